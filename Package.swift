@@ -1,0 +1,59 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// The dependency rules between these targets are drawn in README.md ("Tour of the source").
+// No Swift packages: only the toolchain and two system libraries.
+
+func tests(_ target: String, _ more: [Target.Dependency] = []) -> Target {
+  .testTarget(name: target + "Tests", dependencies: [.byName(name: target)] + more)
+}
+
+let package = Package(
+  name: "location-hub",
+  products: [
+    .executable(name: "locationhub", targets: ["locationhub"]),
+    .library(name: "LocationHubClient", targets: ["LocationHubClient"]),
+  ],
+  targets: [
+    .systemLibrary(name: "CLinux"),
+    .systemLibrary(
+      name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+
+    // Bytes and values: no I/O, no clock, no randomness.
+    .target(name: "Bytes"),
+    .target(name: "Geo"),
+    .target(name: "Messages", dependencies: ["Bytes", "Geo"]),
+    .target(name: "HTTP", dependencies: ["Bytes"]),
+    .target(name: "WebSocket", dependencies: ["Bytes", "HTTP", "COpenSSL"]),
+    .target(name: "HubCore", dependencies: ["Messages", "Geo"]),
+
+    // I/O.
+    .target(name: "Transport", dependencies: ["Bytes", "CLinux"]),
+
+    .target(
+      name: "Gateway",
+      dependencies: ["Bytes", "HubCore", "Transport", "WebSocket", "HTTP", "Messages", "Geo"]),
+    .target(
+      name: "LocationHubClient",
+      dependencies: ["Bytes", "Transport", "WebSocket", "HTTP", "Messages", "Geo"]),
+    .target(name: "Simulation", dependencies: ["Geo", "Messages"]),
+    .executableTarget(
+      name: "locationhub",
+      dependencies: ["Gateway", "HubCore", "LocationHubClient", "Simulation", "Transport", "Messages", "Geo", "Bytes", "CLinux"]),
+
+    tests("Bytes"),
+    tests("Geo"),
+    tests("Messages", ["Geo", "Bytes"]),
+    tests("HTTP", ["Bytes"]),
+    tests("WebSocket", ["Bytes", "HTTP"]),
+    tests("HubCore", ["Messages", "Geo"]),
+    tests("Transport", ["Bytes"]),
+    tests("Gateway", ["HubCore", "Messages", "Geo", "Bytes"]),
+    tests("LocationHubClient", ["Messages", "WebSocket", "Bytes"]),
+    tests("Simulation", ["Geo", "Messages"]),
+    .testTarget(
+      name: "EndToEndTests",
+      dependencies: ["Gateway", "LocationHubClient", "Simulation", "HubCore", "Messages", "Geo", "Bytes", "Transport"]),
+  ],
+  swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,73 @@
+// Up to 64 bytes of text by value: ids and message ids travel through queues and publications without a heap object
+// or a reference count (a String of more than 15 bytes has both). Unused bytes are zero, so equality is nine words.
+
+/// Text of 0–64 UTF-8 bytes, stored in place.
+public struct InlineText: Sendable, Hashable {
+  public static let capacity = 64
+
+  @usableFromInline var words: InlineArray<8, UInt64>
+  @usableFromInline var length: UInt8
+
+  @inlinable public init() {
+    words = InlineArray(repeating: 0)
+    length = 0
+  }
+
+  /// Nil when there are more than 64 bytes. The bytes are taken as they are: the caller has checked that they are UTF-8.
+  @inlinable public init?(_ bytes: UnsafeRawBufferPointer) {
+    guard bytes.count <= InlineText.capacity else { return nil }
+    self.init()
+    length = UInt8(truncatingIfNeeded: bytes.count)
+    if bytes.count > 0 {
+      withUnsafeMutableBytes(of: &words) { $0.copyMemory(from: bytes) }
+    }
+  }
+
+  /// Nil when the text has more than 64 UTF-8 bytes.
+  public init?(_ text: String) {
+    var text = text
+    guard let made = text.withUTF8({ InlineText(UnsafeRawBufferPointer($0)) }) else { return nil }
+    self = made
+  }
+
+  @inlinable public var count: Int { Int(length) }
+  @inlinable public var isEmpty: Bool { length == 0 }
+
+  /// The bytes, valid for the call only.
+  @inlinable public func withBytes<R, E: Error>(
+    _ body: (UnsafeRawBufferPointer) throws(E) -> R
+  ) throws(E) -> R {
+    let count = Int(length)
+    return try withUnsafeBytes(of: words) { (all: UnsafeRawBufferPointer) throws(E) -> R in
+      try body(UnsafeRawBufferPointer(rebasing: all[0..<count]))
+    }
+  }
+
+  @inlinable public static func == (a: InlineText, b: InlineText) -> Bool {
+    if a.length != b.length { return false }
+    var difference: UInt64 = 0
+    for i in 0..<8 { difference |= a.words[i] ^ b.words[i] }
+    return difference == 0
+  }
+
+  /// A 64-bit hash of the bytes: multiply and fold a word at a time (wyhash's mixing step), over the words in use only.
+  /// `seed` keeps peers from choosing colliding ids; tables draw it once from the system's randomness.
+  @inlinable public func hashValue(seed: UInt64) -> UInt64 {
+    var state = seed ^ (UInt64(length) &* 0x9E37_79B9_7F4A_7C15)
+    let used = (Int(length) + 7) / 8
+    for i in 0..<used {
+      let product = (state ^ words[i]).multipliedFullWidth(by: 0xA076_1D64_78BD_642F)
+      state = product.high ^ product.low
+    }
+    let product = (state ^ 0xE703_7ED1_A0B4_28DB).multipliedFullWidth(by: 0x8EBC_6AF0_9C88_C6E3)
+    return product.high ^ product.low
+  }
+
+  public func hash(into hasher: inout Hasher) {
+    withBytes { hasher.combine(bytes: $0) }
+  }
+}
+
+extension InlineText: CustomStringConvertible {
+  public var description: String { withBytes { String(decoding: $0, as: UTF8.self) } }
+}

@@ -1,0 +1,14 @@
+// Kernel interfaces that the Glibc module does not import.
+#pragma once
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
+// Declared by glibc only under _GNU_SOURCE, which the importer does not define.
+int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags);

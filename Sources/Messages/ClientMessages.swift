@@ -1,0 +1,131 @@
+// What a client says to the hub, after it was read and checked.
+import Bytes
+import Geo
+
+/// A message from a client, with its envelope.
+public struct ClientEnvelope: Sendable {
+  public var messageID: MessageID
+  /// The sender's clock when it sent.
+  public var timestamp: Timestamp
+  public var message: ClientMessage
+
+  public init(messageID: MessageID, timestamp: Timestamp, message: ClientMessage) {
+    self.messageID = messageID
+    self.timestamp = timestamp
+    self.message = message
+  }
+}
+
+/// Every message type a client may send.
+public enum ClientMessage: Sendable {
+  case locationUpdate(LocationUpdate)
+  case locationBatch(LocationBatch)
+  case driverStatus(DriverStatusReport)
+  case tripStatus(TripStatusReport)
+  case subscribe(Subscribe)
+  case unsubscribe(Channel)
+  case ping(Ping)
+}
+
+public struct LocationUpdate: Sendable, Equatable {
+  public var tripID: Identifier?
+  public var fix: Fix
+
+  public init(tripID: Identifier? = nil, fix: Fix) {
+    self.tripID = tripID
+    self.fix = fix
+  }
+}
+
+/// 1–500 fixes, oldest first. A fix that could not be read keeps its place with the reason, so that the rest counts.
+public struct LocationBatch: Sendable {
+  public static let maximumCount = 500
+
+  public var tripID: Identifier?
+  public var fixes: [Result<Fix, ErrorCode>]
+
+  public init(tripID: Identifier? = nil, fixes: [Result<Fix, ErrorCode>]) {
+    self.tripID = tripID
+    self.fixes = fixes
+  }
+}
+
+public struct DriverStatusReport: Sendable, Equatable {
+  public static let maximumTags = 8
+
+  /// Never `onTrip`.
+  public var status: DriverStatus
+  public var vehicleType: InlineText?
+  public var tags: [InlineText]
+
+  public init(status: DriverStatus, vehicleType: InlineText? = nil, tags: [InlineText] = []) {
+    self.status = status
+    self.vehicleType = vehicleType
+    self.tags = tags
+  }
+}
+
+public struct TripStatusReport: Sendable, Equatable {
+  public var tripID: Identifier
+  public var status: TripStatus
+  public var timestamp: Timestamp
+  public var location: Coordinate?
+  /// The state the sender believes the trip is in; the move is refused when it is another.
+  public var expectedStatus: TripStatus?
+  // The following only with `requested`.
+  public var pickup: Coordinate?
+  public var dropoff: Coordinate?
+  public var driverID: Identifier?
+  public var riderID: Identifier?
+  /// Google's encoded polyline, precision 5, as sent.
+  public var route: String?
+
+  public init(
+    tripID: Identifier, status: TripStatus, timestamp: Timestamp, location: Coordinate? = nil,
+    expectedStatus: TripStatus? = nil, pickup: Coordinate? = nil, dropoff: Coordinate? = nil,
+    driverID: Identifier? = nil, riderID: Identifier? = nil, route: String? = nil
+  ) {
+    self.tripID = tripID
+    self.status = status
+    self.timestamp = timestamp
+    self.location = location
+    self.expectedStatus = expectedStatus
+    self.pickup = pickup
+    self.dropoff = dropoff
+    self.driverID = driverID
+    self.riderID = riderID
+    self.route = route
+  }
+}
+
+/// From which event on a subscriber wants to be brought up to date.
+public struct ResumePoint: Sendable, Equatable {
+  /// The last sequence that the client saw on the channel.
+  public var since: UInt64
+  /// The life that the sequence belongs to.
+  public var epoch: InlineText
+
+  public init(since: UInt64, epoch: InlineText) {
+    self.since = since
+    self.epoch = epoch
+  }
+}
+
+public struct Subscribe: Sendable, Equatable {
+  public var channel: Channel
+  public var resume: ResumePoint?
+
+  public init(channel: Channel, resume: ResumePoint? = nil) {
+    self.channel = channel
+    self.resume = resume
+  }
+}
+
+/// A ping; its payload is echoed in the pong, so it keeps the JSON text as it came.
+public struct Ping: Sendable, Equatable {
+  /// The members of the payload object without its braces, or nil when the payload is not an object or is empty.
+  /// Members that the pong sets itself (replyTo, serverTime, storedThrough) are left out.
+  public var members: [UInt8]?
+
+  public init(members: [UInt8]? = nil) { self.members = members }
+}

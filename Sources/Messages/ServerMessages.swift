@@ -1,0 +1,321 @@
+// What the hub says to its clients: publications, which go to all subscribers of a channel, and replies.
+import Bytes
+import Geo
+
+/// A message to the subscribers of one channel: a self-contained value that needs no look into the hub's tables.
+public struct Publication: Sendable {
+  public var channel: Channel
+  /// Counts all publications of this life of the hub; written as the envelope's `messageId`.
+  public var number: UInt64
+  /// The hub's wall clock when it was published; the envelope's `timestamp`.
+  public var timestamp: Timestamp
+  public var body: Body
+
+  public enum Body: Sendable {
+    case driverLocation(DriverLocation)
+    case tripUpdate(TripUpdate)
+    case notification(Notification)
+  }
+
+  public init(channel: Channel, number: UInt64, timestamp: Timestamp, body: Body) {
+    self.channel = channel
+    self.number = number
+    self.timestamp = timestamp
+    self.body = body
+  }
+}
+
+/// A published position: filtered, state, latest wins. Its numbers are rounded where it is made (coordinates to 1e-7°,
+/// speed and accuracy to 0.01, heading to 0.01°, age to 0.001), so that what is written is exactly what it holds.
+public struct DriverLocation: Sendable, Equatable {
+  public var driverID: Identifier
+  public var tripID: Identifier?
+  public var coordinate: Coordinate
+  /// Degrees clockwise from true north.
+  public var heading: Double?
+  /// Metres per second.
+  public var speed: Double?
+  /// The radius in metres that holds the truth with 68 %.
+  public var accuracy: Double
+  public var confidence: Confidence
+  /// Of the fix, unchanged.
+  public var timestamp: Timestamp
+  /// Seconds from fix to publication, by the session's estimated clock.
+  public var age: Double
+  /// The channel's newest event sequence when this was published.
+  public var after: UInt64
+
+  public init(
+    driverID: Identifier, tripID: Identifier?, coordinate: Coordinate, heading: Double?, speed: Double?,
+    accuracy: Double, confidence: Confidence, timestamp: Timestamp, age: Double, after: UInt64
+  ) {
+    self.driverID = driverID
+    self.tripID = tripID
+    self.coordinate = coordinate
+    self.heading = heading
+    self.speed = speed
+    self.accuracy = accuracy
+    self.confidence = confidence
+    self.timestamp = timestamp
+    self.age = age
+    self.after = after
+  }
+}
+
+/// A trip's move: an event.
+public struct TripUpdate: Sendable, Equatable {
+  public var tripID: Identifier
+  public var status: TripStatus
+  public var previousStatus: TripStatus?
+  public var driverID: Identifier?
+  /// When it happened, by the sender's clock.
+  public var timestamp: Timestamp
+  public var location: Coordinate?
+  public var sequence: UInt64
+
+  public init(
+    tripID: Identifier, status: TripStatus, previousStatus: TripStatus?, driverID: Identifier?,
+    timestamp: Timestamp, location: Coordinate?, sequence: UInt64
+  ) {
+    self.tripID = tripID
+    self.status = status
+    self.previousStatus = previousStatus
+    self.driverID = driverID
+    self.timestamp = timestamp
+    self.location = location
+    self.sequence = sequence
+  }
+}
+
+/// Something a person should be told: an event.
+public struct Notification: Sendable, Equatable {
+  public enum Kind: UInt8, Sendable, CaseIterable {
+    case driverArriving, driverArrived, offRoute, driverOffline, driverOnline, fenceEnter, fenceExit, fenceDwell
+    case hazard, speeding, message
+
+    public var name: StaticString {
+      switch self {
+      case .driverArriving: "driver_arriving"
+      case .driverArrived: "driver_arrived"
+      case .offRoute: "off_route"
+      case .driverOffline: "driver_offline"
+      case .driverOnline: "driver_online"
+      case .fenceEnter: "fence_enter"
+      case .fenceExit: "fence_exit"
+      case .fenceDwell: "fence_dwell"
+      case .hazard: "hazard"
+      case .speeding: "speeding"
+      case .message: "message"
+      }
+    }
+  }
+
+  public var kind: Kind
+  public var title: String
+  public var body: String
+  /// Written as `data: {"driverId": …}` where there is one.
+  public var driverID: Identifier?
+  public var sequence: UInt64
+
+  public init(kind: Kind, title: String, body: String, driverID: Identifier?, sequence: UInt64) {
+    self.kind = kind
+    self.title = title
+    self.body = body
+    self.driverID = driverID
+    self.sequence = sequence
+  }
+}
+
+/// What one session is told, as the answer to a message or because of a change that concerns it alone.
+public enum Reply: Sendable {
+  case connected(Connected)
+  case subscribed(Subscribed)
+  case unsubscribed(Unsubscribed)
+  case ack(Ack)
+  case pong(Pong)
+  case error(ErrorReply)
+}
+
+public struct Connected: Sendable, Equatable {
+  public struct Limits: Sendable, Equatable {
+    public var maxMessageBytes: Int
+    public var maxBatch: Int
+    /// Messages a second; 0 for no limit.
+    public var rate: Double
+    public init(maxMessageBytes: Int, maxBatch: Int, rate: Double) {
+      self.maxMessageBytes = maxMessageBytes
+      self.maxBatch = maxBatch
+      self.rate = rate
+    }
+  }
+
+  public struct Sampling: Sendable, Equatable {
+    /// Seconds between fixes.
+    public var interval: Double
+    /// Metres to move before another fix is worth sending.
+    public var minDistance: Double
+    public init(interval: Double, minDistance: Double) {
+      self.interval = interval
+      self.minDistance = minDistance
+    }
+  }
+
+  public var sessionID: InlineText
+  public var role: Role
+  public var id: Identifier
+  /// Seconds.
+  public var heartbeatInterval: Double
+  public var serverTime: Timestamp
+  public var limits: Limits
+  /// For drivers.
+  public var sampling: Sampling?
+
+  public init(
+    sessionID: InlineText, role: Role, id: Identifier, heartbeatInterval: Double, serverTime: Timestamp,
+    limits: Limits, sampling: Sampling?
+  ) {
+    self.sessionID = sessionID
+    self.role = role
+    self.id = id
+    self.heartbeatInterval = heartbeatInterval
+    self.serverTime = serverTime
+    self.limits = limits
+    self.sampling = sampling
+  }
+}
+
+public struct Subscribed: Sendable {
+  /// A trip, position and ETA as they stand.
+  public struct Snapshot: Sendable {
+    public struct Trip: Sendable, Equatable {
+      public var tripID: Identifier
+      public var status: TripStatus
+      public var driverID: Identifier?
+      public var timestamp: Timestamp
+      public init(tripID: Identifier, status: TripStatus, driverID: Identifier?, timestamp: Timestamp) {
+        self.tripID = tripID
+        self.status = status
+        self.driverID = driverID
+        self.timestamp = timestamp
+      }
+    }
+    public var trip: Trip?
+    public var position: DriverLocation?
+    public init(trip: Trip? = nil, position: DriverLocation? = nil) {
+      self.trip = trip
+      self.position = position
+    }
+  }
+
+  public var replyTo: MessageID
+  public var channel: Channel
+  /// The channel's newest event sequence; the events in `missed` lead up to it.
+  public var sequence: UInt64
+  public var epoch: InlineText
+  /// True when a resume point was given and everything since then follows.
+  public var recovered: Bool
+  public var snapshot: Snapshot?
+
+  public init(
+    replyTo: MessageID, channel: Channel, sequence: UInt64, epoch: InlineText, recovered: Bool, snapshot: Snapshot?
+  ) {
+    self.replyTo = replyTo
+    self.channel = channel
+    self.sequence = sequence
+    self.epoch = epoch
+    self.recovered = recovered
+    self.snapshot = snapshot
+  }
+}
+
+public struct Unsubscribed: Sendable, Equatable {
+  public enum Reason: UInt8, Sendable, CaseIterable {
+    case asked, tripEnded, grantEnded, revoked
+
+    public var name: StaticString {
+      switch self {
+      case .asked: "asked"
+      case .tripEnded: "trip_ended"
+      case .grantEnded: "grant_ended"
+      case .revoked: "revoked"
+      }
+    }
+  }
+
+  /// The `unsubscribe` it answers, where it answers one.
+  public var replyTo: MessageID?
+  public var channel: Channel
+  public var reason: Reason
+
+  public init(replyTo: MessageID?, channel: Channel, reason: Reason) {
+    self.replyTo = replyTo
+    self.channel = channel
+    self.reason = reason
+  }
+}
+
+public struct Ack: Sendable, Equatable {
+  /// What became of a batch.
+  public struct Batch: Sendable, Equatable {
+    public struct Rejection: Sendable, Equatable {
+      public var index: Int
+      public var code: ErrorCode
+      public init(index: Int, code: ErrorCode) {
+        self.index = index
+        self.code = code
+      }
+    }
+    public var accepted: Int
+    public var duplicates: Int
+    public var rejected: [Rejection]
+    public init(accepted: Int, duplicates: Int, rejected: [Rejection]) {
+      self.accepted = accepted
+      self.duplicates = duplicates
+      self.rejected = rejected
+    }
+  }
+
+  public var replyTo: MessageID
+  public var batch: Batch?
+
+  public init(replyTo: MessageID, batch: Batch? = nil) {
+    self.replyTo = replyTo
+    self.batch = batch
+  }
+}
+
+public struct Pong: Sendable, Equatable {
+  public var replyTo: MessageID
+  public var ping: Ping
+  public var serverTime: Timestamp
+  /// For drivers: the timestamp up to which all fixes that came are stored.
+  public var storedThrough: Timestamp?
+
+  public init(replyTo: MessageID, ping: Ping, serverTime: Timestamp, storedThrough: Timestamp?) {
+    self.replyTo = replyTo
+    self.ping = ping
+    self.serverTime = serverTime
+    self.storedThrough = storedThrough
+  }
+}
+
+public struct ErrorReply: Sendable, Equatable {
+  public var code: ErrorCode
+  /// For the developer who reads it: what was wrong, where, and what would be right.
+  public var message: String
+  public var replyTo: MessageID?
+  /// Seconds.
+  public var retryAfter: Double?
+  /// Written as `details: {"status": …}`: the state that a trip is in, with `invalid_transition`.
+  public var status: TripStatus?
+
+  public init(
+    code: ErrorCode, message: String, replyTo: MessageID? = nil, retryAfter: Double? = nil, status: TripStatus? = nil
+  ) {
+    self.code = code
+    self.message = message
+    self.replyTo = replyTo
+    self.retryAfter = retryAfter
+    self.status = status
+  }
+}

@@ -1,0 +1,44 @@
+// Times on the wire and in the hub. Nothing in this module reads a clock: whoever calls passes the time in.
+
+/// A point in time: whole milliseconds since 1970-01-01T00:00:00Z (Unix time, no leap seconds).
+public struct Timestamp: Sendable, Hashable, Comparable {
+  public var milliseconds: Int64
+
+  @inlinable public init(milliseconds: Int64) { self.milliseconds = milliseconds }
+
+  @inlinable public static func < (a: Timestamp, b: Timestamp) -> Bool { a.milliseconds < b.milliseconds }
+
+  /// Seconds from `earlier` to this time; negative when this one is before.
+  @inlinable public func seconds(since earlier: Timestamp) -> Double {
+    Double(milliseconds &- earlier.milliseconds) / 1000
+  }
+
+  /// The range that is accepted from outside: years 1970 to 9999, so that every difference fits.
+  public static let accepted = Timestamp(milliseconds: 0)...Timestamp(milliseconds: 253_402_300_799_999)
+}
+
+/// How timestamps are written on one connection, in both directions (the `time` option of the URL).
+public enum TimeFormat: UInt8, Sendable, CaseIterable {
+  /// Integer milliseconds since 1970.
+  case unixMilliseconds
+  /// Seconds since 2001-01-01T00:00:00Z as a number, which is what Swift's JSONEncoder writes for a Date.
+  case apple
+  /// An RFC 3339 string with milliseconds, UTC.
+  case rfc3339
+
+  /// Milliseconds from 1970 to 2001-01-01T00:00:00Z, the reference date of Foundation's Date.
+  public static let appleEpochMilliseconds: Int64 = 978_307_200_000
+}
+
+/// One reading of both clocks, taken once a turn and passed down.
+public struct Moment: Sendable, Hashable {
+  /// Monotonic nanoseconds since an arbitrary origin: for intervals and deadlines.
+  public var uptime: Int64
+  /// Wall-clock time: for what is written into messages.
+  public var timestamp: Timestamp
+
+  @inlinable public init(uptime: Int64, timestamp: Timestamp) {
+    self.uptime = uptime
+    self.timestamp = timestamp
+  }
+}

@@ -1,0 +1,74 @@
+// The words for a trip that client, hub and codec share. The table of moves is HubCore's.
+
+/// Who a session acts for.
+public enum Role: UInt8, Sendable, CaseIterable { case driver, rider, ops }
+
+/// The states of a trip, in their order; `cancelled` is outside the order.
+public enum TripStatus: UInt8, Sendable, CaseIterable {
+  case requested, accepted, driverEnRoute, arrivedPickup, tripStarted, arrivedDestination, completed, cancelled
+
+  public var name: StaticString {
+    switch self {
+    case .requested: "requested"
+    case .accepted: "accepted"
+    case .driverEnRoute: "driver_en_route"
+    case .arrivedPickup: "arrived_pickup"
+    case .tripStarted: "trip_started"
+    case .arrivedDestination: "arrived_destination"
+    case .completed: "completed"
+    case .cancelled: "cancelled"
+    }
+  }
+
+  /// True for the states that no move leaves.
+  public var isFinal: Bool { self == .completed || self == .cancelled }
+}
+
+/// What a driver is doing. `onTrip` is derived from the driver's trips and never sent by the driver.
+public enum DriverStatus: UInt8, Sendable, CaseIterable { case available, unavailable, background, onTrip }
+
+/// How far a published position is to be trusted.
+public enum Confidence: UInt8, Sendable, CaseIterable { case high, medium, low }
+
+extension Role {
+  public var name: StaticString {
+    switch self {
+    case .driver: "driver"
+    case .rider: "rider"
+    case .ops: "ops"
+    }
+  }
+}
+
+extension DriverStatus {
+  public var name: StaticString {
+    switch self {
+    case .available: "available"
+    case .unavailable: "unavailable"
+    case .background: "background"
+    case .onTrip: "on_trip"
+    }
+  }
+}
+
+extension Confidence {
+  public var name: StaticString {
+    switch self {
+    case .high: "high"
+    case .medium: "medium"
+    case .low: "low"
+    }
+  }
+}
+
+extension FixSource {
+  public var name: StaticString {
+    switch self {
+    case .gps: "gps"
+    case .wifi: "wifi"
+    case .cellular: "cellular"
+    case .fused: "fused"
+    case .cached: "cached"
+    }
+  }
+}
