@@ -1,0 +1,100 @@
+// What the tracker says: a position that is ready to be published, or why there is none.
+import Geo
+import Messages
+
+/// A filtered position, rounded where it is made, so that what is written on the wire is exactly what it holds.
+public struct Position: Sendable, Equatable {
+  /// To 1e-7° (1.1 cm).
+  public var coordinate: Coordinate
+  /// Metres per second, to 0.01; nil until the track shows one.
+  public var speed: Double?
+  /// Degrees clockwise from true north, to 0.01, 0 ≤ heading < 360. Kept through a standstill; nil until the driver
+  /// has moved or reported one.
+  public var heading: Double?
+  /// The radius in metres, to 0.01, that holds the truth with 68 %.
+  public var accuracy: Double
+  public var confidence: Confidence
+  /// Of the fix, unchanged.
+  public var timestamp: Timestamp
+
+  public init(
+    coordinate: Coordinate, speed: Double?, heading: Double?, accuracy: Double, confidence: Confidence,
+    timestamp: Timestamp
+  ) {
+    self.coordinate = coordinate
+    self.speed = speed
+    self.heading = heading
+    self.accuracy = accuracy
+    self.confidence = confidence
+    self.timestamp = timestamp
+  }
+}
+
+extension Tracker {
+  /// What became of a fix. The contract's rule: each accepted fix makes exactly one publication, a refused one none.
+  public enum Outcome: Sendable, Equatable {
+    /// Publish this.
+    case accepted(Position)
+    /// This fix confirmed a leap in time: publish the fix that was held back, then this one.
+    case acceptedTwo(held: Position, Position)
+    /// This fix confirmed a leap in time, but not its place: publish the one that was held back, refuse this one.
+    case acceptedHeld(Position, refused: Refusal)
+    /// Not newer than the driver's newest: it belongs into the track, and is never published. No error.
+    case history
+    /// The same millisecond as the driver's newest (or held) fix: seen before.
+    case duplicate
+    /// A leap ahead in time: nothing is published until the next fix says whether it is true.
+    case held
+    /// Published never; the sender is told.
+    case refused(Refusal)
+  }
+
+  /// Why a fix was refused. Raw values are dense, so that counters can be an array.
+  public enum Refusal: UInt8, Error, CaseIterable {
+    /// The phone itself says that it hardly knows: accuracy over `Rules.maximumAccuracyMeters`.
+    case inaccurate
+    /// Exactly 0°, 0°: what broken software sends for "no position".
+    case nullIsland
+    /// Too far from where the driver must be, by the statistics of the track (see `MotionFilter`).
+    case gated
+    /// So far that the driver would have moved faster than `Rules.maximumSpeed`.
+    case tooFast
+
+    /// The wire's code for it.
+    public var code: ErrorCode {
+      switch self {
+      case .inaccurate, .nullIsland, .gated, .tooFast: .implausibleLocation
+      }
+    }
+
+    /// The label of its counter.
+    public var name: StaticString {
+      switch self {
+      case .inaccurate: "inaccurate"
+      case .nullIsland: "null_island"
+      case .gated: "gated"
+      case .tooFast: "too_fast"
+      }
+    }
+  }
+
+  /// The limits that an operator may set; the same for all drivers, so they are passed in and not stored.
+  public struct Rules: Sendable, Equatable {
+    /// Fixes with a larger reported accuracy (metres, 68 %) are refused.
+    public var maximumAccuracyMeters: Double
+    /// Metres per second. No vehicle is faster; a place that implies more needs four fixes that agree.
+    public var maximumSpeed: Double
+    /// How much further ahead than the hub's own clock a fix may step before it is held back, in milliseconds.
+    public var leapMilliseconds: Int64
+
+    public init(
+      maximumAccuracyMeters: Double = 100, maximumSpeed: Double = 90, leapMilliseconds: Int64 = 600_000
+    ) {
+      self.maximumAccuracyMeters = maximumAccuracyMeters
+      self.maximumSpeed = maximumSpeed
+      self.leapMilliseconds = leapMilliseconds
+    }
+
+    public static let standard = Rules()
+  }
+}

@@ -1,0 +1,35 @@
+// The few functions of the C library's mathematics that tracking needs.
+//
+// Swift's standard library has square roots but no trigonometry. This is the one file of the tracker that imports
+// Glibc; what it takes from there are pure functions of numbers, so the module still does no I/O and reads no clock.
+import Glibc
+
+/// Metres on the ground for each degree, and angles as the tracker uses them.
+enum TrackMath {
+  static let radiansPerDegree = Double.pi / 180
+
+  @inline(__always) static func sine(degrees: Double) -> Double { sin(degrees * radiansPerDegree) }
+
+  @inline(__always) static func cosine(degrees: Double) -> Double { cos(degrees * radiansPerDegree) }
+
+  @inline(__always) static func exponential(_ x: Double) -> Double { exp(x) }
+
+  /// The direction of (east, north) in degrees clockwise from north, 0 ≤ result < 360.
+  @inline(__always) static func bearing(east: Double, north: Double) -> Double {
+    let degrees = atan2(east, north) / radiansPerDegree
+    let turned = degrees < 0 ? degrees + 360 : degrees
+    return turned < 360 ? turned : 0  // −1e-17 + 360 rounds to 360
+  }
+
+  /// A difference of longitudes by the short way round: −180 ≤ result ≤ 180 for arguments of valid longitudes.
+  @inline(__always) static func wrapped(_ longitude: Double) -> Double {
+    if longitude > 180 { return longitude - 360 }
+    if longitude < -180 { return longitude + 360 }
+    return longitude
+  }
+
+  /// `value` to the nearest multiple of 1 / `unit`, as the Double nearest to that decimal.
+  @inline(__always) static func rounded(_ value: Double, to unit: Double) -> Double {
+    (value * unit).rounded() / unit
+  }
+}

@@ -1,0 +1,65 @@
+// From the filter's state to what is published: which values are known well enough, and how well, rounded.
+import Geo
+import Messages
+
+extension Tracker {
+  /// A heading is taken from the velocity above this, m/s.
+  static let headingSpeed = 0.7
+  /// A speed is published when its standard deviation is below this, m/s.
+  static let knownSpeedSigma = 4.0
+  /// The part of a phone's error that drifts too slowly for any filter, as a part of its stated accuracy.
+  static let driftShare = 0.5
+  /// Metres: up to here a position is of high, or medium, confidence.
+  static let highAccuracy = 15.0
+  static let mediumAccuracy = 50.0
+
+  /// The position after a fix was used.
+  ///
+  /// Accuracy is the filter's own radius of 68 % with the drift that it can't see added in squares. Confidence is high
+  /// to 15 m, medium to 50 m, and low beyond.
+  mutating func publish(_ fix: TrackMeasurement) -> Position {
+    guard let filter else { preconditionFailure("a fix was filtered before it is published") }
+    let speed = filter.speed
+    let speedSigma = ((filter.covariance.p22 + filter.covariance.p33) / 2).squareRoot()
+    if speed > max(Tracker.headingSpeed, 2 * speedSigma) {
+      heading = Float(TrackMath.bearing(east: filter.velocity.x, north: filter.velocity.y))
+    } else if heading.isNaN {
+      heading = fix.heading
+    }
+    let drift = Tracker.driftShare * MotionFilter.accuracy(of: fix)
+    let accuracy = (filter.radius * filter.radius + drift * drift).squareRoot()
+    return Position(
+      coordinate: filter.coordinate,
+      speed: speedSigma < Tracker.knownSpeedSigma ? TrackMath.rounded(speed, to: 100) : nil,
+      heading: heading.isNaN ? nil : Tracker.publishedHeading(Double(heading)),
+      accuracy: TrackMath.rounded(accuracy, to: 100),
+      confidence: accuracy <= Tracker.highAccuracy ? .high : accuracy <= Tracker.mediumAccuracy ? .medium : .low,
+      timestamp: Timestamp(milliseconds: fix.milliseconds))
+  }
+
+  /// To 0.01°; what would round to 360 is 0.
+  private static func publishedHeading(_ degrees: Double) -> Double {
+    let rounded = TrackMath.rounded(degrees, to: 100)
+    return rounded < 360 ? rounded : 0
+  }
+}
+
+extension MotionFilter {
+  /// Metres per second.
+  var speed: Double { (velocity * velocity).sum().squareRoot() }
+
+  /// The radius of 68 % by the filter's covariance, metres.
+  var radius: Double {
+    MotionFilter.sigmasPerAccuracy * ((covariance.p00 + covariance.p11) / 2).squareRoot()
+  }
+
+  /// The estimate to 1e-7°.
+  var coordinate: Coordinate {
+    // The filter keeps latitude and longitude in range (`shift`), and rounding can't leave a range of whole degrees.
+    guard
+      let rounded = Coordinate(
+        latitude: TrackMath.rounded(latitude, to: 1e7), longitude: TrackMath.rounded(longitude, to: 1e7))
+    else { preconditionFailure("the filter left the globe") }
+    return rounded
+  }
+}

@@ -1,0 +1,87 @@
+// The way of one fix through a driver's tracker: checked, put in order, filtered, rounded.
+//
+// A value for each driver, held by the hub in a slab. It reads no clock and allocates nothing: the time of receipt is a
+// parameter, and of the fix times only differences are used, for phones are wrong about the time.
+import Geo
+import Messages
+
+/// One driver's track: takes fixes in, gives positions that are ready to be published. O(1).
+public struct Tracker: Sendable {
+  private var order = FixOrder()
+  var filter: MotionFilter?
+  /// Degrees, of the last movement; NaN before the first.
+  var heading = Float.nan
+
+  public init() {}
+
+  /// Takes in a fix of this driver that reached the hub at `uptime` (monotonic nanoseconds).
+  ///
+  /// What it says is in `Outcome`. A refused fix changes nothing but the filter's own time.
+  public mutating func update(_ fix: Fix, receivedAt uptime: Int64, rules: Rules = .standard) -> Outcome {
+    if let refusal = Tracker.implausible(fix, rules) { return .refused(refusal) }
+    let measurement = TrackMeasurement(fix, maximumSpeed: rules.maximumSpeed)
+    switch order.place(measurement, receivedAt: uptime, leapMilliseconds: rules.leapMilliseconds) {
+    case .duplicate: return .duplicate
+    case .history: return .history
+    case .held: return .held
+    case .next:
+      switch follow(measurement, rules) {
+      case .success(let position): return .accepted(position)
+      case .failure(let refusal): return .refused(refusal)
+      }
+    case .confirms(let held):
+      return follow(held, then: measurement, rules)
+    }
+  }
+
+  /// How many fixes were held back as a leap in time and never came out. Wraps; a hub counts differences.
+  public var heldAndDropped: UInt32 { order.dropped }
+
+  /// The timestamp of the newest fix that is in order, or nil before the first.
+  public var newest: Timestamp? { order.newest.map { Timestamp(milliseconds: $0) } }
+
+  /// Where the driver is at `time`, by the clock of its fixes: along its velocity for at most
+  /// `longestPrediction` seconds after the newest fix, and there it stays. Nil before the first fix.
+  public func predicted(at time: Timestamp) -> Coordinate? {
+    guard var filter else { return nil }
+    let ahead = min(max(Double(time.milliseconds &- filter.time) / 1000, 0), Tracker.longestPrediction)
+    if filter.speed >= MotionFilter.standstillSpeed { filter.shift(by: filter.velocity * ahead) }
+    return filter.coordinate
+  }
+
+  /// Seconds.
+  public static let longestPrediction = 10.0
+}
+
+// MARK: - Steps
+
+extension Tracker {
+  /// What can be said of a fix by itself.
+  @inline(__always) private static func implausible(_ fix: Fix, _ rules: Rules) -> Refusal? {
+    if let accuracy = fix.accuracy, accuracy > rules.maximumAccuracyMeters { return .inaccurate }
+    if fix.coordinate.latitude == 0, fix.coordinate.longitude == 0 { return .nullIsland }
+    return nil
+  }
+
+  /// Filters one fix that is in order.
+  private mutating func follow(_ fix: TrackMeasurement, _ rules: Rules) -> Result<Position, Refusal> {
+    guard filter != nil else {
+      filter = MotionFilter(fix)
+      return .success(publish(fix))
+    }
+    if let refusal = filter!.step(fix, maximumSpeed: rules.maximumSpeed) { return .failure(refusal) }
+    return .success(publish(fix))
+  }
+
+  /// Filters the two fixes that a confirmed leap releases.
+  private mutating func follow(
+    _ held: TrackMeasurement, then fix: TrackMeasurement, _ rules: Rules
+  ) -> Outcome {
+    switch (follow(held, rules), follow(fix, rules)) {
+    case (.success(let first), .success(let second)): .acceptedTwo(held: first, second)
+    case (.success(let first), .failure(let refusal)): .acceptedHeld(first, refused: refusal)
+    case (.failure, .success(let second)): .accepted(second)
+    case (.failure, .failure(let refusal)): .refused(refusal)
+    }
+  }
+}
