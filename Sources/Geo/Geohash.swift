@@ -6,7 +6,7 @@
 // which cell a place is in is decided exactly: a border belongs to the cell to its north or east.
 
 /// A cell of the geohash grid: `5 × precision` bits, longitude's first.
-public struct GeohashCell: Sendable, Hashable {
+public struct GeohashCell: Sendable, Hashable, BitwiseCopyable {
   /// The bits, right-aligned.
   public let bits: UInt64
   @usableFromInline let characters: UInt8
@@ -107,7 +107,7 @@ extension GeohashCell: Comparable {
 
 /// A place on the finest grid, 2^30 columns by 2^30 rows (3.7 by 1.9 cm at the equator): what a geohash is made of,
 /// and the key of spatial indexes.
-public struct GridPoint: Sendable, Hashable {
+public struct GridPoint: Sendable, Hashable, BitwiseCopyable {
   /// 0 ..< 2^30, from −180 east.
   public let column: UInt32
   /// 0 ..< 2^30, from −90 north.
@@ -122,7 +122,12 @@ public struct GridPoint: Sendable, Hashable {
   }
 
   /// The two interleaved to 60 bits, longitude's first: the bits of a geohash of 12 characters.
-  @inlinable public var mortonCode: UInt64 { GridPoint.spread(column) << 1 | GridPoint.spread(row) }
+  @inlinable public var mortonCode: UInt64 { GridPoint.mortonCode(column: column, row: row) }
+
+  /// A column and a row interleaved, the column's bit above the row's.
+  @inlinable public static func mortonCode(column: UInt32, row: UInt32) -> UInt64 {
+    spread(column) << 1 | spread(row)
+  }
 
   /// The greatest i with `start + i · span / 2^30` ≤ value: exact, though the multiplication below rounds, because the
   /// borders themselves are exact.

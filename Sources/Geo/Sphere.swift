@@ -22,7 +22,7 @@
 
 /// A direction from the Earth's centre, of length 1: what a `Coordinate` is turned into once where many distances are
 /// measured from it.
-public struct UnitVector: Sendable, Hashable {
+public struct UnitVector: Sendable, Hashable, BitwiseCopyable {
   /// Towards latitude 0, longitude 0.
   public let x: Double
   /// Towards latitude 0, longitude 90° E.
