@@ -1,0 +1,126 @@
+// The nearest drivers: depth first, the nearest child first, leaving out what is farther than the worst hit so far.
+//
+// Not best-first with a queue of cells: depth first needs a stack of 61 at most, so no memory, and looks at only a
+// few more cells. The hits so far are a heap with the worst on top, in the caller's array.
+
+import Geo
+
+/// A driver found by a search.
+public struct DriverHit: Sendable, Hashable {
+  public var driver: UInt32
+  /// Great-circle metres, bit-equal to `Coordinate.distance(to:)`.
+  public var distanceMeters: Double
+
+  /// Nearer first; of equal distances the smaller handle.
+  @inline(__always)
+  static func isNearer(_ a: DriverHit, _ b: DriverHit) -> Bool {
+    a.distanceMeters < b.distanceMeters || a.distanceMeters == b.distanceMeters && a.driver < b.driver
+  }
+}
+
+/// How much work one call may do before it stops, so that the hub's thread is never held for long.
+public struct SearchBudget: Sendable, Hashable {
+  /// Cells looked at: about 15 ns each.
+  public var cells: Int
+  /// Drivers looked at, whether found or not: about 5 ns each, and the cost of the filter.
+  public var candidates: Int
+
+  public init(cells: Int, candidates: Int) {
+    self.cells = cells
+    self.candidates = candidates
+  }
+
+  /// Well within 200 µs.
+  public static let standard = SearchBudget(cells: 2_000, candidates: 10_000)
+  public static let unlimited = SearchBudget(cells: .max, candidates: .max)
+}
+
+/// Whether a search for the nearest saw all that it had to.
+public enum NearestOutcome: Sendable, Hashable {
+  case complete
+  /// The budget ran out. What was found is exact up to this distance; beyond it there may be nearer drivers than those
+  /// found.
+  case exhausted(completeWithinMeters: Double)
+}
+
+extension DriverIndex {
+  /// Appends the drivers nearest to a place to `hits`, nearest first, of equal distances the smaller handle first.
+  ///
+  /// At most `limit`, none farther than `withinMeters` (a driver at exactly that distance is in), only those that
+  /// `filter` accepts; it is asked only about drivers that would be hits. No allocation but for the growth of `hits`.
+  /// Costs O(log drivers + limit · log limit): a few µs for 10.
+  public func nearest(
+    to center: Coordinate, limit: Int, withinMeters: Double = .infinity, budget: SearchBudget = .standard,
+    into hits: inout [DriverHit], where filter: (UInt32) -> Bool = { _ in true }
+  ) -> NearestOutcome {
+    guard limit > 0, withinMeters >= 0, count > 0 else { return .complete }
+    let point = SearchPoint(center)
+    var heap = HitHeap(start: hits.count, limit: limit, withinMeters: withinMeters)
+    var stack = SearchStack()
+    stack.push(Pending(node: 0, cell: .world, squaredChord: 0))
+    var (cells, candidates) = (budget.cells, budget.candidates)
+    while let next = stack.pop() {
+      if next.squaredChord > heap.squaredChordLimit { continue }
+      let node = nodes[next.node]
+      guard cells > 0, candidates > 0 || !node.isLeaf else {
+        stack.push(next)
+        break
+      }
+      cells -= 1
+      guard node.isLeaf else {
+        pushChildren(of: node, at: next.cell, from: point, nearerThan: heap.squaredChordLimit, on: &stack)
+        continue
+      }
+      // A crowd on one spot may be more than the budget allows: then a part of it, and no claim about the rest.
+      if Int(node.count) > candidates { stack.push(next) }
+      scan(leaf: node, atMost: candidates) { entry in
+        let squared = point.vector.squaredChord(to: entry.vector)
+        if squared > heap.squaredChordLimit { return }
+        let hit = DriverHit(driver: entry.driver, distanceMeters: point.vector.distance(to: entry.vector))
+        if heap.wants(hit, hits), filter(entry.driver) { heap.add(hit, to: &hits) }
+      }
+      candidates -= Int(node.count)
+    }
+    heap.sort(&hits)
+    return outcome(stack, heap)
+  }
+
+  /// Complete, unless a cell is left that could have a hit.
+  private func outcome(_ stack: borrowing SearchStack, _ heap: HitHeap) -> NearestOutcome {
+    let least = stack.leastSquaredChord
+    if least > heap.squaredChordLimit { return .complete }
+    return .exhausted(completeWithinMeters: SearchPoint.leastMeters(squaredChord: least))
+  }
+
+  /// Pushes the children that have drivers and are near enough, the nearest last, so that it comes first.
+  @inline(__always)
+  private func pushChildren(
+    of node: Node, at cell: TreeCell, from point: SearchPoint, nearerThan limit: Double, on stack: inout SearchStack
+  ) {
+    let bottom = stack.count
+    for quadrant in 0..<UInt32(4) {
+      let child = node.link + quadrant
+      if nodes[child].count == 0 { continue }
+      let childCell = cell.child(quadrant)
+      let squared = point.leastSquaredChord(to: childCell)
+      if squared > limit { continue }
+      stack.insert(Pending(node: child, cell: childCell, squaredChord: squared), above: bottom)
+    }
+  }
+
+  /// Calls `body` for each entry of a leaf, or for `limit` of them.
+  @inline(__always)
+  private func scan(leaf: Node, atMost limit: Int, _ body: (Entry) -> Void) {
+    var block = leaf.link
+    var left = limit
+    var length = (Int(leaf.count) - 1) % DriverIndex.leafCapacity + 1
+    while block != DriverIndex.none, left > 0 {
+      entries.withRun(from: Int(block) * DriverIndex.leafCapacity, count: min(length, left)) { run in
+        for entry in run { body(entry) }
+      }
+      left -= length
+      block = nextBlock[block]
+      length = DriverIndex.leafCapacity
+    }
+  }
+}

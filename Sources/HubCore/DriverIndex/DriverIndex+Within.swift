@@ -1,0 +1,129 @@
+// All drivers in a circle or a box, in the order of Morton codes, in as many calls as it takes.
+//
+// A search that reaches its limit or its budget says where it stopped, and a later call goes on from there: this way
+// an answer of any size never holds the hub's thread for long.
+
+import Geo
+
+/// Where a within search stopped.
+public struct SearchCursor: Sendable, Hashable {
+  /// All keys before this one are done.
+  fileprivate var key: UInt64
+  /// Entries done of the leaf that begins at `key` ...
+  fileprivate var done: UInt32
+  /// ... if it is still of this level; if it is not, it is begun again.
+  fileprivate var level: UInt8
+
+  /// The beginning.
+  public static let start = SearchCursor(key: 0, done: 0, level: 0)
+}
+
+extension DriverIndex {
+  /// Appends the drivers within `radiusMeters` of a place to `hits`, in no particular order.
+  ///
+  /// A driver at exactly that distance is in. Gives nil when that were all; or, when `limit` hits were added or the
+  /// budget ran out, where to go on. Between two calls drivers may move: one that crosses the cursor may be missed or
+  /// come twice; one that stays where it is comes, and twice only if its cell was split or merged or its neighbours in
+  /// a crowd of over 16 on one spot have changed. No allocation but for the growth of `hits`.
+  public func within(
+    center: Coordinate, radiusMeters: Double, from cursor: SearchCursor = .start, limit: Int = .max,
+    budget: SearchBudget = .standard, into hits: inout [DriverHit], where filter: (UInt32) -> Bool = { _ in true }
+  ) -> SearchCursor? {
+    guard radiusMeters >= 0 else { return nil }
+    let point = SearchPoint(center)
+    let limitChord = SearchPoint.squaredChordLimit(meters: radiusMeters)
+    return traverse(from: cursor, limit: limit, budget: budget) { cell in
+      point.leastSquaredChord(to: cell) <= limitChord
+    } visit: { entry in
+      guard point.vector.squaredChord(to: entry.vector) <= limitChord else { return false }
+      let distance = point.vector.distance(to: entry.vector)
+      guard distance <= radiusMeters, filter(entry.driver) else { return false }
+      hits.append(DriverHit(driver: entry.driver, distanceMeters: distance))
+      return true
+    }
+  }
+
+  /// Appends the handles of the drivers in a box to `drivers`, in no particular order. Borders belong to the box.
+  ///
+  /// The limit, budget and cursor are those of the circle's search.
+  public func within(
+    _ box: BoundingBox, from cursor: SearchCursor = .start, limit: Int = .max, budget: SearchBudget = .standard,
+    into drivers: inout [UInt32], where filter: (UInt32) -> Bool = { _ in true }
+  ) -> SearchCursor? {
+    traverse(from: cursor, limit: limit, budget: budget) { cell in
+      cell.intersects(box)
+    } visit: { entry in
+      let place = places[entry.driver]
+      guard place.latitude >= box.south, place.latitude <= box.north, box.contains(longitude: place.longitude),
+        filter(entry.driver)
+      else { return false }
+      drivers.append(entry.driver)
+      return true
+    }
+  }
+
+  /// Visits the entries of all cells that `enter` accepts, in the order of keys; `visit` says whether it was a hit.
+  @inline(__always)
+  private func traverse(
+    from cursor: SearchCursor, limit: Int, budget: SearchBudget, enter: (TreeCell) -> Bool,
+    visit: (Entry) -> Bool
+  ) -> SearchCursor? {
+    var stack = SearchStack()
+    stack.push(Pending(node: 0, cell: .world, squaredChord: 0))
+    var work = WithinWork(budget: budget, limit: limit)
+    while let next = stack.pop() {
+      let node = nodes[next.node]
+      if node.count == 0 || next.cell.lastKey < cursor.key || !enter(next.cell) { continue }
+      guard work.cells > 0 else { return SearchCursor(key: next.cell.firstKey, done: 0, level: node.level) }
+      work.cells -= 1
+      if node.isLeaf {
+        let key = next.cell.firstKey
+        let isResumed = key == cursor.key && node.level == cursor.level
+        guard let stopped = scan(node, after: isResumed ? cursor.done : 0, &work, visit) else { continue }
+        return SearchCursor(key: key, done: stopped, level: node.level)
+      }
+      for quadrant in (0..<UInt32(4)).reversed() {
+        stack.push(Pending(node: node.link + quadrant, cell: next.cell.child(quadrant), squaredChord: 0))
+      }
+    }
+    return nil
+  }
+
+  /// Visits the entries of a leaf but for the first `done`; gives how many are done if it has to stop before the end.
+  @inline(__always)
+  private func scan(
+    _ leaf: Node, after done: UInt32, _ work: inout WithinWork, _ visit: (Entry) -> Bool
+  ) -> UInt32? {
+    var before = 0
+    var block = leaf.link
+    var length = (Int(leaf.count) - 1) % DriverIndex.leafCapacity + 1
+    while block != DriverIndex.none {
+      let base = Int(block) * DriverIndex.leafCapacity
+      var position = max(0, Int(done) - before)
+      while position < length {
+        guard work.hits > 0, work.candidates > 0 else { return UInt32(before + position) }
+        work.candidates -= 1
+        if visit(entries[base + position]) { work.hits -= 1 }
+        position += 1
+      }
+      before += length
+      block = nextBlock[block]
+      length = DriverIndex.leafCapacity
+    }
+    return nil
+  }
+}
+
+/// What a within search may still do.
+private struct WithinWork {
+  var cells: Int
+  var candidates: Int
+  var hits: Int
+
+  /// At least so much that each call gets on: down to a leaf, and one driver.
+  init(budget: SearchBudget, limit: Int) {
+    cells = max(budget.cells, 2 * DriverIndex.deepestLevel)
+    candidates = max(budget.candidates, 1)
+    hits = max(limit, 1)
+  }
+}

@@ -1,0 +1,72 @@
+// Numbered elements in pages that never move: growing costs one page, so that no call of the hub pays for copying a
+// table of a million drivers (an Array doubles, which is 30 ms there, and keeps up to half of its memory unused).
+//
+// Why the unsafe code is right: a page is allocated and initialised before `count` passes its first element, and is
+// freed only in deinit; every access checks its index against `count`; the type is not copyable, so there is one
+// owner, and elements are trivial, so there is nothing to destroy.
+
+/// A growing table of trivial elements with stable numbers from 0.
+struct PagedSlab<Element: BitwiseCopyable>: ~Copyable {
+  private let pages: UnsafeMutablePointer<UnsafeMutablePointer<Element>>
+  private let pageShift: Int
+  private let filler: Element
+  /// The number of elements, all initialised.
+  private(set) var count = 0
+  /// The most that it may hold.
+  let limit: Int
+  private var pageCount = 0
+
+  /// Allocates only the list of pages: 8 bytes for each 2^`pageShift` elements of `limit`.
+  init(limit: Int, pageShift: Int, filler: Element) {
+    precondition(limit > 0 && pageShift > 0)
+    self.limit = limit
+    self.pageShift = pageShift
+    self.filler = filler
+    pages = .allocate(capacity: (limit - 1) >> pageShift + 1)
+  }
+
+  deinit {
+    for page in 0..<pageCount { pages[page].deallocate() }
+    pages.deallocate()
+  }
+
+  /// Bytes allocated for elements.
+  var allocatedBytes: Int { pageCount << pageShift * MemoryLayout<Element>.stride }
+
+  /// Adds elements (copies of the filler) until there are `newCount`; past the limit is a precondition.
+  mutating func grow(to newCount: Int) {
+    precondition(newCount <= limit)
+    while pageCount << pageShift < newCount {
+      let page = UnsafeMutablePointer<Element>.allocate(capacity: 1 << pageShift)
+      page.initialize(repeating: filler, count: 1 << pageShift)
+      pages[pageCount] = page
+      pageCount += 1
+    }
+    count = max(count, newCount)
+  }
+
+  @inline(__always)
+  private func address(_ index: Int) -> UnsafeMutablePointer<Element> {
+    precondition(UInt(bitPattern: index) < UInt(bitPattern: count))
+    return pages[index >> pageShift] + index & (1 << pageShift - 1)
+  }
+
+  subscript(index: Int) -> Element {
+    @inline(__always) get { address(index).pointee }
+    @inline(__always) _modify { yield &address(index).pointee }
+  }
+
+  subscript(index: UInt32) -> Element {
+    @inline(__always) get { address(Int(index)).pointee }
+    @inline(__always) _modify { yield &address(Int(index)).pointee }
+  }
+
+  /// The elements `first ..< first + count`, which must lie in one page, for the time of the call.
+  @inline(__always)
+  func withRun<R>(from first: Int, count: Int, _ body: (UnsafeBufferPointer<Element>) -> R) -> R {
+    guard count > 0 else { return body(UnsafeBufferPointer(start: nil, count: 0)) }
+    precondition(first >> pageShift == (first + count - 1) >> pageShift)
+    _ = address(first + count - 1)  // the bounds check of the last
+    return body(UnsafeBufferPointer(start: address(first), count: count))
+  }
+}

@@ -1,0 +1,108 @@
+// The place that a search starts from, and how near a cell can be to it.
+//
+// A search may leave out a cell only if nothing in it can be in the answer, rounding included: so bounds are from
+// below, limits from above, and between them is a slack far wider than what rounding can do and far narrower than
+// what would cost anything (1e−13 of the Earth's radius: 0.6 µm).
+
+import Geo
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Darwin
+#endif
+
+/// A centre with what is needed to bound distances from it.
+struct SearchPoint {
+  let vector: UnitVector
+  private let latitude: Double
+  private let longitude: Double
+  private let cosine: Double
+  private let absoluteSine: Double
+
+  init(_ coordinate: Coordinate) {
+    vector = UnitVector(coordinate)
+    latitude = coordinate.latitude
+    longitude = coordinate.longitude
+    absoluteSine = abs(vector.z)
+    cosine = (vector.x * vector.x + vector.y * vector.y).squareRoot()
+  }
+
+  /// No place within `meters` has a greater squared chord than this: a chord is never longer than its arc.
+  static func squaredChordLimit(meters: Double) -> Double {
+    let chord = min(meters / earthRadiusMeters, 4) * (1 + 1e-12) + 1e-13
+    return chord * chord
+  }
+
+  /// No place at this squared chord or beyond is nearer, in metres, than this (less the slack).
+  static func leastMeters(squaredChord: Double) -> Double {
+    2 * earthRadiusMeters * asin(min(1, squaredChord.squareRoot() * 0.5))
+  }
+
+  /// A lower bound of the squared chord to every place of a cell; 0 where the point is in it. About 20 operations.
+  ///
+  /// haversine(d) = haversine(Δφ) + cos φ cos φ0 haversine(Δλ): each term is taken at its least over the cell, with
+  /// sin y ≥ y − y³/6, and for the cosine at the parallel nearest to a pole cos(φ0 + δ) ≥ cos φ0 (1 − δ²/2) − sin φ0 δ.
+  @inline(__always)
+  func leastSquaredChord(to cell: TreeCell) -> Double {
+    let toSouth = cell.south - latitude
+    let toNorth = latitude - cell.north
+    let latitudeGap = max(0, toSouth, toNorth)
+    let toWest = cell.west - longitude
+    let toEast = longitude - cell.east
+    var longitudeGap = 0.0
+    if toWest > 0 {
+      longitudeGap = max(0, min(toWest, 360 + toEast))
+    } else if toEast > 0 {
+      longitudeGap = max(0, min(toEast, 360 + toWest))
+    }
+    let halfRadians = Double.pi / 360
+    let y = latitudeGap * halfRadians
+    let sinLatitude = y - y * y * y * (1.0 / 6)
+    let x = longitudeGap * halfRadians
+    let sinLongitude = x - x * x * x * (1.0 / 6)
+    let delta = max(0, max(abs(cell.south), abs(cell.north)) - abs(latitude)) * (2 * halfRadians)
+    let leastCosine = max(0, cosine * (1 - delta * delta * 0.5) - absoluteSine * delta)
+    return 4 * (sinLatitude * sinLatitude + cosine * leastCosine * sinLongitude * sinLongitude)
+  }
+}
+
+/// Where a cell of the tree lies: its column and row among the 2^level by 2^level of its level.
+struct TreeCell: BitwiseCopyable {
+  var column: UInt32
+  var row: UInt32
+  var level: UInt8
+
+  static var world: TreeCell { TreeCell(column: 0, row: 0, level: 0) }
+
+  /// 2^−level.
+  private var scale: Double { Double(bitPattern: (1023 - UInt64(level)) << 52) }
+  // All four are exact: fractions with at most 20 binary digits.
+  var west: Double { Double(column) * scale * 360 - 180 }
+  var east: Double { Double(column + 1) * scale * 360 - 180 }
+  var south: Double { Double(row) * scale * 180 - 90 }
+  var north: Double { Double(row + 1) * scale * 180 - 90 }
+
+  /// One of its four quarters, in the order of Morton codes.
+  func child(_ quadrant: UInt32) -> TreeCell {
+    TreeCell(column: column << 1 | quadrant >> 1, row: row << 1 | quadrant & 1, level: level + 1)
+  }
+
+  /// The smallest key in it.
+  var firstKey: UInt64 {
+    let finest = UInt32(GridPoint.bits) - UInt32(level)
+    return GridPoint.mortonCode(column: column << finest, row: row << finest)
+  }
+
+  /// The greatest key in it.
+  var lastKey: UInt64 { firstKey | (1 << (60 - 2 * UInt64(level)) - 1) }
+
+  /// Whether it has a point in common with a box.
+  func intersects(_ box: BoundingBox) -> Bool {
+    guard south <= box.north, box.south <= north else { return false }
+    let (west, east) = (west, east)
+    return box.contains(longitude: west) || box.contains(longitude: east) || west <= box.west && box.west <= east
+  }
+}

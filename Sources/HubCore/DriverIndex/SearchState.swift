@@ -1,0 +1,117 @@
+// What a search keeps while it runs: cells still to be looked at, and the best hits so far. Neither allocates.
+
+import Geo
+
+/// A cell to be looked at.
+struct Pending: BitwiseCopyable {
+  var node: UInt32
+  var cell: TreeCell
+  /// No driver in it is nearer.
+  var squaredChord: Double
+}
+
+/// A stack of cells. Depth first, it holds at most three siblings a level and one child more: 61 at 20 levels.
+struct SearchStack {
+  private var items = InlineArray<64, Pending>(repeating: Pending(node: 0, cell: .world, squaredChord: 0))
+  private(set) var count = 0
+
+  mutating func push(_ item: Pending) {
+    items[count] = item
+    count += 1
+  }
+
+  mutating func pop() -> Pending? {
+    guard count > 0 else { return nil }
+    count -= 1
+    return items[count]
+  }
+
+  /// Pushes an item below those above `bottom` that are nearer.
+  mutating func insert(_ item: Pending, above bottom: Int) {
+    var position = count
+    while position > bottom, items[position - 1].squaredChord < item.squaredChord {
+      items[position] = items[position - 1]
+      position -= 1
+    }
+    items[position] = item
+    count += 1
+  }
+
+  /// The nearest that any cell still on it can be; only asked when a search stops early.
+  var leastSquaredChord: Double {
+    var least = Double.infinity
+    for index in 0..<count { least = min(least, items[index].squaredChord) }
+    return least
+  }
+}
+
+/// The best hits so far: the end of the caller's array from `start`, as a heap with the worst hit first.
+struct HitHeap {
+  let start: Int
+  let limit: Int
+  private let withinMeters: Double
+  /// What has a greater squared chord is not wanted.
+  private(set) var squaredChordLimit: Double
+
+  init(start: Int, limit: Int, withinMeters: Double) {
+    self.start = start
+    self.limit = limit
+    self.withinMeters = withinMeters
+    squaredChordLimit = SearchPoint.squaredChordLimit(meters: withinMeters)
+  }
+
+  @inline(__always)
+  func wants(_ hit: DriverHit, _ hits: [DriverHit]) -> Bool {
+    if hits.count - start < limit { return hit.distanceMeters <= withinMeters }
+    return DriverHit.isNearer(hit, hits[start])
+  }
+
+  /// Adds a hit that is wanted; the worst goes out when there are too many.
+  mutating func add(_ hit: DriverHit, to hits: inout [DriverHit]) {
+    if hits.count - start < limit {
+      hits.append(hit)
+      siftUp(&hits, from: hits.count - start - 1)
+      guard hits.count - start == limit else { return }
+    } else {
+      siftDown(&hits, hit, size: limit)
+    }
+    squaredChordLimit = SearchPoint.squaredChordLimit(meters: hits[start].distanceMeters)
+  }
+
+  /// Puts the hits into order, nearest first.
+  func sort(_ hits: inout [DriverHit]) {
+    var size = hits.count - start
+    while size > 1 {
+      size -= 1
+      let last = hits[start + size]
+      hits[start + size] = hits[start]
+      siftDown(&hits, last, size: size)
+    }
+  }
+
+  private func siftUp(_ hits: inout [DriverHit], from index: Int) {
+    let hit = hits[start + index]
+    var index = index
+    while index > 0 {
+      let parent = (index - 1) / 2
+      guard DriverHit.isNearer(hits[start + parent], hit) else { break }
+      hits[start + index] = hits[start + parent]
+      index = parent
+    }
+    hits[start + index] = hit
+  }
+
+  /// Puts a hit in the place of the first of a heap of `size`.
+  private func siftDown(_ hits: inout [DriverHit], _ hit: DriverHit, size: Int) {
+    var index = 0
+    while true {
+      var child = 2 * index + 1
+      guard child < size else { break }
+      if child + 1 < size, DriverHit.isNearer(hits[start + child], hits[start + child + 1]) { child += 1 }
+      guard DriverHit.isNearer(hit, hits[start + child]) else { break }
+      hits[start + index] = hits[start + child]
+      index = child
+    }
+    hits[start + index] = hit
+  }
+}
