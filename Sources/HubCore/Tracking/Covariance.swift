@@ -4,7 +4,7 @@
 // one scalar at a time (their noise is uncorrelated in the frame they are taken in), which needs no matrix inverse:
 // Bierman, Factorization Methods for Discrete Sequential Estimation (1977), ch. V. P ← P − p pᵀ / S keeps P exactly
 // symmetric; it loses positivity only where the noise is below about 1e-13 of the variance. Here the noise is at least
-// 0.0025 and the variance at most 1e8 (`MotionFilter.longestGap`), a ratio of 2.5e-11, and `floor` mends the last bits.
+// 0.0025 and the variance below 2e8 (`MotionFilter.lostVariance`), a ratio of 1e-11, and `floor` mends the last bits.
 
 /// Covariance of (east m, north m, east velocity m/s, north velocity m/s), in that order: `p02` is east with east velocity.
 struct Covariance: Sendable, Equatable {
@@ -47,6 +47,21 @@ struct Covariance: Sendable, Equatable {
     p22 -= k[2] * p[2]
     p23 -= k[2] * p[3]
     p33 -= k[3] * p[3]
+  }
+
+  /// P ← A P Aᵀ for the turn of both pairs by A = [cosine sine; −sine cosine]. Rare: only near the poles.
+  mutating func turn(cosine c: Double, sine s: Double) {
+    let m = self
+    p00 = c * c * m.p00 + 2 * c * s * m.p01 + s * s * m.p11
+    p01 = c * s * (m.p11 - m.p00) + (c * c - s * s) * m.p01
+    p11 = s * s * m.p00 - 2 * c * s * m.p01 + c * c * m.p11
+    p02 = c * c * m.p02 + c * s * (m.p03 + m.p12) + s * s * m.p13
+    p03 = c * c * m.p03 + c * s * (m.p13 - m.p02) - s * s * m.p12
+    p12 = c * c * m.p12 + c * s * (m.p13 - m.p02) - s * s * m.p03
+    p13 = c * c * m.p13 - c * s * (m.p03 + m.p12) + s * s * m.p02
+    p22 = c * c * m.p22 + 2 * c * s * m.p23 + s * s * m.p33
+    p23 = c * s * (m.p33 - m.p22) + (c * c - s * s) * m.p23
+    p33 = s * s * m.p22 - 2 * c * s * m.p23 + c * c * m.p33
   }
 
   /// Keeps variances where rounding can't make them negative.

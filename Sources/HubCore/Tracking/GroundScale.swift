@@ -4,10 +4,11 @@
 // is no re-centring, no antimeridian and no growing error. What is kept is only the scale at a latitude, which is
 // computed again when the driver has moved 1 km north or south. Scale: WGS 84 radii of curvature in the meridian (M)
 // and the prime vertical (N), e.g. Snyder, Map Projections: A Working Manual (1987), p. 24 f.
+// Beyond 88° meridians turn too fast for that, and `PolarCap` takes over.
 import Geo
 
 /// Metres for each degree of latitude and longitude at a latitude. Relative error < 2e-4 · tan(latitude) within
-/// `reach`; differences of 100 m are right to 1 cm up to 85°.
+/// `reach`; differences of 100 m are right to 1 cm up to 85°, and 3 cm up to 88°.
 struct GroundScale: Sendable, Equatable {
   private(set) var metersPerLatitude: Double
   private(set) var metersPerLongitude: Double
@@ -23,14 +24,71 @@ struct GroundScale: Sendable, Equatable {
     let w = 1 - GroundScale.eccentricitySquared * sine * sine
     let primeVertical = GroundScale.semiMajorAxis / w.squareRoot()
     metersPerLatitude = TrackMath.radiansPerDegree * primeVertical * (1 - GroundScale.eccentricitySquared) / w
-    // Never 0, so that a division by it stays finite at a pole.
-    let cosine = max(TrackMath.cosine(degrees: latitude), 1e-9)
-    metersPerLongitude = TrackMath.radiansPerDegree * primeVertical * cosine
+    metersPerLongitude = TrackMath.radiansPerDegree * primeVertical * TrackMath.cosine(degrees: latitude)
     self.latitude = latitude
   }
 
   /// Follows the driver to another latitude.
   @inline(__always) mutating func follow(_ latitude: Double) {
     if abs(latitude - self.latitude) > GroundScale.reach { self = GroundScale(latitude: latitude) }
+  }
+
+  /// Metres east and north, as they are at `first`, from there to `second`.
+  @inline(__always)
+  func displacement(from first: Coordinate, to second: Coordinate) -> SIMD2<Double> {
+    guard abs(first.latitude) < PolarCap.edge else { return PolarCap.displacement(from: first, to: second) }
+    return SIMD2(
+      TrackMath.wrapped(second.longitude - first.longitude) * metersPerLongitude,
+      (second.latitude - first.latitude) * metersPerLatitude)
+  }
+}
+
+/// The plane around a pole: azimuthal equidistant, with the pole in its middle. It stretches distances across the
+/// meridians by (colatitude)² / 6: 2e-4 at the edge, nothing at the pole.
+enum PolarCap {
+  /// Degrees north and south.
+  static let edge = 88.0
+  /// WGS 84 meridian radius at a pole, a / √(1 − e²), as metres for each degree.
+  private static let metersPerLatitude = 6_399_593.625_76 * TrackMath.radiansPerDegree
+
+  /// A place of the plane with the directions of east and north there.
+  struct Frame {
+    var point: SIMD2<Double>
+    var east: SIMD2<Double>
+    var north: SIMD2<Double>
+
+    /// At the longitude (degrees) whose direction from the pole has this sine and cosine.
+    init(point: SIMD2<Double>, sine: Double, cosine: Double, isNorth: Bool) {
+      self.point = point
+      let outward = SIMD2(cosine, sine)
+      east = SIMD2(-sine, cosine)
+      north = isNorth ? -outward : outward
+    }
+  }
+
+  static func frame(of place: Coordinate) -> Frame { frame(of: place, isNorth: place.latitude > 0) }
+
+  private static func frame(of place: Coordinate, isNorth: Bool) -> Frame {
+    let radius = (90 - (isNorth ? place.latitude : -place.latitude)) * metersPerLatitude
+    let (sine, cosine) = (TrackMath.sine(degrees: place.longitude), TrackMath.cosine(degrees: place.longitude))
+    return Frame(
+      point: SIMD2(cosine, sine) * radius, sine: sine, cosine: cosine, isNorth: isNorth)
+  }
+
+  static func displacement(from first: Coordinate, to second: Coordinate) -> SIMD2<Double> {
+    let isNorth = first.latitude > 0
+    let here = frame(of: first, isNorth: isNorth)
+    let way = frame(of: second, isNorth: isNorth).point - here.point
+    return SIMD2((way * here.east).sum(), (way * here.north).sum())
+  }
+
+  /// The place that lies metres east and north of `start`.
+  static func place(from start: Coordinate, by meters: SIMD2<Double>) -> (latitude: Double, longitude: Double) {
+    let here = frame(of: start)
+    let point = here.point + here.east * meters.x + here.north * meters.y
+    let latitude = 90 - (point * point).sum().squareRoot() / metersPerLatitude
+    // East of the meridian 0 is +y here, which `bearing` takes as its east.
+    let longitude = TrackMath.wrapped(TrackMath.bearing(east: point.y, north: point.x))
+    return (start.latitude > 0 ? latitude : -latitude, longitude)
   }
 }

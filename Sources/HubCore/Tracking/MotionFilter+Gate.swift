@@ -33,7 +33,7 @@ extension MotionFilter {
   private func agreesWithCandidate(_ fix: TrackMeasurement) -> Bool {
     let elapsed = Double(fix.milliseconds &- candidateTime) / 1000
     let expected = SIMD2<Double>(candidateVelocity) * elapsed
-    let off = MotionFilter.displacement(from: candidate, to: fix.coordinate, ground) - expected
+    let off = ground.displacement(from: candidate, to: fix.coordinate) - expected
     return (off * off).sum().squareRoot() < 2 * MotionFilter.accuracy(of: fix) + 3 * elapsed
   }
 }

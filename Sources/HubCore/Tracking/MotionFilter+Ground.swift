@@ -1,25 +1,39 @@
-// The filter's plane on the globe: differences of places in metres, and moves by metres.
+// The filter's plane on the globe: where the estimate is, and how it moves by metres.
 import Geo
 
 extension MotionFilter {
-  /// Metres east and north from the estimate to a place.
-  @inline(__always) func displacement(to place: Coordinate) -> SIMD2<Double> {
-    SIMD2(
-      TrackMath.wrapped(place.longitude - longitude) * ground.metersPerLongitude,
-      (place.latitude - latitude) * ground.metersPerLatitude)
+  /// The estimate as it stands.
+  @inline(__always) var place: Coordinate {
+    guard let place = Coordinate(latitude: latitude, longitude: longitude) else {
+      preconditionFailure("`shift` keeps the estimate on the globe")
+    }
+    return place
   }
 
-  @inline(__always)
-  static func displacement(from first: Coordinate, to second: Coordinate, _ ground: GroundScale) -> SIMD2<Double> {
-    SIMD2(
-      TrackMath.wrapped(second.longitude - first.longitude) * ground.metersPerLongitude,
-      (second.latitude - first.latitude) * ground.metersPerLatitude)
+  /// Metres east and north from the estimate to a place.
+  @inline(__always) func displacement(to place: Coordinate) -> SIMD2<Double> {
+    ground.displacement(from: self.place, to: place)
   }
 
   /// Moves the estimate by metres east and north.
   @inline(__always) mutating func shift(by meters: SIMD2<Double>) {
+    guard abs(latitude) < PolarCap.edge else { return shiftAtPole(by: meters) }
     latitude = min(max(latitude + meters.y / ground.metersPerLatitude, -90), 90)
     longitude = TrackMath.wrapped(longitude + meters.x / ground.metersPerLongitude)
+    ground.follow(latitude)
+  }
+
+  /// The same near a pole, where a straight way changes its heading: what is known in terms of east and north is turned
+  /// with the meridian.
+  private mutating func shiftAtPole(by meters: SIMD2<Double>) {
+    let before = PolarCap.frame(of: place)
+    (latitude, longitude) = PolarCap.place(from: place, by: meters)
+    latitude = min(max(latitude, -90), 90)
+    let after = PolarCap.frame(of: place)
+    let cosine = (before.east * after.east).sum()
+    let sine = (before.north * after.east).sum()
+    velocity = SIMD2(cosine * velocity.x + sine * velocity.y, cosine * velocity.y - sine * velocity.x)
+    covariance.turn(cosine: cosine, sine: sine)
     ground.follow(latitude)
   }
 }

@@ -39,14 +39,22 @@ struct MotionFilter: Sendable {
   static let longestHold = 20.0
   /// How many fixes must agree with a rejected one before them, where the place they show is out of a vehicle's reach.
   static let agreementsWhenTooFast: UInt8 = 3
-  /// Seconds after which nothing that was known about the motion is worth keeping.
+  /// Seconds after which nothing that was known about the motion is worth keeping, and the variance (m²) of the
+  /// position from then on: 10 km.
   static let longestGap = 300.0
+  static let lostVariance = 1e8
+  /// Metres: a driver who is found farther off than this is followed anew from there.
+  static let farthestCorrection = 5000.0
+  /// m²/s²: variance of an unknown velocity, on each axis.
+  static let unknownVelocity = 100.0
 
   var latitude: Double
   var longitude: Double
   /// Metres per second.
-  private(set) var velocity: SIMD2<Double>
-  private(set) var covariance: Covariance
+  var velocity: SIMD2<Double>
+  var covariance: Covariance
+  /// Degrees, of the last movement; NaN before the first.
+  var heading = Float.nan
   /// s, the square of real to nominal position noise.
   private(set) var noiseScale = 1.0
   var ground: GroundScale
@@ -68,7 +76,7 @@ struct MotionFilter: Sendable {
     longitude = fix.coordinate.longitude
     velocity = .zero
     let sigma = MotionFilter.accuracy(of: fix) / MotionFilter.sigmasPerAccuracy
-    covariance = Covariance(position: sigma * sigma + 1, velocity: 100)
+    covariance = Covariance(position: sigma * sigma + 1, velocity: MotionFilter.unknownVelocity)
     ground = GroundScale(latitude: latitude)
     time = fix.milliseconds
     lastUsed = time
@@ -88,16 +96,30 @@ struct MotionFilter: Sendable {
 // MARK: - One step
 
 extension MotionFilter {
-  /// Takes in a fix that is newer than all before. Returns why its position was not used, or nil when it was.
-  mutating func step(_ fix: TrackMeasurement, maximumSpeed: Double) -> Tracker.Refusal? {
+  enum Step {
+    case used(Position)
+    case refused(Tracker.Refusal)
+  }
+
+  /// Takes in a fix that is newer than all before.
+  mutating func step(_ fix: TrackMeasurement, maximumSpeed: Double) -> Step {
     let dt = Double(fix.milliseconds &- time) / 1000
     time = fix.milliseconds
     predict(dt: dt)
     measureVelocity(fix)
-    return measurePosition(fix, maximumSpeed: maximumSpeed)
+    let refusal = measurePosition(fix, maximumSpeed: maximumSpeed)
+    let speed = self.speed
+    if speed > maximumSpeed { velocity *= maximumSpeed / speed }
+    if let refusal { return .refused(refusal) }
+    return .used(publish(fix))
   }
 
   private mutating func predict(dt: Double) {
+    guard dt <= MotionFilter.longestGap else {
+      velocity = .zero
+      covariance = Covariance(position: MotionFilter.lostVariance, velocity: MotionFilter.unknownVelocity)
+      return
+    }
     shift(by: velocity * dt)
     covariance.predict(dt: dt, q: MotionFilter.accelerationDensity)
   }
@@ -151,16 +173,27 @@ extension MotionFilter {
     let gateNIS = MotionFilter.nis(y, p.p00 + gateNoise, p.p01, p.p11 + gateNoise)
     if gateNIS > MotionFilter.positionGate {
       if let refusal = reject(fix, innovation: y, maximumSpeed: maximumSpeed) { return refusal }
-      let inflation = (y * y).sum()  // believe the new place
-      covariance.p00 += inflation
-      covariance.p11 += inflation
+      believe(fix, innovation: y, noise: noise)
+      return nil
     } else if nis > MotionFilter.huberSigmas * MotionFilter.huberSigmas {
       noise *= nis / (MotionFilter.huberSigmas * MotionFilter.huberSigmas)
     }
     usePosition(innovation: y, noise: noise)
-    rejections = 0
-    lastUsed = time
     return nil
+  }
+
+  /// Goes to a place outside the gate.
+  private mutating func believe(_ fix: TrackMeasurement, innovation y: SIMD2<Double>, noise: Double) {
+    let distanceSquared = (y * y).sum()
+    guard distanceSquared <= MotionFilter.farthestCorrection * MotionFilter.farthestCorrection else {
+      let (heading, noiseScale) = (heading, noiseScale)
+      self = MotionFilter(fix)
+      (self.heading, self.noiseScale) = (heading, noiseScale)
+      return
+    }
+    covariance.p00 += distanceSquared
+    covariance.p11 += distanceSquared
+    usePosition(innovation: y, noise: noise)
   }
 
   private mutating func usePosition(innovation y: SIMD2<Double>, noise: Double) {
@@ -168,6 +201,8 @@ extension MotionFilter {
     let north = correct(innovation: y.y - east.y, h: SIMD4(0, 1, 0, 0), noise: noise)
     covariance.floor()
     shift(by: east + north)
+    rejections = 0
+    lastUsed = time
   }
 
   /// Takes in one scalar h·x with the given innovation and noise variance. Corrects velocity and covariance; returns

@@ -9,8 +9,6 @@ import Messages
 public struct Tracker: Sendable {
   private var order = FixOrder()
   var filter: MotionFilter?
-  /// Degrees, of the last movement; NaN before the first.
-  var heading = Float.nan
 
   public init() {}
 
@@ -26,8 +24,8 @@ public struct Tracker: Sendable {
     case .held: return .held
     case .next:
       switch follow(measurement, rules) {
-      case .success(let position): return .accepted(position)
-      case .failure(let refusal): return .refused(refusal)
+      case .used(let position): return .accepted(position)
+      case .refused(let refusal): return .refused(refusal)
       }
     case .confirms(let held):
       return follow(held, then: measurement, rules)
@@ -64,13 +62,13 @@ extension Tracker {
   }
 
   /// Filters one fix that is in order.
-  private mutating func follow(_ fix: TrackMeasurement, _ rules: Rules) -> Result<Position, Refusal> {
-    guard filter != nil else {
-      filter = MotionFilter(fix)
-      return .success(publish(fix))
-    }
-    if let refusal = filter!.step(fix, maximumSpeed: rules.maximumSpeed) { return .failure(refusal) }
-    return .success(publish(fix))
+  private mutating func follow(_ fix: TrackMeasurement, _ rules: Rules) -> MotionFilter.Step {
+    // Optional chaining works in place; binding the filter to a name would copy its 200 bytes back and forth.
+    if let step = filter?.step(fix, maximumSpeed: rules.maximumSpeed) { return step }
+    var first = MotionFilter(fix)
+    let position = first.publish(fix)
+    filter = first
+    return .used(position)
   }
 
   /// Filters the two fixes that a confirmed leap releases.
@@ -78,10 +76,10 @@ extension Tracker {
     _ held: TrackMeasurement, then fix: TrackMeasurement, _ rules: Rules
   ) -> Outcome {
     switch (follow(held, rules), follow(fix, rules)) {
-    case (.success(let first), .success(let second)): .acceptedTwo(held: first, second)
-    case (.success(let first), .failure(let refusal)): .acceptedHeld(first, refused: refusal)
-    case (.failure, .success(let second)): .accepted(second)
-    case (.failure, .failure(let refusal)): .refused(refusal)
+    case (.used(let first), .used(let second)): .acceptedTwo(held: first, second)
+    case (.used(let first), .refused(let refusal)): .acceptedHeld(first, refused: refusal)
+    case (.refused, .used(let second)): .accepted(second)
+    case (.refused, .refused(let refusal)): .refused(refusal)
     }
   }
 }

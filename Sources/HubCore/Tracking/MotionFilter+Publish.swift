@@ -2,7 +2,7 @@
 import Geo
 import Messages
 
-extension Tracker {
+extension MotionFilter {
   /// A heading is taken from the velocity above this, m/s.
   static let headingSpeed = 0.7
   /// A speed is published when its standard deviation is below this, m/s.
@@ -18,22 +18,21 @@ extension Tracker {
   /// Accuracy is the filter's own radius of 68 % with the drift that it can't see added in squares. Confidence is high
   /// to 15 m, medium to 50 m, and low beyond.
   mutating func publish(_ fix: TrackMeasurement) -> Position {
-    guard let filter else { preconditionFailure("a fix was filtered before it is published") }
-    let speed = filter.speed
-    let speedSigma = ((filter.covariance.p22 + filter.covariance.p33) / 2).squareRoot()
-    if speed > max(Tracker.headingSpeed, 2 * speedSigma) {
-      heading = Float(TrackMath.bearing(east: filter.velocity.x, north: filter.velocity.y))
+    let speed = speed
+    let speedSigma = ((covariance.p22 + covariance.p33) / 2).squareRoot()
+    if speed > max(MotionFilter.headingSpeed, 2 * speedSigma) {
+      heading = Float(TrackMath.bearing(east: velocity.x, north: velocity.y))
     } else if heading.isNaN {
       heading = fix.heading
     }
-    let drift = Tracker.driftShare * MotionFilter.accuracy(of: fix)
-    let accuracy = (filter.radius * filter.radius + drift * drift).squareRoot()
+    let drift = MotionFilter.driftShare * MotionFilter.accuracy(of: fix)
+    let accuracy = (radius * radius + drift * drift).squareRoot()
     return Position(
-      coordinate: filter.coordinate,
-      speed: speedSigma < Tracker.knownSpeedSigma ? TrackMath.rounded(speed, to: 100) : nil,
-      heading: heading.isNaN ? nil : Tracker.publishedHeading(Double(heading)),
+      coordinate: coordinate,
+      speed: speedSigma < MotionFilter.knownSpeedSigma ? TrackMath.rounded(speed, to: 100) : nil,
+      heading: heading.isNaN ? nil : MotionFilter.publishedHeading(Double(heading)),
       accuracy: TrackMath.rounded(accuracy, to: 100),
-      confidence: accuracy <= Tracker.highAccuracy ? .high : accuracy <= Tracker.mediumAccuracy ? .medium : .low,
+      confidence: accuracy <= MotionFilter.highAccuracy ? .high : accuracy <= MotionFilter.mediumAccuracy ? .medium : .low,
       timestamp: Timestamp(milliseconds: fix.milliseconds))
   }
 
@@ -42,9 +41,7 @@ extension Tracker {
     let rounded = TrackMath.rounded(degrees, to: 100)
     return rounded < 360 ? rounded : 0
   }
-}
 
-extension MotionFilter {
   /// Metres per second.
   var speed: Double { (velocity * velocity).sum().squareRoot() }
 
