@@ -1,0 +1,116 @@
+// A loop's way to the hub and back: a plain call where the hub lives on the loop's thread, two mailboxes where it has its
+// own. The loop's code is the same for both.
+import HubCore
+import Messages
+import Transport
+
+final class HubPort {
+  /// The hub itself, where there is one loop.
+  private var hub: Hub?
+  private let toHub: Mailbox<HubInput>?
+  private let fromHub: Mailbox<HubOutput>?
+
+  init(hub: consuming Hub) {
+    self.hub = consume hub
+    toHub = nil
+    fromHub = nil
+  }
+
+  init(toHub: Mailbox<HubInput>, fromHub: Mailbox<HubOutput>) {
+    hub = nil
+    self.toHub = toHub
+    self.fromHub = fromHub
+  }
+
+  /// The hub's counters, where the hub is here.
+  var counters: HubCounters? { hub?.counters }
+
+  /// Hands a turn's inputs over, leaving `inputs` empty, and puts what has come out into the empty `outputs`.
+  ///
+  /// Where the hub's mailbox is full this waits, which is what stops the loop from reading more; meanwhile `deliver` is
+  /// called with what comes out, so that the hub never waits for this loop in turn.
+  func exchange(
+    _ inputs: inout [HubInput], into outputs: inout [HubOutput], now: Moment, deliver: () -> Void
+  ) {
+    guard let toHub, let fromHub else {
+      hub!.process(inputs, now: now)
+      inputs.removeAll(keepingCapacity: true)
+      hub!.drain(loop: 0, into: &outputs)
+      return
+    }
+    while !toHub.append(emptying: &inputs) {
+      fromHub.drain(into: &outputs)
+      deliver()
+      pause(microseconds: 500)
+    }
+    fromHub.drain(into: &outputs)
+  }
+}
+
+/// The hub on a thread of its own: an event loop without sockets that sleeps until a mailbox has something.
+final class HubThread: EventLoopDelegate {
+  private let loop: EventLoop
+  private var hub: Hub
+  private let inboxes: [Mailbox<HubInput>]
+  private let outboxes: [Mailbox<HubOutput>]
+  private let shared: SharedState
+  private var batch: [HubInput] = []
+  private var output: [HubOutput] = []
+  private var nextTick: Int64
+
+  init(
+    hub: consuming Hub, loop: EventLoop, inboxes: [Mailbox<HubInput>], outboxes: [Mailbox<HubOutput>],
+    shared: SharedState
+  ) {
+    self.hub = hub
+    self.loop = loop
+    self.inboxes = inboxes
+    self.outboxes = outboxes
+    self.shared = shared
+    nextTick = loop.now.uptimeNanoseconds
+    loop.delegate = self
+    loop.setLoopTimer(at: nextTick)
+  }
+
+  func turnEnding() {
+    let reading = loop.now
+    let now = Moment(
+      uptime: reading.uptimeNanoseconds, timestamp: Timestamp(milliseconds: reading.unixMilliseconds))
+    for inbox in inboxes {
+      inbox.drain(into: &batch)
+      hub.process(batch, now: now)
+      batch.removeAll(keepingCapacity: true)
+    }
+    for (index, outbox) in outboxes.enumerated() where hub.hasOutput(loop: index) {
+      hub.drain(loop: index, into: &output)
+      post(to: outbox, loop: index)
+    }
+    if now.uptime >= nextTick {
+      nextTick = now.uptime + 1_000_000_000
+      shared.metrics.store(hub.counters)
+    }
+    loop.setLoopTimer(at: nextTick)
+  }
+
+  /// A loop that is behind makes the hub wait: the limit of its mailbox is what bounds the memory between them.
+  private func post(to outbox: Mailbox<HubOutput>, loop index: Int) {
+    while !outbox.append(emptying: &output) {
+      if shared.lifecycle.isFinished(index) { return output.removeAll() }
+      pause(microseconds: 500)
+    }
+  }
+
+  func woken() {
+    if (0..<outboxes.count).allSatisfy(shared.lifecycle.isFinished) { loop.stop() }
+  }
+
+  func accepted(_ id: ConnectionID, from peer: SocketAddress) {}
+  func connected(_ id: ConnectionID) {}
+  func received(_ id: ConnectionID, _ bytes: UnsafeMutableRawBufferPointer) {}
+  func drained(_ id: ConnectionID) {}
+  func overflowed(_ id: ConnectionID) {}
+  func closed(_ id: ConnectionID, _ cause: CloseCause) {}
+  func timerFired(_ id: ConnectionID) {}
+  func loopTimerFired() {}
+  func turnEnded() {}
+}

@@ -1,0 +1,95 @@
+// Every limit of the hub, in one place: what it bounds, its default, and what happens at it. What is not bounded here
+// is not bounded. Those that operators change are flags of `serve`; the rest is reached by tests through this type.
+import HubCore
+import Messages
+import Transport
+import WebSocket
+
+/// The limits of one hub process. At each of them the peer is told, and a counter goes up.
+public struct Limits: Sendable {
+  // MARK: The door
+
+  /// Bytes of an HTTP request head. Past it: 431.
+  public var requestHeadBytes = 8 * 1024
+  /// Bytes of an HTTP request body. Past it: 413.
+  public var requestBodyBytes = 256 * 1024
+  /// Seconds for a connection to send a whole request. Past it: closed.
+  public var handshakeSeconds = 10.0
+  /// Seconds that an idle HTTP connection is kept for the next request. Past it: closed.
+  public var keepAliveSeconds = 30.0
+  /// Connections of one loop. Past it: 503 with Retry-After, or closed where even that is too much.
+  public var connectionsPerLoop = 1 << 20
+  /// Connections accepted in one turn of a loop; the rest waits in the kernel's queue.
+  public var acceptsPerTurn = 64
+  /// The kernel's queue of connections that are not accepted yet.
+  public var acceptBacklog: Int32 = 4096
+
+  // MARK: A session
+
+  /// Bytes of a WebSocket message. Past it: 1009.
+  public var messageBytes = 256 * 1024
+  /// Fragments of a WebSocket message. Past it: 1009.
+  public var fragments = 1024
+  /// Messages a second, on average; 0 for no limit. Past it: reading stops, then `rate_limited`, then 4429.
+  public var sessionRate = 10.0
+  /// Messages that may come at once.
+  public var sessionBurst = 50.0
+  /// Fixes of a batch that count as one message.
+  public var fixesPerCharge = 50
+  /// Seconds over the rate after which the session is told, and after which it is closed.
+  public var rateWarningSeconds = 5.0
+  public var rateCloseSeconds = 60.0
+  /// Messages at fault within the window below that close a session with 4400: one more than this.
+  public var badMessages = 10
+  public var badMessageWindowSeconds = 60.0
+  /// Subscriptions of one session, the unanswered ones included. Past it: `rate_limited`.
+  public var subscriptionsPerSession = 256
+  /// Seconds for the peer to answer a close frame, and for the last bytes to leave. Past it: aborted.
+  public var closingSeconds = 3.0
+
+  // MARK: What waits to be sent
+
+  /// Unsent bytes of one session. Past it: 4413.
+  public var outboxBytesPerSession = 256 * 1024
+  /// Unsent bytes of all sessions of one loop. Past it: the session that asks for more gets 4413.
+  public var outboxBytesPerLoop = 256 * 1024 * 1024
+  /// Memory that a loop keeps for the next turn's output.
+  public var arenaKeepBytes = 1024 * 1024
+  /// Bytes read from one socket in one turn.
+  public var readBufferBytes = 64 * 1024
+  /// Inputs that may wait for the hub's thread from one loop, and outputs from the hub for one loop. At the first the
+  /// loop stops reading until the hub has caught up; at the second the hub's thread waits for the loop.
+  public var mailboxMessages = 1 << 18
+
+  // MARK: The hub's tables
+
+  public var drivers = 1 << 20
+  public var trips = 1 << 20
+  public var channels = 1 << 21
+  public var eventsPerChannel = 256
+  public var events = 1 << 20
+  public var queryHits = 1000
+  /// Index cells and drivers that one query looks at: what a hub thread does in 200 µs. Past it the answer says up to
+  /// which distance it is complete.
+  public var queryBudget = SearchBudget(cells: 2_000, candidates: 10_000)
+  public var fixTimesPerDriver = 512
+  public var driversWithFixTimes = 100_000
+
+  public init() {}
+
+  /// Relations that the code relies on; called once at the start.
+  func validate() {
+    precondition(messageBytes <= outboxBytesPerSession, "an answer of the size of a message must fit an outbox")
+    precondition(outboxBytesPerSession <= outboxBytesPerLoop)
+    precondition(requestHeadBytes <= readBufferBytes)
+    precondition(rateWarningSeconds < rateCloseSeconds)
+    precondition(sessionBurst >= 1 && sessionRate >= 0)
+  }
+
+  var hub: HubLimits {
+    HubLimits(
+      drivers: drivers, trips: trips, channels: channels, eventsPerChannel: eventsPerChannel, events: events,
+      queryHits: queryHits, queryBudget: queryBudget, fixTimesPerDriver: fixTimesPerDriver,
+      driversWithFixTimes: driversWithFixTimes)
+  }
+}

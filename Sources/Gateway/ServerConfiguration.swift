@@ -1,0 +1,51 @@
+// What an operator decides.
+import HubCore
+import Messages
+import Transport
+
+public struct ServerConfiguration: Sendable {
+  /// Numeric address to listen on.
+  public var host = "127.0.0.1"
+  /// 0 picks a free port.
+  public var port: UInt16 = 8080
+  /// Event loops, 1–64. With one, the hub runs on the loop's thread; with more, on its own.
+  public var loops = 1
+  /// Takes `?role=…&id=…` for a credential. Refused on any address but loopback.
+  public var allowsDevelopmentCredentials = false
+  /// Milliseconds for which positions may be held back so that only each driver's newest is sent; 0 for none.
+  public var flushIntervalMilliseconds = 0
+  /// Seconds in which a client should be heard at least once.
+  public var heartbeatInterval = 30.0
+  /// Seconds between failing readiness and telling sessions to go.
+  public var drainDelay = 0.0
+  /// Seconds that a drain may take in all, after the delay.
+  public var drainSeconds = 4.0
+  public var sampling = Connected.Sampling(interval: 4, minDistance: 10)
+  public var limits = Limits()
+  public var timings = HubTimings()
+  public var logLevel = LogLevel.info
+
+  public init() {}
+}
+
+/// Why a server did not start.
+public enum ServerError: Error, Equatable, CustomStringConvertible {
+  case badAddress(String)
+  case developmentCredentialsNotOnLoopback(String)
+  case badLoopCount(Int)
+  case portTaken(String)
+  case system(String)
+
+  public var description: String {
+    switch self {
+    case .badAddress(let host):
+      "cannot listen on \(host): give a numeric IPv4 or IPv6 address, or localhost"
+    case .developmentCredentialsNotOnLoopback(let host):
+      "--dev-auth lets anyone in and is refused on \(host): use 127.0.0.1 or ::1"
+    case .badLoopCount(let count):
+      "\(count) loops: give 1 to 64"
+    case .portTaken(let text), .system(let text):
+      text
+    }
+  }
+}

@@ -1,0 +1,105 @@
+// One connection as the gateway sees it: first HTTP, then perhaps a WebSocket session.
+//
+// All of it lies in one struct of the loop's table, so that an idle session costs its bytes and nothing on the heap; what
+// only some connections need some of the time (a request that is still coming) is an object that goes again.
+import Bytes
+import HTTP
+import HubCore
+import Messages
+import Transport
+import WebSocket
+
+struct Session: ~Copyable {
+  enum Phase: UInt8 {
+    /// The slot is not in use.
+    case free
+    /// Speaks HTTP.
+    case http
+    /// A driver's upgrade waits for the hub's word.
+    case admitting
+    /// A WebSocket session.
+    case open
+    /// A close frame was sent; what comes is dropped until the peer's.
+    case closing
+  }
+
+  var connection = ConnectionID.none
+  var phase = Phase.free
+  var role = Messages.Role.rider
+  var time = TimeFormat.unixMilliseconds
+  /// Reading has stopped because the session is over its rate.
+  var isPaused = false
+  /// A ping was sent since the peer was last heard.
+  var wasPinged = false
+  var wasWarnedOfRate = false
+  /// Open subscriptions and those that the hub has not answered yet.
+  var subscriptions: UInt16 = 0
+  var badMessages: UInt16 = 0
+  /// Head of the session's list in the subscription table.
+  var firstSubscription = SubscriptionTable.none
+  /// Uptime in ns: last bytes from the peer; start of the bad messages' window; since when over the rate; last resumed.
+  var lastHeard: Int64 = 0
+  var badMessagesSince: Int64 = 0
+  var overRateSince: Int64 = 0
+  var resumedAt: Int64 = 0
+  var bucket = TokenBucket(burst: 0, now: 0)
+  var frames = FrameReader(role: .server)
+  var id: Identifier?
+  /// A request that is not complete, or is being answered.
+  var exchange: Exchange?
+
+  init() {}
+
+  var credential: Credential? { id.map { Credential(role: role, id: $0) } }
+}
+
+/// The HTTP side of a connection: bytes that were not handled yet, and the request they belong to.
+final class Exchange {
+  var input = ByteBuffer()
+  var parser = RequestParser()
+  var request: (head: RequestHead, body: BodyReader)?
+  var body = ByteBuffer()
+  /// The hub was asked; nothing further is read from `input` until it answers.
+  var isWaiting = false
+  /// How the answer ends.
+  var keepsAlive = true
+  var isHead = false
+  /// What to answer a driver's upgrade with once the hub admits it.
+  var acceptance: Upgrade?
+  /// When the connection is closed unless a request is complete by then (uptime, ns).
+  var deadline: Int64
+
+  init(deadline: Int64) { self.deadline = deadline }
+}
+
+/// The sessions of one loop, by connection slot: chunks that never move, so that a table of 100,000 grows without
+/// copying and without leaving a hole of its old size.
+final class SessionTable {
+  private static let chunkSize = 1024
+  // Each chunk is allocated and initialised whole, and lives as long as the table.
+  private var chunks: [UnsafeMutablePointer<Session>] = []
+
+  deinit {
+    for chunk in chunks {
+      chunk.deinitialize(count: Self.chunkSize)
+      chunk.deallocate()
+    }
+  }
+
+  /// One more than the largest slot that may be asked for.
+  var endIndex: Int { chunks.count * Self.chunkSize }
+
+  func makeRoom(for slot: Int) {
+    while endIndex <= slot {
+      let chunk = UnsafeMutablePointer<Session>.allocate(capacity: Self.chunkSize)
+      for index in 0..<Self.chunkSize { (chunk + index).initialize(to: Session()) }
+      chunks.append(chunk)
+    }
+  }
+
+  /// In-place access. The slot must be below `endIndex`: the array's own bounds check holds that.
+  subscript(slot: Int) -> Session {
+    @inline(__always) _read { yield chunks[slot / Self.chunkSize][slot % Self.chunkSize] }
+    @inline(__always) _modify { yield &chunks[slot / Self.chunkSize][slot % Self.chunkSize] }
+  }
+}

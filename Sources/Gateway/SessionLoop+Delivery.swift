@@ -1,0 +1,188 @@
+// What comes out of the hub, on its way to sockets: encoded once for each time format in use, the same bytes for all
+// subscribers of the channel on this loop.
+import Bytes
+import HubCore
+import Messages
+import Transport
+import WebSocket
+
+extension SessionLoop {
+  func deliverOutputs() {
+    for place in outputs.indices { deliver(outputs[place]) }
+    outputs.removeAll(keepingCapacity: true)
+  }
+
+  private func deliver(_ output: HubOutput) {
+    switch output {
+    case .delivery(let delivery):
+      if configuration.flushIntervalMilliseconds > 0, delivery.conflationKey != 0 {
+        hold(delivery)
+      } else {
+        fanOut(delivery)
+      }
+    case .subscribed(let session, let channel, let answer, let missed):
+      subscribed(session, channel, answer, missed)
+    case .subscriptionRefused(let session, let error):
+      guard let connection = connection(of: session) else { return }
+      sessions[Int(connection.slot)].subscriptions -= 1
+      send(.error(error), to: Int(connection.slot))
+    case .unsubscribed(let session, let messageID, let channel, let name):
+      unsubscribed(session, messageID, channel, name)
+    case .channelEnded(let channel, let name, let reason): ended(channel, name, reason)
+    case .reply(let session, let reply):
+      if let connection = connection(of: session) { answer(Int(connection.slot), reply) }
+    case .admitted(let session):
+      if let connection = connection(of: session) { admit(Int(connection.slot)) }
+    case .conflict(let session, let retryAfter):
+      if let connection = connection(of: session) { refuseDriver(Int(connection.slot), .conflict, retryAfter) }
+    case .full(let session):
+      if let connection = connection(of: session) { refuseDriver(Int(connection.slot), .serviceUnavailable, 60) }
+    case .replaced(let session):
+      if let connection = connection(of: session) { close(Int(connection.slot), .replaced) }
+    case .queryResult(let session, let result):
+      if let connection = connection(of: session) { answer(Int(connection.slot), result) }
+    }
+  }
+
+  // MARK: Fan-out
+
+  /// One publication to every subscriber: one encode for each time format, then a range for each connection.
+  func fanOut(_ delivery: borrowing Delivery) {
+    let subscribers = subscriptions.subscribers(of: delivery.channel)
+    guard !subscribers.isEmpty else { return }
+    var encoded = EncodedFrames()
+    for subscriber in subscribers {
+      let frame: Range<Int>
+      if let ready = encoded[subscriber.time] {
+        frame = ready
+      } else {
+        frame = encode(delivery.publication, subscriber.time)
+        encoded[subscriber.time] = frame
+      }
+      loop.send(frame, to: subscriber.connection, conflationKey: delivery.conflationKey)
+    }
+    counters.publicationsOut += UInt64(subscribers.count)
+    if delivery.conflationKey != 0 { counters.positionsOut += UInt64(subscribers.count) }
+    if delivery.received != 0 { turnReceived.append(delivery.received) }
+  }
+
+  private func encode(_ publication: borrowing Publication, _ time: TimeFormat) -> Range<Int> {
+    let payload = FrameWriter.begin(as: .server, in: &loop.arena)
+    MessageWriter.write(publication, time: time, into: &loop.arena)
+    let start = FrameWriter.finish(.text, payloadAt: payload, in: &loop.arena)
+    counters.encodes += 1
+    return start..<loop.arena.count
+  }
+
+  // MARK: Positions that are held back
+
+  /// Keeps only the newest position of each driver and channel until the interval is over.
+  private func hold(_ delivery: Delivery) {
+    if held.deadline == nil {
+      held.deadline = now.uptime + Int64(configuration.flushIntervalMilliseconds) * 1_000_000
+    }
+    if held.put(delivery) { counters.conflatedByInterval += 1 }
+  }
+
+  func releaseHeldPositions() {
+    guard let deadline = held.deadline, now.uptime >= deadline || isDraining else { return }
+    for delivery in held.takeAll() { fanOut(delivery) }
+  }
+
+  // MARK: Subscriptions
+
+  /// From here on the session gets what is published; first how things stand, and what it missed.
+  private func subscribed(
+    _ session: SessionRef, _ channel: ChannelHandle, _ answer: Subscribed, _ missed: [Publication]
+  ) {
+    guard let connection = connection(of: session), sessions[Int(connection.slot)].phase == .open else {
+      return inputs.append(.released(loop: index, channel))
+    }
+    let slot = Int(connection.slot)
+    let time = sessions[slot].time
+    if !subscriptions.add(connection, time: time, to: channel, first: &sessions[slot].firstSubscription) {
+      // It had subscribed before and now asks what it missed: one subscription, counted once.
+      sessions[slot].subscriptions -= 1
+      inputs.append(.released(loop: index, channel))
+    }
+    send(.subscribed(answer), to: slot)
+    for publication in missed {
+      loop.send(encode(publication, time), to: connection)
+      counters.publicationsOut += 1
+      counters.recovered += 1
+    }
+  }
+
+  private func unsubscribed(
+    _ session: SessionRef, _ messageID: MessageID, _ channel: ChannelHandle, _ name: Channel
+  ) {
+    guard let connection = connection(of: session) else { return }
+    let slot = Int(connection.slot)
+    if subscriptions.remove(channel, first: &sessions[slot].firstSubscription) {
+      sessions[slot].subscriptions -= 1
+      inputs.append(.released(loop: index, channel))
+    }
+    send(.unsubscribed(Unsubscribed(replyTo: messageID, channel: name, reason: .asked)), to: slot)
+  }
+
+  /// The channel is over: every subscriber is told and let go.
+  private func ended(_ channel: ChannelHandle, _ name: Channel, _ reason: Unsubscribed.Reason) {
+    for subscriber in subscriptions.subscribers(of: channel) {
+      let slot = Int(subscriber.connection.slot)
+      guard subscriptions.remove(channel, first: &sessions[slot].firstSubscription) else { continue }
+      sessions[slot].subscriptions -= 1
+      inputs.append(.released(loop: index, channel))
+      send(.unsubscribed(Unsubscribed(replyTo: nil, channel: name, reason: reason)), to: slot)
+    }
+  }
+}
+
+/// Where the frame of each time format lies in the arena, once it was encoded.
+struct EncodedFrames {
+  private var unixMilliseconds: Range<Int>?
+  private var apple: Range<Int>?
+  private var rfc3339: Range<Int>?
+
+  subscript(time: TimeFormat) -> Range<Int>? {
+    @inline(__always) get {
+      switch time {
+      case .unixMilliseconds: unixMilliseconds
+      case .apple: apple
+      case .rfc3339: rfc3339
+      }
+    }
+    set {
+      switch time {
+      case .unixMilliseconds: unixMilliseconds = newValue
+      case .apple: apple = newValue
+      case .rfc3339: rfc3339 = newValue
+      }
+    }
+  }
+}
+
+/// Positions that wait for the flush interval, the newest of each channel and driver.
+struct HeldPositions {
+  /// Uptime in ns; nil while nothing is held.
+  var deadline: Int64?
+  private var deliveries: [Delivery] = []
+  private var places: [UInt64: Int] = [:]
+
+  /// True when it took the place of an older one.
+  mutating func put(_ delivery: Delivery) -> Bool {
+    if let place = places[delivery.conflationKey] {
+      deliveries[place] = delivery
+      return true
+    }
+    places[delivery.conflationKey] = deliveries.count
+    deliveries.append(delivery)
+    return false
+  }
+
+  mutating func takeAll() -> [Delivery] {
+    deadline = nil
+    places.removeAll(keepingCapacity: true)
+    defer { deliveries = [] }
+    return deliveries
+  }
+}

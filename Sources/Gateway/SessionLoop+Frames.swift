@@ -1,0 +1,153 @@
+// From bytes to messages, and how a WebSocket session ends.
+import Bytes
+import HubCore
+import Messages
+import Transport
+import WebSocket
+
+extension SessionLoop {
+  /// Takes every frame out of what was read. The bytes are the loop's own buffer: payloads are ranges of it.
+  func receivedFrames(_ slot: Int, _ bytes: UnsafeMutableRawBufferPointer) {
+    var offset = 0
+    do throws(FrameError) {
+      while let event = try sessions[slot].frames.next(in: bytes, at: &offset, limits: frameLimits) {
+        switch event {
+        case .message(let kind, let payload, isCompressed: _):
+          if sessions[slot].phase == .open { received(slot, kind, payload) }
+        case .ping(let payload):
+          if sessions[slot].phase == .open { answerPing(slot, payload) }
+        case .pong: break
+        case .close(let code, reason: _):
+          return receivedClose(slot, code)
+        }
+      }
+    } catch {
+      fail(slot, error)
+    }
+  }
+
+  private func answerPing(_ slot: Int, _ payload: UnsafeRawBufferPointer) {
+    charge(slot, 1)
+    let start = loop.arena.count
+    FrameWriter.write(.pong, payload, into: &loop.arena)
+    loop.send(start..<loop.arena.count, to: sessions[slot].connection)
+  }
+
+  /// RFC 6455 §5.5.1: a Close frame is answered with one, and then the server closes TCP (§7.1.1).
+  private func receivedClose(_ slot: Int, _ code: CloseCode?) {
+    let connection = sessions[slot].connection
+    if sessions[slot].phase == .open {
+      endSession(slot)
+      sessions[slot].phase = .closing
+      sendClose(slot, code, "")
+    }
+    counters.closesReceived += 1
+    loop.close(connection)
+  }
+
+  /// RFC 6455 §7.1.7: the peer broke the protocol; it is told how, and nothing more is read.
+  private func fail(_ slot: Int, _ error: FrameError) {
+    guard sessions[slot].phase == .open else { return loop.close(sessions[slot].connection) }
+    counters.protocolErrors += 1
+    close(slot, error.closeCode, "protocol error")
+  }
+
+  // MARK: Closing
+
+  func close(_ slot: Int, _ reason: CloseReason) {
+    close(slot, CloseCode(reason.rawValue), reason.text)
+  }
+
+  /// Ends the session and sends a Close frame; the peer has a few seconds to answer it.
+  func close(_ slot: Int, _ code: CloseCode, _ text: StaticString) {
+    guard sessions[slot].phase == .open else { return }
+    endSession(slot)
+    sessions[slot].phase = .closing
+    counters.count(close: code.rawValue)
+    let connection = sessions[slot].connection
+    if code.rawValue == CloseReason.slowConsumer.rawValue { loop.dropPending(connection) }
+    if sessions[slot].isPaused {
+      sessions[slot].isPaused = false
+      loop.resumeReading(connection)
+    }
+    sendClose(slot, code, text)
+    loop.setTimer(connection, at: now.uptime + seconds(limits.closingSeconds))
+  }
+
+  private func sendClose(_ slot: Int, _ code: CloseCode?, _ text: StaticString) {
+    let start = loop.arena.count
+    FrameWriter.writeClose(code, reason: text, into: &loop.arena)
+    loop.send(start..<loop.arena.count, to: sessions[slot].connection)
+  }
+
+  // MARK: The session's one timer: closing, rate, heartbeat
+
+  func timerFired(_ id: ConnectionID) {
+    guard isCurrent(id) else { return }
+    let slot = Int(id.slot)
+    switch sessions[slot].phase {
+    case .free: break
+    case .closing: loop.abort(id)
+    case .http, .admitting: checkRequestDeadline(slot)
+    case .open:
+      if sessions[slot].isPaused { checkRate(slot) } else { checkHeartbeat(slot) }
+      if sessions[slot].phase == .open { armSessionTimer(slot) }
+    }
+  }
+
+  func armSessionTimer(_ slot: Int) {
+    let connection = sessions[slot].connection
+    if sessions[slot].isPaused {
+      let wait = sessions[slot].bucket.wait(rate: limits.sessionRate, burst: limits.sessionBurst, now: now.uptime)
+      loop.setTimer(connection, at: now.uptime + max(wait, 10_000_000))
+    } else {
+      let interval = configuration.heartbeatInterval * (sessions[slot].wasPinged ? 2.5 : 1)
+      loop.setTimer(connection, at: max(sessions[slot].lastHeard + seconds(interval), now.uptime + 10_000_000))
+    }
+  }
+
+  /// One silent interval: a WebSocket ping. Two and a half: the session is over.
+  private func checkHeartbeat(_ slot: Int) {
+    let silent = now.uptime - sessions[slot].lastHeard
+    if silent >= seconds(configuration.heartbeatInterval * 2.5) { return close(slot, .silentTooLong) }
+    guard silent >= seconds(configuration.heartbeatInterval), !sessions[slot].wasPinged else { return }
+    sessions[slot].wasPinged = true
+    let start = loop.arena.count
+    FrameWriter.write(.ping, UnsafeRawBufferPointer(start: nil, count: 0), into: &loop.arena)
+    loop.send(start..<loop.arena.count, to: sessions[slot].connection)
+  }
+
+  // MARK: Rate
+
+  /// Charges a session for work; when it is over its rate, reading stops until the bucket is level again.
+  func charge(_ slot: Int, _ cost: Double) {
+    guard limits.sessionRate > 0 else { return }
+    let isLevel = sessions[slot].bucket.charge(
+      cost, rate: limits.sessionRate, burst: limits.sessionBurst, now: now.uptime)
+    guard !isLevel, !sessions[slot].isPaused, sessions[slot].phase == .open else { return }
+    counters.ratePauses += 1
+    // A pause soon after the last one belongs to the same excess.
+    if now.uptime - sessions[slot].resumedAt > seconds(1) {
+      sessions[slot].overRateSince = now.uptime
+      sessions[slot].wasWarnedOfRate = false
+    }
+    sessions[slot].isPaused = true
+    loop.pauseReading(sessions[slot].connection)
+    armSessionTimer(slot)
+  }
+
+  private func checkRate(_ slot: Int) {
+    let over = now.uptime - sessions[slot].overRateSince
+    if over >= seconds(limits.rateCloseSeconds) { return close(slot, .overRate) }
+    if over >= seconds(limits.rateWarningSeconds), !sessions[slot].wasWarnedOfRate {
+      sessions[slot].wasWarnedOfRate = true
+      refuse(slot, nil, .rateLimited, "more than \(limits.sessionRate) messages a second", retryAfter: 1)
+    }
+    let wait = sessions[slot].bucket.wait(rate: limits.sessionRate, burst: limits.sessionBurst, now: now.uptime)
+    guard wait == 0 else { return }
+    sessions[slot].isPaused = false
+    sessions[slot].resumedAt = now.uptime
+    sessions[slot].lastHeard = now.uptime  // it could not be heard meanwhile
+    loop.resumeReading(sessions[slot].connection)
+  }
+}

@@ -1,0 +1,132 @@
+// What a session says, and what it is told: each message is checked against the session's rights here, and everything
+// that needs the hub becomes an input of it.
+import Bytes
+import HubCore
+import Messages
+import Transport
+import WebSocket
+
+extension SessionLoop {
+  /// One message of an open session.
+  func received(_ slot: Int, _ kind: MessageKind, _ payload: UnsafeRawBufferPointer) {
+    counters.messagesIn += 1
+    charge(slot, 1)
+    do throws(MessageError) {
+      handle(slot, try reader.read(payload, time: sessions[slot].time, isValidUTF8: kind == .text))
+    } catch {
+      refuse(slot, error.messageID, error.code, error.text)
+    }
+  }
+
+  private func handle(_ slot: Int, _ envelope: ClientEnvelope) {
+    let session = reference(sessions[slot].connection)
+    let messageID = envelope.messageID
+    switch envelope.message {
+    case .locationUpdate(let update):
+      guard isDriver(slot, messageID) else { return }
+      inputs.append(
+        .fix(
+          FixInput(
+            session: session, messageID: messageID, sent: envelope.timestamp, received: now, update: update,
+            tripIsGranted: grants(slot, update.tripID))))
+    case .locationBatch(let batch):
+      guard isDriver(slot, messageID) else { return }
+      charge(slot, Double((batch.fixes.count - 1) / limits.fixesPerCharge))
+      inputs.append(
+        .batch(
+          BatchInput(
+            session: session, driverID: nil, messageID: messageID, sent: envelope.timestamp, received: now,
+            batch: batch, tripIsGranted: grants(slot, batch.tripID))))
+    case .driverStatus(let report):
+      guard isDriver(slot, messageID) else { return }
+      inputs.append(.driverStatus(session, messageID, report))
+    case .tripStatus(let report): tripStatus(slot, messageID, report)
+    case .subscribe(let request): subscribe(slot, messageID, request)
+    case .unsubscribe(let channel): inputs.append(.unsubscribe(session, messageID, channel))
+    case .ping(let ping): pong(slot, messageID, ping)
+    }
+  }
+
+  private func isDriver(_ slot: Int, _ messageID: MessageID) -> Bool {
+    if sessions[slot].role == .driver { return true }
+    refuse(slot, messageID, .forbidden, "only a driver's session sends this")
+    return false
+  }
+
+  private func grants(_ slot: Int, _ trip: Identifier?) -> Bool {
+    guard let trip, let credential = sessions[slot].credential else { return false }
+    return credential.grants(trip: trip)
+  }
+
+  private func tripStatus(_ slot: Int, _ messageID: MessageID, _ report: TripStatusReport) {
+    guard let credential = sessions[slot].credential else { return }
+    inputs.append(
+      .tripStatus(
+        TripStatusInput(
+          session: reference(sessions[slot].connection), actor: Actor(role: credential.role, id: credential.id),
+          messageID: messageID, report: report, tripIsGranted: credential.grants(trip: report.tripID))))
+  }
+
+  private func subscribe(_ slot: Int, _ messageID: MessageID, _ request: Subscribe) {
+    guard let credential = sessions[slot].credential else { return }
+    switch request.channel {
+    case .trip, .driver, .fleet: break
+    case .fence, .area, .nearby:
+      return refuse(slot, messageID, .unknownChannel, "this hub does not serve fence, area and nearby channels yet")
+    }
+    guard credential.maySubscribe(to: request.channel) else {
+      return refuse(
+        slot, messageID, .forbidden, "a \(credential.role.name) may not subscribe to this channel")
+    }
+    guard Int(sessions[slot].subscriptions) < limits.subscriptionsPerSession else {
+      return refuse(
+        slot, messageID, .rateLimited, "a session has at most \(limits.subscriptionsPerSession) subscriptions",
+        retryAfter: 1)
+    }
+    sessions[slot].subscriptions += 1
+    inputs.append(.subscribe(reference(sessions[slot].connection), messageID, request))
+  }
+
+  private func pong(_ slot: Int, _ messageID: MessageID, _ ping: Ping) {
+    let isDriver = sessions[slot].role == .driver
+    guard isDriver else {
+      return send(
+        .pong(Pong(replyTo: messageID, ping: ping, serverTime: now.timestamp, storedThrough: nil)), to: slot)
+    }
+    inputs.append(.ping(reference(sessions[slot].connection), messageID, ping))
+  }
+
+  // MARK: What the session is told
+
+  /// Sends an error and counts it; too many messages at fault end the session.
+  func refuse(
+    _ slot: Int, _ messageID: MessageID?, _ code: ErrorCode, _ message: String, retryAfter: Double? = nil
+  ) {
+    send(.error(ErrorReply(code: code, message: message, replyTo: messageID, retryAfter: retryAfter)), to: slot)
+  }
+
+  /// Counts an error that is being sent; more than ten messages at fault in a minute end the session.
+  private func count(_ error: ErrorReply, _ slot: Int) {
+    counters.errors[Int(error.code.rawValue)] += 1
+    guard error.code.isBadMessage else { return }
+    if now.uptime - sessions[slot].badMessagesSince > seconds(limits.badMessageWindowSeconds) {
+      sessions[slot].badMessagesSince = now.uptime
+      sessions[slot].badMessages = 0
+    }
+    sessions[slot].badMessages += 1
+    if Int(sessions[slot].badMessages) > limits.badMessages { close(slot, .tooManyBadMessages) }
+  }
+
+  /// Encodes a reply and puts it into the session's output.
+  func send(_ reply: Reply, to slot: Int) {
+    guard sessions[slot].phase == .open else { return }
+    replyNumber += 1
+    let payload = FrameWriter.begin(as: .server, in: &loop.arena)
+    MessageWriter.write(
+      reply, number: replyNumber, timestamp: now.timestamp, time: sessions[slot].time, into: &loop.arena)
+    let start = FrameWriter.finish(.text, payloadAt: payload, in: &loop.arena)
+    loop.send(start..<loop.arena.count, to: sessions[slot].connection)
+    counters.repliesOut += 1
+    if case .error(let error) = reply { count(error, slot) }
+  }
+}

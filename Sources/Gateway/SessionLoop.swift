@@ -1,0 +1,204 @@
+// One event loop's sessions: takes bytes from the transport, makes messages of them, hands those to the hub, and brings
+// what comes out of it to the sockets. Everything here runs on the loop's thread; nothing is shared but the hub's
+// mailboxes and the metrics board.
+//
+// The order of a turn: read (SessionLoop+Frames, +HTTP) → hub → deliver (SessionLoop+Delivery) → flush (Transport).
+import Bytes
+import HTTP
+import HubCore
+import Messages
+import Transport
+import WebSocket
+
+final class SessionLoop: EventLoopDelegate {
+  let loop: EventLoop
+  let index: UInt32
+  let shared: SharedState
+  let configuration: ServerConfiguration
+  let frameLimits: FrameLimits
+  let httpLimits: HTTPLimits
+  let sessions = SessionTable()
+  let reader = MessageReader()
+  var hub: HubPort
+  var inputs: [HubInput] = []
+  var outputs: [HubOutput] = []
+  var subscriptions = SubscriptionTable()
+  var held = HeldPositions()
+  var counters = LoopCounters()
+  /// When each delivery of this turn came in as a fix (uptime, ns): its latency is known once the turn is flushed.
+  var turnReceived: [Int64] = []
+  /// What was sent over all subscribers of this loop gets a number for its envelope.
+  var replyNumber: UInt64 = 0
+  var nextTick: Int64
+  var isDraining = false
+  var drainDeadline: Int64?
+
+  init(
+    index: Int, loop: EventLoop, hub: consuming HubPort, shared: SharedState, configuration: ServerConfiguration
+  ) {
+    self.index = UInt32(index)
+    self.loop = loop
+    self.hub = hub
+    self.shared = shared
+    self.configuration = configuration
+    let limits = configuration.limits
+    frameLimits = FrameLimits(messageBytes: limits.messageBytes, fragments: limits.fragments)
+    httpLimits = HTTPLimits(headBytes: limits.requestHeadBytes, bodyBytes: limits.requestBodyBytes)
+    nextTick = 0
+    loop.delegate = self
+    nextTick = now.uptime
+    armLoopTimer()
+  }
+
+  var now: Moment {
+    let reading = loop.now
+    return Moment(
+      uptime: reading.uptimeNanoseconds, timestamp: Timestamp(milliseconds: reading.unixMilliseconds))
+  }
+
+  var limits: Limits { configuration.limits }
+
+  func isCurrent(_ id: ConnectionID) -> Bool {
+    Int(id.slot) < sessions.endIndex && sessions[Int(id.slot)].connection == id
+  }
+
+  /// The connection that the hub's answer is for, unless it has gone.
+  func connection(of session: SessionRef) -> ConnectionID? {
+    let id = ConnectionID(slot: session.slot, generation: session.generation)
+    return isCurrent(id) ? id : nil
+  }
+
+  func reference(_ id: ConnectionID) -> SessionRef {
+    SessionRef(loop: index, slot: id.slot, generation: id.generation)
+  }
+
+  // MARK: Connections
+
+  func accepted(_ id: ConnectionID, from peer: SocketAddress) {
+    let slot = Int(id.slot)
+    sessions.makeRoom(for: slot)
+    sessions[slot] = Session()
+    sessions[slot].connection = id
+    sessions[slot].phase = .http
+    sessions[slot].lastHeard = now.uptime
+    let deadline = now.uptime + seconds(limits.handshakeSeconds)
+    sessions[slot].exchange = Exchange(deadline: deadline)
+    loop.setTimer(id, at: deadline)
+    counters.connections += 1
+  }
+
+  func connected(_ id: ConnectionID) {}
+
+  func received(_ id: ConnectionID, _ bytes: UnsafeMutableRawBufferPointer) {
+    guard isCurrent(id) else { return }
+    let slot = Int(id.slot)
+    sessions[slot].lastHeard = now.uptime
+    sessions[slot].wasPinged = false
+    switch sessions[slot].phase {
+    case .open, .closing: receivedFrames(slot, bytes)
+    case .http, .admitting: receivedHTTP(slot, UnsafeRawBufferPointer(bytes))
+    case .free: break
+    }
+  }
+
+  func closed(_ id: ConnectionID, _ cause: CloseCause) {
+    guard isCurrent(id) else { return }
+    counters.connections -= 1
+    endSession(Int(id.slot))
+    sessions[Int(id.slot)] = Session()
+  }
+
+  func drained(_ id: ConnectionID) {}
+
+  func overflowed(_ id: ConnectionID) {
+    guard isCurrent(id), sessions[Int(id.slot)].phase == .open else { return loop.abort(id) }
+    close(Int(id.slot), .slowConsumer)
+  }
+
+  /// The session is over for the hub and for fan-out, whatever still happens on the socket.
+  func endSession(_ slot: Int) {
+    let phase = sessions[slot].phase
+    guard phase == .open || phase == .admitting else { return }
+    if sessions[slot].role == .driver { inputs.append(.driverDisconnected(reference(sessions[slot].connection))) }
+    if phase == .open { counters.sessions[Int(sessions[slot].role.rawValue)] -= 1 }
+    subscriptions.removeAll(first: &sessions[slot].firstSubscription) {
+      inputs.append(.released(loop: index, $0))
+    }
+    sessions[slot].subscriptions = 0
+  }
+
+  // MARK: The turn
+
+  func turnEnding() {
+    hub.exchange(&inputs, into: &outputs, now: now) { self.deliverOutputs() }
+    deliverOutputs()
+    releaseHeldPositions()
+    if now.uptime >= nextTick { tick() }
+    armLoopTimer()
+  }
+
+  func turnEnded() {
+    guard !turnReceived.isEmpty else { return }
+    let flushed = ClockReading.read().uptimeNanoseconds
+    for received in turnReceived { counters.latency.record(nanoseconds: flushed - received) }
+    turnReceived.removeAll(keepingCapacity: true)
+  }
+
+  /// The hub's thread has put something into this loop's mailbox, which is looked at when the turn ends; or the server
+  /// is shutting down, which cannot wait for the next second.
+  func woken() {
+    if shared.lifecycle.isShuttingDown { nextTick = min(nextTick, now.uptime) }
+  }
+
+  func loopTimerFired() {}
+
+  /// Once a second: presence deadlines, metrics for the other loops, and the wishes of the server.
+  private func tick() {
+    nextTick = now.uptime + 1_000_000_000
+    publishCounters()
+    checkDrain()
+  }
+
+  func publishCounters() {
+    counters.transport = loop.counters
+    counters.subscriptions = subscriptions.count
+    shared.metrics.store(counters, loop: Int(index))
+    if let counters = hub.counters { shared.metrics.store(counters) }
+  }
+
+  func armLoopTimer() {
+    var next = nextTick
+    if let release = held.deadline { next = min(next, release) }
+    loop.setLoopTimer(at: next)
+  }
+
+  // MARK: Drain
+
+  /// Looks whether the server is shutting down, and takes the next step.
+  private func checkDrain() {
+    switch shared.lifecycle.phase(at: now.uptime) {
+    case .serving, .unready: return
+    case .draining: break
+    }
+    if !isDraining {
+      isDraining = true
+      drainDeadline = now.uptime + seconds(configuration.drainSeconds)
+      loop.stopListening()
+      for slot in 0..<sessions.endIndex { drain(slot) }
+    }
+    if counters.connections == 0 || now.uptime >= drainDeadline! { loop.stop() }
+    nextTick = now.uptime + 20_000_000
+  }
+
+  private func drain(_ slot: Int) {
+    switch sessions[slot].phase {
+    case .free, .closing: break
+    case .open: close(slot, .goingAway)
+    case .http:
+      if sessions[slot].exchange?.isWaiting != true { loop.close(sessions[slot].connection) }
+    case .admitting: loop.abort(sessions[slot].connection)
+    }
+  }
+}
+
+func seconds(_ seconds: Double) -> Int64 { Int64(seconds * 1e9) }

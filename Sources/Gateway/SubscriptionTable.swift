@@ -1,0 +1,113 @@
+// Which connections of one loop listen to which channel.
+//
+// A channel's subscribers lie in one array, so that fan-out runs through memory in order; each knows its node, and each
+// node its place in that array, so that leaving is O(1) however many there are (the last one moves into the gap).
+import HubCore
+import Messages
+import Transport
+
+struct Subscriber {
+  var connection: ConnectionID
+  var node: UInt32
+  var time: TimeFormat
+}
+
+struct SubscriptionTable {
+  /// One subscription of one session; a session's nodes are a list.
+  struct Node {
+    var channel: UInt32
+    /// Where the subscriber stands in its channel's array.
+    var place: UInt32
+    /// The session's next node, or the next free one.
+    var next: UInt32
+  }
+
+  static let none = UInt32.max
+
+  private var channels: [[Subscriber]] = []
+  private var nodes: [Node] = []
+  private var firstFree = SubscriptionTable.none
+  private(set) var count = 0
+
+  /// The subscribers of a channel, for fan-out.
+  @inline(__always)
+  func subscribers(of channel: ChannelHandle) -> [Subscriber] {
+    let index = Int(channel.index)
+    return index < channels.count ? channels[index] : []
+  }
+
+  /// Adds a subscription in front of the session's list `first`; false when it is there already.
+  mutating func add(
+    _ connection: ConnectionID, time: TimeFormat, to channel: ChannelHandle, first: inout UInt32
+  ) -> Bool {
+    if find(channel, first: first) != nil { return false }
+    let index = Int(channel.index)
+    if channels.count <= index {
+      channels.append(contentsOf: repeatElement([], count: max(index + 1 - channels.count, channels.count)))
+    }
+    let node = makeNode(Node(channel: channel.index, place: UInt32(channels[index].count), next: first))
+    first = node
+    channels[index].append(Subscriber(connection: connection, node: node, time: time))
+    count += 1
+    return true
+  }
+
+  /// Removes a session's subscription to a channel; false when there is none.
+  mutating func remove(_ channel: ChannelHandle, first: inout UInt32) -> Bool {
+    guard let node = find(channel, first: first) else { return false }
+    if first == node {
+      first = nodes[Int(node)].next
+    } else {
+      var before = first
+      while nodes[Int(before)].next != node { before = nodes[Int(before)].next }
+      nodes[Int(before)].next = nodes[Int(node)].next
+    }
+    detach(node)
+    return true
+  }
+
+  /// Removes all subscriptions of a session; `body` is told each channel.
+  mutating func removeAll(first: inout UInt32, _ body: (ChannelHandle) -> Void) {
+    while first != Self.none {
+      let node = first
+      first = nodes[Int(node)].next
+      body(ChannelHandle(index: nodes[Int(node)].channel))
+      detach(node)
+    }
+  }
+
+  private func find(_ channel: ChannelHandle, first: UInt32) -> UInt32? {
+    var node = first
+    while node != Self.none {
+      if nodes[Int(node)].channel == channel.index { return node }
+      node = nodes[Int(node)].next
+    }
+    return nil
+  }
+
+  /// Takes the node's subscriber out of its channel and frees the node.
+  private mutating func detach(_ node: UInt32) {
+    let channel = Int(nodes[Int(node)].channel)
+    let place = Int(nodes[Int(node)].place)
+    let last = channels[channel].removeLast()
+    if last.node != node {
+      channels[channel][place] = last
+      nodes[Int(last.node)].place = UInt32(place)
+    }
+    if channels[channel].isEmpty { channels[channel] = [] }  // gives the memory back
+    nodes[Int(node)].next = firstFree
+    firstFree = node
+    count -= 1
+  }
+
+  private mutating func makeNode(_ node: Node) -> UInt32 {
+    guard firstFree != Self.none else {
+      nodes.append(node)
+      return UInt32(nodes.count - 1)
+    }
+    let free = firstFree
+    firstFree = nodes[Int(free)].next
+    nodes[Int(free)] = node
+    return free
+  }
+}

@@ -1,0 +1,37 @@
+// How much a session may ask for: a token bucket (RFC 3290 §A.1 for the principle) that may go below zero, because
+// what has been read is handled; reading then stops until it is level again.
+
+/// Tokens of one session, refilled by time.
+struct TokenBucket {
+  private var tokens: Float
+  /// Uptime in milliseconds, wrapping after 49 days: only short differences are used.
+  private var refilled: UInt32
+
+  init(burst: Double, now: Int64) {
+    tokens = Float(burst)
+    refilled = TokenBucket.milliseconds(now)
+  }
+
+  /// Takes `cost` tokens; false when the bucket is now overdrawn.
+  mutating func charge(_ cost: Double, rate: Double, burst: Double, now: Int64) -> Bool {
+    refill(rate: rate, burst: burst, now: now)
+    tokens -= Float(cost)
+    return tokens >= 0
+  }
+
+  /// Nanoseconds until the bucket is level again; 0 when it is.
+  mutating func wait(rate: Double, burst: Double, now: Int64) -> Int64 {
+    refill(rate: rate, burst: burst, now: now)
+    return tokens >= 0 ? 0 : Int64(Double(-tokens) / rate * 1e9) + 1_000_000
+  }
+
+  private mutating func refill(rate: Double, burst: Double, now: Int64) {
+    let milliseconds = TokenBucket.milliseconds(now)
+    let passed = milliseconds &- refilled
+    guard passed > 0 else { return }
+    refilled = milliseconds
+    tokens = min(Float(burst), tokens + Float(Double(passed) / 1000 * rate))
+  }
+
+  private static func milliseconds(_ uptime: Int64) -> UInt32 { UInt32(truncatingIfNeeded: uptime / 1_000_000) }
+}

@@ -1,0 +1,50 @@
+// What the hub has to look at again later: a bucket of entries for each second. An entry is never cancelled: when its
+// time comes the hub looks whether the record is still there and the reason still holds, and arms it anew if not yet.
+
+struct Deadlines {
+  enum Kind: UInt8 {
+    /// A driver may have become stale, or may be forgotten.
+    case driver
+    /// An ended trip's grace or retention may be over.
+    case trip
+  }
+
+  struct Entry {
+    var kind: Kind
+    var handle: Handle
+  }
+
+  private var buckets: [Int64: [Entry]] = [:]
+  private var lastSecond: Int64
+  private(set) var count = 0
+
+  init(uptime: Int64) { lastSecond = uptime / 1_000_000_000 }
+
+  /// Looks at the record in the first second that is wholly after `uptime`. O(1).
+  mutating func arm(_ kind: Kind, _ handle: Handle, at uptime: Int64) {
+    let second = max(uptime / 1_000_000_000 + 1, lastSecond + 1)
+    buckets[second, default: []].append(Entry(kind: kind, handle: handle))
+    count += 1
+  }
+
+  /// The entries that are due, a second's at a time; nil when there is none left. O(1) for each second that passed.
+  mutating func nextDue(uptime: Int64) -> [Entry]? {
+    let now = uptime / 1_000_000_000
+    // A clock that was not looked at for long: jump over seconds that hold nothing.
+    if now - lastSecond > Int64(buckets.count) * 4 + 64 {
+      guard let first = buckets.keys.filter({ $0 <= now }).min() else {
+        lastSecond = now
+        return nil
+      }
+      lastSecond = first - 1
+    }
+    while lastSecond < now {
+      lastSecond += 1
+      if let due = buckets.removeValue(forKey: lastSecond) {
+        count -= due.count
+        return due
+      }
+    }
+    return nil
+  }
+}

@@ -1,0 +1,101 @@
+// A driver as the hub holds it.
+import Geo
+import Messages
+
+struct Driver {
+  var id: Identifier
+  var hash: UInt64
+  var tracker: Tracker
+  /// The session that may send for this driver; nil when none is connected.
+  var session: SessionRef?
+  var clock = SessionClock()
+  /// What the driver said of itself; `on_trip` is derived from `activeTrips`.
+  var reported = DriverStatus.available
+  var activeTrips = 0
+  /// Index of the driver's channel, where it has one.
+  var channel: Int?
+  /// The trip that its fixes named last, so that the id need not be looked up again.
+  var lastTrip: Handle?
+  /// The newest published position.
+  var position: Position?
+  var positionAge = 0.0
+  /// When the newest accepted fix came, and since when no session is there (uptime, ns).
+  var lastFix: Int64
+  var disconnected: Int64
+  var isStale = false
+  /// Seconds between fixes that the driver was told.
+  var samplingInterval: Double
+  var replacements = ReplacementWindow()
+  /// The times of its fixes, kept once it has sent a batch.
+  var fixTimes: FixTimes?
+
+  var status: DriverStatus { activeTrips > 0 ? .onTrip : reported }
+}
+
+/// The offset between a session's clock and the hub's, for `age`: the smallest of (receive time − envelope timestamp),
+/// because what makes it larger is delay on the way.
+struct SessionClock {
+  private var offsetMilliseconds: Int64?
+
+  mutating func observe(sent: Timestamp, received: Timestamp) {
+    let difference = received.milliseconds - sent.milliseconds
+    offsetMilliseconds = min(offsetMilliseconds ?? difference, difference)
+  }
+
+  /// Seconds from the fix, moved to the hub's clock, to `now`; never negative.
+  func age(of fix: Timestamp, at now: Timestamp) -> Double {
+    let milliseconds = now.milliseconds - fix.milliseconds - (offsetMilliseconds ?? 0)
+    return Double(max(0, milliseconds)) / 1000
+  }
+}
+
+/// Counts how often a driver's session was replaced lately; a driver app that runs twice must not throw itself out
+/// for ever.
+struct ReplacementWindow {
+  private var times: [Int64] = []
+  private var refusedUntil = Int64.min
+
+  /// Seconds for which a newcomer is refused, or nil when it may replace the session; then the replacement is counted.
+  mutating func replace(at uptime: Int64, timings: HubTimings) -> Double? {
+    if uptime < refusedUntil { return Double(refusedUntil - uptime) / 1e9 }
+    times.removeAll { $0 <= uptime - nanoseconds(timings.replacementWindow) }
+    if times.count >= timings.replacements {
+      refusedUntil = uptime + nanoseconds(timings.conflict)
+      times.removeAll()
+      return timings.conflict
+    }
+    times.append(uptime)
+    return nil
+  }
+}
+
+/// The newest fix times of one driver, to recognise a fix that came before, on whatever way.
+struct FixTimes {
+  private let capacity: Int
+  /// Ascending.
+  private var milliseconds: [Int64] = []
+
+  init(capacity: Int) { self.capacity = capacity }
+
+  /// False when it was there already. O(log n) to find, O(n) to insert out of order.
+  mutating func insert(_ time: Timestamp) -> Bool {
+    let value = time.milliseconds
+    var low = 0
+    var high = milliseconds.count
+    while low < high {
+      let middle = (low + high) / 2
+      if milliseconds[middle] < value { low = middle + 1 } else { high = middle }
+    }
+    if low < milliseconds.count, milliseconds[low] == value { return false }
+    if milliseconds.count == capacity {
+      if low == 0 { return true }  // older than all that is remembered: cannot be told, counts as new
+      milliseconds.removeFirst()
+      low -= 1
+    }
+    milliseconds.insert(value, at: low)
+    return true
+  }
+}
+
+/// Seconds as nanoseconds of uptime.
+@inline(__always) func nanoseconds(_ seconds: Double) -> Int64 { Int64(seconds * 1e9) }

@@ -1,0 +1,160 @@
+// Drivers: their sessions, their presence, what they say of themselves.
+import Bytes
+import Geo
+import Messages
+
+extension Hub {
+  /// The driver whose live session this is; nil when it was replaced, closed or never a driver's.
+  @inline(__always)
+  func driver(of session: SessionRef) -> Int? {
+    let slots = sessions[Int(session.loop)]
+    guard Int(session.slot) < slots.count else { return nil }
+    let driver = Int(slots[Int(session.slot)])
+    guard driver >= 0, drivers[driver].session == session else { return nil }
+    return driver
+  }
+
+  func findDriver(_ id: Identifier) -> Int? {
+    driverIDs.find(hash: id.text.hashValue(seed: seed)) { drivers[$0].id == id }
+  }
+
+  /// The driver's index, a new record if it is not known; nil at the limit.
+  mutating func findOrInsertDriver(_ id: Identifier) -> Int? {
+    let hash = id.text.hashValue(seed: seed)
+    if let found = driverIDs.find(hash: hash, where: { drivers[$0].id == id }) { return found }
+    guard drivers.count < limits.drivers else {
+      counters.tableLimitHits += 1
+      return nil
+    }
+    let driver = drivers.insert(
+      Driver(
+        id: id, hash: hash, tracker: Tracker(), lastFix: now.uptime, disconnected: now.uptime,
+        samplingInterval: defaultSampling.interval))
+    driverIDs.insert(hash: hash, index: driver)
+    drivers[driver].channel = channels.find(.driver(id))
+    counters.driversOnline += 1
+    armStaleness(driver)
+    return driver
+  }
+
+  // MARK: Sessions
+
+  /// A driver's session begins; an older one of the same driver ends.
+  mutating func connect(_ session: SessionRef, _ id: Identifier) {
+    guard let driver = findOrInsertDriver(id) else { return emit(.full(session), to: session.loop) }
+    if let old = drivers[driver].session {
+      if let wait = drivers[driver].replacements.replace(at: now.uptime, timings: timings) {
+        return emit(.conflict(session, retryAfter: wait), to: session.loop)
+      }
+      counters.replacements += 1
+      sessions[Int(old.loop)][Int(old.slot)] = -1
+      emit(.replaced(old), to: old.loop)
+    }
+    drivers[driver].session = session
+    drivers[driver].clock = SessionClock()
+    let slot = Int(session.slot)
+    let loop = Int(session.loop)
+    if sessions[loop].count <= slot {
+      sessions[loop].append(contentsOf: repeatElement(-1, count: max(slot + 1 - sessions[loop].count, sessions[loop].count)))
+    }
+    sessions[loop][slot] = Int32(driver)
+    emit(.admitted(session), to: session.loop)
+  }
+
+  mutating func disconnect(_ session: SessionRef) {
+    guard let driver = driver(of: session) else { return }
+    drivers[driver].session = nil
+    drivers[driver].disconnected = now.uptime
+    sessions[Int(session.loop)][Int(session.slot)] = -1
+  }
+
+  mutating func handle(_ session: SessionRef, _ messageID: MessageID, _ report: DriverStatusReport) {
+    guard let driver = driver(of: session) else { return }
+    drivers[driver].reported = report.status
+    reply(.ack(Ack(replyTo: messageID)), to: session)
+  }
+
+  // MARK: Presence
+
+  /// When the driver is stale if nothing comes: its session gone for 60 s, or no fix for longer than it should take.
+  private func staleAt(_ driver: Int) -> Int64 {
+    let silence = max(timings.stale, timings.staleSamplingIntervals * drivers[driver].samplingInterval)
+    let bySilence = drivers[driver].lastFix + nanoseconds(silence)
+    // A driver that posts over HTTP has no session: only silence makes it stale.
+    guard drivers[driver].session == nil, drivers[driver].disconnected > drivers[driver].lastFix else { return bySilence }
+    return min(bySilence, drivers[driver].disconnected + nanoseconds(timings.stale))
+  }
+
+  mutating func armStaleness(_ driver: Int) {
+    let handle = Handle(index: UInt32(driver), generation: drivers.generation(of: driver))
+    let time = drivers[driver].isStale ? forgetAt(driver) : staleAt(driver)
+    deadlines.arm(.driver, handle, at: time)
+  }
+
+  private func forgetAt(_ driver: Int) -> Int64 {
+    max(drivers[driver].lastFix, drivers[driver].disconnected) + nanoseconds(timings.retention)
+  }
+
+  /// The driver's entry in the deadlines came up: stale now, forgotten now, or looked at again later.
+  mutating func checkPresence(_ driver: Int) {
+    if !drivers[driver].isStale {
+      if now.uptime >= staleAt(driver) { becomeStale(driver) }
+    } else if drivers[driver].session == nil, drivers[driver].activeTrips == 0, now.uptime >= forgetAt(driver) {
+      return forget(driver)
+    } else if drivers[driver].session != nil || drivers[driver].activeTrips > 0 {
+      drivers[driver].disconnected = now.uptime  // still there: look again a retention later
+    }
+    armStaleness(driver)
+  }
+
+  private mutating func becomeStale(_ driver: Int) {
+    drivers[driver].isStale = true
+    counters.driversOnline -= 1
+    index.remove(UInt32(driver))
+    publishPresence(driver, .driverOffline, "Driver offline", "No position has come from the driver for a while.")
+  }
+
+  mutating func returnFromStale(_ driver: Int) {
+    drivers[driver].isStale = false
+    counters.driversOnline += 1
+    publishPresence(driver, .driverOnline, "Driver online", "The driver's positions are coming again.")
+  }
+
+  /// Presence goes to the driver's channel and to the trip that its fixes named last, while that goes on.
+  private mutating func publishPresence(_ driver: Int, _ kind: Notification.Kind, _ title: String, _ body: String) {
+    let id = drivers[driver].id
+    if let channel = eventChannel(ofDriver: driver) {
+      publishEvent(on: channel) {
+        .notification(Notification(kind: kind, title: title, body: body, driverID: id, sequence: $0))
+      }
+    }
+    if let trip = lastTrip(of: driver), !trips[trip].status.isFinal, let channel = eventChannel(ofTrip: trip) {
+      publishEvent(on: channel) {
+        .notification(Notification(kind: kind, title: title, body: body, driverID: id, sequence: $0))
+      }
+    }
+  }
+
+  private mutating func forget(_ driver: Int) {
+    if let channel = drivers[driver].channel { _ = channels.setKept(channel, false) }
+    if drivers[driver].fixTimes != nil { driversWithFixTimes -= 1 }
+    driverIDs.remove(hash: drivers[driver].hash, index: driver)
+    drivers.remove(driver, leaving: Driver(
+      id: drivers[driver].id, hash: 0, tracker: Tracker(), lastFix: 0, disconnected: 0, samplingInterval: 0))
+  }
+
+  // MARK: Deadlines
+
+  mutating func handleDeadlines() {
+    while let due = deadlines.nextDue(uptime: now.uptime) {
+      for entry in due {
+        switch entry.kind {
+        case .driver:
+          if drivers.isCurrent(Int(entry.handle.index), entry.handle.generation) { checkPresence(Int(entry.handle.index)) }
+        case .trip:
+          if trips.isCurrent(Int(entry.handle.index), entry.handle.generation) { checkEnded(Int(entry.handle.index)) }
+        }
+      }
+    }
+  }
+}

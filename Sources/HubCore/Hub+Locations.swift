@@ -1,0 +1,174 @@
+// The way of a location update through the hub, as one list of calls: whose is it, which trip, is it believable,
+// where is the driver now, who is told.
+import Bytes
+import Geo
+import Messages
+
+extension Hub {
+  /// One fix of a session.
+  mutating func handle(_ input: FixInput) {
+    counters.fixesReceived += 1
+    guard let driver = driver(of: input.session) else {
+      counters.fixesOrphaned += 1
+      return
+    }
+    drivers[driver].clock.observe(sent: input.sent, received: input.received.timestamp)
+    let trip: Int?
+    switch tripForFixes(of: driver, input.update.tripID, isGranted: input.tripIsGranted, at: input.update.fix.timestamp) {
+    case .none: trip = nil
+    case .use(let found): trip = found
+    case .refused(let code, let message):
+      counters.fixesForbidden += 1
+      return refuse(input.session, input.messageID, code, message)
+    }
+    switch track(input.update.fix, driver: driver, trip: trip, received: input.received.uptime) {
+    case .accepted, .history, .duplicate, .held: return
+    case .refused(let refusal): refuse(input.session, input.messageID, refusal.code, refusal.explanation)
+    }
+  }
+
+  /// What became of a fix, as far as its sender is concerned.
+  enum FixOutcome {
+    case accepted, history, duplicate, held
+    case refused(Tracker.Refusal)
+  }
+
+  /// Filter, index, publish: the same for a fix of its own and one of a batch.
+  mutating func track(_ fix: Fix, driver: Int, trip: Int?, received: Int64) -> FixOutcome {
+    let isNew = drivers[driver].fixTimes?.insert(fix.timestamp) ?? true
+    guard isNew else {
+      counters.fixesDuplicate += 1
+      return .duplicate
+    }
+    switch drivers[driver].tracker.update(fix, receivedAt: received) {
+    case .accepted(let position):
+      accept(position, driver: driver, trip: trip, received: received)
+      return .accepted
+    case .acceptedTwo(let held, let position):
+      counters.fixesReleased += 1
+      accept(held, driver: driver, trip: trip, received: received)
+      accept(position, driver: driver, trip: trip, received: received)
+      return .accepted
+    case .acceptedHeld(let held, let refusal):
+      counters.fixesReleased += 1
+      accept(held, driver: driver, trip: trip, received: received)
+      return count(refusal)
+    case .history:
+      counters.fixesHistory += 1
+      return .history
+    case .duplicate:
+      counters.fixesDuplicate += 1
+      return .duplicate
+    case .held:
+      counters.fixesHeld += 1
+      return .held
+    case .refused(let refusal):
+      return count(refusal)
+    }
+  }
+
+  private mutating func count(_ refusal: Tracker.Refusal) -> FixOutcome {
+    counters.fixesRefused[Int(refusal.rawValue)] += 1
+    return .refused(refusal)
+  }
+
+  /// The driver is there now: move it in the index and tell who listens.
+  private mutating func accept(_ position: Position, driver: Int, trip: Int?, received: Int64) {
+    counters.fixesAccepted += 1
+    drivers[driver].position = position
+    drivers[driver].lastFix = now.uptime
+    if drivers[driver].isStale { returnFromStale(driver) }
+    index.move(UInt32(driver), to: position.coordinate)
+    publish(position, driver: driver, trip: trip, received: received)
+  }
+
+  /// One position, on the trip's, the driver's and the fleet's channel.
+  private mutating func publish(_ position: Position, driver: Int, trip: Int?, received: Int64) {
+    counters.positionsPublished += 1
+    drivers[driver].positionAge = drivers[driver].clock.age(of: position.timestamp, at: now.timestamp)
+    let tripChannel = trip.flatMap { trips[$0].channel }
+    let driverChannel = drivers[driver].channel
+    if tripChannel == nil, driverChannel == nil, fleetChannel == nil { return }
+    let location = location(of: driver, position, trip: trip)
+    if let tripChannel { publishState(location, driver: driver, channel: tripChannel, received: received) }
+    if let driverChannel { publishState(location, driver: driver, channel: driverChannel, received: received) }
+    if let fleetChannel { publishState(location, driver: driver, channel: fleetChannel, received: received) }
+  }
+
+  /// A driver's position as it is written to clients; `after` is set for each channel.
+  func location(of driver: Int, _ position: Position, trip: Int?) -> DriverLocation {
+    DriverLocation(
+      driverID: drivers[driver].id, tripID: trip.map { trips[$0].id }, coordinate: position.coordinate,
+      heading: position.heading, speed: position.speed, accuracy: position.accuracy,
+      confidence: position.confidence, timestamp: position.timestamp, age: drivers[driver].positionAge, after: 0)
+  }
+
+  // MARK: Batches
+
+  /// A backlog: each fix in its place in time; the answer says what became of each.
+  mutating func handle(_ input: BatchInput) {
+    counters.fixesReceived += UInt64(input.batch.fixes.count)
+    guard let driver = driver(of: input) else {
+      counters.fixesOrphaned += UInt64(input.batch.fixes.count)
+      return
+    }
+    drivers[driver].clock.observe(sent: input.sent, received: input.received.timestamp)
+    let trip: Int?
+    switch tripForFixes(of: driver, input.batch.tripID, isGranted: input.tripIsGranted, at: input.sent) {
+    case .none: trip = nil
+    case .use(let found): trip = found
+    case .refused(let code, let message):
+      counters.fixesForbidden += UInt64(input.batch.fixes.count)
+      return refuse(input.session, input.messageID, code, message)
+    }
+    rememberFixTimes(of: driver)
+    var summary = Ack.Batch(accepted: 0, duplicates: 0, rejected: [])
+    for (place, fix) in input.batch.fixes.enumerated() {
+      switch fix {
+      case .failure(let code):
+        counters.fixesUnreadable += 1
+        summary.rejected.append(.init(index: place, code: code))
+      case .success(let fix):
+        switch track(fix, driver: driver, trip: trip, received: input.received.uptime) {
+        case .accepted, .history, .held: summary.accepted += 1
+        case .duplicate: summary.duplicates += 1
+        case .refused(let refusal): summary.rejected.append(.init(index: place, code: refusal.code))
+        }
+      }
+    }
+    reply(.ack(Ack(replyTo: input.messageID, batch: summary)), to: input.session)
+  }
+
+  private mutating func driver(of input: BatchInput) -> Int? {
+    guard let id = input.driverID else { return driver(of: input.session) }
+    guard let driver = findOrInsertDriver(id) else {
+      refuse(input.session, input.messageID, .rateLimited, "this hub's driver table is full", retryAfter: 60)
+      return nil
+    }
+    return driver
+  }
+
+  /// From its first batch on, a driver's fix times are remembered, newest first, up to the limits.
+  private mutating func rememberFixTimes(of driver: Int) {
+    guard drivers[driver].fixTimes == nil else { return }
+    guard driversWithFixTimes < limits.driversWithFixTimes else {
+      counters.tableLimitHits += 1
+      return
+    }
+    driversWithFixTimes += 1
+    drivers[driver].fixTimes = FixTimes(capacity: limits.fixTimesPerDriver)
+    if let newest = drivers[driver].position?.timestamp { _ = drivers[driver].fixTimes?.insert(newest) }
+  }
+}
+
+extension Tracker.Refusal {
+  /// What the sender is told.
+  var explanation: String {
+    switch self {
+    case .inaccurate: "the fix's accuracy radius is too large to be of use"
+    case .nullIsland: "the fix is at exactly 0, 0, which is what broken software sends for no position"
+    case .gated: "the fix is too far from where the track says the driver must be"
+    case .tooFast: "the fix implies a speed that no vehicle has"
+    }
+  }
+}

@@ -1,0 +1,76 @@
+// Publishing: one publication, handed once to each loop that has a subscriber of the channel.
+import Geo
+import Messages
+
+extension Hub {
+  /// Publishes a state (a position) on a channel: no number, nothing kept, worthless once a newer one with the same
+  /// key is there. Costs nothing where nobody listens.
+  @inline(__always)
+  mutating func publishState(_ location: DriverLocation, driver: Int, channel: Int, received: Int64) {
+    var loops = channels.loops(channel)
+    if loops == 0 { return }
+    publicationNumber += 1
+    var location = location
+    location.after = channels.sequence(channel)
+    let delivery = Delivery(
+      channel: ChannelHandle(index: UInt32(channel)),
+      conflationKey: UInt64(channel) << 32 | UInt64(driver + 1),
+      received: received,
+      publication: Publication(
+        channel: channels.name(channel), number: publicationNumber, timestamp: now.timestamp,
+        body: .driverLocation(location)))
+    while loops != 0 {
+      outputs[loops.trailingZeroBitCount].append(.delivery(delivery))
+      counters.deliveries += 1
+      loops &= loops - 1
+    }
+  }
+
+  /// Publishes an event on a channel: numbered, kept for recovery, never dropped. `body` gets its number.
+  mutating func publishEvent(on channel: Int, _ body: (UInt64) -> Publication.Body) {
+    let sequence = channels.nextSequence(channel)
+    publicationNumber += 1
+    let publication = Publication(
+      channel: channels.name(channel), number: publicationNumber, timestamp: now.timestamp, body: body(sequence))
+    channels.keep(publication, channel)
+    counters.eventsPublished += 1
+    var loops = channels.loops(channel)
+    while loops != 0 {
+      let delivery = Delivery(
+        channel: ChannelHandle(index: UInt32(channel)), conflationKey: 0, received: 0, publication: publication)
+      outputs[loops.trailingZeroBitCount].append(.delivery(delivery))
+      counters.deliveries += 1
+      loops &= loops - 1
+    }
+  }
+
+  /// The driver's channel, made and kept for its events; nil at the limit of channels.
+  mutating func eventChannel(ofDriver driver: Int) -> Int? {
+    if let channel = drivers[driver].channel {
+      _ = channels.setKept(channel, true)
+      return channel
+    }
+    guard let channel = channels.findOrInsert(.driver(drivers[driver].id)) else {
+      counters.tableLimitHits += 1
+      return nil
+    }
+    _ = channels.setKept(channel, true)
+    drivers[driver].channel = channel
+    return channel
+  }
+
+  /// The trip's channel, likewise.
+  mutating func eventChannel(ofTrip trip: Int) -> Int? {
+    if let channel = trips[trip].channel {
+      _ = channels.setKept(channel, true)
+      return channel
+    }
+    guard let channel = channels.findOrInsert(.trip(trips[trip].id)) else {
+      counters.tableLimitHits += 1
+      return nil
+    }
+    _ = channels.setKept(channel, true)
+    trips[trip].channel = channel
+    return channel
+  }
+}

@@ -1,0 +1,129 @@
+// Subscriptions and queries: how things stand, and from where on what follows is live.
+import Bytes
+import Geo
+import Messages
+
+extension Hub {
+  /// Counts the subscriber and answers with the channel as it stands. The answer travels in the same list as
+  /// publications, so the loop sees nothing twice and misses nothing between the two.
+  mutating func subscribe(_ session: SessionRef, _ messageID: MessageID, _ request: Subscribe) {
+    guard let channel = channels.findOrInsert(request.channel) else {
+      counters.tableLimitHits += 1
+      let error = ErrorReply(
+        code: .rateLimited, message: "this hub's channel table is full", replyTo: messageID, retryAfter: 60)
+      return emit(.subscriptionRefused(session, error), to: session.loop)
+    }
+    link(channel, request.channel)
+    channels.addSubscriber(channel, loop: Int(session.loop))
+    var missed: [Publication]?
+    if let resume = request.resume, resume.epoch == epoch { missed = channels.events(channel, since: resume.since) }
+    let answer = Subscribed(
+      replyTo: messageID, channel: request.channel, sequence: channels.sequence(channel), epoch: epoch,
+      recovered: missed != nil, snapshot: snapshot(of: request.channel, after: channels.sequence(channel)))
+    emit(
+      .subscribed(session, ChannelHandle(index: UInt32(channel)), answer, missed: missed ?? []), to: session.loop)
+    if case .trip(let id) = request.channel, let trip = findTrip(id), trips[trip].isClosed {
+      emit(.channelEnded(ChannelHandle(index: UInt32(channel)), request.channel, .tripEnded), to: session.loop)
+    }
+  }
+
+  mutating func unsubscribe(_ session: SessionRef, _ messageID: MessageID, _ channel: Channel) {
+    guard let index = channels.find(channel) else {
+      return reply(.unsubscribed(Unsubscribed(replyTo: messageID, channel: channel, reason: .asked)), to: session)
+    }
+    emit(.unsubscribed(session, messageID, ChannelHandle(index: UInt32(index)), channel), to: session.loop)
+  }
+
+  mutating func release(_ loop: UInt32, _ channel: ChannelHandle) {
+    let index = Int(channel.index)
+    let name = channels.name(index)
+    if channels.removeSubscriber(index, loop: Int(loop)) { unlink(name) }
+  }
+
+  /// The channel's driver or trip is told its index, so that publishing needs no look-up.
+  private mutating func link(_ channel: Int, _ name: Channel) {
+    switch name {
+    case .trip(let id): if let trip = findTrip(id) { trips[trip].channel = channel }
+    case .driver(let id): if let driver = findDriver(id) { drivers[driver].channel = channel }
+    case .fleet: fleetChannel = channel
+    case .fence, .area, .nearby: break
+    }
+  }
+
+  private mutating func unlink(_ name: Channel) {
+    switch name {
+    case .trip(let id): if let trip = findTrip(id) { trips[trip].channel = nil }
+    case .driver(let id): if let driver = findDriver(id) { drivers[driver].channel = nil }
+    case .fleet: fleetChannel = nil
+    case .fence, .area, .nearby: break
+    }
+  }
+
+  /// A trip and its driver's newest position, or a driver's position; nil where nothing is known.
+  private func snapshot(of channel: Channel, after: UInt64) -> Subscribed.Snapshot? {
+    switch channel {
+    case .trip(let id):
+      guard let trip = findTrip(id) else { return nil }
+      let state = Subscribed.Snapshot.Trip(
+        tripID: id, status: trips[trip].status, driverID: trips[trip].driverID, timestamp: trips[trip].changed)
+      return Subscribed.Snapshot(trip: state, position: position(onTrip: trip, after: after))
+    case .driver(let id):
+      guard let driver = findDriver(id), let position = drivers[driver].position else { return nil }
+      return Subscribed.Snapshot(position: refreshed(driver, position, trip: lastTrip(of: driver), after: after))
+    case .fence, .area, .nearby, .fleet:
+      return nil
+    }
+  }
+
+  /// The newest position of the trip's driver, if its fixes name this trip and the trip is not over.
+  private func position(onTrip trip: Int, after: UInt64) -> DriverLocation? {
+    guard !trips[trip].isClosed, let id = trips[trip].driverID, let driver = findDriver(id),
+      lastTrip(of: driver) == trip, let position = drivers[driver].position
+    else { return nil }
+    return refreshed(driver, position, trip: trip, after: after)
+  }
+
+  private func refreshed(_ driver: Int, _ position: Position, trip: Int?, after: UInt64) -> DriverLocation {
+    var location = location(of: driver, position, trip: trip)
+    location.age = drivers[driver].clock.age(of: position.timestamp, at: now.timestamp)
+    location.after = after
+    return location
+  }
+
+  // MARK: Queries
+
+  /// A driver's pong: through which of its fixes everything is stored.
+  mutating func answer(_ session: SessionRef, _ messageID: MessageID, _ ping: Ping) {
+    var storedThrough: Timestamp?
+    if let driver = driver(of: session) { storedThrough = drivers[driver].tracker.newest }
+    reply(
+      .pong(Pong(replyTo: messageID, ping: ping, serverTime: now.timestamp, storedThrough: storedThrough)), to: session)
+  }
+
+  mutating func answer(_ session: SessionRef, _ query: HubQuery) {
+    switch query {
+    case .driver(let id):
+      var found: DriverReport?
+      if let driver = findDriver(id) { found = report(of: driver, distance: nil) }
+      emit(.queryResult(session, .driver(found)), to: session.loop)
+    case .nearby(let centre, let radius, let limit):
+      hits.removeAll(keepingCapacity: true)
+      let outcome = index.nearest(
+        to: centre, limit: min(limit, limits.queryHits), withinMeters: radius, budget: limits.queryBudget, into: &hits)
+      var reports: [DriverReport] = []
+      reports.reserveCapacity(hits.count)
+      for hit in hits { reports.append(report(of: Int(hit.driver), distance: hit.distanceMeters)) }
+      emit(.queryResult(session, .nearby(reports, outcome)), to: session.loop)
+    }
+  }
+
+  private func report(of driver: Int, distance: Double?) -> DriverReport {
+    var position: DriverLocation?
+    if let newest = drivers[driver].position {
+      position = refreshed(driver, newest, trip: lastTrip(of: driver), after: 0)
+    }
+    return DriverReport(
+      driverID: drivers[driver].id, status: drivers[driver].status, isOnline: !drivers[driver].isStale,
+      position: position, distance: distance)
+  }
+}

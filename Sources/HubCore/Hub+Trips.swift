@@ -1,0 +1,229 @@
+// Trips: how one begins, moves and ends, and whose fixes belong to it.
+import Bytes
+import Geo
+import Messages
+
+extension Hub {
+  func findTrip(_ id: Identifier) -> Int? {
+    tripIDs.find(hash: id.text.hashValue(seed: seed)) { trips[$0].id == id }
+  }
+
+  /// The trip that a driver's fixes named last, if it is still there.
+  func lastTrip(of driver: Int) -> Int? {
+    guard let handle = drivers[driver].lastTrip, trips.isCurrent(Int(handle.index), handle.generation) else { return nil }
+    return Int(handle.index)
+  }
+
+  // MARK: Fixes that name a trip
+
+  enum TripForFixes {
+    case none
+    case use(Int)
+    case refused(ErrorCode, String)
+  }
+
+  /// The trip that a driver's fix belongs to. The first fix of an entitled driver that names an unknown trip begins it.
+  @inline(__always)
+  mutating func tripForFixes(
+    of driver: Int, _ id: Identifier?, isGranted: Bool, at time: Timestamp
+  ) -> TripForFixes {
+    guard let id else { return .none }
+    if let last = lastTrip(of: driver), trips[last].id == id, trips[last].driverID == drivers[driver].id {
+      return trips[last].isClosed ? .none : .use(last)
+    }
+    return lookUpTripForFixes(of: driver, id, isGranted: isGranted, at: time)
+  }
+
+  private mutating func lookUpTripForFixes(
+    of driver: Int, _ id: Identifier, isGranted: Bool, at time: Timestamp
+  ) -> TripForFixes {
+    guard let trip = findTrip(id) ?? (isGranted ? beginTrip(id, driver: driver, at: time) : nil) else {
+      return isGranted
+        ? .refused(.storageFull, "this hub's trip table is full")
+        : .refused(.forbidden, "your token does not name trip \(id)")
+    }
+    let isDriver = trips[trip].driverID == drivers[driver].id
+    guard isDriver || (isGranted && trips[trip].driverID == nil) else {
+      return .refused(.forbidden, "trip \(id) is another driver's, or your token does not name it")
+    }
+    if trips[trip].isClosed { return .none }
+    drivers[driver].lastTrip = Handle(index: UInt32(trip), generation: trips.generation(of: trip))
+    return .use(trip)
+  }
+
+  /// A trip that nobody requested: it begins with a fix, is that driver's, and accepted.
+  private mutating func beginTrip(_ id: Identifier, driver: Int, at time: Timestamp) -> Int? {
+    guard let trip = insertTrip(id, status: .accepted, at: time) else { return nil }
+    trips[trip].driverID = drivers[driver].id
+    drivers[driver].activeTrips += 1
+    publishMove(trip, from: nil, at: nil)
+    return trip
+  }
+
+  private mutating func insertTrip(_ id: Identifier, status: TripStatus, at time: Timestamp) -> Int? {
+    guard trips.count < limits.trips else {
+      counters.tableLimitHits += 1
+      return nil
+    }
+    let hash = id.text.hashValue(seed: seed)
+    let trip = trips.insert(Trip(id: id, hash: hash, status: status, changed: time))
+    tripIDs.insert(hash: hash, index: trip)
+    trips[trip].channel = channels.find(.trip(id))
+    return trip
+  }
+
+  // MARK: trip_status
+
+  mutating func handle(_ input: TripStatusInput) {
+    let move = input.messageID.text.hashValue(seed: input.actor.id.text.hashValue(seed: seed))
+    guard let trip = findTrip(input.report.tripID) else { return request(input, move: move) }
+    if trips[trip].recentMoves.contains(move) { return reply(.ack(Ack(replyTo: input.messageID)), to: input.session) }
+
+    let status = trips[trip].status
+    let target = input.report.status
+    guard mayMove(trip, input) else {
+      counters.tripMovesRefused += 1
+      return refuse(
+        input.session, input.messageID, .forbidden,
+        "\(input.actor.role.name) \(input.actor.id) may not set trip \(input.report.tripID) to \(target.name)")
+    }
+    if let expected = input.report.expectedStatus, expected != status {
+      return refuseMove(input, status, "the trip is in \(status.name), not in \(expected.name) as expected")
+    }
+    guard status.allows(target) else {
+      return refuseMove(input, status, "no move leads from \(status.name) to \(target.name)")
+    }
+    apply(input, to: trip, move: move)
+  }
+
+  private mutating func refuseMove(_ input: TripStatusInput, _ status: TripStatus, _ message: String) {
+    counters.tripMovesRefused += 1
+    refuse(input.session, input.messageID, .invalidTransition, message, status: status)
+  }
+
+  /// Ops; the trip's parties within their rights; an entitled driver while the trip has none, to accept it.
+  private func mayMove(_ trip: Int, _ input: TripStatusInput) -> Bool {
+    let party = trips[trip].party(of: input.actor)
+    if party == .stranger, input.actor.role == .driver, trips[trip].driverID == nil {
+      return input.tripIsGranted && input.report.status == .accepted
+    }
+    return party.mayMove(from: trips[trip].status, to: input.report.status)
+  }
+
+  /// `requested` for a trip that is not known yet.
+  private mutating func request(_ input: TripStatusInput, move: UInt64) {
+    let report = input.report
+    guard report.status == .requested else {
+      counters.tripMovesRefused += 1
+      return refuse(input.session, input.messageID, .unknownTrip, "no trip \(report.tripID) was requested")
+    }
+    guard mayRequest(input) else {
+      counters.tripMovesRefused += 1
+      return refuse(
+        input.session, input.messageID, .forbidden,
+        "\(input.actor.role.name) \(input.actor.id) may not request trip \(report.tripID) for these parties")
+    }
+    guard let trip = insertTrip(report.tripID, status: .requested, at: report.timestamp) else {
+      return refuse(input.session, input.messageID, .storageFull, "this hub's trip table is full", retryAfter: 60)
+    }
+    trips[trip].riderID = input.actor.role == .rider ? input.actor.id : report.riderID
+    trips[trip].driverID = input.actor.role == .driver ? input.actor.id : report.driverID
+    trips[trip].pickup = report.pickup
+    trips[trip].dropoff = report.dropoff
+    trips[trip].route = report.route
+    finish(input, trip: trip, move: move, from: nil)
+  }
+
+  /// A rider for itself, a driver for itself, ops for all.
+  private func mayRequest(_ input: TripStatusInput) -> Bool {
+    switch input.actor.role {
+    case .ops: true
+    case .rider: input.tripIsGranted && (input.report.riderID ?? input.actor.id) == input.actor.id
+    case .driver: input.tripIsGranted && (input.report.driverID ?? input.actor.id) == input.actor.id
+    }
+  }
+
+  private mutating func apply(_ input: TripStatusInput, to trip: Int, move: UInt64) {
+    let previous = trips[trip].status
+    let target = input.report.status
+    trips[trip].status = target
+    trips[trip].changed = input.report.timestamp
+    if target == .accepted {
+      trips[trip].driverID = trips[trip].driverID ?? (input.actor.role == .driver ? input.actor.id : input.report.driverID)
+    }
+    countActiveTrip(trip, from: previous, to: target)
+    finish(input, trip: trip, move: move, from: previous)
+    if target.isFinal { end(trip) }
+  }
+
+  private mutating func countActiveTrip(_ trip: Int, from previous: TripStatus, to target: TripStatus) {
+    guard previous.occupiesDriver != target.occupiesDriver, let id = trips[trip].driverID,
+      let driver = target.occupiesDriver ? findOrInsertDriver(id) : findDriver(id)
+    else { return }
+    drivers[driver].activeTrips += target.occupiesDriver ? 1 : -1
+  }
+
+  private mutating func finish(_ input: TripStatusInput, trip: Int, move: UInt64, from previous: TripStatus?) {
+    trips[trip].recentMoves.insert(move)
+    counters.tripMoves += 1
+    publishMove(trip, from: previous, at: input.report.location)
+    reply(.ack(Ack(replyTo: input.messageID)), to: input.session)
+  }
+
+  /// A `trip_update` on the trip's channel, and on its driver's.
+  private mutating func publishMove(_ trip: Int, from previous: TripStatus?, at location: Coordinate?) {
+    var update = TripUpdate(
+      tripID: trips[trip].id, status: trips[trip].status, previousStatus: previous, driverID: trips[trip].driverID,
+      timestamp: trips[trip].changed, location: location, sequence: 0)
+    if let channel = eventChannel(ofTrip: trip) {
+      publishEvent(on: channel) {
+        update.sequence = $0
+        return .tripUpdate(update)
+      }
+    }
+    if let id = trips[trip].driverID, let driver = findDriver(id), let channel = eventChannel(ofDriver: driver) {
+      publishEvent(on: channel) {
+        update.sequence = $0
+        return .tripUpdate(update)
+      }
+    }
+  }
+
+  // MARK: After the end
+
+  private mutating func end(_ trip: Int) {
+    trips[trip].ended = now.uptime
+    armEnded(trip, after: timings.tripGrace)
+  }
+
+  private mutating func armEnded(_ trip: Int, after seconds: Double) {
+    let handle = Handle(index: UInt32(trip), generation: trips.generation(of: trip))
+    deadlines.arm(.trip, handle, at: (trips[trip].ended ?? now.uptime) + nanoseconds(seconds))
+  }
+
+  /// The grace is over: its subscribers are let go. The retention is over: the trip is forgotten.
+  mutating func checkEnded(_ trip: Int) {
+    guard let ended = trips[trip].ended else { return }
+    if now.uptime >= ended + nanoseconds(timings.retention) { return forgetTrip(trip) }
+    if !trips[trip].isClosed, now.uptime >= ended + nanoseconds(timings.tripGrace) {
+      trips[trip].isClosed = true
+      if let channel = trips[trip].channel { endChannel(channel, .tripEnded) }
+    }
+    armEnded(trip, after: trips[trip].isClosed ? timings.retention : timings.tripGrace)
+  }
+
+  private mutating func endChannel(_ channel: Int, _ reason: Unsubscribed.Reason) {
+    var loops = channels.loops(channel)
+    while loops != 0 {
+      outputs[loops.trailingZeroBitCount].append(
+        .channelEnded(ChannelHandle(index: UInt32(channel)), channels.name(channel), reason))
+      loops &= loops - 1
+    }
+  }
+
+  private mutating func forgetTrip(_ trip: Int) {
+    if let channel = trips[trip].channel { _ = channels.setKept(channel, false) }
+    tripIDs.remove(hash: trips[trip].hash, index: trip)
+    trips.remove(trip, leaving: Trip(id: trips[trip].id, hash: 0, status: .cancelled, changed: trips[trip].changed))
+  }
+}

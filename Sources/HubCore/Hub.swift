@@ -1,0 +1,113 @@
+// The hub: one state machine that owns every driver, trip, channel and sequence, and gives all events one order.
+//
+// Inputs come in batches, in the order in which they came; each is handled to its end before the next, and what comes
+// of it is appended to one output list a loop. No I/O, no clock, no randomness in here: time, epoch and hash seed are
+// parameters, so that a test can run an hour of traffic in a second and a run can be repeated byte for byte.
+//
+// The way of a location update is `handle(_: FixInput)` in Hub+Locations.swift.
+import Bytes
+import Geo
+import Messages
+
+public struct Hub: ~Copyable {
+  let limits: HubLimits
+  let timings: HubTimings
+  /// Names the life that sequences belong to.
+  let epoch: InlineText
+  let seed: UInt64
+  let defaultSampling: Connected.Sampling
+
+  var now: Moment
+  var drivers = Slab<Driver>()
+  var driverIDs = IndexTable()
+  var trips = Slab<Trip>()
+  var tripIDs = IndexTable()
+  var channels: ChannelTable
+  var fleetChannel: Int?
+  var index: DriverIndex
+  var hits: [DriverHit] = []
+  var deadlines: Deadlines
+  /// By loop and slot: the driver of that session, or −1.
+  var sessions: [[Int32]]
+  var driversWithFixTimes = 0
+  var publicationNumber: UInt64 = 0
+  var outputs: [[HubOutput]]
+
+  public internal(set) var counters = HubCounters()
+
+  /// An empty hub that serves `loops` loops (1–64).
+  ///
+  /// `seed` keeps peers from choosing ids that collide in the hash tables: draw it at random where inputs are hostile.
+  public init(
+    limits: HubLimits, timings: HubTimings, sampling: Connected.Sampling, epoch: InlineText, seed: UInt64, loops: Int,
+    now: Moment
+  ) {
+    self.limits = limits
+    self.timings = timings
+    self.epoch = epoch
+    self.seed = seed
+    self.now = now
+    defaultSampling = sampling
+    channels = ChannelTable(limits: limits, seed: seed, loopCount: loops)
+    index = DriverIndex(capacity: limits.drivers)
+    deadlines = Deadlines(uptime: now.uptime)
+    sessions = Array(repeating: [], count: loops)
+    outputs = Array(repeating: [], count: loops)
+  }
+
+  /// Handles a turn's inputs in order, then what has become due. `now` must not go back.
+  public mutating func process(_ inputs: [HubInput], now: Moment) {
+    self.now = now
+    for index in inputs.indices { handle(inputs[index]) }
+    handleDeadlines()
+    updateSizes()
+  }
+
+  /// Hands over what has come out for one loop and takes the emptied list of the turn before, so that its memory is
+  /// used again.
+  public mutating func drain(loop: Int, into list: inout [HubOutput]) {
+    swap(&outputs[loop], &list)
+    outputs[loop].removeAll(keepingCapacity: true)
+  }
+
+  public func hasOutput(loop: Int) -> Bool { !outputs[loop].isEmpty }
+
+  private mutating func handle(_ input: borrowing HubInput) {
+    switch copy input {
+    case .fix(let input): handle(input)
+    case .batch(let input): handle(input)
+    case .driverConnecting(let session, let id): connect(session, id)
+    case .driverDisconnected(let session): disconnect(session)
+    case .driverStatus(let session, let messageID, let report): handle(session, messageID, report)
+    case .tripStatus(let input): handle(input)
+    case .subscribe(let session, let messageID, let request): subscribe(session, messageID, request)
+    case .unsubscribe(let session, let messageID, let channel): unsubscribe(session, messageID, channel)
+    case .released(let loop, let channel): release(loop, channel)
+    case .query(let session, let query): answer(session, query)
+    case .ping(let session, let messageID, let ping): answer(session, messageID, ping)
+    }
+  }
+
+  private mutating func updateSizes() {
+    counters.drivers = drivers.count
+    counters.trips = trips.count
+    counters.channels = channels.count
+    counters.eventsKept = channels.eventCount
+  }
+
+  // MARK: Output
+
+  @inline(__always)
+  mutating func emit(_ output: HubOutput, to loop: UInt32) { outputs[Int(loop)].append(output) }
+
+  mutating func reply(_ reply: Reply, to session: SessionRef) { emit(.reply(session, reply), to: session.loop) }
+
+  mutating func refuse(
+    _ session: SessionRef, _ messageID: MessageID, _ code: ErrorCode, _ message: String, retryAfter: Double? = nil,
+    status: TripStatus? = nil
+  ) {
+    reply(
+      .error(ErrorReply(code: code, message: message, replyTo: messageID, retryAfter: retryAfter, status: status)),
+      to: session)
+  }
+}

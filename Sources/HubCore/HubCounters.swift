@@ -1,0 +1,39 @@
+// What the hub counts. Every fix that came ends in exactly one of the fix counters.
+
+public struct HubCounters: Sendable, Equatable {
+  // Fixes, by what became of them.
+  public var fixesReceived: UInt64 = 0
+  public var fixesAccepted: UInt64 = 0
+  public var fixesHistory: UInt64 = 0
+  public var fixesDuplicate: UInt64 = 0
+  public var fixesHeld: UInt64 = 0
+  /// Held fixes that the next one confirmed; they count as accepted too.
+  public var fixesReleased: UInt64 = 0
+  /// By `Tracker.Refusal.rawValue`.
+  public var fixesRefused = [UInt64](repeating: 0, count: Tracker.Refusal.allCases.count)
+  /// Places in a batch that held no readable fix.
+  public var fixesUnreadable: UInt64 = 0
+  /// Named a trip that the driver is not entitled to.
+  public var fixesForbidden: UInt64 = 0
+  /// Came from a session that is not the driver's any more.
+  public var fixesOrphaned: UInt64 = 0
+
+  /// driver_location publications: one for each accepted fix.
+  public var positionsPublished: UInt64 = 0
+  public var eventsPublished: UInt64 = 0
+  /// Publications handed to loops: one for each channel and loop with a subscriber.
+  public var deliveries: UInt64 = 0
+  public var tripMoves: UInt64 = 0
+  public var tripMovesRefused: UInt64 = 0
+  public var replacements: UInt64 = 0
+  public var tableLimitHits: UInt64 = 0
+
+  // Sizes now.
+  public var drivers = 0
+  public var driversOnline = 0
+  public var trips = 0
+  public var channels = 0
+  public var eventsKept = 0
+
+  public init() {}
+}

@@ -1,0 +1,122 @@
+// What goes into the hub: values that a loop made from checked messages. The hub touches no socket and no clock.
+import Bytes
+import Geo
+import Messages
+
+/// A session as the hub knows it: which loop, which slot there, and the slot's generation, so that a late input of a
+/// closed session is recognised.
+public struct SessionRef: Sendable, Hashable {
+  public var loop: UInt32
+  public var slot: UInt32
+  public var generation: UInt32
+
+  public init(loop: UInt32, slot: UInt32, generation: UInt32) {
+    self.loop = loop
+    self.slot = slot
+    self.generation = generation
+  }
+}
+
+/// Who asks: decides what may be done to a trip.
+public struct Actor: Sendable, Equatable {
+  public var role: Role
+  public var id: Identifier
+
+  public init(role: Role, id: Identifier) {
+    self.role = role
+    self.id = id
+  }
+}
+
+/// One `location_update` of a driver's session.
+public struct FixInput: Sendable {
+  public var session: SessionRef
+  public var messageID: MessageID
+  /// The sender's clock when it sent; with `received` it bounds the session's clock offset.
+  public var sent: Timestamp
+  public var received: Moment
+  public var update: LocationUpdate
+  /// False when the session's token does not name the trip; then only a trip's own driver may use it.
+  public var tripIsGranted: Bool
+
+  public init(
+    session: SessionRef, messageID: MessageID, sent: Timestamp, received: Moment, update: LocationUpdate,
+    tripIsGranted: Bool
+  ) {
+    self.session = session
+    self.messageID = messageID
+    self.sent = sent
+    self.received = received
+    self.update = update
+    self.tripIsGranted = tripIsGranted
+  }
+}
+
+/// One `location_batch`, from a session or over HTTP (then the answer goes to the connection that asked).
+public struct BatchInput: Sendable {
+  public var session: SessionRef
+  /// Set over HTTP, where no session of the driver exists.
+  public var driverID: Identifier?
+  public var messageID: MessageID
+  public var sent: Timestamp
+  public var received: Moment
+  public var batch: LocationBatch
+  public var tripIsGranted: Bool
+
+  public init(
+    session: SessionRef, driverID: Identifier?, messageID: MessageID, sent: Timestamp, received: Moment,
+    batch: LocationBatch, tripIsGranted: Bool
+  ) {
+    self.session = session
+    self.driverID = driverID
+    self.messageID = messageID
+    self.sent = sent
+    self.received = received
+    self.batch = batch
+    self.tripIsGranted = tripIsGranted
+  }
+}
+
+/// One `trip_status`.
+public struct TripStatusInput: Sendable {
+  public var session: SessionRef
+  public var actor: Actor
+  public var messageID: MessageID
+  public var report: TripStatusReport
+  public var tripIsGranted: Bool
+
+  public init(
+    session: SessionRef, actor: Actor, messageID: MessageID, report: TripStatusReport, tripIsGranted: Bool
+  ) {
+    self.session = session
+    self.actor = actor
+    self.messageID = messageID
+    self.report = report
+    self.tripIsGranted = tripIsGranted
+  }
+}
+
+/// What an HTTP request asks of the hub.
+public enum HubQuery: Sendable {
+  case driver(Identifier)
+  /// The `limit` nearest drivers within `radiusMeters`, nearest first.
+  case nearby(Coordinate, radiusMeters: Double, limit: Int)
+}
+
+/// Everything that can be asked of the hub, in the order in which it came.
+public enum HubInput: Sendable {
+  case fix(FixInput)
+  case batch(BatchInput)
+  /// A driver wants to connect; answered by `.admitted` or `.conflict` before its upgrade is answered.
+  case driverConnecting(SessionRef, Identifier)
+  case driverDisconnected(SessionRef)
+  case driverStatus(SessionRef, MessageID, DriverStatusReport)
+  case tripStatus(TripStatusInput)
+  case subscribe(SessionRef, MessageID, Subscribe)
+  case unsubscribe(SessionRef, MessageID, Channel)
+  /// A loop dropped one subscription to a channel from its table; the hub counts them.
+  case released(loop: UInt32, ChannelHandle)
+  case query(SessionRef, HubQuery)
+  /// A driver's ping: its pong says what is stored, so it takes its turn behind the fixes that came before it.
+  case ping(SessionRef, MessageID, Ping)
+}

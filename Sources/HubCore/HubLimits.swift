@@ -1,0 +1,59 @@
+// The hub's limits as a type. The numbers stand in Gateway's Limits.swift, with all others.
+
+/// Bounds of the hub's tables; what happens at each is said beside it.
+public struct HubLimits: Sendable, Equatable {
+  /// Drivers known at once. At it a newcomer's upgrade is refused with HTTP 503.
+  public var drivers: Int
+  /// Trips known at once, ended ones included until they expire. At it `requested` is refused with `storage_full`.
+  public var trips: Int
+  /// Channels with subscribers or events. At it `subscribe` is refused with `rate_limited`.
+  public var channels: Int
+  /// Events kept for each channel. Older ones are forgotten: resuming from before them is not `recovered`.
+  public var eventsPerChannel: Int
+  /// Events kept in all channels together; the oldest of all is forgotten first.
+  public var events: Int
+  /// Hits of one nearby query.
+  public var queryHits: Int
+  /// What one query may look at in the index; past it the answer says up to which distance it is complete.
+  public var queryBudget: SearchBudget
+  /// Fix times remembered for each driver that sends batches, to recognise repeated fixes.
+  public var fixTimesPerDriver: Int
+  /// Drivers for which fix times are remembered. Past it a repeated old fix of a further driver counts as history.
+  public var driversWithFixTimes: Int
+
+  public init(
+    drivers: Int, trips: Int, channels: Int, eventsPerChannel: Int, events: Int, queryHits: Int, queryBudget: SearchBudget,
+    fixTimesPerDriver: Int, driversWithFixTimes: Int
+  ) {
+    precondition(drivers > 0 && trips > 0 && channels > 0 && eventsPerChannel > 0 && events >= eventsPerChannel)
+    precondition(queryHits > 0 && queryBudget.candidates >= queryHits && fixTimesPerDriver > 0 && driversWithFixTimes >= 0)
+    self.drivers = drivers
+    self.trips = trips
+    self.channels = channels
+    self.eventsPerChannel = eventsPerChannel
+    self.events = events
+    self.queryHits = queryHits
+    self.queryBudget = queryBudget
+    self.fixTimesPerDriver = fixTimesPerDriver
+    self.driversWithFixTimes = driversWithFixTimes
+  }
+}
+
+/// The hub's times, in seconds; the contract's values by default.
+public struct HubTimings: Sendable, Equatable {
+  /// A driver without a session, or without a fix, for this long is stale.
+  public var stale = 60.0
+  /// … but not before this many of its sampling intervals.
+  public var staleSamplingIntervals = 2.5
+  /// Live positions of an ended trip go on for this long.
+  public var tripGrace = 60.0
+  /// An ended trip's events may be recovered for this long; a driver that is gone is forgotten after it.
+  public var retention = 86_400.0
+  /// More than `replacements` replacements of one driver's session in `replacementWindow` …
+  public var replacements = 3
+  public var replacementWindow = 60.0
+  /// … refuse newcomers for this long.
+  public var conflict = 30.0
+
+  public init() {}
+}

@@ -1,0 +1,57 @@
+// What comes out of the hub: a list for each loop, drained once a turn, in order.
+import Bytes
+import Geo
+import Messages
+
+/// A channel as loops know it: dense, reused only after every loop has released it.
+public struct ChannelHandle: Sendable, Hashable {
+  public var index: UInt32
+  public init(index: UInt32) { self.index = index }
+}
+
+/// A publication on its way to a loop that has subscribers.
+public struct Delivery: Sendable {
+  public var channel: ChannelHandle
+  /// Not 0 for state: a newer delivery with the same key makes an unsent older one worthless.
+  public var conflationKey: UInt64
+  /// When the fix came in (uptime, ns), or 0: what latency is measured from.
+  public var received: Int64
+  public var publication: Publication
+}
+
+/// The answer to a `HubQuery`.
+public enum QueryResult: Sendable {
+  case driver(DriverReport?)
+  case nearby([DriverReport], NearestOutcome)
+}
+
+/// A driver as the query endpoints show it.
+public struct DriverReport: Sendable, Equatable {
+  public var driverID: Identifier
+  public var status: DriverStatus
+  public var isOnline: Bool
+  /// Nil before the first accepted fix.
+  public var position: DriverLocation?
+  /// Metres from the point asked for, measured to the published position.
+  public var distance: Double?
+}
+
+public enum HubOutput: Sendable {
+  case delivery(Delivery)
+  /// Takes effect when the loop drains it: what follows in this list is live, `missed` leads up to it.
+  case subscribed(SessionRef, ChannelHandle, Subscribed, missed: [Publication])
+  case subscriptionRefused(SessionRef, ErrorReply)
+  case unsubscribed(SessionRef, MessageID, ChannelHandle, Channel)
+  /// The channel is over for all subscribers of this loop.
+  case channelEnded(ChannelHandle, Channel, Unsubscribed.Reason)
+  case reply(SessionRef, Reply)
+  /// The driver may connect; `storedThrough` is its newest fix so far.
+  case admitted(SessionRef)
+  /// Too many replacements of this driver's session: refused for this many seconds.
+  case conflict(SessionRef, retryAfter: Double)
+  /// The driver table is full.
+  case full(SessionRef)
+  /// A newer session of the same driver took over.
+  case replaced(SessionRef)
+  case queryResult(SessionRef, QueryResult)
+}

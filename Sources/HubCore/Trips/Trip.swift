@@ -1,0 +1,51 @@
+// A trip as the hub holds it.
+import Geo
+import Messages
+
+struct Trip {
+  var id: Identifier
+  var hash: UInt64
+  var status: TripStatus
+  /// When the last move happened, by the sender's clock.
+  var changed: Timestamp
+  var driverID: Identifier?
+  var riderID: Identifier?
+  var pickup: Coordinate?
+  var dropoff: Coordinate?
+  /// Encoded polyline, as it came.
+  var route: String?
+  /// Index of the trip's channel, where it has one.
+  var channel: Int?
+  /// When it ended (uptime, ns), and whether its live positions have ended too.
+  var ended: Int64?
+  var isClosed = false
+  /// Hashes of (sender, messageId) of the last moves: the same message again gets the same ack and changes nothing.
+  var recentMoves = RecentMoves()
+
+  func party(of actor: Actor) -> TripParty {
+    switch actor.role {
+    case .ops: .ops
+    case .driver: driverID == actor.id ? .driver : .stranger
+    case .rider: riderID == actor.id ? .rider : .stranger
+    }
+  }
+}
+
+/// The last 16 moves of a trip, by keyed 64-bit hash.
+struct RecentMoves {
+  static let capacity = 16
+
+  private var hashes: [UInt64] = []
+  private var oldest = 0
+
+  func contains(_ hash: UInt64) -> Bool { hashes.contains(hash) }
+
+  mutating func insert(_ hash: UInt64) {
+    if hashes.count < Self.capacity {
+      hashes.append(hash)
+    } else {
+      hashes[oldest] = hash
+      oldest = (oldest + 1) % Self.capacity
+    }
+  }
+}
