@@ -32,7 +32,6 @@ public struct ByteBuffer: ~Copyable {
     if used + extra > storage { grow(to: used + extra) }
   }
 
-
   @usableFromInline mutating func grow(to needed: Int) {
     var wanted = max(storage * 2, 256)
     if wanted < needed { wanted = needed }

@@ -3,7 +3,7 @@ import Bytes
 import Geo
 
 /// A message from a client, with its envelope.
-public struct ClientEnvelope: Sendable {
+public struct ClientEnvelope: Sendable, Equatable {
   public var messageID: MessageID
   /// The sender's clock when it sent.
   public var timestamp: Timestamp
@@ -17,7 +17,7 @@ public struct ClientEnvelope: Sendable {
 }
 
 /// Every message type a client may send.
-public enum ClientMessage: Sendable {
+public enum ClientMessage: Sendable, Equatable {
   case locationUpdate(LocationUpdate)
   case locationBatch(LocationBatch)
   case driverStatus(DriverStatusReport)
@@ -38,7 +38,7 @@ public struct LocationUpdate: Sendable, Equatable {
 }
 
 /// 1–500 fixes, oldest first. A fix that could not be read keeps its place with the reason, so that the rest counts.
-public struct LocationBatch: Sendable {
+public struct LocationBatch: Sendable, Equatable {
   public static let maximumCount = 500
 
   public var tripID: Identifier?

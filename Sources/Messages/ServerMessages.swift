@@ -3,7 +3,7 @@ import Bytes
 import Geo
 
 /// A message to the subscribers of one channel: a self-contained value that needs no look into the hub's tables.
-public struct Publication: Sendable {
+public struct Publication: Sendable, Equatable {
   public var channel: Channel
   /// Counts all publications of this life of the hub; written as the envelope's `messageId`.
   public var number: UInt64
@@ -11,7 +11,7 @@ public struct Publication: Sendable {
   public var timestamp: Timestamp
   public var body: Body
 
-  public enum Body: Sendable {
+  public enum Body: Sendable, Equatable {
     case driverLocation(DriverLocation)
     case tripUpdate(TripUpdate)
     case notification(Notification)
@@ -127,7 +127,7 @@ public struct Notification: Sendable, Equatable {
 }
 
 /// What one session is told, as the answer to a message or because of a change that concerns it alone.
-public enum Reply: Sendable {
+public enum Reply: Sendable, Equatable {
   case connected(Connected)
   case subscribed(Subscribed)
   case unsubscribed(Unsubscribed)
@@ -184,9 +184,9 @@ public struct Connected: Sendable, Equatable {
   }
 }
 
-public struct Subscribed: Sendable {
+public struct Subscribed: Sendable, Equatable {
   /// A trip, position and ETA as they stand.
-  public struct Snapshot: Sendable {
+  public struct Snapshot: Sendable, Equatable {
     public struct Trip: Sendable, Equatable {
       public var tripID: Identifier
       public var status: TripStatus

@@ -1,0 +1,170 @@
+// Numbers from decimal text: the grammar of RFC 8259 §6 to the letter, correctly rounded.
+//
+//     number = [ "-" ] int [ "." 1*DIGIT ] [ ( "e" / "E" ) [ "-" / "+" ] 1*DIGIT ]
+//     int    = "0" / ( digit1-9 *DIGIT )
+//
+// Three ways to the value, each exact where it is taken:
+// 1. w · 10^±q with w ≤ 2^53 and q ≤ 22: both are exact doubles, so one operation rounds once (W. Clinger, "How to Read
+//    Floating Point Numbers Accurately", 1990). About 15 ns.
+// 2. w / 10^q with w of up to 19 digits and q ≤ 27, which is what JSONEncoder writes for a coordinate with all its 17
+//    digits: 5^27 < 2^64, so an integer division gives 62 or more bits of the quotient and its remainder says whether
+//    there are more. No table, no allocation.
+// 3. The rest, which no honest client sends: Swift's own Double(String), independent of the locale.
+
+/// A number at the head of a text.
+public struct ScannedNumber: Sendable, Equatable {
+  /// The index of the first byte behind the number.
+  public var end: Int
+  /// The nearest double (ties to even); infinite where the number is too large for one.
+  public var value: Double
+
+  @inlinable public init(end: Int, value: Double) {
+    self.end = end
+    self.value = value
+  }
+}
+
+/// Reads the JSON number that begins at `start`; what follows it is the caller's business.
+///
+/// - Returns: nil where the bytes are no number by RFC 8259 §6 (`+1`, `01`, `.5`, `1.`, `1e`, `NaN`).
+/// - Complexity: O(length); no allocation up to 19 digits and −27 ≤ exponent ≤ 22.
+public func scanNumber(_ bytes: Span<UInt8>, from start: Int) -> ScannedNumber? {
+  var i = start
+  let isNegative = i < bytes.count && bytes[i] == UInt8(ascii: "-")
+  if isNegative { i += 1 }
+
+  var mantissa: UInt64 = 0
+  let firstDigit = i
+  i = scanDigits(bytes, from: i, into: &mantissa)
+  var digits = i - firstDigit
+  guard digits > 0 else { return nil }
+  guard digits == 1 || bytes[firstDigit] != UInt8(ascii: "0") else { return nil }  // no leading zeros
+
+  var exponent = 0
+  if i < bytes.count, bytes[i] == UInt8(ascii: ".") {
+    let fraction = i + 1
+    i = scanDigits(bytes, from: fraction, into: &mantissa)
+    guard i > fraction else { return nil }
+    exponent = fraction - i
+    digits += i - fraction
+  }
+  if i < bytes.count, bytes[i] | 0x20 == UInt8(ascii: "e") {
+    guard let scanned = scanExponent(bytes, from: i + 1) else { return nil }
+    exponent += scanned.exponent
+    i = scanned.end
+  }
+  // 19 digits always fit 64 bits; with more, the mantissa has wrapped around.
+  let magnitude = (digits <= 19 ? decimal(mantissa, exponent) : nil) ?? slowValue(bytes, firstDigit..<i)
+  return ScannedNumber(end: i, value: isNegative ? -magnitude : magnitude)
+}
+
+/// The value of a text that is one JSON number and nothing else.
+///
+/// - Returns: nil where it is none, or where its value is too large for a Double.
+public func parseDouble(_ bytes: UnsafeRawBufferPointer) -> Double? {
+  let span = bytes.assumingMemoryBound(to: UInt8.self).span
+  guard let number = scanNumber(span, from: 0), number.end == span.count, number.value.isFinite else { return nil }
+  return number.value
+}
+
+/// The value of a text that is one whole JSON number without fraction and exponent.
+///
+/// - Returns: nil where it is none, negative, or does not fit 64 bits.
+public func parseUnsignedInteger(_ bytes: UnsafeRawBufferPointer) -> UInt64? {
+  guard let first = bytes.first, bytes.count == 1 || first != UInt8(ascii: "0") else { return nil }
+  var value: UInt64 = 0
+  for byte in bytes {
+    let digit = UInt64(byte &- UInt8(ascii: "0"))
+    guard digit <= 9 else { return nil }
+    let (product, overflow) = value.multipliedReportingOverflow(by: 10)
+    let (sum, carry) = product.addingReportingOverflow(digit)
+    guard !overflow, !carry else { return nil }
+    value = sum
+  }
+  return value
+}
+
+/// The value of a text that is one whole JSON number without fraction and exponent; a minus sign is allowed.
+///
+/// - Returns: nil where it is none, or does not fit 64 bits.
+public func parseInteger(_ bytes: UnsafeRawBufferPointer) -> Int64? {
+  guard bytes.first == UInt8(ascii: "-") else {
+    return parseUnsignedInteger(bytes).flatMap { Int64(exactly: $0) }
+  }
+  guard let magnitude = parseUnsignedInteger(UnsafeRawBufferPointer(rebasing: bytes[1...])) else { return nil }
+  if magnitude == Int64.min.magnitude { return .min }
+  return Int64(exactly: magnitude).map { -$0 }
+}
+
+/// Adds digits to `mantissa` (which wraps around behind 19 of them) and returns the index of the first other byte.
+@inline(__always)
+private func scanDigits(_ bytes: Span<UInt8>, from start: Int, into mantissa: inout UInt64) -> Int {
+  var i = start
+  while i < bytes.count {
+    let digit = bytes[i] &- UInt8(ascii: "0")
+    guard digit <= 9 else { break }
+    mantissa = mantissa &* 10 &+ UInt64(digit)
+    i += 1
+  }
+  return i
+}
+
+private func scanExponent(_ bytes: Span<UInt8>, from start: Int) -> (exponent: Int, end: Int)? {
+  var i = start
+  var isNegative = false
+  if i < bytes.count, bytes[i] == UInt8(ascii: "+") || bytes[i] == UInt8(ascii: "-") {
+    isNegative = bytes[i] == UInt8(ascii: "-")
+    i += 1
+  }
+  let firstDigit = i
+  var exponent = 0
+  while i < bytes.count {
+    let digit = bytes[i] &- UInt8(ascii: "0")
+    guard digit <= 9 else { break }
+    // Held at a million, so that it can't overflow: a message is shorter, so no fraction brings such a number back.
+    exponent = min(exponent * 10 + Int(digit), 1_000_000)
+    i += 1
+  }
+  guard i > firstDigit else { return nil }
+  return (isNegative ? -exponent : exponent, i)
+}
+
+/// `mantissa` · 10^`exponent`, correctly rounded, or nil where that takes the slow way.
+@inline(__always)
+private func decimal(_ mantissa: UInt64, _ exponent: Int) -> Double? {
+  if mantissa == 0 || exponent == 0 { return Double(mantissa) }
+  if mantissa <= 1 << 53 {
+    if exponent < 0, exponent >= -22 { return Double(mantissa) / exactPowerOfTen(-exponent) }
+    if exponent > 0, exponent <= 22 { return Double(mantissa) * exactPowerOfTen(exponent) }
+  }
+  if exponent < 0, exponent >= -27 { return quotient(mantissa, overTenToThe: -exponent) }
+  return nil
+}
+
+/// `mantissa` / 10^`power`, correctly rounded, for 1 ≤ power ≤ 27 and a mantissa other than 0.
+private func quotient(_ mantissa: UInt64, overTenToThe power: Int) -> Double {
+  var divisor: UInt64 = 1
+  for _ in 0..<power { divisor *= 5 }  // 5^27 < 2^63
+  // With both scaled so that their top bit is set, mantissa · 2^63 / divisor lies in (2^62, 2^64): at least nine bits
+  // more than a double holds, and the high half is less than the divisor, as the division demands.
+  let mantissaShift = mantissa.leadingZeroBitCount
+  let divisorShift = divisor.leadingZeroBitCount
+  let numerator = mantissa << mantissaShift
+  let (quotient, remainder) = (divisor << divisorShift).dividingFullWidth((numerator >> 1, numerator << 63))
+  // The lowest bit stands for all that are cut off, so that the conversion rounds as the endless quotient would.
+  let significand = Double(quotient | (remainder == 0 ? 0 : 1))
+  return Double(sign: .plus, exponent: divisorShift - mantissaShift - power - 63, significand: significand)
+}
+
+/// 10^`n` for n in 0…22, all of which a Double holds exactly.
+@inline(__always)
+private func exactPowerOfTen(_ n: Int) -> Double {
+  n <= 19 ? Double(powerOfTen(n)) : Double(powerOfTen(19)) * Double(powerOfTen(n - 19))
+}
+
+@inline(never)
+private func slowValue(_ bytes: Span<UInt8>, _ range: Range<Int>) -> Double {
+  let text = bytes.extracting(range).withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
+  // The grammar has been checked, so nil could only mean "too large".
+  return Double(text) ?? .infinity
+}

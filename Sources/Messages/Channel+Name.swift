@@ -1,0 +1,108 @@
+// Channel names, read and written (protocol/README.md, "Channels").
+import Bytes
+import Geo
+
+extension Channel {
+  /// Reads a channel's name, strictly: nil where the prefix is unknown, an id is none, a geohash has other than 3–8
+  /// characters of its alphabet, or a place or radius is out of range. O(length), no allocation for what a client sends.
+  public init?(_ bytes: UnsafeRawBufferPointer) {
+    if bytes.elementsEqual("fleet".utf8) {
+      self = .fleet
+      return
+    }
+    guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")) else { return nil }
+    let prefix = UnsafeRawBufferPointer(rebasing: bytes[..<colon])
+    let rest = UnsafeRawBufferPointer(rebasing: bytes[(colon + 1)...])
+    if prefix.elementsEqual("trip".utf8) {
+      guard let id = Identifier(rest) else { return nil }
+      self = .trip(id)
+    } else if prefix.elementsEqual("driver".utf8) {
+      guard let id = Identifier(rest) else { return nil }
+      self = .driver(id)
+    } else if prefix.elementsEqual("fence".utf8) {
+      guard let id = Identifier(rest) else { return nil }
+      self = .fence(id)
+    } else if prefix.elementsEqual("area".utf8) {
+      guard (3...8).contains(rest.count), rest.allSatisfy(Channel.isGeohash), let cell = InlineText(rest)
+      else { return nil }
+      self = .area(cell)
+    } else if prefix.elementsEqual("nearby".utf8) {
+      guard let nearby = Channel.nearby(rest) else { return nil }
+      self = nearby
+    } else {
+      return nil
+    }
+  }
+
+  /// Nil where the text is no channel's name.
+  public init?(_ name: String) {
+    var name = name
+    guard let made = name.withUTF8({ Channel(UnsafeRawBufferPointer($0)) }) else { return nil }
+    self = made
+  }
+
+  /// `<latitude>,<longitude>,<radius m>`.
+  private static func nearby(_ bytes: UnsafeRawBufferPointer) -> Channel? {
+    guard let first = bytes.firstIndex(of: UInt8(ascii: ",")),
+      let second = bytes[(first + 1)...].firstIndex(of: UInt8(ascii: ",")),
+      let latitude = parseDouble(UnsafeRawBufferPointer(rebasing: bytes[..<first])),
+      let longitude = parseDouble(UnsafeRawBufferPointer(rebasing: bytes[(first + 1)..<second])),
+      let radius = parseDouble(UnsafeRawBufferPointer(rebasing: bytes[(second + 1)...])),
+      let place = Coordinate(latitude: latitude, longitude: longitude), radius > 0
+    else { return nil }
+    return .nearby(place, radiusMeters: radius)
+  }
+
+  /// The geohash alphabet: digits and small letters without a, i, l and o.
+  private static func isGeohash(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): true
+    case UInt8(ascii: "b")...UInt8(ascii: "z"):
+      byte != UInt8(ascii: "i") && byte != UInt8(ascii: "l") && byte != UInt8(ascii: "o")
+    default: false
+    }
+  }
+}
+
+extension Channel: CustomStringConvertible {
+  /// The name on the wire.
+  public var description: String {
+    var buffer = ByteBuffer()
+    buffer.append(self)
+    return buffer.withBytes { String(decoding: $0, as: UTF8.self) }
+  }
+}
+
+extension ByteBuffer {
+  /// Appends a channel's name. No character of it needs an escape in JSON.
+  public mutating func append(_ channel: Channel) {
+    switch channel {
+    case .trip(let id):
+      append("trip:")
+      append(id.text)
+    case .driver(let id):
+      append("driver:")
+      append(id.text)
+    case .fence(let id):
+      append("fence:")
+      append(id.text)
+    case .area(let cell):
+      append("area:")
+      append(cell)
+    case .nearby(let place, let radius):
+      append("nearby:")
+      append(fixed: place.latitude, decimals: 7)
+      append(UInt8(ascii: ","))
+      append(fixed: place.longitude, decimals: 7)
+      append(UInt8(ascii: ","))
+      append(double: radius)
+    case .fleet:
+      append("fleet")
+    }
+  }
+
+  /// Appends the bytes of an inline text.
+  @inlinable public mutating func append(_ text: InlineText) {
+    text.withBytes { append($0) }
+  }
+}

@@ -1,0 +1,165 @@
+// The grammar of RFC 8259, by recursive descent: one function for each rule, each giving the index behind what it read.
+import Bytes
+
+extension JSONTape {
+  /// Parses a whole text. What was on the tape before is gone.
+  ///
+  /// - Throws: the first reason why the text is no JSON, or is over a limit. Two members of one name in an object are not
+  ///   thrown: see `duplicate`.
+  /// - Complexity: O(bytes), and quadratic in the unknown members of one object, of which there are few.
+  mutating func parse(_ bytes: Span<UInt8>) throws(JSONError) {
+    removeAll()
+    guard bytes.count <= limits.bytes else { throw JSONError(.bytes, at: limits.bytes) }
+    var i = skipSpace(bytes, 0)
+    i = try parseValue(bytes, i, depth: 0)
+    i = skipSpace(bytes, i)
+    guard i == bytes.count else { throw JSONError(.trailing, at: i) }  // RFC 8259 §2: one value
+  }
+
+  /// RFC 8259 §3. `i` may be at the end.
+  private mutating func parseValue(_ bytes: Span<UInt8>, _ i: Int, depth: Int) throws(JSONError) -> Int {
+    guard i < bytes.count else { throw JSONError(.truncated, at: i) }
+    switch bytes[i] {
+    case UInt8(ascii: "\""):
+      return try parseString(bytes, i)
+    case UInt8(ascii: "{"):
+      guard depth < limits.depth else { throw JSONError(.depth, at: i) }
+      return try parseObject(bytes, i, depth: depth + 1)
+    case UInt8(ascii: "["):
+      guard depth < limits.depth else { throw JSONError(.depth, at: i) }
+      return try parseArray(bytes, i, depth: depth + 1)
+    case UInt8(ascii: "t"):
+      return try parseWord(bytes, i, "true", .true)
+    case UInt8(ascii: "f"):
+      return try parseWord(bytes, i, "false", .false)
+    case UInt8(ascii: "n"):
+      return try parseWord(bytes, i, "null", .null)
+    case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
+      guard let number = scanNumber(bytes, from: i) else { throw JSONError(.number, at: i) }  // RFC 8259 §6
+      var token = JSONToken(kind: .number, source: UInt32(truncatingIfNeeded: i))
+      token.bits = number.value.bitPattern
+      close(try append(token), parts: 0)
+      return number.end
+    default:
+      throw JSONError(.syntax, at: i)
+    }
+  }
+
+  /// RFC 8259 §4.
+  private mutating func parseObject(_ bytes: Span<UInt8>, _ start: Int, depth: Int) throws(JSONError) -> Int {
+    let object = try append(JSONToken(kind: .object, source: UInt32(truncatingIfNeeded: start)))
+    var members = 0
+    var seen: UInt128 = 0
+    var i = skipSpace(bytes, start + 1)
+    if i < bytes.count, bytes[i] == UInt8(ascii: "}") {
+      close(object, parts: 0)
+      return i + 1
+    }
+    while true {
+      guard i < bytes.count else { throw JSONError(.truncated, at: i) }
+      guard bytes[i] == UInt8(ascii: "\"") else { throw JSONError(.syntax, at: i) }
+      guard members < limits.members else { throw JSONError(.members, at: i) }
+      let name = count
+      let nameStart = i
+      i = skipSpace(bytes, try parseString(bytes, i))
+      if identify(bytes, name, of: object, &seen), duplicate == nil { duplicate = nameStart }
+      guard i < bytes.count else { throw JSONError(.truncated, at: i) }
+      guard bytes[i] == UInt8(ascii: ":") else { throw JSONError(.syntax, at: i) }
+      i = skipSpace(bytes, i + 1)
+      i = skipSpace(bytes, try parseValue(bytes, i, depth: depth))
+      members += 1
+      guard i < bytes.count else { throw JSONError(.truncated, at: i) }
+      if bytes[i] == UInt8(ascii: "}") {
+        close(object, parts: members)
+        return i + 1
+      }
+      guard bytes[i] == UInt8(ascii: ",") else { throw JSONError(.syntax, at: i) }
+      i = skipSpace(bytes, i + 1)
+    }
+  }
+
+  /// RFC 8259 §5.
+  private mutating func parseArray(_ bytes: Span<UInt8>, _ start: Int, depth: Int) throws(JSONError) -> Int {
+    let array = try append(JSONToken(kind: .array, source: UInt32(truncatingIfNeeded: start)))
+    var elements = 0
+    var i = skipSpace(bytes, start + 1)
+    if i < bytes.count, bytes[i] == UInt8(ascii: "]") {
+      close(array, parts: 0)
+      return i + 1
+    }
+    while true {
+      i = skipSpace(bytes, try parseValue(bytes, i, depth: depth))
+      elements += 1
+      guard i < bytes.count else { throw JSONError(.truncated, at: i) }
+      if bytes[i] == UInt8(ascii: "]") {
+        close(array, parts: elements)
+        return i + 1
+      }
+      guard bytes[i] == UInt8(ascii: ",") else { throw JSONError(.syntax, at: i) }
+      i = skipSpace(bytes, i + 1)
+    }
+  }
+
+  private mutating func parseWord(
+    _ bytes: Span<UInt8>, _ start: Int, _ word: StaticString, _ kind: JSONToken.Kind
+  ) throws(JSONError) -> Int {
+    let end = start + word.utf8CodeUnitCount
+    for i in start..<end {
+      guard i < bytes.count else { throw JSONError(.truncated, at: i) }
+      guard bytes[i] == word.utf8Start[i - start] else { throw JSONError(.syntax, at: i) }
+    }
+    close(try append(JSONToken(kind: kind, source: UInt32(truncatingIfNeeded: start))), parts: 0)
+    return end
+  }
+
+  /// Finds which member the text at `name` names. True where the object already has a member of that name.
+  @inline(__always)
+  private mutating func identify(
+    _ bytes: Span<UInt8>, _ name: Int, of object: Int, _ seen: inout UInt128
+  ) -> Bool {
+    let token = self[name]
+    let range = Int(token.start)..<Int(token.start) + Int(token.count)
+    let packed: PackedName
+    if token.kind == .string {
+      packed = PackedName(bytes, range)
+    } else {
+      packed = text.withBytes { PackedName($0.assumingMemoryBound(to: UInt8.self).span, range) }
+    }
+    let key = keys.key(of: packed)
+    self.name(name, key: key, hash: packed.hash)
+    if key == .unknown { return hasUnknown(bytes, sameAs: name, in: object) }
+    let bit = UInt128(1) << UInt128(key.rawValue)
+    defer { seen |= bit }
+    return seen & bit != 0
+  }
+
+  /// True where a member of `object` before `name` has the same name, which is not one of the protocol's.
+  private func hasUnknown(_ bytes: Span<UInt8>, sameAs name: Int, in object: Int) -> Bool {
+    let sought = self[name]
+    var i = object + 1
+    while i < name {
+      let other = self[i]
+      if other.key == .unknown, other.bits == sought.bits, other.count == sought.count {
+        let isSame = withText(i, bytes) { (a: UnsafeRawBufferPointer) in
+          withText(name, bytes) { (b: UnsafeRawBufferPointer) in a.elementsEqual(b) }
+        }
+        if isSame { return true }
+      }
+      i = Int(self[i + 1].next)
+    }
+    return false
+  }
+
+  /// The first index from `i` on that is no white space (RFC 8259 §2).
+  @inline(__always)
+  private func skipSpace(_ bytes: Span<UInt8>, _ start: Int) -> Int {
+    var i = start
+    while i < bytes.count {
+      let byte = bytes[i]
+      if byte > 0x20 { return i }
+      guard byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 else { return i }
+      i += 1
+    }
+    return i
+  }
+}

@@ -1,0 +1,247 @@
+// What decoders ask of the tape: the members of an object, and their values as the types of the protocol.
+import Bytes
+import Geo
+
+/// What is wrong with a message whose JSON is right. Becomes a MessageError's text only where somebody is told.
+struct Complaint: Error {
+  var code: ErrorCode
+  /// The member at fault, `.unknown` for the message or element itself.
+  var member: JSONKey
+  /// What would be right.
+  var expected: StaticString
+  /// True where a value is well-formed, but a word that this version does not know.
+  var isUnknownWord = false
+
+  init(_ code: ErrorCode, _ member: JSONKey, _ expected: StaticString) {
+    self.code = code
+    self.member = member
+    self.expected = expected
+  }
+
+  /// A `bad_message`.
+  init(_ member: JSONKey, _ expected: StaticString) {
+    self.init(.badMessage, member, expected)
+  }
+}
+
+/// Where the known members of one object are on the tape. Token 0 is the message itself, so 0 means "not there".
+struct JSONMembers {
+  fileprivate var indices = InlineArray<68, UInt16>(repeating: 0)
+
+  /// The index of the value, also where it is null; 0 where there is no such member.
+  @inline(__always)
+  subscript(key: JSONKey) -> Int { Int(indices[Int(key.rawValue)]) }
+}
+
+/// A set of words that the protocol spells by `name`; raw values count from 0.
+protocol Word: RawRepresentable where RawValue == UInt8 {
+  var name: StaticString { get }
+}
+
+extension Role: Word {}
+extension TripStatus: Word {}
+extension DriverStatus: Word {}
+extension Confidence: Word {}
+extension FixSource: Word {}
+extension ErrorCode: Word {}
+extension Notification.Kind: Word {}
+extension Unsubscribed.Reason: Word {}
+
+extension JSONTape {
+  /// The known members of the object at `index`. O(members).
+  @inline(__always)
+  func members(of index: Int) -> JSONMembers {
+    var members = JSONMembers()
+    let end = Int(self[index].next)
+    var i = index + 1
+    while i < end {
+      members.indices[Int(self[i].key.rawValue)] = UInt16(truncatingIfNeeded: i + 1)
+      i = Int(self[i + 1].next)
+    }
+    return members
+  }
+
+  /// The index of a member's value; nil where there is none or it is null, which means the same.
+  @inline(__always)
+  func present(_ members: JSONMembers, _ key: JSONKey) -> Int? {
+    let index = members[key]
+    return index == 0 || self[index].kind == .null ? nil : index
+  }
+
+  /// True where the value at `index` is a string.
+  @inline(__always)
+  func isText(_ index: Int) -> Bool {
+    self[index].kind == .string || self[index].kind == .unescaped
+  }
+
+  /// The members of a member that is an object.
+  func object(_ members: JSONMembers, _ key: JSONKey) throws(Complaint) -> JSONMembers? {
+    guard let index = present(members, key) else { return nil }
+    guard self[index].kind == .object else { throw Complaint(key, "expected an object") }
+    return self.members(of: index)
+  }
+
+  /// A number as it was sent; infinite where it is too large for a Double.
+  @inline(__always)
+  func anyNumber(_ members: JSONMembers, _ key: JSONKey) throws(Complaint) -> Double? {
+    guard let index = present(members, key) else { return nil }
+    let token = self[index]
+    guard token.kind == .number else { throw Complaint(key, "expected a number") }
+    return Double(bitPattern: token.bits)
+  }
+
+  @inline(__always)
+  func number(_ members: JSONMembers, _ key: JSONKey) throws(Complaint) -> Double? {
+    guard let value = try anyNumber(members, key) else { return nil }
+    guard value.isFinite else { throw Complaint(key, "expected a number that a double holds") }
+    return value
+  }
+
+  /// A number for which phones send −1 where they don't know it.
+  @inline(__always)
+  func nonNegative(_ members: JSONMembers, _ key: JSONKey) throws(Complaint) -> Double? {
+    guard let value = try number(members, key), value >= 0 else { return nil }
+    return value + 0  // −0 becomes 0
+  }
+
+  /// A whole number from 0 on; exact over all 64 bits where it is written without fraction and exponent.
+  func count(_ members: JSONMembers, _ key: JSONKey, _ bytes: Span<UInt8>) throws(Complaint) -> UInt64? {
+    guard let value = try anyNumber(members, key) else { return nil }
+    let start = Int(self[members[key]].source)
+    if let end = scanNumber(bytes, from: start)?.end,
+      let exact = bytes.extracting(start..<end).withUnsafeBytes({ parseUnsignedInteger($0) })
+    {
+      return exact
+    }
+    guard value >= 0, value <= 0x1p53, let whole = UInt64(exactly: value) else {
+      throw Complaint(key, "expected a whole number, 0 or more")
+    }
+    return whole
+  }
+
+  /// A text of 1…`limit` bytes.
+  @inline(__always)
+  func inlineText(
+    _ members: JSONMembers, _ key: JSONKey, _ bytes: Span<UInt8>, atMost limit: Int = InlineText.capacity
+  ) throws(Complaint) -> InlineText? {
+    guard let index = present(members, key) else { return nil }
+    guard isText(index) else { throw Complaint(key, "expected a string") }
+    let count = Int(self[index].count)
+    guard count >= 1, count <= limit, let text = withText(index, bytes, { InlineText($0) }) else {
+      throw Complaint(key, limit == 32 ? "expected a string of 1–32 bytes" : "expected a string of 1–64 bytes")
+    }
+    return text
+  }
+
+  @inline(__always)
+  func identifier(_ members: JSONMembers, _ key: JSONKey, _ bytes: Span<UInt8>) throws(Complaint) -> Identifier? {
+    guard let index = present(members, key) else { return nil }
+    guard isText(index), let id = withText(index, bytes, { Identifier($0) }) else {
+      throw Complaint(key, "expected an id: a string of 1–64 of A-Z a-z 0-9 . _ -")
+    }
+    return id
+  }
+
+  func string(_ members: JSONMembers, _ key: JSONKey, _ bytes: Span<UInt8>) throws(Complaint) -> String? {
+    guard let index = present(members, key) else { return nil }
+    guard isText(index) else { throw Complaint(key, "expected a string") }
+    return withText(index, bytes) { String(decoding: $0, as: UTF8.self) }
+  }
+
+  func bool(_ members: JSONMembers, _ key: JSONKey) throws(Complaint) -> Bool? {
+    guard let index = present(members, key) else { return nil }
+    switch self[index].kind {
+    case .true: return true
+    case .false: return false
+    case .null, .number, .array, .object, .string, .unescaped: throw Complaint(key, "expected true or false")
+    }
+  }
+
+  /// One of a set of words.
+  @inline(__always)
+  func word<W: Word>(
+    _ members: JSONMembers, _ key: JSONKey, _ bytes: Span<UInt8>, _ expected: StaticString
+  ) throws(Complaint) -> W? {
+    guard let index = present(members, key) else { return nil }
+    guard isText(index) else { throw Complaint(key, "expected a string") }
+    var raw: UInt8 = 0
+    while let word = W(rawValue: raw) {
+      if equals(index, bytes, word.name) { return word }
+      raw += 1
+    }
+    var complaint = Complaint(key, expected)
+    complaint.isUnknownWord = true
+    throw complaint
+  }
+
+  /// True where the text at `index` is `word`.
+  @inline(__always)
+  func equals(_ index: Int, _ bytes: Span<UInt8>, _ word: StaticString) -> Bool {
+    guard Int(self[index].count) == word.utf8CodeUnitCount else { return false }
+    return withText(index, bytes) { text in
+      for i in 0..<text.count where text[i] != word.utf8Start[i] { return false }
+      return true
+    }
+  }
+
+  @inline(__always)
+  func timestamp(
+    _ members: JSONMembers, _ key: JSONKey, _ bytes: Span<UInt8>, _ format: TimeFormat
+  ) throws(Complaint) -> Timestamp? {
+    guard let index = present(members, key) else { return nil }
+    switch format {
+    case .unixMilliseconds:
+      guard self[index].kind == .number else {
+        throw Complaint(key, "expected milliseconds since 1970 as a number (time=unix_ms)")
+      }
+    case .apple:
+      guard self[index].kind == .number else {
+        throw Complaint(key, "expected seconds since 2001-01-01T00:00:00Z as a number (time=apple)")
+      }
+    case .rfc3339:
+      guard isText(index), let timestamp = withText(index, bytes, { Timestamp(rfc3339: $0) }) else {
+        throw Complaint(key, "expected an RFC 3339 string, years 1970 to 9999 (time=rfc3339)")
+      }
+      return timestamp
+    }
+    guard let timestamp = Timestamp(number: Double(bitPattern: self[index].bits), format: format) else {
+      throw Complaint(key, "expected a time in the years 1970 to 9999, in the format that the URL's time= says")
+    }
+    return timestamp
+  }
+
+  func channel(_ members: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> Channel? {
+    guard let index = present(members, .channel) else { return nil }
+    guard isText(index) else { throw Complaint(.channel, "expected a string") }
+    guard let channel = withText(index, bytes, { Channel($0) }) else {
+      throw Complaint(.unknownChannel, .channel, "expected trip:<id>, driver:<id>, fleet or another channel's name")
+    }
+    return channel
+  }
+
+  /// `latitude` and `longitude`, both needed.
+  @inline(__always)
+  func coordinate(_ members: JSONMembers) throws(Complaint) -> Coordinate {
+    let latitude = try required(anyNumber(members, .latitude), .latitude)
+    let longitude = try required(anyNumber(members, .longitude), .longitude)
+    guard let coordinate = Coordinate(latitude: latitude, longitude: longitude) else {
+      let isLatitude = !(latitude >= -90 && latitude <= 90)
+      throw isLatitude
+        ? Complaint(.invalidLocation, .latitude, "expected −90…90 degrees")
+        : Complaint(.invalidLocation, .longitude, "expected −180…180 degrees")
+    }
+    return coordinate
+  }
+
+  /// An object with `latitude` and `longitude`.
+  func place(_ members: JSONMembers, _ key: JSONKey) throws(Complaint) -> Coordinate? {
+    guard let object = try object(members, key) else { return nil }
+    return try coordinate(object)
+  }
+
+  @inline(__always)
+  func required<T>(_ value: T?, _ key: JSONKey) throws(Complaint) -> T {
+    guard let value else { throw Complaint(key, "is missing") }
+    return value
+  }
+}

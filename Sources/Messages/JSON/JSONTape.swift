@@ -1,0 +1,141 @@
+// A message as a flat list of tokens, in memory that is used again for the next one.
+//
+// One pass checks the whole text by RFC 8259 and leaves a token for every value and member name; decoders then walk the
+// tokens and look at few bytes again. It is the plan of simdjson's tape (G. Langdale, D. Lemire, "Parsing Gigabytes of
+// JSON per Second", 2019) without its vectors: messages here are about 200 bytes. Nothing is allocated once the tape has
+// grown to the largest message so far, and it can't grow beyond MessageLimits.
+import Bytes
+
+/// One value or member name.
+struct JSONToken {
+  enum Kind: UInt8 {
+    case null, `false`, `true`, number, array, object
+    /// Text as it stands in the message.
+    case string
+    /// Text that was spelled with escapes and stands, without them, in the tape's own bytes.
+    case unescaped
+  }
+
+  var kind: Kind
+  /// Of a member name: which one.
+  var key = JSONKey.unknown
+  /// The index of the token behind this value and all in it.
+  var next: UInt16 = 0
+  /// Where the value begins in the message.
+  var source: UInt32
+  /// Of a text: where its bytes begin, in the message or in the tape's bytes.
+  var start: UInt32 = 0
+  /// Of a text: its bytes. Of an array or object: its elements or members.
+  var count: UInt32 = 0
+  /// Of a number: the Double's bits. Of a member name: its hash.
+  var bits: UInt64 = 0
+}
+
+/// Why a text is not a message's JSON, and where.
+struct JSONError: Error {
+  enum Reason: UInt8 {
+    case encoding, truncated, syntax, number, control, escape, surrogate, trailing
+    case depth, members, tokens, bytes
+  }
+
+  var reason: Reason
+  /// The index of the byte at fault.
+  var offset: Int
+
+  init(_ reason: Reason, at offset: Int) {
+    self.reason = reason
+    self.offset = offset
+  }
+}
+
+/// The tokens of one message.
+struct JSONTape: ~Copyable {
+  // Unsafe island: `tokens` has room for `capacity` tokens, of which [0, count) are initialised; every access goes
+  // through `subscript`, `append` or `setEnd`, which check the index. JSONToken is trivial, so nothing is deinitialised.
+  private var tokens: UnsafeMutablePointer<JSONToken>
+  private var capacity: Int
+  private(set) var count = 0
+
+  /// Texts that were spelled with escapes, without them.
+  var text = ByteBuffer()
+  let keys = JSONKeyTable()
+  let limits: JSONLimits
+  /// Where an object has two members of one name, the place of the second; the rest is parsed all the same, so that
+  /// the answer can name the message.
+  var duplicate: Int?
+
+  init(limits: JSONLimits) {
+    precondition(limits.tokens <= Int(UInt16.max), "a token's `next` has 16 bits")
+    precondition(limits.bytes <= Int(UInt32.max))
+    self.limits = limits
+    capacity = 128
+    tokens = .allocate(capacity: capacity)
+  }
+
+  deinit { tokens.deallocate() }
+
+  subscript(index: Int) -> JSONToken {
+    @inline(__always) get {
+      precondition(index >= 0 && index < count)
+      return tokens[index]
+    }
+  }
+
+  mutating func removeAll() {
+    count = 0
+    duplicate = nil
+    text.removeAll(keepingAtMost: 16 * 1024)
+  }
+
+  /// Appends a token and returns its index.
+  @inline(__always)
+  mutating func append(_ token: JSONToken) throws(JSONError) -> Int {
+    if count == capacity { try grow(at: Int(token.source)) }
+    (tokens + count).initialize(to: token)
+    count += 1
+    return count - 1
+  }
+
+  /// Says of a token how many parts it has, and that all tokens behind it so far belong to it.
+  @inline(__always)
+  mutating func close(_ index: Int, parts: Int) {
+    precondition(index >= 0 && index < count)
+    tokens[index].count = UInt32(truncatingIfNeeded: parts)
+    tokens[index].next = UInt16(truncatingIfNeeded: count)
+  }
+
+  /// Says of a text which member's name it is.
+  @inline(__always)
+  mutating func name(_ index: Int, key: JSONKey, hash: UInt64) {
+    precondition(index >= 0 && index < count)
+    tokens[index].key = key
+    tokens[index].bits = hash
+  }
+
+  private mutating func grow(at offset: Int) throws(JSONError) {
+    guard capacity < limits.tokens else { throw JSONError(.tokens, at: offset) }
+    let larger = min(capacity * 2, limits.tokens)
+    let moved = UnsafeMutablePointer<JSONToken>.allocate(capacity: larger)
+    moved.moveInitialize(from: tokens, count: count)
+    tokens.deallocate()
+    tokens = moved
+    capacity = larger
+  }
+}
+
+/// The limits of one kind of message.
+struct JSONLimits {
+  var bytes: Int
+  var depth: Int
+  var members: Int
+  var tokens: Int
+
+  /// From a client to the hub.
+  static let client = JSONLimits(
+    bytes: MessageLimits.bytes, depth: MessageLimits.depth, members: MessageLimits.members,
+    tokens: MessageLimits.tokens)
+  /// From the hub to a client: all that answers a message within the limits is within these.
+  static let server = JSONLimits(
+    bytes: MessageLimits.serverBytes, depth: MessageLimits.depth, members: MessageLimits.serverMembers,
+    tokens: MessageLimits.serverTokens)
+}

@@ -1,0 +1,22 @@
+// Every limit that a message is held to, in one place, with what happens at it.
+
+/// What a reader accepts at most. RFC 8259 §9 lets a parser set limits on size, depth and range.
+enum MessageLimits {
+  /// Bytes of one message; beyond: `too_large`. The transport refuses such frames earlier (protocol/README.md, "Rates").
+  static let bytes = 256 * 1024
+  /// Bytes of one message from the hub to a client: a pong carries a ping's payload and more.
+  static let serverBytes = 2 * bytes
+  /// Arrays and objects within one another; beyond: `too_large`. It bounds the parser's recursion.
+  static let depth = 32
+  /// Members of one object; beyond: `too_large`. It bounds the search for duplicates, which is quadratic.
+  static let members = 128
+  /// The same for messages from the hub: a pong has the ping's members and three of its own.
+  static let serverMembers = members + 8
+  /// Values and member names of one message; beyond: `too_large`. A batch of 500 fixes in the nested form with all its
+  /// members has 22,000. It bounds the tape: 24 bytes a token.
+  static let tokens = 65_000
+  /// The same for messages from the hub.
+  static let serverTokens = tokens + 100
+  /// Bytes of `epoch` (protocol/README.md, "Resuming").
+  static let epochBytes = 32
+}

@@ -1,0 +1,96 @@
+// What a client may say, by `type`.
+import Bytes
+import Geo
+
+extension JSONTape {
+  /// Reads a parsed message of a client.
+  @inline(__always)
+  func clientEnvelope(
+    _ envelope: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
+  ) throws(Complaint) -> ClientEnvelope {
+    let head = try envelopeHead(envelope, bytes, time)
+    let type = try typeIndex(envelope)
+    if equals(type, bytes, "location_update") {  // nine in ten messages are
+      let update = try locationUpdate(try payload(envelope), bytes, time)
+      return ClientEnvelope(messageID: head.messageID, timestamp: head.timestamp, message: .locationUpdate(update))
+    }
+    let message = try otherMessage(type, envelope, bytes, time)
+    return ClientEnvelope(messageID: head.messageID, timestamp: head.timestamp, message: message)
+  }
+
+  @inline(never)
+  private func otherMessage(
+    _ type: Int, _ envelope: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
+  ) throws(Complaint) -> ClientMessage {
+    if equals(type, bytes, "location_batch") {
+      return .locationBatch(try locationBatch(try payload(envelope), bytes, time))
+    }
+    if equals(type, bytes, "trip_status") {
+      return .tripStatus(try tripStatus(try payload(envelope), bytes, time))
+    }
+    if equals(type, bytes, "driver_status") {
+      return .driverStatus(try driverStatus(try payload(envelope), bytes))
+    }
+    if equals(type, bytes, "subscribe") {
+      return .subscribe(try subscribe(try payload(envelope), bytes))
+    }
+    if equals(type, bytes, "unsubscribe") {
+      return .unsubscribe(try required(channel(try payload(envelope), bytes), .channel))
+    }
+    if equals(type, bytes, "ping") {
+      guard envelope[.payload] != 0 else { throw Complaint(.payload, "is missing") }  // null will do
+      return .ping(Ping(members: pingMembers(envelope[.payload], bytes)))
+    }
+    throw Complaint(
+      .unknownType, .type,
+      "expected location_update, location_batch, driver_status, trip_status, subscribe, unsubscribe or ping")
+  }
+
+  private func tripStatus(
+    _ payload: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
+  ) throws(Complaint) -> TripStatusReport {
+    let words: StaticString = "expected the name of a state of a trip"
+    let tripID = try required(identifier(payload, .tripId, bytes), .tripId)
+    let status: TripStatus = try required(word(payload, .status, bytes, words), .status)
+    let timestamp = try required(timestamp(payload, .timestamp, bytes, time), .timestamp)
+    var report = TripStatusReport(tripID: tripID, status: status, timestamp: timestamp)
+    report.location = try place(payload, .location)
+    report.expectedStatus = try word(payload, .expectedStatus, bytes, words)
+    guard status == .requested else { return report }
+    report.pickup = try place(payload, .pickup)
+    report.dropoff = try place(payload, .dropoff)
+    report.driverID = try identifier(payload, .driverId, bytes)
+    report.riderID = try identifier(payload, .riderId, bytes)
+    report.route = try string(payload, .route, bytes)
+    return report
+  }
+
+  private func driverStatus(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> DriverStatusReport {
+    let words: StaticString = "expected available, unavailable or background (on_trip follows from the driver's trips)"
+    let status: DriverStatus = try required(word(payload, .status, bytes, words), .status)
+    guard status != .onTrip else { throw Complaint(.status, words) }
+    var report = DriverStatusReport(status: status)
+    report.vehicleType = try inlineText(payload, .vehicleType, bytes)
+    guard let list = present(payload, .tags) else { return report }
+    guard self[list].kind == .array, Int(self[list].count) <= DriverStatusReport.maximumTags else {
+      throw Complaint(.tags, "expected an array of up to 8 strings")
+    }
+    var i = list + 1
+    for _ in 0..<Int(self[list].count) {
+      guard isText(i), let tag = withText(i, bytes, { InlineText($0) }), !tag.isEmpty else {
+        throw Complaint(.tags, "expected strings of 1–64 bytes")
+      }
+      report.tags.append(tag)
+      i = Int(self[i].next)
+    }
+    return report
+  }
+
+  private func subscribe(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> Subscribe {
+    let channel = try required(channel(payload, bytes), .channel)
+    guard let since = try count(payload, .since, bytes) else { return Subscribe(channel: channel) }
+    // A number says nothing without the life that it belongs to.
+    let epoch = try required(inlineText(payload, .epoch, bytes, atMost: MessageLimits.epochBytes), .epoch)
+    return Subscribe(channel: channel, resume: ResumePoint(since: since, epoch: epoch))
+  }
+}

@@ -1,0 +1,99 @@
+// The envelope around every message, both ways, and what all payloads share.
+import Bytes
+
+extension JSONTape {
+  /// The members of the message itself; none where it is no object.
+  func envelopeMembers() -> JSONMembers {
+    self[0].kind == .object ? members(of: 0) : JSONMembers()
+  }
+
+  /// The message's id, where it has a proper one, so that an error can name it.
+  func messageID(_ envelope: JSONMembers, _ bytes: Span<UInt8>) -> MessageID? {
+    guard let index = present(envelope, .messageId), isText(index) else { return nil }
+    return withText(index, bytes) { MessageID($0) }
+  }
+
+  /// RFC 8259 §4: names should be unique. A text with two of one name means different things to different readers.
+  func checkDuplicates() throws(Complaint) {
+    guard duplicate == nil else { throw Complaint(.unknown, "an object has two members of the same name") }
+  }
+
+  /// Checks the envelope's members but for `type` and `payload`.
+  func envelopeHead(
+    _ envelope: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
+  ) throws(Complaint) -> (messageID: MessageID, timestamp: Timestamp) {
+    guard self[0].kind == .object else { throw Complaint(.unknown, "expected an object: the envelope") }
+    _ = try required(present(envelope, .messageId), .messageId)
+    guard let messageID = messageID(envelope, bytes) else {
+      throw Complaint(.messageId, "expected a string of 1–64 bytes")
+    }
+    return (messageID, try required(timestamp(envelope, .timestamp, bytes, time), .timestamp))
+  }
+
+  /// The index of the envelope's `type`.
+  func typeIndex(_ envelope: JSONMembers) throws(Complaint) -> Int {
+    let type = try required(present(envelope, .type), .type)
+    guard isText(type) else { throw Complaint(.type, "expected a string") }
+    return type
+  }
+
+  /// The members of the envelope's `payload`.
+  @inline(__always)
+  func payload(_ envelope: JSONMembers) throws(Complaint) -> JSONMembers {
+    try required(object(envelope, .payload), .payload)
+  }
+
+  /// What a ping's payload holds, or a pong's beyond its own members: the text of the members without the braces, or nil
+  /// where there are none.
+  func pingMembers(_ payload: Int, _ bytes: Span<UInt8>) -> [UInt8]? {
+    guard self[payload].kind == .object else { return nil }
+    let end = Int(self[payload].next)
+    var kept: [UInt8] = []
+    var i = payload + 1
+    while i < end {
+      let next = Int(self[i + 1].next)
+      switch self[i].key {
+      case .replyTo, .serverTime, .storedThrough: break
+      default:
+        if !kept.isEmpty { kept.append(UInt8(ascii: ",")) }
+        let start = Int(self[i].source)
+        let text = start..<endOfSource(i + 1, bytes)
+        bytes.extracting(text).withUnsafeBytes { kept.append(contentsOf: $0) }
+      }
+      i = next
+    }
+    return kept.isEmpty ? nil : kept
+  }
+
+  /// The index behind the text of the value at `index`.
+  private func endOfSource(_ index: Int, _ bytes: Span<UInt8>) -> Int {
+    let token = self[index]
+    let start = Int(token.source)
+    switch token.kind {
+    case .null, .true: return start + 4
+    case .false: return start + 5
+    case .number: return scanNumber(bytes, from: start)?.end ?? start
+    case .string: return start + Int(token.count) + 2
+    case .unescaped, .array, .object: return scanEnd(bytes, start)
+    }
+  }
+
+  /// The index behind the string, array or object at `start`, of which it is known that it is well-formed.
+  private func scanEnd(_ bytes: Span<UInt8>, _ start: Int) -> Int {
+    var depth = 0
+    var isInString = false
+    var i = start
+    while i < bytes.count {
+      switch bytes[i] {
+      case UInt8(ascii: "\\"): i += 1  // outside strings there is none
+      case UInt8(ascii: "\""): isInString.toggle()
+      case UInt8(ascii: "["), UInt8(ascii: "{"): depth += isInString ? 0 : 1
+      case UInt8(ascii: "]"), UInt8(ascii: "}"): depth -= isInString ? 0 : 1
+      default: break
+      }
+      i += 1
+      if depth == 0, !isInString { return i }
+    }
+    return i
+  }
+}

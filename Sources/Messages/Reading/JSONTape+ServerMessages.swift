@@ -1,0 +1,240 @@
+// What the hub may say, by `type`, as a client reads it.
+import Bytes
+import Geo
+
+extension JSONTape {
+  /// Reads a parsed message of the hub.
+  func serverEnvelope(
+    _ envelope: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
+  ) throws(Complaint) -> ServerEnvelope {
+    let head = try envelopeHead(envelope, bytes, time)
+    let type = try typeIndex(envelope)
+    var message: ServerMessage
+    do throws(Complaint) {
+      if let body = try publication(type, envelope, bytes, time) {
+        let channel = try required(channel(try payload(envelope), bytes), .channel)
+        let number = head.messageID.publicationNumber
+        message = .publication(
+          Publication(channel: channel, number: number, timestamp: head.timestamp, body: body))
+      } else if let reply = try reply(type, envelope, bytes, time) {
+        message = .reply(reply)
+      } else {
+        message = .unknown(type: text(type, bytes))
+      }
+    } catch {
+      guard error.isUnknownWord else { throw error }
+      message = .unknown(type: text(type, bytes))
+    }
+    return ServerEnvelope(messageID: head.messageID, timestamp: head.timestamp, message: message)
+  }
+
+  private func text(_ index: Int, _ bytes: Span<UInt8>) -> String {
+    withText(index, bytes) { String(decoding: $0, as: UTF8.self) }
+  }
+
+  /// Nil where the type is no publication's.
+  private func publication(
+    _ type: Int, _ envelope: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
+  ) throws(Complaint) -> Publication.Body? {
+    if equals(type, bytes, "driver_location") {
+      return .driverLocation(try driverLocation(try payload(envelope), bytes, time))
+    }
+    if equals(type, bytes, "trip_update") {
+      return .tripUpdate(try tripUpdate(try payload(envelope), bytes, time))
+    }
+    if equals(type, bytes, "notification") {
+      return .notification(try notification(try payload(envelope), bytes))
+    }
+    return nil
+  }
+
+  /// Nil where the type is no reply's.
+  private func reply(
+    _ type: Int, _ envelope: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
+  ) throws(Complaint) -> Reply? {
+    if equals(type, bytes, "ack") { return .ack(try ack(try payload(envelope), bytes)) }
+    if equals(type, bytes, "pong") { return .pong(try pong(envelope, bytes, time)) }
+    if equals(type, bytes, "subscribed") { return .subscribed(try subscribed(try payload(envelope), bytes, time)) }
+    if equals(type, bytes, "unsubscribed") { return .unsubscribed(try unsubscribed(try payload(envelope), bytes)) }
+    if equals(type, bytes, "error") { return .error(try errorReply(try payload(envelope), bytes)) }
+    if equals(type, bytes, "connected") { return .connected(try connected(try payload(envelope), bytes, time)) }
+    return nil
+  }
+
+  private func driverLocation(
+    _ payload: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
+  ) throws(Complaint) -> DriverLocation {
+    DriverLocation(
+      driverID: try required(identifier(payload, .driverId, bytes), .driverId),
+      tripID: try identifier(payload, .tripId, bytes),
+      coordinate: try coordinate(payload),
+      heading: try nonNegative(payload, .heading),
+      speed: try nonNegative(payload, .speed),
+      accuracy: try required(number(payload, .accuracy), .accuracy),
+      confidence: try required(
+        word(payload, .confidence, bytes, "expected high, medium or low"), .confidence),
+      timestamp: try required(timestamp(payload, .timestamp, bytes, time), .timestamp),
+      age: try required(number(payload, .age), .age),
+      after: try required(count(payload, .after, bytes), .after))
+  }
+
+  private func tripUpdate(
+    _ payload: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
+  ) throws(Complaint) -> TripUpdate {
+    let words: StaticString = "expected the name of a state of a trip"
+    return TripUpdate(
+      tripID: try required(identifier(payload, .tripId, bytes), .tripId),
+      status: try required(word(payload, .status, bytes, words), .status),
+      previousStatus: try word(payload, .previousStatus, bytes, words),
+      driverID: try identifier(payload, .driverId, bytes),
+      timestamp: try required(timestamp(payload, .timestamp, bytes, time), .timestamp),
+      location: try place(payload, .location),
+      sequence: try required(count(payload, .sequence, bytes), .sequence))
+  }
+
+  private func notification(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> Notification {
+    let data = try object(payload, .data)
+    return Notification(
+      kind: try required(word(payload, .kind, bytes, "expected a kind of notification"), .kind),
+      title: try required(string(payload, .title, bytes), .title),
+      body: try required(string(payload, .body, bytes), .body),
+      driverID: try data.flatMap { (data) throws(Complaint) in try identifier(data, .driverId, bytes) },
+      sequence: try required(count(payload, .sequence, bytes), .sequence))
+  }
+
+  private func subscribed(
+    _ payload: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
+  ) throws(Complaint) -> Subscribed {
+    var made = Subscribed(
+      replyTo: try required(replyTo(payload, bytes), .replyTo),
+      channel: try required(channel(payload, bytes), .channel),
+      sequence: try required(count(payload, .sequence, bytes), .sequence),
+      epoch: try required(inlineText(payload, .epoch, bytes, atMost: MessageLimits.epochBytes), .epoch),
+      recovered: try required(bool(payload, .recovered), .recovered),
+      snapshot: nil)
+    guard let snapshot = try object(payload, .snapshot) else { return made }
+    made.snapshot = Subscribed.Snapshot()
+    if let trip = try object(snapshot, .trip) { made.snapshot?.trip = try snapshotTrip(trip, bytes, time) }
+    if let position = try object(snapshot, .position) {
+      made.snapshot?.position = try driverLocation(position, bytes, time)
+    }
+    return made
+  }
+
+  private func snapshotTrip(
+    _ trip: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
+  ) throws(Complaint) -> Subscribed.Snapshot.Trip {
+    Subscribed.Snapshot.Trip(
+      tripID: try required(identifier(trip, .tripId, bytes), .tripId),
+      status: try required(word(trip, .status, bytes, "expected the name of a state of a trip"), .status),
+      driverID: try identifier(trip, .driverId, bytes),
+      timestamp: try required(timestamp(trip, .timestamp, bytes, time), .timestamp))
+  }
+
+  private func unsubscribed(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> Unsubscribed {
+    Unsubscribed(
+      replyTo: try replyTo(payload, bytes),
+      channel: try required(channel(payload, bytes), .channel),
+      reason: try required(
+        word(payload, .reason, bytes, "expected asked, trip_ended, grant_ended or revoked"), .reason))
+  }
+
+  private func pong(_ envelope: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat) throws(Complaint) -> Pong {
+    let payload = try payload(envelope)
+    return Pong(
+      replyTo: try required(replyTo(payload, bytes), .replyTo),
+      ping: Ping(members: pingMembers(envelope[.payload], bytes)),
+      serverTime: try required(timestamp(payload, .serverTime, bytes, time), .serverTime),
+      storedThrough: try timestamp(payload, .storedThrough, bytes, time))
+  }
+
+  private func ack(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> Ack {
+    let replyTo = try required(replyTo(payload, bytes), .replyTo)
+    guard let accepted = try smallCount(payload, .accepted, bytes) else { return Ack(replyTo: replyTo) }
+    var batch = Ack.Batch(
+      accepted: accepted, duplicates: try smallCount(payload, .duplicates, bytes) ?? 0, rejected: [])
+    if let list = present(payload, .rejected) {
+      guard self[list].kind == .array else { throw Complaint(.rejected, "expected an array") }
+      var i = list + 1
+      for _ in 0..<Int(self[list].count) {
+        guard self[i].kind == .object else { throw Complaint(.rejected, "expected objects") }
+        let one = members(of: i)
+        let index = try required(smallCount(one, .index, bytes), .index)
+        batch.rejected.append(Ack.Batch.Rejection(index: index, code: try code(one, bytes)))
+        i = Int(self[i].next)
+      }
+    }
+    return Ack(replyTo: replyTo, batch: batch)
+  }
+
+  private func errorReply(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> ErrorReply {
+    let details = try object(payload, .details)
+    return ErrorReply(
+      code: try code(payload, bytes),
+      message: try string(payload, .message, bytes) ?? "",
+      replyTo: try replyTo(payload, bytes),
+      retryAfter: try nonNegative(payload, .retryAfter),
+      status: try details.flatMap { (details) throws(Complaint) in
+        try word(details, .status, bytes, "expected the name of a state of a trip")
+      })
+  }
+
+  private func connected(
+    _ payload: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
+  ) throws(Complaint) -> Connected {
+    let limits = try required(object(payload, .limits), .limits)
+    var made = Connected(
+      sessionID: try required(inlineText(payload, .sessionId, bytes), .sessionId),
+      role: try required(word(payload, .role, bytes, "expected driver, rider or ops"), .role),
+      id: try required(identifier(payload, .id, bytes), .id),
+      heartbeatInterval: try required(nonNegative(payload, .heartbeatInterval), .heartbeatInterval),
+      serverTime: try required(timestamp(payload, .serverTime, bytes, time), .serverTime),
+      limits: Connected.Limits(
+        maxMessageBytes: try required(smallCount(limits, .maxMessageBytes, bytes), .maxMessageBytes),
+        maxBatch: try required(smallCount(limits, .maxBatch, bytes), .maxBatch),
+        rate: try required(nonNegative(limits, .rate), .rate)),
+      sampling: nil)
+    if let sampling = try object(payload, .sampling) {
+      made.sampling = Connected.Sampling(
+        interval: try required(nonNegative(sampling, .interval), .interval),
+        minDistance: try required(nonNegative(sampling, .minDistance), .minDistance))
+    }
+    return made
+  }
+
+  // MARK: Members that several share
+
+  private func replyTo(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> MessageID? {
+    guard let index = present(payload, .replyTo) else { return nil }
+    guard isText(index), let id = withText(index, bytes, { MessageID($0) }) else {
+      throw Complaint(.replyTo, "expected a string of 1–64 bytes")
+    }
+    return id
+  }
+
+  /// An error code; one that this version does not know is `internal` to it.
+  private func code(_ members: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> ErrorCode {
+    do throws(Complaint) {
+      return try required(word(members, .code, bytes, "expected an error code"), .code)
+    } catch {
+      guard error.isUnknownWord else { throw error }
+      return .internalError
+    }
+  }
+
+  private func smallCount(_ members: JSONMembers, _ key: JSONKey, _ bytes: Span<UInt8>) throws(Complaint) -> Int? {
+    guard let value = try count(members, key, bytes) else { return nil }
+    guard let small = Int(exactly: value) else { throw Complaint(key, "expected a smaller number") }
+    return small
+  }
+}
+
+extension MessageID {
+  /// The number in a publication's id (`p123`); 0 where the id has another form.
+  var publicationNumber: UInt64 {
+    text.withBytes { bytes in
+      guard bytes.first == UInt8(ascii: "p") else { return 0 }
+      return parseUnsignedInteger(UnsafeRawBufferPointer(rebasing: bytes[1...])) ?? 0
+    }
+  }
+}

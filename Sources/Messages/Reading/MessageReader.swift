@@ -1,0 +1,142 @@
+// The one way into the hub for a message: bytes in, a checked value out, or an error that says what would be right.
+import Bytes
+
+/// Why a message was refused, in the words of the `error` that answers it.
+public struct MessageError: Error, Equatable {
+  public var code: ErrorCode
+  /// Which member, and what was expected: for the developer who reads it.
+  public var text: String
+  /// The message's own id, for `replyTo`, where it could be read.
+  public var messageID: MessageID?
+
+  public init(code: ErrorCode, text: String, messageID: MessageID? = nil) {
+    self.code = code
+    self.text = text
+    self.messageID = messageID
+  }
+}
+
+/// Reads messages, one after the other, with scratch memory that it keeps: have one for each loop or connection.
+///
+/// The scratch holds up to 1.6 MB of tokens and one message's text, whatever is read. Not thread-safe.
+public final class MessageReader {
+  private var tape = JSONTape(limits: .client)
+
+  public init() {}
+
+  /// Reads one message of a client to the hub.
+  ///
+  /// - Parameters:
+  ///   - bytes: the whole message; used during the call only.
+  ///   - time: how this connection writes timestamps.
+  ///   - isValidUTF8: true where the bytes were checked already, as those of a text frame are (RFC 6455 §8.1).
+  /// - Throws: `bad_json` for text that is no JSON (RFC 8259), `too_large` beyond a limit, `unknown_type`, and
+  ///   `bad_message`, `invalid_location` or `unknown_channel` for what a member says.
+  /// - Complexity: O(bytes). A `location_update` allocates nothing once the scratch has grown.
+  public func read(
+    _ bytes: UnsafeRawBufferPointer, time: TimeFormat, isValidUTF8: Bool
+  ) throws(MessageError) -> ClientEnvelope {
+    let span = bytes.assumingMemoryBound(to: UInt8.self).span
+    try parse(&tape, span, isValidUTF8: isValidUTF8)
+    let envelope = tape.envelopeMembers()
+    let messageID = tape.messageID(envelope, span)
+    do throws(Complaint) {
+      try tape.checkDuplicates()
+      return try tape.clientEnvelope(envelope, span, time)
+    } catch {
+      throw MessageError(error, messageID: messageID)
+    }
+  }
+
+  /// Reads the body of `POST /v1/locations`: one payload of a `location_update` or of a `location_batch`.
+  ///
+  /// - Throws: as `read`. A fix that can't be read is an error where it is the only one, and keeps its place in a batch.
+  public func readLocations(_ bytes: UnsafeRawBufferPointer, time: TimeFormat) throws(MessageError) -> LocationBatch {
+    let span = bytes.assumingMemoryBound(to: UInt8.self).span
+    try parse(&tape, span, isValidUTF8: false)
+    do throws(Complaint) {
+      try tape.checkDuplicates()
+      return try tape.locations(span, time)
+    } catch {
+      throw MessageError(error, messageID: nil)
+    }
+  }
+
+  // The client's tape has its own limits; a reader in the hub never grows it.
+  private var serverTape = JSONTape(limits: .server)
+
+  /// Reads one message of the hub to a client. Members that this version does not know are passed over, and a message
+  /// whose type, or one of whose words, it does not know is `.unknown`: a newer hub may send such.
+  ///
+  /// - Throws: `bad_json`, `too_large` or `bad_message`, which a client can only log: the hub does not send such.
+  public func readServer(
+    _ bytes: UnsafeRawBufferPointer, time: TimeFormat, isValidUTF8: Bool = true
+  ) throws(MessageError) -> ServerEnvelope {
+    let span = bytes.assumingMemoryBound(to: UInt8.self).span
+    try parse(&serverTape, span, isValidUTF8: isValidUTF8)
+    let envelope = serverTape.envelopeMembers()
+    let messageID = serverTape.messageID(envelope, span)
+    do throws(Complaint) {
+      try serverTape.checkDuplicates()
+      return try serverTape.serverEnvelope(envelope, span, time)
+    } catch {
+      throw MessageError(error, messageID: messageID)
+    }
+  }
+
+  @inline(__always)
+  private func parse(_ tape: inout JSONTape, _ span: Span<UInt8>, isValidUTF8: Bool) throws(MessageError) {
+    do throws(JSONError) {
+      try tape.parse(span)
+      if !isValidUTF8 { try checkUTF8(span) }
+    } catch {
+      throw MessageError(error)
+    }
+  }
+
+  /// RFC 8259 §8.1: JSON between systems is UTF-8.
+  private func checkUTF8(_ span: Span<UInt8>) throws(JSONError) {
+    do {
+      _ = try UTF8Span(validating: span)
+    } catch {
+      throw JSONError(.encoding, at: error.byteOffsets.lowerBound)
+    }
+  }
+}
+
+extension MessageError {
+  init(_ complaint: Complaint, messageID: MessageID?) {
+    let text = complaint.member == .unknown ? "\(complaint.expected)" : "\(complaint.member): \(complaint.expected)"
+    self.init(code: complaint.code, text: text, messageID: messageID)
+  }
+
+  init(_ error: JSONError) {
+    self.init(code: error.reason.code, text: "\(error.reason.text), at byte \(error.offset)")
+  }
+}
+
+extension JSONError.Reason {
+  var code: ErrorCode {
+    switch self {
+    case .encoding, .truncated, .syntax, .number, .control, .escape, .surrogate, .trailing: .badJSON
+    case .depth, .members, .tokens, .bytes: .tooLarge
+    }
+  }
+
+  var text: String {
+    switch self {
+    case .encoding: "not UTF-8"
+    case .truncated: "the text ends within a value"
+    case .syntax: "not JSON"
+    case .number: "not a JSON number"
+    case .control: "a control character in a string, which must be escaped"
+    case .escape: "not an escape of JSON"
+    case .surrogate: "half of a surrogate pair"
+    case .trailing: "something behind the value"
+    case .depth: "nested deeper than \(MessageLimits.depth)"
+    case .members: "more than \(MessageLimits.members) members in one object"
+    case .tokens: "more than \(MessageLimits.tokens) values"
+    case .bytes: "longer than \(MessageLimits.bytes) bytes"
+    }
+  }
+}

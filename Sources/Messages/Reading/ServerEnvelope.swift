@@ -1,0 +1,25 @@
+// What a client reads from the hub.
+import Bytes
+
+/// A message from the hub, with its envelope.
+public struct ServerEnvelope: Sendable, Equatable {
+  /// As it was sent: `p` and a number for a publication, `r` and a number for a reply.
+  public var messageID: MessageID
+  /// The hub's clock when it published or sent.
+  public var timestamp: Timestamp
+  public var message: ServerMessage
+
+  public init(messageID: MessageID, timestamp: Timestamp, message: ServerMessage) {
+    self.messageID = messageID
+    self.timestamp = timestamp
+    self.message = message
+  }
+}
+
+/// Every message that a hub of this version sends.
+public enum ServerMessage: Sendable, Equatable {
+  case publication(Publication)
+  case reply(Reply)
+  /// A type, or a word in it, that this version does not know: a newer hub's. To be passed over.
+  case unknown(type: String)
+}

@@ -1,0 +1,160 @@
+// Replies as JSON: what one session is told.
+import Bytes
+import Geo
+
+extension JSONWriter {
+  /// Appends a reply with its envelope; its `messageId` is `r` and the number.
+  ///
+  /// - Parameters:
+  ///   - timestamp: the hub's clock when it sends.
+  ///   - messageID: counts the replies of a session.
+  /// - Precondition: all numbers are finite, and timestamps within `Timestamp.accepted`.
+  public static func write(
+    _ reply: Reply, timestamp: Timestamp, messageID: UInt64, time: TimeFormat, into buffer: inout ByteBuffer
+  ) {
+    switch reply {
+    case .connected(let connected): writeHead(connected, time, &buffer)
+    case .subscribed(let subscribed): writeHead(subscribed, time, &buffer)
+    case .unsubscribed(let unsubscribed): writeHead(unsubscribed, &buffer)
+    case .ack(let ack): writeHead(ack, &buffer)
+    case .pong(let pong): writeHead(pong, time, &buffer)
+    case .error(let error): writeHead(error, &buffer)
+    }
+    buffer.append("},\"timestamp\":")
+    buffer.append(timestamp, as: time)
+    buffer.append(",\"messageId\":\"r")
+    buffer.append(integer: messageID)
+    buffer.append("\"}")
+  }
+
+  // Each writes all up to the payload's closing brace.
+
+  private static func writeHead(
+    _ connected: Connected, _ time: TimeFormat, _ buffer: inout ByteBuffer
+  ) {
+    buffer.append("{\"type\":\"connected\",\"payload\":{\"sessionId\":")
+    buffer.append(json: connected.sessionID)
+    buffer.append(",\"role\":")
+    buffer.append(quoted: connected.role.name)
+    buffer.append(",\"id\":")
+    buffer.append(quoted: connected.id)
+    buffer.append(",\"heartbeatInterval\":")
+    buffer.append(double: connected.heartbeatInterval)
+    buffer.append(",\"serverTime\":")
+    buffer.append(connected.serverTime, as: time)
+    buffer.append(",\"limits\":{\"maxMessageBytes\":")
+    buffer.append(integer: Int64(connected.limits.maxMessageBytes))
+    buffer.append(",\"maxBatch\":")
+    buffer.append(integer: Int64(connected.limits.maxBatch))
+    buffer.append(",\"rate\":")
+    buffer.append(double: connected.limits.rate)
+    buffer.append("}")
+    guard let sampling = connected.sampling else { return }
+    buffer.append(",\"sampling\":{\"interval\":")
+    buffer.append(double: sampling.interval)
+    buffer.append(",\"minDistance\":")
+    buffer.append(double: sampling.minDistance)
+    buffer.append("}")
+  }
+
+  private static func writeHead(
+    _ subscribed: Subscribed, _ time: TimeFormat, _ buffer: inout ByteBuffer
+  ) {
+    buffer.append("{\"type\":\"subscribed\",\"payload\":{\"replyTo\":")
+    buffer.append(json: subscribed.replyTo.text)
+    buffer.append(",\"channel\":")
+    buffer.append(quoted: subscribed.channel)
+    buffer.append(",\"sequence\":")
+    buffer.append(integer: subscribed.sequence)
+    buffer.append(",\"epoch\":")
+    buffer.append(json: subscribed.epoch)
+    buffer.append(subscribed.recovered ? ",\"recovered\":true" : ",\"recovered\":false")
+    guard let snapshot = subscribed.snapshot else { return }
+    buffer.append(",\"snapshot\":{")
+    if let trip = snapshot.trip {
+      buffer.append("\"trip\":{\"tripId\":")
+      buffer.append(quoted: trip.tripID)
+      buffer.append(",\"status\":")
+      buffer.append(quoted: trip.status.name)
+      buffer.append(",\"driverId\":", ifPresent: trip.driverID)
+      buffer.append(",\"timestamp\":")
+      buffer.append(trip.timestamp, as: time)
+      buffer.append(snapshot.position == nil ? "}" : "},")
+    }
+    if let position = snapshot.position {
+      buffer.append("\"position\":{")
+      writeMembers(position, time, &buffer)
+      buffer.append("}")
+    }
+    buffer.append("}")
+  }
+
+  private static func writeHead(_ unsubscribed: Unsubscribed, _ buffer: inout ByteBuffer) {
+    buffer.append("{\"type\":\"unsubscribed\",\"payload\":{")
+    if let replyTo = unsubscribed.replyTo {
+      buffer.append("\"replyTo\":")
+      buffer.append(json: replyTo.text)
+      buffer.append(",")
+    }
+    buffer.append("\"channel\":")
+    buffer.append(quoted: unsubscribed.channel)
+    buffer.append(",\"reason\":")
+    buffer.append(quoted: unsubscribed.reason.name)
+  }
+
+  private static func writeHead(_ ack: Ack, _ buffer: inout ByteBuffer) {
+    buffer.append("{\"type\":\"ack\",\"payload\":{\"replyTo\":")
+    buffer.append(json: ack.replyTo.text)
+    guard let batch = ack.batch else { return }
+    writeMembers(batch, &buffer)
+  }
+
+  private static func writeMembers(_ batch: Ack.Batch, _ buffer: inout ByteBuffer) {
+    buffer.append(",\"accepted\":")
+    buffer.append(integer: Int64(batch.accepted))
+    buffer.append(",\"duplicates\":")
+    buffer.append(integer: Int64(batch.duplicates))
+    buffer.append(",\"rejected\":[")
+    var separator: StaticString = "{\"index\":"
+    for rejection in batch.rejected {
+      buffer.append(separator)
+      buffer.append(integer: Int64(rejection.index))
+      buffer.append(",\"code\":")
+      buffer.append(quoted: rejection.code.name)
+      buffer.append("}")
+      separator = ",{\"index\":"
+    }
+    buffer.append("]")
+  }
+
+  private static func writeHead(_ pong: Pong, _ time: TimeFormat, _ buffer: inout ByteBuffer) {
+    buffer.append("{\"type\":\"pong\",\"payload\":{")
+    if let members = pong.ping.members {
+      buffer.append(members)
+      buffer.append(",")
+    }
+    buffer.append("\"replyTo\":")
+    buffer.append(json: pong.replyTo.text)
+    buffer.append(",\"serverTime\":")
+    buffer.append(pong.serverTime, as: time)
+    guard let storedThrough = pong.storedThrough else { return }
+    buffer.append(",\"storedThrough\":")
+    buffer.append(storedThrough, as: time)
+  }
+
+  private static func writeHead(_ error: ErrorReply, _ buffer: inout ByteBuffer) {
+    buffer.append("{\"type\":\"error\",\"payload\":{\"code\":")
+    buffer.append(quoted: error.code.name)
+    buffer.append(",\"message\":")
+    buffer.append(json: error.message)
+    if let replyTo = error.replyTo {
+      buffer.append(",\"replyTo\":")
+      buffer.append(json: replyTo.text)
+    }
+    buffer.append(",\"retryAfter\":", ifPresent: error.retryAfter)
+    guard let status = error.status else { return }
+    buffer.append(",\"details\":{\"status\":")
+    buffer.append(quoted: status.name)
+    buffer.append("}")
+  }
+}

@@ -1,0 +1,97 @@
+// Publications as JSON. Keys and punctuation are literals between the values, so that a message is a row of copies; the
+// members stand in the order of protocol/README.md. Nothing is allocated but for the buffer's growth.
+import Bytes
+import Geo
+
+/// Writes messages as JSON text (`locationhub.v1.json`).
+public enum JSONWriter {
+  /// Appends a publication with its envelope; its `messageId` is `p` and the publication's number.
+  ///
+  /// The same bytes go to all subscribers with this time format. A `driver_location` allocates nothing.
+  /// - Precondition: all numbers are finite, and timestamps within `Timestamp.accepted`.
+  public static func write(_ publication: Publication, time: TimeFormat, into buffer: inout ByteBuffer) {
+    switch publication.body {
+    case .driverLocation(let location):
+      buffer.append("{\"type\":\"driver_location\",\"payload\":{\"channel\":")
+      buffer.append(quoted: publication.channel)
+      buffer.append(",")
+      writeMembers(location, time, &buffer)
+    case .tripUpdate(let update):
+      buffer.append("{\"type\":\"trip_update\",\"payload\":{\"channel\":")
+      buffer.append(quoted: publication.channel)
+      writeMembers(update, time, &buffer)
+    case .notification(let notification):
+      buffer.append("{\"type\":\"notification\",\"payload\":{\"channel\":")
+      buffer.append(quoted: publication.channel)
+      writeMembers(notification, &buffer)
+    }
+    buffer.append("},\"timestamp\":")
+    buffer.append(publication.timestamp, as: time)
+    buffer.append(",\"messageId\":\"p")
+    buffer.append(integer: publication.number)
+    buffer.append("\"}")
+  }
+
+  /// The members of a position, without a comma before them: in a publication and in a snapshot.
+  @inline(__always)
+  static func writeMembers(_ location: DriverLocation, _ time: TimeFormat, _ buffer: inout ByteBuffer) {
+    buffer.append("\"driverId\":")
+    buffer.append(quoted: location.driverID)
+    buffer.append(",\"tripId\":", ifPresent: location.tripID)
+    buffer.append(",")
+    buffer.append(members: location.coordinate)
+    buffer.append(",\"heading\":", ifPresent: location.heading)
+    buffer.append(",\"speed\":", ifPresent: location.speed)
+    buffer.append(",\"accuracy\":")
+    buffer.append(double: location.accuracy)
+    switch location.confidence {
+    case .high: buffer.append(",\"confidence\":\"high\",\"timestamp\":")
+    case .medium: buffer.append(",\"confidence\":\"medium\",\"timestamp\":")
+    case .low: buffer.append(",\"confidence\":\"low\",\"timestamp\":")
+    }
+    buffer.append(location.timestamp, as: time)
+    buffer.append(",\"age\":")
+    buffer.append(double: location.age)
+    buffer.append(",\"after\":")
+    buffer.append(integer: location.after)
+  }
+
+  private static func writeMembers(_ update: TripUpdate, _ time: TimeFormat, _ buffer: inout ByteBuffer) {
+    buffer.append(",\"tripId\":")
+    buffer.append(quoted: update.tripID)
+    buffer.append(",\"status\":")
+    buffer.append(quoted: update.status.name)
+    buffer.append(",\"previousStatus\":", ifPresent: update.previousStatus?.name)
+    buffer.append(",\"driverId\":", ifPresent: update.driverID)
+    buffer.append(",\"timestamp\":")
+    buffer.append(update.timestamp, as: time)
+    buffer.append(",\"location\":", ifPresent: update.location)
+    buffer.append(",\"sequence\":")
+    buffer.append(integer: update.sequence)
+  }
+
+  private static func writeMembers(_ notification: Notification, _ buffer: inout ByteBuffer) {
+    buffer.append(",\"kind\":")
+    buffer.append(quoted: notification.kind.name)
+    buffer.append(",\"title\":")
+    buffer.append(json: notification.title)
+    buffer.append(",\"body\":")
+    buffer.append(json: notification.body)
+    if let driverID = notification.driverID {
+      buffer.append(",\"data\":{\"driverId\":")
+      buffer.append(quoted: driverID)
+      buffer.append("}")
+    }
+    buffer.append(",\"sequence\":")
+    buffer.append(integer: notification.sequence)
+  }
+
+  /// Appends the body of an HTTP error: `{"error":{"code":…,"message":…}}`.
+  public static func writeError(_ code: ErrorCode, message: String, into buffer: inout ByteBuffer) {
+    buffer.append("{\"error\":{\"code\":")
+    buffer.append(quoted: code.name)
+    buffer.append(",\"message\":")
+    buffer.append(json: message)
+    buffer.append("}}")
+  }
+}

@@ -1,0 +1,104 @@
+// Reading numbers, against Swift's own Double(String) as the oracle.
+import Bytes
+import Testing
+
+func parse(_ text: String) -> Double? {
+  Array(text.utf8).withUnsafeBytes { parseDouble($0) }
+}
+
+@Suite struct DecimalParsing {
+  @Test(
+    "text that is no number by RFC 8259 §6 is refused",
+    arguments: [
+      "", "-", "+1", "01", "-01", "00", ".5", "1.", "1.e5", "1e", "1e+", "1E-", "1e1.5", "0x10", "NaN", "nan", "inf",
+      "Infinity", "-Infinity", " 1", "1 ", "1_000", "1,5", "--1", "1-", "١", "1e5 ", "1\0",
+    ])
+  func refusesOtherThanJSON(_ text: String) {
+    #expect(parse(text) == nil)
+  }
+
+  @Test(
+    "a number too large for a Double is refused",
+    arguments: ["1e999", "-1e999", "1e309", "1.8e308", "1e99999999999999"])
+  func refusesOverflow(_ text: String) {
+    #expect(parse(text) == nil)
+  }
+
+  @Test(
+    "hard cases are rounded as Double(String) rounds them",
+    arguments: [
+      "0", "-0", "0.0", "-0.0e5", "0e999", "1", "-1", "123456789012345678", "9007199254740993", "9007199254740992.5",
+      "18446744073709551615", "18446744073709551616", "9999999999999999999", "99999999999999999999", "1e22", "1e23",
+      "8.5e22", "1e-22", "1e-23", "1e-27", "1e-28", "37.774929500000012", "122.41941550000000", "0.1", "0.3",
+      "2.2250738585072011e-308", "2.2250738585072014e-308", "4.9e-324", "5e-324", "2.4703282292062327e-324", "1e-400",
+      "1.7976931348623157e308", "1.7976931348623158e308", "0.500000000000000166533453693773481063544750213623046875",
+      "3.518437208883201171875e13", "62.5364939768271845828", "8.10109172351e-10", "1.50000000000000011102230246251565",
+      "9007199254740991.4999999999999999999999999999999995", "1E5", "1e+5", "0.000000000000000000000000000001234",
+      "7.2057594037927933e16", "0.99999999999999994", "0.999999999999999944488848768742172978818416595458984375",
+    ])
+  func hardCases(_ text: String) throws {
+    let expected = try #require(Double(text))
+    let got = try #require(parse(text))
+    #expect(got.bitPattern == expected.bitPattern)
+  }
+
+  @Test("200,000 random decimals are rounded as Double(String) rounds them")
+  func randomDecimals() {
+    var random = SplitMix64(seed: 1)
+    var wrong = 0
+    for round in 0..<200_000 {
+      let text = randomDecimal(round, &random)
+      if parse(text)?.bitPattern != Double(text)?.bitPattern { wrong += 1 }
+    }
+    #expect(wrong == 0)
+  }
+
+  private func randomDecimal(_ round: Int, _ random: inout SplitMix64) -> String {
+    switch round % 4 {
+    case 0:  // any finite double, shortest form
+      let value = Double(bitPattern: random.next())
+      return value.isFinite ? "\(value)" : "0"
+    case 1:  // a coordinate with up to 20 digits
+      let whole = Int.random(in: -180...180, using: &random)
+      let digits = "\(random.next() | 1 << 63)"
+      return "\(whole)." + digits.prefix(Int.random(in: 1...17, using: &random))
+    case 2:  // 19 digits and an exponent near the limits of the exact division
+      return "\(random.next() >> 1)e\(Int.random(in: -30...25, using: &random))"
+    default:  // halfway between two doubles, or a little beside
+      let digits = UInt64.random(in: 1 << 53..<1 << 54, using: &random) | 1
+      return "\(digits).\(Int.random(in: 0...2, using: &random))e\(Int.random(in: -5...5, using: &random))"
+    }
+  }
+
+  @Test("the scanner stops at the first byte behind the number")
+  func scannerStops() {
+    let text = Array("[-12.5e1,7]".utf8)
+    #expect(scanNumber(text.span, from: 1) == ScannedNumber(end: 8, value: -125))
+    #expect(scanNumber(text.span, from: 9) == ScannedNumber(end: 10, value: 7))
+    #expect(scanNumber(text.span, from: 0) == nil)
+    #expect(scanNumber(text.span, from: 11) == nil)
+  }
+
+  @Test("a number of 200,000 digits neither crashes nor loses its value")
+  func longNumber() {
+    #expect(parse("0." + String(repeating: "3", count: 200_000)) == 1.0 / 3)
+  }
+
+  @Test("whole numbers are read over the full range of 64 bits, and nothing else is")
+  func integers() {
+    func signed(_ text: String) -> Int64? { Array(text.utf8).withUnsafeBytes { parseInteger($0) } }
+    func unsigned(_ text: String) -> UInt64? { Array(text.utf8).withUnsafeBytes { parseUnsignedInteger($0) } }
+    #expect(signed("-9223372036854775808") == .min)
+    #expect(signed("9223372036854775807") == .max)
+    #expect(signed("9223372036854775808") == nil)
+    #expect(signed("-9223372036854775809") == nil)
+    #expect(unsigned("18446744073709551615") == .max)
+    #expect(unsigned("18446744073709551616") == nil)
+    #expect(unsigned("0") == 0)
+    #expect(signed("-0") == 0)
+    for text in ["", "-", "01", "-01", "1.0", "1e3", "+1", " 1", "--1"] {
+      #expect(signed(text) == nil, "\(text)")
+      #expect(unsigned(text) == nil, "\(text)")
+    }
+  }
+}

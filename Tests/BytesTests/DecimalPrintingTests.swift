@@ -1,0 +1,62 @@
+// Writing numbers: against description, and read back to the same bits.
+import Bytes
+import Testing
+
+private func printed(_ write: (inout ByteBuffer) -> Void) -> String {
+  var buffer = ByteBuffer()
+  write(&buffer)
+  return buffer.withBytes { String(decoding: $0, as: UTF8.self) }
+}
+
+@Suite struct DecimalPrinting {
+  @Test("whole numbers are printed as description prints them")
+  func integers() {
+    var random = SplitMix64(seed: 2)
+    var values: [UInt64] = [0, .max, 9, 10, 99, 100]
+    var power: UInt64 = 1
+    for _ in 0..<19 {
+      power *= 10
+      values += [power - 1, power, power + 1]
+    }
+    for _ in 0..<10_000 { values.append(random.next() >> UInt64.random(in: 0..<64, using: &random)) }
+    var wrong = 0
+    for value in values {
+      let signed = Int64(bitPattern: value)
+      if printed({ $0.append(integer: value) }) != "\(value)" { wrong += 1 }
+      if printed({ $0.append(integer: signed) }) != "\(signed)" { wrong += 1 }
+    }
+    #expect(wrong == 0)
+  }
+
+  @Test("what is printed and read again has the same bits")
+  func exactness() {
+    var random = SplitMix64(seed: 3)
+    var wrong = 0
+    for round in 0..<200_000 {
+      var value = Double(bitPattern: random.next())
+      if round % 2 == 0 { value = Double.random(in: -180...180, using: &random) }
+      if round % 4 == 0 { value = (value * 1e7).rounded() / 1e7 }
+      if !value.isFinite { continue }
+      let six = printed { $0.append(double: value) }
+      let seven = printed { $0.append(fixed: value, decimals: 7) }
+      if parse(six)?.bitPattern != value.bitPattern || parse(seven)?.bitPattern != value.bitPattern { wrong += 1 }
+    }
+    #expect(wrong == 0)
+  }
+
+  @Test("rounded values are printed with no more digits than they need")
+  func shortness() {
+    #expect(printed { $0.append(double: 0) } == "0")
+    #expect(printed { $0.append(double: -0.0) } == "-0")
+    #expect(printed { $0.append(double: 12) } == "12")
+    #expect(printed { $0.append(double: -12.5) } == "-12.5")
+    #expect(printed { $0.append(double: 0.05) } == "0.05")
+    #expect(printed { $0.append(double: 1e-6) } == "0.000001")
+    #expect(printed { $0.append(fixed: 52.5200066, decimals: 7) } == "52.5200066")
+    #expect(printed { $0.append(fixed: -122.4194155, decimals: 7) } == "-122.4194155")
+    #expect(printed { $0.append(fixed: 0.1 + 0.2, decimals: 7) } == "0.30000000000000004")
+    #expect(printed { $0.append(double: 1e300) } == "1e+300")
+    #expect(printed { $0.append(padded: 7, width: 3) } == "007")
+    #expect(printed { $0.append(scaled: 1_234_500, decimals: 3) } == "1234.5")
+  }
+}
