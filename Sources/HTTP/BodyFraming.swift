@@ -43,7 +43,7 @@ public enum BodyFraming: Sendable, Equatable {
   private static func stated(by length: HeaderFields.Single) throws(HTTPError) -> BodyFraming? {
     switch length {
     case .absent: return nil
-    case .repeated: throw .malformedContentLength  // rule 5; equal values could be folded, but no client of ours repeats
+    case .repeated: throw .malformedContentLength  // rule 5; equal values may be folded, need not
     case .value(let bytes):
       guard let count = ASCII.decimal(bytes) else { throw .malformedContentLength }
       return count == 0 ? BodyFraming.none : .length(count)

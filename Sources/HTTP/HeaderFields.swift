@@ -44,7 +44,8 @@ public struct HeaderFields: Sendable {
     self[lowercaseName].map { String(decoding: $0, as: UTF8.self) }
   }
 
-  /// The elements of a comma-separated list over all fields of that name, in order, empty ones left out. RFC 9110 §5.6.1.
+  /// The elements of a comma-separated list over all fields of that name, in order, without empty ones.
+  /// RFC 9110 §5.6.1.
   public func elements(_ lowercaseName: StaticString) -> [ArraySlice<UInt8>] {
     var found: [ArraySlice<UInt8>] = []
     forEachElement(lowercaseName) { element in

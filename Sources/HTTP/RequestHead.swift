@@ -60,8 +60,8 @@ public struct RequestHead: Sendable {
     queryEnd = UInt16(target.query.upperBound)
   }
 
-  /// The path as it was sent, with its percent-encoding: `/v1/ws`. It may be empty only for an absolute target without a
-  /// path, which means `/`, and is `*` for `OPTIONS *`.
+  /// The path as it was sent, with its percent-encoding: `/v1/ws`. It is empty only for an absolute target without
+  /// a path, which means `/`, and `*` only for `OPTIONS *`.
   public var path: ArraySlice<UInt8> { fields.bytes[Int(pathStart)..<Int(pathEnd)] }
 
   /// What stands behind the `?`; empty where there is none.
@@ -84,7 +84,7 @@ public struct RequestHead: Sendable {
     return segments
   }
 
-  /// Whether the client waits for `100 Continue` before it sends the body (RFC 9110 §10.1.1; HTTP/1.0 has no such thing).
+  /// Whether the client waits for `100 Continue` before it sends the body (RFC 9110 §10.1.1; not in HTTP/1.0).
   public var expectsContinue: Bool {
     version == .http11 && framing != .none && fields.contains("expect", token: "100-continue")
   }

@@ -17,10 +17,10 @@ public struct RequestParser: Sendable {
 
   public init() {}
 
-  /// Reads a head from `bytes`: everything that came on the connection and was not consumed yet, from its first byte.
+  /// Reads a head from `bytes`: all that came on the connection and was not consumed yet, from its first byte.
   ///
-  /// After `.request` the parser is ready for the next head. After an error, answer with its status and close: where the
-  /// next request would begin is unknown. Costs O(new bytes), and two allocations when the head is complete.
+  /// After `.request` the parser is ready for the next head. After an error, answer with its status and close: where
+  /// the next request would begin is unknown. Costs O(new bytes), and two allocations when the head is complete.
   public mutating func parse(
     _ bytes: UnsafeRawBufferPointer, limits: HTTPLimits = HTTPLimits()
   ) throws(HTTPError) -> RequestParse {
@@ -76,7 +76,7 @@ public struct RequestParser: Sendable {
     }
   }
 
-  /// The bytes of `uri-host [":" port]` (RFC 3986 §3.2.2): unreserved, sub-delims without the comma, `%`, `:`, `[`, `]`.
+  /// The bytes of `uri-host [":" port]` (RFC 3986 §3.2.2): unreserved, sub-delims but the comma, `%`, `:`, `[`, `]`.
   /// A comma would be valid in a registered name, but it is what a proxy makes of two Host fields.
   private static func isHostByte(_ byte: UInt8) -> Bool {
     switch byte {
@@ -96,8 +96,8 @@ struct TargetRanges {
   /// RFC 9112 §3.2: origin-form, absolute-form (which a server must accept) and, for OPTIONS, asterisk-form.
   /// Authority-form belongs to CONNECT, which got its 501 before.
   init(in bytes: [UInt8], _ target: Range<Int>, method: Method) throws(HTTPError) {
-    // A URI is visible ASCII, and a fragment is never sent (RFC 3986 §3.5). The few visible bytes that a URI must encode
-    // and browsers do not (`|`, `{`, `"`) are let through: they mean nothing here.
+    // A URI is visible ASCII, and a fragment is never sent (RFC 3986 §3.5). The few visible bytes that a URI must
+    // encode and browsers do not (`|`, `{`, `"`) are let through: they mean nothing here.
     for index in target {
       guard bytes[index] > 0x20, bytes[index] < 0x7F, bytes[index] != 0x23 else { throw .malformedTarget }
     }

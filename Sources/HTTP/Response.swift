@@ -3,19 +3,29 @@
 
 import Bytes
 
-/// A response to be written.
-public struct Response: Sendable {
-  /// A header field. Names are literals, so that only values can carry what a peer sent.
-  public struct Field: Sendable {
-    public let name: StaticString
-    public let value: String
+/// A header field to be written, of a request or a response. Names are literals, so that only values can carry what a
+/// peer sent.
+public struct OutgoingField: Sendable {
+  public let name: StaticString
+  public let value: String
 
-    public init(_ name: StaticString, _ value: String) {
-      self.name = name
-      self.value = value
-    }
+  public init(_ name: StaticString, _ value: String) {
+    self.name = name
+    self.value = value
   }
 
+  /// Appends the field's line. A control byte in the value, which could end the line and begin another, is sent as a
+  /// space (RFC 9110 §5.5).
+  public func write(into buffer: inout ByteBuffer) {
+    buffer.append(name)
+    buffer.append(": ")
+    for byte in value.utf8 { buffer.append(byte < 0x20 || byte == 0x7F ? 0x20 : byte) }
+    buffer.append("\r\n")
+  }
+}
+
+/// A response to be written.
+public struct Response: Sendable {
   public enum Body: Sendable {
     case bytes([UInt8])
     /// What follows the head is a stream that ends with the connection (RFC 9112 §6.3 rule 8), for Server-Sent Events.
@@ -23,22 +33,22 @@ public struct Response: Sendable {
   }
 
   public var status: Status
-  public var fields: [Field]
+  public var fields: [OutgoingField]
   public var body: Body
 
-  public init(_ status: Status, fields: [Field] = [], body: [UInt8] = []) {
+  public init(_ status: Status, fields: [OutgoingField] = [], body: [UInt8] = []) {
     self.status = status
     self.fields = fields
     self.body = .bytes(body)
   }
 
   /// A response with a body of that type, such as `application/json`.
-  public init(_ status: Status, contentType: StaticString, body: [UInt8], fields: [Field] = []) {
-    self.init(status, fields: [Field("Content-Type", "\(contentType)")] + fields, body: body)
+  public init(_ status: Status, contentType: StaticString, body: [UInt8], fields: [OutgoingField] = []) {
+    self.init(status, fields: [OutgoingField("Content-Type", "\(contentType)")] + fields, body: body)
   }
 
   /// The head of a stream that has no known end; the caller sends what follows and closes.
-  public static func stream(contentType: StaticString, fields: [Field] = []) -> Response {
+  public static func stream(contentType: StaticString, fields: [OutgoingField] = []) -> Response {
     var response = Response(.ok, contentType: contentType, body: [], fields: fields)
     response.body = .untilClose
     return response
@@ -53,7 +63,7 @@ public struct Response: Sendable {
   /// Adds `Retry-After` in whole seconds (RFC 9110 §10.2.3).
   public func retryAfter(seconds: Int) -> Response {
     var response = self
-    response.fields.append(Field("Retry-After", String(max(0, seconds))))
+    response.fields.append(OutgoingField("Retry-After", String(max(0, seconds))))
     return response
   }
 
@@ -63,7 +73,7 @@ public struct Response: Sendable {
   /// `toHead`: for a response to HEAD, which has the head of the response to GET and no body (RFC 9110 §9.3.2).
   public func write(into buffer: inout ByteBuffer, keepsAlive: Bool, toHead: Bool = false) {
     Response.writeStatusLine(status, into: &buffer)
-    for field in fields { Response.write(field, into: &buffer) }
+    for field in fields { field.write(into: &buffer) }
     switch body {
     case .untilClose:
       buffer.append("Connection: close\r\n\r\n")
@@ -90,14 +100,6 @@ public struct Response: Sendable {
     buffer.append(utf8: String(status.code))
     buffer.append(" ")
     buffer.append(status.reason)
-    buffer.append("\r\n")
-  }
-
-  /// A control byte in a value, which could end the line and begin another, is sent as a space (RFC 9110 §5.5).
-  static func write(_ field: Field, into buffer: inout ByteBuffer) {
-    buffer.append(field.name)
-    buffer.append(": ")
-    for byte in field.value.utf8 { buffer.append(byte < 0x20 || byte == 0x7F ? 0x20 : byte) }
     buffer.append("\r\n")
   }
 }
