@@ -1,0 +1,29 @@
+// What a peer may make the HTTP parsers keep. The defaults fit a bearer token of 4 KiB in the target or in a field.
+
+/// The bounds of one message.
+public struct HTTPLimits: Sendable, Equatable {
+  /// Bytes of a head: start line, fields and the empty line.
+  public let headBytes: Int
+  /// Field lines in a head.
+  public let fields: Int
+  /// Bytes of a request target.
+  public let targetBytes: Int
+  /// Bytes of a body, decoded.
+  public let bodyBytes: Int
+  /// Bytes of all chunk extensions of a body together. They are skipped; nobody needs any.
+  public let chunkExtensionBytes: Int
+
+  /// Ranges within a head are kept as 16-bit numbers, so `headBytes` is at most 65,535.
+  public init(
+    headBytes: Int = 8192, fields: Int = 64, targetBytes: Int = 6144, bodyBytes: Int = 1 << 20,
+    chunkExtensionBytes: Int = 1024
+  ) {
+    precondition(headBytes > 0 && headBytes <= Int(UInt16.max))
+    precondition(fields >= 0 && targetBytes > 0 && bodyBytes >= 0 && chunkExtensionBytes >= 0)
+    self.headBytes = headBytes
+    self.fields = fields
+    self.targetBytes = targetBytes
+    self.bodyBytes = bodyBytes
+    self.chunkExtensionBytes = chunkExtensionBytes
+  }
+}

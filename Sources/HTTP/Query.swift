@@ -1,0 +1,98 @@
+// Query strings and percent-encoding (RFC 3986 §2.1, §3.4), with `+` for a space in queries as HTML forms and every
+// browser's URLSearchParams write it (WHATWG URL §5.1).
+
+/// The part of a target behind its `?`: `name=value` pairs with `&` between them.
+public struct Query: Sendable {
+  /// As it was sent.
+  public let bytes: ArraySlice<UInt8>
+
+  public init(_ bytes: ArraySlice<UInt8>) { self.bytes = bytes }
+
+  public var isEmpty: Bool { bytes.isEmpty }
+
+  /// The first value of that name, decoded; nil when the name does not occur. `name` alone has an empty value.
+  /// Throws `.malformedPercentEncoding`. Allocates nothing but the value.
+  public func bytes(_ name: StaticString) throws(HTTPError) -> [UInt8]? {
+    guard let raw = raw(name) else { return nil }
+    return try PercentEncoding.decode(raw, plusIsSpace: true)
+  }
+
+  /// The first value of that name as text. Throws `.malformedPercentEncoding`, also where the text is not UTF-8.
+  public func string(_ name: StaticString) throws(HTTPError) -> String? {
+    guard let raw = raw(name) else { return nil }
+    return try PercentEncoding.string(raw, plusIsSpace: true)
+  }
+
+  /// All pairs in order, decoded.
+  public func items() throws(HTTPError) -> [(name: String, value: String)] {
+    var items: [(name: String, value: String)] = []
+    for pair in bytes.split(separator: 0x26) {
+      let (name, value) = Query.halves(pair)
+      items.append(
+        (
+          try PercentEncoding.string(name, plusIsSpace: true), try PercentEncoding.string(value, plusIsSpace: true)
+        ))
+    }
+    return items
+  }
+
+  private func raw(_ name: StaticString) -> ArraySlice<UInt8>? {
+    var rest = bytes
+    while !rest.isEmpty {
+      let end = rest.firstIndex(of: 0x26) ?? rest.endIndex
+      let (rawName, value) = Query.halves(rest[rest.startIndex..<end])
+      if PercentEncoding.decodes(rawName, to: name) { return value }
+      rest = end == rest.endIndex ? rest[end...] : rest[(end + 1)...]
+    }
+    return nil
+  }
+
+  private static func halves(_ pair: ArraySlice<UInt8>) -> (ArraySlice<UInt8>, ArraySlice<UInt8>) {
+    guard let sign = pair.firstIndex(of: 0x3D) else { return (pair, pair[pair.endIndex...]) }
+    return (pair[..<sign], pair[(sign + 1)...])
+  }
+}
+
+/// Percent-encoding of URIs.
+public enum PercentEncoding {
+  /// Throws `.malformedPercentEncoding` where a `%` has not two hex digits behind it.
+  public static func decode(_ bytes: ArraySlice<UInt8>, plusIsSpace: Bool) throws(HTTPError) -> [UInt8] {
+    var decoded: [UInt8] = []
+    decoded.reserveCapacity(bytes.count)
+    var index = bytes.startIndex
+    while index < bytes.endIndex {
+      guard let byte = next(bytes, &index, plusIsSpace) else { throw .malformedPercentEncoding }
+      decoded.append(byte)
+    }
+    return decoded
+  }
+
+  /// The decoded bytes as text. Throws `.malformedPercentEncoding` also where they are not UTF-8.
+  public static func string(_ bytes: ArraySlice<UInt8>, plusIsSpace: Bool) throws(HTTPError) -> String {
+    guard let text = String(validating: try decode(bytes, plusIsSpace: plusIsSpace), as: UTF8.self) else {
+      throw .malformedPercentEncoding
+    }
+    return text
+  }
+
+  /// Whether the bytes, decoded as in a query, are those of `text`; false where they cannot be decoded.
+  static func decodes(_ bytes: ArraySlice<UInt8>, to text: StaticString) -> Bool {
+    var index = bytes.startIndex
+    for offset in 0..<text.utf8CodeUnitCount {
+      guard index < bytes.endIndex, next(bytes, &index, true) == text.utf8Start[offset] else { return false }
+    }
+    return index == bytes.endIndex
+  }
+
+  private static func next(_ bytes: ArraySlice<UInt8>, _ index: inout Int, _ plusIsSpace: Bool) -> UInt8? {
+    let byte = bytes[index]
+    index += 1
+    if byte == 0x2B, plusIsSpace { return 0x20 }
+    guard byte == 0x25 else { return byte }
+    guard bytes.endIndex - index >= 2, let high = ASCII.hexValue(bytes[index]),
+      let low = ASCII.hexValue(bytes[index + 1])
+    else { return nil }
+    index += 2
+    return high << 4 | low
+  }
+}

@@ -1,0 +1,91 @@
+// A request's start line and fields as a value that borrows nothing from the read buffer.
+
+/// The methods that the hub tells apart (RFC 9110 §9.3, RFC 5789). Others are answered with 501.
+public enum Method: UInt8, Sendable, Equatable {
+  case get, head, post, put, delete, options, patch
+
+  /// Methods are case-sensitive (RFC 9110 §9.1).
+  init?(_ bytes: ArraySlice<UInt8>) {
+    if bytes.elementsEqual("GET".utf8) {
+      self = .get
+    } else if bytes.elementsEqual("POST".utf8) {
+      self = .post
+    } else if bytes.elementsEqual("HEAD".utf8) {
+      self = .head
+    } else if bytes.elementsEqual("PUT".utf8) {
+      self = .put
+    } else if bytes.elementsEqual("DELETE".utf8) {
+      self = .delete
+    } else if bytes.elementsEqual("OPTIONS".utf8) {
+      self = .options
+    } else if bytes.elementsEqual("PATCH".utf8) {
+      self = .patch
+    } else {
+      return nil
+    }
+  }
+}
+
+/// HTTP/1.0 or 1.1; a higher minor version counts as 1.1 (RFC 9110 §2.5).
+public enum Version: UInt8, Sendable, Equatable {
+  case http10, http11
+}
+
+/// The head of a request, checked.
+public struct RequestHead: Sendable {
+  public let method: Method
+  public let version: Version
+  public let fields: HeaderFields
+  /// How long the body is (RFC 9112 §6.3); `.none` where there is none.
+  public let framing: BodyFraming
+  /// Whether the connection stays open after the response (RFC 9112 §9.3).
+  public let keepsAlive: Bool
+
+  private let pathStart: UInt16
+  private let pathEnd: UInt16
+  private let queryStart: UInt16
+  private let queryEnd: UInt16
+
+  init(
+    method: Method, version: Version, target: TargetRanges, fields: HeaderFields, framing: BodyFraming, keepsAlive: Bool
+  ) {
+    self.method = method
+    self.version = version
+    self.fields = fields
+    self.framing = framing
+    self.keepsAlive = keepsAlive
+    pathStart = UInt16(target.path.lowerBound)
+    pathEnd = UInt16(target.path.upperBound)
+    queryStart = UInt16(target.query.lowerBound)
+    queryEnd = UInt16(target.query.upperBound)
+  }
+
+  /// The path as it was sent, with its percent-encoding: `/v1/ws`. It is empty only for an absolute target without
+  /// a path, which means `/`, and `*` only for `OPTIONS *`.
+  public var path: ArraySlice<UInt8> { fields.bytes[Int(pathStart)..<Int(pathEnd)] }
+
+  /// What stands behind the `?`; empty where there is none.
+  public var query: Query { Query(fields.bytes[Int(queryStart)..<Int(queryEnd)]) }
+
+  /// Whether the path is this one, byte by byte. Costs no allocation.
+  public func isPath(_ path: StaticString) -> Bool {
+    let bytes = self.path
+    guard bytes.count == path.utf8CodeUnitCount else { return false }
+    return bytes.elementsEqual(UnsafeBufferPointer(start: path.utf8Start, count: path.utf8CodeUnitCount))
+  }
+
+  /// The path between its slashes, percent-decoded: `/v1/trips/t-1` is `["v1", "trips", "t-1"]`. A slash that came as
+  /// `%2F` stays inside its segment. Dot segments are left as they are: nothing here maps paths to files.
+  public func pathSegments() throws(HTTPError) -> [String] {
+    var segments: [String] = []
+    for part in path.split(separator: 0x2F, omittingEmptySubsequences: false).dropFirst() {
+      segments.append(try PercentEncoding.string(part, plusIsSpace: false))
+    }
+    return segments
+  }
+
+  /// Whether the client waits for `100 Continue` before it sends the body (RFC 9110 §10.1.1; not in HTTP/1.0).
+  public var expectsContinue: Bool {
+    version == .http11 && framing != .none && fields.contains("expect", token: "100-continue")
+  }
+}

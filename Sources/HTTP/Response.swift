@@ -1,0 +1,105 @@
+// Responses as a value, and their one way into bytes (RFC 9112 §4–§6). The control plane's: an upgrade that is accepted
+// does not come through here.
+
+import Bytes
+
+/// A header field to be written, of a request or a response. Names are literals, so that only values can carry what a
+/// peer sent.
+public struct OutgoingField: Sendable {
+  public let name: StaticString
+  public let value: String
+
+  public init(_ name: StaticString, _ value: String) {
+    self.name = name
+    self.value = value
+  }
+
+  /// Appends the field's line. A control byte in the value, which could end the line and begin another, is sent as a
+  /// space (RFC 9110 §5.5).
+  public func write(into buffer: inout ByteBuffer) {
+    buffer.append(name)
+    buffer.append(": ")
+    for byte in value.utf8 { buffer.append(byte < 0x20 || byte == 0x7F ? 0x20 : byte) }
+    buffer.append("\r\n")
+  }
+}
+
+/// A response to be written.
+public struct Response: Sendable {
+  public enum Body: Sendable {
+    case bytes([UInt8])
+    /// What follows the head is a stream that ends with the connection (RFC 9112 §6.3 rule 8), for Server-Sent Events.
+    case untilClose
+  }
+
+  public var status: Status
+  public var fields: [OutgoingField]
+  public var body: Body
+
+  public init(_ status: Status, fields: [OutgoingField] = [], body: [UInt8] = []) {
+    self.status = status
+    self.fields = fields
+    self.body = .bytes(body)
+  }
+
+  /// A response with a body of that type, such as `application/json`.
+  public init(_ status: Status, contentType: StaticString, body: [UInt8], fields: [OutgoingField] = []) {
+    self.init(status, fields: [OutgoingField("Content-Type", "\(contentType)")] + fields, body: body)
+  }
+
+  /// The head of a stream that has no known end; the caller sends what follows and closes.
+  public static func stream(contentType: StaticString, fields: [OutgoingField] = []) -> Response {
+    var response = Response(.ok, contentType: contentType, body: [], fields: fields)
+    response.body = .untilClose
+    return response
+  }
+
+  /// The answer to a message that could not be understood: plain text, and the connection must be closed behind it.
+  public init(refusing error: HTTPError) {
+    let reason = error.status.reason
+    self.init(error.status, contentType: "text/plain; charset=utf-8", body: Array("\(reason)\n".utf8))
+  }
+
+  /// Adds `Retry-After` in whole seconds (RFC 9110 §10.2.3).
+  public func retryAfter(seconds: Int) -> Response {
+    var response = self
+    response.fields.append(OutgoingField("Retry-After", String(max(0, seconds))))
+    return response
+  }
+
+  /// Writes status line, fields, `Content-Length`, `Connection` and the body.
+  ///
+  /// `keepsAlive`: the request's `keepsAlive`, or false to end the connection; the caller then closes when all is sent.
+  /// `toHead`: for a response to HEAD, which has the head of the response to GET and no body (RFC 9110 §9.3.2).
+  public func write(into buffer: inout ByteBuffer, keepsAlive: Bool, toHead: Bool = false) {
+    Response.writeStatusLine(status, into: &buffer)
+    for field in fields { field.write(into: &buffer) }
+    switch body {
+    case .untilClose:
+      buffer.append("Connection: close\r\n\r\n")
+    case .bytes(let bytes):
+      if !status.hasNoBody {  // RFC 9110 §8.6: no Content-Length in 1xx and 204
+        buffer.append("Content-Length: ")
+        buffer.append(utf8: String(bytes.count))
+        buffer.append("\r\n")
+      }
+      // HTTP/1.0 clients that asked for it need to be told, and 1.1 clients do not mind.
+      buffer.append(keepsAlive ? "Connection: keep-alive\r\n\r\n" : "Connection: close\r\n\r\n")
+      if !toHead, !status.hasNoBody { buffer.append(bytes) }
+    }
+  }
+
+  /// `100 Continue`, for a request that waits for it (RFC 9110 §15.2.1).
+  public static func writeContinue(into buffer: inout ByteBuffer) {
+    buffer.append("HTTP/1.1 100 Continue\r\n\r\n")
+  }
+
+  /// RFC 9112 §4; the answer to HTTP/1.0 is HTTP/1.1 too (RFC 9110 §6.2).
+  static func writeStatusLine(_ status: Status, into buffer: inout ByteBuffer) {
+    buffer.append("HTTP/1.1 ")
+    buffer.append(utf8: String(status.code))
+    buffer.append(" ")
+    buffer.append(status.reason)
+    buffer.append("\r\n")
+  }
+}

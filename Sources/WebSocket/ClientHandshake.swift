@@ -1,0 +1,78 @@
+// The opening handshake of a client (RFC 6455 §4.1): the request out, the response checked.
+
+import Bytes
+import HTTP
+
+/// Why a response does not open a WebSocket. RFC 6455 §4.1: the client must fail the connection.
+public enum HandshakeError: Error, Equatable, Sendable {
+  /// A status other than 101; the head has what the server says about it, such as Retry-After. Item 1.
+  case refused(Status)
+  /// No `Upgrade: websocket`. Item 2.
+  case upgradeMissing
+  /// No `Connection: Upgrade`. Item 3.
+  case connectionMissing
+  /// `Sec-WebSocket-Accept` is missing, repeated or not what the key leads to. Item 4.
+  case acceptMismatch
+  /// An extension that was not asked for; this client asks for none. Item 5.
+  case unexpectedExtension
+  /// A subprotocol that was not asked for, or more than one. Item 6.
+  case unexpectedSubprotocol
+}
+
+/// The client's side of a handshake under way.
+public struct ClientHandshake: Sendable {
+  private let key: HandshakeKey
+  private let subprotocols: [String]
+
+  /// `nonce`: 16 bytes drawn at random for this connection. `subprotocols` in order of preference, each a token.
+  public init(nonce: (UInt64, UInt64), subprotocols: [String] = []) {
+    precondition(subprotocols.allSatisfy { !$0.isEmpty && $0.utf8.allSatisfy(ASCII.isTokenByte) })
+    key = HandshakeKey(nonce: nonce)
+    self.subprotocols = subprotocols
+  }
+
+  /// Writes the request. `host` is the URI's authority, with the port unless it is the scheme's own; `target` its path
+  /// and query, percent-encoded, beginning with `/`. Control bytes and spaces in them would change the request, so they
+  /// are a programmer's error. `fields` are added as they are: Authorization, User-Agent.
+  public func writeRequest(
+    host: String, target: String, fields: [OutgoingField] = [], into buffer: inout ByteBuffer
+  ) {
+    precondition(target.utf8.first == 0x2F && (host + target).utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F })
+    buffer.append("GET ")
+    buffer.append(utf8: target)
+    buffer.append(" HTTP/1.1\r\nHost: ")
+    buffer.append(utf8: host)
+    buffer.append("\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ")
+    key.write(into: &buffer)
+    buffer.append("\r\n")
+    if !subprotocols.isEmpty {
+      buffer.append("Sec-WebSocket-Protocol: ")
+      buffer.append(utf8: subprotocols.joined(separator: ", "))
+      buffer.append("\r\n")
+    }
+    for field in fields { field.write(into: &buffer) }
+    buffer.append("\r\n")
+  }
+
+  /// Checks the response and gives the chosen subprotocol, by its place in the list; nil when the server chose none.
+  /// What came behind the head are frames.
+  public func check(_ response: ResponseHead) throws(HandshakeError) -> Int? {
+    guard response.status == .switchingProtocols else { throw .refused(response.status) }  // item 1
+    let fields = response.fields
+    guard fields.contains("upgrade", token: "websocket") else { throw .upgradeMissing }  // item 2
+    guard fields.contains("connection", token: "upgrade") else { throw .connectionMissing }  // item 3
+    guard case .value(let accept) = fields.single("sec-websocket-accept"), key.accept.matches(accept) else {
+      throw .acceptMismatch  // item 4
+    }
+    guard fields.elements("sec-websocket-extensions").isEmpty else { throw .unexpectedExtension }  // item 5
+    switch fields.single("sec-websocket-protocol") {  // item 6
+    case .absent: return nil
+    case .repeated: throw .unexpectedSubprotocol
+    case .value(let name):
+      guard let chosen = subprotocols.firstIndex(where: { name.elementsEqual($0.utf8) }) else {
+        throw .unexpectedSubprotocol
+      }
+      return chosen
+    }
+  }
+}

@@ -1,0 +1,112 @@
+// Frames out (RFC 6455 §5.2, §5.6), into a ByteBuffer.
+//
+// A payload is encoded straight to its place: room for the longest header is left in front of it, and the header is
+// written right-aligned before the payload when its length is known. So a frame costs no copy, and it begins a few
+// bytes behind where its room began:
+//
+//     let payload = FrameWriter.begin(as: .server, in: &buffer)
+//     … append the payload …
+//     let start = FrameWriter.finish(.text, payloadAt: payload, in: &buffer)   // the frame is start..<buffer.count
+
+import Bytes
+
+/// Writes frames; every message is one frame.
+public enum FrameWriter {
+  /// The longest header of a server's frame: 2 bytes and 8 of length.
+  public static let maximumServerHeader = 10
+  /// The longest header of a client's frame: a server's and 4 of key.
+  public static let maximumClientHeader = 14
+  /// RFC 6455 §5.5.
+  public static let maximumControlPayload = 125
+
+  /// Leaves room for a header behind what is in `buffer`; gives where the payload begins.
+  @inlinable public static func begin(as role: Role, in buffer: inout ByteBuffer) -> Int {
+    let room = role == .server ? maximumServerHeader : maximumClientHeader
+    buffer.append(atMost: room) { bytes in
+      bytes.initializeMemory(as: UInt8.self, repeating: 0)
+      return room
+    }
+    return buffer.count
+  }
+
+  /// Completes the frame whose payload is all that stands behind `payload`, and gives where the frame begins: 2 to 14
+  /// bytes before it. Pass a `mask` exactly if `begin` was told `.client`; it is applied in place.
+  public static func finish(
+    _ opcode: Opcode, payloadAt payload: Int, isFinal: Bool = true, isCompressed: Bool = false, mask: MaskKey? = nil,
+    in buffer: inout ByteBuffer
+  ) -> Int {
+    let length = buffer.count - payload
+    let header = headerLength(payload: length, isMasked: mask != nil)
+    precondition(length >= 0 && payload >= header)
+    precondition(!opcode.isControl || length <= maximumControlPayload)
+    return buffer.withMutableBytes { bytes in
+      let start = payload - header
+      write(opcode, length, isFinal, isCompressed, mask, to: UnsafeMutableRawBufferPointer(rebasing: bytes[start...]))
+      if let mask { _ = applyMask(mask, to: UnsafeMutableRawBufferPointer(rebasing: bytes[payload...])) }
+      return start
+    }
+  }
+
+  /// Appends a frame with a copy of `payload`. A client passes a mask, a server does not.
+  public static func write(
+    _ opcode: Opcode, _ payload: UnsafeRawBufferPointer, isFinal: Bool = true, isCompressed: Bool = false,
+    mask: MaskKey? = nil, into buffer: inout ByteBuffer
+  ) {
+    let header = headerLength(payload: payload.count, isMasked: mask != nil)
+    precondition(!opcode.isControl || payload.count <= maximumControlPayload && isFinal)
+    buffer.append(atMost: header + payload.count) { room in
+      write(opcode, payload.count, isFinal, isCompressed, mask, to: room)
+      let copy = UnsafeMutableRawBufferPointer(rebasing: room[header...])
+      copy.copyMemory(from: payload)
+      if let mask { _ = applyMask(mask, to: copy) }
+      return header + payload.count
+    }
+  }
+
+  /// Appends a Close frame: empty without a code, else the code and as much of the reason as fits into 123 bytes and
+  /// ends with a whole character (RFC 6455 §5.5.1). The code must be one that may be sent.
+  public static func writeClose(
+    _ code: CloseCode?, reason: StaticString = "", mask: MaskKey? = nil, into buffer: inout ByteBuffer
+  ) {
+    guard let code else {
+      write(.close, UnsafeRawBufferPointer(start: nil, count: 0), mask: mask, into: &buffer)
+      return
+    }
+    precondition(code.isValidOnWire)
+    let text = UnsafeRawBufferPointer(start: reason.utf8Start, count: reason.utf8CodeUnitCount)
+    var count = min(text.count, maximumControlPayload - 2)
+    while count > 0, count < text.count, text[count] & 0xC0 == 0x80 { count -= 1 }
+    withUnsafeTemporaryAllocation(byteCount: maximumControlPayload, alignment: 8) { payload in
+      payload.storeBytes(of: code.rawValue.bigEndian, as: UInt16.self)
+      UnsafeMutableRawBufferPointer(rebasing: payload[2...]).copyMemory(
+        from: UnsafeRawBufferPointer(rebasing: text[..<count]))
+      write(.close, UnsafeRawBufferPointer(rebasing: payload[..<(2 + count)]), mask: mask, into: &buffer)
+    }
+  }
+
+  /// RFC 6455 §5.2: the shortest form.
+  static func headerLength(payload: Int, isMasked: Bool) -> Int {
+    (payload < 126 ? 2 : payload <= Int(UInt16.max) ? 4 : 10) + (isMasked ? 4 : 0)
+  }
+
+  private static func write(
+    _ opcode: Opcode, _ length: Int, _ isFinal: Bool, _ isCompressed: Bool, _ mask: MaskKey?,
+    to bytes: UnsafeMutableRawBufferPointer
+  ) {
+    bytes[0] = opcode.rawValue | (isFinal ? 0x80 : 0) | (isCompressed ? 0x40 : 0)
+    let masked: UInt8 = mask == nil ? 0 : 0x80
+    var end = 2
+    if length < 126 {
+      bytes[1] = masked | UInt8(length)
+    } else if length <= Int(UInt16.max) {
+      bytes[1] = masked | 126
+      bytes.storeBytes(of: UInt16(length).bigEndian, toByteOffset: 2, as: UInt16.self)
+      end = 4
+    } else {
+      bytes[1] = masked | 127
+      bytes.storeBytes(of: UInt64(length).bigEndian, toByteOffset: 2, as: UInt64.self)
+      end = 10
+    }
+    if let mask { bytes.storeBytes(of: mask.word.littleEndian, toByteOffset: end, as: UInt32.self) }
+  }
+}

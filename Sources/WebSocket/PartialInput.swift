@@ -1,0 +1,130 @@
+// What a connection keeps while a frame or a message is incomplete: the slow path of FrameReader.
+//
+// Payload is unmasked in the read buffer and appended here as it comes, each byte once, so a large message in many
+// reads costs linear time. A control frame that interrupts a message is put behind the message's bytes and cut off
+// again when it was handed out. Nothing is reserved on the word of a header beyond 1 KiB: a peer that announces 16 MiB
+// and sends none has cost that.
+
+import Bytes
+
+/// The box of an incomplete frame or message.
+final class PartialInput {
+  enum Position {
+    case betweenFrames
+    /// So many bytes of a header are kept.
+    case header(kept: Int)
+    case payload(FrameHeader, received: Int)
+    /// An event that points into `assembly` is with the caller; of the bytes there, so many belong to what goes on.
+    case delivered(keeping: Int)
+  }
+
+  /// A message of which at least one frame has begun.
+  private struct Message {
+    var kind: MessageKind
+    var isCompressed: Bool
+    var fragments: Int
+    var text = UTF8Validator()
+  }
+
+  private static let firstReservation = 1024
+
+  var position = Position.betweenFrames
+  var assembly = ByteBuffer()
+  private(set) var isFinished = false
+  private var message: Message?
+  private var headerBytes = InlineArray<14, UInt8>(repeating: 0)
+
+  var hasMessage: Bool { message != nil }
+
+  /// Bytes and frames of the message so far. Asked between frames, where `assembly` holds the message only.
+  var messageSize: (bytes: Int, fragments: Int)? {
+    message.map { (assembly.count, $0.fragments) }
+  }
+
+  /// Lets go of what the last event pointed to. True when the box has nothing more to keep.
+  func forgetDelivered() -> Bool {
+    guard case .delivered(let keeping) = position else { return false }
+    assembly.truncate(to: keeping)
+    position = .betweenFrames
+    return message == nil || isFinished
+  }
+
+  /// Keeps as much of `input` as a header can have, and says how much that was.
+  @discardableResult func keepHeader(_ input: UnsafeRawBufferPointer) -> Int {
+    var kept = 0
+    if case .header(let before) = position { kept = before }
+    let added = min(FrameHeader.maximumLength - kept, input.count)
+    for index in 0..<added { headerBytes[kept + index] = input[index] }
+    position = .header(kept: kept + added)
+    return added
+  }
+
+  func withHeaderBytes<R>(_ body: (UnsafeRawBufferPointer) throws(FrameError) -> R) throws(FrameError) -> R {
+    guard case .header(let kept) = position else { preconditionFailure("no header is being read") }
+    return try withUnsafeBytes(of: headerBytes) { (all: UnsafeRawBufferPointer) throws(FrameError) -> R in
+      try body(UnsafeRawBufferPointer(rebasing: all[..<kept]))
+    }
+  }
+
+  /// Enters a frame. The header has passed all checks, so the opcode fits to `message`.
+  func begin(_ header: FrameHeader) {
+    switch header.opcode {
+    case .text: message = Message(kind: .text, isCompressed: header.isCompressed, fragments: 1)
+    case .binary: message = Message(kind: .binary, isCompressed: header.isCompressed, fragments: 1)
+    case .continuation: message?.fragments += 1
+    case .close, .ping, .pong: break
+    }
+    assembly.reserve(min(header.payloadLength, PartialInput.firstReservation))
+    position = .payload(header, received: 0)
+  }
+
+  /// Takes what is there of the payload, of which `received` bytes came before; an event when that completes one.
+  func take(
+    _ header: FrameHeader, _ received: Int, _ buffer: UnsafeMutableRawBufferPointer, _ offset: inout Int
+  ) throws(FrameError) -> FrameEvent? {
+    let count = min(header.payloadLength - received, buffer.count - offset)
+    let piece = UnsafeMutableRawBufferPointer(rebasing: buffer[offset..<(offset + count)])
+    let isASCII = header.unmask(piece, from: received)
+    if !header.opcode.isControl { try checkText(UnsafeRawBufferPointer(piece), isASCII) }
+    assembly.append(UnsafeRawBufferPointer(piece))
+    offset += count
+    guard received + count == header.payloadLength else {
+      position = .payload(header, received: received + count)
+      return nil
+    }
+    return try header.opcode.isControl ? finishControlFrame(header) : finishDataFrame(header)
+  }
+
+  /// RFC 6455 §8.1, at the first byte that is wrong.
+  private func checkText(_ piece: UnsafeRawBufferPointer, _ isASCII: Bool) throws(FrameError) {
+    guard let message, message.kind == .text, !message.isCompressed else { return }
+    if isASCII, message.text.isComplete { return }
+    var text = message.text
+    guard text.consume(piece) else { throw .invalidUTF8 }
+    self.message?.text = text
+  }
+
+  private func finishControlFrame(_ header: FrameHeader) throws(FrameError) -> FrameEvent {
+    let start = assembly.count - header.payloadLength
+    position = .delivered(keeping: start)
+    isFinished = header.opcode == .close
+    return try header.event(bytes(from: start), isASCII: false)
+  }
+
+  private func finishDataFrame(_ header: FrameHeader) throws(FrameError) -> FrameEvent? {
+    guard header.isFinal, let message else {
+      position = .betweenFrames
+      return nil
+    }
+    guard message.text.isComplete else { throw .invalidUTF8 }  // the text ends inside a character
+    self.message = nil
+    position = .delivered(keeping: 0)
+    return .message(message.kind, bytes(from: 0), isCompressed: message.isCompressed)
+  }
+
+  /// A view of the assembled bytes that outlives the call. It stays right because the buffer's memory is on the heap
+  /// and is neither moved nor freed before `forgetDelivered`, which only the next call of `FrameReader.next` comes to.
+  private func bytes(from start: Int) -> UnsafeRawBufferPointer {
+    assembly.withBytes { UnsafeRawBufferPointer(rebasing: $0[start...]) }
+  }
+}
