@@ -1,5 +1,7 @@
 // Kernel interfaces that the Glibc module does not import.
 #pragma once
+#include <pthread.h>
+#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
@@ -12,3 +14,4 @@
 
 // Declared by glibc only under _GNU_SOURCE, which the importer does not define.
 int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags);
+int pthread_setname_np(pthread_t thread, const char *name);

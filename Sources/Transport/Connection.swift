@@ -1,0 +1,124 @@
+// What the loop knows of one connection, and the slab in which these structs live: chunks that never move, so a
+// connection costs no object, growth copies nothing, and a pointer to a slot is good for as long as the loop.
+
+import Glibc
+
+/// One connection's state: 64 bytes with everything that an idle connection needs.
+struct Connection {
+  enum State: UInt8 {
+    case free
+    /// An outgoing connection whose outcome is not known yet; counts as blocked.
+    case connecting
+    case open
+    /// `close` was called: what is pending goes out, what comes in is thrown away.
+    case closing
+    /// All is sent and SHUT_WR done: waits for the peer's FIN, because closing a socket with unread bytes resets the
+    /// connection (RFC 1122 §4.2.2.13, RFC 2525 §2.17) and may destroy at the peer what we sent last.
+    case lingering
+    /// Ended, its descriptor closed; `closed` is still to be called.
+    case doomed
+  }
+
+  struct Flags: OptionSet {
+    let rawValue: UInt8
+    static let isDirty = Flags(rawValue: 1)
+    static let isReadingPaused = Flags(rawValue: 2)
+    /// The kernel said that there is room again.
+    static let isWritable = Flags(rawValue: 4)
+    static let hasOverflowed = Flags(rawValue: 8)
+    /// The peer sent FIN while we were closing.
+    static let peerHasFinished = Flags(rawValue: 16)
+  }
+
+  var descriptor: Int32 = -1
+  /// Grows with each life of the slot; never 0.
+  var generation: UInt32 = 1
+  /// Unsent bytes; nil unless the connection is blocked.
+  var outbox: Outbox?
+  /// This turn's sends: indices into the loop's segments, −1 for none.
+  var firstSegment: Int32 = -1
+  var lastSegment: Int32 = -1
+  var timer = TimerLink()
+  /// The next free slot, while this one is free.
+  var nextFree: UInt32 = ConnectionSlab.noSlot
+  var cause = CloseCause.closedByUs
+  var state = State.free
+  var flags: Flags = []
+  /// What epoll watches for: bits of `Poller.Interest`.
+  var interest: Poller.Interest = []
+}
+
+/// All connections of a loop. Slots are handed out lowest first after a start, then the last freed one first.
+struct ConnectionSlab: ~Copyable {
+  static let noSlot = UInt32.max
+  private static let chunkBits: UInt32 = 9
+  private static let chunkCapacity = 1 << Int(chunkBits)
+
+  // Each chunk is allocated once, initialised whole, and deinitialised in deinit: pointers into it stay good.
+  private var chunks: [UnsafeMutablePointer<Connection>] = []
+  private var firstFree = ConnectionSlab.noSlot
+  private(set) var slotCount: UInt32 = 0
+
+  init() {}
+
+  deinit {
+    for chunk in chunks {
+      chunk.deinitialize(count: ConnectionSlab.chunkCapacity)
+      chunk.deallocate()
+    }
+  }
+
+  /// The slot's struct. `slot` must be below `slotCount`.
+  @inline(__always)
+  func pointer(_ slot: UInt32) -> UnsafeMutablePointer<Connection> {
+    precondition(slot < slotCount)
+    return chunks[Int(slot >> ConnectionSlab.chunkBits)] + Int(slot & UInt32(ConnectionSlab.chunkCapacity - 1))
+  }
+
+  /// The connection that `id` names, or nil when it is gone or about to be.
+  @inline(__always)
+  func live(_ id: ConnectionID) -> UnsafeMutablePointer<Connection>? {
+    guard id.slot < slotCount else { return nil }
+    let connection = pointer(id.slot)
+    guard connection.pointee.generation == id.generation else { return nil }
+    switch connection.pointee.state {
+    case .free, .doomed: return nil
+    case .connecting, .open, .closing, .lingering: return connection
+    }
+  }
+
+  /// Takes a free slot for `descriptor`, which belongs to the slab from now on.
+  mutating func insert(descriptor: Int32, state: Connection.State) -> ConnectionID {
+    if firstFree == ConnectionSlab.noSlot { addChunk() }
+    let slot = firstFree
+    let connection = pointer(slot)
+    firstFree = connection.pointee.nextFree
+    connection.pointee.descriptor = descriptor
+    connection.pointee.state = state
+    connection.pointee.nextFree = ConnectionSlab.noSlot
+    return ConnectionID(slot: slot, generation: connection.pointee.generation)
+  }
+
+  /// Frees a slot; its descriptor is closed and its timer unset already.
+  mutating func remove(_ slot: UInt32) {
+    let connection = pointer(slot)
+    let next = connection.pointee.generation &+ 1
+    connection.pointee = Connection()
+    connection.pointee.generation = next == 0 ? 1 : next
+    connection.pointee.nextFree = firstFree
+    firstFree = slot
+  }
+
+  private mutating func addChunk() {
+    let capacity = ConnectionSlab.chunkCapacity
+    let chunk = UnsafeMutablePointer<Connection>.allocate(capacity: capacity)
+    chunk.initialize(repeating: Connection(), count: capacity)
+    let first = slotCount
+    chunks.append(chunk)
+    slotCount += UInt32(capacity)
+    for index in 0..<capacity {
+      chunk[index].nextFree = index + 1 < capacity ? first + UInt32(index) + 1 : firstFree
+    }
+    firstFree = first
+  }
+}

@@ -1,0 +1,29 @@
+// The owner of one file descriptor. Not copyable, so it is closed exactly once, by the compiler's proof.
+
+import Glibc
+
+/// Owns a file descriptor and closes it when it goes.
+struct Descriptor: ~Copyable {
+  let raw: Int32
+
+  /// Takes over `raw`; a negative value is the failure of `call`, whose `errno` is still untouched.
+  init(_ raw: Int32, from call: StaticString) throws(SystemError) {
+    guard raw >= 0 else { throw SystemError(call) }
+    self.raw = raw
+  }
+
+  /// Takes over an open descriptor that was released by its owner.
+  init(owning raw: Int32) { self.raw = raw }
+
+  deinit {
+    // Linux frees the number whatever close returns, so there is nothing to do about an error here.
+    _ = close(raw)
+  }
+
+  /// Hands the number to another owner, who has to close it.
+  consuming func release() -> Int32 {
+    let number = raw
+    discard self
+    return number
+  }
+}

@@ -1,0 +1,116 @@
+// Listeners and outgoing connections: where connections come from.
+
+import CLinux
+import Glibc
+
+extension EventLoop {
+  /// Listens on `address` and returns it with the real port (port 0: the kernel chooses).
+  ///
+  /// `reusePort` lets several loops (and processes of the same user, see `PortLock`) listen on one address; the kernel
+  /// spreads connections over them. `::` takes IPv4 too. Several calls listen on several addresses.
+  public func listen(
+    _ address: SocketAddress, reusePort: Bool = false, backlog: Int32 = 4096
+  ) throws(SystemError) -> SocketAddress {
+    let socket = try SocketCalls.listener(address, reusePort: reusePort, backlog: backlog, limits: limits)
+    let bound = try SocketCalls.localAddress(socket.raw)
+    try poller.add(socket.raw, token: Token.listeners + UInt64(listeners.count), .readable)
+    listeners.append(Listener(descriptor: socket.release(), isWatched: true))
+    return bound
+  }
+
+  /// Closes all listeners; connections stay. Those that wait in the kernel's backlog are reset by it.
+  public func stopListening() {
+    for listener in listeners { SocketCalls.close(listener.descriptor) }
+    listeners.removeAll()
+    acceptRetryAt = nil
+  }
+
+  /// Begins a connection; `connected` or `closed` tells what became of it, never before this returns. Sends are allowed
+  /// at once and wait for it. `local` chooses the source address (port 0: any).
+  ///
+  /// Throws only where no socket could be made: no descriptors, `maximumConnections` reached (EMFILE), or `local` not
+  /// an address of this machine.
+  public func connect(
+    _ address: SocketAddress, from local: SocketAddress? = nil
+  ) throws(SystemError) -> ConnectionID {
+    guard counters.connections < limits.maximumConnections else { throw SystemError(call: "connect", errno: EMFILE) }
+    let (descriptor, number) = try SocketCalls.connecting(to: address, from: local, limits: limits)
+    let id = try adopt(descriptor, state: .connecting, interest: .writable)
+    counters.connects += 1
+    if number != 0 { doom(id, slab.pointer(id.slot), .connectFailed(errno: number)) }
+    return id
+  }
+
+  func acceptWaiting(_ index: Int, _ delegate: (any EventLoopDelegate)?) {
+    for _ in 0..<limits.acceptsPerTurn {
+      // A callback may have stopped listening.
+      guard index < listeners.count else { return }
+      switch SocketCalls.accept(listeners[index].descriptor) {
+      case .none: return
+      case .lost: counters.acceptErrors += 1
+      case .exhausted:
+        counters.acceptErrors += 1
+        pauseAccepting()
+        return
+      case .connection(let descriptor, let peer): welcome(descriptor, peer, delegate)
+      }
+    }
+  }
+
+  private func welcome(_ descriptor: Int32, _ peer: SocketAddress, _ delegate: (any EventLoopDelegate)?) {
+    guard counters.connections < limits.maximumConnections else {
+      counters.refused += 1
+      SocketCalls.close(descriptor, reset: true)
+      return
+    }
+    do throws(SystemError) {
+      let id = try adopt(descriptor, state: .open, interest: .readable)
+      counters.accepted += 1
+      delegate?.accepted(id, from: peer)
+    } catch {
+      counters.acceptErrors += 1
+    }
+  }
+
+  /// Puts a socket into the slab and epoll; closes it when epoll has no room.
+  private func adopt(
+    _ descriptor: Int32, state: Connection.State, interest: Poller.Interest
+  ) throws(SystemError) -> ConnectionID {
+    let id = slab.insert(descriptor: descriptor, state: state)
+    do throws(SystemError) {
+      try poller.add(descriptor, token: Token.connection(id), interest)
+    } catch {
+      SocketCalls.close(descriptor)
+      slab.remove(id.slot)
+      throw error
+    }
+    slab.pointer(id.slot).pointee.interest = interest
+    counters.connections += 1
+    return id
+  }
+
+  /// Out of descriptors or memory, a level-triggered listener would be reported in each turn and the loop spin. So it
+  /// is not watched for a while; newcomers wait in the backlog.
+  private func pauseAccepting() {
+    counters.acceptPauses += 1
+    for index in listeners.indices where listeners[index].isWatched { setWatched(index, false) }
+    acceptRetryAt = now.uptimeNanoseconds + Int64(limits.acceptRetryMilliseconds) * 1_000_000
+  }
+
+  func resumeAccepting() {
+    acceptRetryAt = nil
+    for index in listeners.indices where !listeners[index].isWatched { setWatched(index, true) }
+  }
+
+  private func setWatched(_ index: Int, _ isWatched: Bool) {
+    do throws(SystemError) {
+      let interest: Poller.Interest = isWatched ? .readable : []
+      try poller.modify(listeners[index].descriptor, token: Token.listeners + UInt64(index), interest)
+      listeners[index].isWatched = isWatched
+    } catch {
+      // The kernel lacks memory: nothing changed. Ask again later rather than never.
+      counters.acceptErrors += 1
+      acceptRetryAt = now.uptimeNanoseconds + Int64(limits.acceptRetryMilliseconds) * 1_000_000
+    }
+  }
+}

@@ -1,0 +1,149 @@
+// What is done about each descriptor that epoll reports, and reading.
+
+import CLinux
+import Glibc
+
+/// What epoll gives back for a descriptor: a connection's slot and generation, or one of the loop's own.
+enum Token {
+  static let waker: UInt64 = 0xFFFF_FFFF_0000_0001
+  static let signals: UInt64 = 0xFFFF_FFFF_0000_0002
+  /// Plus the listener's index.
+  static let listeners: UInt64 = 0xFFFF_FFFF_0001_0000
+
+  static func connection(_ id: ConnectionID) -> UInt64 { UInt64(id.slot) << 32 | UInt64(id.generation) }
+}
+
+extension EventLoop {
+  func handle(_ readiness: Poller.Readiness, _ delegate: (any EventLoopDelegate)?) {
+    let slot = UInt32(truncatingIfNeeded: readiness.token >> 32)
+    guard slot != ConnectionSlab.noSlot else {
+      switch readiness.token {
+      case Token.waker: waker.reset()
+      case Token.signals: signals?.deliver()
+      case let token: acceptWaiting(Int(token - Token.listeners), delegate)
+      }
+      return
+    }
+    // A report may be stale: an event handled before it in this turn may have ended its connection.
+    let id = ConnectionID(slot: slot, generation: UInt32(truncatingIfNeeded: readiness.token))
+    guard let connection = slab.live(id) else { return }
+    switch connection.pointee.state {
+    case .connecting:
+      finishConnecting(id, connection, delegate)
+    case .open:
+      if readiness.isWritable { noteWritable(id.slot, connection) }
+      if connection.pointee.flags.contains(.isReadingPaused) {
+        // Nothing may be delivered now, and a broken connection would be reported without end.
+        if readiness.isBroken { doom(id, connection, brokenCause(connection)) }
+      } else if readiness.isReadable || readiness.isBroken {
+        read(id, connection, delegate)
+      }
+    case .closing, .lingering:
+      if readiness.isWritable { noteWritable(id.slot, connection) }
+      if readiness.isReadable || readiness.isBroken { readAndDiscard(id, connection, readiness) }
+    case .free, .doomed:
+      break
+    }
+  }
+
+  /// Bytes come in this order: what is unread first, then the end or the error. So one read tells the truth about a
+  /// connection that is broken, too.
+  private func read(
+    _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ delegate: (any EventLoopDelegate)?
+  ) {
+    switch SocketCalls.receive(connection.pointee.descriptor, into: readBuffer) {
+    case .moved(let count):
+      counters.reads += 1
+      counters.bytesRead += UInt64(count)
+      delegate?.received(id, UnsafeMutableRawBufferPointer(rebasing: readBuffer[..<count]))
+    case .ended: doom(id, connection, .peerClosed)
+    case .wouldBlock: break
+    case .failed(let number): doom(id, connection, cause(of: number))
+    }
+  }
+
+  /// While closing, nobody wants what the peer still says; but unread bytes would make the kernel reset the connection.
+  private func readAndDiscard(
+    _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ readiness: Poller.Readiness
+  ) {
+    switch SocketCalls.receive(connection.pointee.descriptor, into: readBuffer) {
+    case .moved(let count): counters.bytesRead += UInt64(count)
+    case .wouldBlock: if readiness.isBroken { doom(id, connection, .closedByUs) }
+    case .failed: doom(id, connection, .closedByUs)
+    case .ended:
+      // A peer that half-closed may still read. Once all is sent there is nothing to wait for.
+      if connection.pointee.state == .lingering || readiness.isBroken {
+        doom(id, connection, .closedByUs)
+      } else {
+        connection.pointee.flags.insert(.peerHasFinished)
+        watch(id, connection)
+      }
+    }
+  }
+
+  private func finishConnecting(
+    _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ delegate: (any EventLoopDelegate)?
+  ) {
+    let number = SocketCalls.takeError(connection.pointee.descriptor)
+    guard number == 0 else {
+      doom(id, connection, .connectFailed(errno: number))
+      return
+    }
+    connection.pointee.state = .open
+    noteWritable(id.slot, connection)
+    watch(id, connection)
+    delegate?.connected(id)
+  }
+
+  private func noteWritable(_ slot: UInt32, _ connection: UnsafeMutablePointer<Connection>) {
+    connection.pointee.flags.insert(.isWritable)
+    markDirty(slot, connection)
+  }
+
+  private func brokenCause(_ connection: UnsafeMutablePointer<Connection>) -> CloseCause {
+    let number = SocketCalls.takeError(connection.pointee.descriptor)
+    return number == 0 ? .peerClosed : cause(of: number)
+  }
+
+  func cause(of number: Int32) -> CloseCause {
+    number == ECONNRESET || number == EPIPE ? .peerReset : .failed(errno: number)
+  }
+
+  /// Tells epoll what to watch this connection for, if that changed.
+  func watch(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
+    var wanted: Poller.Interest = []
+    let flags = connection.pointee.flags
+    let isBlocked = connection.pointee.outbox != nil
+    switch connection.pointee.state {
+    case .connecting: wanted = .writable
+    case .open:
+      if !flags.contains(.isReadingPaused) { wanted.insert(.readable) }
+      if isBlocked { wanted.insert(.writable) }
+    case .closing, .lingering:
+      if !flags.contains(.peerHasFinished) { wanted.insert(.readable) }
+      if isBlocked { wanted.insert(.writable) }
+    case .free, .doomed: return
+    }
+    guard wanted != connection.pointee.interest else { return }
+    do throws(SystemError) {
+      try poller.modify(connection.pointee.descriptor, token: Token.connection(id), wanted)
+      connection.pointee.interest = wanted
+    } catch {
+      doom(id, connection, .failed(errno: error.errno))
+    }
+  }
+
+  /// Leaves what the peer sends in the kernel, whose window closes then; its end is noticed only when reading again.
+  public func pauseReading(_ id: ConnectionID) {
+    guard let connection = slab.live(id) else { return }
+    connection.pointee.flags.insert(.isReadingPaused)
+    watch(id, connection)
+  }
+
+  /// Ends `pauseReading`.
+  public func resumeReading(_ id: ConnectionID) {
+    guard let connection = slab.live(id) else { return }
+    connection.pointee.flags.remove(.isReadingPaused)
+    watch(id, connection)
+  }
+}

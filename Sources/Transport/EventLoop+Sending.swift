@@ -1,0 +1,264 @@
+// Sending: a send notes a range of the arena; the flush at the end of the turn writes each connection's ranges with one
+// call. Whoever is blocked gets its bytes copied into an outbox, where newer state replaces older.
+
+import Bytes
+import CLinux
+import Glibc
+
+extension EventLoop {
+  /// Sends a range of `arena` to a connection, in order, at the end of this turn. Some 10 ns; no system call, no copy.
+  ///
+  /// One send is one frame: it is replaced, dropped or sent as a whole. With `conflationKey` 0 it is never
+  /// dropped short of an overflow. With another key it replaces an unsent older frame of this key when the connection is
+  /// blocked, and only then. Does nothing for a connection that is closing or gone, and for an empty range.
+  public func send(_ range: Range<Int>, to id: ConnectionID, conflationKey: UInt64 = 0) {
+    guard let connection = slab.live(id), !range.isEmpty else { return }
+    switch connection.pointee.state {
+    case .connecting, .open: break
+    case .closing, .lingering, .free, .doomed: return
+    }
+    guard !connection.pointee.flags.contains(.hasOverflowed) else {
+      counters.dropped += 1
+      return
+    }
+    precondition(range.lowerBound >= 0 && range.upperBound <= arena.count, "not a range of the arena")
+    if segments.count >= limits.segmentsPerTurn {
+      flush()
+      guard slab.live(id) != nil else { return }
+    }
+    let index = Int32(truncatingIfNeeded: segments.count)
+    segments.append(
+      Segment(offset: UInt32(range.lowerBound), length: UInt32(range.count), key: conflationKey, next: -1))
+    if connection.pointee.lastSegment >= 0 {
+      segments[Int(connection.pointee.lastSegment)].next = index
+    } else {
+      connection.pointee.firstSegment = index
+      markDirty(id.slot, connection)
+    }
+    connection.pointee.lastSegment = index
+  }
+
+  /// Whether the kernel takes no more for this connection, so that sends wait in its outbox. Also while connecting.
+  public func isBlocked(_ id: ConnectionID) -> Bool {
+    guard let connection = slab.live(id) else { return false }
+    return connection.pointee.outbox != nil || connection.pointee.state == .connecting
+  }
+
+  /// Bytes in the outbox of a blocked connection; what was sent in this turn is not in it yet.
+  public func pendingBytes(_ id: ConnectionID) -> Int { slab.live(id)?.pointee.outbox?.liveBytes ?? 0 }
+
+  /// Forgets what is unsent, but for the rest of a frame that is partly on the wire, and lets an overflowed connection
+  /// be sent to again.
+  public func dropPending(_ id: ConnectionID) {
+    guard let connection = slab.live(id) else { return }
+    var index = connection.pointee.firstSegment
+    while index >= 0 {
+      counters.dropped += 1
+      index = segments[Int(index)].next
+    }
+    connection.pointee.firstSegment = -1
+    connection.pointee.lastSegment = -1
+    connection.pointee.flags.remove(.hasOverflowed)
+    guard let outbox = connection.pointee.outbox else { return }
+    let before = outbox.cost
+    counters.dropped += UInt64(outbox.dropUnbegun())
+    counters.outboxBytes += outbox.cost - before
+    guard outbox.isEmpty else { return }
+    unblock(id, connection)
+    // A closing connection has nothing left to wait for.
+    if connection.pointee.state == .closing { markDirty(id.slot, connection) }
+  }
+
+  func markDirty(_ slot: UInt32, _ connection: UnsafeMutablePointer<Connection>) {
+    guard !connection.pointee.flags.contains(.isDirty) else { return }
+    connection.pointee.flags.insert(.isDirty)
+    dirty.append(slot)
+  }
+
+  /// Writes what this turn has for each connection. Makes no callback, only notices.
+  func flush() {
+    guard !dirty.isEmpty else { return }
+    for slot in dirty {
+      let connection = slab.pointer(slot)
+      // The slot may have been freed since, and may be another connection's that is not dirty.
+      guard connection.pointee.flags.contains(.isDirty) else { continue }
+      connection.pointee.flags.remove(.isDirty)
+      flush(ConnectionID(slot: slot, generation: connection.pointee.generation), connection)
+    }
+    dirty.removeAll(keepingCapacity: true)
+    segments.removeAll(keepingCapacity: true)
+  }
+
+  private func flush(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
+    if connection.pointee.outbox != nil, connection.pointee.flags.contains(.isWritable) { writeOutbox(id, connection) }
+    connection.pointee.flags.remove(.isWritable)
+    let first = connection.pointee.firstSegment
+    connection.pointee.firstSegment = -1
+    connection.pointee.lastSegment = -1
+    switch connection.pointee.state {
+    case .free, .doomed, .lingering: return
+    case .connecting: stash(id, connection, from: first)
+    case .open, .closing:
+      if connection.pointee.outbox != nil {
+        stash(id, connection, from: first)
+      } else if first >= 0 {
+        writeSegments(id, connection, from: first)
+      }
+    }
+    if connection.pointee.state == .closing, connection.pointee.outbox == nil { finishSending(id, connection) }
+  }
+
+  /// Writes ranges straight from the arena; what the kernel does not take goes into an outbox.
+  private func writeSegments(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, from first: Int32) {
+    var index = first
+    var skip = 0
+    while index >= 0 {
+      let (transfer, asked) = writeOnce(connection.pointee.descriptor, from: index, skipping: skip)
+      switch transfer {
+      case .moved(let count):
+        noteWritten(count)
+        advance(&index, &skip, by: count)
+        // A short write means that the buffer is full; asking again would only say so.
+        if count < asked {
+          stash(id, connection, from: index, skipping: skip)
+          return
+        }
+      case .wouldBlock, .ended:
+        stash(id, connection, from: index, skipping: skip)
+        return
+      case .failed(let number):
+        doom(id, connection, cause(of: number))
+        return
+      }
+    }
+  }
+
+  private func writeOnce(_ descriptor: Int32, from first: Int32, skipping skip: Int) -> (Transfer, asked: Int) {
+    // The pointers into the arena are used before withBytes returns, and nothing in it touches the arena.
+    arena.withBytes { bytes in
+      var gathered = Gathering(pieces)
+      var index = first
+      var skip = skip
+      while index >= 0 {
+        let segment = segments[Int(index)]
+        let start = bytes.baseAddress! + Int(segment.offset) + skip
+        if !gathered.add(start, Int(segment.length) - skip) { break }
+        skip = 0
+        index = segment.next
+      }
+      return (SocketCalls.send(descriptor, pieces.baseAddress!, count: gathered.count), gathered.bytes)
+    }
+  }
+
+  /// Moves on over `count` sent bytes: to the segment that is not wholly sent, and how much of it is.
+  private func advance(_ index: inout Int32, _ skip: inout Int, by count: Int) {
+    var left = count + skip
+    while index >= 0 {
+      let length = Int(segments[Int(index)].length)
+      if left < length { break }
+      left -= length
+      index = segments[Int(index)].next
+    }
+    skip = left
+  }
+
+  private func noteWritten(_ count: Int) {
+    counters.writes += 1
+    counters.bytesWritten += UInt64(count)
+  }
+
+  /// Writes from the outbox until it is empty or the kernel takes no more.
+  private func writeOutbox(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
+    guard let outbox = connection.pointee.outbox else { return }
+    let descriptor = connection.pointee.descriptor
+    while !outbox.isEmpty {
+      let before = outbox.cost
+      let (transfer, asked) = outbox.send(pieces) { count, _ in
+        SocketCalls.send(descriptor, pieces.baseAddress!, count: count)
+      }
+      counters.outboxBytes += outbox.cost - before
+      switch transfer {
+      case .moved(let count):
+        noteWritten(count)
+        if count < asked { return }
+      case .wouldBlock, .ended: return
+      case .failed(let number):
+        doom(id, connection, cause(of: number))
+        return
+      }
+    }
+    unblock(id, connection)
+  }
+
+  /// Copies what cannot be sent now into the outbox. The first `skip` bytes of the first segment are on the wire.
+  private func stash(
+    _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, from first: Int32, skipping skip: Int = 0
+  ) {
+    guard first >= 0 else { return }
+    let outbox = connection.pointee.outbox ?? block(id, connection)
+    let before = outbox.cost
+    let room = max(0, limits.outboxBytesTotal - counters.outboxBytes)
+    let limit = min(limits.outboxBytesPerConnection, before + room)
+    var index = first
+    var isFull = connection.pointee.flags.contains(.hasOverflowed)
+    arena.withBytes { bytes in
+      while index >= 0 {
+        let segment = segments[Int(index)]
+        let start = Int(segment.offset)
+        let frame = UnsafeRawBufferPointer(rebasing: bytes[start..<start + Int(segment.length)])
+        if index == first, skip > 0 {
+          outbox.appendRest(UnsafeRawBufferPointer(rebasing: frame[skip...]))
+        } else if isFull {
+          counters.dropped += 1
+        } else {
+          switch outbox.append(frame, key: segment.key, limit: limit) {
+          case .stored: break
+          case .replacedOlder: counters.conflated += 1
+          case .refused:
+            counters.dropped += 1
+            isFull = true
+          }
+        }
+        index = segment.next
+      }
+    }
+    counters.outboxBytes += outbox.cost - before
+    if isFull { overflow(id, connection) }
+  }
+
+  private func overflow(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
+    guard !connection.pointee.flags.contains(.hasOverflowed) else { return }
+    connection.pointee.flags.insert(.hasOverflowed)
+    counters.overflowed += 1
+    overflowedNotices.append(id)
+    // Nothing fit at all: there is nothing to wait for, and nothing was drained either.
+    if let outbox = connection.pointee.outbox, outbox.isEmpty {
+      releaseOutbox(connection)
+      watch(id, connection)
+    }
+  }
+
+  private func block(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) -> Outbox {
+    let outbox = spareOutboxes.popLast() ?? Outbox()
+    connection.pointee.outbox = outbox
+    counters.blockedConnections += 1
+    watch(id, connection)
+    return outbox
+  }
+
+  private func unblock(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
+    releaseOutbox(connection)
+    watch(id, connection)
+    if connection.pointee.state == .open { drainedNotices.append(id) }
+  }
+
+  /// Gives the outbox back; a few are kept for the next that block.
+  func releaseOutbox(_ connection: UnsafeMutablePointer<Connection>) {
+    guard let outbox = connection.pointee.outbox else { return }
+    connection.pointee.outbox = nil
+    counters.outboxBytes -= outbox.cost
+    counters.blockedConnections -= 1
+    outbox.clear()
+    if spareOutboxes.count < 64 { spareOutboxes.append(outbox) }
+  }
+}

@@ -1,0 +1,200 @@
+// One thread's event loop over epoll: connections, timers, listeners, and the output of a turn.
+//
+// The idea (redis has it too): read all sockets that are ready, let the owner handle what came, then write to each
+// connection that got something with one call. What goes to many connections lies once in the arena of the turn; a
+// connection holds 24 bytes for each send, and bytes are copied only for a connection that the kernel takes no more for.
+//
+// The files: EventLoop+Events (sockets that are ready), +Accepting, +Sending (send and flush), +Closing, +Timers.
+
+import Bytes
+import CLinux
+import Glibc
+
+/// An event loop. It belongs to the thread that uses it: it is not Sendable, and only its `waker` may go elsewhere.
+public final class EventLoop {
+  /// One send: a range of the arena, the key, and the connection's next one.
+  struct Segment {
+    var offset: UInt32
+    var length: UInt32
+    var key: UInt64
+    var next: Int32
+  }
+
+  /// A listening socket; not watched while descriptors are short.
+  struct Listener {
+    let descriptor: Int32
+    var isWatched: Bool
+  }
+
+  /// Who is told what happens. Not retained.
+  public weak var delegate: (any EventLoopDelegate)?
+  public let limits: EventLoopLimits
+  /// Wakes this loop from any thread.
+  public let waker: Waker
+  /// Both clocks as they were when this turn's events were fetched.
+  public private(set) var now: ClockReading
+  public internal(set) var counters = EventLoopCounters()
+  /// The outgoing bytes of this turn. Append a frame, then `send` its range to any number of connections. Ranges are
+  /// good until `turnEnded`, before which the arena is emptied.
+  public var arena = ByteBuffer()
+
+  let clock: () -> ClockReading
+  var poller: Poller
+  var slab = ConnectionSlab()
+  var wheel: TimerWheel
+  let readBuffer: UnsafeMutableRawBufferPointer
+  let pieces: UnsafeMutableBufferPointer<iovec>
+
+  var segments: [Segment] = []
+  /// Slots with something to flush.
+  var dirty: [UInt32] = []
+  var spareOutboxes: [Outbox] = []
+
+  // Notices that wait until no operation is under way, so that no callback comes from within a send or close.
+  var doomedNotices: [ConnectionID] = []
+  var drainedNotices: [ConnectionID] = []
+  var overflowedNotices: [ConnectionID] = []
+  var dueTimers: [ConnectionID] = []
+
+  var listeners: [Listener] = []
+  var acceptRetryAt: Int64?
+  var loopTimerAt: Int64?
+  var signals: SignalWatch?
+  private var isStopping = false
+
+  /// A loop with its own epoll instance. `clock` may be replaced in tests that drive time by hand.
+  ///
+  /// Throws when the kernel has no descriptor left for it.
+  public init(
+    limits: EventLoopLimits = EventLoopLimits(), clock: @escaping () -> ClockReading = ClockReading.read
+  ) throws(SystemError) {
+    limits.validate()
+    self.limits = limits
+    self.clock = clock
+    now = clock()
+    wheel = TimerWheel(startingAt: now.uptimeNanoseconds)
+    waker = try Waker()
+    poller = try Poller(eventsPerTurn: limits.eventsPerTurn)
+    try poller.add(waker.descriptor, token: Token.waker, .readable)
+    readBuffer = .allocate(byteCount: limits.readBufferBytes, alignment: 64)
+    pieces = .allocate(capacity: 64)
+    pieces.initialize(repeating: iovec())
+  }
+
+  /// Closes all descriptors without a callback.
+  deinit {
+    for slot in 0..<slab.slotCount where slab.pointer(slot).pointee.descriptor >= 0 {
+      SocketCalls.close(slab.pointer(slot).pointee.descriptor)
+    }
+    for listener in listeners { SocketCalls.close(listener.descriptor) }
+    readBuffer.deallocate()
+    pieces.deinitialize()
+    pieces.deallocate()
+  }
+
+  /// How many turns there were: a stamp for what is cached for one turn, ranges of the arena above all.
+  @inlinable public var turn: UInt64 { counters.turns }
+
+  /// Turns until `stop` is called.
+  public func run() {
+    isStopping = false
+    while !isStopping { runTurn() }
+  }
+
+  /// Lets `run` return after the present turn. From another thread: wake the loop, and call it in `woken`.
+  public func stop() { isStopping = true }
+
+  /// One turn: sleeps until something is ready, a timer is due, the waker is called or `timeoutMilliseconds` passed
+  /// (negative: no such limit; 0: does not sleep), then handles everything that is.
+  public func runTurn(timeoutMilliseconds: Int32 = -1) {
+    let sleep = timeToSleep(atMost: timeoutMilliseconds)
+    let count = poller.wait(milliseconds: sleep == 0 || !waker.mayFallAsleep() ? 0 : sleep)
+    let isCalled = waker.awaken()
+    now = clock()
+    counters.turns += 1
+    // One strong reference for the turn instead of a weak load for each callback.
+    let delegate = self.delegate
+
+    for index in 0..<count { handle(poller.readiness(index), delegate) }
+    fireTimers(delegate)
+    if isCalled { delegate?.woken() }
+    deliverNotices(delegate)
+    delegate?.turnEnding()
+    settle(delegate)
+    delegate?.turnEnded()
+  }
+
+  /// Flushes and delivers what comes of it until both are done. A delegate that sends in answer to `drained` for ever
+  /// does not hold up the loop: after some rounds the rest is left to the next turn, and the arena is kept until then.
+  private func settle(_ delegate: (any EventLoopDelegate)?) {
+    var rounds = 0
+    repeat {
+      flush()
+      deliverNotices(delegate)
+      rounds += 1
+    } while !dirty.isEmpty && rounds < 8
+    if dirty.isEmpty {
+      segments.removeAll(keepingCapacity: true)
+      arena.removeAll(keepingAtMost: limits.arenaKeepBytes)
+    }
+  }
+
+  /// Calls back what was noted during operations, as far as it is still true. What the callbacks note in their turn
+  /// waits for the next call, so that two sides that keep failing cannot hold up the loop.
+  private func deliverNotices(_ delegate: (any EventLoopDelegate)?) {
+    var notices = takeAll(&drainedNotices)
+    for id in notices {
+      guard let connection = slab.live(id), connection.pointee.outbox == nil else { continue }
+      if connection.pointee.state == .open { delegate?.drained(id) }
+    }
+    giveBack(&notices, to: &drainedNotices)
+
+    notices = takeAll(&overflowedNotices)
+    for id in notices {
+      guard let connection = slab.live(id), connection.pointee.flags.contains(.hasOverflowed) else { continue }
+      if connection.pointee.state == .open || connection.pointee.state == .connecting { delegate?.overflowed(id) }
+    }
+    giveBack(&notices, to: &overflowedNotices)
+
+    notices = takeAll(&doomedNotices)
+    for id in notices {
+      let cause = slab.pointer(id.slot).pointee.cause
+      wheel.forget(id.slot, in: slab)
+      slab.remove(id.slot)
+      counters.closed += 1
+      counters.connections -= 1
+      delegate?.closed(id, cause)
+    }
+    giveBack(&notices, to: &doomedNotices)
+  }
+
+  private func takeAll(_ list: inout [ConnectionID]) -> [ConnectionID] {
+    if list.isEmpty { return [] }
+    var taken: [ConnectionID] = []
+    swap(&taken, &list)
+    return taken
+  }
+
+  /// Keeps the memory of a delivered list, unless new notices came meanwhile.
+  private func giveBack(_ taken: inout [ConnectionID], to list: inout [ConnectionID]) {
+    taken.removeAll(keepingCapacity: true)
+    if list.isEmpty && list.capacity < taken.capacity { swap(&taken, &list) }
+  }
+
+  /// Milliseconds until the next timer, at most `timeout`, and 0 while something waits for the next turn.
+  private func timeToSleep(atMost timeout: Int32) -> Int32 {
+    if timeout == 0 || !dirty.isEmpty || hasNotices { return 0 }
+    var next = wheel.nextUptimeNanoseconds ?? .max
+    if let loopTimerAt { next = min(next, loopTimerAt) }
+    if let acceptRetryAt { next = min(next, acceptRetryAt) }
+    if next == .max { return timeout }
+    // Rounded up: a sleep that ends just before the time would be followed by a second one.
+    let nanoseconds = max(0, next - clock().uptimeNanoseconds)
+    let milliseconds = Int32(clamping: nanoseconds / 1_000_000 + (nanoseconds % 1_000_000 == 0 ? 0 : 1))
+    return timeout < 0 ? milliseconds : min(timeout, milliseconds)
+  }
+
+  private var hasNotices: Bool {
+    !doomedNotices.isEmpty || !drainedNotices.isEmpty || !overflowedNotices.isEmpty
+  }
+}

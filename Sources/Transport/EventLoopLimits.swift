@@ -1,0 +1,61 @@
+// Every limit of a loop, in one place, with what happens at it. Nothing a peer does makes a loop use more than these.
+
+/// How much one event loop may hold and do.
+public struct EventLoopLimits: Sendable, Hashable {
+  /// What an unsent frame counts for beside its bytes: its entry, and its place in the table of keys.
+  public static let frameOverheadBytes = 64
+
+  /// Open connections, accepted and outgoing. At it a newcomer is accepted and closed at once (counted as
+  /// `refused`), so that its client fails fast and tries elsewhere instead of waiting in the kernel's backlog;
+  /// `connect` throws EMFILE.
+  public var maximumConnections = 100_000
+
+  /// Bytes read from one socket in one turn, and the size of the loop's only read buffer. 64 KiB holds some 300 fixes
+  /// and fits the second-level cache; more would only let a busy peer hold up the others.
+  public var readBufferBytes = 64 * 1024
+
+  /// Ready sockets handled in one turn; the others are first in the next one.
+  public var eventsPerTurn = 1024
+
+  /// Connections accepted from one listener in one turn, so that a flood of newcomers does not hold up those who are
+  /// there. The rest waits in the kernel's backlog.
+  public var acceptsPerTurn = 128
+
+  /// Unsent bytes that the loop keeps for one blocked connection, counting `frameOverheadBytes` beside each
+  /// frame. Past it the frame is dropped, `overflowed` is called once, and sends are dropped until `dropPending`.
+  public var outboxBytesPerConnection = 1024 * 1024
+
+  /// The same for all connections of this loop together; the connection that would pass it overflows.
+  public var outboxBytesTotal = 256 * 1024 * 1024
+
+  /// Sends queued until they are written without waiting for the end of the turn: 24 bytes each.
+  public var segmentsPerTurn = 128 * 1024
+
+  /// Memory of the arena that is kept from turn to turn; a larger turn gives the rest back.
+  public var arenaKeepBytes = 1024 * 1024
+
+  /// Bytes that the kernel may hold unsent for a connection before it counts as blocked (TCP_NOTSENT_LOWAT, tcp(7)).
+  /// What waits in the kernel cannot be replaced by something newer; what waits here can. 0 leaves it to the kernel
+  /// (megabytes).
+  public var kernelUnsentBytes: Int32 = 64 * 1024
+
+  /// SO_SNDBUF of each connection; 0 lets the kernel tune it.
+  public var kernelSendBufferBytes: Int32 = 0
+
+  /// How long `close` may take, from the call to the peer's own close, before the connection is cut off.
+  public var closeMilliseconds = 3000
+
+  /// How long no listener is asked for connections after the process or system ran out of descriptors or memory.
+  public var acceptRetryMilliseconds = 200
+
+  public init() {}
+
+  func validate() {
+    precondition(maximumConnections > 0 && maximumConnections < Int(ConnectionSlab.noSlot))
+    precondition(readBufferBytes >= 512 && eventsPerTurn > 0 && acceptsPerTurn > 0 && segmentsPerTurn > 0)
+    precondition(outboxBytesPerConnection > 0 && outboxBytesPerConnection <= 1 << 30)
+    precondition(outboxBytesTotal >= outboxBytesPerConnection && arenaKeepBytes >= 0)
+    precondition(kernelUnsentBytes >= 0 && kernelSendBufferBytes >= 0)
+    precondition(closeMilliseconds >= 0 && acceptRetryMilliseconds >= 0)
+  }
+}

@@ -1,0 +1,199 @@
+// What a blocked connection has still to send. Only here are outgoing bytes copied: a connection that keeps up is
+// written to from the loop's arena and has no outbox.
+//
+// Frames lie one behind the other in one buffer. A newer frame with the same conflation key takes the older one out and
+// goes to the end, so a slow reader gets the newest state and never waits behind old ones. The gaps are closed when they
+// are as large as what is left, which makes it O(1) a byte and the memory at most about twice what is unsent.
+
+import Bytes
+import CLinux
+
+/// The unsent frames of one connection, in order.
+final class Outbox {
+  private static let spareBytes = 16 * 1024
+
+  private struct Entry {
+    var offset: Int
+    var length: UInt32
+    var hasBegun: Bool
+    var isLive: Bool
+    var key: UInt64
+  }
+
+  /// What became of a frame.
+  enum Outcome { case stored, replacedOlder, refused }
+
+  private var buffer = ByteBuffer()
+  private var entries: [Entry] = []
+  /// The first entry that is not wholly sent; those before it are dead.
+  private var head = 0
+  /// The index of the one entry of each key that may still be replaced.
+  private var newest: [UInt64: Int] = [:]
+  private(set) var liveBytes = 0
+  private(set) var liveCount = 0
+
+  init() {}
+
+  var isEmpty: Bool { liveCount == 0 }
+  /// What it counts for in limits.
+  var cost: Int { liveBytes + liveCount * EventLoopLimits.frameOverheadBytes }
+
+  /// Appends a frame, and takes out the unsent older one of the same `key` (unless 0). Refuses it, the older one being
+  /// gone nonetheless, when it would make `cost` more than `limit`.
+  func append(_ bytes: UnsafeRawBufferPointer, key: UInt64, limit: Int) -> Outcome {
+    var outcome = Outcome.stored
+    if key != 0, let older = newest[key] {
+      kill(older)
+      outcome = .replacedOlder
+    }
+    guard cost + bytes.count + EventLoopLimits.frameOverheadBytes <= limit else {
+      if key != 0 { newest[key] = nil }
+      return .refused
+    }
+    closeGaps()
+    if key != 0 { newest[key] = entries.count }
+    store(bytes, key: key, hasBegun: false)
+    return outcome
+  }
+
+  /// Appends the rest of a frame whose first bytes are on the wire: it has to follow whatever happens, so no limit.
+  func appendRest(_ bytes: UnsafeRawBufferPointer) {
+    precondition(isEmpty, "only the first frame can be partly sent")
+    store(bytes, key: 0, hasBegun: true)
+  }
+
+  private func store(_ bytes: UnsafeRawBufferPointer, key: UInt64, hasBegun: Bool) {
+    entries.append(
+      Entry(offset: buffer.count, length: UInt32(bytes.count), hasBegun: hasBegun, isLive: true, key: key))
+    buffer.append(bytes)
+    liveBytes += bytes.count
+    liveCount += 1
+  }
+
+  private func kill(_ index: Int) {
+    entries[index].isLive = false
+    liveBytes -= Int(entries[index].length)
+    liveCount -= 1
+  }
+
+  /// Points `pieces` to the first unsent bytes, as few pieces as may be, and calls `body` with how many pieces and bytes;
+  /// `body` returns how many of these bytes were sent.
+  func send(_ pieces: UnsafeMutableBufferPointer<iovec>, _ body: (Int, Int) -> Transfer) -> (Transfer, asked: Int) {
+    // The pointers are used in `body` only, and the buffer does not change before it returns.
+    let (transfer, asked) = buffer.withBytes { bytes in
+      var gathered = Gathering(pieces)
+      var index = head
+      while index < entries.count {
+        let entry = entries[index]
+        if entry.isLive, !gathered.add(bytes.baseAddress! + entry.offset, Int(entry.length)) { break }
+        index += 1
+      }
+      return (body(gathered.count, gathered.bytes), gathered.bytes)
+    }
+    if case .moved(let count) = transfer { consume(count) }
+    return (transfer, asked)
+  }
+
+  /// Forgets the first `count` unsent bytes.
+  private func consume(_ count: Int) {
+    var left = count
+    while head < entries.count {
+      let entry = entries[head]
+      if entry.isLive {
+        if left == 0 { break }
+        if Int(entry.length) > left {
+          begin(head, sent: left)
+          return
+        }
+        left -= Int(entry.length)
+        forgetKey(of: head)
+        kill(head)
+      }
+      head += 1
+    }
+    if isEmpty { clear() }
+  }
+
+  private func begin(_ index: Int, sent: Int) {
+    forgetKey(of: index)
+    entries[index].hasBegun = true
+    entries[index].offset += sent
+    entries[index].length -= UInt32(sent)
+    liveBytes -= sent
+  }
+
+  /// From its first byte on a frame cannot be replaced any more.
+  private func forgetKey(of index: Int) {
+    let key = entries[index].key
+    if key != 0, newest[key] == index { newest[key] = nil }
+  }
+
+  /// Forgets all frames but the rest of one that is partly on the wire. Returns how many it forgot.
+  func dropUnbegun() -> Int {
+    let all = liveCount
+    for index in head..<entries.count where entries[index].isLive && !entries[index].hasBegun { kill(index) }
+    newest.removeAll()
+    if isEmpty { clear() }
+    return all - liveCount
+  }
+
+  /// Empties it for another connection, and gives back memory beyond a small rest.
+  func clear() {
+    buffer.removeAll(keepingAtMost: Outbox.spareBytes)
+    entries.removeAll(keepingCapacity: entries.capacity <= 256)
+    newest.removeAll(keepingCapacity: newest.capacity <= 256)
+    head = 0
+    liveBytes = 0
+    liveCount = 0
+  }
+
+  private func closeGaps() {
+    let dead = buffer.count - liveBytes
+    guard dead > max(liveBytes, 4096) || entries.count - liveCount > liveCount + 64 else { return }
+    var to = 0
+    var count = 0
+    // Downwards in place: what moves goes to where only dead or moved bytes are, since offsets grow along the entries.
+    buffer.withMutableBytes { bytes in
+      for index in head..<entries.count where entries[index].isLive {
+        var entry = entries[index]
+        let source = UnsafeRawBufferPointer(rebasing: bytes[entry.offset..<entry.offset + Int(entry.length)])
+        UnsafeMutableRawBufferPointer(rebasing: bytes[to..<to + source.count]).copyMemory(from: source)
+        entry.offset = to
+        entries[count] = entry
+        if entry.key != 0, !entry.hasBegun { newest[entry.key] = count }
+        to += source.count
+        count += 1
+      }
+    }
+    buffer.truncate(to: to)
+    entries.removeLast(entries.count - count)
+    head = 0
+  }
+}
+
+/// Collects memory for one sendmsg; neighbours become one piece.
+struct Gathering {
+  private let pieces: UnsafeMutableBufferPointer<iovec>
+  private(set) var count = 0
+  private(set) var bytes = 0
+
+  init(_ pieces: UnsafeMutableBufferPointer<iovec>) { self.pieces = pieces }
+
+  /// False when there is no room for another piece.
+  mutating func add(_ start: UnsafeRawPointer, _ length: Int) -> Bool {
+    if count > 0 {
+      let last = pieces[count - 1]
+      if UnsafeRawPointer(last.iov_base) + last.iov_len == start {
+        pieces[count - 1].iov_len += length
+        bytes += length
+        return true
+      }
+    }
+    guard count < pieces.count else { return false }
+    // sendmsg reads through this pointer only; that iovec is mutable is for recvmsg's sake.
+    pieces[count] = iovec(iov_base: UnsafeMutableRawPointer(mutating: start), iov_len: length)
+    count += 1
+    bytes += length
+    return true
+  }
+}

@@ -1,0 +1,65 @@
+// What the kernel knows of this process and metrics want to show, and the limit of open files.
+
+import CLinux
+import Glibc
+
+/// Facts about the running process.
+public enum ProcessFacts {
+  /// Resident memory in bytes, from /proc/self/statm (proc(5)); nil where /proc is missing.
+  public static func residentBytes() -> Int? {
+    guard let pages = numbers(of: "/proc/self/statm"), pages.count > 1 else { return nil }
+    return pages[1] * sysconf(Int32(_SC_PAGESIZE))
+  }
+
+  /// Processor time of all threads, user and system, in nanoseconds.
+  public static func cpuTimeNanoseconds() -> Int64 { ClockReading.nanoseconds(of: CLOCK_PROCESS_CPUTIME_ID) }
+
+  /// Processor time of the calling thread, user and system, in nanoseconds.
+  public static func threadCPUTimeNanoseconds() -> Int64 { ClockReading.nanoseconds(of: CLOCK_THREAD_CPUTIME_ID) }
+
+  /// How many descriptors this process may have open now, and how far it may raise that by itself.
+  public static func openFileLimit() throws(SystemError) -> (current: Int, maximum: Int) {
+    var limit = rlimit()
+    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { throw SystemError("getrlimit") }
+    return (Int(clamping: limit.rlim_cur), Int(clamping: limit.rlim_max))
+  }
+
+  /// Raises the limit of open files to `wanted`, or as far as it may; never lowers it. Returns what it is then.
+  public static func raiseOpenFileLimit(to wanted: Int = .max) throws(SystemError) -> Int {
+    let (current, maximum) = try openFileLimit()
+    let target = min(wanted, maximum)
+    if target <= current { return current }
+    try setOpenFileLimit(target, maximum: maximum)
+    return target
+  }
+
+  static func setOpenFileLimit(_ current: Int, maximum: Int) throws(SystemError) {
+    var limit = rlimit(rlim_cur: rlim_t(current), rlim_max: rlim_t(maximum))
+    guard setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { throw SystemError("setrlimit") }
+  }
+
+  /// The decimal numbers in a file.
+  private static func numbers(of path: String) -> [Int]? {
+    guard let text = contents(of: path) else { return nil }
+    return text.split(whereSeparator: { $0 < 48 || $0 > 57 }).map { digits in
+      digits.reduce(0) { $0 &* 10 &+ Int($1 - 48) }
+    }
+  }
+
+  /// All bytes of a file in /proc, whose size is known only by reading; nil when it cannot be opened or read.
+  static func contents(of path: String) -> [UInt8]? {
+    let file = open(path, O_RDONLY | O_CLOEXEC)
+    guard file >= 0 else { return nil }
+    defer { _ = close(file) }
+    var bytes: [UInt8] = []
+    let isWhole = withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 1) { buffer in
+      while true {
+        let count = read(file, buffer.baseAddress!, buffer.count)
+        if count < 0, errno == EINTR { continue }
+        if count <= 0 { return count == 0 }
+        bytes.append(contentsOf: buffer[..<count])
+      }
+    }
+    return isWhole ? bytes : nil
+  }
+}

@@ -1,0 +1,56 @@
+// Signals as events of a loop, by signalfd(2): no handler that may call next to nothing, no flag to poll.
+
+import CLinux
+import Glibc
+
+/// Blocks signals in the calling thread and in the threads that it starts from then on. Call it in `main` before any
+/// thread exists: a signal that some thread does not block is delivered there, the ordinary way, and not to the loop.
+public func blockSignals(_ signals: [Int32]) throws(SystemError) {
+  var set = SignalWatch.set(of: signals)
+  let number = pthread_sigmask(SIG_BLOCK, &set, nil)
+  guard number == 0 else { throw SystemError(call: "pthread_sigmask", errno: number) }
+}
+
+/// A signalfd and what to call.
+final class SignalWatch {
+  private let descriptor: Descriptor
+  private let handler: (Int32) -> Void
+
+  init(_ signals: [Int32], _ handler: @escaping (Int32) -> Void) throws(SystemError) {
+    var set = SignalWatch.set(of: signals)
+    let flags = Int32(SFD_NONBLOCK | SFD_CLOEXEC)
+    descriptor = try Descriptor(signalfd(-1, &set, flags), from: "signalfd")
+    self.handler = handler
+  }
+
+  var raw: Int32 { descriptor.raw }
+
+  /// Calls the handler for each signal that came.
+  func deliver() {
+    var info = signalfd_siginfo()
+    let size = MemoryLayout<signalfd_siginfo>.size
+    // Reads whole records or none; the last read says EAGAIN.
+    while read(descriptor.raw, &info, size) == size { handler(Int32(bitPattern: info.ssi_signo)) }
+  }
+
+  static func set(of signals: [Int32]) -> sigset_t {
+    var set = sigset_t()
+    sigemptyset(&set)
+    for signal in signals {
+      let outcome = sigaddset(&set, signal)
+      precondition(outcome == 0, "not a signal number")
+    }
+    return set
+  }
+}
+
+extension EventLoop {
+  /// Calls `handler` on this loop's thread, in the turn that sees it, for each of `signals` that comes; replaces the watch
+  /// that was there. The signals are blocked for this thread and those it starts later (see `blockSignals`).
+  public func watchSignals(_ signals: [Int32], _ handler: @escaping (Int32) -> Void) throws(SystemError) {
+    try blockSignals(signals)
+    let watch = try SignalWatch(signals, handler)
+    try poller.add(watch.raw, token: Token.signals, .readable)
+    self.signals = watch
+  }
+}

@@ -1,0 +1,171 @@
+// The socket calls of the loop, each in one place and with errno turned into a value. TLS, when it comes, sits between
+// `receive` and `send` below and the loop, and nowhere else.
+
+import CLinux
+import Glibc
+
+/// What one read or write on a non-blocking socket came to.
+enum Transfer {
+  /// At least one byte was moved.
+  case moved(Int)
+  /// The peer sent FIN, and everything before was read. Reads only.
+  case ended
+  /// Nothing can be moved now.
+  case wouldBlock
+  /// The connection is beyond use.
+  case failed(errno: Int32)
+}
+
+/// What one accept came to.
+enum Accepted {
+  case connection(Int32, SocketAddress)
+  /// Nobody is waiting.
+  case none
+  /// This newcomer was lost on the way (accept(2), "Error handling"); the next may be fine.
+  case lost
+  /// No descriptors or memory: asking again at once would spin.
+  case exhausted
+}
+
+enum SocketCalls {
+  private static let socketType = Int32(SOCK_STREAM.rawValue)
+  private static let flags = Int32(SOCK_NONBLOCK.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
+
+  /// A bound and listening socket. Options that accepted sockets inherit on Linux (TCP_NODELAY, TCP_NOTSENT_LOWAT,
+  /// SO_SNDBUF) are set here, which saves these calls for each connection.
+  static func listener(
+    _ address: SocketAddress, reusePort: Bool, backlog: Int32, limits: EventLoopLimits
+  ) throws(SystemError) -> Descriptor {
+    let socket = try boundSocket(address, reusePort: reusePort)
+    try setStreamOptions(socket.raw, limits)
+    guard listen(socket.raw, backlog) == 0 else { throw SystemError("listen") }
+    return socket
+  }
+
+  /// A socket bound to `address` with SO_REUSEADDR (connections in TIME_WAIT do not matter), not listening.
+  static func boundSocket(_ address: SocketAddress, reusePort: Bool) throws(SystemError) -> Descriptor {
+    let socket = try Descriptor(Glibc.socket(address.family, socketType | flags, 0), from: "socket")
+    try set(socket.raw, SOL_SOCKET, SO_REUSEADDR, 1)
+    if reusePort { try set(socket.raw, SOL_SOCKET, SO_REUSEPORT, 1) }
+    // `::` takes IPv4 too, whatever net.ipv6.bindv6only says.
+    if address.isIPv6 { try set(socket.raw, Int32(IPPROTO_IPV6), IPV6_V6ONLY, address.isWildcard ? 0 : 1) }
+    guard address.withSockaddr({ bind(socket.raw, $0, $1) }) == 0 else { throw SystemError("bind") }
+    return socket
+  }
+
+  /// An outgoing socket, its connection under way, and the errno of a connection that failed at once.
+  static func connecting(
+    to address: SocketAddress, from local: SocketAddress?, limits: EventLoopLimits
+  ) throws(SystemError) -> (descriptor: Int32, errno: Int32) {
+    let socket = try Descriptor(Glibc.socket(address.family, socketType | flags, 0), from: "socket")
+    try setStreamOptions(socket.raw, limits)
+    if let local {
+      // The port is chosen when the destination is known, so that one source address serves more than 28,000
+      // connections in all (ip(7), IP_BIND_ADDRESS_NO_PORT).
+      if local.port == 0 { try set(socket.raw, Int32(IPPROTO_IP), ipBindAddressNoPort, 1) }
+      guard local.withSockaddr({ bind(socket.raw, $0, $1) }) == 0 else { throw SystemError("bind") }
+    }
+    let outcome = address.withSockaddr { connect(socket.raw, $0, $1) }
+    let number = outcome == 0 || errno == EINPROGRESS || errno == EINTR ? 0 : errno
+    return (socket.release(), number)
+  }
+
+  // linux/in.h; glibc has it in a header that the importer does not read.
+  private static let ipBindAddressNoPort: Int32 = 24
+  // linux/tcp.h, likewise.
+  private static let tcpNotSentLowWater: Int32 = 25
+
+  private static func setStreamOptions(_ socket: Int32, _ limits: EventLoopLimits) throws(SystemError) {
+    // The loop writes once a turn, all it has: Nagle's algorithm could only delay that.
+    try set(socket, Int32(IPPROTO_TCP), TCP_NODELAY, 1)
+    if limits.kernelUnsentBytes > 0 {
+      try set(socket, Int32(IPPROTO_TCP), tcpNotSentLowWater, limits.kernelUnsentBytes)
+    }
+    if limits.kernelSendBufferBytes > 0 {
+      try set(socket, SOL_SOCKET, SO_SNDBUF, limits.kernelSendBufferBytes)
+    }
+  }
+
+  private static func set(_ socket: Int32, _ level: Int32, _ option: Int32, _ value: Int32) throws(SystemError) {
+    var value = value
+    guard setsockopt(socket, level, option, &value, socklen_t(MemoryLayout<Int32>.size)) == 0 else {
+      throw SystemError("setsockopt")
+    }
+  }
+
+  /// The address that the socket is bound to.
+  static func localAddress(_ socket: Int32) throws(SystemError) -> SocketAddress {
+    let (result, address) = SocketAddress.reading { getsockname(socket, $0, $1) }
+    guard result == 0, let address else { throw SystemError("getsockname") }
+    return address
+  }
+
+  /// Takes the next waiting connection of a listener.
+  static func accept(_ listener: Int32) -> Accepted {
+    let (descriptor, address) = SocketAddress.reading { accept4(listener, $0, $1, flags) }
+    if descriptor >= 0 {
+      guard let address else {
+        close(descriptor)
+        return .lost
+      }
+      return .connection(descriptor, address)
+    }
+    switch errno {
+    case EAGAIN: return .none
+    case EMFILE, ENFILE, ENOBUFS, ENOMEM: return .exhausted
+    case _: return .lost
+    }
+  }
+
+  /// Takes the socket's pending error, 0 for none. For a connecting socket that became writable: its outcome.
+  static func takeError(_ socket: Int32) -> Int32 {
+    var number: Int32 = 0
+    var length = socklen_t(MemoryLayout<Int32>.size)
+    guard getsockopt(socket, SOL_SOCKET, SO_ERROR, &number, &length) == 0 else { return errno }
+    return number
+  }
+
+  /// One read.
+  static func receive(_ socket: Int32, into buffer: UnsafeMutableRawBufferPointer) -> Transfer {
+    let count = recv(socket, buffer.baseAddress!, buffer.count, 0)
+    if count > 0 { return .moved(count) }
+    if count == 0 { return .ended }
+    return errno == EAGAIN || errno == EINTR ? .wouldBlock : .failed(errno: errno)
+  }
+
+  /// One write of `count` pieces of memory (at least one byte in all). MSG_NOSIGNAL: a peer that went is an error,
+  /// not a SIGPIPE that ends the process.
+  static func send(_ socket: Int32, _ pieces: UnsafeMutablePointer<iovec>, count: Int) -> Transfer {
+    while true {
+      let sent: Int
+      if count == 1 {
+        sent = Glibc.send(socket, pieces.pointee.iov_base, pieces.pointee.iov_len, Int32(MSG_NOSIGNAL))
+      } else {
+        var message = msghdr()
+        message.msg_iov = pieces
+        message.msg_iovlen = count
+        sent = sendmsg(socket, &message, Int32(MSG_NOSIGNAL))
+      }
+      if sent >= 0 { return .moved(sent) }
+      switch errno {
+      case EINTR: continue
+      // ENOBUFS and ENOMEM pass; EPOLLOUT comes when there is room again.
+      case EAGAIN, ENOBUFS, ENOMEM: return .wouldBlock
+      case let number: return .failed(errno: number)
+      }
+    }
+  }
+
+  /// Says that no more bytes will come (FIN), and keeps the other direction. False when the peer is gone already.
+  static func finish(_ socket: Int32) -> Bool { shutdown(socket, Int32(SHUT_WR)) == 0 }
+
+  /// Closes the socket; `reset` throws away what the kernel has not sent and cuts the peer off with RST.
+  static func close(_ socket: Int32, reset: Bool = false) {
+    if reset {
+      var option = linger(l_onoff: 1, l_linger: 0)
+      // A refusal means that the connection is gone already, which is what was wanted.
+      _ = setsockopt(socket, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
+    }
+    _ = Glibc.close(socket)
+  }
+}

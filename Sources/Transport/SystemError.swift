@@ -1,0 +1,32 @@
+// What is thrown when the kernel says no. The call's name stays with the number, because EINVAL alone tells nobody
+// anything.
+
+import Glibc
+
+/// A system call that failed: which one, and its `errno`.
+public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// The call as in section 2 of the manual, for instance `bind`.
+  public let call: String
+  /// The kernel's error number, for instance `EADDRINUSE`.
+  public let errno: Int32
+
+  public init(call: StaticString, errno: Int32) {
+    self.call = call.description
+    self.errno = errno
+  }
+
+  /// Must be made before anything else touches `errno`, that is: at once after the failed call.
+  init(_ call: StaticString) { self.init(call: call, errno: Glibc.errno) }
+
+  /// For instance `bind: Address already in use (98)`.
+  public var description: String { "\(call): \(SystemError.text(errno)) (\(errno))" }
+
+  /// The C library's words for an error number.
+  public static func text(_ number: Int32) -> String {
+    // strerror_r writes into our memory; strerror shares one buffer between threads.
+    withUnsafeTemporaryAllocation(of: CChar.self, capacity: 128) { buffer in
+      guard strerror_r(number, buffer.baseAddress!, buffer.count) == 0 else { return "error" }
+      return String(cString: buffer.baseAddress!)
+    }
+  }
+}

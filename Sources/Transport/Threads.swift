@@ -1,0 +1,60 @@
+// Plain threads. A loop runs on one for the life of the process, so neither Dispatch nor a Swift task's pool fits.
+
+import CLinux
+import Glibc
+
+/// A started thread; join it to wait for its end. Not joined, it goes on by itself.
+public struct ThreadHandle: ~Copyable, Sendable {
+  private let thread: pthread_t
+
+  fileprivate init(_ thread: pthread_t) { self.thread = thread }
+
+  deinit {
+    // Fails only for a thread that is joined or detached already, which `discard` rules out.
+    _ = pthread_detach(thread)
+  }
+
+  /// Waits until the thread's body has returned.
+  public consuming func join() {
+    let number = pthread_join(thread, nil)
+    precondition(number == 0, "a thread can only be joined once, and not by itself")
+    discard self
+  }
+}
+
+/// Starts a thread that runs `body`. Of `name` the first 15 bytes show in top and gdb.
+public func startThread(
+  name: String, _ body: @escaping @Sendable () -> Void
+) throws(SystemError) -> ThreadHandle {
+  // The box crosses pthread_create as a pointer that owns one reference, which the new thread takes over.
+  let box = Unmanaged.passRetained(ThreadBody(name: name, body))
+  var thread = pthread_t()
+  let number = pthread_create(
+    &thread, nil,
+    { argument in
+      let body = Unmanaged<ThreadBody>.fromOpaque(argument!).takeRetainedValue()
+      body.run()
+      return nil
+    }, box.toOpaque())
+  guard number == 0 else {
+    box.release()
+    throw SystemError(call: "pthread_create", errno: number)
+  }
+  return ThreadHandle(thread)
+}
+
+private final class ThreadBody: Sendable {
+  private let name: String
+  private let body: @Sendable () -> Void
+
+  init(name: String, _ body: @escaping @Sendable () -> Void) {
+    self.name = String(decoding: name.utf8.prefix(15), as: UTF8.self)
+    self.body = body
+  }
+
+  func run() {
+    // A refused name only means that tools show the process's.
+    _ = pthread_setname_np(pthread_self(), name)
+    body()
+  }
+}

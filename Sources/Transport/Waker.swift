@@ -1,0 +1,55 @@
+// How another thread wakes a loop. A loop that is busy looks at the flag before it sleeps anyway, so waking costs a
+// system call only when the loop really sleeps.
+
+import CLinux
+import Glibc
+import Synchronization
+
+/// Wakes one event loop from any thread.
+///
+/// What happened before `wake` is visible to the loop in the `woken` call that follows. No wake-up is lost; several
+/// before the loop looks become one.
+public final class Waker: Sendable {
+  // The loop is awake and nobody called; asleep or about to be; called since it last looked.
+  private static let awake: UInt8 = 0
+  private static let asleep: UInt8 = 1
+  private static let called: UInt8 = 2
+
+  private let state = Atomic<UInt8>(Waker.awake)
+  private let event: Descriptor
+
+  init() throws(SystemError) {
+    event = try Descriptor(
+      eventfd(0, Int32(EFD_NONBLOCK | EFD_CLOEXEC)), from: "eventfd")
+  }
+
+  /// The descriptor that becomes readable.
+  var descriptor: Int32 { event.raw }
+
+  /// Has the loop call `woken` soon. One atomic exchange; a write to an eventfd if the loop sleeps.
+  public func wake() {
+    guard state.exchange(Waker.called, ordering: .sequentiallyConsistent) == Waker.asleep else { return }
+    var one: UInt64 = 1
+    // It can only fail with EAGAIN at 2^64 − 2 unread wake-ups, and then the descriptor is readable anyway.
+    _ = write(event.raw, &one, MemoryLayout<UInt64>.size)
+  }
+
+  /// Announces the loop's sleep; false when somebody called meanwhile, so that it must not sleep.
+  func mayFallAsleep() -> Bool {
+    state.compareExchange(
+      expected: Waker.awake, desired: Waker.asleep, ordering: .sequentiallyConsistent
+    ).exchanged
+  }
+
+  /// Announces that the loop is awake; true when somebody called since the last time.
+  func awaken() -> Bool {
+    state.exchange(Waker.awake, ordering: .sequentiallyConsistent) == Waker.called
+  }
+
+  /// Makes the descriptor unreadable again.
+  func reset() {
+    var count: UInt64 = 0
+    // EAGAIN: it was not readable, which is what is wanted.
+    _ = read(event.raw, &count, MemoryLayout<UInt64>.size)
+  }
+}
