@@ -87,6 +87,14 @@ public struct ByteBuffer: ~Copyable {
     used = count
   }
 
+  /// Forgets the first `count` bytes and moves the rest to the front. O(rest).
+  public mutating func removeFirst(_ count: Int) {
+    precondition(count >= 0 && count <= used)
+    guard count > 0, let base else { return }
+    base.copyMemory(from: base + count, byteCount: used - count)  // memmove: the ranges may overlap
+    used -= count
+  }
+
   /// Forgets all bytes; keeps the memory unless it is more than `limit`, so that one large turn is not paid for ever.
   public mutating func removeAll(keepingAtMost limit: Int = .max) {
     used = 0

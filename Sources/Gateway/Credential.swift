@@ -27,13 +27,20 @@ struct CredentialError: Error, Equatable {
   var text: String
 }
 
+extension Query {
+  /// The decoded value of a parameter; nil where it is absent or not well encoded.
+  func text(_ name: StaticString) -> String? {
+    do throws(HTTPError) { return try string(name) } catch { return nil }
+  }
+}
+
 extension Credential {
   /// Reads `role` and `id` of the query; only where `--dev-auth` allows it.
-  init(query: QueryParameters, allowsDevelopmentCredentials: Bool) throws(CredentialError) {
+  init(query: Query, allowsDevelopmentCredentials: Bool) throws(CredentialError) {
     guard allowsDevelopmentCredentials else {
       throw CredentialError(text: "no credential: this hub was started without --dev-auth and takes no tokens yet")
     }
-    guard let roleText = query["role"], let idText = query["id"] else {
+    guard let roleText = query.text("role"), let idText = query.text("id") else {
       throw CredentialError(text: "no credential: give ?role=driver|rider|ops&id=<id> (development credentials)")
     }
     let role: Role

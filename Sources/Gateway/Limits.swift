@@ -86,6 +86,18 @@ public struct Limits: Sendable {
     precondition(sessionBurst >= 1 && sessionRate >= 0)
   }
 
+  var eventLoop: EventLoopLimits {
+    var limits = EventLoopLimits()
+    limits.maximumConnections = connectionsPerLoop
+    limits.readBufferBytes = readBufferBytes
+    limits.acceptsPerTurn = acceptsPerTurn
+    limits.outboxBytesPerConnection = outboxBytesPerSession
+    limits.outboxBytesTotal = outboxBytesPerLoop
+    limits.arenaKeepBytes = arenaKeepBytes
+    limits.closeMilliseconds = Int(closingSeconds * 1000)
+    return limits
+  }
+
   var hub: HubLimits {
     HubLimits(
       drivers: drivers, trips: trips, channels: channels, eventsPerChannel: eventsPerChannel, events: events,

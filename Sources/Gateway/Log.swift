@@ -29,7 +29,7 @@ public struct Log: Sendable {
     guard level >= self.level else { return }
     var line = ByteBuffer(capacity: 128)
     line.append("time=")
-    Timestamp(milliseconds: ClockReading.read().unixMilliseconds).writeRFC3339(into: &line)
+    line.append(rfc3339: Timestamp(milliseconds: ClockReading.read().unixMilliseconds))
     line.append(" level=")
     line.append(level.name)
     line.append(" event=")
@@ -41,7 +41,7 @@ public struct Log: Sendable {
       Log.write(value, into: &line)
     }
     line.append("\n")
-    line.withBytes { StandardError.write($0) }
+    _ = line.withBytes { StandardStream.error.write($0) }
   }
 
   /// Plain where it is one word, quoted otherwise; control characters cannot forge a line.

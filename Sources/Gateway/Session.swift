@@ -65,7 +65,7 @@ final class Exchange {
   var keepsAlive = true
   var isHead = false
   /// What to answer a driver's upgrade with once the hub admits it.
-  var acceptance: Upgrade?
+  var upgrade: Upgrade?
   /// When the connection is closed unless a request is complete by then (uptime, ns).
   var deadline: Int64
 

@@ -68,7 +68,7 @@ extension SessionLoop {
 
   private func encode(_ publication: borrowing Publication, _ time: TimeFormat) -> Range<Int> {
     let payload = FrameWriter.begin(as: .server, in: &loop.arena)
-    MessageWriter.write(publication, time: time, into: &loop.arena)
+    JSONWriter.write(publication, time: time, into: &loop.arena)
     let start = FrameWriter.finish(.text, payloadAt: payload, in: &loop.arena)
     counters.encodes += 1
     return start..<loop.arena.count

@@ -122,8 +122,8 @@ extension SessionLoop {
     guard sessions[slot].phase == .open else { return }
     replyNumber += 1
     let payload = FrameWriter.begin(as: .server, in: &loop.arena)
-    MessageWriter.write(
-      reply, number: replyNumber, timestamp: now.timestamp, time: sessions[slot].time, into: &loop.arena)
+    JSONWriter.write(
+      reply, timestamp: now.timestamp, messageID: replyNumber, time: sessions[slot].time, into: &loop.arena)
     let start = FrameWriter.finish(.text, payloadAt: payload, in: &loop.arena)
     loop.send(start..<loop.arena.count, to: sessions[slot].connection)
     counters.repliesOut += 1

@@ -22,9 +22,10 @@ public struct ThreadHandle: ~Copyable, Sendable {
   }
 }
 
-/// Starts a thread that runs `body`. Of `name` the first 15 bytes show in top and gdb.
+/// Starts a thread that runs `body`. Of `name` the first 15 bytes show in top and gdb. What `body` captures goes over to
+/// the thread: `sending` has the compiler see to it that nobody else keeps it.
 public func startThread(
-  name: String, _ body: @escaping @Sendable () -> Void
+  name: String, _ body: sending @escaping () -> Void
 ) throws(SystemError) -> ThreadHandle {
   // The box crosses pthread_create as a pointer that owns one reference, which the new thread takes over.
   let box = Unmanaged.passRetained(ThreadBody(name: name, body))
@@ -43,11 +44,11 @@ public func startThread(
   return ThreadHandle(thread)
 }
 
-private final class ThreadBody: Sendable {
+private final class ThreadBody {
   private let name: String
-  private let body: @Sendable () -> Void
+  private let body: () -> Void
 
-  init(name: String, _ body: @escaping @Sendable () -> Void) {
+  init(name: String, _ body: @escaping () -> Void) {
     self.name = String(decoding: name.utf8.prefix(15), as: UTF8.self)
     self.body = body
   }
@@ -57,4 +58,11 @@ private final class ThreadBody: Sendable {
     _ = pthread_setname_np(pthread_self(), name)
     body()
   }
+}
+
+/// Lets the calling thread sleep. For waiting on another thread where there is nothing to be woken by; not for loops.
+public func pause(microseconds: Int) {
+  var time = timespec(tv_sec: microseconds / 1_000_000, tv_nsec: microseconds % 1_000_000 * 1000)
+  // Interrupted by a signal it returns early, and the caller looks again.
+  _ = nanosleep(&time, nil)
 }

@@ -1,0 +1,42 @@
+// What one loop counts. Plain integers of the loop's own thread; a copy goes to the metrics board once a second.
+import Messages
+import Transport
+
+struct LoopCounters: Sendable {
+  // Now.
+  var connections = 0
+  /// Open sessions by `Role.rawValue`.
+  var sessions = [Int](repeating: 0, count: Role.allCases.count)
+  var subscriptions = 0
+
+  // Since the start.
+  var sessionsOpened: UInt64 = 0
+  var handshakesRefused: UInt64 = 0
+  var requests: UInt64 = 0
+  var badRequests: UInt64 = 0
+  var requestTimeouts: UInt64 = 0
+  var messagesIn: UInt64 = 0
+  var repliesOut: UInt64 = 0
+  /// Publications handed to sockets, and the positions among them.
+  var publicationsOut: UInt64 = 0
+  var positionsOut: UInt64 = 0
+  /// Publications that were encoded: what `publicationsOut` would cost without sharing.
+  var encodes: UInt64 = 0
+  var conflatedByInterval: UInt64 = 0
+  /// Events sent to bring a subscriber up to date.
+  var recovered: UInt64 = 0
+  var protocolErrors: UInt64 = 0
+  var ratePauses: UInt64 = 0
+  var closesReceived: UInt64 = 0
+  /// `error` messages and HTTP error bodies by `ErrorCode.rawValue`.
+  var errors = [UInt64](repeating: 0, count: ErrorCode.allCases.count)
+  /// Close frames sent first, by code.
+  private(set) var closesSent: [UInt16: UInt64] = [:]
+  private(set) var responses: [UInt16: UInt64] = [:]
+  /// From reading a fix to having written what came of it to the kernel.
+  var latency = LatencyHistogram()
+  var transport = EventLoopCounters()
+
+  mutating func count(close code: UInt16) { closesSent[code, default: 0] += 1 }
+  mutating func count(status code: UInt16) { responses[code, default: 0] += 1 }
+}

@@ -1,0 +1,183 @@
+// The metrics page: Prometheus' text format, version 0.0.4.
+import Bytes
+import HubCore
+import Messages
+
+enum PrometheusText {
+  static func write(loops: [LoopCounters], hub: HubCounters, residentBytes: Int) -> [UInt8] {
+    var page = Page()
+    writeSessions(loops, &page)
+    writeTraffic(loops, &page)
+    writeProblems(loops, &page)
+    writeHub(hub, &page)
+    page.family("locationhub_resident_bytes", "gauge", "Resident memory of the process.")
+    page.sample("locationhub_resident_bytes", UInt64(residentBytes))
+    writeLatency(loops, &page)
+    return page.text.array()
+  }
+
+  private static func writeSessions(_ loops: [LoopCounters], _ page: inout Page) {
+    page.family("locationhub_connections", "gauge", "Open TCP connections.")
+    page.sample("locationhub_connections", sum(loops) { UInt64($0.connections) })
+    page.family("locationhub_sessions", "gauge", "Open WebSocket sessions by role.")
+    for role in Role.allCases {
+      page.sample("locationhub_sessions", ("role", "\(role.name)"), sum(loops) { UInt64($0.sessions[Int(role.rawValue)]) })
+    }
+    page.family("locationhub_subscriptions", "gauge", "Subscriptions of open sessions.")
+    page.sample("locationhub_subscriptions", sum(loops) { UInt64($0.subscriptions) })
+    page.counter("locationhub_sessions_opened_total", "WebSocket sessions opened.", sum(loops) { $0.sessionsOpened })
+    page.counter("locationhub_handshakes_refused_total", "Upgrades refused.", sum(loops) { $0.handshakesRefused })
+    page.counter("locationhub_accepted_total", "TCP connections accepted.", sum(loops) { $0.transport.accepted })
+  }
+
+  private static func writeTraffic(_ loops: [LoopCounters], _ page: inout Page) {
+    page.counter("locationhub_messages_in_total", "Messages from clients.", sum(loops) { $0.messagesIn })
+    page.counter("locationhub_replies_out_total", "Answers to clients.", sum(loops) { $0.repliesOut })
+    page.counter("locationhub_publications_out_total", "Publications sent to subscribers.", sum(loops) { $0.publicationsOut })
+    page.counter("locationhub_positions_out_total", "Positions among them.", sum(loops) { $0.positionsOut })
+    page.counter("locationhub_encodes_total", "Publications encoded, once for all subscribers.", sum(loops) { $0.encodes })
+    page.counter("locationhub_recovered_total", "Missed events sent on subscribing again.", sum(loops) { $0.recovered })
+    page.counter("locationhub_read_bytes_total", "Bytes read.", sum(loops) { $0.transport.bytesRead })
+    page.counter("locationhub_written_bytes_total", "Bytes written.", sum(loops) { $0.transport.bytesWritten })
+    page.counter("locationhub_reads_total", "Reads that gave bytes.", sum(loops) { $0.transport.reads })
+    page.counter("locationhub_writes_total", "Writes.", sum(loops) { $0.transport.writes })
+    page.counter("locationhub_turns_total", "Turns of event loops.", sum(loops) { $0.transport.turns })
+  }
+
+  private static func writeProblems(_ loops: [LoopCounters], _ page: inout Page) {
+    page.family("locationhub_dropped_total", "counter", "What was not delivered, by reason.")
+    page.sample("locationhub_dropped_total", ("reason", "conflated_slow"), sum(loops) { $0.transport.conflated })
+    page.sample("locationhub_dropped_total", ("reason", "conflated_interval"), sum(loops) { $0.conflatedByInterval })
+    page.sample("locationhub_dropped_total", ("reason", "overflow"), sum(loops) { $0.transport.dropped })
+    page.family("locationhub_errors_total", "counter", "Errors told to clients, by code.")
+    for code in ErrorCode.allCases {
+      page.sample("locationhub_errors_total", ("code", "\(code.name)"), sum(loops) { $0.errors[Int(code.rawValue)] })
+    }
+    page.family("locationhub_closes_total", "counter", "Sessions closed by the hub, by close code.")
+    for (code, count) in merged(loops, \.closesSent) {
+      page.sample("locationhub_closes_total", ("code", String(code)), count)
+    }
+    page.family("locationhub_http_responses_total", "counter", "HTTP responses by status.")
+    for (status, count) in merged(loops, \.responses) {
+      page.sample("locationhub_http_responses_total", ("status", String(status)), count)
+    }
+    page.counter("locationhub_protocol_errors_total", "Broken WebSocket frames.", sum(loops) { $0.protocolErrors })
+    page.counter("locationhub_bad_requests_total", "Broken HTTP requests.", sum(loops) { $0.badRequests })
+    page.counter("locationhub_request_timeouts_total", "Requests that never became complete.", sum(loops) { $0.requestTimeouts })
+    page.counter("locationhub_rate_pauses_total", "Times reading stopped for the rate.", sum(loops) { $0.ratePauses })
+    page.counter("locationhub_accept_pauses_total", "Times accepting stopped for want of descriptors.", sum(loops) { $0.transport.acceptPauses })
+    page.counter("locationhub_connections_refused_total", "Connections over the limit.", sum(loops) { $0.transport.refused })
+    page.family("locationhub_outbox_bytes", "gauge", "Unsent bytes of slow sessions.")
+    page.sample("locationhub_outbox_bytes", sum(loops) { UInt64($0.transport.outboxBytes) })
+  }
+
+  private static func writeHub(_ hub: HubCounters, _ page: inout Page) {
+    page.family("locationhub_fixes_total", "counter", "Fixes by what became of them.")
+    let outcomes: [(String, UInt64)] = [
+      ("accepted", hub.fixesAccepted), ("history", hub.fixesHistory), ("duplicate", hub.fixesDuplicate),
+      ("held", hub.fixesHeld), ("forbidden", hub.fixesForbidden), ("orphaned", hub.fixesOrphaned),
+      ("unreadable", hub.fixesUnreadable),
+    ]
+    for (outcome, count) in outcomes { page.sample("locationhub_fixes_total", ("outcome", outcome), count) }
+    for refusal in Tracker.Refusal.allCases {
+      page.sample(
+        "locationhub_fixes_total", ("outcome", "refused_\(refusal.name)"), hub.fixesRefused[Int(refusal.rawValue)])
+    }
+    page.counter("locationhub_fixes_received_total", "Fixes that came.", hub.fixesReceived)
+    page.counter("locationhub_positions_published_total", "Positions published: one for each accepted fix.", hub.positionsPublished)
+    page.counter("locationhub_events_total", "Numbered events published.", hub.eventsPublished)
+    page.counter("locationhub_deliveries_total", "Publications handed to loops.", hub.deliveries)
+    page.counter("locationhub_trip_moves_total", "Moves of trips.", hub.tripMoves)
+    page.counter("locationhub_trip_moves_refused_total", "Refused moves of trips.", hub.tripMovesRefused)
+    page.counter("locationhub_session_replacements_total", "Driver sessions replaced by newer ones.", hub.replacements)
+    page.counter("locationhub_table_limit_hits_total", "Times that a table of the hub was full.", hub.tableLimitHits)
+    page.family("locationhub_table_entries", "gauge", "Entries of the hub's tables.")
+    let sizes = [
+      ("drivers", hub.drivers), ("drivers_online", hub.driversOnline), ("trips", hub.trips),
+      ("channels", hub.channels), ("events", hub.eventsKept),
+    ]
+    for (table, size) in sizes { page.sample("locationhub_table_entries", ("table", table), UInt64(max(0, size))) }
+  }
+
+  /// Upper bounds of the latency buckets, in microseconds.
+  private static let latencyBounds: [UInt64] = [
+    50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000,
+  ]
+
+  private static func writeLatency(_ loops: [LoopCounters], _ page: inout Page) {
+    var latency = LatencyHistogram()
+    for loop in loops { latency.merge(loop.latency) }
+    let name: StaticString = "locationhub_delivery_seconds"
+    page.family(name, "histogram", "From reading a fix to having written what came of it.")
+    for bound in latencyBounds {
+      page.sample(
+        "locationhub_delivery_seconds_bucket", ("le", "\(Double(bound) / 1e6)"), latency.count(upTo: bound))
+    }
+    page.sample("locationhub_delivery_seconds_bucket", ("le", "+Inf"), latency.count)
+    page.sample("locationhub_delivery_seconds_sum", seconds: Double(latency.sum) / 1e6)
+    page.sample("locationhub_delivery_seconds_count", latency.count)
+  }
+
+  private static func sum(_ loops: [LoopCounters], _ value: (LoopCounters) -> UInt64) -> UInt64 {
+    loops.reduce(0) { $0 + value($1) }
+  }
+
+  private static func merged(
+    _ loops: [LoopCounters], _ counts: (LoopCounters) -> [UInt16: UInt64]
+  ) -> [(UInt16, UInt64)] {
+    var all: [UInt16: UInt64] = [:]
+    for loop in loops { all.merge(counts(loop), uniquingKeysWith: +) }
+    return all.sorted { $0.key < $1.key }
+  }
+}
+
+private struct Page: ~Copyable {
+  var text = ByteBuffer(capacity: 16 * 1024)
+
+  mutating func family(_ name: StaticString, _ type: StaticString, _ help: StaticString) {
+    text.append("# HELP ")
+    text.append(name)
+    text.append(" ")
+    text.append(help)
+    text.append("\n# TYPE ")
+    text.append(name)
+    text.append(" ")
+    text.append(type)
+    text.append("\n")
+  }
+
+  mutating func counter(_ name: StaticString, _ help: StaticString, _ value: UInt64) {
+    family(name, "counter", help)
+    sample(name, value)
+  }
+
+  mutating func sample(_ name: StaticString, _ value: UInt64) {
+    begin(name, nil)
+    text.append(integer: value)
+    text.append("\n")
+  }
+
+  mutating func sample(_ name: StaticString, _ label: (StaticString, String), _ value: UInt64) {
+    begin(name, label)
+    text.append(integer: value)
+    text.append("\n")
+  }
+
+  mutating func sample(_ name: StaticString, seconds: Double) {
+    begin(name, nil)
+    text.append(double: seconds)
+    text.append("\n")
+  }
+
+  private mutating func begin(_ name: StaticString, _ label: (StaticString, String)?) {
+    text.append(name)
+    if let (key, value) = label {
+      text.append("{")
+      text.append(key)
+      text.append("=\"")
+      text.append(utf8: value)
+      text.append("\"}")
+    }
+    text.append(" ")
+  }
+}

@@ -1,0 +1,195 @@
+// A running hub: its port, its threads, and its end.
+import Bytes
+import HubCore
+import Messages
+import Synchronization
+import Transport
+
+/// A hub that serves until it is told to drain.
+public final class Server: Sendable {
+  /// Where it listens, with the real port.
+  public let address: SocketAddress
+  private let shared: SharedState
+  private let threads: Threads
+  private let lock: PortLock
+
+  /// The threads in the order in which they end: loops, then the hub's.
+  private struct Threads: Sendable {
+    var wakers: [Waker] = []
+    var joinables: [Joinable] = []
+  }
+
+  private init(address: SocketAddress, shared: SharedState, threads: Threads, lock: consuming PortLock) {
+    self.address = address
+    self.shared = shared
+    self.threads = threads
+    self.lock = lock
+  }
+
+  /// Starts listening and returns; the work is done on threads of its own.
+  public static func start(_ configuration: ServerConfiguration) throws(ServerError) -> Server {
+    configuration.limits.validate()
+    let address = try checkedAddress(configuration)
+    let lock: PortLock
+    do throws(PortLockError) { lock = try PortLock(address) } catch { throw .portTaken("\(error)") }
+    let shared = SharedState(configuration: configuration)
+    raiseOpenFileLimit(configuration, shared.log)
+    do throws(SystemError) {
+      return try start(configuration, shared, lock)
+    } catch {
+      throw .system("cannot start on \(address): \(error)")
+    }
+  }
+
+  private static func checkedAddress(_ configuration: ServerConfiguration) throws(ServerError) -> SocketAddress {
+    guard (1...64).contains(configuration.loops) else { throw .badLoopCount(configuration.loops) }
+    guard let address = SocketAddress(host: configuration.host, port: configuration.port) else {
+      throw .badAddress(configuration.host)
+    }
+    guard address.isLoopback || !configuration.allowsDevelopmentCredentials else {
+      throw .developmentCredentialsNotOnLoopback(configuration.host)
+    }
+    return address
+  }
+
+  /// Each connection is a descriptor: says so where the system allows fewer than the limits promise.
+  private static func raiseOpenFileLimit(_ configuration: ServerConfiguration, _ log: Log) {
+    do throws(SystemError) {
+      let limit = try ProcessFacts.raiseOpenFileLimit()
+      let wanted = configuration.limits.connectionsPerLoop * configuration.loops
+      if limit < wanted {
+        log(
+          .warning, "open_file_limit",
+          ["limit": "\(limit)", "wanted": "\(wanted)", "hint": "raise it with ulimit -n or LimitNOFILE="])
+      }
+    } catch {
+      log(.warning, "open_file_limit", ["error": "\(error)"])
+    }
+  }
+
+  private static func start(
+    _ configuration: ServerConfiguration, _ shared: SharedState, _ lock: consuming PortLock
+  ) throws(SystemError) -> Server {
+    let life = HubLife()
+    var threads = Threads()
+    do throws(SystemError) {
+      if configuration.loops == 1 {
+        try startOnlyLoop(on: lock.address, configuration, shared, life, &threads)
+      } else {
+        try startLoopsAndHub(on: lock.address, configuration, shared, life, &threads)
+      }
+    } catch {
+      shared.lifecycle.requestStop(at: 0)  // lets go what has started
+      for waker in threads.wakers { waker.wake() }
+      throw error
+    }
+    return Server(address: lock.address, shared: shared, threads: threads, lock: lock)
+  }
+
+  private static func makeLoop(
+    on address: SocketAddress, _ configuration: ServerConfiguration
+  ) throws(SystemError) -> sending EventLoop {
+    let loop = try EventLoop(limits: configuration.limits.eventLoop)
+    _ = try loop.listen(address, reusePort: true, backlog: configuration.limits.acceptBacklog)
+    return loop
+  }
+
+  /// One loop, with the hub on its thread.
+  private static func startOnlyLoop(
+    on address: SocketAddress, _ configuration: ServerConfiguration, _ shared: SharedState, _ life: HubLife,
+    _ threads: inout Threads
+  ) throws(SystemError) {
+    let loop = try makeLoop(on: address, configuration)
+    threads.wakers.append(loop.waker)
+    let thread = try startThread(name: "loop-0") {
+      let port = HubPort(hub: life.makeHub(configuration, now: loop.now))
+      let sessions = SessionLoop(index: 0, loop: loop, hub: port, shared: shared, configuration: configuration)
+      withExtendedLifetime(sessions) { loop.run() }
+    }
+    threads.joinables.append(Joinable(thread))
+  }
+
+  /// Several loops, and the hub on a thread of its own that starts last, when all mailboxes are there.
+  private static func startLoopsAndHub(
+    on address: SocketAddress, _ configuration: ServerConfiguration, _ shared: SharedState, _ life: HubLife,
+    _ threads: inout Threads
+  ) throws(SystemError) {
+    let hubLoop = try EventLoop()
+    let hubWaker = hubLoop.waker
+    let capacity = configuration.limits.mailboxMessages
+    var inboxes: [Mailbox<HubInput>] = []
+    var outboxes: [Mailbox<HubOutput>] = []
+    for index in 0..<configuration.loops {
+      let loop = try makeLoop(on: address, configuration)
+      let toHub = Mailbox<HubInput>(capacity: capacity, waking: hubWaker)
+      let fromHub = Mailbox<HubOutput>(capacity: capacity, waking: loop.waker)
+      inboxes.append(toHub)
+      outboxes.append(fromHub)
+      threads.wakers.append(loop.waker)
+      let thread = try startThread(name: "loop-\(index)") {
+        let port = HubPort(toHub: toHub, fromHub: fromHub)
+        let sessions = SessionLoop(
+          index: index, loop: loop, hub: port, shared: shared, configuration: configuration)
+        withExtendedLifetime(sessions) { loop.run() }
+        shared.lifecycle.loopFinished(index)
+        hubWaker.wake()
+      }
+      threads.joinables.append(Joinable(thread))
+    }
+    let thread = try startThread(name: "hub") { [inboxes, outboxes] in
+      let hub = HubThread(
+        hub: life.makeHub(configuration, now: hubLoop.now), loop: hubLoop, inboxes: inboxes, outboxes: outboxes,
+        shared: shared)
+      withExtendedLifetime(hub) { hubLoop.run() }
+    }
+    threads.joinables.append(Joinable(thread))
+  }
+
+  // MARK: While it runs
+
+  public var statistics: ServerStatistics { ServerStatistics(shared.metrics) }
+
+  /// Begins to stop: readiness fails; after the drain delay no connection is accepted and sessions are told to go.
+  public func drain() {
+    shared.log(.info, "draining")
+    shared.lifecycle.requestStop(at: ClockReading.read().uptimeNanoseconds)
+    for waker in threads.wakers { waker.wake() }
+  }
+
+  /// Returns when all threads have ended, after `drain`.
+  public func wait() {
+    for thread in threads.joinables { thread.join() }
+    shared.log(.info, "stopped")
+  }
+}
+
+/// A thread that is waited for at most once.
+private final class Joinable: Sendable {
+  private let handle: Mutex<ThreadHandle?>
+
+  init(_ handle: consuming ThreadHandle) { self.handle = Mutex(consume handle) }
+
+  func join() {
+    let taken = handle.withLock { $0.take() }
+    if let taken { taken.join() }
+  }
+}
+
+/// What makes one life of the hub differ from the next.
+struct HubLife: Sendable {
+  let epoch: InlineText
+  let seed: UInt64
+
+  init() {
+    var random = SystemRandomNumberGenerator()
+    epoch = InlineText(String(random.next(), radix: 36)) ?? InlineText()
+    seed = random.next()
+  }
+
+  func makeHub(_ configuration: ServerConfiguration, now: ClockReading) -> Hub {
+    Hub(
+      limits: configuration.limits.hub, timings: configuration.timings, sampling: configuration.sampling, epoch: epoch,
+      seed: seed, loops: configuration.loops,
+      now: Moment(uptime: now.uptimeNanoseconds, timestamp: Timestamp(milliseconds: now.unixMilliseconds)))
+  }
+}

@@ -1,0 +1,263 @@
+// HTTP on the same port: requests are read one at a time, in order (RFC 9112 §9.3.2), until one upgrades.
+import Bytes
+import HTTP
+import HubCore
+import Messages
+import Transport
+import WebSocket
+
+extension SessionLoop {
+  /// Bytes of a connection that speaks HTTP, or of a driver's that waits for its upgrade.
+  func receivedHTTP(_ slot: Int, _ bytes: UnsafeRawBufferPointer) {
+    let exchange = sessions[slot].exchange ?? Exchange(deadline: 0)
+    if sessions[slot].exchange == nil {
+      exchange.deadline = now.uptime + seconds(limits.handshakeSeconds)
+      sessions[slot].exchange = exchange
+      loop.setTimer(sessions[slot].connection, at: exchange.deadline)
+    }
+    let room = limits.requestHeadBytes + limits.readBufferBytes + limits.requestBodyBytes
+    guard exchange.input.count + bytes.count <= room else {
+      // Only a peer that sends while an answer is due can get here.
+      return loop.abort(sessions[slot].connection)
+    }
+    exchange.input.append(bytes)
+    advance(slot, exchange)
+  }
+
+  /// Handles what is complete, until an answer has to be waited for.
+  func advance(_ slot: Int, _ exchange: Exchange) {
+    do throws(HTTPError) {
+      while sessions[slot].phase == .http, !exchange.isWaiting, let request = try nextRequest(exchange) {
+        counters.requests += 1
+        exchange.keepsAlive = request.keepsAlive && !isDraining
+        exchange.isHead = request.method == .head
+        route(slot, exchange, request)
+      }
+    } catch {
+      counters.badRequests += 1
+      exchange.keepsAlive = false
+      respond(slot, exchange, error.status, .badMessage, "\(error)")
+    }
+  }
+
+  /// The next complete request in the exchange's input, with its body in `exchange.body`; nil when more must come.
+  private func nextRequest(_ exchange: Exchange) throws(HTTPError) -> RequestHead? {
+    if exchange.request == nil {
+      let parsed = try exchange.input.withBytes { (bytes) throws(HTTPError) in
+        try exchange.parser.parse(bytes, limits: httpLimits)
+      }
+      guard case .request(let head, let consumed) = parsed else { return nil }
+      exchange.input.removeFirst(consumed)
+      exchange.body.removeAll()
+      exchange.request = (head, try BodyReader(head.framing, limits: httpLimits))
+    }
+    guard let (head, unread) = exchange.request else { return nil }
+    var body = unread
+    let progress = try exchange.input.withBytes { (bytes) throws(HTTPError) in
+      try body.read(bytes, into: &exchange.body)
+    }
+    exchange.input.removeFirst(progress.consumed)
+    exchange.request = progress.isComplete ? nil : (head, body)
+    return progress.isComplete ? head : nil
+  }
+
+  func checkRequestDeadline(_ slot: Int) {
+    guard let exchange = sessions[slot].exchange else { return }
+    if now.uptime >= exchange.deadline {
+      counters.requestTimeouts += 1
+      return loop.abort(sessions[slot].connection)
+    }
+    loop.setTimer(sessions[slot].connection, at: exchange.deadline)
+  }
+
+  // MARK: Routes
+
+  private func route(_ slot: Int, _ exchange: Exchange, _ request: RequestHead) {
+    if request.isPath("/v1/ws") { return upgrade(slot, exchange, request) }
+    if request.isPath("/healthz") { return respond(slot, exchange, .ok, text: "ok\n") }
+    if request.isPath("/readyz") { return ready(slot, exchange) }
+    if request.isPath("/metrics") { return metrics(slot, exchange) }
+    let credential: Credential
+    do throws(CredentialError) {
+      credential = try Credential(
+        query: request.query, allowsDevelopmentCredentials: configuration.allowsDevelopmentCredentials)
+    } catch {
+      return respond(slot, exchange, .unauthorized, .unauthorized, error.text)
+    }
+    do throws(HTTPError) {
+      switch (request.method, try request.pathSegments()) {
+      case (.post, ["v1", "locations"]): try postLocations(slot, exchange, request, credential)
+      case (.get, ["v1", "drivers", "nearby"]), (.head, ["v1", "drivers", "nearby"]):
+        try nearby(slot, exchange, request, credential)
+      case (.get, let path), (.head, let path):
+        if path.count == 3, path[0] == "v1", path[1] == "drivers" { return driver(slot, exchange, path[2], credential) }
+        fallthrough
+      default:
+        respond(slot, exchange, .notFound, .badMessage, "there is no such endpoint, or not with this method")
+      }
+    } catch {
+      respond(slot, exchange, error.status, .badMessage, "\(error)")
+    }
+  }
+
+  private func ready(_ slot: Int, _ exchange: Exchange) {
+    switch shared.lifecycle.phase(at: now.uptime) {
+    case .serving: respond(slot, exchange, .ok, text: "ready\n")
+    case .unready, .draining: respond(slot, exchange, .serviceUnavailable, .shuttingDown, "the hub is shutting down")
+    }
+  }
+
+  private func metrics(_ slot: Int, _ exchange: Exchange) {
+    publishCounters()
+    let text = PrometheusText.write(
+      loops: shared.metrics.loops, hub: shared.metrics.hub, residentBytes: ProcessFacts.residentBytes() ?? 0)
+    respond(
+      slot, exchange,
+      Response(.ok, contentType: "text/plain; version=0.0.4; charset=utf-8", body: text))
+  }
+
+  /// `GET /v1/drivers/{id}`: ops, or the driver itself.
+  private func driver(_ slot: Int, _ exchange: Exchange, _ idText: String, _ credential: Credential) {
+    guard let id = Identifier(idText) else {
+      return respond(slot, exchange, .badRequest, .badMessage, "a driver id is 1-64 of A-Z a-z 0-9 . _ -")
+    }
+    guard credential.role == .ops || credential.role == .driver && credential.id == id else {
+      return respond(slot, exchange, .forbidden, .forbidden, "only ops and the driver itself may see this")
+    }
+    exchange.isWaiting = true
+    inputs.append(.query(reference(sessions[slot].connection), .driver(id)))
+  }
+
+  /// `GET /v1/drivers/nearby`: ops, until riders' answers are made anonymous.
+  private func nearby(
+    _ slot: Int, _ exchange: Exchange, _ request: RequestHead, _ credential: Credential
+  ) throws(HTTPError) {
+    guard credential.role == .ops else {
+      return respond(slot, exchange, .forbidden, .forbidden, "only ops may search for drivers in this version")
+    }
+    let query: NearbyQuery
+    do throws(NearbyQuery.Invalid) {
+      query = try NearbyQuery(request.query, maximumLimit: limits.queryHits)
+    } catch {
+      return respond(slot, exchange, .badRequest, .badMessage, error.text)
+    }
+    exchange.isWaiting = true
+    inputs.append(
+      .query(
+        reference(sessions[slot].connection),
+        .nearby(query.centre, radiusMeters: query.radiusMeters, limit: query.limit)))
+  }
+
+  /// `POST /v1/locations`: a fix or a batch, of a driver without a socket.
+  private func postLocations(
+    _ slot: Int, _ exchange: Exchange, _ request: RequestHead, _ credential: Credential
+  ) throws(HTTPError) {
+    guard credential.role == .driver else {
+      return respond(slot, exchange, .forbidden, .forbidden, "only a driver sends locations")
+    }
+    guard let time = TimeFormat(queryValue: request.query.text("time")) else {
+      return respond(slot, exchange, .badRequest, .badMessage, TimeFormat.queryHelp)
+    }
+    let batch: LocationBatch
+    do throws(MessageError) {
+      batch = try exchange.body.withBytes { (bytes) throws(MessageError) in try reader.readLocations(bytes, time: time) }
+    } catch {
+      counters.errors[Int(error.code.rawValue)] += 1
+      return respond(
+        slot, exchange, error.code == .tooLarge ? .contentTooLarge : .badRequest, error.code, error.text)
+    }
+    guard let messageID = MessageID("http") else { return }
+    exchange.isWaiting = true
+    inputs.append(
+      .batch(
+        BatchInput(
+          session: reference(sessions[slot].connection), driverID: credential.id, messageID: messageID,
+          sent: now.timestamp, received: now, batch: batch,
+          tripIsGranted: batch.tripID.map(credential.grants(trip:)) ?? false)))
+  }
+
+  // MARK: Answers of the hub
+
+  func answer(_ slot: Int, _ result: QueryResult) {
+    guard let exchange = sessions[slot].exchange, exchange.isWaiting else { return }
+    switch result {
+    case .driver(nil):
+      finish(slot, exchange, .notFound, .badMessage, "this hub knows no such driver")
+    case .driver(let report?):
+      finish(slot, exchange, Response(.ok, contentType: "application/json", body: QueryBody.driver(report)))
+    case .nearby(let reports, let outcome):
+      finish(
+        slot, exchange, Response(.ok, contentType: "application/json", body: QueryBody.nearby(reports, outcome)))
+    }
+  }
+
+  /// A reply of the hub: to the session, or to the request that stands for it.
+  func answer(_ slot: Int, _ reply: Reply) {
+    guard let exchange = sessions[slot].exchange, exchange.isWaiting else { return send(reply, to: slot) }
+    switch reply {
+    case .ack(let ack):
+      finish(slot, exchange, Response(.ok, contentType: "application/json", body: QueryBody.batch(ack.batch)))
+    case .error(let error):
+      counters.errors[Int(error.code.rawValue)] += 1
+      finish(slot, exchange, status(of: error.code), error.code, error.message)
+    case .connected, .subscribed, .unsubscribed, .pong: break
+    }
+  }
+
+  private func status(of code: ErrorCode) -> Status {
+    switch code {
+    case .badJSON, .badMessage, .unknownType, .invalidLocation, .implausibleLocation, .unknownChannel: .badRequest
+    case .tooLarge: .contentTooLarge
+    case .unauthorized, .tokenExpired: .unauthorized
+    case .forbidden: .forbidden
+    case .unknownTrip: .notFound
+    case .invalidTransition: .conflict
+    case .rateLimited, .storageFull, .shuttingDown: .serviceUnavailable
+    case .internalError: .internalServerError
+    }
+  }
+
+  private func finish(_ slot: Int, _ exchange: Exchange, _ status: Status, _ code: ErrorCode, _ message: String) {
+    exchange.isWaiting = false
+    respond(slot, exchange, status, code, message)
+    advance(slot, exchange)
+  }
+
+  private func finish(_ slot: Int, _ exchange: Exchange, _ response: Response) {
+    exchange.isWaiting = false
+    respond(slot, exchange, response)
+    advance(slot, exchange)
+  }
+
+  // MARK: Responses
+
+  func respond(_ slot: Int, _ exchange: Exchange, _ status: Status, text: StaticString) {
+    let body = UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
+    respond(slot, exchange, Response(status, contentType: "text/plain; charset=utf-8", body: Array(body)))
+  }
+
+  func respond(
+    _ slot: Int, _ exchange: Exchange, _ status: Status, _ code: ErrorCode, _ message: String, retryAfter: Int? = nil
+  ) {
+    var body = ByteBuffer()
+    JSONWriter.writeError(code, message: message, into: &body)
+    let response = Response(status, contentType: "application/json", body: body.array())
+    respond(slot, exchange, retryAfter.map(response.retryAfter(seconds:)) ?? response)
+  }
+
+  func respond(_ slot: Int, _ exchange: Exchange, _ response: Response) {
+    let connection = sessions[slot].connection
+    let start = loop.arena.count
+    response.write(into: &loop.arena, keepsAlive: exchange.keepsAlive, toHead: exchange.isHead)
+    loop.send(start..<loop.arena.count, to: connection)
+    counters.count(status: response.status.code)
+    if exchange.keepsAlive {
+      exchange.deadline = now.uptime + seconds(limits.keepAliveSeconds)
+      loop.setTimer(connection, at: exchange.deadline)
+    } else {
+      sessions[slot].phase = .closing
+      loop.close(connection)
+      loop.setTimer(connection, at: now.uptime + seconds(limits.closingSeconds))
+    }
+  }
+}

@@ -1,0 +1,107 @@
+// From a request to a session: handshake, credential, and for drivers the hub's word before the answer goes out.
+import Bytes
+import HTTP
+import HubCore
+import Messages
+import Transport
+import WebSocket
+
+/// What an upgrade will be answered with.
+struct Upgrade {
+  var handshake: ServerHandshake
+  var credential: Credential
+  var time: TimeFormat
+}
+
+extension SessionLoop {
+  static let subprotocols: [StaticString] = ["locationhub.v1.json"]
+
+  func upgrade(_ slot: Int, _ exchange: Exchange, _ request: RequestHead) {
+    let upgrade: Upgrade
+    do throws(UpgradeRefusal) {
+      let handshake = try ServerHandshake(request, subprotocols: Self.subprotocols)
+      guard let time = TimeFormat(queryValue: request.query.text("time")) else {
+        counters.handshakesRefused += 1
+        return respond(slot, exchange, .badRequest, .badMessage, TimeFormat.queryHelp)
+      }
+      do throws(CredentialError) {
+        let credential = try Credential(
+          query: request.query, allowsDevelopmentCredentials: configuration.allowsDevelopmentCredentials)
+        upgrade = Upgrade(handshake: handshake, credential: credential, time: time)
+      } catch {
+        counters.handshakesRefused += 1
+        return respond(slot, exchange, .unauthorized, .unauthorized, error.text)
+      }
+    } catch {
+      counters.handshakesRefused += 1
+      return respond(slot, exchange, error.response)
+    }
+    guard !shared.lifecycle.isShuttingDown else {
+      return respond(slot, exchange, .serviceUnavailable, .shuttingDown, "the hub is shutting down", retryAfter: 5)
+    }
+    exchange.upgrade = upgrade
+    guard upgrade.credential.role == .driver else { return open(slot, exchange, upgrade) }
+    // A driver has one session: the hub decides before the upgrade is answered.
+    sessions[slot].phase = .admitting
+    sessions[slot].role = .driver
+    inputs.append(.driverConnecting(reference(sessions[slot].connection), upgrade.credential.id))
+  }
+
+  /// The hub admits the driver.
+  func admit(_ slot: Int) {
+    guard sessions[slot].phase == .admitting, let exchange = sessions[slot].exchange,
+      let upgrade = exchange.upgrade
+    else { return }
+    open(slot, exchange, upgrade)
+  }
+
+  /// The hub does not: too many sessions of this driver, or of all drivers.
+  func refuseDriver(_ slot: Int, _ status: Status, _ retryAfter: Double) {
+    guard sessions[slot].phase == .admitting, let exchange = sessions[slot].exchange else { return }
+    sessions[slot].phase = .http
+    counters.handshakesRefused += 1
+    respond(
+      slot, exchange, status, .rateLimited,
+      status == .conflict ? "this driver's sessions replace each other too often" : "this hub's driver table is full",
+      retryAfter: Int(retryAfter.rounded(.up)))
+    advance(slot, exchange)
+  }
+
+  /// Answers with 101 and `connected`, in one write, and handles what came right behind the request.
+  private func open(_ slot: Int, _ exchange: Exchange, _ upgrade: Upgrade) {
+    let connection = sessions[slot].connection
+    let start = loop.arena.count
+    upgrade.handshake.write(into: &loop.arena, subprotocols: Self.subprotocols)
+    loop.send(start..<loop.arena.count, to: connection)
+    counters.count(status: 101)
+
+    sessions[slot].phase = .open
+    sessions[slot].role = upgrade.credential.role
+    sessions[slot].id = upgrade.credential.id
+    sessions[slot].time = upgrade.time
+    sessions[slot].bucket = TokenBucket(burst: limits.sessionBurst, now: now.uptime)
+    sessions[slot].exchange = nil
+    counters.sessions[Int(upgrade.credential.role.rawValue)] += 1
+    counters.sessionsOpened += 1
+    sendConnected(slot, upgrade.credential)
+    armSessionTimer(slot)
+
+    guard exchange.input.count > 0 else { return }
+    exchange.input.withMutableBytes { receivedFrames(slot, $0) }
+  }
+
+  private func sendConnected(_ slot: Int, _ credential: Credential) {
+    let connected = Connected(
+      sessionID: sessionID(sessions[slot].connection), role: credential.role, id: credential.id,
+      heartbeatInterval: configuration.heartbeatInterval, serverTime: now.timestamp,
+      limits: Connected.Limits(
+        maxMessageBytes: limits.messageBytes, maxBatch: LocationBatch.maximumCount, rate: limits.sessionRate),
+      sampling: credential.role == .driver ? configuration.sampling : nil)
+    send(.connected(connected), to: slot)
+  }
+
+  /// Names a session in logs and support cases: loop, slot and generation.
+  private func sessionID(_ connection: ConnectionID) -> InlineText {
+    InlineText("s\(index)-\(connection.slot)-\(connection.generation)") ?? InlineText()
+  }
+}
