@@ -38,6 +38,9 @@ public enum ProcessFacts {
     guard setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { throw SystemError("setrlimit") }
   }
 
+  /// Processors that this process may use.
+  public static var processors: Int { max(1, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN)))) }
+
   /// The decimal numbers in a file.
   private static func numbers(of path: String) -> [Int]? {
     guard let text = contents(of: path) else { return nil }

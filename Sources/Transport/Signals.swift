@@ -11,6 +11,17 @@ public func blockSignals(_ signals: [Int32]) throws(SystemError) {
   guard number == 0 else { throw SystemError(call: "pthread_sigmask", errno: number) }
 }
 
+/// Sleeps until one of these signals comes; they must be blocked (see `blockSignals`). Gives its number.
+@discardableResult
+public func waitForSignal(_ signals: [Int32]) -> Int32 {
+  var set = SignalWatch.set(of: signals)
+  var signal: Int32 = 0
+  // Fails only for an invalid set.
+  let number = sigwait(&set, &signal)
+  precondition(number == 0)
+  return signal
+}
+
 /// A signalfd and what to call.
 final class SignalWatch {
   private let descriptor: Descriptor

@@ -1,1 +1,10 @@
-print("locationhub")
+// locationhub: one executable for the hub and what goes with it.
+import Glibc
+import Transport
+
+do throws(CommandError) {
+  exit(try Verbs.run(Array(CommandLine.arguments.dropFirst())).rawValue)
+} catch {
+  StandardStream.error.write("locationhub: \(error.text)\n")
+  exit(error.code.rawValue)
+}

@@ -1,0 +1,33 @@
+// The verbs, in the order of the overview.
+import Transport
+
+
+enum Verbs {
+  static let all = [serve]
+
+  static var overview: String {
+    var text = "usage: locationhub VERB [options]\n\nverbs:\n"
+    for verb in all {
+      let summary = verb.summary.prefix { $0 != "\n" }
+      text += "  " + verb.name + String(repeating: " ", count: max(2, 12 - verb.name.count)) + summary + "\n"
+    }
+    return text + "\nlocationhub VERB --help tells the options of one.\n"
+  }
+
+  /// Runs what the words of a command line ask for.
+  static func run(_ words: [String]) throws(CommandError) -> ExitCode {
+    guard let name = words.first else { throw .usage("no verb given\n\n" + overview) }
+    if ["--help", "-h", "help"].contains(name) {
+      StandardStream.output.write(overview)
+      return .ok
+    }
+    guard let verb = all.first(where: { $0.name == name }) else {
+      throw .usage("there is no verb \(name)\n\n" + overview)
+    }
+    if words.dropFirst().contains(where: { $0 == "--help" || $0 == "-h" }) {
+      StandardStream.output.write(verb.help)
+      return .ok
+    }
+    return try verb.run(try Arguments(Array(words.dropFirst()), of: verb))
+  }
+}
