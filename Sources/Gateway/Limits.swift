@@ -17,8 +17,8 @@ public struct Limits: Sendable {
   public var handshakeSeconds = 10.0
   /// Seconds that an idle HTTP connection is kept for the next request. Past it: closed.
   public var keepAliveSeconds = 30.0
-  /// Connections of one loop. Past it: 503 with Retry-After, or closed where even that is too much.
-  public var connectionsPerLoop = 1 << 20
+  /// Connections of one loop; nil for what the limit of open files allows. Past it a newcomer is closed at once.
+  public var connectionsPerLoop: Int?
   /// Connections accepted in one turn of a loop; the rest waits in the kernel's queue.
   public var acceptsPerTurn = 64
   /// The kernel's queue of connections that are not accepted yet.
@@ -86,9 +86,13 @@ public struct Limits: Sendable {
     precondition(sessionBurst >= 1 && sessionRate >= 0)
   }
 
-  var eventLoop: EventLoopLimits {
+  /// Descriptors that are not connections: files, listeners, epoll instances.
+  private static let reservedDescriptors = 64
+
+  /// The limits of one of `loops` loops in a process that may open `openFiles` files.
+  func eventLoop(loops: Int, openFiles: Int) -> EventLoopLimits {
     var limits = EventLoopLimits()
-    limits.maximumConnections = connectionsPerLoop
+    limits.maximumConnections = connectionsPerLoop ?? max(16, (openFiles - Limits.reservedDescriptors) / loops)
     limits.readBufferBytes = readBufferBytes
     limits.acceptsPerTurn = acceptsPerTurn
     limits.outboxBytesPerConnection = outboxBytesPerSession

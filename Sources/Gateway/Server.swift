@@ -33,9 +33,9 @@ public final class Server: Sendable {
     let lock: PortLock
     do throws(PortLockError) { lock = try PortLock(address) } catch { throw .portTaken("\(error)") }
     let shared = SharedState(configuration: configuration)
-    raiseOpenFileLimit(configuration, shared.log)
+    let openFiles = raiseOpenFileLimit(configuration, shared.log)
     do throws(SystemError) {
-      return try start(configuration, shared, lock)
+      return try start(configuration, configuration.limits.eventLoop(loops: configuration.loops, openFiles: openFiles), shared, lock)
     } catch {
       throw .system("cannot start on \(address): \(error)")
     }
@@ -53,30 +53,33 @@ public final class Server: Sendable {
   }
 
   /// Each connection is a descriptor: says so where the system allows fewer than the limits promise.
-  private static func raiseOpenFileLimit(_ configuration: ServerConfiguration, _ log: Log) {
+  private static func raiseOpenFileLimit(_ configuration: ServerConfiguration, _ log: Log) -> Int {
     do throws(SystemError) {
       let limit = try ProcessFacts.raiseOpenFileLimit()
-      let wanted = configuration.limits.connectionsPerLoop * configuration.loops
+      let wanted = (configuration.limits.connectionsPerLoop ?? 0) * configuration.loops
       if limit < wanted {
         log(
           .warning, "open_file_limit",
           ["limit": "\(limit)", "wanted": "\(wanted)", "hint": "raise it with ulimit -n or LimitNOFILE="])
       }
+      return limit
     } catch {
       log(.warning, "open_file_limit", ["error": "\(error)"])
+      return 1024  // what every Linux gives
     }
   }
 
   private static func start(
-    _ configuration: ServerConfiguration, _ shared: SharedState, _ lock: consuming PortLock
+    _ configuration: ServerConfiguration, _ loopLimits: EventLoopLimits, _ shared: SharedState,
+    _ lock: consuming PortLock
   ) throws(SystemError) -> Server {
     let life = HubLife()
     var threads = Threads()
     do throws(SystemError) {
       if configuration.loops == 1 {
-        try startOnlyLoop(on: lock.address, configuration, shared, life, &threads)
+        try startOnlyLoop(on: lock.address, configuration, loopLimits, shared, life, &threads)
       } else {
-        try startLoopsAndHub(on: lock.address, configuration, shared, life, &threads)
+        try startLoopsAndHub(on: lock.address, configuration, loopLimits, shared, life, &threads)
       }
     } catch {
       shared.lifecycle.requestStop(at: 0)  // lets go what has started
@@ -87,19 +90,19 @@ public final class Server: Sendable {
   }
 
   private static func makeLoop(
-    on address: SocketAddress, _ configuration: ServerConfiguration
+    on address: SocketAddress, _ configuration: ServerConfiguration, _ limits: EventLoopLimits
   ) throws(SystemError) -> sending EventLoop {
-    let loop = try EventLoop(limits: configuration.limits.eventLoop)
+    let loop = try EventLoop(limits: limits)
     _ = try loop.listen(address, reusePort: true, backlog: configuration.limits.acceptBacklog)
     return loop
   }
 
   /// One loop, with the hub on its thread.
   private static func startOnlyLoop(
-    on address: SocketAddress, _ configuration: ServerConfiguration, _ shared: SharedState, _ life: HubLife,
-    _ threads: inout Threads
+    on address: SocketAddress, _ configuration: ServerConfiguration, _ loopLimits: EventLoopLimits,
+    _ shared: SharedState, _ life: HubLife, _ threads: inout Threads
   ) throws(SystemError) {
-    let loop = try makeLoop(on: address, configuration)
+    let loop = try makeLoop(on: address, configuration, loopLimits)
     threads.wakers.append(loop.waker)
     let thread = try startThread(name: "loop-0") {
       let port = HubPort(hub: life.makeHub(configuration, now: loop.now))
@@ -111,8 +114,8 @@ public final class Server: Sendable {
 
   /// Several loops, and the hub on a thread of its own that starts last, when all mailboxes are there.
   private static func startLoopsAndHub(
-    on address: SocketAddress, _ configuration: ServerConfiguration, _ shared: SharedState, _ life: HubLife,
-    _ threads: inout Threads
+    on address: SocketAddress, _ configuration: ServerConfiguration, _ loopLimits: EventLoopLimits,
+    _ shared: SharedState, _ life: HubLife, _ threads: inout Threads
   ) throws(SystemError) {
     let hubLoop = try EventLoop()
     let hubWaker = hubLoop.waker
@@ -120,7 +123,7 @@ public final class Server: Sendable {
     var inboxes: [Mailbox<HubInput>] = []
     var outboxes: [Mailbox<HubOutput>] = []
     for index in 0..<configuration.loops {
-      let loop = try makeLoop(on: address, configuration)
+      let loop = try makeLoop(on: address, configuration, loopLimits)
       let toHub = Mailbox<HubInput>(capacity: capacity, waking: hubWaker)
       let fromHub = Mailbox<HubOutput>(capacity: capacity, waking: loop.waker)
       inboxes.append(toHub)

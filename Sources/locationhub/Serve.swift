@@ -19,7 +19,7 @@ let serve = Verb(
     Option("heartbeat", "SECONDS", "how often a client should be heard (30)"),
     Option("session-rate", "N", "messages a second of one session; 0 for no limit (10)"),
     Option("session-burst", "N", "messages that may come at once (50)"),
-    Option("max-connections", "N", "connections of one loop (1048576)"),
+    Option("max-connections", "N", "connections of one loop (what the open-file limit allows)"),
     Option("max-subscriptions", "N", "subscriptions of one session (256)"),
     Option("max-outbox", "BYTES", "unsent bytes of one session (262144)"),
     Option("max-drivers", "N", "drivers known at once (1048576)"),
@@ -71,7 +71,7 @@ func serverConfiguration(_ arguments: Arguments) throws(CommandError) -> ServerC
 private func setLimits(_ arguments: Arguments, _ limits: inout Limits) throws(CommandError) {
   limits.sessionRate = try arguments.number("session-rate", in: 0...1_000_000) ?? limits.sessionRate
   limits.sessionBurst = try arguments.number("session-burst", in: 1...1_000_000) ?? limits.sessionBurst
-  limits.connectionsPerLoop = try arguments.integer("max-connections", in: 1...(1 << 24)) ?? limits.connectionsPerLoop
+  limits.connectionsPerLoop = try arguments.integer("max-connections", in: 1...(1 << 24))
   limits.subscriptionsPerSession =
     try arguments.integer("max-subscriptions", in: 1...65_000) ?? limits.subscriptionsPerSession
   limits.outboxBytesPerSession =
