@@ -35,6 +35,8 @@ final class Outbox {
   init() {}
 
   var isEmpty: Bool { liveCount == 0 }
+  /// Bytes in memory, replaced frames that were not cleared away yet included.
+  var bufferedBytes: Int { buffer.count }
   /// What it counts for in limits.
   var cost: Int { liveBytes + liveCount * EventLoopLimits.frameOverheadBytes }
 
