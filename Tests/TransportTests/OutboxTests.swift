@@ -43,7 +43,7 @@ import Testing
     let pieces = UnsafeMutableBufferPointer<iovec>.allocate(capacity: 4)
     pieces.initialize(repeating: iovec())
     defer { pieces.deallocate() }
-    for _ in 0..<20_000 {
+    for _ in 0..<5000 {
       switch Int.random(in: 0..<100, using: &random) {
       case 0:
         let before = model.frames.count

@@ -123,7 +123,7 @@ import Testing
 
   @Test func `a signal is an event of the loop`() throws {
     let seen = Mutex<[Int32]>([])
-    // On a thread of its own: a signal sent to this thread must not find it unblocked, nor stay blocked in the runner's.
+    // On a thread of its own, so that the signals do not stay blocked in the runner's.
     let thread = try startThread(name: "signals") {
       do {
         let loop = try EventLoop()
