@@ -22,7 +22,8 @@ public struct EventLoopLimits: Sendable, Hashable {
   public var acceptsPerTurn = 128
 
   /// Unsent bytes that the loop keeps for one blocked connection, counting `frameOverheadBytes` beside each
-  /// frame. Past it the frame is dropped, `overflowed` is called once, and sends are dropped until `dropPending`.
+  /// frame; the memory behind them may be up to four times that (see Outbox.swift). Past it the frame is dropped,
+  /// `overflowed` is called once, and sends are dropped until `dropPending`.
   public var outboxBytesPerConnection = 1024 * 1024
 
   /// The same for all connections of this loop together; the connection that would pass it overflows.
