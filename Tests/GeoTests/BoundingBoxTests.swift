@@ -61,8 +61,9 @@ import Testing
       #expect(around.contains(center))
       #expect(around.north - around.south <= 2 * radius / 111_194 + 1e-6)
     }
-    #expect(BoundingBox(center: at(89.9, 0), radiusMeters: 20_000) == box(89.9 - 20_000 / 111_195.08, -180, 90, 180)
-      || BoundingBox(center: at(89.9, 0), radiusMeters: 20_000).widthDegrees == 360)
+    #expect(
+      BoundingBox(center: at(89.9, 0), radiusMeters: 20_000) == box(89.9 - 20_000 / 111_195.08, -180, 90, 180)
+        || BoundingBox(center: at(89.9, 0), radiusMeters: 20_000).widthDegrees == 360)
     #expect(BoundingBox(center: at(0, 0), radiusMeters: .infinity).contains(at(-90, 180)))
   }
 }

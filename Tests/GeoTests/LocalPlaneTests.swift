@@ -2,9 +2,12 @@ import Geo
 import Testing
 
 @Suite struct LocalPlaneTests {
-  @Test("A degree has the lengths of the WGS 84 tables", arguments: [
-    (0.0, 110_574.28, 111_319.49), (45, 111_131.78, 78_846.81), (60, 111_412.24, 55_799.98), (-45, 111_131.78, 78_846.81),
-  ])
+  @Test(
+    "A degree has the lengths of the WGS 84 tables",
+    arguments: [
+      (0.0, 110_574.28, 111_319.49), (45, 111_131.78, 78_846.81), (60, 111_412.24, 55_799.98),
+      (-45, 111_131.78, 78_846.81),
+    ])
   func degrees(latitude: Double, north: Double, east: Double) {
     let plane = LocalPlane(origin: at(latitude, 7))
     #expect(abs(plane.metersPerDegreeNorth - north) < 0.5)
@@ -17,7 +20,9 @@ import Testing
     for _ in 0..<20_000 {
       let origin = random.coordinate()
       let plane = LocalPlane(origin: origin)
-      let (e, n) = (Double.random(in: -30_000...30_000, using: &random), Double.random(in: -30_000...30_000, using: &random))
+      let (e, n) = (
+        Double.random(in: -30_000...30_000, using: &random), Double.random(in: -30_000...30_000, using: &random)
+      )
       let place = plane.coordinate(eastMeters: e, northMeters: n)
       guard abs(origin.latitude) < 89 else { continue }  // there the map ends at the pole
       #expect(abs(plane.east(of: place) - e) < 1e-8 && abs(plane.north(of: place) - n) < 2e-9)

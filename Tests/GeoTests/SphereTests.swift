@@ -124,7 +124,8 @@ import Testing
       if geodesic < 50_000 {
         #expect(abs(Coordinate.wrappedLongitude(a.bearing(to: b) - azimuth)) < 0.25)
         // The plane is the ellipsoid's: far better than the sphere.
-        let plane = LocalPlane(origin: Coordinate(
+        let plane = LocalPlane(
+          origin: Coordinate(
             clampingLatitude: (a.latitude + b.latitude) / 2, wrappingLongitude: a.longitude))
         let east = plane.east(of: b) - plane.east(of: a)
         let north = plane.north(of: b) - plane.north(of: a)
