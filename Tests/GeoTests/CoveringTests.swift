@@ -12,7 +12,7 @@ import Testing
   @Test("A circle's covering has every place of the circle, no cell twice, and none that lies outside")
   func circle() throws {
     var random = SplitMix64(seed: 10)
-    for _ in 0..<600 {
+    for _ in 0..<300 {
       let center = random.coordinate()
       let radius = [50.0, 700, 5_000, 80_000, 1_000_000, 9_000_000].randomElement(using: &random)!
       let precision = precision(for: radius)
@@ -30,7 +30,7 @@ import Testing
         let place = center.destination(bearingDegrees: .random(in: 0..<360, using: &random), distanceMeters: distance)
         #expect(set.contains(GeohashCell(place, precision: precision)))
       }
-      for cell in cells.shuffled(using: &random).prefix(10) {
+      for cell in cells.shuffled(using: &random).prefix(4) {
         #expect(leastDistance(from: center, to: cell) <= radius * 1.000_001 + 0.01)
       }
     }

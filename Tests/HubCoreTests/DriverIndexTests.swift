@@ -71,7 +71,7 @@ private struct Region: Sendable, CustomTestStringConvertible {
     var random = DriverIndexRandom(seed: 7)
     var index = DriverIndex(capacity: 1_000)
     var oracle = Oracle()
-    for round in 0..<60 {
+    for round in 0..<24 {
       for _ in 0..<200 {
         let driver = UInt32.random(in: 0..<1_000, using: &random)
         if Int.random(in: 0..<10, using: &random) == 0 {
@@ -86,7 +86,7 @@ private struct Region: Sendable, CustomTestStringConvertible {
       #expect(index.count == oracle.places.count)
       index.checkInvariants()
       compare(index, oracle, region, &random)
-      if round == 30 {  // empty it, so that all merges back
+      if round == 12 {  // empty it, so that all merges back
         for driver in 0..<UInt32(1_000) { index.remove(driver) }
         oracle.places = [:]
         index.checkInvariants()
