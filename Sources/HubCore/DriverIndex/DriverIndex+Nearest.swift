@@ -55,12 +55,12 @@ extension DriverIndex {
   ) -> NearestOutcome {
     guard limit > 0, withinMeters >= 0, count > 0 else { return .complete }
     let point = SearchPoint(center)
-    var heap = HitHeap(start: hits.count, limit: limit, withinMeters: withinMeters)
+    var best = BestHits(start: hits.count, limit: limit, withinMeters: withinMeters)
     var stack = SearchStack()
     stack.push(Pending(node: 0, cell: .world, squaredChord: 0))
     var (cells, candidates) = (budget.cells, budget.candidates)
     while let next = stack.pop() {
-      if next.squaredChord > heap.squaredChordLimit { continue }
+      if next.squaredChord > best.squaredChordLimit { continue }
       let node = nodes[next.node]
       guard cells > 0, candidates > 0 || !node.isLeaf else {
         stack.push(next)
@@ -68,27 +68,27 @@ extension DriverIndex {
       }
       cells -= 1
       guard node.isLeaf else {
-        pushChildren(of: node, at: next.cell, from: point, nearerThan: heap.squaredChordLimit, on: &stack)
+        pushChildren(of: node, at: next.cell, from: point, nearerThan: best.squaredChordLimit, on: &stack)
         continue
       }
       // A crowd on one spot may be more than the budget allows: then a part of it, and no claim about the rest.
       if Int(node.count) > candidates { stack.push(next) }
       scan(leaf: node, atMost: candidates) { entry in
         let squared = point.vector.squaredChord(to: entry.vector)
-        if squared > heap.squaredChordLimit { return }
+        if squared > best.squaredChordLimit { return }
         let hit = DriverHit(driver: entry.driver, distanceMeters: point.vector.distance(to: entry.vector))
-        if heap.wants(hit, hits), filter(entry.driver) { heap.add(hit, to: &hits) }
+        if best.wants(hit, hits), filter(entry.driver) { best.add(hit, to: &hits) }
       }
       candidates -= Int(node.count)
     }
-    heap.sort(&hits)
-    return outcome(stack, heap)
+    best.sort(&hits)
+    return outcome(stack, best)
   }
 
   /// Complete, unless a cell is left that could have a hit.
-  private func outcome(_ stack: borrowing SearchStack, _ heap: HitHeap) -> NearestOutcome {
+  private func outcome(_ stack: borrowing SearchStack, _ best: BestHits) -> NearestOutcome {
     let least = stack.leastSquaredChord
-    if least > heap.squaredChordLimit { return .complete }
+    if least > best.squaredChordLimit { return .complete }
     return .exhausted(completeWithinMeters: SearchPoint.leastMeters(squaredChord: least))
   }
 
