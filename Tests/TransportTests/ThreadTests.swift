@@ -76,8 +76,8 @@ import Testing
         next += count
       }
     }
-    let first = try startThread(name: "producer-1") { produce(0) }
-    let second = try startThread(name: "producer-2") { produce(1_000_000) }
+    let first = try startThread(name: "producer-1") { @Sendable in produce(0) }
+    let second = try startThread(name: "producer-2") { @Sendable in produce(1_000_000) }
     var arrived: [[Int]] = [[], []]
     var batch: [Int] = []
     recorder.onWoken = {
