@@ -48,7 +48,8 @@ extension DriverIndex {
   /// Appends the drivers nearest to a place to `hits`, nearest first, of equal distances the smaller handle first.
   ///
   /// At most `limit`, none farther than `withinMeters` (a driver at exactly that distance is in), only those that
-  /// `filter` accepts; it is asked only about drivers that would be hits. No allocation but for the growth of `hits`.
+  /// `filter` accepts; it is asked only about drivers that would be hits. No allocation but for the growth of `hits`
+  /// and, over some 60 hits, a scratch buffer of the sort.
   /// Costs O(log drivers + limit · log limit): a few µs for 10.
   public func nearest(
     to center: Coordinate, limit: Int, withinMeters: Double = .infinity, budget: SearchBudget = .standard,
