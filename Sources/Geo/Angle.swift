@@ -2,7 +2,7 @@
 //
 // Not the C library's, for three reasons. It reduces in degrees, which is exact: the antimeridian's two names and all
 // meridians at a pole give the same point to the last bit. It gives the same bits on every machine (libm picks code by
-// CPU), so a run with the same seed does too. And both together cost 8 ns instead of 25.
+// CPU), so a run with the same seed does too. And the four of a place cost 22 ns instead of 50.
 //
 // Polynomials: fdlibm's __kernel_sin and __kernel_cos (Sun Microsystems 1993; error under 2^−58 on ±π/4).
 
