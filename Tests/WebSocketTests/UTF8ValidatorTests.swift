@@ -37,11 +37,11 @@ import WebSocket
     }
   }
 
-  @Test("All pairs and chosen triples and quadruples of bytes are judged as String does") func exhaustive() {
+  @Test("All first and second bytes, and chosen ones behind them, are judged as String does") func exhaustive() {
     let chosen: [UInt8] = [0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC2, 0xE0, 0xED, 0xF0, 0xF4, 0xF5]
     for first in UInt8.min...UInt8.max {
-      for second in UInt8.min...UInt8.max { agree([first, second]) }
-      for second in chosen {
+      for second in UInt8.min...UInt8.max { agree([first, second, 0x80, 0x80]) }
+      for second in chosen where first >= 0xC0 {
         for third in chosen {
           agree([first, second, third])
           agree([first, second, third, 0x80])
