@@ -108,6 +108,7 @@ struct TrackOrderTests {
       return
     }
     #expect(Globe.distance(position.coordinate, near) < 5)
+    #expect(tracker.heldAndDropped == 1)
     #expect(tracker.update(.at(702, near), receivedAt: 32 * second).position != nil)
 
     #expect(tracker.update(.at(2000, near), receivedAt: 33 * second) == .held)
