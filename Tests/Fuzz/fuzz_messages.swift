@@ -66,7 +66,9 @@ private func fuzzServer(_ message: UnsafeRawBufferPointer, _ time: TimeFormat) {
 }
 
 private func fuzzBody(_ message: UnsafeRawBufferPointer, _ time: TimeFormat) {
-  guard let batch = success({ () throws(MessageError) in try reader.readLocations(message, time: time) }) else { return }
+  guard let batch = success({ () throws(MessageError) in try reader.readLocations(message, time: time) }) else {
+    return
+  }
   precondition((1...LocationBatch.maximumCount).contains(batch.fixes.count))
 }
 
