@@ -41,6 +41,10 @@ let package = Package(
       name: "locationhub",
       dependencies: ["Gateway", "HubCore", "LocationHubClient", "Simulation", "Transport", "Messages", "Geo", "Bytes", "CLinux"]),
 
+    .executableTarget(
+      name: "hub-loadtest", dependencies: ["Transport", "WebSocket", "Gateway", "Bytes"],
+      path: "loadtest/HubLoadTest"),
+
     tests("Bytes"),
     tests("Geo"),
     tests("Messages", ["Geo", "Bytes"]),
