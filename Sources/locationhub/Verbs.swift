@@ -3,7 +3,7 @@ import Transport
 
 
 enum Verbs {
-  static let all = [serve]
+  static let all = [serve, echo]
 
   static var overview: String {
     var text = "usage: locationhub VERB [options]\n\nverbs:\n"
