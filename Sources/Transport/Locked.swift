@@ -13,8 +13,8 @@ import Glibc
 /// `withLock` is the only code that touches it, and only what is Sendable goes in.
 @usableFromInline
 final class Locked<Value: Sendable>: @unchecked Sendable {
-  // On the heap, because a pthread_mutex_t must not move after pthread_mutex_init. The value too: the mutex keeps others
-  // out already, so the run-time check of accesses to a class's properties would only cost.
+  // On the heap, because a pthread_mutex_t must not move after pthread_mutex_init. The value too: the mutex keeps
+  // others out already, so the run-time check of accesses to a class's properties would only cost.
   @usableFromInline let mutex: UnsafeMutablePointer<pthread_mutex_t>
   @usableFromInline let value: UnsafeMutablePointer<Value>
 
