@@ -44,7 +44,7 @@ public struct EventLoopLimits: Sendable, Hashable {
   public var kernelSendBufferBytes: Int32 = 0
 
   /// How long `close` may take, from the call to the peer's own close, before the connection is cut off.
-  public var closeMilliseconds = 3000
+  public var closeMilliseconds = 5000
 
   /// How long no listener is asked for connections after the process or system ran out of descriptors or memory.
   public var acceptRetryMilliseconds = 200

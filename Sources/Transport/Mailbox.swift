@@ -2,11 +2,9 @@
 // arrays: the lock is held for a few instructions, memory is reused, and the cost is a batch's, not a message's.
 // Inlinable, because a generic that is not specialised in the caller's module costs ten times as much.
 
-import Synchronization
-
 /// A bounded queue from any threads to one consumer, in order for each producer.
 public final class Mailbox<Message: Sendable>: Sendable {
-  @usableFromInline let waiting: Mutex<[Message]>
+  @usableFromInline let waiting: Locked<[Message]>
   @usableFromInline let waker: Waker?
   /// Messages that may wait. At it a batch is refused whole: the producer decides what that means.
   public let capacity: Int
@@ -16,7 +14,7 @@ public final class Mailbox<Message: Sendable>: Sendable {
     precondition(capacity > 0)
     self.capacity = capacity
     self.waker = waker
-    waiting = Mutex([])
+    waiting = Locked([])
   }
 
   /// Appends one message; false, and nothing happens, when `capacity` messages wait.
