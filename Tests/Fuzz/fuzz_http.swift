@@ -1,3 +1,4 @@
+// modules: Bytes HTTP
 // libFuzzer entry for request and response heads, bodies and queries (run.sh in this folder builds and runs it).
 //
 // Input: one byte of flags (bit 0: response, bits 2–4: how many cuts), the cuts, then what the peer sends. Checked

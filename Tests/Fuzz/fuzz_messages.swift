@@ -1,3 +1,4 @@
+// modules: Bytes Geo Messages
 // libFuzzer's way into the message readers: no input may crash them, and what they read must survive being written.
 //
 // Compiled by hand, for SwiftPM has no fuzz targets (Bytes, Geo and Messages first, as modules with coverage):

@@ -1,23 +1,24 @@
 #!/bin/sh
 # Builds one fuzz target with the modules it imports, all instrumented, and runs it.
 #
-#   Tests/Fuzz/run.sh fuzz_frames 60 Bytes HTTP WebSocket
-#   Tests/Fuzz/run.sh fuzz_http   60 Bytes HTTP
+#   Tests/Fuzz/run.sh fuzz_frames 60
 #
-# Arguments: the file's name, seconds to run, the modules in the order of their dependencies. The corpus is kept in
-# .build/fuzz/<name>/corpus; a crash leaves its input in .build/fuzz/<name>.
+# Arguments: the file's name and the seconds to run. The file says in a line "// modules: …" which modules it needs, in
+# the order of their dependencies. The corpus is kept in .build/fuzz/<name>/corpus; a crash leaves its input in
+# .build/fuzz/<name>.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 name=$1
 seconds=$2
-shift 2
+modules=$(sed -n 's|^// modules: ||p' "$root/Tests/Fuzz/$name.swift")
+[ -n "$modules" ] || { echo "$name.swift has no line '// modules: …'" >&2; exit 2; }
 out=$root/.build/fuzz/$name
 mkdir -p "$out/corpus"
 cd "$out"
 
 flags="-swift-version 6 -O -parse-as-library -sanitize=fuzzer,address -use-ld=lld -I . -I $root/Sources/COpenSSL"
 objects=""
-for module in "$@"; do
+for module in $modules; do
   # shellcheck disable=SC2086,SC2046 # flags are words, and no path in the repository has spaces
   swiftc $flags -wmo -module-name "$module" -emit-module -emit-module-path "$module.swiftmodule" \
     -emit-object -o "$module.o" $(find "$root/Sources/$module" -name '*.swift')
