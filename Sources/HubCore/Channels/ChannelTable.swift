@@ -22,7 +22,7 @@ struct ChannelRecord {
   var isInUse = true
 }
 
-struct ChannelTable {
+struct ChannelTable: ~Copyable {
   /// Loops are bits of a word.
   static let maximumLoops = 64
 
