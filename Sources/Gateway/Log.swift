@@ -45,7 +45,7 @@ public struct Log: Sendable {
   }
 
   /// Plain where it is one word, quoted otherwise; control characters cannot forge a line.
-  private static func write(_ value: String, into line: inout ByteBuffer) {
+  static func write(_ value: String, into line: inout ByteBuffer) {
     let isPlain = !value.isEmpty && value.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != 0x22 && $0 != 0x3D && $0 != 0x5C }
     if isPlain { return line.append(utf8: value) }
     line.append("\"")

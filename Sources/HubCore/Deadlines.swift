@@ -3,8 +3,10 @@
 
 struct Deadlines {
   enum Kind: UInt8 {
-    /// A driver may have become stale, or may be forgotten.
-    case driver
+    /// A driver may have become stale.
+    case driverStaleness
+    /// A driver may be forgotten.
+    case driverRetention
     /// An ended trip's grace or retention may be over.
     case trip
   }

@@ -85,26 +85,17 @@ extension Hub {
     return min(bySilence, drivers[driver].disconnected + nanoseconds(timings.stale))
   }
 
-  mutating func armStaleness(_ driver: Int) {
-    let handle = Handle(index: UInt32(driver), generation: drivers.generation(of: driver))
-    let time = drivers[driver].isStale ? forgetAt(driver) : staleAt(driver)
-    deadlines.arm(.driver, handle, at: time)
+  private func handle(ofDriver driver: Int) -> Handle {
+    Handle(index: UInt32(driver), generation: drivers.generation(of: driver))
   }
 
-  private func forgetAt(_ driver: Int) -> Int64 {
-    max(drivers[driver].lastFix, drivers[driver].disconnected) + nanoseconds(timings.retention)
+  private mutating func armStaleness(_ driver: Int) {
+    deadlines.arm(.driverStaleness, handle(ofDriver: driver), at: staleAt(driver))
   }
 
-  /// The driver's entry in the deadlines came up: stale now, forgotten now, or looked at again later.
-  mutating func checkPresence(_ driver: Int) {
-    if !drivers[driver].isStale {
-      if now.uptime >= staleAt(driver) { becomeStale(driver) }
-    } else if drivers[driver].session == nil, drivers[driver].activeTrips == 0, now.uptime >= forgetAt(driver) {
-      return forget(driver)
-    } else if drivers[driver].session != nil || drivers[driver].activeTrips > 0 {
-      drivers[driver].disconnected = now.uptime  // still there: look again a retention later
-    }
-    armStaleness(driver)
+  /// The entry that watches for staleness came up: stale now, or looked at again when it would be.
+  private mutating func checkStaleness(_ driver: Int) {
+    if now.uptime >= staleAt(driver) { becomeStale(driver) } else { armStaleness(driver) }
   }
 
   private mutating func becomeStale(_ driver: Int) {
@@ -112,12 +103,34 @@ extension Hub {
     counters.driversOnline -= 1
     index.remove(UInt32(driver))
     publishPresence(driver, .driverOffline, "Driver offline", "No position has come from the driver for a while.")
+    if !drivers[driver].isRetentionArmed { armRetention(driver) }
   }
 
   mutating func returnFromStale(_ driver: Int) {
     drivers[driver].isStale = false
     counters.driversOnline += 1
     publishPresence(driver, .driverOnline, "Driver online", "The driver's positions are coming again.")
+    armStaleness(driver)
+  }
+
+  // MARK: Forgetting
+
+  private mutating func armRetention(_ driver: Int) {
+    drivers[driver].isRetentionArmed = true
+    let lastSeen = max(drivers[driver].lastFix, drivers[driver].disconnected)
+    deadlines.arm(.driverRetention, handle(ofDriver: driver), at: lastSeen + nanoseconds(timings.retention))
+  }
+
+  /// The entry that waits to forget the driver came up. A driver that is back is watched for staleness instead.
+  private mutating func checkRetention(_ driver: Int) {
+    drivers[driver].isRetentionArmed = false
+    guard drivers[driver].isStale else { return }
+    if drivers[driver].session != nil || drivers[driver].activeTrips > 0 {
+      drivers[driver].disconnected = now.uptime  // still there: look again a retention later
+    } else if now.uptime >= max(drivers[driver].lastFix, drivers[driver].disconnected) + nanoseconds(timings.retention) {
+      return forget(driver)
+    }
+    armRetention(driver)
   }
 
   /// Presence goes to the driver's channel and to the trip that its fixes named last, while that goes on.
@@ -148,11 +161,11 @@ extension Hub {
   mutating func handleDeadlines() {
     while let due = deadlines.nextDue(uptime: now.uptime) {
       for entry in due {
+        let index = Int(entry.handle.index)
         switch entry.kind {
-        case .driver:
-          if drivers.isCurrent(Int(entry.handle.index), entry.handle.generation) { checkPresence(Int(entry.handle.index)) }
-        case .trip:
-          if trips.isCurrent(Int(entry.handle.index), entry.handle.generation) { checkEnded(Int(entry.handle.index)) }
+        case .driverStaleness: if drivers.isCurrent(index, entry.handle.generation) { checkStaleness(index) }
+        case .driverRetention: if drivers.isCurrent(index, entry.handle.generation) { checkRetention(index) }
+        case .trip: if trips.isCurrent(index, entry.handle.generation) { checkEnded(index) }
         }
       }
     }

@@ -17,9 +17,9 @@ extension Hub {
     switch tripForFixes(of: driver, input.update.tripID, isGranted: input.tripIsGranted, at: input.update.fix.timestamp) {
     case .none: trip = nil
     case .use(let found): trip = found
-    case .refused(let code, let message):
+    case .refused(let code, let message, let retryAfter):
       counters.fixesForbidden += 1
-      return refuse(input.session, input.messageID, code, message)
+      return refuse(input.session, input.messageID, code, message, retryAfter: retryAfter)
     }
     switch track(input.update.fix, driver: driver, trip: trip, received: input.received.uptime) {
     case .accepted, .history, .duplicate, .held: return
@@ -76,6 +76,7 @@ extension Hub {
   private mutating func accept(_ position: Position, driver: Int, trip: Int?, received: Int64) {
     counters.fixesAccepted += 1
     drivers[driver].position = position
+    drivers[driver].positionTrip = trip.map { Handle(index: UInt32($0), generation: trips.generation(of: $0)) }
     drivers[driver].lastFix = now.uptime
     if drivers[driver].isStale { returnFromStale(driver) }
     index.move(UInt32(driver), to: position.coordinate)
@@ -112,14 +113,15 @@ extension Hub {
       counters.fixesOrphaned += UInt64(input.batch.fixes.count)
       return
     }
-    drivers[driver].clock.observe(sent: input.sent, received: input.received.timestamp)
+    // Over HTTP there is no envelope, so nothing is learnt of the phone's clock.
+    if input.driverID == nil { drivers[driver].clock.observe(sent: input.sent, received: input.received.timestamp) }
     let trip: Int?
     switch tripForFixes(of: driver, input.batch.tripID, isGranted: input.tripIsGranted, at: input.sent) {
     case .none: trip = nil
     case .use(let found): trip = found
-    case .refused(let code, let message):
+    case .refused(let code, let message, let retryAfter):
       counters.fixesForbidden += UInt64(input.batch.fixes.count)
-      return refuse(input.session, input.messageID, code, message)
+      return refuse(input.session, input.messageID, code, message, retryAfter: retryAfter)
     }
     rememberFixTimes(of: driver)
     var summary = Ack.Batch(accepted: 0, duplicates: 0, rejected: [])

@@ -69,16 +69,16 @@ extension Hub {
       return Subscribed.Snapshot(trip: state, position: position(onTrip: trip, after: after))
     case .driver(let id):
       guard let driver = findDriver(id), let position = drivers[driver].position else { return nil }
-      return Subscribed.Snapshot(position: refreshed(driver, position, trip: lastTrip(of: driver), after: after))
+      return Subscribed.Snapshot(position: refreshed(driver, position, trip: tripOfPosition(of: driver), after: after))
     case .fence, .area, .nearby, .fleet:
       return nil
     }
   }
 
-  /// The newest position of the trip's driver, if its fixes name this trip and the trip is not over.
+  /// The newest position of the trip's driver, if its fix named this trip and the trip is not over.
   private func position(onTrip trip: Int, after: UInt64) -> DriverLocation? {
     guard !trips[trip].isClosed, let id = trips[trip].driverID, let driver = findDriver(id),
-      lastTrip(of: driver) == trip, let position = drivers[driver].position
+      tripOfPosition(of: driver) == trip, let position = drivers[driver].position
     else { return nil }
     return refreshed(driver, position, trip: trip, after: after)
   }
@@ -120,7 +120,7 @@ extension Hub {
   private func report(of driver: Int, distance: Double?) -> DriverReport {
     var position: DriverLocation?
     if let newest = drivers[driver].position {
-      position = refreshed(driver, newest, trip: lastTrip(of: driver), after: 0)
+      position = refreshed(driver, newest, trip: tripOfPosition(of: driver), after: 0)
     }
     return DriverReport(
       driverID: drivers[driver].id, status: drivers[driver].status, isOnline: !drivers[driver].isStale,

@@ -14,12 +14,20 @@ extension Hub {
     return Int(handle.index)
   }
 
+  /// The trip that the driver's newest published position belongs to.
+  func tripOfPosition(of driver: Int) -> Int? {
+    guard let handle = drivers[driver].positionTrip, trips.isCurrent(Int(handle.index), handle.generation) else {
+      return nil
+    }
+    return Int(handle.index)
+  }
+
   // MARK: Fixes that name a trip
 
   enum TripForFixes {
     case none
     case use(Int)
-    case refused(ErrorCode, String)
+    case refused(ErrorCode, String, retryAfter: Double? = nil)
   }
 
   /// The trip that a driver's fix belongs to. The first fix of an entitled driver that names an unknown trip begins it.
@@ -39,7 +47,7 @@ extension Hub {
   ) -> TripForFixes {
     guard let trip = findTrip(id) ?? (isGranted ? beginTrip(id, driver: driver, at: time) : nil) else {
       return isGranted
-        ? .refused(.storageFull, "this hub's trip table is full")
+        ? .refused(.storageFull, "this hub's trip table is full", retryAfter: 60)
         : .refused(.forbidden, "your token does not name trip \(id)")
     }
     let isDriver = trips[trip].driverID == drivers[driver].id
@@ -55,7 +63,7 @@ extension Hub {
   private mutating func beginTrip(_ id: Identifier, driver: Int, at time: Timestamp) -> Int? {
     guard let trip = insertTrip(id, status: .accepted, at: time) else { return nil }
     trips[trip].driverID = drivers[driver].id
-    drivers[driver].activeTrips += 1
+    countActiveTrip(trip)
     publishMove(trip, from: nil, at: nil)
     return trip
   }
@@ -151,16 +159,22 @@ extension Hub {
     if target == .accepted {
       trips[trip].driverID = trips[trip].driverID ?? (input.actor.role == .driver ? input.actor.id : input.report.driverID)
     }
-    countActiveTrip(trip, from: previous, to: target)
+    countActiveTrip(trip)
     finish(input, trip: trip, move: move, from: previous)
     if target.isFinal { end(trip) }
   }
 
-  private mutating func countActiveTrip(_ trip: Int, from previous: TripStatus, to target: TripStatus) {
-    guard previous.occupiesDriver != target.occupiesDriver, let id = trips[trip].driverID,
-      let driver = target.occupiesDriver ? findOrInsertDriver(id) : findDriver(id)
-    else { return }
-    drivers[driver].activeTrips += target.occupiesDriver ? 1 : -1
+  /// What makes a driver `on_trip`. A driver that the full table had no room for is counted at a later move.
+  private mutating func countActiveTrip(_ trip: Int) {
+    if trips[trip].status.occupiesDriver {
+      guard trips[trip].occupied == nil, let id = trips[trip].driverID, let driver = findOrInsertDriver(id) else { return }
+      trips[trip].occupied = Handle(index: UInt32(driver), generation: drivers.generation(of: driver))
+      drivers[driver].activeTrips += 1
+    } else if let handle = trips[trip].occupied {
+      // A driver with an active trip is not forgotten, so it is still there.
+      trips[trip].occupied = nil
+      drivers[Int(handle.index)].activeTrips -= 1
+    }
   }
 
   private mutating func finish(_ input: TripStatusInput, trip: Int, move: UInt64, from previous: TripStatus?) {

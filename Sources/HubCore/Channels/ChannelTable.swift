@@ -10,16 +10,23 @@ import Messages
 struct ChannelRecord {
   var name: Channel
   var hash: UInt64
-  /// The number of the newest event; 0 before the first.
-  var sequence: UInt64 = 0
+  /// The number of the newest event; before the first, where the numbers start (see `ChannelTable.numbersGiven`).
+  var sequence: UInt64
   /// Bit l: loop l has at least one subscriber.
   var loops: UInt64 = 0
   var subscribers = 0
   /// The newest events, oldest first, without gaps, the last one numbered `sequence`.
-  var events: [Publication] = []
+  var events: [KeptEvent] = []
   /// Events may still come or be asked for: the record outlives its subscribers.
   var isKept = false
   var isInUse = true
+}
+
+/// An event that is kept for recovery.
+struct KeptEvent {
+  var publication: Publication
+  /// Its node in the order of all channels' events.
+  var node: UInt32
 }
 
 struct ChannelTable: ~Copyable {
@@ -35,6 +42,9 @@ struct ChannelTable: ~Copyable {
   private var counts: [UInt32] = []
   /// The channel of each kept event, oldest first, to find the oldest of all.
   private var eventOrder = EventOrder()
+  /// No channel that is gone had a number above this. New channels count on from here: within an epoch no channel gives
+  /// out a number twice, or a client that comes back to a channel's next life would be told that it missed nothing.
+  private var numbersGiven: UInt64 = 0
 
   init(limits: HubLimits, seed: UInt64, loopCount: Int) {
     precondition((1...Self.maximumLoops).contains(loopCount))
@@ -44,6 +54,7 @@ struct ChannelTable: ~Copyable {
   }
 
   var count: Int { slab.count }
+  /// Events kept in all channels.
   var eventCount: Int { eventOrder.count }
 
   func record(_ index: Int) -> ChannelRecord { slab[index] }
@@ -60,7 +71,7 @@ struct ChannelTable: ~Copyable {
     let hash = hash(name)
     if let found = names.find(hash: hash, where: { slab[$0].name == name }) { return found }
     guard slab.count < limits.channels else { return nil }
-    let index = slab.insert(ChannelRecord(name: name, hash: hash))
+    let index = slab.insert(ChannelRecord(name: name, hash: hash, sequence: numbersGiven))
     names.insert(hash: hash, index: index)
     if counts.count < slab.endIndex * loopCount { counts.append(contentsOf: repeatElement(0, count: loopCount)) }
     return index
@@ -92,7 +103,9 @@ struct ChannelTable: ~Copyable {
   private mutating func removeIfUnused(_ index: Int) -> Bool {
     guard slab[index].subscribers == 0, !slab[index].isKept else { return false }
     names.remove(hash: slab[index].hash, index: index)
-    slab.remove(index, leaving: ChannelRecord(name: .fleet, hash: 0, isInUse: false))
+    for event in slab[index].events { eventOrder.remove(event.node) }
+    numbersGiven = max(numbersGiven, slab[index].sequence)
+    slab.remove(index, leaving: ChannelRecord(name: .fleet, hash: 0, sequence: 0, isInUse: false))
     return true
   }
 
@@ -104,28 +117,24 @@ struct ChannelTable: ~Copyable {
     return slab[index].sequence
   }
 
-  /// Keeps an event for recovery, forgetting the oldest where a limit is reached.
+  /// Keeps an event for recovery, forgetting the oldest where a limit is reached. O(`eventsPerChannel`) there, else O(1).
   mutating func keep(_ event: Publication, _ index: Int) {
-    if slab[index].events.count == limits.eventsPerChannel { slab[index].events.removeFirst() }
-    slab[index].events.append(event)
-    eventOrder.append(index, slab.generation(of: index), slab[index].sequence)
-    while eventOrder.count > limits.events {
-      let oldest = eventOrder.removeFirst()
-      guard slab.isCurrent(oldest.channel, oldest.generation) else { continue }
-      let firstKept = slab[oldest.channel].sequence - UInt64(slab[oldest.channel].events.count) + 1
-      if firstKept == oldest.sequence, !slab[oldest.channel].events.isEmpty {
-        slab[oldest.channel].events.removeFirst()
-      }
-    }
+    if slab[index].events.count == limits.eventsPerChannel { forgetOldestEvent(index) }
+    if eventOrder.count == limits.events { forgetOldestEvent(eventOrder.channelOfOldest) }
+    slab[index].events.append(KeptEvent(publication: event, node: eventOrder.append(channel: index)))
+  }
+
+  private mutating func forgetOldestEvent(_ index: Int) {
+    eventOrder.remove(slab[index].events.removeFirst().node)
   }
 
   /// The events after `since`, or nil when not all of them are kept or `since` is ahead of the channel.
   func events(_ index: Int, since: UInt64) -> [Publication]? {
-    let record = slab[index]
-    guard since <= record.sequence else { return nil }
-    let missed = record.sequence - since
-    guard missed <= UInt64(record.events.count) else { return nil }
-    return Array(record.events.suffix(Int(missed)))
+    let sequence = slab[index].sequence
+    guard since <= sequence else { return nil }
+    let missed = sequence - since
+    guard missed <= UInt64(slab[index].events.count) else { return nil }
+    return slab[index].events.suffix(Int(missed)).map(\.publication)
   }
 
   private func hash(_ name: Channel) -> UInt64 {
@@ -141,35 +150,3 @@ struct ChannelTable: ~Copyable {
   }
 }
 
-/// A queue of which channel got an event when: a ring that grows to the limit of kept events.
-private struct EventOrder {
-  struct Entry {
-    var channel: Int
-    var generation: UInt32
-    var sequence: UInt64
-  }
-
-  private var ring: [Entry] = []
-  private var head = 0
-  private(set) var count = 0
-
-  mutating func append(_ channel: Int, _ generation: UInt32, _ sequence: UInt64) {
-    let entry = Entry(channel: channel, generation: generation, sequence: sequence)
-    if count == ring.count {
-      ring = Array(ring[head...] + ring[..<head])
-      head = 0
-      ring.append(contentsOf: repeatElement(entry, count: max(64, ring.count)))
-    }
-    ring[(head + count) % ring.count] = entry
-    count += 1
-  }
-
-  mutating func removeFirst() -> Entry {
-    precondition(count > 0)
-    defer {
-      head = (head + 1) % ring.count
-      count -= 1
-    }
-    return ring[head]
-  }
-}

@@ -16,13 +16,18 @@ struct Driver {
   var channel: Int?
   /// The trip that its fixes named last, so that the id need not be looked up again.
   var lastTrip: Handle?
-  /// The newest published position.
+  /// The newest published position, and the trip that its fix named.
   var position: Position?
+  var positionTrip: Handle?
   var positionAge = 0.0
   /// When the newest accepted fix came, and since when no session is there (uptime, ns).
   var lastFix: Int64
   var disconnected: Int64
+  /// Exactly while this is false an entry of the deadlines watches for staleness.
   var isStale = false
+  /// An entry of the deadlines waits to forget the driver. It stays when the driver comes back, so that one that comes
+  /// and goes all day has two entries, not one for each time.
+  var isRetentionArmed = false
   /// Seconds between fixes that the driver was told.
   var samplingInterval: Double
   var replacements = ReplacementWindow()

@@ -16,6 +16,8 @@ struct Trip {
   var route: String?
   /// Index of the trip's channel, where it has one.
   var channel: Int?
+  /// The driver that counts this trip among its active ones.
+  var occupied: Handle?
   /// When it ended (uptime, ns), and whether its live positions have ended too.
   var ended: Int64?
   var isClosed = false

@@ -1,0 +1,51 @@
+// The pure parts of SessionLoop+Delivery.swift: positions that wait for the flush interval, and frames by time format.
+import HubCore
+import Messages
+import Testing
+
+@testable import Gateway
+@testable import HubCore
+
+@Suite struct HeldPositionsTests {
+  private func delivery(key: UInt64, number: UInt64) -> Delivery {
+    Delivery(
+      channel: ChannelHandle(index: UInt32(key)), conflationKey: key, received: 0,
+      publication: Publication(
+        channel: .fleet, number: number, timestamp: Timestamp(milliseconds: 0),
+        body: .notification(Notification(kind: .message, title: "", body: "", driverID: nil, sequence: 1))))
+  }
+
+  @Test("a newer position takes the place of the older one of its key, in the older one's turn")
+  func newest() {
+    var held = HeldPositions()
+    held.deadline = 5
+    let replaced = [(7, 1), (8, 2), (7, 3), (9, 4), (7, 5)].map { held.put(delivery(key: $0.0, number: $0.1)) }
+    #expect(replaced == [false, false, true, false, true])
+    let taken = held.takeAll()
+    #expect(taken.map(\.conflationKey) == [7, 8, 9])
+    #expect(taken.map(\.publication.number) == [5, 2, 4])
+    #expect(held.deadline == nil)
+  }
+
+  @Test("what was taken is not there any more, and its key counts as new")
+  func taken() {
+    var held = HeldPositions()
+    _ = held.put(delivery(key: 1, number: 1))
+    _ = held.takeAll()
+    #expect(held.takeAll().isEmpty)
+    let replaced = held.put(delivery(key: 1, number: 2))
+    #expect(!replaced)
+    #expect(held.takeAll().map(\.publication.number) == [2])
+  }
+}
+
+@Suite struct EncodedFramesTests {
+  @Test("each time format has a place of its own")
+  func places() {
+    for format in TimeFormat.allCases {
+      var frames = EncodedFrames()
+      frames[format] = 3..<9
+      for other in TimeFormat.allCases { #expect(frames[other] == (other == format ? 3..<9 : nil)) }
+    }
+  }
+}

@@ -1,0 +1,58 @@
+// Who listens to what on one loop, against sets.
+import HubCore
+import Messages
+import Testing
+import Transport
+
+@testable import Gateway
+
+@Suite struct SubscriptionTableTests {
+  private func connection(_ slot: Int) -> ConnectionID { ConnectionID(slot: UInt32(slot), generation: 1) }
+  private func channel(_ index: Int) -> ChannelHandle { ChannelHandle(index: UInt32(index)) }
+
+  @Test("a session listens to a channel once, and leaving what it does not listen to changes nothing")
+  func once() {
+    var table = SubscriptionTable()
+    var first = SubscriptionTable.none
+    #expect(table.add(connection(1), time: .apple, to: channel(5), first: &first))
+    #expect(!table.add(connection(1), time: .apple, to: channel(5), first: &first))
+    #expect(!table.remove(channel(4), first: &first))
+    #expect(table.count == 1)
+    #expect(table.subscribers(of: channel(5)).map(\.time) == [.apple])
+    #expect(table.remove(channel(5), first: &first))
+    #expect(first == SubscriptionTable.none && table.count == 0)
+  }
+
+  @Test("a channel that nobody ever listened to has no subscribers")
+  func unknownChannel() {
+    #expect(SubscriptionTable().subscribers(of: channel(1_000_000)).isEmpty)
+  }
+
+  @Test("agrees with a set of pairs while sessions come, go, subscribe and leave", arguments: 1...6 as ClosedRange<UInt64>)
+  func model(seed: UInt64) {
+    var random = SplitMix64(seed: seed)
+    var table = SubscriptionTable()
+    var first = [UInt32](repeating: SubscriptionTable.none, count: 12)
+    var model = [Set<Int>](repeating: [], count: 12)  // channels by session
+    for _ in 0..<3000 {
+      let session = Int.random(in: 0..<12, using: &random)
+      let channel = Int.random(in: 0..<9, using: &random)
+      switch Int.random(in: 0..<20, using: &random) {
+      case 0:
+        var told: [Int] = []
+        table.removeAll(first: &first[session]) { told.append(Int($0.index)) }
+        #expect(told.count == model[session].count && Set(told) == model[session], "seed \(seed)")
+        model[session] = []
+      case 1..<12:
+        let isNew = table.add(connection(session), time: .unixMilliseconds, to: self.channel(channel), first: &first[session])
+        #expect(isNew == model[session].insert(channel).inserted, "seed \(seed)")
+      default:
+        let wasThere = table.remove(self.channel(channel), first: &first[session])
+        #expect(wasThere == (model[session].remove(channel) != nil), "seed \(seed)")
+      }
+      #expect(table.count == model.reduce(0) { $0 + $1.count })
+      let listeners = table.subscribers(of: self.channel(channel)).map { Int($0.connection.slot) }
+      #expect(listeners.sorted() == (0..<12).filter { model[$0].contains(channel) }, "seed \(seed)")
+    }
+  }
+}

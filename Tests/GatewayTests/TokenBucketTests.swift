@@ -1,0 +1,66 @@
+// How much a session may ask for, by hand-driven time.
+import Testing
+
+@testable import Gateway
+
+@Suite struct TokenBucketTests {
+  private let millisecond: Int64 = 1_000_000
+
+  @Test("a burst goes through, the next message overdraws, and the wait is as long as the refill takes")
+  func burst() {
+    var bucket = TokenBucket(burst: 50, now: 0)
+    for _ in 0..<50 {
+      let isWithin = bucket.charge(1, rate: 10, burst: 50, now: 0)
+      #expect(isWithin)
+    }
+    let isWithin = bucket.charge(1, rate: 10, burst: 50, now: 0)
+    #expect(!isWithin)
+    let wait = bucket.wait(rate: 10, burst: 50, now: 0)
+    #expect(wait == 101 * millisecond)
+    let after = bucket.wait(rate: 10, burst: 50, now: wait)
+    #expect(after == 0)
+  }
+
+  @Test("it never holds more than the burst, however long a session is idle")
+  func ceiling() {
+    var bucket = TokenBucket(burst: 5, now: 0)
+    let hour = 3_600_000 * millisecond
+    var passed = 0
+    while bucket.charge(1, rate: 10, burst: 5, now: hour) { passed += 1 }
+    #expect(passed == 5)
+  }
+
+  @Test("what is sent at the rate always goes through, at any spacing", arguments: [1, 7, 100, 1000] as [Int64])
+  func steady(spacing: Int64) {
+    var bucket = TokenBucket(burst: 50, now: 0)
+    var now: Int64 = 0
+    for _ in 0..<5000 {
+      now += spacing * millisecond
+      let isWithin = bucket.charge(Double(spacing) / 1000 * 9.99, rate: 10, burst: 50, now: now)
+      #expect(isWithin)
+    }
+  }
+
+  @Test("over a long time no more than rate × time + burst goes through")
+  func bound() {
+    var random = SplitMix64(seed: 4)
+    var bucket = TokenBucket(burst: 20, now: 0)
+    var now: Int64 = 0
+    var passed = 0.0
+    for _ in 0..<20_000 {
+      now += Int64.random(in: 0...40, using: &random) * millisecond / 3
+      if bucket.wait(rate: 10, burst: 20, now: now) == 0, bucket.charge(1, rate: 10, burst: 20, now: now) { passed += 1 }
+    }
+    let most = 20 + 10 * Double(now) / 1e9
+    #expect(passed <= most * 1.001 && passed >= most * 0.99)
+  }
+
+  @Test("the millisecond counter wraps after 49 days without losing tokens")
+  func wrap() {
+    let before = (Int64(UInt32.max) - 500) * millisecond
+    var bucket = TokenBucket(burst: 10, now: before)
+    _ = bucket.charge(10, rate: 10, burst: 10, now: before)
+    let isWithin = bucket.charge(10, rate: 10, burst: 10, now: before + 1000 * millisecond)
+    #expect(isWithin)
+  }
+}

@@ -1,0 +1,79 @@
+// The parts of a driver's record: its session's clock, its replacements, the times of its fixes.
+import Messages
+import Testing
+
+@testable import HubCore
+
+@Suite struct SessionClockTests {
+  @Test("without an observation the session's clock counts as the hub's")
+  func unknown() {
+    #expect(SessionClock().age(of: time(1000), at: time(3500)) == 2.5)
+  }
+
+  @Test("the offset is the smallest of receive time − envelope timestamp, because delay only adds")
+  func smallest() {
+    var clock = SessionClock()
+    clock.observe(sent: time(10_000), received: time(17_000))  // 5 s behind, 2 s on the way
+    clock.observe(sent: time(20_000), received: time(25_000))  // 5 s behind, at once
+    clock.observe(sent: time(30_000), received: time(39_000))  // 5 s behind, 4 s on the way
+    #expect(clock.age(of: time(40_000), at: time(46_000)) == 1)
+  }
+
+  @Test("a clock that is ahead gives the same age, and no age is negative")
+  func ahead() {
+    var clock = SessionClock()
+    clock.observe(sent: time(100_000), received: time(40_000))
+    #expect(clock.age(of: time(100_000), at: time(42_000)) == 2)
+    #expect(clock.age(of: time(200_000), at: time(42_000)) == 0)
+  }
+}
+
+@Suite struct ReplacementWindowTests {
+  private let second: Int64 = 1_000_000_000
+
+  @Test("three replacements in 60 s are allowed; the fourth is refused for 30 s, and then the count begins anew")
+  func fourth() {
+    var window = ReplacementWindow()
+    let timings = HubTimings()
+    for step in 0..<3 as Range<Int64> { #expect(window.replace(at: step * second, timings: timings) == nil) }
+    #expect(window.replace(at: 3 * second, timings: timings) == 30)
+    #expect(window.replace(at: 13 * second, timings: timings) == 20)
+    #expect(window.replace(at: 33 * second - 1, timings: timings)! < 1e-8)
+    for step in 33..<36 as Range<Int64> { #expect(window.replace(at: step * second, timings: timings) == nil) }
+    #expect(window.replace(at: 36 * second, timings: timings) == 30)
+  }
+
+  @Test("a replacement leaves the window after 60 s")
+  func slides() {
+    var window = ReplacementWindow()
+    for step in 0..<100 as Range<Int64> {
+      #expect(window.replace(at: step * 20 * second, timings: HubTimings()) == nil)
+    }
+  }
+}
+
+@Suite struct FixTimesTests {
+  @Test("agrees with a sorted list of the newest times", arguments: 1...4 as ClosedRange<UInt64>)
+  func model(seed: UInt64) {
+    var random = SplitMix64(seed: seed)
+    let capacity = 12
+    var times = FixTimes(capacity: capacity)
+    var model: [Int64] = []
+    for step in 0..<2000 as Range<Int64> {
+      let value = step / 10 + Int64.random(in: 0..<30, using: &random)
+      let isKnown = model.contains(value)
+      #expect(times.insert(time(value)) == !isKnown, "seed \(seed)")
+      if !isKnown { model = ((model + [value]).sorted().suffix(capacity)) }
+    }
+  }
+
+  @Test("a time older than all that is remembered counts as new, and is not remembered in a newer one's place")
+  func older() {
+    var times = FixTimes(capacity: 2)
+    for value in [10, 20] as [Int64] { _ = times.insert(time(value)) }
+    #expect(times.insert(time(5)) == true)
+    #expect(times.insert(time(5)) == true)
+    #expect(times.insert(time(10)) == false)
+    #expect(times.insert(time(20)) == false)
+  }
+}

@@ -1,0 +1,209 @@
+// A hub on a bench: time is moved by hand, inputs go in one turn at a time, and what comes out is looked at.
+import Bytes
+import Geo
+import Messages
+import Testing
+
+@testable import HubCore
+
+/// An id written in a test.
+func id(_ text: String) -> Identifier { Identifier(text)! }
+
+/// A message id written in a test.
+func message(_ text: String) -> MessageID { MessageID(text)! }
+
+/// A time of day in a test, in milliseconds since 1970.
+func time(_ milliseconds: Int64) -> Timestamp { Timestamp(milliseconds: milliseconds) }
+
+extension HubLimits {
+  /// Limits that no test reaches by accident.
+  static var roomy: HubLimits {
+    HubLimits(
+      drivers: 1000, trips: 1000, channels: 1000, eventsPerChannel: 256, events: 10_000, queryHits: 100,
+      queryBudget: .standard, fixTimesPerDriver: 64, driversWithFixTimes: 100)
+  }
+}
+
+/// What came out of one turn, by loop.
+struct Turn {
+  var loops: [[HubOutput]]
+
+  /// Of all loops, loop by loop.
+  var all: [HubOutput] { loops.flatMap { $0 } }
+
+  var replies: [Reply] {
+    all.compactMap { if case .reply(_, let reply) = $0 { reply } else { nil } }
+  }
+  var errors: [ErrorReply] {
+    replies.compactMap { if case .error(let error) = $0 { error } else { nil } }
+  }
+  var codes: [ErrorCode] { errors.map(\.code) }
+  var acks: [Ack] {
+    replies.compactMap { if case .ack(let ack) = $0 { ack } else { nil } }
+  }
+  var deliveries: [Delivery] {
+    all.compactMap { if case .delivery(let delivery) = $0 { delivery } else { nil } }
+  }
+  var positions: [DriverLocation] {
+    deliveries.compactMap { if case .driverLocation(let location) = $0.publication.body { location } else { nil } }
+  }
+  var moves: [TripUpdate] { deliveries.compactMap { $0.publication.move } }
+  var notifications: [Messages.Notification] { deliveries.compactMap { $0.publication.notification } }
+  var subscribed: [(answer: Subscribed, handle: ChannelHandle, missed: [Publication])] {
+    all.compactMap { if case .subscribed(_, let handle, let answer, let missed) = $0 { (answer, handle, missed) } else { nil } }
+  }
+  var ended: [(Channel, Unsubscribed.Reason)] {
+    all.compactMap { if case .channelEnded(_, let channel, let reason) = $0 { (channel, reason) } else { nil } }
+  }
+  var admitted: Int { all.count { if case .admitted = $0 { true } else { false } } }
+  var replaced: [SessionRef] {
+    all.compactMap { if case .replaced(let session) = $0 { session } else { nil } }
+  }
+  var conflicts: [Double] {
+    all.compactMap { if case .conflict(_, let retryAfter) = $0 { retryAfter } else { nil } }
+  }
+  var full: Int { all.count { if case .full = $0 { true } else { false } } }
+}
+
+extension Publication {
+  var move: TripUpdate? { if case .tripUpdate(let update) = body { update } else { nil } }
+  var notification: Messages.Notification? { if case .notification(let made) = body { made } else { nil } }
+
+  /// The number of an event; nil for state.
+  var sequence: UInt64? {
+    switch body {
+    case .driverLocation: nil
+    case .tripUpdate(let update): update.sequence
+    case .notification(let notification): notification.sequence
+    }
+  }
+}
+
+/// A hub with a clock that a test moves.
+final class HubBench {
+  static let epoch = InlineText("epoch-1")!
+
+  var hub: Hub
+  let loopCount: Int
+  /// Nanoseconds.
+  private(set) var uptime: Int64 = 5_000_000_000_000
+  /// The wall clock at uptime 0, in milliseconds.
+  private let origin: Int64 = 1_763_680_000_000
+  private var generation: UInt32 = 0
+  private var messages = 0
+
+  init(limits: HubLimits = .roomy, timings: HubTimings = HubTimings(), loops: Int = 1, seed: UInt64 = 1) {
+    loopCount = loops
+    hub = Hub(
+      limits: limits, timings: timings, sampling: .init(interval: 4, minDistance: 5), epoch: HubBench.epoch, seed: seed,
+      loops: loops, now: Moment(uptime: 5_000_000_000_000, timestamp: Timestamp(milliseconds: 1_763_680_005_000_000)))
+  }
+
+  var now: Moment { Moment(uptime: uptime, timestamp: Timestamp(milliseconds: origin + uptime / 1_000_000)) }
+  /// The wall clock, which the phones of a test follow too unless it says otherwise.
+  var clock: Int64 { now.timestamp.milliseconds }
+
+  /// One turn at the present time.
+  @discardableResult
+  func turn(_ inputs: HubInput...) -> Turn { turn(inputs) }
+
+  @discardableResult
+  func turn(_ inputs: [HubInput]) -> Turn {
+    hub.process(inputs, now: now)
+    var loops: [[HubOutput]] = []
+    for loop in 0..<loopCount {
+      var list: [HubOutput] = []
+      hub.drain(loop: loop, into: &list)
+      loops.append(list)
+    }
+    return Turn(loops: loops)
+  }
+
+  /// Moves the clock and gives the hub an empty turn.
+  @discardableResult
+  func pass(seconds: Double) -> Turn {
+    uptime += Int64(seconds * 1e9)
+    return turn([])
+  }
+
+  /// The same, a turn a second, as the hub's thread does it.
+  @discardableResult
+  func tick(seconds: Int) -> Turn {
+    var loops = [[HubOutput]](repeating: [], count: loopCount)
+    for _ in 0..<seconds {
+      for (loop, list) in pass(seconds: 1).loops.enumerated() { loops[loop] += list }
+    }
+    return Turn(loops: loops)
+  }
+
+  // MARK: Inputs
+
+  func session(loop: UInt32 = 0, slot: UInt32) -> SessionRef {
+    generation += 1
+    return SessionRef(loop: loop, slot: slot, generation: generation)
+  }
+
+  func freshMessage() -> MessageID {
+    messages += 1
+    return message("m\(messages)")
+  }
+
+  /// A driver's session that the hub has admitted.
+  func connect(_ driver: String, slot: UInt32 = 0, loop: UInt32 = 0) -> SessionRef {
+    let made = session(loop: loop, slot: slot)
+    let turn = turn(.driverConnecting(made, id(driver)))
+    #expect(turn.admitted == 1)
+    return made
+  }
+
+  func fix(
+    _ session: SessionRef, trip: String? = nil, granted: Bool = true, at place: Coordinate = at(52.52, 13.405),
+    accuracy: Double = 8, milliseconds: Int64? = nil, sent: Int64? = nil
+  ) -> HubInput {
+    let fix = Fix(coordinate: place, timestamp: time(milliseconds ?? clock), accuracy: accuracy)
+    return .fix(
+      FixInput(
+        session: session, messageID: freshMessage(), sent: time(sent ?? clock), received: now,
+        update: LocationUpdate(tripID: trip.map(id), fix: fix), tripIsGranted: granted))
+  }
+
+  func batch(
+    _ session: SessionRef, driver: String? = nil, trip: String? = nil, granted: Bool = true,
+    _ fixes: [Result<Fix, ErrorCode>], sent: Int64? = nil
+  ) -> HubInput {
+    .batch(
+      BatchInput(
+        session: session, driverID: driver.map(id), messageID: freshMessage(), sent: time(sent ?? clock),
+        received: now, batch: LocationBatch(tripID: trip.map(id), fixes: fixes), tripIsGranted: granted))
+  }
+
+  /// A fix for a batch.
+  func measured(_ milliseconds: Int64, at place: Coordinate = at(52.52, 13.405), accuracy: Double = 8) -> Result<Fix, ErrorCode> {
+    .success(Fix(coordinate: place, timestamp: time(milliseconds), accuracy: accuracy))
+  }
+
+  func move(
+    _ role: Role, _ actor: String, _ trip: String, _ status: TripStatus, expected: TripStatus? = nil,
+    driver: String? = nil, rider: String? = nil, granted: Bool = true, message: MessageID? = nil, slot: UInt32 = 90
+  ) -> HubInput {
+    .tripStatus(
+      TripStatusInput(
+        session: SessionRef(loop: 0, slot: slot, generation: 1), actor: Actor(role: role, id: id(actor)),
+        messageID: message ?? freshMessage(),
+        report: TripStatusReport(
+          tripID: id(trip), status: status, timestamp: now.timestamp, expectedStatus: expected,
+          driverID: driver.map(id), riderID: rider.map(id)),
+        tripIsGranted: granted))
+  }
+
+  func subscribe(
+    _ channel: Channel, since: UInt64? = nil, epoch: InlineText = HubBench.epoch, loop: UInt32 = 0, slot: UInt32 = 80
+  ) -> HubInput {
+    .subscribe(
+      SessionRef(loop: loop, slot: slot, generation: 1), freshMessage(),
+      Subscribe(channel: channel, resume: since.map { ResumePoint(since: $0, epoch: epoch) }))
+  }
+
+  func trip(_ text: String) -> Channel { .trip(id(text)) }
+  func driver(_ text: String) -> Channel { .driver(id(text)) }
+}

@@ -1,0 +1,240 @@
+// Drivers: sessions that replace each other, presence, and how a driver is forgotten.
+import Messages
+import Testing
+
+@testable import HubCore
+
+@Suite struct HubDriversTests {
+  // MARK: Sessions
+
+  @Test("a newer session of the same driver takes over; what the older one still sends is nobody's")
+  func replaced() {
+    let bench = HubBench(loops: 2)
+    let old = bench.connect("d", slot: 4)
+    let new = bench.session(loop: 1, slot: 9)
+    let turn = bench.turn(.driverConnecting(new, id("d")))
+    #expect(turn.replaced == [old])
+    #expect(turn.admitted == 1)
+    let late = bench.turn(bench.fix(old), bench.batch(old, [bench.measured(1), bench.measured(2)]))
+    #expect(late.all.isEmpty)
+    #expect(bench.hub.counters.fixesOrphaned == 3)
+    bench.turn(.driverDisconnected(old))
+    #expect(bench.turn(bench.fix(new)).errors.isEmpty)
+    #expect(bench.hub.counters.fixesAccepted == 1, "the old session's end does not end the new one")
+  }
+
+  @Test("more than 3 replacements in 60 s: the newcomer is refused for 30 s and the session that is there stays")
+  func conflict() {
+    let bench = HubBench()
+    _ = bench.connect("d", slot: 0)
+    for slot in 1...3 as ClosedRange<UInt32> { _ = bench.connect("d", slot: slot) }
+    #expect(bench.turn(.driverConnecting(bench.session(slot: 4), id("d"))).conflicts == [30])
+    bench.tick(seconds: 10)
+    #expect(bench.turn(.driverConnecting(bench.session(slot: 5), id("d"))).conflicts == [20])
+    let index = bench.hub.findDriver(id("d"))!
+    #expect(bench.hub.drivers[index].session?.slot == 3)
+    bench.tick(seconds: 20)
+    _ = bench.connect("d", slot: 6)
+    #expect(bench.hub.counters.replacements == 4)
+  }
+
+  @Test("a session that ended makes way without counting as a replacement")
+  func reconnects() {
+    let bench = HubBench()
+    for _ in 0..<10 {
+      let session = bench.connect("d")
+      bench.turn(.driverDisconnected(session))
+    }
+    #expect(bench.hub.counters.replacements == 0)
+  }
+
+  @Test("a slot that another connection took over does not speak for the driver before it")
+  func slotReuse() {
+    let bench = HubBench()
+    let first = bench.connect("d1", slot: 7)
+    bench.turn(.driverDisconnected(first))
+    let second = bench.connect("d2", slot: 7)
+    bench.turn(bench.fix(first), bench.fix(second))
+    #expect(bench.hub.counters.fixesOrphaned == 1)
+    #expect(bench.hub.drivers[bench.hub.findDriver(id("d1"))!].position == nil)
+    #expect(bench.hub.drivers[bench.hub.findDriver(id("d2"))!].position != nil)
+  }
+
+  @Test("at the limit of drivers a newcomer is told that the hub is full, and a known driver still connects")
+  func full() {
+    var limits = HubLimits.roomy
+    limits.drivers = 2
+    let bench = HubBench(limits: limits)
+    let first = bench.connect("d1", slot: 1)
+    _ = bench.connect("d2", slot: 2)
+    #expect(bench.turn(.driverConnecting(bench.session(slot: 3), id("d3"))).full == 1)
+    let overHTTP = bench.turn(bench.batch(bench.session(slot: 4), driver: "d4", [bench.measured(bench.clock)]))
+    #expect(overHTTP.codes == [.rateLimited])
+    #expect(overHTTP.errors.first?.retryAfter == 60)
+    #expect(bench.hub.counters.fixesOrphaned == 1)
+    bench.turn(.driverDisconnected(first))
+    _ = bench.connect("d1", slot: 5)
+    #expect(bench.hub.counters.tableLimitHits == 2)
+  }
+
+  @Test("driver_status is acked and shows in queries; the pong says through which fix everything came")
+  func statusAndPong() {
+    let bench = HubBench()
+    let session = bench.connect("d")
+    #expect(bench.turn(.driverStatus(session, message("s"), DriverStatusReport(status: .unavailable))).acks.count == 1)
+    bench.turn(bench.fix(session, milliseconds: 77_000))
+    let turn = bench.turn(.ping(session, message("p"), Ping()), .query(session, .driver(id("d"))))
+    guard case .pong(let pong) = turn.replies.first else {
+      Issue.record("no pong")
+      return
+    }
+    #expect(pong.storedThrough == time(77_000))
+    #expect(pong.replyTo == message("p"))
+    guard case .queryResult(_, .driver(let report?)) = turn.all.last else {
+      Issue.record("no report")
+      return
+    }
+    #expect(report.status == .unavailable && report.isOnline && report.position?.timestamp == time(77_000))
+  }
+
+  // MARK: Presence
+
+  @Test("a driver is offline 60 s after its session went, and online again with its next fix")
+  func offlineAndOnline() {
+    let bench = HubBench()
+    bench.turn(bench.subscribe(bench.driver("d")), bench.subscribe(bench.trip("t")))
+    var session = bench.connect("d")
+    bench.turn(bench.fix(session, trip: "t"))
+    bench.turn(.driverDisconnected(session))
+    #expect(bench.tick(seconds: 59).notifications.isEmpty)
+    let offline = bench.tick(seconds: 3)
+    #expect(offline.notifications.map(\.kind) == [.driverOffline, .driverOffline])
+    #expect(Set(offline.deliveries.map(\.publication.channel)) == [bench.driver("d"), bench.trip("t")])
+    #expect(offline.notifications.allSatisfy { $0.driverID == id("d") })
+    #expect(bench.hub.counters.driversOnline == 0)
+    session = bench.connect("d")
+    #expect(bench.hub.counters.driversOnline == 0, "a session without a fix shows nobody where the driver is")
+    let online = bench.turn(bench.fix(session, trip: "t"))
+    #expect(online.notifications.map(\.kind) == [.driverOnline, .driverOnline])
+    #expect(bench.hub.counters.driversOnline == 1)
+  }
+
+  @Test("a driver that came back goes offline again as promptly as the first time", arguments: [2, 5])
+  func flapping(rounds: Int) {
+    let bench = HubBench()
+    bench.turn(bench.subscribe(bench.driver("d")))
+    let session = bench.connect("d")
+    for round in 0..<rounds {
+      let online = bench.turn(bench.fix(session))
+      #expect(online.notifications.map(\.kind) == (round == 0 ? [] : [.driverOnline]))
+      #expect(bench.tick(seconds: 62).notifications.map(\.kind) == [.driverOffline], "round \(round)")
+      #expect(bench.hub.deadlines.count <= 2, "what is armed does not grow with the rounds")
+    }
+  }
+
+  @Test("silence makes a driver stale though its session is there")
+  func silence() {
+    let bench = HubBench()
+    bench.turn(bench.subscribe(bench.driver("d")))
+    let session = bench.connect("d")
+    for _ in 0..<6 {
+      bench.turn(bench.fix(session))
+      #expect(bench.tick(seconds: 30).notifications.isEmpty)
+    }
+    #expect(bench.tick(seconds: 32).notifications.map(\.kind) == [.driverOffline])
+  }
+
+  @Test("a stale driver is not found nearby, and is again after its next fix")
+  func notNearby() {
+    let bench = HubBench()
+    let session = bench.connect("d")
+    bench.turn(bench.fix(session))
+    func found() -> Int {
+      let turn = bench.turn(.query(session, .nearby(at(52.52, 13.405), radiusMeters: 500, limit: 10)))
+      guard case .queryResult(_, .nearby(let reports, _)) = turn.all.first else { return -1 }
+      return reports.count
+    }
+    #expect(found() == 1)
+    bench.tick(seconds: 62)
+    #expect(found() == 0)
+    bench.turn(bench.fix(session))
+    #expect(found() == 1)
+  }
+
+  @Test("an offline event of a trip that has ended stays on the driver's channel")
+  func endedTrip() {
+    let bench = HubBench()
+    bench.turn(bench.subscribe(bench.trip("t")))
+    let session = bench.connect("d")
+    bench.turn(bench.fix(session, trip: "t"))
+    bench.turn(bench.move(.driver, "d", "t", .cancelled))
+    #expect(bench.tick(seconds: 65).notifications.isEmpty)
+  }
+
+  // MARK: Forgetting
+
+  @Test("a driver that is gone is forgotten after the retention, and a driver with a session never")
+  func forgotten() {
+    let bench = HubBench()
+    let staying = bench.connect("stays", slot: 1)
+    let going = bench.connect("goes", slot: 2)
+    bench.turn(bench.fix(staying), bench.fix(going))
+    bench.turn(.driverDisconnected(going))
+    bench.tick(seconds: 62)
+    bench.pass(seconds: 86_400 - 70)
+    #expect(bench.hub.counters.drivers == 2)
+    bench.tick(seconds: 12)
+    #expect(bench.hub.counters.drivers == 1)
+    #expect(bench.hub.findDriver(id("goes")) == nil)
+    for _ in 0..<5 { bench.pass(seconds: 86_400) }
+    #expect(bench.hub.findDriver(id("stays")) != nil)
+    bench.turn(.driverDisconnected(staying))
+    bench.pass(seconds: 86_400 + 2)
+    #expect(bench.hub.counters.drivers == 0)
+  }
+
+  @Test("a driver with a trip that goes on is not forgotten")
+  func heldByTrip() {
+    let bench = HubBench()
+    let session = bench.connect("d")
+    bench.turn(bench.fix(session, trip: "t"))
+    bench.turn(.driverDisconnected(session))
+    for _ in 0..<3 { bench.pass(seconds: 86_400) }
+    #expect(bench.hub.counters.drivers == 1)
+    bench.turn(bench.move(.ops, "o", "t", .cancelled))
+    for _ in 0..<3 { bench.pass(seconds: 86_400) }
+    #expect(bench.hub.counters.drivers == 0)
+    #expect(bench.hub.counters.trips == 0)
+  }
+
+  @Test("when everything has ended nothing is left in any table")
+  func nothingLeft() {
+    let bench = HubBench(loops: 2)
+    var handles: [(UInt32, ChannelHandle)] = []
+    var sessions: [SessionRef] = []
+    for number in 0..<20 {
+      let name = "d\(number)"
+      let loop = UInt32(number % 2)
+      for channel in [bench.trip("t\(number)"), bench.driver(name), .fleet] {
+        let turn = bench.turn(bench.subscribe(channel, loop: loop, slot: UInt32(100 + number)))
+        handles.append((loop, turn.subscribed[0].handle))
+      }
+      let session = bench.connect(name, slot: UInt32(number), loop: loop)
+      sessions.append(session)
+      bench.turn(bench.fix(session, trip: "t\(number)"), bench.batch(session, [bench.measured(bench.clock + 1)]))
+    }
+    #expect(bench.hub.counters.channels == 41)
+    #expect(bench.hub.driversWithFixTimes == 20)
+    for number in 0..<20 { bench.turn(bench.move(.ops, "o", "t\(number)", .cancelled)) }
+    for session in sessions { bench.turn(.driverDisconnected(session)) }
+    for (loop, handle) in handles { bench.turn(.released(loop: loop, handle)) }
+    for _ in 0..<3 { bench.pass(seconds: 86_400) }
+    let counters = bench.hub.counters
+    #expect(counters.drivers == 0 && counters.driversOnline == 0 && counters.trips == 0)
+    #expect(counters.channels == 0 && counters.eventsKept == 0)
+    #expect(bench.hub.driverIDs.count == 0 && bench.hub.tripIDs.count == 0)
+    #expect(bench.hub.deadlines.count == 0 && bench.hub.driversWithFixTimes == 0)
+    #expect(bench.hub.index.count == 0)
+    #expect(bench.hub.fleetChannel == nil)
+  }
+}

@@ -1,0 +1,62 @@
+// Records by dense index, and the generations that tell a stale reference from a live one.
+import Testing
+
+@testable import HubCore
+
+@Suite struct SlabTests {
+  @Test("a freed index is used again, and a reference to its former life is not current")
+  func generations() {
+    var slab = Slab<String>()
+    let first = slab.insert("a")
+    let old = slab.generation(of: first)
+    #expect(slab.isCurrent(first, old))
+    slab.remove(first, leaving: "")
+    #expect(!slab.isCurrent(first, old))
+    #expect(slab.insert("b") == first)
+    #expect(!slab.isCurrent(first, old))
+    #expect(slab.isCurrent(first, slab.generation(of: first)))
+    #expect(slab[first] == "b")
+  }
+
+  @Test("an index that was never in use is not current")
+  func unknownIndex() {
+    #expect(!Slab<Int>().isCurrent(0, 0))
+  }
+
+  @Test("removal leaves the tombstone, so that what the record held is released")
+  func tombstone() {
+    final class Held {}
+    weak var held: Held?
+    var slab = Slab<Held?>()
+    do {
+      let made = Held()
+      held = made
+      _ = slab.insert(made)
+    }
+    #expect(held != nil)
+    slab.remove(0, leaving: nil)
+    #expect(held == nil)
+  }
+
+  @Test("agrees with a dictionary, and never grows beyond the most records held at once")
+  func model() {
+    var random = SplitMix64(seed: 3)
+    var slab = Slab<Int>()
+    var model: [Int: Int] = [:]
+    var most = 0
+    for step in 0..<3000 {
+      if Int.random(in: 0..<5, using: &random) < 3 || model.isEmpty {
+        let index = slab.insert(step)
+        #expect(model.updateValue(step, forKey: index) == nil, "an index in use was given out again")
+      } else {
+        let index = model.keys.sorted().randomElement(using: &random)!
+        slab.remove(index, leaving: -1)
+        model[index] = nil
+      }
+      most = max(most, model.count)
+      #expect(slab.count == model.count)
+      #expect(slab.endIndex == most)
+    }
+    for (index, value) in model { #expect(slab[index] == value) }
+  }
+}
