@@ -8,7 +8,10 @@ import Transport
 
 /// Names one client of one loop; never reused.
 public struct ClientID: Hashable, Sendable {
+  /// Counts the loop's clients from 0, in the order in which they were added.
   public let index: Int
+
+  public init(index: Int) { self.index = index }
 }
 
 /// What clients tell their application. All calls come on the loop's thread; each may call any method of the loop.
