@@ -49,9 +49,13 @@ final class Peer {
   private var reader = FrameReader(role: .client)
   private var events: [PeerEvent] = []
   private var number = 0
+  /// The `time` option of the URL.
+  private let time: String
 
   /// Connects and upgrades; the `connected` message is still to be read.
-  init(port: UInt16, query: String, receiveBuffer: Int32? = nil) throws {
+  init(port: UInt16, query: String, time: String? = nil, receiveBuffer: Int32? = nil) throws {
+    self.time = time ?? "unix_ms"
+    let query = query + (time.map { "&time=\($0)" } ?? "")
     connection = try RawConnection(port: port, receiveBuffer: receiveBuffer)
     try connection.send(UpgradeRequest("/v1/ws?\(query)").text)
     let response = try connection.readResponse()
@@ -94,8 +98,16 @@ final class Peer {
   @discardableResult
   func send(_ type: String, _ payload: [String: Any], id: String? = nil, timestamp: Any? = nil) throws -> String {
     let id = id ?? nextID()
-    try send(text: Peer.message(type, payload, id: id, timestamp: timestamp))
+    try send(text: Peer.message(type, payload, id: id, timestamp: timestamp ?? now))
     return id
+  }
+
+  private var now: Any {
+    switch time {
+    case "apple": Date().timeIntervalSinceReferenceDate
+    case "rfc3339": Date().formatted(.iso8601)
+    default: Int(Date().timeIntervalSince1970 * 1000)
+    }
   }
 
   static func message(_ type: String, _ payload: [String: Any], id: String, timestamp: Any? = nil) throws -> String {

@@ -48,8 +48,8 @@ final class TestHub {
   func join(
     _ role: Role, _ id: String, time: String? = nil, receiveBuffer: Int32? = nil
   ) throws -> Peer {
-    let query = "role=\(role.name)&id=\(id)" + (time.map { "&time=\($0)" } ?? "")
-    let peer = try Peer(port: port, query: query, receiveBuffer: receiveBuffer)
+    let query = "role=\(role.name)&id=\(id)"
+    let peer = try Peer(port: port, query: query, time: time, receiveBuffer: receiveBuffer)
     connections.append(peer.connection)
     _ = try peer.receive("connected")
     return peer
