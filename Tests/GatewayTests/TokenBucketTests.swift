@@ -1,57 +1,68 @@
-// The token bucket, with time driven by hand.
+// How much a session may ask for, by hand-driven time.
 import Testing
 
 @testable import Gateway
 
 @Suite struct TokenBucketTests {
-  @Test("takes a burst at once, then goes below zero and says for how long")
+  private let millisecond: Int64 = 1_000_000
+
+  @Test("a burst goes through, the next message overdraws, and the wait is as long as the refill takes")
   func burst() {
-    var bucket = TokenBucket(burst: 5, now: 0)
-    for _ in 0..<5 {
-      let isLevel = bucket.charge(1, rate: 10, burst: 5, now: 0)
-      #expect(isLevel)
+    var bucket = TokenBucket(burst: 50, now: 0)
+    for _ in 0..<50 {
+      let isWithin = bucket.charge(1, rate: 10, burst: 50, now: 0)
+      #expect(isWithin)
     }
-    let isLevel = bucket.charge(1, rate: 10, burst: 5, now: 0)
-    #expect(!isLevel)
-    let wait = bucket.wait(rate: 10, burst: 5, now: 0)
-    #expect(wait >= 100_000_000 && wait <= 102_000_000)
-    let then = bucket.wait(rate: 10, burst: 5, now: wait)
-    #expect(then == 0)
+    let isWithin = bucket.charge(1, rate: 10, burst: 50, now: 0)
+    #expect(!isWithin)
+    let wait = bucket.wait(rate: 10, burst: 50, now: 0)
+    #expect(wait == 101 * millisecond)
+    let after = bucket.wait(rate: 10, burst: 50, now: wait)
+    #expect(after == 0)
   }
 
-  @Test("never holds more than the burst")
-  func full() {
+  @Test("it never holds more than the burst, however long a session is idle")
+  func ceiling() {
     var bucket = TokenBucket(burst: 5, now: 0)
-    let hour: Int64 = 3_600_000_000_000
-    let results = (0..<6).map { _ in bucket.charge(1, rate: 10, burst: 5, now: hour) }
-    #expect(results == [true, true, true, true, true, false])
+    let hour = 3_600_000 * millisecond
+    var passed = 0
+    while bucket.charge(1, rate: 10, burst: 5, now: hour) { passed += 1 }
+    #expect(passed == 5)
   }
 
-  @Test("over a long time lets the rate through, whatever the pattern")
-  func average() {
-    var random = SplitMix64(seed: 3)
+  @Test("what is sent at the rate always goes through, at any spacing", arguments: [1, 7, 100, 1000] as [Int64])
+  func steady(spacing: Int64) {
     var bucket = TokenBucket(burst: 50, now: 0)
     var now: Int64 = 0
-    var taken = 0.0
-    while now < 600_000_000_000 {
-      now += Int64.random(in: 0..<200_000_000, using: &random)
-      guard bucket.wait(rate: 10, burst: 50, now: now) == 0 else { continue }
-      let cost = Double(Int.random(in: 1...11, using: &random))
-      _ = bucket.charge(cost, rate: 10, burst: 50, now: now)
-      taken += cost
+    for _ in 0..<5000 {
+      now += spacing * millisecond
+      let isWithin = bucket.charge(Double(spacing) / 1000 * 9.99, rate: 10, burst: 50, now: now)
+      #expect(isWithin)
     }
-    #expect(taken <= 600 * 10 + 50 + 11)
-    #expect(taken >= 600 * 10 * 0.9)
   }
 
-  @Test("survives the wrap of its clock after 49 days")
+  @Test("over a long time no more than rate × time + burst goes through")
+  func bound() {
+    var random = SplitMix64(seed: 4)
+    var bucket = TokenBucket(burst: 20, now: 0)
+    var now: Int64 = 0
+    var passed = 0.0
+    for _ in 0..<20_000 {
+      now += Int64.random(in: 0...40, using: &random) * millisecond / 3
+      guard bucket.wait(rate: 10, burst: 20, now: now) == 0 else { continue }
+      _ = bucket.charge(1, rate: 10, burst: 20, now: now)
+      passed += 1
+    }
+    let most = 21 + 10 * Double(now) / 1e9  // the last one may overdraw
+    #expect(passed <= most * 1.001 && passed >= most * 0.99)
+  }
+
+  @Test("the millisecond counter wraps after 49 days without losing tokens")
   func wrap() {
-    let nearWrap = (Int64(UInt32.max) - 500) * 1_000_000
-    var bucket = TokenBucket(burst: 5, now: nearWrap)
-    for _ in 0..<10 { _ = bucket.charge(1, rate: 10, burst: 5, now: nearWrap) }
-    let wait = bucket.wait(rate: 10, burst: 5, now: nearWrap)
-    #expect(wait > 0)
-    let then = bucket.wait(rate: 10, burst: 5, now: nearWrap + 1_000_000_000)
-    #expect(then == 0)
+    let before = (Int64(UInt32.max) - 500) * millisecond
+    var bucket = TokenBucket(burst: 10, now: before)
+    _ = bucket.charge(10, rate: 10, burst: 10, now: before)
+    let isWithin = bucket.charge(10, rate: 10, burst: 10, now: before + 1000 * millisecond)
+    #expect(isWithin)
   }
 }

@@ -1,0 +1,358 @@
+// Hands one input to the simulated hub and judges what came out. Plain comparisons and a thrown failure, not #expect: a
+// run makes hundreds of thousands of them.
+import Messages
+
+@testable import HubCore
+
+/// What came out for one input, counted.
+private struct Tally {
+  var replies: [Reply] = []
+  /// By topic and loop.
+  var positions: [[Int]]
+  var moves: [[Int]]
+  var newest: Int64?
+  var others: [HubOutput] = []
+
+  init(loops: Int) {
+    positions = Array(repeating: Array(repeating: 0, count: loops), count: Cast.topics)
+    moves = positions
+  }
+}
+
+extension Simulation {
+  /// One input (or none, a turn in which only time has passed) through the hub.
+  mutating func hand(_ input: SimulatedInput?) throws(SimulationFailure) {
+    lastCounters = hub.counters
+    let session = input?.session
+    if case .released(let topic)? = input?.kind {
+      let loop = releasingLoop(input!)
+      model.subscribers[topic][loop] -= 1
+    }
+    let wasAdmitted = try judgeBefore(input)
+    hub.process(input.map { [$0.input] } ?? [], now: now)
+    var tally = Tally(loops: loops.count)
+    for loop in loops.indices {
+      var list: [HubOutput] = []
+      hub.drain(loop: loop, into: &list)
+      for output in list { try look(at: output, loop: loop, input, &tally) }
+      loops[loop].outputs += list
+    }
+    try checkCounters(tally)
+    try judgeAfter(input, session, wasAdmitted, tally)
+    forgetTrips()
+  }
+
+  private func releasingLoop(_ input: SimulatedInput) -> Int {
+    guard case .released(let loop, _) = input.input else { return 0 }
+    return Int(loop)
+  }
+
+  // MARK: Every output
+
+  private mutating func look(
+    at output: HubOutput, loop: Int, _ input: SimulatedInput?, _ tally: inout Tally
+  ) throws(SimulationFailure) {
+    mix(UInt64(loop))
+    switch output {
+    case .delivery(let delivery): try look(at: delivery, loop: loop, &tally)
+    case .subscribed(_, let handle, let answer, let missed):
+      mix(answer.sequence)
+      mix(UInt64(missed.count))
+      try judgeSubscribed(handle, answer, missed, loop: loop, input)
+    case .reply(let session, let reply):
+      mix(UInt64(session.slot))
+      if case .error(let error) = reply { mix(UInt64(error.code.rawValue)) }
+      tally.replies.append(reply)
+    case .subscriptionRefused, .unsubscribed, .channelEnded, .admitted, .conflict, .full, .replaced: tally.others.append(output)
+    case .queryResult(_, .nearby(let reports, _)): for report in reports { mix(report.distance?.bitPattern ?? 0) }
+    case .queryResult(_, .driver): break
+    }
+  }
+
+  private mutating func look(at delivery: Delivery, loop: Int, _ tally: inout Tally) throws(SimulationFailure) {
+    mix(delivery.publication.number)
+    guard let topic = model.handles.firstIndex(of: delivery.channel), model.subscribers[topic][loop] > 0 else {
+      throw fail("\(delivery.publication.channel) went to loop \(loop), which does not listen")
+    }
+    guard delivery.publication.channel == Cast.channels[topic] else { throw fail("wrong channel on handle of \(topic)") }
+    let newest = model.sequences[topic][loop]
+    switch delivery.publication.body {
+    case .driverLocation(let location):
+      mix(location.coordinate.latitude.bitPattern)
+      mix(UInt64(bitPattern: location.timestamp.milliseconds))
+      guard location.after == newest else { throw fail("position after \(location.after), events up to \(newest)") }
+      guard delivery.conflationKey != 0, location.age >= 0 else { throw fail("a position without a key, or of the future") }
+      tally.positions[topic][loop] += 1
+      try checkOrder(of: location, topic: topic)
+      tally.newest = location.timestamp.milliseconds
+    case .tripUpdate, .notification:
+      guard let sequence = delivery.publication.sequence, sequence == newest + 1 else {
+        throw fail("\(delivery.publication.channel): event \(delivery.publication.sequence ?? 0) after \(newest)")
+      }
+      guard delivery.conflationKey == 0 else { throw fail("an event may not be dropped for a newer one") }
+      model.sequences[topic][loop] = sequence
+      if delivery.publication.move != nil { tally.moves[topic][loop] += 1 }
+    }
+  }
+
+  /// No position is older than one that was published before, in one life of the driver's record.
+  private mutating func checkOrder(of location: DriverLocation, topic: Int) throws(SimulationFailure) {
+    guard let driver = Cast.driverIDs.firstIndex(of: location.driverID), let index = hub.findDriver(location.driverID)
+    else { throw fail("a position of nobody") }
+    let life = Handle(index: UInt32(index), generation: hub.drivers.generation(of: index))
+    let time = location.timestamp.milliseconds
+    if let last = model.positions[driver], last.life == life, time < last.time {
+      // A confirmed leap publishes two for one input, on each channel: the older one again is in order there.
+      throw fail("driver \(driver): position of \(time) after that of \(last.time) on \(Cast.channels[topic])")
+    }
+  }
+
+  private mutating func judgeSubscribed(
+    _ handle: ChannelHandle, _ answer: Subscribed, _ missed: [Publication], loop: Int, _ input: SimulatedInput?
+  ) throws(SimulationFailure) {
+    guard case .subscribe(let topic, let resume)? = input?.kind else { throw fail("subscribed without being asked") }
+    if let known = model.handles[topic], known != handle, model.subscribers[topic].contains(where: { $0 > 0 }) {
+      throw fail("\(answer.channel) changed its handle")
+    }
+    for other in 0..<Cast.topics where other != topic && model.handles[other] == handle {
+      if model.subscribers[other].contains(where: { $0 > 0 }) { throw fail("two channels with one handle") }
+      model.handles[other] = nil
+    }
+    model.handles[topic] = handle
+    if model.subscribers[topic][loop] > 0, model.sequences[topic][loop] != answer.sequence {
+      throw fail("\(answer.channel) at \(answer.sequence), loop \(loop) was told of \(model.sequences[topic][loop])")
+    }
+    model.subscribers[topic][loop] += 1
+    model.sequences[topic][loop] = answer.sequence
+    let since = resume.flatMap { $0.epoch == HubBench.epoch ? $0.since : nil }
+    if answer.recovered {
+      guard let since, since <= answer.sequence else { throw fail("recovered what nobody asked for") }
+      guard missed.compactMap(\.sequence) == Array((since + 1)..<(answer.sequence + 1)) else {
+        throw fail("\(answer.channel): since \(since), at \(answer.sequence), got \(missed.compactMap(\.sequence))")
+      }
+    } else if !missed.isEmpty {
+      throw fail("missed events without recovery")
+    } else if since == answer.sequence {
+      throw fail("who has seen everything is recovered")
+    }
+    try judge(answer.snapshot, topic: topic)
+  }
+
+  private func judge(_ snapshot: Subscribed.Snapshot?, topic: Int) throws(SimulationFailure) {
+    if topic >= Cast.drivers, topic < Cast.fleet {
+      let trip = model.trips[topic - Cast.drivers]
+      guard snapshot?.trip?.status == trip?.status else { throw fail("snapshot says \(String(describing: snapshot?.trip))") }
+    }
+    guard let position = snapshot?.position, let driver = Cast.driverIDs.firstIndex(of: position.driverID) else { return }
+    guard let last = model.positions[driver], last.time == position.timestamp.milliseconds else {
+      throw fail("a snapshot with a position that was not the newest")
+    }
+    if topic >= Cast.drivers, last.trip != topic - Cast.drivers { throw fail("a snapshot with a position of another trip") }
+  }
+
+  // MARK: Each kind of input
+
+  /// What must be known before the hub changes: whether fixes will be let through, what a move will get.
+  private mutating func judgeBefore(_ input: SimulatedInput?) throws(SimulationFailure) -> SimulationModel.Verdict? {
+    let hasRoom = hub.trips.count < limits.trips
+    switch input?.kind {
+    case .move(let actor, let trip, let report, let message, let isGranted):
+      return model.judge(actor: actor, trip: trip, report, message: message, isGranted: isGranted, hasRoom: hasRoom)
+    case .fixes(let driver, let trip, let isGranted, _):
+      guard hub.findDriver(Cast.driverIDs[driver]) != nil || hub.drivers.count < limits.drivers else { return nil }
+      if let session = input?.session, model.sessions[driver] != session { return nil }
+      guard let trip else { return .moved }
+      let isLet = model.admitFixes(driver: driver, trip: trip, isGranted: isGranted, hasRoom: hasRoom)
+      return isLet ? .moved : .refused(.forbidden)
+    case .connecting, .disconnected, .subscribe, .unsubscribe, .released, .other, nil: return nil
+    }
+  }
+
+  private mutating func judgeAfter(
+    _ input: SimulatedInput?, _ session: SessionRef?, _ verdict: SimulationModel.Verdict?, _ tally: Tally
+  ) throws(SimulationFailure) {
+    switch input?.kind {
+    case .fixes(let driver, let trip, _, let count): try judgeFixes(driver, trip, count, verdict, tally)
+    case .move(let actor, let trip, let report, let message, _):
+      try judgeMove(trip, verdict, tally)
+      if verdict == .moved { model.apply(actor: actor, trip: trip, report, message: message, uptime: uptime) }
+      try judgeMoveEvents(trip, verdict, tally)
+    case .connecting(let driver): try judgeConnecting(driver, session, tally)
+    case .disconnected(let driver): if model.sessions[driver] == session { model.sessions[driver] = nil }
+    case .released, .subscribe, .unsubscribe, .other, nil:
+      let published = tally.positions.contains { $0.contains { $0 > 0 } }
+      if published { throw fail("a position without a fix") }
+    }
+  }
+
+  /// Each accepted fix makes exactly one publication, on each of its channels, for each loop that listens; others none.
+  private mutating func judgeFixes(
+    _ driver: Int, _ trip: Int?, _ count: Int, _ verdict: SimulationModel.Verdict?, _ tally: Tally
+  ) throws(SimulationFailure) {
+    let counters = hub.counters
+    let accepted = Int(counters.fixesAccepted - lastCounters.fixesAccepted)
+    guard counters.fixesReceived - lastCounters.fixesReceived == UInt64(count) else { throw fail("fixes were not counted") }
+    let orphaned = counters.fixesOrphaned - lastCounters.fixesOrphaned
+    let forbidden = counters.fixesForbidden - lastCounters.fixesForbidden
+    guard orphaned == (verdict == nil ? UInt64(count) : 0) else { throw fail("orphaned \(orphaned) of \(count)") }
+    guard forbidden == (verdict == .refused(.forbidden) ? UInt64(count) : 0) else { throw fail("forbidden \(forbidden)") }
+    let isOver = trip.flatMap { hub.findTrip(Cast.tripIDs[$0]) }.map { hub.trips[$0].isClosed } ?? false
+    for loop in loops.indices {
+      for topic in 0..<Cast.topics {
+        let isOnTrip = trip.map { topic == Cast.topic(ofTrip: $0) } ?? false
+        let goesHere = topic == driver || topic == Cast.fleet || (isOnTrip && !isOver)
+        let expected = goesHere && model.subscribers[topic][loop] > 0 ? accepted : 0
+        guard tally.positions[topic][loop] == expected else {
+          throw fail("\(tally.positions[topic][loop]) positions on \(Cast.channels[topic]), not \(expected)")
+        }
+      }
+    }
+    guard accepted > 0, let index = hub.findDriver(Cast.driverIDs[driver]), let position = hub.drivers[index].position else {
+      return
+    }
+    let life = Handle(index: UInt32(index), generation: hub.drivers.generation(of: index))
+    if let last = model.positions[driver], last.life == life, last.time >= position.timestamp.milliseconds {
+      throw fail("the newest position of driver \(driver) is not newer")
+    }
+    model.positions[driver] = (life, position.timestamp.milliseconds, isOver ? nil : trip)
+  }
+
+  private func judgeMove(_ trip: Int, _ verdict: SimulationModel.Verdict?, _ tally: Tally) throws(SimulationFailure) {
+    guard tally.replies.count == 1 else { throw fail("\(tally.replies.count) answers to a trip_status") }
+    switch (tally.replies[0], verdict) {
+    case (.ack, .moved), (.ack, .repeated): break
+    case (.error(let error), .refused(let code)) where error.code == code:
+      if code == .invalidTransition, error.status != model.trips[trip]?.status { throw fail("details.status is wrong") }
+    default: throw fail("expected \(String(describing: verdict)), got \(tally.replies[0])")
+    }
+  }
+
+  private func judgeMoveEvents(_ trip: Int, _ verdict: SimulationModel.Verdict?, _ tally: Tally) throws(SimulationFailure) {
+    let driver = model.trips[trip]?.driver.flatMap { hub.findDriver(Cast.driverIDs[$0]) == nil ? nil : $0 }
+    for loop in loops.indices {
+      for topic in 0..<Cast.topics {
+        let goesHere = verdict == .moved && (topic == Cast.topic(ofTrip: trip) || topic == driver)
+        let expected = goesHere && model.subscribers[topic][loop] > 0 ? 1 : 0
+        guard tally.moves[topic][loop] == expected else {
+          throw fail("\(tally.moves[topic][loop]) trip_updates on \(Cast.channels[topic]), not \(expected)")
+        }
+      }
+    }
+  }
+
+  private mutating func judgeConnecting(_ driver: Int, _ session: SessionRef?, _ tally: Tally) throws(SimulationFailure) {
+    var replaced: SessionRef?
+    for case .replaced(let old) in tally.others { replaced = old }
+    for output in tally.others {
+      switch output {
+      case .admitted(let admitted) where admitted == session:
+        if replaced != model.sessions[driver] { throw fail("the older session was not told") }
+        model.sessions[driver] = session
+        return
+      case .conflict(_, let wait) where model.sessions[driver] != nil && wait > 0 && wait <= 30: return
+      case .full where hub.drivers.count == limits.drivers: return
+      case .replaced: break
+      case .admitted, .conflict, .full, .delivery, .subscribed, .subscriptionRefused, .unsubscribed, .channelEnded, .reply,
+        .queryResult:
+        throw fail("unexpected answer to a driver: \(output)")
+      }
+    }
+    throw fail("a driver got no answer")
+  }
+
+  private mutating func forgetTrips() {
+    for trip in 0..<Cast.trips where model.trips[trip] != nil && hub.findTrip(Cast.tripIDs[trip]) == nil {
+      model.trips[trip] = nil
+    }
+  }
+
+  mutating func mix(_ value: UInt64) { digest = (digest ^ value) &* 0x0000_0100_0000_01B3 }
+}
+
+// MARK: - Counters and tables
+
+extension Simulation {
+  /// Every fix that came ends in exactly one counter, and the positions published are the fixes accepted.
+  private func checkCounters(_ tally: Tally) throws(SimulationFailure) {
+    let counters = hub.counters
+    let ended =
+      counters.fixesAccepted - counters.fixesReleased + counters.fixesHistory + counters.fixesDuplicate
+      + counters.fixesHeld + counters.fixesRefused.reduce(0, +) + counters.fixesUnreadable + counters.fixesForbidden
+      + counters.fixesOrphaned
+    guard ended == counters.fixesReceived else { throw fail("\(counters.fixesReceived) fixes came, \(ended) are counted") }
+    guard counters.positionsPublished == counters.fixesAccepted else { throw fail("not one position for each fix") }
+    guard counters.eventsKept <= limits.events, counters.channels <= limits.channels, counters.trips <= limits.trips,
+      counters.drivers <= limits.drivers
+    else { throw fail("a table is over its limit") }
+  }
+
+  /// Who counts as online was heard of in the last 60 s, and a trip that ended longer ago is closed.
+  func checkPresence() throws(SimulationFailure) {
+    var online = 0
+    for driver in Cast.driverIDs {
+      guard let index = hub.findDriver(driver), !hub.drivers[index].isStale else { continue }
+      online += 1
+      if uptime >= hub.drivers[index].lastFix + 62_000_000_000 { throw fail("\(driver) is silent and still online") }
+    }
+    if online != hub.counters.driversOnline { throw fail("\(hub.counters.driversOnline) online, counted \(online)") }
+    for trip in 0..<Cast.trips {
+      guard let ended = model.trips[trip]?.ended, let index = hub.findTrip(Cast.tripIDs[trip]) else { continue }
+      if uptime >= ended + 62_000_000_000, !hub.trips[index].isClosed { throw fail("trip \(trip) is not closed") }
+      if uptime < ended + 60_000_000_000, hub.trips[index].isClosed { throw fail("trip \(trip) was closed early") }
+      if uptime >= ended + 86_402_000_000_000 { throw fail("trip \(trip) is not forgotten") }
+    }
+  }
+
+  /// The tables hold what the model says, and nothing else.
+  func checkTables() throws(SimulationFailure) {
+    var events = 0
+    var channels = 0
+    for topic in 0..<Cast.topics {
+      guard let index = hub.channels.find(Cast.channels[topic]) else {
+        if model.subscribers[topic].contains(where: { $0 > 0 }) { throw fail("\(Cast.channels[topic]) is gone") }
+        continue
+      }
+      let record = hub.channels.record(index)
+      channels += 1
+      events += record.events.count
+      let loops = model.subscribers[topic].indices.reduce(UInt64(0)) {
+        $0 | (model.subscribers[topic][$1] > 0 ? 1 << UInt64($1) : 0)
+      }
+      if record.loops != loops || record.subscribers != model.subscribers[topic].reduce(0, +) {
+        throw fail("\(Cast.channels[topic]) has \(record.subscribers) subscribers, not \(model.subscribers[topic])")
+      }
+    }
+    if channels != hub.channels.count || events != hub.channels.eventCount { throw fail("channels or events are lost") }
+    if hub.trips.count != model.trips.count(where: { $0 != nil }) { throw fail("\(hub.trips.count) trips") }
+    for driver in 0..<Cast.drivers {
+      guard let index = hub.findDriver(Cast.driverIDs[driver]) else { continue }
+      let active = model.trips.count { $0?.driver == driver && $0!.status.occupiesDriver }
+      if hub.drivers[index].activeTrips != active, hub.counters.tableLimitHits == 0 {
+        throw fail("driver \(driver) has \(hub.drivers[index].activeTrips) trips, not \(active)")
+      }
+      if hub.drivers[index].session != model.sessions[driver] { throw fail("driver \(driver) has another session") }
+    }
+  }
+
+  /// With nothing under way, every subscriber has seen everything.
+  func checkViews() throws(SimulationFailure) {
+    for loop in loops {
+      for (slot, state) in loop.slots.enumerated() {
+        for topic in 0..<Cast.topics {
+          guard let seen = state.views[topic] else { continue }
+          guard let index = hub.channels.find(Cast.channels[topic]), hub.channels.sequence(index) == seen else {
+            throw fail("loop \(loop.number), slot \(slot) has seen \(seen) of \(Cast.channels[topic])")
+          }
+        }
+      }
+    }
+  }
+
+  func checkNothingLeft() throws(SimulationFailure) {
+    let counters = hub.counters
+    guard counters.drivers == 0, counters.driversOnline == 0, counters.trips == 0, counters.channels == 0,
+      counters.eventsKept == 0, hub.driverIDs.count == 0, hub.tripIDs.count == 0, hub.deadlines.count == 0,
+      hub.driversWithFixTimes == 0, hub.index.count == 0, hub.fleetChannel == nil
+    else { throw fail("something is left at the end: \(counters), \(hub.deadlines.count) deadlines") }
+  }
+}

@@ -1,0 +1,104 @@
+// What the simulation believes about the hub: who is connected, how trips stand, who listens. Written from the contract,
+// not from the hub's code.
+import Messages
+
+@testable import HubCore
+
+struct SimulationModel {
+  struct Move: Equatable {
+    var actor: Int
+    var message: Int
+  }
+
+  struct Trip {
+    var status: TripStatus
+    var driver: Int?
+    var rider: Int?
+    var ended: Int64?
+    /// The last 16 that were made.
+    var moves: [Move] = []
+  }
+
+  /// What a `trip_status` gets.
+  enum Verdict: Equatable {
+    case moved, repeated
+    case refused(ErrorCode)
+  }
+
+  var sessions = [SessionRef?](repeating: nil, count: Cast.drivers)
+  var trips = [Trip?](repeating: nil, count: Cast.trips)
+  /// By topic and loop, as the hub has been told.
+  var subscribers: [[Int]]
+  /// By topic and loop: the newest sequence that was handed to that loop.
+  var sequences: [[UInt64]]
+  var handles = [ChannelHandle?](repeating: nil, count: Cast.topics)
+  /// By driver: which life of its record, the timestamp of its newest published position, and the trip it was for.
+  var positions = [(life: Handle, time: Int64, trip: Int?)?](repeating: nil, count: Cast.drivers)
+
+  init(loops: Int) {
+    subscribers = Array(repeating: Array(repeating: 0, count: loops), count: Cast.topics)
+    sequences = Array(repeating: Array(repeating: 0, count: loops), count: Cast.topics)
+  }
+
+  // MARK: Fixes
+
+  /// Whether fixes that name a trip are let through; begins the trip where nobody did.
+  mutating func admitFixes(driver: Int, trip: Int, isGranted: Bool, hasRoom: Bool) -> Bool {
+    guard let known = trips[trip] else {
+      if isGranted, hasRoom { trips[trip] = Trip(status: .accepted, driver: driver) }
+      return isGranted && hasRoom
+    }
+    return known.driver == driver || (isGranted && known.driver == nil)
+  }
+
+  // MARK: Moves
+
+  func judge(actor: Int, trip: Int, _ report: TripStatusReport, message: Int, isGranted: Bool, hasRoom: Bool) -> Verdict {
+    guard let known = trips[trip] else {
+      guard report.status == .requested else { return .refused(.unknownTrip) }
+      guard mayRequest(actor, report, isGranted) else { return .refused(.forbidden) }
+      return hasRoom ? .moved : .refused(.storageFull)
+    }
+    if known.moves.contains(Move(actor: actor, message: message)) { return .repeated }
+    guard mayMove(actor, known, report.status, isGranted) else { return .refused(.forbidden) }
+    if let expected = report.expectedStatus, expected != known.status { return .refused(.invalidTransition) }
+    let targets = TripMovesTests.table[Int(known.status.rawValue)].1
+    return targets.contains(report.status) ? .moved : .refused(.invalidTransition)
+  }
+
+  private func mayRequest(_ actor: Int, _ report: TripStatusReport, _ isGranted: Bool) -> Bool {
+    let me = Cast.actors[actor]
+    switch me.role {
+    case .ops: return true
+    case .rider: return isGranted && (report.riderID ?? me.id) == me.id
+    case .driver: return isGranted && (report.driverID ?? me.id) == me.id
+    }
+  }
+
+  private func mayMove(_ actor: Int, _ trip: Trip, _ status: TripStatus, _ isGranted: Bool) -> Bool {
+    switch Cast.actors[actor].role {
+    case .ops: return true
+    case .driver: return trip.driver == actor || (trip.driver == nil && isGranted && status == .accepted)
+    case .rider:
+      let early: [TripStatus] = [.requested, .accepted, .driverEnRoute, .arrivedPickup]
+      return trip.rider == actor - Cast.drivers && status == .cancelled && early.contains(trip.status)
+    }
+  }
+
+  mutating func apply(actor: Int, trip: Int, _ report: TripStatusReport, message: Int, uptime: Int64) {
+    let role = Cast.actors[actor].role
+    let named = report.driverID.flatMap { Cast.driverIDs.firstIndex(of: $0) }
+    if trips[trip] == nil {
+      let rider = report.riderID.flatMap { id in Cast.actors.firstIndex { $0.role == .rider && $0.id == id } }
+      trips[trip] = Trip(
+        status: .requested, driver: role == .driver ? actor : named,
+        rider: role == .rider ? actor - Cast.drivers : rider.map { $0 - Cast.drivers })
+    } else {
+      trips[trip]!.status = report.status
+      if report.status == .accepted, trips[trip]!.driver == nil { trips[trip]!.driver = role == .driver ? actor : named }
+      if report.status == .completed || report.status == .cancelled { trips[trip]!.ended = uptime }
+    }
+    trips[trip]!.moves.append(Move(actor: actor, message: message))
+    if trips[trip]!.moves.count > 16 { trips[trip]!.moves.removeFirst() }
+  }
+}
