@@ -7,9 +7,9 @@ import Testing
 
 @Suite struct DriverIndexBudgetTests {
   /// A city of 5,000 with a depot of 500 on one spot.
-  private func city(_ random: inout DriverIndexRandom) -> DriverIndex {
+  private func city(_ random: inout SplitMix64) -> DriverIndex {
     var index = DriverIndex(capacity: 5_000)
-    let center = spot(41.15, -8.61)
+    let center = at(41.15, -8.61)
     for driver in 0..<UInt32(5_000) {
       let distance = 5_000 * Double.random(in: 0...1, using: &random).squareRoot()
       let bearing = Double.random(in: 0..<360, using: &random)
@@ -22,12 +22,12 @@ import Testing
 
   @Test("A nearest search out of budget is exact up to the distance that it names")
   func exhausted() {
-    var random = DriverIndexRandom(seed: 3)
+    var random = SplitMix64(seed: 3)
     let index = city(&random)
     var stopped = 0
     for budget in [0, 1, 5, 9, 10, 12, 15, 20, 40, 100, 1_000] {
       for _ in 0..<20 {
-        let center = spot(41.15 + .random(in: -0.05...0.05, using: &random), -8.61)
+        let center = at(41.15 + .random(in: -0.05...0.05, using: &random), -8.61)
         var (all, hits): ([DriverHit], [DriverHit]) = ([], [])
         #expect(index.nearest(to: center, limit: 50, budget: .unlimited, into: &all) == .complete)
         let limits = SearchBudget(cells: budget, candidates: budget * 10)
@@ -46,11 +46,11 @@ import Testing
   @Test("A crowd larger than the budget does not hold the search for longer than its budget")
   func crowd() {
     var index = DriverIndex(capacity: 5_000)
-    for driver in 0..<UInt32(5_000) { index.move(driver, to: spot(1, 1)) }
+    for driver in 0..<UInt32(5_000) { index.move(driver, to: at(1, 1)) }
     var hits: [DriverHit] = []
     var asked = 0
     let outcome = index.nearest(
-      to: spot(1, 1), limit: 10, budget: SearchBudget(cells: 1_000, candidates: 100), into: &hits
+      to: at(1, 1), limit: 10, budget: SearchBudget(cells: 1_000, candidates: 100), into: &hits
     ) { _ in
       asked += 1
       return false
@@ -60,9 +60,9 @@ import Testing
 
   @Test("A within search in pieces gives each driver once, however small the pieces", arguments: [1, 7, 100, 10_000])
   func pieces(size: Int) {
-    var random = DriverIndexRandom(seed: 4)
+    var random = SplitMix64(seed: 4)
     let index = city(&random)
-    let center = spot(41.15, -8.62)
+    let center = at(41.15, -8.62)
     var whole: [DriverHit] = []
     #expect(index.within(center: center, radiusMeters: 2_000, budget: .unlimited, into: &whole) == nil)
     for budget in [SearchBudget(cells: 0, candidates: size), .unlimited] {
@@ -80,9 +80,9 @@ import Testing
 
   @Test("A box search in pieces, too, gives each driver once")
   func boxInPieces() {
-    var random = DriverIndexRandom(seed: 5)
+    var random = SplitMix64(seed: 5)
     let index = city(&random)
-    let box = BoundingBox(center: spot(41.15, -8.62), radiusMeters: 2_000)
+    let box = BoundingBox(center: at(41.15, -8.62), radiusMeters: 2_000)
     var (whole, drivers): ([UInt32], [UInt32]) = ([], [])
     #expect(index.within(box, budget: .unlimited, into: &whole) == nil)
     var cursor = index.within(box, limit: 13, into: &drivers)
@@ -92,10 +92,10 @@ import Testing
 
   @Test("Drivers that stay where they are come in pieces even while all others move")
   func piecesWhileMoving() {
-    var random = DriverIndexRandom(seed: 6)
+    var random = SplitMix64(seed: 6)
     var index = DriverIndex(capacity: 3_000)
-    let center = spot(41.15, -8.61)
-    func place(_ random: inout DriverIndexRandom) -> Coordinate {
+    let center = at(41.15, -8.61)
+    func place(_ random: inout SplitMix64) -> Coordinate {
       center.destination(
         bearingDegrees: .random(in: 0..<360, using: &random), distanceMeters: .random(in: 0...3_000, using: &random))
     }

@@ -7,12 +7,12 @@ import Testing
 @testable import HubCore
 
 /// A coordinate written in a test.
-func spot(_ latitude: Double, _ longitude: Double) -> Coordinate {
+func at(_ latitude: Double, _ longitude: Double) -> Coordinate {
   Coordinate(latitude: latitude, longitude: longitude)!
 }
 
 /// Seeded randomness: the same seed gives the same run. Steele, Lea, Flood, OOPSLA 2014.
-struct DriverIndexRandom: RandomNumberGenerator {
+struct SplitMix64: RandomNumberGenerator {
   private var state: UInt64
 
   init(seed: UInt64) { state = seed }
@@ -28,7 +28,7 @@ struct DriverIndexRandom: RandomNumberGenerator {
   /// Evenly spread over the sphere, with the corners of the map thrown in.
   mutating func coordinate() -> Coordinate {
     if Int.random(in: 0..<16, using: &self) == 0 {
-      return spot(
+      return at(
         [-90.0, -45, 0, 45, 90].randomElement(using: &self)!, [-180.0, -90, 0, 90, 180].randomElement(using: &self)!)
     }
     let sine = Double.random(in: -1...1, using: &self)

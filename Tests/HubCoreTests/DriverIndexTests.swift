@@ -37,22 +37,22 @@ private struct Region: Sendable, CustomTestStringConvertible {
   var testDescription: String { name }
 
   static let all: [Region] = [
-    Region(name: "a city", center: spot(41.15, -8.61), radiusMeters: 8_000, stepMeters: 60),
-    Region(name: "the antimeridian", center: spot(-16.8, 179.999), radiusMeters: 8_000, stepMeters: 200),
-    Region(name: "the north pole", center: spot(89.999, 30), radiusMeters: 3_000, stepMeters: 100),
-    Region(name: "the south pole", center: spot(-90, 0), radiusMeters: 50_000, stepMeters: 1_000),
-    Region(name: "the whole world", center: spot(0, 0), radiusMeters: 20_015_000, stepMeters: 30_000),
-    Region(name: "the corner of the map's quarters", center: spot(0, 0), radiusMeters: 500, stepMeters: 20),
+    Region(name: "a city", center: at(41.15, -8.61), radiusMeters: 8_000, stepMeters: 60),
+    Region(name: "the antimeridian", center: at(-16.8, 179.999), radiusMeters: 8_000, stepMeters: 200),
+    Region(name: "the north pole", center: at(89.999, 30), radiusMeters: 3_000, stepMeters: 100),
+    Region(name: "the south pole", center: at(-90, 0), radiusMeters: 50_000, stepMeters: 1_000),
+    Region(name: "the whole world", center: at(0, 0), radiusMeters: 20_015_000, stepMeters: 30_000),
+    Region(name: "the corner of the map's quarters", center: at(0, 0), radiusMeters: 500, stepMeters: 20),
     Region(
-      name: "a few crowded spots", center: spot(48.2, 16.37), radiusMeters: 400, stepMeters: 100, gridDegrees: 0.002),
+      name: "a few crowded spots", center: at(48.2, 16.37), radiusMeters: 400, stepMeters: 100, gridDegrees: 0.002),
   ]
 
-  func place(_ random: inout DriverIndexRandom) -> Coordinate {
+  func place(_ random: inout SplitMix64) -> Coordinate {
     let distance = radiusMeters * Double.random(in: 0...1, using: &random).squareRoot()
     return snapped(center.destination(bearingDegrees: .random(in: 0..<360, using: &random), distanceMeters: distance))
   }
 
-  func step(from place: Coordinate, _ random: inout DriverIndexRandom) -> Coordinate {
+  func step(from place: Coordinate, _ random: inout SplitMix64) -> Coordinate {
     let distance = Double.random(in: 0...stepMeters, using: &random)
     return snapped(place.destination(bearingDegrees: .random(in: 0..<360, using: &random), distanceMeters: distance))
   }
@@ -68,7 +68,7 @@ private struct Region: Sendable, CustomTestStringConvertible {
 @Suite struct DriverIndexTests {
   @Test("Every answer equals brute force while drivers come, move and go", arguments: Region.all)
   fileprivate func oracle(region: Region) {
-    var random = DriverIndexRandom(seed: 7)
+    var random = SplitMix64(seed: 7)
     var index = DriverIndex(capacity: 1_000)
     var oracle = Oracle()
     for round in 0..<24 {
@@ -96,7 +96,7 @@ private struct Region: Sendable, CustomTestStringConvertible {
   }
 
   private func compare(
-    _ index: borrowing DriverIndex, _ oracle: Oracle, _ region: Region, _ random: inout DriverIndexRandom
+    _ index: borrowing DriverIndex, _ oracle: Oracle, _ region: Region, _ random: inout SplitMix64
   ) {
     let driverThere = oracle.places.min { $0.key < $1.key }?.value
     let centers = [region.place(&random), region.center, random.coordinate()] + (driverThere.map { [$0] } ?? [])
@@ -136,7 +136,7 @@ private struct Region: Sendable, CustomTestStringConvertible {
 
   @Test("A box is answered exactly wherever its borders are", arguments: [UInt64(1), 2, 3])
   func boxes(seed: UInt64) throws {
-    var random = DriverIndexRandom(seed: seed)
+    var random = SplitMix64(seed: seed)
     var index = DriverIndex(capacity: 3_000)
     var oracle = Oracle()
     for driver in 0..<UInt32(3_000) {
@@ -162,10 +162,10 @@ private struct Region: Sendable, CustomTestStringConvertible {
   func lifeOfOne() {
     var index = DriverIndex(capacity: 10)
     #expect(!index.contains(9) && !index.contains(4_000_000) && index.position(of: 9) == nil)
-    index.move(9, to: spot(48.2, 16.37))
+    index.move(9, to: at(48.2, 16.37))
     #expect(index.contains(9) && !index.contains(8) && index.count == 1)
-    index.move(9, to: spot(-33.9, 151.2))
-    #expect(index.position(of: 9) == spot(-33.9, 151.2) && index.count == 1)
+    index.move(9, to: at(-33.9, 151.2))
+    #expect(index.position(of: 9) == at(-33.9, 151.2) && index.count == 1)
     index.remove(9)
     index.remove(9)
     #expect(!index.contains(9) && index.count == 0)
@@ -175,7 +175,7 @@ private struct Region: Sendable, CustomTestStringConvertible {
   @Test("Drivers on one spot are all found, the smaller handle first")
   func ties() {
     var index = DriverIndex(capacity: 500)
-    let depot = spot(52.5, 13.4)
+    let depot = at(52.5, 13.4)
     for driver in (0..<UInt32(500)).reversed() { index.move(driver, to: depot) }
     index.checkInvariants()
     var hits: [DriverHit] = []
@@ -194,10 +194,10 @@ private struct Region: Sendable, CustomTestStringConvertible {
   @Test("Hits are added behind what the array already holds")
   func appended() {
     var index = DriverIndex(capacity: 4)
-    for driver in 0..<UInt32(4) { index.move(driver, to: spot(0, Double(4 - driver))) }
+    for driver in 0..<UInt32(4) { index.move(driver, to: at(0, Double(4 - driver))) }
     let old = DriverHit(driver: 99, distanceMeters: 1e9)
     var hits = [old]
-    #expect(index.nearest(to: spot(0, 0), limit: 2, into: &hits) == .complete)
+    #expect(index.nearest(to: at(0, 0), limit: 2, into: &hits) == .complete)
     #expect(hits.map(\.driver) == [99, 3, 2])
   }
 
@@ -205,11 +205,11 @@ private struct Region: Sendable, CustomTestStringConvertible {
   func nothing() {
     var index = DriverIndex(capacity: 4)
     var hits: [DriverHit] = []
-    #expect(index.nearest(to: spot(0, 0), limit: 5, into: &hits) == .complete)
-    index.move(0, to: spot(0, 0))
-    #expect(index.nearest(to: spot(0, 0), limit: 0, into: &hits) == .complete)
-    #expect(index.nearest(to: spot(0, 0), limit: 5, withinMeters: -1, into: &hits) == .complete)
-    #expect(index.within(center: spot(0, 0), radiusMeters: .nan, into: &hits) == nil)
+    #expect(index.nearest(to: at(0, 0), limit: 5, into: &hits) == .complete)
+    index.move(0, to: at(0, 0))
+    #expect(index.nearest(to: at(0, 0), limit: 0, into: &hits) == .complete)
+    #expect(index.nearest(to: at(0, 0), limit: 5, withinMeters: -1, into: &hits) == .complete)
+    #expect(index.within(center: at(0, 0), radiusMeters: .nan, into: &hits) == nil)
     #expect(hits.isEmpty)
   }
 }
