@@ -106,8 +106,7 @@ public final class Server: Sendable {
     threads.wakers.append(loop.waker)
     let thread = try startThread(name: "loop-0") {
       let port = HubPort(hub: life.makeHub(configuration, now: loop.now))
-      let sessions = SessionLoop(index: 0, loop: loop, hub: port, shared: shared, configuration: configuration)
-      withExtendedLifetime(sessions) { loop.run() }
+      run(SessionLoop(index: 0, loop: loop, hub: port, shared: shared, configuration: configuration), on: loop)
     }
     threads.joinables.append(Joinable(thread))
   }
@@ -131,9 +130,7 @@ public final class Server: Sendable {
       threads.wakers.append(loop.waker)
       let thread = try startThread(name: "loop-\(index)") {
         let port = HubPort(toHub: toHub, fromHub: fromHub)
-        let sessions = SessionLoop(
-          index: index, loop: loop, hub: port, shared: shared, configuration: configuration)
-        withExtendedLifetime(sessions) { loop.run() }
+        run(SessionLoop(index: index, loop: loop, hub: port, shared: shared, configuration: configuration), on: loop)
         shared.lifecycle.loopFinished(index)
         hubWaker.wake()
       }
@@ -146,6 +143,12 @@ public final class Server: Sendable {
       withExtendedLifetime(hub) { hubLoop.run() }
     }
     threads.joinables.append(Joinable(thread))
+  }
+
+  private static func run(_ sessions: consuming SessionLoop, on loop: EventLoop) {
+    let delegate = SessionLoopDelegate(sessions)
+    loop.delegate = delegate
+    withExtendedLifetime(delegate) { loop.run() }
   }
 
   // MARK: While it runs

@@ -7,12 +7,12 @@ import Transport
 import WebSocket
 
 extension SessionLoop {
-  func deliverOutputs() {
+  mutating func deliverOutputs() {
     for place in outputs.indices { deliver(outputs[place]) }
     outputs.removeAll(keepingCapacity: true)
   }
 
-  private func deliver(_ output: HubOutput) {
+  private mutating func deliver(_ output: HubOutput) {
     switch output {
     case .delivery(let delivery):
       if configuration.flushIntervalMilliseconds > 0, delivery.conflationKey != 0 {
@@ -47,7 +47,7 @@ extension SessionLoop {
   // MARK: Fan-out
 
   /// One publication to every subscriber: one encode for each time format, then a range for each connection.
-  func fanOut(_ delivery: borrowing Delivery) {
+  mutating func fanOut(_ delivery: borrowing Delivery) {
     let subscribers = subscriptions.subscribers(of: delivery.channel)
     guard !subscribers.isEmpty else { return }
     var encoded = EncodedFrames()
@@ -66,7 +66,7 @@ extension SessionLoop {
     if delivery.received != 0 { turnReceived.append(delivery.received) }
   }
 
-  private func encode(_ publication: borrowing Publication, _ time: TimeFormat) -> Range<Int> {
+  private mutating func encode(_ publication: borrowing Publication, _ time: TimeFormat) -> Range<Int> {
     let payload = FrameWriter.begin(as: .server, in: &loop.arena)
     JSONWriter.write(publication, time: time, into: &loop.arena)
     let start = FrameWriter.finish(.text, payloadAt: payload, in: &loop.arena)
@@ -77,14 +77,14 @@ extension SessionLoop {
   // MARK: Positions that are held back
 
   /// Keeps only the newest position of each driver and channel until the interval is over.
-  private func hold(_ delivery: Delivery) {
+  private mutating func hold(_ delivery: Delivery) {
     if held.deadline == nil {
       held.deadline = now.uptime + Int64(configuration.flushIntervalMilliseconds) * 1_000_000
     }
     if held.put(delivery) { counters.conflatedByInterval += 1 }
   }
 
-  func releaseHeldPositions() {
+  mutating func releaseHeldPositions() {
     guard let deadline = held.deadline, now.uptime >= deadline || isDraining else { return }
     for delivery in held.takeAll() { fanOut(delivery) }
   }
@@ -92,7 +92,7 @@ extension SessionLoop {
   // MARK: Subscriptions
 
   /// From here on the session gets what is published; first how things stand, and what it missed.
-  private func subscribed(
+  private mutating func subscribed(
     _ session: SessionRef, _ channel: ChannelHandle, _ answer: Subscribed, _ missed: [Publication]
   ) {
     guard let connection = connection(of: session), sessions[Int(connection.slot)].phase == .open else {
@@ -100,7 +100,10 @@ extension SessionLoop {
     }
     let slot = Int(connection.slot)
     let time = sessions[slot].time
-    if !subscriptions.add(connection, time: time, to: channel, first: &sessions[slot].firstSubscription) {
+    var first = sessions[slot].firstSubscription
+    let isNew = subscriptions.add(connection, time: time, to: channel, first: &first)
+    sessions[slot].firstSubscription = first
+    if !isNew {
       // It had subscribed before and now asks what it missed: one subscription, counted once.
       sessions[slot].subscriptions -= 1
       inputs.append(.released(loop: index, channel))
@@ -113,25 +116,30 @@ extension SessionLoop {
     }
   }
 
-  private func unsubscribed(
+  private mutating func unsubscribed(
     _ session: SessionRef, _ messageID: MessageID, _ channel: ChannelHandle, _ name: Channel
   ) {
     guard let connection = connection(of: session) else { return }
     let slot = Int(connection.slot)
-    if subscriptions.remove(channel, first: &sessions[slot].firstSubscription) {
-      sessions[slot].subscriptions -= 1
-      inputs.append(.released(loop: index, channel))
-    }
+    _ = drop(slot, channel)
     send(.unsubscribed(Unsubscribed(replyTo: messageID, channel: name, reason: .asked)), to: slot)
   }
 
+  /// Takes a session's subscription away and tells the hub; false when it has none.
+  private mutating func drop(_ slot: Int, _ channel: ChannelHandle) -> Bool {
+    var first = sessions[slot].firstSubscription
+    guard subscriptions.remove(channel, first: &first) else { return false }
+    sessions[slot].firstSubscription = first
+    sessions[slot].subscriptions -= 1
+    inputs.append(.released(loop: index, channel))
+    return true
+  }
+
   /// The channel is over: every subscriber is told and let go.
-  private func ended(_ channel: ChannelHandle, _ name: Channel, _ reason: Unsubscribed.Reason) {
+  private mutating func ended(_ channel: ChannelHandle, _ name: Channel, _ reason: Unsubscribed.Reason) {
     for subscriber in subscriptions.subscribers(of: channel) {
       let slot = Int(subscriber.connection.slot)
-      guard subscriptions.remove(channel, first: &sessions[slot].firstSubscription) else { continue }
-      sessions[slot].subscriptions -= 1
-      inputs.append(.released(loop: index, channel))
+      guard drop(slot, channel) else { continue }
       send(.unsubscribed(Unsubscribed(replyTo: nil, channel: name, reason: reason)), to: slot)
     }
   }

@@ -7,7 +7,7 @@ import WebSocket
 
 extension SessionLoop {
   /// Takes every frame out of what was read. The bytes are the loop's own buffer: payloads are ranges of it.
-  func receivedFrames(_ slot: Int, _ bytes: UnsafeMutableRawBufferPointer) {
+  mutating func receivedFrames(_ slot: Int, _ bytes: UnsafeMutableRawBufferPointer) {
     var offset = 0
     do throws(FrameError) {
       while let event = try sessions[slot].frames.next(in: bytes, at: &offset, limits: frameLimits) {
@@ -26,7 +26,7 @@ extension SessionLoop {
     }
   }
 
-  private func answerPing(_ slot: Int, _ payload: UnsafeRawBufferPointer) {
+  private mutating func answerPing(_ slot: Int, _ payload: UnsafeRawBufferPointer) {
     charge(slot, 1)
     let start = loop.arena.count
     FrameWriter.write(.pong, payload, into: &loop.arena)
@@ -34,7 +34,7 @@ extension SessionLoop {
   }
 
   /// RFC 6455 §5.5.1: a Close frame is answered with one, and then the server closes TCP (§7.1.1).
-  private func receivedClose(_ slot: Int, _ code: CloseCode?) {
+  private mutating func receivedClose(_ slot: Int, _ code: CloseCode?) {
     let connection = sessions[slot].connection
     if sessions[slot].phase == .open {
       endSession(slot)
@@ -46,7 +46,7 @@ extension SessionLoop {
   }
 
   /// RFC 6455 §7.1.7: the peer broke the protocol; it is told how, and nothing more is read.
-  private func fail(_ slot: Int, _ error: FrameError) {
+  private mutating func fail(_ slot: Int, _ error: FrameError) {
     guard sessions[slot].phase == .open else { return loop.close(sessions[slot].connection) }
     counters.protocolErrors += 1
     close(slot, error.closeCode, "protocol error")
@@ -54,12 +54,12 @@ extension SessionLoop {
 
   // MARK: Closing
 
-  func close(_ slot: Int, _ reason: CloseReason) {
+  mutating func close(_ slot: Int, _ reason: CloseReason) {
     close(slot, CloseCode(reason.rawValue), reason.text)
   }
 
   /// Ends the session and sends a Close frame; the peer has a few seconds to answer it.
-  func close(_ slot: Int, _ code: CloseCode, _ text: StaticString) {
+  mutating func close(_ slot: Int, _ code: CloseCode, _ text: StaticString) {
     guard sessions[slot].phase == .open else { return }
     endSession(slot)
     sessions[slot].phase = .closing
@@ -74,7 +74,7 @@ extension SessionLoop {
     loop.setTimer(connection, at: now.uptime + seconds(limits.closingSeconds))
   }
 
-  private func sendClose(_ slot: Int, _ code: CloseCode?, _ text: StaticString) {
+  private mutating func sendClose(_ slot: Int, _ code: CloseCode?, _ text: StaticString) {
     let start = loop.arena.count
     FrameWriter.writeClose(code, reason: text, into: &loop.arena)
     loop.send(start..<loop.arena.count, to: sessions[slot].connection)
@@ -82,7 +82,7 @@ extension SessionLoop {
 
   // MARK: The session's one timer: closing, rate, heartbeat
 
-  func timerFired(_ id: ConnectionID) {
+  mutating func timerFired(_ id: ConnectionID) {
     guard isCurrent(id) else { return }
     let slot = Int(id.slot)
     switch sessions[slot].phase {
@@ -95,7 +95,7 @@ extension SessionLoop {
     }
   }
 
-  func armSessionTimer(_ slot: Int) {
+  mutating func armSessionTimer(_ slot: Int) {
     let connection = sessions[slot].connection
     if sessions[slot].isPaused {
       let wait = sessions[slot].bucket.wait(rate: limits.sessionRate, burst: limits.sessionBurst, now: now.uptime)
@@ -110,7 +110,7 @@ extension SessionLoop {
   }
 
   /// One silent interval: a WebSocket ping. Two and a half: the session is over.
-  private func checkHeartbeat(_ slot: Int) {
+  private mutating func checkHeartbeat(_ slot: Int) {
     let silent = now.uptime - sessions[slot].lastHeard
     if silent >= seconds(configuration.heartbeatInterval * 2.5) { return close(slot, .silentTooLong) }
     guard silent >= seconds(configuration.heartbeatInterval), !sessions[slot].wasPinged else { return }
@@ -123,7 +123,7 @@ extension SessionLoop {
   // MARK: Rate
 
   /// Charges a session for work; when it is over its rate, reading stops until the bucket is level again.
-  func charge(_ slot: Int, _ cost: Double) {
+  mutating func charge(_ slot: Int, _ cost: Double) {
     guard limits.sessionRate > 0 else { return }
     let isLevel = sessions[slot].bucket.charge(
       cost, rate: limits.sessionRate, burst: limits.sessionBurst, now: now.uptime)
@@ -139,7 +139,7 @@ extension SessionLoop {
     armSessionTimer(slot)
   }
 
-  private func checkRate(_ slot: Int) {
+  private mutating func checkRate(_ slot: Int) {
     let over = now.uptime - sessions[slot].overRateSince
     if over >= seconds(limits.rateCloseSeconds) { return close(slot, .overRate) }
     if over >= seconds(limits.rateWarningSeconds), !sessions[slot].wasWarnedOfRate {

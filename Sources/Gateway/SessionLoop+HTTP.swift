@@ -8,7 +8,7 @@ import WebSocket
 
 extension SessionLoop {
   /// Bytes of a connection that speaks HTTP, or of a driver's that waits for its upgrade.
-  func receivedHTTP(_ slot: Int, _ bytes: UnsafeRawBufferPointer) {
+  mutating func receivedHTTP(_ slot: Int, _ bytes: UnsafeRawBufferPointer) {
     let exchange = sessions[slot].exchange ?? Exchange(deadline: 0)
     if sessions[slot].exchange == nil {
       exchange.deadline = now.uptime + seconds(limits.handshakeSeconds)
@@ -25,7 +25,7 @@ extension SessionLoop {
   }
 
   /// Handles what is complete, until an answer has to be waited for.
-  func advance(_ slot: Int, _ exchange: Exchange) {
+  mutating func advance(_ slot: Int, _ exchange: Exchange) {
     do throws(HTTPError) {
       while sessions[slot].phase == .http, !exchange.isWaiting, let request = try nextRequest(exchange) {
         counters.requests += 1
@@ -41,7 +41,7 @@ extension SessionLoop {
   }
 
   /// The next complete request in the exchange's input, with its body in `exchange.body`; nil when more must come.
-  private func nextRequest(_ exchange: Exchange) throws(HTTPError) -> RequestHead? {
+  private mutating func nextRequest(_ exchange: Exchange) throws(HTTPError) -> RequestHead? {
     if exchange.request == nil {
       let parsed = try exchange.input.withBytes { (bytes) throws(HTTPError) in
         try exchange.parser.parse(bytes, limits: httpLimits)
@@ -61,7 +61,7 @@ extension SessionLoop {
     return progress.isComplete ? head : nil
   }
 
-  func checkRequestDeadline(_ slot: Int) {
+  mutating func checkRequestDeadline(_ slot: Int) {
     guard let exchange = sessions[slot].exchange else { return }
     if now.uptime >= exchange.deadline {
       counters.requestTimeouts += 1
@@ -72,7 +72,7 @@ extension SessionLoop {
 
   // MARK: Routes
 
-  private func route(_ slot: Int, _ exchange: Exchange, _ request: RequestHead) {
+  private mutating func route(_ slot: Int, _ exchange: Exchange, _ request: RequestHead) {
     if request.isPath("/v1/ws") { return upgrade(slot, exchange, request) }
     if request.isPath("/healthz") { return respond(slot, exchange, .ok, text: "ok\n") }
     if request.isPath("/readyz") { return ready(slot, exchange) }
@@ -100,14 +100,14 @@ extension SessionLoop {
     }
   }
 
-  private func ready(_ slot: Int, _ exchange: Exchange) {
+  private mutating func ready(_ slot: Int, _ exchange: Exchange) {
     switch shared.lifecycle.phase(at: now.uptime) {
     case .serving: respond(slot, exchange, .ok, text: "ready\n")
     case .unready, .draining: respond(slot, exchange, .serviceUnavailable, .shuttingDown, "the hub is shutting down")
     }
   }
 
-  private func metrics(_ slot: Int, _ exchange: Exchange) {
+  private mutating func metrics(_ slot: Int, _ exchange: Exchange) {
     publishCounters()
     let text = PrometheusText.write(
       loops: shared.metrics.loops, hub: shared.metrics.hub, residentBytes: ProcessFacts.residentBytes() ?? 0)
@@ -117,7 +117,7 @@ extension SessionLoop {
   }
 
   /// `GET /v1/drivers/{id}`: ops, or the driver itself.
-  private func driver(_ slot: Int, _ exchange: Exchange, _ idText: String, _ credential: Credential) {
+  private mutating func driver(_ slot: Int, _ exchange: Exchange, _ idText: String, _ credential: Credential) {
     guard let id = Identifier(idText) else {
       return respond(slot, exchange, .badRequest, .badMessage, "a driver id is 1-64 of A-Z a-z 0-9 . _ -")
     }
@@ -129,7 +129,7 @@ extension SessionLoop {
   }
 
   /// `GET /v1/drivers/nearby`: ops, until riders' answers are made anonymous.
-  private func nearby(
+  private mutating func nearby(
     _ slot: Int, _ exchange: Exchange, _ request: RequestHead, _ credential: Credential
   ) throws(HTTPError) {
     guard credential.role == .ops else {
@@ -149,7 +149,7 @@ extension SessionLoop {
   }
 
   /// `POST /v1/locations`: a fix or a batch, of a driver without a socket.
-  private func postLocations(
+  private mutating func postLocations(
     _ slot: Int, _ exchange: Exchange, _ request: RequestHead, _ credential: Credential
   ) throws(HTTPError) {
     guard credential.role == .driver else {
@@ -177,7 +177,7 @@ extension SessionLoop {
 
   // MARK: Answers of the hub
 
-  func answer(_ slot: Int, _ result: QueryResult) {
+  mutating func answer(_ slot: Int, _ result: QueryResult) {
     guard let exchange = sessions[slot].exchange, exchange.isWaiting else { return }
     switch result {
     case .driver(nil):
@@ -191,7 +191,7 @@ extension SessionLoop {
   }
 
   /// A reply of the hub: to the session, or to the request that stands for it.
-  func answer(_ slot: Int, _ reply: Reply) {
+  mutating func answer(_ slot: Int, _ reply: Reply) {
     guard let exchange = sessions[slot].exchange, exchange.isWaiting else { return send(reply, to: slot) }
     switch reply {
     case .ack(let ack):
@@ -202,7 +202,7 @@ extension SessionLoop {
     }
   }
 
-  private func status(of code: ErrorCode) -> Status {
+  private mutating func status(of code: ErrorCode) -> Status {
     switch code {
     case .badJSON, .badMessage, .unknownType, .invalidLocation, .implausibleLocation, .unknownChannel: .badRequest
     case .tooLarge: .contentTooLarge
@@ -215,13 +215,13 @@ extension SessionLoop {
     }
   }
 
-  private func finish(_ slot: Int, _ exchange: Exchange, _ status: Status, _ code: ErrorCode, _ message: String) {
+  private mutating func finish(_ slot: Int, _ exchange: Exchange, _ status: Status, _ code: ErrorCode, _ message: String) {
     exchange.isWaiting = false
     respond(slot, exchange, status, code, message)
     advance(slot, exchange)
   }
 
-  private func finish(_ slot: Int, _ exchange: Exchange, _ response: Response) {
+  private mutating func finish(_ slot: Int, _ exchange: Exchange, _ response: Response) {
     exchange.isWaiting = false
     respond(slot, exchange, response)
     advance(slot, exchange)
@@ -229,12 +229,12 @@ extension SessionLoop {
 
   // MARK: Responses
 
-  func respond(_ slot: Int, _ exchange: Exchange, _ status: Status, text: StaticString) {
+  mutating func respond(_ slot: Int, _ exchange: Exchange, _ status: Status, text: StaticString) {
     let body = UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
     respond(slot, exchange, Response(status, contentType: "text/plain; charset=utf-8", body: Array(body)))
   }
 
-  func respond(
+  mutating func respond(
     _ slot: Int, _ exchange: Exchange, _ status: Status, _ code: ErrorCode, _ message: String, retryAfter: Int? = nil,
     fields: [OutgoingField] = []
   ) {
@@ -245,7 +245,7 @@ extension SessionLoop {
     respond(slot, exchange, retryAfter.map(response.retryAfter(seconds:)) ?? response)
   }
 
-  func respond(_ slot: Int, _ exchange: Exchange, _ response: Response) {
+  mutating func respond(_ slot: Int, _ exchange: Exchange, _ response: Response) {
     let connection = sessions[slot].connection
     let start = loop.arena.count
     response.write(into: &loop.arena, keepsAlive: exchange.keepsAlive, toHead: exchange.isHead)

@@ -8,7 +8,7 @@ import WebSocket
 
 extension SessionLoop {
   /// One message of an open session.
-  func received(_ slot: Int, _ kind: MessageKind, _ payload: UnsafeRawBufferPointer) {
+  mutating func received(_ slot: Int, _ kind: MessageKind, _ payload: UnsafeRawBufferPointer) {
     counters.messagesIn += 1
     charge(slot, 1)
     do throws(MessageError) {
@@ -18,7 +18,7 @@ extension SessionLoop {
     }
   }
 
-  private func handle(_ slot: Int, _ envelope: ClientEnvelope) {
+  private mutating func handle(_ slot: Int, _ envelope: ClientEnvelope) {
     let session = reference(sessions[slot].connection)
     let messageID = envelope.messageID
     switch envelope.message {
@@ -47,18 +47,18 @@ extension SessionLoop {
     }
   }
 
-  private func isDriver(_ slot: Int, _ messageID: MessageID) -> Bool {
+  private mutating func isDriver(_ slot: Int, _ messageID: MessageID) -> Bool {
     if sessions[slot].role == .driver { return true }
     refuse(slot, messageID, .forbidden, "only a driver's session sends this")
     return false
   }
 
-  private func grants(_ slot: Int, _ trip: Identifier?) -> Bool {
+  private mutating func grants(_ slot: Int, _ trip: Identifier?) -> Bool {
     guard let trip, let credential = sessions[slot].credential else { return false }
     return credential.grants(trip: trip)
   }
 
-  private func tripStatus(_ slot: Int, _ messageID: MessageID, _ report: TripStatusReport) {
+  private mutating func tripStatus(_ slot: Int, _ messageID: MessageID, _ report: TripStatusReport) {
     guard let credential = sessions[slot].credential else { return }
     inputs.append(
       .tripStatus(
@@ -67,7 +67,7 @@ extension SessionLoop {
           messageID: messageID, report: report, tripIsGranted: credential.grants(trip: report.tripID))))
   }
 
-  private func subscribe(_ slot: Int, _ messageID: MessageID, _ request: Subscribe) {
+  private mutating func subscribe(_ slot: Int, _ messageID: MessageID, _ request: Subscribe) {
     guard let credential = sessions[slot].credential else { return }
     switch request.channel {
     case .trip, .driver, .fleet: break
@@ -87,7 +87,7 @@ extension SessionLoop {
     inputs.append(.subscribe(reference(sessions[slot].connection), messageID, request))
   }
 
-  private func pong(_ slot: Int, _ messageID: MessageID, _ ping: Ping) {
+  private mutating func pong(_ slot: Int, _ messageID: MessageID, _ ping: Ping) {
     let isDriver = sessions[slot].role == .driver
     guard isDriver else {
       return send(
@@ -99,14 +99,14 @@ extension SessionLoop {
   // MARK: What the session is told
 
   /// Sends an error and counts it; too many messages at fault end the session.
-  func refuse(
+  mutating func refuse(
     _ slot: Int, _ messageID: MessageID?, _ code: ErrorCode, _ message: String, retryAfter: Double? = nil
   ) {
     send(.error(ErrorReply(code: code, message: message, replyTo: messageID, retryAfter: retryAfter)), to: slot)
   }
 
   /// Counts an error that is being sent; more than ten messages at fault in a minute end the session.
-  private func count(_ error: ErrorReply, _ slot: Int) {
+  private mutating func count(_ error: ErrorReply, _ slot: Int) {
     counters.errors[Int(error.code.rawValue)] += 1
     guard error.code.isBadMessage else { return }
     if now.uptime - sessions[slot].badMessagesSince > seconds(limits.badMessageWindowSeconds) {
@@ -118,7 +118,7 @@ extension SessionLoop {
   }
 
   /// Encodes a reply and puts it into the session's output.
-  func send(_ reply: Reply, to slot: Int) {
+  mutating func send(_ reply: Reply, to slot: Int) {
     guard sessions[slot].phase == .open else { return }
     replyNumber += 1
     let payload = FrameWriter.begin(as: .server, in: &loop.arena)

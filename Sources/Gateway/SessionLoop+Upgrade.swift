@@ -16,7 +16,7 @@ struct Upgrade {
 extension SessionLoop {
   static let subprotocols: [StaticString] = ["locationhub.v1.json"]
 
-  func upgrade(_ slot: Int, _ exchange: Exchange, _ request: RequestHead) {
+  mutating func upgrade(_ slot: Int, _ exchange: Exchange, _ request: RequestHead) {
     let upgrade: Upgrade
     do throws(UpgradeRefusal) {
       let handshake = try ServerHandshake(request, subprotocols: Self.subprotocols)
@@ -49,7 +49,7 @@ extension SessionLoop {
   }
 
   /// The hub admits the driver.
-  func admit(_ slot: Int) {
+  mutating func admit(_ slot: Int) {
     guard sessions[slot].phase == .admitting, let exchange = sessions[slot].exchange,
       let upgrade = exchange.upgrade
     else { return }
@@ -57,7 +57,7 @@ extension SessionLoop {
   }
 
   /// The hub does not: too many sessions of this driver, or of all drivers.
-  func refuseDriver(_ slot: Int, _ status: Status, _ retryAfter: Double) {
+  mutating func refuseDriver(_ slot: Int, _ status: Status, _ retryAfter: Double) {
     guard sessions[slot].phase == .admitting, let exchange = sessions[slot].exchange else { return }
     sessions[slot].phase = .http
     counters.handshakesRefused += 1
@@ -69,7 +69,7 @@ extension SessionLoop {
   }
 
   /// Answers with 101 and `connected`, in one write, and handles what came right behind the request.
-  private func open(_ slot: Int, _ exchange: Exchange, _ upgrade: Upgrade) {
+  private mutating func open(_ slot: Int, _ exchange: Exchange, _ upgrade: Upgrade) {
     let connection = sessions[slot].connection
     let start = loop.arena.count
     upgrade.handshake.write(into: &loop.arena, subprotocols: Self.subprotocols)
@@ -91,7 +91,7 @@ extension SessionLoop {
     exchange.input.withMutableBytes { receivedFrames(slot, $0) }
   }
 
-  private func sendConnected(_ slot: Int, _ credential: Credential) {
+  private mutating func sendConnected(_ slot: Int, _ credential: Credential) {
     let connected = Connected(
       sessionID: sessionID(sessions[slot].connection), role: credential.role, id: credential.id,
       heartbeatInterval: configuration.heartbeatInterval, serverTime: now.timestamp,
@@ -102,7 +102,7 @@ extension SessionLoop {
   }
 
   /// Names a session in logs and support cases: loop, slot and generation.
-  private func sessionID(_ connection: ConnectionID) -> InlineText {
+  private mutating func sessionID(_ connection: ConnectionID) -> InlineText {
     InlineText("s\(index)-\(connection.slot)-\(connection.generation)") ?? InlineText()
   }
 }

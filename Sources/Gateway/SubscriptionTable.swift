@@ -66,14 +66,13 @@ struct SubscriptionTable {
     return true
   }
 
-  /// Removes all subscriptions of a session; `body` is told each channel.
-  mutating func removeAll(first: inout UInt32, _ body: (ChannelHandle) -> Void) {
-    while first != Self.none {
-      let node = first
-      first = nodes[Int(node)].next
-      body(ChannelHandle(index: nodes[Int(node)].channel))
-      detach(node)
-    }
+  /// Removes the subscription at the head of a session's list and gives its channel; nil when the list is empty.
+  mutating func removeFirst(_ first: inout UInt32) -> ChannelHandle? {
+    guard first != Self.none else { return nil }
+    let node = first
+    first = nodes[Int(node)].next
+    defer { detach(node) }
+    return ChannelHandle(index: nodes[Int(node)].channel)
   }
 
   private func find(_ channel: ChannelHandle, first: UInt32) -> UInt32? {
