@@ -63,6 +63,8 @@ extension ClientSession {
 
   /// Messages and fixes that are not confirmed, unsent ones included.
   public var unconfirmed: Int { queue.count }
+  /// Of these, how many wait to be sent: for the rate, for room in the socket, or for a connection.
+  public var backlog: Int { queue.unsent }
   /// How far this client is on a channel; nil before the first answer.
   public func resumePoint(of channel: Channel) -> ResumePoint? {
     subscriptions.list.first { $0.channel == channel }?.resume
