@@ -1,7 +1,7 @@
 // Thousands of clients on one thread: each a `ClientSession`, all on one event loop.
 //
-// The session decides, the loop has the sockets and the time. What an application asks of a client marks it; at the end of
-// the turn each marked client is flushed once, into the loop's arena, and written with one call.
+// The session decides, the loop has the sockets and the time. What an application asks of a client marks it; at the end
+// of the turn each marked client is flushed once, into the loop's arena, and written with one call.
 import Bytes
 import Messages
 import Transport

@@ -1,8 +1,8 @@
 // A client's chance: handshake keys, masks, jitter. A seed makes a run repeatable.
 //
-// splitmix64 (Steele, Lea, Flood, OOPSLA 2014). It is no cryptographic generator, and need not be: masks protect proxies
-// from scripts that choose what a browser sends (RFC 6455 §10.3), and here whoever chooses the payload is the program
-// itself. Without a seed the state comes from the system.
+// splitmix64 (Steele, Lea, Flood, OOPSLA 2014). It is no cryptographic generator, and need not be: masks protect
+// proxies from scripts that choose what a browser sends (RFC 6455 §10.3), and here whoever chooses the payload is the
+// program itself. Without a seed the state comes from the system.
 
 struct ClientRandom: RandomNumberGenerator {
   private var state: UInt64

@@ -4,8 +4,8 @@ import HTTP
 import Messages
 import WebSocket
 
-/// A handshake under way: what was asked for, and what has come of the answer. On the heap, so that a client that stands
-/// does not pay for it.
+/// A handshake under way: what was asked for, and what has come of the answer. On the heap, so that a client that
+/// stands does not pay for it.
 final class Upgrade {
   let handshake: ClientHandshake
   var parser = ResponseParser()

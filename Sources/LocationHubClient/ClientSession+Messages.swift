@@ -1,13 +1,13 @@
-// What the hub says: frames into messages, and what each message means for the queue, the subscriptions and the heartbeat
-// before the application sees it.
+// What the hub says: frames into messages, and what each message means for the queue, the subscriptions and the
+// heartbeat before the application sees it.
 import Bytes
 import Messages
 import WebSocket
 
 extension ClientSession {
-  /// Bytes came. They are unmasked and read in place, so they may be changed. `deliver` is called with every message that
-  /// the application should see, `connected` first; `raw` may take a text before it is parsed (true: it did), which is
-  /// for load generators that look at some bytes only.
+  /// Bytes came. They are unmasked and read in place, so they may be changed. `deliver` is called with every message
+  /// that the application should see, `connected` first; `raw` may take a text before it is parsed (true: it did),
+  /// which is for load generators that look at some bytes only.
   public func received(
     _ bytes: UnsafeMutableRawBufferPointer, now: Moment, reader: MessageReader,
     raw: (UnsafeRawBufferPointer) -> Bool = { _ in false }, deliver: (borrowing ServerEnvelope) -> Void

@@ -6,8 +6,8 @@ import WebSocket
 extension ClientSession {
   // MARK: Commands
 
-  /// Queues a live fix; false when there is no room for it, or it can't go out at once and is not to be kept. Some 50 ns,
-  /// no allocation.
+  /// Queues a live fix; false when there is no room for it, or it can't go out at once and is not to be kept. Some 50
+  /// ns, no allocation.
   @discardableResult
   public func send(_ fix: Fix, trip: Identifier? = nil) -> Bool {
     guard configuration.keepsFixes || state == .open else {
@@ -25,8 +25,8 @@ extension ClientSession {
     return isQueued
   }
 
-  /// Queues a trip's move and gives its id, which the `ack` or `error` will name; nil when there is no room. It is kept,
-  /// over any break, until it is answered; so are the two that follow.
+  /// Queues a trip's move and gives its id, which the `ack` or `error` will name; nil when there is no room. It is
+  /// kept, over any break, until it is answered; so are the two that follow.
   @discardableResult
   public func send(_ report: TripStatusReport) -> MessageID? { enqueue(.tripStatus(report)) }
 
@@ -63,6 +63,8 @@ extension ClientSession {
 
   /// Messages and fixes that are not confirmed, unsent ones included.
   public var unconfirmed: Int { queue.count }
+  /// Of these, how many wait to be sent: for the rate, for room in the socket, or for a connection.
+  public var backlog: Int { queue.unsent }
   /// How far this client is on a channel; nil before the first answer.
   public func resumePoint(of channel: Channel) -> ResumePoint? {
     subscriptions.list.first { $0.channel == channel }?.resume

@@ -1,8 +1,9 @@
-// One client of a hub as a state machine: bytes and time in, bytes and "connect", "disconnect" out. No socket, no clock.
+// One client of a hub as a state machine: bytes and time in, bytes and "connect", "disconnect" out. No socket, no
+// clock.
 //
 // Whoever drives it tells it what happened (`transportConnected`, `received`, `transportEnded`, `timeReached`), and
-// then calls `flush`, which writes what is to be sent and says what is to be done with the transport. Nothing but `flush`
-// writes, so that a callback may call any command. `ClientLoop` drives thousands of these on one thread.
+// then calls `flush`, which writes what is to be sent and says what is to be done with the transport. Nothing but
+// `flush` writes, so that a callback may call any command. `ClientLoop` drives thousands of these on one thread.
 //
 // The files: +Handshake (until `connected`), +Messages (what the hub says), +Sending (what goes out), +Closing.
 import Bytes

@@ -57,6 +57,12 @@ public struct Disconnection: Sendable, Equatable {
   public var next: Next
   /// Whether `opened` had been called for this connection.
   public var wasOpen: Bool
+
+  public init(cause: DisconnectCause, next: Next, wasOpen: Bool) {
+    self.cause = cause
+    self.next = next
+    self.wasOpen = wasOpen
+  }
 }
 
 /// What a cause asks for, before delays are drawn.

@@ -1,5 +1,5 @@
-// How much may be sent now: a token bucket like the hub's (protocol/README.md, "Rates"), so that the hub never has to stop
-// reading from this client.
+// How much may be sent now: a token bucket like the hub's (protocol/README.md, "Rates"), so that the hub never has to
+// stop reading from this client.
 
 struct SendBudget {
   /// Messages a second; 0 for no limit.

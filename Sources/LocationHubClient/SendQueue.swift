@@ -62,14 +62,15 @@ struct SendQueue {
   private(set) var count = 0
   /// Fixes and batches of them that are sent and not confirmed.
   private(set) var unconfirmedFixes = 0
+  /// Entries that were not sent on this connection.
+  private(set) var unsent = 0
   /// The highest number that was sent on this connection; entries are sent in their order.
   private(set) var sentThrough: UInt64 = 0
   /// Fixes that gave way at the limit.
   private(set) var droppedFixes: UInt64 = 0
 
   var isEmpty: Bool { count == 0 }
-  /// Whether something may be unsent. The cursor is behind the last entry when nothing is.
-  var hasUnsent: Bool { cursor < entries.count }
+  var hasUnsent: Bool { unsent > 0 }
 
   // MARK: Adding
 
@@ -83,6 +84,7 @@ struct SendQueue {
     entries.append(Entry(number: number, payload: payload))
     bytes += cost
     count += 1
+    unsent += 1
     return true
   }
 
@@ -116,6 +118,7 @@ struct SendQueue {
     sentThrough = max(sentThrough, entries[index].number)
     guard keeping else { return finish(index) }
     entries[index].isSent = true
+    unsent -= 1
     if SendQueue.holdsFixes(entries[index].payload) { unconfirmedFixes += 1 }
   }
 
@@ -142,6 +145,7 @@ struct SendQueue {
     sentThrough = 0
     count = entries.count
     bytes = entries.reduce(0) { $0 + SendQueue.bytes(of: $1.payload) }
+    unsent = count
     unconfirmedFixes = 0
   }
 
@@ -159,6 +163,7 @@ struct SendQueue {
   mutating func retry(_ number: UInt64, atMost times: UInt8) -> Bool {
     guard let index = find(number), entries[index].retries < times else { return false }
     if entries[index].isSent, SendQueue.holdsFixes(entries[index].payload) { unconfirmedFixes -= 1 }
+    if entries[index].isSent { unsent += 1 }
     entries[index].isSent = false
     entries[index].retries += 1
     cursor = min(cursor, index)
@@ -192,6 +197,7 @@ struct SendQueue {
 
   private mutating func finish(_ index: Int) {
     if entries[index].isSent, SendQueue.holdsFixes(entries[index].payload) { unconfirmedFixes -= 1 }
+    if !entries[index].isSent { unsent -= 1 }
     bytes -= SendQueue.bytes(of: entries[index].payload)
     count -= 1
     entries[index].payload = .done

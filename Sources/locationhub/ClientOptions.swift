@@ -120,6 +120,6 @@ func finish(_ clients: ClientLoop) {
 }
 
 /// Runs `body`; what the system refuses becomes an error of the command.
-func system<R>(_ body: () throws(SystemError) -> R) throws(CommandError) -> R {
+func system<R: ~Copyable>(_ body: () throws(SystemError) -> R) throws(CommandError) -> R {
   do throws(SystemError) { return try body() } catch { throw .failed("\(error)") }
 }

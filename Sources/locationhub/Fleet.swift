@@ -18,10 +18,13 @@ protocol FleetObserver: AnyObject {
   func sent(_ driver: Int, _ fix: Fix)
   /// Once a second.
   func second()
+  /// Somebody woke the loop.
+  func woken()
 }
 
 extension FleetObserver {
   func sent(_ driver: Int, _ fix: Fix) {}
+  func woken() {}
 }
 
 struct FleetOptions {
@@ -61,20 +64,47 @@ struct FleetOptions {
   }
 }
 
+/// A fleet before it drives: checked, and free to go to another thread.
+struct FleetPlan: Sendable {
+  let options: FleetOptions
+  /// Drivers serve trips; each names its rider where there are riders.
+  let hasTrips: Bool
+  let riders: [Identifier]
+  /// Seconds of driving that come before the start, so that trips are under way.
+  let head: Double
+  fileprivate let drivers: [(id: Identifier, configuration: ClientConfiguration)]
+
+  init(
+    _ options: FleetOptions, _ connection: ClientOptions, hasTrips: Bool, riders: [Identifier] = [], head: Double = 0
+  ) throws(CommandError) {
+    self.options = options
+    self.hasTrips = hasTrips
+    self.riders = riders
+    self.head = head
+    var drivers: [(id: Identifier, configuration: ClientConfiguration)] = []
+    for index in 0..<options.drivers {
+      guard let id = Identifier("\(options.prefix)\(index)") else { preconditionFailure("checked with the prefix") }
+      drivers.append((id, try connection.configuration(.driver, id)))
+    }
+    self.drivers = drivers
+  }
+}
+
 final class Fleet: ClientLoopDelegate {
   private struct Member {
-    var client = ClientID(index: 0)
+    let client: ClientID
+    let id: Identifier
     var simulated: SimulatedDriver
     /// When its simulation began (uptime, ns).
-    var start: Int64
-    var id: Identifier
+    let start: Int64
     var trip: Identifier?
     var isOpen = false
+    /// It was connected once: from then on fixes are kept over a break.
+    var wasOpen = false
     var hasEnded = false
   }
 
   weak var observer: (any FleetObserver)?
-  let options: FleetOptions
   private(set) var openCount = 0
   private(set) var endedCount = 0
   private(set) var fixesSent: UInt64 = 0
@@ -83,50 +113,38 @@ final class Fleet: ClientLoopDelegate {
   private(set) var activeTrips = 0
   private(set) var tripsEnded: UInt64 = 0
   private let clients: ClientLoop
+  private let plan: FleetPlan
   private var members: [Member] = []
-  private let hasTrips: Bool
-  private let interval: Int64
   private var nextSecond: Int64 = 0
-  private var configurations: [ClientConfiguration] = []
-  /// Seconds that were driven before anybody looked.
-  private let head: Double
 
-  /// `head` seconds of driving come before the start, so that trips are under way.
-  init(
-    _ clients: ClientLoop, _ options: FleetOptions, _ connection: ClientOptions, hasTrips: Bool, head: Double = 0
-  ) throws(CommandError) {
+  var options: FleetOptions { plan.options }
+
+  init(_ clients: ClientLoop, _ plan: FleetPlan) {
     self.clients = clients
-    self.options = options
-    self.hasTrips = hasTrips
-    self.head = head
-    // The simulation's phones measure on its ticks.
-    let ticks = max(1, (1 / options.rate / SimulatedDriver.tickSeconds).rounded())
-    interval = Int64(ticks * SimulatedDriver.tickSeconds * 1e9)
-    let city = City(seed: options.seed, center: options.center, radiusMeters: options.radius)
-    let now = clients.now
-    for index in 0..<options.drivers {
-      guard let id = Identifier("\(options.prefix)\(index)") else { preconditionFailure("checked with the prefix") }
-      let offset = interval * Int64(index) / Int64(options.drivers) - Int64(head * 1e9)
-      let simulated = SimulatedDriver(
-        index: index, city: city, seed: options.seed,
-        start: Timestamp(milliseconds: now.timestamp.milliseconds + offset / 1_000_000),
-        fixInterval: Double(interval) / 1e9)
-      members.append(Member(simulated: simulated, start: now.uptime + offset, id: id))
-      configurations.append(try connection.configuration(.driver, id))
-    }
+    self.plan = plan
     clients.delegate = self
   }
 
-  /// Lets all connect, spread over a second for each thousand, and drive.
+  /// Lets all connect, a thousand a second, and drive.
   func start() {
-    for index in members.indices {
-      members[index].client = clients.add(configurations[index], after: Double(index) / 1000)
-      precondition(members[index].client.index == index, "the loop has no other clients")
-      if head > 0 { catchUp(index) }
-      clients.schedule(members[index].client, at: nextDue(index, after: clients.now.uptime))
+    // The simulation's phones measure on its ticks.
+    let ticks = max(1, (1 / options.rate / SimulatedDriver.tickSeconds).rounded())
+    let interval = ticks * SimulatedDriver.tickSeconds
+    let city = City(seed: options.seed, center: options.center, radiusMeters: options.radius)
+    let now = clients.now
+    for (index, driver) in plan.drivers.enumerated() {
+      let offset = Int64((interval * Double(index) / Double(options.drivers) - plan.head) * 1000)
+      let simulated = SimulatedDriver(
+        index: index, city: city, seed: options.seed,
+        start: Timestamp(milliseconds: now.timestamp.milliseconds + offset), fixInterval: interval)
+      let client = clients.add(driver.configuration, after: Double(index) / 1000)
+      precondition(client.index == index, "the loop has no other clients")
+      members.append(
+        Member(client: client, id: driver.id, simulated: simulated, start: now.uptime + offset * 1_000_000))
+      if plan.head > 0 { catchUp(index) }
+      clients.schedule(client, at: nextDue(index, after: now.uptime))
     }
-    configurations = []
-    nextSecond = clients.now.uptime + 1_000_000_000
+    nextSecond = now.uptime + 1_000_000_000
     clients.scheduleTick(at: nextSecond)
   }
 
@@ -137,8 +155,7 @@ final class Fleet: ClientLoopDelegate {
     for move in step.moves where move.trip.number == current.number { send(move, index) }
   }
 
-  /// The driver's first tick with a fix after a time. Ticks with one are an interval apart; which they are the simulation
-  /// decides, so every tick is looked at until the first fix, and from there on every interval.
+  /// The driver's first tick after a time; whether there is a fix on it the simulation decides.
   private func nextDue(_ index: Int, after uptime: Int64) -> Int64 {
     let tick = Int64(SimulatedDriver.tickSeconds * 1e9)
     let passed = uptime - members[index].start
@@ -149,13 +166,13 @@ final class Fleet: ClientLoopDelegate {
     let index = client.index
     let now = clients.now.uptime
     let step = members[index].simulated.step(to: Double(now - members[index].start) / 1e9)
-    if hasTrips { for move in step.moves { send(move, index) } }
+    if plan.hasTrips { for move in step.moves { send(move, index) } }
     if let fix = step.fix { send(fix, index) }
     if !members[index].hasEnded { clients.schedule(client, at: nextDue(index, after: now)) }
   }
 
   private func send(_ fix: Fix, _ index: Int) {
-    guard members[index].isOpen || hasTrips else { return }
+    guard members[index].wasOpen else { return }
     observer?.sent(index, fix)
     if clients.send(fix, trip: members[index].trip, from: members[index].client) { fixesSent += 1 }
   }
@@ -167,7 +184,8 @@ final class Fleet: ClientLoopDelegate {
       TripStatusReport(
         tripID: trip, status: move.trip.status, timestamp: move.timestamp, location: move.location,
         pickup: isRequest ? move.trip.pickup : nil, dropoff: isRequest ? move.trip.dropoff : nil,
-        driverID: isRequest ? members[index].id : nil),
+        driverID: isRequest ? members[index].id : nil,
+        riderID: isRequest && index < plan.riders.count ? plan.riders[index] : nil),
       from: members[index].client)
     if isRequest { activeTrips += 1 }
     if move.trip.status.isFinal {
@@ -182,6 +200,7 @@ final class Fleet: ClientLoopDelegate {
 
   func opened(_ client: ClientID, _ connected: Connected) {
     members[client.index].isOpen = true
+    members[client.index].wasOpen = true
     openCount += 1
     observer?.opened(client.index)
   }
@@ -202,6 +221,8 @@ final class Fleet: ClientLoopDelegate {
     }
     observer?.closed(client.index, disconnection)
   }
+
+  func woken() { observer?.woken() }
 
   func tick() {
     observer?.second()

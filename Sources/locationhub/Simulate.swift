@@ -21,16 +21,24 @@ private func runSimulate(_ arguments: Arguments) throws(CommandError) -> ExitCod
   let options = try ClientOptions(arguments)
   let fleetOptions = try FleetOptions(arguments, drivers: 100)
   try system { () throws(SystemError) in try blockSignals([SIGINT, SIGTERM]) }
-  if fleetOptions.drivers > 900 {
-    _ = try system { () throws(SystemError) in try ProcessFacts.raiseOpenFileLimit(to: fleetOptions.drivers + 64) }
-  }
+  try raiseOpenFileLimit(for: fleetOptions.drivers)
   let clients = try system { () throws(SystemError) in try ClientLoop() }
-  let simulation = Simulator(
-    clients, options, try Fleet(clients, fleetOptions, options, hasTrips: arguments.has("trips")))
+  let plan = try FleetPlan(fleetOptions, options, hasTrips: arguments.has("trips"))
+  let simulation = Simulator(clients, options, Fleet(clients, plan))
   try system { () throws(SystemError) in
     try clients.loop.watchSignals([SIGINT, SIGTERM]) { _ in clients.stop() }
   }
   return try simulation.run()
+}
+
+/// Each connection is a descriptor, and a usual limit is 1024.
+func raiseOpenFileLimit(for connections: Int) throws(CommandError) {
+  let wanted = connections + 64
+  let limit = try system { () throws(SystemError) in try ProcessFacts.raiseOpenFileLimit(to: wanted) }
+  guard limit >= wanted else {
+    throw .failed(
+      "\(connections) connections need \(wanted) open files, but only \(limit) are allowed: raise ulimit -n")
+  }
 }
 
 /// Runs a fleet and says once a second how it stands.

@@ -12,8 +12,8 @@ struct StatusDisplay {
   @discardableResult
   mutating func show(_ text: String, short: String? = nil) -> Bool {
     guard isTerminal else { return stream.write((short ?? text) + "\n") }
-    // ECMA-48: CUU, cursor up; ED, erase below. Lines longer than the terminal would not be counted right, so they are kept
-    // short by who calls.
+    // ECMA-48: CUU, cursor up; ED, erase below. Lines longer than the terminal would not be counted right, so they are
+    // kept short by who calls.
     let back = shown > 0 ? "\u{1B}[\(shown)A\r\u{1B}[J" : ""
     shown = text.utf8.count { $0 == UInt8(ascii: "\n") } + 1
     return stream.write(back + text + "\n")

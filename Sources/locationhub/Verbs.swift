@@ -2,7 +2,7 @@
 import Transport
 
 enum Verbs {
-  static let all = [serve, simulate, watch, echo]
+  static let all = [serve, demo, replay, watch, filter, simulate]
 
   static var overview: String {
     var text = "usage: locationhub VERB [options]\n\nverbs:\n"

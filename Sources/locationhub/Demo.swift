@@ -1,0 +1,216 @@
+// `demo`: a hub, a city of drivers and their riders, in one process and over real WebSockets, with figures that move.
+//
+// Two threads beside the hub's: the drivers' loop, and the riders' loop, which is the main thread and shows the
+// figures. A position's latency is measured from the driver's send to the rider's receipt, by one clock.
+import Gateway
+import Geo
+import Glibc
+import LocationHubClient
+import Messages
+import Transport
+
+let demo = Verb(
+  name: "demo", operands: "",
+  summary: """
+    Starts a hub on this machine, or uses the one at --url, lets simulated drivers serve trips and their riders follow
+    them, and shows once a second what goes in and out and how long it takes. Ends by --duration, SIGINT or SIGTERM.
+    """,
+  options: [Option("port", "PORT", "the hub's TCP port; 0 picks a free one (8080)")] + ClientOptions.options
+    + FleetOptions.options + [Option("loops", "N", "the hub's event loops, 1-64 (1)")],
+  run: runDemo)
+
+private func runDemo(_ arguments: Arguments) throws(CommandError) -> ExitCode {
+  let fleetOptions = try FleetOptions(arguments, drivers: 200)
+  try system { () throws(SystemError) in try blockSignals([SIGINT, SIGTERM, SIGPIPE]) }
+  // Two clients for each driver here, and the hub's ends of them.
+  try raiseOpenFileLimit(for: fleetOptions.drivers * 4)
+  let server = try startHub(arguments)
+  defer {
+    server?.drain()
+    server?.wait()
+  }
+  let options = try ClientOptions(
+    arguments, defaultURL: "ws://\(server.map { "\($0.address)" } ?? "127.0.0.1:8080")/v1/ws")
+  var riders: [Identifier] = []
+  for index in 0..<fleetOptions.drivers {
+    guard let id = Identifier("\(fleetOptions.prefix)rider-\(index)") else { throw .usage("--prefix is too long") }
+    riders.append(id)
+  }
+  let plan = try FleetPlan(fleetOptions, options, hasTrips: true, riders: riders, head: Demo.headSeconds)
+  let demo = try Demo(plan, options, server)
+  return try demo.run()
+}
+
+/// The hub of the demo; nil where there is another one to use.
+private func startHub(_ arguments: Arguments) throws(CommandError) -> Server? {
+  guard arguments.string("url") == nil else { return nil }
+  var configuration = ServerConfiguration()
+  configuration.port = UInt16(try arguments.integer("port", in: 0...65535) ?? 8080)
+  configuration.loops = try arguments.integer("loops", in: 1...64) ?? 1
+  configuration.allowsDevelopmentCredentials = true
+  configuration.logLevel = .warning
+  do throws(ServerError) {
+    return try Server.start(configuration)
+  } catch {
+    throw .failed("\(error). Give --port 0, or --url for a hub that runs already")
+  }
+}
+
+/// The riders' side, the figures, and the end of it all.
+private final class Demo: ClientLoopDelegate {
+  /// Long enough that most drivers are on a trip when the demo begins.
+  static let headSeconds = 240.0
+
+  private let plan: FleetPlan
+  private let options: ClientOptions
+  private let server: Server?
+  private let clients: ClientLoop
+  private let board: DemoBoard
+  private var report: ConnectionReport
+  private var figures: DemoFigures
+  private var display = StatusDisplay()
+  private var news: [TripNews] = []
+  private var failure: CommandError?
+  private let started: Int64
+  private var openRiders = 0
+
+  init(_ plan: FleetPlan, _ options: ClientOptions, _ server: Server?) throws(CommandError) {
+    self.plan = plan
+    self.options = options
+    self.server = server
+    clients = try system { () throws(SystemError) in try ClientLoop() }
+    board = DemoBoard(drivers: plan.options.drivers, waker: clients.loop.waker)
+    started = clients.now.uptime
+    report = ConnectionReport(timeoutSeconds: options.connectTimeout, now: started)
+    figures = DemoFigures()
+  }
+
+  func run() throws(CommandError) -> ExitCode {
+    clients.delegate = self
+    try system { () throws(SystemError) in
+      try clients.loop.watchSignals([SIGINT, SIGTERM]) { _ in self.clients.stop() }
+    }
+    StandardStream.output.write(
+      "\(server == nil ? "using the hub" : "hub") at \(options.url); look into it with\n"
+        + "  locationhub watch fleet --url \(options.url)\n")
+    for index in plan.riders.indices {
+      clients.add(try options.configuration(.rider, plan.riders[index]), after: Double(index) / 1000)
+    }
+    let drivers = try system { () throws(SystemError) in try startDrivers(plan, board) }
+    clients.scheduleTick(at: started + 1_000_000_000)
+    clients.run()
+    board.stopDrivers()
+    drivers.join()
+    finish(clients)
+    display.end()
+    if let failure { throw failure }
+    StandardStream.output.write(figures.summary(board, seconds: seconds, server) + "\n")
+    return .ok
+  }
+
+  private var seconds: Double { Double(clients.now.uptime - started) / 1e9 }
+
+  // MARK: What the riders see
+
+  func opened(_ client: ClientID, _ connected: Connected) {
+    openRiders += 1
+    if openRiders == 1 { report.opened(options.url) }
+  }
+
+  func closed(_ client: ClientID, _ disconnection: Disconnection) {
+    if disconnection.wasOpen { openRiders -= 1 }
+    guard openRiders == 0, disconnection.cause != .closedByUs else { return }
+    display.end()
+    fail(report.closed(disconnection, options.url, now: clients.now.uptime))
+  }
+
+  func received(_ client: ClientID, _ envelope: borrowing ServerEnvelope) {
+    guard case .publication(let publication) = envelope.message else { return }
+    switch publication.body {
+    case .driverLocation(let location):
+      figures.positions += 1
+      if let sent = board.sendTime(driver: client.index, location.timestamp) {
+        figures.latency.record(nanoseconds: ClockReading.read().uptimeNanoseconds - sent)
+      }
+    case .tripUpdate(let update):
+      figures.events += 1
+      // The ride is over; the rider puts the phone away.
+      if update.status.isFinal { clients.unsubscribe(client, from: publication.channel) }
+    case .notification: figures.events += 1
+    }
+  }
+
+  /// Trips begin: their riders follow them.
+  func woken() {
+    board.drainNews(into: &news)
+    for item in news { clients.subscribe(ClientID(index: item.driver), to: .trip(item.trip)) }
+    news.removeAll(keepingCapacity: true)
+  }
+
+  // MARK: Once a second
+
+  func tick() {
+    let now = clients.now.uptime
+    if openRiders == 0 { fail(report.check(now: now, options.url)) }
+    let line = figures.second(board, riders: openRiders, of: plan.riders.count, seconds: seconds, server)
+    if !display.show(line.block, short: line.line) { clients.stop() }
+    if let duration = plan.options.duration, seconds >= duration { clients.stop() }
+    clients.scheduleTick(at: now + 1_000_000_000)
+  }
+
+  private func fail(_ failure: CommandError?) {
+    guard let failure else { return }
+    self.failure = self.failure ?? failure
+    clients.stop()
+  }
+}
+
+/// Starts the drivers' loop on a thread of its own. A function by itself, so that nothing of this thread goes with it.
+private func startDrivers(_ plan: FleetPlan, _ board: DemoBoard) throws(SystemError) -> ThreadHandle {
+  let loop = try ClientLoop()
+  board.driversWaker = loop.loop.waker
+  return try startThread(name: "drivers") {
+    let fleet = Fleet(loop, plan)
+    let side = DriverSide(loop, fleet, board)
+    withExtendedLifetime(side) {
+      fleet.start()
+      loop.run()
+      finish(loop)
+    }
+  }
+}
+
+/// The drivers' side, on its own thread.
+private final class DriverSide: FleetObserver {
+  private let clients: ClientLoop
+  private let fleet: Fleet
+  private let board: DemoBoard
+
+  init(_ clients: ClientLoop, _ fleet: Fleet, _ board: DemoBoard) {
+    self.clients = clients
+    self.fleet = fleet
+    self.board = board
+    fleet.observer = self
+  }
+
+  func opened(_ driver: Int) { publish() }
+  func closed(_ driver: Int, _ disconnection: Disconnection) { publish() }
+  func second() { publish() }
+  func woken() { if board.driversShouldStop { clients.stop() } }
+
+  func sent(_ driver: Int, _ fix: Fix) {
+    board.noteSend(driver: driver, fix.timestamp, at: ClockReading.read().uptimeNanoseconds)
+    publish()
+  }
+
+  func moved(_ driver: Int, _ trip: Identifier, _ status: TripStatus) {
+    if status == .requested { board.post(TripNews(driver: driver, trip: trip)) }
+  }
+
+  private func publish() {
+    board.store(
+      DriverFigures(
+        open: fleet.openCount, count: fleet.options.drivers, fixes: fleet.fixesSent, errors: fleet.errors,
+        trips: fleet.activeTrips, tripsEnded: fleet.tripsEnded))
+  }
+}

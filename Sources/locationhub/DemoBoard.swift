@@ -1,0 +1,140 @@
+// What the demo's two threads tell each other, and the figures that they make together.
+import Gateway
+import Messages
+import Synchronization
+import Transport
+
+/// A trip began, and its rider should follow it.
+struct TripNews: Sendable {
+  var driver: Int
+  var trip: Identifier
+}
+
+/// How the drivers' side stands.
+struct DriverFigures: Sendable {
+  var open = 0
+  var count = 0
+  var fixes: UInt64 = 0
+  var errors: UInt64 = 0
+  var trips = 0
+  var tripsEnded: UInt64 = 0
+}
+
+/// The place between the threads. Locks are held for a few loads and stores.
+final class DemoBoard: Sendable {
+  /// When a driver's newest fix was sent.
+  private struct Send {
+    var timestamp = Timestamp(milliseconds: -1)
+    var uptime: Int64 = 0
+  }
+
+  private let sends: Mutex<[Send]>
+  private let drivers = Mutex(DriverFigures())
+  private let waker = Mutex<Waker?>(nil)
+  private let stops = Atomic(false)
+  private let news: Mailbox<TripNews>
+
+  init(drivers: Int, waker: Waker) {
+    sends = Mutex(Array(repeating: Send(), count: drivers))
+    news = Mailbox(capacity: 1 << 20, waking: waker)
+  }
+
+  /// What wakes the drivers' loop.
+  var driversWaker: Waker? {
+    get { waker.withLock { $0 } }
+    set { waker.withLock { $0 = newValue } }
+  }
+
+  func stopDrivers() {
+    stops.store(true, ordering: .releasing)
+    driversWaker?.wake()
+  }
+
+  var driversShouldStop: Bool { stops.load(ordering: .acquiring) }
+
+  func noteSend(driver: Int, _ timestamp: Timestamp, at uptime: Int64) {
+    sends.withLock { $0[driver] = Send(timestamp: timestamp, uptime: uptime) }
+  }
+
+  /// When the fix with this timestamp was sent (uptime, ns); nil when a newer one was sent since.
+  func sendTime(driver: Int, _ timestamp: Timestamp) -> Int64? {
+    let send = sends.withLock { $0[driver] }
+    return send.timestamp == timestamp ? send.uptime : nil
+  }
+
+  func store(_ figures: DriverFigures) { drivers.withLock { $0 = figures } }
+  var figures: DriverFigures { drivers.withLock { $0 } }
+
+  /// A rider that is not told follows no trip: the mailbox has room for more trips than a demo has.
+  func post(_ item: TripNews) { _ = news.append(item) }
+  func drainNews(into list: inout [TripNews]) { news.drain(into: &list) }
+}
+
+/// Counts of the riders' side, and how they are shown.
+struct DemoFigures {
+  var positions: UInt64 = 0
+  var events: UInt64 = 0
+  /// Of this second, and of all.
+  var latency = LatencyHistogram()
+  private var total = LatencyHistogram()
+  private var last = DriverFigures()
+  private var lastPositions: UInt64 = 0
+  private var lastSeconds = 0.0
+
+  /// What the last second was like; begins the next one.
+  mutating func second(
+    _ board: DemoBoard, riders: Int, of count: Int, seconds: Double, _ server: Server?
+  ) -> (block: String, line: String) {
+    let drivers = board.figures
+    let passed = max(seconds - lastSeconds, 0.001)
+    let fixes = fixed(Double(drivers.fixes - last.fixes) / passed, 0)
+    let out = fixed(Double(positions - lastPositions) / passed, 0)
+    let lost = DemoFigures.lost(server, errors: drivers.errors)
+    let memory = DemoFigures.memory
+    let times = DemoFigures.text(latency)
+    total.merge(latency)
+    latency.reset()
+    last = drivers
+    lastPositions = positions
+    lastSeconds = seconds
+    let sessions = "\(drivers.open)/\(drivers.count) drivers, \(riders)/\(count) riders"
+    return (
+      """
+      \(fixed(seconds, 0)) s   \(sessions), \(drivers.trips) trips, \(drivers.tripsEnded) ended   memory \(memory)
+      fixes in \(fixes)/s   positions out \(out)/s   \(lost)
+      latency, driver to rider: \(times)
+      """,
+      "\(fixed(seconds, 0)) s: \(sessions), \(drivers.trips) trips; in \(fixes)/s, out \(out)/s; \(times); \(lost); \(memory)"
+    )
+  }
+
+  func summary(_ board: DemoBoard, seconds: Double, _ server: Server?) -> String {
+    var all = total
+    all.merge(latency)
+    let drivers = board.figures
+    return """
+      \(drivers.count) drivers and their riders, \(fixed(seconds, 1)) s, \(drivers.tripsEnded) trips ended: \
+      \(drivers.fixes) fixes in, \(positions) positions and \(events) events out, \
+      \(DemoFigures.lost(server, errors: drivers.errors))
+      latency, driver to rider: \(DemoFigures.text(all)) of \(all.count) positions; memory \(DemoFigures.memory)
+      """
+  }
+
+  /// What a hub in this process dropped or replaced by something newer, it knows; of another we know what it refused.
+  private static func lost(_ server: Server?, errors: UInt64) -> String {
+    guard let statistics = server?.statistics else { return "refused \(errors)" }
+    return "refused \(errors)   dropped \(statistics.dropped + statistics.conflated)"
+  }
+
+  private static func text(_ latency: LatencyHistogram) -> String {
+    guard latency.count > 0 else { return "no position yet" }
+    func milliseconds(_ value: UInt64) -> String { fixed(Double(value) / 1000, 2) }
+    return "p50 \(milliseconds(latency.value(atQuantile: 0.5)))  p99 \(milliseconds(latency.value(atQuantile: 0.99)))  "
+      + "max \(milliseconds(latency.maximum)) ms"
+  }
+
+  /// Resident, of the whole process: hub, drivers and riders.
+  private static var memory: String {
+    ProcessFacts.residentBytes().map { "\(fixed(Double($0) / 1_048_576, 1)) MB" } ?? "unknown"
+  }
+}

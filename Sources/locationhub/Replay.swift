@@ -1,0 +1,256 @@
+// `replay`: recorded drives, sent as live.
+import Glibc
+import LocationHubClient
+import Messages
+import Simulation
+import Transport
+
+let replay = Verb(
+  name: "replay", operands: "TRACE.csv [more…]",
+  summary: """
+    Sends recorded drives as if they were live: recorded timestamps, at --speed times the recorded pace, but never faster
+    than the hub's rate allows. Several traces are several drivers at the same time: from --driver D1 they are D1, D2, …
+    Ends when everything was sent and the hub says that it is stored.
+    """,
+  options: ClientOptions.options + [
+    Option("speed", "FACTOR", "times the recorded pace; 0 for as fast as the rate allows (1)"),
+    Option("driver", "ID", "the first driver (D1)"),
+    Option("trip", "ID", "the first driver's trip, which its fixes name (none)"),
+  ],
+  run: runReplay)
+
+private func runReplay(_ arguments: Arguments) throws(CommandError) -> ExitCode {
+  let options = try ClientOptions(arguments)
+  let speed = try arguments.number("speed", in: 0...1e6) ?? 1
+  guard !arguments.operands.isEmpty else { throw .usage("replay needs a trace: locationhub replay TRACE.csv") }
+  var routes: [ReplayRoute] = []
+  for (index, path) in arguments.operands.enumerated() {
+    guard let driver = try (arguments.identifier("driver") ?? Identifier("D1"))?.counted(up: index) else {
+      throw .usage("--driver is too long to be numbered")
+    }
+    let trip = try arguments.identifier("trip")
+    routes.append(
+      ReplayRoute(path: path, driver: driver, trip: trip?.counted(up: index), fixes: try readTrace(path)))
+  }
+  guard options.token == nil || routes.count == 1 else {
+    throw .usage("a token is for one driver: replay one trace with it")
+  }
+  try system { () throws(SystemError) in try blockSignals([SIGINT, SIGTERM]) }
+  let clients = try system { () throws(SystemError) in try ClientLoop() }
+  let replayer = Replayer(clients, options, speed: speed)
+  try system { () throws(SystemError) in
+    try clients.loop.watchSignals([SIGINT, SIGTERM]) { _ in clients.stop() }
+  }
+  return try replayer.run(routes)
+}
+
+/// One trace and whose it is.
+struct ReplayRoute {
+  var path: String
+  var driver: Identifier
+  var trip: Identifier?
+  var fixes: [Fix]
+}
+
+extension Identifier {
+  /// The id so many places on: the number at its end grows, or begins at 2. Nil where that is too long.
+  func counted(up places: Int) -> Identifier? {
+    guard places > 0 else { return self }
+    let name = description
+    let digits = name.reversed().prefix { $0.isNumber }.count
+    let stem = name.dropLast(min(digits, 9))
+    let number = Int(name.suffix(min(digits, 9))) ?? 1
+    return Identifier("\(stem)\(number + places)")
+  }
+}
+
+private final class Replayer: ClientLoopDelegate {
+  /// One driver on its way.
+  private struct Run {
+    let route: ReplayRoute
+    var next = 0
+    /// When the first fix was sent (uptime, ns), and how long after it the next one is due (ns).
+    var start: Int64?
+    var offset: Int64 = 0
+    /// Pongs in a row that confirmed nothing more.
+    var idlePongs = 0
+    var isDone = false
+    var unconfirmed = 0
+    var refused = 0
+    var lastRefusal: String?
+    var seconds = 0.0
+
+    /// The longest pause that is kept, in seconds of the recording. One wrong timestamp must not stop a replay.
+    static let longestPause = 600.0
+
+    /// On to the next fix, which is due as long after this one as it was recorded, divided by the speed.
+    mutating func advance(speed: Double) {
+      let this = route.fixes[next]
+      next += 1
+      guard speed > 0, next < route.fixes.count else { return }
+      let recorded = route.fixes[next].timestamp.seconds(since: this.timestamp)
+      offset += Int64(min(max(recorded, 0), Run.longestPause) / speed * 1e9)
+    }
+  }
+
+  /// What may wait in a client's queue before the next fix is read from the trace.
+  private static let backlog = 64
+  /// After so many pongs that confirm nothing more, what is left will not be: the hub holds it back.
+  private static let idlePongs = 5
+  private static let pingInterval: Int64 = 200_000_000
+
+  private let clients: ClientLoop
+  private let options: ClientOptions
+  private let speed: Double
+  private var runs: [Run] = []
+  private var report: ConnectionReport
+  private var failure: CommandError?
+  private var isSlowed = false
+
+  init(_ clients: ClientLoop, _ options: ClientOptions, speed: Double) {
+    self.clients = clients
+    self.options = options
+    self.speed = speed
+    report = ConnectionReport(timeoutSeconds: options.connectTimeout, now: clients.now.uptime)
+    clients.delegate = self
+  }
+
+  func run(_ routes: [ReplayRoute]) throws(CommandError) -> ExitCode {
+    for route in routes {
+      runs.append(Run(route: route))
+      clients.add(try options.configuration(.driver, route.driver))
+    }
+    tick()
+    clients.run()
+    let isComplete = runs.allSatisfy { $0.isDone }
+    finish(clients)
+    for index in runs.indices where runs[index].start != nil { StandardStream.output.write(summary(index) + "\n") }
+    if let failure { throw failure }
+    // Ended by a signal, it has not done what it was asked for.
+    return isComplete ? .ok : .failed
+  }
+
+  // MARK: Sending
+
+  func due(_ client: ClientID) {
+    let index = client.index
+    if runs[index].next < runs[index].route.fixes.count { send(client) } else { confirm(client) }
+  }
+
+  private func send(_ client: ClientID) {
+    let index = client.index
+    let now = clients.now.uptime
+    let session = clients.session(client)
+    while runs[index].next < runs[index].route.fixes.count {
+      let time = timeOfNext(index)
+      if time > now { return clients.schedule(client, at: time) }
+      guard session.backlog < Replayer.backlog else {
+        noteSlow(session)
+        return clients.schedule(client, at: now + 20_000_000)
+      }
+      clients.send(runs[index].route.fixes[runs[index].next], trip: runs[index].route.trip, from: client)
+      runs[index].advance(speed: speed)
+    }
+    clients.schedule(client, at: now + 1_000_000)
+  }
+
+  private func timeOfNext(_ index: Int) -> Int64 {
+    let start = runs[index].start ?? clients.now.uptime
+    runs[index].start = start
+    return start + runs[index].offset
+  }
+
+  private func noteSlow(_ session: ClientSession) {
+    guard speed > 0, !isSlowed, session.state == .open, let rate = session.connected?.limits.rate, rate > 0 else {
+      return
+    }
+    isSlowed = true
+    ConnectionReport.say(
+      "--speed \(fixed(speed, 1)) is more than the hub's \(fixed(rate, 1)) messages a second; going at that")
+  }
+
+  // MARK: The end
+
+  /// Everything is sent, or about to be: asks what is stored until that is all.
+  private func confirm(_ client: ClientID) {
+    let index = client.index
+    let session = clients.session(client)
+    if session.unconfirmed == 0 || runs[index].idlePongs >= Replayer.idlePongs { return complete(client) }
+    if session.backlog == 0 { clients.ping(client) }
+    clients.schedule(client, at: clients.now.uptime + Replayer.pingInterval)
+  }
+
+  private func complete(_ client: ClientID) {
+    let index = client.index
+    guard !runs[index].isDone else { return }
+    runs[index].isDone = true
+    runs[index].unconfirmed = clients.session(client).unconfirmed
+    runs[index].seconds = Double(clients.now.uptime - (runs[index].start ?? clients.now.uptime)) / 1e9
+    if runs.allSatisfy({ $0.isDone }) { clients.stop() }
+  }
+
+  private func summary(_ index: Int) -> String {
+    let run = runs[index]
+    let counters = clients.session(ClientID(index: index)).counters
+    let sent = run.next
+    var text = "\(run.route.path): \(sent) of \(run.route.fixes.count) fixes sent as driver \(run.route.driver)"
+    if let trip = run.route.trip { text += " on trip \(trip)" }
+    if run.isDone {
+      text += " in \(fixed(run.seconds, 1)) s (\(fixed(Double(sent) / max(run.seconds, 0.001), 1))/s)"
+    }
+    text += ", \(run.refused) refused"
+    if let refusal = run.lastRefusal { text += " (\(refusal))" }
+    if counters.fixesResent > 0 { text += ", \(counters.fixesResent) sent again after a break" }
+    if counters.fixesDropped > 0 { text += ", \(counters.fixesDropped) dropped" }
+    if !run.isDone {
+      text += ", not finished"
+    } else if run.unconfirmed > 0 {
+      text += ", \(run.unconfirmed) held back by the hub"
+    } else {
+      text += ", all stored"
+    }
+    return text
+  }
+
+  // MARK: What happens
+
+  func opened(_ client: ClientID, _ connected: Connected) {
+    report.opened(options.url)
+    if !runs[client.index].isDone { clients.schedule(client, at: clients.now.uptime) }
+  }
+
+  func received(_ client: ClientID, _ envelope: borrowing ServerEnvelope) {
+    switch envelope.message {
+    case .reply(.error(let error)):
+      runs[client.index].refused += 1
+      runs[client.index].lastRefusal = "\(error.code.name): \(error.message)"
+    case .reply(.ack(let ack)):
+      if let rejected = ack.batch?.rejected { runs[client.index].refused += rejected.count }
+    case .reply(.pong): noteStored(client)
+    case .reply, .publication, .unknown: break
+    }
+  }
+
+  private func noteStored(_ client: ClientID) {
+    let index = client.index
+    guard runs[index].next == runs[index].route.fixes.count else { return }
+    let left = clients.session(client).unconfirmed
+    runs[index].idlePongs = left < runs[index].unconfirmed ? 0 : runs[index].idlePongs + 1
+    runs[index].unconfirmed = left
+    if left == 0 { complete(client) }
+  }
+
+  func closed(_ client: ClientID, _ disconnection: Disconnection) {
+    if let failure = report.closed(disconnection, options.url, now: clients.now.uptime) { fail(failure) }
+  }
+
+  func tick() {
+    if let failure = report.check(now: clients.now.uptime, options.url) { return fail(failure) }
+    clients.scheduleTick(at: clients.now.uptime + 250_000_000)
+  }
+
+  private func fail(_ failure: CommandError) {
+    self.failure = self.failure ?? failure
+    clients.stop()
+  }
+}

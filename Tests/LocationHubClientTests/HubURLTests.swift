@@ -1,0 +1,102 @@
+import Messages
+import Testing
+import Transport
+
+@testable import LocationHubClient
+
+@Suite struct HubURLTests {
+  @Test("Numeric IPv4 and IPv6 hosts and localhost, with and without port, path and query")
+  func good() throws {
+    for (text, address, target) in [
+      ("ws://127.0.0.1:8080/v1/ws", "127.0.0.1:8080", "/v1/ws"),
+      ("WS://127.0.0.1/", "127.0.0.1:80", "/"),
+      ("ws://[::1]:9000/v1/ws?role=ops&id=a", "[::1]:9000", "/v1/ws?role=ops&id=a"),
+      ("ws://[::1]", "[::1]:80", "/v1/ws"),
+      ("ws://localhost:1?id=x", "127.0.0.1:1", "/v1/ws?id=x"),
+      ("ws://10.1.2.3:65535/a/b?c", "10.1.2.3:65535", "/a/b?c"),
+    ] {
+      let url = try HubURL(text)
+      #expect(url.address.description == address, "\(text)")
+      #expect(url.target == target, "\(text)")
+    }
+  }
+
+  @Test("Each mistake has its own error")
+  func bad() {
+    for (text, error) in [
+      ("127.0.0.1:8080", HubURLError.noScheme("127.0.0.1:8080")),
+      ("", .noScheme("")),
+      ("http://127.0.0.1/", .unsupportedScheme("http")),
+      ("wss://127.0.0.1/", .tlsNotYet),
+      ("ws://a:b@127.0.0.1/", .credentialsInURL),
+      ("ws://127.0.0.1/#x", .fragment),
+      ("ws://hub.example/", .badHost("hub.example")),
+      ("ws:///x", .badHost("")),
+      ("ws://::1/", .badHost(":")),
+      ("ws://127.0.0.1:0/", .badPort("0")),
+      ("ws://127.0.0.1:65536/", .badPort("65536")),
+      ("ws://127.0.0.1:/", .badPort("")),
+      ("ws://127.0.0.1/a b", .badCharacter),
+      ("ws://127.0.0.1/ä", .badCharacter),
+      ("ws://127.0.0.1/?time=sundial", .badTimeOption("sundial")),
+    ] {
+      #expect(throws: error, "\(text)") { try HubURL(text) }
+      #expect(!error.description.isEmpty)
+    }
+  }
+
+  @Test("The time option decides how timestamps are read")
+  func time() throws {
+    #expect(try HubURL("ws://127.0.0.1/").time == .unixMilliseconds)
+    #expect(try HubURL("ws://127.0.0.1/?id=a&time=apple").time == .apple)
+    #expect(try HubURL("ws://127.0.0.1/?time=rfc3339").time == .rfc3339)
+  }
+
+  @Test("Parameters can be added, and the description hides the query")
+  func adding() throws {
+    let url = try HubURL("ws://127.0.0.1:8080").adding("role", "ops").adding("id", "x")
+    #expect(url.target == "/v1/ws?role=ops&id=x")
+    #expect(url.hasParameter("role") && !url.hasParameter("token"))
+    #expect(url.description == "ws://127.0.0.1:8080/v1/ws")
+  }
+}
+
+@Suite struct MessageNumberingTests {
+  @Test("An id leads back to its number, and no other id does")
+  func roundTrip() throws {
+    var random = ClientRandom(seed: 5)
+    let numbering = MessageNumbering(random: &random)
+    for number in [0, 1, 9, 10, 12_345, UInt64.max] {
+      #expect(numbering.number(of: numbering.id(number)) == number)
+    }
+    for text in ["1", "x-1", "\(numbering.id(1))x", "\(numbering.id(UInt64.max))0"] {
+      #expect(numbering.number(of: try #require(MessageID(text))) == nil, "\(text)")
+    }
+    let other = MessageNumbering(random: &random)
+    #expect(other.number(of: numbering.id(1)) == nil)
+  }
+}
+
+@Suite struct DeadlineHeapTests {
+  @Test("Times come out in order, and none before it is due")
+  func order() {
+    var random = SplitMix64(state: 3)
+    var heap = DeadlineHeap()
+    var times: [Int64] = []
+    for _ in 0..<1000 {
+      let time = Int64(random.next() % 500)
+      times.append(time)
+      heap.insert(.init(time: time, client: 0, kind: 0))
+    }
+    times.sort()
+    var taken: [Int64] = []
+    for now in stride(from: Int64(0), through: 504, by: 7) {
+      while let entry = heap.take(at: now) {
+        #expect(entry.time <= now)
+        taken.append(entry.time)
+      }
+      #expect((heap.first ?? .max) > now)
+    }
+    #expect(taken == times)
+  }
+}

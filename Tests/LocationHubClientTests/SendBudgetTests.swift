@@ -1,0 +1,64 @@
+// Never faster than the hub allows.
+import Messages
+import Testing
+
+@testable import LocationHubClient
+
+@Suite struct SendBudgetTests {
+  @Test("A client that has a lot to say keeps to the hub's rate and stays within its burst")
+  func rate() throws {
+    let stage = try Stage()
+    try stage.open(rate: 10)
+    for time in 0..<1000 { stage.session.send(Stage.fix(Int64(time))) }
+    // The hub's own bucket: 50 at once, 10 a second.
+    var tokens = 50.0
+    var last = stage.now.uptime
+    var count = 0
+    while stage.session.backlog > 0 {
+      try stage.flush()
+      tokens = min(50, tokens + Double(stage.now.uptime - last) / 1e9 * 10)
+      last = stage.now.uptime
+      tokens -= Double(stage.messages.count - count)
+      count = stage.messages.count
+      #expect(tokens >= 0)
+      if stage.session.backlog > 0 { try stage.reachDeadline() }
+      // Whoever sends so much is heard; the hub answers pings.
+      stage.frame(.pong, [])
+    }
+    let seconds = Double(stage.now.uptime - 1_000_000_000) / 1e9
+    #expect(seconds >= 95 && seconds < 101)
+    #expect(stage.fixTimes == (0..<1000).map { Int64($0) })
+  }
+
+  @Test("A batch costs one more for each 50 fixes")
+  func batches() throws {
+    let stage = try Stage()
+    try stage.open(rate: 1)  // a bucket of 4
+    let batch = LocationBatch(fixes: (0..<151).map { .success(Stage.fix($0)) })
+    stage.session.send(batch)
+    stage.session.send(Stage.fix(200))
+    try stage.flush()
+    #expect(stage.messages.count == 1)
+    stage.advance(seconds: 1.1)
+    try stage.flush()
+    #expect(stage.messages.count == 2)
+  }
+
+  @Test("A message that costs more than a full bucket goes when the bucket is full")
+  func large() throws {
+    let stage = try Stage()
+    try stage.open(rate: 1)
+    stage.session.send(LocationBatch(fixes: (0..<500).map { .success(Stage.fix($0)) }))
+    try stage.flush()
+    #expect(stage.messages.count == 1)
+  }
+
+  @Test("Rate 0 is no limit")
+  func unlimited() throws {
+    let stage = try Stage()
+    try stage.open(rate: 0)
+    for time in 0..<500 { stage.session.send(Stage.fix(Int64(time))) }
+    while stage.session.needsFlush { try stage.flush() }
+    #expect(stage.fixTimes.count == 500)
+  }
+}
