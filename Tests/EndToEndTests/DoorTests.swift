@@ -101,7 +101,8 @@ extension EndToEnd.Door {
     #expect(try hub.post("/v1/locations?role=driver&id=d1", fits).status == 400)
     let chunked = try hub.connect()
     try chunked.send(
-      "POST /v1/locations?role=driver&id=d1 HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3E9\r\n\(body)\r\n")
+      "POST /v1/locations?role=driver&id=d1 HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3E9\r\n\(body)\r\n"
+    )
     #expect(try chunked.readResponse().status == 413)
   }
 

@@ -35,7 +35,11 @@ import Testing
     var second = LatencyHistogram()
     for value in UInt64(0)..<1000 {
       both.record(microseconds: value * value)
-      if value % 3 == 0 { first.record(microseconds: value * value) } else { second.record(microseconds: value * value) }
+      if value % 3 == 0 {
+        first.record(microseconds: value * value)
+      } else {
+        second.record(microseconds: value * value)
+      }
     }
     first.merge(second)
     #expect(first.count == both.count)
