@@ -24,6 +24,8 @@ final class SessionLoop: EventLoopDelegate {
   var outputs: [HubOutput] = []
   var subscriptions = SubscriptionTable()
   var held = HeldPositions()
+  /// Connections with requests that wait for the next turn.
+  var stalled: [ConnectionID] = []
   var counters = LoopCounters()
   /// When each delivery of this turn came in as a fix (uptime, ns): its latency is known once the turn is flushed.
   var turnReceived: [Int64] = []
@@ -108,7 +110,11 @@ final class SessionLoop: EventLoopDelegate {
     sessions[Int(id.slot)] = Session()
   }
 
-  func drained(_ id: ConnectionID) {}
+  func drained(_ id: ConnectionID) {
+    guard isCurrent(id), sessions[Int(id.slot)].exchange?.isStalled == true else { return }
+    stalled.append(id)
+    armLoopTimer()
+  }
 
   func overflowed(_ id: ConnectionID) {
     guard isCurrent(id), sessions[Int(id.slot)].phase == .open else { return loop.abort(id) }
@@ -161,7 +167,7 @@ final class SessionLoop: EventLoopDelegate {
     if shared.lifecycle.isShuttingDown { nextTick = min(nextTick, now.uptime) }
   }
 
-  func loopTimerFired() {}
+  func loopTimerFired() { resumeStalled() }
 
   /// Once a second: presence deadlines, metrics for the other loops, and the wishes of the server.
   private func tick() {
@@ -180,7 +186,7 @@ final class SessionLoop: EventLoopDelegate {
   func armLoopTimer() {
     var next = nextTick
     if let release = held.deadline { next = min(next, release) }
-    if !inputs.isEmpty { next = now.uptime }
+    if !inputs.isEmpty || !stalled.isEmpty { next = now.uptime }
     loop.setLoopTimer(at: next)
   }
 
