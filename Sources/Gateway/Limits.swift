@@ -17,6 +17,9 @@ public struct Limits: Sendable {
   public var handshakeSeconds = 10.0
   /// Seconds that an idle HTTP connection is kept for the next request. Past it: closed.
   public var keepAliveSeconds = 30.0
+  /// HTTP requests of one connection that are handled in one turn; the rest waits for the next, and while the answers
+  /// are unsent nothing more is read.
+  public var requestsPerTurn = 16
   /// Connections of one loop; nil for what the limit of open files allows. Past it a newcomer is closed at once.
   public var connectionsPerLoop: Int?
   /// Connections accepted in one turn of a loop; the rest waits in the kernel's queue.
@@ -83,6 +86,7 @@ public struct Limits: Sendable {
     precondition(outboxBytesPerSession <= outboxBytesPerLoop)
     precondition(requestHeadBytes <= readBufferBytes)
     precondition(rateWarningSeconds < rateCloseSeconds)
+    precondition(requestsPerTurn >= 1)
     precondition(sessionBurst >= 1 && sessionRate >= 0)
   }
 

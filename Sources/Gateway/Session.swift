@@ -61,6 +61,8 @@ final class Exchange {
   var body = ByteBuffer()
   /// The hub was asked; nothing further is read from `input` until it answers.
   var isWaiting = false
+  /// As many requests were handled as one turn may; reading has stopped until the others had their turn.
+  var isStalled = false
   /// How the answer ends.
   var keepsAlive = true
   var isHead = false

@@ -21,13 +21,17 @@ extension SessionLoop {
       return loop.abort(sessions[slot].connection)
     }
     exchange.input.append(bytes)
-    advance(slot, exchange)
+    if !exchange.isStalled { advance(slot, exchange) }
   }
 
-  /// Handles what is complete, until an answer has to be waited for.
+  /// Handles what is complete, until an answer has to be waited for, or others have to have their turn.
   mutating func advance(_ slot: Int, _ exchange: Exchange) {
+    var handled = 0
     do throws(HTTPError) {
-      while sessions[slot].phase == .http, !exchange.isWaiting, let request = try nextRequest(exchange) {
+      while sessions[slot].phase == .http, !exchange.isWaiting {
+        guard handled < limits.requestsPerTurn else { return stall(slot, exchange) }
+        guard let request = try nextRequest(exchange) else { return }
+        handled += 1
         counters.requests += 1
         exchange.keepsAlive = request.keepsAlive && !isDraining
         exchange.isHead = request.method == .head
@@ -37,6 +41,26 @@ extension SessionLoop {
       counters.badRequests += 1
       exchange.keepsAlive = false
       respond(slot, exchange, error.status, .badMessage, "\(error)")
+    }
+  }
+
+  private mutating func stall(_ slot: Int, _ exchange: Exchange) {
+    exchange.isStalled = true
+    loop.pauseReading(sessions[slot].connection)
+    stalled.append(sessions[slot].connection)
+  }
+
+  /// A turn later: goes on with requests that waited, but for peers that have not read the answers so far. Those go on
+  /// when they have (`drained`), or end with the time that an idle connection has.
+  mutating func resumeStalled() {
+    guard !stalled.isEmpty else { return }
+    let connections = stalled
+    stalled.removeAll(keepingCapacity: true)
+    for id in connections where isCurrent(id) && !loop.isBlocked(id) {
+      guard let exchange = sessions[Int(id.slot)].exchange, exchange.isStalled else { continue }
+      exchange.isStalled = false
+      loop.resumeReading(id)
+      advance(Int(id.slot), exchange)
     }
   }
 

@@ -28,6 +28,8 @@ struct SessionLoop: ~Copyable {
   var outputs: [HubOutput] = []
   var subscriptions = SubscriptionTable()
   var held = HeldPositions()
+  /// Connections with requests that wait for the next turn.
+  var stalled: [ConnectionID] = []
   var counters = LoopCounters()
   /// When each delivery of this turn came in as a fix (uptime, ns): its latency is known once the turn is flushed.
   var turnReceived: [Int64] = []
@@ -107,6 +109,12 @@ struct SessionLoop: ~Copyable {
     sessions[Int(id.slot)] = Session()
   }
 
+  mutating func drained(_ id: ConnectionID) {
+    guard isCurrent(id), sessions[Int(id.slot)].exchange?.isStalled == true else { return }
+    stalled.append(id)
+    armLoopTimer()
+  }
+
   mutating func overflowed(_ id: ConnectionID) {
     guard isCurrent(id), sessions[Int(id.slot)].phase == .open else { return loop.abort(id) }
     close(Int(id.slot), .slowConsumer)
@@ -158,6 +166,8 @@ struct SessionLoop: ~Copyable {
     if shared.lifecycle.isShuttingDown { nextTick = min(nextTick, now.uptime) }
   }
 
+  mutating func loopTimerFired() { resumeStalled() }
+
   /// Once a second: presence deadlines, metrics for the other loops, and the wishes of the server.
   private mutating func tick() {
     nextTick = now.uptime + 1_000_000_000
@@ -175,7 +185,7 @@ struct SessionLoop: ~Copyable {
   mutating func armLoopTimer() {
     var next = nextTick
     if let release = held.deadline { next = min(next, release) }
-    if !inputs.isEmpty { next = now.uptime }
+    if !inputs.isEmpty || !stalled.isEmpty { next = now.uptime }
     loop.setLoopTimer(at: next)
   }
 

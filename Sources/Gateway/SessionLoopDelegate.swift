@@ -10,12 +10,12 @@ final class SessionLoopDelegate: EventLoopDelegate {
   func accepted(_ id: ConnectionID, from peer: SocketAddress) { sessions.accepted(id, from: peer) }
   func connected(_ id: ConnectionID) {}  // this loop makes no connections
   func received(_ id: ConnectionID, _ bytes: UnsafeMutableRawBufferPointer) { sessions.received(id, bytes) }
-  func drained(_ id: ConnectionID) {}
+  func drained(_ id: ConnectionID) { sessions.drained(id) }
   func overflowed(_ id: ConnectionID) { sessions.overflowed(id) }
   func closed(_ id: ConnectionID, _ cause: CloseCause) { sessions.closed(id, cause) }
   func timerFired(_ id: ConnectionID) { sessions.timerFired(id) }
   func woken() { sessions.woken() }
-  func loopTimerFired() {}  // what it was set for is looked at when the turn ends
+  func loopTimerFired() { sessions.loopTimerFired() }
   func turnEnding() { sessions.turnEnding() }
   func turnEnded() { sessions.turnEnded() }
 }

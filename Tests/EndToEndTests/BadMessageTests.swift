@@ -38,8 +38,11 @@ extension EndToEnd.BadMessages {
       code: "too_large", isNamed: false),
     Case(name: "an array", text: "[]", code: "bad_message", isNamed: false),
     Case(name: "no type", text: #"{"payload":{},"timestamp":1,"messageId":"x"}"#, code: "bad_message"),
-    Case(name: "a number for type", text: #"{"type":5,"payload":{},"timestamp":1,"messageId":"x"}"#, code: "bad_message"),
-    Case(name: "unknown type", text: #"{"type":"teleport","payload":{},"timestamp":1,"messageId":"x"}"#, code: "unknown_type"),
+    Case(
+      name: "a number for type", text: #"{"type":5,"payload":{},"timestamp":1,"messageId":"x"}"#, code: "bad_message"),
+    Case(
+      name: "unknown type", text: #"{"type":"teleport","payload":{},"timestamp":1,"messageId":"x"}"#,
+      code: "unknown_type"),
     Case(name: "no payload", text: #"{"type":"location_update","timestamp":1,"messageId":"x"}"#, code: "bad_message"),
     Case(
       name: "no messageId", text: #"{"type":"ping","payload":{},"timestamp":1}"#, code: "bad_message", isNamed: false),
@@ -57,7 +60,8 @@ extension EndToEnd.BadMessages {
       name: "a text for a number", text: update(#""latitude":"37","longitude":-122,"timestamp":1700000000000"#),
       code: "bad_message"),
     Case(name: "latitude 91", text: update(#""latitude":91,"longitude":0,"timestamp":1"#), code: "invalid_location"),
-    Case(name: "longitude −181", text: update(#""latitude":1,"longitude":-181,"timestamp":1"#), code: "invalid_location"),
+    Case(
+      name: "longitude −181", text: update(#""latitude":1,"longitude":-181,"timestamp":1"#), code: "invalid_location"),
     Case(name: "1e999", text: update(#""latitude":1e999,"longitude":0,"timestamp":1"#), code: "invalid_location"),
     Case(name: "heading 361", text: update(good + #","heading":361"#), code: "invalid_location"),
     Case(name: "null island", text: update(#""latitude":0,"longitude":0,"timestamp":1"#), code: "implausible_location"),
@@ -66,7 +70,8 @@ extension EndToEnd.BadMessages {
     Case(name: "a trip id with foreign characters", text: update(good + #","tripId":"Straße 7""#), code: "bad_message"),
     Case(name: "another driver's trip", text: update(good + #","tripId":"good-trip""#), code: "forbidden"),
     Case(
-      name: "a channel that is none", text: #"{"type":"subscribe","payload":{"channel":"weather"},"timestamp":1,"messageId":"x"}"#,
+      name: "a channel that is none",
+      text: #"{"type":"subscribe","payload":{"channel":"weather"},"timestamp":1,"messageId":"x"}"#,
       code: "unknown_channel"),
     Case(
       name: "a batch of 501",
@@ -75,7 +80,8 @@ extension EndToEnd.BadMessages {
       code: "too_large"),
     Case(
       name: "a state that is none",
-      text: #"{"type":"trip_status","payload":{"tripId":"T","status":"lost","timestamp":1},"timestamp":1,"messageId":"x"}"#,
+      text:
+        #"{"type":"trip_status","payload":{"tripId":"T","status":"lost","timestamp":1},"timestamp":1,"messageId":"x"}"#,
       code: "bad_message"),
   ]
 

@@ -87,6 +87,33 @@ extension EndToEnd.Door {
     for connection in connections { #expect(try connection.readResponse().status == 200) }
   }
 
+  @Test("a flood of requests in one piece holds up nobody, and is answered all the same", arguments: loopCounts)
+  func pipelinedFlood(loops: Int) throws {
+    let hub = try TestHub(loops: loops) { $0.limits.keepAliveSeconds = 1 }
+    let witness = try Witness(hub)
+    let flood = try hub.connect()
+    let count = 1500
+    let request = "GET /metrics HTTP/1.1\r\nHost: hub\r\n\r\n"
+    try flood.send(String(repeating: request, count: count))
+    let start = uptime()
+    for _ in 0..<20 { try witness.check() }
+    #expect(uptime() - start < 1, "other sessions come in between")
+    var answered = 0
+    while answered < count {
+      #expect(try flood.readResponse().status == 200)
+      answered += 1
+      if answered % 100 == 0 { try witness.check() }
+    }
+    let deaf = try hub.connect(receiveBuffer: 4096)
+    try deaf.send(String(repeating: request, count: count))
+    // It reads nothing: nothing more is made for it, and it is cut off when its time is over.
+    try hub.metrics { $0["outbox_bytes"] > 0 }
+    try hub.metrics {
+      $0["request_timeouts_total"] >= 1 && $0["outbox_bytes"] == 0 && $0["dropped_total{reason=\"overflow\"}"] == 0
+    }
+    try witness.check()
+  }
+
   @Test("head and body of a request have their limits")
   func requestLimits() throws {
     let hub = try TestHub {
@@ -101,7 +128,8 @@ extension EndToEnd.Door {
     #expect(try hub.post("/v1/locations?role=driver&id=d1", fits).status == 400)
     let chunked = try hub.connect()
     try chunked.send(
-      "POST /v1/locations?role=driver&id=d1 HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3E9\r\n\(body)\r\n")
+      "POST /v1/locations?role=driver&id=d1 HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3E9\r\n\(body)\r\n"
+    )
     #expect(try chunked.readResponse().status == 413)
   }
 

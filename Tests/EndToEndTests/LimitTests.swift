@@ -1,7 +1,7 @@
 // Each limit of Limits.swift and HubLimits is reached here or in the file named beside it.
 //
 //     requestHeadBytes, requestBodyBytes, handshakeSeconds, keepAliveSeconds,
-//     connectionsPerLoop, acceptsPerTurn, acceptBacklog                          DoorTests
+//     requestsPerTurn, connectionsPerLoop, acceptsPerTurn, acceptBacklog         DoorTests
 //     messageBytes, fragments                                                    BadFrameTests
 //     badMessages, badMessageWindowSeconds                                       BadMessageTests
 //     sessionRate, sessionBurst, fixesPerCharge, rateWarningSeconds,
@@ -158,7 +158,8 @@ extension EndToEnd.LimitsReached {
     let deaf = try hub.join(.rider, "deaf", receiveBuffer: 4096)
     deaf.answersPings = false
     // Pongs are no state that a newer one could replace.
-    let ping = Peer.frame(Array(try Peer.message("ping", ["text": String(repeating: "x", count: 20_000)], id: "p").utf8))
+    let ping = Peer.frame(
+      Array(try Peer.message("ping", ["text": String(repeating: "x", count: 20_000)], id: "p").utf8))
     let deadline = Deadline()
     var isClosed = false
     while !isClosed, !deadline.isOver {
@@ -193,7 +194,8 @@ extension EndToEnd.LimitsReached {
       $0.limits.outboxBytesPerLoop = 96 * 1024
     }
     let witness = try Witness(hub)
-    let ping = Peer.frame(Array(try Peer.message("ping", ["text": String(repeating: "x", count: 20_000)], id: "p").utf8))
+    let ping = Peer.frame(
+      Array(try Peer.message("ping", ["text": String(repeating: "x", count: 20_000)], id: "p").utf8))
     let deaf = try (0..<3).map { try hub.join(.rider, "deaf\($0)", receiveBuffer: 4096) }
     let deadline = Deadline()
     var isClosed = false
@@ -251,7 +253,8 @@ extension EndToEnd.LimitsReached {
     let refusal = try hub.request(UpgradeRequest("/v1/ws?role=driver&id=d3").text)
     #expect(refusal.status == 503)
     #expect(refusal.fields["retry-after"] != nil)
-    #expect(try hub.post("/v1/locations?role=driver&id=d3", #"{"latitude":1,"longitude":1,"timestamp":1}"#).status == 503)
+    #expect(
+      try hub.post("/v1/locations?role=driver&id=d3", #"{"latitude":1,"longitude":1,"timestamp":1}"#).status == 503)
     #expect(try first.settle().isEmpty)
     try hub.metrics { $0["table_limit_hits_total"] == 2 && $0["table_entries{table=\"drivers\"}"] == 2 }
   }

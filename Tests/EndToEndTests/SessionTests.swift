@@ -21,8 +21,9 @@ extension EndToEnd.Sessions {
     #expect(try first.receiveClose().code == 4409)
     try second.sendFix(1, trip: "T1")
     _ = try second.settle()
-    #expect(try rider.settle().compactMap { $0.type == "driver_location" ? $0.integer("timestamp") : nil }
-      == [Peer.firstFix, Peer.firstFix + 1000])
+    #expect(
+      try rider.settle().compactMap { $0.type == "driver_location" ? $0.integer("timestamp") : nil }
+        == [Peer.firstFix, Peer.firstFix + 1000])
     try hub.metrics { $0["session_replacements_total"] == 1 && $0.closes(4409) == 1 }
   }
 

@@ -1,0 +1,131 @@
+// The executable as a process: exit codes, messages, signals.
+import Foundation
+import Gateway
+import Messages
+import Testing
+
+extension EndToEnd {
+  @Suite(.enabled(if: HubProcess.executable != nil, "locationhub is built beside the tests"))
+  struct Processes {}
+}
+
+extension EndToEnd.Processes {
+  @Test("a port that is taken: a clear message and exit code 1")
+  func portTaken() throws {
+    let listener = try Listener()
+    let outcome = try HubProcess.run(["serve", "--port", "\(listener.port)"])
+    #expect(outcome.status == 1)
+    #expect(outcome.errors.hasPrefix("locationhub: "))
+    #expect(outcome.errors.contains("127.0.0.1:\(listener.port)"))
+    #expect(outcome.output.isEmpty)
+    let hub = try HubProcess.serve()
+    let second = try HubProcess.run(["serve", "--port", "\(hub.port)"])
+    #expect(second.status == 1)
+    #expect(second.errors.contains("another location hub serves 127.0.0.1:\(hub.port)"))
+  }
+
+  @Test(
+    "what is asked for wrongly: exit code 2, and the message names it",
+    arguments: [
+      (["serve", "--prot", "1"], "--prot"), (["serve", "--port"], "--port"), (["serve", "--port", "70000"], "70000"),
+      (["serve", "--port", "1", "--port", "2"], "twice"), (["serve", "extra"], "extra"), (["sevre"], "sevre"),
+      ([], "usage"), (["serve", "--log-level", "loud"], "loud"), (["serve", "--dev-auth=yes"], "--dev-auth"),
+    ])
+  func usage(arguments: [String], named: String) throws {
+    let outcome = try HubProcess.run(arguments)
+    #expect(outcome.status == 2)
+    #expect(outcome.errors.contains(named))
+    #expect(outcome.output.isEmpty)
+  }
+
+  @Test("help is written to standard output with exit code 0", arguments: [["--help"], ["serve", "--help"], ["help"]])
+  func help(arguments: [String]) throws {
+    let outcome = try HubProcess.run(arguments)
+    #expect(outcome.status == 0)
+    #expect(outcome.output.contains("usage: locationhub"))
+    #expect(outcome.errors.isEmpty)
+    if arguments.first == "serve" { #expect(outcome.output.contains("--port")) }
+  }
+
+  @Test("development credentials on an open address: exit code 1, and the message says what to do")
+  func openAddress() throws {
+    let outcome = try HubProcess.run(["serve", "--host", "0.0.0.0", "--port", "0", "--dev-auth"])
+    #expect(outcome.status == 1)
+    #expect(outcome.errors.contains("127.0.0.1"))
+  }
+
+  @Test(
+    "errors of a configuration file name the file and the line",
+    arguments: [
+      ("port = 0\nprot = 1\n", ":2: there is no setting prot"), ("# only\n\nport\n", ":3: expected name = value"),
+      ("port = 0\nloops = 1 # one\nport = 1\n", ":3: port is set twice"),
+      ("dev-auth = maybe\n", ":1: dev-auth must be true or false"),
+    ])
+  func configurationErrors(text: String, message: String) throws {
+    let file = try TemporaryFile(text)
+    let outcome = try HubProcess.run(["serve", "--config", file.path])
+    #expect(outcome.status == 2)
+    #expect(outcome.errors.contains(file.path + message), "\(outcome.errors)")
+  }
+
+  @Test("a configuration file that is not there: exit code 1")
+  func missingConfiguration() throws {
+    let outcome = try HubProcess.run(["serve", "--config", "/nonexistent/hub.conf"])
+    #expect(outcome.status == 1)
+    #expect(outcome.errors.contains("/nonexistent/hub.conf"))
+  }
+
+  @Test("a configuration file sets what the command line does not")
+  func configuration() throws {
+    let file = try TemporaryFile("# a hub for tests\nport = 1\nheartbeat = 7\nsession-rate = 3\ndev-auth = true\n")
+    let hub = try HubProcess.serve(port: 0, ["--config", file.path])
+    let rider = try Peer(port: hub.port, query: "role=rider&id=r1")
+    let connected = try rider.receive("connected")
+    #expect(connected.number("heartbeatInterval") == 7)
+    #expect(connected.object("limits")?["rate"] as? Double == 3)
+  }
+
+  @Test("SIGTERM and SIGINT drain: sessions are told 1001, exit code 0 within 5 s", arguments: [SIGTERM, SIGINT])
+  func signals(signal: Int32) throws {
+    let hub = try HubProcess.serve()
+    let rider = try Peer(port: hub.port, query: "role=rider&id=r1")
+    let stubborn = try Peer(port: hub.port, query: "role=rider&id=r2")
+    _ = try rider.receive("connected")
+    let start = uptime()
+    hub.send(signal: signal)
+    #expect(try rider.receiveClose().code == 1001)
+    let outcome = try hub.outcome()
+    #expect(outcome.status == 0)
+    #expect(uptime() - start < 5, "though one client neither reads nor closes")
+    #expect(outcome.errors.contains("event=draining") && outcome.errors.contains("event=stopped"))
+    withExtendedLifetime(stubborn) {}
+  }
+
+  @Test("after kill -9 the hub starts on the same port at once")
+  func killed() throws {
+    let first = try HubProcess.serve()
+    let driver = try Peer(port: first.port, query: "role=driver&id=d1")
+    _ = try driver.receive("connected")
+    first.send(signal: SIGKILL)
+    #expect(try first.outcome().status == -SIGKILL)
+    #expect(try driver.receiveClose().code == nil, "no close frame, only the end")
+    let second = try HubProcess.serve(port: first.port)
+    #expect(second.port == first.port)
+    let again = try Peer(port: second.port, query: "role=driver&id=d1")
+    _ = try again.receive("connected")
+    try again.sendFix(0)
+    #expect(try again.settle().isEmpty)
+  }
+}
+
+/// A file that goes with the test that wrote it.
+private final class TemporaryFile {
+  let path: String
+
+  init(_ text: String) throws {
+    path = FileManager.default.temporaryDirectory.appendingPathComponent("hub-\(UUID().uuidString).conf").path
+    try text.write(toFile: path, atomically: true, encoding: .utf8)
+  }
+
+  deinit { unlink(path) }
+}

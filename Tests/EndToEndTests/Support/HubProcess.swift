@@ -1,0 +1,97 @@
+// The built `locationhub` as a process: what an operator sees of it.
+import Foundation
+import Testing
+
+/// What a process that ended left behind.
+struct ProcessOutcome {
+  var status: Int32
+  var output: String
+  var errors: String
+}
+
+final class HubProcess {
+  private let process = Process()
+  private let output = Pipe()
+  private let errors = Pipe()
+  private let ended = DispatchSemaphore(value: 0)
+  private var outputText = ""
+  /// Once it listens.
+  private(set) var port: UInt16 = 0
+
+  /// The executable that was built with these tests: it lies beside their bundle.
+  static let executable: URL? = {
+    let bundle = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
+    var folder = bundle.deletingLastPathComponent()
+    for _ in 0..<3 {
+      let candidate = folder.appendingPathComponent("locationhub")
+      if FileManager.default.isExecutableFile(atPath: candidate.path) { return candidate }
+      folder.deleteLastPathComponent()
+    }
+    return nil
+  }()
+
+  init(_ arguments: [String]) throws {
+    guard let executable = HubProcess.executable else {
+      throw PeerError.unexpected("locationhub is not beside the test bundle")
+    }
+    process.executableURL = executable
+    process.arguments = arguments
+    process.standardInput = FileHandle.nullDevice
+    process.standardOutput = output
+    process.standardError = errors
+    process.terminationHandler = { [ended] _ in ended.signal() }
+    try process.run()
+  }
+
+  deinit { if process.isRunning { kill(process.processIdentifier, SIGKILL) } }
+
+  /// Starts `serve` with these options and waits until it listens.
+  static func serve(port: UInt16 = 0, _ more: [String] = []) throws -> HubProcess {
+    let hub = try HubProcess(["serve", "--port", "\(port)", "--dev-auth", "--loops", "1"] + more)
+    let line = try hub.readLine()
+    guard let match = line.firstMatch(of: /listening on http:\/\/127\.0\.0\.1:([0-9]+)/), let found = UInt16(match.1)
+    else { throw PeerError.unexpected("the first line is: \(line)") }
+    hub.port = found
+    return hub
+  }
+
+  /// Runs a command to its end.
+  static func run(_ arguments: [String]) throws -> ProcessOutcome {
+    try HubProcess(arguments).outcome()
+  }
+
+  var identifier: Int32 { process.processIdentifier }
+
+  func send(signal: Int32) { kill(process.processIdentifier, signal) }
+
+  /// Waits for the end; throws when it does not come in time.
+  func outcome(within seconds: Double = Deadline.patience) throws -> ProcessOutcome {
+    // What these processes say fits into a pipe, so reading after the end cannot hold them up.
+    guard ended.wait(timeout: .now() + seconds) == .success else {
+      throw PeerError.timedOut(waitingFor: "the end of the process")
+    }
+    outputText += String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+    let errorText = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+    return ProcessOutcome(
+      status: process.terminationReason == .exit ? process.terminationStatus : -process.terminationStatus,
+      output: outputText, errors: errorText)
+  }
+
+  private func readLine() throws -> String {
+    let deadline = Deadline()
+    let descriptor = output.fileHandleForReading.fileDescriptor
+    while !outputText.contains("\n") {
+      var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+      guard poll(&entry, 1, deadline.millisecondsLeft) > 0 else {
+        throw PeerError.timedOut(waitingFor: "a line of output")
+      }
+      let data = output.fileHandleForReading.availableData
+      guard !data.isEmpty else {
+        let outcome = try outcome()
+        throw PeerError.unexpected("the process ended with \(outcome.status): \(outcome.errors)")
+      }
+      outputText += String(decoding: data, as: UTF8.self)
+    }
+    return outputText
+  }
+}

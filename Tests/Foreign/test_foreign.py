@@ -1,0 +1,142 @@
+"""A foreign client: Python's `websockets` as driver and rider against a running hub process.
+
+What is tested here is that somebody else's reading of RFC 6455 and of protocol/ agrees with ours.
+Run it with Tests/Foreign/run.sh, which builds the environment that it needs.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import unittest
+import urllib.error
+import urllib.request
+
+import websockets
+
+FIRST_FIX = 1_700_000_000_000
+
+
+def fix(step):
+    """A fix on the way north at 10 m/s."""
+    return {
+        "latitude": 37.0 + step * 10 / 111_195, "longitude": -122.0, "accuracy": 5, "speed": 10, "heading": 0,
+        "timestamp": FIRST_FIX + step * 1000,
+    }
+
+
+class Client:
+    """One WebSocket with the protocol's envelope around what is sent."""
+
+    def __init__(self, socket):
+        self.socket = socket
+        self.number = 0
+
+    async def send(self, kind, **payload):
+        self.number += 1
+        message_id = f"py{self.number}"
+        await self.socket.send(
+            json.dumps({
+                "type": kind, "payload": payload, "timestamp": int(time.time() * 1000), "messageId": message_id,
+            }))
+        return message_id
+
+    async def receive(self, kind):
+        message = json.loads(await asyncio.wait_for(self.socket.recv(), 20))
+        assert message["type"] == kind, f"waited for {kind}, got {message}"
+        return message["payload"]
+
+
+class ForeignClient(unittest.IsolatedAsyncioTestCase):
+    def setUp(self):
+        self.hub = subprocess.Popen(
+            [os.environ["LOCATIONHUB"], "serve", "--port", "0", "--dev-auth", "--loops", "2", "--session-rate", "0",
+             "--log-level", "error"],
+            stdout=subprocess.PIPE, text=True)
+        line = self.hub.stdout.readline()
+        self.address = line.split("ws://")[1].split("/")[0]
+
+    def tearDown(self):
+        if self.hub.poll() is None:
+            self.hub.send_signal(signal.SIGTERM)
+        self.assertEqual(self.hub.wait(10), 0, "SIGTERM ends the hub in order")
+        self.hub.stdout.close()
+
+    def connect(self, role, identity, **options):
+        return websockets.connect(f"ws://{self.address}/v1/ws?role={role}&id={identity}", **options)
+
+    def get(self, target):
+        with urllib.request.urlopen(f"http://{self.address}{target}", timeout=20) as answer:
+            return answer.read().decode()
+
+    async def test_a_driver_s_fixes_reach_the_rider_in_order(self):
+        async with self.connect("driver", "d1") as a, self.connect("rider", "r1") as b:
+            driver, rider = Client(a), Client(b)
+            self.assertEqual((await driver.receive("connected"))["id"], "d1")
+            self.assertEqual((await rider.receive("connected"))["role"], "rider")
+            asked = await rider.send("subscribe", channel="trip:T1")
+            self.assertEqual((await rider.receive("subscribed"))["replyTo"], asked)
+            for step in range(50):
+                await driver.send("location_update", tripId="T1", **fix(step))
+            self.assertEqual((await rider.receive("trip_update"))["status"], "accepted")
+            for step in range(50):
+                position = await rider.receive("driver_location")
+                self.assertEqual(position["timestamp"], FIRST_FIX + step * 1000)
+                self.assertAlmostEqual(position["longitude"], -122.0, places=4)
+            moved = await driver.send("trip_status", tripId="T1", status="driver_en_route", timestamp=1)
+            self.assertEqual((await driver.receive("ack"))["replyTo"], moved)
+            self.assertEqual((await rider.receive("trip_update"))["sequence"], 2)
+            shown = json.loads(await asyncio.to_thread(self.get, "/v1/drivers/d1?role=ops&id=o1"))
+            self.assertEqual(shown["status"], "on_trip")
+
+    async def test_fragments_pings_and_large_messages_are_understood(self):
+        async with self.connect("rider", "r1", max_size=1 << 20) as socket:
+            rider = Client(socket)
+            await rider.receive("connected")
+            text = "größer als ASCII €" * 5000
+            whole = json.dumps({"type": "ping", "payload": {"text": text}, "timestamp": 1, "messageId": "large"})
+            await socket.send(whole[place:place + 1000] for place in range(0, len(whole), 1000))
+            self.assertEqual((await rider.receive("pong"))["text"], text)
+            await asyncio.wait_for(await socket.ping(b"still there?"), 20)
+
+    async def test_the_hub_s_close_codes_arrive(self):
+        async with self.connect("driver", "d1") as first:
+            await Client(first).receive("connected")
+            async with self.connect("driver", "d1") as second:
+                await Client(second).receive("connected")
+                with self.assertRaises(websockets.ConnectionClosed) as closed:
+                    await asyncio.wait_for(first.recv(), 20)
+                self.assertEqual(closed.exception.rcvd.code, 4409)
+                self.hub.send_signal(signal.SIGTERM)
+                with self.assertRaises(websockets.ConnectionClosed) as closed:
+                    await asyncio.wait_for(second.recv(), 20)
+                self.assertEqual(closed.exception.rcvd.code, 1001)
+
+    async def test_a_bad_credential_is_refused_with_401_and_a_json_body(self):
+        with self.assertRaises(websockets.InvalidStatus) as refused:
+            async with self.connect("emperor", "e1"):
+                pass
+        response = refused.exception.response
+        self.assertEqual(response.status_code, 401)
+        self.assertEqual(json.loads(response.body)["error"]["code"], "unauthorized")
+
+    async def test_the_subprotocol_is_agreed_on(self):
+        async with self.connect("rider", "r1", subprotocols=["locationhub.v1.json"]) as socket:
+            self.assertEqual(socket.subprotocol, "locationhub.v1.json")
+
+    async def test_a_posted_fix_is_accepted(self):
+        request = urllib.request.Request(
+            f"http://{self.address}/v1/locations?role=driver&id=d1", data=json.dumps(fix(0)).encode(), method="POST")
+        with await asyncio.to_thread(urllib.request.urlopen, request, timeout=20) as answer:
+            self.assertEqual(json.loads(answer.read())["accepted"], 1)
+        with self.assertRaises(urllib.error.HTTPError) as missing:
+            await asyncio.to_thread(self.get, "/v1/nothing?role=ops&id=o1")
+        self.assertEqual(missing.exception.code, 404)
+        missing.exception.close()
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main(verbosity=2))
