@@ -41,6 +41,10 @@ let package = Package(
       name: "locationhub",
       dependencies: ["Gateway", "HubCore", "LocationHubClient", "Simulation", "Transport", "Messages", "Geo", "Bytes", "CLinux"]),
 
+    .executableTarget(
+      name: "hub-loadtest", dependencies: ["Transport", "WebSocket", "Gateway", "Bytes"],
+      path: "loadtest/HubLoadTest"),
+
     tests("Bytes"),
     tests("Geo"),
     tests("Messages", ["Geo", "Bytes"]),
@@ -48,12 +52,15 @@ let package = Package(
     tests("WebSocket", ["Bytes", "HTTP"]),
     tests("HubCore", ["Messages", "Geo"]),
     tests("Transport", ["Bytes"]),
-    tests("Gateway", ["HubCore", "Messages", "Geo", "Bytes"]),
+    tests("Gateway", ["HubCore", "Messages", "Geo", "Bytes", "HTTP", "Transport"]),
     tests("LocationHubClient", ["Messages", "WebSocket", "Bytes"]),
     tests("Simulation", ["Geo", "Messages"]),
     .testTarget(
       name: "EndToEndTests",
-      dependencies: ["Gateway", "LocationHubClient", "Simulation", "HubCore", "Messages", "Geo", "Bytes", "Transport"]),
+      dependencies: [
+        "Gateway", "LocationHubClient", "Simulation", "HubCore", "Messages", "Geo", "Bytes", "Transport", "WebSocket",
+        "locationhub",  // built, so that tests can run it as a process
+      ]),
   ],
   swiftLanguageModes: [.v6]
 )

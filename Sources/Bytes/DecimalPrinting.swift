@@ -36,13 +36,13 @@ extension ByteBuffer {
     let product = magnitude * scale
     // Rounded by adding a half and cutting off: below 2^52 that is the nearest integer or, once in a long while, its
     // neighbour, which the comparison turns down. (`rounded()` would need libm, which this module does not link.)
-    let scaled = product < 0x1p52 ? UInt64(product + 0.5) : 0
+    let scaled = product < 0x1p52 ? Int64(product + 0.5) : 0  // signed: one instruction, unsigned takes several
     guard product < 0x1p52, Double(scaled) / scale == magnitude else {
       append(utf8: value.description)
       return
     }
     if value.sign == .minus { append(UInt8(ascii: "-")) }
-    append(scaled: scaled, decimals: decimals)
+    append(scaled: scaled.magnitude, decimals: decimals)
   }
 
   /// Appends `value` exactly: by at most six decimals where they say it, else in its shortest form.
@@ -56,15 +56,29 @@ extension ByteBuffer {
   ///
   /// - Precondition: `decimals` is 0…9.
   public mutating func append(scaled value: UInt64, decimals: Int) {
-    let power = powerOfTen(decimals)
-    let whole = value / power
-    var fraction = value - whole * power
-    var places = decimals
+    let whole: UInt64
+    var fraction: UInt64
+    switch decimals {  // a division by a constant is a multiplication
+    case 3: (whole, fraction) = value.quotientAndRemainder(dividingBy: 1000)
+    case 6: (whole, fraction) = value.quotientAndRemainder(dividingBy: 1_000_000)
+    case 7: (whole, fraction) = value.quotientAndRemainder(dividingBy: 10_000_000)
+    default: (whole, fraction) = value.quotientAndRemainder(dividingBy: powerOfTen(decimals))
+    }
     if fraction == 0 {
       append(integer: whole)
       return
     }
-    while fraction % 10 == 0 {
+    // Up to eight zeros, in few steps: most values have two decimals or three.
+    var places = decimals
+    while fraction % 10_000 == 0 {
+      fraction /= 10_000
+      places -= 4
+    }
+    if fraction % 100 == 0 {
+      fraction /= 100
+      places -= 2
+    }
+    if fraction % 10 == 0 {
       fraction /= 10
       places -= 1
     }

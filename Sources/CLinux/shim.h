@@ -15,3 +15,5 @@
 // Declared by glibc only under _GNU_SOURCE, which the importer does not define.
 int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags);
 int pthread_setname_np(pthread_t thread, const char *name);
+// Used by the tests only: a table of descriptors for one thread, to run out of them without harm to others.
+int close_range(unsigned int first, unsigned int last, int flags);

@@ -25,25 +25,31 @@ final class HubPort {
   /// The hub's counters, where the hub is here.
   var counters: HubCounters? { hub?.counters }
 
-  /// Hands a turn's inputs over, leaving `inputs` empty, and puts what has come out into the empty `outputs`.
+  /// Hands a turn's inputs over, in order, and puts what has come out into the empty `outputs`.
   ///
-  /// Where the hub's mailbox is full this waits, which is what stops the loop from reading more; meanwhile `deliver` is
-  /// called with what comes out, so that the hub never waits for this loop in turn.
-  func exchange(
-    _ inputs: inout [HubInput], into outputs: inout [HubOutput], now: Moment, deliver: () -> Void
-  ) {
+  /// False where the hub's mailbox is full: `inputs` holds what did not fit. Then the caller delivers what came out, so
+  /// that the hub never waits for this loop in turn, and tries again; meanwhile the loop reads no more.
+  func exchange(_ inputs: inout [HubInput], into outputs: inout [HubOutput], now: Moment) -> Bool {
     guard let toHub, let fromHub else {
       hub!.process(inputs, now: now)
       inputs.removeAll(keepingCapacity: true)
       hub!.drain(loop: 0, into: &outputs)
-      return
+      return true
     }
-    while !toHub.append(emptying: &inputs) {
-      fromHub.drain(into: &outputs)
-      deliver()
-      pause(microseconds: 500)
-    }
+    toHub.append(whatFitsOf: &inputs)
     fromHub.drain(into: &outputs)
+    return inputs.isEmpty
+  }
+}
+
+extension Mailbox {
+  /// Appends in order as much of `batch` as there is room for, and takes that out of it. A batch of more than the whole
+  /// capacity goes over in pieces: it would never fit at once.
+  func append(whatFitsOf batch: inout [Message]) {
+    if append(emptying: &batch) { return }
+    var sent = 0
+    while sent < batch.count, append(batch[sent]) { sent += 1 }
+    batch.removeFirst(sent)
   }
 }
 
@@ -94,7 +100,9 @@ final class HubThread: EventLoopDelegate {
 
   /// A loop that is behind makes the hub wait: the limit of its mailbox is what bounds the memory between them.
   private func post(to outbox: Mailbox<HubOutput>, loop index: Int) {
-    while !outbox.append(emptying: &output) {
+    while true {
+      outbox.append(whatFitsOf: &output)
+      if output.isEmpty { return }
       if shared.lifecycle.isFinished(index) { return output.removeAll() }
       pause(microseconds: 500)
     }

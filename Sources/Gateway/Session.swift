@@ -75,7 +75,8 @@ final class Exchange {
 /// The sessions of one loop, by connection slot: chunks that never move, so that a table of 100,000 grows without
 /// copying and without leaving a hole of its old size.
 final class SessionTable {
-  private static let chunkSize = 1024
+  private static let shift = 10
+  private static let chunkSize = 1 << shift
   // Each chunk is allocated and initialised whole, and lives as long as the table.
   private var chunks: [UnsafeMutablePointer<Session>] = []
 
@@ -97,9 +98,10 @@ final class SessionTable {
     }
   }
 
-  /// In-place access. The slot must be below `endIndex`: the array's own bounds check holds that.
+  /// In-place access. The slot must be below `endIndex`: the array's own bounds check holds that, and chunks live as
+  /// long as the table. (A coroutine accessor would cost a heap allocation where it is not inlined.)
   subscript(slot: Int) -> Session {
-    @inline(__always) _read { yield chunks[slot / Self.chunkSize][slot % Self.chunkSize] }
-    @inline(__always) _modify { yield &chunks[slot / Self.chunkSize][slot % Self.chunkSize] }
+    @inline(__always) unsafeAddress { UnsafePointer(chunks[slot >> Self.shift] + (slot & (Self.chunkSize - 1))) }
+    @inline(__always) unsafeMutableAddress { chunks[slot >> Self.shift] + (slot & (Self.chunkSize - 1)) }
   }
 }

@@ -99,7 +99,10 @@ extension SessionLoop {
     let connection = sessions[slot].connection
     if sessions[slot].isPaused {
       let wait = sessions[slot].bucket.wait(rate: limits.sessionRate, burst: limits.sessionBurst, now: now.uptime)
-      loop.setTimer(connection, at: now.uptime + max(wait, 10_000_000))
+      // Far over the rate the bucket is level again only after the session should have been told, or closed.
+      let patience = sessions[slot].wasWarnedOfRate ? limits.rateCloseSeconds : limits.rateWarningSeconds
+      let next = min(now.uptime + wait, sessions[slot].overRateSince + seconds(patience))
+      loop.setTimer(connection, at: max(next, now.uptime + 10_000_000))
     } else {
       let interval = configuration.heartbeatInterval * (sessions[slot].wasPinged ? 2.5 : 1)
       loop.setTimer(connection, at: max(sessions[slot].lastHeard + seconds(interval), now.uptime + 10_000_000))

@@ -162,7 +162,6 @@ extension SessionLoop {
     do throws(MessageError) {
       batch = try exchange.body.withBytes { (bytes) throws(MessageError) in try reader.readLocations(bytes, time: time) }
     } catch {
-      counters.errors[Int(error.code.rawValue)] += 1
       return respond(
         slot, exchange, error.code == .tooLarge ? .contentTooLarge : .badRequest, error.code, error.text)
     }
@@ -198,7 +197,6 @@ extension SessionLoop {
     case .ack(let ack):
       finish(slot, exchange, Response(.ok, contentType: "application/json", body: QueryBody.batch(ack.batch)))
     case .error(let error):
-      counters.errors[Int(error.code.rawValue)] += 1
       finish(slot, exchange, status(of: error.code), error.code, error.message)
     case .connected, .subscribed, .unsubscribed, .pong: break
     }
@@ -237,11 +235,13 @@ extension SessionLoop {
   }
 
   func respond(
-    _ slot: Int, _ exchange: Exchange, _ status: Status, _ code: ErrorCode, _ message: String, retryAfter: Int? = nil
+    _ slot: Int, _ exchange: Exchange, _ status: Status, _ code: ErrorCode, _ message: String, retryAfter: Int? = nil,
+    fields: [OutgoingField] = []
   ) {
+    counters.errors[Int(code.rawValue)] += 1
     var body = ByteBuffer()
     JSONWriter.writeError(code, message: message, into: &body)
-    let response = Response(status, contentType: "application/json", body: body.array())
+    let response = Response(status, contentType: "application/json", body: body.array(), fields: fields)
     respond(slot, exchange, retryAfter.map(response.retryAfter(seconds:)) ?? response)
   }
 

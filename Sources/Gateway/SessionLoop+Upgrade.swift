@@ -34,7 +34,8 @@ extension SessionLoop {
       }
     } catch {
       counters.handshakesRefused += 1
-      return respond(slot, exchange, error.response)
+      return respond(
+        slot, exchange, error.status, .badMessage, error.explanation, fields: error.response.fields)
     }
     guard !shared.lifecycle.isShuttingDown else {
       return respond(slot, exchange, .serviceUnavailable, .shuttingDown, "the hub is shutting down", retryAfter: 5)
@@ -103,5 +104,21 @@ extension SessionLoop {
   /// Names a session in logs and support cases: loop, slot and generation.
   private func sessionID(_ connection: ConnectionID) -> InlineText {
     InlineText("s\(index)-\(connection.slot)-\(connection.generation)") ?? InlineText()
+  }
+}
+
+extension UpgradeRefusal {
+  /// What the developer of the client is told.
+  var explanation: String {
+    switch self {
+    case .methodNotAllowed: "a WebSocket is opened with GET"
+    case .versionTooOld: "a WebSocket needs HTTP/1.1"
+    case .hasBody: "a request that opens a WebSocket has no body"
+    case .upgradeMissing: "this is a WebSocket endpoint: send Upgrade: websocket"
+    case .connectionMissing: "send Connection: Upgrade"
+    case .malformedKey: "Sec-WebSocket-Key must be 16 bytes in base64, once"
+    case .malformedVersion: "send Sec-WebSocket-Version: 13, once"
+    case .unsupportedVersion: "this hub speaks version 13 of WebSocket only"
+    }
   }
 }

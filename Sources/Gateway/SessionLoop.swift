@@ -129,9 +129,20 @@ final class SessionLoop: EventLoopDelegate {
 
   // MARK: The turn
 
+  /// What an answer of the hub sets free may ask the hub again: a pipelined request, the frames behind an upgrade, a
+  /// session that ended. It goes round at once rather than with the next event, but not for ever.
+  private static let exchangesPerTurn = 16
+
   func turnEnding() {
-    hub.exchange(&inputs, into: &outputs, now: now) { self.deliverOutputs() }
-    deliverOutputs()
+    var rounds = 0
+    repeat {
+      while !hub.exchange(&inputs, into: &outputs, now: now) {
+        deliverOutputs()
+        pause(microseconds: 500)
+      }
+      deliverOutputs()
+      rounds += 1
+    } while !inputs.isEmpty && rounds < Self.exchangesPerTurn
     releaseHeldPositions()
     if now.uptime >= nextTick { tick() }
     armLoopTimer()
@@ -169,6 +180,7 @@ final class SessionLoop: EventLoopDelegate {
   func armLoopTimer() {
     var next = nextTick
     if let release = held.deadline { next = min(next, release) }
+    if !inputs.isEmpty { next = now.uptime }
     loop.setLoopTimer(at: next)
   }
 
@@ -177,7 +189,10 @@ final class SessionLoop: EventLoopDelegate {
   /// Looks whether the server is shutting down, and takes the next step.
   private func checkDrain() {
     switch shared.lifecycle.phase(at: now.uptime) {
-    case .serving, .unready: return
+    case .serving: return
+    case .unready:
+      nextTick = min(nextTick, shared.lifecycle.drainsAt)
+      return
     case .draining: break
     }
     if !isDraining {

@@ -37,6 +37,12 @@ final class Lifecycle: Sendable {
     _ = stopRequested.compareExchange(expected: .max, desired: uptime, ordering: .relaxed)
   }
 
+  /// When sessions are told to go (uptime, ns), once that was asked for.
+  var drainsAt: Int64 {
+    let requested = stopRequested.load(ordering: .relaxed)
+    return requested == .max ? .max : requested + delay
+  }
+
   var isShuttingDown: Bool { stopRequested.load(ordering: .relaxed) != .max }
 
   func phase(at uptime: Int64) -> Phase {

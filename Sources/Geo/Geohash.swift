@@ -132,16 +132,16 @@ public struct GridPoint: Sendable, Hashable, BitwiseCopyable {
   /// The greatest i with `start + i · span / 2^30` ≤ value: exact, though the multiplication below rounds, because the
   /// borders themselves are exact.
   @inlinable static func index(of value: Double, from start: Double, span: Double) -> UInt32 {
-    let count = 1_073_741_824.0  // 2^30
-    let step = span / count
-    var index = ((value - start) * (count / span)).rounded(.down)
-    index = min(count - 1, max(0, index))
-    if value < start + index * step {
+    let last: Int64 = 1 << 30 - 1
+    let step = span / 1_073_741_824  // a power of two below span: exact
+    // Truncated towards 0, which is down: value − start is never negative. (`rounded(.down)` is a call on x86-64.)
+    var index = min(last, Int64((value - start) * (1_073_741_824 / span)))
+    if value < start + Double(index) * step {
       index -= 1  // never below 0: value ≥ start
-    } else if index < count - 1, value >= start + (index + 1) * step {
+    } else if index < last, value >= start + Double(index + 1) * step {
       index += 1
     }
-    return UInt32(index)
+    return UInt32(truncatingIfNeeded: index)
   }
 
   /// Bit i to bit 2i. "Interleave bits by Binary Magic Numbers", S. E. Anderson, Bit Twiddling Hacks.

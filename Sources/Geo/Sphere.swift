@@ -17,9 +17,6 @@
   import Darwin
 #endif
 
-@usableFromInline let radiansPerDegree = Double.pi / 180
-@usableFromInline let degreesPerRadian = 180 / Double.pi
-
 /// A direction from the Earth's centre, of length 1: what a `Coordinate` is turned into once where many distances are
 /// measured from it.
 public struct UnitVector: Sendable, Hashable, BitwiseCopyable {
@@ -30,14 +27,14 @@ public struct UnitVector: Sendable, Hashable, BitwiseCopyable {
   /// Towards the north pole.
   public let z: Double
 
-  /// The direction of a place. Costs two sines and two cosines, about 40 ns.
+  /// The direction of a place: the same for both names of the antimeridian and all names of a pole (but for the sign
+  /// of a zero). About 22 ns.
   @inlinable public init(_ coordinate: Coordinate) {
-    let phi = coordinate.latitude * radiansPerDegree
-    let lambda = coordinate.longitude * radiansPerDegree
-    let cosine = cos(phi)
-    x = cosine * cos(lambda)
-    y = cosine * sin(lambda)
-    z = sin(phi)
+    let phi = SineCosine(degrees: coordinate.latitude)
+    let lambda = SineCosine(degrees: coordinate.longitude)
+    x = phi.cosine * lambda.cosine
+    y = phi.cosine * lambda.sine
+    z = phi.sine
   }
 
   /// The square of the straight line through the Earth, in units of its radius: 0…4. Grows with the distance, and is

@@ -104,19 +104,22 @@ public enum HubQuery: Sendable {
 }
 
 /// Everything that can be asked of the hub, in the order in which it came.
+///
+/// All but the frequent cases are `indirect`, so that the batch is an array of fixes with a few pointers in it: copying and
+/// dropping an element looks at its tag and no further.
 public enum HubInput: Sendable {
   case fix(FixInput)
-  case batch(BatchInput)
+  indirect case batch(BatchInput)
   /// A driver wants to connect; answered by `.admitted` or `.conflict` before its upgrade is answered.
   case driverConnecting(SessionRef, Identifier)
   case driverDisconnected(SessionRef)
-  case driverStatus(SessionRef, MessageID, DriverStatusReport)
-  case tripStatus(TripStatusInput)
-  case subscribe(SessionRef, MessageID, Subscribe)
-  case unsubscribe(SessionRef, MessageID, Channel)
+  indirect case driverStatus(SessionRef, MessageID, DriverStatusReport)
+  indirect case tripStatus(TripStatusInput)
+  indirect case subscribe(SessionRef, MessageID, Subscribe)
+  indirect case unsubscribe(SessionRef, MessageID, Channel)
   /// A loop dropped one subscription to a channel from its table; the hub counts them.
   case released(loop: UInt32, ChannelHandle)
-  case query(SessionRef, HubQuery)
+  indirect case query(SessionRef, HubQuery)
   /// A driver's ping: its pong says what is stored, so it takes its turn behind the fixes that came before it.
-  case ping(SessionRef, MessageID, Ping)
+  indirect case ping(SessionRef, MessageID, Ping)
 }

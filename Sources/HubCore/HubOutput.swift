@@ -36,15 +36,16 @@ public struct DriverReport: Sendable, Equatable {
   public var distance: Double?
 }
 
+/// What a loop is told. All but the frequent case are `indirect`, as in `HubInput`.
 public enum HubOutput: Sendable {
   case delivery(Delivery)
   /// Takes effect when the loop drains it: what follows in this list is live, `missed` leads up to it.
-  case subscribed(SessionRef, ChannelHandle, Subscribed, missed: [Publication])
-  case subscriptionRefused(SessionRef, ErrorReply)
-  case unsubscribed(SessionRef, MessageID, ChannelHandle, Channel)
+  indirect case subscribed(SessionRef, ChannelHandle, Subscribed, missed: [Publication])
+  indirect case subscriptionRefused(SessionRef, ErrorReply)
+  indirect case unsubscribed(SessionRef, MessageID, ChannelHandle, Channel)
   /// The channel is over for all subscribers of this loop.
-  case channelEnded(ChannelHandle, Channel, Unsubscribed.Reason)
-  case reply(SessionRef, Reply)
+  indirect case channelEnded(ChannelHandle, Channel, Unsubscribed.Reason)
+  indirect case reply(SessionRef, Reply)
   /// The driver may connect; `storedThrough` is its newest fix so far.
   case admitted(SessionRef)
   /// Too many replacements of this driver's session: refused for this many seconds.
@@ -53,5 +54,5 @@ public enum HubOutput: Sendable {
   case full(SessionRef)
   /// A newer session of the same driver took over.
   case replaced(SessionRef)
-  case queryResult(SessionRef, QueryResult)
+  indirect case queryResult(SessionRef, QueryResult)
 }

@@ -1,36 +1,59 @@
-// Records in one array with a free list, addressed by a dense index. A generation per slot, bumped when the record
-// goes, tells a stale reference from a live one.
+// Records addressed by a dense index, in chunks that never move, with a free list. A generation per slot, bumped when
+// the record goes, tells a stale reference from a live one.
+//
+// Why not an array: growing one of a million drivers copies half a gigabyte in the middle of a turn, and access through
+// `subscript` with a coroutine costs a heap allocation where it is not inlined. `unsafeAddress` hands out a pointer.
+// Why it is right: slots below `endIndex` are initialised from their first `insert` until `deinit`, every access is
+// bounds-checked against `endIndex`, and a chunk is never freed or moved while the slab lives.
 
-struct Slab<Record> {
-  private(set) var records: [Record] = []
+struct Slab<Record>: ~Copyable {
+  private static var shift: Int { 8 }
+  private static var chunkSize: Int { 1 << shift }
+
+  private var chunks: [UnsafeMutablePointer<Record>] = []
   private var generations: [UInt32] = []
   private var free: [UInt32] = []
+  /// One more than the largest index ever in use.
+  private(set) var endIndex = 0
+
+  init() {}
+
+  deinit {
+    for index in 0..<endIndex { pointer(index).deinitialize(count: 1) }
+    for chunk in chunks { chunk.deallocate() }
+  }
 
   /// Records in use.
-  var count: Int { records.count - free.count }
-  /// One more than the largest index ever in use.
-  var endIndex: Int { records.count }
+  var count: Int { endIndex - free.count }
 
-  /// In-place access; the index must be in use.
+  @inline(__always)
+  private func pointer(_ index: Int) -> UnsafeMutablePointer<Record> {
+    precondition(index >= 0 && index < endIndex)
+    return chunks[index >> Self.shift] + (index & (Self.chunkSize - 1))
+  }
+
+  /// In-place access; the index must have been given by `insert`.
   subscript(index: Int) -> Record {
-    @inline(__always) _read { yield records[index] }
-    @inline(__always) _modify { yield &records[index] }
+    @inline(__always) unsafeAddress { UnsafePointer(pointer(index)) }
+    @inline(__always) unsafeMutableAddress { pointer(index) }
   }
 
   /// Adds a record and gives its index; reuses the slot freed last.
   mutating func insert(_ record: Record) -> Int {
     if let slot = free.popLast() {
-      records[Int(slot)] = record
+      self[Int(slot)] = record
       return Int(slot)
     }
-    records.append(record)
+    if endIndex >> Self.shift == chunks.count { chunks.append(.allocate(capacity: Self.chunkSize)) }
+    endIndex += 1
+    pointer(endIndex - 1).initialize(to: record)
     generations.append(0)
-    return records.count - 1
+    return endIndex - 1
   }
 
   /// Ends the record's life, leaving `tombstone` in its slot so that what it held is released.
   mutating func remove(_ index: Int, leaving tombstone: Record) {
-    records[index] = tombstone
+    self[index] = tombstone
     generations[index] &+= 1
     free.append(UInt32(index))
   }

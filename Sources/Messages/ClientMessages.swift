@@ -16,15 +16,15 @@ public struct ClientEnvelope: Sendable, Equatable {
   }
 }
 
-/// Every message type a client may send.
+/// Every message type a client may send. All but the frequent one are `indirect`, so that it alone makes the size.
 public enum ClientMessage: Sendable, Equatable {
   case locationUpdate(LocationUpdate)
-  case locationBatch(LocationBatch)
-  case driverStatus(DriverStatusReport)
-  case tripStatus(TripStatusReport)
-  case subscribe(Subscribe)
-  case unsubscribe(Channel)
-  case ping(Ping)
+  indirect case locationBatch(LocationBatch)
+  indirect case driverStatus(DriverStatusReport)
+  indirect case tripStatus(TripStatusReport)
+  indirect case subscribe(Subscribe)
+  indirect case unsubscribe(Channel)
+  indirect case ping(Ping)
 }
 
 public struct LocationUpdate: Sendable, Equatable {

@@ -14,7 +14,7 @@ public struct Publication: Sendable, Equatable {
   public enum Body: Sendable, Equatable {
     case driverLocation(DriverLocation)
     case tripUpdate(TripUpdate)
-    case notification(Notification)
+    indirect case notification(Notification)
   }
 
   public init(channel: Channel, number: UInt64, timestamp: Timestamp, body: Body) {

@@ -22,7 +22,8 @@ extension TraceError: CustomStringConvertible {
     case .empty: "the trace is empty: it must begin with a header line such as t_ms,lat,lon"
     case .missingColumn(let name): "line 1: the header has no column \(name)"
     case .repeatedColumn(let name): "line 1: the header has more than one column for \(name)"
-    case .wrongFieldCount(let line, let expected, let got): "line \(line): \(got) fields where the header has \(expected)"
+    case .wrongFieldCount(let line, let expected, let got):
+      "line \(line): \(got) fields where the header has \(expected)"
     case .notANumber(let line, let column, let text): "line \(line): \(column) is not a number: \"\(text)\""
     case .outOfRange(let line, let column, let text): "line \(line): \(column) is out of range: \(text)"
     }

@@ -8,8 +8,8 @@ import Glibc
 extension EventLoop {
   /// Sends a range of `arena` to a connection, in order, at the end of this turn. Some 10 ns; no system call, no copy.
   ///
-  /// One send is one frame: it is replaced, dropped or sent as a whole. With `conflationKey` 0 it is never
-  /// dropped short of an overflow. With another key it replaces an unsent older frame of this key when the connection is
+  /// One send is one frame: it is replaced, dropped or sent as a whole. With `conflationKey` 0 it is never dropped
+  /// short of an overflow. With another key it replaces an unsent older frame of this key when the connection is
   /// blocked, and only then. Does nothing for a connection that is closing or gone, and for an empty range.
   public func send(_ range: Range<Int>, to id: ConnectionID, conflationKey: UInt64 = 0) {
     guard let connection = slab.live(id), !range.isEmpty else { return }

@@ -2,9 +2,10 @@
 //
 // The idea (redis has it too): read all sockets that are ready, let the owner handle what came, then write to each
 // connection that got something with one call. What goes to many connections lies once in the arena of the turn; a
-// connection holds 24 bytes for each send, and bytes are copied only for a connection that the kernel takes no more for.
+// connection holds 24 bytes for each send, and bytes are copied only where the kernel takes no more.
 //
-// The files: EventLoop+Events (sockets that are ready), +Accepting, +Sending (send and flush), +Closing, +Timers.
+// The files: EventLoop+Events (sockets that are ready), +Accepting, +Sending (send and flush), +Closing, +Timers;
+// LoopState holds what is hot.
 
 import Bytes
 import CLinux
@@ -26,28 +27,22 @@ public final class EventLoop {
     var isWatched: Bool
   }
 
-  /// Who is told what happens. Not retained.
-  public weak var delegate: (any EventLoopDelegate)?
+  /// Who is told what happens. Not retained, and must outlive the last turn: `unowned`, because a weak reference would
+  /// slow down every retain of an object that is retained for each event.
+  public unowned var delegate: (any EventLoopDelegate)?
   public let limits: EventLoopLimits
   /// Wakes this loop from any thread.
   public let waker: Waker
   /// Both clocks as they were when this turn's events were fetched.
   public private(set) var now: ClockReading
-  public internal(set) var counters = EventLoopCounters()
-  /// The outgoing bytes of this turn. Append a frame, then `send` its range to any number of connections. Ranges are
-  /// good until `turnEnded`, before which the arena is emptied.
-  public var arena = ByteBuffer()
 
+  /// What is hot: see LoopState.swift.
+  @usableFromInline let state: UnsafeMutablePointer<LoopState>
   let clock: () -> ClockReading
   var poller: Poller
-  var slab = ConnectionSlab()
-  var wheel: TimerWheel
   let readBuffer: UnsafeMutableRawBufferPointer
   let pieces: UnsafeMutableBufferPointer<iovec>
 
-  var segments: [Segment] = []
-  /// Slots with something to flush.
-  var dirty: [UInt32] = []
   var spareOutboxes: [Outbox] = []
 
   // Notices that wait until no operation is under way, so that no callback comes from within a send or close.
@@ -72,10 +67,12 @@ public final class EventLoop {
     self.limits = limits
     self.clock = clock
     now = clock()
-    wheel = TimerWheel(startingAt: now.uptimeNanoseconds)
     waker = try Waker()
     poller = try Poller(eventsPerTurn: limits.eventsPerTurn)
     try poller.add(waker.descriptor, token: Token.waker, .readable)
+    // After the last throw: a failed init runs no deinit.
+    state = .allocate(capacity: 1)
+    state.initialize(to: LoopState(wheel: TimerWheel(startingAt: now.uptimeNanoseconds)))
     readBuffer = .allocate(byteCount: limits.readBufferBytes, alignment: 64)
     pieces = .allocate(capacity: 64)
     pieces.initialize(repeating: iovec())
@@ -87,13 +84,15 @@ public final class EventLoop {
       SocketCalls.close(slab.pointer(slot).pointee.descriptor)
     }
     for listener in listeners { SocketCalls.close(listener.descriptor) }
+    state.deinitialize(count: 1)
+    state.deallocate()
     readBuffer.deallocate()
     pieces.deinitialize()
     pieces.deallocate()
   }
 
   /// How many turns there were: a stamp for what is cached for one turn, ranges of the arena above all.
-  @inlinable public var turn: UInt64 { counters.turns }
+  public var turn: UInt64 { counters.turns }
 
   /// Turns until `stop` is called.
   public func run() {

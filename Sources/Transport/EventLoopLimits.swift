@@ -22,7 +22,8 @@ public struct EventLoopLimits: Sendable, Hashable {
   public var acceptsPerTurn = 128
 
   /// Unsent bytes that the loop keeps for one blocked connection, counting `frameOverheadBytes` beside each
-  /// frame. Past it the frame is dropped, `overflowed` is called once, and sends are dropped until `dropPending`.
+  /// frame; the memory behind them may be up to four times that (see Outbox.swift). Past it the frame is dropped,
+  /// `overflowed` is called once, and sends are dropped until `dropPending`.
   public var outboxBytesPerConnection = 1024 * 1024
 
   /// The same for all connections of this loop together; the connection that would pass it overflows.
@@ -43,7 +44,7 @@ public struct EventLoopLimits: Sendable, Hashable {
   public var kernelSendBufferBytes: Int32 = 0
 
   /// How long `close` may take, from the call to the peer's own close, before the connection is cut off.
-  public var closeMilliseconds = 3000
+  public var closeMilliseconds = 5000
 
   /// How long no listener is asked for connections after the process or system ran out of descriptors or memory.
   public var acceptRetryMilliseconds = 200

@@ -1,25 +1,24 @@
 // A queue into a loop's thread. Producers append whole batches, the consumer takes everything at once by swapping two
 // arrays: the lock is held for a few instructions, memory is reused, and the cost is a batch's, not a message's.
-
-import Synchronization
+// Inlinable, because a generic that is not specialised in the caller's module costs ten times as much.
 
 /// A bounded queue from any threads to one consumer, in order for each producer.
 public final class Mailbox<Message: Sendable>: Sendable {
-  private let waiting: Mutex<[Message]>
-  private let waker: Waker?
+  @usableFromInline let waiting: Locked<[Message]>
+  @usableFromInline let waker: Waker?
   /// Messages that may wait. At it a batch is refused whole: the producer decides what that means.
   public let capacity: Int
 
   /// A mailbox that wakes `waker` (the consumer's loop) for each batch; with nil nobody is woken.
-  public init(capacity: Int, waking waker: Waker?) {
+  @inlinable public init(capacity: Int, waking waker: Waker?) {
     precondition(capacity > 0)
     self.capacity = capacity
     self.waker = waker
-    waiting = Mutex([])
+    waiting = Locked([])
   }
 
   /// Appends one message; false, and nothing happens, when `capacity` messages wait.
-  public func append(_ message: Message) -> Bool {
+  @inlinable public func append(_ message: Message) -> Bool {
     let fits = waiting.withLock { queue in
       guard queue.count < capacity else { return false }
       queue.append(message)
@@ -29,9 +28,9 @@ public final class Mailbox<Message: Sendable>: Sendable {
     return fits
   }
 
-  /// Appends a batch in order and empties `batch`, keeping its memory for the next; false, and nothing happens, when not
-  /// all of it fits.
-  public func append(emptying batch: inout [Message]) -> Bool {
+  /// Appends a batch in order and empties `batch`, which has memory for the next one afterwards; false, and nothing
+  /// happens, when not all of it fits.
+  @inlinable public func append(emptying batch: inout [Message]) -> Bool {
     if batch.isEmpty { return true }
     let fits = waiting.withLock { queue in
       guard queue.count + batch.count <= capacity else { return false }
@@ -48,11 +47,11 @@ public final class Mailbox<Message: Sendable>: Sendable {
   }
 
   /// Puts everything that waits into `batch`, which must be empty and whose memory the queue uses from then on.
-  public func drain(into batch: inout [Message]) {
+  @inlinable public func drain(into batch: inout [Message]) {
     precondition(batch.isEmpty, "messages of the last batch would be lost")
     waiting.withLock { queue in swap(&queue, &batch) }
   }
 
   /// How many messages wait now; another thread may change it at any moment.
-  public var count: Int { waiting.withLock { $0.count } }
+  @inlinable public var count: Int { waiting.withLock { $0.count } }
 }

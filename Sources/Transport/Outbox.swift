@@ -2,8 +2,9 @@
 // written to from the loop's arena and has no outbox.
 //
 // Frames lie one behind the other in one buffer. A newer frame with the same conflation key takes the older one out and
-// goes to the end, so a slow reader gets the newest state and never waits behind old ones. The gaps are closed when they
-// are as large as what is left, which makes it O(1) a byte and the memory at most about twice what is unsent.
+// goes to the end, so a slow reader gets the newest state and never waits behind old ones. The gaps are closed when
+// they are larger than what is left, which makes it O(1) a byte, and the buffer at most twice what is unsent (its
+// memory up to four times, since that doubles).
 
 import Bytes
 import CLinux
@@ -35,6 +36,8 @@ final class Outbox {
   init() {}
 
   var isEmpty: Bool { liveCount == 0 }
+  /// Bytes in memory, replaced frames that were not cleared away yet included.
+  var bufferedBytes: Int { buffer.count }
   /// What it counts for in limits.
   var cost: Int { liveBytes + liveCount * EventLoopLimits.frameOverheadBytes }
 
@@ -76,8 +79,8 @@ final class Outbox {
     liveCount -= 1
   }
 
-  /// Points `pieces` to the first unsent bytes, as few pieces as may be, and calls `body` with how many pieces and bytes;
-  /// `body` returns how many of these bytes were sent.
+  /// Points `pieces` to the first unsent bytes, as few pieces as may be, and calls `body` with how many pieces and
+  /// bytes; `body` returns how many of these bytes were sent.
   func send(_ pieces: UnsafeMutableBufferPointer<iovec>, _ body: (Int, Int) -> Transfer) -> (Transfer, asked: Int) {
     // The pointers are used in `body` only, and the buffer does not change before it returns.
     let (transfer, asked) = buffer.withBytes { bytes in

@@ -4,9 +4,10 @@
 //
 // The probe is a bind without SO_REUSEPORT: it fails when anybody listens there, with or without the option, on this
 // address or on a wildcard that includes it (inet_csk_bind_conflict in the kernel). The lock is an abstract Unix socket
-// (unix(7)) named after address and port, which closes the gap between the probe and listening, and goes with the process
-// however it ends. A wildcard's lock and a specific address's have different names, so each first takes its own and
-// then looks for the other's in /proc/net/unix: two that begin at once see each other, and at least one gives way.
+// (unix(7)) named after address and port, which closes the gap between the probe and listening, and goes with the
+// process however it ends. A wildcard's lock and a specific address's have different names, so each first takes its
+// own and then looks for the other's in /proc/net/unix: two that begin at once see each other, and at least one gives
+// way.
 
 import CLinux
 import Glibc

@@ -61,8 +61,8 @@ public struct FrameReader: ~Copyable {
   /// Takes frames from `buffer`, beginning at `offset`, up to the next event.
   ///
   /// Nil means that all is consumed; what is incomplete was kept, and the buffer may be reused. `buffer` is written to
-  /// where it is unmasked. After an error, and after `.close`, input is consumed and dropped. Costs about 20 ns and
-  /// 0.1 ns a byte; allocates only where a frame or message is incomplete.
+  /// where it is unmasked. After an error, and after `.close`, input is consumed and dropped. Costs about 25 ns and
+  /// 0.05 ns a byte of ASCII; allocates only where a frame or message is incomplete.
   public mutating func next(
     in buffer: UnsafeMutableRawBufferPointer, at offset: inout Int, limits: FrameLimits
   ) throws(FrameError) -> FrameEvent? {

@@ -32,7 +32,7 @@ public enum UpgradeRefusal: Error, Equatable, Sendable {
     }
   }
 
-  /// The answer, with the fields that its status asks for. The connection may be kept.
+  /// The answer, with the fields that its status asks for. The connection may be kept if the request had no body.
   public var response: Response {
     switch self {
     case .methodNotAllowed:
@@ -53,9 +53,8 @@ public struct ServerHandshake: Sendable {
   public static let version: StaticString = "13"
 
   private let accept: HandshakeAccept
-  /// The chosen one of the supported subprotocols, by its place in the list; nil when the client asked for none
-  /// of them.
-  /// The client is then told of none, and decides itself whether it goes on (RFC 6455 §4.1).
+  /// The chosen one of the supported subprotocols, by its place in the list; nil when the client asked for none of
+  /// them. It is then told of none, and decides itself whether it goes on (RFC 6455 §4.1).
   public let subprotocol: Int?
   /// Whether the client asked for any subprotocol.
   public let offersSubprotocols: Bool

@@ -18,23 +18,63 @@ public struct UTF8Validator: Sendable, Equatable {
   public var isComplete: Bool { due == 0 }
 
   /// Takes more of the text. False at the first byte that makes it invalid; the validator is of no use after that.
-  /// Costs 0.1 ns a byte in ASCII, about 1 ns elsewhere.
+  /// Costs 0.1 ns a byte in ASCII, 1–2 ns elsewhere.
   public mutating func consume(_ bytes: UnsafeRawBufferPointer) -> Bool {
     var position = 0
-    while position < bytes.count {
-      if due == 0 {
-        position = UTF8Validator.skipASCII(bytes, from: position)
-        guard position < bytes.count else { return true }
-        guard begin(bytes[position]) else { return false }
-      } else {
-        let byte = bytes[position]
-        guard byte >= lowest, byte <= highest else { return false }
-        due -= 1
-        lowest = 0x80
-        highest = 0xBF
-      }
+    // What the last piece left open.
+    while due > 0, position < bytes.count {
+      guard step(bytes[position]) else { return false }
       position += 1
     }
+    while position < bytes.count {
+      guard bytes[position] >= 0x80 else {
+        position = UTF8Validator.skipASCII(bytes, from: position)
+        continue
+      }
+      if bytes.count - position >= 4 {
+        let word = UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: position, as: UInt32.self))
+        let length = UTF8Validator.sequenceLength(word)
+        guard length > 0 else { return false }
+        position += length
+      } else {
+        guard step(bytes[position]) else { return false }
+        position += 1
+        while due > 0, position < bytes.count {
+          guard step(bytes[position]) else { return false }
+          position += 1
+        }
+      }
+    }
+    return true
+  }
+
+  /// The length of the sequence of more than one byte at the top of `word`; 0 when there is no valid one. RFC 3629 §4:
+  /// the rules of `begin` and `step` for a sequence that is there as a whole.
+  private static func sequenceLength(_ word: UInt32) -> Int {
+    let second = word >> 16 & 0xFF
+    switch word >> 24 {
+    case 0xC2...0xDF:
+      return word & 0x00C0_0000 == 0x0080_0000 ? 2 : 0
+    case 0xE0...0xEF:
+      guard word & 0x00C0_C000 == 0x0080_8000 else { return 0 }
+      let isWrong = word >> 24 == 0xE0 && second < 0xA0 || word >> 24 == 0xED && second > 0x9F
+      return isWrong ? 0 : 3
+    case 0xF0...0xF4:
+      guard word & 0x00C0_C0C0 == 0x0080_8080 else { return 0 }
+      let isWrong = word >> 24 == 0xF0 && second < 0x90 || word >> 24 == 0xF4 && second > 0x8F
+      return isWrong ? 0 : 4
+    default:
+      return 0
+    }
+  }
+
+  /// One byte that is not in the middle of ASCII: the first of a sequence, or one that is due.
+  private mutating func step(_ byte: UInt8) -> Bool {
+    guard due > 0 else { return byte < 0x80 || begin(byte) }
+    guard byte >= lowest, byte <= highest else { return false }
+    due -= 1
+    lowest = 0x80
+    highest = 0xBF
     return true
   }
 

@@ -1,9 +1,8 @@
 // The verbs, in the order of the overview.
 import Transport
 
-
 enum Verbs {
-  static let all = [serve]
+  static let all = [serve, simulate, watch, echo]
 
   static var overview: String {
     var text = "usage: locationhub VERB [options]\n\nverbs:\n"

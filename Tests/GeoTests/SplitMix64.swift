@@ -1,6 +1,7 @@
 // Seeded randomness for tests: the same seed gives the same run. Steele, Lea, Flood, "Fast Splittable Pseudorandom
 // Number Generators", OOPSLA 2014.
 
+import Foundation
 import Geo
 
 struct SplitMix64: RandomNumberGenerator {
@@ -28,8 +29,6 @@ struct SplitMix64: RandomNumberGenerator {
       clampingLatitude: degrees(sine: z), wrappingLongitude: .random(in: -180...180, using: &self))
   }
 }
-
-import Foundation
 
 private func degrees(sine: Double) -> Double { asin(sine) * 180 / .pi }
 

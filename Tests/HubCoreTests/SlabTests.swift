@@ -9,18 +9,25 @@ import Testing
     var slab = Slab<String>()
     let first = slab.insert("a")
     let old = slab.generation(of: first)
-    #expect(slab.isCurrent(first, old))
+    let isCurrentBefore = slab.isCurrent(first, old)
+    #expect(isCurrentBefore)
     slab.remove(first, leaving: "")
-    #expect(!slab.isCurrent(first, old))
-    #expect(slab.insert("b") == first)
-    #expect(!slab.isCurrent(first, old))
-    #expect(slab.isCurrent(first, slab.generation(of: first)))
-    #expect(slab[first] == "b")
+    let isCurrentAfter = slab.isCurrent(first, old)
+    #expect(!isCurrentAfter)
+    let second = slab.insert("b")
+    #expect(second == first)
+    let isCurrentAgain = slab.isCurrent(first, old)
+    #expect(!isCurrentAgain)
+    let isNewCurrent = slab.isCurrent(first, slab.generation(of: first))
+    #expect(isNewCurrent)
+    let record = slab[first]
+    #expect(record == "b")
   }
 
   @Test("an index that was never in use is not current")
   func unknownIndex() {
-    #expect(!Slab<Int>().isCurrent(0, 0))
+    let isCurrent = Slab<Int>().isCurrent(0, 0)
+    #expect(!isCurrent)
   }
 
   @Test("removal leaves the tombstone, so that what the record held is released")
@@ -36,6 +43,7 @@ import Testing
     #expect(held != nil)
     slab.remove(0, leaving: nil)
     #expect(held == nil)
+    _ = consume slab
   }
 
   @Test("agrees with a dictionary, and never grows beyond the most records held at once")
@@ -54,9 +62,13 @@ import Testing
         model[index] = nil
       }
       most = max(most, model.count)
-      #expect(slab.count == model.count)
-      #expect(slab.endIndex == most)
+      let (count, end) = (slab.count, slab.endIndex)
+      #expect(count == model.count)
+      #expect(end == most)
     }
-    for (index, value) in model { #expect(slab[index] == value) }
+    for (index, expected) in model {
+      let value = slab[index]
+      #expect(value == expected)
+    }
   }
 }

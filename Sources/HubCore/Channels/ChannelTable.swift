@@ -29,7 +29,7 @@ struct KeptEvent {
   var node: UInt32
 }
 
-struct ChannelTable {
+struct ChannelTable: ~Copyable {
   /// Loops are bits of a word.
   static let maximumLoops = 64
 

@@ -50,13 +50,20 @@ extension DriverIndex {
     _ box: BoundingBox, from cursor: SearchCursor = .start, limit: Int = .max, budget: SearchBudget = .standard,
     into drivers: inout [UInt32], where filter: (UInt32) -> Bool = { _ in true }
   ) -> SearchCursor? {
-    traverse(from: cursor, limit: limit, budget: budget) { cell in
-      cell.intersects(box)
+    // The last cell entered is the leaf whose entries are visited: where it is wholly inside, as most are in a large
+    // answer, no driver's place is looked up (a cache miss each).
+    var isInside = false
+    return traverse(from: cursor, limit: limit, budget: budget) { cell in
+      guard cell.intersects(box) else { return false }
+      isInside = cell.isInside(box)
+      return true
     } visit: { entry in
-      let place = places[entry.driver]
-      guard place.latitude >= box.south, place.latitude <= box.north, box.contains(longitude: place.longitude),
-        filter(entry.driver)
-      else { return false }
+      if !isInside {
+        let place = places[entry.driver]
+        guard place.latitude >= box.south, place.latitude <= box.north, box.contains(longitude: place.longitude)
+        else { return false }
+      }
+      guard filter(entry.driver) else { return false }
       drivers.append(entry.driver)
       return true
     }

@@ -37,8 +37,10 @@ struct PagedSlab<Element: BitwiseCopyable>: ~Copyable {
   mutating func grow(to newCount: Int) {
     precondition(newCount <= limit)
     while pageCount << pageShift < newCount {
-      let page = UnsafeMutablePointer<Element>.allocate(capacity: 1 << pageShift)
-      page.initialize(repeating: filler, count: 1 << pageShift)
+      // On a border of cache lines, or half of the 32-byte elements would lie across two of them.
+      let bytes = MemoryLayout<Element>.stride << pageShift
+      let page = UnsafeMutableRawPointer.allocate(byteCount: bytes, alignment: 64)
+        .initializeMemory(as: Element.self, repeating: filler, count: 1 << pageShift)
       pages[pageCount] = page
       pageCount += 1
     }

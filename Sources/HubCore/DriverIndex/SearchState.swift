@@ -45,10 +45,11 @@ struct SearchStack {
   }
 }
 
-/// The best hits so far: the end of the caller's array from `start`, as a heap with the worst hit first.
-struct HitHeap {
-  let start: Int
-  let limit: Int
+/// The best hits so far: the end of the caller's array from `start`. While there are fewer than the limit they stand in
+/// any order; from then on they are a heap with the worst first.
+struct BestHits {
+  private let start: Int
+  private let limit: Int
   private let withinMeters: Double
   /// What has a greater squared chord is not wanted.
   private(set) var squaredChordLimit: Double
@@ -67,47 +68,34 @@ struct HitHeap {
   }
 
   /// Adds a hit that is wanted; the worst goes out when there are too many.
+  @inline(__always)
   mutating func add(_ hit: DriverHit, to hits: inout [DriverHit]) {
     if hits.count - start < limit {
       hits.append(hit)
-      siftUp(&hits, from: hits.count - start - 1)
       guard hits.count - start == limit else { return }
+      for index in (0..<limit / 2).reversed() { siftDown(&hits, hits[start + index], from: index) }
     } else {
-      siftDown(&hits, hit, size: limit)
+      siftDown(&hits, hit, from: 0)
     }
     squaredChordLimit = SearchPoint.squaredChordLimit(meters: hits[start].distanceMeters)
   }
 
   /// Puts the hits into order, nearest first.
   func sort(_ hits: inout [DriverHit]) {
-    var size = hits.count - start
-    while size > 1 {
-      size -= 1
-      let last = hits[start + size]
-      hits[start + size] = hits[start]
-      siftDown(&hits, last, size: size)
+    // By way of the buffer: `hits[start...].sort` would copy the array.
+    hits.withUnsafeMutableBufferPointer { all in
+      var own = UnsafeMutableBufferPointer(rebasing: all[start...])
+      own.sort(by: DriverHit.isNearer)
     }
   }
 
-  private func siftUp(_ hits: inout [DriverHit], from index: Int) {
-    let hit = hits[start + index]
+  /// Puts a hit in the place of the one at `index` of a heap, and restores the order below.
+  private func siftDown(_ hits: inout [DriverHit], _ hit: DriverHit, from index: Int) {
     var index = index
-    while index > 0 {
-      let parent = (index - 1) / 2
-      guard DriverHit.isNearer(hits[start + parent], hit) else { break }
-      hits[start + index] = hits[start + parent]
-      index = parent
-    }
-    hits[start + index] = hit
-  }
-
-  /// Puts a hit in the place of the first of a heap of `size`.
-  private func siftDown(_ hits: inout [DriverHit], _ hit: DriverHit, size: Int) {
-    var index = 0
     while true {
       var child = 2 * index + 1
-      guard child < size else { break }
-      if child + 1 < size, DriverHit.isNearer(hits[start + child], hits[start + child + 1]) { child += 1 }
+      guard child < limit else { break }
+      if child + 1 < limit, DriverHit.isNearer(hits[start + child], hits[start + child + 1]) { child += 1 }
       guard DriverHit.isNearer(hit, hits[start + child]) else { break }
       hits[start + index] = hits[start + child]
       index = child

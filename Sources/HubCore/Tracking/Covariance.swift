@@ -34,9 +34,15 @@ struct Covariance: Sendable, Equatable {
     p33 += q * dt
   }
 
-  /// P ← P − p pᵀ / S for p = P hᵀ.
-  @inline(__always) mutating func reduce(_ p: SIMD4<Double>, innovationVariance s: Double) {
-    let k = p / s
+  /// Of the state with the east position, the north position, and the velocity in the direction of a unit vector: P hᵀ.
+  @inline(__always) var withEast: SIMD4<Double> { SIMD4(p00, p01, p02, p03) }
+  @inline(__always) var withNorth: SIMD4<Double> { SIMD4(p01, p11, p12, p13) }
+  @inline(__always) func withVelocity(along u: SIMD2<Double>) -> SIMD4<Double> {
+    SIMD4(p02, p12, p22, p23) * u.x + SIMD4(p03, p13, p23, p33) * u.y
+  }
+
+  /// P ← P − k pᵀ for p = P hᵀ and the gain k = p / S, after a scalar was taken in.
+  @inline(__always) mutating func reduce(_ p: SIMD4<Double>, gain k: SIMD4<Double>) {
     p00 -= k[0] * p[0]
     p01 -= k[0] * p[1]
     p02 -= k[0] * p[2]

@@ -4,7 +4,7 @@
 // old a timestamp is by the hub's clock says nothing. But one fix with a clock far ahead would make history of all
 // that follow and silence the driver; so a leap ahead waits until a second fix says the same.
 
-/// The order of one driver's fixes by their own timestamps. 64 bytes, no allocation.
+/// The order of one driver's fixes by their own timestamps. At most 88 bytes, no allocation.
 struct FixOrder: Sendable, Equatable {
   /// What to do with a fix.
   enum Placement: Equatable {
@@ -26,7 +26,7 @@ struct FixOrder: Sendable, Equatable {
   private var newestReceived: Int64 = 0
   private(set) var held: TrackMeasurement?
   private var heldReceived: Int64 = 0
-  /// How many held fixes were dropped because the next one did not confirm them. Wraps.
+  /// How many held fixes were dropped: the next one did not confirm them, or their place was refused. Wraps.
   private(set) var dropped: UInt32 = 0
 
   init() {}
@@ -48,7 +48,7 @@ struct FixOrder: Sendable, Equatable {
         _ = advance(to: time, receivedAt: uptime)
         return .confirms(held: held)
       }
-      dropped &+= 1
+      countDropped()
     }
     guard FixOrder.excess(from: newest, newestReceived, to: time, uptime) <= leapMilliseconds else {
       held = fix
@@ -57,6 +57,8 @@ struct FixOrder: Sendable, Equatable {
     }
     return advance(to: time, receivedAt: uptime)
   }
+
+  mutating func countDropped() { dropped &+= 1 }
 
   private mutating func advance(to time: Int64, receivedAt uptime: Int64) -> Placement {
     newest = time

@@ -32,7 +32,8 @@ extension MotionFilter {
       speed: speedSigma < MotionFilter.knownSpeedSigma ? TrackMath.rounded(speed, to: 100) : nil,
       heading: heading.isNaN ? nil : MotionFilter.publishedHeading(Double(heading)),
       accuracy: TrackMath.rounded(accuracy, to: 100),
-      confidence: accuracy <= MotionFilter.highAccuracy ? .high : accuracy <= MotionFilter.mediumAccuracy ? .medium : .low,
+      confidence: accuracy <= MotionFilter.highAccuracy
+        ? .high : accuracy <= MotionFilter.mediumAccuracy ? .medium : .low,
       timestamp: Timestamp(milliseconds: fix.milliseconds))
   }
 

@@ -145,18 +145,19 @@ extension MotionFilter {
     _ speed: Double, along u: SIMD2<Double>, variance: Double, varianceAcross: Double
   ) {
     let w = SIMD2(u.y, -u.x)
-    let p = covariance
+    let (p, q) = (covariance.withVelocity(along: u), covariance.withVelocity(along: w))
     // The innovation and its covariance in the frame of the heading.
     let y = SIMD2(speed - (u * velocity).sum(), -(w * velocity).sum())
-    let along = u.x * u.x * p.p22 + 2 * u.x * u.y * p.p23 + u.y * u.y * p.p33
-    let across = w.x * w.x * p.p22 + 2 * w.x * w.y * p.p23 + w.y * w.y * p.p33
-    let both = u.x * w.x * p.p22 + (u.x * w.y + u.y * w.x) * p.p23 + u.y * w.y * p.p33
-    let nis = MotionFilter.nis(y, along + variance, both, across + varianceAcross)
+    let along = u.x * p[2] + u.y * p[3]
+    let nis = MotionFilter.nis(
+      y, along + variance, w.x * p[2] + w.y * p[3], w.x * q[2] + w.y * q[3] + varianceAcross)
     let inflation = max(1, nis / MotionFilter.velocityGate)
-    let first = correct(innovation: y.x, h: SIMD4(0, 0, u.x, u.y), noise: variance * inflation)
-    // The first correction has moved the velocity: the second innovation is taken against where it is now.
+    let first = correct(y.x, covariance: p, variance: along + variance * inflation)
+    // The first correction has moved velocity and covariance: the second is taken against what they are now.
+    let rest = covariance.withVelocity(along: w)
     let second = correct(
-      innovation: -(w * velocity).sum(), h: SIMD4(0, 0, w.x, w.y), noise: varianceAcross * inflation)
+      -(w * velocity).sum(), covariance: rest,
+      variance: w.x * rest[2] + w.y * rest[3] + varianceAcross * inflation)
     covariance.floor()
     shift(by: first + second)
   }
@@ -197,29 +198,24 @@ extension MotionFilter {
   }
 
   private mutating func usePosition(innovation y: SIMD2<Double>, noise: Double) {
-    let east = correct(innovation: y.x, h: SIMD4(1, 0, 0, 0), noise: noise)
-    let north = correct(innovation: y.y - east.y, h: SIMD4(0, 1, 0, 0), noise: noise)
+    let east = correct(y.x, covariance: covariance.withEast, variance: covariance.p00 + noise)
+    let north = correct(y.y - east.y, covariance: covariance.withNorth, variance: covariance.p11 + noise)
     covariance.floor()
     shift(by: east + north)
     rejections = 0
     lastUsed = time
   }
 
-  /// Takes in one scalar h·x with the given innovation and noise variance. Corrects velocity and covariance; returns
-  /// the correction of the position, which the caller applies.
+  /// Takes in one scalar: its innovation, the covariance of the state with it, and the innovation's variance. Corrects
+  /// velocity and covariance; returns the correction of the position, which the caller applies.
   @inline(__always)
-  private mutating func correct(innovation: Double, h: SIMD4<Double>, noise: Double) -> SIMD2<Double> {
-    let c = covariance
-    let p = SIMD4(
-      h[0] * c.p00 + h[1] * c.p01 + h[2] * c.p02 + h[3] * c.p03,
-      h[0] * c.p01 + h[1] * c.p11 + h[2] * c.p12 + h[3] * c.p13,
-      h[0] * c.p02 + h[1] * c.p12 + h[2] * c.p22 + h[3] * c.p23,
-      h[0] * c.p03 + h[1] * c.p13 + h[2] * c.p23 + h[3] * c.p33)
-    let s = (h * p).sum() + noise
-    let step = p * (innovation / s)
-    covariance.reduce(p, innovationVariance: s)
-    velocity += SIMD2(step[2], step[3])
-    return SIMD2(step[0], step[1])
+  private mutating func correct(
+    _ innovation: Double, covariance p: SIMD4<Double>, variance s: Double
+  ) -> SIMD2<Double> {
+    let gain = p / s
+    covariance.reduce(p, gain: gain)
+    velocity += SIMD2(gain[2], gain[3]) * innovation
+    return SIMD2(gain[0], gain[1]) * innovation
   }
 
   private mutating func adapt(_ nis: Double) {

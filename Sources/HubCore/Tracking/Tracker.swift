@@ -14,7 +14,8 @@ public struct Tracker: Sendable {
 
   /// Takes in a fix of this driver that reached the hub at `uptime` (monotonic nanoseconds).
   ///
-  /// What it says is in `Outcome`. A refused fix changes nothing but the filter's own time.
+  /// What it says is in `Outcome`. A fix that is refused by itself changes nothing; one that is refused for where it
+  /// lies moves the filter on in time, and its speed and heading count, for they are measured apart from the place.
   public mutating func update(_ fix: Fix, receivedAt uptime: Int64, rules: Rules = .standard) -> Outcome {
     if let refusal = Tracker.implausible(fix, rules) { return .refused(refusal) }
     let measurement = TrackMeasurement(fix, maximumSpeed: rules.maximumSpeed)
@@ -32,7 +33,7 @@ public struct Tracker: Sendable {
     }
   }
 
-  /// How many fixes were held back as a leap in time and never came out. Wraps; a hub counts differences.
+  /// How many fixes were held back as a leap in time and never published. Wraps; a hub counts differences.
   public var heldAndDropped: UInt32 { order.dropped }
 
   /// The timestamp of the newest fix that is in order, or nil before the first.
@@ -76,10 +77,14 @@ extension Tracker {
     _ held: TrackMeasurement, then fix: TrackMeasurement, _ rules: Rules
   ) -> Outcome {
     switch (follow(held, rules), follow(fix, rules)) {
-    case (.used(let first), .used(let second)): .acceptedTwo(held: first, second)
-    case (.used(let first), .refused(let refusal)): .acceptedHeld(first, refused: refusal)
-    case (.refused, .used(let second)): .accepted(second)
-    case (.refused, .refused(let refusal)): .refused(refusal)
+    case (.used(let first), .used(let second)): return .acceptedTwo(held: first, second)
+    case (.used(let first), .refused(let refusal)): return .acceptedHeld(first, refused: refusal)
+    case (.refused, .used(let second)):
+      order.countDropped()
+      return .accepted(second)
+    case (.refused, .refused(let refusal)):
+      order.countDropped()
+      return .refused(refusal)
     }
   }
 }

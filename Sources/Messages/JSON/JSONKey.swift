@@ -20,8 +20,6 @@ enum JSONKey: UInt8, CaseIterable {
   case replyTo, sessionId, role, id, heartbeatInterval, serverTime, limits, maxMessageBytes, maxBatch, rate
   case sampling, interval, minDistance, accepted, duplicates, rejected, index, code
   case storedThrough, message, retryAfter, details
-
-  static let count = 68
 }
 
 /// Up to 24 bytes of a name as three words, unused bytes zero, with the hash of the whole name.
@@ -84,31 +82,44 @@ struct PackedName {
 }
 
 /// Finds the key of a name: open addressing in 256 slots, built once for each reader.
-struct JSONKeyTable {
-  private var slots = InlineArray<256, UInt8>(repeating: 0)
-  private var names = InlineArray<68, PackedName>(repeating: PackedName())
+struct JSONKeyTable: ~Copyable {
+  // Unsafe island: an InlineArray would be copied, 2.7 KB of it, at every look (Swift 6.3). All 256 slots and all names
+  // are initialised; a slot's index is masked to eight bits, and what stands in a slot is a key's raw value.
+  private static let mask = 255
+  private let slots: UnsafeMutablePointer<UInt8>
+  private let names: UnsafeMutablePointer<PackedName>
 
   init() {
-    precondition(JSONKey.allCases.count == JSONKey.count)
+    let count = JSONKey.allCases.count
+    precondition(count < JSONKeyTable.mask / 2, "half of the slots or more stay empty, so that every search ends")
+    slots = .allocate(capacity: JSONKeyTable.mask + 1)
+    slots.initialize(repeating: 0, count: JSONKeyTable.mask + 1)
+    names = .allocate(capacity: count)
+    names.initialize(repeating: PackedName(), count: count)
     for key in JSONKey.allCases where key != .unknown {
       let text = Array("\(key)".utf8)
       precondition(text.count <= PackedName.capacity)
       let name = PackedName(text.span, 0..<text.count)
       names[Int(key.rawValue)] = name
-      var slot = Int(name.hash & 255)
-      while slots[slot] != 0 { slot = (slot + 1) & 255 }
+      var slot = Int(truncatingIfNeeded: name.hash) & JSONKeyTable.mask
+      while slots[slot] != 0 { slot = (slot + 1) & JSONKeyTable.mask }
       slots[slot] = key.rawValue
     }
   }
 
-  /// The key of `name`, `.unknown` where the protocol has no such member. Ends, for most slots are empty.
+  deinit {
+    slots.deallocate()
+    names.deallocate()
+  }
+
+  /// The key of `name`, `.unknown` where the protocol has no such member.
   @inline(__always)
   func key(of name: PackedName) -> JSONKey {
-    var slot = Int(name.hash & 255)
+    var slot = Int(truncatingIfNeeded: name.hash) & JSONKeyTable.mask
     while slots[slot] != 0 {
       let raw = slots[slot]
       if names[Int(raw)].isSameName(as: name), let key = JSONKey(rawValue: raw) { return key }
-      slot = (slot + 1) & 255
+      slot = (slot + 1) & JSONKeyTable.mask
     }
     return .unknown
   }

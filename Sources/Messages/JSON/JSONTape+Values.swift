@@ -113,10 +113,10 @@ extension JSONTape {
     {
       return exact
     }
-    guard value >= 0, value <= 0x1p53, let whole = UInt64(exactly: value) else {
+    guard value >= 0, value <= 0x1p53, Double(UInt64(value)) == value else {
       throw Complaint(key, "expected a whole number, 0 or more")
     }
-    return whole
+    return UInt64(value)
   }
 
   /// A text of 1…`limit` bytes.

@@ -21,6 +21,8 @@ public struct MessageError: Error, Equatable {
 /// The scratch holds up to 1.6 MB of tokens and one message's text, whatever is read. Not thread-safe.
 public final class MessageReader {
   private var tape = JSONTape(limits: .client)
+  // A client reads with other limits (JSONLimits.server). The hub never grows this one.
+  private var serverTape = JSONTape(limits: .server)
 
   public init() {}
 
@@ -62,9 +64,6 @@ public final class MessageReader {
     }
   }
 
-  // The client's tape has its own limits; a reader in the hub never grows it.
-  private var serverTape = JSONTape(limits: .server)
-
   /// Reads one message of the hub to a client. Members that this version does not know are passed over, and a message
   /// whose type, or one of whose words, it does not know is `.unknown`: a newer hub may send such.
   ///
@@ -90,7 +89,7 @@ public final class MessageReader {
       try tape.parse(span)
       if !isValidUTF8 { try checkUTF8(span) }
     } catch {
-      throw MessageError(error)
+      throw MessageError(error, limits: tape.limits)
     }
   }
 
@@ -110,8 +109,8 @@ extension MessageError {
     self.init(code: complaint.code, text: text, messageID: messageID)
   }
 
-  init(_ error: JSONError) {
-    self.init(code: error.reason.code, text: "\(error.reason.text), at byte \(error.offset)")
+  init(_ error: JSONError, limits: JSONLimits) {
+    self.init(code: error.reason.code, text: "\(error.reason.text(limits)), at byte \(error.offset)")
   }
 }
 
@@ -123,7 +122,7 @@ extension JSONError.Reason {
     }
   }
 
-  var text: String {
+  func text(_ limits: JSONLimits) -> String {
     switch self {
     case .encoding: "not UTF-8"
     case .truncated: "the text ends within a value"
@@ -133,10 +132,10 @@ extension JSONError.Reason {
     case .escape: "not an escape of JSON"
     case .surrogate: "half of a surrogate pair"
     case .trailing: "something behind the value"
-    case .depth: "nested deeper than \(MessageLimits.depth)"
-    case .members: "more than \(MessageLimits.members) members in one object"
-    case .tokens: "more than \(MessageLimits.tokens) values"
-    case .bytes: "longer than \(MessageLimits.bytes) bytes"
+    case .depth: "nested deeper than \(limits.depth)"
+    case .members: "more than \(limits.members) members in one object"
+    case .tokens: "more than \(limits.tokens) values"
+    case .bytes: "longer than \(limits.bytes) bytes"
     }
   }
 }

@@ -1,0 +1,71 @@
+# make demo   installs what is missing, builds for speed, and runs a hub with simulated drivers and riders
+# make test   installs what is missing, builds, and runs every test
+# make help   says what else there is
+
+SHELL := /bin/bash
+.DELETE_ON_ERROR:
+.PHONY: help demo test build release format lint fuzz sanitize bench deps swift-tests foreign-tests clean
+
+ARGS ?=
+SECONDS_EACH ?= 60
+FUZZ_TARGETS := $(patsubst Tests/Fuzz/%.swift,%,$(wildcard Tests/Fuzz/fuzz_*.swift))
+
+help:
+	@echo 'make demo [ARGS="--duration 20 --drivers 500"]   hub, simulated drivers, riders; Ctrl-C ends it'
+	@echo 'make test                                        every test'
+	@echo 'make release                                     .build/release/locationhub'
+	@echo 'make bench                                       what a message costs the hub'
+	@echo 'make fuzz [SECONDS_EACH=60]                      every fuzz target'
+	@echo 'make sanitize                                    the tests under the address and the thread sanitizer'
+	@echo 'make format, make lint                           swift format'
+
+demo: release
+	@exec .build/release/locationhub demo $(ARGS)
+
+test: deps lint swift-tests foreign-tests
+
+swift-tests: deps
+	swift build --build-tests
+	swift test --skip-build
+
+foreign-tests: deps
+	@Tests/Foreign/run.sh
+
+build: deps
+	swift build
+
+release: deps
+	swift build -c release --product locationhub
+
+format:
+	swift format -i -r Sources Tests loadtest Package.swift
+
+lint:
+	swift format lint --strict -r Sources Tests loadtest Package.swift
+
+bench: deps
+	swift build -c release --product hub-loadtest
+	swift build -c release --product locationhub
+	loadtest/bench.sh
+
+fuzz: deps
+	@for target in $(FUZZ_TARGETS); do Tests/Fuzz/run.sh $$target $(SECONDS_EACH) || exit 1; done
+
+sanitize: deps
+	swift test --sanitize=address --scratch-path .build/asan
+	swift test --sanitize=thread --scratch-path .build/tsan
+
+clean:
+	rm -rf .build
+
+# The system packages that building needs: said before they are installed, and only installed where they are missing.
+deps:
+	@command -v swift >/dev/null || { echo 'There is no swift on PATH: install a Swift 6.2 (or newer) toolchain from swift.org.'; exit 1; }
+	@missing=(); \
+	[ -e /usr/include/openssl/sha.h ] || missing+=(libssl-dev); \
+	command -v pkg-config >/dev/null || missing+=(pkg-config); \
+	if [ $${#missing[@]} -gt 0 ]; then \
+	  echo "Installing the system packages that are missing: $${missing[*]}"; \
+	  root=; [ "$$(id -u)" = 0 ] || root=sudo; \
+	  $$root apt-get update -q && $$root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q "$${missing[@]}"; \
+	fi

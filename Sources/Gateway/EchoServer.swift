@@ -1,0 +1,139 @@
+// An echo server on the same transport, HTTP and WebSocket code as the hub, for conformance suites: every text and
+// binary message comes back as it was. Its limits are those that the suites ask for.
+import Bytes
+import HTTP
+import Transport
+import WebSocket
+
+/// Echoes on one loop, on the thread that calls `run`.
+public final class EchoServer: EventLoopDelegate {
+  private struct Peer: ~Copyable {
+    var id = ConnectionID.none
+    var head = ByteBuffer()
+    var parser = RequestParser()
+    var frames: FrameReader?
+  }
+
+  private static let limits = FrameLimits(messageBytes: 16 << 20, fragments: 65_536)
+
+  private let loop: EventLoop
+  private let lock: PortLock
+  private var peers: [UnsafeMutablePointer<Peer>?] = []
+
+  /// Where it listens, with the real port.
+  public var address: SocketAddress { lock.address }
+
+  public init(host: String, port: UInt16) throws(ServerError) {
+    guard let wanted = SocketAddress(host: host, port: port) else { throw .badAddress(host) }
+    do throws(PortLockError) { lock = try PortLock(wanted) } catch { throw .portTaken("\(error)") }
+    var limits = EventLoopLimits()
+    limits.outboxBytesPerConnection = 128 << 20
+    limits.outboxBytesTotal = 1 << 30
+    do throws(SystemError) {
+      loop = try EventLoop(limits: limits)
+      _ = try loop.listen(lock.address, reusePort: true)
+    } catch {
+      throw .system("\(error)")
+    }
+    loop.delegate = self
+  }
+
+  deinit {
+    for peer in peers {
+      peer?.deinitialize(count: 1)
+      peer?.deallocate()
+    }
+  }
+
+  /// Serves until one of `signals` comes.
+  public func run(until signals: [Int32]) throws(SystemError) {
+    try loop.watchSignals(signals) { [loop] _ in loop.stop() }
+    loop.run()
+  }
+
+  public func accepted(_ id: ConnectionID, from address: SocketAddress) {
+    while peers.count <= Int(id.slot) { peers.append(nil) }
+    let peer = peers[Int(id.slot)] ?? .allocate(capacity: 1)
+    if peers[Int(id.slot)] != nil { peer.deinitialize(count: 1) }
+    peer.initialize(to: Peer())
+    peer.pointee.id = id
+    peers[Int(id.slot)] = peer
+  }
+
+  public func received(_ id: ConnectionID, _ bytes: UnsafeMutableRawBufferPointer) {
+    guard let peer = peers[Int(id.slot)], peer.pointee.id == id else { return }
+    if peer.pointee.frames != nil { return echo(peer, bytes) }
+    peer.pointee.head.append(UnsafeRawBufferPointer(bytes))
+    do throws(HTTPError) {
+      try upgrade(peer)
+    } catch {
+      respond(peer, Response(refusing: error))
+    }
+  }
+
+  private func upgrade(_ peer: UnsafeMutablePointer<Peer>) throws(HTTPError) {
+    var parser = peer.pointee.parser
+    let parsed = try peer.pointee.head.withBytes { (bytes) throws(HTTPError) in try parser.parse(bytes) }
+    peer.pointee.parser = parser
+    guard case .request(let request, let consumed) = parsed else { return }
+    do throws(UpgradeRefusal) {
+      let handshake = try ServerHandshake(request, subprotocols: [])
+      let start = loop.arena.count
+      handshake.write(into: &loop.arena, subprotocols: [])
+      loop.send(start..<loop.arena.count, to: peer.pointee.id)
+    } catch {
+      return respond(peer, error.response)
+    }
+    peer.pointee.frames = FrameReader(role: .server)
+    peer.pointee.head.removeFirst(consumed)
+    var rest = ByteBuffer()
+    swap(&rest, &peer.pointee.head)
+    rest.withMutableBytes { echo(peer, $0) }
+  }
+
+  private func respond(_ peer: UnsafeMutablePointer<Peer>, _ response: Response) {
+    let start = loop.arena.count
+    response.write(into: &loop.arena, keepsAlive: false)
+    loop.send(start..<loop.arena.count, to: peer.pointee.id)
+    loop.close(peer.pointee.id)
+  }
+
+  private func echo(_ peer: UnsafeMutablePointer<Peer>, _ bytes: UnsafeMutableRawBufferPointer) {
+    var offset = 0
+    do throws(FrameError) {
+      while let event = try peer.pointee.frames!.next(in: bytes, at: &offset, limits: Self.limits) {
+        switch event {
+        case .message(let kind, let payload, isCompressed: _): send(peer, kind == .text ? .text : .binary, payload)
+        case .ping(let payload): send(peer, .pong, payload)
+        case .pong: break
+        case .close(let code, reason: _): return close(peer, code)
+        }
+      }
+    } catch {
+      close(peer, error.closeCode)
+    }
+  }
+
+  private func send(_ peer: UnsafeMutablePointer<Peer>, _ opcode: Opcode, _ payload: UnsafeRawBufferPointer) {
+    let start = loop.arena.count
+    FrameWriter.write(opcode, payload, into: &loop.arena)
+    loop.send(start..<loop.arena.count, to: peer.pointee.id)
+  }
+
+  private func close(_ peer: UnsafeMutablePointer<Peer>, _ code: CloseCode?) {
+    let start = loop.arena.count
+    FrameWriter.writeClose(code, into: &loop.arena)
+    loop.send(start..<loop.arena.count, to: peer.pointee.id)
+    loop.close(peer.pointee.id)
+  }
+
+  public func connected(_ id: ConnectionID) {}
+  public func drained(_ id: ConnectionID) {}
+  public func overflowed(_ id: ConnectionID) { loop.abort(id) }
+  public func closed(_ id: ConnectionID, _ cause: CloseCause) {}
+  public func timerFired(_ id: ConnectionID) {}
+  public func loopTimerFired() {}
+  public func woken() {}
+  public func turnEnding() {}
+  public func turnEnded() {}
+}

@@ -1,0 +1,19 @@
+// What one client is told at its start.
+
+/// Where to connect, as whom, and within which limits.
+public struct ClientConfiguration: Sendable {
+  public var url: HubURL
+  /// Sent as `Authorization: Bearer …`; nil where the URL's query has the credential.
+  public var token: String?
+  public var limits = ClientLimits()
+  /// Keeps live fixes until the hub has stored them, and sends them again after a break. Without it a fix that can't go
+  /// out at once is dropped: for load generators.
+  public var keepsFixes = true
+  /// Makes masks, keys, ids and jitter repeatable, for tests. Two clients with one seed must not meet at one hub.
+  public var seed: UInt64?
+
+  public init(url: HubURL, token: String? = nil) {
+    self.url = url
+    self.token = token
+  }
+}

@@ -1,0 +1,164 @@
+// What happens on the sockets, handed to the sessions; and what these want, done on the sockets.
+import Bytes
+import Messages
+import Transport
+
+extension ClientLoop: EventLoopDelegate {
+  private func owner(_ id: ConnectionID) -> Int? {
+    guard Int(id.slot) < owners.count else { return nil }
+    let index = Int(owners[Int(id.slot)])
+    return index >= 0 && clients[index].connection == id ? index : nil
+  }
+
+  public func accepted(_ id: ConnectionID, from peer: SocketAddress) {}
+
+  public func connected(_ id: ConnectionID) {
+    guard let index = owner(id) else { return }
+    clients[index].session.transportConnected(now)
+    mark(index)
+  }
+
+  public func received(_ id: ConnectionID, _ bytes: UnsafeMutableRawBufferPointer) {
+    guard let index = owner(id) else { return }
+    let client = ClientID(index: index)
+    let session = clients[index].session
+    // Read once, so that a callback may change it.
+    let delegate = self.delegate
+    session.received(bytes, now: now, reader: reader) { text in
+      delegate?.receivedRaw(client, text) ?? false
+    } deliver: { envelope in
+      if case .reply(.connected(let greeting)) = envelope.message {
+        mark(index)
+        delegate?.opened(client, greeting)
+      } else {
+        delegate?.received(client, envelope)
+      }
+    }
+    if session.needsFlush || session.state != .open { mark(index) }
+  }
+
+  public func drained(_ id: ConnectionID) {
+    if let index = owner(id) { mark(index) }
+  }
+
+  /// Can't be: a session writes only while its connection is not blocked, and never more than fits an outbox.
+  public func overflowed(_ id: ConnectionID) { loop.abort(id, reset: true) }
+
+  public func closed(_ id: ConnectionID, _ cause: CloseCause) {
+    guard let index = owner(id) else { return }
+    owners[Int(id.slot)] = -1
+    clients[index].connection = .none
+    switch cause {
+    case .connectFailed(let errno): ended(index, connectErrno: errno)
+    case .peerClosed, .peerReset, .failed, .closedByUs: ended(index, connectErrno: nil)
+    }
+  }
+
+  private func ended(_ index: Int, connectErrno: Int32?) {
+    let disconnection = clients[index].session.transportEnded(now, connectErrno: connectErrno)
+    mark(index)
+    delegate?.closed(ClientID(index: index), disconnection)
+  }
+
+  // MARK: Time
+
+  public func timerFired(_ id: ConnectionID) {
+    guard let index = owner(id) else { return }
+    clients[index].session.timeReached(now)
+    mark(index)
+  }
+
+  public func loopTimerFired() {
+    let uptime = now.uptime
+    while let entry = deadlines.take(at: uptime) {
+      let index = Int(entry.client)
+      switch Kind(rawValue: entry.kind) {
+      case .session:
+        guard clients[index].deadline == entry.time else { continue }
+        clients[index].deadline = nil
+        clients[index].session.timeReached(now)
+        mark(index)
+      case .application:
+        guard clients[index].due == entry.time else { continue }
+        clients[index].due = nil
+        delegate?.due(ClientID(index: index))
+      case nil: preconditionFailure("only kinds are put into the heap")
+      }
+    }
+    if let time = tickAt, time <= uptime {
+      tickAt = nil
+      delegate?.tick()
+    }
+    armLoopTimer()
+  }
+
+  public func woken() { delegate?.woken() }
+
+  // MARK: The end of a turn
+
+  public func turnEnding() { flushMarked() }
+
+  /// What was asked for by the last callbacks of the turn leaves in the next one.
+  public func turnEnded() {
+    if !marked.isEmpty { loop.waker.wake() }
+  }
+
+  private func flushMarked() {
+    var place = 0
+    while place < marked.count {
+      let index = Int(marked[place])
+      place += 1
+      clients[index].isMarked = false
+      flush(index)
+    }
+    marked.removeAll(keepingCapacity: true)
+    for index in unfinished { mark(Int(index)) }
+    unfinished.removeAll(keepingCapacity: true)
+    armLoopTimer()
+  }
+
+  private func flush(_ index: Int) {
+    let session = clients[index].session
+    let connection = clients[index].connection
+    let start = loop.arena.count
+    let step = session.flush(now, mayWrite: !loop.isBlocked(connection), into: &loop.arena)
+    let end = loop.arena.count
+    loop.send(start..<end, to: connection)
+    switch step {
+    case .none: break
+    case .connect: return connect(index)
+    case .disconnect: loop.close(connection)
+    case .abort: loop.abort(connection)
+    }
+    // It stopped at a limit of this turn, not at the rate: the rest is for the next.
+    if end - start >= session.configuration.limits.flushBytes { unfinished.append(Int32(index)) }
+    arm(index)
+  }
+
+  private func arm(_ index: Int) {
+    let deadline = clients[index].session.deadline
+    if clients[index].connection != .none {
+      loop.setTimer(clients[index].connection, at: deadline)
+    } else if clients[index].deadline != deadline {
+      clients[index].deadline = deadline
+      if let deadline {
+        deadlines.insert(.init(time: deadline, client: UInt32(index), kind: Kind.session.rawValue))
+      }
+    }
+  }
+
+  private func connect(_ index: Int) {
+    let session = clients[index].session
+    do throws(SystemError) {
+      let id = try loop.connect(session.configuration.url.address, from: clients[index].local)
+      clients[index].connection = id
+      while owners.count <= Int(id.slot) { owners.append(-1) }
+      owners[Int(id.slot)] = Int32(index)
+      clients[index].deadline = nil
+      arm(index)
+    } catch {
+      ended(index, connectErrno: error.errno)
+      arm(index)
+    }
+  }
+}

@@ -1,0 +1,211 @@
+// Thousands of clients on one thread: each a `ClientSession`, all on one event loop.
+//
+// The session decides, the loop has the sockets and the time. What an application asks of a client marks it; at the end of
+// the turn each marked client is flushed once, into the loop's arena, and written with one call.
+import Bytes
+import Messages
+import Transport
+
+/// Names one client of one loop; never reused.
+public struct ClientID: Hashable, Sendable {
+  /// Counts the loop's clients from 0, in the order in which they were added.
+  public let index: Int
+
+  public init(index: Int) { self.index = index }
+}
+
+/// What clients tell their application. All calls come on the loop's thread; each may call any method of the loop.
+public protocol ClientLoopDelegate: AnyObject {
+  /// The hub let the client in. What was queued goes out by itself.
+  func opened(_ client: ClientID, _ connected: Connected)
+  /// A message; `connected` comes by `opened`, and events that were seen before do not come.
+  func received(_ client: ClientID, _ envelope: borrowing ServerEnvelope)
+  /// The bytes of a message before they are parsed; true: that was all, it is not to be parsed. For load generators.
+  func receivedRaw(_ client: ClientID, _ text: UnsafeRawBufferPointer) -> Bool
+  /// A connection or an attempt ended, and what follows.
+  func closed(_ client: ClientID, _ disconnection: Disconnection)
+  /// The time given to `schedule` has come.
+  func due(_ client: ClientID)
+  /// The time given to `scheduleTick` has come.
+  func tick()
+  /// Somebody called `wake` on the loop's waker.
+  func woken()
+}
+
+extension ClientLoopDelegate {
+  public func receivedRaw(_ client: ClientID, _ text: UnsafeRawBufferPointer) -> Bool { false }
+  public func due(_ client: ClientID) {}
+  public func tick() {}
+  public func woken() {}
+}
+
+/// An event loop full of clients. It belongs to the thread that runs it.
+public final class ClientLoop {
+  struct Client {
+    let session: ClientSession
+    let local: SocketAddress?
+    var connection = ConnectionID.none
+    var isMarked = false
+    /// When the session wants to be called, while it has no connection whose timer would do.
+    var deadline: Int64?
+    /// When the application does.
+    var due: Int64?
+  }
+
+  enum Kind: UInt8 {
+    case session, application
+  }
+
+  public weak var delegate: (any ClientLoopDelegate)?
+  public let loop: EventLoop
+  var clients: [Client] = []
+  /// Which client a connection is, by its slot.
+  var owners: [Int32] = []
+  /// Clients to flush at the end of this turn, and those that have more for the next one.
+  var marked: [Int32] = []
+  var unfinished: [Int32] = []
+  var deadlines = DeadlineHeap()
+  var tickAt: Int64?
+  let reader = MessageReader()
+
+  /// Throws where the kernel has no descriptor for the loop.
+  public init(
+    limits: EventLoopLimits = EventLoopLimits(), clock: @escaping () -> ClockReading = ClockReading.read
+  ) throws(SystemError) {
+    loop = try EventLoop(limits: limits, clock: clock)
+    loop.delegate = self
+  }
+
+  // MARK: Running
+
+  /// Runs until `stop`.
+  public func run() {
+    if !marked.isEmpty { loop.waker.wake() }
+    armLoopTimer()
+    loop.run()
+  }
+
+  /// One turn of at most so many milliseconds.
+  public func runTurn(timeoutMilliseconds: Int32) {
+    if !marked.isEmpty { loop.waker.wake() }
+    armLoopTimer()
+    loop.runTurn(timeoutMilliseconds: timeoutMilliseconds)
+  }
+
+  public func stop() { loop.stop() }
+
+  /// The time of this turn.
+  public var now: Moment {
+    Moment(
+      uptime: loop.now.uptimeNanoseconds, timestamp: Timestamp(milliseconds: loop.now.unixMilliseconds))
+  }
+
+  // MARK: Clients
+
+  public var count: Int { clients.count }
+
+  /// Adds a client and lets it connect, after so many seconds. `local` is the source address; one serves some 28,000
+  /// connections to one hub (ip_local_port_range).
+  @discardableResult
+  public func add(
+    _ configuration: ClientConfiguration, from local: SocketAddress? = nil, after seconds: Double = 0
+  ) -> ClientID {
+    let session = ClientSession(configuration)
+    let id = ClientID(index: clients.count)
+    clients.append(Client(session: session, local: local))
+    session.start(at: seconds > 0 ? now.uptime + nanoseconds(seconds) : .min, now: now)
+    mark(id.index)
+    return id
+  }
+
+  /// The client's state machine, for its counters and state. Commands go by the loop.
+  public func session(_ client: ClientID) -> ClientSession { clients[client.index].session }
+
+  /// See `ClientSession`; what is queued leaves at the end of this turn.
+  @discardableResult
+  public func send(_ fix: Fix, trip: Identifier? = nil, from client: ClientID) -> Bool {
+    mark(client.index)
+    return clients[client.index].session.send(fix, trip: trip)
+  }
+
+  @discardableResult
+  public func send(_ report: TripStatusReport, from client: ClientID) -> MessageID? {
+    mark(client.index)
+    return clients[client.index].session.send(report)
+  }
+
+  @discardableResult
+  public func send(_ report: DriverStatusReport, from client: ClientID) -> MessageID? {
+    mark(client.index)
+    return clients[client.index].session.send(report)
+  }
+
+  @discardableResult
+  public func send(_ batch: LocationBatch, from client: ClientID) -> MessageID? {
+    mark(client.index)
+    return clients[client.index].session.send(batch)
+  }
+
+  @discardableResult
+  public func subscribe(_ client: ClientID, to channel: Channel, resume: ResumePoint? = nil) -> Bool {
+    mark(client.index)
+    return clients[client.index].session.subscribe(channel, resume: resume)
+  }
+
+  @discardableResult
+  public func unsubscribe(_ client: ClientID, from channel: Channel) -> Bool {
+    mark(client.index)
+    return clients[client.index].session.unsubscribe(channel)
+  }
+
+  public func ping(_ client: ClientID) {
+    mark(client.index)
+    clients[client.index].session.ping()
+  }
+
+  /// Ends a client for good. `closed` comes if it had a connection.
+  public func close(_ client: ClientID) {
+    clients[client.index].session.close(now)
+    mark(client.index)
+  }
+
+  public func closeAll() {
+    for index in clients.indices { close(ClientID(index: index)) }
+  }
+
+  /// How many clients still have a connection, or an attempt at one.
+  public var connections: Int { loop.counters.connections }
+
+  /// Lets a client that ended go on, with a new token where one was needed.
+  public func restart(_ client: ClientID, token: String? = nil) {
+    clients[client.index].session.start(token: token, now: now)
+    mark(client.index)
+  }
+
+  // MARK: Time
+
+  /// Calls `due` at an uptime (ns), or up to a millisecond later; replaces the time given before.
+  public func schedule(_ client: ClientID, at uptime: Int64) {
+    clients[client.index].due = uptime
+    deadlines.insert(.init(time: uptime, client: UInt32(client.index), kind: Kind.application.rawValue))
+    armLoopTimer()
+  }
+
+  /// Calls `tick` once at an uptime (ns).
+  public func scheduleTick(at uptime: Int64?) {
+    tickAt = uptime
+    armLoopTimer()
+  }
+
+  func armLoopTimer() {
+    var time = deadlines.first ?? .max
+    if let tickAt { time = min(time, tickAt) }
+    loop.setLoopTimer(at: time == .max ? nil : time)
+  }
+
+  func mark(_ index: Int) {
+    guard !clients[index].isMarked else { return }
+    clients[index].isMarked = true
+    marked.append(Int32(index))
+  }
+}

@@ -1,0 +1,143 @@
+// What the hub says: frames into messages, and what each message means for the queue, the subscriptions and the heartbeat
+// before the application sees it.
+import Bytes
+import Messages
+import WebSocket
+
+extension ClientSession {
+  /// Bytes came. They are unmasked and read in place, so they may be changed. `deliver` is called with every message that
+  /// the application should see, `connected` first; `raw` may take a text before it is parsed (true: it did), which is
+  /// for load generators that look at some bytes only.
+  public func received(
+    _ bytes: UnsafeMutableRawBufferPointer, now: Moment, reader: MessageReader,
+    raw: (UnsafeRawBufferPointer) -> Bool = { _ in false }, deliver: (borrowing ServerEnvelope) -> Void
+  ) {
+    lastHeard = now.uptime
+    switch state {
+    case .idle, .waiting, .connecting, .ended: break
+    case .handshaking:
+      guard let upgrade, let start = readAnswer(upgrade, bytes) else { return }
+      self.upgrade = nil
+      upgrade.input.withMutableBytes {
+        readFrames(UnsafeMutableRawBufferPointer(rebasing: $0[start...]), now, reader, raw, deliver)
+      }
+    case .greeting, .open, .closing: readFrames(bytes, now, reader, raw, deliver)
+    }
+  }
+
+  private func readFrames(
+    _ bytes: UnsafeMutableRawBufferPointer, _ now: Moment, _ reader: MessageReader,
+    _ raw: (UnsafeRawBufferPointer) -> Bool, _ deliver: (borrowing ServerEnvelope) -> Void
+  ) {
+    var offset = 0
+    let frameLimits = FrameLimits(messageBytes: limits.messageBytes)
+    do throws(FrameError) {
+      while let event = try frames.next(in: bytes, at: &offset, limits: frameLimits) {
+        switch event {
+        case .message(let kind, let payload, isCompressed: _):
+          counters.messagesIn += 1
+          if state == .open, raw(payload) { continue }
+          read(payload, kind, now, reader, deliver)
+        // RFC 6455 §5.5.3: of several pings only the last need be answered.
+        case .ping(let payload): pongToSend = [UInt8](payload)
+        case .pong: break
+        case .close(let code, reason: _): return receivedClose(code, now)
+        }
+      }
+    } catch {
+      failed(error, now)
+    }
+  }
+
+  /// A message that can't be read is counted and passed over: the hub does not send such, and a client has nobody to
+  /// tell.
+  private func read(
+    _ payload: UnsafeRawBufferPointer, _ kind: MessageKind, _ now: Moment, _ reader: MessageReader,
+    _ deliver: (borrowing ServerEnvelope) -> Void
+  ) {
+    let envelope: ServerEnvelope
+    do throws(MessageError) {
+      envelope = try reader.readServer(payload, time: configuration.url.time, isValidUTF8: kind == .text)
+    } catch {
+      counters.unreadable += 1
+      return
+    }
+    if note(envelope, now) { deliver(envelope) }
+  }
+
+  /// Does what a message asks of the session; false where the application should not see it.
+  private func note(_ envelope: borrowing ServerEnvelope, _ now: Moment) -> Bool {
+    switch envelope.message {
+    case .publication(let publication): return note(publication, now)
+    case .reply(let reply):
+      note(reply, now)
+      return true
+    case .unknown: return true
+    }
+  }
+
+  private func note(_ publication: borrowing Publication, _ now: Moment) -> Bool {
+    let sequence: UInt64
+    switch publication.body {
+    case .driverLocation(let location):
+      subscriptions.state(publication.channel, after: location.after, now: now.uptime, limits: limits)
+      return true
+    case .tripUpdate(let update): sequence = update.sequence
+    case .notification(let notification): sequence = notification.sequence
+    }
+    switch subscriptions.event(publication.channel, sequence: sequence, now: now.uptime, limits: limits) {
+    case .deliver: return true
+    case .drop:
+      counters.eventsDropped += 1
+      return false
+    }
+  }
+
+  private func note(_ reply: borrowing Reply, _ now: Moment) {
+    switch reply {
+    case .connected(let greeting): if state == .greeting { open(greeting, now) }
+    case .subscribed(let answer): subscriptions.answered(answer, now: now.uptime)
+    case .unsubscribed(let answer): _ = subscriptions.remove(answer.channel)
+    case .ack(let ack): if let number = numbering.number(of: ack.replyTo) { _ = queue.confirm(number) }
+    case .pong(let pong): note(pong)
+    case .error(let error): note(error, now)
+    }
+  }
+
+  private func note(_ pong: Pong) {
+    guard let number = numbering.number(of: pong.replyTo),
+      let place = pingsSent.firstIndex(where: { $0.number == number })
+    else { return }
+    let ping = pingsSent[place]
+    pingsSent.removeFirst(place + 1)  // pongs come in order
+    guard let through = pong.storedThrough else { return }
+    storedThrough = max(through, storedThrough ?? through)
+    queue.confirmFixes(through: through, sentThrough: ping.sentThrough)
+  }
+
+  /// An error answers a message of ours, or the session as a whole.
+  private func note(_ error: ErrorReply, _ now: Moment) {
+    guard let id = error.replyTo, let number = numbering.number(of: id) else { return }
+    let retryAt: Int64?
+    let times: UInt8
+    switch error.code {
+    case .rateLimited, .storageFull, .shuttingDown:
+      retryAt = error.retryAfter.map { now.uptime + nanoseconds(min(max($0, 0), limits.longestRetryAfter)) }
+      times = .max
+    case .internalError:
+      retryAt = now.uptime + nanoseconds(limits.firstDelay)
+      times = 1
+    case .badJSON, .badMessage, .unknownType, .tooLarge, .unauthorized, .forbidden, .unknownChannel, .unknownTrip,
+      .invalidLocation, .implausibleLocation, .tokenExpired, .invalidTransition:
+      retryAt = nil
+      times = 0
+    }
+    if subscriptions.refused(number, retryAt: retryAt) != nil { return }
+    if let retryAt, queue.retry(number, atMost: times) {
+      // All wait, so that the order is kept as far as it still can be.
+      queueNotBefore = max(queueNotBefore, retryAt)
+    } else {
+      _ = queue.confirm(number)
+    }
+  }
+}

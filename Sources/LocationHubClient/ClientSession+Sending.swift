@@ -1,0 +1,196 @@
+// What goes out: the commands that put something into the queue, and `flush`, the one place that writes.
+import Bytes
+import Messages
+import WebSocket
+
+extension ClientSession {
+  // MARK: Commands
+
+  /// Queues a live fix; false when there is no room for it, or it can't go out at once and is not to be kept. Some 50 ns,
+  /// no allocation.
+  @discardableResult
+  public func send(_ fix: Fix, trip: Identifier? = nil) -> Bool {
+    guard configuration.keepsFixes || state == .open else {
+      counters.fixesDropped += 1
+      return false
+    }
+    if let trip {
+      if lastTrip?.id != trip { lastTrip = TripName(trip) }
+    } else {
+      lastTrip = nil
+    }
+    let before = queue.droppedFixes
+    let isQueued = queue.append(.fix(fix, lastTrip), number: numbering.take(), limits: limits)
+    counters.fixesDropped += queue.droppedFixes - before + (isQueued ? 0 : 1)
+    return isQueued
+  }
+
+  /// Queues a trip's move and gives its id, which the `ack` or `error` will name; nil when there is no room. It is kept,
+  /// over any break, until it is answered; so are the two that follow.
+  @discardableResult
+  public func send(_ report: TripStatusReport) -> MessageID? { enqueue(.tripStatus(report)) }
+
+  @discardableResult
+  public func send(_ report: DriverStatusReport) -> MessageID? { enqueue(.driverStatus(report)) }
+
+  @discardableResult
+  public func send(_ batch: LocationBatch) -> MessageID? { enqueue(.locationBatch(batch)) }
+
+  private func enqueue(_ message: ClientMessage) -> MessageID? {
+    let number = numbering.take()
+    let before = queue.droppedFixes
+    let isQueued = queue.append(.message(QueuedMessage(message)), number: number, limits: limits)
+    counters.fixesDropped += queue.droppedFixes - before
+    return isQueued ? numbering.id(number) : nil
+  }
+
+  /// Subscribes, now and after every break from where this client is; false at the limit of subscriptions.
+  @discardableResult
+  public func subscribe(_ channel: Channel, resume: ResumePoint? = nil) -> Bool {
+    subscriptions.add(channel, resume: resume, limit: limits.subscriptions)
+  }
+
+  /// Ends a subscription; false where there is none.
+  @discardableResult
+  public func unsubscribe(_ channel: Channel) -> Bool {
+    guard subscriptions.remove(channel) else { return false }
+    if state == .open { unsubscribes.append(channel) }
+    return true
+  }
+
+  /// Asks for a pong now, which for a driver tells what is stored. Nothing while not open, or while one is to be sent.
+  public func ping() { if state == .open { wantsPing = true } }
+
+  /// Messages and fixes that are not confirmed, unsent ones included.
+  public var unconfirmed: Int { queue.count }
+  /// How far this client is on a channel; nil before the first answer.
+  public func resumePoint(of channel: Channel) -> ResumePoint? {
+    subscriptions.list.first { $0.channel == channel }?.resume
+  }
+
+  // MARK: Flush
+
+  /// Appends to `buffer` what is to be sent now, and says what to do with the transport after that. Call it after every
+  /// event and command. While the transport can't take more (`mayWrite` false), messages stay in the queue.
+  public func flush(_ now: Moment, mayWrite: Bool = true, into buffer: inout ByteBuffer) -> Step {
+    if let upgrade, !upgrade.isRequested { writeUpgrade(upgrade, into: &buffer) }
+    if let pong = pongToSend, closing.maySend {
+      pong.withUnsafeBytes { FrameWriter.write(.pong, $0, mask: mask(), into: &buffer) }
+    }
+    pongToSend = nil
+    if state == .open, mayWrite { writeMessages(now, &buffer) }
+    if let code = closeToSend {
+      FrameWriter.writeClose(code, mask: mask(), into: &buffer)
+      closeToSend = nil
+    }
+    defer { step = .none }
+    return step
+  }
+
+  private func writeMessages(_ now: Moment, _ buffer: inout ByteBuffer) {
+    let end = buffer.count + limits.flushBytes
+    writePing(now, &buffer)
+    while let channel = unsubscribes.first, budget.allows(1, now: now.uptime), buffer.count < end {
+      unsubscribes.removeFirst()
+      write(.unsubscribe(channel), number: numbering.take(), cost: 1, now, &buffer)
+    }
+    while buffer.count < end, let index = subscriptions.nextDue(now: now.uptime), budget.allows(1, now: now.uptime) {
+      let subscription = subscriptions.list[index]
+      let number = numbering.take()
+      subscriptions.asked(index, number: number)
+      write(
+        .subscribe(Subscribe(channel: subscription.channel, resume: subscription.resume)), number: number, cost: 1, now,
+        &buffer)
+    }
+    guard now.uptime >= queueNotBefore else { return }
+    while buffer.count < end, let index = queue.next(), writeEntry(index, now, &buffer) {}
+  }
+
+  /// A ping goes over the rate, if need be, by one: a connection that may not send must still be known to live.
+  private func writePing(_ now: Moment, _ buffer: inout ByteBuffer) {
+    let isTooMuchUnconfirmed = pingsSent.isEmpty && queue.unconfirmedFixes >= limits.unconfirmedFixes
+    guard wantsPing || isTooMuchUnconfirmed || now.uptime >= nextPing else { return }
+    wantsPing = false
+    let number = numbering.take()
+    if pingsSent.count == limits.pingsOnTheWay { pingsSent.removeFirst() }
+    pingsSent.append(SentPing(number: number, sentThrough: queue.sentThrough))
+    write(.ping(Ping()), number: number, cost: 1, now, &buffer)
+    nextPing = now.uptime + nanoseconds(heartbeatInterval * limits.pingPart)
+  }
+
+  /// Writes one entry of the queue; false when the rate does not allow it now.
+  private func writeEntry(_ index: Int, _ now: Moment, _ buffer: inout ByteBuffer) -> Bool {
+    let entry = queue.entries[index]
+    switch entry.payload {
+    case .done: preconditionFailure("the queue gives only what is to be sent")
+    case .fix(let fix, let trip):
+      guard budget.allows(1, now: now.uptime) else { return false }
+      counters.fixesOut += 1
+      write(
+        .locationUpdate(LocationUpdate(tripID: trip?.id, fix: fix)), number: entry.number, cost: 1, now, &buffer)
+      queue.sent(index, keeping: configuration.keepsFixes)
+    case .message(let queued), .resentFixes(let queued):
+      var cost = 1.0
+      var fixes = 0
+      // The hub charges one more for each 50 fixes of a batch.
+      if case .locationBatch(let batch) = queued.message {
+        fixes = batch.fixes.count
+        cost += Double((fixes - 1) / 50)
+      }
+      guard budget.allows(cost, now: now.uptime) else { return false }
+      if case .resentFixes = entry.payload { counters.fixesResent += UInt64(fixes) }
+      counters.fixesOut += UInt64(fixes)
+      write(queued.message, number: entry.number, cost: cost, now, &buffer)
+      queue.sent(index, keeping: true)
+    }
+    return true
+  }
+
+  private func write(
+    _ message: ClientMessage, number: UInt64, cost: Double, _ now: Moment, _ buffer: inout ByteBuffer
+  ) {
+    budget.charge(cost, now: now.uptime)
+    counters.messagesOut += 1
+    let room = buffer.count
+    let payload = FrameWriter.begin(as: .client, in: &buffer)
+    JSONWriter.write(
+      message, messageID: numbering.id(number), timestamp: now.timestamp, time: configuration.url.time, into: &buffer)
+    let start = FrameWriter.finish(.text, payloadAt: payload, mask: mask(), in: &buffer)
+    // The header was shorter than its room. Closing up keeps all frames of a flush one run of bytes.
+    let length = buffer.count - start
+    buffer.withMutableBytes { bytes in
+      UnsafeMutableRawBufferPointer(rebasing: bytes[room..<(room + length)])
+        .copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[start..<(start + length)]))
+    }
+    buffer.truncate(to: room + length)
+  }
+
+  /// RFC 6455 §5.3: a new key for each frame.
+  private func mask() -> MaskKey { MaskKey(UInt32(truncatingIfNeeded: random.next())) }
+
+  var hasSomethingToSend: Bool {
+    wantsPing || !unsubscribes.isEmpty || subscriptions.nextTime != nil || queue.hasUnsent
+  }
+
+  /// When something that waits for the rate, or for the hub's patience, may go out.
+  var sendingDeadline: Int64? {
+    var time = Int64.max
+    if let next = subscriptions.nextTime { time = max(next, budget.time(for: 1)) }
+    if !unsubscribes.isEmpty { time = min(time, budget.time(for: 1)) }
+    if queue.hasUnsent { time = min(time, max(queueNotBefore, budget.time(for: 1))) }
+    return time == .max ? nil : time
+  }
+
+  // MARK: Heartbeat
+
+  var heartbeatInterval: Double { max(connected?.heartbeatInterval ?? 30, 0.05) }
+
+  var heartbeatDeadline: Int64 { min(nextPing, silenceEnds) }
+
+  private var silenceEnds: Int64 { lastHeard + nanoseconds(heartbeatInterval * limits.silentIntervals) }
+
+  func checkHeartbeat(_ now: Moment) {
+    if now.uptime >= silenceEnds { return giveUp(.silent) }
+    if now.uptime >= nextPing { wantsPing = true }
+  }
+}

@@ -1,0 +1,176 @@
+// One client of a hub as a state machine: bytes and time in, bytes and "connect", "disconnect" out. No socket, no clock.
+//
+// Whoever drives it tells it what happened (`transportConnected`, `received`, `transportEnded`, `timeReached`), and
+// then calls `flush`, which writes what is to be sent and says what is to be done with the transport. Nothing but `flush`
+// writes, so that a callback may call any command. `ClientLoop` drives thousands of these on one thread.
+//
+// The files: +Handshake (until `connected`), +Messages (what the hub says), +Sending (what goes out), +Closing.
+import Bytes
+import HTTP
+import Messages
+import WebSocket
+
+/// A client's connection over all its breaks. Not thread-safe: it belongs to who drives it.
+public final class ClientSession {
+  public enum State: Sendable, Equatable {
+    /// Not started.
+    case idle
+    /// Backs off until this uptime (ns).
+    case waiting(until: Int64)
+    /// TCP is to come.
+    case connecting
+    /// The upgrade is asked for.
+    case handshaking
+    /// The upgrade is granted; `connected` is to come.
+    case greeting
+    case open
+    /// The end of TCP is awaited.
+    case closing
+    case ended(ClientEnd)
+  }
+
+  /// What the driver is to do with the transport, after it has sent what `flush` wrote.
+  public enum Step: Sendable, Equatable {
+    case none
+    /// Connect to `configuration.url.address`, then call `transportConnected` or `transportEnded`.
+    case connect
+    /// End TCP in order, then call `transportEnded`.
+    case disconnect
+    /// Cut TCP off, then call `transportEnded`.
+    case abort
+  }
+
+  public let configuration: ClientConfiguration
+  public internal(set) var state = State.idle
+  /// What the hub said when it let this client in; of the last connection.
+  public internal(set) var connected: Connected?
+  /// Up to which timestamp the hub has this driver's fixes, as far as it said.
+  public internal(set) var storedThrough: Timestamp?
+  public internal(set) var counters = ClientCounters()
+
+  var limits: ClientLimits { configuration.limits }
+  var token: String?
+  var random: ClientRandom
+  var numbering: MessageNumbering
+  var backOff = BackOff()
+  var budget = SendBudget()
+  var queue = SendQueue()
+  var subscriptions = SubscriptionList()
+  /// The trip of the last fix, shared by its entries.
+  var lastTrip: TripName?
+  /// Requests of the application that live only as long as the connection.
+  var unsubscribes: [Channel] = []
+  var wantsPing = false
+
+  // Of the present connection.
+  var step = Step.none
+  var upgrade: Upgrade?
+  var frames = FrameReader(role: .client)
+  var closing = CloseHandshake(role: .client)
+  /// A Close frame to be written: its code, which an empty one has not.
+  var closeToSend: CloseCode??
+  var pongToSend: [UInt8]?
+  /// What ended the connection, once it is known.
+  var cause: DisconnectCause?
+  /// When the handshake or the closing has taken too long.
+  var patienceEnds = Int64.max
+  var openedAt: Int64?
+  var lastHeard: Int64 = 0
+  var nextPing: Int64 = .max
+  /// Pings that were not answered yet, in order.
+  var pingsSent: [SentPing] = []
+  /// Nothing is taken from the queue before this uptime: the hub asked for patience.
+  var queueNotBefore = Int64.min
+
+  public init(_ configuration: ClientConfiguration) {
+    self.configuration = configuration
+    token = configuration.token
+    random = ClientRandom(seed: configuration.seed)
+    numbering = MessageNumbering(random: &random)
+  }
+
+  // MARK: Starting
+
+  /// Begins to connect, at `uptime` (ns) or at once; with a new token after it was needed. Nothing while it runs.
+  public func start(token: String? = nil, at uptime: Int64 = .min, now: Moment) {
+    switch state {
+    case .idle, .ended: break
+    case .waiting, .connecting, .handshaking, .greeting, .open, .closing: return
+    }
+    if let token { self.token = token }
+    backOff = BackOff()
+    if uptime > now.uptime { state = .waiting(until: uptime) } else { beginConnecting(now) }
+  }
+
+  func beginConnecting(_ now: Moment) {
+    state = .connecting
+    step = .connect
+    upgrade = nil
+    frames = FrameReader(role: .client)
+    closing = CloseHandshake(role: .client)
+    closeToSend = nil
+    pongToSend = nil
+    cause = nil
+    openedAt = nil
+    patienceEnds = now.uptime + nanoseconds(limits.handshakeSeconds)
+    counters.attempts += 1
+  }
+
+  // MARK: Time
+
+  /// When `timeReached` should be called next (uptime, ns); nil for never. Ask after `flush`.
+  public var deadline: Int64? {
+    switch state {
+    case .idle, .ended: return nil
+    case .waiting(let until): return until
+    case .connecting, .handshaking, .greeting, .closing: return patienceEnds
+    case .open: return min(heartbeatDeadline, sendingDeadline ?? .max)
+    }
+  }
+
+  /// Time has passed.
+  public func timeReached(_ now: Moment) {
+    switch state {
+    case .idle, .ended: break
+    case .waiting(let until): if now.uptime >= until { beginConnecting(now) }
+    case .connecting, .handshaking, .greeting: if now.uptime >= patienceEnds { giveUp(.timedOut) }
+    case .closing: if now.uptime >= patienceEnds { step = .abort }
+    case .open: checkHeartbeat(now)
+    }
+  }
+
+  /// Whether `flush` has something to do, as far as it is known without the time.
+  public var needsFlush: Bool {
+    if step != .none || closeToSend != nil || pongToSend != nil { return true }
+    return state == .open && hasSomethingToSend
+  }
+}
+
+/// A ping on its way, and up to which number the queue had been sent when it left.
+struct SentPing {
+  var number: UInt64
+  var sentThrough: UInt64
+}
+
+/// What a client counts.
+public struct ClientCounters: Sendable, Equatable {
+  public var attempts: UInt64 = 0
+  /// Connections on which `connected` came.
+  public var opened: UInt64 = 0
+  public var messagesIn: UInt64 = 0
+  public var messagesOut: UInt64 = 0
+  public var fixesOut: UInt64 = 0
+  /// Fixes sent again in a batch after a break.
+  public var fixesResent: UInt64 = 0
+  /// Fixes that gave way at a limit, or could not be kept.
+  public var fixesDropped: UInt64 = 0
+  /// Events that came twice, or too early and come again.
+  public var eventsDropped: UInt64 = 0
+  /// Messages of the hub that could not be read.
+  public var unreadable: UInt64 = 0
+
+  public init() {}
+}
+
+/// Seconds as nanoseconds.
+@inline(__always) func nanoseconds(_ seconds: Double) -> Int64 { Int64(seconds * 1e9) }

@@ -1,0 +1,134 @@
+// How a connection ended and what follows: the one table from close codes, HTTP statuses and errors to "reconnect?"
+// (protocol/README.md, "Codes").
+import HTTP
+import Messages
+import Transport
+import WebSocket
+
+/// Why a connection, or the attempt at one, ended.
+public enum DisconnectCause: Sendable, Equatable {
+  /// TCP did not come about, for instance ECONNREFUSED.
+  case connectFailed(errno: Int32)
+  /// TCP, the handshake or `connected` took too long.
+  case timedOut
+  /// The upgrade was refused. `text` is the beginning of what the server said about it.
+  case refused(status: UInt16, retryAfter: Double?, text: String)
+  /// What answered is no WebSocket server.
+  case handshakeFailed(HandshakeError)
+  case notHTTP(HTTPError)
+  /// A Close frame ended it; 1005 where it had no code (RFC 6455 §7.1.5).
+  case closed(CloseCode)
+  /// TCP ended without a Close frame.
+  case lost
+  /// The hub was silent for too long.
+  case silent
+  /// The hub broke RFC 6455.
+  case protocolError(FrameError)
+  /// `close` was called.
+  case closedByUs
+}
+
+/// Why a client does not connect again by itself.
+public enum ClientEnd: Sendable, Equatable {
+  case closedByUs
+  /// Close 1000.
+  case closedByHub
+  /// HTTP 401 or close 4401: `start(token:)` with a new one goes on.
+  case needsToken
+  /// Close 4409: another session of this driver took over.
+  case replaced
+  /// Close 4400: too many of our messages were wrong.
+  case badMessages
+  /// Close 1002, 1003, 1007 or 1009, or the hub broke the protocol.
+  case protocolError(CloseCode)
+  /// Another refusal of the upgrade that asking again does not change.
+  case refused(status: UInt16)
+}
+
+/// The end of one connection.
+public struct Disconnection: Sendable, Equatable {
+  public enum Next: Sendable, Equatable {
+    /// It connects again by itself; seconds from now.
+    case retry(after: Double)
+    case ended(ClientEnd)
+  }
+
+  public var cause: DisconnectCause
+  public var next: Next
+  /// Whether `opened` had been called for this connection.
+  public var wasOpen: Bool
+}
+
+/// What a cause asks for, before delays are drawn.
+enum ReconnectRule: Equatable {
+  case never(ClientEnd)
+  /// The usual back-off.
+  case backOff
+  /// At random within the spread, if this is the first failure in a row.
+  case spread
+  /// Not before so many seconds.
+  case notBefore(Double)
+}
+
+extension ReconnectRule {
+  init(_ cause: DisconnectCause, limits: ClientLimits) {
+    switch cause {
+    case .connectFailed, .timedOut, .lost, .silent: self = .backOff
+    // A captive portal answers like this, and goes away.
+    case .handshakeFailed, .notHTTP: self = .backOff
+    case .refused(let status, let retryAfter, text: _):
+      self = ReconnectRule.refused(status, retryAfter, limits)
+    case .protocolError(let error): self = .never(.protocolError(error.closeCode))
+    case .closedByUs: self = .never(.closedByUs)
+    case .closed(let code): self = ReconnectRule.closed(code, limits)
+    }
+  }
+
+  private static func closed(_ code: CloseCode, _ limits: ClientLimits) -> ReconnectRule {
+    switch code {
+    case .normal: return .never(.closedByHub)
+    case .protocolError, .unsupportedData, .invalidPayload, .messageTooBig: return .never(.protocolError(code))
+    case _: break
+    }
+    // The protocol's own codes; any other is some proxy's or a later hub's, and worth another try.
+    switch CloseReason(rawValue: code.rawValue) {
+    case .goingAway, .slowConsumer: return .spread
+    case .tooManyBadMessages: return .never(.badMessages)
+    case .tokenExpired: return .never(.needsToken)
+    case .replaced: return .never(.replaced)
+    case .overRate: return .notBefore(limits.overRateSeconds)
+    case .silentTooLong, nil: return .backOff
+    }
+  }
+
+  private static func refused(_ status: UInt16, _ retryAfter: Double?, _ limits: ClientLimits) -> ReconnectRule {
+    switch status {
+    case 401: return .never(.needsToken)
+    // 408, 409, 425, 429: the request may be repeated (RFC 9110 §15.5, RFC 6585 §4); 409 is this hub's for a driver
+    // whose sessions replace each other.
+    case 400..<500 where ![408, 409, 425, 429].contains(status): return .never(.refused(status: status))
+    case _: return retryAfter.map { .notBefore(min($0, limits.longestRetryAfter)) } ?? .backOff
+    }
+  }
+}
+
+extension DisconnectCause: CustomStringConvertible {
+  /// For a person: what happened.
+  public var description: String {
+    switch self {
+    case .connectFailed(let errno): "cannot connect: \(SystemError.text(errno))"
+    case .timedOut: "no answer in time"
+    case .refused(let status, _, let text): "refused with HTTP \(status)" + (text.isEmpty ? "" : ": \(text)")
+    case .handshakeFailed(let error): "no WebSocket server: \(error)"
+    case .notHTTP(let error): "no HTTP server: \(error)"
+    case .closed(.noStatus): "closed by the hub without a code"
+    case .closed(let code):
+      "closed by the hub with \(code.rawValue)"
+        + (CloseReason(rawValue: code.rawValue).map { " (\($0.text))" } ?? "")
+    case .lost: "connection lost"
+    case .silent: "the hub was silent for too long"
+    case .protocolError(let error): "the hub broke the WebSocket protocol: \(error)"
+    case .closedByUs: "closed"
+    }
+  }
+}

@@ -1,0 +1,63 @@
+// The ids that a client gives its messages: a prefix that no other run has, and a number. The hub tells a repeated
+// `trip_status` by its id, so a restarted program must not use an old one again.
+import Bytes
+import Messages
+
+struct MessageNumbering {
+  private let prefix: InlineText
+  /// The number of the next message.
+  private(set) var next: UInt64 = 1
+
+  init(random: inout ClientRandom) {
+    // 11 characters hold 56 bits of chance; with the dash and 20 digits an id stays well below its 64 bytes.
+    prefix = InlineText(String(random.next() >> 8, radix: 36) + "-") ?? InlineText()
+  }
+
+  mutating func take() -> UInt64 {
+    defer { next += 1 }
+    return next
+  }
+
+  /// No allocation: it is made for every message.
+  func id(_ number: UInt64) -> MessageID {
+    withUnsafeTemporaryAllocation(byteCount: 64, alignment: 8) { bytes in
+      var count = 0
+      prefix.withBytes {
+        bytes.copyMemory(from: $0)
+        count = $0.count
+      }
+      var digits = 1
+      var rest = number / 10
+      while rest > 0 {
+        digits += 1
+        rest /= 10
+      }
+      rest = number
+      for place in (count..<count + digits).reversed() {
+        bytes[place] = UInt8(ascii: "0") + UInt8(rest % 10)
+        rest /= 10
+      }
+      guard let id = MessageID(UnsafeRawBufferPointer(rebasing: bytes[..<(count + digits)])) else {
+        preconditionFailure("the prefix is short")
+      }
+      return id
+    }
+  }
+
+  /// The number in an id of this client; nil in any other.
+  func number(of id: MessageID) -> UInt64? {
+    id.text.withBytes { bytes in
+      let start = prefix.count
+      guard bytes.count > start, prefix.withBytes({ bytes[..<start].elementsEqual($0) }) else { return nil }
+      var number: UInt64 = 0
+      for byte in bytes[start...] {
+        guard byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") else { return nil }
+        let (product, overflow) = number.multipliedReportingOverflow(by: 10)
+        let (sum, carry) = product.addingReportingOverflow(UInt64(byte - UInt8(ascii: "0")))
+        guard !overflow, !carry else { return nil }
+        number = sum
+      }
+      return number
+    }
+  }
+}

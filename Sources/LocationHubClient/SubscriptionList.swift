@@ -1,0 +1,121 @@
+// What a client has subscribed to and how far it has come on each channel, so that after any break it gets every event
+// once and in order (protocol/README.md, "Two kinds of message").
+import Bytes
+import Messages
+
+/// The subscriptions of one client. A handful, so a list that is searched from the last hit on beats a table.
+struct SubscriptionList {
+  struct Subscription {
+    let channel: Channel
+    /// Where the next request resumes: the last event seen, and the life it belongs to.
+    var resume: ResumePoint?
+    var request = Request.due(notBefore: .min)
+  }
+
+  enum Request: Equatable {
+    /// To be sent, when that time has come.
+    case due(notBefore: Int64)
+    /// Sent with this number, not answered yet.
+    case asked(number: UInt64)
+    /// Answered at this time.
+    case standing(since: Int64)
+  }
+
+  /// What to do with a publication.
+  enum Verdict {
+    case deliver
+    /// It was seen before, or it will come again in order.
+    case drop
+  }
+
+  private(set) var list: [Subscription] = []
+  private var lastHit = 0
+
+  /// Subscribes; false at the limit. A channel that is there already is asked for again.
+  mutating func add(_ channel: Channel, resume: ResumePoint?, limit: Int) -> Bool {
+    if let index = find(channel) {
+      if let resume { list[index].resume = resume }
+      list[index].request = .due(notBefore: .min)
+      return true
+    }
+    guard list.count < limit else { return false }
+    list.append(Subscription(channel: channel, resume: resume))
+    return true
+  }
+
+  /// True where it was there.
+  mutating func remove(_ channel: Channel) -> Bool {
+    guard let index = find(channel) else { return false }
+    list.remove(at: index)
+    return true
+  }
+
+  /// A new connection knows of no subscription.
+  mutating func beginConnection() {
+    for index in list.indices { list[index].request = .due(notBefore: .min) }
+  }
+
+  /// The next request that is due, by its place.
+  func nextDue(now: Int64) -> Int? {
+    list.firstIndex {
+      if case .due(let time) = $0.request { time <= now } else { false }
+    }
+  }
+
+  /// When a request is due that is not yet.
+  var nextTime: Int64? {
+    list.lazy.compactMap {
+      if case .due(let time) = $0.request { time } else { nil }
+    }.min()
+  }
+
+  mutating func asked(_ index: Int, number: UInt64) { list[index].request = .asked(number: number) }
+
+  // MARK: What the hub says
+
+  mutating func answered(_ answer: Subscribed, now: Int64) {
+    guard let index = find(answer.channel) else { return }
+    list[index].request = .standing(since: now)
+    if answer.recovered, let resume = list[index].resume, resume.epoch == answer.epoch { return }
+    // Nothing follows from before: what was missed is in the snapshot.
+    list[index].resume = ResumePoint(since: answer.sequence, epoch: answer.epoch)
+  }
+
+  /// The request with this number was refused: asked again at `retryAt`, or given up. Nil where there is none.
+  mutating func refused(_ number: UInt64, retryAt: Int64?) -> Channel? {
+    guard let index = list.firstIndex(where: { $0.request == .asked(number: number) }) else { return nil }
+    let channel = list[index].channel
+    if let retryAt { list[index].request = .due(notBefore: retryAt) } else { list.remove(at: index) }
+    return channel
+  }
+
+  /// A numbered event: the next one is delivered; an old one is not; one too far ahead asks for those between.
+  mutating func event(_ channel: Channel, sequence: UInt64, now: Int64, limits: ClientLimits) -> Verdict {
+    guard let index = find(channel), let resume = list[index].resume else { return .deliver }
+    if sequence <= resume.since { return .drop }
+    guard sequence == resume.since + 1 else {
+      noteGap(index, now, limits)
+      return .drop
+    }
+    list[index].resume?.since = sequence
+    return .deliver
+  }
+
+  /// A state, published when `after` was the channel's newest event: tells of an event that did not come.
+  mutating func state(_ channel: Channel, after: UInt64, now: Int64, limits: ClientLimits) {
+    guard let index = find(channel), let resume = list[index].resume, after > resume.since else { return }
+    noteGap(index, now, limits)
+  }
+
+  private mutating func noteGap(_ index: Int, _ now: Int64, _ limits: ClientLimits) {
+    guard case .standing(let since) = list[index].request else { return }
+    list[index].request = .due(notBefore: max(now, since + Int64(limits.resubscribeSeconds * 1e9)))
+  }
+
+  private mutating func find(_ channel: Channel) -> Int? {
+    if lastHit < list.count, list[lastHit].channel == channel { return lastHit }
+    guard let index = list.firstIndex(where: { $0.channel == channel }) else { return nil }
+    lastHit = index
+    return index
+  }
+}

@@ -1,0 +1,47 @@
+// A value behind a pthread mutex, for the places where two threads meet by design.
+//
+// Why not Synchronization's Mutex: the thread sanitizer cannot see into its slow path (`_lockSlow` lies in the library,
+// which is not instrumented), so under contention it reports races that are none, and a tool that cries wolf finds no
+// wolf; the sanitizer knows pthread mutexes. And Mutex spins up to 1,000 pauses before it sleeps (swiftlang/swift
+// issue 88440), which on a machine with fewer cores than threads is time taken from the holder of the lock.
+
+import Glibc
+
+/// A value that only one thread at a time can get at.
+///
+/// `@unchecked Sendable`, because the compiler does not know that `value` is touched only while `mutex` is held:
+/// `withLock` is the only code that touches it, and only what is Sendable goes in.
+@usableFromInline
+final class Locked<Value: Sendable>: @unchecked Sendable {
+  // On the heap, because a pthread_mutex_t must not move after pthread_mutex_init. The value too: the mutex keeps
+  // others out already, so the run-time check of accesses to a class's properties would only cost.
+  @usableFromInline let mutex: UnsafeMutablePointer<pthread_mutex_t>
+  @usableFromInline let value: UnsafeMutablePointer<Value>
+
+  @inlinable
+  init(_ value: Value) {
+    self.value = .allocate(capacity: 1)
+    self.value.initialize(to: value)
+    mutex = .allocate(capacity: 1)
+    mutex.initialize(to: pthread_mutex_t())
+    let number = pthread_mutex_init(mutex, nil)
+    precondition(number == 0, "a mutex with default attributes needs nothing that could be short")
+  }
+
+  @inlinable
+  deinit {
+    pthread_mutex_destroy(mutex)
+    mutex.deinitialize(count: 1)
+    mutex.deallocate()
+    value.deinitialize(count: 1)
+    value.deallocate()
+  }
+
+  /// Calls `body` with the value while no other thread can. `body` must not call it again: that would wait for ever.
+  @inlinable
+  func withLock<R>(_ body: (inout Value) -> R) -> R {
+    pthread_mutex_lock(mutex)
+    defer { pthread_mutex_unlock(mutex) }
+    return body(&value.pointee)
+  }
+}

@@ -1,0 +1,63 @@
+// What every send and every event touches, in memory of its own instead of in properties of the class. Swift checks
+// accesses to a class's properties while running (swift_beginAccess): measured over 1,000 connections, that made a send
+// cost 65 ns instead of 9, and setting a timer 100 instead of 6.
+//
+// Why it is right without these checks: a loop belongs to one thread, and no callback is made while one of these parts
+// is being changed (callbacks come from the turn's own functions, between complete operations; `Recorder` in the tests
+// watches for it). The accessors of different parts touch different memory. The arena alone is lent to the
+// owner, for the length of one statement of its own; `send` within that statement would read it while it is being
+// changed, so don't write into the arena and send in one expression.
+
+import Bytes
+
+/// The parts of a loop that are hot.
+@usableFromInline
+struct LoopState: ~Copyable {
+  var slab = ConnectionSlab()
+  var wheel: TimerWheel
+  @usableFromInline var arena = ByteBuffer()
+  /// This turn's sends; a connection's are linked by index.
+  var segments: [EventLoop.Segment] = []
+  /// Slots with something to flush.
+  var dirty: [UInt32] = []
+  var counters = EventLoopCounters()
+}
+
+extension EventLoop {
+  /// The outgoing bytes of this turn. Append a frame, then `send` its range to any number of connections. Ranges are
+  /// good until `turnEnded`, before which the arena is emptied.
+  @inlinable public var arena: ByteBuffer {
+    _read { yield state.pointee.arena }
+    _modify { yield &state.pointee.arena }
+  }
+
+  /// What the loop did since it began.
+  public internal(set) var counters: EventLoopCounters {
+    _read { yield state.pointee.counters }
+    _modify { yield &state.pointee.counters }
+  }
+
+  @inline(__always)
+  var slab: ConnectionSlab {
+    _read { yield state.pointee.slab }
+    _modify { yield &state.pointee.slab }
+  }
+
+  @inline(__always)
+  var wheel: TimerWheel {
+    _read { yield state.pointee.wheel }
+    _modify { yield &state.pointee.wheel }
+  }
+
+  @inline(__always)
+  var segments: [Segment] {
+    _read { yield state.pointee.segments }
+    _modify { yield &state.pointee.segments }
+  }
+
+  @inline(__always)
+  var dirty: [UInt32] {
+    _read { yield state.pointee.dirty }
+    _modify { yield &state.pointee.dirty }
+  }
+}

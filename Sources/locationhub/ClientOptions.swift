@@ -1,0 +1,125 @@
+// What the verbs that are clients of a hub have in common: where it is, who asks, and what happens while it can't be
+// reached.
+import Glibc
+import LocationHubClient
+import Messages
+import Transport
+
+struct ClientOptions {
+  static let options = [
+    Option("url", "URL", "the hub's WebSocket (ws://127.0.0.1:8080/v1/ws)"),
+    Option("token", "JWT", "sent as Authorization: Bearer; without it: development credentials"),
+    Option("connect-timeout", "SECONDS", "give up when there is no connection for so long (10)"),
+  ]
+
+  let url: HubURL
+  let token: String?
+  let connectTimeout: Double
+
+  init(_ arguments: Arguments, defaultURL: String = "ws://127.0.0.1:8080/v1/ws") throws(CommandError) {
+    do throws(HubURLError) {
+      url = try HubURL(arguments.string("url") ?? defaultURL)
+    } catch {
+      throw .usage("--url: \(error)")
+    }
+    token = arguments.string("token")
+    connectTimeout = try arguments.number("connect-timeout", in: 0...86_400) ?? 10
+  }
+
+  /// For a client of this role and id. A token, or a credential that the URL has, wins over development credentials.
+  func configuration(_ role: Role, _ id: Identifier) throws(CommandError) -> ClientConfiguration {
+    if let token { return ClientConfiguration(url: url, token: token) }
+    if url.hasParameter("role") || url.hasParameter("access_token") { return ClientConfiguration(url: url) }
+    do throws(HubURLError) {
+      return ClientConfiguration(url: try url.adding("role", "\(role.name)").adding("id", "\(id)"))
+    } catch {
+      throw .usage("--url: \(error)")
+    }
+  }
+}
+
+extension Arguments {
+  func identifier(_ name: String) throws(CommandError) -> Identifier? {
+    guard let text = string(name) else { return nil }
+    guard let id = Identifier(text) else {
+      throw .usage("--\(name) must be 1-64 of A-Z a-z 0-9 . _ -, not \(text)")
+    }
+    return id
+  }
+}
+
+/// Follows the connections of one program, says on standard error what goes wrong, and knows when to give up.
+struct ConnectionReport {
+  private let timeout: Int64
+  private var isQuiet = false
+  /// Since when there is no connection (uptime, ns).
+  private var missingSince: Int64?
+  private(set) var lastCause: DisconnectCause?
+  private(set) var losses = 0
+
+  init(timeoutSeconds: Double, now: Int64) {
+    timeout = Int64(timeoutSeconds * 1e9)
+    missingSince = now
+  }
+
+  mutating func opened(_ url: HubURL) {
+    if losses > 0 { Self.say("connected again to \(url)") }
+    missingSince = nil
+  }
+
+  /// What ends the program, or nil when it goes on trying.
+  mutating func closed(_ disconnection: Disconnection, _ url: HubURL, now: Int64) -> CommandError? {
+    lastCause = disconnection.cause
+    losses += 1
+    if missingSince == nil { missingSince = now }
+    switch disconnection.next {
+    case .ended(.closedByUs): return nil
+    case .ended(let end): return .failed("\(url): \(disconnection.cause)\(Self.advice(end))")
+    case .retry(let seconds):
+      if let failure = check(now: now, url) { return failure }
+      Self.say("\(url): \(disconnection.cause); trying again in \(fixed(seconds, 1)) s")
+      return nil
+    }
+  }
+
+  /// Whether it is time to give up.
+  func check(now: Int64, _ url: HubURL) -> CommandError? {
+    guard let missingSince, now - missingSince >= timeout else { return nil }
+    let why = lastCause.map { ": \($0)" } ?? ""
+    return .failed("no connection to \(url) within \(fixed(Double(timeout) / 1e9, 0)) s\(why). Is the hub running?")
+  }
+
+  private static func advice(_ end: ClientEnd) -> String {
+    switch end {
+    case .needsToken: ". Give --token, or start the hub with --dev-auth"
+    case .replaced: ". The same driver is connected elsewhere: give another id"
+    case .refused(status: 404): ". Is the path right? A hub serves /v1/ws"
+    case .closedByUs, .closedByHub, .badMessages, .protocolError, .refused: ""
+    }
+  }
+
+  static func say(_ text: String) { StandardStream.error.write("locationhub: \(text)\n") }
+}
+
+/// A number with so many decimals, rounded.
+func fixed(_ value: Double, _ places: Int) -> String {
+  var unit = 1.0
+  for _ in 0..<places { unit *= 10 }
+  guard let scaled = Int64(exactly: (value * unit).rounded()) else { return "\(value)" }
+  let digits = String(scaled.magnitude)
+  guard places > 0 else { return (scaled < 0 ? "-" : "") + digits }
+  let padded = String(repeating: "0", count: max(0, places + 1 - digits.count)) + digits
+  return (scaled < 0 ? "-" : "") + padded.dropLast(places) + "." + padded.suffix(places)
+}
+
+/// Lets a loop's clients say goodbye: closes all, and runs the loop until their connections are gone, at most 3 s.
+func finish(_ clients: ClientLoop) {
+  clients.closeAll()
+  let end = clients.now.uptime + 3_000_000_000
+  while clients.connections > 0, clients.now.uptime < end { clients.runTurn(timeoutMilliseconds: 100) }
+}
+
+/// Runs `body`; what the system refuses becomes an error of the command.
+func system<R>(_ body: () throws(SystemError) -> R) throws(CommandError) -> R {
+  do throws(SystemError) { return try body() } catch { throw .failed("\(error)") }
+}

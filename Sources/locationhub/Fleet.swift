@@ -1,0 +1,211 @@
+// Simulated drivers as clients of a hub: each drives by itself, on one loop.
+//
+// Each driver's clock begins at its own moment, spread over one interval, so that fixes leave evenly and not all on the
+// same tick. A fix has the timestamp of the moment when it was due: what the loop is late by counts as latency.
+import Geo
+import LocationHubClient
+import Messages
+import Simulation
+import Transport
+
+/// What a fleet tells who runs it; on the loop's thread.
+protocol FleetObserver: AnyObject {
+  func opened(_ driver: Int)
+  func closed(_ driver: Int, _ disconnection: Disconnection)
+  /// A driver's trip has a new status, which is on its way to the hub.
+  func moved(_ driver: Int, _ trip: Identifier, _ status: TripStatus)
+  /// A fix is on its way.
+  func sent(_ driver: Int, _ fix: Fix)
+  /// Once a second.
+  func second()
+}
+
+extension FleetObserver {
+  func sent(_ driver: Int, _ fix: Fix) {}
+}
+
+struct FleetOptions {
+  static let options = [
+    Option("drivers", "N", "how many"),
+    Option("rate", "HZ", "fixes a second of each driver, 0.01-2 (1)"),
+    Option("duration", "SECONDS", "end after so long (without: until a signal)"),
+    Option("seed", "K", "chance of city, drives and phones (1)"),
+    Option("center", "LAT,LON", "the city's centre (37.7749,-122.4194)"),
+    Option("radius", "METRES", "half of the city's width, 300-50000 (5000)"),
+    Option("prefix", "TEXT", "driver ids are this and a number (sim-)"),
+  ]
+
+  var drivers: Int
+  var rate: Double
+  var duration: Double?
+  var seed: UInt64
+  var center: Coordinate
+  var radius: Double
+  var prefix: String
+
+  init(_ arguments: Arguments, drivers: Int) throws(CommandError) {
+    self.drivers = try arguments.integer("drivers", in: 1...1_000_000) ?? drivers
+    rate = try arguments.number("rate", in: 0.01...2) ?? 1
+    duration = try arguments.number("duration", in: 0...1e9)
+    seed = UInt64(try arguments.integer("seed", in: 0...Int.max) ?? 1)
+    radius = try arguments.number("radius", in: City.radii) ?? 5000
+    prefix = arguments.string("prefix") ?? "sim-"
+    guard Identifier(prefix + "1000000-1000000") != nil else {
+      throw .usage("--prefix must be up to 40 of A-Z a-z 0-9 . _ -, not \(prefix)")
+    }
+    let parts = (arguments.string("center") ?? "37.7749,-122.4194").split(separator: ",")
+    guard parts.count == 2, let latitude = Double(parts[0]), let longitude = Double(parts[1]),
+      let center = Coordinate(latitude: latitude, longitude: longitude)
+    else { throw .usage("--center must be LATITUDE,LONGITUDE, for instance 37.7749,-122.4194") }
+    self.center = center
+  }
+}
+
+final class Fleet: ClientLoopDelegate {
+  private struct Member {
+    var client = ClientID(index: 0)
+    var simulated: SimulatedDriver
+    /// When its simulation began (uptime, ns).
+    var start: Int64
+    var id: Identifier
+    var trip: Identifier?
+    var isOpen = false
+    var hasEnded = false
+  }
+
+  weak var observer: (any FleetObserver)?
+  let options: FleetOptions
+  private(set) var openCount = 0
+  private(set) var endedCount = 0
+  private(set) var fixesSent: UInt64 = 0
+  private(set) var errors: UInt64 = 0
+  private(set) var reconnects: UInt64 = 0
+  private(set) var activeTrips = 0
+  private(set) var tripsEnded: UInt64 = 0
+  private let clients: ClientLoop
+  private var members: [Member] = []
+  private let hasTrips: Bool
+  private let interval: Int64
+  private var nextSecond: Int64 = 0
+  private var configurations: [ClientConfiguration] = []
+  /// Seconds that were driven before anybody looked.
+  private let head: Double
+
+  /// `head` seconds of driving come before the start, so that trips are under way.
+  init(
+    _ clients: ClientLoop, _ options: FleetOptions, _ connection: ClientOptions, hasTrips: Bool, head: Double = 0
+  ) throws(CommandError) {
+    self.clients = clients
+    self.options = options
+    self.hasTrips = hasTrips
+    self.head = head
+    // The simulation's phones measure on its ticks.
+    let ticks = max(1, (1 / options.rate / SimulatedDriver.tickSeconds).rounded())
+    interval = Int64(ticks * SimulatedDriver.tickSeconds * 1e9)
+    let city = City(seed: options.seed, center: options.center, radiusMeters: options.radius)
+    let now = clients.now
+    for index in 0..<options.drivers {
+      guard let id = Identifier("\(options.prefix)\(index)") else { preconditionFailure("checked with the prefix") }
+      let offset = interval * Int64(index) / Int64(options.drivers) - Int64(head * 1e9)
+      let simulated = SimulatedDriver(
+        index: index, city: city, seed: options.seed,
+        start: Timestamp(milliseconds: now.timestamp.milliseconds + offset / 1_000_000),
+        fixInterval: Double(interval) / 1e9)
+      members.append(Member(simulated: simulated, start: now.uptime + offset, id: id))
+      configurations.append(try connection.configuration(.driver, id))
+    }
+    clients.delegate = self
+  }
+
+  /// Lets all connect, spread over a second for each thousand, and drive.
+  func start() {
+    for index in members.indices {
+      members[index].client = clients.add(configurations[index], after: Double(index) / 1000)
+      precondition(members[index].client.index == index, "the loop has no other clients")
+      if head > 0 { catchUp(index) }
+      clients.schedule(members[index].client, at: nextDue(index, after: clients.now.uptime))
+    }
+    configurations = []
+    nextSecond = clients.now.uptime + 1_000_000_000
+    clients.scheduleTick(at: nextSecond)
+  }
+
+  /// What was driven before the start: of the trip that is under way, the hub is told each move.
+  private func catchUp(_ index: Int) {
+    let step = members[index].simulated.step(to: Double(clients.now.uptime - members[index].start) / 1e9)
+    guard let current = members[index].simulated.trip else { return }
+    for move in step.moves where move.trip.number == current.number { send(move, index) }
+  }
+
+  /// The driver's first tick with a fix after a time. Ticks with one are an interval apart; which they are the simulation
+  /// decides, so every tick is looked at until the first fix, and from there on every interval.
+  private func nextDue(_ index: Int, after uptime: Int64) -> Int64 {
+    let tick = Int64(SimulatedDriver.tickSeconds * 1e9)
+    let passed = uptime - members[index].start
+    return members[index].start + (max(0, passed) / tick + 1) * tick
+  }
+
+  func due(_ client: ClientID) {
+    let index = client.index
+    let now = clients.now.uptime
+    let step = members[index].simulated.step(to: Double(now - members[index].start) / 1e9)
+    if hasTrips { for move in step.moves { send(move, index) } }
+    if let fix = step.fix { send(fix, index) }
+    if !members[index].hasEnded { clients.schedule(client, at: nextDue(index, after: now)) }
+  }
+
+  private func send(_ fix: Fix, _ index: Int) {
+    guard members[index].isOpen || hasTrips else { return }
+    observer?.sent(index, fix)
+    if clients.send(fix, trip: members[index].trip, from: members[index].client) { fixesSent += 1 }
+  }
+
+  private func send(_ move: SimulatedDriver.TripMove, _ index: Int) {
+    guard let trip = Identifier("\(members[index].id)-\(move.trip.number)") else { return }
+    let isRequest = move.trip.status == .requested
+    clients.send(
+      TripStatusReport(
+        tripID: trip, status: move.trip.status, timestamp: move.timestamp, location: move.location,
+        pickup: isRequest ? move.trip.pickup : nil, dropoff: isRequest ? move.trip.dropoff : nil,
+        driverID: isRequest ? members[index].id : nil),
+      from: members[index].client)
+    if isRequest { activeTrips += 1 }
+    if move.trip.status.isFinal {
+      activeTrips -= 1
+      tripsEnded += 1
+    }
+    members[index].trip = move.trip.status.isFinal ? nil : trip
+    observer?.moved(index, trip, move.trip.status)
+  }
+
+  // MARK: Connections
+
+  func opened(_ client: ClientID, _ connected: Connected) {
+    members[client.index].isOpen = true
+    openCount += 1
+    observer?.opened(client.index)
+  }
+
+  func received(_ client: ClientID, _ envelope: borrowing ServerEnvelope) {
+    if case .reply(.error) = envelope.message { errors += 1 }
+  }
+
+  func closed(_ client: ClientID, _ disconnection: Disconnection) {
+    if members[client.index].isOpen {
+      members[client.index].isOpen = false
+      openCount -= 1
+      reconnects += disconnection.cause == .closedByUs ? 0 : 1
+    }
+    if case .ended = disconnection.next {
+      members[client.index].hasEnded = true
+      endedCount += 1
+    }
+    observer?.closed(client.index, disconnection)
+  }
+
+  func tick() {
+    observer?.second()
+    nextSecond += 1_000_000_000
+    clients.scheduleTick(at: max(nextSecond, clients.now.uptime))
+  }
+}

@@ -1,0 +1,110 @@
+// `simulate`: drivers of a simulated city, over real connections.
+import Geo
+import Glibc
+import LocationHubClient
+import Messages
+import Simulation
+import Transport
+
+let simulate = Verb(
+  name: "simulate", operands: "",
+  summary: """
+    Drives N simulated cars through a simulated city and sends what their phones measure.
+    The same seed gives the same drives; timestamps are the real clock's. Ends by --duration, SIGINT or SIGTERM.
+    """,
+  options: ClientOptions.options + FleetOptions.options + [
+    Option("trips", nil, "drivers serve trips: trip_status, and fixes that name the trip")
+  ],
+  run: runSimulate)
+
+private func runSimulate(_ arguments: Arguments) throws(CommandError) -> ExitCode {
+  let options = try ClientOptions(arguments)
+  let fleetOptions = try FleetOptions(arguments, drivers: 100)
+  try system { () throws(SystemError) in try blockSignals([SIGINT, SIGTERM]) }
+  if fleetOptions.drivers > 900 {
+    _ = try system { () throws(SystemError) in try ProcessFacts.raiseOpenFileLimit(to: fleetOptions.drivers + 64) }
+  }
+  let clients = try system { () throws(SystemError) in try ClientLoop() }
+  let simulation = Simulator(
+    clients, options, try Fleet(clients, fleetOptions, options, hasTrips: arguments.has("trips")))
+  try system { () throws(SystemError) in
+    try clients.loop.watchSignals([SIGINT, SIGTERM]) { _ in clients.stop() }
+  }
+  return try simulation.run()
+}
+
+/// Runs a fleet and says once a second how it stands.
+private final class Simulator: FleetObserver {
+  private let clients: ClientLoop
+  private let options: ClientOptions
+  private let fleet: Fleet
+  private var report: ConnectionReport
+  private var failure: CommandError?
+  private var display = StatusDisplay()
+  private let started: Int64
+  private var lastFixes: UInt64 = 0
+  private var lastSaid = Int64.min / 2
+
+  init(_ clients: ClientLoop, _ options: ClientOptions, _ fleet: Fleet) {
+    self.clients = clients
+    self.options = options
+    self.fleet = fleet
+    started = clients.now.uptime
+    report = ConnectionReport(timeoutSeconds: options.connectTimeout, now: started)
+    fleet.observer = self
+  }
+
+  func run() throws(CommandError) -> ExitCode {
+    fleet.start()
+    clients.run()
+    finish(clients)
+    display.end()
+    if let failure { throw failure }
+    StandardStream.output.write(summary() + "\n")
+    return .ok
+  }
+
+  func opened(_ driver: Int) {
+    if fleet.openCount == 1 { report.opened(options.url) }
+  }
+
+  /// Only when nobody is connected is the hub away; single drivers come and go.
+  func closed(_ driver: Int, _ disconnection: Disconnection) {
+    guard fleet.openCount == 0, disconnection.cause != .closedByUs else { return }
+    let now = clients.now.uptime
+    if case .retry = disconnection.next {
+      // Said once a second at most, not for each driver.
+      guard now - lastSaid >= 1_000_000_000 else { return }
+      lastSaid = now
+      display.end()
+    } else if fleet.endedCount < fleet.options.drivers {
+      return
+    }
+    guard let failed = report.closed(disconnection, options.url, now: now) else { return }
+    failure = failure ?? failed
+    clients.stop()
+  }
+
+  func moved(_ driver: Int, _ trip: Identifier, _ status: TripStatus) {}
+
+  func second() {
+    let now = clients.now.uptime
+    if fleet.openCount == 0, let failure = report.check(now: now, options.url) {
+      self.failure = failure
+      return clients.stop()
+    }
+    let fixes = fleet.fixesSent
+    display.show(
+      "\(fleet.openCount) of \(fleet.options.drivers) drivers connected, \(fixes - lastFixes) fixes/s, "
+        + "\(fleet.errors) refused, \(fleet.activeTrips) trips")
+    lastFixes = fixes
+    if let duration = fleet.options.duration, Double(now - started) / 1e9 >= duration { clients.stop() }
+  }
+
+  private func summary() -> String {
+    let seconds = Double(clients.now.uptime - started) / 1e9
+    return "\(fleet.options.drivers) drivers sent \(fleet.fixesSent) fixes in \(fixed(seconds, 1)) s "
+      + "(\(fixed(Double(fleet.fixesSent) / max(seconds, 0.001), 1))/s), \(fleet.errors) refused, "
+      + "\(fleet.reconnects) reconnects, \(fleet.tripsEnded) trips ended"
+  }
+}

@@ -1,0 +1,24 @@
+// A line, or a block of lines, that tells how things stand: refreshed in place for a person, appended for a log.
+import Glibc
+import Transport
+
+struct StatusDisplay {
+  private let stream = StandardStream.output
+  private let isTerminal = StandardStream.output.isTerminal
+  /// Lines on the screen that the next text replaces.
+  private var shown = 0
+
+  /// False when the reader of the output has gone.
+  @discardableResult
+  mutating func show(_ text: String, short: String? = nil) -> Bool {
+    guard isTerminal else { return stream.write((short ?? text) + "\n") }
+    // ECMA-48: CUU, cursor up; ED, erase below. Lines longer than the terminal would not be counted right, so they are kept
+    // short by who calls.
+    let back = shown > 0 ? "\u{1B}[\(shown)A\r\u{1B}[J" : ""
+    shown = text.utf8.count { $0 == UInt8(ascii: "\n") } + 1
+    return stream.write(back + text + "\n")
+  }
+
+  /// What is shown stays.
+  mutating func end() { shown = 0 }
+}

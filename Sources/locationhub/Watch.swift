@@ -1,0 +1,249 @@
+// `watch`: what is published on channels, as it comes.
+import Bytes
+import Glibc
+import LocationHubClient
+import Messages
+import Simulation
+import Transport
+
+let watch = Verb(
+  name: "watch", operands: "CHANNEL [more…]",
+  summary: """
+    Prints what is published on channels: trip:<id>, driver:<id> or fleet.
+    As csv only positions, one row each: \(TraceFile.rowHeader). As json the hub's messages as they came.
+    Ends by SIGINT, SIGTERM, --count, --duration, or when the reader of its output has gone.
+    """,
+  options: ClientOptions.options + [
+    Option("format", "FORMAT", "text, json or csv (text)"),
+    Option("role", "ROLE", "rider, ops or driver, with development credentials (ops)"),
+    Option("id", "ID", "who asks, with development credentials (watch)"),
+    Option("count", "N", "end after so many lines"),
+    Option("duration", "SECONDS", "end after so long"),
+  ],
+  run: runWatch)
+
+private func runWatch(_ arguments: Arguments) throws(CommandError) -> ExitCode {
+  let options = try ClientOptions(arguments)
+  let channels = try channels(arguments.operands)
+  guard let format = WatchFormat(rawValue: arguments.string("format") ?? "text") else {
+    throw .usage("--format must be text, json or csv")
+  }
+  let configuration = try options.configuration(
+    try role(arguments) ?? .ops, try arguments.identifier("id") ?? WatchFormat.defaultID)
+  let count = try arguments.integer("count", in: 1...Int.max)
+  let duration = try arguments.number("duration", in: 0...1e9)
+  try system { () throws(SystemError) in try blockSignals([SIGINT, SIGTERM, SIGPIPE]) }
+  let clients = try system { () throws(SystemError) in try ClientLoop() }
+  let watcher = Watcher(clients, options: options, format: format, count: count)
+  try system { () throws(SystemError) in
+    try clients.loop.watchSignals([SIGINT, SIGTERM]) { _ in watcher.end() }
+  }
+  return try watcher.run(configuration, channels, seconds: duration)
+}
+
+private func channels(_ names: [String]) throws(CommandError) -> [Channel] {
+  guard !names.isEmpty else { throw .usage("watch needs a channel, for instance trip:T1 or fleet") }
+  var channels: [Channel] = []
+  for name in names {
+    guard let channel = Channel(name) else {
+      throw .usage("\(name) is no channel: use trip:<id>, driver:<id> or fleet")
+    }
+    channels.append(channel)
+  }
+  return channels
+}
+
+private func role(_ arguments: Arguments) throws(CommandError) -> Role? {
+  guard let name = arguments.string("role") else { return nil }
+  guard let role = Role.allCases.first(where: { "\($0.name)" == name }) else {
+    throw .usage("--role must be rider, ops or driver")
+  }
+  return role
+}
+
+enum WatchFormat: String {
+  case text, json, csv
+
+  static let defaultID: Identifier = {
+    guard let id = Identifier("watch") else { preconditionFailure("it has only allowed characters") }
+    return id
+  }()
+}
+
+/// One client that prints.
+private final class Watcher: ClientLoopDelegate {
+  private let clients: ClientLoop
+  private let options: ClientOptions
+  private let format: WatchFormat
+  private var left: Int?
+  private var report: ConnectionReport
+  private var failure: CommandError?
+  private var endsAt: Int64?
+  /// The text of the message that is being read, for `json`.
+  private var text = ByteBuffer()
+  private var line = ByteBuffer()
+  private var subscriptions = 0
+
+  init(_ clients: ClientLoop, options: ClientOptions, format: WatchFormat, count: Int?) {
+    self.clients = clients
+    self.options = options
+    self.format = format
+    left = count
+    report = ConnectionReport(timeoutSeconds: options.connectTimeout, now: clients.now.uptime)
+    clients.delegate = self
+  }
+
+  func run(
+    _ configuration: ClientConfiguration, _ channels: [Channel], seconds: Double?
+  ) throws(CommandError) -> ExitCode {
+    subscriptions = channels.count
+    endsAt = seconds.map { clients.now.uptime + Int64($0 * 1e9) }
+    let client = clients.add(configuration)
+    for channel in channels { clients.subscribe(client, to: channel) }
+    if format == .csv { write(TraceFile.rowHeader) }
+    tick()
+    clients.run()
+    finish(clients)
+    if let failure { throw failure }
+    return .ok
+  }
+
+  func end(_ failure: CommandError? = nil) {
+    self.failure = self.failure ?? failure
+    clients.stop()
+  }
+
+  // MARK: What happens
+
+  func opened(_ client: ClientID, _ connected: Connected) { report.opened(options.url) }
+
+  func closed(_ client: ClientID, _ disconnection: Disconnection) {
+    if let failure = report.closed(disconnection, options.url, now: clients.now.uptime) { end(failure) }
+  }
+
+  func tick() {
+    let now = clients.now.uptime
+    if let failure = report.check(now: now, options.url) { return end(failure) }
+    if let endsAt, now >= endsAt { return end() }
+    clients.scheduleTick(at: min(now + 250_000_000, endsAt ?? .max))
+  }
+
+  func receivedRaw(_ client: ClientID, _ text: UnsafeRawBufferPointer) -> Bool {
+    guard format == .json else { return false }
+    self.text.removeAll()
+    self.text.append(text)
+    return false
+  }
+
+  func received(_ client: ClientID, _ envelope: borrowing ServerEnvelope) {
+    switch envelope.message {
+    case .publication(let publication): print(publication)
+    case .reply(let reply): print(reply)
+    case .unknown: if format == .json { printText() }
+    }
+  }
+
+  // MARK: Printing
+
+  private func print(_ publication: Publication) {
+    switch format {
+    case .json: printText()
+    case .text: write(WatchText.line(publication))
+    case .csv:
+      guard case .driverLocation(let location) = publication.body else { return }
+      write(
+        TraceFile.row(
+          timestamp: location.timestamp, coordinate: location.coordinate, speed: location.speed,
+          heading: location.heading))
+    }
+    countLine()
+  }
+
+  /// What concerns this session: shown where a person or a program wants all, and where it is an error.
+  private func print(_ reply: Reply) {
+    switch reply {
+    case .connected, .ack, .pong: return
+    case .subscribed(let answer):
+      if format == .text { write(WatchText.line(answer)) }
+    case .unsubscribed(let answer):
+      ConnectionReport.say("\(answer.channel): unsubscribed (\(answer.reason.name))")
+      leave()
+    case .error(let error):
+      ConnectionReport.say("the hub says \(error.code.name): \(error.message)")
+      if !error.code.isTemporary {
+        failure = failure ?? .failed("the hub refused a subscription")
+        leave()
+      }
+    }
+    if format == .json { printText() }
+  }
+
+  /// A channel is over: with the last one, so is the program.
+  private func leave() {
+    subscriptions -= 1
+    if subscriptions <= 0 { end() }
+  }
+
+  private func printText() {
+    text.append(UInt8(ascii: "\n"))
+    if !text.withBytes({ StandardStream.output.write($0) }) { end() }
+  }
+
+  private func write(_ text: String) {
+    line.removeAll()
+    line.append(utf8: text)
+    line.append(UInt8(ascii: "\n"))
+    // A reader that has gone, as `head` does, is an end like any other.
+    if !line.withBytes({ StandardStream.output.write($0) }) { end() }
+  }
+
+  private func countLine() {
+    guard let count = left else { return }
+    left = count - 1
+    if count <= 1 { end() }
+  }
+}
+
+extension ErrorCode {
+  /// Whether the client asks again by itself.
+  var isTemporary: Bool {
+    self == .rateLimited || self == .storageFull || self == .shuttingDown || self == .internalError
+  }
+}
+
+/// Messages as a line for a person.
+enum WatchText {
+  static func line(_ publication: Publication) -> String {
+    let head = "\(time(publication.timestamp))  \(publication.channel)  "
+    switch publication.body {
+    case .driverLocation(let location): return head + text(location)
+    case .tripUpdate(let update):
+      let from = update.previousStatus.map { "\($0.name) → " } ?? ""
+      return head + "trip \(update.tripID): \(from)\(update.status.name)"
+        + (update.driverID.map { ", driver \($0)" } ?? "")
+    case .notification(let notification): return head + "\(notification.title): \(notification.body)"
+    }
+  }
+
+  static func line(_ answer: Subscribed) -> String {
+    var text = "subscribed to \(answer.channel), event \(answer.sequence)"
+    if let trip = answer.snapshot?.trip { text += ", trip \(trip.status.name)" }
+    if let position = answer.snapshot?.position { text += ", " + Self.text(position) }
+    return text
+  }
+
+  private static func text(_ location: DriverLocation) -> String {
+    var text =
+      "\(location.driverID)  \(fixed(location.coordinate.latitude, 6)), \(fixed(location.coordinate.longitude, 6))"
+    if let speed = location.speed { text += "  \(fixed(speed, 1)) m/s" }
+    if let heading = location.heading { text += "  \(fixed(heading, 0))°" }
+    return text + "  ±\(fixed(location.accuracy, 0)) m  age \(fixed(location.age, 3)) s"
+  }
+
+  /// The time of day, UTC.
+  private static func time(_ timestamp: Timestamp) -> String {
+    var buffer = ByteBuffer()
+    buffer.append(rfc3339: timestamp)
+    return buffer.withBytes { String(decoding: $0.dropFirst(11), as: UTF8.self) }
+  }
+}

@@ -1,0 +1,240 @@
+// Frames and connections that break RFC 6455, and handshakes that should not succeed.
+import Foundation
+import Gateway
+import Messages
+import Testing
+
+extension EndToEnd {
+  @Suite struct BadFrames {}
+}
+
+extension EndToEnd.BadFrames {
+  struct Case: CustomTestStringConvertible {
+    var name: String
+    var bytes: [UInt8]
+    var code: UInt16
+
+    var testDescription: String { name }
+  }
+
+  private static let text = Array("{}".utf8)
+
+  static let cases: [Case] = [
+    Case(name: "an unmasked frame (§5.1)", bytes: Peer.frame(text, isMasked: false), code: 1002),
+    Case(name: "RSV1 without an extension (§5.2)", bytes: Peer.frame(text, reserved: 0x40), code: 1002),
+    Case(name: "RSV2 (§5.2)", bytes: Peer.frame(text, reserved: 0x20), code: 1002),
+    Case(name: "RSV3 (§5.2)", bytes: Peer.frame(text, reserved: 0x10), code: 1002),
+    Case(name: "reserved opcode 3 (§5.2)", bytes: Peer.frame(text, opcode: 3), code: 1002),
+    Case(name: "reserved opcode 15 (§5.2)", bytes: Peer.frame(text, opcode: 15), code: 1002),
+    Case(name: "a fragmented ping (§5.5)", bytes: Peer.frame(text, opcode: 9, isFinal: false), code: 1002),
+    Case(
+      name: "a ping of 126 bytes (§5.5)", bytes: Peer.frame(Array(repeating: 0, count: 126), opcode: 9), code: 1002),
+    Case(name: "a continuation of nothing (§5.4)", bytes: Peer.frame(text, opcode: 0), code: 1002),
+    Case(
+      name: "a message within a message (§5.4)", bytes: Peer.frame(text, isFinal: false) + Peer.frame(text), code: 1002),
+    Case(name: "a length that is not minimal (§5.2)", bytes: [0x81, 0xFE, 0, 5, 0, 0, 0, 0], code: 1002),
+    Case(name: "a length of 2⁶³ (§5.2)", bytes: [0x82, 0xFF, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], code: 1002),
+    Case(name: "a close frame of one byte (§5.5.1)", bytes: Peer.frame([3], opcode: 8), code: 1002),
+    Case(name: "close code 1005 (§7.4.1)", bytes: Peer.frame([0x03, 0xED], opcode: 8), code: 1002),
+    Case(name: "close code 999 (§7.4.2)", bytes: Peer.frame([0x03, 0xE7], opcode: 8), code: 1002),
+    Case(name: "text that is not UTF-8 (§8.1)", bytes: Peer.frame([0x22, 0xC3, 0x28, 0x22]), code: 1007),
+    Case(name: "half a character at the end (§8.1)", bytes: Peer.frame([0x22, 0xE2, 0x82]), code: 1007),
+    Case(
+      name: "a surrogate, split over two frames (§8.1)",
+      bytes: Peer.frame([0x22, 0xED], isFinal: false) + Peer.frame([0xA0, 0x80], opcode: 0), code: 1007),
+    Case(
+      name: "a reason that is not UTF-8 (§5.5.1)", bytes: Peer.frame([0x03, 0xE8, 0xFF], opcode: 8), code: 1007),
+    Case(
+      name: "a message over the limit", bytes: Peer.frame(Array(repeating: 0x20, count: 262_145)), code: 1009),
+    Case(
+      name: "a message over the limit, in fragments",
+      bytes: Peer.frame(Array(repeating: 0x20, count: 200_000), isFinal: false)
+        + Peer.frame(Array(repeating: 0x20, count: 62_145), opcode: 0), code: 1009),
+  ]
+
+  @Test("each broken frame gets its close code, is counted, and harms nobody else", arguments: loopCounts)
+  func closeCodes(loops: Int) throws {
+    let hub = try TestHub(loops: loops)
+    let witness = try Witness(hub)
+    for bad in Self.cases {
+      let peer = try hub.rider("bad")
+      // The hub may close before it has read all of it, and is right to.
+      do { try peer.send(bytes: bad.bytes) } catch PeerError.system("send", _) {}
+      let (code, before) = try peer.receiveClose()
+      #expect(code == bad.code, "\(bad.name)")
+      #expect(before.isEmpty, "\(bad.name)")
+      try witness.check()
+    }
+    let codes = Dictionary(grouping: Self.cases, by: \.code).mapValues { Double($0.count) }
+    try hub.metrics { metrics in
+      metrics["protocol_errors_total"] == Double(Self.cases.count)
+        && codes.allSatisfy { metrics.closes($0.key) == $0.value }
+    }
+  }
+
+  @Test("a broken frame is told as soon as its first bytes are there, and nothing behind it counts")
+  func earlyAndLast() throws {
+    let hub = try TestHub()
+    let peer = try hub.rider("bad")
+    try peer.send(bytes: [0xF1])
+    #expect(try peer.receiveClose().code == 1002)
+    let second = try hub.rider("bad")
+    let ping = try Peer.message("ping", [:], id: "late")
+    try second.send(bytes: Peer.frame([0xFF]) + Peer.frame(Array(ping.utf8)))
+    #expect(try second.receiveClose().before.isEmpty)
+  }
+
+  @Test("too many fragments close with 1009, however small they are")
+  func fragments() throws {
+    let hub = try TestHub { $0.limits.fragments = 8 }
+    let good = try hub.rider("good")
+    let ping = Array(try Peer.message("ping", [:], id: "whole").utf8)
+    var bytes = Peer.frame([ping[0]], isFinal: false)
+    for index in 1..<7 { bytes += Peer.frame([ping[index]], opcode: 0, isFinal: false) }
+    try good.send(bytes: bytes + Peer.frame(Array(ping[7...]), opcode: 0))
+    #expect(try good.receive("pong").replyTo == "whole", "eight are allowed")
+    let bad = try hub.rider("bad")
+    bytes = Peer.frame([], isFinal: false)
+    for _ in 0..<8 { bytes += Peer.frame([], opcode: 0, isFinal: false) }
+    try bad.send(bytes: bytes)
+    #expect(try bad.receiveClose().code == 1009)
+  }
+
+  @Test("a message of exactly the limit is read")
+  func exactlyTheLimit() throws {
+    let hub = try TestHub()
+    let rider = try hub.rider("r1")
+    let ping = try Peer.message("ping", [:], id: "large")
+    let padding = String(repeating: " ", count: 262_144 - ping.utf8.count)
+    try rider.send(text: padding + ping)
+    #expect(try rider.receive("pong").replyTo == "large")
+  }
+
+  @Test("a message may come byte by byte, and in any pieces", arguments: loopCounts)
+  func pieces(loops: Int) throws {
+    let hub = try TestHub(loops: loops)
+    let rider = try hub.rider("r1")
+    let message = try Peer.message("ping", ["text": "größer als ASCII €"], id: "slow")
+    let frame = Peer.frame(Array(message.utf8))
+    for byte in frame { try rider.send(bytes: [byte]) }
+    #expect(try rider.receive("pong").string("text") == "größer als ASCII €")
+    let half = message.utf8.count / 2
+    let bytes = Array(message.utf8)
+    try rider.send(
+      bytes: Peer.frame(Array(bytes[..<half]), isFinal: false) + Peer.frame([7], opcode: 9)
+        + Peer.frame(Array(bytes[half...]), opcode: 0))
+    guard case .pong(let payload) = try rider.next() else {
+      Issue.record("a ping between fragments is answered at once")
+      return
+    }
+    #expect(payload == [7])
+    #expect(try rider.receive("pong").replyTo == "slow")
+  }
+
+  @Test("a socket that is cut in the middle of a frame leaves nothing behind", arguments: loopCounts)
+  func cutSockets(loops: Int) throws {
+    let hub = try TestHub(loops: loops)
+    let witness = try Witness(hub)
+    for place in 0..<20 {
+      let driver = try hub.driver("cut-\(place)")
+      try driver.subscribe("driver:cut-\(place)")
+      let message = try Peer.message("location_update", Peer.fix(0), id: "cut")
+      let frame = Peer.frame(Array(message.utf8))
+      try driver.send(bytes: Array(frame[..<(place * frame.count / 20)]))
+      if place % 2 == 0 { driver.connection.reset() } else { driver.connection.close() }
+      try witness.check()
+    }
+    try hub.metrics { $0["connections"] == 3 && $0["subscriptions"] == 1 && $0["sessions{role=\"driver\"}"] == 1 }
+  }
+
+  @Test("a close frame is answered with the same code, and the hub ends the connection", arguments: loopCounts)
+  func closing(loops: Int) throws {
+    let hub = try TestHub(loops: loops)
+    let rider = try hub.rider("r1")
+    try rider.send(bytes: Peer.frame([0x03, 0xE8], opcode: 8))
+    #expect(try rider.receiveClose().code == 1000)
+    try rider.connection.waitForEnd()
+    let other = try hub.rider("r2")
+    try other.send(bytes: Peer.frame([], opcode: 8))
+    guard case .close(nil) = try other.next() else {
+      Issue.record("an empty close frame is answered with an empty one")
+      return
+    }
+    try hub.metrics { $0["sessions{role=\"rider\"}"] == 0 }
+  }
+
+  // MARK: Handshakes
+
+  struct Handshake: CustomTestStringConvertible {
+    var name: String
+    var request: UpgradeRequest
+    var status: Int
+
+    var testDescription: String { name }
+  }
+
+  private static let upgrade = UpgradeRequest("/v1/ws?role=rider&id=r1")
+
+  static let handshakes: [Handshake] = [
+    Handshake(name: "no Upgrade", request: upgrade.with("Upgrade", nil), status: 426),
+    Handshake(name: "another Upgrade", request: upgrade.with("Upgrade", "h2c"), status: 426),
+    Handshake(name: "no Connection", request: upgrade.with("Connection", nil), status: 400),
+    Handshake(name: "another Connection", request: upgrade.with("Connection", "keep-alive"), status: 400),
+    Handshake(name: "no version", request: upgrade.with("Sec-WebSocket-Version", nil), status: 400),
+    Handshake(name: "version 8", request: upgrade.with("Sec-WebSocket-Version", "8"), status: 426),
+    Handshake(name: "no key", request: upgrade.with("Sec-WebSocket-Key", nil), status: 400),
+    Handshake(name: "a short key", request: upgrade.with("Sec-WebSocket-Key", "dGhl"), status: 400),
+    Handshake(name: "no Host", request: upgrade.with("Host", nil), status: 400),
+    Handshake(name: "POST", request: UpgradeRequest("/v1/ws?role=rider&id=r1", method: "POST"), status: 405),
+    Handshake(
+      name: "HTTP/1.0", request: UpgradeRequest("/v1/ws?role=rider&id=r1", version: "HTTP/1.0"), status: 400),
+    Handshake(
+      name: "an unknown time format", request: UpgradeRequest("/v1/ws?role=rider&id=r1&time=noon"), status: 400),
+    Handshake(name: "no credential", request: UpgradeRequest("/v1/ws"), status: 401),
+    Handshake(name: "half a credential", request: UpgradeRequest("/v1/ws?role=rider"), status: 401),
+    Handshake(name: "an unknown role", request: UpgradeRequest("/v1/ws?role=god&id=r1"), status: 401),
+    Handshake(name: "an id that is none", request: UpgradeRequest("/v1/ws?role=rider&id=a%2Fb"), status: 401),
+  ]
+
+  @Test("each wrong handshake gets its status and a JSON body, and is counted", arguments: loopCounts)
+  func refusedHandshakes(loops: Int) throws {
+    let hub = try TestHub(loops: loops)
+    let witness = try Witness(hub)
+    for wrong in Self.handshakes {
+      let answer = try hub.request(wrong.request.text)
+      #expect(answer.status == wrong.status, "\(wrong.name): \(answer.text)")
+      #expect(answer.errorCode != nil, "\(wrong.name): \(answer.text)")
+      if wrong.status == 426 {
+        #expect(answer.fields["sec-websocket-version"] == "13", "RFC 6455 §4.2.2 item 4")
+        #expect(answer.fields["upgrade"] == "websocket", "RFC 9110 §15.5.22")
+      }
+      if wrong.status == 405 { #expect(answer.fields["allow"] == "GET", "RFC 9110 §15.5.6") }
+      try witness.check()
+    }
+    // Without Host it is a broken request before it is a handshake.
+    try hub.metrics {
+      $0["handshakes_refused_total"] == Double(Self.handshakes.count - 1) && $0["bad_requests_total"] == 1
+        && $0.errors("unauthorized") == 4
+    }
+  }
+
+  @Test("without --dev-auth nobody gets in")
+  func noDevelopmentCredentials() throws {
+    let hub = try TestHub { $0.allowsDevelopmentCredentials = false }
+    let answer = try hub.request(Self.upgrade.text)
+    #expect(answer.status == 401)
+    #expect(answer.errorCode == "unauthorized")
+    #expect(try hub.get("/v1/drivers/d1?role=ops&id=o1").status == 401)
+    #expect(try hub.get("/healthz").status == 200)
+  }
+
+  @Test("the subprotocol is named when it is asked for, and no other")
+  func subprotocol() throws {
+    let hub = try TestHub()
+    let asked = try hub.request(Self.upgrade.with("Sec-WebSocket-Protocol", "other, locationhub.v1.json").text)
+    #expect(asked.status == 101)
+    #expect(asked.fields["sec-websocket-protocol"] == "locationhub.v1.json")
+    let other = try hub.request(Self.upgrade.with("Sec-WebSocket-Protocol", "other").text)
+    #expect(other.fields["sec-websocket-protocol"] == nil)
+  }
+}

@@ -1,0 +1,103 @@
+// Silence, and the end of the hub.
+import Foundation
+import Gateway
+import Messages
+import Testing
+
+extension EndToEnd {
+  @Suite struct HeartbeatAndDrain {}
+}
+
+extension EndToEnd.HeartbeatAndDrain {
+  @Test("after a silent interval comes a ping, and after two and a half 4408", arguments: loopCounts)
+  func silent(loops: Int) throws {
+    let hub = try TestHub(loops: loops) { $0.heartbeatInterval = 0.2 }
+    let silent = try hub.rider("silent")
+    silent.answersPings = false
+    let start = uptime()
+    guard case .ping = try silent.next() else {
+      Issue.record("a ping is due after one interval")
+      return
+    }
+    #expect(uptime() - start > 0.15)
+    guard case .close(let code) = try silent.next() else {
+      Issue.record("a close frame is due after two and a half")
+      return
+    }
+    #expect(code == 4408)
+    #expect(uptime() - start > 0.45)
+    try hub.metrics { $0.closes(4408) == 1 }
+  }
+
+  @Test("who answers pings stays, whatever else it does not say", arguments: loopCounts)
+  func alive(loops: Int) throws {
+    let hub = try TestHub(loops: loops) { $0.heartbeatInterval = 0.1 }
+    let rider = try hub.rider("r1")
+    var pings = 0
+    while pings < 8 {
+      guard case .ping = try rider.next() else {
+        Issue.record("nothing but pings was due")
+        return
+      }
+      pings += 1
+    }
+    #expect(try rider.settle().isEmpty)
+    try hub.metrics { $0.closes(4408) == 0 }
+  }
+
+  @Test("draining tells every session 1001, answers what was said before, and ends", arguments: loopCounts)
+  func drain(loops: Int) throws {
+    let hub = try TestHub(loops: loops)
+    let peers = try (0..<20).map { try hub.rider("r\($0)") }
+    let driver = try hub.driver("d1")
+    let idle = try hub.connect()
+    try idle.send("GET /healthz HTTP/1.1\r\nHost: hub\r\n\r\n")
+    _ = try idle.readResponse()
+    let start = uptime()
+    hub.server.drain()
+    for peer in peers + [driver] {
+      #expect(try peer.receiveClose().code == 1001)
+      peer.connection.close()
+    }
+    try idle.waitForEnd()
+    hub.server.wait()
+    #expect(uptime() - start < 2)
+    #expect(throws: PeerError.self) { try RawConnection(port: hub.port) }
+  }
+
+  @Test("who does not answer the close frame does not hold up the end", arguments: loopCounts)
+  func stubborn(loops: Int) throws {
+    let hub = try TestHub(loops: loops) {
+      $0.drainSeconds = 0.5
+      $0.limits.closingSeconds = 30
+    }
+    let stubborn = try hub.rider("r1")
+    let half = try hub.connect()
+    try half.send("GET /healthz HT")
+    let start = uptime()
+    hub.server.drain()
+    hub.server.wait()
+    #expect(uptime() - start < 3)
+    #expect(try stubborn.receiveClose().code == 1001)
+  }
+
+  @Test("during the drain delay readiness fails, newcomers are refused, and sessions go on", arguments: loopCounts)
+  func drainDelay(loops: Int) throws {
+    let hub = try TestHub(loops: loops) { $0.drainDelay = 1.5 }
+    let witness = try Witness(hub)
+    let rider = try hub.rider("r1")
+    let start = uptime()
+    hub.server.drain()
+    let ready = try hub.get("/readyz")
+    #expect(ready.status == 503)
+    #expect(ready.errorCode == "shutting_down")
+    #expect(try hub.get("/healthz").status == 200)
+    let newcomer = try hub.request(UpgradeRequest("/v1/ws?role=rider&id=new").text)
+    #expect(newcomer.status == 503)
+    #expect(newcomer.fields["retry-after"] != nil)
+    try witness.check()
+    #expect(try rider.receiveClose().code == 1001)
+    let told = uptime() - start
+    #expect(told > 1.4 && told < 3, "at the end of the delay, not at the next full second")
+  }
+}

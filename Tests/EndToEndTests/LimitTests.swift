@@ -1,0 +1,354 @@
+// Each limit of Limits.swift and HubLimits is reached here or in the file named beside it.
+//
+//     requestHeadBytes, requestBodyBytes, handshakeSeconds, keepAliveSeconds,
+//     connectionsPerLoop, acceptsPerTurn, acceptBacklog                          DoorTests
+//     messageBytes, fragments                                                    BadFrameTests
+//     badMessages, badMessageWindowSeconds                                       BadMessageTests
+//     sessionRate, sessionBurst, fixesPerCharge, rateWarningSeconds,
+//     rateCloseSeconds, subscriptionsPerSession, closingSeconds,
+//     outboxBytesPerSession, outboxBytesPerLoop, readBufferBytes, arenaKeepBytes,
+//     mailboxMessages, and the hub's tables                                      here
+import Foundation
+import Gateway
+import HubCore
+import Messages
+import Testing
+
+extension EndToEnd {
+  @Suite struct LimitsReached {}
+}
+
+extension EndToEnd.LimitsReached {
+  // MARK: Rate
+
+  @Test("over the rate reading pauses, then the session is told, then it is closed with 4429", arguments: loopCounts)
+  func rate(loops: Int) throws {
+    let hub = try TestHub(loops: loops) {
+      $0.limits.sessionRate = 10
+      $0.limits.sessionBurst = 5
+      $0.limits.rateWarningSeconds = 0.3
+      $0.limits.rateCloseSeconds = 0.9
+    }
+    let greedy = try hub.rider("greedy")
+    var bytes: [UInt8] = []
+    for place in 0..<200 { bytes += Peer.frame(Array(try Peer.message("ping", [:], id: "p\(place)").utf8)) }
+    let start = uptime()
+    try greedy.send(bytes: bytes)
+    let warning = try greedy.skip(to: "error")
+    #expect(warning.code == "rate_limited")
+    #expect(warning.number("retryAfter") != nil)
+    #expect(warning.replyTo == nil)
+    let warned = uptime() - start
+    #expect(warned > 0.25 && warned < 5)
+    #expect(try greedy.receiveClose().code == 4429)
+    let closed = uptime() - start
+    #expect(closed > 0.85 && closed < 8, "not when the bucket is level again, which is after 20 s")
+    try hub.metrics {
+      $0["rate_pauses_total"] >= 1 && $0.errors("rate_limited") == 1 && $0.closes(4429) == 1
+    }
+  }
+
+  @Test("who is over the rate for a moment is slowed, and misses nothing", arguments: loopCounts)
+  func shortBurst(loops: Int) throws {
+    let hub = try TestHub(loops: loops) {
+      $0.limits.sessionRate = 100
+      $0.limits.sessionBurst = 10
+    }
+    let rider = try hub.rider("r1")
+    for place in 0..<40 { try rider.send("ping", ["n": place]) }
+    for place in 0..<40 { #expect(try rider.receive("pong").integer("n") == place) }
+    try hub.metrics { $0["rate_pauses_total"] >= 1 && $0.errors("rate_limited") == 0 }
+  }
+
+  @Test("a batch is charged by its fixes")
+  func batchCharge() throws {
+    let hub = try TestHub {
+      $0.limits.sessionRate = 1
+      $0.limits.sessionBurst = 9
+      $0.limits.fixesPerCharge = 50
+      $0.limits.rateWarningSeconds = 0.2
+    }
+    let small = try hub.driver("small")
+    let large = try hub.driver("large")
+    // 8 messages and nothing more; 10 for 500 fixes: 1 for the message and 9 for what is over the first 50.
+    for _ in 0..<8 { try small.send("location_batch", ["locations": [Peer.fix(0)]]) }
+    for _ in 0..<8 { _ = try small.receive("ack") }
+    try large.send("location_batch", ["locations": (0..<500).map(Peer.fix)])
+    #expect(try large.receive("ack").integer("accepted") == 500)
+    #expect(try large.receive("error").code == "rate_limited")
+    #expect(try small.settle().isEmpty)
+  }
+
+  // MARK: Subscriptions
+
+  @Test("a session has so many subscriptions and no more", arguments: loopCounts)
+  func subscriptions(loops: Int) throws {
+    let hub = try TestHub(loops: loops) { $0.limits.subscriptionsPerSession = 3 }
+    let rider = try hub.rider("r1")
+    for trip in 0..<3 { try rider.subscribe("trip:T\(trip)") }
+    let id = try rider.send("subscribe", ["channel": "trip:T3"])
+    let error = try rider.receive("error")
+    #expect(error.code == "rate_limited")
+    #expect(error.replyTo == id)
+    try rider.send("unsubscribe", ["channel": "trip:T0"])
+    _ = try rider.receive("unsubscribed")
+    try rider.subscribe("trip:T3")
+    try rider.send("subscribe", ["channel": "trip:T0"])
+    #expect(try rider.receive("error").code == "rate_limited")
+  }
+
+  // MARK: Output
+
+  /// Fixes of many drivers, by POST and socket alike slow to make; batches are the quickest way to many positions.
+  private func publish(_ count: Int, by driver: Peer, trip: String) throws {
+    var step = 1
+    while step < count {
+      let end = min(step + 500, count)
+      try driver.send("location_batch", ["tripId": trip, "locations": (step..<end).map(Peer.fix)])
+      _ = try driver.receive("ack")
+      step = end
+    }
+  }
+
+  @Test("who reads slowly gets the newest position, in order, and holds up nobody", arguments: loopCounts)
+  func conflation(loops: Int) throws {
+    let hub = try TestHub(loops: loops)
+    let witness = try Witness(hub)
+    let driver = try hub.driver("d1")
+    let slow = try hub.join(.rider, "slow", receiveBuffer: 4096)
+    let quick = try hub.rider("quick")
+    for rider in [slow, quick] { try rider.subscribe("trip:T1") }
+    try driver.sendFix(0, trip: "T1")
+    _ = try quick.receive("trip_update")
+    _ = try quick.receive("driver_location")
+    let count = 10_000
+    // The quick one reads meanwhile, the slow one nothing.
+    for part in 0..<20 {
+      let steps = (part * 500 + 1)..<(part * 500 + 501)
+      try driver.send("location_batch", ["tripId": "T1", "locations": steps.map(Peer.fix)])
+      _ = try driver.receive("ack")
+      for step in steps {
+        let time = try quick.receive("driver_location").integer("timestamp")
+        #expect(time == Peer.firstFix + step * 1000)
+      }
+    }
+    try witness.check()
+    try hub.metrics {
+      $0["dropped_total{reason=\"conflated_slow\"}"] > 1000 && $0["outbox_bytes"] > 0 && $0["outbox_bytes"] < 300_000
+    }
+    // Now it reads: what is left is in order, far less than all, and ends with the newest.
+    var last = Peer.firstFix - 1
+    var received = 0
+    _ = try slow.receive("trip_update")
+    while last < Peer.firstFix + count * 1000 {
+      let time = try #require(try slow.receive("driver_location").integer("timestamp"))
+      #expect(time > last)
+      last = time
+      received += 1
+    }
+    #expect(received < count)
+    #expect(try slow.settle().isEmpty)
+    try hub.metrics { $0["outbox_bytes"] == 0 && $0.closes(4413) == 0 }
+  }
+
+  @Test("who reads nothing at all is closed with 4413, and its memory comes back", arguments: loopCounts)
+  func slowConsumer(loops: Int) throws {
+    let hub = try TestHub(loops: loops) { $0.limits.closingSeconds = 5 }
+    let witness = try Witness(hub)
+    let deaf = try hub.join(.rider, "deaf", receiveBuffer: 4096)
+    deaf.answersPings = false
+    // Pongs are no state that a newer one could replace.
+    let ping = Peer.frame(Array(try Peer.message("ping", ["text": String(repeating: "x", count: 20_000)], id: "p").utf8))
+    let deadline = Deadline()
+    var isClosed = false
+    while !isClosed, !deadline.isOver {
+      // Not more at once than the hub's outbox has room for: what is to be shown is that it fills over time.
+      do { _ = try deaf.connection.sendWhatFits(ping) } catch PeerError.system { break }
+      isClosed = try hub.metrics().closes(4413) == 1
+    }
+    #expect(isClosed)
+    try witness.check()
+    let (code, before) = try deaf.receiveClose()
+    #expect(code == 4413)
+    #expect(before.allSatisfy { $0.type == "pong" }, "whole messages up to the close frame")
+    try hub.metrics { $0["outbox_bytes"] == 0 && $0["dropped_total{reason=\"overflow\"}"] >= 1 }
+  }
+
+  @Test("a closed session that never reads its close frame is cut off", arguments: loopCounts)
+  func closingTime(loops: Int) throws {
+    let hub = try TestHub(loops: loops) { $0.limits.closingSeconds = 0.2 }
+    let first = try hub.driver("d1")
+    let second = try hub.driver("d1")
+    // The first is told 4409 and neither answers nor closes.
+    try hub.metrics { $0.closes(4409) == 1 && $0["connections"] == 2 }
+    #expect(try first.receiveClose().code == 4409)
+    #expect(try second.settle().isEmpty)
+  }
+
+  @Test("the outboxes of a loop have a limit together")
+  func outboxesTogether() throws {
+    let hub = try TestHub {
+      $0.limits.messageBytes = 32 * 1024
+      $0.limits.outboxBytesPerSession = 64 * 1024
+      $0.limits.outboxBytesPerLoop = 96 * 1024
+    }
+    let witness = try Witness(hub)
+    let ping = Peer.frame(Array(try Peer.message("ping", ["text": String(repeating: "x", count: 20_000)], id: "p").utf8))
+    let deaf = try (0..<3).map { try hub.join(.rider, "deaf\($0)", receiveBuffer: 4096) }
+    let deadline = Deadline()
+    var isClosed = false
+    while !isClosed, !deadline.isOver {
+      for peer in deaf { do { _ = try peer.connection.sendWhatFits(ping) } catch PeerError.system {} }
+      let metrics = try hub.metrics()
+      #expect(metrics["outbox_bytes"] <= 96 * 1024 + 32 * 1024)
+      isClosed = metrics.closes(4413) >= 1
+    }
+    #expect(isClosed)
+    try witness.check()
+  }
+
+  @Test("small buffers for reading and writing only mean more turns", arguments: loopCounts)
+  func smallBuffers(loops: Int) throws {
+    let hub = try TestHub(loops: loops) {
+      $0.limits.readBufferBytes = 8 * 1024
+      $0.limits.arenaKeepBytes = 0
+    }
+    let rider = try hub.rider("r1")
+    let text = String(repeating: "y", count: 100_000)
+    for _ in 0..<3 {
+      try rider.send("ping", ["text": text])
+      #expect(try rider.receive("pong").string("text") == text)
+    }
+  }
+
+  @Test("full mailboxes between loops and hub slow both down and lose nothing")
+  func mailboxes() throws {
+    let hub = try TestHub(loops: 2) { $0.limits.mailboxMessages = 4 }
+    let riders = try (0..<4).map { try hub.rider("r\($0)") }
+    for rider in riders { try rider.subscribe("trip:T1") }
+    let driver = try hub.driver("d1")
+    var bytes: [UInt8] = []
+    for step in 0..<500 {
+      let payload = Peer.fix(step).merging(["tripId": "T1"]) { $1 }
+      bytes += Peer.frame(Array(try Peer.message("location_update", payload, id: "m").utf8))
+    }
+    try driver.send(bytes: bytes)
+    for rider in riders {
+      _ = try rider.receive("trip_update")
+      for step in 0..<500 {
+        #expect(try rider.receive("driver_location").integer("timestamp") == Peer.firstFix + step * 1000)
+      }
+    }
+  }
+
+  // MARK: The hub's tables
+
+  @Test("a full driver table refuses newcomers with 503, and serves those it knows", arguments: loopCounts)
+  func drivers(loops: Int) throws {
+    let hub = try TestHub(loops: loops) { $0.limits.drivers = 2 }
+    let first = try hub.driver("d1")
+    _ = try hub.driver("d2")
+    let refusal = try hub.request(UpgradeRequest("/v1/ws?role=driver&id=d3").text)
+    #expect(refusal.status == 503)
+    #expect(refusal.fields["retry-after"] != nil)
+    #expect(try hub.post("/v1/locations?role=driver&id=d3", #"{"latitude":1,"longitude":1,"timestamp":1}"#).status == 503)
+    #expect(try first.settle().isEmpty)
+    try hub.metrics { $0["table_limit_hits_total"] == 2 && $0["table_entries{table=\"drivers\"}"] == 2 }
+  }
+
+  @Test("a full trip table refuses new trips with storage_full", arguments: loopCounts)
+  func trips(loops: Int) throws {
+    let hub = try TestHub(loops: loops) { $0.limits.trips = 1 }
+    let driver = try hub.driver("d1")
+    let rider = try hub.rider("r1")
+    try driver.sendFix(0, trip: "T1")
+    #expect(try driver.settle().isEmpty)
+    try driver.sendFix(1, trip: "T2")
+    #expect(try driver.receive("error").code == "storage_full")
+    try rider.send("trip_status", ["tripId": "T3", "status": "requested", "timestamp": 1])
+    let error = try rider.receive("error")
+    #expect(error.code == "storage_full")
+    #expect(error.number("retryAfter") != nil)
+    try hub.metrics { $0["table_limit_hits_total"] == 2 }
+  }
+
+  @Test("a full channel table refuses new channels with rate_limited", arguments: loopCounts)
+  func channels(loops: Int) throws {
+    let hub = try TestHub(loops: loops) { $0.limits.channels = 2 }
+    let rider = try hub.rider("r1")
+    try rider.subscribe("trip:T1")
+    try rider.subscribe("trip:T2")
+    try rider.send("subscribe", ["channel": "trip:T3"])
+    let error = try rider.receive("error")
+    #expect(error.code == "rate_limited")
+    #expect(error.number("retryAfter") != nil)
+    try rider.send("unsubscribe", ["channel": "trip:T1"])
+    _ = try rider.receive("unsubscribed")
+    try rider.subscribe("trip:T3")
+  }
+
+  @Test("of the events of a channel, and of all, the oldest are forgotten: then `recovered` is false")
+  func events() throws {
+    let states = ["driver_en_route", "arrived_pickup", "trip_started"]
+    for (perChannel, all) in [(2, 100), (2, 2)] {
+      let hub = try TestHub {
+        $0.limits.eventsPerChannel = perChannel
+        $0.limits.events = all
+      }
+      let driver = try hub.driver("d1")
+      try driver.sendFix(0, trip: "T1")
+      for state in states {
+        try driver.send("trip_status", ["tripId": "T1", "status": state, "timestamp": 1])
+        _ = try driver.receive("ack")
+      }
+      let rider = try hub.rider("r1")
+      let epoch = try #require(try rider.subscribe("trip:T1").string("epoch"))
+      #expect(try rider.subscribe("trip:T1", since: 1, epoch: epoch).payload["recovered"] as? Bool == false)
+      try hub.metrics { $0["table_entries{table=\"events\"}"] <= Double(all) }
+      guard all > 2 else { continue }
+      #expect(try rider.subscribe("trip:T1", since: 2, epoch: epoch).payload["recovered"] as? Bool == true)
+      #expect(try rider.receive("trip_update").integer("sequence") == 3)
+      #expect(try rider.receive("trip_update").integer("sequence") == 4)
+    }
+  }
+
+  @Test("a query has so many hits, and one that would look at too much says how far it got", arguments: loopCounts)
+  func queries(loops: Int) throws {
+    let hub = try TestHub(loops: loops) {
+      $0.limits.queryHits = 5
+      $0.limits.queryBudget = SearchBudget(cells: 20, candidates: 5)
+    }
+    for place in 0..<20 {
+      let body = #"{"latitude":\#(37 + Double(place) / 1000),"longitude":-122,"timestamp":1}"#
+      #expect(try hub.post("/v1/locations?role=driver&id=d\(place)", body).status == 200)
+    }
+    let target = "/v1/drivers/nearby?role=ops&id=o1&latitude=37&longitude=-122"
+    #expect(try hub.get("\(target)&limit=6").status == 400)
+    let answer = try hub.get("\(target)&radius=20000000&limit=5")
+    #expect(answer.status == 200)
+    let drivers = try #require(answer.json["drivers"] as? [[String: Any]])
+    #expect(drivers.count <= 5)
+    #expect(answer.json["completeWithin"] as? Double != nil)
+  }
+
+  @Test("fix times are remembered up to a number; older repeats count as history", arguments: loopCounts)
+  func fixTimes(loops: Int) throws {
+    let hub = try TestHub(loops: loops) {
+      $0.limits.fixTimesPerDriver = 3
+      $0.limits.driversWithFixTimes = 1
+    }
+    let batch: [String: Any] = ["locations": (0..<6).map(Peer.fix)]
+    let first = try hub.driver("d1")
+    try first.send("location_batch", batch)
+    #expect(try first.receive("ack").integer("accepted") == 6)
+    try first.send("location_batch", batch)
+    let again = try first.receive("ack")
+    #expect(again.integer("duplicates") == 3)
+    #expect(again.integer("accepted") == 3, "history: they came before, but that cannot be told any more")
+    let second = try hub.driver("d2")
+    try second.send("location_batch", batch)
+    _ = try second.receive("ack")
+    try second.send("location_batch", batch)
+    #expect(try second.receive("ack").integer("duplicates") == 1, "only the newest is known without the list")
+  }
+}

@@ -1,0 +1,83 @@
+// modules: Bytes Geo Messages
+// libFuzzer's way into the message readers: no input may crash them, and what they read must survive being written.
+//
+// Compiled by hand, for SwiftPM has no fuzz targets (Bytes, Geo and Messages first, as modules with coverage):
+//
+//     F="-O -wmo -parse-as-library -swift-version 6 -sanitize=fuzzer,address -I .build/fuzz"
+//     mkdir -p .build/fuzz/corpus
+//     for m in Bytes Geo Messages; do swiftc $F -module-name $m -emit-module \
+//       -emit-module-path .build/fuzz/$m.swiftmodule -c -o .build/fuzz/$m.o $(find Sources/$m -name '*.swift'); done
+//     swiftc $F -o .build/fuzz/fuzz_messages Tests/Fuzz/fuzz_messages.swift .build/fuzz/*.o
+//     .build/fuzz/fuzz_messages -max_total_time=60 -max_len=4096 .build/fuzz/corpus
+//
+// The corpus may be seeded with the lines of protocol/examples.ndjson, a file each.
+import Bytes
+import Messages
+
+nonisolated(unsafe) private let reader = MessageReader()  // libFuzzer calls from one thread only
+
+/// The first byte chooses the time format and the reader, the rest is the message.
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzMessages(_ data: UnsafePointer<UInt8>, _ size: Int) -> CInt {
+  guard size > 0, let time = TimeFormat(rawValue: data[0] % 3) else { return 0 }
+  let message = UnsafeRawBufferPointer(start: data + 1, count: size - 1)
+  switch data[0] / 3 % 3 {
+  case 0: fuzzClient(message, time)
+  case 1: fuzzServer(message, time)
+  default: fuzzBody(message, time)
+  }
+  return 0
+}
+
+private func fuzzClient(_ message: UnsafeRawBufferPointer, _ time: TimeFormat) {
+  guard let read = success({ () throws(MessageError) in try reader.read(message, time: time, isValidUTF8: false) })
+  else { return }
+  var buffer = ByteBuffer()
+  JSONWriter.write(read.message, messageID: read.messageID, timestamp: read.timestamp, time: time, into: &buffer)
+  let again = buffer.withBytes { bytes in
+    success { () throws(MessageError) in try reader.read(bytes, time: time, isValidUTF8: false) }
+  }
+  guard var again else { preconditionFailure("what was written is not read") }
+  if case .locationBatch(let first) = read.message, case .locationBatch(let second) = again.message {
+    precondition(first.tripID == second.tripID && first.fixes.count == second.fixes.count)
+    for (a, b) in zip(first.fixes, second.fixes) {
+      if case .success(let fix) = a { precondition(b == .success(fix)) }
+    }
+    again.message = read.message  // what a bad fix was refused for is not written
+  }
+  precondition(again == read, "what was written means something else")
+}
+
+private func fuzzServer(_ message: UnsafeRawBufferPointer, _ time: TimeFormat) {
+  guard
+    let read = success({ () throws(MessageError) in try reader.readServer(message, time: time, isValidUTF8: false) })
+  else { return }
+  var buffer = ByteBuffer()
+  switch read.message {
+  case .publication(let publication):
+    JSONWriter.write(publication, time: time, into: &buffer)
+  case .reply(let reply):
+    JSONWriter.write(reply, timestamp: read.timestamp, messageID: 1, time: time, into: &buffer)
+  case .unknown: return
+  }
+  let again = buffer.withBytes { bytes in
+    success { () throws(MessageError) in try reader.readServer(bytes, time: time, isValidUTF8: false) }
+  }
+  precondition(again?.message == read.message, "what was written means something else")
+}
+
+private func fuzzBody(_ message: UnsafeRawBufferPointer, _ time: TimeFormat) {
+  guard let batch = success({ () throws(MessageError) in try reader.readLocations(message, time: time) }) else {
+    return
+  }
+  precondition((1...LocationBatch.maximumCount).contains(batch.fixes.count))
+}
+
+private func success<T>(_ body: () throws(MessageError) -> T) -> T? {
+  do {
+    return try body()
+  } catch {
+    precondition(!error.text.isEmpty)
+    return nil
+  }
+}

@@ -1,0 +1,32 @@
+#!/bin/sh
+# Builds one fuzz target with the modules it imports, all instrumented, and runs it.
+#
+#   Tests/Fuzz/run.sh fuzz_frames 60
+#
+# Arguments: the file's name and the seconds to run. The file says in a line "// modules: …" which modules it needs, in
+# the order of their dependencies. The corpus is kept in .build/fuzz/<name>/corpus; a crash leaves its input in
+# .build/fuzz/<name>.
+set -eu
+root=$(cd "$(dirname "$0")/../.." && pwd)
+name=$1
+seconds=$2
+modules=$(sed -n 's|^// modules: ||p' "$root/Tests/Fuzz/$name.swift")
+[ -n "$modules" ] || { echo "$name.swift has no line '// modules: …'" >&2; exit 2; }
+out=$root/.build/fuzz/$name
+mkdir -p "$out/corpus"
+cd "$out"
+
+flags="-swift-version 6 -O -parse-as-library -sanitize=fuzzer,address -use-ld=lld -I . -I $root/Sources/COpenSSL"
+objects=""
+for module in $modules; do
+  # shellcheck disable=SC2086,SC2046 # flags are words, and no path in the repository has spaces
+  swiftc $flags -wmo -module-name "$module" -emit-module -emit-module-path "$module.swiftmodule" \
+    -emit-object -o "$module.o" $(find "$root/Sources/$module" -name '*.swift')
+  objects="$objects $module.o"
+done
+# shellcheck disable=SC2086
+swiftc $flags -wmo -module-name "$name" "$root/Tests/Fuzz/$name.swift" $objects -lcrypto -o "$name"
+dictionary=""
+if [ -f "$root/Tests/Fuzz/$name.dict" ]; then dictionary="-dict=$root/Tests/Fuzz/$name.dict"; fi
+# shellcheck disable=SC2086
+"./$name" -max_total_time="$seconds" -max_len=1024 -print_final_stats=1 $dictionary corpus

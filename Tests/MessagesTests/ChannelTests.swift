@@ -1,0 +1,44 @@
+// Channel names, strictly.
+import Geo
+import Messages
+import Testing
+
+@Suite struct ChannelNames {
+  @Test(
+    "a channel's name is read and written the same",
+    arguments: [
+      "trip:t-7", "driver:D.12_x", "fence:f", "area:u28", "area:u281z7kx", "nearby:48.1371,11.5754,500",
+      "nearby:-0.5,-180,1000.5", "fleet",
+    ])
+  func roundTrip(_ name: String) throws {
+    #expect(try #require(Channel(name)).description == name)
+  }
+
+  @Test("a nearby name may be spelled in other ways, and is written in one")
+  func canonical() {
+    #expect(Channel("nearby:4.81371e1,11.57540,5e2")?.description == "nearby:48.1371,11.5754,500")
+  }
+
+  @Test(
+    "what is no channel's name is refused",
+    arguments: [
+      "", ":", "trip", "trip:", "trip:a b", "trip:a:b", "Trip:a", "trips:a", " trip:a", "trip:a ", "trip:ä", "driver:",
+      "fence:/", "area:u2", "area:u281z7kxx", "area:u2a", "area:u2i", "area:u2l", "area:u2o", "area:U28", "nearby:",
+      "nearby:1,2", "nearby:1,2,3,4", "nearby:91,2,3", "nearby:1,181,3", "nearby:1,2,0", "nearby:1,2,-3",
+      "nearby:1,2,1e999",
+      "nearby:1, 2,3", "nearby:01,2,3", "nearby:,,", "fleet:", "fleet ", "FLEET",
+    ])
+  func refused(_ name: String) {
+    #expect(Channel(name) == nil)
+    #expect(errorCode(envelope("subscribe", "{\"channel\":\"\(name)\"}")) == .unknownChannel)
+  }
+
+  @Test("an id has 1–64 characters")
+  func length() {
+    #expect(Channel("trip:" + String(repeating: "x", count: 64)) != nil)
+    #expect(Channel("trip:" + String(repeating: "x", count: 65)) == nil)
+    #expect(errorCode(envelope("subscribe", #"{"channel":7}"#)) == .badMessage)
+    #expect(errorCode(envelope("subscribe", "{}")) == .badMessage)
+    #expect(errorCode(envelope("unsubscribe", #"{"channel":"x:y"}"#)) == .unknownChannel)
+  }
+}

@@ -1,0 +1,105 @@
+// What clients read from a hub, also from a newer one.
+import Bytes
+import Geo
+import Messages
+import Testing
+
+private func read(_ text: String) throws(MessageError) -> ServerMessage {
+  try readServer(Array(text.utf8)).message
+}
+
+@Suite struct ServerMessages {
+  @Test("a type or a word of a newer hub is unknown, and no error")
+  func newerHub() throws {
+    #expect(try read(envelope("eta_update", #"{"eta":5}"#)) == .unknown(type: "eta_update"))
+    #expect(try read(envelope("sampling", "[]")) == .unknown(type: "sampling"))
+    let notification = #"{"channel":"fleet","kind":"party","title":"a","body":"b","sequence":1}"#
+    #expect(try read(envelope("notification", notification)) == .unknown(type: "notification"))
+    let reason = #"{"channel":"fleet","reason":"bored"}"#
+    #expect(try read(envelope("unsubscribed", reason)) == .unknown(type: "unsubscribed"))
+  }
+
+  @Test("an error code of a newer hub is internal to an older client, and keeps what it answers")
+  func newerCode() throws {
+    let message = try read(envelope("error", #"{"code":"too_hot","message":"x","replyTo":"m7","new":[{}]}"#))
+    #expect(
+      message == .reply(.error(ErrorReply(code: .internalError, message: "x", replyTo: MessageID("m7")))))
+  }
+
+  @Test("a publication's number is in its id, 0 where the id has another form")
+  func numbers() throws {
+    let payload = #"{"channel":"trip:t","tripId":"t","status":"accepted","timestamp":1,"sequence":1}"#
+    for (id, number) in [("p18446744073709551615", UInt64.max), ("p0", 0), ("x5", 0), ("p", 0), ("p1x", 0)] {
+      let text = #"{"type":"trip_update","payload":\#(payload),"timestamp":1,"messageId":"\#(id)"}"#
+      guard case .publication(let publication) = try read(text) else {
+        Issue.record("not a publication")
+        return
+      }
+      #expect(publication.number == number)
+    }
+  }
+
+  @Test("a message without what it must have is an error")
+  func missing() {
+    for (type, payload) in [
+      ("driver_location", "{}"), ("ack", "{}"), ("pong", #"{"serverTime":1}"#), ("subscribed", #"{"replyTo":"a"}"#),
+      ("connected", "{}"), ("error", "{}"), ("trip_update", #"{"channel":"fleet"}"#), ("notification", "[]"),
+    ] {
+      #expect(throws: MessageError.self) { try read(envelope(type, payload)) }
+    }
+  }
+
+  @Test("text of any kind is escaped so that it is read the same")
+  func escaping() throws {
+    let nasty = "\"\\/\u{8}\t\n\u{C}\r\u{0}\u{1F}\u{7F}\u{2028}é🚗</script>"
+    let body = Notification(kind: .message, title: nasty, body: "", driverID: nil, sequence: 1)
+    let publication = Publication(
+      channel: .fleet, number: 5, timestamp: Timestamp(milliseconds: 9), body: .notification(body))
+    var buffer = ByteBuffer()
+    JSONWriter.write(publication, time: .unixMilliseconds, into: &buffer)
+    #expect(try readServer(buffer.array()).message == .publication(publication))
+  }
+
+  @Test("every random position reads back with the same bits")
+  func positions() throws {
+    var random = SplitMix64(seed: 8)
+    let reader = MessageReader()
+    for _ in 0..<2000 {
+      func number(_ range: ClosedRange<Double>) -> Double { Double.random(in: range, using: &random) }
+      let location = DriverLocation(
+        driverID: Identifier("d\(random.next())")!, tripID: Bool.random(using: &random) ? Identifier("t") : nil,
+        coordinate: Coordinate(latitude: number(-90...90), longitude: number(-180...180))!,
+        heading: Bool.random(using: &random) ? number(0...359) : nil,
+        speed: Bool.random(using: &random) ? number(0...70) : nil, accuracy: number(0...500), confidence: .medium,
+        timestamp: Timestamp(milliseconds: Int64.random(in: 0...253_402_300_799_999, using: &random)),
+        age: number(-5...100), after: random.next())
+      let publication = Publication(
+        channel: .fleet, number: random.next(), timestamp: location.timestamp, body: .driverLocation(location))
+      for time in TimeFormat.allCases {
+        var buffer = ByteBuffer()
+        JSONWriter.write(publication, time: time, into: &buffer)
+        #expect(try readServer(buffer.array(), time: time, reader: reader).message == .publication(publication))
+      }
+    }
+  }
+
+  @Test("the pong to the fullest ping that a client may send is read by a client")
+  func fullestPing() throws {
+    let members = (0..<128).map { "\"k\($0)\":0" }.joined(separator: ",")
+    guard case .ping(let ping) = try readClient(envelope("ping", "{\(members)}")).message else { throw Unexpected() }
+    let time = Timestamp(milliseconds: 1)
+    let pong = Pong(replyTo: MessageID("m")!, ping: ping, serverTime: time, storedThrough: time)
+    var buffer = ByteBuffer()
+    JSONWriter.write(.pong(pong), timestamp: time, messageID: 1, time: .unixMilliseconds, into: &buffer)
+    #expect(try readServer(buffer.array()).message == .reply(.pong(pong)))
+  }
+
+  @Test("the body of an HTTP error is what the contract says")
+  func httpError() {
+    var buffer = ByteBuffer()
+    JSONWriter.writeError(.unknownTrip, message: "no trip \"x\"", into: &buffer)
+    #expect(
+      String(decoding: buffer.array(), as: UTF8.self)
+        == #"{"error":{"code":"unknown_trip","message":"no trip \"x\""}}"#)
+  }
+}

@@ -1,0 +1,152 @@
+// Where threads meet: the waker, the mailbox, threads themselves. Run with the thread sanitizer, too.
+
+import CLinux
+import Glibc
+import Synchronization
+import Testing
+
+@testable import Transport
+
+@Suite struct `Waking a loop` {
+  @Test func `a loop that is awake is woken without a system call, and sees it before it sleeps`() throws {
+    let loop = try EventLoop()
+    let recorder = Recorder(loop)
+    loop.waker.wake()
+    loop.waker.wake()
+    loop.runTurn()  // Would sleep for ever if the call had been lost.
+    #expect(recorder.wakeUps == 1)
+    loop.runTurn(timeoutMilliseconds: 0)
+    #expect(recorder.wakeUps == 1)
+    var count: UInt64 = 0
+    #expect(read(loop.waker.descriptor, &count, 8) == -1, "nobody slept, so nothing was to be written")
+  }
+
+  /// Two loops throw a ball: each turn sleeps without end, so a single lost wake-up stops the test.
+  @Test(.timeLimit(.minutes(1))) func `no wake-up is lost in twenty thousand throws between two threads`() throws {
+    let throwsEach = 20_000
+    let here = try EventLoop()
+    let recorder = Recorder(here)
+    let started = Mailbox<Waker>(capacity: 1, waking: here.waker)
+    let back = here.waker
+    let thread = try startThread(name: "waker-test") {
+      do {
+        let loop = try EventLoop()
+        let recorder = Recorder(loop)
+        recorder.onWoken = { back.wake() }
+        _ = started.append(loop.waker)
+        while recorder.wakeUps < throwsEach { loop.runTurn() }
+      } catch {
+        Issue.record(error)
+      }
+    }
+    var wakers: [Waker] = []
+    while wakers.isEmpty {
+      here.runTurn()
+      started.drain(into: &wakers)
+    }
+    for _ in 0..<throwsEach {
+      let before = recorder.wakeUps
+      wakers[0].wake()
+      while recorder.wakeUps == before { here.runTurn() }
+    }
+    thread.join()
+  }
+}
+
+@Suite struct `Mailbox between threads` {
+  @Test(.timeLimit(.minutes(1))) func `everything arrives once and in each producer's order`() throws {
+    let each = 20_000
+    let loop = try EventLoop()
+    let recorder = Recorder(loop)
+    let mailbox = Mailbox<Int>(capacity: 500, waking: loop.waker)
+    let refusals = Atomic<Int>(0)
+    @Sendable func produce(_ base: Int) {
+      var random = SplitMix64(seed: UInt64(base))
+      var next = 0
+      var batch: [Int] = []
+      while next < each {
+        while batch.count < min(each - next, Int.random(in: 1...60, using: &random)) {
+          batch.append(base + next + batch.count)
+        }
+        let count = batch.count
+        while !mailbox.append(emptying: &batch) {
+          refusals.add(1, ordering: .relaxed)
+          sched_yield()
+        }
+        next += count
+      }
+    }
+    let first = try startThread(name: "producer-1") { @Sendable in produce(0) }
+    let second = try startThread(name: "producer-2") { @Sendable in produce(1_000_000) }
+    var arrived: [[Int]] = [[], []]
+    var batch: [Int] = []
+    recorder.onWoken = {
+      mailbox.drain(into: &batch)
+      for message in batch { arrived[message / 1_000_000].append(message % 1_000_000) }
+      batch.removeAll(keepingCapacity: true)
+    }
+    while arrived[0].count < each || arrived[1].count < each { loop.runTurn() }
+    first.join()
+    second.join()
+    #expect(arrived[0] == Array(0..<each))
+    #expect(arrived[1] == Array(0..<each))
+    #expect(mailbox.count == 0)
+  }
+
+  @Test func `a full mailbox refuses a batch whole and leaves it with the producer`() {
+    let mailbox = Mailbox<Int>(capacity: 3, waking: nil)
+    var batch = [1, 2]
+    let first = mailbox.append(emptying: &batch)
+    #expect(first && batch.isEmpty)
+    batch = [3, 4]
+    let second = mailbox.append(emptying: &batch)
+    #expect(!second && batch == [3, 4])
+    #expect(mailbox.append(5))
+    #expect(!mailbox.append(6))
+    var taken: [Int] = []
+    mailbox.drain(into: &taken)
+    #expect(taken == [1, 2, 5])
+    #expect(mailbox.append(6))
+  }
+}
+
+@Suite struct `Threads and signals` {
+  @Test func `a thread runs its body under its name, and join waits for it`() throws {
+    let name = Mutex("")
+    let thread = try startThread(name: "a-name-that-is-too-long") {
+      guard let bytes = ProcessFacts.contents(of: "/proc/thread-self/comm") else { return }
+      name.withLock { $0 = String(decoding: bytes.dropLast(), as: UTF8.self) }
+    }
+    thread.join()
+    #expect(name.withLock { $0 } == "a-name-that-is-")
+  }
+
+  @Test func `a signal is an event of the loop`() throws {
+    let seen = Mutex<[Int32]>([])
+    // On a thread of its own, so that the signals do not stay blocked in the runner's.
+    let thread = try startThread(name: "signals") {
+      do {
+        let loop = try EventLoop()
+        try loop.watchSignals([SIGUSR1, SIGUSR2]) { signal in seen.withLock { $0.append(signal) } }
+        pthread_kill(pthread_self(), SIGUSR1)
+        loop.runTurn()
+        pthread_kill(pthread_self(), SIGUSR2)
+        loop.runTurn()
+        loop.runTurn(timeoutMilliseconds: 0)
+      } catch {
+        Issue.record(error)
+      }
+    }
+    thread.join()
+    #expect(seen.withLock { $0 } == [SIGUSR1, SIGUSR2])
+  }
+
+  @Test func `run goes on until stop`() throws {
+    let loop = try EventLoop()
+    let recorder = Recorder(loop)
+    recorder.onWoken = { if recorder.wakeUps == 3 { loop.stop() } else { loop.waker.wake() } }
+    loop.waker.wake()
+    loop.run()
+    #expect(recorder.wakeUps == 3)
+  }
+}
