@@ -55,7 +55,8 @@ extension Hub {
     let slot = Int(session.slot)
     let loop = Int(session.loop)
     if sessions[loop].count <= slot {
-      sessions[loop].append(contentsOf: repeatElement(-1, count: max(slot + 1 - sessions[loop].count, sessions[loop].count)))
+      sessions[loop].append(
+        contentsOf: repeatElement(-1, count: max(slot + 1 - sessions[loop].count, sessions[loop].count)))
     }
     sessions[loop][slot] = Int32(driver)
     emit(.admitted(session), to: session.loop)
@@ -81,7 +82,9 @@ extension Hub {
     let silence = max(timings.stale, timings.staleSamplingIntervals * drivers[driver].samplingInterval)
     let bySilence = drivers[driver].lastFix + nanoseconds(silence)
     // A driver that posts over HTTP has no session: only silence makes it stale.
-    guard drivers[driver].session == nil, drivers[driver].disconnected > drivers[driver].lastFix else { return bySilence }
+    guard drivers[driver].session == nil, drivers[driver].disconnected > drivers[driver].lastFix else {
+      return bySilence
+    }
     return min(bySilence, drivers[driver].disconnected + nanoseconds(timings.stale))
   }
 
@@ -127,7 +130,8 @@ extension Hub {
     guard drivers[driver].isStale else { return }
     if drivers[driver].session != nil || drivers[driver].activeTrips > 0 {
       drivers[driver].disconnected = now.uptime  // still there: look again a retention later
-    } else if now.uptime >= max(drivers[driver].lastFix, drivers[driver].disconnected) + nanoseconds(timings.retention) {
+    } else if now.uptime >= max(drivers[driver].lastFix, drivers[driver].disconnected) + nanoseconds(timings.retention)
+    {
       return forget(driver)
     }
     armRetention(driver)
@@ -152,8 +156,10 @@ extension Hub {
     if let channel = drivers[driver].channel { _ = channels.setKept(channel, false) }
     if drivers[driver].fixTimes != nil { driversWithFixTimes -= 1 }
     driverIDs.remove(hash: drivers[driver].hash, index: driver)
-    drivers.remove(driver, leaving: Driver(
-      id: drivers[driver].id, hash: 0, tracker: Tracker(), lastFix: 0, disconnected: 0, samplingInterval: 0))
+    drivers.remove(
+      driver,
+      leaving: Driver(
+        id: drivers[driver].id, hash: 0, tracker: Tracker(), lastFix: 0, disconnected: 0, samplingInterval: 0))
   }
 
   // MARK: Deadlines

@@ -14,7 +14,8 @@ extension Hub {
     }
     drivers[driver].clock.observe(sent: input.sent, received: input.received.timestamp)
     let trip: Int?
-    switch tripForFixes(of: driver, input.update.tripID, isGranted: input.tripIsGranted, at: input.update.fix.timestamp) {
+    switch tripForFixes(of: driver, input.update.tripID, isGranted: input.tripIsGranted, at: input.update.fix.timestamp)
+    {
     case .none: trip = nil
     case .use(let found): trip = found
     case .refused(let code, let message, let retryAfter):

@@ -10,7 +10,9 @@ extension Hub {
 
   /// The trip that a driver's fixes named last, if it is still there.
   func lastTrip(of driver: Int) -> Int? {
-    guard let handle = drivers[driver].lastTrip, trips.isCurrent(Int(handle.index), handle.generation) else { return nil }
+    guard let handle = drivers[driver].lastTrip, trips.isCurrent(Int(handle.index), handle.generation) else {
+      return nil
+    }
     return Int(handle.index)
   }
 
@@ -157,7 +159,8 @@ extension Hub {
     trips[trip].status = target
     trips[trip].changed = input.report.timestamp
     if target == .accepted {
-      trips[trip].driverID = trips[trip].driverID ?? (input.actor.role == .driver ? input.actor.id : input.report.driverID)
+      trips[trip].driverID =
+        trips[trip].driverID ?? (input.actor.role == .driver ? input.actor.id : input.report.driverID)
     }
     countActiveTrip(trip)
     finish(input, trip: trip, move: move, from: previous)
@@ -167,7 +170,9 @@ extension Hub {
   /// What makes a driver `on_trip`. A driver that the full table had no room for is counted at a later move.
   private mutating func countActiveTrip(_ trip: Int) {
     if trips[trip].status.occupiesDriver {
-      guard trips[trip].occupied == nil, let id = trips[trip].driverID, let driver = findOrInsertDriver(id) else { return }
+      guard trips[trip].occupied == nil, let id = trips[trip].driverID, let driver = findOrInsertDriver(id) else {
+        return
+      }
       trips[trip].occupied = Handle(index: UInt32(driver), generation: drivers.generation(of: driver))
       drivers[driver].activeTrips += 1
     } else if let handle = trips[trip].occupied {

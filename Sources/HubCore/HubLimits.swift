@@ -22,11 +22,13 @@ public struct HubLimits: Sendable, Equatable {
   public var driversWithFixTimes: Int
 
   public init(
-    drivers: Int, trips: Int, channels: Int, eventsPerChannel: Int, events: Int, queryHits: Int, queryBudget: SearchBudget,
+    drivers: Int, trips: Int, channels: Int, eventsPerChannel: Int, events: Int, queryHits: Int,
+    queryBudget: SearchBudget,
     fixTimesPerDriver: Int, driversWithFixTimes: Int
   ) {
     precondition(drivers > 0 && trips > 0 && channels > 0 && eventsPerChannel > 0 && events >= eventsPerChannel)
-    precondition(queryHits > 0 && queryBudget.candidates >= queryHits && fixTimesPerDriver > 0 && driversWithFixTimes >= 0)
+    precondition(
+      queryHits > 0 && queryBudget.candidates >= queryHits && fixTimesPerDriver > 0 && driversWithFixTimes >= 0)
     self.drivers = drivers
     self.trips = trips
     self.channels = channels

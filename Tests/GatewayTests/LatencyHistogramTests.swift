@@ -20,7 +20,8 @@ import Testing
       let rank = max(1, Int((Double(values.count) * quantile).rounded(.up)))
       let exact = values[rank - 1]
       let found = histogram.value(atQuantile: quantile)
-      #expect(found >= exact && Double(found) <= Double(exact) * (1 + 1 / 32.0), "\(quantile): \(found), exactly \(exact)")
+      #expect(
+        found >= exact && Double(found) <= Double(exact) * (1 + 1 / 32.0), "\(quantile): \(found), exactly \(exact)")
     }
     #expect(histogram.count == 3000)
     #expect(histogram.maximum == values.last)

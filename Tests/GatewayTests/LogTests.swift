@@ -39,7 +39,8 @@ import Testing
     var random = SplitMix64(seed: 2)
     let alphabet = Array("ab \"\\=\n")
     for _ in 0..<500 {
-      let value = String((0..<Int.random(in: 0...8, using: &random)).map { _ in alphabet.randomElement(using: &random)! })
+      let value = String(
+        (0..<Int.random(in: 0...8, using: &random)).map { _ in alphabet.randomElement(using: &random)! })
       let text = written(value)
       guard text.hasPrefix("\"") else {
         #expect(text == value)

@@ -43,7 +43,8 @@ import Testing
     let page = try page()
     var series: Set<String> = []
     for sample in page.samples {
-      #expect(series.insert(sample.name + "{" + sample.labels).inserted, "\(sample.name) {\(sample.labels)} comes twice")
+      #expect(
+        series.insert(sample.name + "{" + sample.labels).inserted, "\(sample.name) {\(sample.labels)} comes twice")
       let family = ["_bucket", "_sum", "_count"].reduce(sample.name) {
         page.types[$0] == nil && $0.hasSuffix($1) ? String($0.dropLast($1.count)) : $0
       }

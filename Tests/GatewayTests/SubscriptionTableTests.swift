@@ -28,7 +28,8 @@ import Transport
     #expect(SubscriptionTable().subscribers(of: channel(1_000_000)).isEmpty)
   }
 
-  @Test("agrees with a set of pairs while sessions come, go, subscribe and leave", arguments: 1...6 as ClosedRange<UInt64>)
+  @Test(
+    "agrees with a set of pairs while sessions come, go, subscribe and leave", arguments: 1...6 as ClosedRange<UInt64>)
   func model(seed: UInt64) {
     var random = SplitMix64(seed: seed)
     var table = SubscriptionTable()
@@ -44,7 +45,8 @@ import Transport
         #expect(told.count == model[session].count && Set(told) == model[session], "seed \(seed)")
         model[session] = []
       case 1..<12:
-        let isNew = table.add(connection(session), time: .unixMilliseconds, to: self.channel(channel), first: &first[session])
+        let isNew = table.add(
+          connection(session), time: .unixMilliseconds, to: self.channel(channel), first: &first[session])
         #expect(isNew == model[session].insert(channel).inserted, "seed \(seed)")
       default:
         let wasThere = table.remove(self.channel(channel), first: &first[session])

@@ -38,7 +38,9 @@ import Testing
     var next: UInt32 = 0
     for _ in 0..<400 {
       for _ in 0..<Int.random(in: 0...4, using: &random) {
-        let at = now + Int64.random(in: -5...Int64([3, 90, 90_000].randomElement(using: &random)!), using: &random) * second / 2
+        let at =
+          now + Int64.random(in: -5...Int64([3, 90, 90_000].randomElement(using: &random)!), using: &random) * second
+          / 2
         deadlines.arm(.trip, Handle(index: next, generation: 0), at: at)
         model.append((next, max(at / second + 1, now / second + 1)))
         next += 1

@@ -50,7 +50,9 @@ struct Turn {
   var moves: [TripUpdate] { deliveries.compactMap { $0.publication.move } }
   var notifications: [Messages.Notification] { deliveries.compactMap { $0.publication.notification } }
   var subscribed: [(answer: Subscribed, handle: ChannelHandle, missed: [Publication])] {
-    all.compactMap { if case .subscribed(_, let handle, let answer, let missed) = $0 { (answer, handle, missed) } else { nil } }
+    all.compactMap {
+      if case .subscribed(_, let handle, let answer, let missed) = $0 { (answer, handle, missed) } else { nil }
+    }
   }
   var ended: [(Channel, Unsubscribed.Reason)] {
     all.compactMap { if case .channelEnded(_, let channel, let reason) = $0 { (channel, reason) } else { nil } }
@@ -178,7 +180,9 @@ final class HubBench {
   }
 
   /// A fix for a batch.
-  func measured(_ milliseconds: Int64, at place: Coordinate = at(52.52, 13.405), accuracy: Double = 8) -> Result<Fix, ErrorCode> {
+  func measured(_ milliseconds: Int64, at place: Coordinate = at(52.52, 13.405), accuracy: Double = 8) -> Result<
+    Fix, ErrorCode
+  > {
     .success(Fix(coordinate: place, timestamp: time(milliseconds), accuracy: accuracy))
   }
 

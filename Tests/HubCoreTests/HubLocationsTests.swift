@@ -170,6 +170,21 @@ import Testing
     #expect(bench.hub.driversWithFixTimes == 1)
   }
 
+  @Test("past the limit of times for one driver the oldest are not recognised any more, the newest still are")
+  func fixTimesOfOneDriver() {
+    var limits = HubLimits.roomy
+    limits.fixTimesPerDriver = 10
+    let bench = HubBench(limits: limits)
+    let session = bench.connect("d")
+    let base = bench.clock
+    let fixes = (0..<30).map { bench.measured(base + Int64($0) * 1000) }
+    #expect(bench.turn(bench.batch(session, fixes)).acks.first?.batch?.accepted == 30)
+    let again = bench.turn(bench.batch(session, fixes)).acks.first?.batch
+    #expect(again?.duplicates == 10)
+    #expect(again?.accepted == 20, "as history: nothing is published twice")
+    #expect(bench.hub.counters.positionsPublished == 30)
+  }
+
   @Test("a batch that names a foreign trip is refused as a whole")
   func forbiddenBatch() {
     let bench = HubBench()

@@ -85,7 +85,8 @@ struct Simulation: ~Copyable {
     random = SplitMix64(seed: seed)
     let isTight = seed % 4 == 0
     limits = HubLimits(
-      drivers: isTight ? 4 : 20, trips: isTight ? 4 : 20, channels: isTight ? 9 : 40, eventsPerChannel: isTight ? 3 : 16,
+      drivers: isTight ? 4 : 20, trips: isTight ? 4 : 20, channels: isTight ? 9 : 40,
+      eventsPerChannel: isTight ? 3 : 16,
       events: isTight ? 12 : 60, queryHits: 5, queryBudget: .standard, fixTimesPerDriver: 16,
       driversWithFixTimes: isTight ? 2 : 20)
     let loopCount = 1 + Int(seed % 3)

@@ -47,7 +47,8 @@ extension Simulation {
       return
     }
     let count = 1 + pick(6)
-    let fixes = (0..<count).map { _ in oneIn(10) ? .failure(ErrorCode.invalidLocation) : Result.success(fix(of: driver)) }
+    let fixes = (0..<count).map { _ in oneIn(10) ? .failure(ErrorCode.invalidLocation) : Result.success(fix(of: driver))
+    }
     loops[loop].inputs.append(
       SimulatedInput(
         kind: .fixes(driver: driver, trip: trip, isGranted: isGranted, count: count), session: isHTTP ? nil : session,

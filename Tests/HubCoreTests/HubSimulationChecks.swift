@@ -37,7 +37,7 @@ extension Simulation {
       for output in list { try look(at: output, loop: loop, input, &tally) }
       loops[loop].outputs += list
     }
-    try checkCounters(tally)
+    try checkCounters()
     try judgeAfter(input, session, wasAdmitted, tally)
     forgetTrips()
   }
@@ -63,7 +63,8 @@ extension Simulation {
       mix(UInt64(session.slot))
       if case .error(let error) = reply { mix(UInt64(error.code.rawValue)) }
       tally.replies.append(reply)
-    case .subscriptionRefused, .unsubscribed, .channelEnded, .admitted, .conflict, .full, .replaced: tally.others.append(output)
+    case .subscriptionRefused, .unsubscribed, .channelEnded, .admitted, .conflict, .full, .replaced:
+      tally.others.append(output)
     case .queryResult(_, .nearby(let reports, _)): for report in reports { mix(report.distance?.bitPattern ?? 0) }
     case .queryResult(_, .driver): break
     }
@@ -74,14 +75,18 @@ extension Simulation {
     guard let topic = model.handles.firstIndex(of: delivery.channel), model.subscribers[topic][loop] > 0 else {
       throw fail("\(delivery.publication.channel) went to loop \(loop), which does not listen")
     }
-    guard delivery.publication.channel == Cast.channels[topic] else { throw fail("wrong channel on handle of \(topic)") }
+    guard delivery.publication.channel == Cast.channels[topic] else {
+      throw fail("wrong channel on handle of \(topic)")
+    }
     let newest = model.sequences[topic][loop]
     switch delivery.publication.body {
     case .driverLocation(let location):
       mix(location.coordinate.latitude.bitPattern)
       mix(UInt64(bitPattern: location.timestamp.milliseconds))
       guard location.after == newest else { throw fail("position after \(location.after), events up to \(newest)") }
-      guard delivery.conflationKey != 0, location.age >= 0 else { throw fail("a position without a key, or of the future") }
+      guard delivery.conflationKey != 0, location.age >= 0 else {
+        throw fail("a position without a key, or of the future")
+      }
       tally.positions[topic][loop] += 1
       try checkOrder(of: location, topic: topic)
       tally.newest = location.timestamp.milliseconds
@@ -141,13 +146,19 @@ extension Simulation {
   private func judge(_ snapshot: Subscribed.Snapshot?, topic: Int) throws(SimulationFailure) {
     if topic >= Cast.drivers, topic < Cast.fleet {
       let trip = model.trips[topic - Cast.drivers]
-      guard snapshot?.trip?.status == trip?.status else { throw fail("snapshot says \(String(describing: snapshot?.trip))") }
+      guard snapshot?.trip?.status == trip?.status else {
+        throw fail("snapshot says \(String(describing: snapshot?.trip))")
+      }
     }
-    guard let position = snapshot?.position, let driver = Cast.driverIDs.firstIndex(of: position.driverID) else { return }
+    guard let position = snapshot?.position, let driver = Cast.driverIDs.firstIndex(of: position.driverID) else {
+      return
+    }
     guard let last = model.positions[driver], last.time == position.timestamp.milliseconds else {
       throw fail("a snapshot with a position that was not the newest")
     }
-    if topic >= Cast.drivers, last.trip != topic - Cast.drivers { throw fail("a snapshot with a position of another trip") }
+    if topic >= Cast.drivers, last.trip != topic - Cast.drivers {
+      throw fail("a snapshot with a position of another trip")
+    }
   }
 
   // MARK: Each kind of input
@@ -191,11 +202,15 @@ extension Simulation {
   ) throws(SimulationFailure) {
     let counters = hub.counters
     let accepted = Int(counters.fixesAccepted - lastCounters.fixesAccepted)
-    guard counters.fixesReceived - lastCounters.fixesReceived == UInt64(count) else { throw fail("fixes were not counted") }
+    guard counters.fixesReceived - lastCounters.fixesReceived == UInt64(count) else {
+      throw fail("fixes were not counted")
+    }
     let orphaned = counters.fixesOrphaned - lastCounters.fixesOrphaned
     let forbidden = counters.fixesForbidden - lastCounters.fixesForbidden
     guard orphaned == (verdict == nil ? UInt64(count) : 0) else { throw fail("orphaned \(orphaned) of \(count)") }
-    guard forbidden == (verdict == .refused(.forbidden) ? UInt64(count) : 0) else { throw fail("forbidden \(forbidden)") }
+    guard forbidden == (verdict == .refused(.forbidden) ? UInt64(count) : 0) else {
+      throw fail("forbidden \(forbidden)")
+    }
     let isOver = trip.flatMap { hub.findTrip(Cast.tripIDs[$0]) }.map { hub.trips[$0].isClosed } ?? false
     for loop in loops.indices {
       for topic in 0..<Cast.topics {
@@ -207,7 +222,8 @@ extension Simulation {
         }
       }
     }
-    guard accepted > 0, let index = hub.findDriver(Cast.driverIDs[driver]), let position = hub.drivers[index].position else {
+    guard accepted > 0, let index = hub.findDriver(Cast.driverIDs[driver]), let position = hub.drivers[index].position
+    else {
       return
     }
     let life = Handle(index: UInt32(index), generation: hub.drivers.generation(of: index))
@@ -227,7 +243,9 @@ extension Simulation {
     }
   }
 
-  private func judgeMoveEvents(_ trip: Int, _ verdict: SimulationModel.Verdict?, _ tally: Tally) throws(SimulationFailure) {
+  private func judgeMoveEvents(_ trip: Int, _ verdict: SimulationModel.Verdict?, _ tally: Tally)
+    throws(SimulationFailure)
+  {
     let driver = model.trips[trip]?.driver.flatMap { hub.findDriver(Cast.driverIDs[$0]) == nil ? nil : $0 }
     for loop in loops.indices {
       for topic in 0..<Cast.topics {
@@ -240,7 +258,8 @@ extension Simulation {
     }
   }
 
-  private mutating func judgeConnecting(_ driver: Int, _ session: SessionRef?, _ tally: Tally) throws(SimulationFailure) {
+  private mutating func judgeConnecting(_ driver: Int, _ session: SessionRef?, _ tally: Tally) throws(SimulationFailure)
+  {
     var replaced: SessionRef?
     for case .replaced(let old) in tally.others { replaced = old }
     for output in tally.others {
@@ -252,7 +271,8 @@ extension Simulation {
       case .conflict(_, let wait) where model.sessions[driver] != nil && wait > 0 && wait <= 30: return
       case .full where hub.drivers.count == limits.drivers: return
       case .replaced: break
-      case .admitted, .conflict, .full, .delivery, .subscribed, .subscriptionRefused, .unsubscribed, .channelEnded, .reply,
+      case .admitted, .conflict, .full, .delivery, .subscribed, .subscriptionRefused, .unsubscribed, .channelEnded,
+        .reply,
         .queryResult:
         throw fail("unexpected answer to a driver: \(output)")
       }
@@ -267,92 +287,4 @@ extension Simulation {
   }
 
   mutating func mix(_ value: UInt64) { digest = (digest ^ value) &* 0x0000_0100_0000_01B3 }
-}
-
-// MARK: - Counters and tables
-
-extension Simulation {
-  /// Every fix that came ends in exactly one counter, and the positions published are the fixes accepted.
-  private func checkCounters(_ tally: Tally) throws(SimulationFailure) {
-    let counters = hub.counters
-    let ended =
-      counters.fixesAccepted - counters.fixesReleased + counters.fixesHistory + counters.fixesDuplicate
-      + counters.fixesHeld + counters.fixesRefused.reduce(0, +) + counters.fixesUnreadable + counters.fixesForbidden
-      + counters.fixesOrphaned
-    guard ended == counters.fixesReceived else { throw fail("\(counters.fixesReceived) fixes came, \(ended) are counted") }
-    guard counters.positionsPublished == counters.fixesAccepted else { throw fail("not one position for each fix") }
-    guard counters.eventsKept <= limits.events, counters.channels <= limits.channels, counters.trips <= limits.trips,
-      counters.drivers <= limits.drivers
-    else { throw fail("a table is over its limit") }
-  }
-
-  /// Who counts as online was heard of in the last 60 s, and a trip that ended longer ago is closed.
-  func checkPresence() throws(SimulationFailure) {
-    var online = 0
-    for driver in Cast.driverIDs {
-      guard let index = hub.findDriver(driver), !hub.drivers[index].isStale else { continue }
-      online += 1
-      if uptime >= hub.drivers[index].lastFix + 62_000_000_000 { throw fail("\(driver) is silent and still online") }
-    }
-    if online != hub.counters.driversOnline { throw fail("\(hub.counters.driversOnline) online, counted \(online)") }
-    for trip in 0..<Cast.trips {
-      guard let ended = model.trips[trip]?.ended, let index = hub.findTrip(Cast.tripIDs[trip]) else { continue }
-      if uptime >= ended + 62_000_000_000, !hub.trips[index].isClosed { throw fail("trip \(trip) is not closed") }
-      if uptime < ended + 60_000_000_000, hub.trips[index].isClosed { throw fail("trip \(trip) was closed early") }
-      if uptime >= ended + 86_402_000_000_000 { throw fail("trip \(trip) is not forgotten") }
-    }
-  }
-
-  /// The tables hold what the model says, and nothing else.
-  func checkTables() throws(SimulationFailure) {
-    var events = 0
-    var channels = 0
-    for topic in 0..<Cast.topics {
-      guard let index = hub.channels.find(Cast.channels[topic]) else {
-        if model.subscribers[topic].contains(where: { $0 > 0 }) { throw fail("\(Cast.channels[topic]) is gone") }
-        continue
-      }
-      let record = hub.channels.record(index)
-      channels += 1
-      events += record.events.count
-      let loops = model.subscribers[topic].indices.reduce(UInt64(0)) {
-        $0 | (model.subscribers[topic][$1] > 0 ? 1 << UInt64($1) : 0)
-      }
-      if record.loops != loops || record.subscribers != model.subscribers[topic].reduce(0, +) {
-        throw fail("\(Cast.channels[topic]) has \(record.subscribers) subscribers, not \(model.subscribers[topic])")
-      }
-    }
-    if channels != hub.channels.count || events != hub.channels.eventCount { throw fail("channels or events are lost") }
-    if hub.trips.count != model.trips.count(where: { $0 != nil }) { throw fail("\(hub.trips.count) trips") }
-    for driver in 0..<Cast.drivers {
-      guard let index = hub.findDriver(Cast.driverIDs[driver]) else { continue }
-      let active = model.trips.count { $0?.driver == driver && $0!.status.occupiesDriver }
-      if hub.drivers[index].activeTrips != active, hub.counters.tableLimitHits == 0 {
-        throw fail("driver \(driver) has \(hub.drivers[index].activeTrips) trips, not \(active)")
-      }
-      if hub.drivers[index].session != model.sessions[driver] { throw fail("driver \(driver) has another session") }
-    }
-  }
-
-  /// With nothing under way, every subscriber has seen everything.
-  func checkViews() throws(SimulationFailure) {
-    for loop in loops {
-      for (slot, state) in loop.slots.enumerated() {
-        for topic in 0..<Cast.topics {
-          guard let seen = state.views[topic] else { continue }
-          guard let index = hub.channels.find(Cast.channels[topic]), hub.channels.sequence(index) == seen else {
-            throw fail("loop \(loop.number), slot \(slot) has seen \(seen) of \(Cast.channels[topic])")
-          }
-        }
-      }
-    }
-  }
-
-  func checkNothingLeft() throws(SimulationFailure) {
-    let counters = hub.counters
-    guard counters.drivers == 0, counters.driversOnline == 0, counters.trips == 0, counters.channels == 0,
-      counters.eventsKept == 0, hub.driverIDs.count == 0, hub.tripIDs.count == 0, hub.deadlines.count == 0,
-      hub.driversWithFixTimes == 0, hub.index.count == 0, hub.fleetChannel == nil
-    else { throw fail("something is left at the end: \(counters), \(hub.deadlines.count) deadlines") }
-  }
 }

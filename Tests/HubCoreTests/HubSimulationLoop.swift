@@ -83,7 +83,9 @@ struct SimulatedLoop {
 
   private func slot(of session: SessionRef) -> Int? {
     let slot = Int(session.slot)
-    guard slot < slots.count, slots[slot].generation == session.generation, slots[slot].phase != .closed else { return nil }
+    guard slot < slots.count, slots[slot].generation == session.generation, slots[slot].phase != .closed else {
+      return nil
+    }
     return slot
   }
 
@@ -104,7 +106,9 @@ struct SimulatedLoop {
       guard let slot = slot(of: session), let topic = topicOfHandle[handle.index], slots[slot].views[topic] != nil,
         handleOfTopic[topic] == handle
       else { return }
-      if Cast.channels[topic] != channel { throw Violation(text: "unsubscribed from \(channel) by the handle of \(topic)") }
+      if Cast.channels[topic] != channel {
+        throw Violation(text: "unsubscribed from \(channel) by the handle of \(topic)")
+      }
       leave(slot, topic)
     case .channelEnded(let handle, let channel, _):
       guard let topic = topicOfHandle[handle.index] else { return }
@@ -129,7 +133,9 @@ struct SimulatedLoop {
     guard let slot = slot(of: session), slots[slot].phase == .open else { return release(topic) }
     if let seen = slots[slot].views[topic] {
       // It saw everything live until now, so it is where the channel is.
-      if seen != answer.sequence { throw Violation(text: "subscriber of \(answer.channel) at \(seen), hub at \(answer.sequence)") }
+      if seen != answer.sequence {
+        throw Violation(text: "subscriber of \(answer.channel) at \(seen), hub at \(answer.sequence)")
+      }
       release(topic)
     }
     for publication in missed { try compare(publication, topic) }
@@ -137,9 +143,13 @@ struct SimulatedLoop {
   }
 
   private mutating func deliver(_ delivery: Delivery) throws(Violation) {
-    guard let topic = topicOfHandle[delivery.channel.index] else { throw Violation(text: "delivery on an unknown handle") }
+    guard let topic = topicOfHandle[delivery.channel.index] else {
+      throw Violation(text: "delivery on an unknown handle")
+    }
     let channel = Cast.channels[topic]
-    if delivery.publication.channel != channel { throw Violation(text: "\(delivery.publication.channel) came as \(channel)") }
+    if delivery.publication.channel != channel {
+      throw Violation(text: "\(delivery.publication.channel) came as \(channel)")
+    }
     let sequence = delivery.publication.sequence
     if sequence != nil { try compare(delivery.publication, topic) }
     for slot in slots.indices {
@@ -158,7 +168,8 @@ struct SimulatedLoop {
     guard let sequence = publication.sequence else { throw Violation(text: "a state was kept as an event") }
     let known = truth[topic].updateValue(publication.number, forKey: sequence)
     if let known, known != publication.number {
-      throw Violation(text: "\(publication.channel): event \(sequence) is \(known) here and \(publication.number) there")
+      throw Violation(
+        text: "\(publication.channel): event \(sequence) is \(known) here and \(publication.number) there")
     }
   }
 }

@@ -1,5 +1,5 @@
-// What the simulation believes about the hub: who is connected, how trips stand, who listens. Written from the contract,
-// not from the hub's code.
+// What the simulation believes about the hub: who is connected, how trips stand, who listens. Written from the
+// contract, not from the hub's code.
 import Messages
 
 @testable import HubCore
@@ -53,7 +53,8 @@ struct SimulationModel {
 
   // MARK: Moves
 
-  func judge(actor: Int, trip: Int, _ report: TripStatusReport, message: Int, isGranted: Bool, hasRoom: Bool) -> Verdict {
+  func judge(actor: Int, trip: Int, _ report: TripStatusReport, message: Int, isGranted: Bool, hasRoom: Bool) -> Verdict
+  {
     guard let known = trips[trip] else {
       guard report.status == .requested else { return .refused(.unknownTrip) }
       guard mayRequest(actor, report, isGranted) else { return .refused(.forbidden) }
@@ -95,7 +96,9 @@ struct SimulationModel {
         rider: role == .rider ? actor - Cast.drivers : rider.map { $0 - Cast.drivers })
     } else {
       trips[trip]!.status = report.status
-      if report.status == .accepted, trips[trip]!.driver == nil { trips[trip]!.driver = role == .driver ? actor : named }
+      if report.status == .accepted, trips[trip]!.driver == nil {
+        trips[trip]!.driver = role == .driver ? actor : named
+      }
       if report.status == .completed || report.status == .cancelled { trips[trip]!.ended = uptime }
     }
     trips[trip]!.moves.append(Move(actor: actor, message: message))

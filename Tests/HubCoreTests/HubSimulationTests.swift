@@ -1,5 +1,5 @@
-// Many seeds of the simulation. A failure prints its seed; SIMULATION_SEED=<n> runs that one alone, SIMULATION_SEEDS=<n>
-// runs more of them.
+// Many seeds of the simulation. A failure prints its seed; SIMULATION_SEED=<n> runs that one alone,
+// SIMULATION_SEEDS=<n> runs more of them.
 import Foundation
 import Testing
 
@@ -46,7 +46,8 @@ import Testing
     for seed in 0..<12 as Range<UInt64> {
       let counters = try run(seed).1
       let row = [
-        counters.fixesAccepted, counters.fixesHistory, counters.fixesDuplicate, counters.fixesHeld, counters.fixesReleased,
+        counters.fixesAccepted, counters.fixesHistory, counters.fixesDuplicate, counters.fixesHeld,
+        counters.fixesReleased,
         counters.fixesUnreadable, counters.fixesForbidden, counters.fixesOrphaned, counters.tripMovesRefused,
         counters.replacements, counters.tableLimitHits,
       ]

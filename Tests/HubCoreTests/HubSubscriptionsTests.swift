@@ -21,7 +21,8 @@ import Testing
     let bench = HubBench()
     let session = bench.connect("d")
     let turn = bench.turn(
-      bench.move(.rider, "r", "t", .requested), bench.fix(session, trip: "t"), bench.subscribe(bench.trip("t"), since: 0),
+      bench.move(.rider, "r", "t", .requested), bench.fix(session, trip: "t"),
+      bench.subscribe(bench.trip("t"), since: 0),
       bench.fix(session, trip: "t", milliseconds: bench.clock + 1000), bench.move(.driver, "d", "t", .accepted))
     let answer = turn.subscribed[0]
     #expect(answer.answer.sequence == 1 && answer.answer.recovered)
@@ -84,7 +85,10 @@ import Testing
     let bench = HubBench()
     let session = bench.session(slot: 1)
     let turn = bench.turn(.unsubscribe(session, message("u"), bench.trip("nobody")))
-    #expect(turn.replies == [.unsubscribed(Unsubscribed(replyTo: message("u"), channel: bench.trip("nobody"), reason: .asked))])
+    #expect(
+      turn.replies == [
+        .unsubscribed(Unsubscribed(replyTo: message("u"), channel: bench.trip("nobody"), reason: .asked))
+      ])
     #expect(bench.hub.counters.channels == 0)
   }
 
@@ -142,6 +146,24 @@ import Testing
     #expect(reports.map(\.driverID) == [id("d0"), id("d1"), id("d2")])
     let distance = reports[2].position.map { at(52.52, 13.4).distance(to: $0.coordinate) } ?? -1
     #expect(abs(reports[2].distance! - distance) < 0.01)
+  }
+
+  @Test("past the budget of a query the answer says up to which distance it is complete")
+  func queryBudget() {
+    var limits = HubLimits.roomy
+    limits.queryHits = 2
+    limits.queryBudget = SearchBudget(cells: 2, candidates: 4)
+    let bench = HubBench(limits: limits)
+    for number in 0..<200 {
+      let session = bench.connect("d\(number)", slot: UInt32(number))
+      bench.turn(bench.fix(session, at: at(52 + Double(number % 20) * 0.01, 13 + Double(number / 20) * 0.01)))
+    }
+    let turn = bench.turn(.query(bench.session(slot: 999), .nearby(at(52.1, 13.05), radiusMeters: 50_000, limit: 2)))
+    guard case .queryResult(_, .nearby(_, .exhausted(let complete))) = turn.all[0] else {
+      Issue.record("expected an exhausted search, got \(turn.all[0])")
+      return
+    }
+    #expect(complete >= 0 && complete < 50_000)
   }
 
   @Test("a query for a driver that nobody knows is answered with none")

@@ -108,7 +108,8 @@ import Testing
     #expect(bench.turn(bench.move(.rider, "r", "t1", .requested, granted: false)).codes == [.forbidden])
     #expect(bench.turn(bench.move(.rider, "r", "t1", .requested, rider: "r")).acks.count == 1)
     #expect(bench.turn(bench.move(.driver, "d", "t2", .requested)).acks.count == 1)
-    #expect(bench.turn(bench.move(.ops, "o", "t3", .requested, driver: "d", rider: "r", granted: false)).acks.count == 1)
+    #expect(
+      bench.turn(bench.move(.ops, "o", "t3", .requested, driver: "d", rider: "r", granted: false)).acks.count == 1)
     #expect(bench.hub.trips[0].riderID == id("r"))
     #expect(bench.hub.trips[1].driverID == id("d"))
     #expect(bench.hub.trips[2].driverID == id("d") && bench.hub.trips[2].riderID == id("r"))

@@ -11,7 +11,7 @@ import Testing
     var model: [Int: Int] = [:]  // key → index
     var keyOfIndex: [Int: Int] = [:]
     var nextIndex = 0
-    for _ in 0..<4000 {
+    for _ in 0..<1500 {
       let key = Int.random(in: 0..<keys, using: &random)
       let found = table.find(hash: hash(key)) { keyOfIndex[$0] == key }
       #expect(found == model[key], "seed \(seed), key \(key)")

@@ -149,4 +149,3 @@ struct ChannelTable: ~Copyable {
     }
   }
 }
-

@@ -1,0 +1,182 @@
+// modules: Bytes Geo Messages HubCore
+// libFuzzer's way into the hub: bytes become inputs, and whatever they are, the hub must keep its invariants.
+//
+// Four bytes an input: what, who, and two for the rest. Names are few and tables small, so that things meet and limits
+// are reached. Checked through the public face only: events of a channel come to each loop numbered without a gap; a
+// delivery goes only to a loop that has a subscriber; every fix ends in exactly one counter; accepted fixes and
+// published positions are the same number. The seeded simulation in HubCoreTests checks more, and chooses less.
+import Bytes
+import Geo
+import HubCore
+import Messages
+
+private let epoch = InlineText("e")!
+private let loops = 2
+private let ids = (0..<4).map { Identifier("i\($0)")! }
+private let messages = (0..<20).map { MessageID("m\($0)")! }
+private let channels: [Channel] = ids.map { .trip($0) } + ids.map { .driver($0) } + [.fleet]
+
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzHub(_ data: UnsafePointer<UInt8>, _ size: Int) -> CInt {
+  var world = FuzzedHub()
+  var place = 0
+  while place + 4 <= size {
+    world.step(data[place], data[place + 1], data[place + 2], data[place + 3])
+    place += 4
+  }
+  return 0
+}
+
+/// What one loop holds of a channel: how many subscriptions, and the newest event it was handed.
+private struct Held {
+  var count = 0
+  var sequence: UInt64 = 0
+}
+
+private struct FuzzedHub: ~Copyable {
+  private var hub: Hub
+  private var uptime: Int64 = 0
+  private var generation: UInt32 = 0
+  private var sessions = [SessionRef](repeating: SessionRef(loop: 0, slot: 0, generation: 0), count: 4)
+  /// By loop and channel handle.
+  private var held: [[UInt32: Held]] = Array(repeating: [:], count: loops)
+
+  init() {
+    let limits = HubLimits(
+      drivers: 3, trips: 3, channels: 5, eventsPerChannel: 3, events: 8, queryHits: 4,
+      queryBudget: SearchBudget(cells: 50, candidates: 50), fixTimesPerDriver: 4, driversWithFixTimes: 1)
+    hub = Hub(
+      limits: limits, timings: HubTimings(), sampling: .init(interval: 4, minDistance: 5), epoch: epoch, seed: 1,
+      loops: loops, now: Moment(uptime: 0, timestamp: Timestamp(milliseconds: 1_000_000_000_000)))
+  }
+
+  private var now: Moment {
+    Moment(uptime: uptime, timestamp: Timestamp(milliseconds: 1_000_000_000_000 + uptime / 1_000_000))
+  }
+
+  mutating func step(_ what: UInt8, _ who: UInt8, _ a: UInt8, _ b: UInt8) {
+    let input: HubInput
+    switch what % 9 {
+    case 0:
+      uptime += Int64(a) * (b > 250 ? 1_000_000_000_000 : b > 128 ? 1_000_000_000 : 10_000_000)
+      return process([])
+    case 1: input = connect(who, a)
+    case 2: input = .driverDisconnected(sessions[Int(who % 4)])
+    case 3, 4: input = fix(who, a, b)
+    case 5: input = batch(who, a, b)
+    case 6: input = move(who, a, b)
+    case 7: input = subscribe(who, a, b)
+    default:
+      guard let released = release(who, a) else { return }
+      input = released
+    }
+    process([input])
+  }
+
+  // MARK: Inputs
+
+  private mutating func connect(_ who: UInt8, _ a: UInt8) -> HubInput {
+    generation += 1
+    let session = SessionRef(loop: UInt32(a) % UInt32(loops), slot: UInt32(who % 4), generation: generation)
+    sessions[Int(who % 4)] = session
+    return .driverConnecting(session, ids[Int(who / 4 % 4)])
+  }
+
+  /// From everywhere on Earth and at any time, mostly near what came before.
+  private func fix(_ a: UInt8, _ b: UInt8) -> Fix {
+    let latitude = a > 250 ? -60.0 : Double(a % 16) * 0.0001
+    let time = now.timestamp.milliseconds + (Int64(b) - 200) * (b > 250 ? 100_000 : 100)
+    return Fix(
+      coordinate: Coordinate(latitude: latitude, longitude: 179.9999)!, timestamp: Timestamp(milliseconds: time),
+      accuracy: b % 16 == 0 ? 5000 : Double(b % 32))
+  }
+
+  private func fix(_ who: UInt8, _ a: UInt8, _ b: UInt8) -> HubInput {
+    let trip = who & 0x10 == 0 ? nil : ids[Int(who >> 6)]
+    return .fix(
+      FixInput(
+        session: sessions[Int(who % 4)], messageID: messages[0], sent: now.timestamp, received: now,
+        update: LocationUpdate(tripID: trip, fix: fix(a, b)), tripIsGranted: who & 0x20 == 0))
+  }
+
+  private func batch(_ who: UInt8, _ a: UInt8, _ b: UInt8) -> HubInput {
+    let fixes: [Result<Fix, ErrorCode>] = [.success(fix(a, b)), .failure(.badMessage), .success(fix(b, a))]
+    return .batch(
+      BatchInput(
+        session: sessions[Int(who % 4)], driverID: who & 0x10 == 0 ? nil : ids[Int(who >> 6)], messageID: messages[1],
+        sent: now.timestamp, received: now, batch: LocationBatch(fixes: fixes), tripIsGranted: true))
+  }
+
+  private func move(_ who: UInt8, _ a: UInt8, _ b: UInt8) -> HubInput {
+    let report = TripStatusReport(
+      tripID: ids[Int(a % 4)], status: TripStatus.allCases[Int(a / 4 % 8)], timestamp: now.timestamp,
+      expectedStatus: b > 200 ? .accepted : nil, driverID: b & 1 == 0 ? nil : ids[Int(b / 2 % 4)])
+    return .tripStatus(
+      TripStatusInput(
+        session: SessionRef(loop: 0, slot: 9, generation: 0),
+        actor: Actor(role: Role.allCases[Int(who % 3)], id: ids[Int(who / 4 % 4)]),
+        messageID: messages[Int(b) % messages.count], report: report, tripIsGranted: who < 200))
+  }
+
+  private func subscribe(_ who: UInt8, _ a: UInt8, _ b: UInt8) -> HubInput {
+    let session = SessionRef(loop: UInt32(who) % UInt32(loops), slot: 20, generation: 0)
+    let resume = b < 128 ? ResumePoint(since: UInt64(b), epoch: epoch) : nil
+    return .subscribe(session, messages[2], Subscribe(channel: channels[Int(a) % channels.count], resume: resume))
+  }
+
+  /// One that the loop has: releasing any other is a fault of the loop, which a peer cannot cause.
+  private mutating func release(_ who: UInt8, _ a: UInt8) -> HubInput? {
+    let loop = Int(who) % loops
+    let handles = held[loop].keys.sorted()
+    guard !handles.isEmpty else { return nil }
+    let handle = handles[Int(a) % handles.count]
+    held[loop][handle]!.count -= 1
+    if held[loop][handle]!.count == 0 { held[loop][handle] = nil }
+    return .released(loop: UInt32(loop), ChannelHandle(index: handle))
+  }
+
+  // MARK: Outputs
+
+  private mutating func process(_ inputs: [HubInput]) {
+    hub.process(inputs, now: now)
+    for loop in 0..<loops {
+      var outputs: [HubOutput] = []
+      hub.drain(loop: loop, into: &outputs)
+      for output in outputs { check(output, loop) }
+    }
+    let counters = hub.counters
+    let ended =
+      counters.fixesAccepted - counters.fixesReleased + counters.fixesHistory + counters.fixesDuplicate
+      + counters.fixesHeld + counters.fixesRefused.reduce(0, +) + counters.fixesUnreadable + counters.fixesForbidden
+      + counters.fixesOrphaned
+    precondition(ended == counters.fixesReceived, "a fix is lost or counted twice")
+    precondition(counters.positionsPublished == counters.fixesAccepted, "not one position for each fix")
+    precondition(counters.drivers <= 3 && counters.trips <= 3 && counters.channels <= 5 && counters.eventsKept <= 8)
+    precondition((0...counters.drivers).contains(counters.driversOnline))
+  }
+
+  private mutating func check(_ output: HubOutput, _ loop: Int) {
+    switch output {
+    case .subscribed(_, let handle, let answer, let missed):
+      let state = held[loop][handle.index]
+      precondition(state == nil || state!.sequence == answer.sequence, "the loop missed an event")
+      precondition(answer.recovered || missed.isEmpty)
+      held[loop][handle.index] = Held(count: (state?.count ?? 0) + 1, sequence: answer.sequence)
+    case .delivery(let delivery):
+      guard let state = held[loop][delivery.channel.index] else { preconditionFailure("nobody listens here") }
+      switch delivery.publication.body {
+      case .driverLocation(let location): precondition(location.after == state.sequence)
+      case .tripUpdate(let update): advance(loop, delivery.channel, state, update.sequence)
+      case .notification(let notification): advance(loop, delivery.channel, state, notification.sequence)
+      }
+    case .subscriptionRefused, .unsubscribed, .channelEnded, .reply, .admitted, .conflict, .full, .replaced,
+      .queryResult:
+      break
+    }
+  }
+
+  private mutating func advance(_ loop: Int, _ channel: ChannelHandle, _ state: Held, _ sequence: UInt64) {
+    precondition(sequence == state.sequence + 1, "a gap between events")
+    held[loop][channel.index] = Held(count: state.count, sequence: sequence)
+  }
+}

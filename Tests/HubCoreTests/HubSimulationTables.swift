@@ -1,0 +1,92 @@
+// What must hold of the simulated hub's counters and tables, whatever has happened.
+import Messages
+
+@testable import HubCore
+
+extension Simulation {
+  /// Every fix that came ends in exactly one counter, and the positions published are the fixes accepted.
+  func checkCounters() throws(SimulationFailure) {
+    let counters = hub.counters
+    let ended =
+      counters.fixesAccepted - counters.fixesReleased + counters.fixesHistory + counters.fixesDuplicate
+      + counters.fixesHeld + counters.fixesRefused.reduce(0, +) + counters.fixesUnreadable + counters.fixesForbidden
+      + counters.fixesOrphaned
+    guard ended == counters.fixesReceived else {
+      throw fail("\(counters.fixesReceived) fixes came, \(ended) are counted")
+    }
+    guard counters.positionsPublished == counters.fixesAccepted else { throw fail("not one position for each fix") }
+    guard counters.eventsKept <= limits.events, counters.channels <= limits.channels, counters.trips <= limits.trips,
+      counters.drivers <= limits.drivers
+    else { throw fail("a table is over its limit") }
+  }
+
+  /// Who counts as online was heard of in the last 60 s, and a trip that ended longer ago is closed.
+  func checkPresence() throws(SimulationFailure) {
+    var online = 0
+    for driver in Cast.driverIDs {
+      guard let index = hub.findDriver(driver), !hub.drivers[index].isStale else { continue }
+      online += 1
+      if uptime >= hub.drivers[index].lastFix + 62_000_000_000 { throw fail("\(driver) is silent and still online") }
+    }
+    if online != hub.counters.driversOnline { throw fail("\(hub.counters.driversOnline) online, counted \(online)") }
+    for trip in 0..<Cast.trips {
+      guard let ended = model.trips[trip]?.ended, let index = hub.findTrip(Cast.tripIDs[trip]) else { continue }
+      if uptime >= ended + 62_000_000_000, !hub.trips[index].isClosed { throw fail("trip \(trip) is not closed") }
+      if uptime < ended + 60_000_000_000, hub.trips[index].isClosed { throw fail("trip \(trip) was closed early") }
+      if uptime >= ended + 86_402_000_000_000 { throw fail("trip \(trip) is not forgotten") }
+    }
+  }
+
+  /// The tables hold what the model says, and nothing else.
+  func checkTables() throws(SimulationFailure) {
+    var events = 0
+    var channels = 0
+    for topic in 0..<Cast.topics {
+      guard let index = hub.channels.find(Cast.channels[topic]) else {
+        if model.subscribers[topic].contains(where: { $0 > 0 }) { throw fail("\(Cast.channels[topic]) is gone") }
+        continue
+      }
+      let record = hub.channels.record(index)
+      channels += 1
+      events += record.events.count
+      let loops = model.subscribers[topic].indices.reduce(UInt64(0)) {
+        $0 | (model.subscribers[topic][$1] > 0 ? 1 << UInt64($1) : 0)
+      }
+      if record.loops != loops || record.subscribers != model.subscribers[topic].reduce(0, +) {
+        throw fail("\(Cast.channels[topic]) has \(record.subscribers) subscribers, not \(model.subscribers[topic])")
+      }
+    }
+    if channels != hub.channels.count || events != hub.channels.eventCount { throw fail("channels or events are lost") }
+    if hub.trips.count != model.trips.count(where: { $0 != nil }) { throw fail("\(hub.trips.count) trips") }
+    for driver in 0..<Cast.drivers {
+      guard let index = hub.findDriver(Cast.driverIDs[driver]) else { continue }
+      let active = model.trips.count { $0?.driver == driver && $0!.status.occupiesDriver }
+      if hub.drivers[index].activeTrips != active, hub.counters.tableLimitHits == 0 {
+        throw fail("driver \(driver) has \(hub.drivers[index].activeTrips) trips, not \(active)")
+      }
+      if hub.drivers[index].session != model.sessions[driver] { throw fail("driver \(driver) has another session") }
+    }
+  }
+
+  /// With nothing under way, every subscriber has seen everything.
+  func checkViews() throws(SimulationFailure) {
+    for loop in loops {
+      for (slot, state) in loop.slots.enumerated() {
+        for topic in 0..<Cast.topics {
+          guard let seen = state.views[topic] else { continue }
+          guard let index = hub.channels.find(Cast.channels[topic]), hub.channels.sequence(index) == seen else {
+            throw fail("loop \(loop.number), slot \(slot) has seen \(seen) of \(Cast.channels[topic])")
+          }
+        }
+      }
+    }
+  }
+
+  func checkNothingLeft() throws(SimulationFailure) {
+    let counters = hub.counters
+    guard counters.drivers == 0, counters.driversOnline == 0, counters.trips == 0, counters.channels == 0,
+      counters.eventsKept == 0, hub.driverIDs.count == 0, hub.tripIDs.count == 0, hub.deadlines.count == 0,
+      hub.driversWithFixTimes == 0, hub.index.count == 0, hub.fleetChannel == nil
+    else { throw fail("something is left at the end: \(counters), \(hub.deadlines.count) deadlines") }
+  }
+}
