@@ -76,7 +76,7 @@ final class Exchange {
 
 /// The sessions of one loop, by connection slot: chunks that never move, so that a table of 100,000 grows without
 /// copying and without leaving a hole of its old size.
-final class SessionTable {
+struct SessionTable: ~Copyable {
   private static let shift = 10
   private static let chunkSize = 1 << shift
   // Each chunk is allocated and initialised whole, and lives as long as the table.
@@ -92,7 +92,7 @@ final class SessionTable {
   /// One more than the largest slot that may be asked for.
   var endIndex: Int { chunks.count * Self.chunkSize }
 
-  func makeRoom(for slot: Int) {
+  mutating func makeRoom(for slot: Int) {
     while endIndex <= slot {
       let chunk = UnsafeMutablePointer<Session>.allocate(capacity: Self.chunkSize)
       for index in 0..<Self.chunkSize { (chunk + index).initialize(to: Session()) }

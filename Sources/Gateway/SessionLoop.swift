@@ -21,7 +21,7 @@ struct SessionLoop: ~Copyable {
   let limits: Limits
   let frameLimits: FrameLimits
   let httpLimits: HTTPLimits
-  let sessions = SessionTable()
+  var sessions = SessionTable()
   let reader = MessageReader()
   var hub: HubPort
   var inputs: [HubInput] = []
