@@ -50,7 +50,7 @@ public struct ClientLimits: Sendable, Equatable {
   /// A ping goes out after this part of an interval, so that it is there before the interval ends.
   public var pingPart = 0.8
   /// So many fixes unconfirmed ask for a ping before it is due by time.
-  public var unconfirmedFixes = 256
+  public var unconfirmedFixes = 64
   /// The burst assumed for a rate, in seconds of it: the default hub's is 5; a little less leaves room for what the
   /// network bunches.
   public var burstSeconds = 4.0

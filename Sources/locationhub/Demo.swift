@@ -12,8 +12,9 @@ import Transport
 let demo = Verb(
   name: "demo", operands: "",
   summary: """
-    Starts a hub on this machine, or uses the one at --url, lets simulated drivers serve trips and their riders follow
-    them, and shows once a second what goes in and out and how long it takes. Ends by --duration, SIGINT or SIGTERM.
+    Shows a hub at work: simulated drivers serve trips, and their riders follow them.
+    Starts a hub on this machine, or uses the one at --url, and shows once a second what goes in and out of it and how long
+    a position takes from driver to rider. Ends by --duration, SIGINT or SIGTERM.
     """,
   options: [Option("port", "PORT", "the hub's TCP port; 0 picks a free one (8080)")] + ClientOptions.options
     + FleetOptions.options + [Option("loops", "N", "the hub's event loops, 1-64 (1)")],

@@ -104,7 +104,8 @@ struct DemoFigures {
       fixes in \(fixes)/s   positions out \(out)/s   \(lost)
       latency, driver to rider: \(times)
       """,
-      "\(fixed(seconds, 0)) s: \(sessions), \(drivers.trips) trips; in \(fixes)/s, out \(out)/s; \(times); \(lost); \(memory)"
+      "\(fixed(seconds, 0)) s: \(sessions), \(drivers.trips) trips; "
+        + "in \(fixes)/s, out \(out)/s; \(times); \(lost); \(memory)"
     )
   }
 

@@ -9,7 +9,8 @@ import Transport
 let filter = Verb(
   name: "filter", operands: "TRACE.csv",
   summary: """
-    Runs a trace through the hub's tracker and prints what a hub would publish: \(TraceFile.rowHeader).
+    Prints what a hub would publish for a recorded drive.
+    One row for each position: \(TraceFile.rowHeader).
     The trace has the columns t_ms, lat, lon and, where known, accuracy_m, speed_mps, bearing_deg; others are ignored.
     The file - is standard input.
     """,

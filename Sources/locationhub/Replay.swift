@@ -8,9 +8,10 @@ import Transport
 let replay = Verb(
   name: "replay", operands: "TRACE.csv [more…]",
   summary: """
-    Sends recorded drives as if they were live: recorded timestamps, at --speed times the recorded pace, but never faster
-    than the hub's rate allows. Several traces are several drivers at the same time: from --driver D1 they are D1, D2, …
-    Ends when everything was sent and the hub says that it is stored.
+    Sends recorded drives as if they were live.
+    Timestamps stay as recorded; fixes go out at --speed times their pace, but never faster than the hub's rate allows.
+    Several traces are several drivers at the same time: from --driver D1 on they are D1, D2, …, and trips likewise.
+    Ends when everything was sent and the hub says that it is stored; ended by SIGINT or SIGTERM before that, it fails.
     """,
   options: ClientOptions.options + [
     Option("speed", "FACTOR", "times the recorded pace; 0 for as fast as the rate allows (1)"),

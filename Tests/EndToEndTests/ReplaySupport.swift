@@ -83,11 +83,12 @@ enum Bench {
   }
 
   /// The recorded drives beside the repository; none where they are not there.
-  static var traces: [String] {
+  static func traces() throws -> [String] {
     let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
       .deletingLastPathComponent()
     let folder = root.appendingPathComponent("../shared/data/traces").standardizedFileURL
-    guard let names = try? FileManager.default.contentsOfDirectory(atPath: folder.path) else { return [] }
+    guard FileManager.default.fileExists(atPath: folder.path) else { return [] }
+    let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
     return names.filter { $0.hasSuffix(".csv") }.sorted().map { folder.appendingPathComponent($0).path }
   }
 }

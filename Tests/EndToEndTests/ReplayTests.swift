@@ -83,7 +83,7 @@ import Transport
 
   @Test("Recorded drives come out of the hub as the tracker alone makes them")
   func recordedDrives() throws {
-    let traces = Bench.traces
+    let traces = try Bench.traces()
     guard !traces.isEmpty else {
       print("skipped: there are no recorded drives at ../shared/data/traces")
       return
