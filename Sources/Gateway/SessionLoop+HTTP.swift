@@ -221,7 +221,9 @@ extension SessionLoop {
     case .ack(let ack):
       finish(slot, exchange, Response(.ok, contentType: "application/json", body: QueryBody.batch(ack.batch)))
     case .error(let error):
-      finish(slot, exchange, status(of: error.code), error.code, error.message)
+      finish(
+        slot, exchange, status(of: error.code), error.code, error.message,
+        retryAfter: error.retryAfter.map { Int($0.rounded(.up)) })
     case .connected, .subscribed, .unsubscribed, .pong: break
     }
   }
@@ -239,9 +241,11 @@ extension SessionLoop {
     }
   }
 
-  private mutating func finish(_ slot: Int, _ exchange: Exchange, _ status: Status, _ code: ErrorCode, _ message: String) {
+  private mutating func finish(
+    _ slot: Int, _ exchange: Exchange, _ status: Status, _ code: ErrorCode, _ message: String, retryAfter: Int? = nil
+  ) {
     exchange.isWaiting = false
-    respond(slot, exchange, status, code, message)
+    respond(slot, exchange, status, code, message, retryAfter: retryAfter)
     advance(slot, exchange)
   }
 
