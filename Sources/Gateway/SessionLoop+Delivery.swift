@@ -23,8 +23,10 @@ extension SessionLoop {
     case .subscribed(let session, let channel, let answer, let missed):
       subscribed(session, channel, answer, missed)
     case .subscriptionRefused(let session, let error):
-      guard let connection = connection(of: session) else { return }
+      // A session that is closing gave its subscriptions back already.
+      guard let connection = connection(of: session), sessions[Int(connection.slot)].phase == .open else { return }
       sessions[Int(connection.slot)].subscriptions -= 1
+      subscriptionAnswered(Int(connection.slot))
       send(.error(error), to: Int(connection.slot))
     case .unsubscribed(let session, let messageID, let channel, let name):
       unsubscribed(session, messageID, channel, name)
@@ -99,6 +101,7 @@ extension SessionLoop {
       return inputs.append(.released(loop: index, channel))
     }
     let slot = Int(connection.slot)
+    subscriptionAnswered(slot)
     let time = sessions[slot].time
     var first = sessions[slot].firstSubscription
     let isNew = subscriptions.add(connection, time: time, to: channel, first: &first)

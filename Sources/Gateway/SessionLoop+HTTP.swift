@@ -44,26 +44,6 @@ extension SessionLoop {
     }
   }
 
-  private mutating func stall(_ slot: Int, _ exchange: Exchange) {
-    exchange.isStalled = true
-    loop.pauseReading(sessions[slot].connection)
-    stalled.append(sessions[slot].connection)
-  }
-
-  /// A turn later: goes on with requests that waited, but for peers that have not read the answers so far. Those go on
-  /// when they have (`drained`), or end with the time that an idle connection has.
-  mutating func resumeStalled() {
-    guard !stalled.isEmpty else { return }
-    let connections = stalled
-    stalled.removeAll(keepingCapacity: true)
-    for id in connections where isCurrent(id) && !loop.isBlocked(id) {
-      guard let exchange = sessions[Int(id.slot)].exchange, exchange.isStalled else { continue }
-      exchange.isStalled = false
-      loop.resumeReading(id)
-      advance(Int(id.slot), exchange)
-    }
-  }
-
   /// The next complete request in the exchange's input, with its body in `exchange.body`; nil when more must come.
   private mutating func nextRequest(_ exchange: Exchange) throws(HTTPError) -> RequestHead? {
     if exchange.request == nil {

@@ -84,6 +84,7 @@ extension SessionLoop {
         retryAfter: 1)
     }
     sessions[slot].subscriptions += 1
+    sessions[slot].unansweredSubscriptions += 1
     inputs.append(.subscribe(reference(sessions[slot].connection), messageID, request))
   }
 

@@ -109,12 +109,6 @@ struct SessionLoop: ~Copyable {
     sessions[Int(id.slot)] = Session()
   }
 
-  mutating func drained(_ id: ConnectionID) {
-    guard isCurrent(id), sessions[Int(id.slot)].exchange?.isStalled == true else { return }
-    stalled.append(id)
-    armLoopTimer()
-  }
-
   mutating func overflowed(_ id: ConnectionID) {
     guard isCurrent(id), sessions[Int(id.slot)].phase == .open else { return loop.abort(id) }
     close(Int(id.slot), .slowConsumer)
