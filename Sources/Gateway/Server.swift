@@ -35,7 +35,8 @@ public final class Server: Sendable {
     let shared = SharedState(configuration: configuration)
     let openFiles = raiseOpenFileLimit(configuration, shared.log)
     do throws(SystemError) {
-      return try start(configuration, configuration.limits.eventLoop(loops: configuration.loops, openFiles: openFiles), shared, lock)
+      return try start(
+        configuration, configuration.limits.eventLoop(loops: configuration.loops, openFiles: openFiles), shared, lock)
     } catch {
       throw .system("cannot start on \(address): \(error)")
     }

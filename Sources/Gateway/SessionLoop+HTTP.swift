@@ -164,7 +164,8 @@ extension SessionLoop {
     }
     let batch: LocationBatch
     do throws(MessageError) {
-      batch = try exchange.body.withBytes { (bytes) throws(MessageError) in try reader.readLocations(bytes, time: time) }
+      batch = try exchange.body.withBytes { (bytes) throws(MessageError) in try reader.readLocations(bytes, time: time)
+      }
     } catch {
       return respond(
         slot, exchange, error.code == .tooLarge ? .contentTooLarge : .badRequest, error.code, error.text)

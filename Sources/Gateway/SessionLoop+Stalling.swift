@@ -32,7 +32,9 @@ extension SessionLoop {
   /// A subscription was answered: the session goes on once all of them are and its reader has kept up.
   mutating func subscriptionAnswered(_ slot: Int) {
     sessions[slot].unansweredSubscriptions -= 1
-    if sessions[slot].held != nil, sessions[slot].unansweredSubscriptions == 0 { stalled.append(sessions[slot].connection) }
+    if sessions[slot].held != nil, sessions[slot].unansweredSubscriptions == 0 {
+      stalled.append(sessions[slot].connection)
+    }
   }
 
   /// The peer has read everything: what waited for that goes on with the next turn.
