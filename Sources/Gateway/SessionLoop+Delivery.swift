@@ -8,8 +8,12 @@ import WebSocket
 
 extension SessionLoop {
   mutating func deliverOutputs() {
-    for place in outputs.indices { deliver(outputs[place]) }
-    outputs.removeAll(keepingCapacity: true)
+    // Taken out of `self` for the while, so that no element need be copied before it is looked at.
+    var list: [HubOutput] = []
+    swap(&list, &outputs)
+    for place in list.indices { deliver(list[place]) }
+    list.removeAll(keepingCapacity: true)
+    swap(&list, &outputs)
   }
 
   private mutating func deliver(_ output: HubOutput) {
