@@ -70,6 +70,8 @@ final class Exchange {
   /// How the answer ends.
   var keepsAlive = true
   var isHead = false
+  /// How the request's body, and the answer's, write timestamps.
+  var time = TimeFormat.unixMilliseconds
   /// What to answer a driver's upgrade with once the hub admits it.
   var upgrade: Upgrade?
   /// When the connection is closed unless a request is complete by then (uptime, ns).

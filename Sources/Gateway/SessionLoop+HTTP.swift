@@ -88,9 +88,13 @@ extension SessionLoop {
     } catch {
       return respond(slot, exchange, .unauthorized, .unauthorized, error.text)
     }
+    guard let time = TimeFormat(queryValue: request.query.text("time")) else {
+      return respond(slot, exchange, .badRequest, .badMessage, TimeFormat.queryHelp)
+    }
+    exchange.time = time
     do throws(HTTPError) {
       switch (request.method, try request.pathSegments()) {
-      case (.post, ["v1", "locations"]): try postLocations(slot, exchange, request, credential)
+      case (.post, ["v1", "locations"]): postLocations(slot, exchange, credential)
       case (.get, ["v1", "drivers", "nearby"]), (.head, ["v1", "drivers", "nearby"]):
         try nearby(slot, exchange, request, credential)
       case (.get, let path), (.head, let path):
@@ -153,18 +157,14 @@ extension SessionLoop {
   }
 
   /// `POST /v1/locations`: a fix or a batch, of a driver without a socket.
-  private mutating func postLocations(
-    _ slot: Int, _ exchange: Exchange, _ request: RequestHead, _ credential: Credential
-  ) throws(HTTPError) {
+  private mutating func postLocations(_ slot: Int, _ exchange: Exchange, _ credential: Credential) {
     guard credential.role == .driver else {
       return respond(slot, exchange, .forbidden, .forbidden, "only a driver sends locations")
     }
-    guard let time = TimeFormat(queryValue: request.query.text("time")) else {
-      return respond(slot, exchange, .badRequest, .badMessage, TimeFormat.queryHelp)
-    }
     let batch: LocationBatch
     do throws(MessageError) {
-      batch = try exchange.body.withBytes { (bytes) throws(MessageError) in try reader.readLocations(bytes, time: time)
+      batch = try exchange.body.withBytes { (bytes) throws(MessageError) in
+        try reader.readLocations(bytes, time: exchange.time)
       }
     } catch {
       return respond(
@@ -188,10 +188,10 @@ extension SessionLoop {
     case .driver(nil):
       finish(slot, exchange, .notFound, .badMessage, "this hub knows no such driver")
     case .driver(let report?):
-      finish(slot, exchange, Response(.ok, contentType: "application/json", body: QueryBody.driver(report)))
+      finish(slot, exchange, Response(.ok, contentType: "application/json", body: QueryBody.driver(report, time: exchange.time)))
     case .nearby(let reports, let outcome):
-      finish(
-        slot, exchange, Response(.ok, contentType: "application/json", body: QueryBody.nearby(reports, outcome)))
+      let body = QueryBody.nearby(reports, outcome, time: exchange.time)
+      finish(slot, exchange, Response(.ok, contentType: "application/json", body: body))
     }
   }
 
