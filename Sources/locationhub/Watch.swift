@@ -11,13 +11,13 @@ let watch = Verb(
   summary: """
     Prints what is published on channels: trip:<id>, driver:<id> or fleet.
     As csv only positions, one row each: \(TraceFile.rowHeader). As json the hub's messages as they came.
-    Ends by SIGINT, SIGTERM, --count, --duration, or when the reader of its output has gone.
+    Ends by SIGINT, SIGTERM, --count, --duration, with the last channel, or when the reader of its output has gone.
     """,
   options: ClientOptions.options + [
     Option("format", "FORMAT", "text, json or csv (text)"),
     Option("role", "ROLE", "rider, ops or driver, with development credentials (ops)"),
     Option("id", "ID", "who asks, with development credentials (watch)"),
-    Option("count", "N", "end after so many lines"),
+    Option("count", "N", "end after so many lines, not counting answers to the subscriptions"),
     Option("duration", "SECONDS", "end after so long"),
   ],
   run: runWatch)
