@@ -15,7 +15,7 @@ let watch = Verb(
     """,
   options: ClientOptions.options + [
     Option("format", "FORMAT", "text, json or csv (text)"),
-    Option("role", "ROLE", "rider, ops or driver, with development credentials (ops)"),
+    Option("role", "ROLE", "rider, ops or driver, with development credentials (rider for trips, else ops)"),
     Option("id", "ID", "who asks, with development credentials (watch)"),
     Option("count", "N", "end after so many lines, not counting answers to the subscriptions"),
     Option("duration", "SECONDS", "end after so long"),
@@ -29,7 +29,7 @@ private func runWatch(_ arguments: Arguments) throws(CommandError) -> ExitCode {
     throw .usage("--format must be text, json or csv")
   }
   let configuration = try options.configuration(
-    try role(arguments) ?? .ops, try arguments.identifier("id") ?? WatchFormat.defaultID)
+    try role(arguments) ?? (channels.allSatisfy(\.isTrip) ? .rider : .ops), try arguments.identifier("id") ?? WatchFormat.defaultID)
   let count = try arguments.integer("count", in: 1...Int.max)
   let duration = try arguments.number("duration", in: 0...1e9)
   try system { () throws(SystemError) in try blockSignals([SIGINT, SIGTERM, SIGPIPE]) }
@@ -39,6 +39,10 @@ private func runWatch(_ arguments: Arguments) throws(CommandError) -> ExitCode {
     try clients.loop.watchSignals([SIGINT, SIGTERM]) { _ in watcher.end() }
   }
   return try watcher.run(configuration, channels, seconds: duration)
+}
+
+extension Channel {
+  fileprivate var isTrip: Bool { if case .trip = self { true } else { false } }
 }
 
 private func channels(_ names: [String]) throws(CommandError) -> [Channel] {
