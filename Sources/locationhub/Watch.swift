@@ -28,8 +28,9 @@ private func runWatch(_ arguments: Arguments) throws(CommandError) -> ExitCode {
   guard let format = WatchFormat(rawValue: arguments.string("format") ?? "text") else {
     throw .usage("--format must be text, json or csv")
   }
+  let usualRole: Role = channels.allSatisfy(\.isTrip) ? .rider : .ops
   let configuration = try options.configuration(
-    try role(arguments) ?? (channels.allSatisfy(\.isTrip) ? .rider : .ops), try arguments.identifier("id") ?? WatchFormat.defaultID)
+    try role(arguments) ?? usualRole, try arguments.identifier("id") ?? WatchFormat.defaultID)
   let count = try arguments.integer("count", in: 1...Int.max)
   let duration = try arguments.number("duration", in: 0...1e9)
   try system { () throws(SystemError) in try blockSignals([SIGINT, SIGTERM, SIGPIPE]) }
