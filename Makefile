@@ -63,6 +63,7 @@ deps:
 	@command -v swift >/dev/null || { echo 'There is no swift on PATH: install a Swift 6.2 (or newer) toolchain from swift.org.'; exit 1; }
 	@missing=(); \
 	[ -e /usr/include/openssl/sha.h ] || missing+=(libssl-dev); \
+	[ -e /usr/include/zlib.h ] || missing+=(zlib1g-dev); \
 	command -v pkg-config >/dev/null || missing+=(pkg-config); \
 	if [ $${#missing[@]} -gt 0 ]; then \
 	  echo "Installing the system packages that are missing: $${missing[*]}"; \

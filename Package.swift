@@ -18,13 +18,14 @@ let package = Package(
     .systemLibrary(name: "CLinux"),
     .systemLibrary(
       name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+    .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
 
     // Bytes and values: no I/O, no clock, no randomness.
     .target(name: "Bytes"),
     .target(name: "Geo"),
     .target(name: "Messages", dependencies: ["Bytes", "Geo"]),
     .target(name: "HTTP", dependencies: ["Bytes"]),
-    .target(name: "WebSocket", dependencies: ["Bytes", "HTTP", "COpenSSL"]),
+    .target(name: "WebSocket", dependencies: ["Bytes", "HTTP", "COpenSSL", "CZlib"]),
     .target(name: "HubCore", dependencies: ["Messages", "Geo", "Bytes"]),
 
     // I/O.

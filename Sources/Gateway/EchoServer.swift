@@ -12,12 +12,20 @@ public final class EchoServer: EventLoopDelegate {
     var head = ByteBuffer()
     var parser = RequestParser()
     var frames: FrameReader?
+    /// Of its own, for a client may have contexts kept here: that is what conformance suites look at.
+    var inflater: Inflater?
+    var deflater: Deflater?
+    var inflateLimits = InflateLimits(messageBytes: 16 << 20, ratio: 2000)
   }
 
   /// 65,536 fragments and an empty last one, as the suite's cases 9.3.1 and 9.4.1 send.
   private static let limits = FrameLimits(messageBytes: 16 << 20, fragments: 65_537)
 
+  /// All that RFC 7692 knows and zlib can do.
+  private static let policy = DeflatePolicy(keepsContexts: true, windowBits: 9...15)
+
   private let loop: EventLoop
+  private var payload = ByteBuffer()
   private let lock: PortLock
   private var peers: [UnsafeMutablePointer<Peer>?] = []
 
@@ -78,18 +86,27 @@ public final class EchoServer: EventLoopDelegate {
     peer.pointee.parser = parser
     guard case .request(let request, let consumed) = parsed else { return }
     do throws(UpgradeRefusal) {
-      let handshake = try ServerHandshake(request, subprotocols: [])
+      let handshake = try ServerHandshake(request, subprotocols: [], compression: Self.policy)
       let start = loop.arena.count
       handshake.write(into: &loop.arena, subprotocols: [])
       loop.send(start..<loop.arena.count, to: peer.pointee.id)
+      begin(peer, handshake.compression)
     } catch {
       return respond(peer, error.response)
     }
-    peer.pointee.frames = FrameReader(role: .server)
     peer.pointee.head.removeFirst(consumed)
     var rest = ByteBuffer()
     swap(&rest, &peer.pointee.head)
     rest.withMutableBytes { echo(peer, $0) }
+  }
+
+  private func begin(_ peer: UnsafeMutablePointer<Peer>, _ compression: DeflateParameters?) {
+    peer.pointee.frames = FrameReader(role: .server, allowsCompression: compression != nil)
+    guard let compression else { return }
+    peer.pointee.inflater = Inflater(takesContextOver: !compression.clientNoContextTakeover)
+    peer.pointee.deflater = Deflater(
+      windowBits: Self.policy.compressorWindowBits(compression), level: 6, memoryLevel: 8,
+      takesContextOver: !compression.serverNoContextTakeover)
   }
 
   private func respond(_ peer: UnsafeMutablePointer<Peer>, _ response: Response) {
@@ -104,7 +121,10 @@ public final class EchoServer: EventLoopDelegate {
     do throws(FrameError) {
       while let event = try peer.pointee.frames!.next(in: bytes, at: &offset, limits: Self.limits) {
         switch event {
-        case .message(let kind, let payload, isCompressed: _): send(peer, kind == .text ? .text : .binary, payload)
+        case .message(let kind, let payload, isCompressed: false): echo(peer, kind, payload)
+        case .message(let kind, let payload, isCompressed: true):
+          let limits = peer.pointee.inflateLimits
+          echo(peer, kind, try peer.pointee.inflater!.inflate(payload, kind, limits: limits))
         case .ping(let payload): send(peer, .pong, payload)
         case .pong: break
         case .close(let code, reason: _): return close(peer, code)
@@ -113,6 +133,16 @@ public final class EchoServer: EventLoopDelegate {
     } catch {
       close(peer, error.closeCode)
     }
+  }
+
+  private func echo(_ peer: UnsafeMutablePointer<Peer>, _ kind: MessageKind, _ message: UnsafeRawBufferPointer) {
+    let opcode: Opcode = kind == .text ? .text : .binary
+    guard peer.pointee.deflater != nil else { return send(peer, opcode, message) }
+    payload.removeAll(keepingAtMost: 1 << 20)
+    peer.pointee.deflater!.compress(message, into: &payload)
+    let start = loop.arena.count
+    payload.withBytes { FrameWriter.write(opcode, $0, isCompressed: true, into: &loop.arena) }
+    loop.send(start..<loop.arena.count, to: peer.pointee.id)
   }
 
   private func send(_ peer: UnsafeMutablePointer<Peer>, _ opcode: Opcode, _ payload: UnsafeRawBufferPointer) {
@@ -131,7 +161,12 @@ public final class EchoServer: EventLoopDelegate {
   public func connected(_ id: ConnectionID) {}
   public func drained(_ id: ConnectionID) {}
   public func overflowed(_ id: ConnectionID) { loop.abort(id) }
-  public func closed(_ id: ConnectionID, _ cause: CloseCause) {}
+  /// The contexts are given back at once, not with the slot's next connection.
+  public func closed(_ id: ConnectionID, _ cause: CloseCause) {
+    guard let peer = peers[Int(id.slot)], peer.pointee.id == id else { return }
+    peer.pointee.inflater = nil
+    peer.pointee.deflater = nil
+  }
   public func timerFired(_ id: ConnectionID) {}
   public func loopTimerFired() {}
   public func woken() {}

@@ -33,6 +33,12 @@ public struct Limits: Sendable {
   public var messageBytes = 256 * 1024
   /// Fragments of a WebSocket message. Past it: 1009.
   public var fragments = 1024
+  /// Bytes that a compressed message may become for each of its own, and up to which size that does not matter. Past
+  /// it, and past `messageBytes`: 1009.
+  public var inflateRatio = 200
+  public var inflateFreeBytes = 64 * 1024
+  /// Messages under this size go out uncompressed: what deflate would save is less than what it costs.
+  public var compressedBytes = 256
   /// Messages a second, on average; 0 for no limit. Past it: reading stops, then `rate_limited`, then 4429.
   public var sessionRate = 10.0
   /// Messages that may come at once.
@@ -89,6 +95,7 @@ public struct Limits: Sendable {
     precondition(outboxBytesPerSession <= outboxBytesPerLoop)
     precondition(requestHeadBytes <= readBufferBytes)
     precondition(rateWarningSeconds < rateCloseSeconds)
+    precondition(inflateRatio >= 1 && inflateFreeBytes <= messageBytes)
     precondition(requestsPerTurn >= 1)
     precondition(sessionBurst >= 1 && sessionRate >= 0)
   }

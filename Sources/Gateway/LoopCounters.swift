@@ -22,6 +22,15 @@ struct LoopCounters: Sendable {
   var positionsOut: UInt64 = 0
   /// Publications that were encoded: what `publicationsOut` would cost without sharing.
   var encodes: UInt64 = 0
+  /// Sessions that agreed to compression.
+  var compressedSessionsOpened: UInt64 = 0
+  /// Messages that were compressed (a publication once for all subscribers), their bytes before and after.
+  var deflates: UInt64 = 0
+  var deflatedBytesIn: UInt64 = 0
+  var deflatedBytesOut: UInt64 = 0
+  /// Compressed messages from clients, and their bytes when inflated.
+  var inflates: UInt64 = 0
+  var inflatedBytes: UInt64 = 0
   var conflatedByInterval: UInt64 = 0
   /// Events sent to bring a subscriber up to date.
   var recovered: UInt64 = 0

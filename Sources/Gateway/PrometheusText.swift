@@ -8,6 +8,7 @@ enum PrometheusText {
     var page = Page()
     writeSessions(loops, &page)
     writeTraffic(loops, &page)
+    writeCompression(loops, &page)
     writeProblems(loops, &page)
     writeHub(hub, &page)
     page.family("locationhub_resident_bytes", "gauge", "Resident memory of the process.")
@@ -45,6 +46,22 @@ enum PrometheusText {
     page.counter("locationhub_reads_total", "Reads that gave bytes.", sum(loops) { $0.transport.reads })
     page.counter("locationhub_writes_total", "Writes.", sum(loops) { $0.transport.writes })
     page.counter("locationhub_turns_total", "Turns of event loops.", sum(loops) { $0.transport.turns })
+  }
+
+  private static func writeCompression(_ loops: [LoopCounters], _ page: inout Page) {
+    page.counter(
+      "locationhub_compressed_sessions_opened_total", "WebSocket sessions that agreed to compression.",
+      sum(loops) { $0.compressedSessionsOpened })
+    page.counter(
+      "locationhub_deflates_total", "Messages compressed, a publication once for all subscribers.",
+      sum(loops) { $0.deflates })
+    page.counter(
+      "locationhub_deflate_input_bytes_total", "Bytes of these before.", sum(loops) { $0.deflatedBytesIn })
+    page.counter(
+      "locationhub_deflate_output_bytes_total", "Bytes of these after.", sum(loops) { $0.deflatedBytesOut })
+    page.counter("locationhub_inflates_total", "Compressed messages from clients.", sum(loops) { $0.inflates })
+    page.counter(
+      "locationhub_inflate_output_bytes_total", "Bytes of these when inflated.", sum(loops) { $0.inflatedBytes })
   }
 
   private static func writeProblems(_ loops: [LoopCounters], _ page: inout Page) {

@@ -16,6 +16,8 @@ public struct ServerConfiguration: Sendable {
   public var flushIntervalMilliseconds = 0
   /// Seconds in which a client should be heard at least once.
   public var heartbeatInterval = 30.0
+  /// Agrees to permessage-deflate with clients that offer it (RFC 7692).
+  public var compression = true
   /// Seconds between failing readiness and telling sessions to go.
   public var drainDelay = 0.0
   /// Seconds that a drain may take in all, after the delay.

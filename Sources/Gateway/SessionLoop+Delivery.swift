@@ -58,13 +58,7 @@ extension SessionLoop {
     guard !subscribers.isEmpty else { return }
     var encoded = EncodedFrames()
     for subscriber in subscribers {
-      let frame: Range<Int>
-      if let ready = encoded[subscriber.time] {
-        frame = ready
-      } else {
-        frame = encode(delivery.publication, subscriber.time)
-        encoded[subscriber.time] = frame
-      }
+      let frame = encoded[subscriber.encoding] ?? encode(delivery.publication, subscriber.encoding, &encoded)
       loop.send(frame, to: subscriber.connection, conflationKey: delivery.conflationKey)
     }
     counters.publicationsOut += UInt64(subscribers.count)
@@ -72,12 +66,38 @@ extension SessionLoop {
     if delivery.received != 0 { turnReceived.append(delivery.received) }
   }
 
-  private mutating func encode(_ publication: borrowing Publication, _ time: TimeFormat) -> Range<Int> {
+  /// The first subscriber of a form: encodes for it. The compressed form is made of the plain one, which is encoded for
+  /// that if need be.
+  private mutating func encode(
+    _ publication: borrowing Publication, _ encoding: Encoding, _ encoded: inout EncodedFrames
+  ) -> Range<Int> {
+    guard encoding.isCompressed else {
+      let frame = encode(publication, encoding.time).frame
+      encoded[encoding] = frame
+      return frame
+    }
+    let plain = Encoding(time: encoding.time)
+    let payload: Range<Int>
+    if let ready = encoded[plain] {
+      payload = FrameWriter.serverPayload(of: ready)
+    } else {
+      let new = encode(publication, encoding.time)
+      encoded[plain] = new.frame
+      payload = new.payload
+    }
+    let frame = deflate(payload) ?? encoded[plain]!
+    encoded[encoding] = frame
+    return frame
+  }
+
+  private mutating func encode(
+    _ publication: borrowing Publication, _ time: TimeFormat
+  ) -> (frame: Range<Int>, payload: Range<Int>) {
     let payload = FrameWriter.begin(as: .server, in: &loop.arena)
     JSONWriter.write(publication, time: time, into: &loop.arena)
     let start = FrameWriter.finish(.text, payloadAt: payload, in: &loop.arena)
     counters.encodes += 1
-    return start..<loop.arena.count
+    return (start..<loop.arena.count, payload..<loop.arena.count)
   }
 
   // MARK: Positions that are held back
@@ -106,9 +126,9 @@ extension SessionLoop {
     }
     let slot = Int(connection.slot)
     subscriptionAnswered(slot)
-    let time = sessions[slot].time
+    let encoding = Encoding(time: sessions[slot].time, isCompressed: isCompressed(slot))
     var first = sessions[slot].firstSubscription
-    let isNew = subscriptions.add(connection, time: time, to: channel, first: &first)
+    let isNew = subscriptions.add(connection, encoding: encoding, to: channel, first: &first)
     sessions[slot].firstSubscription = first
     if !isNew {
       // It had subscribed before and now asks what it missed: one subscription, counted once.
@@ -117,7 +137,8 @@ extension SessionLoop {
     }
     send(.subscribed(answer), to: slot)
     for publication in missed {
-      loop.send(encode(publication, time), to: connection)
+      var encoded = EncodedFrames()
+      loop.send(encode(publication, encoding, &encoded), to: connection)
       counters.publicationsOut += 1
       counters.recovered += 1
     }
@@ -152,25 +173,34 @@ extension SessionLoop {
   }
 }
 
-/// Where the frame of each time format lies in the arena, once it was encoded.
+/// Where the frame of each form lies in the arena, once it was encoded.
 struct EncodedFrames {
   private var unixMilliseconds: Range<Int>?
   private var apple: Range<Int>?
   private var rfc3339: Range<Int>?
+  private var compressedUnixMilliseconds: Range<Int>?
+  private var compressedApple: Range<Int>?
+  private var compressedRFC3339: Range<Int>?
 
-  subscript(time: TimeFormat) -> Range<Int>? {
+  subscript(encoding: Encoding) -> Range<Int>? {
     @inline(__always) get {
-      switch time {
-      case .unixMilliseconds: unixMilliseconds
-      case .apple: apple
-      case .rfc3339: rfc3339
+      switch (encoding.time, encoding.isCompressed) {
+      case (.unixMilliseconds, false): unixMilliseconds
+      case (.apple, false): apple
+      case (.rfc3339, false): rfc3339
+      case (.unixMilliseconds, true): compressedUnixMilliseconds
+      case (.apple, true): compressedApple
+      case (.rfc3339, true): compressedRFC3339
       }
     }
     set {
-      switch time {
-      case .unixMilliseconds: unixMilliseconds = newValue
-      case .apple: apple = newValue
-      case .rfc3339: rfc3339 = newValue
+      switch (encoding.time, encoding.isCompressed) {
+      case (.unixMilliseconds, false): unixMilliseconds = newValue
+      case (.apple, false): apple = newValue
+      case (.rfc3339, false): rfc3339 = newValue
+      case (.unixMilliseconds, true): compressedUnixMilliseconds = newValue
+      case (.apple, true): compressedApple = newValue
+      case (.rfc3339, true): compressedRFC3339 = newValue
       }
     }
   }

@@ -13,8 +13,9 @@ extension SessionLoop {
     do throws(FrameError) {
       while let event = try sessions[slot].frames.next(in: bytes, at: &offset, limits: frameLimits) {
         switch event {
-        case .message(let kind, let payload, isCompressed: _):
-          if sessions[slot].phase == .open { received(slot, kind, payload) }
+        case .message(let kind, let payload, let isCompressed):
+          guard sessions[slot].phase == .open else { continue }
+          received(slot, kind, isCompressed ? try inflate(payload, kind) : payload)
         case .ping(let payload):
           if sessions[slot].phase == .open { answerPing(slot, payload) }
         case .pong: break

@@ -19,7 +19,9 @@ extension SessionLoop {
   mutating func upgrade(_ slot: Int, _ exchange: Exchange, _ request: RequestHead) {
     let upgrade: Upgrade
     do throws(UpgradeRefusal) {
-      let handshake = try ServerHandshake(request, subprotocols: Self.subprotocols)
+      let handshake = try ServerHandshake(
+        request, subprotocols: Self.subprotocols,
+        compression: configuration.compression ? LoopCompression.policy : nil)
       guard let time = TimeFormat(queryValue: request.query.text("time")) else {
         counters.handshakesRefused += 1
         return respond(slot, exchange, .badRequest, .badMessage, TimeFormat.queryHelp)
@@ -82,6 +84,10 @@ extension SessionLoop {
     sessions[slot].time = upgrade.time
     sessions[slot].bucket = TokenBucket(burst: limits.sessionBurst, now: now.uptime)
     sessions[slot].exchange = nil
+    if upgrade.handshake.compression != nil {
+      sessions[slot].frames = FrameReader(role: .server, allowsCompression: true)
+      counters.compressedSessionsOpened += 1
+    }
     counters.sessions[Int(upgrade.credential.role.rawValue)] += 1
     counters.sessionsOpened += 1
     sendConnected(slot, upgrade.credential)
@@ -118,6 +124,7 @@ extension UpgradeRefusal {
     case .connectionMissing: "send Connection: Upgrade"
     case .malformedKey: "Sec-WebSocket-Key must be 16 bytes in base64, once"
     case .malformedVersion: "send Sec-WebSocket-Version: 13, once"
+    case .malformedExtensions: "Sec-WebSocket-Extensions is malformed"
     case .unsupportedVersion: "this hub speaks version 13 of WebSocket only"
     }
   }

@@ -30,6 +30,8 @@ struct SessionLoop: ~Copyable {
   var held = HeldPositions()
   /// Connections with requests that wait for the next turn.
   var stalled: [ConnectionID] = []
+  /// Nil until a session needs it.
+  var compression: LoopCompression?
   var counters = LoopCounters()
   /// When each delivery of this turn came in as a fix (uptime, ns): its latency is known once the turn is flushed.
   var turnReceived: [Int64] = []

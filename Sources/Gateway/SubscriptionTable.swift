@@ -9,7 +9,13 @@ import Transport
 struct Subscriber {
   var connection: ConnectionID
   var node: UInt32
+  var encoding: Encoding
+}
+
+/// In which form a session gets publications: one encode for each form in use.
+struct Encoding: Equatable {
   var time: TimeFormat
+  var isCompressed = false
 }
 
 struct SubscriptionTable {
@@ -38,7 +44,7 @@ struct SubscriptionTable {
 
   /// Adds a subscription in front of the session's list `first`; false when it is there already.
   mutating func add(
-    _ connection: ConnectionID, time: TimeFormat, to channel: ChannelHandle, first: inout UInt32
+    _ connection: ConnectionID, encoding: Encoding, to channel: ChannelHandle, first: inout UInt32
   ) -> Bool {
     if find(channel, first: first) != nil { return false }
     let index = Int(channel.index)
@@ -47,7 +53,7 @@ struct SubscriptionTable {
     }
     let node = makeNode(Node(channel: channel.index, place: UInt32(channels[index].count), next: first))
     first = node
-    channels[index].append(Subscriber(connection: connection, node: node, time: time))
+    channels[index].append(Subscriber(connection: connection, node: node, encoding: encoding))
     count += 1
     return true
   }

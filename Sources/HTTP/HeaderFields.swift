@@ -44,6 +44,17 @@ public struct HeaderFields: Sendable {
     self[lowercaseName].map { String(decoding: $0, as: UTF8.self) }
   }
 
+  /// The values of all fields of that name, in order, each as it came.
+  public func values(_ lowercaseName: StaticString) -> [ArraySlice<UInt8>] {
+    var found: [ArraySlice<UInt8>] = []
+    var from = 0
+    while let index = index(of: lowercaseName, from: from) {
+      found.append(value(at: index))
+      from = index + 1
+    }
+    return found
+  }
+
   /// The elements of a comma-separated list over all fields of that name, in order, without empty ones.
   /// RFC 9110 §5.6.1.
   public func elements(_ lowercaseName: StaticString) -> [ArraySlice<UInt8>] {

@@ -13,7 +13,7 @@ public enum HandshakeError: Error, Equatable, Sendable {
   case connectionMissing
   /// `Sec-WebSocket-Accept` is missing, repeated or not what the key leads to. Item 4.
   case acceptMismatch
-  /// An extension that was not asked for; this client asks for none. Item 5.
+  /// An extension or parameters of it that were not asked for, or that can't be. Item 5; RFC 7692 §5.2.
   case unexpectedExtension
   /// A subprotocol that was not asked for, or more than one. Item 6.
   case unexpectedSubprotocol
@@ -23,12 +23,15 @@ public enum HandshakeError: Error, Equatable, Sendable {
 public struct ClientHandshake: Sendable {
   private let key: HandshakeKey
   private let subprotocols: [String]
+  private let compression: DeflateParameters?
 
   /// `nonce`: 16 bytes drawn at random for this connection. `subprotocols` in order of preference, each a token.
-  public init(nonce: (UInt64, UInt64), subprotocols: [String] = []) {
+  /// `compression`: the offer of permessage-deflate, if any; what came of it is in `agreedCompression`.
+  public init(nonce: (UInt64, UInt64), subprotocols: [String] = [], compression: DeflateParameters? = nil) {
     precondition(subprotocols.allSatisfy { !$0.isEmpty && $0.utf8.allSatisfy(ASCII.isTokenByte) })
     key = HandshakeKey(nonce: nonce)
     self.subprotocols = subprotocols
+    self.compression = compression
   }
 
   /// Writes the request. `host` is the URI's authority, with the port unless it is the scheme's own; `target` its path
@@ -50,6 +53,7 @@ public struct ClientHandshake: Sendable {
       buffer.append(utf8: subprotocols.joined(separator: ", "))
       buffer.append("\r\n")
     }
+    compression?.write(into: &buffer)
     for field in fields { field.write(into: &buffer) }
     buffer.append("\r\n")
   }
@@ -64,7 +68,7 @@ public struct ClientHandshake: Sendable {
     guard case .value(let accept) = fields.single("sec-websocket-accept"), key.accept.matches(accept) else {
       throw .acceptMismatch  // item 4
     }
-    guard fields.elements("sec-websocket-extensions").isEmpty else { throw .unexpectedExtension }  // item 5
+    _ = try agreedCompression(response)  // item 5
     switch fields.single("sec-websocket-protocol") {  // item 6
     case .absent: return nil
     case .repeated: throw .unexpectedSubprotocol
@@ -74,5 +78,15 @@ public struct ClientHandshake: Sendable {
       }
       return chosen
     }
+  }
+
+  /// What a response says about compression; nil for none. RFC 6455 §4.1 item 5; RFC 7692 §5.2.
+  public func agreedCompression(_ response: ResponseHead) throws(HandshakeError) -> DeflateParameters? {
+    guard let elements = ExtensionListParser.parse(response.fields) else { throw .unexpectedExtension }
+    guard let element = elements.first else { return nil }
+    guard let offer = compression, elements.count == 1, let agreed = DeflateParameters(element),
+      agreed.answers(offer)
+    else { throw .unexpectedExtension }
+    return agreed
   }
 }

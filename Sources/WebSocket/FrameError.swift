@@ -30,6 +30,11 @@ public enum FrameError: Error, Equatable, Sendable {
   case invalidUTF8
   /// A Close frame with half a code. RFC 6455 §5.5.1.
   case closeFrameOfOneByte
+  /// A compressed message that is no deflate data, or ends inside a block. RFC 7692 §7.2.2 names no code; 1007, for the
+  /// payload is not what it says it is.
+  case invalidDeflate
+  /// A compressed message that would become more than `ratio` times its size.
+  case inflatesTooMuch(ratio: Int)
   /// RFC 6455 §7.4.
   case invalidCloseCode(UInt16)
 
@@ -40,9 +45,9 @@ public enum FrameError: Error, Equatable, Sendable {
       .lengthNotMinimal, .lengthOutOfRange, .unexpectedContinuation, .expectedContinuation, .closeFrameOfOneByte,
       .invalidCloseCode:
       return .protocolError
-    case .messageTooLarge, .tooManyFragments:
+    case .messageTooLarge, .tooManyFragments, .inflatesTooMuch:
       return .messageTooBig
-    case .invalidUTF8:
+    case .invalidUTF8, .invalidDeflate:
       return .invalidPayload
     }
   }

@@ -34,7 +34,8 @@ public struct FrameReader: ~Copyable {
 
   var state = State.idle
   let role: Role
-  let allowsCompression: Bool
+  /// Whether permessage-deflate was negotiated.
+  public let allowsCompression: Bool
 
   /// `role` is this end's. `allowsCompression` says that permessage-deflate was negotiated, so RSV1 may be set.
   public init(role: Role, allowsCompression: Bool = false) {

@@ -47,6 +47,12 @@ public enum FrameWriter {
     }
   }
 
+  /// Where the payload lies in a server's frame that lies at `frame`.
+  public static func serverPayload(of frame: Range<Int>) -> Range<Int> {
+    let header = frame.count < 126 + 2 ? 2 : frame.count <= Int(UInt16.max) + 4 ? 4 : maximumServerHeader
+    return frame.lowerBound + header..<frame.upperBound
+  }
+
   /// Appends a frame with a copy of `payload`. A client passes a mask, a server does not.
   public static func write(
     _ opcode: Opcode, _ payload: UnsafeRawBufferPointer, isFinal: Bool = true, isCompressed: Bool = false,

@@ -23,11 +23,14 @@ public enum UpgradeRefusal: Error, Equatable, Sendable {
   case malformedVersion
   /// Another version than 13. RFC 6455 §4.2.2 item 4.
   case unsupportedVersion
+  /// Sec-WebSocket-Extensions does not fit its grammar. RFC 6455 §9.1.
+  case malformedExtensions
 
   public var status: Status {
     switch self {
     case .methodNotAllowed: return .methodNotAllowed
-    case .versionTooOld, .hasBody, .connectionMissing, .malformedKey, .malformedVersion: return .badRequest
+    case .versionTooOld, .hasBody, .connectionMissing, .malformedKey, .malformedVersion, .malformedExtensions:
+      return .badRequest
     case .upgradeMissing, .unsupportedVersion: return .upgradeRequired
     }
   }
@@ -41,7 +44,7 @@ public enum UpgradeRefusal: Error, Equatable, Sendable {
       // RFC 9110 §15.5.22 wants Upgrade, RFC 6455 §4.2.2 item 4 the versions.
       return Response(
         status, fields: [OutgoingField("Upgrade", "websocket"), OutgoingField("Sec-WebSocket-Version", "13")])
-    case .versionTooOld, .hasBody, .connectionMissing, .malformedKey, .malformedVersion:
+    case .versionTooOld, .hasBody, .connectionMissing, .malformedKey, .malformedVersion, .malformedExtensions:
       return Response(status)
     }
   }
@@ -58,12 +61,19 @@ public struct ServerHandshake: Sendable {
   public let subprotocol: Int?
   /// Whether the client asked for any subprotocol.
   public let offersSubprotocols: Bool
+  /// What was agreed on about compression; nil for none.
+  public let compression: DeflateParameters?
 
   /// Checks a request for everything in RFC 6455 §4.2.1 but its target and Origin (item 7, optional).
   ///
   /// `subprotocols` are those this server speaks; of those that the client asks for the first in the client's order is
   /// chosen (RFC 6455 §4.1 item 10: "ordered by preference"). Their names are compared as they are, case and all.
-  public init(_ request: RequestHead, subprotocols: [StaticString]) throws(UpgradeRefusal) {
+  ///
+  /// `compression`: what is taken of the client's offers of permessage-deflate; nil for none. Other extensions are not
+  /// known here and so declined.
+  public init(
+    _ request: RequestHead, subprotocols: [StaticString], compression: DeflatePolicy? = nil
+  ) throws(UpgradeRefusal) {
     guard request.method == .get else { throw .methodNotAllowed }  // item 1
     guard request.version == .http11 else { throw .versionTooOld }  // item 1
     guard request.framing == .none else { throw .hasBody }
@@ -75,6 +85,8 @@ public struct ServerHandshake: Sendable {
     guard case .value(let value) = fields.single("sec-websocket-key"), let key = HandshakeKey(value) else {
       throw .malformedKey  // item 5
     }
+    guard let offers = ExtensionListParser.parse(fields) else { throw .malformedExtensions }  // item 9
+    self.compression = compression?.response(to: offers)
     accept = key.accept
     let offered = fields.elements("sec-websocket-protocol")  // item 8
     offersSubprotocols = !offered.isEmpty
@@ -90,7 +102,9 @@ public struct ServerHandshake: Sendable {
       buffer.append("\r\nSec-WebSocket-Protocol: ")
       buffer.append(subprotocols[subprotocol])
     }
-    buffer.append("\r\n\r\n")
+    buffer.append("\r\n")
+    compression?.write(into: &buffer)
+    buffer.append("\r\n")
   }
 
   private static func choose(from offered: [ArraySlice<UInt8>], _ supported: [StaticString]) -> Int? {

@@ -18,6 +18,7 @@ let serve = Verb(
     Option("dev-auth", nil, "take ?role=…&id=… for a credential; only on loopback"),
     Option("flush-interval", "MS", "hold positions back and send only the newest (0: never)"),
     Option("heartbeat", "SECONDS", "how often a client should be heard (30)"),
+    Option("compression", "on|off", "permessage-deflate for clients that offer it (on)"),
     Option("session-rate", "N", "messages a second of one session; 0 for no limit (10)"),
     Option("session-burst", "N", "messages that may come at once (50)"),
     Option("max-connections", "N", "connections of one loop (what the open-file limit allows)"),
@@ -58,6 +59,10 @@ func serverConfiguration(_ arguments: Arguments) throws(CommandError) -> ServerC
   configuration.allowsDevelopmentCredentials = arguments.has("dev-auth")
   configuration.flushIntervalMilliseconds = try arguments.integer("flush-interval", in: 0...10_000) ?? 0
   configuration.heartbeatInterval = try arguments.number("heartbeat", in: 0.1...3600) ?? configuration.heartbeatInterval
+  if let text = arguments.string("compression") {
+    guard text == "on" || text == "off" else { throw .usage("--compression must be on or off, not \(text)") }
+    configuration.compression = text == "on"
+  }
   configuration.drainDelay = try arguments.number("drain-delay", in: 0...300) ?? 0
   if let text = arguments.string("log-level") {
     guard let level = LogLevel.allCases.first(where: { "\($0.name)" == text }) else {

@@ -40,12 +40,13 @@ import Testing
 }
 
 @Suite struct EncodedFramesTests {
-  @Test("each time format has a place of its own")
+  @Test("each time format has a place of its own, compressed and not")
   func places() {
-    for format in TimeFormat.allCases {
+    let all = TimeFormat.allCases.flatMap { [Encoding(time: $0), Encoding(time: $0, isCompressed: true)] }
+    for encoding in all {
       var frames = EncodedFrames()
-      frames[format] = 3..<9
-      for other in TimeFormat.allCases { #expect(frames[other] == (other == format ? 3..<9 : nil)) }
+      frames[encoding] = 3..<9
+      for other in all { #expect(frames[other] == (other == encoding ? 3..<9 : nil)) }
     }
   }
 }

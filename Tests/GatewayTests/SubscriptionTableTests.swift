@@ -14,8 +14,8 @@ import Transport
   func once() {
     var table = SubscriptionTable()
     var first = SubscriptionTable.none
-    #expect(table.add(connection(1), time: .apple, to: channel(5), first: &first))
-    #expect(!table.add(connection(1), time: .apple, to: channel(5), first: &first))
+    #expect(table.add(connection(1), encoding: Encoding(time: .apple), to: channel(5), first: &first))
+    #expect(!table.add(connection(1), encoding: Encoding(time: .apple), to: channel(5), first: &first))
     #expect(!table.remove(channel(4), first: &first))
     #expect(table.count == 1)
     #expect(table.subscribers(of: channel(5)).map(\.time) == [.apple])
@@ -46,7 +46,8 @@ import Transport
         model[session] = []
       case 1..<12:
         let isNew = table.add(
-          connection(session), time: .unixMilliseconds, to: self.channel(channel), first: &first[session])
+          connection(session), encoding: Encoding(time: .unixMilliseconds), to: self.channel(channel),
+          first: &first[session])
         #expect(isNew == model[session].insert(channel).inserted, "seed \(seed)")
       default:
         let wasThere = table.remove(self.channel(channel), first: &first[session])

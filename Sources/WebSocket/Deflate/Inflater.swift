@@ -1,0 +1,144 @@
+// Compressed messages in (RFC 7692 §7.2.2), with zlib, bounded whatever is in them.
+//
+// The unsafe island of this half: as in Deflater.swift, the z_stream lies on the heap because zlib's state points back
+// to it. The input is a whole message, so zlib never keeps a pointer into a caller's buffer beyond a call.
+
+import Bytes
+import CZlib
+
+/// What a compressed message may become.
+public struct InflateLimits: Sendable, Equatable {
+  /// Bytes of the message when inflated.
+  public var messageBytes: Int
+  /// Inflated bytes for each compressed byte; deflate can reach 1032. JSON of honest clients stays below 50.
+  public var ratio: Int
+  /// Messages up to this size may have any ratio: one like the last may be all repetition of a window of 32 KiB.
+  public var freeBytes: Int
+
+  public init(messageBytes: Int = 256 * 1024, ratio: Int = 200, freeBytes: Int = 64 * 1024) {
+    precondition(messageBytes >= 0 && ratio >= 1 && freeBytes >= 0 && messageBytes < Int(UInt32.max))
+    self.messageBytes = messageBytes
+    self.ratio = ratio
+    self.freeBytes = freeBytes
+  }
+
+  /// The bytes that a payload of `compressed` bytes may become.
+  func bytes(compressed: Int) -> Int {
+    let (byRatio, overflow) = compressed.multipliedReportingOverflow(by: ratio)
+    return min(messageBytes, max(freeBytes, overflow ? .max : byRatio))
+  }
+}
+
+/// One end's decompressor. Without context takeover one of them serves any number of connections.
+public struct Inflater: ~Copyable {
+  /// Output is asked for in pieces of this size, so that a bomb costs no more than one of them beyond its limit.
+  private static let pieceBytes = 16 * 1024
+
+  // Initialised by inflateInit2_ in `init`, ended in `deinit`; never copied or moved.
+  private let stream: UnsafeMutablePointer<z_stream>
+  private let takesContextOver: Bool
+  private let keptBytes: Int
+  private var output = ByteBuffer()
+  private var isBroken = false
+
+  /// Costs 40 KiB once something was inflated, and the largest message up to `keptBytes`. Any window is understood.
+  public init(takesContextOver: Bool, keptBytes: Int = 64 * 1024) {
+    self.takesContextOver = takesContextOver
+    self.keptBytes = keptBytes
+    stream = .allocate(capacity: 1)
+    stream.initialize(to: z_stream())
+    let status = inflateInit2_(stream, -15, ZLIB_VERSION, CInt(MemoryLayout<z_stream>.size))  // negative: raw deflate
+    precondition(status == Z_OK, "inflateInit2: \(status)")  // no memory, or arguments that we got wrong
+  }
+
+  deinit {
+    inflateEnd(stream)
+    stream.deinitialize(count: 1)
+    stream.deallocate()
+  }
+
+  /// The message of a compressed payload, valid until the next call; text is checked to be UTF-8 (RFC 6455 §8.1).
+  ///
+  /// Throws `.messageTooLarge` or `.inflatesTooMuch` as soon as a limit is passed, `.invalidDeflate` for what is no
+  /// deflate data or ends too early. With context takeover the connection can't go on after an error.
+  /// Costs about 1 µs and 3 ns a byte.
+  public mutating func inflate(
+    _ payload: UnsafeRawBufferPointer, _ kind: MessageKind, limits: InflateLimits
+  ) throws(FrameError) -> UnsafeRawBufferPointer {
+    guard !isBroken else { throw .invalidDeflate }
+    output.removeAll(keepingAtMost: keptBytes)
+    if !takesContextOver { inflateReset(stream) }
+    // A peer whose zlib drops a flush with nothing before it sends an empty message as no bytes at all, not as the 0x00
+    // of RFC 7692 §7.2.3.6. Read on with the tail it would be an error; there is only one thing that it can mean.
+    if payload.count > 0 {
+      do throws(FrameError) {
+        try inflateAll(payload, limits)
+      } catch {
+        isBroken = takesContextOver
+        output.removeAll(keepingAtMost: keptBytes)
+        throw error
+      }
+    }
+    // The view outlives the call: the buffer's memory is neither moved nor freed before the next one.
+    let message = output.withBytes { $0 }
+    if kind == .text {
+      var text = UTF8Validator()
+      guard text.consume(message), text.isComplete else { throw .invalidUTF8 }
+    }
+    return message
+  }
+
+  private mutating func inflateAll(_ payload: UnsafeRawBufferPointer, _ limits: InflateLimits) throws(FrameError) {
+    let limit = limits.bytes(compressed: payload.count)
+    _ = try feed(payload, limit, limits)
+    // RFC 7692 §7.2.2 item 1: what the sender took off the end.
+    var tail: (UInt8, UInt8, UInt8, UInt8) = (0x00, 0x00, 0xFF, 0xFF)
+    let isWhole = try withUnsafeBytes(of: &tail) { (bytes) throws(FrameError) in try feed(bytes, limit, limits) }
+    guard isWhole else { throw .invalidDeflate }
+  }
+
+  /// Inflates all of `input` behind what is in `output`. True when a block ended with it; else it was cut off.
+  private mutating func feed(
+    _ input: UnsafeRawBufferPointer, _ limit: Int, _ limits: InflateLimits
+  ) throws(FrameError) -> Bool {
+    stream.pointee.next_in = UnsafeMutablePointer(mutating: input.bindMemory(to: UInt8.self).baseAddress)
+    stream.pointee.avail_in = UInt32(input.count)
+    defer {
+      stream.pointee.next_in = nil
+      stream.pointee.next_out = nil
+    }
+    while true {
+      // One byte beyond the limit, so that what fits exactly is told from what goes on.
+      let room = min(Inflater.pieceBytes, limit + 1 - output.count)
+      let stream = stream
+      var status = Z_OK
+      output.append(atMost: room) { Inflater.step(stream, into: $0, &status) }
+      guard output.count <= limit else { throw limits.error(exceeding: limit) }
+      switch status {
+      case Z_OK, Z_BUF_ERROR:
+        if stream.pointee.avail_out > 0 { return stream.pointee.data_type & 128 != 0 }  // zlib.h, inflate()
+      case Z_STREAM_END:
+        // RFC 7692 §7.2.3.4: a block with BFINAL may be followed by others. The window stays as it is.
+        inflateResetKeep(stream)
+        if stream.pointee.avail_in == 0 { return true }
+      default: throw .invalidDeflate  // Z_DATA_ERROR; without a header nothing asks for a dictionary
+      }
+    }
+  }
+
+  private static func step(
+    _ stream: UnsafeMutablePointer<z_stream>, into room: UnsafeMutableRawBufferPointer, _ status: inout CInt
+  ) -> Int {
+    stream.pointee.next_out = room.bindMemory(to: UInt8.self).baseAddress
+    stream.pointee.avail_out = UInt32(room.count)
+    status = CZlib.inflate(stream, Z_SYNC_FLUSH)
+    return room.count - Int(stream.pointee.avail_out)
+  }
+}
+
+extension InflateLimits {
+  fileprivate func error(exceeding limit: Int) -> FrameError {
+    limit == messageBytes
+      ? .messageTooLarge(bytes: UInt64(limit) + 1, limit: limit) : .inflatesTooMuch(ratio: ratio)
+  }
+}
