@@ -2,7 +2,7 @@
 import PackageDescription
 
 // The dependency rules between these targets are drawn in README.md ("Tour of the source").
-// No Swift packages: only the toolchain and two system libraries.
+// No Swift packages: only the toolchain, two system libraries and system headers.
 
 func tests(_ target: String, _ more: [Target.Dependency] = []) -> Target {
   .testTarget(name: target + "Tests", dependencies: [.byName(name: target)] + more)

@@ -18,7 +18,7 @@ let serve = Verb(
     Option("dev-auth", nil, "take ?role=…&id=… for a credential; only on loopback"),
     Option("flush-interval", "MS", "hold positions back and send only the newest (0: never)"),
     Option("heartbeat", "SECONDS", "how often a client should be heard (30)"),
-    Option("compression", "on|off", "permessage-deflate for clients that offer it (on)"),
+    Option("compression", "on|off", "compress for clients that offer it (on)"),
     Option("session-rate", "N", "messages a second of one session; 0 for no limit (10)"),
     Option("session-burst", "N", "messages that may come at once (50)"),
     Option("max-connections", "N", "connections of one loop (what the open-file limit allows)"),

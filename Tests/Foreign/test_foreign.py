@@ -102,6 +102,22 @@ class ForeignClient(unittest.IsolatedAsyncioTestCase):
             self.assertEqual((await rider.receive("pong"))["text"], text)
             await asyncio.wait_for(await socket.ping(b"still there?"), 20)
 
+    async def test_compression_is_agreed_on_and_both_sides_understand_each_other(self):
+        for compression in ("deflate", None):
+            async with self.connect("rider", "r1", compression=compression, max_size=1 << 20) as socket:
+                agreed = socket.response.headers.get("Sec-WebSocket-Extensions")
+                if compression is None:
+                    self.assertIsNone(agreed)
+                else:
+                    self.assertEqual(
+                        agreed, "permessage-deflate; server_no_context_takeover; client_no_context_takeover"
+                        "; server_max_window_bits=12")
+                rider = Client(socket)
+                await rider.receive("connected")
+                for text in ["größer als ASCII € " * 500, "", "once more " * 100, "once more " * 100]:
+                    await rider.send("ping", text=text)
+                    self.assertEqual((await rider.receive("pong"))["text"], text)
+
     async def test_the_hub_s_close_codes_arrive(self):
         async with self.connect("driver", "d1") as first:
             await Client(first).receive("connected")

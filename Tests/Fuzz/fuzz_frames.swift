@@ -1,4 +1,5 @@
 // modules: Bytes HTTP WebSocket
+// libraries: crypto z
 // libFuzzer entry for the frame reader of both ends (run.sh in this folder builds and runs it).
 //
 // Input: one byte of flags (bit 0: client, bit 1: compression agreed, bits 2–4: how many cuts), the cuts, then what the

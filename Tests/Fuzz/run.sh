@@ -4,19 +4,20 @@
 #   Tests/Fuzz/run.sh fuzz_frames 60
 #
 # Arguments: the file's name and the seconds to run. The file says in a line "// modules: …" which modules it needs, in
-# the order of their dependencies. The corpus is kept in .build/fuzz/<name>/corpus; a crash leaves its input in
+# the order of their dependencies, and in a line "// libraries: …" which system libraries. The corpus is kept in .build/fuzz/<name>/corpus; a crash leaves its input in
 # .build/fuzz/<name>.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 name=$1
 seconds=$2
 modules=$(sed -n 's|^// modules: ||p' "$root/Tests/Fuzz/$name.swift")
+libraries=$(sed -n 's|^// libraries: ||p' "$root/Tests/Fuzz/$name.swift" | sed 's/[^ ][^ ]*/-l&/g')
 [ -n "$modules" ] || { echo "$name.swift has no line '// modules: …'" >&2; exit 2; }
 out=$root/.build/fuzz/$name
 mkdir -p "$out/corpus"
 cd "$out"
 
-flags="-swift-version 6 -O -parse-as-library -sanitize=fuzzer,address -use-ld=lld -I . -I $root/Sources/COpenSSL"
+flags="-swift-version 6 -O -parse-as-library -sanitize=fuzzer,address -use-ld=lld -I . -I $root/Sources/COpenSSL -I $root/Sources/CZlib"
 objects=""
 for module in $modules; do
   # shellcheck disable=SC2086,SC2046 # flags are words, and no path in the repository has spaces
@@ -25,7 +26,7 @@ for module in $modules; do
   objects="$objects $module.o"
 done
 # shellcheck disable=SC2086
-swiftc $flags -wmo -module-name "$name" "$root/Tests/Fuzz/$name.swift" $objects -lcrypto -o "$name"
+swiftc $flags -wmo -module-name "$name" "$root/Tests/Fuzz/$name.swift" $objects $libraries -o "$name"
 dictionary=""
 if [ -f "$root/Tests/Fuzz/$name.dict" ]; then dictionary="-dict=$root/Tests/Fuzz/$name.dict"; fi
 # shellcheck disable=SC2086

@@ -18,7 +18,7 @@ import Transport
     #expect(!table.add(connection(1), encoding: Encoding(time: .apple), to: channel(5), first: &first))
     #expect(!table.remove(channel(4), first: &first))
     #expect(table.count == 1)
-    #expect(table.subscribers(of: channel(5)).map(\.time) == [.apple])
+    #expect(table.subscribers(of: channel(5)).map(\.encoding.time) == [.apple])
     #expect(table.remove(channel(5), first: &first))
     #expect(first == SubscriptionTable.none && table.count == 0)
   }

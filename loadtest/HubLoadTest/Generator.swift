@@ -43,6 +43,7 @@ final class Generator: EventLoopDelegate {
   var measuring = false
   var isSending = false
   private let limits = FrameLimits()
+  private var inflater = Inflater(takesContextOver: false)
 
   init(_ scenario: Scenario, address: SocketAddress) throws(SystemError) {
     var limits = EventLoopLimits()
@@ -81,6 +82,7 @@ final class Generator: EventLoopDelegate {
     peer.initialize(to: Peer())
     peer.pointee.kind = kind
     peer.pointee.driver = driver
+    peer.pointee.frames = FrameReader(role: .client, allowsCompression: offersCompression(kind))
     // 28,000 ports for each source address are too few for the largest runs.
     let local = SocketAddress(host: "127.0.0.\(1 + number / 20_000)", port: 0)
     peer.pointee.id = try loop.connect(address, from: local)
@@ -89,11 +91,14 @@ final class Generator: EventLoopDelegate {
     table[slot] = peer
   }
 
+  private func offersCompression(_ kind: Kind) -> Bool { scenario.compression && kind == .rider }
+
   func connected(_ id: ConnectionID) {
     let peer = table[Int(id.slot)]
     let role = peer.pointee.kind == .driver ? "driver" : "rider"
     let name = "\(role)-\(peer.pointee.driver)\(peer.pointee.kind == .rider ? "-\(id.slot)" : "")"
-    let handshake = ClientHandshake(nonce: (UInt64(id.slot), 0x5EED))
+    let handshake = ClientHandshake(
+      nonce: (UInt64(id.slot), 0x5EED), compression: offersCompression(peer.pointee.kind) ? DeflateParameters() : nil)
     let start = loop.arena.count
     handshake.writeRequest(
       host: address.description, target: "/v1/ws?role=\(role)&id=\(name)", into: &loop.arena)
@@ -118,7 +123,12 @@ final class Generator: EventLoopDelegate {
     }
     do throws(FrameError) {
       while let event = try peer.pointee.frames.next(in: bytes, at: &offset, limits: limits) {
-        if case .message(_, let payload, isCompressed: _) = event { received(peer, payload) }
+        switch event {
+        case .message(_, let payload, isCompressed: false): received(peer, payload)
+        case .message(let kind, let payload, isCompressed: true):
+          received(peer, try inflater.inflate(payload, kind, limits: InflateLimits()))
+        case .ping, .pong, .close: break
+        }
       }
     } catch {
       measurement.errors += 1

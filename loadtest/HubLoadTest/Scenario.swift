@@ -12,6 +12,8 @@ struct Scenario {
   /// Seconds that are measured, after a warm-up of `warmUp` seconds.
   var duration: Double
   var warmUp: Double
+  /// Riders offer permessage-deflate.
+  var compression = false
 
   static let all: [Scenario] = [
     Scenario(name: "trip", drivers: 2000, rate: 5, ridersPerTrip: 1, idle: 0, duration: 10, warmUp: 2),

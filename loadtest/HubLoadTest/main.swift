@@ -1,7 +1,7 @@
 // hub-loadtest: what does one message cost the hub?
 //
 //   swift run -c release hub-loadtest SCENARIO [--drivers N] [--rate HZ] [--riders-per-trip K] [--idle N]
-//       [--duration S] [--server-cpu LIST] [--executable PATH] [-- options of `locationhub serve`]
+//       [--compression on] [--duration S] [--server-cpu LIST] [--executable PATH] [-- options of `locationhub serve`]
 import Glibc
 import Transport
 
@@ -33,6 +33,7 @@ while let word = words.first {
   case "--rate": scenario.rate = Double(value) ?? 1
   case "--riders-per-trip": scenario.ridersPerTrip = Int(value) ?? 0
   case "--idle": scenario.idle = Int(value) ?? 0
+  case "--compression": scenario.compression = value == "on"
   case "--duration": scenario.duration = Double(value) ?? 10
   case "--server-cpu": serverCPU = value
   case "--executable": executable = value

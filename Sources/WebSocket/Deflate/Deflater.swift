@@ -35,7 +35,8 @@ public struct Deflater: ~Copyable {
     stream.deallocate()
   }
 
-  /// Appends the payload of a compressed message. Costs about 5 µs and 15 ns a byte at level 1.
+  /// Appends the payload of a compressed message. At level 1 a message of 300 bytes costs 7 µs, or
+  /// up to 20 where the processor's caches have other things in them.
   public mutating func compress(_ message: UnsafeRawBufferPointer, into output: inout ByteBuffer) {
     // RFC 7692 §7.2.3.6. zlib would write nothing at all: a second flush without data between is dropped.
     guard message.count > 0 else { return output.append(0x00) }

@@ -1,0 +1,210 @@
+// Compression itself: the examples of RFC 7692, round trips, contexts, and what a hostile peer may send.
+
+import Bytes
+import Testing
+import WebSocket
+
+@Suite struct DeflateTests {
+  private func deflate(_ deflater: inout Deflater, _ message: [UInt8]) -> [UInt8] {
+    var output = ByteBuffer()
+    message.withUnsafeBytes { deflater.compress($0, into: &output) }
+    return output.array()
+  }
+
+  private func inflate(
+    _ inflater: inout Inflater, _ payload: [UInt8], _ kind: MessageKind = .binary,
+    limits: InflateLimits = InflateLimits()
+  ) throws(FrameError) -> [UInt8] {
+    var input = ByteBuffer()
+    input.append(payload)
+    return try input.withBytes { (bytes) throws(FrameError) in
+      Array(try inflater.inflate(bytes, kind, limits: limits))
+    }
+  }
+
+  private func error(_ payload: [UInt8], _ kind: MessageKind = .binary, limits: InflateLimits = InflateLimits())
+    -> FrameError?
+  {
+    var inflater = Inflater(takesContextOver: false)
+    do throws(FrameError) {
+      _ = try inflate(&inflater, payload, kind, limits: limits)
+      return nil
+    } catch { return error }
+  }
+
+  private static let hello = Array("Hello".utf8)
+
+  /// RFC 7692 §7.2.3.1, §7.2.3.3, §7.2.3.4, §7.2.3.5.
+  static let vectors: [[UInt8]] = [
+    [0xF2, 0x48, 0xCD, 0xC9, 0xC9, 0x07, 0x00],
+    [0x00, 0x05, 0x00, 0xFA, 0xFF, 0x48, 0x65, 0x6C, 0x6C, 0x6F, 0x00],
+    [0xF3, 0x48, 0xCD, 0xC9, 0xC9, 0x07, 0x00, 0x00],
+    [0xF2, 0x48, 0x05, 0x00, 0x00, 0x00, 0xFF, 0xFF, 0xCA, 0xC9, 0xC9, 0x07, 0x00],
+  ]
+
+  @Test("The examples of RFC 7692 §7.2.3 inflate, by one decompressor and in any order") func examples() throws {
+    var inflater = Inflater(takesContextOver: false)
+    for payload in Self.vectors + Self.vectors.reversed() {
+      #expect(try inflate(&inflater, payload, .text) == Self.hello)
+    }
+    var deflater = Deflater(windowBits: 15, level: 6, memoryLevel: 8, takesContextOver: false)
+    #expect(deflate(&deflater, Self.hello) == Self.vectors[0])
+    #expect(deflate(&deflater, Self.hello) == Self.vectors[0], "the same bytes for whoever gets them")
+  }
+
+  @Test("With context takeover the second message is the example of RFC 7692 §7.2.3.2") func takeover() throws {
+    let second: [UInt8] = [0xF2, 0x00, 0x11, 0x00, 0x00]
+    var deflater = Deflater(windowBits: 15, level: 6, memoryLevel: 8, takesContextOver: true)
+    #expect(deflate(&deflater, Self.hello) == Self.vectors[0])
+    #expect(deflate(&deflater, Self.hello) == second)
+    var keeping = Inflater(takesContextOver: true)
+    #expect(try inflate(&keeping, Self.vectors[0]) == Self.hello)
+    #expect(try inflate(&keeping, second) == Self.hello)
+    #expect(error(second) == .invalidDeflate, "without the first it points to nothing")
+  }
+
+  @Test("The window is kept over a block with BFINAL and over an empty message") func keptWindow() throws {
+    var keeping = Inflater(takesContextOver: true)
+    #expect(try inflate(&keeping, Self.vectors[2]) == Self.hello)
+    #expect(try inflate(&keeping, [0x00]) == [])
+    #expect(try inflate(&keeping, []) == [])
+    #expect(try inflate(&keeping, [0xF2, 0x00, 0x11, 0x00, 0x00]) == Self.hello)
+  }
+
+  @Test("An empty message is one zero byte (RFC 7692 §7.2.3.6), also after others") func empty() throws {
+    for keeps in [false, true] {
+      var deflater = Deflater(windowBits: 9, level: 1, memoryLevel: 1, takesContextOver: keeps)
+      var inflater = Inflater(takesContextOver: keeps)
+      for message in [[], Self.hello, [], [], Self.hello] {
+        let payload = deflate(&deflater, message)
+        if message.isEmpty { #expect(payload == [0x00]) }
+        #expect(try inflate(&inflater, payload, .text) == message)
+      }
+    }
+  }
+
+  @Test("Random messages come back, with every window and level, with and without contexts") func roundTrip() throws {
+    var random = SplitMix64(state: 7692)
+    for round in 0..<60 {
+      let keeps = round % 2 == 0
+      var deflater = Deflater(
+        windowBits: 9 + round % 7, level: 1 + round % 9, memoryLevel: 1 + round % 9, takesContextOver: keeps)
+      var inflater = Inflater(takesContextOver: keeps)
+      for _ in 0..<8 {
+        // From noise, which deflate makes longer, to few letters, which it makes very short.
+        let letters = UInt8(truncatingIfNeeded: UInt64(1) << (random.next() % 9)) &- 1
+        let count = Int(random.next() % 3) == 0 ? Int(random.next() % 60_000) : Int(random.next() % 300)
+        let message = (0..<count).map { _ in UInt8(truncatingIfNeeded: random.next()) & letters }
+        let back = try inflate(
+          &inflater, deflate(&deflater, message), limits: InflateLimits(messageBytes: count, ratio: 1100))
+        #expect(back == message)
+      }
+    }
+  }
+
+  @Test("A compressed message cut at every place, or into fragments there, is the same message") func splits() throws {
+    let message = Array("{\"type\":\"ping\",\"payload\":{\"text\":\"größer\"},\"payload\":{}}".utf8)
+    var deflater = Deflater(windowBits: 15, level: 6, memoryLevel: 8, takesContextOver: false)
+    let payload = deflate(&deflater, message)
+    let whole = frame(.text, payload, compressed: true)
+    var inflater = Inflater(takesContextOver: false)
+    for split in 0...payload.count {
+      // RFC 7692 §6.1: RSV1 on the first fragment only, and a control frame may come between.
+      let fragments =
+        frame(.text, Array(payload[..<split]), final: false, compressed: true) + frame(.ping, [1])
+        + frame(.continuation, Array(payload[split...]))
+      let seen = readWhole(fragments, compression: true)
+      #expect(seen == [.ping([1]), .compressed(payload)])
+    }
+    for split in 0...whole.count {
+      let seen = read(whole, ends: [split, whole.count], compression: true).seen
+      guard case .compressed(let payload) = seen.first else {
+        Issue.record("\(seen)")
+        continue
+      }
+      #expect(try inflate(&inflater, payload, .text) == message)
+    }
+  }
+
+  @Test("What is cut off, at any place, is not taken for a message") func cutOff() {
+    for vector in Self.vectors {
+      for count in 1..<vector.count {
+        let found = error(Array(vector[..<count]))
+        // A cut behind a whole block with the next one's header leaves a shorter message.
+        let isShorter = vector == Self.vectors[3] && (count == 4 || count == 8) || count == 1 && vector[0] == 0
+        if !isShorter { #expect(found == .invalidDeflate, "\(vector) up to \(count)") }
+      }
+    }
+    #expect(FrameError.invalidDeflate.closeCode == .invalidPayload)
+  }
+
+  @Test("What is no deflate data is refused, and the next message of another connection is not harmed")
+  func invalid() throws {
+    var inflater = Inflater(takesContextOver: false)
+    for payload: [UInt8] in [
+      [0x07], [0xFF, 0xFF, 0xFF], [0x01, 0x01, 0x00, 0x00, 0x00], Array(repeating: 0xAA, count: 99),
+    ] {
+      #expect(throws: FrameError.invalidDeflate) { try inflate(&inflater, payload) }
+      #expect(try inflate(&inflater, Self.vectors[0]) == Self.hello)
+    }
+    var keeping = Inflater(takesContextOver: true)
+    #expect(throws: FrameError.invalidDeflate) { try inflate(&keeping, [0x07]) }
+    #expect(throws: FrameError.invalidDeflate) { try inflate(&keeping, Self.vectors[0]) }
+  }
+
+  @Test("Random bytes never pass a limit and never crash") func randomBytes() {
+    var random = SplitMix64(state: 3)
+    let limits = InflateLimits(messageBytes: 500, ratio: 3, freeBytes: 20)
+    var inflater = Inflater(takesContextOver: false)
+    for _ in 0..<20_000 {
+      let payload = (0..<Int(random.next() % 60)).map { _ in UInt8(truncatingIfNeeded: random.next()) }
+      do throws(FrameError) {
+        let message = try inflate(&inflater, payload, limits: limits)
+        #expect(message.count <= max(20, payload.count * 3))
+      } catch {
+        #expect(error.closeCode == .invalidPayload || error.closeCode == .messageTooBig)
+      }
+    }
+  }
+
+  @Test("A text that is not UTF-8 when inflated is refused, a binary message is not") func utf8() {
+    var deflater = Deflater(windowBits: 15, level: 6, memoryLevel: 8, takesContextOver: false)
+    for bytes: [UInt8] in [[0xC3, 0x28], [0x41, 0xE2, 0x82], [0xED, 0xA0, 0x80]] {
+      let payload = deflate(&deflater, bytes)
+      #expect(error(payload, .text) == .invalidUTF8)
+      #expect(error(payload, .binary) == nil)
+    }
+  }
+
+  @Test("A bomb ends at the limit of its size or ratio, whichever comes first") func bombs() {
+    var deflater = Deflater(windowBits: 15, level: 9, memoryLevel: 9, takesContextOver: false)
+    let zeros = deflate(&deflater, [UInt8](repeating: 0, count: 10_000_000))
+    #expect(zeros.count < 11_000)
+    #expect(error(zeros) == .messageTooLarge(bytes: 262_145, limit: 262_144))
+    let small = deflate(&deflater, [UInt8](repeating: 0, count: 100_000))
+    #expect(error(small) == .inflatesTooMuch(ratio: 200))
+    #expect(error(small, limits: InflateLimits(ratio: 1100)) == nil)
+    #expect(error(deflate(&deflater, [UInt8](repeating: 0, count: 65_536))) == nil, "small enough for any ratio")
+    #expect(FrameError.inflatesTooMuch(ratio: 200).closeCode == .messageTooBig)
+  }
+
+  @Test("The limit is a size that is allowed; one byte more is not") func exactLimit() {
+    var deflater = Deflater(windowBits: 15, level: 6, memoryLevel: 8, takesContextOver: false)
+    for count in [0, 1, 16_383, 16_384, 16_385, 32_768] {
+      let payload = deflate(&deflater, (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 7) })
+      #expect(error(payload, limits: InflateLimits(messageBytes: count)) == nil)
+      let over = InflateLimits(messageBytes: max(0, count - 1))
+      if count > 0 { #expect(error(payload, limits: over)?.closeCode == .messageTooBig) }
+    }
+  }
+
+  @Test("A frame's payload is found again whatever the length of its header") func payloads() {
+    for count in [0, 1, 125, 126, 127, 65_535, 65_536, 65_537] {
+      var buffer = ByteBuffer()
+      buffer.append("before")
+      [UInt8](repeating: 1, count: count).withUnsafeBytes { FrameWriter.write(.text, $0, into: &buffer) }
+      let payload = FrameWriter.serverPayload(of: 6..<buffer.count)
+      #expect(payload.count == count && payload.upperBound == buffer.count)
+    }
+  }
+}
