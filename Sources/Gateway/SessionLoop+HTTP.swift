@@ -188,7 +188,8 @@ extension SessionLoop {
     case .driver(nil):
       finish(slot, exchange, .notFound, .badMessage, "this hub knows no such driver")
     case .driver(let report?):
-      finish(slot, exchange, Response(.ok, contentType: "application/json", body: QueryBody.driver(report, time: exchange.time)))
+      let body = QueryBody.driver(report, time: exchange.time)
+      finish(slot, exchange, Response(.ok, contentType: "application/json", body: body))
     case .nearby(let reports, let outcome):
       let body = QueryBody.nearby(reports, outcome, time: exchange.time)
       finish(slot, exchange, Response(.ok, contentType: "application/json", body: body))
