@@ -85,7 +85,9 @@ extension Hub {
   // MARK: trip_status
 
   mutating func handle(_ input: TripStatusInput) {
-    let move = input.messageID.text.hashValue(seed: input.actor.id.text.hashValue(seed: seed))
+    // A rider and a driver may have the same id: the role is part of who sent it.
+    let sender = input.actor.id.text.hashValue(seed: seed ^ UInt64(input.actor.role.rawValue))
+    let move = input.messageID.text.hashValue(seed: sender)
     guard let trip = findTrip(input.report.tripID) else { return request(input, move: move) }
     if trips[trip].recentMoves.contains(move) { return reply(.ack(Ack(replyTo: input.messageID)), to: input.session) }
 

@@ -100,6 +100,15 @@ import Testing
     #expect(bench.hub.counters.tripMovesRefused == 7)
   }
 
+  @Test("a rider and a driver of the same id who use the same messageId are two senders")
+  func sameNumberOfTwoRoles() {
+    let bench = HubBench()
+    bench.turn(bench.move(.rider, "7", "t", .requested, message: message("1")))
+    let turn = bench.turn(bench.move(.driver, "7", "t", .accepted, message: message("1")))
+    #expect(turn.acks.count == 1)
+    #expect(bench.hub.trips[0].status == .accepted)
+  }
+
   @Test("a rider requests for itself, a driver for itself, ops for all")
   func mayRequest() {
     let bench = HubBench()
