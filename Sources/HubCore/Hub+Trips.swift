@@ -105,6 +105,9 @@ extension Hub {
     guard status.allows(target) else {
       return refuseMove(input, status, "no move leads from \(status.name) to \(target.name)")
     }
+    guard target != .accepted || trips[trip].driverID != nil || input.actor.role == .driver else {
+      return refuseMove(input, status, "the trip has no driver yet: a driver accepts it")
+    }
     apply(input, to: trip, move: move)
   }
 
@@ -161,8 +164,7 @@ extension Hub {
     trips[trip].status = target
     trips[trip].changed = input.report.timestamp
     if target == .accepted {
-      trips[trip].driverID =
-        trips[trip].driverID ?? (input.actor.role == .driver ? input.actor.id : input.report.driverID)
+      trips[trip].driverID = trips[trip].driverID ?? input.actor.id
     }
     countActiveTrip(trip)
     finish(input, trip: trip, move: move, from: previous)
