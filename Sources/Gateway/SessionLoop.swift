@@ -179,7 +179,7 @@ struct SessionLoop: ~Copyable {
   mutating func armLoopTimer() {
     var next = nextTick
     if let release = held.deadline { next = min(next, release) }
-    if !inputs.isEmpty || !stalled.isEmpty { next = now.uptime }
+    if !inputs.isEmpty || !stalled.isEmpty || hub.hasMoreDue { next = now.uptime }
     loop.setLoopTimer(at: next)
   }
 
