@@ -8,8 +8,16 @@ import WebSocket
 
 extension SessionLoop {
   mutating func deliverOutputs() {
-    for place in outputs.indices { deliver(outputs[place]) }
+    for place in outputs.indices {
+      deliver(outputs[place])
+      flushIfLarge()
+    }
     outputs.removeAll(keepingCapacity: true)
+  }
+
+  /// Between two outputs no range of the arena is in use.
+  mutating func flushIfLarge() {
+    if loop.arena.count > limits.arenaFlushBytes { loop.flushEarly() }
   }
 
   private mutating func deliver(_ output: HubOutput) {

@@ -21,6 +21,7 @@ struct SessionLoop: ~Copyable {
   let limits: Limits
   let frameLimits: FrameLimits
   let httpLimits: HTTPLimits
+  let unwantedBodyLimits: HTTPLimits
   var sessions = SessionTable()
   let reader = MessageReader()
   var hub: HubPort
@@ -50,6 +51,8 @@ struct SessionLoop: ~Copyable {
     let limits = configuration.limits
     frameLimits = FrameLimits(messageBytes: limits.messageBytes, fragments: limits.fragments)
     httpLimits = HTTPLimits(headBytes: limits.requestHeadBytes, bodyBytes: limits.requestBodyBytes)
+    unwantedBodyLimits = HTTPLimits(
+      headBytes: limits.requestHeadBytes, bodyBytes: min(limits.requestBodyBytes, limits.unwantedBodyBytes))
     self.limits = limits
     nextTick = loop.now.uptimeNanoseconds
     loop.setLoopTimer(at: nextTick)
@@ -100,6 +103,7 @@ struct SessionLoop: ~Copyable {
     case .http, .admitting: receivedHTTP(slot, UnsafeRawBufferPointer(bytes))
     case .free: break
     }
+    flushIfLarge()
   }
 
   mutating func closed(_ id: ConnectionID, _ cause: CloseCause) {
