@@ -25,7 +25,7 @@ let package = Package(
     .target(name: "Messages", dependencies: ["Bytes", "Geo"]),
     .target(name: "HTTP", dependencies: ["Bytes"]),
     .target(name: "WebSocket", dependencies: ["Bytes", "HTTP", "COpenSSL"]),
-    .target(name: "HubCore", dependencies: ["Messages", "Geo"]),
+    .target(name: "HubCore", dependencies: ["Messages", "Geo", "Bytes"]),
 
     // I/O.
     .target(name: "Transport", dependencies: ["Bytes", "CLinux"]),
@@ -39,7 +39,9 @@ let package = Package(
     .target(name: "Simulation", dependencies: ["Geo", "Messages"]),
     .executableTarget(
       name: "locationhub",
-      dependencies: ["Gateway", "HubCore", "LocationHubClient", "Simulation", "Transport", "Messages", "Geo", "Bytes", "CLinux"]),
+      dependencies: [
+        "Gateway", "HubCore", "LocationHubClient", "Simulation", "Transport", "Messages", "Geo", "Bytes", "CLinux",
+      ]),
 
     .executableTarget(
       name: "hub-loadtest", dependencies: ["Transport", "WebSocket", "Gateway", "Bytes"],

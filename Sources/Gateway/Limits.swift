@@ -47,6 +47,9 @@ public struct Limits: Sendable {
   public var badMessageWindowSeconds = 60.0
   /// Subscriptions of one session, the unanswered ones included. Past it: `rate_limited`.
   public var subscriptionsPerSession = 256
+  /// Subscriptions of one session that are under way at once: each may bring `eventsPerChannel` missed events. Past it
+  /// the session's further messages wait until these are answered and read.
+  public var unansweredSubscriptions = 2
   /// Seconds for the peer to answer a close frame, and for the last bytes to leave. Past it: aborted.
   public var closingSeconds = 3.0
 

@@ -25,7 +25,9 @@ public struct Log: Sendable {
 
   public init(level: LogLevel) { self.level = level }
 
-  public func callAsFunction(_ level: LogLevel, _ event: StaticString, _ fields: KeyValuePairs<StaticString, String> = [:]) {
+  public func callAsFunction(
+    _ level: LogLevel, _ event: StaticString, _ fields: KeyValuePairs<StaticString, String> = [:]
+  ) {
     guard level >= self.level else { return }
     var line = ByteBuffer(capacity: 128)
     line.append("time=")
@@ -46,7 +48,8 @@ public struct Log: Sendable {
 
   /// Plain where it is one word, quoted otherwise; control characters cannot forge a line.
   static func write(_ value: String, into line: inout ByteBuffer) {
-    let isPlain = !value.isEmpty && value.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != 0x22 && $0 != 0x3D && $0 != 0x5C }
+    let isPlain =
+      !value.isEmpty && value.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != 0x22 && $0 != 0x3D && $0 != 0x5C }
     if isPlain { return line.append(utf8: value) }
     line.append("\"")
     for byte in value.utf8 {

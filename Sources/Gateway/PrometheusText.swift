@@ -21,7 +21,8 @@ enum PrometheusText {
     page.sample("locationhub_connections", sum(loops) { UInt64($0.connections) })
     page.family("locationhub_sessions", "gauge", "Open WebSocket sessions by role.")
     for role in Role.allCases {
-      page.sample("locationhub_sessions", ("role", "\(role.name)"), sum(loops) { UInt64($0.sessions[Int(role.rawValue)]) })
+      page.sample(
+        "locationhub_sessions", ("role", "\(role.name)"), sum(loops) { UInt64($0.sessions[Int(role.rawValue)]) })
     }
     page.family("locationhub_subscriptions", "gauge", "Subscriptions of open sessions.")
     page.sample("locationhub_subscriptions", sum(loops) { UInt64($0.subscriptions) })
@@ -33,9 +34,11 @@ enum PrometheusText {
   private static func writeTraffic(_ loops: [LoopCounters], _ page: inout Page) {
     page.counter("locationhub_messages_in_total", "Messages from clients.", sum(loops) { $0.messagesIn })
     page.counter("locationhub_replies_out_total", "Answers to clients.", sum(loops) { $0.repliesOut })
-    page.counter("locationhub_publications_out_total", "Publications sent to subscribers.", sum(loops) { $0.publicationsOut })
+    page.counter(
+      "locationhub_publications_out_total", "Publications sent to subscribers.", sum(loops) { $0.publicationsOut })
     page.counter("locationhub_positions_out_total", "Positions among them.", sum(loops) { $0.positionsOut })
-    page.counter("locationhub_encodes_total", "Publications encoded, once for all subscribers.", sum(loops) { $0.encodes })
+    page.counter(
+      "locationhub_encodes_total", "Publications encoded, once for all subscribers.", sum(loops) { $0.encodes })
     page.counter("locationhub_recovered_total", "Missed events sent on subscribing again.", sum(loops) { $0.recovered })
     page.counter("locationhub_read_bytes_total", "Bytes read.", sum(loops) { $0.transport.bytesRead })
     page.counter("locationhub_written_bytes_total", "Bytes written.", sum(loops) { $0.transport.bytesWritten })
@@ -63,10 +66,14 @@ enum PrometheusText {
     }
     page.counter("locationhub_protocol_errors_total", "Broken WebSocket frames.", sum(loops) { $0.protocolErrors })
     page.counter("locationhub_bad_requests_total", "Broken HTTP requests.", sum(loops) { $0.badRequests })
-    page.counter("locationhub_request_timeouts_total", "Requests that never became complete.", sum(loops) { $0.requestTimeouts })
+    page.counter(
+      "locationhub_request_timeouts_total", "Requests that never became complete.", sum(loops) { $0.requestTimeouts })
     page.counter("locationhub_rate_pauses_total", "Times reading stopped for the rate.", sum(loops) { $0.ratePauses })
-    page.counter("locationhub_accept_pauses_total", "Times accepting stopped for want of descriptors.", sum(loops) { $0.transport.acceptPauses })
-    page.counter("locationhub_connections_refused_total", "Connections over the limit.", sum(loops) { $0.transport.refused })
+    page.counter(
+      "locationhub_accept_pauses_total", "Times accepting stopped for want of descriptors.",
+      sum(loops) { $0.transport.acceptPauses })
+    page.counter(
+      "locationhub_connections_refused_total", "Connections over the limit.", sum(loops) { $0.transport.refused })
     page.family("locationhub_outbox_bytes", "gauge", "Unsent bytes of slow sessions.")
     page.sample("locationhub_outbox_bytes", sum(loops) { UInt64($0.transport.outboxBytes) })
   }
@@ -84,7 +91,9 @@ enum PrometheusText {
         "locationhub_fixes_total", ("outcome", "refused_\(refusal.name)"), hub.fixesRefused[Int(refusal.rawValue)])
     }
     page.counter("locationhub_fixes_received_total", "Fixes that came.", hub.fixesReceived)
-    page.counter("locationhub_positions_published_total", "Positions published: one for each accepted fix.", hub.positionsPublished)
+    page.counter(
+      "locationhub_positions_published_total", "Positions published: one for each accepted fix.", hub.positionsPublished
+    )
     page.counter("locationhub_events_total", "Numbered events published.", hub.eventsPublished)
     page.counter("locationhub_deliveries_total", "Publications handed to loops.", hub.deliveries)
     page.counter("locationhub_trip_moves_total", "Moves of trips.", hub.tripMoves)

@@ -5,21 +5,21 @@ import Messages
 
 enum QueryBody {
   /// `GET /v1/drivers/{id}`: the driver, with its position flattened in.
-  static func driver(_ report: DriverReport) -> [UInt8] {
+  static func driver(_ report: DriverReport, time: TimeFormat) -> [UInt8] {
     var body = ByteBuffer(capacity: 512)
     body.append("{")
-    write(report, into: &body)
+    write(report, time, into: &body)
     body.append(report.isOnline ? ",\"online\":true}" : ",\"online\":false}")
     return body.array()
   }
 
   /// `GET /v1/drivers/nearby`: nearest first. `completeWithin` (metres) where the search had to stop early.
-  static func nearby(_ reports: [DriverReport], _ outcome: NearestOutcome) -> [UInt8] {
+  static func nearby(_ reports: [DriverReport], _ outcome: NearestOutcome, time: TimeFormat) -> [UInt8] {
     var body = ByteBuffer(capacity: 64 + reports.count * 256)
     body.append("{\"drivers\":[")
     for (place, report) in reports.enumerated() {
       body.append(place == 0 ? "{" : ",{")
-      write(report, into: &body)
+      write(report, time, into: &body)
       body.append("}")
     }
     body.append("]")
@@ -52,7 +52,7 @@ enum QueryBody {
     return body.array()
   }
 
-  private static func write(_ report: DriverReport, into body: inout ByteBuffer) {
+  private static func write(_ report: DriverReport, _ time: TimeFormat, into body: inout ByteBuffer) {
     body.append("\"driverId\":\"")
     report.driverID.text.withBytes { body.append($0) }  // ids need no escaping
     body.append("\",\"status\":\"")
@@ -68,7 +68,7 @@ enum QueryBody {
       write("accuracy", position.accuracy, into: &body)
       write("age", position.age, into: &body)
       body.append(",\"timestamp\":")
-      body.append(integer: position.timestamp.milliseconds)
+      body.append(position.timestamp, as: time)
     }
     write("distance", report.distance.map { ($0 * 100).rounded() / 100 }, into: &body)
   }

@@ -34,6 +34,8 @@ struct Session: ~Copyable {
   var wasWarnedOfRate = false
   /// Open subscriptions and those that the hub has not answered yet.
   var subscriptions: UInt16 = 0
+  /// Subscriptions that the hub has not answered yet.
+  var unansweredSubscriptions: UInt16 = 0
   var badMessages: UInt16 = 0
   /// Head of the session's list in the subscription table.
   var firstSubscription = SubscriptionTable.none
@@ -47,6 +49,8 @@ struct Session: ~Copyable {
   var id: Identifier?
   /// A request that is not complete, or is being answered.
   var exchange: Exchange?
+  /// Frames that wait until the peer has read what it asked for.
+  var held: HeldInput?
 
   init() {}
 
@@ -66,6 +70,8 @@ final class Exchange {
   /// How the answer ends.
   var keepsAlive = true
   var isHead = false
+  /// How the request's body, and the answer's, write timestamps.
+  var time = TimeFormat.unixMilliseconds
   /// What to answer a driver's upgrade with once the hub admits it.
   var upgrade: Upgrade?
   /// When the connection is closed unless a request is complete by then (uptime, ns).

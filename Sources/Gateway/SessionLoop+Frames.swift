@@ -9,6 +9,7 @@ extension SessionLoop {
   /// Takes every frame out of what was read. The bytes are the loop's own buffer: payloads are ranges of it.
   mutating func receivedFrames(_ slot: Int, _ bytes: UnsafeMutableRawBufferPointer) {
     var offset = 0
+    if let held = sessions[slot].held { return held.bytes.append(UnsafeRawBufferPointer(bytes)) }
     do throws(FrameError) {
       while let event = try sessions[slot].frames.next(in: bytes, at: &offset, limits: frameLimits) {
         switch event {
@@ -19,6 +20,9 @@ extension SessionLoop {
         case .pong: break
         case .close(let code, reason: _):
           return receivedClose(slot, code)
+        }
+        if sessions[slot].unansweredSubscriptions >= limits.unansweredSubscriptions, sessions[slot].phase == .open {
+          return stall(slot, UnsafeRawBufferPointer(rebasing: bytes[offset...]))
         }
       }
     } catch {
@@ -64,12 +68,16 @@ extension SessionLoop {
     endSession(slot)
     sessions[slot].phase = .closing
     counters.count(close: code.rawValue)
+    if shared.log.level == .debug {
+      shared.log(
+        .debug, "session_closed",
+        ["session": "\(sessionID(sessions[slot].connection))", "code": "\(code.rawValue)", "reason": "\(text)"])
+    }
     let connection = sessions[slot].connection
     if code.rawValue == CloseReason.slowConsumer.rawValue { loop.dropPending(connection) }
-    if sessions[slot].isPaused {
-      sessions[slot].isPaused = false
-      loop.resumeReading(connection)
-    }
+    sessions[slot].isPaused = false
+    sessions[slot].held = nil
+    loop.resumeReading(connection)
     sendClose(slot, code, text)
     loop.setTimer(connection, at: now.uptime + seconds(limits.closingSeconds))
   }
@@ -151,6 +159,6 @@ extension SessionLoop {
     sessions[slot].isPaused = false
     sessions[slot].resumedAt = now.uptime
     sessions[slot].lastHeard = now.uptime  // it could not be heard meanwhile
-    loop.resumeReading(sessions[slot].connection)
+    readAgain(slot)
   }
 }

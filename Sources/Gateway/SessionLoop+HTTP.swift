@@ -40,27 +40,7 @@ extension SessionLoop {
     } catch {
       counters.badRequests += 1
       exchange.keepsAlive = false
-      respond(slot, exchange, error.status, .badMessage, "\(error)")
-    }
-  }
-
-  private mutating func stall(_ slot: Int, _ exchange: Exchange) {
-    exchange.isStalled = true
-    loop.pauseReading(sessions[slot].connection)
-    stalled.append(sessions[slot].connection)
-  }
-
-  /// A turn later: goes on with requests that waited, but for peers that have not read the answers so far. Those go on
-  /// when they have (`drained`), or end with the time that an idle connection has.
-  mutating func resumeStalled() {
-    guard !stalled.isEmpty else { return }
-    let connections = stalled
-    stalled.removeAll(keepingCapacity: true)
-    for id in connections where isCurrent(id) && !loop.isBlocked(id) {
-      guard let exchange = sessions[Int(id.slot)].exchange, exchange.isStalled else { continue }
-      exchange.isStalled = false
-      loop.resumeReading(id)
-      advance(Int(id.slot), exchange)
+      respond(slot, exchange, error.status, error.code, error.explanation)
     }
   }
 
@@ -97,10 +77,27 @@ extension SessionLoop {
   // MARK: Routes
 
   private mutating func route(_ slot: Int, _ exchange: Exchange, _ request: RequestHead) {
-    if request.isPath("/v1/ws") { return upgrade(slot, exchange, request) }
-    if request.isPath("/healthz") { return respond(slot, exchange, .ok, text: "ok\n") }
-    if request.isPath("/readyz") { return ready(slot, exchange) }
-    if request.isPath("/metrics") { return metrics(slot, exchange) }
+    do throws(HTTPError) {
+      guard let endpoint = Endpoint(path: try request.pathSegments()) else {
+        return respond(slot, exchange, .notFound, .badMessage, "there is no such endpoint")
+      }
+      guard endpoint.allows(request.method) else { return refuseMethod(slot, exchange, endpoint) }
+      switch endpoint {
+      case .socket: upgrade(slot, exchange, request)
+      case .health: respond(slot, exchange, .ok, text: "ok\n")
+      case .readiness: ready(slot, exchange)
+      case .metrics: metrics(slot, exchange)
+      case .locations, .nearby, .driver: try serve(slot, exchange, request, endpoint)
+      }
+    } catch {
+      respond(slot, exchange, error.status, error.code, error.explanation)
+    }
+  }
+
+  /// The endpoints that need a credential.
+  private mutating func serve(
+    _ slot: Int, _ exchange: Exchange, _ request: RequestHead, _ endpoint: Endpoint
+  ) throws(HTTPError) {
     let credential: Credential
     do throws(CredentialError) {
       credential = try Credential(
@@ -108,20 +105,27 @@ extension SessionLoop {
     } catch {
       return respond(slot, exchange, .unauthorized, .unauthorized, error.text)
     }
-    do throws(HTTPError) {
-      switch (request.method, try request.pathSegments()) {
-      case (.post, ["v1", "locations"]): try postLocations(slot, exchange, request, credential)
-      case (.get, ["v1", "drivers", "nearby"]), (.head, ["v1", "drivers", "nearby"]):
-        try nearby(slot, exchange, request, credential)
-      case (.get, let path), (.head, let path):
-        if path.count == 3, path[0] == "v1", path[1] == "drivers" { return driver(slot, exchange, path[2], credential) }
-        fallthrough
-      default:
-        respond(slot, exchange, .notFound, .badMessage, "there is no such endpoint, or not with this method")
-      }
-    } catch {
-      respond(slot, exchange, error.status, .badMessage, "\(error)")
+    guard let time = TimeFormat(queryValue: request.query.text("time")) else {
+      return respond(slot, exchange, .badRequest, .badMessage, TimeFormat.queryHelp)
     }
+    exchange.time = time
+    switch endpoint {
+    case .locations: postLocations(slot, exchange, credential)
+    case .nearby: try nearby(slot, exchange, request, credential)
+    case .driver(let id): driver(slot, exchange, id, credential)
+    case .socket, .health, .readiness, .metrics: break
+    }
+  }
+
+  private mutating func refuseMethod(_ slot: Int, _ exchange: Exchange, _ endpoint: Endpoint) {
+    var body = ByteBuffer()
+    JSONWriter.writeError(.badMessage, message: "allowed here: \(endpoint.allowedMethods)", into: &body)
+    counters.errors[Int(ErrorCode.badMessage.rawValue)] += 1
+    respond(
+      slot, exchange,
+      Response(
+        .methodNotAllowed, contentType: "application/json", body: body.array(),
+        fields: [OutgoingField("Allow", endpoint.allowedMethods)]))
   }
 
   private mutating func ready(_ slot: Int, _ exchange: Exchange) {
@@ -173,18 +177,15 @@ extension SessionLoop {
   }
 
   /// `POST /v1/locations`: a fix or a batch, of a driver without a socket.
-  private mutating func postLocations(
-    _ slot: Int, _ exchange: Exchange, _ request: RequestHead, _ credential: Credential
-  ) throws(HTTPError) {
+  private mutating func postLocations(_ slot: Int, _ exchange: Exchange, _ credential: Credential) {
     guard credential.role == .driver else {
       return respond(slot, exchange, .forbidden, .forbidden, "only a driver sends locations")
     }
-    guard let time = TimeFormat(queryValue: request.query.text("time")) else {
-      return respond(slot, exchange, .badRequest, .badMessage, TimeFormat.queryHelp)
-    }
     let batch: LocationBatch
     do throws(MessageError) {
-      batch = try exchange.body.withBytes { (bytes) throws(MessageError) in try reader.readLocations(bytes, time: time) }
+      batch = try exchange.body.withBytes { (bytes) throws(MessageError) in
+        try reader.readLocations(bytes, time: exchange.time)
+      }
     } catch {
       return respond(
         slot, exchange, error.code == .tooLarge ? .contentTooLarge : .badRequest, error.code, error.text)
@@ -207,10 +208,11 @@ extension SessionLoop {
     case .driver(nil):
       finish(slot, exchange, .notFound, .badMessage, "this hub knows no such driver")
     case .driver(let report?):
-      finish(slot, exchange, Response(.ok, contentType: "application/json", body: QueryBody.driver(report)))
+      let body = QueryBody.driver(report, time: exchange.time)
+      finish(slot, exchange, Response(.ok, contentType: "application/json", body: body))
     case .nearby(let reports, let outcome):
-      finish(
-        slot, exchange, Response(.ok, contentType: "application/json", body: QueryBody.nearby(reports, outcome)))
+      let body = QueryBody.nearby(reports, outcome, time: exchange.time)
+      finish(slot, exchange, Response(.ok, contentType: "application/json", body: body))
     }
   }
 
@@ -221,7 +223,9 @@ extension SessionLoop {
     case .ack(let ack):
       finish(slot, exchange, Response(.ok, contentType: "application/json", body: QueryBody.batch(ack.batch)))
     case .error(let error):
-      finish(slot, exchange, status(of: error.code), error.code, error.message)
+      finish(
+        slot, exchange, status(of: error.code), error.code, error.message,
+        retryAfter: error.retryAfter.map { Int($0.rounded(.up)) })
     case .connected, .subscribed, .unsubscribed, .pong: break
     }
   }
@@ -239,9 +243,11 @@ extension SessionLoop {
     }
   }
 
-  private mutating func finish(_ slot: Int, _ exchange: Exchange, _ status: Status, _ code: ErrorCode, _ message: String) {
+  private mutating func finish(
+    _ slot: Int, _ exchange: Exchange, _ status: Status, _ code: ErrorCode, _ message: String, retryAfter: Int? = nil
+  ) {
     exchange.isWaiting = false
-    respond(slot, exchange, status, code, message)
+    respond(slot, exchange, status, code, message, retryAfter: retryAfter)
     advance(slot, exchange)
   }
 

@@ -72,8 +72,8 @@ public struct Hub: ~Copyable {
 
   public func hasOutput(loop: Int) -> Bool { !outputs[loop].isEmpty }
 
-  private mutating func handle(_ input: borrowing HubInput) {
-    switch copy input {
+  private mutating func handle(_ input: HubInput) {
+    switch input {
     case .fix(let input): handle(input)
     case .batch(let input): handle(input)
     case .driverConnecting(let session, let id): connect(session, id)

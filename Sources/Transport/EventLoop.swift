@@ -33,9 +33,6 @@ public final class EventLoop {
   public let limits: EventLoopLimits
   /// Wakes this loop from any thread.
   public let waker: Waker
-  /// Both clocks as they were when this turn's events were fetched.
-  public private(set) var now: ClockReading
-
   /// What is hot: see LoopState.swift.
   @usableFromInline let state: UnsafeMutablePointer<LoopState>
   let clock: () -> ClockReading
@@ -45,15 +42,9 @@ public final class EventLoop {
 
   var spareOutboxes: [Outbox] = []
 
-  // Notices that wait until no operation is under way, so that no callback comes from within a send or close.
-  var doomedNotices: [ConnectionID] = []
-  var drainedNotices: [ConnectionID] = []
-  var overflowedNotices: [ConnectionID] = []
   var dueTimers: [ConnectionID] = []
 
   var listeners: [Listener] = []
-  var acceptRetryAt: Int64?
-  var loopTimerAt: Int64?
   var signals: SignalWatch?
   private var isStopping = false
 
@@ -66,13 +57,13 @@ public final class EventLoop {
     limits.validate()
     self.limits = limits
     self.clock = clock
-    now = clock()
+    let now = clock()
     waker = try Waker()
     poller = try Poller(eventsPerTurn: limits.eventsPerTurn)
     try poller.add(waker.descriptor, token: Token.waker, .readable)
     // After the last throw: a failed init runs no deinit.
     state = .allocate(capacity: 1)
-    state.initialize(to: LoopState(wheel: TimerWheel(startingAt: now.uptimeNanoseconds)))
+    state.initialize(to: LoopState(now: now, wheel: TimerWheel(startingAt: now.uptimeNanoseconds)))
     readBuffer = .allocate(byteCount: limits.readBufferBytes, alignment: 64)
     pieces = .allocate(capacity: 64)
     pieces.initialize(repeating: iovec())
@@ -111,7 +102,7 @@ public final class EventLoop {
     let isCalled = waker.awaken()
     now = clock()
     counters.turns += 1
-    // One strong reference for the turn instead of a weak load for each callback.
+    // One strong reference for the turn instead of one for each callback.
     let delegate = self.delegate
 
     for index in 0..<count { handle(poller.readiness(index), delegate) }
@@ -141,6 +132,7 @@ public final class EventLoop {
   /// Calls back what was noted during operations, as far as it is still true. What the callbacks note in their turn
   /// waits for the next call, so that two sides that keep failing cannot hold up the loop.
   private func deliverNotices(_ delegate: (any EventLoopDelegate)?) {
+    if !hasNotices { return }
     var notices = takeAll(&drainedNotices)
     for id in notices {
       guard let connection = slab.live(id), connection.pointee.outbox == nil else { continue }

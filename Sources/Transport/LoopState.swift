@@ -13,6 +13,13 @@ import Bytes
 /// The parts of a loop that are hot.
 @usableFromInline
 struct LoopState: ~Copyable {
+  @usableFromInline var now: ClockReading
+  var loopTimerAt: Int64?
+  var acceptRetryAt: Int64?
+  // Notices that wait until no operation is under way, so that no callback comes from within a send or close.
+  var doomedNotices: [ConnectionID] = []
+  var drainedNotices: [ConnectionID] = []
+  var overflowedNotices: [ConnectionID] = []
   var slab = ConnectionSlab()
   var wheel: TimerWheel
   @usableFromInline var arena = ByteBuffer()
@@ -29,6 +36,12 @@ extension EventLoop {
   @inlinable public var arena: ByteBuffer {
     _read { yield state.pointee.arena }
     _modify { yield &state.pointee.arena }
+  }
+
+  /// Both clocks as they were when this turn's events were fetched.
+  public internal(set) var now: ClockReading {
+    @inlinable get { state.pointee.now }
+    set { state.pointee.now = newValue }
   }
 
   /// What the loop did since it began.
@@ -59,5 +72,35 @@ extension EventLoop {
   var dirty: [UInt32] {
     _read { yield state.pointee.dirty }
     _modify { yield &state.pointee.dirty }
+  }
+
+  @inline(__always)
+  var loopTimerAt: Int64? {
+    _read { yield state.pointee.loopTimerAt }
+    _modify { yield &state.pointee.loopTimerAt }
+  }
+
+  @inline(__always)
+  var acceptRetryAt: Int64? {
+    _read { yield state.pointee.acceptRetryAt }
+    _modify { yield &state.pointee.acceptRetryAt }
+  }
+
+  @inline(__always)
+  var doomedNotices: [ConnectionID] {
+    _read { yield state.pointee.doomedNotices }
+    _modify { yield &state.pointee.doomedNotices }
+  }
+
+  @inline(__always)
+  var drainedNotices: [ConnectionID] {
+    _read { yield state.pointee.drainedNotices }
+    _modify { yield &state.pointee.drainedNotices }
+  }
+
+  @inline(__always)
+  var overflowedNotices: [ConnectionID] {
+    _read { yield state.pointee.overflowedNotices }
+    _modify { yield &state.pointee.overflowedNotices }
   }
 }

@@ -147,7 +147,7 @@ extension SocketAddress {
     }
     guard result >= 0 else { return (result, nil) }
     let address: SocketAddress? = withUnsafeBytes(of: &storage) { bytes in
-      switch Int32(storage_family(bytes)) {
+      switch Int32(family(bytes)) {
       case AF_INET:
         let four = bytes.loadUnaligned(as: sockaddr_in.self)
         let host = UInt64(UInt32(bigEndian: four.sin_addr.s_addr))
@@ -162,7 +162,7 @@ extension SocketAddress {
     return (result, address)
   }
 
-  private static func storage_family(_ bytes: UnsafeRawBufferPointer) -> sa_family_t {
+  private static func family(_ bytes: UnsafeRawBufferPointer) -> sa_family_t {
     bytes.loadUnaligned(as: sa_family_t.self)
   }
 }

@@ -9,6 +9,9 @@ import LocationHubClient
 import Messages
 import Transport
 
+/// Without `--drivers`.
+private let demoDrivers = 200
+
 let demo = Verb(
   name: "demo", operands: "",
   summary: """
@@ -16,12 +19,15 @@ let demo = Verb(
     Starts a hub on this machine, or uses the one at --url, and shows once a second what goes in and out of it and how long
     a position takes from driver to rider. Ends by --duration, SIGINT or SIGTERM.
     """,
-  options: [Option("port", "PORT", "the hub's TCP port; 0 picks a free one (8080)")] + ClientOptions.options
-    + FleetOptions.options + [Option("loops", "N", "the hub's event loops, 1-64 (1)")],
+  options: [
+    Option("port", "PORT", "the hub's TCP port; 0 picks a free one (8080)"),
+    Option("loops", "N", "the hub's event loops, 1-64 (1)"),
+    Option("url", "URL", "the WebSocket of a hub that runs already (without: a hub of its own)"),
+  ] + ClientOptions.options.filter { $0.name != "url" } + FleetOptions.options(drivers: demoDrivers),
   run: runDemo)
 
 private func runDemo(_ arguments: Arguments) throws(CommandError) -> ExitCode {
-  let fleetOptions = try FleetOptions(arguments, drivers: 200)
+  let fleetOptions = try FleetOptions(arguments, drivers: demoDrivers)
   try system { () throws(SystemError) in try blockSignals([SIGINT, SIGTERM, SIGPIPE]) }
   // Two clients for each driver here, and the hub's ends of them.
   try raiseOpenFileLimit(for: fleetOptions.drivers * 4)

@@ -6,7 +6,8 @@ import Transport
 let echo = Verb(
   name: "echo", operands: "",
   summary: """
-    Echoes WebSocket messages, for conformance tests of the transport (16 MiB a message, 65,536 fragments).
+    Echoes WebSocket messages, for conformance suites.
+    A message may have 16 MiB and 65,536 fragments.
     Prints "listening on ws://HOST:PORT" on standard output when it is ready.
     """,
   options: [

@@ -28,15 +28,17 @@ extension FleetObserver {
 }
 
 struct FleetOptions {
-  static let options = [
-    Option("drivers", "N", "how many"),
-    Option("rate", "HZ", "fixes a second of each driver, 0.01-2 (1)"),
-    Option("duration", "SECONDS", "end after so long (without: until a signal)"),
-    Option("seed", "K", "chance of city, drives and phones (1)"),
-    Option("center", "LAT,LON", "the city's centre (37.7749,-122.4194)"),
-    Option("radius", "METRES", "half of the city's width, 300-50000 (5000)"),
-    Option("prefix", "TEXT", "driver ids are this and a number (sim-)"),
-  ]
+  static func options(drivers: Int) -> [Option] {
+    [
+      Option("drivers", "N", "how many (\(drivers))"),
+      Option("rate", "HZ", "fixes a second of each driver, 0.01-2 (1)"),
+      Option("duration", "SECONDS", "end after so long (without: until a signal)"),
+      Option("seed", "K", "chance of city, drives and phones (1)"),
+      Option("center", "LAT,LON", "the city's centre (37.7749,-122.4194)"),
+      Option("radius", "METRES", "half of the city's width, 300-50000 (5000)"),
+      Option("prefix", "TEXT", "driver ids are this and a number from 0 on (sim-)"),
+    ]
+  }
 
   var drivers: Int
   var rate: Double

@@ -14,24 +14,25 @@ let replay = Verb(
     Ends when everything was sent and the hub says that it is stored; ended by SIGINT or SIGTERM before that, it fails.
     """,
   options: ClientOptions.options + [
-    Option("speed", "FACTOR", "times the recorded pace; 0 for as fast as the rate allows (1)"),
+    Option("speed", "FACTOR", "times the recorded pace; 0 for as fast as the rate allows (10)"),
     Option("driver", "ID", "the first driver (D1)"),
-    Option("trip", "ID", "the first driver's trip, which its fixes name (none)"),
+    Option("trip", "ID", "the first driver's trip, which its fixes name (T1)"),
   ],
   run: runReplay)
 
 private func runReplay(_ arguments: Arguments) throws(CommandError) -> ExitCode {
   let options = try ClientOptions(arguments)
-  let speed = try arguments.number("speed", in: 0...1e6) ?? 1
+  let speed = try arguments.number("speed", in: 0...1e6) ?? 10
   guard !arguments.operands.isEmpty else { throw .usage("replay needs a trace: locationhub replay TRACE.csv") }
   var routes: [ReplayRoute] = []
   for (index, path) in arguments.operands.enumerated() {
     guard let driver = try (arguments.identifier("driver") ?? Identifier("D1"))?.counted(up: index) else {
       throw .usage("--driver is too long to be numbered")
     }
-    let trip = try arguments.identifier("trip")
-    routes.append(
-      ReplayRoute(path: path, driver: driver, trip: trip?.counted(up: index), fixes: try readTrace(path)))
+    guard let trip = try (arguments.identifier("trip") ?? Identifier("T1"))?.counted(up: index) else {
+      throw .usage("--trip is too long to be numbered")
+    }
+    routes.append(ReplayRoute(path: path, driver: driver, trip: trip, fixes: try readTrace(path)))
   }
   guard options.token == nil || routes.count == 1 else {
     throw .usage("a token is for one driver: replay one trace with it")

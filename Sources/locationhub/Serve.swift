@@ -7,7 +7,8 @@ import Transport
 let serve = Verb(
   name: "serve", operands: "",
   summary: """
-    Runs the hub until SIGTERM or SIGINT, then tells sessions to go and ends within 5 s.
+    Runs the hub until SIGTERM or SIGINT, then tells sessions to go and ends.
+    That takes up to 5 s after --drain-delay.
     Prints "listening on http://HOST:PORT …" on standard output when it is ready.
     """,
   options: [

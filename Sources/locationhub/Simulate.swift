@@ -6,20 +6,23 @@ import Messages
 import Simulation
 import Transport
 
+/// Without `--drivers`.
+private let simulatedDrivers = 100
+
 let simulate = Verb(
   name: "simulate", operands: "",
   summary: """
     Drives N simulated cars through a simulated city and sends what their phones measure.
     The same seed gives the same drives; timestamps are the real clock's. Ends by --duration, SIGINT or SIGTERM.
     """,
-  options: ClientOptions.options + FleetOptions.options + [
+  options: ClientOptions.options + FleetOptions.options(drivers: simulatedDrivers) + [
     Option("trips", nil, "drivers serve trips: trip_status, and fixes that name the trip")
   ],
   run: runSimulate)
 
 private func runSimulate(_ arguments: Arguments) throws(CommandError) -> ExitCode {
   let options = try ClientOptions(arguments)
-  let fleetOptions = try FleetOptions(arguments, drivers: 100)
+  let fleetOptions = try FleetOptions(arguments, drivers: simulatedDrivers)
   try system { () throws(SystemError) in try blockSignals([SIGINT, SIGTERM]) }
   try raiseOpenFileLimit(for: fleetOptions.drivers)
   let clients = try system { () throws(SystemError) in try ClientLoop() }

@@ -41,7 +41,8 @@ struct Verb: Sendable {
   var run: @Sendable (Arguments) throws(CommandError) -> ExitCode
 
   var help: String {
-    var text = "usage: locationhub \(name) [options]\(operands.isEmpty ? "" : " " + operands)\n\n\(summary)\n"
+    let words = ["locationhub", name, options.isEmpty ? "" : "[options]", operands].filter { !$0.isEmpty }
+    var text = "usage: \(words.joined(separator: " "))\n\n\(summary)\n"
     if !options.isEmpty { text += "\noptions:\n" }
     for option in options {
       let left = "  --\(option.name)\(option.placeholder.map { " " + $0 } ?? "")"

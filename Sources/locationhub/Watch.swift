@@ -11,13 +11,13 @@ let watch = Verb(
   summary: """
     Prints what is published on channels: trip:<id>, driver:<id> or fleet.
     As csv only positions, one row each: \(TraceFile.rowHeader). As json the hub's messages as they came.
-    Ends by SIGINT, SIGTERM, --count, --duration, or when the reader of its output has gone.
+    Ends by SIGINT, SIGTERM, --count, --duration, with the last channel, or when the reader of its output has gone.
     """,
   options: ClientOptions.options + [
     Option("format", "FORMAT", "text, json or csv (text)"),
-    Option("role", "ROLE", "rider, ops or driver, with development credentials (ops)"),
+    Option("role", "ROLE", "rider, ops or driver, with development credentials (rider for trips, else ops)"),
     Option("id", "ID", "who asks, with development credentials (watch)"),
-    Option("count", "N", "end after so many lines"),
+    Option("count", "N", "end after so many lines, not counting answers to the subscriptions"),
     Option("duration", "SECONDS", "end after so long"),
   ],
   run: runWatch)
@@ -28,8 +28,9 @@ private func runWatch(_ arguments: Arguments) throws(CommandError) -> ExitCode {
   guard let format = WatchFormat(rawValue: arguments.string("format") ?? "text") else {
     throw .usage("--format must be text, json or csv")
   }
+  let usualRole: Role = channels.allSatisfy(\.isTrip) ? .rider : .ops
   let configuration = try options.configuration(
-    try role(arguments) ?? .ops, try arguments.identifier("id") ?? WatchFormat.defaultID)
+    try role(arguments) ?? usualRole, try arguments.identifier("id") ?? WatchFormat.defaultID)
   let count = try arguments.integer("count", in: 1...Int.max)
   let duration = try arguments.number("duration", in: 0...1e9)
   try system { () throws(SystemError) in try blockSignals([SIGINT, SIGTERM, SIGPIPE]) }
@@ -39,6 +40,10 @@ private func runWatch(_ arguments: Arguments) throws(CommandError) -> ExitCode {
     try clients.loop.watchSignals([SIGINT, SIGTERM]) { _ in watcher.end() }
   }
   return try watcher.run(configuration, channels, seconds: duration)
+}
+
+extension Channel {
+  fileprivate var isTrip: Bool { if case .trip = self { true } else { false } }
 }
 
 private func channels(_ names: [String]) throws(CommandError) -> [Channel] {

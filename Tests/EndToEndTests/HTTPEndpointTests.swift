@@ -84,6 +84,22 @@ extension EndToEnd.HTTPEndpoints {
     #expect(try hub.get("/v1/drivers/a%20b?role=ops&id=o1").status == 400)
   }
 
+  @Test(
+    "timestamps are written as the request asks for",
+    arguments: [
+      ("", "\(Peer.firstFix)"), ("&time=unix_ms", "\(Peer.firstFix)"), ("&time=apple", "721692800"),
+      ("&time=rfc3339", "\"2023-11-14T22:13:20.000Z\""),
+    ])
+  func timeFormats(option: String, written: String) throws {
+    let hub = try TestHub()
+    #expect(try hub.post("/v1/locations?role=driver&id=d1", Self.fixText(0)).status == 200)
+    for target in ["d1?role=ops&id=o1", "nearby?role=ops&id=o1&latitude=37&longitude=-122&limit=1"] {
+      let text = try hub.get("/v1/drivers/\(target)\(option)").text
+      #expect(text.contains("\"timestamp\":\(written),") || text.contains("\"timestamp\":\(written)}"), "\(text)")
+      #expect(try hub.get("/v1/drivers/\(target)&time=never").status == 400)
+    }
+  }
+
   @Test("drivers nearby come nearest first, to ops only", arguments: loopCounts)
   func nearby(loops: Int) throws {
     let hub = try TestHub(loops: loops)
@@ -118,7 +134,10 @@ extension EndToEnd.HTTPEndpoints {
       #expect(answer.status == 404)
       #expect(answer.errorCode != nil)
     }
-    #expect(try hub.post("/v1/drivers/d1?role=ops&id=o1", "{}").status == 404)
+    let wrongMethod = try hub.post("/v1/drivers/d1?role=ops&id=o1", "{}")
+    #expect(wrongMethod.status == 405)
+    #expect(wrongMethod.errorCode != nil)
+    #expect(try hub.get("/v1/locations?role=driver&id=d1").status == 405)
   }
 
   @Test("every line of the metrics parses, and the counters move", arguments: loopCounts)

@@ -253,10 +253,11 @@ extension EndToEnd.LimitsReached {
     let refusal = try hub.request(UpgradeRequest("/v1/ws?role=driver&id=d3").text)
     #expect(refusal.status == 503)
     #expect(refusal.fields["retry-after"] != nil)
-    #expect(
-      try hub.post("/v1/locations?role=driver&id=d3", #"{"latitude":1,"longitude":1,"timestamp":1}"#).status == 503)
+    let fix = #"{"latitude":1,"longitude":1,"timestamp":1}"#
+    #expect(try hub.post("/v1/locations?role=driver&id=d3", fix).status == 503)
+    #expect(try hub.post("/v1/locations?role=driver&id=d4", fix).fields["retry-after"] == "60")
     #expect(try first.settle().isEmpty)
-    try hub.metrics { $0["table_limit_hits_total"] == 2 && $0["table_entries{table=\"drivers\"}"] == 2 }
+    try hub.metrics { $0["table_limit_hits_total"] == 3 && $0["table_entries{table=\"drivers\"}"] == 2 }
   }
 
   @Test("a full trip table refuses new trips with storage_full", arguments: loopCounts)

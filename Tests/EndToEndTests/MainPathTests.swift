@@ -28,6 +28,20 @@ extension EndToEnd.MainPath {
     #expect(try rider.receive("connected").object("sampling") == nil)
   }
 
+  @Test("a position that is held back does not go to the subscribers of the next channel with its handle")
+  func heldPositionOfAChannelThatIsGone() throws {
+    let hub = try TestHub { $0.flushIntervalMilliseconds = 500 }
+    let first = try hub.driver("d1")
+    let second = try hub.driver("d2")
+    try first.subscribe("driver:d1")
+    try first.sendFix(0)
+    try first.send("unsubscribe", ["channel": "driver:d1"])
+    _ = try first.receive("unsubscribed")
+    try second.subscribe("driver:d2")
+    try second.sendFix(0)
+    #expect(try second.receive("driver_location").string("driverId") == "d2")
+  }
+
   @Test("a driver's fix reaches the trip's rider, who subscribed before the trip began", arguments: loopCounts)
   func fixToPosition(loops: Int) throws {
     let hub = try TestHub(loops: loops)
@@ -248,5 +262,38 @@ extension EndToEnd.MainPath {
     }
     #expect(count < 20)
     try hub.metrics { $0["dropped_total{reason=\"conflated_interval\"}"] == Double(20 - count) }
+  }
+
+  @Test("resuming 256 subscriptions in one piece gets every missed event", arguments: loopCounts)
+  func massResume(loops: Int) throws {
+    let hub = try TestHub(loops: loops)
+    let ops = try hub.ops()
+    let states = ["requested", "accepted", "driver_en_route", "arrived_pickup", "trip_started", "arrived_destination"]
+    for trip in 0..<256 {
+      for state in states {
+        let place: [String: Any] = ["latitude": 37.0, "longitude": -122.0]
+        try ops.send(
+          "trip_status", ["tripId": "T\(trip)", "status": state, "timestamp": 1, "driverId": "d1", "location": place])
+      }
+      for _ in states { _ = try ops.receive("ack") }
+    }
+    let rider = try hub.rider("r1")
+    let epoch = try #require(try hub.rider("r0").subscribe("trip:T0").string("epoch"))
+    var bytes: [UInt8] = []
+    for trip in 0..<256 {
+      let payload: [String: Any] = ["channel": "trip:T\(trip)", "since": 0, "epoch": epoch]
+      bytes += Peer.frame(Array(try Peer.message("subscribe", payload, id: "s\(trip)").utf8))
+    }
+    // All answers together are more than an outbox takes: they are made as the session reads them.
+    try rider.send(bytes: bytes)
+    try expectResumed(rider, trips: 256, events: states.count)
+  }
+
+  private func expectResumed(_ rider: Peer, trips: Int, events: Int) throws {
+    for trip in 0..<trips {
+      #expect(try rider.receive("subscribed").string("channel") == "trip:T\(trip)")
+      for sequence in 1...events { #expect(try rider.receive("trip_update").integer("sequence") == sequence) }
+    }
+    #expect(try rider.settle().isEmpty)
   }
 }

@@ -6,7 +6,7 @@
 set -eu
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
-hub=${1:-$root/.build/debug/locationhub}
+hub=$(realpath -m "${1:-$root/.build/debug/locationhub}")
 environment=$root/.build/foreign-venv
 wanted='websockets>=13,<16'
 

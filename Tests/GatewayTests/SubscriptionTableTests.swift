@@ -41,7 +41,7 @@ import Transport
       switch Int.random(in: 0..<20, using: &random) {
       case 0:
         var told: [Int] = []
-        table.removeAll(first: &first[session]) { told.append(Int($0.index)) }
+        while let channel = table.removeFirst(&first[session]) { told.append(Int(channel.index)) }
         #expect(told.count == model[session].count && Set(told) == model[session], "seed \(seed)")
         model[session] = []
       case 1..<12:

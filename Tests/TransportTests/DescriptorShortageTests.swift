@@ -42,7 +42,8 @@ import Testing
   static func run() -> Outcome {
     var outcome = Outcome()
     // From here on this thread has a table of its own with nothing but the standard streams in it.
-    guard close_range(3, .max, 2 /* CLOSE_RANGE_UNSHARE, linux/close_range.h */) == 0 else {
+    let unshare: Int32 = 2  // CLOSE_RANGE_UNSHARE, linux/close_range.h
+    guard close_range(3, .max, unshare) == 0 else {
       outcome.failure = "close_range: \(SystemError.text(errno))"
       return outcome
     }

@@ -43,9 +43,8 @@ struct ServerProcess {
   private static func address(in line: String) -> SocketAddress? {
     guard let start = line.range(of: "http://") else { return nil }
     let authority = line[start.upperBound...].prefix { $0 != " " }
-    guard let colon = authority.lastIndex(of: ":"), let port = UInt16(authority[authority.index(after: colon)...]) else {
-      return nil
-    }
+    guard let colon = authority.lastIndex(of: ":"), let port = UInt16(authority[authority.index(after: colon)...])
+    else { return nil }
     return SocketAddress(host: String(authority[..<colon]), port: port)
   }
 

@@ -16,7 +16,8 @@ guard let name = words.first, var scenario = Scenario.all.first(where: { $0.name
 }
 words.removeFirst()
 var executable = String(CommandLine.arguments[0].prefix { _ in true })
-executable = executable.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/") + "/locationhub"
+executable =
+  executable.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/") + "/locationhub"
 var serverCPU: String?
 var serverOptions: [String] = []
 while let word = words.first {
@@ -74,9 +75,11 @@ func decimals(_ value: Double, _ count: Int = 2) -> String {
   return (whole < 0 ? "-" : "") + padded.dropLast(count) + (count > 0 ? "." : "") + padded.suffix(count)
 }
 
+let cpuOfConnecting =
+  cpuAfterConnect.user + cpuAfterConnect.system - cpuBeforeConnect.user - cpuBeforeConnect.system
 show(
   "\(scenario.name): \(connections) connections in \(decimals(connectSeconds)) s, "
-    + "\(decimals((cpuAfterConnect.user + cpuAfterConnect.system - cpuBeforeConnect.user - cpuBeforeConnect.system) * 1e6 / Double(connections), 1)) µs CPU each, "
+    + "\(decimals(cpuOfConnecting * 1e6 / Double(connections), 1)) µs CPU each, "
     + "\((residentAfter - residentBefore) / max(1, connections)) B resident each, \(residentAfter / 1024) KiB in all")
 
 if scenario.drivers > 0 {

@@ -1,0 +1,74 @@
+// Peers that ask for more than they take: what they sent further waits until they have read the answers.
+//
+// Without it a peer decides how much this loop holds for it in one turn: hundreds of pipelined requests, or a resume of
+// every trip of the day in one piece, whose answers would pass the outbox's limit and end the session each time anew.
+import Bytes
+import HTTP
+import Messages
+import Transport
+import WebSocket
+
+/// Frames that were read and wait.
+final class HeldInput {
+  var bytes = ByteBuffer()
+}
+
+extension SessionLoop {
+  /// HTTP: enough requests were answered in this turn.
+  mutating func stall(_ slot: Int, _ exchange: Exchange) {
+    exchange.isStalled = true
+    loop.pauseReading(sessions[slot].connection)
+    stalled.append(sessions[slot].connection)
+  }
+
+  /// WebSocket: enough subscriptions are under way. `rest` is what was read behind them.
+  mutating func stall(_ slot: Int, _ rest: UnsafeRawBufferPointer) {
+    let held = HeldInput()
+    held.bytes.append(rest)
+    sessions[slot].held = held
+    loop.pauseReading(sessions[slot].connection)
+  }
+
+  /// A subscription was answered: the session goes on once all of them are and its reader has kept up.
+  mutating func subscriptionAnswered(_ slot: Int) {
+    sessions[slot].unansweredSubscriptions -= 1
+    if sessions[slot].held != nil, sessions[slot].unansweredSubscriptions == 0 {
+      stalled.append(sessions[slot].connection)
+    }
+  }
+
+  /// The peer has read everything: what waited for that goes on with the next turn.
+  mutating func drained(_ id: ConnectionID) {
+    guard isCurrent(id) else { return }
+    let slot = Int(id.slot)
+    guard sessions[slot].exchange?.isStalled == true || sessions[slot].held != nil else { return }
+    stalled.append(id)
+    armLoopTimer()
+  }
+
+  /// A turn later: goes on with what waited, but for peers that have not read the answers so far. Those go on when they
+  /// have (`drained`), or end with the time that a silent connection has.
+  mutating func resumeStalled() {
+    guard !stalled.isEmpty else { return }
+    let connections = stalled
+    stalled.removeAll(keepingCapacity: true)
+    for id in connections where isCurrent(id) && !loop.isBlocked(id) {
+      let slot = Int(id.slot)
+      if let exchange = sessions[slot].exchange, exchange.isStalled {
+        exchange.isStalled = false
+        loop.resumeReading(id)
+        advance(slot, exchange)
+      } else if let held = sessions[slot].held, sessions[slot].unansweredSubscriptions == 0 {
+        sessions[slot].held = nil
+        readAgain(slot)
+        held.bytes.withMutableBytes { receivedFrames(slot, $0) }
+      }
+    }
+  }
+
+  /// Reads from a session's socket again, unless something else keeps it from that.
+  mutating func readAgain(_ slot: Int) {
+    guard sessions[slot].held == nil, !sessions[slot].isPaused else { return }
+    loop.resumeReading(sessions[slot].connection)
+  }
+}

@@ -1,0 +1,189 @@
+// What the documents promise: the README's sessions run as they stand there, the examples of protocol/ are understood by
+// a hub, the sample settings are accepted, and the help is what it says.
+import Foundation
+import Gateway
+import Messages
+import Testing
+
+extension EndToEnd {
+  @Suite(.enabled(if: HubProcess.executable != nil, "locationhub is built beside the tests"))
+  struct Documents {}
+}
+
+extension EndToEnd.Documents {
+  @Test("the README's session runs as it stands", .enabled(if: Program.exists("curl"), "needs curl"))
+  func session() throws {
+    let place = try Workplace()
+    var script = place.moved(try Document("README.md").code("sh")) + "wait\n"
+    script.replace(/export PATH=.*/, with: "export PATH=\"\(place.path):$PATH\"", maxReplacements: 1)
+    let outcome = try place.run("/bin/bash", ["-e", place.write("session.sh", script)], within: 60)
+    #expect(outcome.status == 0, "\(outcome.errors)")
+    let output = outcome.output
+    #expect(output.contains("listening on http://127.0.0.1:\(place.port)"))
+    #expect(output.matches(of: #/  fleet  sim-\d+  /#).count == 3)
+    #expect(output.contains(/\{"drivers":\[\{"driverId":"sim-/))
+    #expect(output.contains("10 of 10 fixes sent as driver D1 on trip T1"))
+    #expect(output.contains("trip T1: accepted, driver D1"))
+    #expect(output.matches(of: #/  trip:T1  D1  /#).count == 10, "each recorded position comes back, on the trip")
+    #expect(output.contains(#"{"accepted":1,"duplicates":0,"rejected":[]}"#))
+    #expect(output.contains(#"{"driverId":"D2","status":"available","latitude":37.7749,"#))
+    #expect(outcome.errors.contains("event=stopped"), "the session ends its hub")
+  }
+
+  @Test(
+    "the README's client in Python runs as it stands",
+    .enabled(if: Program.python != nil, "needs the environment that Tests/Foreign/run.sh makes"))
+  func python() throws {
+    let place = try Workplace()
+    let hub = try HubProcess.serve(port: place.port)
+    let drivers = try HubProcess(["simulate", "--url", "ws://127.0.0.1:\(place.port)/v1/ws", "--drivers", "5"])
+    let script = try place.write("client.py", place.moved(Document("README.md").code("python")))
+    let outcome = try place.run(try #require(Program.python), [script], within: 20)
+    #expect(outcome.status == 0, "\(outcome.errors)")
+    let types = outcome.output.split(separator: "\n").compactMap { $0.split(separator: " ").first.map(String.init) }
+    #expect(types == ["connected", "subscribed", "driver_location", "driver_location", "driver_location"])
+    drivers.send(signal: SIGTERM)
+    #expect(try drivers.outcome().status == 0)
+    hub.send(signal: SIGTERM)
+    #expect(try hub.outcome().status == 0)
+  }
+
+  @Test("a hub understands every example that a client sends")
+  func examples() throws {
+    let hub = try TestHub()
+    for line in try Document("protocol/examples.ndjson").text.split(separator: "\n") {
+      let object = try JSONSerialization.jsonObject(with: Data(line.utf8))
+      let example = try #require(object as? [String: Any])
+      guard example["direction"] as? String == "client" else { continue }
+      let time = try #require(example["time"] as? String)
+      let message = try JSONSerialization.data(withJSONObject: try #require(example["message"]))
+      let driver = try Peer(port: hub.port, query: "role=driver&id=driver-12", time: time)
+      _ = try driver.receive("connected")
+      try driver.send(text: String(decoding: message, as: UTF8.self))
+      let codes = try driver.settle().compactMap(\.code)
+      // The examples are a story that a driver's session alone does not live through.
+      let expected: Set = ["forbidden", "unknown_trip", "invalid_transition"]
+      #expect(Set(codes).isSubset(of: expected), "\(codes): \(line)")
+      try driver.send(bytes: Peer.frame([0x03, 0xE8], opcode: 8))
+      #expect(try driver.receiveClose().code == 1000, "before the next, so that none replaces another")
+    }
+  }
+
+  @Test("the sample settings are accepted")
+  func sample() throws {
+    let hub = try HubProcess.serve(["--config", Document.root.appending(path: "deploy/locationhub.conf").path])
+    let rider = try Peer(port: hub.port, query: "role=rider&id=r1")
+    #expect(try rider.receive("connected").number("heartbeatInterval") == 30)
+  }
+
+  @Test("the sample sets nothing that serve does not know, and the overview's lines fit")
+  func help() throws {
+    let serve = try HubProcess.run(["serve", "--help"]).output
+    for line in try Document("deploy/locationhub.conf").text.split(separator: "\n") where !line.hasPrefix("#") {
+      let name = try #require(line.split(separator: " ").first)
+      #expect(serve.contains("--\(name) ") || serve.contains("--\(name)\n"))
+    }
+    let overview = try HubProcess.run(["--help"]).output
+    for line in overview.split(separator: "\n") { #expect(line.count <= 100, "\(line)") }
+    for verb in try Document("README.md").text.matches(of: /`(\w+)`/).map(\.1)
+    where ["serve", "demo", "replay", "watch", "filter", "simulate", "echo"].contains(verb) {
+      #expect(overview.contains("  \(verb) "))
+    }
+  }
+}
+
+/// A file of the repository.
+struct Document {
+  static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    .deletingLastPathComponent()
+
+  let text: String
+
+  init(_ path: String) throws {
+    text = try String(contentsOf: Document.root.appending(path: path), encoding: .utf8)
+  }
+
+  /// The first fenced block in this language.
+  func code(_ language: String) throws -> String {
+    guard let start = text.range(of: "```\(language)\n"),
+      let end = text.range(of: "```", range: start.upperBound..<text.endIndex)
+    else { throw PeerError.unexpected("no block of \(language)") }
+    return String(text[start.upperBound..<end.lowerBound])
+  }
+}
+
+enum Program {
+  static func exists(_ name: String) -> Bool {
+    ["/usr/bin/", "/bin/", "/usr/local/bin/"].contains { FileManager.default.isExecutableFile(atPath: $0 + name) }
+  }
+
+  /// A Python that has `websockets`, where Tests/Foreign/run.sh has made one.
+  static let python: String? = {
+    let environment = Document.root.appending(path: ".build/foreign-venv")
+    let isReady = FileManager.default.fileExists(atPath: environment.appending(path: "ready").path)
+    return isReady ? environment.appending(path: "bin/python").path : nil
+  }()
+}
+
+/// A folder that goes with its test, with a `locationhub` in it that uses a port of its own instead of 8080.
+private final class Workplace {
+  private let folder: URL
+  let port: UInt16
+
+  var path: String { folder.path }
+
+  init() throws {
+    port = try Listener().port  // free again when this line is over
+    folder = FileManager.default.temporaryDirectory.appending(path: "hub-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    let wrapper = """
+      #!/bin/sh
+      verb=$1; shift
+      case $verb in
+        serve) exec '\(HubProcess.executable?.path ?? "")' serve --port \(port) "$@" ;;
+        *) exec '\(HubProcess.executable?.path ?? "")' "$verb" --url ws://127.0.0.1:\(port)/v1/ws "$@" ;;
+      esac
+      """
+    let file = try write("locationhub", wrapper)
+    try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: file)
+  }
+
+  deinit {
+    do { try FileManager.default.removeItem(at: folder) } catch { print("left behind: \(folder.path): \(error)") }
+  }
+
+  /// The text with this folder for /tmp, and this port for the usual one.
+  func moved(_ text: String) -> String {
+    text.replacing("/tmp/", with: path + "/").replacing("127.0.0.1:8080", with: "127.0.0.1:\(port)")
+  }
+
+  func write(_ name: String, _ text: String) throws -> String {
+    let file = folder.appending(path: name)
+    try text.write(to: file, atomically: true, encoding: .utf8)
+    return file.path
+  }
+
+  /// Runs a program to its end, in this folder.
+  func run(_ program: String, _ arguments: [String], within seconds: Double) throws -> ProcessOutcome {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: program)
+    process.arguments = arguments
+    process.currentDirectoryURL = folder
+    let output = folder.appending(path: "output").path
+    let errors = folder.appending(path: "errors").path
+    for file in [output, errors] { try Data().write(to: URL(fileURLWithPath: file)) }
+    process.standardInput = FileHandle.nullDevice
+    process.standardOutput = try FileHandle(forWritingTo: URL(fileURLWithPath: output))
+    process.standardError = try FileHandle(forWritingTo: URL(fileURLWithPath: errors))
+    let ended = DispatchSemaphore(value: 0)
+    process.terminationHandler = { _ in ended.signal() }
+    try process.run()
+    guard ended.wait(timeout: .now() + seconds) == .success else {
+      process.terminate()
+      throw PeerError.timedOut(waitingFor: "the end of \(program)")
+    }
+    return ProcessOutcome(
+      status: process.terminationStatus, output: try String(contentsOfFile: output, encoding: .utf8),
+      errors: try String(contentsOfFile: errors, encoding: .utf8))
+  }
+}
