@@ -108,8 +108,9 @@ struct PlainUpdate: ~Copyable {
       let bit = UInt64(1) &<< UInt64(name.key.rawValue)
       guard seen & bit == 0 else { return nil }
       seen |= bit
-      guard let end = name.key.isNumberOfFix
-        ? takeNumber(name.key, bytes, name.value) : takeOther(name.key, bytes, name.value, time)
+      guard
+        let end = name.key.isNumberOfFix
+          ? takeNumber(name.key, bytes, name.value) : takeOther(name.key, bytes, name.value, time)
       else { return nil }
       i = end
     }
