@@ -21,6 +21,7 @@ struct SessionLoop: ~Copyable {
   let limits: Limits
   let frameLimits: FrameLimits
   let httpLimits: HTTPLimits
+  let unwantedBodyLimits: HTTPLimits
   var sessions = SessionTable()
   let reader = MessageReader()
   var hub: HubPort
@@ -38,6 +39,8 @@ struct SessionLoop: ~Copyable {
   /// What was sent over all subscribers of this loop gets a number for its envelope.
   var replyNumber: UInt64 = 0
   var nextTick: Int64
+  /// The transport's counters when shortages were last looked for.
+  private var lastLogged = EventLoopCounters()
   var isDraining = false
   var drainDeadline: Int64?
 
@@ -52,6 +55,8 @@ struct SessionLoop: ~Copyable {
     let limits = configuration.limits
     frameLimits = FrameLimits(messageBytes: limits.messageBytes, fragments: limits.fragments)
     httpLimits = HTTPLimits(headBytes: limits.requestHeadBytes, bodyBytes: limits.requestBodyBytes)
+    unwantedBodyLimits = HTTPLimits(
+      headBytes: limits.requestHeadBytes, bodyBytes: min(limits.requestBodyBytes, limits.unwantedBodyBytes))
     self.limits = limits
     nextTick = loop.now.uptimeNanoseconds
     loop.setLoopTimer(at: nextTick)
@@ -102,6 +107,7 @@ struct SessionLoop: ~Copyable {
     case .http, .admitting: receivedHTTP(slot, UnsafeRawBufferPointer(bytes))
     case .free: break
     }
+    flushIfLarge()
   }
 
   mutating func closed(_ id: ConnectionID, _ cause: CloseCause) {
@@ -167,8 +173,27 @@ struct SessionLoop: ~Copyable {
   /// Once a second: presence deadlines, metrics for the other loops, and the wishes of the server.
   private mutating func tick() {
     nextTick = now.uptime + 1_000_000_000
+    logShortages(since: lastLogged)
+    lastLogged = loop.counters
     publishCounters()
     checkDrain()
+  }
+
+  /// What an operator should know of the last second, once, however often it happened.
+  private func logShortages(since before: EventLoopCounters) {
+    let now = loop.counters
+    if now.acceptPauses > before.acceptPauses {
+      shared.log(
+        .warning, "accept_paused", ["loop": "\(index)", "hint": "out of file descriptors or memory: raise ulimit -n"])
+    }
+    if now.refused > before.refused {
+      shared.log(
+        .warning, "connections_refused",
+        ["loop": "\(index)", "count": "\(now.refused - before.refused)", "limit": "\(loop.limits.maximumConnections)"])
+    }
+    if now.overflowed > before.overflowed {
+      shared.log(.info, "slow_consumers", ["loop": "\(index)", "count": "\(now.overflowed - before.overflowed)"])
+    }
   }
 
   mutating func publishCounters() {
@@ -181,7 +206,7 @@ struct SessionLoop: ~Copyable {
   mutating func armLoopTimer() {
     var next = nextTick
     if let release = held.deadline { next = min(next, release) }
-    if !inputs.isEmpty || !stalled.isEmpty { next = now.uptime }
+    if !inputs.isEmpty || !stalled.isEmpty || hub.hasMoreDue { next = now.uptime }
     loop.setLoopTimer(at: next)
   }
 

@@ -78,6 +78,7 @@ extension Hub {
     counters.fixesAccepted += 1
     drivers[driver].position = position
     drivers[driver].positionTrip = trip.map { Handle(index: UInt32($0), generation: trips.generation(of: $0)) }
+    if let trip { trips[trip].lastHeard = now.uptime }
     drivers[driver].lastFix = now.uptime
     if drivers[driver].isStale { returnFromStale(driver) }
     index.move(UInt32(driver), to: position.coordinate)

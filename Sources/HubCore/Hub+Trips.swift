@@ -76,7 +76,8 @@ extension Hub {
       return nil
     }
     let hash = id.text.hashValue(seed: seed)
-    let trip = trips.insert(Trip(id: id, hash: hash, status: status, changed: time))
+    let trip = trips.insert(Trip(id: id, hash: hash, status: status, changed: time, lastHeard: now.uptime))
+    armSilence(trip)
     tripIDs.insert(hash: hash, index: trip)
     trips[trip].channel = channels.find(.trip(id))
     return trip
@@ -85,7 +86,9 @@ extension Hub {
   // MARK: trip_status
 
   mutating func handle(_ input: TripStatusInput) {
-    let move = input.messageID.text.hashValue(seed: input.actor.id.text.hashValue(seed: seed))
+    // A rider and a driver may have the same id: the role is part of who sent it.
+    let sender = input.actor.id.text.hashValue(seed: seed ^ UInt64(input.actor.role.rawValue))
+    let move = input.messageID.text.hashValue(seed: sender)
     guard let trip = findTrip(input.report.tripID) else { return request(input, move: move) }
     if trips[trip].recentMoves.contains(move) { return reply(.ack(Ack(replyTo: input.messageID)), to: input.session) }
 
@@ -102,6 +105,9 @@ extension Hub {
     }
     guard status.allows(target) else {
       return refuseMove(input, status, "no move leads from \(status.name) to \(target.name)")
+    }
+    guard target != .accepted || trips[trip].driverID != nil || input.actor.role == .driver else {
+      return refuseMove(input, status, "the trip has no driver yet: a driver accepts it")
     }
     apply(input, to: trip, move: move)
   }
@@ -159,8 +165,7 @@ extension Hub {
     trips[trip].status = target
     trips[trip].changed = input.report.timestamp
     if target == .accepted {
-      trips[trip].driverID =
-        trips[trip].driverID ?? (input.actor.role == .driver ? input.actor.id : input.report.driverID)
+      trips[trip].driverID = trips[trip].driverID ?? input.actor.id
     }
     countActiveTrip(trip)
     finish(input, trip: trip, move: move, from: previous)
@@ -184,6 +189,7 @@ extension Hub {
 
   private mutating func finish(_ input: TripStatusInput, trip: Int, move: UInt64, from previous: TripStatus?) {
     trips[trip].recentMoves.insert(move)
+    trips[trip].lastHeard = now.uptime
     counters.tripMoves += 1
     publishMove(trip, from: previous, at: input.report.location)
     reply(.ack(Ack(replyTo: input.messageID)), to: input.session)
@@ -206,6 +212,26 @@ extension Hub {
         return .tripUpdate(update)
       }
     }
+  }
+
+  // MARK: Trips that nobody ends
+
+  private mutating func armSilence(_ trip: Int) {
+    let handle = Handle(index: UInt32(trip), generation: trips.generation(of: trip))
+    deadlines.arm(.tripSilence, handle, at: trips[trip].lastHeard + nanoseconds(timings.retention))
+  }
+
+  /// The entry that watches a trip while it goes on came up: cancelled if nothing was heard of it, or looked at again.
+  mutating func checkSilence(_ trip: Int) {
+    guard trips[trip].ended == nil else { return }
+    guard now.uptime >= trips[trip].lastHeard + nanoseconds(timings.retention) else { return armSilence(trip) }
+    let previous = trips[trip].status
+    trips[trip].status = .cancelled
+    trips[trip].changed = now.timestamp
+    countActiveTrip(trip)
+    counters.tripMoves += 1
+    publishMove(trip, from: previous, at: nil)
+    end(trip)
   }
 
   // MARK: After the end
@@ -243,6 +269,7 @@ extension Hub {
   private mutating func forgetTrip(_ trip: Int) {
     if let channel = trips[trip].channel { _ = channels.setKept(channel, false) }
     tripIDs.remove(hash: trips[trip].hash, index: trip)
-    trips.remove(trip, leaving: Trip(id: trips[trip].id, hash: 0, status: .cancelled, changed: trips[trip].changed))
+    trips.remove(
+      trip, leaving: Trip(id: trips[trip].id, hash: 0, status: .cancelled, changed: trips[trip].changed, lastHeard: 0))
   }
 }

@@ -39,7 +39,25 @@ extension Simulation {
     }
     try checkCounters()
     try judgeAfter(input, session, wasAdmitted, tally)
+    try expireTrips()
     forgetTrips()
+  }
+
+  /// The hub cancels a trip that nobody has moved or driven for 24 h, within two seconds after that, and no other.
+  private mutating func expireTrips() throws(SimulationFailure) {
+    for trip in 0..<Cast.trips {
+      guard let state = model.trips[trip], state.ended == nil, let index = hub.findTrip(Cast.tripIDs[trip]) else {
+        continue
+      }
+      let silence = uptime - state.heard
+      if hub.trips[index].ended == nil {
+        if silence > 86_402_000_000_000 { throw fail("trip \(trip) goes on after \(silence) ns of silence") }
+      } else {
+        if silence < 86_400_000_000_000 { throw fail("trip \(trip) ended after \(silence) ns of silence") }
+        model.trips[trip]!.status = .cancelled
+        model.trips[trip]!.ended = uptime
+      }
+    }
   }
 
   private func releasingLoop(_ input: SimulatedInput) -> Int {
@@ -135,12 +153,26 @@ extension Simulation {
       guard missed.compactMap(\.sequence) == Array((since + 1)..<(answer.sequence + 1)) else {
         throw fail("\(answer.channel): since \(since), at \(answer.sequence), got \(missed.compactMap(\.sequence))")
       }
+      try judgeNewestState(behind: missed, answer, topic: topic)
     } else if !missed.isEmpty {
       throw fail("missed events without recovery")
     } else if since == answer.sequence {
       throw fail("who has seen everything is recovered")
     }
     try judge(answer.snapshot, topic: topic)
+  }
+
+  /// Behind the events comes the newest position, where a snapshot would have had one; and it comes only there.
+  private func judgeNewestState(
+    behind missed: [Publication], _ answer: Subscribed, topic: Int
+  ) throws(SimulationFailure) {
+    guard answer.snapshot?.position == nil else { throw fail("recovered, and a position in the snapshot too") }
+    guard missed.dropLast().allSatisfy({ $0.sequence != nil }) else { throw fail("a state among the missed events") }
+    guard let last = missed.last, case .driverLocation(let position) = last.body else { return }
+    guard position.after == answer.sequence else { throw fail("recovered state after \(position.after)") }
+    var snapshot = answer.snapshot ?? Subscribed.Snapshot()
+    snapshot.position = position
+    try judge(snapshot, topic: topic)
   }
 
   private func judge(_ snapshot: Subscribed.Snapshot?, topic: Int) throws(SimulationFailure) {
@@ -173,7 +205,7 @@ extension Simulation {
       guard hub.findDriver(Cast.driverIDs[driver]) != nil || hub.drivers.count < limits.drivers else { return nil }
       if let session = input?.session, model.sessions[driver] != session { return nil }
       guard let trip else { return .moved }
-      let isLet = model.admitFixes(driver: driver, trip: trip, isGranted: isGranted, hasRoom: hasRoom)
+      let isLet = model.admitFixes(driver: driver, trip: trip, isGranted: isGranted, hasRoom: hasRoom, uptime: uptime)
       return isLet ? .moved : .refused(.forbidden)
     case .connecting, .disconnected, .subscribe, .unsubscribe, .released, .other, nil: return nil
     }
@@ -231,6 +263,7 @@ extension Simulation {
       throw fail("the newest position of driver \(driver) is not newer")
     }
     model.positions[driver] = (life, position.timestamp.milliseconds, isOver ? nil : trip)
+    if let trip, !isOver { model.trips[trip]?.heard = uptime }
   }
 
   private func judgeMove(_ trip: Int, _ verdict: SimulationModel.Verdict?, _ tally: Tally) throws(SimulationFailure) {

@@ -78,7 +78,8 @@ import Testing
           let comment: Comment = "\(role) \(actor): \(from) → \(target)"
           if !mayAccept && !party.mayMove(from: from, to: target) {
             #expect(turn.codes == [.forbidden], comment)
-          } else if !from.allows(target) {
+          } else if !from.allows(target) || (role == .ops && target == .accepted && trip.driverID == nil) {
+            // Ops cannot accept for nobody: a trip without a driver is accepted by the driver that takes it.
             #expect(turn.codes == [.invalidTransition], comment)
             #expect(turn.errors.first?.status == from, comment)
           } else {
@@ -98,6 +99,15 @@ import Testing
     }
     #expect(bench.hub.counters.trips == 0)
     #expect(bench.hub.counters.tripMovesRefused == 7)
+  }
+
+  @Test("a rider and a driver of the same id who use the same messageId are two senders")
+  func sameNumberOfTwoRoles() {
+    let bench = HubBench()
+    bench.turn(bench.move(.rider, "7", "t", .requested, message: message("1")))
+    let turn = bench.turn(bench.move(.driver, "7", "t", .accepted, message: message("1")))
+    #expect(turn.acks.count == 1)
+    #expect(bench.hub.trips[0].status == .accepted)
   }
 
   @Test("a rider requests for itself, a driver for itself, ops for all")
@@ -238,6 +248,28 @@ import Testing
     let forgotten = bench.turn(bench.subscribe(bench.trip("t"), since: 2))
     #expect(forgotten.subscribed.first?.answer.recovered == false)
     #expect(forgotten.subscribed.first?.answer.snapshot == nil)
+  }
+
+  @Test("a trip without a move and without a position for 24 h is cancelled, and forgotten 24 h later")
+  func abandoned() {
+    let bench = HubBench()
+    bench.turn(bench.subscribe(bench.trip("t")))
+    let session = bench.connect("d")
+    bench.turn(bench.move(.rider, "r", "asked", .requested), bench.fix(session, trip: "t"))
+    bench.pass(seconds: 80_000)
+    bench.turn(bench.fix(session, trip: "t"), bench.fix(session, accuracy: 5000))
+    bench.pass(seconds: 10_000)
+    #expect(bench.hub.trips[0].status == .cancelled, "nobody took it")
+    #expect(bench.hub.trips[1].status == .accepted, "its driver was heard")
+    #expect(bench.hub.drivers[0].status == .onTrip)
+    let over = bench.pass(seconds: 76_402)
+    #expect(over.moves.map(\.status) == [.cancelled])
+    #expect(over.moves.first?.previousStatus == .accepted)
+    #expect(bench.hub.drivers[0].status == .available)
+    #expect(bench.tick(seconds: 62).ended.map(\.0) == [bench.trip("t")])
+    #expect(bench.turn(bench.move(.ops, "o", "t", .driverEnRoute)).codes == [.invalidTransition])
+    bench.pass(seconds: 86_400)
+    #expect(bench.hub.counters.trips == 0)
   }
 
   @Test("at the limit of trips requested gets storage_full and a fix likewise, both with a time to try again")
