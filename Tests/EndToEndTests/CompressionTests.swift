@@ -92,7 +92,7 @@ extension EndToEnd.Compression {
       #expect(all.allSatisfy { $0.compressed == payload } && payload.count < expected.utf8.count)
     }
     try hub.metrics { metrics in
-      guard let deflates = metrics["locationhub_deflates_total"] else { return false }
+      let deflates = metrics["locationhub_deflates_total"]
       return metrics["locationhub_compressed_sessions_opened_total"] == 3 && metrics["locationhub_inflates_total"] == 3
         && deflates >= 3 && (loops > 1 || deflates <= 15)
     }
