@@ -74,9 +74,9 @@ extension EndToEnd.Compression {
   func sharing(loops: Int) throws {
     let hub = try TestHub(loops: loops)
     let driver = try hub.driver("d1")
-    let plain = try hub.rider("r0")
+    let plain = try hub.ops("o0")
     try plain.subscribe("driver:d1")
-    let compressed = try (1...3).map { try CompressedPeer(hub, "role=rider&id=r\($0)") }
+    let compressed = try (1...3).map { try CompressedPeer(hub, "role=ops&id=o\($0)") }
     for peer in compressed {
       #expect(peer.agreed == "permessage-deflate; server_no_context_takeover; client_no_context_takeover")
       _ = try peer.receive("connected")

@@ -109,9 +109,9 @@ class ForeignClient(unittest.IsolatedAsyncioTestCase):
                 if compression is None:
                     self.assertIsNone(agreed)
                 else:
-                    self.assertEqual(
-                        agreed, "permessage-deflate; server_no_context_takeover; client_no_context_takeover"
-                        "; server_max_window_bits=12")
+                    # Perhaps with a window's size: whether one is offered depends on the library's version.
+                    self.assertTrue(agreed.startswith(
+                        "permessage-deflate; server_no_context_takeover; client_no_context_takeover"), agreed)
                 rider = Client(socket)
                 await rider.receive("connected")
                 for text in ["größer als ASCII € " * 500, "", "once more " * 100, "once more " * 100]:

@@ -91,10 +91,12 @@ public struct Inflater: ~Copyable {
   private mutating func inflateAll(_ payload: UnsafeRawBufferPointer, _ limits: InflateLimits) throws(FrameError) {
     let limit = limits.bytes(compressed: payload.count)
     _ = try feed(payload, limit, limits)
+    let inflated = output.count
     // RFC 7692 §7.2.2 item 1: what the sender took off the end.
     var tail: (UInt8, UInt8, UInt8, UInt8) = (0x00, 0x00, 0xFF, 0xFF)
     let isWhole = try withUnsafeBytes(of: &tail) { (bytes) throws(FrameError) in try feed(bytes, limit, limits) }
-    guard isWhole else { throw .invalidDeflate }
+    // An empty block adds nothing: if something was added, the tail was taken for data of a block that was cut off.
+    guard isWhole, output.count == inflated else { throw .invalidDeflate }
   }
 
   /// Inflates all of `input` behind what is in `output`. True when a block ended with it; else it was cut off.
