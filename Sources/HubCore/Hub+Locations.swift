@@ -41,7 +41,7 @@ extension Hub {
       counters.fixesDuplicate += 1
       return .duplicate
     }
-    switch drivers[driver].tracker.update(fix, receivedAt: received) {
+    switch drivers[driver].tracker.update(fix, receivedAt: received, hubClock: now.timestamp) {
     case .accepted(let position):
       accept(position, driver: driver, trip: trip, received: received)
       return .accepted

@@ -8,6 +8,8 @@ import WebSocket
 /// One piece of the way of a message; the raw value is its name on the command line.
 enum Piece: String, CaseIterable {
   case readLocationUpdate = "read-location_update"
+  /// The same message behind a space, which sends it the way of all other messages.
+  case readByTape = "read-by-tape"
   case writeDriverLocation = "write-driver_location"
   case unmaskFrame = "unmask-frame"
   case maskFrame = "mask-frame"
@@ -20,6 +22,10 @@ struct MicroBench: ~Copyable {
   /// As from loadtest/HubLoadTest: the members that a phone sends with every fix.
   private static let message: StaticString = """
     {"type":"location_update","payload":{"tripId":"T17","latitude":48.1234567,"longitude":11.5,"accuracy":5.2,\
+    "heading":0.5,"speed":10.01,"timestamp":1700000123000},"timestamp":1763680000123,"messageId":"d17-123"}
+    """
+  private static let spaced: StaticString = """
+     {"type":"location_update","payload":{"tripId":"T17","latitude":48.1234567,"longitude":11.5,"accuracy":5.2,\
     "heading":0.5,"speed":10.01,"timestamp":1700000123000},"timestamp":1763680000123,"messageId":"d17-123"}
     """
   private static let number: StaticString = "48.1234567"
@@ -47,7 +53,8 @@ struct MicroBench: ~Copyable {
 
   mutating func run(_ piece: Piece, calls: Int) {
     switch piece {
-    case .readLocationUpdate: readLocationUpdates(calls)
+    case .readLocationUpdate: readLocationUpdates(MicroBench.message, calls)
+    case .readByTape: readLocationUpdates(MicroBench.spaced, calls)
     case .writeDriverLocation: writeDriverLocations(calls)
     case .unmaskFrame: unmaskFrames(calls)
     case .maskFrame: maskFrames(calls)
@@ -60,8 +67,8 @@ struct MicroBench: ~Copyable {
     UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
   }
 
-  private mutating func readLocationUpdates(_ calls: Int) {
-    let bytes = MicroBench.bytes(MicroBench.message)
+  private mutating func readLocationUpdates(_ message: StaticString, _ calls: Int) {
+    let bytes = MicroBench.bytes(message)
     for _ in 0..<calls {
       do throws(MessageError) {
         let read = try reader.read(bytes, time: .unixMilliseconds, isValidUTF8: true)

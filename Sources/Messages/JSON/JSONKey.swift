@@ -90,7 +90,7 @@ struct JSONKeyTable: ~Copyable {
     let place = followers + ((depth & 3) << 7 | Int(previous.rawValue & 127))
     let guess = names + Int(place.pointee)
     let length = guess.pointee.name.length
-    // No word of the protocol has 0 bytes, so that the guess is one where these are the same.
+    // The same bytes and a quotation mark behind them: then the first mark is that one, for no known name has one.
     if length <= 16, length &+ start < bytes.count, bytes[start &+ length] == UInt8(ascii: "\""),
       (bytes.word(at: start) ^ guess.pointee.name.first) & guess.pointee.firstMask == 0,
       length <= 8 || (bytes.word(at: start &+ 8) ^ guess.pointee.name.second) & guess.pointee.secondMask == 0
