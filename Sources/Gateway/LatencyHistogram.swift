@@ -1,12 +1,12 @@
 // Latencies in buckets whose width grows with the value (the idea of HdrHistogram, G. Tene): any value from 1 µs to
-// over an hour is kept to within 1/32 of itself, in 4 KiB, without an allocation for each.
+// over an hour is kept to within 1/32 of itself, in 8 KiB, without an allocation for each.
 
 /// Counts of durations, in microseconds.
 public struct LatencyHistogram: Sendable {
   private static let subBucketBits = 5
   private static let bucketCount = 1024
 
-  private var counts = [UInt32](repeating: 0, count: bucketCount)
+  private var counts = [UInt64](repeating: 0, count: bucketCount)
   public private(set) var count: UInt64 = 0
   /// Microseconds.
   public private(set) var maximum: UInt64 = 0
@@ -15,7 +15,7 @@ public struct LatencyHistogram: Sendable {
   public init() {}
 
   public mutating func record(microseconds: UInt64) {
-    counts[LatencyHistogram.bucket(of: microseconds)] &+= 1
+    counts[LatencyHistogram.bucket(of: microseconds)] += 1
     count += 1
     sum &+= microseconds
     if microseconds > maximum { maximum = microseconds }
@@ -29,7 +29,7 @@ public struct LatencyHistogram: Sendable {
     let wanted = max(1, UInt64((Double(count) * quantile).rounded(.up)))
     var seen: UInt64 = 0
     for index in counts.indices {
-      seen += UInt64(counts[index])
+      seen += counts[index]
       if seen >= wanted { return min(LatencyHistogram.upperBound(of: index), maximum) }
     }
     return maximum
@@ -38,11 +38,11 @@ public struct LatencyHistogram: Sendable {
   /// How many values are at most `microseconds`, up to the bucket's width.
   public func count(upTo microseconds: UInt64) -> UInt64 {
     let last = LatencyHistogram.bucket(of: microseconds)
-    return counts[0...last].reduce(0) { $0 + UInt64($1) }
+    return counts[0...last].reduce(0, +)
   }
 
   public mutating func merge(_ other: LatencyHistogram) {
-    for index in counts.indices { counts[index] &+= other.counts[index] }
+    for index in counts.indices { counts[index] += other.counts[index] }
     count += other.count
     sum &+= other.sum
     maximum = max(maximum, other.maximum)

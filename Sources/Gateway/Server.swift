@@ -35,8 +35,16 @@ public final class Server: Sendable {
     let shared = SharedState(configuration: configuration)
     let openFiles = raiseOpenFileLimit(configuration, shared.log)
     do throws(SystemError) {
-      return try start(
-        configuration, configuration.limits.eventLoop(loops: configuration.loops, openFiles: openFiles), shared, lock)
+      let limits = configuration.limits.eventLoop(loops: configuration.loops, openFiles: openFiles)
+      let server = try start(configuration, limits, shared, lock)
+      shared.log(
+        .info, "listening",
+        [
+          "address": "\(server.address)", "loops": "\(configuration.loops)",
+          "dev_auth": "\(configuration.allowsDevelopmentCredentials)",
+          "connections_per_loop": "\(limits.maximumConnections)",
+        ])
+      return server
     } catch {
       throw .system("cannot start on \(address): \(error)")
     }

@@ -104,6 +104,9 @@ extension SessionLoop {
     guard let connection = connection(of: session), sessions[Int(connection.slot)].phase == .open else {
       return inputs.append(.released(loop: index, channel))
     }
+    // What is held of the channel is older than the snapshot. It is for those who are there already: where nobody is,
+    // the handle may have been another channel's when it was published.
+    for delivery in held.take(of: channel) { fanOut(delivery) }
     let slot = Int(connection.slot)
     subscriptionAnswered(slot)
     let time = sessions[slot].time
@@ -178,26 +181,53 @@ struct EncodedFrames {
 
 /// Positions that wait for the flush interval, the newest of each channel and driver.
 struct HeldPositions {
+  private struct Entry {
+    /// Nil once it was taken before the rest.
+    var delivery: Delivery?
+    /// The place of the same channel's entry before this one; −1 for none.
+    var previous: Int
+  }
+
   /// Uptime in ns; nil while nothing is held.
   var deadline: Int64?
-  private var deliveries: [Delivery] = []
+  private var entries: [Entry] = []
   private var places: [UInt64: Int] = [:]
+  /// The last place of each channel.
+  private var lastOfChannel: [UInt32: Int] = [:]
 
   /// True when it took the place of an older one.
   mutating func put(_ delivery: Delivery) -> Bool {
     if let place = places[delivery.conflationKey] {
-      deliveries[place] = delivery
+      entries[place].delivery = delivery
       return true
     }
-    places[delivery.conflationKey] = deliveries.count
-    deliveries.append(delivery)
+    let place = entries.count
+    places[delivery.conflationKey] = place
+    let previous = lastOfChannel.updateValue(place, forKey: delivery.channel.index)
+    entries.append(Entry(delivery: delivery, previous: previous ?? -1))
     return false
   }
 
   mutating func takeAll() -> [Delivery] {
     deadline = nil
     places.removeAll(keepingCapacity: true)
-    defer { deliveries = [] }
-    return deliveries
+    lastOfChannel.removeAll(keepingCapacity: true)
+    defer { entries = [] }
+    return entries.compactMap(\.delivery)
+  }
+
+  /// Takes what is held of one channel, in no particular order. O(1) for each.
+  mutating func take(of channel: ChannelHandle) -> [Delivery] {
+    guard var place = lastOfChannel.removeValue(forKey: channel.index) else { return [] }
+    var taken: [Delivery] = []
+    while place >= 0 {
+      if let delivery = entries[place].delivery {
+        places[delivery.conflationKey] = nil
+        taken.append(delivery)
+      }
+      entries[place].delivery = nil
+      place = entries[place].previous
+    }
+    return taken
   }
 }

@@ -68,6 +68,11 @@ extension SessionLoop {
     endSession(slot)
     sessions[slot].phase = .closing
     counters.count(close: code.rawValue)
+    if shared.log.level == .debug {
+      shared.log(
+        .debug, "session_closed",
+        ["session": "\(sessionID(sessions[slot].connection))", "code": "\(code.rawValue)", "reason": "\(text)"])
+    }
     let connection = sessions[slot].connection
     if code.rawValue == CloseReason.slowConsumer.rawValue { loop.dropPending(connection) }
     sessions[slot].isPaused = false

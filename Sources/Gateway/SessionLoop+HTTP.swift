@@ -40,7 +40,7 @@ extension SessionLoop {
     } catch {
       counters.badRequests += 1
       exchange.keepsAlive = false
-      respond(slot, exchange, error.status, .badMessage, "\(error)")
+      respond(slot, exchange, error.status, error.code, error.explanation)
     }
   }
 
@@ -77,10 +77,27 @@ extension SessionLoop {
   // MARK: Routes
 
   private mutating func route(_ slot: Int, _ exchange: Exchange, _ request: RequestHead) {
-    if request.isPath("/v1/ws") { return upgrade(slot, exchange, request) }
-    if request.isPath("/healthz") { return respond(slot, exchange, .ok, text: "ok\n") }
-    if request.isPath("/readyz") { return ready(slot, exchange) }
-    if request.isPath("/metrics") { return metrics(slot, exchange) }
+    do throws(HTTPError) {
+      guard let endpoint = Endpoint(path: try request.pathSegments()) else {
+        return respond(slot, exchange, .notFound, .badMessage, "there is no such endpoint")
+      }
+      guard endpoint.allows(request.method) else { return refuseMethod(slot, exchange, endpoint) }
+      switch endpoint {
+      case .socket: upgrade(slot, exchange, request)
+      case .health: respond(slot, exchange, .ok, text: "ok\n")
+      case .readiness: ready(slot, exchange)
+      case .metrics: metrics(slot, exchange)
+      case .locations, .nearby, .driver: try serve(slot, exchange, request, endpoint)
+      }
+    } catch {
+      respond(slot, exchange, error.status, error.code, error.explanation)
+    }
+  }
+
+  /// The endpoints that need a credential.
+  private mutating func serve(
+    _ slot: Int, _ exchange: Exchange, _ request: RequestHead, _ endpoint: Endpoint
+  ) throws(HTTPError) {
     let credential: Credential
     do throws(CredentialError) {
       credential = try Credential(
@@ -92,20 +109,23 @@ extension SessionLoop {
       return respond(slot, exchange, .badRequest, .badMessage, TimeFormat.queryHelp)
     }
     exchange.time = time
-    do throws(HTTPError) {
-      switch (request.method, try request.pathSegments()) {
-      case (.post, ["v1", "locations"]): postLocations(slot, exchange, credential)
-      case (.get, ["v1", "drivers", "nearby"]), (.head, ["v1", "drivers", "nearby"]):
-        try nearby(slot, exchange, request, credential)
-      case (.get, let path), (.head, let path):
-        if path.count == 3, path[0] == "v1", path[1] == "drivers" { return driver(slot, exchange, path[2], credential) }
-        fallthrough
-      default:
-        respond(slot, exchange, .notFound, .badMessage, "there is no such endpoint, or not with this method")
-      }
-    } catch {
-      respond(slot, exchange, error.status, .badMessage, "\(error)")
+    switch endpoint {
+    case .locations: postLocations(slot, exchange, credential)
+    case .nearby: try nearby(slot, exchange, request, credential)
+    case .driver(let id): driver(slot, exchange, id, credential)
+    case .socket, .health, .readiness, .metrics: break
     }
+  }
+
+  private mutating func refuseMethod(_ slot: Int, _ exchange: Exchange, _ endpoint: Endpoint) {
+    var body = ByteBuffer()
+    JSONWriter.writeError(.badMessage, message: "allowed here: \(endpoint.allowedMethods)", into: &body)
+    counters.errors[Int(ErrorCode.badMessage.rawValue)] += 1
+    respond(
+      slot, exchange,
+      Response(
+        .methodNotAllowed, contentType: "application/json", body: body.array(),
+        fields: [OutgoingField("Allow", endpoint.allowedMethods)]))
   }
 
   private mutating func ready(_ slot: Int, _ exchange: Exchange) {
@@ -188,7 +208,8 @@ extension SessionLoop {
     case .driver(nil):
       finish(slot, exchange, .notFound, .badMessage, "this hub knows no such driver")
     case .driver(let report?):
-      finish(slot, exchange, Response(.ok, contentType: "application/json", body: QueryBody.driver(report, time: exchange.time)))
+      let body = QueryBody.driver(report, time: exchange.time)
+      finish(slot, exchange, Response(.ok, contentType: "application/json", body: body))
     case .nearby(let reports, let outcome):
       let body = QueryBody.nearby(reports, outcome, time: exchange.time)
       finish(slot, exchange, Response(.ok, contentType: "application/json", body: body))

@@ -31,7 +31,7 @@ extension SessionLoop {
             tripIsGranted: grants(slot, update.tripID))))
     case .locationBatch(let batch):
       guard isDriver(slot, messageID) else { return }
-      charge(slot, Double((batch.fixes.count - 1) / limits.fixesPerCharge))
+      charge(slot, Double(batch.fixes.count / limits.fixesPerCharge))
       inputs.append(
         .batch(
           BatchInput(

@@ -85,10 +85,17 @@ extension SessionLoop {
     counters.sessions[Int(upgrade.credential.role.rawValue)] += 1
     counters.sessionsOpened += 1
     sendConnected(slot, upgrade.credential)
+    if shared.log.level == .debug { logOpened(connection, upgrade.credential) }
     armSessionTimer(slot)
 
     guard exchange.input.count > 0 else { return }
     exchange.input.withMutableBytes { receivedFrames(slot, $0) }
+  }
+
+  private func logOpened(_ connection: ConnectionID, _ credential: Credential) {
+    shared.log(
+      .debug, "session_opened",
+      ["session": "\(sessionID(connection))", "role": "\(credential.role.name)", "id": "\(credential.id)"])
   }
 
   private mutating func sendConnected(_ slot: Int, _ credential: Credential) {
@@ -102,7 +109,7 @@ extension SessionLoop {
   }
 
   /// Names a session in logs and support cases: loop, slot and generation.
-  private mutating func sessionID(_ connection: ConnectionID) -> InlineText {
+  func sessionID(_ connection: ConnectionID) -> InlineText {
     InlineText("s\(index)-\(connection.slot)-\(connection.generation)") ?? InlineText()
   }
 }

@@ -36,6 +36,8 @@ struct SessionLoop: ~Copyable {
   /// What was sent over all subscribers of this loop gets a number for its envelope.
   var replyNumber: UInt64 = 0
   var nextTick: Int64
+  /// The transport's counters when shortages were last looked for.
+  private var lastLogged = EventLoopCounters()
   var isDraining = false
   var drainDeadline: Int64?
 
@@ -165,8 +167,27 @@ struct SessionLoop: ~Copyable {
   /// Once a second: presence deadlines, metrics for the other loops, and the wishes of the server.
   private mutating func tick() {
     nextTick = now.uptime + 1_000_000_000
+    logShortages(since: lastLogged)
+    lastLogged = loop.counters
     publishCounters()
     checkDrain()
+  }
+
+  /// What an operator should know of the last second, once, however often it happened.
+  private func logShortages(since before: EventLoopCounters) {
+    let now = loop.counters
+    if now.acceptPauses > before.acceptPauses {
+      shared.log(
+        .warning, "accept_paused", ["loop": "\(index)", "hint": "out of file descriptors or memory: raise ulimit -n"])
+    }
+    if now.refused > before.refused {
+      shared.log(
+        .warning, "connections_refused",
+        ["loop": "\(index)", "count": "\(now.refused - before.refused)", "limit": "\(loop.limits.maximumConnections)"])
+    }
+    if now.overflowed > before.overflowed {
+      shared.log(.info, "slow_consumers", ["loop": "\(index)", "count": "\(now.overflowed - before.overflowed)"])
+    }
   }
 
   mutating func publishCounters() {

@@ -17,14 +17,27 @@ extension Hub {
     channels.addSubscriber(channel, loop: Int(session.loop))
     var missed: [Publication]?
     if let resume = request.resume, resume.epoch == epoch { missed = channels.events(channel, since: resume.since) }
+    var snapshot = snapshot(of: request.channel, after: channels.sequence(channel))
+    if missed != nil, let position = snapshot?.position {
+      // Who comes back gets the events first, in order, and then where things are now.
+      missed?.append(newestState(position, on: channel))
+      snapshot?.position = nil
+    }
     let answer = Subscribed(
       replyTo: messageID, channel: request.channel, sequence: channels.sequence(channel), epoch: epoch,
-      recovered: missed != nil, snapshot: snapshot(of: request.channel, after: channels.sequence(channel)))
+      recovered: missed != nil, snapshot: snapshot)
     emit(
       .subscribed(session, ChannelHandle(index: UInt32(channel)), answer, missed: missed ?? []), to: session.loop)
     if case .trip(let id) = request.channel, let trip = findTrip(id), trips[trip].isClosed {
       emit(.channelEnded(ChannelHandle(index: UInt32(channel)), request.channel, .tripEnded), to: session.loop)
     }
+  }
+
+  private mutating func newestState(_ position: DriverLocation, on channel: Int) -> Publication {
+    publicationNumber += 1
+    return Publication(
+      channel: channels.name(channel), number: publicationNumber, timestamp: now.timestamp,
+      body: .driverLocation(position))
   }
 
   mutating func unsubscribe(_ session: SessionRef, _ messageID: MessageID, _ channel: Channel) {

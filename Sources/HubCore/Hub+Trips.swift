@@ -85,7 +85,9 @@ extension Hub {
   // MARK: trip_status
 
   mutating func handle(_ input: TripStatusInput) {
-    let move = input.messageID.text.hashValue(seed: input.actor.id.text.hashValue(seed: seed))
+    // A rider and a driver may have the same id: the role is part of who sent it.
+    let sender = input.actor.id.text.hashValue(seed: seed ^ UInt64(input.actor.role.rawValue))
+    let move = input.messageID.text.hashValue(seed: sender)
     guard let trip = findTrip(input.report.tripID) else { return request(input, move: move) }
     if trips[trip].recentMoves.contains(move) { return reply(.ack(Ack(replyTo: input.messageID)), to: input.session) }
 
@@ -102,6 +104,9 @@ extension Hub {
     }
     guard status.allows(target) else {
       return refuseMove(input, status, "no move leads from \(status.name) to \(target.name)")
+    }
+    guard target != .accepted || trips[trip].driverID != nil || input.actor.role == .driver else {
+      return refuseMove(input, status, "the trip has no driver yet: a driver accepts it")
     }
     apply(input, to: trip, move: move)
   }
@@ -159,8 +164,7 @@ extension Hub {
     trips[trip].status = target
     trips[trip].changed = input.report.timestamp
     if target == .accepted {
-      trips[trip].driverID =
-        trips[trip].driverID ?? (input.actor.role == .driver ? input.actor.id : input.report.driverID)
+      trips[trip].driverID = trips[trip].driverID ?? input.actor.id
     }
     countActiveTrip(trip)
     finish(input, trip: trip, move: move, from: previous)

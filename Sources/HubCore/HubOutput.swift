@@ -39,7 +39,8 @@ public struct DriverReport: Sendable, Equatable {
 /// What a loop is told. All but the frequent case are `indirect`, as in `HubInput`.
 public enum HubOutput: Sendable {
   case delivery(Delivery)
-  /// Takes effect when the loop drains it: what follows in this list is live, `missed` leads up to it.
+  /// Takes effect when the loop drains it: what follows in this list is live. `missed` leads up to it: events in order,
+  /// and after them, where the subscriber was brought up to date, the newest position.
   indirect case subscribed(SessionRef, ChannelHandle, Subscribed, missed: [Publication])
   indirect case subscriptionRefused(SessionRef, ErrorReply)
   indirect case unsubscribed(SessionRef, MessageID, ChannelHandle, Channel)

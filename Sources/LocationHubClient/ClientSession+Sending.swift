@@ -137,7 +137,7 @@ extension ClientSession {
       // The hub charges one more for each 50 fixes of a batch.
       if case .locationBatch(let batch) = queued.message {
         fixes = batch.fixes.count
-        cost += Double((fixes - 1) / 50)
+        cost += Double(fixes / 50)
       }
       guard budget.allows(cost, now: now.uptime) else { return false }
       if case .resentFixes = entry.payload { counters.fixesResent += UInt64(fixes) }

@@ -12,6 +12,8 @@ extension EventLoop {
   /// short of an overflow. With another key it replaces an unsent older frame of this key when the connection is
   /// blocked, and only then. Does nothing for a connection that is closing or gone, and for an empty range.
   public func send(_ range: Range<Int>, to id: ConnectionID, conflationKey: UInt64 = 0) {
+    // Before anything is looked at: it may end this connection, or overflow it.
+    if segments.count >= limits.segmentsPerTurn { flush() }
     guard let connection = slab.live(id), !range.isEmpty else { return }
     switch connection.pointee.state {
     case .connecting, .open: break
@@ -22,10 +24,6 @@ extension EventLoop {
       return
     }
     precondition(range.lowerBound >= 0 && range.upperBound <= arena.count, "not a range of the arena")
-    if segments.count >= limits.segmentsPerTurn {
-      flush()
-      guard slab.live(id) != nil else { return }
-    }
     let index = Int32(truncatingIfNeeded: segments.count)
     segments.append(
       Segment(offset: UInt32(range.lowerBound), length: UInt32(range.count), key: conflationKey, next: -1))

@@ -134,7 +134,10 @@ extension EndToEnd.HTTPEndpoints {
       #expect(answer.status == 404)
       #expect(answer.errorCode != nil)
     }
-    #expect(try hub.post("/v1/drivers/d1?role=ops&id=o1", "{}").status == 404)
+    let wrongMethod = try hub.post("/v1/drivers/d1?role=ops&id=o1", "{}")
+    #expect(wrongMethod.status == 405)
+    #expect(wrongMethod.errorCode != nil)
+    #expect(try hub.get("/v1/locations?role=driver&id=d1").status == 405)
   }
 
   @Test("every line of the metrics parses, and the counters move", arguments: loopCounts)

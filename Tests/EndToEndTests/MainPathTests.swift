@@ -28,6 +28,20 @@ extension EndToEnd.MainPath {
     #expect(try rider.receive("connected").object("sampling") == nil)
   }
 
+  @Test("a position that is held back does not go to the subscribers of the next channel with its handle")
+  func heldPositionOfAChannelThatIsGone() throws {
+    let hub = try TestHub { $0.flushIntervalMilliseconds = 500 }
+    let first = try hub.driver("d1")
+    let second = try hub.driver("d2")
+    try first.subscribe("driver:d1")
+    try first.sendFix(0)
+    try first.send("unsubscribe", ["channel": "driver:d1"])
+    _ = try first.receive("unsubscribed")
+    try second.subscribe("driver:d2")
+    try second.sendFix(0)
+    #expect(try second.receive("driver_location").string("driverId") == "d2")
+  }
+
   @Test("a driver's fix reaches the trip's rider, who subscribed before the trip began", arguments: loopCounts)
   func fixToPosition(loops: Int) throws {
     let hub = try TestHub(loops: loops)

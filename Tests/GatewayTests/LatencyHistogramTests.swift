@@ -49,6 +49,15 @@ import Testing
     #expect(histogram.value(atQuantile: 1) >= 1 << 35)
   }
 
+  @Test("more values in one bucket than 32 bits can count are all there")
+  func many() {
+    var histogram = LatencyHistogram()
+    histogram.record(microseconds: 100)
+    for _ in 0..<33 { histogram.merge(histogram) }
+    #expect(histogram.count == 1 << 33)
+    #expect(histogram.count(upTo: .max) == 1 << 33)
+  }
+
   @Test("an empty histogram says 0")
   func empty() {
     #expect(LatencyHistogram().value(atQuantile: 0.99) == 0)

@@ -9,7 +9,7 @@ import Testing
 @Suite struct HeldPositionsTests {
   private func delivery(key: UInt64, number: UInt64) -> Delivery {
     Delivery(
-      channel: ChannelHandle(index: UInt32(key)), conflationKey: key, received: 0,
+      channel: ChannelHandle(index: UInt32(truncatingIfNeeded: key)), conflationKey: key, received: 0,
       publication: Publication(
         channel: .fleet, number: number, timestamp: Timestamp(milliseconds: 0),
         body: .notification(Notification(kind: .message, title: "", body: "", driverID: nil, sequence: 1))))
@@ -36,6 +36,28 @@ import Testing
     let replaced = held.put(delivery(key: 1, number: 2))
     #expect(!replaced)
     #expect(held.takeAll().map(\.publication.number) == [2])
+  }
+
+  @Test("what is held of one channel can be taken before the rest, which keeps its order")
+  func ofOneChannel() {
+    var held = HeldPositions()
+    held.deadline = 5
+    for (channel, driver, number) in [(1, 1, 1), (2, 1, 2), (1, 2, 3), (2, 2, 4), (1, 1, 5)]
+      as [(UInt64, UInt64, UInt64)]
+    {
+      var made = delivery(key: channel << 32 | driver, number: number)
+      made.channel = ChannelHandle(index: UInt32(channel))
+      _ = held.put(made)
+    }
+    #expect(held.take(of: ChannelHandle(index: 1)).map(\.publication.number).sorted() == [3, 5])
+    #expect(held.take(of: ChannelHandle(index: 1)).isEmpty)
+    #expect(held.take(of: ChannelHandle(index: 7)).isEmpty)
+    var again = delivery(key: 1 << 32 | 1, number: 6)
+    again.channel = ChannelHandle(index: 1)
+    let isReplaced = held.put(again)
+    #expect(!isReplaced, "nothing older of it is there")
+    #expect(held.takeAll().map(\.publication.number) == [2, 4, 6])
+    #expect(held.deadline == nil)
   }
 }
 

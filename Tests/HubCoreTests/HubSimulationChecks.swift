@@ -135,12 +135,26 @@ extension Simulation {
       guard missed.compactMap(\.sequence) == Array((since + 1)..<(answer.sequence + 1)) else {
         throw fail("\(answer.channel): since \(since), at \(answer.sequence), got \(missed.compactMap(\.sequence))")
       }
+      try judgeNewestState(behind: missed, answer, topic: topic)
     } else if !missed.isEmpty {
       throw fail("missed events without recovery")
     } else if since == answer.sequence {
       throw fail("who has seen everything is recovered")
     }
     try judge(answer.snapshot, topic: topic)
+  }
+
+  /// Behind the events comes the newest position, where a snapshot would have had one; and it comes only there.
+  private func judgeNewestState(
+    behind missed: [Publication], _ answer: Subscribed, topic: Int
+  ) throws(SimulationFailure) {
+    guard answer.snapshot?.position == nil else { throw fail("recovered, and a position in the snapshot too") }
+    guard missed.dropLast().allSatisfy({ $0.sequence != nil }) else { throw fail("a state among the missed events") }
+    guard let last = missed.last, case .driverLocation(let position) = last.body else { return }
+    guard position.after == answer.sequence else { throw fail("recovered state after \(position.after)") }
+    var snapshot = answer.snapshot ?? Subscribed.Snapshot()
+    snapshot.position = position
+    try judge(snapshot, topic: topic)
   }
 
   private func judge(_ snapshot: Subscribed.Snapshot?, topic: Int) throws(SimulationFailure) {

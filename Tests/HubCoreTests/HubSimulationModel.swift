@@ -64,6 +64,9 @@ struct SimulationModel {
     guard mayMove(actor, known, report.status, isGranted) else { return .refused(.forbidden) }
     if let expected = report.expectedStatus, expected != known.status { return .refused(.invalidTransition) }
     let targets = TripMovesTests.table[Int(known.status.rawValue)].1
+    if report.status == .accepted, known.driver == nil, Cast.actors[actor].role != .driver {
+      return .refused(.invalidTransition)  // nobody is there to drive
+    }
     return targets.contains(report.status) ? .moved : .refused(.invalidTransition)
   }
 
@@ -97,7 +100,7 @@ struct SimulationModel {
     } else {
       trips[trip]!.status = report.status
       if report.status == .accepted, trips[trip]!.driver == nil {
-        trips[trip]!.driver = role == .driver ? actor : named
+        trips[trip]!.driver = actor
       }
       if report.status == .completed || report.status == .cancelled { trips[trip]!.ended = uptime }
     }

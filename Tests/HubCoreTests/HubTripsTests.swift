@@ -78,7 +78,8 @@ import Testing
           let comment: Comment = "\(role) \(actor): \(from) → \(target)"
           if !mayAccept && !party.mayMove(from: from, to: target) {
             #expect(turn.codes == [.forbidden], comment)
-          } else if !from.allows(target) {
+          } else if !from.allows(target) || (role == .ops && target == .accepted && trip.driverID == nil) {
+            // Ops cannot accept for nobody: a trip without a driver is accepted by the driver that takes it.
             #expect(turn.codes == [.invalidTransition], comment)
             #expect(turn.errors.first?.status == from, comment)
           } else {
@@ -98,6 +99,15 @@ import Testing
     }
     #expect(bench.hub.counters.trips == 0)
     #expect(bench.hub.counters.tripMovesRefused == 7)
+  }
+
+  @Test("a rider and a driver of the same id who use the same messageId are two senders")
+  func sameNumberOfTwoRoles() {
+    let bench = HubBench()
+    bench.turn(bench.move(.rider, "7", "t", .requested, message: message("1")))
+    let turn = bench.turn(bench.move(.driver, "7", "t", .accepted, message: message("1")))
+    #expect(turn.acks.count == 1)
+    #expect(bench.hub.trips[0].status == .accepted)
   }
 
   @Test("a rider requests for itself, a driver for itself, ops for all")

@@ -108,6 +108,21 @@ import Testing
     #expect(taken == [1, 2, 5])
     #expect(mailbox.append(6))
   }
+
+  @Test func `a batch that goes behind others leaves its memory with the producer`() {
+    let mailbox = Mailbox<Int>(capacity: 300, waking: nil)
+    #expect(mailbox.append(0))
+    var batch = Array(1...100)
+    let before = batch.withUnsafeBufferPointer { UInt(bitPattern: $0.baseAddress) }
+    let isTaken = mailbox.append(emptying: &batch)
+    #expect(isTaken)
+    batch.append(1)
+    let after = batch.withUnsafeBufferPointer { UInt(bitPattern: $0.baseAddress) }
+    #expect(before == after)
+    var taken: [Int] = []
+    mailbox.drain(into: &taken)
+    #expect(taken == Array(0...100))
+  }
 }
 
 @Suite struct `Threads and signals` {

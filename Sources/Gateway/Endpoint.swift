@@ -1,0 +1,38 @@
+// What can be asked for over HTTP, and how.
+import HTTP
+
+enum Endpoint: Equatable {
+  case socket, health, readiness, metrics, locations, nearby
+  case driver(String)
+
+  /// Nil where there is nothing at the path.
+  init?(path segments: [String]) {
+    switch segments {
+    case ["v1", "ws"]: self = .socket
+    case ["healthz"]: self = .health
+    case ["readyz"]: self = .readiness
+    case ["metrics"]: self = .metrics
+    case ["v1", "locations"]: self = .locations
+    case ["v1", "drivers", "nearby"]: self = .nearby
+    default:
+      guard segments.count == 3, segments[0] == "v1", segments[1] == "drivers" else { return nil }
+      self = .driver(segments[2])
+    }
+  }
+
+  func allows(_ method: Method) -> Bool {
+    switch self {
+    case .socket: true  // the handshake has its own say
+    case .locations: method == .post
+    case .health, .readiness, .metrics, .nearby, .driver: method == .get || method == .head
+    }
+  }
+
+  /// The `Allow` field of a 405 (RFC 9110 §10.2.1).
+  var allowedMethods: String {
+    switch self {
+    case .locations: "POST"
+    case .socket, .health, .readiness, .metrics, .nearby, .driver: "GET, HEAD"
+    }
+  }
+}
