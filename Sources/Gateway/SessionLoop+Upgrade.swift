@@ -25,12 +25,10 @@ extension SessionLoop {
         return respond(slot, exchange, .badRequest, .badMessage, TimeFormat.queryHelp)
       }
       do throws(CredentialError) {
-        let credential = try Credential(
-          query: request.query, allowsDevelopmentCredentials: configuration.allowsDevelopmentCredentials)
-        upgrade = Upgrade(handshake: handshake, credential: credential, time: time)
+        upgrade = Upgrade(handshake: handshake, credential: try credential(of: request), time: time)
       } catch {
         counters.handshakesRefused += 1
-        return respond(slot, exchange, .unauthorized, .unauthorized, error.text)
+        return refuse(slot, exchange, error)
       }
     } catch {
       counters.handshakesRefused += 1
@@ -77,16 +75,18 @@ extension SessionLoop {
     counters.count(status: 101)
 
     sessions[slot].phase = .open
-    sessions[slot].role = upgrade.credential.role
-    sessions[slot].id = upgrade.credential.id
+    take(slot, upgrade.credential)
     sessions[slot].time = upgrade.time
-    sessions[slot].bucket = TokenBucket(burst: limits.sessionBurst, now: now.uptime)
+    sessions[slot].bucket = TokenBucket(burst: burst(of: slot), now: now.uptime)
     sessions[slot].exchange = nil
     counters.sessions[Int(upgrade.credential.role.rawValue)] += 1
     counters.sessionsOpened += 1
     sendConnected(slot, upgrade.credential)
     if shared.log.level == .debug { logOpened(connection, upgrade.credential) }
     armSessionTimer(slot)
+    if isRevoked(upgrade.credential) {  // while the hub was asked
+      return close(slot, CloseCode(CloseReason.tokenExpired.rawValue), "token revoked")
+    }
 
     guard exchange.input.count > 0 else { return }
     exchange.input.withMutableBytes { receivedFrames(slot, $0) }
@@ -103,7 +103,7 @@ extension SessionLoop {
       sessionID: sessionID(sessions[slot].connection), role: credential.role, id: credential.id,
       heartbeatInterval: configuration.heartbeatInterval, serverTime: now.timestamp,
       limits: Connected.Limits(
-        maxMessageBytes: limits.messageBytes, maxBatch: LocationBatch.maximumCount, rate: limits.sessionRate),
+        maxMessageBytes: limits.messageBytes, maxBatch: LocationBatch.maximumCount, rate: rate(of: slot)),
       sampling: credential.role == .driver ? configuration.sampling : nil)
     send(.connected(connected), to: slot)
   }

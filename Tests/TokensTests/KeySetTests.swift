@@ -67,7 +67,7 @@ import Testing
     // Several in one file: the right one is found by its algorithm, also for a token that names a key.
     let both = try read(publicText + text)
     #expect(both.keys.count == 2)
-    let named = try signer.token(header: Array(#"{"alg":"\#(algorithm.rawValue)","kid":"k"}"#.utf8), payload: [0x7B])
+    let named = try signer.signed(header: Array(#"{"alg":"\#(algorithm.rawValue)","kid":"k"}"#.utf8), payload: [0x7B])
     #expect(TokenVerifier(keys: both).refusal(of: named) == .badClaims, "a file of PEM has no names to compare with")
   }
 

@@ -84,7 +84,7 @@ extension SigningKey {
   /// A token of this key with any claims, `kid` and `alg` as they should be.
   func token(_ claims: String) throws -> [UInt8] {
     let kid = keyID.map { #","kid":"\#($0)""# } ?? ""
-    return try token(
+    return try signed(
       header: Array(#"{"alg":"\#(algorithm.rawValue)"\#(kid)}"#.utf8), payload: Array(claims.utf8))
   }
 }

@@ -13,7 +13,7 @@ import Testing
   }
 
   private func token(header: String, payload: String, key: SigningKey) throws -> [UInt8] {
-    try key.token(header: Array(header.utf8), payload: Array(payload.utf8))
+    try key.signed(header: Array(header.utf8), payload: Array(payload.utf8))
   }
 
   @Test("a token of each algorithm says who, what, until when, and what it grants")

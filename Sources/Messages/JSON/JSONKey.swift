@@ -20,6 +20,8 @@ enum JSONKey: UInt8, CaseIterable {
   case replyTo, sessionId, role, id, heartbeatInterval, serverTime, limits, maxMessageBytes, maxBatch, rate
   case sampling, interval, minDistance, accepted, duplicates, rejected, index, code
   case storedThrough, message, retryAfter, details
+  // Credentials.
+  case token
 }
 
 /// Up to 24 bytes of a name as three words, unused bytes zero, with the hash of the whole name.
