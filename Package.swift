@@ -48,6 +48,8 @@ let package = Package(
     .executableTarget(
       name: "hub-loadtest", dependencies: ["Transport", "WebSocket", "Gateway", "Bytes"],
       path: "loadtest/HubLoadTest"),
+    .executableTarget(
+      name: "hub-microbench", dependencies: ["WebSocket", "Messages", "Geo", "Bytes"], path: "loadtest/MicroBench"),
 
     tests("Bytes"),
     tests("Geo"),

@@ -6,14 +6,45 @@
 // that the division is the correctly rounded value of that very fraction (W. Clinger, "How to Read Floating Point
 // Numbers Accurately", 1990). Where it is not, the shortest form that reads back (SwiftDtoa) is written.
 
-extension ByteBuffer {
-  /// Appends `value` in decimal: 1–20 bytes. No allocation but for the buffer's growth.
+/// Bytes that any number takes at most: `-` and 17 digits, a point, an exponent of five characters; or 20 digits.
+let numberBytes = 32
+
+extension ByteRoom {
+  /// Appends `value` in decimal: 1–20 bytes.
   public mutating func append(integer value: UInt64) {
-    let count = decimalDigitCount(value)
-    append(atMost: count) { room in
-      writeDigits(value, count: count, to: room)
-      return count
+    demand(numberBytes)
+    put(integer: value)
+  }
+
+  @inline(__always)
+  private mutating func put(integer value: UInt64) {
+    if value < 10 {
+      put(UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: value))
+    } else if value < 100 {
+      let tens = (value &* 103) >> 10
+      put(word: (tens | (value &- tens &* 10) << 8) | asciiZeros, count: 2)
+    } else if value < 100_000_000 {
+      put(upToEightDigits: value)
+    } else {
+      putLong(value)
     }
+  }
+
+  private mutating func putLong(_ value: UInt64) {
+    let (rest, low) = value.quotientAndRemainder(dividingBy: 100_000_000)
+    if rest < 100_000_000 {
+      put(upToEightDigits: rest)
+    } else {
+      putLong(rest)
+    }
+    put(word: eightDigits(low) | asciiZeros, count: 8)
+  }
+
+  @inline(__always)
+  private mutating func put(upToEightDigits value: UInt64) {
+    let digits = eightDigits(value)
+    let zeros = (digits | 1 << 56).trailingZeroBitCount / 8  // at most seven: 0 is one digit
+    put(word: (digits | asciiZeros) &>> UInt64(truncatingIfNeeded: 8 &* zeros), count: 8 &- zeros)
   }
 
   /// Appends `value` in decimal, with a minus sign where it is negative: 1–20 bytes.
@@ -24,30 +55,38 @@ extension ByteBuffer {
 
   /// Appends `value` with up to `decimals` digits behind the point, or, where those would not read back as the same
   /// Double, in its shortest exact form. Trailing zeros are left out; −0 is written as `-0`. The text is a JSON number
-  /// (RFC 8259 §6).
+  /// (RFC 8259 §6) of at most 26 bytes.
   ///
   /// - Precondition: `value` is finite (JSON has no other numbers) and `decimals` is 0…9.
-  /// - Complexity: about 15 ns for a rounded value, without allocation; the shortest form may allocate.
+  /// - Complexity: about 10 ns for a rounded value, without allocation; the shortest form may allocate.
   public mutating func append(fixed value: Double, decimals: Int) {
-    precondition(value.isFinite, "JSON has no NaN and no infinity")
     precondition(decimals >= 0 && decimals <= 9)
     let magnitude = value.magnitude
-    let scale = Double(powerOfTen(decimals))
+    let scale = exactPowerOfTen(decimals)
     let product = magnitude * scale
-    // Rounded by adding a half and cutting off: below 2^52 that is the nearest integer or, once in a long while, its
-    // neighbour, which the comparison turns down. (`rounded()` would need libm, which this module does not link.)
-    let scaled = product < 0x1p52 ? Int64(product + 0.5) : 0  // signed: one instruction, unsigned takes several
-    guard product < 0x1p52, Double(scaled) / scale == magnitude else {
-      append(utf8: value.description)
+    // A double from 2^52 to 2^53 has no bits left for a fraction: the sum is rounded, and its low bits are the integer.
+    let shifted = product + 0x1p52
+    guard product < 0x1p52, (shifted - 0x1p52) / scale == magnitude else {  // NaN and infinity fail too
+      appendShortest(value)
       return
     }
-    if value.sign == .minus { append(UInt8(ascii: "-")) }
-    append(scaled: scaled.magnitude, decimals: decimals)
+    let scaled = shifted.bitPattern &- 0x1p52.bitPattern
+    demand(numberBytes)
+    if value.sign == .minus { put(UInt8(ascii: "-")) }
+    put(scaled: scaled, decimals: decimals)
+  }
+
+  /// Appends the shortest text that reads back as `value`.
+  @inline(never)
+  private mutating func appendShortest(_ value: Double) {
+    precondition(value.isFinite, "JSON has no NaN and no infinity")
+    append(utf8: value.description, atMost: numberBytes)
   }
 
   /// Appends `value` exactly: by at most six decimals where they say it, else in its shortest form.
   ///
   /// - Precondition: `value` is finite.
+  @inlinable @inline(__always)
   public mutating func append(double value: Double) {
     append(fixed: value, decimals: 6)
   }
@@ -56,6 +95,12 @@ extension ByteBuffer {
   ///
   /// - Precondition: `decimals` is 0…9.
   public mutating func append(scaled value: UInt64, decimals: Int) {
+    demand(numberBytes)
+    put(scaled: value, decimals: decimals)
+  }
+
+  @inline(__always)
+  private mutating func put(scaled value: UInt64, decimals: Int) {
     let whole: UInt64
     var fraction: UInt64
     switch decimals {  // a division by a constant is a multiplication
@@ -64,44 +109,82 @@ extension ByteBuffer {
     case 7: (whole, fraction) = value.quotientAndRemainder(dividingBy: 10_000_000)
     default: (whole, fraction) = value.quotientAndRemainder(dividingBy: powerOfTen(decimals))
     }
-    if fraction == 0 {
-      append(integer: whole)
-      return
+    put(integer: whole)
+    if fraction == 0 { return }
+    put(UInt8(ascii: "."))
+    if decimals == 9 {
+      let (first, others) = fraction.quotientAndRemainder(dividingBy: 100_000_000)
+      put(UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: first))
+      fraction = others
+    } else {
+      fraction &*= powerOfTen(8 - decimals)
     }
-    // Up to eight zeros, in few steps: most values have two decimals or three.
-    var places = decimals
-    while fraction % 10_000 == 0 {
-      fraction /= 10_000
-      places -= 4
-    }
-    if fraction % 100 == 0 {
-      fraction /= 100
-      places -= 2
-    }
-    if fraction % 10 == 0 {
-      fraction /= 10
-      places -= 1
-    }
-    let wholeDigits = decimalDigitCount(whole)
-    let count = wholeDigits + 1 + places
-    append(atMost: count) { room in
-      writeDigits(whole, count: wholeDigits, to: room)
-      room[wholeDigits] = UInt8(ascii: ".")
-      writeDigits(fraction, count: places, to: UnsafeMutableRawBufferPointer(rebasing: room[(wholeDigits + 1)...]))
-      return count
-    }
+    let digits = eightDigits(fraction)  // the last ones highest
+    put(word: digits | asciiZeros, count: 8 &- digits.leadingZeroBitCount / 8)
   }
 
   /// Appends `value` with exactly `width` digits, leading zeros included, as in the fields of a date.
   ///
-  /// - Precondition: `value` has at most `width` digits, and `width` is at most 20.
+  /// - Precondition: `value` has at most `width` digits, and `width` is 1…20.
   public mutating func append(padded value: UInt64, width: Int) {
-    precondition(decimalDigitCount(value) <= width && width <= 20)
-    append(atMost: width) { room in
-      writeDigits(value, count: width, to: room)
-      return width
+    precondition(width >= 1 && width <= 20)
+    demand(numberBytes)
+    guard width <= 8 else {
+      let (rest, low) = value.quotientAndRemainder(dividingBy: 100_000_000)
+      append(padded: rest, width: width - 8)
+      put(word: eightDigits(low) | asciiZeros, count: 8)
+      return
     }
+    precondition(value < powerOfTen(width))
+    put(word: (eightDigits(value) | asciiZeros) >> UInt64(8 * (8 - width)), count: width)
   }
+}
+
+extension ByteBuffer {
+  /// Appends `value` in decimal: 1–20 bytes. No allocation but for the buffer's growth.
+  public mutating func append(integer value: UInt64) {
+    withRoom(for: numberBytes) { $0.append(integer: value) }
+  }
+
+  /// Appends `value` in decimal, with a minus sign where it is negative: 1–20 bytes.
+  public mutating func append(integer value: Int64) {
+    withRoom(for: numberBytes) { $0.append(integer: value) }
+  }
+
+  /// As `ByteRoom.append(fixed:decimals:)`.
+  public mutating func append(fixed value: Double, decimals: Int) {
+    withRoom(for: numberBytes) { $0.append(fixed: value, decimals: decimals) }
+  }
+
+  /// As `ByteRoom.append(double:)`.
+  public mutating func append(double value: Double) {
+    append(fixed: value, decimals: 6)
+  }
+
+  /// As `ByteRoom.append(scaled:decimals:)`.
+  public mutating func append(scaled value: UInt64, decimals: Int) {
+    withRoom(for: numberBytes) { $0.append(scaled: value, decimals: decimals) }
+  }
+
+  /// As `ByteRoom.append(padded:width:)`.
+  public mutating func append(padded value: UInt64, width: Int) {
+    withRoom(for: numberBytes) { $0.append(padded: value, width: width) }
+  }
+}
+
+/// `0` in each byte.
+private let asciiZeros: UInt64 = 0x3030_3030_3030_3030
+
+/// The eight decimal digits of a value below 10^8, a byte each, the first one lowest: halves, then quarters, then
+/// digits, all at once, each by a multiplication (P. Khuong, "How to print integers really fast").
+@inline(__always)
+private func eightDigits(_ value: UInt64) -> UInt64 {
+  let high = value / 10_000
+  let fours = high | (value &- high &* 10_000) << 32
+  let hundreds = ((fours &* 10_486) >> 20) & 0x0000_007F_0000_007F  // 10,486 / 2^20 is 1/100, right below 10,000
+  let pairs = hundreds | (fours &- hundreds &* 100) << 16
+  let tens = ((pairs &* 103) >> 10) & 0x000F_000F_000F_000F  // 103 / 2^10 is 1/10, right below 100
+  return tens | (pairs &- tens &* 10) << 8
 }
 
 /// 10^`n` for n in 0…19. A switch over constants becomes one load; a global array would cost a once-check per access.
@@ -130,30 +213,4 @@ func powerOfTen(_ n: Int) -> UInt64 {
   case 19: 10_000_000_000_000_000_000
   default: preconditionFailure("10^\(n) does not fit 64 bits")
   }
-}
-
-/// How many decimal digits `value` has: 1–20.
-@inline(__always)
-func decimalDigitCount(_ value: UInt64) -> Int {
-  // 1233 / 4096 is log10(2) and a little: for up to 64 bits the product is the number of digits, or one less.
-  let bits = 64 - (value | 1).leadingZeroBitCount
-  let guess = (bits * 1233) >> 12
-  return value >= powerOfTen(guess) ? guess + 1 : max(guess, 1)
-}
-
-/// Writes the last `count` decimal digits of `value`, two at a time, from the back.
-@inline(__always)
-private func writeDigits(_ value: UInt64, count: Int, to room: UnsafeMutableRawBufferPointer) {
-  let zero = UInt8(ascii: "0")
-  var rest = value
-  var position = count
-  while position >= 2 {
-    let quotient = rest / 100
-    let pair = UInt8(truncatingIfNeeded: rest - quotient * 100)
-    position -= 2
-    room[position] = zero &+ pair / 10
-    room[position + 1] = zero &+ pair % 10
-    rest = quotient
-  }
-  if position == 1 { room[0] = zero &+ UInt8(truncatingIfNeeded: rest % 10) }
 }

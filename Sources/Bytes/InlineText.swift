@@ -18,8 +18,11 @@ public struct InlineText: Sendable, Hashable {
     guard bytes.count <= InlineText.capacity else { return nil }
     self.init()
     length = UInt8(truncatingIfNeeded: bytes.count)
-    if bytes.count > 0 {
-      withUnsafeMutableBytes(of: &words) { $0.copyMemory(from: bytes) }
+    let span = bytes.assumingMemoryBound(to: UInt8.self).span
+    var i = 0
+    while i < span.count {  // word by word: most ids have one or two
+      words[i / 8] = span.word(at: i)
+      i += 8
     }
   }
 

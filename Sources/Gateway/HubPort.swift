@@ -25,6 +25,9 @@ final class HubPort {
   /// The hub's counters, where the hub is here.
   var counters: HubCounters? { hub?.counters }
 
+  /// The hub is here and has more to do than one turn allows.
+  var hasMoreDue: Bool { hub?.hasMoreDue ?? false }
+
   /// Hands a turn's inputs over, in order, and puts what has come out into the empty `outputs`.
   ///
   /// False where the hub's mailbox is full: `inputs` holds what did not fit. Then the caller delivers what came out, so
@@ -95,7 +98,7 @@ final class HubThread: EventLoopDelegate {
       nextTick = now.uptime + 1_000_000_000
       shared.metrics.store(hub.counters)
     }
-    loop.setLoopTimer(at: nextTick)
+    loop.setLoopTimer(at: hub.hasMoreDue ? now.uptime : nextTick)
   }
 
   /// A loop that is behind makes the hub wait: the limit of its mailbox is what bounds the memory between them.

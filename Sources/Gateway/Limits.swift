@@ -13,6 +13,9 @@ public struct Limits: Sendable {
   public var requestHeadBytes = 8 * 1024
   /// Bytes of an HTTP request body. Past it: 413.
   public var requestBodyBytes = 256 * 1024
+  /// The same where no body is wanted, or from someone without a credential: 20,000 strangers may not make the hub keep
+  /// 256 KiB of each. Past it: 413.
+  public var unwantedBodyBytes = 4 * 1024
   /// Seconds for a connection to send a whole request. Past it: closed.
   public var handshakeSeconds = 10.0
   /// Seconds that an idle HTTP connection is kept for the next request. Past it: closed.
@@ -59,6 +62,8 @@ public struct Limits: Sendable {
   public var outboxBytesPerSession = 256 * 1024
   /// Unsent bytes of all sessions of one loop. Past it: the session that asks for more gets 4413.
   public var outboxBytesPerLoop = 256 * 1024 * 1024
+  /// Output of one turn; past it what there is is written at once. It keeps offsets within 32 bits, whatever comes at once.
+  public var arenaFlushBytes = 16 * 1024 * 1024
   /// Memory that a loop keeps for the next turn's output.
   public var arenaKeepBytes = 1024 * 1024
   /// Bytes read from one socket in one turn.

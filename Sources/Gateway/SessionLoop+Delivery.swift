@@ -11,9 +11,17 @@ extension SessionLoop {
     // Taken out of `self` for the while, so that no element need be copied before it is looked at.
     var list: [HubOutput] = []
     swap(&list, &outputs)
-    for place in list.indices { deliver(list[place]) }
+    for place in list.indices {
+      deliver(list[place])
+      flushIfLarge()
+    }
     list.removeAll(keepingCapacity: true)
     swap(&list, &outputs)
+  }
+
+  /// Between two outputs no range of the arena is in use.
+  mutating func flushIfLarge() {
+    if loop.arena.count > limits.arenaFlushBytes { loop.flushEarly() }
   }
 
   private mutating func deliver(_ output: HubOutput) {

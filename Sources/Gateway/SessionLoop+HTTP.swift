@@ -53,7 +53,7 @@ extension SessionLoop {
       guard case .request(let head, let consumed) = parsed else { return nil }
       exchange.input.removeFirst(consumed)
       exchange.body.removeAll()
-      exchange.request = (head, try BodyReader(head.framing, limits: httpLimits))
+      exchange.request = (head, try BodyReader(head.framing, limits: bodyLimits(head)))
     }
     guard let (head, unread) = exchange.request else { return nil }
     var body = unread
@@ -63,6 +63,18 @@ extension SessionLoop {
     exchange.input.removeFirst(progress.consumed)
     exchange.request = progress.isComplete ? nil : (head, body)
     return progress.isComplete ? head : nil
+  }
+
+  /// A large body is kept only for the endpoint that takes one, and from someone who may use it.
+  private func bodyLimits(_ head: RequestHead) -> HTTPLimits {
+    guard head.framing != .none else { return httpLimits }
+    guard head.method == .post, head.isPath("/v1/locations") else { return unwantedBodyLimits }
+    do throws(CredentialError) {
+      _ = try Credential(query: head.query, allowsDevelopmentCredentials: configuration.allowsDevelopmentCredentials)
+      return httpLimits
+    } catch {
+      return unwantedBodyLimits
+    }
   }
 
   mutating func checkRequestDeadline(_ slot: Int) {

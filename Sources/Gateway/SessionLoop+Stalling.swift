@@ -63,6 +63,7 @@ extension SessionLoop {
         readAgain(slot)
         held.bytes.withMutableBytes { receivedFrames(slot, $0) }
       }
+      flushIfLarge()
     }
   }
 

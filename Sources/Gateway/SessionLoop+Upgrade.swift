@@ -35,7 +35,7 @@ extension SessionLoop {
       return respond(
         slot, exchange, error.status, .badMessage, error.explanation, fields: error.response.fields)
     }
-    guard !shared.lifecycle.isShuttingDown else {
+    guard shared.lifecycle.phase(at: now.uptime) != .draining else {
       return respond(slot, exchange, .serviceUnavailable, .shuttingDown, "the hub is shutting down", retryAfter: 5)
     }
     exchange.upgrade = upgrade

@@ -22,6 +22,7 @@ struct SessionLoop: ~Copyable {
   let limits: Limits
   let frameLimits: FrameLimits
   let httpLimits: HTTPLimits
+  let unwantedBodyLimits: HTTPLimits
   var sessions = SessionTable()
   let reader = MessageReader()
   var hub: HubPort
@@ -58,6 +59,8 @@ struct SessionLoop: ~Copyable {
     let limits = configuration.limits
     frameLimits = FrameLimits(messageBytes: limits.messageBytes, fragments: limits.fragments)
     httpLimits = HTTPLimits(headBytes: limits.requestHeadBytes, bodyBytes: limits.requestBodyBytes)
+    unwantedBodyLimits = HTTPLimits(
+      headBytes: limits.requestHeadBytes, bodyBytes: min(limits.requestBodyBytes, limits.unwantedBodyBytes))
     self.limits = limits
     nextTick = loop.now.uptimeNanoseconds
     loop.setLoopTimer(at: nextTick)
@@ -108,6 +111,7 @@ struct SessionLoop: ~Copyable {
     case .http, .admitting: receivedHTTP(slot, UnsafeRawBufferPointer(bytes))
     case .free: break
     }
+    flushIfLarge()
   }
 
   mutating func closed(_ id: ConnectionID, _ cause: CloseCause) {
@@ -207,7 +211,7 @@ struct SessionLoop: ~Copyable {
   mutating func armLoopTimer() {
     var next = nextTick
     if let release = held.deadline { next = min(next, release) }
-    if !inputs.isEmpty || !stalled.isEmpty { next = now.uptime }
+    if !inputs.isEmpty || !stalled.isEmpty || hub.hasMoreDue { next = now.uptime }
     loop.setLoopTimer(at: next)
   }
 

@@ -7,6 +7,8 @@ struct Deadlines {
     case driverStaleness
     /// A driver may be forgotten.
     case driverRetention
+    /// A trip may have been abandoned.
+    case tripSilence
     /// An ended trip's grace or retention may be over.
     case trip
   }
@@ -18,6 +20,9 @@ struct Deadlines {
 
   private var buckets: [Int64: [Entry]] = [:]
   private var lastSecond: Int64
+  /// The entries of the second that was taken last, and how many of them were given.
+  private var due: [Entry] = []
+  private var place = 0
   private(set) var count = 0
 
   init(uptime: Int64) { lastSecond = uptime / 1_000_000_000 }
@@ -29,24 +34,33 @@ struct Deadlines {
     count += 1
   }
 
-  /// The entries that are due, a second's at a time; nil when there is none left. O(1) for each second that passed.
-  mutating func nextDue(uptime: Int64) -> [Entry]? {
+  /// Takes the next entry that is due; nil when there is none left. O(1), and O(1) for each second that passed.
+  mutating func next(uptime: Int64) -> Entry? {
+    if place == due.count {
+      due = takeNextSecond(uptime: uptime)
+      place = 0
+      if due.isEmpty { return nil }
+    }
+    place += 1
+    count -= 1
+    return due[place - 1]
+  }
+
+  /// The entries of the next second that has any and is over; empty when there is none.
+  private mutating func takeNextSecond(uptime: Int64) -> [Entry] {
     let now = uptime / 1_000_000_000
     // A clock that was not looked at for long: jump over seconds that hold nothing.
     if now - lastSecond > Int64(buckets.count) * 4 + 64 {
       guard let first = buckets.keys.filter({ $0 <= now }).min() else {
         lastSecond = now
-        return nil
+        return []
       }
       lastSecond = first - 1
     }
     while lastSecond < now {
       lastSecond += 1
-      if let due = buckets.removeValue(forKey: lastSecond) {
-        count -= due.count
-        return due
-      }
+      if let due = buckets.removeValue(forKey: lastSecond) { return due }
     }
-    return nil
+    return []
   }
 }

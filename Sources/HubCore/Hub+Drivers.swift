@@ -164,16 +164,21 @@ extension Hub {
 
   // MARK: Deadlines
 
+  /// Entries looked at in one turn: all drivers of a network that fails become stale in one second, and each publishes.
+  private static var deadlinesPerTurn: Int { 128 }
+
   mutating func handleDeadlines() {
-    while let due = deadlines.nextDue(uptime: now.uptime) {
-      for entry in due {
-        let index = Int(entry.handle.index)
-        switch entry.kind {
-        case .driverStaleness: if drivers.isCurrent(index, entry.handle.generation) { checkStaleness(index) }
-        case .driverRetention: if drivers.isCurrent(index, entry.handle.generation) { checkRetention(index) }
-        case .trip: if trips.isCurrent(index, entry.handle.generation) { checkEnded(index) }
-        }
+    hasMoreDue = false
+    for _ in 0..<Self.deadlinesPerTurn {
+      guard let entry = deadlines.next(uptime: now.uptime) else { return }
+      let index = Int(entry.handle.index)
+      switch entry.kind {
+      case .driverStaleness: if drivers.isCurrent(index, entry.handle.generation) { checkStaleness(index) }
+      case .driverRetention: if drivers.isCurrent(index, entry.handle.generation) { checkRetention(index) }
+      case .tripSilence: if trips.isCurrent(index, entry.handle.generation) { checkSilence(index) }
+      case .trip: if trips.isCurrent(index, entry.handle.generation) { checkEnded(index) }
       }
     }
+    hasMoreDue = true
   }
 }

@@ -41,7 +41,7 @@ extension Hub {
       counters.fixesDuplicate += 1
       return .duplicate
     }
-    switch drivers[driver].tracker.update(fix, receivedAt: received) {
+    switch drivers[driver].tracker.update(fix, receivedAt: received, hubClock: now.timestamp) {
     case .accepted(let position):
       accept(position, driver: driver, trip: trip, received: received)
       return .accepted
@@ -78,6 +78,7 @@ extension Hub {
     counters.fixesAccepted += 1
     drivers[driver].position = position
     drivers[driver].positionTrip = trip.map { Handle(index: UInt32($0), generation: trips.generation(of: $0)) }
+    if let trip { trips[trip].lastHeard = now.uptime }
     drivers[driver].lastFix = now.uptime
     if drivers[driver].isStale { returnFromStale(driver) }
     index.move(UInt32(driver), to: position.coordinate)

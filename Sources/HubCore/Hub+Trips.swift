@@ -76,7 +76,8 @@ extension Hub {
       return nil
     }
     let hash = id.text.hashValue(seed: seed)
-    let trip = trips.insert(Trip(id: id, hash: hash, status: status, changed: time))
+    let trip = trips.insert(Trip(id: id, hash: hash, status: status, changed: time, lastHeard: now.uptime))
+    armSilence(trip)
     tripIDs.insert(hash: hash, index: trip)
     trips[trip].channel = channels.find(.trip(id))
     return trip
@@ -188,6 +189,7 @@ extension Hub {
 
   private mutating func finish(_ input: TripStatusInput, trip: Int, move: UInt64, from previous: TripStatus?) {
     trips[trip].recentMoves.insert(move)
+    trips[trip].lastHeard = now.uptime
     counters.tripMoves += 1
     publishMove(trip, from: previous, at: input.report.location)
     reply(.ack(Ack(replyTo: input.messageID)), to: input.session)
@@ -210,6 +212,26 @@ extension Hub {
         return .tripUpdate(update)
       }
     }
+  }
+
+  // MARK: Trips that nobody ends
+
+  private mutating func armSilence(_ trip: Int) {
+    let handle = Handle(index: UInt32(trip), generation: trips.generation(of: trip))
+    deadlines.arm(.tripSilence, handle, at: trips[trip].lastHeard + nanoseconds(timings.retention))
+  }
+
+  /// The entry that watches a trip while it goes on came up: cancelled if nothing was heard of it, or looked at again.
+  mutating func checkSilence(_ trip: Int) {
+    guard trips[trip].ended == nil else { return }
+    guard now.uptime >= trips[trip].lastHeard + nanoseconds(timings.retention) else { return armSilence(trip) }
+    let previous = trips[trip].status
+    trips[trip].status = .cancelled
+    trips[trip].changed = now.timestamp
+    countActiveTrip(trip)
+    counters.tripMoves += 1
+    publishMove(trip, from: previous, at: nil)
+    end(trip)
   }
 
   // MARK: After the end
@@ -247,6 +269,7 @@ extension Hub {
   private mutating func forgetTrip(_ trip: Int) {
     if let channel = trips[trip].channel { _ = channels.setKept(channel, false) }
     tripIDs.remove(hash: trips[trip].hash, index: trip)
-    trips.remove(trip, leaving: Trip(id: trips[trip].id, hash: 0, status: .cancelled, changed: trips[trip].changed))
+    trips.remove(
+      trip, leaving: Trip(id: trips[trip].id, hash: 0, status: .cancelled, changed: trips[trip].changed, lastHeard: 0))
   }
 }

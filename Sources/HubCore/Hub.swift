@@ -34,6 +34,8 @@ public struct Hub: ~Copyable {
   var outputs: [[HubOutput]]
 
   public internal(set) var counters = HubCounters()
+  /// More has become due than one turn looks at: call `process` again soon.
+  public internal(set) var hasMoreDue = false
 
   /// An empty hub that serves `loops` loops (1–64).
   ///

@@ -49,7 +49,8 @@ public struct HubTimings: Sendable, Equatable {
   public var staleSamplingIntervals = 2.5
   /// Live positions of an ended trip go on for this long.
   public var tripGrace = 60.0
-  /// An ended trip's events may be recovered for this long; a driver that is gone is forgotten after it.
+  /// An ended trip's events may be recovered for this long; a driver that is gone is forgotten after it. A trip without a
+  /// move and without a position for this long is cancelled by the hub, so that trips nobody ends do not fill the table.
   public var retention = 86_400.0
   /// More than `replacements` replacements of one driver's session in `replacementWindow` …
   public var replacements = 3

@@ -173,5 +173,6 @@ public struct ClientCounters: Sendable, Equatable {
   public init() {}
 }
 
-/// Seconds as nanoseconds.
-@inline(__always) func nanoseconds(_ seconds: Double) -> Int64 { Int64(seconds * 1e9) }
+/// Seconds as nanoseconds, at most 31 years: some of these times are the hub's word, and a number that does not fit would
+/// end the process.
+@inline(__always) func nanoseconds(_ seconds: Double) -> Int64 { Int64(max(-1e9, min(1e9, seconds)) * 1e9) }

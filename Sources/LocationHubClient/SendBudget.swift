@@ -33,7 +33,7 @@ struct SendBudget {
   func time(for cost: Double) -> Int64 {
     guard rate > 0 else { return refilled }
     let missing = min(cost, burst) - tokens
-    return missing <= 0 ? refilled : refilled + Int64(missing / rate * 1e9) + 1_000_000
+    return missing <= 0 ? refilled : refilled + nanoseconds(missing / rate) + 1_000_000
   }
 
   private mutating func refill(_ now: Int64) {

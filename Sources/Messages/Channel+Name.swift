@@ -73,9 +73,9 @@ extension Channel: CustomStringConvertible {
   }
 }
 
-extension ByteBuffer {
-  /// Appends a channel's name. No character of it needs an escape in JSON.
-  public mutating func append(_ channel: Channel) {
+extension ByteRoom {
+  /// Appends a channel's name, at most `MessageLimits.channelNameBytes`. No character of it needs an escape in JSON.
+  mutating func append(_ channel: Channel) {
     switch channel {
     case .trip(let id):
       append("trip:")
@@ -100,9 +100,16 @@ extension ByteBuffer {
       append("fleet")
     }
   }
+}
+
+extension ByteBuffer {
+  /// Appends a channel's name. No character of it needs an escape in JSON.
+  public mutating func append(_ channel: Channel) {
+    withRoom(for: MessageLimits.channelNameBytes) { $0.append(channel) }
+  }
 
   /// Appends the bytes of an inline text.
   @inlinable public mutating func append(_ text: InlineText) {
-    text.withBytes { append($0) }
+    withRoom(for: InlineText.capacity) { $0.append(text) }
   }
 }

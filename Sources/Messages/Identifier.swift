@@ -20,13 +20,10 @@ public struct Identifier: Sendable, Hashable {
     self = made
   }
 
-  @inlinable static func allows(_ byte: UInt8) -> Bool {
-    switch byte {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "-"):
-      true
-    default: false
-    }
+  @inlinable @inline(__always) static func allows(_ byte: UInt8) -> Bool {
+    // A bit for each of the 128 characters of ASCII: `-`, `.`, 0–9 in the first word, A–Z, `_`, a–z in the second.
+    let set: UInt64 = byte < 64 ? 0x03FF_6000_0000_0000 : 0x07FF_FFFE_87FF_FFFE
+    return byte < 128 && (set &>> UInt64(byte)) & 1 != 0
   }
 
   @inlinable public static func == (a: Identifier, b: Identifier) -> Bool { a.text == b.text }

@@ -17,6 +17,19 @@ enum MessageLimits {
   static let tokens = 65_000
   /// The same for messages from the hub.
   static let serverTokens = tokens + 100
+  /// Bytes of a `location_update` that is read without the tape; longer ones go over it. All members at their longest
+  /// are under 1 KiB.
+  static let plainBytes = 4096
   /// Bytes of `epoch` (protocol/README.md, "Resuming").
   static let epochBytes = 32
+
+  // What the writers reserve for what has a bound, once for all of its pieces.
+
+  /// Bytes of a timestamp in its longest format, with quotation marks.
+  static let timestampBytes = 26
+  /// Bytes of a channel's name: `nearby:` with three numbers of at most 32 bytes and two commas.
+  static let channelNameBytes = 7 + 3 * 32 + 2
+  /// Bytes of a driver_location with its envelope: under 320 of names and punctuation, the channel's name, two ids of
+  /// 64, six numbers of at most 32, two of 20, and two timestamps.
+  static let positionBytes = 320 + channelNameBytes + 2 * 64 + 6 * 32 + 2 * 20 + 2 * timestampBytes
 }

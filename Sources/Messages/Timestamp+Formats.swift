@@ -96,12 +96,12 @@ private func twoDigits(_ bytes: UnsafeRawBufferPointer, _ i: Int) -> Int? {
   return Int(tens) * 10 + Int(ones)
 }
 
-extension ByteBuffer {
+extension ByteRoom {
   /// Appends a JSON value: a number, or, for `rfc3339`, a string with milliseconds, UTC (`"2025-11-21T10:15:30.123Z"`).
+  /// At most 26 bytes.
   ///
   /// - Precondition: for `rfc3339`, the year is 0…9999 (all of `Timestamp.accepted` is).
-  /// - Complexity: O(1), without allocation but for the buffer's growth.
-  public mutating func append(_ timestamp: Timestamp, as format: TimeFormat) {
+  mutating func append(_ timestamp: Timestamp, as format: TimeFormat) {
     switch format {
     case .unixMilliseconds:
       append(integer: timestamp.milliseconds)
@@ -119,7 +119,7 @@ extension ByteBuffer {
   /// Appends an RFC 3339 date and time with milliseconds, UTC, without quotation marks: 24 bytes.
   ///
   /// - Precondition: the year is 0…9999.
-  public mutating func append(rfc3339 timestamp: Timestamp) {
+  mutating func append(rfc3339 timestamp: Timestamp) {
     let dayLength: Int64 = 86_400_000
     var days = timestamp.milliseconds / dayLength
     var rest = timestamp.milliseconds % dayLength
@@ -144,5 +144,22 @@ extension ByteBuffer {
     append(UInt8(ascii: "."))
     append(padded: millisecond % 1000, width: 3)
     append(UInt8(ascii: "Z"))
+  }
+}
+
+extension ByteBuffer {
+  /// Appends a JSON value: a number, or, for `rfc3339`, a string with milliseconds, UTC (`"2025-11-21T10:15:30.123Z"`).
+  ///
+  /// - Precondition: for `rfc3339`, the year is 0…9999 (all of `Timestamp.accepted` is).
+  /// - Complexity: O(1), without allocation but for the buffer's growth.
+  public mutating func append(_ timestamp: Timestamp, as format: TimeFormat) {
+    withRoom(for: MessageLimits.timestampBytes) { $0.append(timestamp, as: format) }
+  }
+
+  /// Appends an RFC 3339 date and time with milliseconds, UTC, without quotation marks: 24 bytes.
+  ///
+  /// - Precondition: the year is 0…9999.
+  public mutating func append(rfc3339 timestamp: Timestamp) {
+    withRoom(for: MessageLimits.timestampBytes) { $0.append(rfc3339: timestamp) }
   }
 }

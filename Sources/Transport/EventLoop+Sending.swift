@@ -36,6 +36,13 @@ extension EventLoop {
     connection.pointee.lastSegment = index
   }
 
+  /// Writes what was sent so far and empties the arena: for an owner that has very much to say in one turn. Ranges that
+  /// were taken before are void. Makes no callback.
+  public func flushEarly() {
+    flush()
+    arena.removeAll(keepingAtMost: limits.arenaKeepBytes)
+  }
+
   /// Whether the kernel takes no more for this connection, so that sends wait in its outbox. Also while connecting.
   public func isBlocked(_ id: ConnectionID) -> Bool {
     guard let connection = slab.live(id) else { return false }

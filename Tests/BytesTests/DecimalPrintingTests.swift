@@ -59,4 +59,43 @@ private func printed(_ write: (inout ByteBuffer) -> Void) -> String {
     #expect(printed { $0.append(padded: 7, width: 3) } == "007")
     #expect(printed { $0.append(scaled: 1_234_500, decimals: 3) } == "1234.5")
   }
+
+  @Test("a scaled integer is printed as its digits with a point, without zeros at the end, for every scale")
+  func scaled() {
+    var random = SplitMix64(seed: 4)
+    for round in 0..<40_000 {
+      let decimals = round % 10
+      var value = random.next() >> UInt64.random(in: 0..<64, using: &random)
+      if round % 3 == 0 { value = value / 1000 &* 1000 }
+      var digits = "\(value)"
+      while digits.count <= decimals { digits = "0" + digits }
+      var expected = String(digits.dropLast(decimals))
+      let fraction = String(digits.suffix(decimals).reversed().drop { $0 == "0" }.reversed())
+      if !fraction.isEmpty { expected += "." + fraction }
+      let got = printed { $0.append(scaled: value, decimals: decimals) }
+      if got != expected { Issue.record("\(value) at \(decimals): \(got)") }
+      let width = "\(value)".count
+      let padded = printed { $0.append(padded: value, width: min(width + decimals, 20)) }
+      #expect(padded == String(repeating: "0", count: min(decimals, 20 - width)) + "\(value)")
+    }
+  }
+
+  @Test("values next to what six, seven or nine decimals can say read back with the same bits")
+  func neighbours() {
+    var random = SplitMix64(seed: 6)
+    var wrong = 0
+    for round in 0..<100_000 {
+      let decimals = [0, 2, 6, 7, 9][round % 5]
+      var scale = 1.0
+      for _ in 0..<decimals { scale *= 10 }
+      let exact = (Double.random(in: -1e6...1e6, using: &random) * scale).rounded() / scale
+      for value in [exact, exact.nextUp, exact.nextDown] {
+        if parse(printed { $0.append(fixed: value, decimals: decimals) })?.bitPattern != value.bitPattern { wrong += 1 }
+      }
+    }
+    for value in [0x1p52, 0x1p52 - 0.5, 0x1p53, 0x1p52 / 1e6, 4_503_599_627.370_495, 4_503_599_627.370_496] {
+      if parse(printed { $0.append(double: value) }) != value { wrong += 1 }
+    }
+    #expect(wrong == 0)
+  }
 }

@@ -133,6 +133,16 @@ extension EndToEnd.Door {
     #expect(try chunked.readResponse().status == 413)
   }
 
+  @Test("of a request without a credential, or where no body is wanted, no large body is kept")
+  func bodiesOfStrangers() throws {
+    let hub = try TestHub()
+    let body = String(repeating: " ", count: 5000)
+    #expect(try hub.post("/v1/locations", body).status == 413)
+    #expect(try hub.post("/healthz", body).status == 413)
+    #expect(try hub.post("/v1/locations", "{}").status == 401)
+    #expect(try hub.post("/v1/locations?role=driver&id=d1", body).status == 400)
+  }
+
   // MARK: The operator
 
   private func error(_ change: (inout ServerConfiguration) -> Void) -> ServerError? {

@@ -29,7 +29,28 @@ public func fuzzMessages(_ data: UnsafePointer<UInt8>, _ size: Int) -> CInt {
   return 0
 }
 
+/// A space before a message sends it the long way, over the tape, and means nothing.
+private func checkBothWays(_ message: UnsafeRawBufferPointer, _ time: TimeFormat) {
+  guard message.count < 4000, String(validating: message, as: UTF8.self) != nil else { return }
+  let spaced = [0x20] + message
+  var short: ClientEnvelope?
+  var long: ClientEnvelope?
+  var shortError: MessageError?
+  var longError: MessageError?
+  do throws(MessageError) { short = try reader.read(message, time: time, isValidUTF8: true) } catch {
+    shortError = error
+  }
+  do throws(MessageError) {
+    long = try spaced.span.withUnsafeBytes { (bytes) throws(MessageError) in
+      try reader.read(bytes, time: time, isValidUTF8: true)
+    }
+  } catch { longError = error }
+  precondition(short == long, "both ways give the same")
+  precondition(shortError?.code == longError?.code && shortError?.messageID == longError?.messageID)
+}
+
 private func fuzzClient(_ message: UnsafeRawBufferPointer, _ time: TimeFormat) {
+  checkBothWays(message, time)
   guard let read = success({ () throws(MessageError) in try reader.read(message, time: time, isValidUTF8: false) })
   else { return }
   var buffer = ByteBuffer()

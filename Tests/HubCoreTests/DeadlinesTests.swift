@@ -8,7 +8,7 @@ import Testing
 
   private func drain(_ deadlines: inout Deadlines, uptime: Int64) -> [UInt32] {
     var indices: [UInt32] = []
-    while let due = deadlines.nextDue(uptime: uptime) { indices += due.map(\.handle.index) }
+    while let entry = deadlines.next(uptime: uptime) { indices.append(entry.handle.index) }
     return indices
   }
 

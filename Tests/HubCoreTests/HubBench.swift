@@ -98,7 +98,7 @@ final class HubBench {
     loopCount = loops
     hub = Hub(
       limits: limits, timings: timings, sampling: .init(interval: 4, minDistance: 5), epoch: HubBench.epoch, seed: seed,
-      loops: loops, now: Moment(uptime: 5_000_000_000_000, timestamp: Timestamp(milliseconds: 1_763_680_005_000_000)))
+      loops: loops, now: Moment(uptime: 5_000_000_000_000, timestamp: Timestamp(milliseconds: 1_763_685_000_000)))
   }
 
   var now: Moment { Moment(uptime: uptime, timestamp: Timestamp(milliseconds: origin + uptime / 1_000_000)) }

@@ -199,12 +199,27 @@ import Testing
     let session = bench.connect("d")
     bench.turn(bench.fix(session, trip: "t"))
     bench.turn(.driverDisconnected(session))
-    for _ in 0..<3 { bench.pass(seconds: 86_400) }
+    for step in [TripStatus.driverEnRoute, .arrivedPickup, .tripStarted] {
+      bench.pass(seconds: 80_000)
+      bench.turn(bench.move(.ops, "o", "t", step))
+    }
     #expect(bench.hub.counters.drivers == 1)
     bench.turn(bench.move(.ops, "o", "t", .cancelled))
     for _ in 0..<3 { bench.pass(seconds: 86_400) }
     #expect(bench.hub.counters.drivers == 0)
     #expect(bench.hub.counters.trips == 0)
+  }
+
+  @Test("when very many deadlines come at once the hub takes some a turn, and says that it has more")
+  func manyDeadlines() {
+    let bench = HubBench()
+    for number in 0..<600 { bench.turn(bench.batch(bench.session(slot: 0), driver: "d\(number)", [])) }
+    #expect(bench.hub.counters.driversOnline == 600 && !bench.hub.hasMoreDue)
+    bench.pass(seconds: 70)
+    let left = bench.hub.counters.driversOnline
+    #expect(left > 0 && left < 600 && bench.hub.hasMoreDue)
+    for _ in 0..<10 { bench.turn([]) }
+    #expect(bench.hub.counters.driversOnline == 0 && !bench.hub.hasMoreDue)
   }
 
   @Test("when everything has ended nothing is left in any table")

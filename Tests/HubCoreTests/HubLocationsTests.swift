@@ -210,3 +210,17 @@ import Testing
     #expect(bench.tick(seconds: 13).notifications.map(\.kind) == [.driverOffline])
   }
 }
+
+extension HubLocationsTests {
+  @Test("a first fix of the year 9999 is held back, and does not silence the driver")
+  func wrongFirstClock() {
+    let bench = HubBench()
+    bench.turn(bench.subscribe(bench.driver("d")))
+    let session = bench.connect("d")
+    bench.turn(bench.fix(session, milliseconds: 253_402_300_000_000))
+    #expect(bench.hub.counters.fixesHeld == 1)
+    let turn = bench.turn(bench.fix(session))
+    #expect(turn.positions.map(\.timestamp) == [bench.now.timestamp], "the next one, with a sound clock, goes out")
+    #expect(bench.hub.counters.fixesAccepted == 1)
+  }
+}

@@ -39,7 +39,25 @@ extension Simulation {
     }
     try checkCounters()
     try judgeAfter(input, session, wasAdmitted, tally)
+    try expireTrips()
     forgetTrips()
+  }
+
+  /// The hub cancels a trip that nobody has moved or driven for 24 h, within two seconds after that, and no other.
+  private mutating func expireTrips() throws(SimulationFailure) {
+    for trip in 0..<Cast.trips {
+      guard let state = model.trips[trip], state.ended == nil, let index = hub.findTrip(Cast.tripIDs[trip]) else {
+        continue
+      }
+      let silence = uptime - state.heard
+      if hub.trips[index].ended == nil {
+        if silence > 86_402_000_000_000 { throw fail("trip \(trip) goes on after \(silence) ns of silence") }
+      } else {
+        if silence < 86_400_000_000_000 { throw fail("trip \(trip) ended after \(silence) ns of silence") }
+        model.trips[trip]!.status = .cancelled
+        model.trips[trip]!.ended = uptime
+      }
+    }
   }
 
   private func releasingLoop(_ input: SimulatedInput) -> Int {
@@ -187,7 +205,7 @@ extension Simulation {
       guard hub.findDriver(Cast.driverIDs[driver]) != nil || hub.drivers.count < limits.drivers else { return nil }
       if let session = input?.session, model.sessions[driver] != session { return nil }
       guard let trip else { return .moved }
-      let isLet = model.admitFixes(driver: driver, trip: trip, isGranted: isGranted, hasRoom: hasRoom)
+      let isLet = model.admitFixes(driver: driver, trip: trip, isGranted: isGranted, hasRoom: hasRoom, uptime: uptime)
       return isLet ? .moved : .refused(.forbidden)
     case .connecting, .disconnected, .subscribe, .unsubscribe, .released, .other, nil: return nil
     }
@@ -245,6 +263,7 @@ extension Simulation {
       throw fail("the newest position of driver \(driver) is not newer")
     }
     model.positions[driver] = (life, position.timestamp.milliseconds, isOver ? nil : trip)
+    if let trip, !isOver { model.trips[trip]?.heard = uptime }
   }
 
   private func judgeMove(_ trip: Int, _ verdict: SimulationModel.Verdict?, _ tally: Tally) throws(SimulationFailure) {

@@ -15,6 +15,8 @@ struct SimulationModel {
     var driver: Int?
     var rider: Int?
     var ended: Int64?
+    /// Its last move or position (uptime, ns).
+    var heard: Int64
     /// The last 16 that were made.
     var moves: [Move] = []
   }
@@ -43,9 +45,9 @@ struct SimulationModel {
   // MARK: Fixes
 
   /// Whether fixes that name a trip are let through; begins the trip where nobody did.
-  mutating func admitFixes(driver: Int, trip: Int, isGranted: Bool, hasRoom: Bool) -> Bool {
+  mutating func admitFixes(driver: Int, trip: Int, isGranted: Bool, hasRoom: Bool, uptime: Int64) -> Bool {
     guard let known = trips[trip] else {
-      if isGranted, hasRoom { trips[trip] = Trip(status: .accepted, driver: driver) }
+      if isGranted, hasRoom { trips[trip] = Trip(status: .accepted, driver: driver, heard: uptime) }
       return isGranted && hasRoom
     }
     return known.driver == driver || (isGranted && known.driver == nil)
@@ -96,9 +98,10 @@ struct SimulationModel {
       let rider = report.riderID.flatMap { id in Cast.actors.firstIndex { $0.role == .rider && $0.id == id } }
       trips[trip] = Trip(
         status: .requested, driver: role == .driver ? actor : named,
-        rider: role == .rider ? actor - Cast.drivers : rider.map { $0 - Cast.drivers })
+        rider: role == .rider ? actor - Cast.drivers : rider.map { $0 - Cast.drivers }, heard: uptime)
     } else {
       trips[trip]!.status = report.status
+      trips[trip]!.heard = uptime
       if report.status == .accepted, trips[trip]!.driver == nil {
         trips[trip]!.driver = actor
       }

@@ -250,6 +250,28 @@ import Testing
     #expect(forgotten.subscribed.first?.answer.snapshot == nil)
   }
 
+  @Test("a trip without a move and without a position for 24 h is cancelled, and forgotten 24 h later")
+  func abandoned() {
+    let bench = HubBench()
+    bench.turn(bench.subscribe(bench.trip("t")))
+    let session = bench.connect("d")
+    bench.turn(bench.move(.rider, "r", "asked", .requested), bench.fix(session, trip: "t"))
+    bench.pass(seconds: 80_000)
+    bench.turn(bench.fix(session, trip: "t"), bench.fix(session, accuracy: 5000))
+    bench.pass(seconds: 10_000)
+    #expect(bench.hub.trips[0].status == .cancelled, "nobody took it")
+    #expect(bench.hub.trips[1].status == .accepted, "its driver was heard")
+    #expect(bench.hub.drivers[0].status == .onTrip)
+    let over = bench.pass(seconds: 76_402)
+    #expect(over.moves.map(\.status) == [.cancelled])
+    #expect(over.moves.first?.previousStatus == .accepted)
+    #expect(bench.hub.drivers[0].status == .available)
+    #expect(bench.tick(seconds: 62).ended.map(\.0) == [bench.trip("t")])
+    #expect(bench.turn(bench.move(.ops, "o", "t", .driverEnRoute)).codes == [.invalidTransition])
+    bench.pass(seconds: 86_400)
+    #expect(bench.hub.counters.trips == 0)
+  }
+
   @Test("at the limit of trips requested gets storage_full and a fix likewise, both with a time to try again")
   func full() {
     var limits = HubLimits.roomy

@@ -7,7 +7,7 @@ import Testing
 @Suite struct TripTests {
   @Test("a party is who the trip names, in the role it names it in")
   func parties() {
-    var trip = Trip(id: id("t"), hash: 0, status: .accepted, changed: time(0))
+    var trip = Trip(id: id("t"), hash: 0, status: .accepted, changed: time(0), lastHeard: 0)
     trip.driverID = id("dana")
     trip.riderID = id("rob")
     #expect(trip.party(of: Actor(role: .driver, id: id("dana"))) == .driver)

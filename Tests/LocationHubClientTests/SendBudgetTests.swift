@@ -5,6 +5,17 @@ import Testing
 @testable import LocationHubClient
 
 @Suite struct SendBudgetTests {
+  @Test("A rate or an interval that no clock can hold ends nothing")
+  func absurdTimes() {
+    var budget = SendBudget()
+    budget.begin(rate: 1e-300, burst: 1, now: 5)
+    budget.charge(1, now: 5)
+    #expect(budget.time(for: 1) > 1_000_000_000_000_000_000)
+    #expect(nanoseconds(1e300) == 1_000_000_000_000_000_000)
+    #expect(nanoseconds(-1e300) == -1_000_000_000_000_000_000)
+    #expect(nanoseconds(0.25) == 250_000_000)
+  }
+
   @Test("A client that has a lot to say keeps to the hub's rate and stays within its burst")
   func rate() throws {
     let stage = try Stage()

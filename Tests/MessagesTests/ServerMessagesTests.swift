@@ -83,6 +83,27 @@ private func read(_ text: String) throws(MessageError) -> ServerMessage {
     }
   }
 
+  @Test("the longest position that there can be fits into the room that is reserved for one")
+  func longestPosition() throws {
+    let id = try #require(Identifier(String(repeating: "i", count: 64)))
+    let long = -1.2345678901234567e-300
+    let place = try #require(Coordinate(latitude: long, longitude: long))
+    let time = Timestamp(milliseconds: 253_402_300_799_999)
+    let location = DriverLocation(
+      driverID: id, tripID: id, coordinate: place, heading: long, speed: long, accuracy: long, confidence: .medium,
+      timestamp: time, age: long, after: .max)
+    for channel in [Channel.trip(id), .driver(id), .fence(id), .nearby(place, radiusMeters: -long), .fleet] {
+      let publication = Publication(channel: channel, number: .max, timestamp: time, body: .driverLocation(location))
+      for format in TimeFormat.allCases {
+        var buffer = ByteBuffer()
+        JSONWriter.write(publication, time: format, into: &buffer)
+        #expect(buffer.count < 850)
+        let text = String(decoding: buffer.array(), as: UTF8.self)
+        #expect(text.contains("\"after\":18446744073709551615},") && text.hasSuffix("\"p18446744073709551615\"}"))
+      }
+    }
+  }
+
   @Test("the pong to the fullest ping that a client may send is read by a client")
   func fullestPing() throws {
     let members = (0..<128).map { "\"k\($0)\":0" }.joined(separator: ",")

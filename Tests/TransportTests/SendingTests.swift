@@ -125,6 +125,23 @@ struct TestFrame: Equatable {
     #expect(pair.atClient.received[client] == (0..<100).map { UInt8($0) })
   }
 
+  @Test func `what was flushed early and what follows arrive in order, and the arena is free between`() throws {
+    let pair = try Pair()
+    let (client, server) = try pair.connect()
+    pair.atServer.onTurnEnding = {
+      guard pair.server.counters.writes == 0 else { return }
+      for number in 0..<3 as Range<UInt8> {
+        pair.atServer.send([number, number], to: server)
+        pair.server.flushEarly()
+        #expect(pair.server.arena.count == 0 && pair.server.segments.isEmpty)
+      }
+      pair.atServer.send([9], to: server)
+    }
+    pair.turn(until: { pair.atClient.received[client]?.count == 7 })
+    #expect(pair.atClient.received[client] == [0, 0, 1, 1, 2, 2, 9])
+    #expect(pair.atServer.callbacksDuringOperation == 0)
+  }
+
   @Test func `past the limit in bytes it overflows once, and a last word still gets through whole`() throws {
     var limits = EventLoopLimits()
     limits.outboxBytesPerConnection = 100_000

@@ -33,13 +33,17 @@ struct FixOrder: Sendable, Equatable {
 
   /// Places a fix that came at `uptime` (nanoseconds, monotonic). A fix that is history or a duplicate says nothing
   /// about a held one, which goes on waiting; any other that does not confirm it drops it. O(1).
+  ///
+  /// A driver's first fix has none before it to leap from: it counts as a leap where it is further ahead of `hubClock`
+  /// (Unix milliseconds, where the caller has one) than a leap may be. How far it is behind says nothing.
   mutating func place(
-    _ fix: TrackMeasurement, receivedAt uptime: Int64, leapMilliseconds: Int64
+    _ fix: TrackMeasurement, receivedAt uptime: Int64, hubClock: Int64?, leapMilliseconds: Int64
   ) -> Placement {
     let time = fix.milliseconds
-    guard let newest else { return advance(to: time, receivedAt: uptime) }
-    if time == newest { return .duplicate }
-    if time < newest { return .history }
+    if let newest {
+      if time == newest { return .duplicate }
+      if time < newest { return .history }
+    }
     if let held {
       if time == held.milliseconds { return .duplicate }
       let step = FixOrder.excess(from: held.milliseconds, heldReceived, to: time, uptime)
@@ -50,7 +54,8 @@ struct FixOrder: Sendable, Equatable {
       }
       countDropped()
     }
-    guard FixOrder.excess(from: newest, newestReceived, to: time, uptime) <= leapMilliseconds else {
+    let ahead = newest.map { FixOrder.excess(from: $0, newestReceived, to: time, uptime) } ?? hubClock.map { time &- $0 }
+    if let ahead, ahead > leapMilliseconds {
       held = fix
       heldReceived = uptime
       return .held

@@ -16,10 +16,15 @@ public struct Tracker: Sendable {
   ///
   /// What it says is in `Outcome`. A fix that is refused by itself changes nothing; one that is refused for where it
   /// lies moves the filter on in time, and its speed and heading count, for they are measured apart from the place.
-  public mutating func update(_ fix: Fix, receivedAt uptime: Int64, rules: Rules = .standard) -> Outcome {
+  /// `hubClock` is the hub's wall clock, where there is one: a driver's very first fix is held back if it is far ahead.
+  public mutating func update(
+    _ fix: Fix, receivedAt uptime: Int64, hubClock: Timestamp? = nil, rules: Rules = .standard
+  ) -> Outcome {
     if let refusal = Tracker.implausible(fix, rules) { return .refused(refusal) }
     let measurement = TrackMeasurement(fix, maximumSpeed: rules.maximumSpeed)
-    switch order.place(measurement, receivedAt: uptime, leapMilliseconds: rules.leapMilliseconds) {
+    switch order.place(
+      measurement, receivedAt: uptime, hubClock: hubClock?.milliseconds, leapMilliseconds: rules.leapMilliseconds)
+    {
     case .duplicate: return .duplicate
     case .history: return .history
     case .held: return .held

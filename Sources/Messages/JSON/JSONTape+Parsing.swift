@@ -36,9 +36,7 @@ extension JSONTape {
       return try parseWord(bytes, i, "null", .null)
     case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
       guard let number = scanNumber(bytes, from: i) else { throw JSONError(.number, at: i) }  // RFC 8259 §6
-      var token = JSONToken(kind: .number, source: UInt32(truncatingIfNeeded: i))
-      token.bits = number.value.bitPattern
-      close(try append(token), parts: 0)
+      try appendValue(.number, source: i, bits: number.value.bitPattern)
       return number.end
     default:
       throw JSONError(.syntax, at: i)
@@ -49,6 +47,7 @@ extension JSONTape {
   private mutating func parseObject(_ bytes: Span<UInt8>, _ start: Int, depth: Int) throws(JSONError) -> Int {
     let object = try append(JSONToken(kind: .object, source: UInt32(truncatingIfNeeded: start)))
     var members = 0
+    var previous = JSONKey.unknown
     var seen: UInt128 = 0
     var i = skipSpace(bytes, start + 1)
     if i < bytes.count, bytes[i] == UInt8(ascii: "}") {
@@ -61,8 +60,9 @@ extension JSONTape {
       guard members < limits.members else { throw JSONError(.members, at: i) }
       let name = count
       let nameStart = i
-      i = skipSpace(bytes, try parseString(bytes, i))
-      if identify(bytes, name, of: object, &seen), duplicate == nil { duplicate = nameStart }
+      i = skipSpace(bytes, try parseName(bytes, i, after: previous, depth: depth))
+      previous = self[name].key
+      if isDuplicate(bytes, name, of: object, &seen), duplicate == nil { duplicate = nameStart }
       guard i < bytes.count else { throw JSONError(.truncated, at: i) }
       guard bytes[i] == UInt8(ascii: ":") else { throw JSONError(.syntax, at: i) }
       i = skipSpace(bytes, i + 1)
@@ -108,25 +108,40 @@ extension JSONTape {
       guard i < bytes.count else { throw JSONError(.truncated, at: i) }
       guard bytes[i] == word.utf8Start[i - start] else { throw JSONError(.syntax, at: i) }
     }
-    close(try append(JSONToken(kind: kind, source: UInt32(truncatingIfNeeded: start))), parts: 0)
+    try appendValue(kind, source: start)
     return end
   }
 
-  /// Finds which member the text at `name` names. True where the object already has a member of that name.
+  /// Reads a member's name, which begins with the quotation mark at `start`, and gives the index behind it.
   @inline(__always)
-  private mutating func identify(
-    _ bytes: Span<UInt8>, _ name: Int, of object: Int, _ seen: inout UInt128
-  ) -> Bool {
-    let token = self[name]
-    let range = Int(token.start)..<Int(token.start) + Int(token.count)
-    let packed: PackedName
-    if token.kind == .string {
-      packed = PackedName(bytes, range)
-    } else {
-      packed = text.withBytes { PackedName($0.assumingMemoryBound(to: UInt8.self).span, range) }
+  private mutating func parseName(
+    _ bytes: Span<UInt8>, _ start: Int, after previous: JSONKey, depth: Int
+  ) throws(JSONError) -> Int {
+    let (key, length) = keys.key(bytes, quotedFrom: start + 1, after: previous, depth: depth)
+    guard key == .unknown else {
+      try appendText(.string, source: start, start: start + 1, count: length, key: key)
+      return start + length + 2
     }
-    let key = keys.key(of: packed)
-    self.name(name, key: key, hash: packed.hash)
+    return try parseOtherName(bytes, start)
+  }
+
+  /// A name that is none of the protocol's, or is spelled with escapes, and is that name all the same.
+  @inline(never)
+  private mutating func parseOtherName(_ bytes: Span<UInt8>, _ start: Int) throws(JSONError) -> Int {
+    let name = count
+    let end = try parseString(bytes, start)
+    let (key, hash) = withText(name, bytes) { (text: UnsafeRawBufferPointer) -> (JSONKey, UInt64) in
+      let span = text.assumingMemoryBound(to: UInt8.self).span
+      return (keys.key(of: PackedName(span)), span.textHash())
+    }
+    self.name(name, key: key, hash: hash)
+    return end
+  }
+
+  /// True where the object already has a member of the name at `name`.
+  @inline(__always)
+  private func isDuplicate(_ bytes: Span<UInt8>, _ name: Int, of object: Int, _ seen: inout UInt128) -> Bool {
+    let key = self[name].key
     if key == .unknown { return hasUnknown(bytes, sameAs: name, in: object) }
     let bit = UInt128(1) << UInt128(key.rawValue)
     defer { seen |= bit }

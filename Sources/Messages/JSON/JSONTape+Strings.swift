@@ -5,39 +5,11 @@ extension JSONTape {
   /// Reads the string that begins with the quotation mark at `start`, leaves its token, and gives the index behind it.
   @inline(__always)
   mutating func parseString(_ bytes: Span<UInt8>, _ start: Int) throws(JSONError) -> Int {
-    let end = plainEnd(bytes, start + 1)
+    let end = bytes.plainEnd(from: start + 1)
     guard end < bytes.count else { throw JSONError(.truncated, at: end) }
     guard bytes[end] == UInt8(ascii: "\"") else { return try parseEscaped(bytes, start) }
-    var token = JSONToken(kind: .string, source: UInt32(truncatingIfNeeded: start))
-    token.start = UInt32(truncatingIfNeeded: start + 1)
-    let index = try append(token)
-    close(index, parts: end - start - 1)
+    try appendText(.string, source: start, start: start + 1, count: end - start - 1)
     return end + 1
-  }
-
-  /// The first index from `start` on of a quotation mark, a backslash or a control character, eight bytes at a time.
-  @inline(__always)
-  private func plainEnd(_ bytes: Span<UInt8>, _ start: Int) -> Int {
-    let ones: UInt64 = 0x0101_0101_0101_0101
-    let tops: UInt64 = 0x8080_8080_8080_8080
-    var i = start
-    while i + 8 <= bytes.count {
-      let word = UInt64(littleEndian: bytes.bytes.unsafeLoadUnaligned(fromByteOffset: i, as: UInt64.self))
-      // Per byte: the top bit is set where it is < 0x20, or equal to the mark. A borrow can set it wrongly only above a
-      // byte where it is rightly set, and the lowest one counts (S. E. Anderson, "Bit Twiddling Hacks", hasless).
-      let quote = word ^ (ones &* 0x22)
-      let slash = word ^ (ones &* 0x5C)
-      let found =
-        (((word &- (ones &* 0x20)) & ~word) | ((quote &- ones) & ~quote) | ((slash &- ones) & ~slash)) & tops
-      if found != 0 { return i + found.trailingZeroBitCount / 8 }
-      i += 8
-    }
-    while i < bytes.count {
-      let byte = bytes[i]
-      if byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { return i }
-      i += 1
-    }
-    return i
   }
 
   /// The slow way: copies the text into the tape's bytes, escapes replaced.
@@ -46,7 +18,7 @@ extension JSONTape {
     let first = text.count
     var i = start + 1
     while true {
-      let end = plainEnd(bytes, i)
+      let end = bytes.plainEnd(from: i)
       bytes.extracting(i..<end).withUnsafeBytes { text.append($0) }
       guard end < bytes.count else { throw JSONError(.truncated, at: end) }
       i = end
@@ -54,10 +26,7 @@ extension JSONTape {
       guard bytes[i] == UInt8(ascii: "\\") else { throw JSONError(.control, at: i) }  // RFC 8259 §7: must be escaped
       i = try parseEscape(bytes, i)
     }
-    var token = JSONToken(kind: .unescaped, source: UInt32(truncatingIfNeeded: start))
-    token.start = UInt32(truncatingIfNeeded: first)
-    let index = try append(token)
-    close(index, parts: text.count - first)
+    try appendText(.unescaped, source: start, start: first, count: text.count - first)
     return i + 1
   }
 

@@ -38,6 +38,38 @@ protocol Word: RawRepresentable where RawValue == UInt8 {
   var name: StaticString { get }
 }
 
+extension Word {
+  /// The word that is spelled so; nil where there is none.
+  @inline(__always)
+  init?(spelled text: UnsafeRawBufferPointer) {
+    var raw: UInt8 = 0
+    while let word = Self(rawValue: raw) {
+      if text.isSpelled(word.name) {
+        self = word
+        return
+      }
+      raw += 1
+    }
+    return nil
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  /// Whether these bytes are those of `word`; compared eight at a time.
+  @inline(__always)
+  func isSpelled(_ word: StaticString) -> Bool {
+    guard count == word.utf8CodeUnitCount else { return false }
+    let text = assumingMemoryBound(to: UInt8.self).span
+    let other = UnsafeBufferPointer(start: word.utf8Start, count: count).span
+    var i = 0
+    while i < count {
+      if text.word(at: i) != other.word(at: i) { return false }
+      i += 8
+    }
+    return true
+  }
+}
+
 extension Role: Word {}
 extension TripStatus: Word {}
 extension DriverStatus: Word {}
@@ -46,6 +78,19 @@ extension FixSource: Word {}
 extension ErrorCode: Word {}
 extension Notification.Kind: Word {}
 extension Unsubscribed.Reason: Word {}
+
+/// What a number means that can't be negative: phones send −1 for one that they don't know.
+@inline(__always)
+func known(_ value: Double) -> Double? {
+  value >= 0 ? value + 0 : nil  // −0 becomes 0
+}
+
+/// A heading, which is not negative, as 0 ≤ degrees < 360; nil beyond 360. Exactly 360 is north too.
+@inline(__always)
+func heading(of value: Double) -> Double? {
+  if value < 360 { return value }
+  return value == 360 ? 0 : nil
+}
 
 extension JSONTape {
   /// The known members of the object at `index`. O(members).
@@ -100,8 +145,7 @@ extension JSONTape {
   /// A number for which phones send −1 where they don't know it.
   @inline(__always)
   func nonNegative(_ members: JSONMembers, _ key: JSONKey) throws(Complaint) -> Double? {
-    guard let value = try number(members, key), value >= 0 else { return nil }
-    return value + 0  // −0 becomes 0
+    try number(members, key).flatMap(known)
   }
 
   /// A whole number from 0 on; exact over all 64 bits where it is written without fraction and exponent.
@@ -164,11 +208,7 @@ extension JSONTape {
   ) throws(Complaint) -> W? {
     guard let index = present(members, key) else { return nil }
     guard isText(index) else { throw Complaint(key, "expected a string") }
-    var raw: UInt8 = 0
-    while let word = W(rawValue: raw) {
-      if equals(index, bytes, word.name) { return word }
-      raw += 1
-    }
+    if let word = withText(index, bytes, { W(spelled: $0) }) { return word }
     var complaint = Complaint(key, expected)
     complaint.isUnknownWord = true
     throw complaint
@@ -177,11 +217,7 @@ extension JSONTape {
   /// True where the text at `index` is `word`.
   @inline(__always)
   func equals(_ index: Int, _ bytes: Span<UInt8>, _ word: StaticString) -> Bool {
-    guard Int(self[index].count) == word.utf8CodeUnitCount else { return false }
-    return withText(index, bytes) { text in
-      for i in 0..<text.count where text[i] != word.utf8Start[i] { return false }
-      return true
-    }
+    withText(index, bytes) { $0.isSpelled(word) }
   }
 
   @inline(__always)

@@ -27,7 +27,7 @@ struct JSONToken {
   var start: UInt32 = 0
   /// Of a text: its bytes. Of an array or object: its elements or members.
   var count: UInt32 = 0
-  /// Of a number: the Double's bits. Of a member name: its hash.
+  /// Of a number: the Double's bits. Of a member name that is not the protocol's: its hash.
   var bits: UInt64 = 0
 }
 
@@ -94,6 +94,28 @@ struct JSONTape: ~Copyable {
     (tokens + count).initialize(to: token)
     count += 1
     return count - 1
+  }
+
+  /// Appends a value that is one token.
+  @inline(__always)
+  mutating func appendValue(_ kind: JSONToken.Kind, source: Int, bits: UInt64 = 0) throws(JSONError) {
+    var token = JSONToken(kind: kind, source: UInt32(truncatingIfNeeded: source))
+    token.next = UInt16(truncatingIfNeeded: count + 1)
+    token.bits = bits
+    _ = try append(token)
+  }
+
+  /// Appends a text: a value, or a member's name.
+  @inline(__always)
+  mutating func appendText(
+    _ kind: JSONToken.Kind, source: Int, start: Int, count length: Int, key: JSONKey = .unknown
+  ) throws(JSONError) {
+    var token = JSONToken(kind: kind, source: UInt32(truncatingIfNeeded: source))
+    token.key = key
+    token.next = UInt16(truncatingIfNeeded: count + 1)
+    token.start = UInt32(truncatingIfNeeded: start)
+    token.count = UInt32(truncatingIfNeeded: length)
+    _ = try append(token)
   }
 
   /// Says of a token how many parts it has, and that all tokens behind it so far belong to it.

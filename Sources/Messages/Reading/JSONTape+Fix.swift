@@ -69,10 +69,11 @@ extension JSONTape {
   /// Degrees, 0 ≤ heading < 360; exactly 360 is north too.
   @inline(__always)
   private func heading(_ members: JSONMembers) throws(Complaint) -> Double? {
-    guard let heading = try nonNegative(members, .heading) else { return nil }
-    if heading < 360 { return heading }
-    guard heading == 360 else { throw Complaint(.invalidLocation, .heading, "expected 0…360 degrees") }
-    return 0
+    guard let value = try nonNegative(members, .heading) else { return nil }
+    guard let heading = Messages.heading(of: value) else {
+      throw Complaint(.invalidLocation, .heading, "expected 0…360 degrees")
+    }
+    return heading
   }
 
   /// The payload of a location_update.

@@ -20,11 +20,24 @@ public struct MessageError: Error, Equatable {
 ///
 /// The scratch holds up to 1.6 MB of tokens and one message's text, whatever is read. Not thread-safe.
 public final class MessageReader {
-  private var tape = JSONTape(limits: .client)
+  // Unsafe island: the tapes are behind pointers because every use of a class's stored variable is checked for
+  // exclusive access while the program runs, which cost a twentieth of a read. What the checks would find can't be:
+  // the class is not Sendable, and no call of its methods runs inside another (no code of a caller is run by them).
+  private let tape = UnsafeMutablePointer<JSONTape>.allocate(capacity: 1)
   // A client reads with other limits (JSONLimits.server). The hub never grows this one.
-  private var serverTape = JSONTape(limits: .server)
+  private let serverTape = UnsafeMutablePointer<JSONTape>.allocate(capacity: 1)
 
-  public init() {}
+  public init() {
+    tape.initialize(to: JSONTape(limits: .client))
+    serverTape.initialize(to: JSONTape(limits: .server))
+  }
+
+  deinit {
+    tape.deinitialize(count: 1)
+    serverTape.deinitialize(count: 1)
+    tape.deallocate()
+    serverTape.deallocate()
+  }
 
   /// Reads one message of a client to the hub.
   ///
@@ -39,12 +52,21 @@ public final class MessageReader {
     _ bytes: UnsafeRawBufferPointer, time: TimeFormat, isValidUTF8: Bool
   ) throws(MessageError) -> ClientEnvelope {
     let span = bytes.assumingMemoryBound(to: UInt8.self).span
-    try parse(&tape, span, isValidUTF8: isValidUTF8)
-    let envelope = tape.envelopeMembers()
-    let messageID = tape.messageID(envelope, span)
+    if isValidUTF8, let update = PlainUpdate.read(span, time, tape.pointee.keys) { return update }
+    return try readAny(span, time: time, isValidUTF8: isValidUTF8)
+  }
+
+  /// Reads whatever a client may send, by the tape.
+  @inline(never)
+  private func readAny(
+    _ span: Span<UInt8>, time: TimeFormat, isValidUTF8: Bool
+  ) throws(MessageError) -> ClientEnvelope {
+    try parse(&tape.pointee, span, isValidUTF8: isValidUTF8)
+    let envelope = tape.pointee.envelopeMembers()
+    let messageID = tape.pointee.messageID(envelope, span)
     do throws(Complaint) {
-      try tape.checkDuplicates()
-      return try tape.clientEnvelope(envelope, span, time)
+      try tape.pointee.checkDuplicates()
+      return try tape.pointee.clientEnvelope(envelope, span, time)
     } catch {
       throw MessageError(error, messageID: messageID)
     }
@@ -55,10 +77,10 @@ public final class MessageReader {
   /// - Throws: as `read`. A fix that can't be read is an error where it is the only one, and keeps its place in a batch.
   public func readLocations(_ bytes: UnsafeRawBufferPointer, time: TimeFormat) throws(MessageError) -> LocationBatch {
     let span = bytes.assumingMemoryBound(to: UInt8.self).span
-    try parse(&tape, span, isValidUTF8: false)
+    try parse(&tape.pointee, span, isValidUTF8: false)
     do throws(Complaint) {
-      try tape.checkDuplicates()
-      return try tape.locations(span, time)
+      try tape.pointee.checkDuplicates()
+      return try tape.pointee.locations(span, time)
     } catch {
       throw MessageError(error, messageID: nil)
     }
@@ -72,12 +94,12 @@ public final class MessageReader {
     _ bytes: UnsafeRawBufferPointer, time: TimeFormat, isValidUTF8: Bool = true
   ) throws(MessageError) -> ServerEnvelope {
     let span = bytes.assumingMemoryBound(to: UInt8.self).span
-    try parse(&serverTape, span, isValidUTF8: isValidUTF8)
-    let envelope = serverTape.envelopeMembers()
-    let messageID = serverTape.messageID(envelope, span)
+    try parse(&serverTape.pointee, span, isValidUTF8: isValidUTF8)
+    let envelope = serverTape.pointee.envelopeMembers()
+    let messageID = serverTape.pointee.messageID(envelope, span)
     do throws(Complaint) {
-      try serverTape.checkDuplicates()
-      return try serverTape.serverEnvelope(envelope, span, time)
+      try serverTape.pointee.checkDuplicates()
+      return try serverTape.pointee.serverEnvelope(envelope, span, time)
     } catch {
       throw MessageError(error, messageID: messageID)
     }

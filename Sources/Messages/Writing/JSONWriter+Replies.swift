@@ -83,7 +83,7 @@ extension JSONWriter {
     }
     if let position = snapshot.position {
       buffer.append("\"position\":{")
-      writeMembers(position, time, &buffer)
+      buffer.withRoom(for: MessageLimits.positionBytes) { writeMembers(position, time, &$0) }
       buffer.append("}")
     }
     buffer.append("}")

@@ -12,10 +12,8 @@ public enum JSONWriter {
   public static func write(_ publication: Publication, time: TimeFormat, into buffer: inout ByteBuffer) {
     switch publication.body {
     case .driverLocation(let location):
-      buffer.append("{\"type\":\"driver_location\",\"payload\":{\"channel\":")
-      buffer.append(quoted: publication.channel)
-      buffer.append(",")
-      writeMembers(location, time, &buffer)
+      buffer.withRoom(for: MessageLimits.positionBytes) { write(location, of: publication, time, &$0) }
+      return
     case .tripUpdate(let update):
       buffer.append("{\"type\":\"trip_update\",\"payload\":{\"channel\":")
       buffer.append(quoted: publication.channel)
@@ -30,30 +28,6 @@ public enum JSONWriter {
     buffer.append(",\"messageId\":\"p")
     buffer.append(integer: publication.number)
     buffer.append("\"}")
-  }
-
-  /// The members of a position, without a comma before them: in a publication and in a snapshot.
-  @inline(__always)
-  static func writeMembers(_ location: DriverLocation, _ time: TimeFormat, _ buffer: inout ByteBuffer) {
-    buffer.append("\"driverId\":")
-    buffer.append(quoted: location.driverID)
-    buffer.append(",\"tripId\":", ifPresent: location.tripID)
-    buffer.append(",")
-    buffer.append(members: location.coordinate)
-    buffer.append(",\"heading\":", ifPresent: location.heading)
-    buffer.append(",\"speed\":", ifPresent: location.speed)
-    buffer.append(",\"accuracy\":")
-    buffer.append(double: location.accuracy)
-    switch location.confidence {
-    case .high: buffer.append(",\"confidence\":\"high\",\"timestamp\":")
-    case .medium: buffer.append(",\"confidence\":\"medium\",\"timestamp\":")
-    case .low: buffer.append(",\"confidence\":\"low\",\"timestamp\":")
-    }
-    buffer.append(location.timestamp, as: time)
-    buffer.append(",\"age\":")
-    buffer.append(double: location.age)
-    buffer.append(",\"after\":")
-    buffer.append(integer: location.after)
   }
 
   private static func writeMembers(_ update: TripUpdate, _ time: TimeFormat, _ buffer: inout ByteBuffer) {

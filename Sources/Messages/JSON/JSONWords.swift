@@ -1,0 +1,118 @@
+// A text eight bytes at a time: where strings end, and the names of members as words.
+//
+// What the words say is found by arithmetic on all eight bytes at once: a byte's top bit is set where it is what is
+// sought. A borrow can set it wrongly, but only above a byte where it is set rightly, and the lowest one counts (S. E.
+// Anderson, "Bit Twiddling Hacks", haszero and hasless).
+import Bytes
+
+private let ones: UInt64 = 0x0101_0101_0101_0101
+private let tops: UInt64 = 0x8080_8080_8080_8080
+
+extension Span where Element == UInt8 {
+  /// The first index from `start` on of a quotation mark, a backslash or a control character: what ends the plain part
+  /// of a string (RFC 8259 §7). The end of the text where there is none.
+  @inline(__always)
+  func plainEnd(from start: Int) -> Int {
+    var i = start
+    while i < count {
+      let word = word(at: i)
+      let quote = word ^ (ones &* 0x22)
+      let slash = word ^ (ones &* 0x5C)
+      let found =
+        (((word &- (ones &* 0x20)) & ~word) | ((quote &- ones) & ~quote) | ((slash &- ones) & ~slash)) & tops
+      if found != 0 { return Swift.min(i &+ found.trailingZeroBitCount / 8, count) }  // zeros behind the end count too
+      i += 8
+    }
+    return count
+  }
+
+  /// A hash of all bytes, to tell names apart that are none of the protocol's.
+  func textHash() -> UInt64 {
+    var state = UInt64(truncatingIfNeeded: count)
+    var i = 0
+    while i < count {
+      let product = (state ^ word(at: i)).multipliedFullWidth(by: golden)
+      state = product.high ^ product.low
+      i += 8
+    }
+    return state
+  }
+}
+
+/// 2^64 divided by the golden ratio.
+private let golden: UInt64 = 0x9E37_79B9_7F4A_7C15
+
+/// The bits of `word` whose lowest one is the top bit of its first quotation mark; 0 where it has none.
+@inline(__always)
+private func quotationMarks(_ word: UInt64) -> UInt64 {
+  let quote = word ^ (ones &* 0x22)
+  return (quote &- ones) & ~quote & tops
+}
+
+/// Up to 24 bytes of a name as three words, unused bytes zero.
+struct PackedName {
+  static let capacity = 24
+
+  var first: UInt64
+  var second: UInt64 = 0
+  var third: UInt64 = 0
+  /// Bytes; more than `capacity` for a name that is none of the protocol's.
+  var length: Int
+
+  /// The name that ends with the first quotation mark from `start` on. What is in it is not looked at: a name that is
+  /// the same as one of the protocol's has neither escapes nor control characters.
+  @inline(__always)
+  init(_ bytes: Span<UInt8>, quotedFrom start: Int) {
+    first = bytes.word(at: start)
+    var marks = quotationMarks(first)
+    if marks != 0 {
+      length = marks.trailingZeroBitCount / 8
+      first &= PackedName.below(marks)
+      return
+    }
+    guard bytes.count - start > 8 else {
+      length = .max
+      return
+    }
+    second = bytes.word(at: start + 8)
+    marks = quotationMarks(second)
+    if marks != 0 {
+      length = 8 + marks.trailingZeroBitCount / 8
+      second &= PackedName.below(marks)
+      return
+    }
+    guard bytes.count - start > 16 else {
+      length = .max
+      return
+    }
+    third = bytes.word(at: start + 16)
+    marks = quotationMarks(third)
+    length = marks != 0 ? 16 + marks.trailingZeroBitCount / 8 : .max
+    third &= PackedName.below(marks)
+  }
+
+  /// A name without anything around it; its first 24 bytes where it is longer.
+  init(_ bytes: Span<UInt8>) {
+    length = bytes.count
+    first = bytes.word(at: 0)
+    if length > 8 { second = bytes.word(at: 8) }
+    if length > 16 { third = bytes.word(at: 16) }
+  }
+
+  /// The bits of the bytes below the lowest mark.
+  @inline(__always)
+  private static func below(_ marks: UInt64) -> UInt64 {
+    ((marks & (0 &- marks)) >> 7) &- 1
+  }
+
+  /// The first word and the length tell all names of the protocol apart.
+  @inline(__always)
+  var hash: UInt64 {
+    (first ^ UInt64(truncatingIfNeeded: length)) &* golden
+  }
+
+  @inline(__always)
+  func isSameName(as other: PackedName) -> Bool {
+    first == other.first && second == other.second && length == other.length && third == other.third
+  }
+}

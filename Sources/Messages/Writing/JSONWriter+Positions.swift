@@ -1,0 +1,56 @@
+// Positions as JSON: what the hub writes most. The length of one is bounded, so that all its pieces are written into room
+// that is reserved once.
+import Bytes
+import Geo
+
+extension JSONWriter {
+  /// Writes a position with its envelope.
+  @inline(__always)
+  static func write(
+    _ location: DriverLocation, of publication: borrowing Publication, _ time: TimeFormat, _ room: inout ByteRoom
+  ) {
+    room.append("{\"type\":\"driver_location\",\"payload\":{\"channel\":\"")
+    room.append(publication.channel)
+    room.append("\",")
+    writeMembers(location, time, &room)
+    room.append("},\"timestamp\":")
+    room.append(publication.timestamp, as: time)
+    room.append(",\"messageId\":\"p")
+    room.append(integer: publication.number)
+    room.append("\"}")
+  }
+
+  /// The members of a position, without a comma before them: in a publication and in a snapshot.
+  static func writeMembers(_ location: DriverLocation, _ time: TimeFormat, _ room: inout ByteRoom) {
+    room.append("\"driverId\":\"")
+    room.append(location.driverID.text)
+    if let tripID = location.tripID {
+      room.append("\",\"tripId\":\"")
+      room.append(tripID.text)
+    }
+    room.append("\",\"latitude\":")
+    room.append(fixed: location.coordinate.latitude, decimals: 7)
+    room.append(",\"longitude\":")
+    room.append(fixed: location.coordinate.longitude, decimals: 7)
+    if let heading = location.heading {
+      room.append(",\"heading\":")
+      room.append(double: heading)
+    }
+    if let speed = location.speed {
+      room.append(",\"speed\":")
+      room.append(double: speed)
+    }
+    room.append(",\"accuracy\":")
+    room.append(double: location.accuracy)
+    switch location.confidence {
+    case .high: room.append(",\"confidence\":\"high\",\"timestamp\":")
+    case .medium: room.append(",\"confidence\":\"medium\",\"timestamp\":")
+    case .low: room.append(",\"confidence\":\"low\",\"timestamp\":")
+    }
+    room.append(location.timestamp, as: time)
+    room.append(",\"age\":")
+    room.append(double: location.age)
+    room.append(",\"after\":")
+    room.append(integer: location.after)
+  }
+}

@@ -1,0 +1,137 @@
+// The pieces and the bytes they work on: the message that hub-loadtest sends, and the position that the hub makes of it.
+
+import Bytes
+import Geo
+import Messages
+import WebSocket
+
+/// One piece of the way of a message; the raw value is its name on the command line.
+enum Piece: String, CaseIterable {
+  case readLocationUpdate = "read-location_update"
+  /// The same message behind a space, which sends it the way of all other messages.
+  case readByTape = "read-by-tape"
+  case writeDriverLocation = "write-driver_location"
+  case unmaskFrame = "unmask-frame"
+  case maskFrame = "mask-frame"
+  case parseNumber = "parse-number"
+  case printNumber = "print-number"
+}
+
+/// Runs pieces again and again on memory that is made once.
+struct MicroBench: ~Copyable {
+  /// As from loadtest/HubLoadTest: the members that a phone sends with every fix.
+  private static let message: StaticString = """
+    {"type":"location_update","payload":{"tripId":"T17","latitude":48.1234567,"longitude":11.5,"accuracy":5.2,\
+    "heading":0.5,"speed":10.01,"timestamp":1700000123000},"timestamp":1763680000123,"messageId":"d17-123"}
+    """
+  private static let spaced: StaticString = """
+     {"type":"location_update","payload":{"tripId":"T17","latitude":48.1234567,"longitude":11.5,"accuracy":5.2,\
+    "heading":0.5,"speed":10.01,"timestamp":1700000123000},"timestamp":1763680000123,"messageId":"d17-123"}
+    """
+  private static let number: StaticString = "48.1234567"
+
+  private let reader = MessageReader()
+  private var frames = FrameReader(role: .server)
+  private var output = ByteBuffer(capacity: 4096)
+  private var frame = ByteBuffer(capacity: 4096)
+  private let limits = FrameLimits()
+  private let publication: Publication
+  /// What came out goes in here, so that no call can be left out.
+  private var sum: UInt64 = 0
+
+  init() {
+    guard let driver = Identifier("driver-17"), let trip = Identifier("T17"),
+      let place = Coordinate(latitude: 48.1234567, longitude: 11.5)
+    else { preconditionFailure("the ids and the place are right") }
+    let location = DriverLocation(
+      driverID: driver, tripID: trip, coordinate: place, heading: 0.51, speed: 10.01, accuracy: 4.37,
+      confidence: .high, timestamp: Timestamp(milliseconds: 1_700_000_123_000), age: 0.012, after: 3)
+    publication = Publication(
+      channel: .trip(trip), number: 123_456, timestamp: Timestamp(milliseconds: 1_763_680_000_123),
+      body: .driverLocation(location))
+  }
+
+  mutating func run(_ piece: Piece, calls: Int) {
+    switch piece {
+    case .readLocationUpdate: readLocationUpdates(MicroBench.message, calls)
+    case .readByTape: readLocationUpdates(MicroBench.spaced, calls)
+    case .writeDriverLocation: writeDriverLocations(calls)
+    case .unmaskFrame: unmaskFrames(calls)
+    case .maskFrame: maskFrames(calls)
+    case .parseNumber: parseNumbers(calls)
+    case .printNumber: printNumbers(calls)
+    }
+  }
+
+  private static func bytes(_ text: StaticString) -> UnsafeRawBufferPointer {
+    UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
+  }
+
+  private mutating func readLocationUpdates(_ message: StaticString, _ calls: Int) {
+    let bytes = MicroBench.bytes(message)
+    for _ in 0..<calls {
+      do throws(MessageError) {
+        let read = try reader.read(bytes, time: .unixMilliseconds, isValidUTF8: true)
+        guard case .locationUpdate(let update) = read.message else { preconditionFailure("it is an update") }
+        sum &+= update.fix.coordinate.latitude.bitPattern &+ UInt64(bitPattern: read.timestamp.milliseconds)
+      } catch {
+        preconditionFailure(error.text)
+      }
+    }
+  }
+
+  private mutating func writeDriverLocations(_ calls: Int) {
+    for _ in 0..<calls {
+      output.removeAll()
+      JSONWriter.write(publication, time: .unixMilliseconds, into: &output)
+      sum &+= UInt64(output.count)
+    }
+  }
+
+  /// One masked text frame of the message, as it comes from the socket; reading it unmasks it in place, so that every
+  /// second call sees other bytes: the mask 0x01010101 leaves them ASCII.
+  private mutating func unmaskFrames(_ calls: Int) {
+    frame.removeAll()
+    FrameWriter.write(.text, MicroBench.bytes(MicroBench.message), mask: MaskKey(0x0101_0101), into: &frame)
+    for _ in 0..<calls {
+      let length = frame.withMutableBytes { (bytes) -> Int in
+        var offset = 0
+        do throws(FrameError) {
+          guard case .message(_, let payload, isCompressed: _) = try frames.next(in: bytes, at: &offset, limits: limits)
+          else { preconditionFailure("it is a message") }
+          return payload.count
+        } catch {
+          preconditionFailure("\(error)")
+        }
+      }
+      sum &+= UInt64(length)
+    }
+  }
+
+  private mutating func maskFrames(_ calls: Int) {
+    for call in 0..<calls {
+      output.removeAll()
+      let payload = FrameWriter.begin(as: .client, in: &output)
+      output.append(MicroBench.bytes(MicroBench.message))
+      let start = FrameWriter.finish(
+        .text, payloadAt: payload, mask: MaskKey(UInt32(truncatingIfNeeded: call)), in: &output)
+      sum &+= UInt64(start)
+    }
+  }
+
+  private mutating func parseNumbers(_ calls: Int) {
+    let bytes = MicroBench.bytes(MicroBench.number)
+    for _ in 0..<calls {
+      guard let value = parseDouble(bytes) else { preconditionFailure("it is a number") }
+      sum &+= value.bitPattern
+    }
+  }
+
+  private mutating func printNumbers(_ calls: Int) {
+    for call in 0..<calls {
+      output.removeAll()
+      output.append(fixed: 48.1 + Double(call & 1) * 0.0234567, decimals: 7)
+      sum &+= UInt64(output.count)
+    }
+  }
+}

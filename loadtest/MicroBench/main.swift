@@ -1,0 +1,38 @@
+// hub-microbench: what the pieces of one message's way cost by themselves, in nanoseconds and instructions.
+//
+//   swift run -c release hub-microbench            all pieces, nanoseconds a call
+//   hub-microbench PIECE CALLS                     that piece so often and nothing else, for callgrind
+//
+// loadtest/microbench.sh runs it both ways. Nanoseconds here differ by a third from run to run on a shared machine;
+// instructions don't, so it is those that a change is judged by.
+
+import Glibc
+
+let words = CommandLine.arguments.dropFirst()
+let rounds = 9
+let callsPerRound = 20_000
+
+if let name = words.first {
+  guard let piece = Piece(rawValue: name), let calls = words.dropFirst().first.flatMap({ Int($0) }) else {
+    fatalUsage()
+  }
+  var bench = MicroBench()
+  bench.run(piece, calls: calls)
+} else {
+  for piece in Piece.allCases {
+    var bench = MicroBench()
+    bench.run(piece, calls: callsPerRound)  // warm
+    var best = Double.infinity
+    for _ in 0..<rounds {
+      let elapsed = ContinuousClock().measure { bench.run(piece, calls: callsPerRound) }
+      best = min(best, Double(elapsed.components.attoseconds) / 1e9 / Double(callsPerRound))
+    }
+    print("\(piece.rawValue) \(Int((best * 10).rounded()) / 10).\(Int((best * 10).rounded()) % 10)")
+  }
+}
+
+func fatalUsage() -> Never {
+  print("hub-microbench [PIECE CALLS], where PIECE is one of:")
+  for piece in Piece.allCases { print("  \(piece.rawValue)") }
+  exit(2)
+}
