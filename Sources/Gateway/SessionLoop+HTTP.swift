@@ -70,7 +70,7 @@ extension SessionLoop {
     guard head.framing != .none else { return httpLimits }
     guard head.method == .post, head.isPath("/v1/locations") else { return unwantedBodyLimits }
     do throws(CredentialError) {
-      _ = try Credential(query: head.query, allowsDevelopmentCredentials: configuration.allowsDevelopmentCredentials)
+      _ = try credential(of: head)
       return httpLimits
     } catch {
       return unwantedBodyLimits

@@ -7,18 +7,19 @@ import Transport
 let makeToken = Verb(
   name: "token", operands: "",
   summary: """
-    Makes a token and prints it, for --token of other verbs and for your own back end to compare with.
+    Makes a token and prints it.
+    It is for --token of other verbs, and for your own back end to compare with.
     The key decides how it is signed: RS256, ES256, EdDSA, or HS256 with a secret of 32 bytes or more.
     """,
   options: [
     Option("key", "FILE", "private key: PEM, a JSON Web Key (Set), or a secret"),
     Option("kid", "NAME", "which key of a set; goes into the token's header"),
-    Option("alg", "NAME", "HS256, RS256, ES256 or EdDSA: which key of a set, or a check of the only one"),
+    Option("alg", "NAME", "HS256, RS256, ES256 or EdDSA: which key of a set"),
     Option("role", "ROLE", "driver, rider or ops"),
     Option("sub", "ID", "whose token it is"),
     Option("trip", "ID", "a trip it names; id* for all that begin so (repeatable)", repeats: true),
     Option(
-      "channel", "NAME", "a channel it opens: trip:, driver: or fence: and an id or id* (repeatable)", repeats: true),
+      "channel", "NAME", "trip:ID, driver:ID or fence:ID it opens, or …ID* (repeatable)", repeats: true),
     Option("expires", "TIME", "how long it lasts: 90s, 15m, 12h, 30d; 0 for ever (15m)"),
     Option("issuer", "TEXT", "its iss"),
     Option("audience", "TEXT", "its aud"),
