@@ -27,13 +27,14 @@ let package = Package(
     .target(name: "HTTP", dependencies: ["Bytes"]),
     .target(name: "WebSocket", dependencies: ["Bytes", "HTTP", "COpenSSL", "CZlib"]),
     .target(name: "HubCore", dependencies: ["Messages", "Geo", "Bytes"]),
+    .target(name: "Tokens", dependencies: ["Bytes", "Messages", "COpenSSL"]),
 
     // I/O.
     .target(name: "Transport", dependencies: ["Bytes", "CLinux"]),
 
     .target(
       name: "Gateway",
-      dependencies: ["Bytes", "HubCore", "Transport", "WebSocket", "HTTP", "Messages", "Geo"]),
+      dependencies: ["Bytes", "HubCore", "Tokens", "Transport", "WebSocket", "HTTP", "Messages", "Geo"]),
     .target(
       name: "LocationHubClient",
       dependencies: ["Bytes", "Transport", "WebSocket", "HTTP", "Messages", "Geo"]),
@@ -41,7 +42,8 @@ let package = Package(
     .executableTarget(
       name: "locationhub",
       dependencies: [
-        "Gateway", "HubCore", "LocationHubClient", "Simulation", "Transport", "Messages", "Geo", "Bytes", "CLinux",
+        "Gateway", "HubCore", "LocationHubClient", "Simulation", "Tokens", "Transport", "Messages", "Geo", "Bytes",
+        "CLinux",
       ]),
 
     .executableTarget(
@@ -56,14 +58,16 @@ let package = Package(
     tests("HTTP", ["Bytes"]),
     tests("WebSocket", ["Bytes", "HTTP"]),
     tests("HubCore", ["Messages", "Geo"]),
+    tests("Tokens", ["Messages", "Bytes"]),
     tests("Transport", ["Bytes"]),
-    tests("Gateway", ["HubCore", "Messages", "Geo", "Bytes", "HTTP", "Transport"]),
+    tests("Gateway", ["HubCore", "Tokens", "Messages", "Geo", "Bytes", "HTTP", "Transport"]),
     tests("LocationHubClient", ["Messages", "WebSocket", "Bytes"]),
     tests("Simulation", ["Geo", "Messages"]),
     .testTarget(
       name: "EndToEndTests",
       dependencies: [
-        "Gateway", "LocationHubClient", "Simulation", "HubCore", "Messages", "Geo", "Bytes", "Transport", "WebSocket",
+        "Gateway", "LocationHubClient", "Simulation", "Tokens", "HubCore", "Messages", "Geo", "Bytes", "Transport",
+        "WebSocket",
         "locationhub",  // built, so that tests can run it as a process
       ]),
   ],

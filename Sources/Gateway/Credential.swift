@@ -1,30 +1,76 @@
-// Who a peer is and what it may see. In this version a credential comes from the query (`--dev-auth`).
+// Who a peer is and what it may see: by a token (`Authorization: Bearer`, `access_token=`), or with `--dev-auth` by what
+// its query says.
 import HTTP
 import Messages
+import Tokens
 
 /// A peer's identity, after it was checked.
 struct Credential: Sendable, Equatable {
+  /// What it rests on.
+  enum Authority: Sendable, Equatable {
+    /// Development: whoever it is names every trip.
+    case development
+    /// A token with these lists; nil where it has none.
+    case token(Grants?)
+  }
+
   var role: Role
   var id: Identifier
+  var authority = Authority.development
+  /// When the token's time is over; nil for never.
+  var expires: Timestamp?
 
-  /// Whether the credential names the trip; dev credentials name every trip.
-  func grants(trip: Identifier) -> Bool { true }
+  /// Whether the credential's `trips` have the trip: a driver may then drive it, and a rider request it.
+  func names(trip: Identifier) -> Bool {
+    switch authority {
+    case .development: true
+    case .token(let grants): grants?.names(trip: trip) ?? false
+    }
+  }
 
-  /// A rider: trips its credential names. A driver: its own channel and trips. Ops: all.
+  /// Whether it opens a trip's channel, or one beside those of its role.
+  private func opens(_ channel: Channel) -> Bool {
+    switch authority {
+    case .development: if case .trip = channel { true } else { false }
+    case .token(let grants): grants?.opens(channel) ?? false
+    }
+  }
+
+  /// A rider: trips that its credential names. A driver: its own channel, and such trips. Ops: all. Areas and places are
+  /// open to everybody, and the fleet to ops only, whatever a token says.
   func maySubscribe(to channel: Channel) -> Bool {
     switch (role, channel) {
-    case (.ops, _): true
-    case (_, .trip(let trip)): grants(trip: trip)
-    case (.driver, .driver(let driver)): driver == id
-    case (.rider, .driver), (_, .fence), (_, .fleet): false
-    case (_, .area), (_, .nearby): true
+    case (.ops, _), (_, .area), (_, .nearby): true
+    case (_, .fleet): false
+    case (_, .driver(let driver)): role == .driver && driver == id || opens(channel)
+    case (_, .trip), (_, .fence): opens(channel)
     }
+  }
+}
+
+extension Credential {
+  init(_ claims: Claims) {
+    self.init(role: claims.role, id: claims.subject, authority: .token(claims.grants), expires: claims.expires)
   }
 }
 
 /// Why no credential was accepted; the text goes to the peer with HTTP 401.
 struct CredentialError: Error, Equatable {
+  var code = ErrorCode.unauthorized
   var text: String
+  /// Whether it was a token that was refused (RFC 6750 §3.1: `invalid_token`).
+  var isToken = false
+}
+
+extension CredentialError {
+  init(_ error: TokenError) {
+    self.init(code: error == .expired ? .tokenExpired : .unauthorized, text: error.description, isToken: true)
+  }
+
+  /// RFC 9110 §11.6.1: a 401 says what would be accepted.
+  var challenge: OutgoingField {
+    OutgoingField("WWW-Authenticate", isToken ? "Bearer error=\"invalid_token\"" : "Bearer")
+  }
 }
 
 extension Query {
@@ -35,21 +81,60 @@ extension Query {
 }
 
 extension Credential {
+  /// The credential of a request. A token decides where one is given and taken; the query's `role` and `id` otherwise.
+  init(
+    _ request: RequestHead, access: TokenAccess?, allowsDevelopmentCredentials: Bool, now: Timestamp
+  ) throws(CredentialError) {
+    guard let access else {
+      self = try Credential(query: request.query, allowsDevelopmentCredentials: allowsDevelopmentCredentials)
+      return
+    }
+    if let token = try Credential.token(of: request) {
+      do throws(TokenError) {
+        self.init(try access.check(token, now: now))
+      } catch {
+        throw CredentialError(error)
+      }
+    } else if allowsDevelopmentCredentials {
+      try self.init(query: request.query, allowsDevelopmentCredentials: true)
+    } else {
+      throw CredentialError(text: "no credential: send Authorization: Bearer <token>, or ?access_token=<token>")
+    }
+  }
+
+  /// The token of a request: one, in one place (RFC 6750 §2); nil where there is none.
+  private static func token(of request: RequestHead) throws(CredentialError) -> [UInt8]? {
+    let inQuery: [UInt8]?
+    do throws(HTTPError) {
+      inQuery = try request.query.bytes("access_token")
+    } catch {
+      throw CredentialError(text: "access_token is not well encoded")
+    }
+    switch request.fields.single("authorization") {
+    case .absent: return inQuery
+    case .repeated: throw CredentialError(text: "send Authorization once")  // RFC 9110 §5.3: it is no list
+    case .value(let value):
+      guard inQuery == nil else {
+        throw CredentialError(text: "give the token in Authorization or in the query, not both")
+      }
+      // RFC 9110 §11.1: the scheme is written in any case.
+      let scheme = value.prefix { $0 != 0x20 }
+      guard String(decoding: scheme, as: UTF8.self).lowercased() == "bearer" else {
+        throw CredentialError(text: "Authorization must be Bearer <token>")
+      }
+      return Array(value.dropFirst(scheme.count).drop { $0 == 0x20 })
+    }
+  }
+
   /// Reads `role` and `id` of the query; only where `--dev-auth` allows it.
   init(query: Query, allowsDevelopmentCredentials: Bool) throws(CredentialError) {
     guard allowsDevelopmentCredentials else {
-      throw CredentialError(text: "no credential: this hub was started without --dev-auth and takes no tokens yet")
+      throw CredentialError(text: "no credential: this hub was started with neither --token-keys nor --dev-auth")
     }
     guard let roleText = query.text("role"), let idText = query.text("id") else {
       throw CredentialError(text: "no credential: give ?role=driver|rider|ops&id=<id> (development credentials)")
     }
-    let role: Role
-    switch roleText {
-    case "driver": role = .driver
-    case "rider": role = .rider
-    case "ops": role = .ops
-    default: throw CredentialError(text: "role must be driver, rider or ops")
-    }
+    guard let role = Role(claim: roleText) else { throw CredentialError(text: "role must be driver, rider or ops") }
     guard let id = Identifier(idText) else {
       throw CredentialError(text: "id must be 1-64 of A-Z a-z 0-9 . _ -")
     }

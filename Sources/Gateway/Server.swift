@@ -164,6 +164,21 @@ public final class Server: Sendable {
 
   public var statistics: ServerStatistics { ServerStatistics(shared.metrics) }
 
+  /// New keys and a new list of revoked tokens. Sessions go on, but for those whose token is on the list: they end with
+  /// 4401. A key that is gone admits nobody any more; whom it admitted stays until its token expires or is revoked.
+  ///
+  /// - Precondition: the server was started with tokens.
+  public func replaceTokens(_ access: TokenAccess) {
+    precondition(shared.access.current != nil, "a server without tokens takes none later")
+    shared.access.replace(access)
+    for waker in threads.wakers { waker.wake() }
+    shared.log(
+      .info, "tokens_reloaded", ["keys": "\(access.verifier.keys.keys.count)", "revoked": "\(access.revoked.count)"])
+  }
+
+  /// For what the operator should know.
+  public var log: Log { shared.log }
+
   /// Begins to stop: readiness fails; after the drain delay no connection is accepted and sessions are told to go.
   public func drain() {
     shared.log(.info, "draining")

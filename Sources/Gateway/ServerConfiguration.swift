@@ -12,6 +12,8 @@ public struct ServerConfiguration: Sendable {
   public var loops = 1
   /// Takes `?role=…&id=…` for a credential. Refused on any address but loopback.
   public var allowsDevelopmentCredentials = false
+  /// Takes tokens that hold by these keys; nil for none.
+  public var tokens: TokenAccess?
   /// Milliseconds for which positions may be held back so that only each driver's newest is sent; 0 for none.
   public var flushIntervalMilliseconds = 0
   /// Seconds in which a client should be heard at least once.

@@ -6,6 +6,7 @@ import Bytes
 import HTTP
 import HubCore
 import Messages
+import Tokens
 import Transport
 import WebSocket
 
@@ -32,6 +33,10 @@ struct Session: ~Copyable {
   /// A ping was sent since the peer was last heard.
   var wasPinged = false
   var wasWarnedOfRate = false
+  /// The credential is a token, not development's word.
+  var hasToken = false
+  /// The token has limits of its own, in `grants`.
+  var hasOwnLimits = false
   /// Open subscriptions and those that the hub has not answered yet.
   var subscriptions: UInt16 = 0
   /// Subscriptions that the hub has not answered yet.
@@ -47,6 +52,10 @@ struct Session: ~Copyable {
   var bucket = TokenBucket(burst: 0, now: 0)
   var frames = FrameReader(role: .server)
   var id: Identifier?
+  /// When the session ends because its token's time is over (milliseconds since 1970).
+  var expires = Int64.max
+  /// What the token lists; nil where it lists nothing.
+  var grants: Grants?
   /// A request that is not complete, or is being answered.
   var exchange: Exchange?
   /// Frames that wait until the peer has read what it asked for.
@@ -54,7 +63,9 @@ struct Session: ~Copyable {
 
   init() {}
 
-  var credential: Credential? { id.map { Credential(role: role, id: $0) } }
+  var credential: Credential? {
+    id.map { Credential(role: role, id: $0, authority: hasToken ? .token(grants) : .development) }
+  }
 }
 
 /// The HTTP side of a connection: bytes that were not handled yet, and the request they belong to.

@@ -42,6 +42,8 @@ extension SessionLoop {
       send(.error(error), to: Int(connection.slot))
     case .unsubscribed(let session, let messageID, let channel, let name):
       unsubscribed(session, messageID, channel, name)
+    case .named(let session, let channel, let name):
+      if let connection = connection(of: session) { review(Int(connection.slot), channel, name) }
     case .channelEnded(let channel, let name, let reason): ended(channel, name, reason)
     case .reply(let session, let reply):
       if let connection = connection(of: session) { answer(Int(connection.slot), reply) }
@@ -137,6 +139,12 @@ extension SessionLoop {
     for delivery in held.take(of: channel) { fanOut(delivery) }
     let slot = Int(connection.slot)
     subscriptionAnswered(slot)
+    // The token may have been swapped while the hub was asked.
+    guard let credential = sessions[slot].credential, credential.maySubscribe(to: answer.channel) else {
+      sessions[slot].subscriptions -= 1
+      inputs.append(.released(loop: index, channel))
+      return refuse(slot, answer.replyTo, .forbidden, "the session's token does not open this channel any more")
+    }
     let encoding = Encoding(time: sessions[slot].time, isCompressed: isCompressed(slot))
     var first = sessions[slot].firstSubscription
     let isNew = subscriptions.add(connection, encoding: encoding, to: channel, first: &first)
@@ -165,7 +173,7 @@ extension SessionLoop {
   }
 
   /// Takes a session's subscription away and tells the hub; false when it has none.
-  private mutating func drop(_ slot: Int, _ channel: ChannelHandle) -> Bool {
+  mutating func drop(_ slot: Int, _ channel: ChannelHandle) -> Bool {
     var first = sessions[slot].firstSubscription
     guard subscriptions.remove(channel, first: &first) else { return false }
     sessions[slot].firstSubscription = first

@@ -89,7 +89,7 @@ extension SessionLoop {
     loop.send(start..<loop.arena.count, to: sessions[slot].connection)
   }
 
-  // MARK: The session's one timer: closing, rate, heartbeat
+  // MARK: The session's one timer: closing, the token's end, rate, heartbeat
 
   mutating func timerFired(_ id: ConnectionID) {
     guard isCurrent(id) else { return }
@@ -99,6 +99,7 @@ extension SessionLoop {
     case .closing: loop.abort(id)
     case .http, .admitting: checkRequestDeadline(slot)
     case .open:
+      if isExpired(slot) { return close(slot, .tokenExpired) }
       if sessions[slot].isPaused { checkRate(slot) } else { checkHeartbeat(slot) }
       if sessions[slot].phase == .open { armSessionTimer(slot) }
     }
@@ -107,14 +108,15 @@ extension SessionLoop {
   mutating func armSessionTimer(_ slot: Int) {
     let connection = sessions[slot].connection
     if sessions[slot].isPaused {
-      let wait = sessions[slot].bucket.wait(rate: limits.sessionRate, burst: limits.sessionBurst, now: now.uptime)
+      let wait = sessions[slot].bucket.wait(rate: rate(of: slot), burst: burst(of: slot), now: now.uptime)
       // Far over the rate the bucket is level again only after the session should have been told, or closed.
       let patience = sessions[slot].wasWarnedOfRate ? limits.rateCloseSeconds : limits.rateWarningSeconds
       let next = min(now.uptime + wait, sessions[slot].overRateSince + seconds(patience))
-      loop.setTimer(connection, at: max(next, now.uptime + 10_000_000))
+      loop.setTimer(connection, at: max(min(next, expiry(slot)), now.uptime + 10_000_000))
     } else {
       let interval = configuration.heartbeatInterval * (sessions[slot].wasPinged ? 2.5 : 1)
-      loop.setTimer(connection, at: max(sessions[slot].lastHeard + seconds(interval), now.uptime + 10_000_000))
+      let next = min(sessions[slot].lastHeard + seconds(interval), expiry(slot))
+      loop.setTimer(connection, at: max(next, now.uptime + 10_000_000))
     }
   }
 
@@ -133,9 +135,9 @@ extension SessionLoop {
 
   /// Charges a session for work; when it is over its rate, reading stops until the bucket is level again.
   mutating func charge(_ slot: Int, _ cost: Double) {
-    guard limits.sessionRate > 0 else { return }
+    guard rate(of: slot) > 0 else { return }
     let isLevel = sessions[slot].bucket.charge(
-      cost, rate: limits.sessionRate, burst: limits.sessionBurst, now: now.uptime)
+      cost, rate: rate(of: slot), burst: burst(of: slot), now: now.uptime)
     guard !isLevel, !sessions[slot].isPaused, sessions[slot].phase == .open else { return }
     counters.ratePauses += 1
     // A pause soon after the last one belongs to the same excess.
@@ -153,9 +155,9 @@ extension SessionLoop {
     if over >= seconds(limits.rateCloseSeconds) { return close(slot, .overRate) }
     if over >= seconds(limits.rateWarningSeconds), !sessions[slot].wasWarnedOfRate {
       sessions[slot].wasWarnedOfRate = true
-      refuse(slot, nil, .rateLimited, "more than \(limits.sessionRate) messages a second", retryAfter: 1)
+      refuse(slot, nil, .rateLimited, "more than \(rate(of: slot)) messages a second", retryAfter: 1)
     }
-    let wait = sessions[slot].bucket.wait(rate: limits.sessionRate, burst: limits.sessionBurst, now: now.uptime)
+    let wait = sessions[slot].bucket.wait(rate: rate(of: slot), burst: burst(of: slot), now: now.uptime)
     guard wait == 0 else { return }
     sessions[slot].isPaused = false
     sessions[slot].resumedAt = now.uptime

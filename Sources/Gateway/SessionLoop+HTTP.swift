@@ -70,7 +70,7 @@ extension SessionLoop {
     guard head.framing != .none else { return httpLimits }
     guard head.method == .post, head.isPath("/v1/locations") else { return unwantedBodyLimits }
     do throws(CredentialError) {
-      _ = try Credential(query: head.query, allowsDevelopmentCredentials: configuration.allowsDevelopmentCredentials)
+      _ = try credential(of: head)
       return httpLimits
     } catch {
       return unwantedBodyLimits
@@ -112,10 +112,9 @@ extension SessionLoop {
   ) throws(HTTPError) {
     let credential: Credential
     do throws(CredentialError) {
-      credential = try Credential(
-        query: request.query, allowsDevelopmentCredentials: configuration.allowsDevelopmentCredentials)
+      credential = try self.credential(of: request)
     } catch {
-      return respond(slot, exchange, .unauthorized, .unauthorized, error.text)
+      return refuse(slot, exchange, error)
     }
     guard let time = TimeFormat(queryValue: request.query.text("time")) else {
       return respond(slot, exchange, .badRequest, .badMessage, TimeFormat.queryHelp)
@@ -209,7 +208,7 @@ extension SessionLoop {
         BatchInput(
           session: reference(sessions[slot].connection), driverID: credential.id, messageID: messageID,
           sent: now.timestamp, received: now, batch: batch,
-          tripIsGranted: batch.tripID.map(credential.grants(trip:)) ?? false)))
+          tripIsGranted: batch.tripID.map(credential.names(trip:)) ?? false)))
   }
 
   // MARK: Answers of the hub

@@ -28,7 +28,7 @@ extension SessionLoop {
         .fix(
           FixInput(
             session: session, messageID: messageID, sent: envelope.timestamp, received: now, update: update,
-            tripIsGranted: grants(slot, update.tripID))))
+            tripIsGranted: names(slot, update.tripID))))
     case .locationBatch(let batch):
       guard isDriver(slot, messageID) else { return }
       charge(slot, Double(batch.fixes.count / limits.fixesPerCharge))
@@ -36,7 +36,7 @@ extension SessionLoop {
         .batch(
           BatchInput(
             session: session, driverID: nil, messageID: messageID, sent: envelope.timestamp, received: now,
-            batch: batch, tripIsGranted: grants(slot, batch.tripID))))
+            batch: batch, tripIsGranted: names(slot, batch.tripID))))
     case .driverStatus(let report):
       guard isDriver(slot, messageID) else { return }
       inputs.append(.driverStatus(session, messageID, report))
@@ -44,6 +44,7 @@ extension SessionLoop {
     case .subscribe(let request): subscribe(slot, messageID, request)
     case .unsubscribe(let channel): inputs.append(.unsubscribe(session, messageID, channel))
     case .ping(let ping): pong(slot, messageID, ping)
+    case .refresh(let request): refresh(slot, messageID, request)
     }
   }
 
@@ -53,18 +54,13 @@ extension SessionLoop {
     return false
   }
 
-  private mutating func grants(_ slot: Int, _ trip: Identifier?) -> Bool {
-    guard let trip, let credential = sessions[slot].credential else { return false }
-    return credential.grants(trip: trip)
-  }
-
   private mutating func tripStatus(_ slot: Int, _ messageID: MessageID, _ report: TripStatusReport) {
     guard let credential = sessions[slot].credential else { return }
     inputs.append(
       .tripStatus(
         TripStatusInput(
           session: reference(sessions[slot].connection), actor: Actor(role: credential.role, id: credential.id),
-          messageID: messageID, report: report, tripIsGranted: credential.grants(trip: report.tripID))))
+          messageID: messageID, report: report, tripIsGranted: credential.names(trip: report.tripID))))
   }
 
   private mutating func subscribe(_ slot: Int, _ messageID: MessageID, _ request: Subscribe) {

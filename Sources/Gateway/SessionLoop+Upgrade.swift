@@ -27,12 +27,10 @@ extension SessionLoop {
         return respond(slot, exchange, .badRequest, .badMessage, TimeFormat.queryHelp)
       }
       do throws(CredentialError) {
-        let credential = try Credential(
-          query: request.query, allowsDevelopmentCredentials: configuration.allowsDevelopmentCredentials)
-        upgrade = Upgrade(handshake: handshake, credential: credential, time: time)
+        upgrade = Upgrade(handshake: handshake, credential: try credential(of: request), time: time)
       } catch {
         counters.handshakesRefused += 1
-        return respond(slot, exchange, .unauthorized, .unauthorized, error.text)
+        return refuse(slot, exchange, error)
       }
     } catch {
       counters.handshakesRefused += 1
@@ -79,10 +77,9 @@ extension SessionLoop {
     counters.count(status: 101)
 
     sessions[slot].phase = .open
-    sessions[slot].role = upgrade.credential.role
-    sessions[slot].id = upgrade.credential.id
+    take(slot, upgrade.credential)
     sessions[slot].time = upgrade.time
-    sessions[slot].bucket = TokenBucket(burst: limits.sessionBurst, now: now.uptime)
+    sessions[slot].bucket = TokenBucket(burst: burst(of: slot), now: now.uptime)
     sessions[slot].exchange = nil
     if upgrade.handshake.compression != nil {
       sessions[slot].frames = FrameReader(role: .server, allowsCompression: true)
@@ -93,6 +90,9 @@ extension SessionLoop {
     sendConnected(slot, upgrade.credential)
     if shared.log.level == .debug { logOpened(connection, upgrade.credential) }
     armSessionTimer(slot)
+    if isRevoked(upgrade.credential) {  // while the hub was asked
+      return close(slot, CloseCode(CloseReason.tokenExpired.rawValue), "token revoked")
+    }
 
     guard exchange.input.count > 0 else { return }
     exchange.input.withMutableBytes { receivedFrames(slot, $0) }
@@ -109,7 +109,7 @@ extension SessionLoop {
       sessionID: sessionID(sessions[slot].connection), role: credential.role, id: credential.id,
       heartbeatInterval: configuration.heartbeatInterval, serverTime: now.timestamp,
       limits: Connected.Limits(
-        maxMessageBytes: limits.messageBytes, maxBatch: LocationBatch.maximumCount, rate: limits.sessionRate),
+        maxMessageBytes: limits.messageBytes, maxBatch: LocationBatch.maximumCount, rate: rate(of: slot)),
       sampling: credential.role == .driver ? configuration.sampling : nil)
     send(.connected(connected), to: slot)
   }

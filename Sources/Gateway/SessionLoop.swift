@@ -10,6 +10,7 @@ import Bytes
 import HTTP
 import HubCore
 import Messages
+import Tokens
 import Transport
 import WebSocket
 
@@ -41,6 +42,9 @@ struct SessionLoop: ~Copyable {
   var nextTick: Int64
   /// The transport's counters when shortages were last looked for.
   private var lastLogged = EventLoopCounters()
+  /// The keys that tokens are checked with; nil where none are taken.
+  var access: TokenAccess?
+  var accessGeneration: UInt64
   var isDraining = false
   var drainDeadline: Int64?
 
@@ -52,6 +56,8 @@ struct SessionLoop: ~Copyable {
     self.hub = hub
     self.shared = shared
     self.configuration = configuration
+    accessGeneration = shared.access.generation  // before the value: at worst it is picked up twice
+    access = shared.access.current
     let limits = configuration.limits
     frameLimits = FrameLimits(messageBytes: limits.messageBytes, fragments: limits.fragments)
     httpLimits = HTTPLimits(headBytes: limits.requestHeadBytes, bodyBytes: limits.requestBodyBytes)
@@ -165,6 +171,7 @@ struct SessionLoop: ~Copyable {
   /// The hub's thread has put something into this loop's mailbox, which is looked at when the turn ends; or the server
   /// is shutting down, which cannot wait for the next second.
   mutating func woken() {
+    pickUpAccess()
     if shared.lifecycle.isShuttingDown { nextTick = min(nextTick, now.uptime) }
   }
 

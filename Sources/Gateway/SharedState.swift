@@ -8,11 +8,13 @@ final class SharedState: Sendable {
   let lifecycle: Lifecycle
   let metrics: MetricsBoard
   let log: Log
+  let access: AccessBoard
 
   init(configuration: ServerConfiguration) {
     lifecycle = Lifecycle(delaySeconds: configuration.drainDelay)
     metrics = MetricsBoard(loops: configuration.loops)
     log = Log(level: configuration.logLevel)
+    access = AccessBoard(configuration.tokens)
   }
 }
 

@@ -81,6 +81,15 @@ struct SubscriptionTable {
     return ChannelHandle(index: nodes[Int(node)].channel)
   }
 
+  /// The channels of a session, in no order.
+  func forEach(first: UInt32, _ body: (ChannelHandle) -> Void) {
+    var node = first
+    while node != Self.none {
+      body(ChannelHandle(index: nodes[Int(node)].channel))
+      node = nodes[Int(node)].next
+    }
+  }
+
   private func find(_ channel: ChannelHandle, first: UInt32) -> UInt32? {
     var node = first
     while node != Self.none {

@@ -85,6 +85,8 @@ public struct Hub: ~Copyable {
     case .subscribe(let session, let messageID, let request): subscribe(session, messageID, request)
     case .unsubscribe(let session, let messageID, let channel): unsubscribe(session, messageID, channel)
     case .released(let loop, let channel): release(loop, channel)
+    case .name(let session, let channel):
+      emit(.named(session, channel, channels.name(Int(channel.index))), to: session.loop)
     case .query(let session, let query): answer(session, query)
     case .ping(let session, let messageID, let ping): answer(session, messageID, ping)
     }

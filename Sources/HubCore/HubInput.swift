@@ -119,6 +119,8 @@ public enum HubInput: Sendable {
   indirect case unsubscribe(SessionRef, MessageID, Channel)
   /// A loop dropped one subscription to a channel from its table; the hub counts them.
   case released(loop: UInt32, ChannelHandle)
+  /// Asks for the name of a channel that the session is subscribed to, because its grants have changed.
+  case name(SessionRef, ChannelHandle)
   indirect case query(SessionRef, HubQuery)
   /// A driver's ping: its pong says what is stored, so it takes its turn behind the fixes that came before it.
   indirect case ping(SessionRef, MessageID, Ping)

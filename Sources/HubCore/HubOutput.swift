@@ -46,6 +46,8 @@ public enum HubOutput: Sendable {
   indirect case unsubscribed(SessionRef, MessageID, ChannelHandle, Channel)
   /// The channel is over for all subscribers of this loop.
   indirect case channelEnded(ChannelHandle, Channel, Unsubscribed.Reason)
+  /// The answer to `HubInput.name`.
+  indirect case named(SessionRef, ChannelHandle, Channel)
   indirect case reply(SessionRef, Reply)
   /// The driver may connect; `storedThrough` is its newest fix so far.
   case admitted(SessionRef)

@@ -29,6 +29,7 @@ final class QueuedMessage {
     case .driverStatus(let report): 256 + report.tags.count * 80
     case .locationUpdate, .subscribe, .unsubscribe: 512
     case .ping(let ping): 256 + (ping.members?.count ?? 0)
+    case .refresh(let refresh): 256 + refresh.token.utf8.count
     }
   }
 }

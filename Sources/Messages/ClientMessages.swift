@@ -25,6 +25,7 @@ public enum ClientMessage: Sendable, Equatable {
   indirect case subscribe(Subscribe)
   indirect case unsubscribe(Channel)
   indirect case ping(Ping)
+  indirect case refresh(Refresh)
 }
 
 public struct LocationUpdate: Sendable, Equatable {
@@ -119,6 +120,17 @@ public struct Subscribe: Sendable, Equatable {
     self.channel = channel
     self.resume = resume
   }
+}
+
+/// A new token for the session that sends it, for the same `sub` and role.
+public struct Refresh: Sendable, Equatable {
+  /// Bytes of a token that is read: as many as the head of a request may have, in which the first one came.
+  public static let maximumBytes = 8 * 1024
+
+  /// 1–8,192 bytes; whether it is a token is not looked at here.
+  public var token: String
+
+  public init(token: String) { self.token = token }
 }
 
 /// A ping; its payload is echoed in the pong, so it keeps the JSON text as it came.

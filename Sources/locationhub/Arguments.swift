@@ -3,6 +3,8 @@
 struct Arguments {
   private let verb: Verb
   private var values: [String: String] = [:]
+  /// All values of the options that may be given several times, in order.
+  private var lists: [String: [String]] = [:]
   private(set) var operands: [String] = []
 
   /// Reads `--name value`, `--name=value`, switches and operands; `--` ends the options.
@@ -29,7 +31,7 @@ struct Arguments {
     let parts = word.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
     let name = String(parts[0])
     let option = try known(name)
-    guard values[name] == nil else { throw .usage("--\(name) is given twice") }
+    guard values[name] == nil || option.repeats else { throw .usage("--\(name) is given twice") }
     guard let placeholder = option.placeholder else {
       guard parts.count == 1 else { throw .usage("--\(name) takes no value") }
       values[name] = "true"
@@ -42,6 +44,7 @@ struct Arguments {
     } else {
       throw .usage("--\(name) needs a value: \(placeholder)")
     }
+    if option.repeats, let value = values[name] { lists[name, default: []].append(value) }
   }
 
   private func known(_ name: String) throws(CommandError) -> Option {
@@ -55,6 +58,9 @@ struct Arguments {
   func has(_ name: String) -> Bool { values[name] == "true" }
 
   func string(_ name: String) -> String? { values[name] }
+
+  /// All values of an option that may be given several times.
+  func strings(_ name: String) -> [String] { lists[name] ?? [] }
 
   func integer(_ name: String, in range: ClosedRange<Int>) throws(CommandError) -> Int? {
     guard let text = values[name] else { return nil }

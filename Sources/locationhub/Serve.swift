@@ -10,12 +10,17 @@ let serve = Verb(
     Runs the hub until SIGTERM or SIGINT, then tells sessions to go and ends.
     That takes up to 5 s after --drain-delay.
     Prints "listening on http://HOST:PORT …" on standard output when it is ready.
+    On SIGHUP it reads --token-keys and --revoked again; sessions go on, but for revoked ones.
     """,
   options: [
     Option("host", "ADDRESS", "numeric address to listen on (127.0.0.1)"),
     Option("port", "PORT", "TCP port; 0 picks a free one (8080)"),
     Option("loops", "N", "event loops, 1-64 (one for each core)"),
     Option("dev-auth", nil, "take ?role=…&id=… for a credential; only on loopback"),
+    Option("token-keys", "FILE", "take tokens that these keys sign: PEM, a JSON Web Key Set, or a secret"),
+    Option("token-issuer", "TEXT", "take only tokens with this iss"),
+    Option("token-audience", "TEXT", "take only tokens whose aud is this, or names it"),
+    Option("revoked", "FILE", "refuse tokens whose jti or sub is a line of this file"),
     Option("flush-interval", "MS", "hold positions back and send only the newest (0: never)"),
     Option("heartbeat", "SECONDS", "how often a client should be heard (30)"),
     Option("compression", "on|off", "compress for clients that offer it (on)"),
@@ -38,14 +43,15 @@ private func runServe(_ given: Arguments) throws(CommandError) -> ExitCode {
     try arguments.merge(configuration: try readText(file), file: file)
   }
   let configuration = try serverConfiguration(arguments)
-  do throws(SystemError) { try blockSignals([SIGTERM, SIGINT]) } catch { throw .failed("\(error)") }
+  do throws(SystemError) { try blockSignals([SIGTERM, SIGINT, SIGHUP]) } catch { throw .failed("\(error)") }
   let server: Server
   do throws(ServerError) { server = try Server.start(configuration) } catch { throw .failed("\(error)") }
   StandardStream.output.write(
     "listening on http://\(server.address) (WebSocket: ws://\(server.address)/v1/ws), \(configuration.loops) loop"
       + (configuration.loops == 1 ? "" : "s")
+      + (configuration.tokens == nil ? "" : ", tokens accepted")
       + (configuration.allowsDevelopmentCredentials ? ", development credentials accepted" : "") + "\n")
-  waitForSignal([SIGTERM, SIGINT])
+  while waitForSignal([SIGTERM, SIGINT, SIGHUP]) == SIGHUP { reloadTokens(server, arguments) }
   server.drain()
   server.wait()
   return .ok
@@ -57,6 +63,7 @@ func serverConfiguration(_ arguments: Arguments) throws(CommandError) -> ServerC
   if let port = try arguments.integer("port", in: 0...65535) { configuration.port = UInt16(port) }
   configuration.loops = try arguments.integer("loops", in: 1...64) ?? min(64, ProcessFacts.processors)
   configuration.allowsDevelopmentCredentials = arguments.has("dev-auth")
+  configuration.tokens = try tokenAccess(arguments)
   configuration.flushIntervalMilliseconds = try arguments.integer("flush-interval", in: 0...10_000) ?? 0
   configuration.heartbeatInterval = try arguments.number("heartbeat", in: 0.1...3600) ?? configuration.heartbeatInterval
   if let text = arguments.string("compression") {

@@ -24,8 +24,11 @@ struct Option: Sendable {
   /// What stands for the value in the help; nil for a switch.
   var placeholder: String?
   var help: String
+  /// It may be given several times.
+  var repeats: Bool
 
-  init(_ name: String, _ placeholder: String? = nil, _ help: String) {
+  init(_ name: String, _ placeholder: String? = nil, _ help: String, repeats: Bool = false) {
+    self.repeats = repeats
     self.name = name
     self.placeholder = placeholder
     self.help = help

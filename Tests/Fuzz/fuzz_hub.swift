@@ -169,7 +169,7 @@ private struct FuzzedHub: ~Copyable {
       case .tripUpdate(let update): advance(loop, delivery.channel, state, update.sequence)
       case .notification(let notification): advance(loop, delivery.channel, state, notification.sequence)
       }
-    case .subscriptionRefused, .unsubscribed, .channelEnded, .reply, .admitted, .conflict, .full, .replaced,
+    case .subscriptionRefused, .unsubscribed, .channelEnded, .named, .reply, .admitted, .conflict, .full, .replaced,
       .queryResult:
       break
     }

@@ -2,6 +2,7 @@
 import HTTP
 import Messages
 import Testing
+import Tokens
 
 @testable import Gateway
 
@@ -35,6 +36,26 @@ import Testing
   @Test("development credentials are refused where they are not allowed")
   func notAllowed() {
     #expect(throws: CredentialError.self) { try read("role=ops&id=o", allowed: false) }
+  }
+
+  @Test("a token's lists open what they name, for any role, and the fleet stays with ops")
+  func tokens() throws {
+    let id = { (text: String) in Identifier(text)! }
+    let grants = Grants(
+      trips: [NamePattern("T1")!], channels: [ChannelPattern("driver:D*")!, ChannelPattern("trip:z*")!])
+    for role in [Role.rider, .driver] {
+      let granted = Credential(role: role, id: id("me"), authority: .token(grants))
+      let bare = Credential(role: role, id: id("me"), authority: .token(nil))
+      #expect(granted.names(trip: id("T1")) && !granted.names(trip: id("z1")) && !bare.names(trip: id("T1")))
+      for channel in [Channel.trip(id("T1")), .trip(id("z1")), .driver(id("D9"))] {
+        #expect(granted.maySubscribe(to: channel) && !bare.maySubscribe(to: channel), "\(channel)")
+      }
+      for channel in [Channel.fleet, .trip(id("T2")), .driver(id("E1")), .fence(id("D1"))] {
+        #expect(!granted.maySubscribe(to: channel), "\(channel)")
+      }
+      #expect(bare.maySubscribe(to: .driver(id("me"))) == (role == .driver))
+    }
+    #expect(Credential(role: .ops, id: id("o"), authority: .token(nil)).maySubscribe(to: .fleet))
   }
 
   @Test("a driver sees its own channel, a rider no driver's, and fence and fleet are for ops")

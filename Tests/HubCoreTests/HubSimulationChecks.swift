@@ -81,7 +81,7 @@ extension Simulation {
       mix(UInt64(session.slot))
       if case .error(let error) = reply { mix(UInt64(error.code.rawValue)) }
       tally.replies.append(reply)
-    case .subscriptionRefused, .unsubscribed, .channelEnded, .admitted, .conflict, .full, .replaced:
+    case .subscriptionRefused, .unsubscribed, .channelEnded, .named, .admitted, .conflict, .full, .replaced:
       tally.others.append(output)
     case .queryResult(_, .nearby(let reports, _)): for report in reports { mix(report.distance?.bitPattern ?? 0) }
     case .queryResult(_, .driver): break
@@ -305,7 +305,7 @@ extension Simulation {
       case .full where hub.drivers.count == limits.drivers: return
       case .replaced: break
       case .admitted, .conflict, .full, .delivery, .subscribed, .subscriptionRefused, .unsubscribed, .channelEnded,
-        .reply,
+        .named, .reply,
         .queryResult:
         throw fail("unexpected answer to a driver: \(output)")
       }

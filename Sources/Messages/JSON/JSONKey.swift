@@ -20,6 +20,8 @@ enum JSONKey: UInt8, CaseIterable {
   case replyTo, sessionId, role, id, heartbeatInterval, serverTime, limits, maxMessageBytes, maxBatch, rate
   case sampling, interval, minDistance, accepted, duplicates, rejected, index, code
   case storedThrough, message, retryAfter, details
+  // Credentials.
+  case token
 }
 
 /// Finds the key of a name: open addressing in 256 slots, built once for each reader. Before it looks there, it tries the

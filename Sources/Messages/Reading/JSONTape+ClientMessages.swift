@@ -41,9 +41,10 @@ extension JSONTape {
       guard envelope[.payload] != 0 else { throw Complaint(.payload, "is missing") }  // null will do
       return .ping(Ping(members: pingMembers(envelope[.payload], bytes)))
     }
+    if equals(type, bytes, "refresh") { return .refresh(try refresh(try payload(envelope), bytes)) }
     throw Complaint(
       .unknownType, .type,
-      "expected location_update, location_batch, driver_status, trip_status, subscribe, unsubscribe or ping")
+      "expected location_update, location_batch, driver_status, trip_status, subscribe, unsubscribe, ping or refresh")
   }
 
   private func tripStatus(
@@ -84,6 +85,14 @@ extension JSONTape {
       i = Int(self[i].next)
     }
     return report
+  }
+
+  private func refresh(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> Refresh {
+    let token = try required(string(payload, .token, bytes), .token)
+    guard (1...Refresh.maximumBytes).contains(token.utf8.count) else {
+      throw Complaint(.token, "expected a string of 1–8,192 bytes")
+    }
+    return Refresh(token: token)
   }
 
   private func subscribe(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> Subscribe {

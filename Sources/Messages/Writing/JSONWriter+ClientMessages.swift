@@ -42,6 +42,10 @@ extension JSONWriter {
       buffer.append("{\"type\":\"ping\",\"payload\":{")
       if let members = ping.members { buffer.append(members) }
       buffer.append("}")
+    case .refresh(let refresh):
+      buffer.append("{\"type\":\"refresh\",\"payload\":{\"token\":")
+      buffer.append(json: refresh.token)
+      buffer.append("}")
     }
     buffer.append(",\"timestamp\":")
     buffer.append(timestamp, as: time)

@@ -1,0 +1,130 @@
+// What a token means for a session: its rights and limits, its end, and how both change while the session is open.
+//
+// The end is the session's own timer (SessionLoop+Frames), so that a hundred thousand sessions that expire at a hundred
+// thousand times cost nothing until they do. Revocation is a walk over all sessions, once for each reload.
+import HTTP
+import HubCore
+import Messages
+import Tokens
+import Transport
+import WebSocket
+
+extension SessionLoop {
+  /// The credential of a request, by the keys that this loop has.
+  func credential(of request: RequestHead) throws(CredentialError) -> Credential {
+    try Credential(
+      request, access: access, allowsDevelopmentCredentials: configuration.allowsDevelopmentCredentials,
+      now: now.timestamp)
+  }
+
+  /// HTTP 401, with what would be accepted.
+  mutating func refuse(_ slot: Int, _ exchange: Exchange, _ error: CredentialError) {
+    respond(slot, exchange, .unauthorized, error.code, error.text, fields: [error.challenge])
+  }
+
+  /// Whether the list has had a session's token since it was checked.
+  func isRevoked(_ credential: Credential) -> Bool {
+    guard let access, case .token(let grants) = credential.authority else { return false }
+    return access.revoked.contains(subject: credential.id, tokenID: grants?.tokenID)
+  }
+
+  /// Gives a session its credential's rights, in place of those that it had.
+  mutating func take(_ slot: Int, _ credential: Credential) {
+    sessions[slot].role = credential.role
+    sessions[slot].id = credential.id
+    sessions[slot].expires = end(of: credential)
+    switch credential.authority {
+    case .development: break
+    case .token(let grants):
+      sessions[slot].hasToken = true
+      sessions[slot].grants = grants
+      sessions[slot].hasOwnLimits = grants?.limits != nil
+    }
+  }
+
+  /// A session ends when its token does. One that was let in by the leeway, behind that time, ends with the leeway.
+  private func end(of credential: Credential) -> Int64 {
+    guard let expires = credential.expires, let access else { return .max }
+    if expires > now.timestamp { return expires.milliseconds }
+    return expires.milliseconds + access.verifier.policy.leewaySeconds * 1000
+  }
+
+  func isExpired(_ slot: Int) -> Bool { now.timestamp.milliseconds >= sessions[slot].expires }
+
+  /// When the session's timer must fire for its token (uptime, ns).
+  func expiry(_ slot: Int) -> Int64 {
+    let left = sessions[slot].expires.subtractingReportingOverflow(now.timestamp.milliseconds)
+    let nanoseconds = left.partialValue.multipliedReportingOverflow(by: 1_000_000)
+    guard !left.overflow, !nanoseconds.overflow else { return .max }
+    return now.uptime.addingReportingOverflow(nanoseconds.partialValue).overflow
+      ? .max : now.uptime + nanoseconds.partialValue
+  }
+
+  // MARK: Limits of the session's own
+
+  @inline(__always) func rate(of slot: Int) -> Double {
+    sessions[slot].hasOwnLimits ? sessions[slot].grants?.limits?.rate ?? limits.sessionRate : limits.sessionRate
+  }
+
+  @inline(__always) func burst(of slot: Int) -> Double {
+    sessions[slot].hasOwnLimits ? sessions[slot].grants?.limits?.burst ?? limits.sessionBurst : limits.sessionBurst
+  }
+
+  /// Whether the session's credential names the trip that a driver's message is about. Asked for each fix.
+  @inline(__always) func names(_ slot: Int, _ trip: Identifier?) -> Bool {
+    guard let trip else { return false }
+    return sessions[slot].hasToken ? sessions[slot].grants?.names(trip: trip) ?? false : true
+  }
+
+  // MARK: Refresh
+
+  /// Swaps the token in place. What the new one no longer opens is given up, with `unsubscribed`, `grant_ended`.
+  mutating func refresh(_ slot: Int, _ messageID: MessageID, _ request: Refresh) {
+    guard let access, sessions[slot].hasToken else {
+      return refuse(slot, messageID, .forbidden, "this session has no token to refresh")
+    }
+    let claims: Claims
+    do throws(TokenError) {
+      claims = try access.check(request.token.utf8, now: now.timestamp)
+    } catch {
+      let refusal = CredentialError(error)
+      return refuse(slot, messageID, refusal.code, refusal.text)
+    }
+    guard claims.subject == sessions[slot].id, claims.role == sessions[slot].role else {
+      return refuse(slot, messageID, .forbidden, "the new token is for another sub or role")
+    }
+    take(slot, Credential(claims))
+    armSessionTimer(slot)
+    send(.ack(Ack(replyTo: messageID)), to: slot)
+    if claims.role != .ops { reviewSubscriptions(slot) }
+  }
+
+  /// Loops know channels by number: the hub says their names, and `review` looks whether they are still granted.
+  private mutating func reviewSubscriptions(_ slot: Int) {
+    let session = reference(sessions[slot].connection)
+    subscriptions.forEach(first: sessions[slot].firstSubscription) { inputs.append(.name(session, $0)) }
+  }
+
+  /// Ends a subscription that the session's grants do not cover (any more).
+  mutating func review(_ slot: Int, _ channel: ChannelHandle, _ name: Channel) {
+    guard let credential = sessions[slot].credential, !credential.maySubscribe(to: name), drop(slot, channel) else {
+      return
+    }
+    send(.unsubscribed(Unsubscribed(replyTo: nil, channel: name, reason: .grantEnded)), to: slot)
+  }
+
+  // MARK: Reload
+
+  /// Takes the newest keys and list, if there are new ones, and ends the sessions whose tokens are on the list.
+  mutating func pickUpAccess() {
+    let newest = shared.access.generation
+    guard newest != accessGeneration else { return }
+    accessGeneration = newest
+    access = shared.access.current
+    for slot in 0..<sessions.endIndex where sessions[slot].phase == .open {
+      if let credential = sessions[slot].credential, isRevoked(credential) {
+        close(slot, CloseCode(CloseReason.tokenExpired.rawValue), "token revoked")
+      }
+    }
+  }
+}

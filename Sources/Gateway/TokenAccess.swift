@@ -1,0 +1,43 @@
+// The keys, the policy and the revocation list that a server goes by, and how loops come to see a new one.
+//
+// Whoever reads the files makes a new value and hands it to the server; each loop picks it up when it is woken. Nothing
+// is locked on the way of a message: a loop works with the value that it has.
+import Messages
+import Synchronization
+import Tokens
+
+/// What decides whether a token opens the door. Immutable.
+public struct TokenAccess: Sendable {
+  public var verifier: TokenVerifier
+  public var revoked: RevocationList
+
+  public init(verifier: TokenVerifier, revoked: RevocationList = RevocationList()) {
+    self.verifier = verifier
+    self.revoked = revoked
+  }
+
+  /// The token's claims, if it holds at `now` and is not revoked.
+  func check(_ token: some Collection<UInt8>, now: Timestamp) throws(TokenError) -> Claims {
+    let claims = try verifier.verify(token, now: now)
+    guard !revoked.contains(subject: claims.subject, tokenID: claims.grants?.tokenID) else { throw .revoked }
+    return claims
+  }
+}
+
+/// Where loops look for the newest value.
+final class AccessBoard: Sendable {
+  private let access: Mutex<TokenAccess?>
+  /// Counts the values, so that a loop sees without the lock that it has the newest.
+  private let newest = Atomic<UInt64>(0)
+
+  init(_ access: TokenAccess?) { self.access = Mutex(access) }
+
+  var generation: UInt64 { newest.load(ordering: .acquiring) }
+
+  var current: TokenAccess? { access.withLock { $0 } }
+
+  func replace(_ new: TokenAccess) {
+    access.withLock { $0 = new }
+    newest.add(1, ordering: .releasing)
+  }
+}

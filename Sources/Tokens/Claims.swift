@@ -1,0 +1,100 @@
+// What a token says, after it was checked (RFC 7519 §4, and the hub's own claims: protocol/README.md, "Credentials").
+import Bytes
+import Messages
+
+/// The claims of a token that was accepted.
+public struct Claims: Sendable, Equatable {
+  /// `sub`: the driver's, rider's or operator's id.
+  public var subject: Identifier
+  public var role: Role
+  /// `exp`, to the millisecond; nil where the token does not expire.
+  public var expires: Timestamp?
+  /// Nil where the token has no `trips`, `channels`, `limits` and `jti`.
+  public var grants: Grants?
+
+  public init(subject: Identifier, role: Role, expires: Timestamp? = nil, grants: Grants? = nil) {
+    self.subject = subject
+    self.role = role
+    self.expires = expires
+    self.grants = grants
+  }
+}
+
+extension Claims {
+  /// Reads the claims; that they were signed, and hold now and here, is the verifier's business.
+  init(_ members: [String: JSONValue]) throws(TokenError) {
+    guard let sub = present(members, "sub") else { throw .missing(.sub) }
+    guard let subject = sub.string.flatMap({ Identifier($0) }) else { throw .invalid(.sub) }
+    guard let roleValue = present(members, "role") else { throw .missing(.role) }
+    guard let role = roleValue.string.flatMap({ Role(claim: $0) }) else { throw .invalid(.role) }
+    self.init(
+      subject: subject, role: role, expires: try Claims.date(members, "exp", .exp),
+      grants: try Claims.grants(members))
+  }
+
+  /// NumericDate (RFC 7519 §2): seconds, perhaps with a fraction, kept to the millisecond.
+  static func date(
+    _ members: [String: JSONValue], _ name: String, _ claim: TokenError.Claim
+  ) throws(TokenError) -> Timestamp? {
+    guard let value = members[name] else { return nil }  // null is no date: it must not mean "for ever"
+    // Up to the year 9999, so that no arithmetic on it can overflow.
+    guard let seconds = value.number, (0...253_402_300_799).contains(seconds) else { throw .invalid(claim) }
+    return Timestamp(milliseconds: Int64((seconds * 1000).rounded(.down)))
+  }
+
+  private static func grants(_ members: [String: JSONValue]) throws(TokenError) -> Grants? {
+    let trips = try list(members, "trips", .trips) { NamePattern($0) }
+    let channels = try list(members, "channels", .channels) { ChannelPattern($0) }
+    let limits = try limits(members)
+    var tokenID: InlineText?
+    if let value = present(members, "jti") {
+      guard let text = value.string, let id = InlineText(text), !id.isEmpty else { throw .invalid(.jti) }
+      tokenID = id
+    }
+    if trips.isEmpty, channels.isEmpty, limits == nil, tokenID == nil { return nil }
+    return Grants(trips: trips, channels: channels, limits: limits, tokenID: tokenID)
+  }
+
+  private static func list<Element>(
+    _ members: [String: JSONValue], _ name: String, _ claim: TokenError.Claim, _ read: (String) -> Element?
+  ) throws(TokenError) -> [Element] {
+    guard let value = present(members, name) else { return [] }
+    guard let elements = value.elements, elements.count <= Grants.maximumEntries else { throw .invalid(claim) }
+    var list: [Element] = []
+    for element in elements {
+      guard let entry = element.string.flatMap(read) else { throw .invalid(claim) }
+      list.append(entry)
+    }
+    return list
+  }
+
+  private static func limits(_ members: [String: JSONValue]) throws(TokenError) -> SessionLimits? {
+    guard let value = present(members, "limits") else { return nil }
+    guard let limits = value.members else { throw .invalid(.limits) }
+    let read = SessionLimits(
+      rate: try limit(limits, "rate", in: SessionLimits.rates),
+      burst: try limit(limits, "burst", in: SessionLimits.bursts))
+    return read.rate == nil && read.burst == nil ? nil : read
+  }
+
+  private static func limit(
+    _ members: [String: JSONValue], _ name: String, in range: ClosedRange<Double>
+  ) throws(TokenError) -> Double? {
+    guard let value = present(members, name) else { return nil }
+    guard let number = value.number, range.contains(number) else { throw .invalid(.limits) }
+    return number
+  }
+}
+
+/// A member's value; `null` means absent, as everywhere in the protocol, where that grants nothing.
+func present(_ members: [String: JSONValue], _ name: String) -> JSONValue? {
+  members[name].flatMap { $0 == .null ? nil : $0 }
+}
+
+extension Role {
+  /// The role of that name.
+  public init?(claim name: String) {
+    guard let role = Role.allCases.first(where: { "\($0.name)" == name }) else { return nil }
+    self = role
+  }
+}

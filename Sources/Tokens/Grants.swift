@@ -1,0 +1,120 @@
+// What a token grants beyond its role: kept in one object, so that a session whose token lists nothing pays one word.
+import Bytes
+import Messages
+
+/// An id, or all ids with a beginning: `T1`, `zone7-*`, `*`.
+public struct NamePattern: Sendable, Equatable {
+  /// The id, or what ids begin with.
+  public let text: InlineText
+  /// Whether anything may follow.
+  public let isPrefix: Bool
+
+  /// Nil where the text without a `*` at its end is no id; `*` alone matches all.
+  public init?(_ pattern: String) {
+    let isPrefix = pattern.hasSuffix("*")
+    let text = isPrefix ? String(pattern.dropLast()) : pattern
+    guard text.isEmpty ? isPrefix : Identifier(text) != nil, let inline = InlineText(text) else { return nil }
+    self.text = inline
+    self.isPrefix = isPrefix
+  }
+
+  /// O(length), no allocation: it is asked for each fix that names a trip.
+  public func matches(_ id: Identifier) -> Bool {
+    guard isPrefix else { return id.text == text }
+    guard id.text.count >= text.count else { return false }
+    return id.text.withBytes { name in
+      text.withBytes { beginning in name.prefix(beginning.count).elementsEqual(beginning) }
+    }
+  }
+
+  /// As a claim has it.
+  public var description: String { "\(text)" + (isPrefix ? "*" : "") }
+}
+
+/// A channel, or all of a kind whose id has a beginning: `trip:T1`, `trip:zone7-*`, `driver:*`.
+public struct ChannelPattern: Sendable, Equatable {
+  /// The kinds that can be granted. Areas and places are open to every role, and `fleet` is for ops, whatever a token says.
+  public enum Kind: String, Sendable, CaseIterable {
+    case trip, driver, fence
+  }
+
+  public let kind: Kind
+  public let name: NamePattern
+
+  /// Nil where the text is not `trip:`, `driver:` or `fence:` and a pattern of an id.
+  public init?(_ pattern: String) {
+    guard let colon = pattern.firstIndex(of: ":"), let kind = Kind(rawValue: String(pattern[..<colon])),
+      let name = NamePattern(String(pattern[pattern.index(after: colon)...]))
+    else { return nil }
+    self.kind = kind
+    self.name = name
+  }
+
+  public func matches(_ channel: Channel) -> Bool {
+    switch (kind, channel) {
+    case (.trip, .trip(let id)), (.driver, .driver(let id)), (.fence, .fence(let id)): name.matches(id)
+    case (.trip, _), (.driver, _), (.fence, _): false
+    }
+  }
+
+  /// As a claim has it.
+  public var description: String { "\(kind.rawValue):\(name.description)" }
+}
+
+/// A session's own limits, in place of the hub's.
+public struct SessionLimits: Sendable, Equatable {
+  /// Messages a second, on average; 0 for no limit. 0–10⁶.
+  public var rate: Double?
+  /// Messages that may come at once. 1–10⁶.
+  public var burst: Double?
+
+  public static let rates: ClosedRange<Double> = 0...1_000_000
+  public static let bursts: ClosedRange<Double> = 1...1_000_000
+
+  public init(rate: Double? = nil, burst: Double? = nil) {
+    self.rate = rate
+    self.burst = burst
+  }
+}
+
+/// The lists of a token. Immutable and shared.
+public final class Grants: Sendable {
+  /// Entries of `trips` and of `channels`: each is compared with for every fix that names a trip.
+  public static let maximumEntries = 256
+
+  /// The trips that a rider may see, and that a driver is entitled to.
+  public let trips: [NamePattern]
+  /// Channels that may be seen beside those of the role.
+  public let channels: [ChannelPattern]
+  public let limits: SessionLimits?
+  /// `jti`: the name by which the token can be revoked.
+  public let tokenID: InlineText?
+
+  public init(
+    trips: [NamePattern] = [], channels: [ChannelPattern] = [], limits: SessionLimits? = nil, tokenID: InlineText? = nil
+  ) {
+    self.trips = trips
+    self.channels = channels
+    self.limits = limits
+    self.tokenID = tokenID
+  }
+
+  /// Whether `trips` has the trip. O(entries), no allocation.
+  public func names(trip: Identifier) -> Bool {
+    for pattern in trips where pattern.matches(trip) { return true }
+    return false
+  }
+
+  /// Whether `channels` has the channel, or `trips` the trip of a trip's channel.
+  public func opens(_ channel: Channel) -> Bool {
+    if case .trip(let trip) = channel, names(trip: trip) { return true }
+    for pattern in channels where pattern.matches(channel) { return true }
+    return false
+  }
+}
+
+extension Grants: Equatable {
+  public static func == (a: Grants, b: Grants) -> Bool {
+    a.trips == b.trips && a.channels == b.channels && a.limits == b.limits && a.tokenID == b.tokenID
+  }
+}

@@ -1,0 +1,138 @@
+// The keys that a hub checks tokens with, and how a file holds them: PEM blocks, a JSON Web Key Set (RFC 7517 §5), one
+// JSON Web Key, or the bytes of a secret. What a file is follows from how it begins.
+
+/// Some keys. Immutable; reloading makes a new one.
+public struct KeySet: Sendable {
+  /// Keys of a set: all that fit are tried where a token names none.
+  public static let maximumKeys = 64
+
+  public let keys: [SigningKey]
+
+  /// The keys that a token may be signed with, by its `kid` and `alg`. The header only chooses: what a key is for
+  /// follows from the key (RFC 8725 §3.1).
+  ///
+  /// A token that names a key means those of that name, and where none has it, those without a name: a PEM file has no
+  /// place for one.
+  func candidates(keyID: String?, algorithm: Algorithm) throws(TokenError) -> [SigningKey] {
+    var named = keys
+    if let keyID {
+      named = keys.filter { $0.keyID.map { $0.utf8.elementsEqual(keyID.utf8) } ?? false }
+      if named.isEmpty { named = keys.filter { $0.keyID == nil } }
+      guard !named.isEmpty else { throw .unknownKey }
+    }
+    let fitting = named.filter { $0.algorithm == algorithm }
+    guard !fitting.isEmpty else { throw .algorithmDoesNotFitKey }
+    return fitting
+  }
+}
+
+extension KeySet {
+  /// Reads a file's bytes.
+  public init(parsing file: [UInt8]) throws(KeyError) {
+    let text = file.drop { $0 == 0x20 || $0 == 0x0A || $0 == 0x0D || $0 == 0x09 }
+    guard !text.isEmpty else { throw .empty }
+    if text.first == UInt8(ascii: "{") {
+      self.init(keys: try KeySet.jsonWebKeys(text))
+    } else if text.firstRange(of: KeySet.begin) != nil {
+      self.init(keys: try KeySet.pemBlocks(text))
+    } else {
+      self.init(keys: [try SigningKey.secret(KeySet.withoutLineEnd(file), keyID: nil, number: 1)])
+    }
+  }
+
+  /// The bytes of a secret, without the end of line that an editor or `openssl rand -base64` puts behind it.
+  private static func withoutLineEnd(_ bytes: [UInt8]) -> [UInt8] {
+    var bytes = bytes
+    if bytes.last == 0x0A { bytes.removeLast() }
+    if bytes.last == 0x0D { bytes.removeLast() }
+    return bytes
+  }
+
+  // MARK: PEM (RFC 7468)
+
+  private static let begin = Array("-----BEGIN ".utf8)
+  private static let end = Array("-----END ".utf8)
+
+  private static func pemBlocks(_ text: ArraySlice<UInt8>) throws(KeyError) -> [SigningKey] {
+    var keys: [SigningKey] = []
+    var number = 0
+    var rest = text
+    while let start = rest.firstRange(of: begin)?.lowerBound {
+      number += 1
+      guard let last = rest[start...].firstRange(of: end),
+        let lineEnd = rest[last.upperBound...].firstRange(of: Array("-----".utf8))
+      else { throw .badPEM(block: number) }
+      let block = rest[start..<lineEnd.upperBound]
+      rest = rest[lineEnd.upperBound...]
+      let label = String(decoding: block.dropFirst(begin.count).prefix { $0 != UInt8(ascii: "-") }, as: UTF8.self)
+      if label == "EC PARAMETERS" { continue }  // what `openssl ecparam -genkey` writes before the key
+      guard keys.count < maximumKeys else { throw .tooManyKeys(limit: maximumKeys) }
+      keys.append(
+        try SigningKey.pem(Array(block) + [0x0A], isPrivate: label.hasSuffix("PRIVATE KEY"), number: number))
+    }
+    guard !keys.isEmpty else { throw .empty }
+    return keys
+  }
+
+  // MARK: JSON Web Keys (RFC 7517)
+
+  private static func jsonWebKeys(_ text: ArraySlice<UInt8>) throws(KeyError) -> [SigningKey] {
+    guard let set = JSONValue(parsing: text), let members = set.members else { throw .badKeySet }
+    let list: [JSONValue]
+    if members["kty"] != nil {
+      list = [set]
+    } else {
+      guard let elements = members["keys"]?.elements else { throw .badKeySet }
+      list = elements
+    }
+    guard list.count <= maximumKeys else { throw .tooManyKeys(limit: maximumKeys) }
+    var keys: [SigningKey] = []
+    for (index, element) in list.enumerated() {
+      guard let key = element.members else { throw .badKey(index + 1) }
+      // RFC 7517 §4.2: a key for encryption is no business of a verifier.
+      if key["use"] != nil, key["use"]?.string != "sig" { continue }
+      let made = try SigningKey.jsonWebKey(key, number: index + 1)
+      if made.keyID != nil, keys.contains(where: { $0.keyID == made.keyID && $0.algorithm == made.algorithm }) {
+        throw .duplicateKeyID(index + 1)
+      }
+      keys.append(made)
+    }
+    guard !keys.isEmpty else { throw .empty }
+    return keys
+  }
+}
+
+extension SigningKey {
+  /// One JSON Web Key. `number` names it in errors.
+  static func jsonWebKey(_ key: [String: JSONValue], number: Int) throws(KeyError) -> SigningKey {
+    let keyID = key["kid"]?.string
+    guard key["kid"] == nil || keyID != nil else { throw .badKey(number) }
+    func part(_ name: String) throws(KeyError) -> [UInt8] {
+      guard let text = key[name]?.string, let bytes = Base64URL.decode(text.utf8), !bytes.isEmpty else {
+        throw .badKey(number)
+      }
+      return bytes
+    }
+    func part(ifPresent name: String) throws(KeyError) -> [UInt8]? { key[name] == nil ? nil : try part(name) }
+
+    let made: SigningKey
+    switch (key["kty"]?.string, key["crv"]?.string) {
+    case ("oct", nil): made = try secret(try part("k"), keyID: keyID, number: number)
+    case ("RSA", nil):
+      var rest: [[UInt8]] = []
+      for name in ["d", "p", "q", "dp", "dq", "qi"] {
+        if let bytes = try part(ifPresent: name) { rest.append(bytes) }
+      }
+      made = try rsa(n: try part("n"), e: try part("e"), rest: rest, keyID: keyID, number: number)
+    case ("EC", "P-256"):
+      made = try p256(
+        x: try part("x"), y: try part("y"), d: try part(ifPresent: "d"), keyID: keyID, number: number)
+    case ("OKP", "Ed25519"):
+      made = try ed25519(x: try part("x"), d: try part(ifPresent: "d"), keyID: keyID, number: number)
+    default: throw .unsupportedKey(number)
+    }
+    // RFC 7517 §4.4: where the key says what it is for, that must be what it can do.
+    guard key["alg"] == nil || key["alg"]?.string == made.algorithm.rawValue else { throw .unsupportedKey(number) }
+    return made
+  }
+}

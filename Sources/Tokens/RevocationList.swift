@@ -1,0 +1,35 @@
+// Tokens that no longer count although they are signed and not expired.
+import Bytes
+import Messages
+
+/// The `jti` and the `sub` of revoked tokens. A `sub` revokes all its tokens, those to come included.
+public struct RevocationList: Sendable {
+  private let ids: Set<InlineText>
+
+  /// None is revoked.
+  public init() { ids = [] }
+
+  /// Reads a file of ids, one a line. Empty lines and lines that begin with `#` do not count; ids have 1–64 bytes.
+  public init(parsing file: [UInt8]) throws(KeyError) {
+    var ids: Set<InlineText> = []
+    for (index, line) in file.split(separator: 0x0A, omittingEmptySubsequences: false).enumerated() {
+      var content = line.drop { $0 <= 0x20 }
+      while let last = content.last, last <= 0x20 { content.removeLast() }
+      if content.isEmpty || content.first == UInt8(ascii: "#") { continue }
+      guard String(validating: content, as: UTF8.self) != nil,
+        let id = content.withUnsafeBytes({ InlineText($0) })
+      else { throw .badLine(index + 1) }
+      ids.insert(id)
+    }
+    self.ids = ids
+  }
+
+  public var count: Int { ids.count }
+
+  /// O(1).
+  public func contains(subject: Identifier, tokenID: InlineText?) -> Bool {
+    guard !ids.isEmpty else { return false }
+    if let tokenID, ids.contains(tokenID) { return true }
+    return ids.contains(subject.text)
+  }
+}

@@ -1,0 +1,131 @@
+// Keys from what files hold: PEM blocks, secrets, and the parts of a JSON Web Key (RFC 7518 §6, RFC 8037 §2).
+import COpenSSL
+
+extension SigningKey {
+  /// Bits that an RSA key must have (RFC 7518 §3.3), and bytes that a secret must have (§3.2).
+  static let minimumRSABits: Int32 = 2048
+  static let minimumSecretBytes = 32
+
+  /// A secret for HS256. `number` names the key in errors.
+  static func secret(_ bytes: [UInt8], keyID: String?, number: Int) throws(KeyError) -> SigningKey {
+    guard !isKeyText(bytes) else { throw .secretIsAKey(number) }
+    guard bytes.count >= minimumSecretBytes else { throw .tooShort(number) }
+    guard let key = EVP_PKEY_new_raw_private_key(EVP_PKEY_HMAC, nil, bytes, bytes.count) else { throw .badKey(number) }
+    return SigningKey(consuming: key, algorithm: .hs256, keyID: keyID, isPrivate: true)
+  }
+
+  /// One PEM block with its lines (RFC 7468), public or private, without a passphrase; `number` names it in errors.
+  static func pem(_ block: [UInt8], isPrivate: Bool, number: Int) throws(KeyError) -> SigningKey {
+    defer { ERR_clear_error() }
+    let read: OpaquePointer? = block.withUnsafeBytes { bytes in
+      guard let source = BIO_new_mem_buf(bytes.baseAddress, Int32(bytes.count)) else { return nil }
+      defer { BIO_free(source) }
+      // Without a callback OpenSSL would ask the terminal for a passphrase.
+      return isPrivate
+        ? PEM_read_bio_PrivateKey(source, nil, { _, _, _, _ in -1 }, nil)
+        : PEM_read_bio_PUBKEY(source, nil, { _, _, _, _ in -1 }, nil)
+    }
+    guard let read else { throw .badPEM(block: number) }
+    return try adopt(read, keyID: nil, isPrivate: isPrivate, number: number)
+  }
+
+  /// RSA by its numbers, big-endian (RFC 7518 §6.3). `rest` is d, p, q, dp, dq and qi; with all six of them it can sign.
+  static func rsa(n: [UInt8], e: [UInt8], rest: [[UInt8]], keyID: String?, number: Int) throws(KeyError) -> SigningKey {
+    let isPrivate = rest.count == 6
+    let der: [UInt8]
+    if isPrivate {  // RFC 8017 §A.1.2
+      der = DER.sequence([DER.integer([0]), DER.integer(n), DER.integer(e)] + rest.map(DER.integer))
+    } else {  // RFC 8017 §A.1.1 in RFC 5280 §4.1
+      let key = DER.sequence([DER.integer(n), DER.integer(e)])
+      der = DER.sequence([DER.sequence([DER.rsaEncryption, DER.null]), DER.bitString(key)])
+    }
+    return try adopt(
+      read(der, isPrivate: isPrivate, number: number), keyID: keyID, isPrivate: isPrivate, number: number)
+  }
+
+  /// P-256: the point as 32 bytes each of `x` and `y`, and for a private key `d` (RFC 7518 §6.2). OpenSSL checks that
+  /// the point is on the curve.
+  static func p256(x: [UInt8], y: [UInt8], d: [UInt8]?, keyID: String?, number: Int) throws(KeyError) -> SigningKey {
+    guard x.count == 32, y.count == 32, d.map({ $0.count == 32 }) ?? true else { throw .badKey(number) }
+    let point = DER.bitString([4] + x + y)  // SEC 1 §2.3.3: 4 says that both coordinates follow
+    let der: [UInt8]
+    if let d {  // RFC 5915 §3
+      der = DER.sequence([
+        DER.integer([1]), DER.octetString(d), DER.tagged(0, DER.prime256v1), DER.tagged(1, point),
+      ])
+    } else {  // RFC 5480 §2
+      der = DER.sequence([DER.sequence([DER.ecPublicKey, DER.prime256v1]), point])
+    }
+    return try adopt(read(der, isPrivate: d != nil, number: number), keyID: keyID, isPrivate: d != nil, number: number)
+  }
+
+  /// Ed25519: 32 bytes of `x`, and for a private key 32 of `d` (RFC 8037 §2).
+  static func ed25519(x: [UInt8], d: [UInt8]?, keyID: String?, number: Int) throws(KeyError) -> SigningKey {
+    guard x.count == 32, d.map({ $0.count == 32 }) ?? true else { throw .badKey(number) }
+    let made =
+      if let d { EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nil, d, d.count) } else {
+        EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nil, x, x.count)
+      }
+    guard let made else { throw .badKey(number) }
+    return try adopt(made, keyID: keyID, isPrivate: d != nil, number: number)
+  }
+
+  /// A key from its DER.
+  private static func read(_ der: [UInt8], isPrivate: Bool, number: Int) throws(KeyError) -> OpaquePointer {
+    defer { ERR_clear_error() }
+    let key = der.withUnsafeBufferPointer { buffer in
+      var start = buffer.baseAddress
+      return isPrivate ? d2i_AutoPrivateKey(nil, &start, buffer.count) : d2i_PUBKEY(nil, &start, buffer.count)
+    }
+    guard let key else { throw .badKey(number) }
+    return key
+  }
+
+  /// Takes over a key of any kind: which algorithm it is for follows from what it is, and from nothing that a token says.
+  private static func adopt(
+    _ key: OpaquePointer, keyID: String?, isPrivate: Bool, number: Int
+  ) throws(KeyError) -> SigningKey {
+    let algorithm: Algorithm? =
+      switch EVP_PKEY_get_base_id(key) {
+      case EVP_PKEY_RSA: .rs256
+      case EVP_PKEY_EC: isP256(key) ? .es256 : nil
+      case EVP_PKEY_ED25519: .edDSA
+      default: nil
+      }
+    guard let algorithm else {
+      EVP_PKEY_free(key)
+      throw .unsupportedKey(number)
+    }
+    guard algorithm != .rs256 || EVP_PKEY_get_bits(key) >= minimumRSABits else {
+      EVP_PKEY_free(key)
+      throw .tooShort(number)
+    }
+    return SigningKey(consuming: key, algorithm: algorithm, keyID: keyID, isPrivate: isPrivate)
+  }
+
+  private static func isP256(_ key: OpaquePointer) -> Bool {
+    var name = [CChar](repeating: 0, count: 32)
+    var length = 0
+    guard EVP_PKEY_get_group_name(key, &name, name.count, &length) == 1 else { return false }
+    return String(decoding: name.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self) == "prime256v1"
+  }
+
+  /// Whether a "secret" is the text or the DER of a key. Were it taken for a secret, whoever has the public key could
+  /// sign with it (RFC 8725 §2.1).
+  private static func isKeyText(_ bytes: [UInt8]) -> Bool {
+    if bytes.firstRange(of: Array("-----BEGIN".utf8)) != nil { return true }
+    if JSONValue(parsing: bytes)?.members?["kty"] != nil { return true }
+    defer { ERR_clear_error() }
+    return bytes.withUnsafeBufferPointer { buffer in
+      var start = buffer.baseAddress
+      if let key = d2i_PUBKEY(nil, &start, buffer.count) {
+        EVP_PKEY_free(key)
+        return true
+      }
+      start = buffer.baseAddress
+      guard let key = d2i_AutoPrivateKey(nil, &start, buffer.count) else { return false }
+      EVP_PKEY_free(key)
+      return true
+    }
+  }
+}

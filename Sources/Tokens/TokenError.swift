@@ -1,0 +1,101 @@
+// Why a token is refused, and why a file of keys is. No case holds a byte of a token or of a key, so that none can get
+// into an answer or a log.
+
+/// Why a token is not accepted.
+public enum TokenError: Error, Equatable, Sendable {
+  /// Longer than `TokenVerifier.maximumBytes`.
+  case tooLong
+  /// Not three parts of base64url with dots between (RFC 7515 §7.1).
+  case notCompact
+  /// The header, or the claims, are no JSON object, or one with two members of the same name (RFC 7515 §4).
+  case badHeader, badClaims
+  /// `alg` is none of HS256, RS256, ES256 and EdDSA; `none` is among these (RFC 8725 §3.2).
+  case unsupportedAlgorithm
+  /// The header demands an extension that this verifier does not know (RFC 7515 §4.1.11).
+  case criticalHeader
+  /// No key has the token's `kid`.
+  case unknownKey
+  /// The keys that the token may mean are for other algorithms (RFC 8725 §3.1).
+  case algorithmDoesNotFitKey
+  case badSignature
+  /// RFC 7519 §4.1.1, §4.1.3, §4.1.5, §4.1.4.
+  case wrongIssuer, wrongAudience, notYetValid, expired
+  /// A claim that must be there is not.
+  case missing(Claim)
+  /// A claim has the wrong type, or a value out of its range.
+  case invalid(Claim)
+  /// The revocation list has its `jti` or its `sub`.
+  case revoked
+
+  /// The claims that can be at fault.
+  public enum Claim: String, Sendable {
+    case sub, role, trips, channels, limits, exp, nbf, jti
+  }
+}
+
+extension TokenError: CustomStringConvertible {
+  /// For the peer and the log.
+  public var description: String {
+    switch self {
+    case .tooLong: "the token is longer than \(TokenVerifier.maximumBytes) bytes"
+    case .notCompact: "the token is not three parts in base64url"
+    case .badHeader: "the token's header is not a JSON object of the right form"
+    case .badClaims: "the token's claims are not a JSON object of the right form"
+    case .unsupportedAlgorithm: "the token's alg must be HS256, RS256, ES256 or EdDSA"
+    case .criticalHeader: "the token's header has crit, which this hub does not support"
+    case .unknownKey: "this hub has no key with the token's kid"
+    case .algorithmDoesNotFitKey: "the token's alg does not fit the key"
+    case .badSignature: "the token's signature is wrong"
+    case .wrongIssuer: "the token's iss is not the one that this hub accepts"
+    case .wrongAudience: "the token's aud does not name this hub"
+    case .notYetValid: "the token is not valid yet"
+    case .expired: "the token has expired"
+    case .missing(let claim): "the token has no \(claim.rawValue)"
+    case .invalid(let claim): "the token's \(claim.rawValue) is not of the right form"
+    case .revoked: "the token was revoked"
+    }
+  }
+}
+
+/// Why a file of keys, or of revoked tokens, cannot be used.
+public enum KeyError: Error, Equatable, Sendable {
+  /// Nothing in it.
+  case empty
+  case tooManyKeys(limit: Int)
+  /// A PEM block that OpenSSL can't read, or that is encrypted, counted from 1.
+  case badPEM(block: Int)
+  /// No JSON object with an array `keys` (RFC 7517 §5).
+  case badKeySet
+  /// A key of the set, counted from 1, that lacks a member, has it in the wrong form, or makes no key.
+  case badKey(Int)
+  /// A key that is no RSA, P-256, Ed25519 or secret key, or whose own `alg` does not fit it.
+  case unsupportedKey(Int)
+  /// RSA under 2048 bits (RFC 7518 §3.3) or a secret under 256 (§3.2).
+  case tooShort(Int)
+  /// A secret that is in truth somebody's public key, or another key's text: whoever knows it could sign.
+  case secretIsAKey(Int)
+  /// Two keys of the set have the same `kid` and algorithm.
+  case duplicateKeyID(Int)
+  /// OpenSSL could not sign, or the key is a public one.
+  case cannotSign
+  /// A line of a revocation list that is longer than 64 bytes, or not UTF-8.
+  case badLine(Int)
+}
+
+extension KeyError: CustomStringConvertible {
+  public var description: String {
+    switch self {
+    case .empty: "there is no key in it"
+    case .tooManyKeys(let limit): "it has more than \(limit) keys"
+    case .badPEM(let block): "PEM block \(block) is not a key without a passphrase"
+    case .badKeySet: "it is not a JSON Web Key Set: an object with an array \"keys\""
+    case .badKey(let number): "key \(number) is not complete, or not a valid key"
+    case .unsupportedKey(let number): "key \(number) is not for HS256, RS256, ES256 or EdDSA (Ed25519)"
+    case .tooShort(let number): "key \(number) is too short: an RSA key has 2048 bits or more, a secret 32 bytes"
+    case .secretIsAKey(let number): "key \(number) is given as a secret and is the text of another key"
+    case .duplicateKeyID(let number): "key \(number) has the kid of another one for the same algorithm"
+    case .cannotSign: "the key cannot sign: it is a public one"
+    case .badLine(let line): "line \(line) is not an id of 1-64 bytes"
+    }
+  }
+}

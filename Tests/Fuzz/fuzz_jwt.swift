@@ -1,0 +1,68 @@
+// modules: Bytes Geo Messages Tokens
+// libFuzzer's way into tokens and key files: no input may crash them, and no token may pass that was not signed.
+import Messages
+import Tokens
+
+private let secret = Array("0123456789abcdef0123456789abcdef".utf8)
+private let now = Timestamp(milliseconds: 1_795_219_200_000)
+
+private let keys: KeySet = {
+  do throws(KeyError) { return try KeySet(parsing: secret) } catch { preconditionFailure("\(error)") }
+}()
+
+/// The first byte chooses: a token as it is, one made of a header and claims that are signed, a file of keys, a list.
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzTokens(_ data: UnsafePointer<UInt8>, _ size: Int) -> CInt {
+  guard size > 0 else { return 0 }
+  let input = Array(UnsafeBufferPointer(start: data + 1, count: size - 1))
+  switch data[0] % 4 {
+  case 0: fuzzUnsigned(input)
+  case 1: fuzzSigned(input)
+  case 2: fuzzKeys(input)
+  default: fuzzList(input)
+  }
+  return 0
+}
+
+private func fuzzUnsigned(_ token: [UInt8]) {
+  // 256 bits can't be guessed: what is accepted was not signed by the key.
+  precondition(claims(token) == nil, "a token that nobody signed was accepted")
+}
+
+/// Claims of the fuzzer's making behind a good signature: what is read must survive being written.
+private func fuzzSigned(_ payload: [UInt8]) {
+  let header = Array(#"{"alg":"HS256"}"#.utf8)
+  guard let token = made({ () throws(KeyError) in try keys.keys[0].signed(header: header, payload: payload) }),
+    let read = claims(token)
+  else { return }
+  guard let again = made({ () throws(KeyError) in try keys.keys[0].token(TokenRequest(claims: read)) }) else {
+    preconditionFailure("a secret signs")
+  }
+  precondition(claims(again) == read, "what was written means something else")
+}
+
+private func fuzzKeys(_ file: [UInt8]) {
+  guard let set = made({ () throws(KeyError) in try KeySet(parsing: file) }) else { return }
+  precondition((1...KeySet.maximumKeys).contains(set.keys.count))
+}
+
+private func fuzzList(_ file: [UInt8]) {
+  guard let list = made({ () throws(KeyError) in try RevocationList(parsing: file) }) else { return }
+  precondition(list.count <= file.count)
+}
+
+private func claims(_ token: [UInt8]) -> Claims? {
+  do throws(TokenError) {
+    return try TokenVerifier(keys: keys).verify(token, now: now)
+  } catch {
+    precondition(!error.description.isEmpty)
+    return nil
+  }
+}
+
+private func made<T>(_ body: () throws(KeyError) -> T) -> T? {
+  do throws(KeyError) { return try body() } catch {
+    precondition(!error.description.isEmpty)
+    return nil
+  }
+}

@@ -1,0 +1,92 @@
+// Damaged tokens: none may pass, and the whole ones beside them all must.
+import Messages
+import Testing
+
+@testable import Tokens
+
+@Suite struct DamageTests {
+  /// A hundred tokens, most of them of the cheap algorithm, with what they say.
+  private func tokens(_ random: inout SplitMix64) throws -> [[UInt8]] {
+    let keys = try Example.all()
+    return try (0..<100).map { number in
+      let claims = Claims(
+        subject: Identifier("d\(UInt32.random(in: 0...9999, using: &random))")!, role: .driver,
+        expires: Timestamp(milliseconds: now.milliseconds + 60_000), grants: Grants(trips: [NamePattern("T\(number)")!])
+      )
+      return try keys[number % 10 == 0 ? number / 10 % 4 : 0].token(TokenRequest(claims: claims))
+    }
+  }
+
+  private func swapParts(_ token: [UInt8], _ other: [UInt8], _ random: inout SplitMix64) -> [UInt8] {
+    var parts = token.split(separator: 0x2E)
+    let place = Int.random(in: 0..<3, using: &random)
+    if Bool.random(using: &random) {
+      parts[place] = other.split(separator: 0x2E)[place]
+    } else {
+      parts.swapAt(place, (place + 1) % 3)
+    }
+    return Array(parts.joined(separator: [0x2E]))
+  }
+
+  /// Another last character of a part, of those that stand for the same bytes where readers are careless.
+  private func setTrailingBits(_ token: [UInt8], _ random: inout SplitMix64) -> [UInt8] {
+    var token = token
+    let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
+    let value = alphabet.firstIndex(of: token.last!)!
+    token[token.count - 1] = alphabet[value ^ Int.random(in: 1...3, using: &random)]
+    return token
+  }
+
+  private func damage(_ token: [UInt8], _ all: [[UInt8]], _ random: inout SplitMix64) -> [UInt8] {
+    var damaged = token
+    switch Int.random(in: 0..<10, using: &random) {
+    case 0..<5:  // one bit
+      let place = Int.random(in: damaged.indices, using: &random)
+      damaged[place] ^= 1 << UInt8.random(in: 0..<8, using: &random)
+    case 5: damaged = swapParts(token, all.randomElement(using: &random)!, &random)
+    case 6: damaged = setTrailingBits(token, &random)
+    case 7: damaged.remove(at: Int.random(in: damaged.indices, using: &random))
+    case 8:
+      damaged.insert(UInt8.random(in: 0...255, using: &random), at: Int.random(in: damaged.indices, using: &random))
+    default:
+      damaged = (0..<Int.random(in: 0..<300, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random) }
+    }
+    return damaged
+  }
+
+  @Test("of 100,000 damaged tokens none is accepted, and the valid ones between them all are")
+  func damaged() throws {
+    var random = SplitMix64(seed: 7515)
+    let verifier = TokenVerifier(keys: try Example.keySet())
+    let tokens = try tokens(&random)
+    let valid = Set(tokens)
+    var accepted = 0
+    var refused = 0
+    for round in 0..<100_000 {
+      let token = tokens[round % tokens.count]
+      let damaged = damage(token, tokens, &random)
+      guard !valid.contains(damaged) else { continue }  // two parts that were the same
+      if verifier.refusal(of: damaged) == nil { accepted += 1 }
+      refused += 1
+      if round % 100 == 0 { #expect(verifier.refusal(of: tokens[round / 100 % tokens.count]) == nil) }
+    }
+    #expect(accepted == 0)
+    #expect(refused > 95_000)
+  }
+
+  @Test("every single bit of a token of each algorithm counts")
+  func everyBit() throws {
+    let verifier = TokenVerifier(keys: try Example.keySet())
+    for key in try Example.all() {
+      let token = try key.token(#"{"sub":"r1","role":"rider"}"#)
+      #expect(verifier.refusal(of: token) == nil)
+      for place in token.indices {
+        for bit in 0..<8 {
+          var damaged = token
+          damaged[place] ^= 1 << UInt8(bit)
+          #expect(verifier.refusal(of: damaged) != nil)
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,70 @@
+// The forms that tokens are made of: base64url, JSON, patterns.
+import Foundation
+import Messages
+import Testing
+
+@testable import Tokens
+
+@Suite struct FormTests {
+  @Test("base64url agrees with Foundation's base64 on 2,000 random texts, and has one spelling of each")
+  func base64() throws {
+    var random = SplitMix64(seed: 4648)
+    for length in 0..<2000 {
+      let bytes = (0..<length % 67).map { _ in UInt8.random(in: 0...255, using: &random) }
+      let text = Base64URL.encode(bytes)
+      let other = Data(bytes).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing(
+        "=", with: "")
+      #expect(text == Array(other.utf8))
+      #expect(Base64URL.decode(text) == bytes)
+      #expect(Base64URL.decode(text + Array("=".utf8)) == nil)
+    }
+    for bad in ["A", "AB=", "AA==", "AB", "AAB", "A+AA", "A/AA", "AA A", "AAAAA"] {
+      #expect(Base64URL.decode(bad.utf8) == nil, "\(bad)")
+    }
+  }
+
+  @Test(
+    "JSON is read by the letter of RFC 8259",
+    arguments: [
+      (#" {"a" : [1, -2.5e1, true, false, null, "x"]} "#, true), (#""\u0041\n\ud83d\ude00""#, true), ("[]", true),
+      (#"{"a":1,"a":2}"#, false), (#"{"a":1,"\u0061":2}"#, false), ("[1,]", false), ("[01]", false), ("[+1]", false),
+      ("[1e999]", false), ("{\"a\"}", false), ("[\"\u{1}\"]", false), (#"["\x"]"#, false), (#"["\ud83d"]"#, false),
+      (#"["\ude00"]"#, false), ("tru", false), ("nullx", false), ("", false), ("[1] 2", false), ("\u{FEFF}[]", false),
+      ("[[[[[[[[1]]]]]]]]", true), ("[[[[[[[[[1]]]]]]]]]", false),
+    ])
+  func json(text: String, isGood: Bool) {
+    #expect((JSONValue(parsing: text.utf8) != nil) == isGood, "\(text)")
+  }
+
+  @Test("bytes that are no UTF-8 are no JSON, and escapes are the characters they stand for")
+  func text() {
+    #expect(JSONValue(parsing: [0x22, 0xC0, 0xAF, 0x22]) == nil)
+    #expect(JSONValue(parsing: #""\ud83d\ude00\/é""#.utf8) == .string("😀/é"))
+  }
+
+  @Test("a pattern matches its id, or all ids with its beginning")
+  func patterns() throws {
+    let rows: [(String, String, Bool)] = [
+      ("T1", "T1", true), ("T1", "T10", false), ("T1*", "T10", true), ("T1*", "T1", true), ("T1*", "T", false),
+      ("*", "x", true), ("a-*", "b-1", false),
+    ]
+    for (pattern, id, matches) in rows {
+      #expect(try #require(NamePattern(pattern)).matches(Identifier(id)!) == matches, "\(pattern) \(id)")
+    }
+    for bad in ["", "a*b", "**", "a b", String(repeating: "a", count: 65)] { #expect(NamePattern(bad) == nil) }
+    let pattern = try #require(ChannelPattern("driver:D*"))
+    #expect(pattern.matches(.driver(Identifier("D1")!)) && !pattern.matches(.trip(Identifier("D1")!)))
+    #expect(!pattern.matches(.fleet))
+    #expect(pattern.description == "driver:D*")
+  }
+
+  @Test("grants open their trips and channels and no others")
+  func grants() {
+    let grants = Grants(
+      trips: [NamePattern("T1")!], channels: [ChannelPattern("trip:z-*")!, ChannelPattern("fence:*")!])
+    let id = { (text: String) in Identifier(text)! }
+    #expect(grants.names(trip: id("T1")) && !grants.names(trip: id("z-1")))
+    #expect(grants.opens(.trip(id("T1"))) && grants.opens(.trip(id("z-1"))) && grants.opens(.fence(id("f"))))
+    #expect(!grants.opens(.trip(id("T2"))) && !grants.opens(.driver(id("T1"))) && !grants.opens(.fleet))
+  }
+}

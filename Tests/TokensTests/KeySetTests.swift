@@ -1,0 +1,119 @@
+// Files of keys: which are read, which key a token means, and what is refused with its number.
+import Foundation
+import Testing
+
+@testable import Tokens
+
+@Suite struct KeySetTests {
+  private func read(_ text: String) throws(KeyError) -> KeySet { try KeySet(parsing: Array(text.utf8)) }
+
+  @Test("a file that begins with a brace is a key or a set of keys, in order, with their names")
+  func jsonWebKeys() throws {
+    let set = try Example.keySet()
+    #expect(set.keys.map(\.keyID) == ["hs", "rs", "es", "ed"])
+    #expect(set.keys.map(\.algorithm) == [.hs256, .rs256, .es256, .edDSA])
+    #expect(set.keys.map(\.isPrivate) == [true, false, false, false])
+    #expect(try read("\n " + Example.p256()).keys.map(\.isPrivate) == [true])
+  }
+
+  @Test("a file of any other bytes is a secret, without the line end behind it")
+  func secrets() throws {
+    let text = String(repeating: "s", count: 32)
+    let token = try read(text).keys[0].token(#"{"sub":"a","role":"ops"}"#)
+    for spelling in [text, text + "\n", text + "\r\n"] {
+      #expect(TokenVerifier(keys: try read(spelling)).refusal(of: token) == nil)
+    }
+    #expect(TokenVerifier(keys: try read(text + " ")).refusal(of: token) == .badSignature)
+    #expect(throws: KeyError.tooShort(1)) { try read(String(repeating: "s", count: 31) + "\n") }
+    #expect(throws: KeyError.empty) { try read(" \n") }
+  }
+
+  /// Keys as `openssl genpkey` writes them, private and public.
+  private func openSSL(_ arguments: [String]) throws -> String {
+    let process = Process()
+    let output = Pipe()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+    process.arguments = ["openssl"] + arguments
+    process.standardOutput = output
+    process.standardError = FileHandle.nullDevice
+    process.standardInput = FileHandle.nullDevice
+    try process.run()
+    let text = output.fileHandleForReading.readDataToEndOfFile()
+    process.waitUntilExit()
+    return String(decoding: text, as: UTF8.self)
+  }
+
+  @Test(
+    "PEM as openssl writes it is read, private and public, and what one signs the other verifies",
+    arguments: [
+      (["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"], Algorithm.rs256),
+      (["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"], .es256), (["-algorithm", "ED25519"], .edDSA),
+    ])
+  func pem(arguments: [String], algorithm: Algorithm) throws {
+    let text = try openSSL(["genpkey"] + arguments)
+    guard text.contains("-----BEGIN") else { return print("skipped: no openssl to make a key with") }
+    let file = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID().uuidString).pem")
+    try Data(text.utf8).write(to: file)
+    defer { do { try FileManager.default.removeItem(at: file) } catch { Issue.record(error) } }
+    let publicText = try openSSL(["pkey", "-in", file.path, "-pubout"])
+
+    let signer = try read(text).keys[0]
+    let verifier = try read("# some words before\n" + publicText)
+    #expect(signer.algorithm == algorithm && signer.isPrivate)
+    #expect(verifier.keys.map(\.algorithm) == [algorithm] && !verifier.keys[0].isPrivate)
+    let token = try signer.token(#"{"sub":"a","role":"ops"}"#)
+    #expect(TokenVerifier(keys: verifier).refusal(of: token) == nil)
+    #expect(throws: KeyError.cannotSign) { try verifier.keys[0].token("{}") }
+    // Several in one file: the right one is found by its algorithm, also for a token that names a key.
+    let both = try read(publicText + text)
+    #expect(both.keys.count == 2)
+    let named = try signer.signed(header: Array(#"{"alg":"\#(algorithm.rawValue)","kid":"k"}"#.utf8), payload: [0x7B])
+    #expect(TokenVerifier(keys: both).refusal(of: named) == .badClaims, "a file of PEM has no names to compare with")
+  }
+
+  @Test("short keys, other curves and broken blocks are refused with their number")
+  func refused() throws {
+    let short = try openSSL(["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:1024"])
+    if short.contains("-----BEGIN") { #expect(throws: KeyError.tooShort(1)) { try read(short) } }
+    let curve = try openSSL(["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-384"])
+    if curve.contains("-----BEGIN") { #expect(throws: KeyError.unsupportedKey(1)) { try read(curve) } }
+    #expect(throws: KeyError.badPEM(block: 1)) {
+      try read("-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----")
+    }
+    #expect(throws: KeyError.badPEM(block: 1)) { try read("-----BEGIN PUBLIC KEY-----\nAAAA\n") }
+  }
+
+  @Test(
+    "sets that are not whole are refused with the number of the key",
+    arguments: [
+      ("{}", .badKeySet), ("{\"keys\":1}", .badKeySet), ("{\"keys\":[]}", .empty), ("{\"keys\":[1]}", .badKey(1)),
+      ("{", .badKeySet), (#"{"kty":"oct","k":"c2hvcnQ"}"#, .tooShort(1)), (#"{"kty":"oct"}"#, .badKey(1)),
+      (#"{"kty":"oct","k":"c2hvcnQ="}"#, .badKey(1)), (#"{"kty":"EC","crv":"P-384"}"#, .unsupportedKey(1)),
+      (#"{"kty":"OKP","crv":"Ed25519","x":"AA"}"#, .badKey(1)), (#"{"kty":"OKP","crv":"X25519"}"#, .unsupportedKey(1)),
+      (#"{"kty":"RSA","n":"AQAB"}"#, .badKey(1)), (#"{"keys":[{"kty":"oct","use":"enc"}]}"#, .empty),
+    ] as [(String, KeyError)])
+  func badSets(text: String, expected: KeyError) {
+    #expect(throws: expected) { try read(text) }
+  }
+
+  @Test("a key whose own alg is another, two keys of one name, and a point off its curve are refused")
+  func contradictions() throws {
+    #expect(throws: KeyError.unsupportedKey(1)) { try read(Example.rsaPublic(#""alg":"HS256","#)) }
+    #expect(throws: KeyError.unsupportedKey(1)) { try read(Example.secret(#""alg":"RS256","#)) }
+    let twice = Example.p256Public(#""kid":"a","#)
+    #expect(throws: KeyError.duplicateKeyID(2)) { try read("{\"keys\":[\(twice),\(twice)]}") }
+    #expect(throws: KeyError.badKey(1)) { try read(Example.p256Public().replacing("f83O", with: "f83P")) }
+  }
+
+  @Test("a revocation list is ids, one a line, with comments")
+  func revocations() throws {
+    let list = try RevocationList(parsing: Array("# lost phones\nd1\r\n\n  jti-7  \n".utf8))
+    #expect(list.count == 2)
+    #expect(list.contains(subject: .init("d1")!, tokenID: nil))
+    #expect(list.contains(subject: .init("x")!, tokenID: .init("jti-7")))
+    #expect(!list.contains(subject: .init("x")!, tokenID: .init("jti-8")))
+    #expect(throws: KeyError.badLine(2)) {
+      try RevocationList(parsing: Array(("a\n" + String(repeating: "x", count: 65)).utf8))
+    }
+  }
+}
