@@ -1,4 +1,5 @@
 // modules: Bytes Geo Messages Tokens
+// libraries: crypto
 // libFuzzer's way into tokens and key files: no input may crash them, and no token may pass that was not signed.
 import Messages
 import Tokens
