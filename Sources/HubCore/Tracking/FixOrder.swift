@@ -54,7 +54,8 @@ struct FixOrder: Sendable, Equatable {
       }
       countDropped()
     }
-    let ahead = newest.map { FixOrder.excess(from: $0, newestReceived, to: time, uptime) } ?? hubClock.map { time &- $0 }
+    let ahead =
+      newest.map { FixOrder.excess(from: $0, newestReceived, to: time, uptime) } ?? hubClock.map { time &- $0 }
     if let ahead, ahead > leapMilliseconds {
       held = fix
       heldReceived = uptime
