@@ -12,7 +12,8 @@ import Testing
     }
     #expect(
       try types(true) == [
-        "location_update", "location_batch", "driver_status", "trip_status", "subscribe", "unsubscribe", "ping", "refresh",
+        "location_update", "location_batch", "driver_status", "trip_status", "subscribe", "unsubscribe", "ping",
+        "refresh",
       ])
     #expect(
       try types(false) == [
