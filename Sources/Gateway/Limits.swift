@@ -100,7 +100,7 @@ public struct Limits: Sendable {
     precondition(outboxBytesPerSession <= outboxBytesPerLoop)
     precondition(requestHeadBytes <= readBufferBytes)
     precondition(rateWarningSeconds < rateCloseSeconds)
-    precondition(inflateRatio >= 1 && inflateFreeBytes <= messageBytes)
+    precondition(inflateRatio >= 1 && inflateFreeBytes >= 0)
     precondition(requestsPerTurn >= 1)
     precondition(sessionBurst >= 1 && sessionRate >= 0)
   }
