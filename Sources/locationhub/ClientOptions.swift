@@ -10,11 +10,13 @@ struct ClientOptions {
     Option("url", "URL", "the hub's WebSocket (ws://127.0.0.1:8080/v1/ws)"),
     Option("token", "JWT", "sent as Authorization: Bearer; without it: development credentials"),
     Option("connect-timeout", "SECONDS", "give up when there is no connection for so long (10)"),
+    Option("compression", "on|off", "offer permessage-deflate (off)"),
   ]
 
   let url: HubURL
   let token: String?
   let connectTimeout: Double
+  let compression: Bool
 
   init(_ arguments: Arguments, defaultURL: String = "ws://127.0.0.1:8080/v1/ws") throws(CommandError) {
     do throws(HubURLError) {
@@ -24,10 +26,18 @@ struct ClientOptions {
     }
     token = arguments.string("token")
     connectTimeout = try arguments.number("connect-timeout", in: 0...86_400) ?? 10
+    compression = try arguments.choice("compression", of: ["on", "off"]) == "on"
   }
 
   /// For a client of this role and id. A token, or a credential that the URL has, wins over development credentials.
   func configuration(_ role: Role, _ id: Identifier) throws(CommandError) -> ClientConfiguration {
+    var configuration = try credential(role, id)
+    // Without contexts: all clients of the process share one compressor.
+    if compression { configuration.compression = .withoutContexts }
+    return configuration
+  }
+
+  private func credential(_ role: Role, _ id: Identifier) throws(CommandError) -> ClientConfiguration {
     if let token { return ClientConfiguration(url: url, token: token) }
     if url.hasParameter("role") || url.hasParameter("access_token") { return ClientConfiguration(url: url) }
     do throws(HubURLError) {

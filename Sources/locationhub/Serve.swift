@@ -66,10 +66,7 @@ func serverConfiguration(_ arguments: Arguments) throws(CommandError) -> ServerC
   configuration.tokens = try tokenAccess(arguments)
   configuration.flushIntervalMilliseconds = try arguments.integer("flush-interval", in: 0...10_000) ?? 0
   configuration.heartbeatInterval = try arguments.number("heartbeat", in: 0.1...3600) ?? configuration.heartbeatInterval
-  if let text = arguments.string("compression") {
-    guard text == "on" || text == "off" else { throw .usage("--compression must be on or off, not \(text)") }
-    configuration.compression = text == "on"
-  }
+  if let word = try arguments.choice("compression", of: ["on", "off"]) { configuration.compression = word == "on" }
   configuration.drainDelay = try arguments.number("drain-delay", in: 0...300) ?? 0
   if let text = arguments.string("log-level") {
     guard let level = LogLevel.allCases.first(where: { "\($0.name)" == text }) else {
