@@ -72,6 +72,7 @@ public struct ClientLimits: Sendable, Equatable {
   var socket: ClientSocketLimits {
     ClientSocketLimits(
       headBytes: handshakeBytes, frames: FrameLimits(messageBytes: messageBytes),
-      inflate: InflateLimits(messageBytes: messageBytes, ratio: inflateRatio, freeBytes: inflateFreeBytes), pongs: pongs)
+      inflate: InflateLimits(messageBytes: messageBytes, ratio: inflateRatio, freeBytes: inflateFreeBytes), pongs: pongs
+    )
   }
 }
