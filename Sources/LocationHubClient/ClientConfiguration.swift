@@ -9,7 +9,7 @@ public struct ClientConfiguration: Sendable {
   public var limits = ClientLimits()
   /// The offer of permessage-deflate (RFC 7692); nil for none, and a hub may decline it. Compression takes about half off
   /// what a watcher of positions receives. A driver gains little: most of what it sends is too small to be compressed for
-  /// itself. Against a server that keeps contexts a client needs 75 KiB more; one that offers
+  /// itself. Against a server that keeps contexts a client needs some 80 KiB more; one that offers
   /// `.withoutContexts` never does.
   public var compression: DeflateParameters?
   /// Keeps live fixes until the hub has stored them, and sends them again after a break. Without it a fix that can't go
