@@ -61,8 +61,10 @@ final class HubProcess {
 
   private func waitUntilItListens() throws {
     let line = try readLine()
-    guard let match = line.firstMatch(of: /listening on (http|ws):\/\/127\.0\.0\.1:([0-9]+)/), let found = UInt16(match.2)
-    else { throw PeerError.unexpected("the first line is: \(line)") }
+    let address = /listening on (http|ws):\/\/127\.0\.0\.1:([0-9]+)/
+    guard let match = line.firstMatch(of: address), let found = UInt16(match.2) else {
+      throw PeerError.unexpected("the first line is: \(line)")
+    }
     port = found
   }
 
