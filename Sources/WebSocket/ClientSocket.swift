@@ -153,6 +153,7 @@ public struct ClientSocket: ~Copyable {
       }
     } catch {
       state = .failed
+      offset = buffer.count
       if case .frame(let error) = error { answer(closing.failed(error)) }
       throw error
     }
