@@ -6,6 +6,9 @@ public struct ClientConfiguration: Sendable {
   public var url: HubURL
   /// Sent as `Authorization: Bearer …`; nil where the URL's query has the credential.
   public var token: String?
+  /// Where the client gets a token before the one that it has ends, or when the hub refuses it. Called on the thread
+  /// that drives the client. Without it the client ends when its token does.
+  public var tokens: (@Sendable (TokenNeed) -> TokenAnswer)?
   public var limits = ClientLimits()
   /// The offer of permessage-deflate (RFC 7692); nil for none, and a hub may decline it. Compression takes about half off
   /// what a watcher of positions receives. A driver gains little: most of what it sends is too small to be compressed for

@@ -19,6 +19,7 @@ extension ClientSession {
   /// Appends the request.
   func writeRequest(into buffer: inout ByteBuffer) {
     var fields: [OutgoingField] = []
+    renewal?.inUpgrade = token
     if let token { fields.append(OutgoingField("Authorization", "Bearer \(token)")) }
     socket?.writeRequest(
       host: configuration.url.host, target: configuration.url.target, fields: fields, into: &buffer)
@@ -58,6 +59,7 @@ extension ClientSession {
     subscriptions.beginConnection()
     unsubscribes.removeAll()
     wantsPing = false
+    beginRenewal(greeting, now)
     pingsSent.removeAll()
     queue.beginConnection(maximumBatch: maximumBatch(greeting))
     // The first ping at a random time, so that clients which came together do not ping together.
