@@ -5,6 +5,7 @@
 import Bytes
 import Messages
 import Transport
+import WebSocket
 
 /// Names one client of one loop; never reused.
 public struct ClientID: Hashable, Sendable {
@@ -67,6 +68,8 @@ public final class ClientLoop {
   var deadlines = DeadlineHeap()
   var tickAt: Int64?
   let reader = MessageReader()
+  /// Made with the first client that offers compression.
+  private var sharedCompression: MessageCompression?
 
   /// Throws where the kernel has no descriptor for the loop.
   public init(
@@ -110,7 +113,8 @@ public final class ClientLoop {
   public func add(
     _ configuration: ClientConfiguration, from local: SocketAddress? = nil, after seconds: Double = 0
   ) -> ClientID {
-    let session = ClientSession(configuration)
+    if configuration.compression != nil, sharedCompression == nil { sharedCompression = .shared() }
+    let session = ClientSession(configuration, sharing: sharedCompression)
     let id = ClientID(index: clients.count)
     clients.append(Client(session: session, local: local))
     session.start(at: seconds > 0 ? now.uptime + nanoseconds(seconds) : .min, now: now)

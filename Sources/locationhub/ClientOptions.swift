@@ -11,12 +11,14 @@ struct ClientOptions {
     Option("token", "JWT", "sent as Authorization: Bearer; without it: development credentials"),
     Option("token-file", "FILE", "tokens from a file, one a line for each driver, read again when a new one is needed"),
     Option("connect-timeout", "SECONDS", "give up when there is no connection for so long (10)"),
+    Option("compression", "on|off", "offer permessage-deflate (off)"),
   ]
 
   let url: HubURL
   let token: String?
   let tokenFile: TokenFile?
   let connectTimeout: Double
+  let compression: Bool
 
   init(_ arguments: Arguments, defaultURL: String = "ws://127.0.0.1:8080/v1/ws") throws(CommandError) {
     do throws(HubURLError) {
@@ -31,6 +33,7 @@ struct ClientOptions {
       _ = try tokenFile.read()
     }
     connectTimeout = try arguments.number("connect-timeout", in: 0...86_400) ?? 10
+    compression = try arguments.choice("compression", of: ["on", "off"]) == "on"
   }
 
   /// Fails where there are not so many tokens as the program has clients.
@@ -42,6 +45,13 @@ struct ClientOptions {
   /// For a client of this role and id, the program's `number`th. A token, or a credential that the URL has, wins over
   /// development credentials.
   func configuration(_ role: Role, _ id: Identifier, number: Int = 0) throws(CommandError) -> ClientConfiguration {
+    var configuration = try credential(role, id, number)
+    // Without contexts: all clients of the process share one compressor.
+    if compression { configuration.compression = .withoutContexts }
+    return configuration
+  }
+
+  private func credential(_ role: Role, _ id: Identifier, _ number: Int) throws(CommandError) -> ClientConfiguration {
     if let tokenFile {
       var configuration = ClientConfiguration(url: url)
       configuration.tokens = { _ in tokenFile.token(number) }
