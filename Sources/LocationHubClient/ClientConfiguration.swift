@@ -1,10 +1,13 @@
 // What one client is told at its start.
+import Transport
 
 /// Where to connect, as whom, and within which limits.
 public struct ClientConfiguration: Sendable {
   public var url: HubURL
   /// Sent as `Authorization: Bearer …`; nil where the URL's query has the credential.
   public var token: String?
+  /// Whom it trusts where the URL is `wss`.
+  public var tls = TLSClient.system
   public var limits = ClientLimits()
   /// Keeps live fixes until the hub has stored them, and sends them again after a break. Without it a fix that can't go
   /// out at once is dropped: for load generators.

@@ -44,6 +44,8 @@ public final class ClientLoop {
   struct Client {
     let session: ClientSession
     let local: SocketAddress?
+    /// Where the URL is `wss`: the hub, and the session to resume there.
+    let tls: TLSPeer?
     var connection = ConnectionID.none
     var isMarked = false
     /// When the session wants to be called, while it has no connection whose timer would do.
@@ -112,7 +114,9 @@ public final class ClientLoop {
   ) -> ClientID {
     let session = ClientSession(configuration)
     let id = ClientID(index: clients.count)
-    clients.append(Client(session: session, local: local))
+    let url = configuration.url
+    let tls = url.isSecure ? TLSPeer(configuration.tls, name: url.certificateName) : nil
+    clients.append(Client(session: session, local: local, tls: tls))
     session.start(at: seconds > 0 ? now.uptime + nanoseconds(seconds) : .min, now: now)
     mark(id.index)
     return id

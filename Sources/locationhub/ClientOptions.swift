@@ -8,11 +8,13 @@ import Transport
 struct ClientOptions {
   static let options = [
     Option("url", "URL", "the hub's WebSocket (ws://127.0.0.1:8080/v1/ws)"),
+    Option("ca", "FILE", "trust the certificates of this file (PEM) for wss://, not the system's"),
     Option("token", "JWT", "sent as Authorization: Bearer; without it: development credentials"),
     Option("connect-timeout", "SECONDS", "give up when there is no connection for so long (10)"),
   ]
 
   let url: HubURL
+  let tls: TLSClient
   let token: String?
   let connectTimeout: Double
 
@@ -22,16 +24,29 @@ struct ClientOptions {
     } catch {
       throw .usage("--url: \(error)")
     }
+    tls = try ClientOptions.trust(arguments, url)
     token = arguments.string("token")
     connectTimeout = try arguments.number("connect-timeout", in: 0...86_400) ?? 10
   }
 
+  private static func trust(_ arguments: Arguments, _ url: HubURL) throws(CommandError) -> TLSClient {
+    guard let file = arguments.string("ca") else { return .system }
+    guard url.isSecure else { throw .usage("--ca is about wss://, and the URL is \(url)") }
+    let text = try readBytes(file)
+    do throws(TLSError) { return try TLSClient(trusting: text) } catch { throw .failed("cannot use \(file): \(error)") }
+  }
+
   /// For a client of this role and id. A token, or a credential that the URL has, wins over development credentials.
   func configuration(_ role: Role, _ id: Identifier) throws(CommandError) -> ClientConfiguration {
-    if let token { return ClientConfiguration(url: url, token: token) }
-    if url.hasParameter("role") || url.hasParameter("access_token") { return ClientConfiguration(url: url) }
+    var configuration = ClientConfiguration(url: try url(role, id), token: token)
+    configuration.tls = tls
+    return configuration
+  }
+
+  private func url(_ role: Role, _ id: Identifier) throws(CommandError) -> HubURL {
+    if token != nil || url.hasParameter("role") || url.hasParameter("access_token") { return url }
     do throws(HubURLError) {
-      return ClientConfiguration(url: try url.adding("role", "\(role.name)").adding("id", "\(id)"))
+      return try url.adding("role", "\(role.name)").adding("id", "\(id)")
     } catch {
       throw .usage("--url: \(error)")
     }

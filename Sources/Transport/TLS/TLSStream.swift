@@ -1,0 +1,175 @@
+// One connection's TLS: ciphertext to plaintext and back, in memory, without a socket. What it takes comes from the loop's
+// room, what it gives is put there; EventLoop+TLS.swift stands between it and the socket.
+//
+// The state of OpenSSL is made when the first bytes come (or a client's TCP stands): a connection that is silent costs no
+// more than one without TLS.
+
+import Bytes
+import COpenSSL
+import Glibc
+
+/// One connection's TLS. Belongs to the loop whose `room` it was made for.
+struct TLSStream: ~Copyable {
+  enum End: Equatable {
+    /// More may come.
+    case none
+    /// The peer said goodbye (close_notify): everything it sent was opened.
+    case closed
+    case failed(TLSFailure)
+  }
+
+  private enum Origin {
+    case server(TLSServer)
+    case client(TLSPeer)
+  }
+
+  private let origin: Origin
+  private let room: UnsafeMutablePointer<TLSRoom>
+  /// SSL; owned.
+  private(set) var ssl: OpaquePointer?
+  /// Records that the kernel would not take: they leave before anything else.
+  var unsent = ByteBuffer()
+  private var keyUpdates = 0
+  /// The handshake is done: what is sent may be sealed.
+  private(set) var isSecured = false
+  private(set) var isResumed = false
+  /// Nothing more may be asked of OpenSSL (SSL_get_error(3), SSL_ERROR_SSL).
+  private var isBroken = false
+  private var hasSaidGoodbye = false
+
+  init(_ server: TLSServer, _ room: UnsafeMutablePointer<TLSRoom>) {
+    origin = .server(server)
+    self.room = room
+  }
+
+  init(_ peer: TLSPeer, _ room: UnsafeMutablePointer<TLSRoom>) {
+    origin = .client(peer)
+    self.room = room
+  }
+
+  deinit {
+    guard let ssl else { return }
+    // OpenSSL marks a session as not to be resumed when its connection was cut off. That is when clients come back.
+    SSL_set_shutdown(ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN)
+    if case .client(let peer) = origin, isSecured, !isBroken { peer.keep(ssl) }
+    SSL_free(ssl)
+  }
+
+  /// Whether a handshake was begun and has not come to its end.
+  var isHandshaking: Bool { ssl != nil && !isSecured }
+  var hasBegun: Bool { ssl != nil }
+  var isClient: Bool { if case .client = origin { true } else { false } }
+
+  // MARK: Handshake
+
+  private mutating func begin() -> Bool {
+    let context: TLSContext
+    switch origin {
+    case .server(let server): context = server.current
+    case .client(let peer): context = peer.client.context
+    }
+    guard let new = SSL_new(context.raw) else { return false }
+    ssl = new
+    guard let bio = TLSRoom.makeBIO(room) else { return false }
+    // One BIO for both ways; SSL_set_bio takes over one reference for both (SSL_set_bio(3)).
+    SSL_set_bio(new, bio, bio)
+    SSL_ctrl(new, SSL_CTRL_SET_MSG_CALLBACK_ARG, 0, room)
+    switch origin {
+    case .server: SSL_set_accept_state(new)
+    case .client(let peer):
+      SSL_set_connect_state(new)
+      return peer.prepare(new)
+    }
+    return true
+  }
+
+  /// A client's first words, into the room's output.
+  mutating func start() -> TLSFailure? {
+    guard begin() else { return fail(.takingError()) }
+    let outcome = SSL_do_handshake(ssl)
+    guard outcome <= 0, SSL_get_error(ssl, outcome) != SSL_ERROR_WANT_READ else { return nil }
+    room.pointee.output.removeAll()
+    return fail(failure())
+  }
+
+  private mutating func fail(_ failure: TLSFailure) -> TLSFailure {
+    ERR_clear_error()
+    isBroken = true
+    return failure
+  }
+
+  /// What OpenSSL has just failed for.
+  private func failure() -> TLSFailure {
+    // A certificate that was refused has two reasons; this one says why.
+    let result = SSL_get_verify_result(ssl)
+    if isClient, !isSecured, result != X509_V_OK { return .certificate(result) }
+    return .takingError()
+  }
+
+  // MARK: Opening
+
+  /// Opens what is in the room's input, all of it, into `buffer`, and gives how much that was. Bytes may have come even
+  /// where the end is not `none`; an alert or an answer may be in the room's output, and is to be sent or thrown away
+  /// before another stream uses the room.
+  ///
+  /// `buffer` must have a record's room more than the input has bytes: what came may complete a record that began before.
+  mutating func open(into buffer: UnsafeMutableRawBufferPointer) -> (count: Int, end: End) {
+    guard !isBroken else { return (0, .failed(.internal)) }
+    if ssl == nil, !begin() { return (0, .failed(fail(.takingError()))) }
+    room.pointee.keyUpdates = keyUpdates
+    // What a connection that failed left unread is nobody else's.
+    defer { room.pointee.offer(0) }
+    var filled = 0
+    var end = End.none
+    repeat {
+      var count = 0
+      let outcome = SSL_read_ex(ssl, buffer.baseAddress! + filled, buffer.count - filled, &count)
+      if outcome == 1 {
+        filled += count
+        room.pointee.keyUpdates = 0
+        precondition(filled < buffer.count, "a record has become larger by being opened")
+        continue
+      }
+      switch SSL_get_error(ssl, outcome) {
+      case SSL_ERROR_WANT_READ where room.pointee.hasTooManyKeyUpdates: end = .failed(fail(.tooManyKeyUpdates))
+      case SSL_ERROR_WANT_READ:
+        room.pointee.offer(0)
+        continue
+      case SSL_ERROR_ZERO_RETURN: end = .closed
+      case _: end = .failed(fail(failure()))
+      }
+    } while end == .none && (!room.pointee.isInputEmpty || SSL_pending(ssl) > 0)
+    keyUpdates = room.pointee.keyUpdates
+    noteSecured()
+    return (filled, end)
+  }
+
+  private mutating func noteSecured() {
+    guard !isSecured, !isBroken, SSL_is_init_finished(ssl) == 1 else { return }
+    isSecured = true
+    isResumed = SSL_session_reused(ssl) == 1
+  }
+
+  // MARK: Sealing
+
+  /// Seals bytes, as many as one record takes at most, into the room's output: all of them, or none and the reason.
+  mutating func seal(_ bytes: UnsafeRawBufferPointer) -> (count: Int, failure: TLSFailure?) {
+    precondition(isSecured && bytes.count > 0 && bytes.count <= TLSRoom.recordBytes)
+    guard !isBroken else { return (0, .internal) }
+    var count = 0
+    let outcome = SSL_write_ex(ssl, bytes.baseAddress!, bytes.count, &count)
+    if outcome == 1, count == bytes.count { return (count, nil) }
+    room.pointee.output.removeAll()
+    return (0, fail(failure()))
+  }
+
+  /// Says goodbye (RFC 8446 §6.1), once and where it can be said; true if there is something to send.
+  mutating func sealGoodbye() -> Bool {
+    guard isSecured, !isBroken, !hasSaidGoodbye else { return false }
+    hasSaidGoodbye = true
+    // Gives 0 when said and 1 when the peer has said it, too; its own failure is an end as well.
+    _ = SSL_shutdown(ssl)
+    ERR_clear_error()
+    return true
+  }
+}
