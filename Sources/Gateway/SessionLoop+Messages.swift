@@ -106,12 +106,13 @@ extension SessionLoop {
   private mutating func count(_ error: ErrorReply, _ slot: Int) {
     counters.errors[Int(error.code.rawValue)] += 1
     guard error.code.isBadMessage else { return }
-    if now.uptime - sessions[slot].badMessagesSince > seconds(limits.badMessageWindowSeconds) {
-      sessions[slot].badMessagesSince = now.uptime
-      sessions[slot].badMessages = 0
+    let excess = excess(of: slot)
+    if now.uptime - excess.badMessagesSince > seconds(limits.badMessageWindowSeconds) {
+      excess.badMessagesSince = now.uptime
+      excess.badMessages = 0
     }
-    sessions[slot].badMessages += 1
-    if Int(sessions[slot].badMessages) > limits.badMessages { close(slot, .tooManyBadMessages) }
+    excess.badMessages += 1
+    if excess.badMessages > limits.badMessages { close(slot, .tooManyBadMessages) }
   }
 
   /// Encodes a reply and puts it into the session's output.

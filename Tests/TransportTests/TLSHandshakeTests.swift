@@ -2,6 +2,7 @@
 
 import COpenSSL
 import TestCertificates
+import TestSupport
 import Testing
 
 @testable import Transport

@@ -1,6 +1,7 @@
 // What goes through TLS: much, slowly, in few records, and to the end.
 
 import COpenSSL
+import TestSupport
 import Testing
 
 @testable import Transport
