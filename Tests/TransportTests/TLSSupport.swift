@@ -88,8 +88,7 @@ final class HeldClient {
       let piece = rest.prefix(room.pointee.input.count)
       rest = rest.dropFirst(piece.count)
       room.pointee.input.copyBytes(from: piece)
-      room.pointee.offer(piece.count)
-      let (count, end) = stream.pointee.open(into: buffer)
+      let (count, end) = stream.pointee.open(piece.count, into: buffer)
       plaintext += buffer[..<count]
       self.end = end
     }

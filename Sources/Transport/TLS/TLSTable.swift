@@ -19,10 +19,12 @@ struct TLSTable: ~Copyable {
   /// The loop's buffers for TLS, made when they are needed first.
   mutating func room(_ limits: EventLoopLimits) -> UnsafeMutablePointer<TLSRoom> {
     if let storedRoom { return storedRoom }
-    let inputBytes = limits.readBufferBytes - TLSRoom.recordBytes
-    precondition(inputBytes >= TLSRoom.recordBytes, "TLS needs a read buffer of 32 KiB or more")
+    // What is opened must fit into the loop's read buffer: what was read now, and a record that had begun before.
+    let inputBytes = limits.readBufferBytes - TLSStream.longestRecord
+    precondition(limits.readBufferBytes >= 32 * 1024, "TLS needs a read buffer of 32 KiB or more")
     let room = UnsafeMutablePointer<TLSRoom>.allocate(capacity: 1)
-    room.initialize(to: TLSRoom(inputBytes: inputBytes, keyUpdateLimit: limits.tlsKeyUpdates))
+    room.initialize(
+      to: TLSRoom(inputBytes: inputBytes, keyUpdateLimit: limits.tlsKeyUpdates, recordsPerKey: limits.tlsRecordsPerKey))
     storedRoom = room
     return room
   }
