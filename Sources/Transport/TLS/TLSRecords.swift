@@ -82,7 +82,7 @@ struct TLSDirection {
   private var secret: TLSSecret
   private var key = InlineArray<32, UInt8>(repeating: 0)
   private var iv = InlineArray<12, UInt8>(repeating: 0)
-  private(set) var sequence: UInt64
+  fileprivate var sequence: UInt64
 
   /// `sequence`: records that were protected with this secret before.
   init(_ cipher: TLSCipher, _ secret: TLSSecret, sequence: UInt64) {
@@ -118,11 +118,6 @@ struct TLSDirection {
           key.baseAddress!.assumingMemoryBound(to: UInt8.self), nonce.baseAddress!.assumingMemoryBound(to: UInt8.self))
       }
     }
-  }
-
-  /// Secrets are not left behind in memory.
-  mutating func forget() {
-    withUnsafeMutableBytes(of: &self) { OPENSSL_cleanse($0.baseAddress, $0.count) }
   }
 }
 
@@ -192,17 +187,16 @@ struct TLSRecords: ~Copyable {
     self.writing = writing
   }
 
-  deinit {
-    var (reading, writing) = (reading, writing)
-    reading.forget()
-    writing.forget()
-  }
-
-  /// Whether that many records were sealed with the present key. Mutating, for an Optional of a type that is not copyable
-  /// can't be read in place.
-  mutating func needsNewKey(after limit: UInt64) -> Bool { writing.sequence >= limit }
-
   // MARK: Sealing
+
+  /// Appends a record of data; with the next key where that many records have the present one.
+  mutating func sealData(
+    _ bytes: UnsafeRawBufferPointer, newKeyAfter limit: UInt64, _ contexts: inout TLSCipherContexts,
+    into output: inout ByteBuffer
+  ) {
+    if writing.sequence >= limit { sealKeyUpdate(&contexts, into: &output) }
+    seal(.applicationData, bytes, &contexts, into: &output)
+  }
 
   /// Appends a record with `bytes` inside.
   mutating func seal(

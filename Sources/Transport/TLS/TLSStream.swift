@@ -295,10 +295,8 @@ struct TLSStream: ~Copyable {
     precondition(isSecured && bytes.count > 0 && bytes.count <= TLSRoom.recordBytes)
     guard !isBroken else { return (0, .internal) }
     if records != nil {
-      if records!.needsNewKey(after: room.pointee.recordsPerKey) {
-        records!.sealKeyUpdate(&room.pointee.ciphers, into: &room.pointee.output)
-      }
-      records!.seal(.applicationData, bytes, &room.pointee.ciphers, into: &room.pointee.output)
+      records!.sealData(
+        bytes, newKeyAfter: room.pointee.recordsPerKey, &room.pointee.ciphers, into: &room.pointee.output)
       return (bytes.count, nil)
     }
     var count = 0

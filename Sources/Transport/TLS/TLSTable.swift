@@ -1,5 +1,7 @@
 // The TLS of a loop's connections, by slot, beside the slab: a connection without TLS does not pay for it.
 
+import COpenSSL
+
 /// All streams of one loop, and their room.
 struct TLSTable: ~Copyable {
   // Each stream has memory of its own, so pointers to it are good until `remove`.
@@ -12,7 +14,7 @@ struct TLSTable: ~Copyable {
   init() {}
 
   deinit {
-    for stream in streams { stream?.deinitialize(count: 1).deallocate() }
+    for case let stream? in streams { TLSTable.free(stream) }
     storedRoom?.deinitialize(count: 1).deallocate()
   }
 
@@ -45,7 +47,14 @@ struct TLSTable: ~Copyable {
   }
 
   mutating func remove(_ slot: UInt32) {
-    pointer(slot).deinitialize(count: 1).deallocate()
+    TLSTable.free(pointer(slot))
     streams[Int(slot)] = nil
+  }
+
+  /// No secrets are left behind in freed memory.
+  private static func free(_ stream: UnsafeMutablePointer<TLSStream>) {
+    let memory = stream.deinitialize(count: 1)
+    OPENSSL_cleanse(memory, MemoryLayout<TLSStream>.size)
+    memory.deallocate()
   }
 }
