@@ -10,12 +10,14 @@ struct ClientOptions {
     Option("url", "URL", "the hub's WebSocket (ws://127.0.0.1:8080/v1/ws)"),
     Option("ca", "FILE", "trust the certificates of this file (PEM) for wss://, not the system's"),
     Option("token", "JWT", "sent as Authorization: Bearer; without it: development credentials"),
+    Option("token-file", "FILE", "tokens from a file, one a line for each driver, read again when a new one is needed"),
     Option("connect-timeout", "SECONDS", "give up when there is no connection for so long (10)"),
   ]
 
   let url: HubURL
   let tls: TLSClient
   let token: String?
+  let tokenFile: TokenFile?
   let connectTimeout: Double
 
   init(_ arguments: Arguments, defaultURL: String = "ws://127.0.0.1:8080/v1/ws") throws(CommandError) {
@@ -26,6 +28,11 @@ struct ClientOptions {
     }
     tls = try ClientOptions.trust(arguments, url)
     token = arguments.string("token")
+    tokenFile = arguments.string("token-file").map { TokenFile(path: $0) }
+    if let tokenFile {
+      guard token == nil else { throw .usage("give --token or --token-file, not both") }
+      _ = try tokenFile.read()
+    }
     connectTimeout = try arguments.number("connect-timeout", in: 0...86_400) ?? 10
   }
 
@@ -36,17 +43,32 @@ struct ClientOptions {
     do throws(TLSError) { return try TLSClient(trusting: text) } catch { throw .failed("cannot use \(file): \(error)") }
   }
 
-  /// For a client of this role and id. A token, or a credential that the URL has, wins over development credentials.
-  func configuration(_ role: Role, _ id: Identifier) throws(CommandError) -> ClientConfiguration {
-    var configuration = ClientConfiguration(url: try url(role, id), token: token)
+  /// Fails where there are not so many tokens as the program has clients.
+  func checkTokens(for clients: Int) throws(CommandError) {
+    guard token == nil || clients == 1 else { throw .usage("--token is for one driver: for more give --token-file") }
+    if let tokenFile { _ = try tokenFile.read(atLeast: clients) }
+  }
+
+  /// For a client of this role and id, the program's `number`th. A token, or a credential that the URL has, wins over
+  /// development credentials.
+  func configuration(_ role: Role, _ id: Identifier, number: Int = 0) throws(CommandError) -> ClientConfiguration {
+    var configuration = try credentials(role, id, number)
     configuration.tls = tls
     return configuration
   }
 
-  private func url(_ role: Role, _ id: Identifier) throws(CommandError) -> HubURL {
-    if token != nil || url.hasParameter("role") || url.hasParameter("access_token") { return url }
+  private func credentials(
+    _ role: Role, _ id: Identifier, _ number: Int
+  ) throws(CommandError) -> ClientConfiguration {
+    if let tokenFile {
+      var configuration = ClientConfiguration(url: url)
+      configuration.tokens = { _ in tokenFile.token(number) }
+      return configuration
+    }
+    if let token { return ClientConfiguration(url: url, token: token) }
+    if url.hasParameter("role") || url.hasParameter("access_token") { return ClientConfiguration(url: url) }
     do throws(HubURLError) {
-      return try url.adding("role", "\(role.name)").adding("id", "\(id)")
+      return ClientConfiguration(url: try url.adding("role", "\(role.name)").adding("id", "\(id)"))
     } catch {
       throw .usage("--url: \(error)")
     }
@@ -106,7 +128,7 @@ struct ConnectionReport {
 
   private static func advice(_ end: ClientEnd) -> String {
     switch end {
-    case .needsToken: ". Give --token, or start the hub with --dev-auth"
+    case .needsToken: ". Give --token or --token-file, or start the hub with --dev-auth"
     case .replaced: ". The same driver is connected elsewhere: give another id"
     case .refused(status: 404): ". Is the path right? A hub serves /v1/ws"
     case .closedByUs, .closedByHub, .badMessages, .protocolError, .refused: ""
