@@ -122,6 +122,7 @@ struct SessionLoop: ~Copyable {
   mutating func closed(_ id: ConnectionID, _ cause: CloseCause) {
     guard isCurrent(id) else { return }
     counters.connections -= 1
+    if case .tlsFailed(let failure) = cause { shared.log(.debug, "tls_failed", ["reason": "\(failure)"]) }
     endSession(Int(id.slot))
     sessions[Int(id.slot)] = Session()
   }

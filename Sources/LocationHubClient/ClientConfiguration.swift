@@ -1,4 +1,5 @@
 // What one client is told at its start.
+import Transport
 import WebSocket
 
 /// Where to connect, as whom, and within which limits.
@@ -6,6 +7,8 @@ public struct ClientConfiguration: Sendable {
   public var url: HubURL
   /// Sent as `Authorization: Bearer …`; nil where the URL's query has the credential.
   public var token: String?
+  /// Whom it trusts where the URL is `wss`.
+  public var tls = TLSClient.system
   /// Where the client gets a token before the one that it has ends, or when the hub refuses it. Called on the thread
   /// that drives the client. Without it the client ends when its token does.
   public var tokens: (@Sendable (TokenNeed) -> TokenAnswer)?

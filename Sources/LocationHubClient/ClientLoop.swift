@@ -45,6 +45,8 @@ public final class ClientLoop {
   struct Client {
     let session: ClientSession
     let local: SocketAddress?
+    /// Where the URL is `wss`: the hub, and the session to resume there.
+    let tls: TLSPeer?
     var connection = ConnectionID.none
     var isMarked = false
     /// When the session wants to be called, while it has no connection whose timer would do.
@@ -116,7 +118,9 @@ public final class ClientLoop {
     if configuration.compression != nil, sharedCompression == nil { sharedCompression = .shared() }
     let session = ClientSession(configuration, sharing: sharedCompression)
     let id = ClientID(index: clients.count)
-    clients.append(Client(session: session, local: local))
+    let url = configuration.url
+    let tls = url.isSecure ? TLSPeer(configuration.tls, name: url.certificateName) : nil
+    clients.append(Client(session: session, local: local, tls: tls))
     session.start(at: seconds > 0 ? now.uptime + nanoseconds(seconds) : .min, now: now)
     mark(id.index)
     return id

@@ -1,5 +1,6 @@
 // How a connection ends, and what follows.
 import Messages
+import Transport
 import WebSocket
 
 extension ClientSession {
@@ -51,10 +52,10 @@ extension ClientSession {
     step = .disconnect
   }
 
-  /// TCP has ended, or did not come about (then with its errno). Says why, and what follows: the next attempt is under
+  /// The transport has ended, or did not come about (then with its errno), or its TLS failed. Says why, and what follows: the next attempt is under
   /// way already, by `deadline`.
-  public func transportEnded(_ now: Moment, connectErrno: Int32? = nil) -> Disconnection {
-    let cause = self.cause ?? connectErrno.map { .connectFailed(errno: $0) } ?? .lost
+  public func transportEnded(_ now: Moment, connectErrno: Int32? = nil, tls: TLSFailure? = nil) -> Disconnection {
+    let cause = self.cause ?? connectErrno.map { .connectFailed(errno: $0) } ?? tls.map { .tlsFailed($0) } ?? .lost
     let wasOpen = openedAt != nil
     if let openedAt {
       backOff.connectionStood(seconds: Double(now.uptime - openedAt) / 1e9, limits: limits)
