@@ -21,6 +21,8 @@ public struct EventLoopCounters: Sendable, Hashable {
   public var acceptErrors: UInt64 = 0
   /// Times that accepting paused for lack of descriptors or memory.
   public var acceptPauses: UInt64 = 0
+  /// Times that accepting waited because of `acceptsPerSecond`.
+  public var acceptWaits: UInt64 = 0
 
   /// Unsent frames replaced by a newer one of the same key.
   public var conflated: UInt64 = 0
