@@ -15,10 +15,11 @@ extension SessionLoop {
         switch event {
         case .message(let kind, let payload, let isCompressed):
           guard sessions[slot].phase == .open else { continue }
+          messageCompleted(slot)
           received(slot, kind, isCompressed ? try inflate(payload, kind) : payload)
         case .ping(let payload):
           if sessions[slot].phase == .open { answerPing(slot, payload) }
-        case .pong: break
+        case .pong: if sessions[slot].phase == .open { charge(slot, 1) }
         case .close(let code, reason: _):
           return receivedClose(slot, code)
         }
@@ -100,6 +101,7 @@ extension SessionLoop {
     case .http, .admitting: checkRequestDeadline(slot)
     case .open:
       if isExpired(slot) { return close(slot, .tokenExpired) }
+      if isOverdue(slot) { return close(slot, .silentTooLong) }
       if sessions[slot].isPaused { checkRate(slot) } else { checkHeartbeat(slot) }
       if sessions[slot].phase == .open { armSessionTimer(slot) }
     }

@@ -14,6 +14,14 @@ final class HeldInput {
 }
 
 extension SessionLoop {
+  /// HTTP: whether another request may be handled in this turn. Some answers are long (1,000 drivers: 250 KiB), so their
+  /// bytes count too: what one turn makes for a peer that reads nothing stays within its outbox.
+  func mayGoOn(_ slot: Int, _ exchange: Exchange) -> Bool {
+    exchange.enter(turn: loop.turn)
+    return exchange.handled < limits.requestsPerTurn && exchange.answeredBytes < limits.answerBytesPerTurn
+      && !loop.isBlocked(sessions[slot].connection)
+  }
+
   /// HTTP: enough requests were answered in this turn.
   mutating func stall(_ slot: Int, _ exchange: Exchange) {
     exchange.isStalled = true
@@ -63,6 +71,7 @@ extension SessionLoop {
         readAgain(slot)
         held.bytes.withMutableBytes { receivedFrames(slot, $0) }
       }
+      settleIncomplete(slot)
       flushIfLarge()
     }
   }

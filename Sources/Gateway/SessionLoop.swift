@@ -42,20 +42,28 @@ struct SessionLoop: ~Copyable {
   var nextTick: Int64
   /// The transport's counters when shortages were last looked for.
   private var lastLogged = EventLoopCounters()
+  private var loggedAddressHits: UInt64 = 0
   /// The keys that tokens are checked with; nil where none are taken.
   var access: TokenAccess?
   var accessGeneration: UInt64
+  /// The listener of the admin port, as `EventLoop.acceptedOn` tells it; nil where this loop has none.
+  let adminListener: Int?
+  var countedAddresses = CountedAddresses()
+  /// By slot, for the few connections that keep much.
+  var incomplete: [Int: IncompleteInput] = [:]
   var isDraining = false
   var drainDeadline: Int64?
 
   init(
-    index: Int, loop: EventLoop, hub: consuming HubPort, shared: SharedState, configuration: ServerConfiguration
+    index: Int, loop: EventLoop, hub: consuming HubPort, shared: SharedState, configuration: ServerConfiguration,
+    adminListener: Int? = nil
   ) {
     self.index = UInt32(index)
     self.loop = loop
     self.hub = hub
     self.shared = shared
     self.configuration = configuration
+    self.adminListener = adminListener
     accessGeneration = shared.access.generation  // before the value: at worst it is picked up twice
     access = shared.access.current
     let limits = configuration.limits
@@ -98,9 +106,12 @@ struct SessionLoop: ~Copyable {
     sessions[slot].phase = .http
     sessions[slot].lastHeard = now.uptime
     let deadline = now.uptime + seconds(limits.handshakeSeconds)
-    sessions[slot].exchange = Exchange(deadline: deadline)
+    let exchange = Exchange(
+      deadline: deadline, peer: peer, isAdmin: loop.acceptedOn == adminListener, isFromProxy: isTrustedProxy(peer))
+    sessions[slot].exchange = exchange
     loop.setTimer(id, at: deadline)
     counters.connections += 1
+    countConnection(slot, exchange)
   }
 
   mutating func received(_ id: ConnectionID, _ bytes: UnsafeMutableRawBufferPointer) {
@@ -113,6 +124,7 @@ struct SessionLoop: ~Copyable {
     case .http, .admitting: receivedHTTP(slot, UnsafeRawBufferPointer(bytes))
     case .free: break
     }
+    settleIncomplete(slot)
     flushIfLarge()
   }
 
@@ -120,6 +132,8 @@ struct SessionLoop: ~Copyable {
     guard isCurrent(id) else { return }
     counters.connections -= 1
     endSession(Int(id.slot))
+    leaveAddress(Int(id.slot))
+    forgetIncomplete(Int(id.slot))
     sessions[Int(id.slot)] = Session()
   }
 
@@ -133,6 +147,7 @@ struct SessionLoop: ~Copyable {
     let phase = sessions[slot].phase
     guard phase == .open || phase == .admitting else { return }
     if sessions[slot].role == .driver { inputs.append(.driverDisconnected(reference(sessions[slot].connection))) }
+    shared.admissions.sessionEnded()
     if phase == .open { counters.sessions[Int(sessions[slot].role.rawValue)] -= 1 }
     var first = sessions[slot].firstSubscription
     while let channel = subscriptions.removeFirst(&first) { inputs.append(.released(loop: index, channel)) }
@@ -187,8 +202,21 @@ struct SessionLoop: ~Copyable {
   }
 
   /// What an operator should know of the last second, once, however often it happened.
-  private func logShortages(since before: EventLoopCounters) {
+  private mutating func logShortages(since before: EventLoopCounters) {
     let now = loop.counters
+    let (hits, hitsBefore) = (counters.addressLimitHits + counters.requestsOverRate, loggedAddressHits)
+    loggedAddressHits = hits
+    if hits > hitsBefore {
+      shared.log(
+        .warning, "address_over_limit",
+        [
+          "loop": "\(index)", "count": "\(hits - hitsBefore)",
+          "hint": "if that is a proxy's address, name it with --trusted-proxy",
+        ])
+    }
+    if now.acceptWaits > before.acceptWaits {
+      shared.log(.info, "accept_waits", ["loop": "\(index)", "limit": "\(loop.limits.acceptsPerSecond)"])
+    }
     if now.acceptPauses > before.acceptPauses {
       shared.log(
         .warning, "accept_paused", ["loop": "\(index)", "hint": "out of file descriptors or memory: raise ulimit -n"])
