@@ -24,6 +24,9 @@ public struct Limits: Sendable {
   /// beyond; the rest waits for the next turn, and while the answers are unsent nothing more is read.
   public var requestsPerTurn = 16
   public var answerBytesPerTurn = 64 * 1024
+  /// HTTP requests of all connections that a loop handles in one turn, and as many of those who waited for their turn: what
+  /// sessions wait for at most. The rest waits, in order.
+  public var requestsPerLoopTurn = 64
   /// Connections of one loop; nil for what the limit of open files allows. Past it a newcomer is closed at once.
   public var connectionsPerLoop: Int?
   /// Sessions of all loops; nil for 15/16 of the connections that fit, so that the rest is left for HTTP and for telling
@@ -136,6 +139,7 @@ public struct Limits: Sendable {
     precondition(outboxBytesPerSession <= outboxBytes)
     precondition((sessions ?? 1) >= 1 && connectionsPerAddress >= 0 && refusalsPerAddress >= 0 && idleAddresses >= 0)
     precondition(requestRate >= 0 && requestBurst >= 1 && acceptsPerSecond >= 0 && answerBytesPerTurn >= 1)
+    precondition(requestsPerLoopTurn >= requestsPerTurn)
     precondition(incompleteFreeBytes >= 0 && incompleteBytes >= messageBytes, "one message must fit")
     precondition(tripsPerDriver >= 1)
     precondition(requestHeadBytes <= readBufferBytes)

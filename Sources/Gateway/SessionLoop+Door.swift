@@ -103,6 +103,8 @@ extension SessionLoop {
       let wait = shared.admissions.charge(key, now: now.uptime)
     else { return true }
     counters.requestsOverRate += 1
+    // To ask on costs a new connection. A proxy's is shared by others, who are within their rate.
+    if !exchange.isFromProxy { exchange.keepsAlive = false }
     respond(
       slot, exchange, .tooManyRequests, .rateLimited,
       "more than \(limits.requestRate) requests a second of one address",

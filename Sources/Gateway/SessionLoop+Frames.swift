@@ -23,7 +23,8 @@ extension SessionLoop {
         case .close(let code, reason: _):
           return receivedClose(slot, code)
         }
-        if sessions[slot].unansweredSubscriptions >= limits.unansweredSubscriptions, sessions[slot].phase == .open {
+        guard sessions[slot].phase == .open else { continue }
+        if sessions[slot].isPaused || sessions[slot].unansweredSubscriptions >= limits.unansweredSubscriptions {
           return stall(slot, UnsafeRawBufferPointer(rebasing: bytes[offset...]))
         }
       }
@@ -175,6 +176,6 @@ extension SessionLoop {
     sessions[slot].isPaused = false
     excess.resumedAt = now.uptime
     sessions[slot].lastHeard = now.uptime  // it could not be heard meanwhile
-    readAgain(slot)
+    goOn(slot)
   }
 }

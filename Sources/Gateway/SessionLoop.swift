@@ -32,6 +32,8 @@ struct SessionLoop: ~Copyable {
   var held = HeldPositions()
   /// Connections with requests that wait for the next turn.
   var stalled: [ConnectionID] = []
+  /// HTTP requests that were handled in this turn, of newcomers or of those who waited.
+  var requestsOfTurn = 0
   /// Nil until a session needs it.
   var compression: LoopCompression?
   var counters = LoopCounters()
@@ -177,6 +179,7 @@ struct SessionLoop: ~Copyable {
   }
 
   mutating func turnEnded() {
+    requestsOfTurn = 0
     guard !turnReceived.isEmpty else { return }
     let flushed = ClockReading.read().uptimeNanoseconds
     for received in turnReceived { counters.latency.record(nanoseconds: flushed - received) }

@@ -59,6 +59,7 @@ private func runServe(_ given: Arguments) throws(CommandError) -> ExitCode {
   }
   let configuration = try serverConfiguration(arguments)
   do throws(SystemError) { try blockSignals([SIGTERM, SIGINT, SIGHUP]) } catch { throw .failed("\(error)") }
+  ProcessFacts.giveMemoryBack()
   let server: Server
   do throws(ServerError) { server = try Server.start(configuration) } catch { throw .failed("\(error)") }
   announce(server, configuration)
