@@ -37,7 +37,7 @@ let package = Package(
       dependencies: ["Bytes", "HubCore", "Tokens", "Transport", "WebSocket", "HTTP", "Messages", "Geo"]),
     .target(
       name: "LocationHubClient",
-      dependencies: ["Bytes", "Transport", "WebSocket", "HTTP", "Messages", "Geo"]),
+      dependencies: ["Bytes", "Transport", "WebSocket", "HTTP", "Tokens", "Messages", "Geo"]),
     .target(name: "Simulation", dependencies: ["Geo", "Messages"]),
     .executableTarget(
       name: "locationhub",
@@ -62,8 +62,9 @@ let package = Package(
     tests("HubCore", ["Messages", "Geo"]),
     tests("Tokens", ["Messages", "Bytes"]),
     tests("Transport", ["Bytes"]),
-    tests("Gateway", ["HubCore", "Tokens", "Messages", "Geo", "Bytes", "HTTP", "Transport"]),
-    tests("LocationHubClient", ["Messages", "WebSocket", "Bytes"]),
+    tests(
+      "Gateway", ["HubCore", "LocationHubClient", "Tokens", "Messages", "Geo", "Bytes", "HTTP", "Transport"]),
+    tests("LocationHubClient", ["Tokens", "Messages", "WebSocket", "Bytes"]),
     tests("Simulation", ["Geo", "Messages"]),
     .testTarget(
       name: "EndToEndTests",

@@ -21,6 +21,7 @@ let serve = Verb(
     Option("token-issuer", "TEXT", "take only tokens with this iss"),
     Option("token-audience", "TEXT", "take only tokens whose aud is this, or names it"),
     Option("revoked", "FILE", "refuse tokens whose jti or sub is a line of this file"),
+    Option("grant-grace", "SECONDS", "an ended trip's positions go on so long, then nobody else sees it (60)"),
     Option("allow-origin", "ORIGIN", "web pages that may use the hub: https://app.example; * for all", repeats: true),
     Option("trusted-proxy", "CIDR", "believe the X-Forwarded-For of these addresses", repeats: true),
     Option("admin-port", "PORT", "a second port with /healthz, /readyz and /metrics; 0 picks a free one"),
@@ -87,6 +88,8 @@ func serverConfiguration(_ arguments: Arguments) throws(CommandError) -> ServerC
   configuration.allowsDevelopmentCredentials = arguments.has("dev-auth")
   try setAccess(arguments, &configuration)
   configuration.tokens = try tokenAccess(arguments)
+  configuration.timings.tripGrace =
+    try arguments.number("grant-grace", in: 0...3600) ?? configuration.timings.tripGrace
   configuration.flushIntervalMilliseconds = try arguments.integer("flush-interval", in: 0...10_000) ?? 0
   configuration.heartbeatInterval = try arguments.number("heartbeat", in: 0.1...3600) ?? configuration.heartbeatInterval
   if let text = arguments.string("compression") {
