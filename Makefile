@@ -4,7 +4,7 @@
 
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
-.PHONY: help demo test build release format lint fuzz sanitize bench microbench deps swift-tests foreign-tests clean
+.PHONY: help demo test build release format lint fuzz sanitize bench abuse microbench deps swift-tests foreign-tests clean
 
 ARGS ?=
 SECONDS_EACH ?= 60
@@ -15,6 +15,7 @@ help:
 	@echo 'make test                                        every test'
 	@echo 'make release                                     .build/release/locationhub'
 	@echo 'make bench                                       what a message costs the hub'
+	@echo 'make abuse                                       5,000 hostile connections come and go: do others notice?'
 	@echo 'make microbench                                  nanoseconds and instructions of its pieces'
 	@echo 'make fuzz [SECONDS_EACH=60]                      every fuzz target'
 	@echo 'make sanitize                                    the tests under the address and the thread sanitizer'
@@ -48,6 +49,11 @@ bench: deps
 	swift build -c release --product hub-loadtest
 	swift build -c release --product locationhub
 	loadtest/bench.sh
+
+abuse: deps
+	swift build -c release --product hub-loadtest
+	swift build -c release --product locationhub
+	.build/release/hub-loadtest abuse
 
 microbench: deps
 	swift build -c release --product hub-microbench

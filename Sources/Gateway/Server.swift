@@ -38,11 +38,10 @@ public final class Server: Sendable {
     let address = try checkedAddress(configuration)
     let lock: PortLock
     do throws(PortLockError) { lock = try PortLock(address) } catch { throw .portTaken("\(error)") }
-    let log = Log(level: configuration.logLevel)
-    let openFiles = raiseOpenFileLimit(configuration, log)
+    let openFiles = raiseOpenFileLimit(configuration, Log(level: configuration.logLevel))
     let limits = configuration.limits.eventLoop(loops: configuration.loops, openFiles: openFiles)
     let shared = SharedState(
-      configuration: configuration, log: log,
+      configuration: configuration,
       sessionLimit: configuration.limits.sessions(loops: configuration.loops, openFiles: openFiles))
     do throws(SystemError) {
       let server = try start(configuration, limits, shared, lock)

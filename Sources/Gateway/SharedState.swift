@@ -12,10 +12,10 @@ final class SharedState: Sendable {
   let admissions: Admissions
 
   /// `sessionLimit`: sessions of all loops together.
-  init(configuration: ServerConfiguration, log: Log, sessionLimit: Int) {
+  init(configuration: ServerConfiguration, sessionLimit: Int = .max) {
     lifecycle = Lifecycle(delaySeconds: configuration.drainDelay)
     metrics = MetricsBoard(loops: configuration.loops)
-    self.log = log
+    log = Log(level: configuration.logLevel)
     access = AccessBoard(configuration.tokens)
     admissions = Admissions(configuration.limits, sessionLimit: sessionLimit)
   }
