@@ -6,7 +6,7 @@
 //     badMessages, badMessageWindowSeconds                                       BadMessageTests
 //     sessionRate, sessionBurst, fixesPerCharge, rateWarningSeconds,
 //     rateCloseSeconds, subscriptionsPerSession, closingSeconds,
-//     outboxBytesPerSession, outboxBytesPerLoop, readBufferBytes, arenaKeepBytes,
+//     outboxBytesPerSession, outboxBytes, readBufferBytes, arenaKeepBytes,
 //     mailboxMessages, and the hub's tables                                      here
 import Foundation
 import Gateway
@@ -191,7 +191,7 @@ extension EndToEnd.LimitsReached {
     let hub = try TestHub {
       $0.limits.messageBytes = 32 * 1024
       $0.limits.outboxBytesPerSession = 64 * 1024
-      $0.limits.outboxBytesPerLoop = 96 * 1024
+      $0.limits.outboxBytes = 96 * 1024
     }
     let witness = try Witness(hub)
     let ping = Peer.frame(

@@ -12,6 +12,8 @@ struct Driver {
   /// What the driver said of itself; `on_trip` is derived from `activeTrips`.
   var reported = DriverStatus.available
   var activeTrips = 0
+  /// Trips that it began and that are still known.
+  var tripsBegun: UInt32 = 0
   /// Index of the driver's channel, where it has one.
   var channel: Int?
   /// The trip that its fixes named last, so that the id need not be looked up again.
