@@ -5,6 +5,9 @@ import Messages
 extension MotionFilter {
   /// A heading is taken from the velocity above this, m/s.
   static let headingSpeed = 0.7
+  /// Seconds between two headings up to which their difference is a rate of turn, and over which it is averaged.
+  static let longestTurnGap: Float = 10
+  static let turnSmoothing: Float = 0.5
   /// A speed is published when its standard deviation is below this, m/s.
   static let knownSpeedSigma = 4.0
   /// The part of a phone's error that drifts too slowly for any filter, as a part of its stated accuracy.
@@ -21,9 +24,11 @@ extension MotionFilter {
     let speed = speed
     let speedSigma = ((covariance.p22 + covariance.p33) / 2).squareRoot()
     if speed > max(MotionFilter.headingSpeed, 2 * speedSigma) {
-      heading = Float(TrackMath.bearing(east: velocity.x, north: velocity.y))
-    } else if heading.isNaN {
-      heading = fix.heading
+      turn(to: Float(TrackMath.bearing(east: velocity.x, north: velocity.y)))
+    } else {
+      if heading.isNaN { heading = fix.heading }
+      turnRate = 0
+      headingTime = .min
     }
     let drift = MotionFilter.driftShare * MotionFilter.accuracy(of: fix)
     let accuracy = (radius * radius + drift * drift).squareRoot()
@@ -34,7 +39,20 @@ extension MotionFilter {
       accuracy: TrackMath.rounded(accuracy, to: 100),
       confidence: accuracy <= MotionFilter.highAccuracy
         ? .high : accuracy <= MotionFilter.mediumAccuracy ? .medium : .low,
-      timestamp: Timestamp(milliseconds: fix.milliseconds))
+      timestamp: Timestamp(milliseconds: fix.milliseconds), turnRate: Double(turnRate))
+  }
+
+  /// Takes a new heading, and the rate of turn from the one before.
+  private mutating func turn(to next: Float) {
+    let passed = headingTime == .min ? .infinity : Float(time &- headingTime) / 1000
+    if passed <= MotionFilter.longestTurnGap, passed > 0 {
+      let turned = (next - heading).remainder(dividingBy: 360)
+      turnRate += (turned / passed - turnRate) * passed / (passed + MotionFilter.turnSmoothing)
+    } else {
+      turnRate = 0
+    }
+    heading = next
+    headingTime = time
   }
 
   /// To 0.01°; what would round to 360 is 0.

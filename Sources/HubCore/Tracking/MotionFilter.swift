@@ -55,6 +55,9 @@ struct MotionFilter: Sendable {
   var covariance: Covariance
   /// Degrees, of the last movement; NaN before the first.
   var heading = Float.nan
+  /// Degrees a second, to the right, and when the heading was taken (milliseconds; `min` where it stands).
+  var turnRate: Float = 0
+  var headingTime = Int64.min
   /// s, the square of real to nominal position noise.
   private(set) var noiseScale = 1.0
   var ground: GroundScale

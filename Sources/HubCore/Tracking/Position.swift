@@ -11,6 +11,9 @@ public struct Position: Sendable, Equatable {
   /// Degrees clockwise from true north, to 0.01, 0 ≤ heading < 360. Kept through a standstill; nil until the driver
   /// has moved or reported one.
   public var heading: Double?
+  /// Degrees a second, positive to the right; 0 where it goes straight, stands, or nothing is known of it. Not on the
+  /// wire: for `predicted`.
+  public var turnRate: Double
   /// The radius in metres, to 0.01, that holds the truth with 68 %.
   public var accuracy: Double
   public var confidence: Confidence
@@ -19,7 +22,7 @@ public struct Position: Sendable, Equatable {
 
   public init(
     coordinate: Coordinate, speed: Double?, heading: Double?, accuracy: Double, confidence: Confidence,
-    timestamp: Timestamp
+    timestamp: Timestamp, turnRate: Double = 0
   ) {
     self.coordinate = coordinate
     self.speed = speed
@@ -27,6 +30,7 @@ public struct Position: Sendable, Equatable {
     self.accuracy = accuracy
     self.confidence = confidence
     self.timestamp = timestamp
+    self.turnRate = turnRate
   }
 }
 

@@ -43,18 +43,6 @@ public struct Tracker: Sendable {
 
   /// The timestamp of the newest fix that is in order, or nil before the first.
   public var newest: Timestamp? { order.newest.map { Timestamp(milliseconds: $0) } }
-
-  /// Where the driver is at `time`, by the clock of its fixes: along its velocity for at most
-  /// `longestPrediction` seconds after the newest fix, and there it stays. Nil before the first fix.
-  public func predicted(at time: Timestamp) -> Coordinate? {
-    guard var filter else { return nil }
-    let ahead = min(max(Double(time.milliseconds &- filter.time) / 1000, 0), Tracker.longestPrediction)
-    if filter.speed >= MotionFilter.standstillSpeed { filter.shift(by: filter.velocity * ahead) }
-    return filter.coordinate
-  }
-
-  /// Seconds.
-  public static let longestPrediction = 10.0
 }
 
 // MARK: - Steps
