@@ -85,6 +85,10 @@ public struct Limits: Sendable {
   public var channels = 1 << 21
   public var eventsPerChannel = 256
   public var events = 1 << 20
+  /// Combinations of vehicle type and tags that drivers have: at most 700 bytes each. Past it: `storage_full`.
+  public var profiles = 1 << 17
+  /// Metres; a fix that is less sure of its place (68 %). Past it: `implausible_location`.
+  public var accuracyMeters = 100.0
   public var queryHits = 1000
   /// Index cells and drivers that one query looks at: what a hub thread does in 200 µs. Past it the answer says up to
   /// which distance it is complete.
@@ -125,6 +129,7 @@ public struct Limits: Sendable {
     HubLimits(
       drivers: drivers, trips: trips, channels: channels, eventsPerChannel: eventsPerChannel, events: events,
       queryHits: queryHits, queryBudget: queryBudget, fixTimesPerDriver: fixTimesPerDriver,
-      driversWithFixTimes: driversWithFixTimes)
+      driversWithFixTimes: driversWithFixTimes, profiles: profiles,
+      tracking: Tracker.Rules(maximumAccuracyMeters: accuracyMeters))
   }
 }

@@ -15,6 +15,8 @@ extension Hub {
     }
     link(channel, request.channel)
     channels.addSubscriber(channel, loop: Int(session.loop))
+    let isDriver = driver(of: session) != nil
+    if isDriver { channels.setDriverListener(channel, session) }
     var missed: [Publication]?
     if let resume = request.resume, resume.epoch == epoch { missed = channels.events(channel, since: resume.since) }
     var snapshot = snapshot(of: request.channel, after: channels.sequence(channel))
@@ -31,6 +33,7 @@ extension Hub {
     if case .trip(let id) = request.channel, let trip = findTrip(id), trips[trip].isClosed {
       emit(.channelEnded(ChannelHandle(index: UInt32(channel)), request.channel, .tripEnded), to: session.loop)
     }
+    if !isDriver { adviseSampling(onChannel: request.channel) }
   }
 
   private mutating func newestState(_ position: DriverLocation, on channel: Int) -> Publication {
@@ -44,6 +47,7 @@ extension Hub {
     guard let index = channels.find(channel) else {
       return reply(.unsubscribed(Unsubscribed(replyTo: messageID, channel: channel, reason: .asked)), to: session)
     }
+    if channels.driverListener(index) == session { channels.setDriverListener(index, nil) }
     emit(.unsubscribed(session, messageID, ChannelHandle(index: UInt32(index)), channel), to: session.loop)
   }
 
@@ -135,8 +139,17 @@ extension Hub {
     if let newest = drivers[driver].position {
       position = refreshed(driver, newest, trip: tripOfPosition(of: driver), after: 0)
     }
+    let profile = profiles.profile(drivers[driver].profile)
     return DriverReport(
       driverID: drivers[driver].id, status: drivers[driver].status, isOnline: !drivers[driver].isStale,
-      position: position, distance: distance)
+      vehicleType: profile.vehicleType, tags: profile.tags, position: position, predicted: predicted(driver),
+      distance: distance)
+  }
+
+  /// Where an online driver should be now; nil where that is where it was.
+  private func predicted(_ driver: Int) -> Coordinate? {
+    guard !drivers[driver].isStale, let newest = drivers[driver].position else { return nil }
+    let place = newest.predicted(at: drivers[driver].clock.sessionTime(at: now.timestamp))
+    return place == newest.coordinate ? nil : place
   }
 }

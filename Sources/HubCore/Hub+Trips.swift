@@ -167,6 +167,7 @@ extension Hub {
     if target == .accepted {
       trips[trip].driverID = trips[trip].driverID ?? input.actor.id
     }
+    if target == .tripStarted { trips[trip].approachMeters = trips[trip].odometer.meters }
     countActiveTrip(trip)
     finish(input, trip: trip, move: move, from: previous)
     if target.isFinal { end(trip) }
@@ -193,13 +194,15 @@ extension Hub {
     counters.tripMoves += 1
     publishMove(trip, from: previous, at: input.report.location)
     reply(.ack(Ack(replyTo: input.messageID)), to: input.session)
+    adviseSampling(ofTrip: trip)
   }
 
   /// A `trip_update` on the trip's channel, and on its driver's.
   private mutating func publishMove(_ trip: Int, from previous: TripStatus?, at location: Coordinate?) {
     var update = TripUpdate(
       tripID: trips[trip].id, status: trips[trip].status, previousStatus: previous, driverID: trips[trip].driverID,
-      timestamp: trips[trip].changed, location: location, sequence: 0)
+      timestamp: trips[trip].changed, location: location,
+      summary: trips[trip].status.isFinal ? trips[trip].summary : nil, sequence: 0)
     if let channel = eventChannel(ofTrip: trip) {
       publishEvent(on: channel) {
         update.sequence = $0
@@ -231,6 +234,7 @@ extension Hub {
     countActiveTrip(trip)
     counters.tripMoves += 1
     publishMove(trip, from: previous, at: nil)
+    adviseSampling(ofTrip: trip)
     end(trip)
   }
 

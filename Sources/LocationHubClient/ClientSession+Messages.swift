@@ -100,6 +100,8 @@ extension ClientSession {
     case .unsubscribed(let answer): _ = subscriptions.remove(answer.channel)
     case .ack(let ack): if let number = numbering.number(of: ack.replyTo) { _ = queue.confirm(number) }
     case .pong(let pong): note(pong)
+    case .sampling(let advice):
+      sampling = Connected.Sampling(interval: advice.interval, minDistance: advice.minDistance)
     case .error(let error): note(error, now)
     }
   }

@@ -31,6 +31,8 @@ let serve = Verb(
     Option("max-outbox", "BYTES", "unsent bytes of one session (262144)"),
     Option("max-drivers", "N", "drivers known at once (1048576)"),
     Option("max-trips", "N", "trips known at once (1048576)"),
+    Option("max-accuracy", "METRES", "accuracy radius over which a fix is refused (100)"),
+    Option("sampling", "SECONDS", "how often drivers are told to send (by trip, speed and who watches)"),
     Option("drain-delay", "SECONDS", "fail readiness this long before sessions are told to go (0)"),
     Option("log-level", "LEVEL", "debug, info, warning or error (info)"),
     Option("config", "FILE", "read name = value lines; options given here win"),
@@ -70,6 +72,9 @@ func serverConfiguration(_ arguments: Arguments) throws(CommandError) -> ServerC
     guard text == "on" || text == "off" else { throw .usage("--compression must be on or off, not \(text)") }
     configuration.compression = text == "on"
   }
+  if let seconds = try arguments.number("sampling", in: 0.1...3600) {
+    configuration.sampling = .fixed(seconds: seconds)
+  }
   configuration.drainDelay = try arguments.number("drain-delay", in: 0...300) ?? 0
   if let text = arguments.string("log-level") {
     guard let level = LogLevel.allCases.first(where: { "\($0.name)" == text }) else {
@@ -91,6 +96,7 @@ private func setLimits(_ arguments: Arguments, _ limits: inout Limits) throws(Co
     try arguments.integer("max-outbox", in: limits.messageBytes...(1 << 30)) ?? limits.outboxBytesPerSession
   limits.drivers = try arguments.integer("max-drivers", in: 1...(1 << 26)) ?? limits.drivers
   limits.trips = try arguments.integer("max-trips", in: 1...(1 << 26)) ?? limits.trips
+  limits.accuracyMeters = try arguments.number("max-accuracy", in: 1...100_000) ?? limits.accuracyMeters
   limits.channels = max(limits.channels, limits.drivers + limits.trips)
   limits.outboxBytesPerLoop = max(limits.outboxBytesPerLoop, limits.outboxBytesPerSession)
 }

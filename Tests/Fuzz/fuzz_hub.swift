@@ -46,7 +46,7 @@ private struct FuzzedHub: ~Copyable {
       drivers: 3, trips: 3, channels: 5, eventsPerChannel: 3, events: 8, queryHits: 4,
       queryBudget: SearchBudget(cells: 50, candidates: 50), fixTimesPerDriver: 4, driversWithFixTimes: 1)
     hub = Hub(
-      limits: limits, timings: HubTimings(), sampling: .init(interval: 4, minDistance: 5), epoch: epoch, seed: 1,
+      limits: limits, timings: HubTimings(), sampling: SamplingRules(), epoch: epoch, seed: 1,
       loops: loops, now: Moment(uptime: 0, timestamp: Timestamp(milliseconds: 1_000_000_000_000)))
   }
 

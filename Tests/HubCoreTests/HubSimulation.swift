@@ -92,7 +92,7 @@ struct Simulation: ~Copyable {
     let loopCount = 1 + Int(seed % 3)
     uptime = Int64(seed % 1000) * 1_000_000_007
     hub = Hub(
-      limits: limits, timings: HubTimings(), sampling: .init(interval: 4, minDistance: 5), epoch: HubBench.epoch,
+      limits: limits, timings: HubTimings(), sampling: SamplingRules(), epoch: HubBench.epoch,
       seed: seed, loops: loopCount,
       now: Moment(uptime: uptime, timestamp: Timestamp(milliseconds: 1_763_680_000_000 + uptime / 1_000_000)))
     loops = (0..<loopCount).map { SimulatedLoop(number: $0) }

@@ -12,6 +12,8 @@ private struct Tally {
   var moves: [[Int]]
   var newest: Int64?
   var others: [HubOutput] = []
+  /// The last of each session.
+  var advice: [SessionRef: SamplingAdvice] = [:]
 
   init(loops: Int) {
     positions = Array(repeating: Array(repeating: 0, count: loops), count: Cast.topics)
@@ -38,6 +40,7 @@ extension Simulation {
       loops[loop].outputs += list
     }
     try checkCounters()
+    for (session, advice) in tally.advice { try judgeSampling(advice, session) }
     try judgeAfter(input, session, wasAdmitted, tally)
     try expireTrips()
     forgetTrips()
@@ -80,7 +83,7 @@ extension Simulation {
     case .reply(let session, let reply):
       mix(UInt64(session.slot))
       if case .error(let error) = reply { mix(UInt64(error.code.rawValue)) }
-      tally.replies.append(reply)
+      if case .sampling(let advice) = reply { tally.advice[session] = advice } else { tally.replies.append(reply) }
     case .subscriptionRefused, .unsubscribed, .channelEnded, .named, .admitted, .conflict, .full, .replaced:
       tally.others.append(output)
     case .queryResult(_, .nearby(let reports, _)): for report in reports { mix(report.distance?.bitPattern ?? 0) }
@@ -193,6 +196,16 @@ extension Simulation {
     }
   }
 
+  /// Advice goes to the driver's own session, says something new, and is what the hub holds it to.
+  private func judgeSampling(_ advice: SamplingAdvice, _ session: SessionRef) throws(SimulationFailure) {
+    guard let driver = model.sessions.firstIndex(of: session), let index = hub.findDriver(Cast.driverIDs[driver]) else {
+      throw fail("advice to nobody")
+    }
+    guard hub.drivers[index].samplingInterval == advice.interval, hub.drivers[index].samplingTold == uptime else {
+      throw fail("driver \(driver) was told \(advice.interval) s, not \(hub.drivers[index].samplingInterval)")
+    }
+  }
+
   // MARK: Each kind of input
 
   /// What must be known before the hub changes: whether fixes will be let through, what a move will get.
@@ -297,7 +310,7 @@ extension Simulation {
     for case .replaced(let old) in tally.others { replaced = old }
     for output in tally.others {
       switch output {
-      case .admitted(let admitted) where admitted == session:
+      case .admitted(let admitted, _) where admitted == session:
         if replaced != model.sessions[driver] { throw fail("the older session was not told") }
         model.sessions[driver] = session
         return

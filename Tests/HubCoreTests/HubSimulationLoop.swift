@@ -116,7 +116,7 @@ struct SimulatedLoop {
         if Cast.channels[topic] != channel { throw Violation(text: "\(channel) ended by the handle of \(topic)") }
         leave(slot, topic)
       }
-    case .admitted(let session):
+    case .admitted(let session, _):
       if let slot = slot(of: session), slots[slot].phase == .admitting { slots[slot].phase = .open }
     case .conflict(let session, _), .full(let session), .replaced(let session):
       if let slot = slot(of: session) { close(slot) }

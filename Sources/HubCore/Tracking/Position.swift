@@ -57,7 +57,7 @@ extension Tracker {
   public enum Refusal: UInt8, Error, CaseIterable {
     /// The phone itself says that it hardly knows: accuracy over `Rules.maximumAccuracyMeters`.
     case inaccurate
-    /// Exactly 0°, 0°: what broken software sends for "no position".
+    /// At 0°, 0°, or within `Rules.nullIslandDegrees`: what broken software sends for "no position".
     case nullIsland
     /// Too far from where the driver must be, by the statistics of the track (see `MotionFilter`).
     case gated
@@ -100,5 +100,8 @@ extension Tracker {
     }
 
     public static let standard = Rules()
+
+    /// 5.6 m around 0°, 0°: what is 0.0000 to four digits, for some software makes its "no position" of sums.
+    public static let nullIslandDegrees = 0.000_05
   }
 }

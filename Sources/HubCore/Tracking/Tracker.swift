@@ -51,7 +51,10 @@ extension Tracker {
   /// What can be said of a fix by itself.
   @inline(__always) private static func implausible(_ fix: Fix, _ rules: Rules) -> Refusal? {
     if let accuracy = fix.accuracy, accuracy > rules.maximumAccuracyMeters { return .inaccurate }
-    if fix.coordinate.latitude == 0, fix.coordinate.longitude == 0 { return .nullIsland }
+    if abs(fix.coordinate.latitude) <= Rules.nullIslandDegrees, abs(fix.coordinate.longitude) <= Rules.nullIslandDegrees
+    {
+      return .nullIsland
+    }
     return nil
   }
 

@@ -20,6 +20,9 @@ struct Trip {
   var occupied: Handle?
   /// Its last move or accepted fix (uptime, ns): a trip that nobody ends must not stay for ever.
   var lastHeard: Int64
+  /// The way that its driver has gone, and how much of it before `trip_started`, once that has come.
+  var odometer = Odometer()
+  var approachMeters: Double?
   /// When it ended (uptime, ns), and whether its live positions have ended too.
   var ended: Int64?
   var isClosed = false
