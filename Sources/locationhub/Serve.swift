@@ -32,7 +32,7 @@ let serve = Verb(
     Option("max-drivers", "N", "drivers known at once (1048576)"),
     Option("max-trips", "N", "trips known at once (1048576)"),
     Option("max-accuracy", "METRES", "accuracy radius over which a fix is refused (100)"),
-    Option("sampling", "SECONDS", "how often drivers are told to send (by trip, speed and who watches)"),
+    Option("sampling", "SECONDS", "how often drivers are told to send (by trip, speed, who follows)"),
     Option("drain-delay", "SECONDS", "fail readiness this long before sessions are told to go (0)"),
     Option("log-level", "LEVEL", "debug, info, warning or error (info)"),
     Option("config", "FILE", "read name = value lines; options given here win"),

@@ -8,6 +8,7 @@
 //     rateCloseSeconds, subscriptionsPerSession, closingSeconds,
 //     outboxBytesPerSession, outboxBytesPerLoop, readBufferBytes, arenaKeepBytes,
 //     mailboxMessages, and the hub's tables                                      here
+//     profiles, accuracyMeters                                                   MotionTests
 import Foundation
 import Gateway
 import HubCore
