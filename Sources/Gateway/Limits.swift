@@ -88,7 +88,7 @@ public struct Limits: Sendable {
   /// Combinations of vehicle type and tags that drivers have: at most 700 bytes each. Past it: `storage_full`.
   public var profiles = 1 << 17
   /// Metres; a fix that is less sure of its place (68 %). Past it: `implausible_location`.
-  public var accuracyMeters = 100.0
+  public var accuracyMeters = Tracker.Rules.standard.maximumAccuracyMeters
   public var queryHits = 1000
   /// Index cells and drivers that one query looks at: what a hub thread does in 200 µs. Past it the answer says up to
   /// which distance it is complete.

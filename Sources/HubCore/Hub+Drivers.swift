@@ -77,7 +77,7 @@ extension Hub {
     }
     drivers[driver].reported = report.status
     reply(.ack(Ack(replyTo: messageID)), to: session)
-    adviseSampling(driver)
+    adviseSampling(driver, trip: lastTrip(of: driver))
   }
 
   /// What a report leaves out stays as it was. False where the table has no room; then nothing has changed.

@@ -86,10 +86,11 @@ extension Hub {
     if drivers[driver].isStale { returnFromStale(driver) }
     index.move(UInt32(driver), to: position.coordinate)
     publish(position, driver: driver, trip: trip, received: received)
-    adviseSampling(driver)
+    adviseSampling(driver, trip: trip)
   }
 
   /// The trip's way, until it is where it was to go.
+  @inline(__always)
   private mutating func measure(_ position: Position, driver: Int, trip: Int) {
     guard trips[trip].status < .arrivedDestination else { return }
     trips[trip].odometer.follow(
@@ -109,7 +110,8 @@ extension Hub {
     if let fleetChannel { publishState(location, driver: driver, channel: fleetChannel, received: received) }
   }
 
-  /// A driver's position as it is written to clients; `after` is set for each channel.
+  /// A driver's position as it is written to clients; `after` is set for each channel. Inlined, as `lastTrip`.
+  @inline(__always)
   func location(of driver: Int, _ position: Position, trip: Int?) -> DriverLocation {
     DriverLocation(
       driverID: drivers[driver].id, tripID: trip.map { trips[$0].id }, coordinate: position.coordinate,

@@ -3,12 +3,15 @@
 import Messages
 
 extension Hub {
-  /// Looks whether the driver's advice has changed, and tells its session. Without a session nobody is told.
+  /// Looks whether the driver's advice has changed, and tells its session. Without a session nobody is told. `trip` is
+  /// the one that its positions go to, unless that is over.
   @inline(__always)
-  mutating func adviseSampling(_ driver: Int) {
+  mutating func adviseSampling(_ driver: Int, trip: Int?) {
     guard drivers[driver].session != nil else { return }
-    let isWatched = isWatched(driver)
-    let (status, speed) = (drivers[driver].status, drivers[driver].position?.speed)
+    let isWatched = isWatched(driver, trip: trip)
+    // Field by field: a computed property would have all of the record copied.
+    let status = drivers[driver].activeTrips > 0 ? DriverStatus.onTrip : drivers[driver].reported
+    let speed = drivers[driver].position?.speed
     guard
       let reason = drivers[driver].sampling.decide(
         status, speed: speed, isWatched: isWatched, at: now.uptime, rules: samplingRules)
@@ -26,7 +29,7 @@ extension Hub {
   /// What a session of the driver that begins now is told.
   mutating func beginSampling(_ driver: Int) -> Connected.Sampling {
     if drivers[driver].isStale { drivers[driver].sampling = SamplingPolicy() }
-    let isWatched = isWatched(driver)
+    let isWatched = isWatched(driver, trip: lastTrip(of: driver))
     let reason = drivers[driver].sampling.begin(drivers[driver].status, isWatched: isWatched, rules: samplingRules)
     noteSampling(driver, reason)
     let advice = samplingRules.advice(reason)
@@ -42,10 +45,10 @@ extension Hub {
   /// Whether somebody else than the driver itself listens where its positions go: on its own channel, and on that of
   /// the trip that its fixes name. The fleet's and areas' channels do not count: there every driver is watched.
   @inline(__always)
-  private func isWatched(_ driver: Int) -> Bool {
+  private func isWatched(_ driver: Int, trip: Int?) -> Bool {
     let session = drivers[driver].session
     if let channel = drivers[driver].channel, channels.hasListener(channel, besides: session) { return true }
-    guard let trip = lastTrip(of: driver), let channel = trips[trip].channel, !trips[trip].isClosed else {
+    guard let trip, let channel = trips[trip].channel, !trips[trip].isClosed else {
       return false
     }
     return channels.hasListener(channel, besides: session)
@@ -53,18 +56,18 @@ extension Hub {
 
   /// A trip has moved: its driver may be on it now, or not any more.
   mutating func adviseSampling(ofTrip trip: Int) {
-    if let id = trips[trip].driverID, let driver = findDriver(id) { adviseSampling(driver) }
+    if let id = trips[trip].driverID, let driver = findDriver(id) { adviseSampling(driver, trip: lastTrip(of: driver)) }
   }
 
   /// Somebody has subscribed to a channel: its driver may have to send more often.
   mutating func adviseSampling(onChannel name: Channel) {
     switch name {
-    case .driver(let id): if let driver = findDriver(id) { adviseSampling(driver) }
+    case .driver(let id): if let driver = findDriver(id) { adviseSampling(driver, trip: lastTrip(of: driver)) }
     case .trip(let id):
       guard let trip = findTrip(id), let driverID = trips[trip].driverID, let driver = findDriver(driverID),
         lastTrip(of: driver) == trip
       else { return }
-      adviseSampling(driver)
+      adviseSampling(driver, trip: trip)
     case .fence, .area, .nearby, .fleet: break
     }
   }

@@ -29,7 +29,7 @@ public struct HubLimits: Sendable, Equatable {
   public init(
     drivers: Int, trips: Int, channels: Int, eventsPerChannel: Int, events: Int, queryHits: Int,
     queryBudget: SearchBudget,
-    fixTimesPerDriver: Int, driversWithFixTimes: Int, profiles: Int = 1 << 17, tracking: Tracker.Rules = .standard
+    fixTimesPerDriver: Int, driversWithFixTimes: Int, profiles: Int, tracking: Tracker.Rules = .standard
   ) {
     precondition(drivers > 0 && trips > 0 && channels > 0 && eventsPerChannel > 0 && events >= eventsPerChannel)
     precondition(

@@ -20,7 +20,7 @@ extension HubLimits {
   static var roomy: HubLimits {
     HubLimits(
       drivers: 1000, trips: 1000, channels: 1000, eventsPerChannel: 256, events: 10_000, queryHits: 100,
-      queryBudget: .standard, fixTimesPerDriver: 64, driversWithFixTimes: 100)
+      queryBudget: .standard, fixTimesPerDriver: 64, driversWithFixTimes: 100, profiles: 100)
   }
 }
 

@@ -88,7 +88,7 @@ struct Simulation: ~Copyable {
       drivers: isTight ? 4 : 20, trips: isTight ? 4 : 20, channels: isTight ? 9 : 40,
       eventsPerChannel: isTight ? 3 : 16,
       events: isTight ? 12 : 60, queryHits: 5, queryBudget: .standard, fixTimesPerDriver: 16,
-      driversWithFixTimes: isTight ? 2 : 20)
+      driversWithFixTimes: isTight ? 2 : 20, profiles: isTight ? 2 : 20)
     let loopCount = 1 + Int(seed % 3)
     uptime = Int64(seed % 1000) * 1_000_000_007
     hub = Hub(

@@ -39,8 +39,20 @@ extension Simulation {
     }
   }
 
+  /// Each combination of vehicle type and tags is there once, while a driver has it.
+  private func checkProfiles() throws(SimulationFailure) {
+    var inUse: Set<Int32> = []
+    for driver in Cast.driverIDs {
+      if let index = hub.findDriver(driver), hub.drivers[index].profile >= 0 {
+        inUse.insert(hub.drivers[index].profile)
+      }
+    }
+    guard hub.profiles.count == inUse.count else { throw fail("\(hub.profiles.count) profiles, \(inUse.count) in use") }
+  }
+
   /// The tables hold what the model says, and nothing else.
   func checkTables() throws(SimulationFailure) {
+    try checkProfiles()
     var events = 0
     var channels = 0
     for topic in 0..<Cast.topics {
@@ -88,7 +100,7 @@ extension Simulation {
     let counters = hub.counters
     guard counters.drivers == 0, counters.driversOnline == 0, counters.trips == 0, counters.channels == 0,
       counters.eventsKept == 0, hub.driverIDs.count == 0, hub.tripIDs.count == 0, hub.deadlines.count == 0,
-      hub.driversWithFixTimes == 0, hub.index.count == 0, hub.fleetChannel == nil
+      hub.driversWithFixTimes == 0, hub.profiles.count == 0, hub.index.count == 0, hub.fleetChannel == nil
     else { throw fail("something is left at the end: \(counters), \(hub.deadlines.count) deadlines") }
   }
 }

@@ -162,8 +162,8 @@ private struct Bench {
     }
   }
 
-  @Test("it costs a driver 16 bytes")
+  @Test("it costs a driver 24 bytes")
   func size() {
-    #expect(MemoryLayout<SamplingPolicy>.stride == 16)
+    #expect(MemoryLayout<SamplingPolicy>.stride == 24)
   }
 }

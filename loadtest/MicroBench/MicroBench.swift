@@ -2,6 +2,7 @@
 
 import Bytes
 import Geo
+import HubCore
 import Messages
 import WebSocket
 
@@ -13,6 +14,8 @@ enum Piece: String, CaseIterable {
   case writeDriverLocation = "write-driver_location"
   case unmaskFrame = "unmask-frame"
   case maskFrame = "mask-frame"
+  /// A fix on a trip that somebody follows, from the hub's input to its output.
+  case hubFix = "hub-fix"
   case parseNumber = "parse-number"
   case printNumber = "print-number"
 }
@@ -35,6 +38,7 @@ struct MicroBench: ~Copyable {
   private var output = ByteBuffer(capacity: 4096)
   private var frame = ByteBuffer(capacity: 4096)
   private let limits = FrameLimits()
+  private var hub = HubBench()
   private let publication: Publication
   /// What came out goes in here, so that no call can be left out.
   private var sum: UInt64 = 0
@@ -58,6 +62,7 @@ struct MicroBench: ~Copyable {
     case .writeDriverLocation: writeDriverLocations(calls)
     case .unmaskFrame: unmaskFrames(calls)
     case .maskFrame: maskFrames(calls)
+    case .hubFix: takeFixes(calls)
     case .parseNumber: parseNumbers(calls)
     case .printNumber: printNumbers(calls)
     }
@@ -116,6 +121,14 @@ struct MicroBench: ~Copyable {
       let start = FrameWriter.finish(
         .text, payloadAt: payload, mask: MaskKey(UInt32(truncatingIfNeeded: call)), in: &output)
       sum &+= UInt64(start)
+    }
+  }
+
+  private mutating func takeFixes(_ calls: Int) {
+    for _ in 0..<calls {
+      let count = hub.takeFix()
+      precondition(count >= 1, "each fix makes a position")
+      sum &+= UInt64(count)
     }
   }
 
