@@ -76,6 +76,7 @@ extension Hub {
   /// The driver is there now: move it in the index and tell who listens.
   private mutating func accept(_ position: Position, driver: Int, trip: Int?, received: Int64) {
     counters.fixesAccepted += 1
+    if let reason = position.absorbed { counters.fixesAbsorbed[Int(reason.rawValue)] += 1 }
     drivers[driver].position = position
     drivers[driver].positionTrip = trip.map { Handle(index: UInt32($0), generation: trips.generation(of: $0)) }
     if let trip { trips[trip].lastHeard = now.uptime }

@@ -11,6 +11,8 @@ public struct HubCounters: Sendable, Equatable {
   public var fixesReleased: UInt64 = 0
   /// By `Tracker.Refusal.rawValue`.
   public var fixesRefused = [UInt64](repeating: 0, count: Tracker.Refusal.allCases.count)
+  /// Accepted, but their place was not: by the reason's `Tracker.Refusal.rawValue`.
+  public var fixesAbsorbed = [UInt64](repeating: 0, count: Tracker.Refusal.allCases.count)
   /// Places in a batch that held no readable fix.
   public var fixesUnreadable: UInt64 = 0
   /// Named a trip that the driver is not entitled to.
