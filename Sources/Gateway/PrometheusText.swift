@@ -107,6 +107,11 @@ enum PrometheusText {
       page.sample(
         "locationhub_fixes_total", ("outcome", "refused_\(refusal.name)"), hub.fixesRefused[Int(refusal.rawValue)])
     }
+    page.family("locationhub_fixes_absorbed_total", "counter", "Accepted fixes whose place was not used.")
+    for reason in Tracker.Refusal.allCases {
+      page.sample(
+        "locationhub_fixes_absorbed_total", ("reason", "\(reason.name)"), hub.fixesAbsorbed[Int(reason.rawValue)])
+    }
     page.counter("locationhub_fixes_received_total", "Fixes that came.", hub.fixesReceived)
     page.counter(
       "locationhub_fix_speeds_ignored_total", "Fixes with a speed that no vehicle has, taken as without one.",

@@ -79,6 +79,7 @@ extension Hub {
   private mutating func accept(_ position: Position, driver: Int, trip: Int?, received: Int64) {
     counters.fixesAccepted += 1
     if let trip { measure(position, driver: driver, trip: trip) }
+    if let reason = position.absorbed { counters.fixesAbsorbed[Int(reason.rawValue)] += 1 }
     drivers[driver].position = position
     drivers[driver].positionTrip = trip.map { Handle(index: UInt32($0), generation: trips.generation(of: $0)) }
     if let trip { trips[trip].lastHeard = now.uptime }

@@ -15,6 +15,8 @@ public struct HubCounters: Sendable, Equatable {
   public var fixesRefused = [UInt64](repeating: 0, count: Tracker.Refusal.allCases.count)
   /// Fixes that reported a speed which no vehicle has: taken as without one. They are among the others, too.
   public var speedsIgnored: UInt64 = 0
+  /// Accepted, but their place was not: by the reason's `Tracker.Refusal.rawValue`.
+  public var fixesAbsorbed = [UInt64](repeating: 0, count: Tracker.Refusal.allCases.count)
   /// Places in a batch that held no readable fix.
   public var fixesUnreadable: UInt64 = 0
   /// Named a trip that the driver is not entitled to.

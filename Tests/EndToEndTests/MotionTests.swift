@@ -160,7 +160,9 @@ extension EndToEnd.Motion {
     }
   }
 
-  @Test("simulated drivers send as often as the hub says, when they are told to", .enabled(if: HubProcess.executable != nil))
+  @Test(
+    "simulated drivers send as often as the hub says, when they are told to", .enabled(if: HubProcess.executable != nil)
+  )
   func adaptive() throws {
     let hub = try HubProcess.serve(port: 0, ["--sampling", "100"])
     let run = { (more: [String]) in

@@ -34,10 +34,10 @@ private func drive(
 
 @Suite("Tracker")
 struct TrackerTests {
-  @Test("A tracker and what it keeps for a driver fit into 304 bytes")
+  @Test("A tracker and what it keeps for a driver fit into 384 bytes")
   func size() {
-    #expect(MemoryLayout<Tracker>.stride <= 304)
-    #expect(MemoryLayout<FixOrder>.size <= 88)
+    #expect(MemoryLayout<Tracker>.stride <= 384)
+    #expect(MemoryLayout<FixOrder>.size <= 136)
   }
 
   @Test(
@@ -90,7 +90,8 @@ struct TrackerTests {
     let place = try #require(Coordinate(latitude: 0, longitude: 10))
     let east = try drive(from: place, bearing: 90)
     let north = try drive(from: place, bearing: 0)
-    #expect(abs(east.meters - north.meters) < 0.1)
+    // At the equator the sphere of the test is 0.56 % off the tracker's ellipsoid northwards, and so is the given speed.
+    #expect(abs(east.meters - north.meters) < 0.3)
     #expect(abs(east.speed - north.speed) < 0.1)
   }
 
@@ -155,7 +156,7 @@ struct TrackerTests {
       last = position.coordinate
     }
     // The fixes themselves wander 2 km.
-    #expect(way < 120, "wandered \(way) m in 5 minutes")
+    #expect(way < 60, "wandered \(way) m in 5 minutes")
   }
 
   @Test("What is published is rounded: 1e-7° and 0.01 m, m/s and °")

@@ -15,15 +15,18 @@ extension MotionFilter {
   /// Metres: up to here a position is of high, or medium, confidence.
   static let highAccuracy = 15.0
   static let mediumAccuracy = 50.0
+  /// Seconds without a place that was used, after which confidence is low.
+  static let confidentSeconds = 10.0
 
-  /// The position after a fix was used.
+  /// The position after a fix was used, or, where its place was not, `absorbed` for that reason.
   ///
   /// Accuracy is the filter's own radius of 68 % with the drift that it can't see added in squares. Confidence is high
-  /// to 15 m, medium to 50 m, and low beyond.
-  mutating func publish(_ fix: TrackMeasurement) -> Position {
+  /// to 15 m, medium to 50 m, and low beyond; it is at most medium where the place was absorbed, and low where none was
+  /// used for `confidentSeconds`.
+  mutating func publish(_ fix: TrackMeasurement, absorbed: Tracker.Refusal? = nil) -> Position {
     let speed = speed
-    let speedSigma = ((covariance.p22 + covariance.p33) / 2).squareRoot()
-    if speed > max(MotionFilter.headingSpeed, 2 * speedSigma) {
+    let speedSigma = covariance.p11.squareRoot()
+    if !isStanding, speed > max(MotionFilter.headingSpeed, 2 * speedSigma) {
       turn(to: Float(TrackMath.bearing(east: velocity.x, north: velocity.y)))
     } else {
       if heading.isNaN { heading = fix.heading }
@@ -37,9 +40,14 @@ extension MotionFilter {
       speed: speedSigma < MotionFilter.knownSpeedSigma ? TrackMath.rounded(speed, to: 100) : nil,
       heading: heading.isNaN ? nil : MotionFilter.publishedHeading(Double(heading)),
       accuracy: TrackMath.rounded(accuracy, to: 100),
-      confidence: accuracy <= MotionFilter.highAccuracy
-        ? .high : accuracy <= MotionFilter.mediumAccuracy ? .medium : .low,
-      timestamp: Timestamp(milliseconds: fix.milliseconds), turnRate: Double(turnRate))
+      confidence: confidence(accuracy: accuracy, isAbsorbed: absorbed != nil),
+      timestamp: Timestamp(milliseconds: fix.milliseconds), turnRate: Double(turnRate), absorbed: absorbed)
+  }
+
+  private func confidence(accuracy: Double, isAbsorbed: Bool) -> Confidence {
+    let isOld = Double(time &- lastUsed) > 1000 * MotionFilter.confidentSeconds
+    if isOld || accuracy > MotionFilter.mediumAccuracy { return .low }
+    return isAbsorbed || accuracy > MotionFilter.highAccuracy ? .medium : .high
   }
 
   /// Takes a new heading, and the rate of turn from the one before.
@@ -66,7 +74,7 @@ extension MotionFilter {
 
   /// The radius of 68 % by the filter's covariance, metres.
   var radius: Double {
-    MotionFilter.sigmasPerAccuracy * ((covariance.p00 + covariance.p11) / 2).squareRoot()
+    MotionFilter.sigmasPerAccuracy * covariance.p00.squareRoot()
   }
 
   /// The estimate to 1e-7°.

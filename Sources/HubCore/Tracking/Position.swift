@@ -17,12 +17,15 @@ public struct Position: Sendable, Equatable {
   /// The radius in metres, to 0.01, that holds the truth with 68 %.
   public var accuracy: Double
   public var confidence: Confidence
+  /// Why the place of the fix was not used, where it was not: then the position is where the motion leads. Not on the
+  /// wire; the hub counts it.
+  public var absorbed: Tracker.Refusal?
   /// Of the fix, unchanged.
   public var timestamp: Timestamp
 
   public init(
     coordinate: Coordinate, speed: Double?, heading: Double?, accuracy: Double, confidence: Confidence,
-    timestamp: Timestamp, turnRate: Double = 0
+    timestamp: Timestamp, turnRate: Double = 0, absorbed: Tracker.Refusal? = nil
   ) {
     self.coordinate = coordinate
     self.speed = speed
@@ -31,6 +34,7 @@ public struct Position: Sendable, Equatable {
     self.confidence = confidence
     self.timestamp = timestamp
     self.turnRate = turnRate
+    self.absorbed = absorbed
   }
 }
 

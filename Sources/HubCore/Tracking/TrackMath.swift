@@ -12,8 +12,6 @@ enum TrackMath {
 
   @inline(__always) static func cosine(degrees: Double) -> Double { cos(degrees * radiansPerDegree) }
 
-  @inline(__always) static func exponential(_ x: Double) -> Double { exp(x) }
-
   /// The direction of (east, north) in degrees clockwise from north, 0 ≤ result < 360.
   @inline(__always) static func bearing(east: Double, north: Double) -> Double {
     let degrees = atan2(east, north) / radiansPerDegree

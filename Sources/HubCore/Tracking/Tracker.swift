@@ -28,6 +28,11 @@ public struct Tracker: Sendable {
     case .duplicate: return .duplicate
     case .history: return .history
     case .held: return .held
+    case .restarts:
+      // What the filter knows is of a time that was not.
+      filter = nil
+      guard case .used(let position) = follow(measurement, rules) else { preconditionFailure("a first fix is used") }
+      return .accepted(position)
     case .next:
       switch follow(measurement, rules) {
       case .used(let position): return .accepted(position)
@@ -61,7 +66,7 @@ extension Tracker {
   /// Filters one fix that is in order.
   private mutating func follow(_ fix: TrackMeasurement, _ rules: Rules) -> MotionFilter.Step {
     // Optional chaining works in place; binding the filter to a name would copy its 200 bytes back and forth.
-    if let step = filter?.step(fix, maximumSpeed: rules.maximumSpeed) { return step }
+    if let step = filter?.step(fix, rules) { return step }
     var first = MotionFilter(fix)
     let position = first.publish(fix)
     filter = first
