@@ -90,7 +90,7 @@ struct FleetPlan: Sendable {
     var drivers: [(id: Identifier, configuration: ClientConfiguration)] = []
     for index in 0..<options.drivers {
       guard let id = Identifier("\(options.prefix)\(index)") else { preconditionFailure("checked with the prefix") }
-      var configuration = try connection.configuration(.driver, id)
+      var configuration = try connection.configuration(.driver, id, number: index)
       configuration.followsSampling = options.isAdaptive
       drivers.append((id, configuration))
     }

@@ -1,6 +1,7 @@
 // Sampling in the hub: who is told, when somebody follows, and how long a driver may then be silent.
 import Geo
 import Messages
+import TestSupport
 import Testing
 
 @testable import HubCore
@@ -121,7 +122,12 @@ private final class Road {
   func ownChannel() {
     let road = Road()
     let bench = road.bench
-    func own(_ channel: Channel) -> HubInput { .subscribe(road.session, message("own"), Subscribe(channel: channel)) }
+    func own(_ channel: Channel) -> HubInput {
+      .subscribe(
+        SubscribeInput(
+          session: road.session, actor: Actor(role: .driver, id: id("d")), messageID: message("own"),
+          request: Subscribe(channel: channel), grant: .granted))
+    }
     road.turn(own(bench.driver("d")), own(bench.trip("t")))
     road.drive(kmh: 30, seconds: 5, trip: "t")
     #expect(!road.reasons.contains(.watched))

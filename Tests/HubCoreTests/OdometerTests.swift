@@ -1,6 +1,7 @@
 // The way of a trip: what counts, what does not, and what its end says.
 import Geo
 import Messages
+import TestSupport
 import Testing
 
 @testable import HubCore

@@ -1,23 +1,13 @@
 // A marker between positions: where it should be, without a jump, and never backwards on a straight.
 import Geo
 import Messages
+import TestSupport
 import Testing
 
 @testable import LocationHubClient
 
 private let origin = Coordinate(latitude: 48, longitude: 11)!
 private let plane = LocalPlane(origin: origin)
-
-/// SplitMix64, so that a test draws the same each time.
-struct Chance: RandomNumberGenerator {
-  var state: UInt64
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var z = (state ^ (state >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-    return z ^ (z >> 31)
-  }
-}
 
 /// A position `seconds` after the start, `age` old when it comes.
 private func location(
@@ -86,7 +76,7 @@ private func length(_ v: SIMD2<Double>) -> Double { (v * v).sum().squareRoot() }
     "it never runs backwards on a straight, whatever is wrong with positions, speeds and ages",
     arguments: 1...40 as ClosedRange<UInt64>)
   func neverBackwards(seed: UInt64) {
-    var chance = Chance(state: seed)
+    var chance = SplitMix64(seed: seed)
     var marker = MarkerInterpolator()
     var (next, east, speed) = (0.0, 0.0, 15.0)
     var time = 0.0
@@ -120,7 +110,7 @@ private func length(_ v: SIMD2<Double>) -> Double { (v * v).sum().squareRoot() }
     "nothing jumps: from frame to frame it moves no faster than the car and the correction together",
     arguments: 1...20 as ClosedRange<UInt64>)
   func smooth(seed: UInt64) {
-    var chance = Chance(state: seed)
+    var chance = SplitMix64(seed: seed)
     var marker = MarkerInterpolator()
     var (next, place, heading) = (0.0, SIMD2(0.0, 0.0), 0.0)
     var last: SIMD2<Double>?
@@ -237,7 +227,7 @@ private func length(_ v: SIMD2<Double>) -> Double { (v * v).sum().squareRoot() }
 
   @Test("random positions never make it lose itself", arguments: 1...10 as ClosedRange<UInt64>)
   func random(seed: UInt64) {
-    var chance = Chance(state: seed)
+    var chance = SplitMix64(seed: seed)
     var marker = MarkerInterpolator()
     var time = 0.0
     for _ in 0..<2000 {

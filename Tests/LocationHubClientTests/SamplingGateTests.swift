@@ -1,6 +1,7 @@
 // Which fixes are sent by the hub's advice, in the gate by itself and in a client.
 import Geo
 import Messages
+import TestSupport
 import Testing
 
 @testable import LocationHubClient
@@ -54,7 +55,7 @@ private let advice = Connected.Sampling(interval: 4, minDistance: 10)
   @Test("phones that do not measure on the beat send as often as others")
   func jitter() {
     var gate = SamplingGate()
-    var chance = Chance(state: 3)
+    var chance = SplitMix64(seed: 3)
     var count = 0
     for second in 0..<400 {
       let late = Double.random(in: -0.15...0.15, using: &chance)

@@ -30,7 +30,10 @@ struct HubBench: ~Copyable {
       now: Moment(uptime: 0, timestamp: Timestamp(milliseconds: milliseconds)))
     inputs = [
       .driverConnecting(HubBench.driver, driver),
-      .subscribe(HubBench.rider, messageID, Subscribe(channel: .trip(trip))),
+      .subscribe(
+        SubscribeInput(
+          session: HubBench.rider, actor: Actor(role: .ops, id: driver), messageID: messageID,
+          request: Subscribe(channel: .trip(trip)), grant: .granted)),
     ]
     turn()
   }

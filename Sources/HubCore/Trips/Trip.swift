@@ -23,8 +23,9 @@ struct Trip {
   /// The way that its driver has gone, and how much of it before `trip_started`, once that has come.
   var odometer = Odometer()
   var approachMeters: Double?
-  /// When it ended (uptime, ns), and whether its live positions have ended too.
+  /// When it ended, and when its live positions end (uptime, ns); and whether its subscribers were told so.
   var ended: Int64?
+  var closes = Int64.max
   var isClosed = false
   /// Hashes of (sender, messageId) of the last moves: the same message again gets the same ack and changes nothing.
   var recentMoves = RecentMoves()
