@@ -50,7 +50,8 @@ let package = Package(
       name: "hub-loadtest", dependencies: ["Transport", "WebSocket", "Gateway", "Bytes"],
       path: "loadtest/HubLoadTest"),
     .executableTarget(
-      name: "hub-microbench", dependencies: ["HubCore", "WebSocket", "Messages", "Geo", "Bytes"], path: "loadtest/MicroBench"),
+      name: "hub-microbench", dependencies: ["HubCore", "WebSocket", "Messages", "Geo", "Bytes"],
+      path: "loadtest/MicroBench"),
 
     tests("Bytes"),
     tests("Geo"),
