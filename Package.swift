@@ -5,7 +5,7 @@ import PackageDescription
 // No Swift packages: only the toolchain, two system libraries and system headers.
 
 func tests(_ target: String, _ more: [Target.Dependency] = []) -> Target {
-  .testTarget(name: target + "Tests", dependencies: [.byName(name: target)] + more)
+  .testTarget(name: target + "Tests", dependencies: [.byName(name: target), "TestSupport"] + more)
 }
 
 let package = Package(
@@ -37,7 +37,7 @@ let package = Package(
       dependencies: ["Bytes", "HubCore", "Tokens", "Transport", "WebSocket", "HTTP", "Messages", "Geo"]),
     .target(
       name: "LocationHubClient",
-      dependencies: ["Bytes", "Transport", "WebSocket", "HTTP", "Messages", "Geo"]),
+      dependencies: ["Bytes", "Transport", "WebSocket", "HTTP", "Tokens", "Messages", "Geo"]),
     .target(name: "Simulation", dependencies: ["Geo", "Messages"]),
     .executableTarget(
       name: "locationhub",
@@ -53,6 +53,8 @@ let package = Package(
       name: "hub-microbench", dependencies: ["HubCore", "WebSocket", "Messages", "Geo", "Bytes"],
       path: "loadtest/MicroBench"),
 
+    // What tests of several targets share.
+    .target(name: "TestSupport", dependencies: ["Geo"], path: "Tests/TestSupport"),
     tests("Bytes"),
     tests("Geo"),
     tests("Messages", ["Geo", "Bytes"]),
@@ -61,14 +63,15 @@ let package = Package(
     tests("HubCore", ["Messages", "Geo"]),
     tests("Tokens", ["Messages", "Bytes"]),
     tests("Transport", ["Bytes"]),
-    tests("Gateway", ["HubCore", "Tokens", "Messages", "Geo", "Bytes", "HTTP", "Transport"]),
-    tests("LocationHubClient", ["Messages", "WebSocket", "Bytes"]),
+    tests(
+      "Gateway", ["HubCore", "LocationHubClient", "Tokens", "Messages", "Geo", "Bytes", "HTTP", "Transport"]),
+    tests("LocationHubClient", ["Tokens", "Messages", "WebSocket", "Bytes"]),
     tests("Simulation", ["Geo", "Messages"]),
     .testTarget(
       name: "EndToEndTests",
       dependencies: [
         "Gateway", "LocationHubClient", "Simulation", "Tokens", "HubCore", "Messages", "Geo", "Bytes", "Transport",
-        "WebSocket",
+        "WebSocket", "TestSupport",
         "locationhub",  // built, so that tests can run it as a process
       ]),
   ],

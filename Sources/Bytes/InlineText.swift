@@ -33,6 +33,18 @@ public struct InlineText: Sendable, Hashable {
     self = made
   }
 
+  /// Up to 16 bytes, given as the two words that they are in memory; the text ends before the first zero byte.
+  @inlinable public init(_ first: UInt64, _ second: UInt64) {
+    self.init()
+    words[0] = first
+    words[1] = second
+    let unused = second == 0 ? 8 + first.leadingZeroBitCount / 8 : second.leadingZeroBitCount / 8
+    length = UInt8(16 - unused)
+  }
+
+  /// Eight bytes of the text as they lie in memory, those past its end zero. `index` is 0–7.
+  @inlinable public func word(_ index: Int) -> UInt64 { words[index] }
+
   @inlinable public var count: Int { Int(length) }
   @inlinable public var isEmpty: Bool { length == 0 }
 

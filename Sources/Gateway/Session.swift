@@ -1,7 +1,7 @@
 // One connection as the gateway sees it: first HTTP, then perhaps a WebSocket session.
 //
 // All of it lies in one struct of the loop's table, so that an idle session costs its bytes and nothing on the heap; what
-// only some connections need some of the time (a request that is still coming) is an object that goes again.
+// only some connections need, or only for some of the time (a request that is still coming, a token), is an object.
 import Bytes
 import HTTP
 import HubCore
@@ -32,30 +32,21 @@ struct Session: ~Copyable {
   var isPaused = false
   /// A ping was sent since the peer was last heard.
   var wasPinged = false
-  var wasWarnedOfRate = false
-  /// The credential is a token, not development's word.
-  var hasToken = false
-  /// The token has limits of its own, in `grants`.
-  var hasOwnLimits = false
   /// Open subscriptions and those that the hub has not answered yet.
   var subscriptions: UInt16 = 0
   /// Subscriptions that the hub has not answered yet.
   var unansweredSubscriptions: UInt16 = 0
-  var badMessages: UInt16 = 0
   /// Head of the session's list in the subscription table.
   var firstSubscription = SubscriptionTable.none
-  /// Uptime in ns: last bytes from the peer; start of the bad messages' window; since when over the rate; last resumed.
+  /// When the last bytes came from the peer (uptime, ns).
   var lastHeard: Int64 = 0
-  var badMessagesSince: Int64 = 0
-  var overRateSince: Int64 = 0
-  var resumedAt: Int64 = 0
   var bucket = TokenBucket(burst: 0, now: 0)
   var frames = FrameReader(role: .server)
-  var id: Identifier?
-  /// When the session ends because its token's time is over (milliseconds since 1970).
-  var expires = Int64.max
-  /// What the token lists; nil where it lists nothing.
-  var grants: Grants?
+  private var compactID: CompactIdentifier?
+  /// What the session's token says; nil for development's word.
+  var token: SessionToken?
+  /// What the session is blamed for; nil while there is nothing.
+  var excess: Excess?
   /// A request that is not complete, or is being answered.
   var exchange: Exchange?
   /// Frames that wait until the peer has read what it asked for.
@@ -63,9 +54,37 @@ struct Session: ~Copyable {
 
   init() {}
 
-  var credential: Credential? {
-    id.map { Credential(role: role, id: $0, authority: hasToken ? .token(grants) : .development) }
+  var id: Identifier? {
+    get { compactID?.identifier }
+    set { compactID = newValue.map(CompactIdentifier.init) }
   }
+
+  var credential: Credential? {
+    id.map { Credential(role: role, id: $0, authority: token.map { .token($0.grants) } ?? .development) }
+  }
+}
+
+/// What a session's token says of it. Immutable; `refresh` puts another in its place.
+final class SessionToken {
+  /// When the session ends because the token's time is over (milliseconds since 1970).
+  let expires: Int64
+  /// What the token lists; nil where it lists nothing.
+  let grants: Grants?
+
+  init(expires: Int64, grants: Grants?) {
+    self.expires = expires
+    self.grants = grants
+  }
+}
+
+/// Messages at fault and messages beyond the rate. Most sessions never have any, so they don't carry the room for it.
+final class Excess {
+  var badMessages = 0
+  /// Uptime in ns: start of the bad messages' window; since when over the rate; when reading was last resumed.
+  var badMessagesSince: Int64 = 0
+  var overRateSince: Int64 = 0
+  var resumedAt = Int64.min / 2
+  var wasWarnedOfRate = false
 }
 
 /// The HTTP side of a connection: bytes that were not handled yet, and the request they belong to.

@@ -110,8 +110,9 @@ extension SessionLoop {
     if sessions[slot].isPaused {
       let wait = sessions[slot].bucket.wait(rate: rate(of: slot), burst: burst(of: slot), now: now.uptime)
       // Far over the rate the bucket is level again only after the session should have been told, or closed.
-      let patience = sessions[slot].wasWarnedOfRate ? limits.rateCloseSeconds : limits.rateWarningSeconds
-      let next = min(now.uptime + wait, sessions[slot].overRateSince + seconds(patience))
+      let excess = excess(of: slot)
+      let patience = excess.wasWarnedOfRate ? limits.rateCloseSeconds : limits.rateWarningSeconds
+      let next = min(now.uptime + wait, excess.overRateSince + seconds(patience))
       loop.setTimer(connection, at: max(min(next, expiry(slot)), now.uptime + 10_000_000))
     } else {
       let interval = configuration.heartbeatInterval * (sessions[slot].wasPinged ? 2.5 : 1)
@@ -133,6 +134,14 @@ extension SessionLoop {
 
   // MARK: Rate
 
+  /// What the session is blamed for, made when it is first needed.
+  mutating func excess(of slot: Int) -> Excess {
+    if let excess = sessions[slot].excess { return excess }
+    let excess = Excess()
+    sessions[slot].excess = excess
+    return excess
+  }
+
   /// Charges a session for work; when it is over its rate, reading stops until the bucket is level again.
   mutating func charge(_ slot: Int, _ cost: Double) {
     guard rate(of: slot) > 0 else { return }
@@ -141,9 +150,10 @@ extension SessionLoop {
     guard !isLevel, !sessions[slot].isPaused, sessions[slot].phase == .open else { return }
     counters.ratePauses += 1
     // A pause soon after the last one belongs to the same excess.
-    if now.uptime - sessions[slot].resumedAt > seconds(1) {
-      sessions[slot].overRateSince = now.uptime
-      sessions[slot].wasWarnedOfRate = false
+    let excess = excess(of: slot)
+    if now.uptime - excess.resumedAt > seconds(1) {
+      excess.overRateSince = now.uptime
+      excess.wasWarnedOfRate = false
     }
     sessions[slot].isPaused = true
     loop.pauseReading(sessions[slot].connection)
@@ -151,16 +161,17 @@ extension SessionLoop {
   }
 
   private mutating func checkRate(_ slot: Int) {
-    let over = now.uptime - sessions[slot].overRateSince
+    let excess = excess(of: slot)
+    let over = now.uptime - excess.overRateSince
     if over >= seconds(limits.rateCloseSeconds) { return close(slot, .overRate) }
-    if over >= seconds(limits.rateWarningSeconds), !sessions[slot].wasWarnedOfRate {
-      sessions[slot].wasWarnedOfRate = true
+    if over >= seconds(limits.rateWarningSeconds), !excess.wasWarnedOfRate {
+      excess.wasWarnedOfRate = true
       refuse(slot, nil, .rateLimited, "more than \(rate(of: slot)) messages a second", retryAfter: 1)
     }
     let wait = sessions[slot].bucket.wait(rate: rate(of: slot), burst: burst(of: slot), now: now.uptime)
     guard wait == 0 else { return }
     sessions[slot].isPaused = false
-    sessions[slot].resumedAt = now.uptime
+    excess.resumedAt = now.uptime
     sessions[slot].lastHeard = now.uptime  // it could not be heard meanwhile
     readAgain(slot)
   }

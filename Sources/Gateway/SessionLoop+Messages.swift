@@ -70,7 +70,7 @@ extension SessionLoop {
     case .fence, .area, .nearby:
       return refuse(slot, messageID, .unknownChannel, "this hub does not serve fence, area and nearby channels yet")
     }
-    guard credential.maySubscribe(to: request.channel) else {
+    guard let grant = credential.grant(for: request.channel) else {
       return refuse(
         slot, messageID, .forbidden, "a \(credential.role.name) may not subscribe to this channel")
     }
@@ -81,7 +81,11 @@ extension SessionLoop {
     }
     sessions[slot].subscriptions += 1
     sessions[slot].unansweredSubscriptions += 1
-    inputs.append(.subscribe(reference(sessions[slot].connection), messageID, request))
+    inputs.append(
+      .subscribe(
+        SubscribeInput(
+          session: reference(sessions[slot].connection), actor: Actor(role: credential.role, id: credential.id),
+          messageID: messageID, request: request, grant: grant)))
   }
 
   private mutating func pong(_ slot: Int, _ messageID: MessageID, _ ping: Ping) {
@@ -106,12 +110,13 @@ extension SessionLoop {
   private mutating func count(_ error: ErrorReply, _ slot: Int) {
     counters.errors[Int(error.code.rawValue)] += 1
     guard error.code.isBadMessage else { return }
-    if now.uptime - sessions[slot].badMessagesSince > seconds(limits.badMessageWindowSeconds) {
-      sessions[slot].badMessagesSince = now.uptime
-      sessions[slot].badMessages = 0
+    let excess = excess(of: slot)
+    if now.uptime - excess.badMessagesSince > seconds(limits.badMessageWindowSeconds) {
+      excess.badMessagesSince = now.uptime
+      excess.badMessages = 0
     }
-    sessions[slot].badMessages += 1
-    if Int(sessions[slot].badMessages) > limits.badMessages { close(slot, .tooManyBadMessages) }
+    excess.badMessages += 1
+    if excess.badMessages > limits.badMessages { close(slot, .tooManyBadMessages) }
   }
 
   /// Encodes a reply and puts it into the session's output.

@@ -32,13 +32,9 @@ extension SessionLoop {
   mutating func take(_ slot: Int, _ credential: Credential) {
     sessions[slot].role = credential.role
     sessions[slot].id = credential.id
-    sessions[slot].expires = end(of: credential)
     switch credential.authority {
-    case .development: break
-    case .token(let grants):
-      sessions[slot].hasToken = true
-      sessions[slot].grants = grants
-      sessions[slot].hasOwnLimits = grants?.limits != nil
+    case .development: sessions[slot].token = nil
+    case .token(let grants): sessions[slot].token = SessionToken(expires: end(of: credential), grants: grants)
     }
   }
 
@@ -49,11 +45,15 @@ extension SessionLoop {
     return expires.milliseconds + access.verifier.policy.leewaySeconds * 1000
   }
 
-  func isExpired(_ slot: Int) -> Bool { now.timestamp.milliseconds >= sessions[slot].expires }
+  func isExpired(_ slot: Int) -> Bool {
+    guard let token = sessions[slot].token else { return false }
+    return now.timestamp.milliseconds >= token.expires
+  }
 
   /// When the session's timer must fire for its token (uptime, ns).
   func expiry(_ slot: Int) -> Int64 {
-    let left = sessions[slot].expires.subtractingReportingOverflow(now.timestamp.milliseconds)
+    guard let token = sessions[slot].token else { return .max }
+    let left = token.expires.subtractingReportingOverflow(now.timestamp.milliseconds)
     let nanoseconds = left.partialValue.multipliedReportingOverflow(by: 1_000_000)
     guard !left.overflow, !nanoseconds.overflow else { return .max }
     return now.uptime.addingReportingOverflow(nanoseconds.partialValue).overflow
@@ -63,24 +63,27 @@ extension SessionLoop {
   // MARK: Limits of the session's own
 
   @inline(__always) func rate(of slot: Int) -> Double {
-    sessions[slot].hasOwnLimits ? sessions[slot].grants?.limits?.rate ?? limits.sessionRate : limits.sessionRate
+    guard let token = sessions[slot].token else { return limits.sessionRate }
+    return token.grants?.limits?.rate ?? limits.sessionRate
   }
 
   @inline(__always) func burst(of slot: Int) -> Double {
-    sessions[slot].hasOwnLimits ? sessions[slot].grants?.limits?.burst ?? limits.sessionBurst : limits.sessionBurst
+    guard let token = sessions[slot].token else { return limits.sessionBurst }
+    return token.grants?.limits?.burst ?? limits.sessionBurst
   }
 
   /// Whether the session's credential names the trip that a driver's message is about. Asked for each fix.
   @inline(__always) func names(_ slot: Int, _ trip: Identifier?) -> Bool {
     guard let trip else { return false }
-    return sessions[slot].hasToken ? sessions[slot].grants?.names(trip: trip) ?? false : true
+    guard let token = sessions[slot].token else { return true }
+    return token.grants?.names(trip: trip) ?? false
   }
 
   // MARK: Refresh
 
   /// Swaps the token in place. What the new one no longer opens is given up, with `unsubscribed`, `grant_ended`.
   mutating func refresh(_ slot: Int, _ messageID: MessageID, _ request: Refresh) {
-    guard let access, sessions[slot].hasToken else {
+    guard let access, sessions[slot].token != nil else {
       return refuse(slot, messageID, .forbidden, "this session has no token to refresh")
     }
     let claims: Claims
@@ -101,16 +104,37 @@ extension SessionLoop {
 
   /// Loops know channels by number: the hub says their names, and `review` looks whether they are still granted.
   private mutating func reviewSubscriptions(_ slot: Int) {
+    guard let credential = sessions[slot].credential else { return }
     let session = reference(sessions[slot].connection)
-    subscriptions.forEach(first: sessions[slot].firstSubscription) { inputs.append(.name(session, $0)) }
+    let actor = Actor(role: credential.role, id: credential.id)
+    subscriptions.forEach(first: sessions[slot].firstSubscription) { inputs.append(.name(session, actor, $0)) }
   }
 
   /// Ends a subscription that the session's grants do not cover (any more).
-  mutating func review(_ slot: Int, _ channel: ChannelHandle, _ name: Channel) {
-    guard let credential = sessions[slot].credential, !credential.maySubscribe(to: name), drop(slot, channel) else {
-      return
+  mutating func review(_ slot: Int, _ channel: ChannelHandle, _ name: Channel, isParty: Bool) {
+    if mayKeep(slot, name, isParty: isParty) { return }
+    end(slot, channel, name, .grantEnded)
+  }
+
+  /// Whether the session may follow a channel that the hub let it have, by the credential that it has now.
+  func mayKeep(_ slot: Int, _ channel: Channel, isParty: Bool) -> Bool {
+    switch sessions[slot].credential?.grant(for: channel) {
+    case .granted, .whileUnclaimed: true
+    case .onlyForParties: isParty
+    case nil: false
     }
-    send(.unsubscribed(Unsubscribed(replyTo: nil, channel: name, reason: .grantEnded)), to: slot)
+  }
+
+  /// A trip has a driver now. Other drivers that followed it by development's word alone are let go; what a token names
+  /// stays open.
+  mutating func claimed(_ channel: ChannelHandle, _ name: Channel, by driver: Identifier) {
+    for subscriber in subscriptions.subscribers(of: channel) {
+      let slot = Int(subscriber.connection.slot)
+      guard let credential = sessions[slot].credential, credential.grant(for: name) == .whileUnclaimed,
+        credential.id != driver
+      else { continue }
+      end(slot, channel, name, .revoked)
+    }
   }
 
   // MARK: Reload

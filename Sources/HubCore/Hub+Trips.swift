@@ -39,7 +39,7 @@ extension Hub {
   ) -> TripForFixes {
     guard let id else { return .none }
     if let last = lastTrip(of: driver), trips[last].id == id, trips[last].driverID == drivers[driver].id {
-      return trips[last].isClosed ? .none : .use(last)
+      return isOver(last) ? .none : .use(last)
     }
     return lookUpTripForFixes(of: driver, id, isGranted: isGranted, at: time)
   }
@@ -56,7 +56,7 @@ extension Hub {
     guard isDriver || (isGranted && trips[trip].driverID == nil) else {
       return .refused(.forbidden, "trip \(id) is another driver's, or your token does not name it")
     }
-    if trips[trip].isClosed { return .none }
+    if isOver(trip) { return .none }
     drivers[driver].lastTrip = Handle(index: UInt32(trip), generation: trips.generation(of: trip))
     return .use(trip)
   }
@@ -65,6 +65,7 @@ extension Hub {
   private mutating func beginTrip(_ id: Identifier, driver: Int, at time: Timestamp) -> Int? {
     guard let trip = insertTrip(id, status: .accepted, at: time) else { return nil }
     trips[trip].driverID = drivers[driver].id
+    tellClaimed(trip)
     countActiveTrip(trip)
     publishMove(trip, from: nil, at: nil)
     return trip
@@ -147,6 +148,7 @@ extension Hub {
     trips[trip].pickup = report.pickup
     trips[trip].dropoff = report.dropoff
     trips[trip].route = report.route
+    tellClaimed(trip)
     finish(input, trip: trip, move: move, from: nil)
   }
 
@@ -164,8 +166,9 @@ extension Hub {
     let target = input.report.status
     trips[trip].status = target
     trips[trip].changed = input.report.timestamp
-    if target == .accepted {
-      trips[trip].driverID = trips[trip].driverID ?? input.actor.id
+    if target == .accepted, trips[trip].driverID == nil {
+      trips[trip].driverID = input.actor.id
+      tellClaimed(trip)
     }
     countActiveTrip(trip)
     finish(input, trip: trip, move: move, from: previous)
@@ -232,44 +235,5 @@ extension Hub {
     counters.tripMoves += 1
     publishMove(trip, from: previous, at: nil)
     end(trip)
-  }
-
-  // MARK: After the end
-
-  private mutating func end(_ trip: Int) {
-    trips[trip].ended = now.uptime
-    armEnded(trip, after: timings.tripGrace)
-  }
-
-  private mutating func armEnded(_ trip: Int, after seconds: Double) {
-    let handle = Handle(index: UInt32(trip), generation: trips.generation(of: trip))
-    deadlines.arm(.trip, handle, at: (trips[trip].ended ?? now.uptime) + nanoseconds(seconds))
-  }
-
-  /// The grace is over: its subscribers are let go. The retention is over: the trip is forgotten.
-  mutating func checkEnded(_ trip: Int) {
-    guard let ended = trips[trip].ended else { return }
-    if now.uptime >= ended + nanoseconds(timings.retention) { return forgetTrip(trip) }
-    if !trips[trip].isClosed, now.uptime >= ended + nanoseconds(timings.tripGrace) {
-      trips[trip].isClosed = true
-      if let channel = trips[trip].channel { endChannel(channel, .tripEnded) }
-    }
-    armEnded(trip, after: trips[trip].isClosed ? timings.retention : timings.tripGrace)
-  }
-
-  private mutating func endChannel(_ channel: Int, _ reason: Unsubscribed.Reason) {
-    var loops = channels.loops(channel)
-    while loops != 0 {
-      outputs[loops.trailingZeroBitCount].append(
-        .channelEnded(ChannelHandle(index: UInt32(channel)), channels.name(channel), reason))
-      loops &= loops - 1
-    }
-  }
-
-  private mutating func forgetTrip(_ trip: Int) {
-    if let channel = trips[trip].channel { _ = channels.setKept(channel, false) }
-    tripIDs.remove(hash: trips[trip].hash, index: trip)
-    trips.remove(
-      trip, leaving: Trip(id: trips[trip].id, hash: 0, status: .cancelled, changed: trips[trip].changed, lastHeard: 0))
   }
 }

@@ -13,6 +13,9 @@ public struct Identifier: Sendable, Hashable {
     self.text = text
   }
 
+  /// The text of an identifier, which was checked when that was made.
+  @inlinable public init(checked text: InlineText) { self.text = text }
+
   /// Nil when the length or a character is not allowed.
   public init?(_ string: String) {
     var string = string
