@@ -4,7 +4,7 @@
 
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
-.PHONY: help demo test build release format lint fuzz sanitize bench microbench deps swift-tests foreign-tests clean
+.PHONY: help demo test build release format lint fuzz sanitize bench microbench gps-score deps swift-tests foreign-tests clean
 
 ARGS ?=
 SECONDS_EACH ?= 60
@@ -16,6 +16,7 @@ help:
 	@echo 'make release                                     .build/release/locationhub'
 	@echo 'make bench                                       what a message costs the hub'
 	@echo 'make microbench                                  nanoseconds and instructions of its pieces'
+	@echo 'make gps-score                                   the tracker on recorded drives, where ../shared has them'
 	@echo 'make fuzz [SECONDS_EACH=60]                      every fuzz target'
 	@echo 'make sanitize                                    the tests under the address and the thread sanitizer'
 	@echo 'make format, make lint                           swift format'
@@ -52,6 +53,9 @@ bench: deps
 microbench: deps
 	swift build -c release --product hub-microbench
 	loadtest/microbench.sh
+
+gps-score: release
+	@loadtest/gps-score.py .build/release/locationhub ../shared
 
 fuzz: deps
 	@for target in $(FUZZ_TARGETS); do Tests/Fuzz/run.sh $$target $(SECONDS_EACH) || exit 1; done

@@ -78,15 +78,26 @@ struct TrackGateTests {
     #expect(Globe.distance(position.coordinate, east(75)) < 2)
   }
 
+  @Test("A fix far off right after a gap is not believed for the length of the gap")
+  func afterGap() throws {
+    var tracker = settled()
+    let off = Globe.place(from: east(120), bearing: 0, meters: 3000).place
+    let absorbed = try #require(tracker.update(.at(120, off, speed: 15, heading: 90)).position)
+    #expect(absorbed.absorbed == .gated && absorbed.confidence == .low && absorbed.accuracy > 300)
+    #expect(Globe.distance(absorbed.coordinate, east(120)) < 20)
+    let position = try #require(tracker.update(.at(121, east(121), speed: 15, heading: 90)).position)
+    #expect(position.absorbed == nil && Globe.distance(position.coordinate, east(121)) < 5)
+  }
+
   @Test("Without a motion that is known well enough, an outlier is refused")
   func unknownMotion() throws {
     var tracker = Tracker()
     for step in 0..<3 {
-      let position = try #require(tracker.update(.at(Double(step) * 20, munich)).position)
+      let position = try #require(tracker.update(.at(Double(step) * 45, munich)).position)
       #expect(position.absorbed == nil)
     }
     let off = Globe.place(from: munich, bearing: 10, meters: 4990).place
-    #expect(tracker.update(.at(60, off)) == .refused(.tooFast))
+    #expect(tracker.update(.at(135, off)) == .refused(.tooFast))
   }
 
   @Test("Where the filter was wrong, fixes that say so for two seconds are believed")

@@ -34,10 +34,10 @@ private func drive(
 
 @Suite("Tracker")
 struct TrackerTests {
-  @Test("A tracker and what it keeps for a driver fit into 384 bytes")
+  @Test("A tracker and what it keeps for a driver fit into 352 bytes")
   func size() {
-    #expect(MemoryLayout<Tracker>.stride <= 384)
-    #expect(MemoryLayout<FixOrder>.size <= 136)
+    #expect(MemoryLayout<Tracker>.stride <= 352)
+    #expect(MemoryLayout<FixOrder>.size <= 112)
   }
 
   @Test(

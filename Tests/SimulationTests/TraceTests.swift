@@ -73,9 +73,11 @@ struct TraceTests {
   @Test("A row has fixed decimals, and empty fields for what is absent")
   func rows() throws {
     let place = try #require(Coordinate(latitude: 0.000001, longitude: -122.0000005))
-    let row = TraceFile.row(timestamp: Timestamp(milliseconds: 7), coordinate: place, speed: 12.5, heading: nil, accuracy: 4)
+    let row = TraceFile.row(
+      timestamp: Timestamp(milliseconds: 7), coordinate: place, speed: 12.5, heading: nil, accuracy: 4)
     #expect(row == "7,0.0000010,-122.0000005,12.50,,4.00")
-    let other = TraceFile.row(timestamp: Timestamp(milliseconds: 7), coordinate: place, speed: nil, heading: 0.05, accuracy: 0.5)
+    let other = TraceFile.row(
+      timestamp: Timestamp(milliseconds: 7), coordinate: place, speed: nil, heading: 0.05, accuracy: 0.5)
     #expect(other == "7,0.0000010,-122.0000005,,0.05,0.50")
   }
 

@@ -12,7 +12,7 @@
 //   history. Where such fixes come in step with the hub's clock for half a minute, while none comes that is newer, the
 //   newest was wrong, and time goes on from them. A backlog comes faster than it was recorded, and never does that.
 
-/// The order of one driver's fixes by their own timestamps. At most 136 bytes, no allocation.
+/// The order of one driver's fixes by their own timestamps. At most 112 bytes, no allocation.
 struct FixOrder: Sendable, Equatable {
   /// What to do with a fix.
   enum Placement: Equatable {

@@ -5,8 +5,7 @@ extension MotionFilter {
   /// Decides on a position outside the gate. Returns nil when it is to be believed after all.
   ///
   /// One wrong fix comes alone, or in a place of its own; a filter that is wrong sees fixes that agree with each other.
-  /// So fixes that agree for `agreement` are believed; so is any after `mostRejections`, or `longestHold` without a
-  /// position. Reflections agree with each other for seconds, too; where the Doppler shifts say that the driver stands,
+  /// So fixes that agree for `agreement` are believed; so is any after `mostRejections`, or `longestHold` of them. Reflections agree with each other for seconds, too; where the Doppler shifts say that the driver stands,
   /// it can't have got there, and agreement must last longer. A place that no vehicle could have reached needs more
   /// agreement, however long it takes: otherwise the first fix after a tunnel may throw the driver across the city. Where
   /// the position before could not be judged itself, it is one word against another, and within reach the newer counts.
@@ -19,6 +18,7 @@ extension MotionFilter {
       agreements = 0
       agreeingSince = fix.milliseconds
     }
+    if rejections == 0 { rejectedSince = fix.milliseconds }
     candidate = fix.coordinate
     candidateVelocity = MotionFilter.measuredVelocity(of: fix) ?? SIMD2<Float>(velocity)
     candidateTime = fix.milliseconds
@@ -39,17 +39,19 @@ extension MotionFilter {
   }
 
   private func isBelieved(_ fix: TrackMeasurement, held: Double) -> Bool {
-    if held >= MotionFilter.longestHold || isUnconfirmed { return true }
+    if held > MotionFilter.longestGap || isUnconfirmed { return true }
+    let rejected = Double(fix.milliseconds &- rejectedSince) / 1000
+    if rejected >= MotionFilter.longestHold { return true }
     let agreed = agreements > 0 ? fix.milliseconds &- agreeingSince : 0
     if isStanding { return agreed >= MotionFilter.agreementStanding }
     return agreed >= MotionFilter.agreement || rejections >= MotionFilter.mostRejections
   }
 
   /// Whether a position may be published without the place of its fix: from the motion alone, as long as that is known
-  /// as well as a fix must be, and the fix is not in another town.
-  func canCoast(past fix: TrackMeasurement, _ rules: Tracker.Rules) -> Bool {
+  /// well enough, and the fix is not in another town.
+  func canCoast(past fix: TrackMeasurement) -> Bool {
     let off = displacement(to: fix.coordinate)
-    return radius <= rules.maximumAccuracyMeters
+    return radius <= MotionFilter.longestCoastRadius
       && (off * off).sum() <= MotionFilter.farthestCorrection * MotionFilter.farthestCorrection
   }
 

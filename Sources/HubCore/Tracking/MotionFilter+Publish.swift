@@ -54,7 +54,7 @@ extension MotionFilter {
   private mutating func turn(to next: Float) {
     let passed = headingTime == .min ? .infinity : Float(time &- headingTime) / 1000
     if passed <= MotionFilter.longestTurnGap, passed > 0 {
-      let turned = (next - heading).remainder(dividingBy: 360)
+      let turned = TrackMath.wrapped(next - heading)
       turnRate += (turned / passed - turnRate) * passed / (passed + MotionFilter.turnSmoothing)
     } else {
       turnRate = 0

@@ -56,7 +56,7 @@ struct MotionFilter: Sendable {
   static let unknownPlace = 25.0
   /// NIS below which a position says something about the latency of speed.
   static let learningGate = 9.0
-  /// Rejections in a row, and seconds since the last position that was used, after which the next one is believed.
+  /// Rejections in a row, and seconds since the first of them, after which the next one is believed.
   static let mostRejections: UInt8 = 4
   static let longestHold = 20.0
   /// Milliseconds for which rejected fixes must agree with each other to be believed, moving and standing.
@@ -70,6 +70,8 @@ struct MotionFilter: Sendable {
   static let lostVariance = 1e8
   /// Metres: a driver who is found farther off than this is followed anew from there.
   static let farthestCorrection = 5000.0
+  /// Metres: up to this radius of 68 % a position is published from the motion alone. What the map shows otherwise is older.
+  static let longestCoastRadius = 1000.0
   /// m²/s²: variance of an unknown velocity, on each axis.
   static let unknownVelocity = 100.0
 
@@ -97,6 +99,7 @@ struct MotionFilter: Sendable {
   var candidateVelocity: SIMD2<Float>
   var candidateTime: Int64
   var agreeingSince: Int64
+  var rejectedSince: Int64
   var rejections: UInt8 = 0
   var agreements: UInt8 = 0
   /// Fixes since the start, up to 2: s begins to adapt after that.
@@ -124,6 +127,7 @@ struct MotionFilter: Sendable {
     candidateVelocity = .zero
     candidateTime = time
     agreeingSince = time
+    rejectedSince = time
     _ = measureVelocity(fix, after: 0)
     usePosition(innovation: displacement(to: fix.coordinate) - bias, noise: nominal)
   }
@@ -161,7 +165,7 @@ extension MotionFilter {
     let refusal = measurePosition(fix, course: course, after: dt, maximumSpeed: rules.maximumSpeed)
     let speed = self.speed
     if speed > rules.maximumSpeed { velocity *= rules.maximumSpeed / speed }
-    if let refusal, !canCoast(past: fix, rules) { return .refused(refusal) }
+    if let refusal, !canCoast(past: fix) { return .refused(refusal) }
     return .used(publish(fix, absorbed: refusal))
   }
 
