@@ -4,7 +4,8 @@
 
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
-.PHONY: help demo test build release format lint fuzz conformance conformance-full sanitize bench abuse microbench gps-score deps swift-tests foreign-tests clean
+.PHONY: help demo test build release format lint fuzz conformance conformance-full sanitize bench abuse microbench \
+  gps-score deps swift-tests foreign-tests clean
 
 ARGS ?=
 # What each fuzz target runs for. Given on the command line or in the environment; bash's own SECONDS is not exported.

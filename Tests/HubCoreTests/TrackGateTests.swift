@@ -125,6 +125,28 @@ struct TrackGateTests {
     #expect(position.absorbed == nil && Globe.distance(position.coordinate, off) < 5)
   }
 
+  @Test("A phone that says a speed of 0 whatever it does is soon followed by its places", arguments: [5.0, 15, 30])
+  func alwaysZero(speed: Double) throws {
+    var tracker = Tracker()
+    for second in 0..<120 {
+      let truth = Globe.place(from: munich, bearing: 90, meters: speed * Double(second)).place
+      let position = try #require(tracker.update(.at(Double(second), truth, speed: 0, heading: 0)).position)
+      if second > 30 {
+        #expect(position.absorbed == nil && Globe.distance(position.coordinate, truth) < 5, "\(second)")
+        #expect(abs(try #require(position.speed) - speed) < 1)
+      }
+    }
+    // Where it says that it moves, it is believed again, and then that it stands.
+    var (meters, now) = (speed * 119, speed)
+    for second in 120..<150 {
+      meters += now
+      let truth = Globe.place(from: munich, bearing: 90, meters: meters).place
+      if second > 125 { now = max(0, now - 3) }
+      _ = tracker.update(.at(Double(second), truth, speed: now, heading: 90))
+    }
+    #expect(try #require(tracker.filter).isStanding)
+  }
+
   @Test("A driver whose fixes are absorbed for twenty seconds is where the next one says")
   func longestHold() throws {
     var tracker = Tracker()

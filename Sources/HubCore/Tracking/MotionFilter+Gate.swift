@@ -20,7 +20,7 @@ extension MotionFilter {
     }
     if rejections == 0 { rejectedSince = fix.milliseconds }
     candidate = fix.coordinate
-    candidateVelocity = MotionFilter.measuredVelocity(of: fix) ?? SIMD2<Float>(velocity)
+    candidateVelocity = measuredVelocity(of: fix) ?? SIMD2<Float>(velocity)
     candidateTime = fix.milliseconds
     let held = Double(fix.milliseconds &- lastUsed) / 1000
     let isTooFast = (y * y).sum().squareRoot() > maximumSpeed * max(held, 1)
@@ -30,9 +30,9 @@ extension MotionFilter {
   }
 
   /// m/s; nil where the phone gave none. Where the filter is wrong about the place, it may be about the velocity.
-  private static func measuredVelocity(of fix: TrackMeasurement) -> SIMD2<Float>? {
+  private func measuredVelocity(of fix: TrackMeasurement) -> SIMD2<Float>? {
     guard fix.speed >= 0 else { return nil }  // NaN fails, too
-    guard Double(fix.speed) > bearingSpeed else { return .zero }
+    guard Double(fix.speed) > MotionFilter.bearingSpeed else { return doubtsStandstill ? nil : .zero }
     guard !fix.heading.isNaN else { return nil }
     let direction = SineCosine(degrees: Double(fix.heading))
     return SIMD2(Float(direction.sine), Float(direction.cosine)) * fix.speed

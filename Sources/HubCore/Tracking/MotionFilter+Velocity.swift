@@ -20,8 +20,17 @@ extension MotionFilter {
   static let mostPositionDoubt = 64.0
 
   /// Whether the driver stands, by this fix; it does not where the phone gives no speed.
-  @inline(__always) func stands(_ fix: TrackMeasurement) -> Bool {
-    fix.speed < Float(isStanding ? MotionFilter.departureSpeed : MotionFilter.standstillSpeed)
+  @inline(__always) mutating func stands(_ fix: TrackMeasurement) -> Bool {
+    if fix.speed > Float(MotionFilter.departureSpeed) { doubtsStandstill = false }
+    return !doubtsStandstill
+      && fix.speed < Float(isStanding ? MotionFilter.departureSpeed : MotionFilter.standstillSpeed)
+  }
+
+  /// It does not stand, whatever the phone says, and nothing is known of how it moves.
+  mutating func doubtStandstill() {
+    doubtsStandstill = true
+    isStanding = false
+    (covariance.p01, covariance.p11, covariance.p12) = (0, MotionFilter.unknownVelocity, 0)
   }
 
   /// Takes in the velocity of a fix. Returns its direction, or zero where none was measured.

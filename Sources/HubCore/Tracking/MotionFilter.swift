@@ -108,6 +108,9 @@ struct MotionFilter: Sendable {
   /// The position that was used last could not be judged, for hardly anything was known when it came: the first after a
   /// gap.
   var isUnconfirmed = false
+  /// The driver was found elsewhere though the phone said that it stood: what it says is believed again when it says
+  /// that it moves. Some apps send a speed of 0 for one that they don't know.
+  var doubtsStandstill = false
   /// Velocities in a row that did not fit.
   var velocityDoubts: UInt8 = 0
 
@@ -226,6 +229,7 @@ extension MotionFilter {
       (self.heading, self.noiseScale, self.latency) = (heading, noiseScale, latency)
       return
     }
+    if isStanding { doubtStandstill() }
     covariance.p00 += distanceSquared
     usePosition(innovation: y, noise: noise)
   }
