@@ -54,6 +54,9 @@ let package = Package(
       path: "loadtest/HubLoadTest"),
     .executableTarget(
       name: "hub-microbench", dependencies: ["WebSocket", "Messages", "Geo", "Bytes"], path: "loadtest/MicroBench"),
+    .executableTarget(
+      name: "autobahn-client", dependencies: ["LocationHubClient", "Transport", "WebSocket", "Bytes"],
+      path: "Tests/Conformance/AutobahnClient"),
 
     // What tests of several targets share.
     .target(name: "TestSupport", dependencies: ["Geo"], path: "Tests/TestSupport"),

@@ -48,6 +48,10 @@ public struct Limits: Sendable {
   public var inflateFreeBytes = 64 * 1024
   /// Messages under this size go out uncompressed: what deflate would save is less than what it costs.
   public var compressedBytes = 256
+  /// Sessions of one loop that keep their deflate contexts from message to message, where the client can too; those being
+  /// admitted at that moment come on top. Each costs some 80 KiB, and a compression of its own of all that it gets. Past
+  /// it, and so with 0 always, the answer has `server_no_context_takeover` and `client_no_context_takeover`.
+  public var compressionContexts = 0
   /// Messages a second, on average; 0 for no limit. Past it: reading stops, then `rate_limited`, then 4429.
   public var sessionRate = 10.0
   /// Messages that may come at once.

@@ -75,6 +75,8 @@ enum PrometheusText {
     page.counter(
       "locationhub_compressed_sessions_opened_total", "WebSocket sessions that agreed to compression.",
       sum(loops) { $0.compressedSessionsOpened })
+    page.family("locationhub_compression_contexts", "gauge", "Sessions that keep deflate contexts of their own.")
+    page.sample("locationhub_compression_contexts", sum(loops) { UInt64($0.compressionContexts) })
     page.counter(
       "locationhub_deflates_total", "Messages compressed, a publication once for all subscribers.",
       sum(loops) { $0.deflates })

@@ -1,5 +1,6 @@
 // What one client is told at its start.
 import Transport
+import WebSocket
 
 /// Where to connect, as whom, and within which limits.
 public struct ClientConfiguration: Sendable {
@@ -12,6 +13,11 @@ public struct ClientConfiguration: Sendable {
   /// that drives the client. Without it the client ends when its token does.
   public var tokens: (@Sendable (TokenNeed) -> TokenAnswer)?
   public var limits = ClientLimits()
+  /// The offer of permessage-deflate (RFC 7692); nil for none, and a hub may decline it. Compression takes about half off
+  /// what a watcher of positions receives. A driver gains little: most of what it sends is too small to be compressed for
+  /// itself. Against a server that keeps contexts a client needs some 80 KiB more; one that offers
+  /// `.withoutContexts` never does.
+  public var compression: DeflateParameters?
   /// Keeps live fixes until the hub has stored them, and sends them again after a break. Without it a fix that can't go
   /// out at once is dropped: for load generators.
   public var keepsFixes = true

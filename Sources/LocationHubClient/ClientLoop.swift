@@ -5,6 +5,7 @@
 import Bytes
 import Messages
 import Transport
+import WebSocket
 
 /// Names one client of one loop; never reused.
 public struct ClientID: Hashable, Sendable {
@@ -69,6 +70,8 @@ public final class ClientLoop {
   var deadlines = DeadlineHeap()
   var tickAt: Int64?
   let reader = MessageReader()
+  /// Made with the first client that offers compression.
+  private var sharedCompression: MessageCompression?
 
   /// Throws where the kernel has no descriptor for the loop.
   public init(
@@ -112,7 +115,8 @@ public final class ClientLoop {
   public func add(
     _ configuration: ClientConfiguration, from local: SocketAddress? = nil, after seconds: Double = 0
   ) -> ClientID {
-    let session = ClientSession(configuration)
+    if configuration.compression != nil, sharedCompression == nil { sharedCompression = .shared() }
+    let session = ClientSession(configuration, sharing: sharedCompression)
     let id = ClientID(index: clients.count)
     let url = configuration.url
     let tls = url.isSecure ? TLSPeer(configuration.tls, name: url.certificateName) : nil

@@ -12,6 +12,7 @@ struct ClientOptions {
     Option("token", "JWT", "sent as Authorization: Bearer; without it: development credentials"),
     Option("token-file", "FILE", "tokens from a file, one a line for each driver, read again when a new one is needed"),
     Option("connect-timeout", "SECONDS", "give up when there is no connection for so long (10)"),
+    Option("compression", "on|off", "offer permessage-deflate (off)"),
   ]
 
   let url: HubURL
@@ -19,6 +20,7 @@ struct ClientOptions {
   let token: String?
   let tokenFile: TokenFile?
   let connectTimeout: Double
+  let compression: Bool
 
   init(_ arguments: Arguments, defaultURL: String = "ws://127.0.0.1:8080/v1/ws") throws(CommandError) {
     do throws(HubURLError) {
@@ -34,6 +36,7 @@ struct ClientOptions {
       _ = try tokenFile.read()
     }
     connectTimeout = try arguments.number("connect-timeout", in: 0...86_400) ?? 10
+    compression = try arguments.choice("compression", of: ["on", "off"]) == "on"
   }
 
   private static func trust(_ arguments: Arguments, _ url: HubURL) throws(CommandError) -> TLSClient {
@@ -54,6 +57,8 @@ struct ClientOptions {
   func configuration(_ role: Role, _ id: Identifier, number: Int = 0) throws(CommandError) -> ClientConfiguration {
     var configuration = try credentials(role, id, number)
     configuration.tls = tls
+    // Without contexts: all clients of the process share one compressor.
+    if compression { configuration.compression = .withoutContexts }
     return configuration
   }
 

@@ -27,6 +27,7 @@ let serve = Verb(
     Option("flush-interval", "MS", "hold positions back and send only the newest (0: never)"),
     Option("heartbeat", "SECONDS", "how often a client should be heard (30)"),
     Option("compression", "on|off", "compress for clients that offer it (on)"),
+    Option("compression-contexts", "N", "sessions of a loop that may keep deflate contexts, 80 KiB each (0)"),
     Option("session-rate", "N", "messages a second of one session; 0 for no limit (10)"),
     Option("session-burst", "N", "messages that may come at once (50)"),
     Option("max-connections", "N", "connections of one loop (what the open-file limit allows)"),
@@ -82,10 +83,7 @@ func serverConfiguration(_ arguments: Arguments) throws(CommandError) -> ServerC
     try arguments.number("grant-grace", in: 0...3600) ?? configuration.timings.tripGrace
   configuration.flushIntervalMilliseconds = try arguments.integer("flush-interval", in: 0...10_000) ?? 0
   configuration.heartbeatInterval = try arguments.number("heartbeat", in: 0.1...3600) ?? configuration.heartbeatInterval
-  if let text = arguments.string("compression") {
-    guard text == "on" || text == "off" else { throw .usage("--compression must be on or off, not \(text)") }
-    configuration.compression = text == "on"
-  }
+  if let word = try arguments.choice("compression", of: ["on", "off"]) { configuration.compression = word == "on" }
   configuration.drainDelay = try arguments.number("drain-delay", in: 0...300) ?? 0
   if let text = arguments.string("log-level") {
     guard let level = LogLevel.allCases.first(where: { "\($0.name)" == text }) else {
@@ -101,6 +99,8 @@ private func setLimits(_ arguments: Arguments, _ limits: inout Limits) throws(Co
   limits.sessionRate = try arguments.number("session-rate", in: 0...1_000_000) ?? limits.sessionRate
   limits.sessionBurst = try arguments.number("session-burst", in: 1...1_000_000) ?? limits.sessionBurst
   limits.connectionsPerLoop = try arguments.integer("max-connections", in: 1...(1 << 24))
+  limits.compressionContexts =
+    try arguments.integer("compression-contexts", in: 0...(1 << 24)) ?? limits.compressionContexts
   limits.subscriptionsPerSession =
     try arguments.integer("max-subscriptions", in: 1...65_000) ?? limits.subscriptionsPerSession
   limits.outboxBytesPerSession =

@@ -49,11 +49,24 @@ final class HubProcess {
   /// Starts `serve` with these options and waits until it listens.
   static func serve(port: UInt16 = 0, _ more: [String] = []) throws -> HubProcess {
     let hub = try HubProcess(["serve", "--port", "\(port)", "--dev-auth", "--loops", "1"] + more)
-    let line = try hub.readLine()
-    guard let match = line.firstMatch(of: /listening on https?:\/\/127\.0\.0\.1:([0-9]+)/), let found = UInt16(match.1)
-    else { throw PeerError.unexpected("the first line is: \(line)") }
-    hub.port = found
+    try hub.waitUntilItListens()
     return hub
+  }
+
+  /// Starts `echo`, likewise.
+  static func echo() throws -> HubProcess {
+    let server = try HubProcess(["echo", "--port", "0"])
+    try server.waitUntilItListens()
+    return server
+  }
+
+  private func waitUntilItListens() throws {
+    let line = try readLine()
+    let address = /listening on (http|ws):\/\/127\.0\.0\.1:([0-9]+)/
+    guard let match = line.firstMatch(of: address), let found = UInt16(match.2) else {
+      throw PeerError.unexpected("the first line is: \(line)")
+    }
+    port = found
   }
 
   /// Runs a command to its end.
