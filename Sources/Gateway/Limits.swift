@@ -118,7 +118,7 @@ public struct Limits: Sendable {
   public var arenaFlushBytes = 16 * 1024 * 1024
   /// Memory that a loop keeps for the next turn's output.
   public var arenaKeepBytes = 1024 * 1024
-  /// Bytes read from one socket in one turn.
+  /// Bytes read from one socket in one turn. TLS needs 32 KiB or more: a record, and what came with it.
   public var readBufferBytes = 64 * 1024
   /// Inputs that may wait for the hub's thread from one loop, and outputs from the hub for one loop. At the first the
   /// loop stops reading until the hub has caught up; at the second the hub's thread waits for the loop.
@@ -160,7 +160,6 @@ public struct Limits: Sendable {
     precondition(rateWarningSeconds < rateCloseSeconds)
     precondition(inflateRatio >= 1 && inflateFreeBytes >= 0)
     precondition(requestsPerTurn >= 1)
-    precondition(readBufferBytes >= 32 * 1024, "TLS opens a record, and what came with it, in one buffer")
     precondition(sessionBurst >= 1 && sessionRate >= 0)
   }
 

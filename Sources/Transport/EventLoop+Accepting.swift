@@ -16,6 +16,8 @@ extension EventLoop {
   ) throws(SystemError) -> SocketAddress {
     let socket = try SocketCalls.listener(address, reusePort: reusePort, backlog: backlog, limits: limits)
     let bound = try SocketCalls.localAddress(socket.raw)
+    // Now, so that limits that are too small for it are found at the start.
+    if tls != nil { _ = self.tls.room(limits) }
     try poller.add(socket.raw, token: Token.listeners + UInt64(listeners.count), .readable)
     listeners.append(Listener(descriptor: socket.release(), tls: tls, isWatched: true, isPaced: isPaced))
     return bound

@@ -113,6 +113,33 @@ import Testing
     #expect(pair.server.counters.outboxBytes == 0)
   }
 
+  @Test(arguments: tlsVersions)
+  func `records that come in pieces of any size are opened as they were sealed`(version: Int32) throws {
+    let pair = try Pair(tls: makeServer())
+    let client = try HeldConnection(pair, TLSPeer(makeClient(version), name: "localhost"))
+    client.shakeHands()
+    var random = SplitMix64(seed: 23)
+    var expected: [UInt8] = []
+    var wire: [UInt8] = []
+    for number in 0..<60 {
+      let size = number % 10 == 0 ? 16_384 : Int.random(in: 1...600, using: &random)
+      let bytes = [UInt8](repeating: UInt8(number), count: size)
+      expected += bytes
+      wire += client.held.seal(bytes)
+    }
+    var rest = wire[...]
+    while !rest.isEmpty {
+      let size =
+        Bool.random(using: &random) ? Int.random(in: 1...7, using: &random) : .random(in: 8...4000, using: &random)
+      client.send(Array(rest.prefix(size)))
+      rest = rest.dropFirst(size)
+      pair.turn(times: 1)
+    }
+    pair.turn(until: { pair.atServer.received[client.atServer]?.count == expected.count })
+    let isEqual = pair.atServer.received[client.atServer] == expected
+    #expect(isEqual)
+  }
+
   @Test func `bytes that were changed on the way end the connection and are not delivered`() throws {
     let pair = try Pair(tls: makeServer())
     for flip in [0, 3, 5, 20, 30] {
