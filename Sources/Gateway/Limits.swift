@@ -77,7 +77,7 @@ public struct Limits: Sendable {
   public var inflateFreeBytes = 64 * 1024
   /// Messages under this size go out uncompressed: what deflate would save is less than what it costs.
   public var compressedBytes = 256
-  /// Messages a second, on average; 0 for no limit. Past it: reading stops, then `rate_limited`, then 4429.
+  /// Messages a second, WebSocket pings and pongs among them, on average; 0 for no limit. Past it: reading stops, then `rate_limited`, then 4429.
   public var sessionRate = 10.0
   /// Messages that may come at once.
   public var sessionBurst = 50.0
