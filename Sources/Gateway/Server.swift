@@ -11,6 +11,7 @@ public final class Server: Sendable {
   public let address: SocketAddress
   /// Where operators find it, with the real port; nil where there is no admin port.
   public let adminAddress: SocketAddress?
+  private let isSecure: Bool
   private let shared: SharedState
   private let threads: Threads
   private let lock: PortLock
@@ -22,11 +23,12 @@ public final class Server: Sendable {
   }
 
   private init(
-    address: SocketAddress, adminAddress: SocketAddress?, shared: SharedState, threads: Threads,
+    address: SocketAddress, adminAddress: SocketAddress?, isSecure: Bool, shared: SharedState, threads: Threads,
     lock: consuming PortLock
   ) {
     self.address = address
     self.adminAddress = adminAddress
+    self.isSecure = isSecure
     self.shared = shared
     self.threads = threads
     self.lock = lock
@@ -48,7 +50,7 @@ public final class Server: Sendable {
       shared.log(
         .info, "listening",
         [
-          "address": "\(server.address)", "loops": "\(configuration.loops)",
+          "address": "\(server.address)", "tls": "\(configuration.tls != nil)", "loops": "\(configuration.loops)",
           "dev_auth": "\(configuration.allowsDevelopmentCredentials)",
           "connections_per_loop": "\(limits.maximumConnections)", "sessions": "\(shared.admissions.sessionLimit)",
         ])
@@ -109,14 +111,16 @@ public final class Server: Sendable {
       throw error
     }
     return Server(
-      address: lock.address, adminAddress: adminAddress, shared: shared, threads: threads, lock: lock)
+      address: lock.address, adminAddress: adminAddress, isSecure: configuration.tls != nil, shared: shared,
+      threads: threads, lock: lock)
   }
 
   private static func makeLoop(
     on address: SocketAddress, _ configuration: ServerConfiguration, _ limits: EventLoopLimits
   ) throws(SystemError) -> sending EventLoop {
     let loop = try EventLoop(limits: limits)
-    _ = try loop.listen(address, reusePort: true, backlog: configuration.limits.acceptBacklog)
+    _ = try loop.listen(
+      address, reusePort: true, backlog: configuration.limits.acceptBacklog, tls: configuration.tls)
     return loop
   }
 
@@ -198,6 +202,12 @@ public final class Server: Sendable {
   }
 
   // MARK: While it runs
+
+  /// Where it is, for people: its HTTP and its WebSocket URL.
+  public var urls: String {
+    let suffix = isSecure ? "s" : ""
+    return "http\(suffix)://\(address) (WebSocket: ws\(suffix)://\(address)/v1/ws)"
+  }
 
   public var statistics: ServerStatistics { ServerStatistics(shared.metrics) }
 

@@ -16,7 +16,7 @@ extension SessionLoop {
         case .message(let kind, let payload, let isCompressed):
           guard sessions[slot].phase == .open else { continue }
           messageCompleted(slot)
-          received(slot, kind, isCompressed ? try inflate(payload, kind) : payload)
+          received(slot, kind, isCompressed ? try inflate(slot, payload, kind) : payload)
         case .ping(let payload):
           if sessions[slot].phase == .open { answerPing(slot, payload) }
         case .pong: if sessions[slot].phase == .open { charge(slot, 1) }

@@ -35,7 +35,7 @@ struct SessionLoop: ~Copyable {
   /// HTTP requests that were handled in this turn, of newcomers or of those who waited.
   var requestsOfTurn = 0
   /// Nil until a session needs it.
-  var compression: LoopCompression?
+  var compression = LoopCompression()
   var counters = LoopCounters()
   /// When each delivery of this turn came in as a fix (uptime, ns): its latency is known once the turn is flushed.
   var turnReceived: [Int64] = []
@@ -136,6 +136,7 @@ struct SessionLoop: ~Copyable {
   mutating func closed(_ id: ConnectionID, _ cause: CloseCause) {
     guard isCurrent(id) else { return }
     counters.connections -= 1
+    if case .tlsFailed(let failure) = cause { shared.log(.debug, "tls_failed", ["reason": "\(failure)"]) }
     endSession(Int(id.slot))
     leaveAddress(Int(id.slot))
     forgetIncomplete(Int(id.slot))
@@ -158,6 +159,7 @@ struct SessionLoop: ~Copyable {
     while let channel = subscriptions.removeFirst(&first) { inputs.append(.released(loop: index, channel)) }
     sessions[slot].firstSubscription = first
     sessions[slot].subscriptions = 0
+    compression.close(slot)
   }
 
   // MARK: The turn
@@ -248,6 +250,7 @@ struct SessionLoop: ~Copyable {
 
   mutating func publishCounters() {
     counters.transport = loop.counters
+    counters.compressionContexts = compression.contexts
     counters.subscriptions = subscriptions.count
     shared.metrics.store(counters, loop: Int(index))
     if let counters = hub.counters { shared.metrics.store(counters) }

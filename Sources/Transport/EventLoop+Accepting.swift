@@ -8,14 +8,16 @@ extension EventLoop {
   ///
   /// `reusePort` lets several loops (and processes of the same user, see `PortLock`) listen on one address; the kernel
   /// spreads connections over them. `::` takes IPv4 too. Several calls listen on several addresses: `acceptedOn` tells
-  /// which. `isPaced` is false for a listener that `acceptsPerSecond` does not hold up.
+  /// which. With `tls` its connections speak TLS: `accepted` comes before the handshake, `received` has what was opened.
+  /// `isPaced` is false for a listener that `acceptsPerSecond` does not hold up.
   public func listen(
-    _ address: SocketAddress, reusePort: Bool = false, backlog: Int32 = 4096, isPaced: Bool = true
+    _ address: SocketAddress, reusePort: Bool = false, backlog: Int32 = 4096, tls: TLSServer? = nil,
+    isPaced: Bool = true
   ) throws(SystemError) -> SocketAddress {
     let socket = try SocketCalls.listener(address, reusePort: reusePort, backlog: backlog, limits: limits)
     let bound = try SocketCalls.localAddress(socket.raw)
     try poller.add(socket.raw, token: Token.listeners + UInt64(listeners.count), .readable)
-    listeners.append(Listener(descriptor: socket.release(), isWatched: true, isPaced: isPaced))
+    listeners.append(Listener(descriptor: socket.release(), tls: tls, isWatched: true, isPaced: isPaced))
     return bound
   }
 
@@ -27,17 +29,19 @@ extension EventLoop {
   }
 
   /// Begins a connection; `connected` or `closed` tells what became of it, never before this returns. Sends are allowed
-  /// at once and wait for it. `local` chooses the source address (port 0: any).
+  /// at once and wait for it. `local` chooses the source address (port 0: any). With `tls` the connection speaks TLS with
+  /// that peer, and stands when the handshake is done.
   ///
   /// Throws only where no socket could be made: no descriptors, `maximumConnections` reached (EMFILE), or `local` not
   /// an address of this machine.
   public func connect(
-    _ address: SocketAddress, from local: SocketAddress? = nil
+    _ address: SocketAddress, from local: SocketAddress? = nil, tls peer: TLSPeer? = nil
   ) throws(SystemError) -> ConnectionID {
     guard counters.connections < limits.maximumConnections else { throw SystemError(call: "connect", errno: EMFILE) }
     let (descriptor, number) = try SocketCalls.connecting(to: address, from: local, limits: limits)
     let id = try adopt(descriptor, state: .connecting, interest: .writable)
     counters.connects += 1
+    if let peer { secure(id, TLSStream(peer, tls.room(limits))) }
     if number != 0 { doom(id, slab.pointer(id.slot), .connectFailed(errno: number)) }
     return id
   }
@@ -57,12 +61,14 @@ extension EventLoop {
       case .connection(let descriptor, let peer):
         acceptedOn = index
         if listeners[index].isPaced { acceptPace -= 1 }
-        welcome(descriptor, peer, delegate)
+        welcome(descriptor, peer, listeners[index].tls, delegate)
       }
     }
   }
 
-  private func welcome(_ descriptor: Int32, _ peer: SocketAddress, _ delegate: (any EventLoopDelegate)?) {
+  private func welcome(
+    _ descriptor: Int32, _ peer: SocketAddress, _ server: TLSServer?, _ delegate: (any EventLoopDelegate)?
+  ) {
     guard counters.connections < limits.maximumConnections else {
       counters.refused += 1
       SocketCalls.close(descriptor, reset: true)
@@ -71,6 +77,7 @@ extension EventLoop {
     do throws(SystemError) {
       let id = try adopt(descriptor, state: .open, interest: .readable)
       counters.accepted += 1
+      if let server { secure(id, TLSStream(server, tls.room(limits))) }
       delegate?.accepted(id, from: peer)
     } catch {
       counters.acceptErrors += 1

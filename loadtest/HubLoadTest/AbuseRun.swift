@@ -38,7 +38,7 @@ struct AbuseRun {
       fail("cannot start \(executable)")
     }
     defer { server.stop() }
-    let generator = try Generator(Self.good, address: server.address)
+    let generator = try Generator(Self.good, address: server.address, tls: nil)
     try generator.connectAll()
     generator.startSending()
     turn(generator, seconds: Self.good.warmUp)

@@ -166,7 +166,7 @@ final class Attackers: EventLoopDelegate {
     progress.ended += 1
     switch cause {
     case .peerClosed, .peerReset: progress.cutOff += 1
-    case .failed, .connectFailed: progress.failed += 1
+    case .failed, .connectFailed, .tlsFailed: progress.failed += 1
     case .closedByUs: break
     }
   }

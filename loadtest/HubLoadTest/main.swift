@@ -1,7 +1,7 @@
 // hub-loadtest: what does one message cost the hub?
 //
 //   swift run -c release hub-loadtest SCENARIO [--drivers N] [--rate HZ] [--riders-per-trip K] [--idle N]
-//       [--compression on] [--duration S] [--server-cpu LIST] [--executable PATH] [-- options of `locationhub serve`]
+//       [--compression on] [--tls on] [--duration S] [--server-cpu LIST] [--executable PATH] [-- options of `locationhub serve`]
 //   … hub-loadtest abuse   see AbuseRun.swift
 import Glibc
 import Transport
@@ -31,6 +31,7 @@ while let word = words.first {
   case "--riders-per-trip": scenario.ridersPerTrip = Int(value) ?? 0
   case "--idle": scenario.idle = Int(value) ?? 0
   case "--compression": scenario.compression = value == "on"
+  case "--tls": scenario.tls = value == "on"
   case "--attackers": attackers = Int(value) ?? 0
   case "--duration": scenario.duration = Double(value) ?? 10
   case "--server-cpu": serverCPU = value
@@ -49,13 +50,21 @@ if name == "abuse" {
 }
 if !serverOptions.contains("--loops") { serverOptions += ["--loops", "1"] }
 
+/// Made for this run only; the files are gone when the hub has read them.
+let certificate = scenario.tls ? RunCertificate() : nil
+if let certificate { serverOptions += ["--tls-cert", certificate.certificateFile, "--tls-key", certificate.keyFile] }
+
 guard
   let server = ServerProcess(
     executable: executable,
     arguments: ["serve", "--port", "0", "--dev-auth", "--session-rate", "0"] + serverOptions, cpus: serverCPU)
 else { fail("cannot start \(executable)") }
 
-let generator = try Generator(scenario, address: server.address)
+certificate?.removeFiles()
+let client: TLSClient? = try certificate.map { certificate throws(TLSError) in
+  try TLSClient(trusting: certificate.authority.pem)
+}
+let generator = try Generator(scenario, address: server.address, tls: client)
 guard generator.connectionCount < limit - 32 else { fail("\(limit) open files are too few") }
 
 @MainActor func run(seconds: Double) {
