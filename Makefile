@@ -4,7 +4,7 @@
 
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
-.PHONY: help demo test build release format lint fuzz conformance conformance-full sanitize bench abuse microbench deps swift-tests foreign-tests clean
+.PHONY: help demo test build release format lint fuzz conformance conformance-full sanitize bench abuse microbench gps-score deps swift-tests foreign-tests clean
 
 ARGS ?=
 # What each fuzz target runs for. Given on the command line or in the environment; bash's own SECONDS is not exported.
@@ -18,6 +18,7 @@ help:
 	@echo 'make bench                                       what a message costs the hub'
 	@echo 'make abuse                                       5,000 hostile connections come and go: do others notice?'
 	@echo 'make microbench                                  nanoseconds and instructions of its pieces'
+	@echo 'make gps-score                                   the tracker on recorded drives, where ../shared has them'
 	@echo 'make conformance                                 a quick run of the Autobahn WebSocket suite, server and client'
 	@echo 'make conformance-full                            all 517 cases of it: half an hour or more'
 	@echo 'make fuzz [SECONDS=60]                           every fuzz target for so long'
@@ -61,6 +62,9 @@ abuse: deps
 microbench: deps
 	swift build -c release --product hub-microbench
 	loadtest/microbench.sh
+
+gps-score: release
+	@loadtest/gps-score.py .build/release/locationhub ../shared
 
 fuzz: deps
 	@for target in $(FUZZ_TARGETS); do Tests/Fuzz/run.sh $$target $(SECONDS) || exit 1; done

@@ -53,7 +53,8 @@ let package = Package(
       name: "hub-loadtest", dependencies: ["Transport", "WebSocket", "Gateway", "Bytes", "TestCertificates"],
       path: "loadtest/HubLoadTest"),
     .executableTarget(
-      name: "hub-microbench", dependencies: ["WebSocket", "Messages", "Geo", "Bytes"], path: "loadtest/MicroBench"),
+      name: "hub-microbench", dependencies: ["HubCore", "WebSocket", "Messages", "Geo", "Bytes"],
+      path: "loadtest/MicroBench"),
     .executableTarget(
       name: "autobahn-client", dependencies: ["LocationHubClient", "Transport", "WebSocket", "Bytes"],
       path: "Tests/Conformance/AutobahnClient"),

@@ -135,6 +135,10 @@ public struct Limits: Sendable {
   public var channels = 1 << 21
   public var eventsPerChannel = 256
   public var events = 1 << 20
+  /// Combinations of vehicle type and tags that drivers have: at most 700 bytes each. Past it: `storage_full`.
+  public var profiles = 1 << 17
+  /// Metres; a fix that is less sure of its place (68 %). Past it: `implausible_location`.
+  public var accuracyMeters = Tracker.Rules.standard.maximumAccuracyMeters
   public var queryHits = 1000
   /// Index cells and drivers that one query looks at: what a hub thread does in 200 µs. Past it the answer says up to
   /// which distance it is complete.
@@ -170,10 +174,10 @@ public struct Limits: Sendable {
     limits.maximumConnections = connectionsPerLoop ?? max(16, (openFiles - Limits.reservedDescriptors) / loops)
     limits.readBufferBytes = readBufferBytes
     limits.acceptsPerTurn = acceptsPerTurn
-    limits.acceptsPerSecond = acceptsPerSecond
     limits.tlsHandshakesPerTurn = tlsHandshakesPerTurn
     limits.tlsKeyUpdates = tlsKeyUpdates
     limits.tlsUnsentBytes = tlsUnsentBytes
+    limits.acceptsPerSecond = acceptsPerSecond
     limits.outboxBytesPerConnection = outboxBytesPerSession
     limits.outboxBytesTotal = max(outboxBytesPerSession, outboxBytes / loops)
     limits.arenaKeepBytes = arenaKeepBytes
@@ -191,7 +195,8 @@ public struct Limits: Sendable {
     var limits = HubLimits(
       drivers: drivers, trips: trips, channels: channels, eventsPerChannel: eventsPerChannel, events: events,
       queryHits: queryHits, queryBudget: queryBudget, fixTimesPerDriver: fixTimesPerDriver,
-      driversWithFixTimes: driversWithFixTimes)
+      driversWithFixTimes: driversWithFixTimes, profiles: profiles,
+      tracking: Tracker.Rules(maximumAccuracyMeters: accuracyMeters))
     limits.tripsPerDriver = tripsPerDriver
     return limits
   }

@@ -154,7 +154,15 @@ enum PrometheusText {
       page.sample(
         "locationhub_fixes_total", ("outcome", "refused_\(refusal.name)"), hub.fixesRefused[Int(refusal.rawValue)])
     }
+    page.family("locationhub_fixes_absorbed_total", "counter", "Accepted fixes whose place was not used.")
+    for reason in Tracker.Refusal.allCases {
+      page.sample(
+        "locationhub_fixes_absorbed_total", ("reason", "\(reason.name)"), hub.fixesAbsorbed[Int(reason.rawValue)])
+    }
     page.counter("locationhub_fixes_received_total", "Fixes that came.", hub.fixesReceived)
+    page.counter(
+      "locationhub_fix_speeds_ignored_total", "Fixes with a speed that no vehicle has, taken as without one.",
+      hub.speedsIgnored)
     page.counter(
       "locationhub_positions_published_total", "Positions published: one for each accepted fix.", hub.positionsPublished
     )
@@ -164,10 +172,15 @@ enum PrometheusText {
     page.counter("locationhub_trip_moves_refused_total", "Refused moves of trips.", hub.tripMovesRefused)
     page.counter("locationhub_session_replacements_total", "Driver sessions replaced by newer ones.", hub.replacements)
     page.counter("locationhub_table_limit_hits_total", "Times that a table of the hub was full.", hub.tableLimitHits)
+    page.family("locationhub_sampling_told_total", "counter", "Times drivers were told how often to send, by why.")
+    for reason in SamplingReason.allCases {
+      page.sample(
+        "locationhub_sampling_told_total", ("reason", "\(reason.name)"), hub.samplingTold[Int(reason.rawValue)])
+    }
     page.family("locationhub_table_entries", "gauge", "Entries of the hub's tables.")
     let sizes = [
       ("drivers", hub.drivers), ("drivers_online", hub.driversOnline), ("trips", hub.trips),
-      ("channels", hub.channels), ("events", hub.eventsKept),
+      ("channels", hub.channels), ("events", hub.eventsKept), ("profiles", hub.profiles),
     ]
     for (table, size) in sizes { page.sample("locationhub_table_entries", ("table", table), UInt64(max(0, size))) }
   }

@@ -9,9 +9,9 @@ import Transport
 public final class Server: Sendable {
   /// Where it listens, with the real port.
   public let address: SocketAddress
+  private let isSecure: Bool
   /// Where operators find it, with the real port; nil where there is no admin port.
   public let adminAddress: SocketAddress?
-  private let isSecure: Bool
   private let shared: SharedState
   private let threads: Threads
   private let lock: PortLock

@@ -35,7 +35,8 @@ public struct ServerConfiguration: Sendable {
   public var drainDelay = 0.0
   /// Seconds that a drain may take in all, after the delay.
   public var drainSeconds = 4.0
-  public var sampling = Connected.Sampling(interval: 4, minDistance: 10)
+  /// How often drivers are told to send.
+  public var sampling = SamplingRules()
   public var limits = Limits()
   public var timings = HubTimings()
   public var logLevel = LogLevel.info

@@ -48,8 +48,8 @@ extension SessionLoop {
     case .channelEnded(let channel, let name, let reason): ended(channel, name, reason)
     case .reply(let session, let reply):
       if let connection = connection(of: session) { answer(Int(connection.slot), reply) }
-    case .admitted(let session):
-      if let connection = connection(of: session) { admit(Int(connection.slot)) }
+    case .admitted(let session, let sampling):
+      if let connection = connection(of: session) { admit(Int(connection.slot), sampling) }
     case .conflict(let session, let retryAfter):
       if let connection = connection(of: session) { refuseDriver(Int(connection.slot), .conflict, retryAfter) }
     case .full(let session):

@@ -240,7 +240,7 @@ extension SessionLoop {
       finish(
         slot, exchange, status(of: error.code), error.code, error.message,
         retryAfter: error.retryAfter.map { Int($0.rounded(.up)) })
-    case .connected, .subscribed, .unsubscribed, .pong: break
+    case .connected, .subscribed, .unsubscribed, .pong, .sampling: break
     }
   }
 

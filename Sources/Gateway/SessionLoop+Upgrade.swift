@@ -42,19 +42,19 @@ extension SessionLoop {
     }
     guard admitSession(slot, exchange, request) else { return }
     exchange.upgrade = upgrade
-    guard upgrade.credential.role == .driver else { return open(slot, exchange, upgrade) }
+    guard upgrade.credential.role == .driver else { return open(slot, exchange, upgrade, nil) }
     // A driver has one session: the hub decides before the upgrade is answered.
     sessions[slot].phase = .admitting
     sessions[slot].role = .driver
     inputs.append(.driverConnecting(reference(sessions[slot].connection), upgrade.credential.id))
   }
 
-  /// The hub admits the driver.
-  mutating func admit(_ slot: Int) {
+  /// The hub admits the driver, and says how often it should send.
+  mutating func admit(_ slot: Int, _ sampling: Connected.Sampling) {
     guard sessions[slot].phase == .admitting, let exchange = sessions[slot].exchange,
       let upgrade = exchange.upgrade
     else { return }
-    open(slot, exchange, upgrade)
+    open(slot, exchange, upgrade, sampling)
     settleIncomplete(slot)
   }
 
@@ -73,7 +73,7 @@ extension SessionLoop {
   }
 
   /// Answers with 101 and `connected`, in one write, and handles what came right behind the request.
-  private mutating func open(_ slot: Int, _ exchange: Exchange, _ upgrade: Upgrade) {
+  private mutating func open(_ slot: Int, _ exchange: Exchange, _ upgrade: Upgrade, _ sampling: Connected.Sampling?) {
     let connection = sessions[slot].connection
     let start = loop.arena.count
     upgrade.handshake.write(into: &loop.arena, subprotocols: Self.subprotocols)
@@ -92,7 +92,7 @@ extension SessionLoop {
     }
     counters.sessions[Int(upgrade.credential.role.rawValue)] += 1
     counters.sessionsOpened += 1
-    sendConnected(slot, upgrade.credential)
+    sendConnected(slot, upgrade.credential, sampling)
     if shared.log.level == .debug { logOpened(connection, upgrade.credential) }
     armSessionTimer(slot)
     if isRevoked(upgrade.credential) {  // while the hub was asked
@@ -109,13 +109,13 @@ extension SessionLoop {
       ["session": "\(sessionID(connection))", "role": "\(credential.role.name)", "id": "\(credential.id)"])
   }
 
-  private mutating func sendConnected(_ slot: Int, _ credential: Credential) {
+  private mutating func sendConnected(_ slot: Int, _ credential: Credential, _ sampling: Connected.Sampling?) {
     let connected = Connected(
       sessionID: sessionID(sessions[slot].connection), role: credential.role, id: credential.id,
       heartbeatInterval: configuration.heartbeatInterval, serverTime: now.timestamp,
       limits: Connected.Limits(
         maxMessageBytes: limits.messageBytes, maxBatch: LocationBatch.maximumCount, rate: rate(of: slot)),
-      sampling: credential.role == .driver ? configuration.sampling : nil)
+      sampling: sampling)
     send(.connected(connected), to: slot)
   }
 

@@ -21,6 +21,8 @@ public struct ClientConfiguration: Sendable {
   /// Keeps live fixes until the hub has stored them, and sends them again after a break. Without it a fix that can't go
   /// out at once is dropped: for load generators.
   public var keepsFixes = true
+  /// Sends a driver's fixes as often as the hub advises, and leaves out the others (`SamplingGate`).
+  public var followsSampling = false
   /// Makes masks, keys, ids and jitter repeatable, for tests. Two clients with one seed must not meet at one hub.
   public var seed: UInt64?
 

@@ -50,6 +50,7 @@ extension ClientSession {
   func open(_ greeting: Connected, _ now: Moment) {
     state = .open
     connected = greeting
+    sampling = greeting.sampling
     openedAt = now.uptime
     patienceEnds = .max
     queueNotBefore = .min

@@ -87,6 +87,8 @@ extension ClientSession {
       if noteRefresh(number, isTaken: true, now) { return false }
       _ = queue.confirm(number)
     case .pong(let pong): note(pong)
+    case .sampling(let advice):
+      sampling = Connected.Sampling(interval: advice.interval, minDistance: advice.minDistance)
     case .error(let error):
       guard let id = error.replyTo, let number = numbering.number(of: id) else { break }
       if noteRefresh(number, isTaken: false, now) { return false }

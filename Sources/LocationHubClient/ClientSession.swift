@@ -49,6 +49,8 @@ public final class ClientSession {
   public internal(set) var connected: Connected?
   /// Up to which timestamp the hub has this driver's fixes, as far as it said.
   public internal(set) var storedThrough: Timestamp?
+  /// How often the hub wants this driver's fixes, as it said last.
+  public internal(set) var sampling: Connected.Sampling?
   public internal(set) var counters = ClientCounters()
 
   var limits: ClientLimits { configuration.limits }
@@ -62,6 +64,8 @@ public final class ClientSession {
   var subscriptions = SubscriptionList()
   /// The trip of the last fix, shared by its entries.
   var lastTrip: TripName?
+  /// Where the configuration says so: which fixes go out.
+  var gate = SamplingGate()
   /// Requests of the application that live only as long as the connection.
   var unsubscribes: [Channel] = []
   var wantsPing = false
@@ -174,6 +178,8 @@ public struct ClientCounters: Sendable, Equatable {
   public var fixesResent: UInt64 = 0
   /// Fixes that gave way at a limit, or could not be kept.
   public var fixesDropped: UInt64 = 0
+  /// Fixes that the hub's advice on sampling made unnecessary.
+  public var fixesLeftOut: UInt64 = 0
   /// Events that came twice, or too early and come again.
   public var eventsDropped: UInt64 = 0
   /// Tokens that the hub took in place of others, and that it did not.

@@ -8,11 +8,11 @@ extension EventLoop {
   ///
   /// `reusePort` lets several loops (and processes of the same user, see `PortLock`) listen on one address; the kernel
   /// spreads connections over them. `::` takes IPv4 too. Several calls listen on several addresses: `acceptedOn` tells
-  /// which. With `tls` its connections speak TLS: `accepted` comes before the handshake, `received` has what was opened.
-  /// `isPaced` is false for a listener that `acceptsPerSecond` does not hold up.
+  /// which. `isPaced` is false for a listener that `acceptsPerSecond` does not hold up. With `tls` its connections speak
+  /// TLS: `accepted` comes before the handshake, `received` has what was opened.
   public func listen(
-    _ address: SocketAddress, reusePort: Bool = false, backlog: Int32 = 4096, tls: TLSServer? = nil,
-    isPaced: Bool = true
+    _ address: SocketAddress, reusePort: Bool = false, backlog: Int32 = 4096, isPaced: Bool = true,
+    tls: TLSServer? = nil
   ) throws(SystemError) -> SocketAddress {
     let socket = try SocketCalls.listener(address, reusePort: reusePort, backlog: backlog, limits: limits)
     let bound = try SocketCalls.localAddress(socket.raw)

@@ -50,6 +50,8 @@ let serve = Verb(
     Option("max-drivers", "N", "drivers known at once (1048576)"),
     Option("max-trips", "N", "trips known at once (1048576)"),
     Option("max-trips-per-driver", "N", "trips that one driver begins within a day (1000)"),
+    Option("max-accuracy", "METRES", "accuracy radius over which a fix is refused (100)"),
+    Option("sampling", "SECONDS", "how often drivers are told to send (by trip, speed, who follows)"),
     Option("drain-delay", "SECONDS", "fail readiness this long before sessions are told to go (0)"),
     Option("log-level", "LEVEL", "debug, info, warning or error (info)"),
     Option("config", "FILE", "read name = value lines; options given here win"),
@@ -107,6 +109,9 @@ func serverConfiguration(_ arguments: Arguments) throws(CommandError) -> ServerC
   configuration.flushIntervalMilliseconds = try arguments.integer("flush-interval", in: 0...10_000) ?? 0
   configuration.heartbeatInterval = try arguments.number("heartbeat", in: 0.1...3600) ?? configuration.heartbeatInterval
   if let word = try arguments.choice("compression", of: ["on", "off"]) { configuration.compression = word == "on" }
+  if let seconds = try arguments.number("sampling", in: 0.1...3600) {
+    configuration.sampling = .fixed(seconds: seconds)
+  }
   configuration.drainDelay = try arguments.number("drain-delay", in: 0...300) ?? 0
   if let text = arguments.string("log-level") {
     guard let level = LogLevel.allCases.first(where: { "\($0.name)" == text }) else {
@@ -135,6 +140,7 @@ private func setLimits(_ arguments: Arguments, _ limits: inout Limits) throws(Co
   try setDoorLimits(arguments, &limits)
   limits.drivers = try arguments.integer("max-drivers", in: 1...(1 << 26)) ?? limits.drivers
   limits.trips = try arguments.integer("max-trips", in: 1...(1 << 26)) ?? limits.trips
+  limits.accuracyMeters = try arguments.number("max-accuracy", in: 1...100_000) ?? limits.accuracyMeters
   limits.channels = max(limits.channels, limits.drivers + limits.trips)
 }
 

@@ -8,6 +8,7 @@
 //     rateCloseSeconds, subscriptionsPerSession, closingSeconds,
 //     outboxBytesPerSession, outboxBytes, readBufferBytes, arenaKeepBytes,
 //     mailboxMessages, and the hub's tables                                      here
+//     profiles, accuracyMeters                                                   MotionTests
 import Foundation
 import Gateway
 import HubCore

@@ -22,6 +22,9 @@ struct Trip {
   var begunBy: Handle?
   /// Its last move or accepted fix (uptime, ns): a trip that nobody ends must not stay for ever.
   var lastHeard: Int64
+  /// The way that its driver has gone, and how much of it before `trip_started`, once that has come.
+  var odometer = Odometer()
+  var approachMeters: Double?
   /// When it ended, and when its live positions end (uptime, ns); and whether its subscribers were told so.
   var ended: Int64?
   var closes = Int64.max

@@ -68,7 +68,7 @@ final class HubProcess {
 
   private func waitUntilItListens() throws {
     let line = try readLine()
-    let address = /listening on (http|ws):\/\/127\.0\.0\.1:([0-9]+)/
+    let address = /listening on (https?|ws):\/\/127\.0\.0\.1:([0-9]+)/
     guard let match = line.firstMatch(of: address), let found = UInt16(match.2) else {
       throw PeerError.unexpected("the first line is: \(line)")
     }

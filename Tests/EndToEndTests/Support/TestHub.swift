@@ -23,6 +23,7 @@ final class TestHub {
     configuration.logLevel = .error
     configuration.drainSeconds = 1
     configuration.limits.sessionRate = 0
+    configuration.sampling = .fixed(seconds: 4)  // so that no advice comes between what a test waits for
     configuration.limits.closingSeconds = 0.3
     change(&configuration)
     server = try Server.start(configuration)
