@@ -87,7 +87,8 @@ public struct Limits: Sendable {
   /// admitted at that moment come on top. Each costs some 80 KiB, and a compression of its own of all that it gets. Past
   /// it, and so with 0 always, the answer has `server_no_context_takeover` and `client_no_context_takeover`.
   public var compressionContexts = 0
-  /// Messages a second, on average; 0 for no limit. Past it: reading stops, then `rate_limited`, then 4429.
+  /// Messages a second, WebSocket pings and pongs among them, on average; 0 for no limit. Past it: reading stops, then
+  /// `rate_limited`, then 4429.
   public var sessionRate = 10.0
   /// Messages that may come at once.
   public var sessionBurst = 50.0

@@ -55,6 +55,7 @@ extension SessionLoop {
       let upgrade = exchange.upgrade
     else { return }
     open(slot, exchange, upgrade, sampling)
+    settleIncomplete(slot)
   }
 
   /// The hub does not: too many sessions of this driver, or of all drivers.
@@ -68,6 +69,7 @@ extension SessionLoop {
       status == .conflict ? "this driver's sessions replace each other too often" : "this hub's driver table is full",
       retryAfter: Int(retryAfter.rounded(.up)))
     advance(slot, exchange)
+    settleIncomplete(slot)
   }
 
   /// Answers with 101 and `connected`, in one write, and handles what came right behind the request.

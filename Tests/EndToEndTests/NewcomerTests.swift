@@ -269,6 +269,16 @@ extension EndToEnd.Newcomers {
     #expect(try fourth.receive("error").code == "bad_json")
   }
 
+  @Test("what came behind a driver's upgrade is not counted once it was handled", arguments: loopCounts)
+  func behindUpgrade(loops: Int) throws {
+    let hub = try TestHub(loops: loops)
+    let driver = try hub.connect()
+    let ping = try Peer.message("ping", ["text": String(repeating: "y", count: 20_000)], id: "p")
+    try driver.send(Array(UpgradeRequest("/v1/ws?role=driver&id=d1").text.utf8) + Peer.frame(Array(ping.utf8)))
+    #expect(try driver.readResponse().status == 101)
+    try hub.metrics { $0["messages_in_total"] == 1 && $0["incomplete_bytes"] == 0 }
+  }
+
   @Test("a message that trickles in must be complete in its time, whatever else its sender says", arguments: loopCounts)
   func slowMessage(loops: Int) throws {
     let hub = try TestHub(loops: loops) {
