@@ -4,10 +4,11 @@
 
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
-.PHONY: help demo test build release format lint fuzz sanitize bench microbench gps-score deps swift-tests foreign-tests clean
+.PHONY: help demo test build release format lint fuzz conformance conformance-full sanitize bench microbench gps-score deps swift-tests foreign-tests clean
 
 ARGS ?=
-SECONDS_EACH ?= 60
+# What each fuzz target runs for. Given on the command line or in the environment; bash's own SECONDS is not exported.
+SECONDS ?= 60
 FUZZ_TARGETS := $(patsubst Tests/Fuzz/%.swift,%,$(wildcard Tests/Fuzz/fuzz_*.swift))
 
 help:
@@ -17,7 +18,9 @@ help:
 	@echo 'make bench                                       what a message costs the hub'
 	@echo 'make microbench                                  nanoseconds and instructions of its pieces'
 	@echo 'make gps-score                                   the tracker on recorded drives, where ../shared has them'
-	@echo 'make fuzz [SECONDS_EACH=60]                      every fuzz target'
+	@echo 'make conformance                                 a quick run of the Autobahn WebSocket suite, server and client'
+	@echo 'make conformance-full                            all 517 cases of it: half an hour or more'
+	@echo 'make fuzz [SECONDS=60]                           every fuzz target for so long'
 	@echo 'make sanitize                                    the tests under the address and the thread sanitizer'
 	@echo 'make format, make lint                           swift format'
 
@@ -58,11 +61,17 @@ gps-score: release
 	@loadtest/gps-score.py .build/release/locationhub ../shared
 
 fuzz: deps
-	@for target in $(FUZZ_TARGETS); do Tests/Fuzz/run.sh $$target $(SECONDS_EACH) || exit 1; done
+	@for target in $(FUZZ_TARGETS); do Tests/Fuzz/run.sh $$target $(SECONDS) || exit 1; done
+
+# Skips, and says so, where the suite is not beside the repository (../shared/tools/autobahn).
+conformance conformance-full: deps
+	swift build -c release --product locationhub
+	swift build -c release --product autobahn-client
+	Tests/Conformance/run.sh $(if $(findstring full,$@),full,quick)
 
 sanitize: deps
-	swift test --sanitize=address --scratch-path .build/asan
-	swift test --sanitize=thread --scratch-path .build/tsan
+	HUB_TESTS=brief swift test --sanitize=address --scratch-path .build/asan
+	HUB_TESTS=brief swift test --sanitize=thread --scratch-path .build/tsan
 
 clean:
 	rm -rf .build

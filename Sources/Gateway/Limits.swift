@@ -29,6 +29,12 @@ public struct Limits: Sendable {
   public var acceptsPerTurn = 64
   /// The kernel's queue of connections that are not accepted yet.
   public var acceptBacklog: Int32 = 4096
+  /// Steps of TLS handshakes in one turn of a loop; the next connection waits for the next turn, which is counted.
+  public var tlsHandshakesPerTurn = 16
+  /// TLS key updates of one connection without data between them. Past it: closed.
+  public var tlsKeyUpdates = 32
+  /// Bytes of TLS's own answers, and of a record, that one connection leaves unread. Past it: closed.
+  public var tlsUnsentBytes = 64 * 1024
 
   // MARK: A session
 
@@ -42,6 +48,10 @@ public struct Limits: Sendable {
   public var inflateFreeBytes = 64 * 1024
   /// Messages under this size go out uncompressed: what deflate would save is less than what it costs.
   public var compressedBytes = 256
+  /// Sessions of one loop that keep their deflate contexts from message to message, where the client can too; those being
+  /// admitted at that moment come on top. Each costs some 80 KiB, and a compression of its own of all that it gets. Past
+  /// it, and so with 0 always, the answer has `server_no_context_takeover` and `client_no_context_takeover`.
+  public var compressionContexts = 0
   /// Messages a second, on average; 0 for no limit. Past it: reading stops, then `rate_limited`, then 4429.
   public var sessionRate = 10.0
   /// Messages that may come at once.
@@ -106,6 +116,7 @@ public struct Limits: Sendable {
     precondition(rateWarningSeconds < rateCloseSeconds)
     precondition(inflateRatio >= 1 && inflateFreeBytes >= 0)
     precondition(requestsPerTurn >= 1)
+    precondition(readBufferBytes >= 32 * 1024, "TLS opens a record, and what came with it, in one buffer")
     precondition(sessionBurst >= 1 && sessionRate >= 0)
   }
 
@@ -118,6 +129,9 @@ public struct Limits: Sendable {
     limits.maximumConnections = connectionsPerLoop ?? max(16, (openFiles - Limits.reservedDescriptors) / loops)
     limits.readBufferBytes = readBufferBytes
     limits.acceptsPerTurn = acceptsPerTurn
+    limits.tlsHandshakesPerTurn = tlsHandshakesPerTurn
+    limits.tlsKeyUpdates = tlsKeyUpdates
+    limits.tlsUnsentBytes = tlsUnsentBytes
     limits.outboxBytesPerConnection = outboxBytesPerSession
     limits.outboxBytesTotal = outboxBytesPerLoop
     limits.arenaKeepBytes = arenaKeepBytes

@@ -24,6 +24,8 @@ struct LoopCounters: Sendable {
   var encodes: UInt64 = 0
   /// Sessions that agreed to compression.
   var compressedSessionsOpened: UInt64 = 0
+  /// Sessions that have deflate contexts of their own now.
+  var compressionContexts = 0
   /// Messages that were compressed (a publication once for all subscribers), their bytes before and after.
   var deflates: UInt64 = 0
   var deflatedBytesIn: UInt64 = 0

@@ -7,6 +7,7 @@ enum PrometheusText {
   static func write(loops: [LoopCounters], hub: HubCounters, residentBytes: Int) -> [UInt8] {
     var page = Page()
     writeSessions(loops, &page)
+    writeTLS(loops, &page)
     writeTraffic(loops, &page)
     writeCompression(loops, &page)
     writeProblems(loops, &page)
@@ -38,6 +39,22 @@ enum PrometheusText {
     page.counter("locationhub_accepted_total", "TCP connections accepted.", sum(loops) { $0.transport.accepted })
   }
 
+  private static func writeTLS(_ loops: [LoopCounters], _ page: inout Page) {
+    page.family("locationhub_tls_handshakes_total", "counter", "TLS handshakes by what became of them.")
+    let resumed = sum(loops) { $0.transport.tlsHandshakesResumed }
+    page.sample(
+      "locationhub_tls_handshakes_total", ("outcome", "full"), sum(loops) { $0.transport.tlsHandshakes } - resumed)
+    page.sample("locationhub_tls_handshakes_total", ("outcome", "resumed"), resumed)
+    page.sample(
+      "locationhub_tls_handshakes_total", ("outcome", "failed"), sum(loops) { $0.transport.tlsHandshakesFailed })
+    page.counter(
+      "locationhub_tls_handshakes_deferred_total", "Times that a handshake waited for the next turn of its loop.",
+      sum(loops) { $0.transport.tlsHandshakesDeferred })
+    page.counter(
+      "locationhub_tls_failures_total", "Connections that broke TLS after their handshake.",
+      sum(loops) { $0.transport.tlsFailures })
+  }
+
   private static func writeTraffic(_ loops: [LoopCounters], _ page: inout Page) {
     page.counter("locationhub_messages_in_total", "Messages from clients.", sum(loops) { $0.messagesIn })
     page.counter("locationhub_replies_out_total", "Answers to clients.", sum(loops) { $0.repliesOut })
@@ -58,6 +75,8 @@ enum PrometheusText {
     page.counter(
       "locationhub_compressed_sessions_opened_total", "WebSocket sessions that agreed to compression.",
       sum(loops) { $0.compressedSessionsOpened })
+    page.family("locationhub_compression_contexts", "gauge", "Sessions that keep deflate contexts of their own.")
+    page.sample("locationhub_compression_contexts", sum(loops) { UInt64($0.compressionContexts) })
     page.counter(
       "locationhub_deflates_total", "Messages compressed, a publication once for all subscribers.",
       sum(loops) { $0.deflates })

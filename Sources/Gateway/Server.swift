@@ -9,6 +9,7 @@ import Transport
 public final class Server: Sendable {
   /// Where it listens, with the real port.
   public let address: SocketAddress
+  private let isSecure: Bool
   private let shared: SharedState
   private let threads: Threads
   private let lock: PortLock
@@ -19,8 +20,11 @@ public final class Server: Sendable {
     var joinables: [Joinable] = []
   }
 
-  private init(address: SocketAddress, shared: SharedState, threads: Threads, lock: consuming PortLock) {
+  private init(
+    address: SocketAddress, isSecure: Bool, shared: SharedState, threads: Threads, lock: consuming PortLock
+  ) {
     self.address = address
+    self.isSecure = isSecure
     self.shared = shared
     self.threads = threads
     self.lock = lock
@@ -40,7 +44,7 @@ public final class Server: Sendable {
       shared.log(
         .info, "listening",
         [
-          "address": "\(server.address)", "loops": "\(configuration.loops)",
+          "address": "\(server.address)", "tls": "\(configuration.tls != nil)", "loops": "\(configuration.loops)",
           "dev_auth": "\(configuration.allowsDevelopmentCredentials)",
           "connections_per_loop": "\(limits.maximumConnections)",
         ])
@@ -95,14 +99,16 @@ public final class Server: Sendable {
       for waker in threads.wakers { waker.wake() }
       throw error
     }
-    return Server(address: lock.address, shared: shared, threads: threads, lock: lock)
+    return Server(
+      address: lock.address, isSecure: configuration.tls != nil, shared: shared, threads: threads, lock: lock)
   }
 
   private static func makeLoop(
     on address: SocketAddress, _ configuration: ServerConfiguration, _ limits: EventLoopLimits
   ) throws(SystemError) -> sending EventLoop {
     let loop = try EventLoop(limits: limits)
-    _ = try loop.listen(address, reusePort: true, backlog: configuration.limits.acceptBacklog)
+    _ = try loop.listen(
+      address, reusePort: true, backlog: configuration.limits.acceptBacklog, tls: configuration.tls)
     return loop
   }
 
@@ -161,6 +167,12 @@ public final class Server: Sendable {
   }
 
   // MARK: While it runs
+
+  /// Where it is, for people: its HTTP and its WebSocket URL.
+  public var urls: String {
+    let suffix = isSecure ? "s" : ""
+    return "http\(suffix)://\(address) (WebSocket: ws\(suffix)://\(address)/v1/ws)"
+  }
 
   public var statistics: ServerStatistics { ServerStatistics(shared.metrics) }
 

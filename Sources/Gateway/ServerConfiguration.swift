@@ -10,6 +10,8 @@ public struct ServerConfiguration: Sendable {
   public var port: UInt16 = 8080
   /// Event loops, 1–64. With one, the hub runs on the loop's thread; with more, on its own.
   public var loops = 1
+  /// Speaks TLS with this certificate, which its owner may replace while the server runs; nil for plain HTTP.
+  public var tls: TLSServer?
   /// Takes `?role=…&id=…` for a credential. Refused on any address but loopback.
   public var allowsDevelopmentCredentials = false
   /// Takes tokens that hold by these keys; nil for none.

@@ -15,7 +15,7 @@ extension SessionLoop {
         switch event {
         case .message(let kind, let payload, let isCompressed):
           guard sessions[slot].phase == .open else { continue }
-          received(slot, kind, isCompressed ? try inflate(payload, kind) : payload)
+          received(slot, kind, isCompressed ? try inflate(slot, payload, kind) : payload)
         case .ping(let payload):
           if sessions[slot].phase == .open { answerPing(slot, payload) }
         case .pong: break

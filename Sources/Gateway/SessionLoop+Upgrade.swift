@@ -21,7 +21,7 @@ extension SessionLoop {
     do throws(UpgradeRefusal) {
       let handshake = try ServerHandshake(
         request, subprotocols: Self.subprotocols,
-        compression: configuration.compression ? LoopCompression.policy : nil)
+        compression: deflatePolicy)
       guard let time = TimeFormat(queryValue: request.query.text("time")) else {
         counters.handshakesRefused += 1
         return respond(slot, exchange, .badRequest, .badMessage, TimeFormat.queryHelp)
@@ -81,7 +81,8 @@ extension SessionLoop {
     sessions[slot].time = upgrade.time
     sessions[slot].bucket = TokenBucket(burst: burst(of: slot), now: now.uptime)
     sessions[slot].exchange = nil
-    if upgrade.handshake.compression != nil {
+    if let agreed = upgrade.handshake.compression {
+      compression.open(slot, agreed)
       sessions[slot].frames = FrameReader(role: .server, allowsCompression: true)
       counters.compressedSessionsOpened += 1
     }

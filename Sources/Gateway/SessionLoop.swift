@@ -33,7 +33,7 @@ struct SessionLoop: ~Copyable {
   /// Connections with requests that wait for the next turn.
   var stalled: [ConnectionID] = []
   /// Nil until a session needs it.
-  var compression: LoopCompression?
+  var compression = LoopCompression()
   var counters = LoopCounters()
   /// When each delivery of this turn came in as a fix (uptime, ns): its latency is known once the turn is flushed.
   var turnReceived: [Int64] = []
@@ -122,6 +122,7 @@ struct SessionLoop: ~Copyable {
   mutating func closed(_ id: ConnectionID, _ cause: CloseCause) {
     guard isCurrent(id) else { return }
     counters.connections -= 1
+    if case .tlsFailed(let failure) = cause { shared.log(.debug, "tls_failed", ["reason": "\(failure)"]) }
     endSession(Int(id.slot))
     sessions[Int(id.slot)] = Session()
   }
@@ -141,6 +142,7 @@ struct SessionLoop: ~Copyable {
     while let channel = subscriptions.removeFirst(&first) { inputs.append(.released(loop: index, channel)) }
     sessions[slot].firstSubscription = first
     sessions[slot].subscriptions = 0
+    compression.close(slot)
   }
 
   // MARK: The turn
@@ -217,6 +219,7 @@ struct SessionLoop: ~Copyable {
 
   mutating func publishCounters() {
     counters.transport = loop.counters
+    counters.compressionContexts = compression.contexts
     counters.subscriptions = subscriptions.count
     shared.metrics.store(counters, loop: Int(index))
     if let counters = hub.counters { shared.metrics.store(counters) }

@@ -72,12 +72,10 @@ public final class ClientSession {
 
   // Of the present connection.
   var step = Step.none
-  var upgrade: Upgrade?
-  var frames = FrameReader(role: .client)
-  var closing = CloseHandshake(role: .client)
-  /// A Close frame to be written: its code, which an empty one has not.
-  var closeToSend: CloseCode??
-  var pongToSend: [UInt8]?
+  /// Nil where TCP does not stand.
+  var socket: ClientSocket?
+  /// What compresses for all clients of a loop that keep no contexts.
+  let sharedCompression: MessageCompression?
   /// What ended the connection, once it is known.
   var cause: DisconnectCause?
   /// When the handshake or the closing has taken too long.
@@ -90,8 +88,10 @@ public final class ClientSession {
   /// Nothing is taken from the queue before this uptime: the hub asked for patience.
   var queueNotBefore = Int64.min
 
-  public init(_ configuration: ClientConfiguration) {
+  /// `sharing`: what compresses where no contexts are kept, for many clients of one thread; without it each has its own.
+  public init(_ configuration: ClientConfiguration, sharing sharedCompression: MessageCompression? = nil) {
     self.configuration = configuration
+    self.sharedCompression = sharedCompression
     token = configuration.token
     renewal = configuration.tokens.map { TokenRenewal($0) }
     random = ClientRandom(seed: configuration.seed)
@@ -121,11 +121,7 @@ public final class ClientSession {
     }
     state = .connecting
     step = .connect
-    upgrade = nil
-    frames = FrameReader(role: .client)
-    closing = CloseHandshake(role: .client)
-    closeToSend = nil
-    pongToSend = nil
+    socket = nil
     cause = nil
     openedAt = nil
     patienceEnds = now.uptime + nanoseconds(limits.handshakeSeconds)
@@ -159,7 +155,7 @@ public final class ClientSession {
 
   /// Whether `flush` has something to do, as far as it is known without the time.
   public var needsFlush: Bool {
-    if step != .none || closeToSend != nil || pongToSend != nil || renewal?.isDueNew == true { return true }
+    if step != .none || socket?.hasControlFrames == true || renewal?.isDueNew == true { return true }
     return state == .open && hasSomethingToSend
   }
 }

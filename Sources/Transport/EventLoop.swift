@@ -24,6 +24,8 @@ public final class EventLoop {
   /// A listening socket; not watched while descriptors are short.
   struct Listener {
     let descriptor: Int32
+    /// Its connections speak TLS.
+    let tls: TLSServer?
     var isWatched: Bool
   }
 

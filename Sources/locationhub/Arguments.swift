@@ -78,6 +78,15 @@ struct Arguments {
     return value
   }
 
+  /// One of a few words.
+  func choice(_ name: String, of words: [String]) throws(CommandError) -> String? {
+    guard let text = values[name] else { return nil }
+    guard words.contains(text) else {
+      throw .usage("--\(name) must be \(words.dropLast().joined(separator: ", ")) or \(words.last ?? ""), not \(text)")
+    }
+    return text
+  }
+
   // MARK: Configuration files
 
   /// Adds what a file of `name = value` lines says, where the command line says nothing. `#` begins a comment.

@@ -9,14 +9,16 @@ let serve = Verb(
   summary: """
     Runs the hub until SIGTERM or SIGINT, then tells sessions to go and ends.
     That takes up to 5 s after --drain-delay.
-    Prints "listening on http://HOST:PORT …" on standard output when it is ready.
-    On SIGHUP it reads --token-keys and --revoked again; sessions go on, but for revoked ones.
+    Prints "listening on http://HOST:PORT …" (https with --tls-cert) on standard output when it is ready.
+    On SIGHUP it reads --tls-cert, --tls-key, --token-keys and --revoked again; sessions go on, but for revoked ones.
     """,
   options: [
     Option("host", "ADDRESS", "numeric address to listen on (127.0.0.1)"),
     Option("port", "PORT", "TCP port; 0 picks a free one (8080)"),
     Option("loops", "N", "event loops, 1-64 (one for each core)"),
     Option("dev-auth", nil, "take ?role=…&id=… for a credential; only on loopback"),
+    Option("tls-cert", "FILE", "speak TLS with this certificate (PEM), its chain behind it"),
+    Option("tls-key", "FILE", "the certificate's private key (PEM, not encrypted)"),
     Option("token-keys", "FILE", "take tokens that these keys sign: PEM, a JSON Web Key Set, or a secret"),
     Option("token-issuer", "TEXT", "take only tokens with this iss"),
     Option("token-audience", "TEXT", "take only tokens whose aud is this, or names it"),
@@ -25,6 +27,7 @@ let serve = Verb(
     Option("flush-interval", "MS", "hold positions back and send only the newest (0: never)"),
     Option("heartbeat", "SECONDS", "how often a client should be heard (30)"),
     Option("compression", "on|off", "compress for clients that offer it (on)"),
+    Option("compression-contexts", "N", "sessions of a loop that may keep deflate contexts, 80 KiB each (0)"),
     Option("session-rate", "N", "messages a second of one session; 0 for no limit (10)"),
     Option("session-burst", "N", "messages that may come at once (50)"),
     Option("max-connections", "N", "connections of one loop (what the open-file limit allows)"),
@@ -45,19 +48,30 @@ private func runServe(_ given: Arguments) throws(CommandError) -> ExitCode {
   if let file = arguments.string("config") {
     try arguments.merge(configuration: try readText(file), file: file)
   }
-  let configuration = try serverConfiguration(arguments)
+  var configuration = try serverConfiguration(arguments)
+  let tlsFiles = try TLSFiles(arguments)
+  configuration.tls = try tlsFiles?.makeServer()
   do throws(SystemError) { try blockSignals([SIGTERM, SIGINT, SIGHUP]) } catch { throw .failed("\(error)") }
   let server: Server
   do throws(ServerError) { server = try Server.start(configuration) } catch { throw .failed("\(error)") }
   StandardStream.output.write(
-    "listening on http://\(server.address) (WebSocket: ws://\(server.address)/v1/ws), \(configuration.loops) loop"
+    "listening on \(server.urls), \(configuration.loops) loop"
       + (configuration.loops == 1 ? "" : "s")
       + (configuration.tokens == nil ? "" : ", tokens accepted")
       + (configuration.allowsDevelopmentCredentials ? ", development credentials accepted" : "") + "\n")
-  while waitForSignal([SIGTERM, SIGINT, SIGHUP]) == SIGHUP { reloadTokens(server, arguments) }
+  while waitForSignal([SIGTERM, SIGINT, SIGHUP]) == SIGHUP { reload(server, arguments, tlsFiles, configuration.tls) }
   server.drain()
   server.wait()
   return .ok
+}
+
+/// SIGHUP: reads the files again that may change while it runs.
+private func reload(_ server: Server, _ arguments: Arguments, _ tlsFiles: TLSFiles?, _ tls: TLSServer?) {
+  if let tlsFiles, let tls { tlsFiles.reload(tls, server.log) }
+  if arguments.string("token-keys") != nil { reloadTokens(server, arguments) }
+  if tlsFiles == nil, arguments.string("token-keys") == nil {
+    server.log(.info, "nothing_to_reload", ["hint": "started without --tls-cert and --token-keys"])
+  }
 }
 
 func serverConfiguration(_ arguments: Arguments) throws(CommandError) -> ServerConfiguration {
@@ -71,10 +85,7 @@ func serverConfiguration(_ arguments: Arguments) throws(CommandError) -> ServerC
     try arguments.number("grant-grace", in: 0...3600) ?? configuration.timings.tripGrace
   configuration.flushIntervalMilliseconds = try arguments.integer("flush-interval", in: 0...10_000) ?? 0
   configuration.heartbeatInterval = try arguments.number("heartbeat", in: 0.1...3600) ?? configuration.heartbeatInterval
-  if let text = arguments.string("compression") {
-    guard text == "on" || text == "off" else { throw .usage("--compression must be on or off, not \(text)") }
-    configuration.compression = text == "on"
-  }
+  if let word = try arguments.choice("compression", of: ["on", "off"]) { configuration.compression = word == "on" }
   if let seconds = try arguments.number("sampling", in: 0.1...3600) {
     configuration.sampling = .fixed(seconds: seconds)
   }
@@ -93,6 +104,8 @@ private func setLimits(_ arguments: Arguments, _ limits: inout Limits) throws(Co
   limits.sessionRate = try arguments.number("session-rate", in: 0...1_000_000) ?? limits.sessionRate
   limits.sessionBurst = try arguments.number("session-burst", in: 1...1_000_000) ?? limits.sessionBurst
   limits.connectionsPerLoop = try arguments.integer("max-connections", in: 1...(1 << 24))
+  limits.compressionContexts =
+    try arguments.integer("compression-contexts", in: 0...(1 << 24)) ?? limits.compressionContexts
   limits.subscriptionsPerSession =
     try arguments.integer("max-subscriptions", in: 1...65_000) ?? limits.subscriptionsPerSession
   limits.outboxBytesPerSession =

@@ -30,6 +30,7 @@ final class Generator: EventLoopDelegate {
   let loop: EventLoop
   let scenario: Scenario
   private let address: SocketAddress
+  private let tls: TLSClient?
   private var peers: [Int: Int] = [:]
   private var table: [UnsafeMutablePointer<Peer>] = []
   private(set) var ready = 0
@@ -45,12 +46,13 @@ final class Generator: EventLoopDelegate {
   private let limits = FrameLimits()
   private var inflater = Inflater(takesContextOver: false)
 
-  init(_ scenario: Scenario, address: SocketAddress) throws(SystemError) {
+  init(_ scenario: Scenario, address: SocketAddress, tls: TLSClient?) throws(SystemError) {
     var limits = EventLoopLimits()
     limits.maximumConnections = 1 << 20
     loop = try EventLoop(limits: limits)
     self.scenario = scenario
     self.address = address
+    self.tls = tls
     nextNumber = Array(repeating: 0, count: scenario.drivers)
     loop.delegate = self
   }
@@ -85,7 +87,7 @@ final class Generator: EventLoopDelegate {
     peer.pointee.frames = FrameReader(role: .client, allowsCompression: offersCompression(kind))
     // 28,000 ports for each source address are too few for the largest runs.
     let local = SocketAddress(host: "127.0.0.\(1 + number / 20_000)", port: 0)
-    peer.pointee.id = try loop.connect(address, from: local)
+    peer.pointee.id = try loop.connect(address, from: local, tls: tls.map { TLSPeer($0, name: "localhost") })
     let slot = Int(peer.pointee.id.slot)
     while table.count <= slot { table.append(peer) }
     table[slot] = peer

@@ -14,6 +14,8 @@ struct Scenario {
   var warmUp: Double
   /// Riders offer permessage-deflate.
   var compression = false
+  /// All connections speak TLS, with a certificate made for this run.
+  var tls = false
 
   static let all: [Scenario] = [
     Scenario(name: "trip", drivers: 2000, rate: 5, ridersPerTrip: 1, idle: 0, duration: 10, warmUp: 2),

@@ -1,7 +1,7 @@
 // hub-loadtest: what does one message cost the hub?
 //
 //   swift run -c release hub-loadtest SCENARIO [--drivers N] [--rate HZ] [--riders-per-trip K] [--idle N]
-//       [--compression on] [--duration S] [--server-cpu LIST] [--executable PATH] [-- options of `locationhub serve`]
+//       [--compression on] [--tls on] [--duration S] [--server-cpu LIST] [--executable PATH] [-- options of `locationhub serve`]
 import Glibc
 import Transport
 
@@ -34,6 +34,7 @@ while let word = words.first {
   case "--riders-per-trip": scenario.ridersPerTrip = Int(value) ?? 0
   case "--idle": scenario.idle = Int(value) ?? 0
   case "--compression": scenario.compression = value == "on"
+  case "--tls": scenario.tls = value == "on"
   case "--duration": scenario.duration = Double(value) ?? 10
   case "--server-cpu": serverCPU = value
   case "--executable": executable = value
@@ -42,6 +43,10 @@ while let word = words.first {
 }
 if !serverOptions.contains("--loops") { serverOptions += ["--loops", "1"] }
 
+/// Made for this run only; the files are gone when the hub has read them.
+let certificate = scenario.tls ? RunCertificate() : nil
+if let certificate { serverOptions += ["--tls-cert", certificate.certificateFile, "--tls-key", certificate.keyFile] }
+
 let limit = try ProcessFacts.raiseOpenFileLimit()
 guard
   let server = ServerProcess(
@@ -49,7 +54,11 @@ guard
     arguments: ["serve", "--port", "0", "--dev-auth", "--session-rate", "0"] + serverOptions, cpus: serverCPU)
 else { fail("cannot start \(executable)") }
 
-let generator = try Generator(scenario, address: server.address)
+certificate?.removeFiles()
+let client: TLSClient? = try certificate.map { certificate throws(TLSError) in
+  try TLSClient(trusting: certificate.authority.pem)
+}
+let generator = try Generator(scenario, address: server.address, tls: client)
 guard generator.connectionCount < limit - 32 else { fail("\(limit) open files are too few") }
 
 @MainActor func run(seconds: Double) {

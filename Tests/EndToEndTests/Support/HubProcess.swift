@@ -15,6 +15,7 @@ final class HubProcess {
   private let errors = Pipe()
   private let ended = DispatchSemaphore(value: 0)
   private var outputText = ""
+  private var errorText = ""
   /// Once it listens.
   private(set) var port: UInt16 = 0
 
@@ -48,11 +49,24 @@ final class HubProcess {
   /// Starts `serve` with these options and waits until it listens.
   static func serve(port: UInt16 = 0, _ more: [String] = []) throws -> HubProcess {
     let hub = try HubProcess(["serve", "--port", "\(port)", "--dev-auth", "--loops", "1"] + more)
-    let line = try hub.readLine()
-    guard let match = line.firstMatch(of: /listening on http:\/\/127\.0\.0\.1:([0-9]+)/), let found = UInt16(match.1)
-    else { throw PeerError.unexpected("the first line is: \(line)") }
-    hub.port = found
+    try hub.waitUntilItListens()
     return hub
+  }
+
+  /// Starts `echo`, likewise.
+  static func echo() throws -> HubProcess {
+    let server = try HubProcess(["echo", "--port", "0"])
+    try server.waitUntilItListens()
+    return server
+  }
+
+  private func waitUntilItListens() throws {
+    let line = try readLine()
+    let address = /listening on (http|ws):\/\/127\.0\.0\.1:([0-9]+)/
+    guard let match = line.firstMatch(of: address), let found = UInt16(match.2) else {
+      throw PeerError.unexpected("the first line is: \(line)")
+    }
+    port = found
   }
 
   /// Runs a command to its end.
@@ -71,27 +85,36 @@ final class HubProcess {
       throw PeerError.timedOut(waitingFor: "the end of the process")
     }
     outputText += String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-    let errorText = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+    errorText += String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
     return ProcessOutcome(
       status: process.terminationReason == .exit ? process.terminationStatus : -process.terminationStatus,
       output: outputText, errors: errorText)
   }
 
   private func readLine() throws -> String {
+    try read(output, into: \.outputText, waitingFor: "\n")
+    return outputText
+  }
+
+  /// Waits until the process has said this on standard error.
+  func waitForError(_ text: String) throws { try read(errors, into: \.errorText, waitingFor: text) }
+
+  private func read(
+    _ pipe: Pipe, into text: ReferenceWritableKeyPath<HubProcess, String>, waitingFor wanted: String
+  ) throws {
     let deadline = Deadline()
-    let descriptor = output.fileHandleForReading.fileDescriptor
-    while !outputText.contains("\n") {
+    let descriptor = pipe.fileHandleForReading.fileDescriptor
+    while !self[keyPath: text].contains(wanted) {
       var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
       guard poll(&entry, 1, deadline.millisecondsLeft) > 0 else {
-        throw PeerError.timedOut(waitingFor: "a line of output")
+        throw PeerError.timedOut(waitingFor: "the process to say: \(wanted)")
       }
-      let data = output.fileHandleForReading.availableData
+      let data = pipe.fileHandleForReading.availableData
       guard !data.isEmpty else {
         let outcome = try outcome()
         throw PeerError.unexpected("the process ended with \(outcome.status): \(outcome.errors)")
       }
-      outputText += String(decoding: data, as: UTF8.self)
+      self[keyPath: text] += String(decoding: data, as: UTF8.self)
     }
-    return outputText
   }
 }
