@@ -4,7 +4,8 @@
 
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
-.PHONY: help demo test build release format lint fuzz conformance conformance-full sanitize bench microbench gps-score deps swift-tests foreign-tests clean
+.PHONY: help demo test build release format lint fuzz conformance conformance-full sanitize bench abuse microbench \
+  gps-score deps swift-tests foreign-tests clean
 
 ARGS ?=
 # What each fuzz target runs for. Given on the command line or in the environment; bash's own SECONDS is not exported.
@@ -16,6 +17,7 @@ help:
 	@echo 'make test                                        every test'
 	@echo 'make release                                     .build/release/locationhub'
 	@echo 'make bench                                       what a message costs the hub'
+	@echo 'make abuse                                       5,000 hostile connections come and go: do others notice?'
 	@echo 'make microbench                                  nanoseconds and instructions of its pieces'
 	@echo 'make gps-score                                   the tracker on recorded drives, where ../shared has them'
 	@echo 'make conformance                                 a quick run of the Autobahn WebSocket suite, server and client'
@@ -52,6 +54,11 @@ bench: deps
 	swift build -c release --product hub-loadtest
 	swift build -c release --product locationhub
 	loadtest/bench.sh
+
+abuse: deps
+	swift build -c release --product hub-loadtest
+	swift build -c release --product locationhub
+	.build/release/hub-loadtest abuse
 
 microbench: deps
 	swift build -c release --product hub-microbench

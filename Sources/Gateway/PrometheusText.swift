@@ -4,13 +4,20 @@ import HubCore
 import Messages
 
 enum PrometheusText {
-  static func write(loops: [LoopCounters], hub: HubCounters, residentBytes: Int) -> [UInt8] {
+  static func write(
+    loops: [LoopCounters], hub: HubCounters, residentBytes: Int, incompleteBytes: Int = 0, addresses: Int = 0
+  ) -> [UInt8] {
     var page = Page()
     writeSessions(loops, &page)
     writeTLS(loops, &page)
     writeTraffic(loops, &page)
     writeCompression(loops, &page)
     writeProblems(loops, &page)
+    writeDoor(loops, &page)
+    page.family("locationhub_incomplete_bytes", "gauge", "Input that is not complete, beyond what each peer has free.")
+    page.sample("locationhub_incomplete_bytes", UInt64(max(0, incompleteBytes)))
+    page.family("locationhub_client_addresses", "gauge", "Addresses that are counted or remembered.")
+    page.sample("locationhub_client_addresses", UInt64(addresses))
     writeHub(hub, &page)
     page.family("locationhub_resident_bytes", "gauge", "Resident memory of the process.")
     page.sample("locationhub_resident_bytes", UInt64(residentBytes))
@@ -118,6 +125,21 @@ enum PrometheusText {
       "locationhub_connections_refused_total", "Connections over the limit.", sum(loops) { $0.transport.refused })
     page.family("locationhub_outbox_bytes", "gauge", "Unsent bytes of slow sessions.")
     page.sample("locationhub_outbox_bytes", sum(loops) { UInt64($0.transport.outboxBytes) })
+  }
+
+  private static func writeDoor(_ loops: [LoopCounters], _ page: inout Page) {
+    page.counter(
+      "locationhub_origins_refused_total", "Requests of web pages that may not.", sum(loops) { $0.originsRefused })
+    page.counter(
+      "locationhub_credential_checks_total", "Credentials of requests checked.", sum(loops) { $0.credentialChecks })
+    page.counter(
+      "locationhub_accept_waits_total", "Times accepting waited for its rate.", sum(loops) { $0.transport.acceptWaits })
+    page.family("locationhub_limit_hits_total", "counter", "Newcomers and requests turned away, by limit.")
+    let hits: [(String, (LoopCounters) -> UInt64)] = [
+      ("sessions", { $0.sessionLimitHits }), ("connections_per_address", { $0.addressLimitHits }),
+      ("request_rate", { $0.requestsOverRate }), ("incomplete_bytes", { $0.incompleteLimitHits }),
+    ]
+    for (limit, count) in hits { page.sample("locationhub_limit_hits_total", ("limit", limit), sum(loops, count)) }
   }
 
   private static func writeHub(_ hub: HubCounters, _ page: inout Page) {

@@ -8,6 +8,15 @@ public struct ServerConfiguration: Sendable {
   public var host = "127.0.0.1"
   /// 0 picks a free port.
   public var port: UInt16 = 8080
+  /// A second port, for operators: /healthz, /readyz and /metrics, without a credential. 0 picks a free one. Where it is
+  /// set, metrics on the first port are for ops' credentials only.
+  public var adminPort: UInt16?
+  /// Numeric address of that port.
+  public var adminHost = "127.0.0.1"
+  /// Web pages that may use the hub, beside its own.
+  public var origins = AllowedOrigins()
+  /// Proxies whose X-Forwarded-For is believed.
+  public var trustedProxies: [AddressBlock] = []
   /// Event loops, 1–64. With one, the hub runs on the loop's thread; with more, on its own.
   public var loops = 1
   /// Speaks TLS with this certificate, which its owner may replace while the server runs; nil for plain HTTP.

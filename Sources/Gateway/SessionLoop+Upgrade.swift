@@ -27,7 +27,7 @@ extension SessionLoop {
         return respond(slot, exchange, .badRequest, .badMessage, TimeFormat.queryHelp)
       }
       do throws(CredentialError) {
-        upgrade = Upgrade(handshake: handshake, credential: try credential(of: request), time: time)
+        upgrade = Upgrade(handshake: handshake, credential: try credential(of: request, exchange), time: time)
       } catch {
         counters.handshakesRefused += 1
         return refuse(slot, exchange, error)
@@ -40,6 +40,7 @@ extension SessionLoop {
     guard shared.lifecycle.phase(at: now.uptime) != .draining else {
       return respond(slot, exchange, .serviceUnavailable, .shuttingDown, "the hub is shutting down", retryAfter: 5)
     }
+    guard admitSession(slot, exchange, request) else { return }
     exchange.upgrade = upgrade
     guard upgrade.credential.role == .driver else { return open(slot, exchange, upgrade, nil) }
     // A driver has one session: the hub decides before the upgrade is answered.
@@ -60,6 +61,7 @@ extension SessionLoop {
   mutating func refuseDriver(_ slot: Int, _ status: Status, _ retryAfter: Double) {
     guard sessions[slot].phase == .admitting, let exchange = sessions[slot].exchange else { return }
     sessions[slot].phase = .http
+    dismissSession(slot, exchange)
     counters.handshakesRefused += 1
     respond(
       slot, exchange, status, .rateLimited,

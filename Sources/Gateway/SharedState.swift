@@ -9,12 +9,15 @@ final class SharedState: Sendable {
   let metrics: MetricsBoard
   let log: Log
   let access: AccessBoard
+  let admissions: Admissions
 
-  init(configuration: ServerConfiguration) {
+  /// `sessionLimit`: sessions of all loops together.
+  init(configuration: ServerConfiguration, sessionLimit: Int = .max) {
     lifecycle = Lifecycle(delaySeconds: configuration.drainDelay)
     metrics = MetricsBoard(loops: configuration.loops)
     log = Log(level: configuration.logLevel)
     access = AccessBoard(configuration.tokens)
+    admissions = Admissions(configuration.limits, sessionLimit: sessionLimit)
   }
 }
 

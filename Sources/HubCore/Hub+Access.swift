@@ -92,6 +92,7 @@ extension Hub {
 
   private mutating func forgetTrip(_ trip: Int) {
     if let channel = trips[trip].channel { _ = channels.setKept(channel, false) }
+    uncountBegunTrip(trip)
     tripIDs.remove(hash: trips[trip].hash, index: trip)
     trips.remove(
       trip, leaving: Trip(id: trips[trip].id, hash: 0, status: .cancelled, changed: trips[trip].changed, lastHeard: 0))

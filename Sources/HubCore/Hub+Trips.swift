@@ -49,7 +49,9 @@ extension Hub {
   private mutating func lookUpTripForFixes(
     of driver: Int, _ id: Identifier, isGranted: Bool, at time: Timestamp
   ) -> TripForFixes {
-    guard let trip = findTrip(id) ?? (isGranted ? beginTrip(id, driver: driver, at: time) : nil) else {
+    let known = findTrip(id)
+    if known == nil, isGranted, !mayBeginTrip(driver) { return .refused(.rateLimited, tooManyTrips, retryAfter: 60) }
+    guard let trip = known ?? (isGranted ? beginTrip(id, driver: driver, at: time) : nil) else {
       return isGranted
         ? .refused(.storageFull, "this hub's trip table is full", retryAfter: 60)
         : .refused(.forbidden, "your token does not name trip \(id)")
@@ -67,10 +69,33 @@ extension Hub {
   private mutating func beginTrip(_ id: Identifier, driver: Int, at time: Timestamp) -> Int? {
     guard let trip = insertTrip(id, status: .accepted, at: time) else { return nil }
     trips[trip].driverID = drivers[driver].id
+    countBegunTrip(trip, by: driver)
     tellClaimed(trip)
     countActiveTrip(trip)
     publishMove(trip, from: nil, at: nil)
     return trip
+  }
+
+  // MARK: How many trips a driver begins
+
+  /// A driver needs no one's consent to begin a trip: without a limit one could fill the table of all.
+  private mutating func mayBeginTrip(_ driver: Int) -> Bool {
+    if Int(drivers[driver].tripsBegun) < limits.tripsPerDriver { return true }
+    counters.tableLimitHits += 1
+    return false
+  }
+
+  private var tooManyTrips: String { "a driver begins at most \(limits.tripsPerDriver) trips within a day" }
+
+  private mutating func countBegunTrip(_ trip: Int, by driver: Int) {
+    drivers[driver].tripsBegun += 1
+    trips[trip].begunBy = Handle(index: UInt32(driver), generation: drivers.generation(of: driver))
+  }
+
+  /// The trip is forgotten; the driver may have been before it.
+  mutating func uncountBegunTrip(_ trip: Int) {
+    guard let handle = trips[trip].begunBy, drivers.isCurrent(Int(handle.index), handle.generation) else { return }
+    drivers[Int(handle.index)].tripsBegun -= 1
   }
 
   private mutating func insertTrip(_ id: Identifier, status: TripStatus, at time: Timestamp) -> Int? {
@@ -142,9 +167,14 @@ extension Hub {
         input.session, input.messageID, .forbidden,
         "\(input.actor.role.name) \(input.actor.id) may not request trip \(report.tripID) for these parties")
     }
+    let driver = input.actor.role == .driver ? findDriver(input.actor.id) : nil
+    if let driver, !mayBeginTrip(driver) {
+      return refuse(input.session, input.messageID, .rateLimited, tooManyTrips, retryAfter: 60)
+    }
     guard let trip = insertTrip(report.tripID, status: .requested, at: report.timestamp) else {
       return refuse(input.session, input.messageID, .storageFull, "this hub's trip table is full", retryAfter: 60)
     }
+    if let driver { countBegunTrip(trip, by: driver) }
     trips[trip].riderID = input.actor.role == .rider ? input.actor.id : report.riderID
     trips[trip].driverID = input.actor.role == .driver ? input.actor.id : report.driverID
     trips[trip].pickup = report.pickup

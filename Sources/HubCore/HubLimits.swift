@@ -6,6 +6,8 @@ public struct HubLimits: Sendable, Equatable {
   public var drivers: Int
   /// Trips known at once, ended ones included until they expire. At it `requested` is refused with `storage_full`.
   public var trips: Int
+  /// Trips that one driver began and that the hub still knows. At it further ones are refused with `rate_limited`.
+  public var tripsPerDriver = 1000
   /// Channels with subscribers or events. At it `subscribe` is refused with `rate_limited`.
   public var channels: Int
   /// Events kept for each channel. Older ones are forgotten: resuming from before them is not `recovered`.

@@ -100,7 +100,7 @@ extension ReconnectRule {
     }
     // The protocol's own codes; any other is some proxy's or a later hub's, and worth another try.
     switch CloseReason(rawValue: code.rawValue) {
-    case .goingAway, .slowConsumer: return .spread
+    case .goingAway, .tryAgainLater, .slowConsumer: return .spread
     case .tooManyBadMessages: return .never(.badMessages)
     case .tokenExpired: return .never(.needsToken)
     case .replaced: return .never(.replaced)

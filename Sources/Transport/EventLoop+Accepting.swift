@@ -7,15 +7,17 @@ extension EventLoop {
   /// Listens on `address` and returns it with the real port (port 0: the kernel chooses).
   ///
   /// `reusePort` lets several loops (and processes of the same user, see `PortLock`) listen on one address; the kernel
-  /// spreads connections over them. `::` takes IPv4 too. Several calls listen on several addresses. With `tls` its
-  /// connections speak TLS: `accepted` comes before the handshake, `received` has what was opened.
+  /// spreads connections over them. `::` takes IPv4 too. Several calls listen on several addresses: `acceptedOn` tells
+  /// which. `isPaced` is false for a listener that `acceptsPerSecond` does not hold up. With `tls` its connections speak
+  /// TLS: `accepted` comes before the handshake, `received` has what was opened.
   public func listen(
-    _ address: SocketAddress, reusePort: Bool = false, backlog: Int32 = 4096, tls: TLSServer? = nil
+    _ address: SocketAddress, reusePort: Bool = false, backlog: Int32 = 4096, isPaced: Bool = true,
+    tls: TLSServer? = nil
   ) throws(SystemError) -> SocketAddress {
     let socket = try SocketCalls.listener(address, reusePort: reusePort, backlog: backlog, limits: limits)
     let bound = try SocketCalls.localAddress(socket.raw)
     try poller.add(socket.raw, token: Token.listeners + UInt64(listeners.count), .readable)
-    listeners.append(Listener(descriptor: socket.release(), tls: tls, isWatched: true))
+    listeners.append(Listener(descriptor: socket.release(), tls: tls, isWatched: true, isPaced: isPaced))
     return bound
   }
 
@@ -48,6 +50,7 @@ extension EventLoop {
     for _ in 0..<limits.acceptsPerTurn {
       // A callback may have stopped listening.
       guard index < listeners.count else { return }
+      guard !listeners[index].isPaced || mayAccept() else { return waitForPace() }
       switch SocketCalls.accept(listeners[index].descriptor) {
       case .none: return
       case .lost: counters.acceptErrors += 1
@@ -55,7 +58,10 @@ extension EventLoop {
         counters.acceptErrors += 1
         pauseAccepting()
         return
-      case .connection(let descriptor, let peer): welcome(descriptor, peer, listeners[index].tls, delegate)
+      case .connection(let descriptor, let peer):
+        acceptedOn = index
+        if listeners[index].isPaced { acceptPace -= 1 }
+        welcome(descriptor, peer, listeners[index].tls, delegate)
       }
     }
   }
@@ -94,6 +100,31 @@ extension EventLoop {
     counters.connections += 1
     return id
   }
+
+  // MARK: Pace
+
+  /// Whether `acceptsPerSecond` allows another one: a bucket that a second fills (RFC 3290 §A.1).
+  private func mayAccept() -> Bool {
+    guard limits.acceptsPerSecond > 0 else { return true }
+    let rate = Double(limits.acceptsPerSecond)
+    let passed = Double(now.uptimeNanoseconds - acceptPaceAt) / 1e9
+    acceptPaceAt = now.uptimeNanoseconds
+    acceptPace = min(rate, acceptPace + passed * rate)
+    return acceptPace >= 0.999_999  // sums of fractions
+  }
+
+  /// The listeners rest until the bucket has something; newcomers wait in the backlog, which costs this loop nothing.
+  private func waitForPace() {
+    counters.acceptWaits += 1
+    for index in listeners.indices where listeners[index].isWatched && listeners[index].isPaced {
+      setWatched(index, false)
+    }
+    // Not for each single connection: a hundredth of a second's at once.
+    let wait = max(10_000_000, Int64((1 - acceptPace) / Double(limits.acceptsPerSecond) * 1e9))
+    acceptRetryAt = now.uptimeNanoseconds + wait
+  }
+
+  // MARK: Shortage
 
   /// Out of descriptors or memory, a level-triggered listener would be reported in each turn and the loop spin. So it
   /// is not watched for a while; newcomers wait in the backlog.

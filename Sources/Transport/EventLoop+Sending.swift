@@ -226,7 +226,8 @@ extension EventLoop {
         } else if isFull {
           counters.dropped += 1
         } else {
-          switch outbox.append(frame, key: segment.key, limit: limit) {
+          // What finds nothing unsent is taken however large it is: it could as well have begun to leave.
+          switch outbox.append(frame, key: segment.key, limit: outbox.isEmpty ? max(limit, before + room) : limit) {
           case .stored: break
           case .replacedOlder: counters.conflated += 1
           case .refused:

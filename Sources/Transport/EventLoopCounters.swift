@@ -21,6 +21,8 @@ public struct EventLoopCounters: Sendable, Hashable {
   public var acceptErrors: UInt64 = 0
   /// Times that accepting paused for lack of descriptors or memory.
   public var acceptPauses: UInt64 = 0
+  /// Times that accepting waited because of `acceptsPerSecond`.
+  public var acceptWaits: UInt64 = 0
 
   /// TLS handshakes that were done, at either end; those among them that resumed a session.
   public var tlsHandshakes: UInt64 = 0

@@ -21,8 +21,14 @@ public struct EventLoopLimits: Sendable, Hashable {
   /// there. The rest waits in the kernel's backlog.
   public var acceptsPerTurn = 128
 
+  /// Connections accepted in a second, and at once after a quiet second; 0 for any number. At it the listeners rest for
+  /// at least 10 ms, and newcomers wait in the kernel's backlog (counted as `acceptWaits`): nobody is turned away, and
+  /// those who are there keep the processor.
+  public var acceptsPerSecond = 0
+
   /// Unsent bytes that the loop keeps for one blocked connection, counting `frameOverheadBytes` beside each
-  /// frame; the memory behind them may be up to four times that (see Outbox.swift). Past it the frame is dropped,
+  /// frame; the memory behind them may be up to four times that (see Outbox.swift). A frame that finds nothing unsent may
+  /// be larger. Past it the frame is dropped,
   /// `overflowed` is called once, and sends are dropped until `dropPending`.
   public var outboxBytesPerConnection = 1024 * 1024
 
@@ -70,6 +76,7 @@ public struct EventLoopLimits: Sendable, Hashable {
   func validate() {
     precondition(maximumConnections > 0 && maximumConnections < Int(ConnectionSlab.noSlot))
     precondition(readBufferBytes >= 512 && eventsPerTurn > 0 && acceptsPerTurn > 0 && segmentsPerTurn > 0)
+    precondition(acceptsPerSecond >= 0)
     precondition(outboxBytesPerConnection > 0 && outboxBytesPerConnection <= 1 << 30)
     precondition(outboxBytesTotal >= outboxBytesPerConnection && arenaKeepBytes >= 0)
     precondition(kernelUnsentBytes >= 0 && kernelSendBufferBytes >= 0)

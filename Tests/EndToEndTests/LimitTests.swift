@@ -6,7 +6,7 @@
 //     badMessages, badMessageWindowSeconds                                       BadMessageTests
 //     sessionRate, sessionBurst, fixesPerCharge, rateWarningSeconds,
 //     rateCloseSeconds, subscriptionsPerSession, closingSeconds,
-//     outboxBytesPerSession, outboxBytesPerLoop, readBufferBytes, arenaKeepBytes,
+//     outboxBytesPerSession, outboxBytes, readBufferBytes, arenaKeepBytes,
 //     mailboxMessages, and the hub's tables                                      here
 //     profiles, accuracyMeters                                                   MotionTests
 import Foundation
@@ -192,7 +192,7 @@ extension EndToEnd.LimitsReached {
     let hub = try TestHub {
       $0.limits.messageBytes = 32 * 1024
       $0.limits.outboxBytesPerSession = 64 * 1024
-      $0.limits.outboxBytesPerLoop = 96 * 1024
+      $0.limits.outboxBytes = 96 * 1024
     }
     let witness = try Witness(hub)
     let ping = Peer.frame(
@@ -213,7 +213,7 @@ extension EndToEnd.LimitsReached {
   @Test("small buffers for reading and writing only mean more turns", arguments: loopCounts)
   func smallBuffers(loops: Int) throws {
     let hub = try TestHub(loops: loops) {
-      $0.limits.readBufferBytes = 8 * 1024
+      $0.limits.readBufferBytes = 32 * 1024  // TLS asks for no less
       $0.limits.arenaKeepBytes = 0
     }
     let rider = try hub.rider("r1")

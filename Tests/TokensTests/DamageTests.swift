@@ -6,7 +6,8 @@ import Testing
 
 @testable import Tokens
 
-@Suite struct DamageTests {
+// One part after the other: all four at once would leave no thread to other tests on a machine with two.
+@Suite(.serialized) struct DamageTests {
   /// A quarter of a million; a tenth of that where a sanitizer looks at every access (`make sanitize`).
   private static let rounds = ProcessInfo.processInfo.environment["HUB_TESTS"] == "brief" ? 25_000 : 250_000
 
@@ -59,7 +60,7 @@ import Testing
     return damaged
   }
 
-  /// Four parts, so that each has a processor where there are several.
+  /// Four parts, so that each ends soon.
   @Test("of a million damaged tokens none is accepted, and the valid ones between them all are", arguments: 0..<4)
   func damaged(part: Int) throws {
     var random = SplitMix64(seed: 7515 + UInt64(part))

@@ -18,6 +18,8 @@ struct Trip {
   var channel: Int?
   /// The driver that counts this trip among its active ones.
   var occupied: Handle?
+  /// The driver that began it, for the limit of those.
+  var begunBy: Handle?
   /// Its last move or accepted fix (uptime, ns): a trip that nobody ends must not stay for ever.
   var lastHeard: Int64
   /// The way that its driver has gone, and how much of it before `trip_started`, once that has come.

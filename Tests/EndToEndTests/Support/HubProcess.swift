@@ -31,12 +31,18 @@ final class HubProcess {
     return nil
   }()
 
-  init(_ arguments: [String]) throws {
+  /// `openFiles` lowers the limit of open files, which the process cannot raise again.
+  init(_ arguments: [String], openFiles: Int? = nil) throws {
     guard let executable = HubProcess.executable else {
       throw PeerError.unexpected("locationhub is not beside the test bundle")
     }
-    process.executableURL = executable
-    process.arguments = arguments
+    if let openFiles {
+      process.executableURL = URL(fileURLWithPath: "/bin/sh")
+      process.arguments = ["-c", "ulimit -n \(openFiles); exec \"$0\" \"$@\"", executable.path] + arguments
+    } else {
+      process.executableURL = executable
+      process.arguments = arguments
+    }
     process.standardInput = FileHandle.nullDevice
     process.standardOutput = output
     process.standardError = errors
@@ -47,8 +53,8 @@ final class HubProcess {
   deinit { if process.isRunning { kill(process.processIdentifier, SIGKILL) } }
 
   /// Starts `serve` with these options and waits until it listens.
-  static func serve(port: UInt16 = 0, _ more: [String] = []) throws -> HubProcess {
-    let hub = try HubProcess(["serve", "--port", "\(port)", "--dev-auth", "--loops", "1"] + more)
+  static func serve(port: UInt16 = 0, _ more: [String] = [], openFiles: Int? = nil) throws -> HubProcess {
+    let hub = try HubProcess(["serve", "--port", "\(port)", "--dev-auth", "--loops", "1"] + more, openFiles: openFiles)
     try hub.waitUntilItListens()
     return hub
   }
@@ -62,7 +68,7 @@ final class HubProcess {
 
   private func waitUntilItListens() throws {
     let line = try readLine()
-    let address = /listening on (http|ws):\/\/127\.0\.0\.1:([0-9]+)/
+    let address = /listening on (https?|ws):\/\/127\.0\.0\.1:([0-9]+)/
     guard let match = line.firstMatch(of: address), let found = UInt16(match.2) else {
       throw PeerError.unexpected("the first line is: \(line)")
     }
