@@ -31,6 +31,7 @@ let package = Package(
 
     // I/O.
     .target(name: "Transport", dependencies: ["Bytes", "CLinux"]),
+    .target(name: "Journal", dependencies: ["Transport"]),
 
     .target(
       name: "Gateway",
@@ -60,6 +61,7 @@ let package = Package(
     tests("HubCore", ["Messages", "Geo"]),
     tests("Tokens", ["Messages", "Bytes"]),
     tests("Transport", ["Bytes"]),
+    tests("Journal", ["Transport"]),
     tests("Gateway", ["HubCore", "Tokens", "Messages", "Geo", "Bytes", "HTTP", "Transport"]),
     tests("LocationHubClient", ["Messages", "WebSocket", "Bytes"]),
     tests("Simulation", ["Geo", "Messages"]),
