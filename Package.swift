@@ -5,7 +5,7 @@ import PackageDescription
 // No Swift packages: only the toolchain, two system libraries and system headers.
 
 func tests(_ target: String, _ more: [Target.Dependency] = []) -> Target {
-  .testTarget(name: target + "Tests", dependencies: [.byName(name: target)] + more)
+  .testTarget(name: target + "Tests", dependencies: [.byName(name: target), "TestSupport"] + more)
 }
 
 let package = Package(
@@ -53,6 +53,8 @@ let package = Package(
     .executableTarget(
       name: "hub-microbench", dependencies: ["WebSocket", "Messages", "Geo", "Bytes"], path: "loadtest/MicroBench"),
 
+    // What tests of several targets share.
+    .target(name: "TestSupport", dependencies: ["Geo"], path: "Tests/TestSupport"),
     tests("Bytes"),
     tests("Geo"),
     tests("Messages", ["Geo", "Bytes"]),
@@ -69,7 +71,7 @@ let package = Package(
       name: "EndToEndTests",
       dependencies: [
         "Gateway", "LocationHubClient", "Simulation", "Tokens", "HubCore", "Messages", "Geo", "Bytes", "Transport",
-        "WebSocket",
+        "WebSocket", "TestSupport",
         "locationhub",  // built, so that tests can run it as a process
       ]),
   ],

@@ -46,31 +46,25 @@ extension Hub {
 
   /// The driver's channel, made and kept for its events; nil at the limit of channels.
   mutating func eventChannel(ofDriver driver: Int) -> Int? {
-    if let channel = drivers[driver].channel {
-      _ = channels.setKept(channel, true)
-      return channel
-    }
-    guard let channel = channels.findOrInsert(.driver(drivers[driver].id)) else {
-      counters.tableLimitHits += 1
-      return nil
-    }
-    _ = channels.setKept(channel, true)
+    let channel = eventChannel(drivers[driver].channel, .driver(drivers[driver].id))
     drivers[driver].channel = channel
     return channel
   }
 
   /// The trip's channel, likewise.
   mutating func eventChannel(ofTrip trip: Int) -> Int? {
-    if let channel = trips[trip].channel {
-      _ = channels.setKept(channel, true)
-      return channel
-    }
-    guard let channel = channels.findOrInsert(.trip(trips[trip].id)) else {
+    let channel = eventChannel(trips[trip].channel, .trip(trips[trip].id))
+    trips[trip].channel = channel
+    return channel
+  }
+
+  /// The channel that is `known`, or else the one of this name, kept for its events.
+  private mutating func eventChannel(_ known: Int?, _ name: Channel) -> Int? {
+    guard let channel = known ?? channels.findOrInsert(name) else {
       counters.tableLimitHits += 1
       return nil
     }
     _ = channels.setKept(channel, true)
-    trips[trip].channel = channel
     return channel
   }
 }

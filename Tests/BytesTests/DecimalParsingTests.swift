@@ -1,5 +1,6 @@
 // Reading numbers, against Swift's own Double(String) as the oracle.
 import Bytes
+import TestSupport
 import Testing
 
 func parse(_ text: String) -> Double? {

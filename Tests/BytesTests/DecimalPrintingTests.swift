@@ -1,5 +1,6 @@
 // Writing numbers: against description, and read back to the same bits.
 import Bytes
+import TestSupport
 import Testing
 
 private func printed(_ write: (inout ByteBuffer) -> Void) -> String {

@@ -3,6 +3,7 @@
 import Foundation
 import Gateway
 import Messages
+import TestSupport
 import Testing
 
 extension EndToEnd {

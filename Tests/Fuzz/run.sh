@@ -4,8 +4,8 @@
 #   Tests/Fuzz/run.sh fuzz_frames 60
 #
 # Arguments: the file's name and the seconds to run. The file says in a line "// modules: …" which modules it needs, in
-# the order of their dependencies, and in a line "// libraries: …" which system libraries. The corpus is kept in .build/fuzz/<name>/corpus; a crash leaves its input in
-# .build/fuzz/<name>.
+# the order of their dependencies, and in a line "// libraries: …" which system libraries. The corpus is kept in
+# .build/fuzz/<name>/corpus; a crash leaves its input in .build/fuzz/<name>.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 name=$1

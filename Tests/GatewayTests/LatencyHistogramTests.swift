@@ -1,4 +1,5 @@
 // Quantiles by buckets against quantiles of the sorted values.
+import TestSupport
 import Testing
 
 @testable import Gateway

@@ -1,5 +1,6 @@
 // How a value is written into a log line: a peer's text must not be able to forge a line or a field.
 import Bytes
+import TestSupport
 import Testing
 
 @testable import Gateway

@@ -1,6 +1,7 @@
 // Who listens to what on one loop, against sets.
 import HubCore
 import Messages
+import TestSupport
 import Testing
 import Transport
 

@@ -1,4 +1,5 @@
 // How much a session may ask for, by hand-driven time.
+import TestSupport
 import Testing
 
 @testable import Gateway

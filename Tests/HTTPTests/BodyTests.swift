@@ -1,5 +1,6 @@
 import Bytes
 import HTTP
+import TestSupport
 import Testing
 
 @Suite struct BodyFramingTests {
@@ -125,7 +126,7 @@ import Testing
   }
 
   @Test("Random chunked bodies survive random pieces") func randomBodies() throws {
-    var random = SplitMix64(state: 2)
+    var random = SplitMix64(seed: 2)
     for _ in 0..<300 {
       var text = ""
       var encoded = ""

@@ -1,4 +1,5 @@
 import HTTP
+import TestSupport
 import Testing
 
 @Suite struct QueryTests {
@@ -35,7 +36,7 @@ import Testing
   }
 
   @Test("Every text comes back from its percent-encoding") func roundTrip() throws {
-    var random = SplitMix64(state: 3)
+    var random = SplitMix64(seed: 3)
     for _ in 0..<500 {
       let text = String(
         String.UnicodeScalarView(

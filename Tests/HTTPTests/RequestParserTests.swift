@@ -1,4 +1,5 @@
 import HTTP
+import TestSupport
 import Testing
 
 @Suite struct RequestParserTests {
@@ -143,7 +144,7 @@ import Testing
   }
 
   @Test("Random bytes and broken requests never crash and never depend on the splits") func randomBytes() {
-    var random = SplitMix64(state: 1)
+    var random = SplitMix64(seed: 1)
     let alphabet = Array("GET / HTTP/1.1\r\n:ax,\t0".utf8)
     for _ in 0..<4_000 {
       var bytes = Array(Self.upgrade.utf8)

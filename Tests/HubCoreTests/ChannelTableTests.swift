@@ -1,5 +1,6 @@
 // Channels: numbers without gaps, what is kept of the events, who listens where.
 import Messages
+import TestSupport
 import Testing
 
 @testable import HubCore

@@ -1,4 +1,5 @@
 // What comes due when: against a list that is searched.
+import TestSupport
 import Testing
 
 @testable import HubCore

@@ -2,6 +2,7 @@
 import Bytes
 import Geo
 import Messages
+import TestSupport
 import Testing
 
 @testable import HubCore

@@ -7,6 +7,7 @@
 import Bytes
 import Geo
 import Messages
+import TestSupport
 
 @testable import HubCore
 

@@ -1,6 +1,7 @@
 // What people do in the simulated world: each action becomes an input of the loop that the person is connected to.
 import Geo
 import Messages
+import TestSupport
 
 @testable import HubCore
 

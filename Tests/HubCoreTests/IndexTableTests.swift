@@ -1,4 +1,5 @@
 // The hash table against a dictionary, with hashes that collide on purpose.
+import TestSupport
 import Testing
 
 @testable import HubCore

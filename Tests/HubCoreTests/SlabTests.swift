@@ -1,4 +1,5 @@
 // Records by dense index, and the generations that tell a stale reference from a live one.
+import TestSupport
 import Testing
 
 @testable import HubCore

@@ -1,4 +1,5 @@
 import Messages
+import TestSupport
 import Testing
 import Transport
 
@@ -80,7 +81,7 @@ import Transport
 @Suite struct DeadlineHeapTests {
   @Test("Times come out in order, and none before it is due")
   func order() {
-    var random = SplitMix64(state: 3)
+    var random = SplitMix64(seed: 3)
     var heap = DeadlineHeap()
     var times: [Int64] = []
     for _ in 0..<1000 {

@@ -1,5 +1,6 @@
 // What is kept, for how long, and what is sent again after a break.
 import Messages
+import TestSupport
 import Testing
 import WebSocket
 
@@ -232,7 +233,7 @@ import WebSocket
 
   @Test("Whatever happens, each kept message arrives, in order, and the queue ends empty", arguments: 0..<30)
   func randomBreaks(seed: Int) throws {
-    var random = SplitMix64(state: UInt64(seed))
+    var random = SplitMix64(seed: UInt64(seed))
     let stage = try Stage(seed: UInt64(seed))
     try stage.open(rate: 0)
     var sent: [Int64] = []

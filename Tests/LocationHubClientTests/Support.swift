@@ -8,18 +8,6 @@ import WebSocket
 
 @testable import LocationHubClient
 
-/// Steele, Lea, Flood: splitmix64.
-struct SplitMix64: RandomNumberGenerator {
-  var state: UInt64
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var z = state
-    z = (z ^ (z &>> 30)) &* 0xBF58_476D_1CE4_E5B9
-    z = (z ^ (z &>> 27)) &* 0x94D0_49BB_1331_11EB
-    return z ^ (z &>> 31)
-  }
-}
-
 /// One client and the other end of its connection; time stands still until a test moves it.
 final class Stage {
   let session: ClientSession

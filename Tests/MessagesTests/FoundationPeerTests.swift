@@ -3,6 +3,7 @@ import Bytes
 import Foundation
 import Geo
 import Messages
+import TestSupport
 import Testing
 
 /// The app's own message types, as Swift programmers write them.

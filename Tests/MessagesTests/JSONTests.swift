@@ -2,6 +2,7 @@
 import Bytes
 import Foundation
 import Messages
+import TestSupport
 import Testing
 
 /// A ping whose payload has the given JSON text as the value of a member: all of it must be checked, though none is used.

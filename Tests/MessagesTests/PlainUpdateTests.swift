@@ -3,6 +3,7 @@
 import Bytes
 import Foundation
 import Geo
+import TestSupport
 import Testing
 
 @testable import Messages

@@ -2,6 +2,7 @@
 import Bytes
 import Geo
 import Messages
+import TestSupport
 import Testing
 
 private func read(_ text: String) throws(MessageError) -> ServerMessage {

@@ -2,6 +2,7 @@
 import Bytes
 import Foundation
 import Messages
+import TestSupport
 import Testing
 
 private func parsed(_ text: String) -> Int64? {

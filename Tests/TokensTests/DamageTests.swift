@@ -1,5 +1,6 @@
 // Damaged tokens: none may pass, and the whole ones beside them all must.
 import Messages
+import TestSupport
 import Testing
 
 @testable import Tokens

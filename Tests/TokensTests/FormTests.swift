@@ -1,6 +1,7 @@
 // The forms that tokens are made of: base64url, JSON, patterns.
 import Foundation
 import Messages
+import TestSupport
 import Testing
 
 @testable import Tokens

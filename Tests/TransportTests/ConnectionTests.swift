@@ -1,6 +1,7 @@
 // Connections from their beginning to each of their ends.
 
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Transport

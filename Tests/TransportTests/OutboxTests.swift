@@ -1,6 +1,7 @@
 // The outbox against a plain array of frames that does the same.
 
 import CLinux
+import TestSupport
 import Testing
 
 @testable import Transport

@@ -1,5 +1,6 @@
 // Timers with time moved by hand.
 
+import TestSupport
 import Testing
 
 @testable import Transport

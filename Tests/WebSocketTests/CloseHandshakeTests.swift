@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 import WebSocket
 
@@ -52,7 +53,7 @@ import WebSocket
   }
 
   @Test("Whatever happens, one Close is sent at most, and nothing after the end") func invariants() {
-    var random = SplitMix64(state: 10)
+    var random = SplitMix64(seed: 10)
     for round in 0..<2_000 {
       var closing = CloseHandshake(role: round % 2 == 0 ? .server : .client)
       var closes = 0

@@ -1,6 +1,7 @@
 // Compression itself: the examples of RFC 7692, round trips, contexts, and what a hostile peer may send.
 
 import Bytes
+import TestSupport
 import Testing
 import WebSocket
 
@@ -84,7 +85,7 @@ import WebSocket
   }
 
   @Test("Random messages come back, with every window and level, with and without contexts") func roundTrip() throws {
-    var random = SplitMix64(state: 7692)
+    var random = SplitMix64(seed: 7692)
     for round in 0..<60 {
       let keeps = round % 2 == 0
       var deflater = Deflater(
@@ -153,7 +154,7 @@ import WebSocket
   }
 
   @Test("Random bytes never pass a limit and never crash") func randomBytes() {
-    var random = SplitMix64(state: 3)
+    var random = SplitMix64(seed: 3)
     let limits = InflateLimits(messageBytes: 500, ratio: 3, freeBytes: 20)
     var inflater = Inflater(takesContextOver: false)
     for _ in 0..<20_000 {

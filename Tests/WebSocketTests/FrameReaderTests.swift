@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 import WebSocket
 
@@ -60,7 +61,7 @@ import WebSocket
   }
 
   @Test("The larger examples survive every split near their headers and at random") func largeSplits() {
-    var random = SplitMix64(state: 4)
+    var random = SplitMix64(seed: 4)
     for (bytes, seen) in Self.toClient {
       var splits = Array(0...min(bytes.count, 20))
       splits += (0..<20).map { _ in Int.random(in: 0...bytes.count, using: &random) }
@@ -109,7 +110,7 @@ import WebSocket
 
   @Test("Random frame streams are read as they were meant, whatever the splits", arguments: [Role.server, .client])
   func randomStreams(role: Role) {
-    var random = SplitMix64(state: role == .server ? 5 : 6)
+    var random = SplitMix64(seed: role == .server ? 5 : 6)
     for _ in 0..<400 {
       var stream = RandomStream(role: role)
       for _ in 0..<Int.random(in: 1...8, using: &random) { stream.addMessage(&random) }
@@ -124,7 +125,7 @@ import WebSocket
 
   @Test("Random bytes never crash, and mean the same whatever the splits", arguments: [Role.server, .client])
   func randomBytes(role: Role) {
-    var random = SplitMix64(state: 7)
+    var random = SplitMix64(seed: 7)
     for round in 0..<4_000 {
       var bytes = (0..<Int.random(in: 0..<80, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random) }
       if round % 2 == 0 {  // one broken byte in something that is right

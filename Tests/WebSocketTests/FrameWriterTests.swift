@@ -1,4 +1,5 @@
 import Bytes
+import TestSupport
 import Testing
 import WebSocket
 
@@ -39,7 +40,7 @@ import WebSocket
 
   @Test("What one end writes the other reads, for every length around the forms", arguments: [Role.server, .client])
   func roundTrip(role: Role) {
-    var random = SplitMix64(state: 9)
+    var random = SplitMix64(seed: 9)
     for length in Array(0...140) + [1000, 65534, 65535, 65536, 65537] {
       let payload = (0..<length).map { _ in UInt8.random(in: 0...255, using: &random) }
       let key = UInt32.random(in: 0...UInt32.max, using: &random)

@@ -1,5 +1,6 @@
 import Bytes
 import HTTP
+import TestSupport
 import Testing
 import WebSocket
 
@@ -179,7 +180,7 @@ import WebSocket
   }
 
   @Test("A key's base64 decodes to the nonce, for random nonces") func base64() throws {
-    var random = SplitMix64(state: 11)
+    var random = SplitMix64(seed: 11)
     let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
     for _ in 0..<200 {
       let nonce = (random.next(), random.next())

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 import WebSocket
 
@@ -51,7 +52,7 @@ import WebSocket
   }
 
   @Test("Random bytes and broken texts are judged as String does, whatever the cut") func random() {
-    var random = SplitMix64(state: 8)
+    var random = SplitMix64(seed: 8)
     let pieces: [[UInt8]] = ["a", "hello, world", "é", "€", "𝄞", "\u{FFFF}"].map { Array($0.utf8) }
     for round in 0..<20_000 {
       var bytes: [UInt8] = []
