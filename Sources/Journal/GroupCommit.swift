@@ -53,6 +53,8 @@ public final class GroupCommit: @unchecked Sendable {
   private let limits: JournalLimits
   /// How long a submission without hurry may wait for company, in ns.
   private let lazyDelay: Int64
+  /// How long to wait before a full disk is tried again, in ns.
+  private let fullRetry: Int64
   private let onDurable: @Sendable () -> Void
   /// Told once, when the journal stops.
   private let failure: @Sendable (JournalError) -> Void
@@ -64,11 +66,13 @@ public final class GroupCommit: @unchecked Sendable {
 
   /// `onDurable` is called on the journal's thread each time that more is on stable storage, or the condition changed.
   public init(
-    limits: JournalLimits, lazyMilliseconds: Int = 50, onDurable: @escaping @Sendable () -> Void,
+    limits: JournalLimits, lazyMilliseconds: Int = 50, fullRetryMilliseconds: Int = 500,
+    onDurable: @escaping @Sendable () -> Void,
     onFailure: @escaping @Sendable (JournalError) -> Void
   ) {
     self.limits = limits
     lazyDelay = Int64(lazyMilliseconds) * 1_000_000
+    fullRetry = Int64(fullRetryMilliseconds) * 1_000_000
     self.onDurable = onDurable
     failure = onFailure
     mutex = .allocate(capacity: 1)
@@ -134,9 +138,6 @@ public final class GroupCommit: @unchecked Sendable {
   }
 
   // MARK: The journal's side
-
-  /// How long to wait before a full disk is tried again.
-  private static let fullRetryNanoseconds: Int64 = 500_000_000
 
   /// Writes groups until `close`; returns when everything was stored, or cannot be. `clock` gives ms since 1970.
   public func run(_ writer: inout JournalWriter, clock: () -> Int64) {
@@ -217,7 +218,7 @@ public final class GroupCommit: @unchecked Sendable {
     }
     pthread_mutex_lock(mutex)
     defer { pthread_mutex_unlock(mutex) }
-    let end = Self.now() + Self.fullRetryNanoseconds
+    let end = Self.now() + fullRetry
     while !state.pointee.isClosing, Self.now() < end { wait(until: end) }
     return !state.pointee.isClosing
   }

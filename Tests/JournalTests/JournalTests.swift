@@ -160,7 +160,8 @@ extension JournalWriter {
   func damage() throws {
     var bench = Bench()
     bench.limits.segmentBytes = 200
-    try bench.open { writer in for step in 1...20 { _ = try writer.append([UInt8](repeating: UInt8(step), count: 20)) } }
+    try bench.open { writer in for step in 1...20 { _ = try writer.append([UInt8](repeating: UInt8(step), count: 20)) }
+    }
     let names = bench.disk.files.keys.sorted()
     let second = try #require(names.dropFirst().first)
     let first = try #require(FileHeader.group(ofName: second, .segment))
@@ -187,7 +188,8 @@ extension JournalWriter {
   func missingSegment() throws {
     var bench = Bench()
     bench.limits.segmentBytes = 200
-    try bench.open { writer in for step in 1...20 { _ = try writer.append([UInt8](repeating: UInt8(step), count: 20)) } }
+    try bench.open { writer in for step in 1...20 { _ = try writer.append([UInt8](repeating: UInt8(step), count: 20)) }
+    }
     let names = bench.disk.files.keys.sorted()
     let kept = bench.disk.files
     bench.disk.files[names[1]] = nil
@@ -306,7 +308,8 @@ extension JournalWriter {
   func snapshots() throws {
     var bench = Bench()
     bench.limits.segmentBytes = 100
-    try bench.open { writer in for step in 1...10 { _ = try writer.append([UInt8](repeating: UInt8(step), count: 30)) } }
+    try bench.open { writer in for step in 1...10 { _ = try writer.append([UInt8](repeating: UInt8(step), count: 30)) }
+    }
     func snapshot(_ group: UInt64, _ parts: [[UInt8]]) throws {
       var writer = try SnapshotWriter(files: bench.disk, limits: bench.limits, through: group, created: 0)
       for part in parts { try part.withBytes { try writer.write($0) } }
@@ -362,7 +365,9 @@ extension JournalWriter {
     for _ in 0..<2000 {
       let bench = Bench()
       let content = SimulatedDisk.Content()
-      content.bytes = (0..<Int.random(in: 0...200, using: &random)).map { _ in .random(in: .min ... .max, using: &random) }
+      content.bytes = (0..<Int.random(in: 0...200, using: &random)).map { _ in
+        .random(in: .min ... .max, using: &random)
+      }
       bench.disk.files[FileHeader.name(.segment, 1)] = content
       do { #expect(try bench.open().groups.isEmpty) } catch is JournalError {}
     }

@@ -6,7 +6,8 @@ import Transport
 
 @testable import Journal
 
-final class SimulatedDisk: JournalFiles {
+/// `@unchecked Sendable`: each test uses its disk on one thread.
+final class SimulatedDisk: JournalFiles, @unchecked Sendable {
   final class Content {
     var bytes: [UInt8] = []
     /// The bytes that survive a power cut.
