@@ -38,7 +38,7 @@ let package = Package(
       dependencies: ["Bytes", "HubCore", "Tokens", "Transport", "WebSocket", "HTTP", "Messages", "Geo"]),
     .target(
       name: "LocationHubClient",
-      dependencies: ["Bytes", "Transport", "WebSocket", "HTTP", "Messages", "Geo"]),
+      dependencies: ["Bytes", "Transport", "WebSocket", "HTTP", "Tokens", "Messages", "Geo"]),
     .target(name: "Simulation", dependencies: ["Geo", "Messages"]),
     .executableTarget(
       name: "locationhub",
@@ -64,8 +64,9 @@ let package = Package(
     tests("Tokens", ["Messages", "Bytes"]),
     tests("Transport", ["Bytes"]),
     tests("Journal", ["Transport"]),
-    tests("Gateway", ["HubCore", "Tokens", "Messages", "Geo", "Bytes", "HTTP", "Transport"]),
-    tests("LocationHubClient", ["Messages", "WebSocket", "Bytes"]),
+    tests(
+      "Gateway", ["HubCore", "LocationHubClient", "Tokens", "Messages", "Geo", "Bytes", "HTTP", "Transport"]),
+    tests("LocationHubClient", ["Tokens", "Messages", "WebSocket", "Bytes"]),
     tests("Simulation", ["Geo", "Messages"]),
     .testTarget(
       name: "EndToEndTests",

@@ -1,6 +1,7 @@
 // Who a peer is and what it may see: by a token (`Authorization: Bearer`, `access_token=`), or with `--dev-auth` by what
 // its query says.
 import HTTP
+import HubCore
 import Messages
 import Tokens
 
@@ -36,14 +37,21 @@ struct Credential: Sendable, Equatable {
     }
   }
 
-  /// A rider: trips that its credential names. A driver: its own channel, and such trips. Ops: all. Areas and places are
-  /// open to everybody, and the fleet to ops only, whatever a token says.
-  func maySubscribe(to channel: Channel) -> Bool {
+  /// How far it opens a channel, nil for not at all. A rider: trips that its credential names, and its own. A driver: its
+  /// own channel, and likewise. Ops: all. Areas and places are open to everybody, and the fleet to ops only, whatever a
+  /// token says.
+  func grant(for channel: Channel) -> ChannelGrant? {
     switch (role, channel) {
-    case (.ops, _), (_, .area), (_, .nearby): true
-    case (_, .fleet): false
-    case (_, .driver(let driver)): role == .driver && driver == id || opens(channel)
-    case (_, .trip), (_, .fence): opens(channel)
+    case (.ops, _), (_, .area), (_, .nearby): .granted
+    case (_, .fleet): nil
+    case (_, .driver(let driver)): role == .driver && driver == id || opens(channel) ? .granted : nil
+    case (_, .trip):
+      if !opens(channel) {
+        .onlyForParties
+      } else {
+        role == .driver && authority == .development ? .whileUnclaimed : .granted
+      }
+    case (_, .fence): opens(channel) ? .granted : nil
     }
   }
 }

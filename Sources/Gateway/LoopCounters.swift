@@ -39,6 +39,8 @@ struct LoopCounters: Sendable {
   var closesReceived: UInt64 = 0
   /// `error` messages and HTTP error bodies by `ErrorCode.rawValue`.
   var errors = [UInt64](repeating: 0, count: ErrorCode.allCases.count)
+  /// Subscriptions that ended unasked, by `Unsubscribed.Reason.rawValue`.
+  var subscriptionsEnded = [UInt64](repeating: 0, count: Unsubscribed.Reason.allCases.count)
   /// Close frames sent first, by code.
   private(set) var closesSent: [UInt16: UInt64] = [:]
   private(set) var responses: [UInt16: UInt64] = [:]

@@ -27,6 +27,12 @@ enum PrometheusText {
     }
     page.family("locationhub_subscriptions", "gauge", "Subscriptions of open sessions.")
     page.sample("locationhub_subscriptions", sum(loops) { UInt64($0.subscriptions) })
+    page.family("locationhub_subscriptions_ended_total", "counter", "Subscriptions that the hub ended, by reason.")
+    for reason in Unsubscribed.Reason.allCases where reason != .asked {
+      page.sample(
+        "locationhub_subscriptions_ended_total", ("reason", "\(reason.name)"),
+        sum(loops) { $0.subscriptionsEnded[Int(reason.rawValue)] })
+    }
     page.counter("locationhub_sessions_opened_total", "WebSocket sessions opened.", sum(loops) { $0.sessionsOpened })
     page.counter("locationhub_handshakes_refused_total", "Upgrades refused.", sum(loops) { $0.handshakesRefused })
     page.counter("locationhub_accepted_total", "TCP connections accepted.", sum(loops) { $0.transport.accepted })

@@ -32,8 +32,8 @@ extension SessionLoop {
       } else {
         fanOut(delivery)
       }
-    case .subscribed(let session, let channel, let answer, let missed):
-      subscribed(session, channel, answer, missed)
+    case .subscribed(let session, let channel, let answer, let missed, let isParty):
+      subscribed(session, channel, answer, missed, isParty: isParty)
     case .subscriptionRefused(let session, let error):
       // A session that is closing gave its subscriptions back already.
       guard let connection = connection(of: session), sessions[Int(connection.slot)].phase == .open else { return }
@@ -42,8 +42,9 @@ extension SessionLoop {
       send(.error(error), to: Int(connection.slot))
     case .unsubscribed(let session, let messageID, let channel, let name):
       unsubscribed(session, messageID, channel, name)
-    case .named(let session, let channel, let name):
-      if let connection = connection(of: session) { review(Int(connection.slot), channel, name) }
+    case .named(let session, let channel, let name, let isParty):
+      if let connection = connection(of: session) { review(Int(connection.slot), channel, name, isParty: isParty) }
+    case .channelClaimed(let channel, let name, let driver): claimed(channel, name, by: driver)
     case .channelEnded(let channel, let name, let reason): ended(channel, name, reason)
     case .reply(let session, let reply):
       if let connection = connection(of: session) { answer(Int(connection.slot), reply) }
@@ -129,7 +130,7 @@ extension SessionLoop {
 
   /// From here on the session gets what is published; first how things stand, and what it missed.
   private mutating func subscribed(
-    _ session: SessionRef, _ channel: ChannelHandle, _ answer: Subscribed, _ missed: [Publication]
+    _ session: SessionRef, _ channel: ChannelHandle, _ answer: Subscribed, _ missed: [Publication], isParty: Bool
   ) {
     guard let connection = connection(of: session), sessions[Int(connection.slot)].phase == .open else {
       return inputs.append(.released(loop: index, channel))
@@ -140,7 +141,7 @@ extension SessionLoop {
     let slot = Int(connection.slot)
     subscriptionAnswered(slot)
     // The token may have been swapped while the hub was asked.
-    guard let credential = sessions[slot].credential, credential.maySubscribe(to: answer.channel) else {
+    guard mayKeep(slot, answer.channel, isParty: isParty) else {
       sessions[slot].subscriptions -= 1
       inputs.append(.released(loop: index, channel))
       return refuse(slot, answer.replyTo, .forbidden, "the session's token does not open this channel any more")
@@ -185,10 +186,15 @@ extension SessionLoop {
   /// The channel is over: every subscriber is told and let go.
   private mutating func ended(_ channel: ChannelHandle, _ name: Channel, _ reason: Unsubscribed.Reason) {
     for subscriber in subscriptions.subscribers(of: channel) {
-      let slot = Int(subscriber.connection.slot)
-      guard drop(slot, channel) else { continue }
-      send(.unsubscribed(Unsubscribed(replyTo: nil, channel: name, reason: reason)), to: slot)
+      end(Int(subscriber.connection.slot), channel, name, reason)
     }
+  }
+
+  /// Takes a subscription away and tells the session why; nothing where it has none.
+  mutating func end(_ slot: Int, _ channel: ChannelHandle, _ name: Channel, _ reason: Unsubscribed.Reason) {
+    guard drop(slot, channel) else { return }
+    counters.subscriptionsEnded[Int(reason.rawValue)] += 1
+    send(.unsubscribed(Unsubscribed(replyTo: nil, channel: name, reason: reason)), to: slot)
   }
 }
 

@@ -70,7 +70,7 @@ extension SessionLoop {
     case .fence, .area, .nearby:
       return refuse(slot, messageID, .unknownChannel, "this hub does not serve fence, area and nearby channels yet")
     }
-    guard credential.maySubscribe(to: request.channel) else {
+    guard let grant = credential.grant(for: request.channel) else {
       return refuse(
         slot, messageID, .forbidden, "a \(credential.role.name) may not subscribe to this channel")
     }
@@ -81,7 +81,11 @@ extension SessionLoop {
     }
     sessions[slot].subscriptions += 1
     sessions[slot].unansweredSubscriptions += 1
-    inputs.append(.subscribe(reference(sessions[slot].connection), messageID, request))
+    inputs.append(
+      .subscribe(
+        SubscribeInput(
+          session: reference(sessions[slot].connection), actor: Actor(role: credential.role, id: credential.id),
+          messageID: messageID, request: request, grant: grant)))
   }
 
   private mutating func pong(_ slot: Int, _ messageID: MessageID, _ ping: Ping) {

@@ -104,16 +104,37 @@ extension SessionLoop {
 
   /// Loops know channels by number: the hub says their names, and `review` looks whether they are still granted.
   private mutating func reviewSubscriptions(_ slot: Int) {
+    guard let credential = sessions[slot].credential else { return }
     let session = reference(sessions[slot].connection)
-    subscriptions.forEach(first: sessions[slot].firstSubscription) { inputs.append(.name(session, $0)) }
+    let actor = Actor(role: credential.role, id: credential.id)
+    subscriptions.forEach(first: sessions[slot].firstSubscription) { inputs.append(.name(session, actor, $0)) }
   }
 
   /// Ends a subscription that the session's grants do not cover (any more).
-  mutating func review(_ slot: Int, _ channel: ChannelHandle, _ name: Channel) {
-    guard let credential = sessions[slot].credential, !credential.maySubscribe(to: name), drop(slot, channel) else {
-      return
+  mutating func review(_ slot: Int, _ channel: ChannelHandle, _ name: Channel, isParty: Bool) {
+    if mayKeep(slot, name, isParty: isParty) { return }
+    end(slot, channel, name, .grantEnded)
+  }
+
+  /// Whether the session may follow a channel that the hub let it have, by the credential that it has now.
+  func mayKeep(_ slot: Int, _ channel: Channel, isParty: Bool) -> Bool {
+    switch sessions[slot].credential?.grant(for: channel) {
+    case .granted, .whileUnclaimed: true
+    case .onlyForParties: isParty
+    case nil: false
     }
-    send(.unsubscribed(Unsubscribed(replyTo: nil, channel: name, reason: .grantEnded)), to: slot)
+  }
+
+  /// A trip has a driver now. Other drivers that followed it by development's word alone are let go; what a token names
+  /// stays open.
+  mutating func claimed(_ channel: ChannelHandle, _ name: Channel, by driver: Identifier) {
+    for subscriber in subscriptions.subscribers(of: channel) {
+      let slot = Int(subscriber.connection.slot)
+      guard let credential = sessions[slot].credential, credential.grant(for: name) == .whileUnclaimed,
+        credential.id != driver
+      else { continue }
+      end(slot, channel, name, .revoked)
+    }
   }
 
   // MARK: Reload

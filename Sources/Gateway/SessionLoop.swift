@@ -40,6 +40,8 @@ struct SessionLoop: ~Copyable {
   /// What was sent over all subscribers of this loop gets a number for its envelope.
   var replyNumber: UInt64 = 0
   var nextTick: Int64
+  /// What the wall clock says beyond the uptime, in milliseconds, as of the last tick.
+  private var wallClockOffset: Int64
   /// The transport's counters when shortages were last looked for.
   private var lastLogged = EventLoopCounters()
   /// The keys that tokens are checked with; nil where none are taken.
@@ -65,6 +67,7 @@ struct SessionLoop: ~Copyable {
       headBytes: limits.requestHeadBytes, bodyBytes: min(limits.requestBodyBytes, limits.unwantedBodyBytes))
     self.limits = limits
     nextTick = loop.now.uptimeNanoseconds
+    wallClockOffset = loop.now.wallClockOffset
     loop.setLoopTimer(at: nextTick)
   }
 
@@ -182,8 +185,17 @@ struct SessionLoop: ~Copyable {
     nextTick = now.uptime + 1_000_000_000
     logShortages(since: lastLogged)
     lastLogged = loop.counters
+    followWallClock()
     publishCounters()
     checkDrain()
+  }
+
+  /// Somebody has set the clock that tokens end by: the sessions' timers, which follow the uptime, are set anew.
+  private mutating func followWallClock() {
+    let offset = loop.now.wallClockOffset
+    guard abs(offset - wallClockOffset) > 100 else { return }
+    wallClockOffset = offset
+    for slot in 0..<sessions.endIndex where sessions[slot].phase == .open { armSessionTimer(slot) }
   }
 
   /// What an operator should know of the last second, once, however often it happened.
@@ -247,6 +259,11 @@ struct SessionLoop: ~Copyable {
     case .admitting: loop.abort(sessions[slot].connection)
     }
   }
+}
+
+extension ClockReading {
+  /// Milliseconds; grows as the wall clock is set forward, or runs faster.
+  fileprivate var wallClockOffset: Int64 { unixMilliseconds - uptimeNanoseconds / 1_000_000 }
 }
 
 func seconds(_ seconds: Double) -> Int64 { Int64(seconds * 1e9) }

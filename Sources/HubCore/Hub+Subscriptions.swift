@@ -6,13 +6,19 @@ import Messages
 extension Hub {
   /// Counts the subscriber and answers with the channel as it stands. The answer travels in the same list as
   /// publications, so the loop sees nothing twice and misses nothing between the two.
-  mutating func subscribe(_ session: SessionRef, _ messageID: MessageID, _ request: Subscribe) {
+  mutating func subscribe(_ input: SubscribeInput) {
+    let (session, request) = (input.session, input.request)
+    if waits(.subscribe(input), for: request.channel) { return }
+    let access = access(of: input.actor, by: input.grant, to: request.channel)
+    guard access != .forbidden else {
+      // The same words whether or not there is such a trip.
+      return refuseSubscription(input, .forbidden, "your credential does not open this channel, or its trip is over")
+    }
     guard let channel = channels.findOrInsert(request.channel) else {
       counters.tableLimitHits += 1
-      let error = ErrorReply(
-        code: .rateLimited, message: "this hub's channel table is full", replyTo: messageID, retryAfter: 60)
-      return emit(.subscriptionRefused(session, error), to: session.loop)
+      return refuseSubscription(input, .rateLimited, "this hub's channel table is full", retryAfter: 60)
     }
+    let isOver = closeIfOver(request.channel)
     link(channel, request.channel)
     channels.addSubscriber(channel, loop: Int(session.loop))
     var missed: [Publication]?
@@ -24,13 +30,19 @@ extension Hub {
       snapshot?.position = nil
     }
     let answer = Subscribed(
-      replyTo: messageID, channel: request.channel, sequence: channels.sequence(channel), epoch: epoch,
+      replyTo: input.messageID, channel: request.channel, sequence: channels.sequence(channel), epoch: epoch,
       recovered: missed != nil, snapshot: snapshot)
+    let handle = ChannelHandle(index: UInt32(channel))
     emit(
-      .subscribed(session, ChannelHandle(index: UInt32(channel)), answer, missed: missed ?? []), to: session.loop)
-    if case .trip(let id) = request.channel, let trip = findTrip(id), trips[trip].isClosed {
-      emit(.channelEnded(ChannelHandle(index: UInt32(channel)), request.channel, .tripEnded), to: session.loop)
-    }
+      .subscribed(session, handle, answer, missed: missed ?? [], isParty: access == .party), to: session.loop)
+    if isOver { emit(.channelEnded(handle, request.channel, .tripEnded), to: session.loop) }
+  }
+
+  private mutating func refuseSubscription(
+    _ input: SubscribeInput, _ code: ErrorCode, _ message: String, retryAfter: Double? = nil
+  ) {
+    let error = ErrorReply(code: code, message: message, replyTo: input.messageID, retryAfter: retryAfter)
+    emit(.subscriptionRefused(input.session, error), to: input.session.loop)
   }
 
   private mutating func newestState(_ position: DriverLocation, on channel: Int) -> Publication {
@@ -41,6 +53,7 @@ extension Hub {
   }
 
   mutating func unsubscribe(_ session: SessionRef, _ messageID: MessageID, _ channel: Channel) {
+    if waits(.unsubscribe(session, messageID, channel), for: channel) { return }
     guard let index = channels.find(channel) else {
       return reply(.unsubscribed(Unsubscribed(replyTo: messageID, channel: channel, reason: .asked)), to: session)
     }
@@ -90,7 +103,7 @@ extension Hub {
 
   /// The newest position of the trip's driver, if its fix named this trip and the trip is not over.
   private func position(onTrip trip: Int, after: UInt64) -> DriverLocation? {
-    guard !trips[trip].isClosed, let id = trips[trip].driverID, let driver = findDriver(id),
+    guard !isOver(trip), let id = trips[trip].driverID, let driver = findDriver(id),
       tripOfPosition(of: driver) == trip, let position = drivers[driver].position
     else { return nil }
     return refreshed(driver, position, trip: trip, after: after)

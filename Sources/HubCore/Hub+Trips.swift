@@ -39,7 +39,7 @@ extension Hub {
   ) -> TripForFixes {
     guard let id else { return .none }
     if let last = lastTrip(of: driver), trips[last].id == id, trips[last].driverID == drivers[driver].id {
-      return trips[last].isClosed ? .none : .use(last)
+      return isOver(last) ? .none : .use(last)
     }
     return lookUpTripForFixes(of: driver, id, isGranted: isGranted, at: time)
   }
@@ -49,14 +49,14 @@ extension Hub {
   ) -> TripForFixes {
     guard let trip = findTrip(id) ?? (isGranted ? beginTrip(id, driver: driver, at: time) : nil) else {
       return isGranted
-        ? .refused(.storageFull, "this hub's trip table is full", retryAfter: 60)
+        ? .refused(.storageFull, "this hub has no room for another trip", retryAfter: 60)
         : .refused(.forbidden, "your token does not name trip \(id)")
     }
     let isDriver = trips[trip].driverID == drivers[driver].id
     guard isDriver || (isGranted && trips[trip].driverID == nil) else {
       return .refused(.forbidden, "trip \(id) is another driver's, or your token does not name it")
     }
-    if trips[trip].isClosed { return .none }
+    if isOver(trip) { return .none }
     drivers[driver].lastTrip = Handle(index: UInt32(trip), generation: trips.generation(of: trip))
     return .use(trip)
   }
@@ -65,6 +65,8 @@ extension Hub {
   private mutating func beginTrip(_ id: Identifier, driver: Int, at time: Timestamp) -> Int? {
     guard let trip = insertTrip(id, status: .accepted, at: time) else { return nil }
     trips[trip].driverID = drivers[driver].id
+    recordTrip(trip)
+    tellClaimed(trip)
     countActiveTrip(trip)
     publishMove(trip, from: nil, at: nil)
     return trip
@@ -73,6 +75,10 @@ extension Hub {
   private mutating func insertTrip(_ id: Identifier, status: TripStatus, at time: Timestamp) -> Int? {
     guard trips.count < limits.trips else {
       counters.tableLimitHits += 1
+      return nil
+    }
+    guard storage.hasRoom else {
+      counters.refusedForStorage += 1
       return nil
     }
     let hash = id.text.hashValue(seed: seed)
@@ -86,11 +92,18 @@ extension Hub {
   // MARK: trip_status
 
   mutating func handle(_ input: TripStatusInput) {
+    guard storage.hasRoom else {
+      counters.refusedForStorage += 1
+      return refuse(
+        input.session, input.messageID, .storageFull, "this hub cannot store moves now; send it again", retryAfter: 5)
+    }
     // A rider and a driver may have the same id: the role is part of who sent it.
     let sender = input.actor.id.text.hashValue(seed: seed ^ UInt64(input.actor.role.rawValue))
     let move = input.messageID.text.hashValue(seed: sender)
     guard let trip = findTrip(input.report.tripID) else { return request(input, move: move) }
-    if trips[trip].recentMoves.contains(move) { return reply(.ack(Ack(replyTo: input.messageID)), to: input.session) }
+    if trips[trip].recentMoves.contains(move) {
+      return replyStored(.ack(Ack(replyTo: input.messageID)), to: input.session)
+    }
 
     let status = trips[trip].status
     let target = input.report.status
@@ -114,7 +127,10 @@ extension Hub {
 
   private mutating func refuseMove(_ input: TripStatusInput, _ status: TripStatus, _ message: String) {
     counters.tripMovesRefused += 1
-    refuse(input.session, input.messageID, .invalidTransition, message, status: status)
+    // It tells of a state that may not be stored yet.
+    replyStored(
+      .error(ErrorReply(code: .invalidTransition, message: message, replyTo: input.messageID, status: status)),
+      to: input.session)
   }
 
   /// Ops; the trip's parties within their rights; an entitled driver while the trip has none, to accept it.
@@ -147,6 +163,8 @@ extension Hub {
     trips[trip].pickup = report.pickup
     trips[trip].dropoff = report.dropoff
     trips[trip].route = report.route
+    recordTrip(trip)
+    tellClaimed(trip)
     finish(input, trip: trip, move: move, from: nil)
   }
 
@@ -164,8 +182,10 @@ extension Hub {
     let target = input.report.status
     trips[trip].status = target
     trips[trip].changed = input.report.timestamp
-    if target == .accepted {
-      trips[trip].driverID = trips[trip].driverID ?? input.actor.id
+    if target == .accepted, trips[trip].driverID == nil {
+      trips[trip].driverID = input.actor.id
+      recordTrip(trip)
+      tellClaimed(trip)
     }
     countActiveTrip(trip)
     finish(input, trip: trip, move: move, from: previous)
@@ -173,7 +193,7 @@ extension Hub {
   }
 
   /// What makes a driver `on_trip`. A driver that the full table had no room for is counted at a later move.
-  private mutating func countActiveTrip(_ trip: Int) {
+  mutating func countActiveTrip(_ trip: Int) {
     if trips[trip].status.occupiesDriver {
       guard trips[trip].occupied == nil, let id = trips[trip].driverID, let driver = findOrInsertDriver(id) else {
         return
@@ -191,8 +211,9 @@ extension Hub {
     trips[trip].recentMoves.insert(move)
     trips[trip].lastHeard = now.uptime
     counters.tripMoves += 1
+    recordTrip(trip)
     publishMove(trip, from: previous, at: input.report.location)
-    reply(.ack(Ack(replyTo: input.messageID)), to: input.session)
+    replyStored(.ack(Ack(replyTo: input.messageID)), to: input.session)
   }
 
   /// A `trip_update` on the trip's channel, and on its driver's.
@@ -216,7 +237,7 @@ extension Hub {
 
   // MARK: Trips that nobody ends
 
-  private mutating func armSilence(_ trip: Int) {
+  mutating func armSilence(_ trip: Int) {
     let handle = Handle(index: UInt32(trip), generation: trips.generation(of: trip))
     deadlines.arm(.tripSilence, handle, at: trips[trip].lastHeard + nanoseconds(timings.retention))
   }
@@ -225,51 +246,17 @@ extension Hub {
   mutating func checkSilence(_ trip: Int) {
     guard trips[trip].ended == nil else { return }
     guard now.uptime >= trips[trip].lastHeard + nanoseconds(timings.retention) else { return armSilence(trip) }
+    guard storage.hasRoom else {
+      let handle = Handle(index: UInt32(trip), generation: trips.generation(of: trip))
+      return deadlines.arm(.tripSilence, handle, at: now.uptime + nanoseconds(timings.storageRetry))
+    }
     let previous = trips[trip].status
     trips[trip].status = .cancelled
     trips[trip].changed = now.timestamp
     countActiveTrip(trip)
     counters.tripMoves += 1
+    recordTrip(trip)
     publishMove(trip, from: previous, at: nil)
     end(trip)
-  }
-
-  // MARK: After the end
-
-  private mutating func end(_ trip: Int) {
-    trips[trip].ended = now.uptime
-    armEnded(trip, after: timings.tripGrace)
-  }
-
-  private mutating func armEnded(_ trip: Int, after seconds: Double) {
-    let handle = Handle(index: UInt32(trip), generation: trips.generation(of: trip))
-    deadlines.arm(.trip, handle, at: (trips[trip].ended ?? now.uptime) + nanoseconds(seconds))
-  }
-
-  /// The grace is over: its subscribers are let go. The retention is over: the trip is forgotten.
-  mutating func checkEnded(_ trip: Int) {
-    guard let ended = trips[trip].ended else { return }
-    if now.uptime >= ended + nanoseconds(timings.retention) { return forgetTrip(trip) }
-    if !trips[trip].isClosed, now.uptime >= ended + nanoseconds(timings.tripGrace) {
-      trips[trip].isClosed = true
-      if let channel = trips[trip].channel { endChannel(channel, .tripEnded) }
-    }
-    armEnded(trip, after: trips[trip].isClosed ? timings.retention : timings.tripGrace)
-  }
-
-  private mutating func endChannel(_ channel: Int, _ reason: Unsubscribed.Reason) {
-    var loops = channels.loops(channel)
-    while loops != 0 {
-      outputs[loops.trailingZeroBitCount].append(
-        .channelEnded(ChannelHandle(index: UInt32(channel)), channels.name(channel), reason))
-      loops &= loops - 1
-    }
-  }
-
-  private mutating func forgetTrip(_ trip: Int) {
-    if let channel = trips[trip].channel { _ = channels.setKept(channel, false) }
-    tripIDs.remove(hash: trips[trip].hash, index: trip)
-    trips.remove(
-      trip, leaving: Trip(id: trips[trip].id, hash: 0, status: .cancelled, changed: trips[trip].changed, lastHeard: 0))
   }
 }

@@ -47,6 +47,7 @@ public struct Hub: ~Copyable {
     limits: HubLimits, timings: HubTimings, sampling: Connected.Sampling, epoch: InlineText, seed: UInt64, loops: Int,
     now: Moment
   ) {
+    precondition(timings.tripGrace <= timings.retention, "a trip is closed before it is forgotten")
     self.limits = limits
     self.timings = timings
     self.epoch = epoch
@@ -85,11 +86,10 @@ public struct Hub: ~Copyable {
     case .driverDisconnected(let session): disconnect(session)
     case .driverStatus(let session, let messageID, let report): handle(session, messageID, report)
     case .tripStatus(let input): handle(input)
-    case .subscribe(let session, let messageID, let request): subscribe(session, messageID, request)
+    case .subscribe(let input): subscribe(input)
     case .unsubscribe(let session, let messageID, let channel): unsubscribe(session, messageID, channel)
     case .released(let loop, let channel): release(loop, channel)
-    case .name(let session, let channel):
-      emit(.named(session, channel, channels.name(Int(channel.index))), to: session.loop)
+    case .name(let session, let actor, let channel): name(channel, to: session, actor)
     case .query(let session, let query): answer(session, query)
     case .ping(let session, let messageID, let ping): answer(session, messageID, ping)
     }

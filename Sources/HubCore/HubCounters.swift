@@ -27,6 +27,11 @@ public struct HubCounters: Sendable, Equatable {
   public var tripMovesRefused: UInt64 = 0
   public var replacements: UInt64 = 0
   public var tableLimitHits: UInt64 = 0
+  /// Outputs that wait for the journal.
+  public var heldForStorage = 0
+  /// Moves refused, and presence events not made, because nothing could be stored.
+  public var refusedForStorage: UInt64 = 0
+  public var eventsNotStored: UInt64 = 0
 
   // Sizes now.
   public var drivers = 0

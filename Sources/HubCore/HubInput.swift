@@ -96,6 +96,34 @@ public struct TripStatusInput: Sendable {
   }
 }
 
+/// How far a session's credential opens a channel by itself. Who has part in a trip, and whether the trip is over, only
+/// the hub knows.
+public enum ChannelGrant: UInt8, Sendable {
+  /// A token names it, or the role may see all of its kind.
+  case granted
+  /// A trip's, for a driver with development's word: while the trip has no other driver.
+  case whileUnclaimed
+  /// A trip's, for the trip's own driver and rider.
+  case onlyForParties
+}
+
+/// One `subscribe`.
+public struct SubscribeInput: Sendable {
+  public var session: SessionRef
+  public var actor: Actor
+  public var messageID: MessageID
+  public var request: Subscribe
+  public var grant: ChannelGrant
+
+  public init(session: SessionRef, actor: Actor, messageID: MessageID, request: Subscribe, grant: ChannelGrant) {
+    self.session = session
+    self.actor = actor
+    self.messageID = messageID
+    self.request = request
+    self.grant = grant
+  }
+}
+
 /// What an HTTP request asks of the hub.
 public enum HubQuery: Sendable {
   case driver(Identifier)
@@ -115,12 +143,13 @@ public enum HubInput: Sendable {
   case driverDisconnected(SessionRef)
   indirect case driverStatus(SessionRef, MessageID, DriverStatusReport)
   indirect case tripStatus(TripStatusInput)
-  indirect case subscribe(SessionRef, MessageID, Subscribe)
+  indirect case subscribe(SubscribeInput)
   indirect case unsubscribe(SessionRef, MessageID, Channel)
   /// A loop dropped one subscription to a channel from its table; the hub counts them.
   case released(loop: UInt32, ChannelHandle)
-  /// Asks for the name of a channel that the session is subscribed to, because its grants have changed.
-  case name(SessionRef, ChannelHandle)
+  /// Asks for the name of a channel that the session is subscribed to, because its grants have changed, and whether it
+  /// has part in that channel's trip.
+  indirect case name(SessionRef, Actor, ChannelHandle)
   indirect case query(SessionRef, HubQuery)
   /// A driver's ping: its pong says what is stored, so it takes its turn behind the fixes that came before it.
   indirect case ping(SessionRef, MessageID, Ping)

@@ -40,14 +40,17 @@ public struct DriverReport: Sendable, Equatable {
 public enum HubOutput: Sendable {
   case delivery(Delivery)
   /// Takes effect when the loop drains it: what follows in this list is live. `missed` leads up to it: events in order,
-  /// and after them, where the subscriber was brought up to date, the newest position.
-  indirect case subscribed(SessionRef, ChannelHandle, Subscribed, missed: [Publication])
+  /// and after them, where the subscriber was brought up to date, the newest position. A party may follow its trip
+  /// whatever its token names.
+  indirect case subscribed(SessionRef, ChannelHandle, Subscribed, missed: [Publication], isParty: Bool)
   indirect case subscriptionRefused(SessionRef, ErrorReply)
   indirect case unsubscribed(SessionRef, MessageID, ChannelHandle, Channel)
   /// The channel is over for all subscribers of this loop.
   indirect case channelEnded(ChannelHandle, Channel, Unsubscribed.Reason)
+  /// The channel's trip has this driver now: who follows it by `ChannelGrant.whileUnclaimed` is let go.
+  indirect case channelClaimed(ChannelHandle, Channel, by: Identifier)
   /// The answer to `HubInput.name`.
-  indirect case named(SessionRef, ChannelHandle, Channel)
+  indirect case named(SessionRef, ChannelHandle, Channel, isParty: Bool)
   indirect case reply(SessionRef, Reply)
   /// The driver may connect; `storedThrough` is its newest fix so far.
   case admitted(SessionRef)

@@ -5,6 +5,9 @@ public struct ClientConfiguration: Sendable {
   public var url: HubURL
   /// Sent as `Authorization: Bearer …`; nil where the URL's query has the credential.
   public var token: String?
+  /// Where the client gets a token before the one that it has ends, or when the hub refuses it. Called on the thread
+  /// that drives the client. Without it the client ends when its token does.
+  public var tokens: (@Sendable (TokenNeed) -> TokenAnswer)?
   public var limits = ClientLimits()
   /// Keeps live fixes until the hub has stored them, and sends them again after a break. Without it a fix that can't go
   /// out at once is dropped: for load generators.

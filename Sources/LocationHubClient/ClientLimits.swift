@@ -43,6 +43,15 @@ public struct ClientLimits: Sendable, Equatable {
   /// A Retry-After longer than this is taken for this.
   public var longestRetryAfter = 3600.0
 
+  // MARK: Tokens
+
+  /// A new token is asked for this long before the old one ends, but not before this part of its time is left; and up to
+  /// `jitter` of that earlier.
+  public var renewalSeconds = 60.0
+  public var renewalPart = 0.2
+  /// Asked again after so long, where there was none, or the hub refused it.
+  public var renewalRetrySeconds = 10.0
+
   // MARK: While it stands
 
   /// Nothing heard for so many heartbeat intervals: the connection is dead.

@@ -182,6 +182,12 @@ public final class ClientLoop {
     mark(client.index)
   }
 
+  /// Gives a client the token that it asked for; from another thread by way of the loop's waker and `woken`.
+  public func renew(_ client: ClientID, token: String) {
+    clients[client.index].session.renew(token: token, now: now)
+    mark(client.index)
+  }
+
   // MARK: Time
 
   /// Calls `due` at an uptime (ns), or up to a millisecond later; replaces the time given before.

@@ -7,7 +7,7 @@ extension ClientSession {
   public func close(_ now: Moment, code: CloseCode = .normal) {
     switch state {
     case .ended: break
-    case .idle, .waiting: state = .ended(.closedByUs)
+    case .idle, .waiting, .awaitingToken: state = .ended(.closedByUs)
     case .connecting:
       cause = .closedByUs
       if step == .connect {
@@ -75,7 +75,8 @@ extension ClientSession {
     closeToSend = nil
     pongToSend = nil
     openedAt = nil
-    let rule = ReconnectRule(cause, limits: limits)
+    var rule = ReconnectRule(cause, limits: limits)
+    if rule == .never(.needsToken), replaceRefusedToken() { rule = .backOff }
     if case .never(let end) = rule {
       state = .ended(end)
       return Disconnection(cause: cause, next: .ended(end), wasOpen: wasOpen)

@@ -30,6 +30,7 @@ extension ClientSession {
   func writeUpgrade(_ upgrade: Upgrade, into buffer: inout ByteBuffer) {
     upgrade.isRequested = true
     var fields: [OutgoingField] = []
+    renewal?.inUpgrade = token
     if let token { fields.append(OutgoingField("Authorization", "Bearer \(token)")) }
     upgrade.handshake.writeRequest(
       host: configuration.url.host, target: configuration.url.target, fields: fields, into: &buffer)
@@ -97,6 +98,7 @@ extension ClientSession {
     subscriptions.beginConnection()
     unsubscribes.removeAll()
     wantsPing = false
+    beginRenewal(greeting, now)
     pingsSent.removeAll()
     queue.beginConnection(maximumBatch: maximumBatch(greeting))
     // The first ping at a random time, so that clients which came together do not ping together.

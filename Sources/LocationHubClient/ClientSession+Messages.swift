@@ -14,7 +14,7 @@ extension ClientSession {
   ) {
     lastHeard = now.uptime
     switch state {
-    case .idle, .waiting, .connecting, .ended: break
+    case .idle, .waiting, .awaitingToken, .connecting, .ended: break
     case .handshaking:
       guard let upgrade, let start = readAnswer(upgrade, bytes) else { return }
       self.upgrade = nil
@@ -69,9 +69,7 @@ extension ClientSession {
   private func note(_ envelope: borrowing ServerEnvelope, _ now: Moment) -> Bool {
     switch envelope.message {
     case .publication(let publication): return note(publication, now)
-    case .reply(let reply):
-      note(reply, now)
-      return true
+    case .reply(let reply): return note(reply, now)
     case .unknown: return true
     }
   }
@@ -93,15 +91,22 @@ extension ClientSession {
     }
   }
 
-  private func note(_ reply: borrowing Reply, _ now: Moment) {
+  private func note(_ reply: borrowing Reply, _ now: Moment) -> Bool {
     switch reply {
     case .connected(let greeting): if state == .greeting { open(greeting, now) }
     case .subscribed(let answer): subscriptions.answered(answer, now: now.uptime)
     case .unsubscribed(let answer): _ = subscriptions.remove(answer.channel)
-    case .ack(let ack): if let number = numbering.number(of: ack.replyTo) { _ = queue.confirm(number) }
+    case .ack(let ack):
+      guard let number = numbering.number(of: ack.replyTo) else { break }
+      if noteRefresh(number, isTaken: true, now) { return false }
+      _ = queue.confirm(number)
     case .pong(let pong): note(pong)
-    case .error(let error): note(error, now)
+    case .error(let error):
+      guard let id = error.replyTo, let number = numbering.number(of: id) else { break }
+      if noteRefresh(number, isTaken: false, now) { return false }
+      note(error, number, now)
     }
+    return true
   }
 
   private func note(_ pong: Pong) {
@@ -115,9 +120,8 @@ extension ClientSession {
     queue.confirmFixes(through: through, sentThrough: ping.sentThrough)
   }
 
-  /// An error answers a message of ours, or the session as a whole.
-  private func note(_ error: ErrorReply, _ now: Moment) {
-    guard let id = error.replyTo, let number = numbering.number(of: id) else { return }
+  /// An error answers a message of ours.
+  private func note(_ error: ErrorReply, _ number: UInt64, _ now: Moment) {
     let retryAt: Int64?
     let times: UInt8
     switch error.code {

@@ -85,6 +85,7 @@ extension ClientSession {
       FrameWriter.writeClose(code, mask: mask(), into: &buffer)
       closeToSend = nil
     }
+    renewal?.isDueNew = false
     defer { step = .none }
     return step
   }
@@ -92,6 +93,7 @@ extension ClientSession {
   private func writeMessages(_ now: Moment, _ buffer: inout ByteBuffer) {
     let end = buffer.count + limits.flushBytes
     writePing(now, &buffer)
+    writeRefresh(now, &buffer)
     while let channel = unsubscribes.first, budget.allows(1, now: now.uptime), buffer.count < end {
       unsubscribes.removeFirst()
       write(.unsubscribe(channel), number: numbering.take(), cost: 1, now, &buffer)
@@ -118,6 +120,14 @@ extension ClientSession {
     pingsSent.append(SentPing(number: number, sentThrough: queue.sentThrough))
     write(.ping(Ping()), number: number, cost: 1, now, &buffer)
     nextPing = now.uptime + nanoseconds(heartbeatInterval * limits.pingPart)
+  }
+
+  /// A new token goes over the rate, too: without it the session ends.
+  private func writeRefresh(_ now: Moment, _ buffer: inout ByteBuffer) {
+    guard wantsRefresh, let token else { return }
+    let number = numbering.take()
+    renewal?.asked = (number, token)
+    write(.refresh(Refresh(token: token)), number: number, cost: 1, now, &buffer)
   }
 
   /// Writes one entry of the queue; false when the rate does not allow it now.
@@ -171,7 +181,7 @@ extension ClientSession {
   private func mask() -> MaskKey { MaskKey(UInt32(truncatingIfNeeded: random.next())) }
 
   var hasSomethingToSend: Bool {
-    wantsPing || !unsubscribes.isEmpty || subscriptions.nextTime != nil || queue.hasUnsent
+    wantsPing || wantsRefresh || !unsubscribes.isEmpty || subscriptions.nextTime != nil || queue.hasUnsent
   }
 
   /// When something that waits for the rate, or for the hub's patience, may go out.

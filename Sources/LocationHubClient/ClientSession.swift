@@ -5,7 +5,7 @@
 // then calls `flush`, which writes what is to be sent and says what is to be done with the transport. Nothing but
 // `flush` writes, so that a callback may call any command. `ClientLoop` drives thousands of these on one thread.
 //
-// The files: +Handshake (until `connected`), +Messages (what the hub says), +Sending (what goes out), +Closing.
+// The files: +Handshake (until `connected`), +Messages (what the hub says), +Sending (what goes out), +Closing, +Tokens.
 import Bytes
 import HTTP
 import Messages
@@ -18,6 +18,8 @@ public final class ClientSession {
     case idle
     /// Backs off until this uptime (ns).
     case waiting(until: Int64)
+    /// The application was asked for a token; `renew` goes on.
+    case awaitingToken
     /// TCP is to come.
     case connecting
     /// The upgrade is asked for.
@@ -51,6 +53,7 @@ public final class ClientSession {
 
   var limits: ClientLimits { configuration.limits }
   var token: String?
+  let renewal: TokenRenewal?
   var random: ClientRandom
   var numbering: MessageNumbering
   var backOff = BackOff()
@@ -86,6 +89,7 @@ public final class ClientSession {
   public init(_ configuration: ClientConfiguration) {
     self.configuration = configuration
     token = configuration.token
+    renewal = configuration.tokens.map { TokenRenewal($0) }
     random = ClientRandom(seed: configuration.seed)
     numbering = MessageNumbering(random: &random)
   }
@@ -96,14 +100,21 @@ public final class ClientSession {
   public func start(token: String? = nil, at uptime: Int64 = .min, now: Moment) {
     switch state {
     case .idle, .ended: break
-    case .waiting, .connecting, .handshaking, .greeting, .open, .closing: return
+    case .waiting, .awaitingToken, .connecting, .handshaking, .greeting, .open, .closing: return
     }
-    if let token { self.token = token }
+    if let token {
+      self.token = token
+      renewal?.isAwaited = false
+    }
     backOff = BackOff()
     if uptime > now.uptime { state = .waiting(until: uptime) } else { beginConnecting(now) }
   }
 
   func beginConnecting(_ now: Moment) {
+    guard !mustAwaitToken() else {
+      state = .awaitingToken
+      return
+    }
     state = .connecting
     step = .connect
     upgrade = nil
@@ -122,27 +133,29 @@ public final class ClientSession {
   /// When `timeReached` should be called next (uptime, ns); nil for never. Ask after `flush`.
   public var deadline: Int64? {
     switch state {
-    case .idle, .ended: return nil
+    case .idle, .awaitingToken, .ended: return nil
     case .waiting(let until): return until
     case .connecting, .handshaking, .greeting, .closing: return patienceEnds
-    case .open: return min(heartbeatDeadline, sendingDeadline ?? .max)
+    case .open: return min(heartbeatDeadline, sendingDeadline ?? .max, renewalDeadline)
     }
   }
 
   /// Time has passed.
   public func timeReached(_ now: Moment) {
     switch state {
-    case .idle, .ended: break
+    case .idle, .awaitingToken, .ended: break
     case .waiting(let until): if now.uptime >= until { beginConnecting(now) }
     case .connecting, .handshaking, .greeting: if now.uptime >= patienceEnds { giveUp(.timedOut) }
     case .closing: if now.uptime >= patienceEnds { step = .abort }
-    case .open: checkHeartbeat(now)
+    case .open:
+      checkHeartbeat(now)
+      if state == .open { checkRenewal(now) }
     }
   }
 
   /// Whether `flush` has something to do, as far as it is known without the time.
   public var needsFlush: Bool {
-    if step != .none || closeToSend != nil || pongToSend != nil { return true }
+    if step != .none || closeToSend != nil || pongToSend != nil || renewal?.isDueNew == true { return true }
     return state == .open && hasSomethingToSend
   }
 }
@@ -167,6 +180,9 @@ public struct ClientCounters: Sendable, Equatable {
   public var fixesDropped: UInt64 = 0
   /// Events that came twice, or too early and come again.
   public var eventsDropped: UInt64 = 0
+  /// Tokens that the hub took in place of others, and that it did not.
+  public var refreshes: UInt64 = 0
+  public var refreshesRefused: UInt64 = 0
   /// Messages of the hub that could not be read.
   public var unreadable: UInt64 = 0
 

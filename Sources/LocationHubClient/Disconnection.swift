@@ -33,7 +33,7 @@ public enum ClientEnd: Sendable, Equatable {
   case closedByUs
   /// Close 1000.
   case closedByHub
-  /// HTTP 401 or close 4401: `start(token:)` with a new one goes on.
+  /// HTTP 401 or close 4401, and no other token to be had: `start(token:)` with a new one goes on.
   case needsToken
   /// Close 4409: another session of this driver took over.
   case replaced

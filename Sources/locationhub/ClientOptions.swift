@@ -9,11 +9,13 @@ struct ClientOptions {
   static let options = [
     Option("url", "URL", "the hub's WebSocket (ws://127.0.0.1:8080/v1/ws)"),
     Option("token", "JWT", "sent as Authorization: Bearer; without it: development credentials"),
+    Option("token-file", "FILE", "tokens from a file, one a line for each driver, read again when a new one is needed"),
     Option("connect-timeout", "SECONDS", "give up when there is no connection for so long (10)"),
   ]
 
   let url: HubURL
   let token: String?
+  let tokenFile: TokenFile?
   let connectTimeout: Double
 
   init(_ arguments: Arguments, defaultURL: String = "ws://127.0.0.1:8080/v1/ws") throws(CommandError) {
@@ -23,11 +25,28 @@ struct ClientOptions {
       throw .usage("--url: \(error)")
     }
     token = arguments.string("token")
+    tokenFile = arguments.string("token-file").map { TokenFile(path: $0) }
+    if let tokenFile {
+      guard token == nil else { throw .usage("give --token or --token-file, not both") }
+      _ = try tokenFile.read()
+    }
     connectTimeout = try arguments.number("connect-timeout", in: 0...86_400) ?? 10
   }
 
-  /// For a client of this role and id. A token, or a credential that the URL has, wins over development credentials.
-  func configuration(_ role: Role, _ id: Identifier) throws(CommandError) -> ClientConfiguration {
+  /// Fails where there are not so many tokens as the program has clients.
+  func checkTokens(for clients: Int) throws(CommandError) {
+    guard token == nil || clients == 1 else { throw .usage("--token is for one driver: for more give --token-file") }
+    if let tokenFile { _ = try tokenFile.read(atLeast: clients) }
+  }
+
+  /// For a client of this role and id, the program's `number`th. A token, or a credential that the URL has, wins over
+  /// development credentials.
+  func configuration(_ role: Role, _ id: Identifier, number: Int = 0) throws(CommandError) -> ClientConfiguration {
+    if let tokenFile {
+      var configuration = ClientConfiguration(url: url)
+      configuration.tokens = { _ in tokenFile.token(number) }
+      return configuration
+    }
     if let token { return ClientConfiguration(url: url, token: token) }
     if url.hasParameter("role") || url.hasParameter("access_token") { return ClientConfiguration(url: url) }
     do throws(HubURLError) {
@@ -91,7 +110,7 @@ struct ConnectionReport {
 
   private static func advice(_ end: ClientEnd) -> String {
     switch end {
-    case .needsToken: ". Give --token, or start the hub with --dev-auth"
+    case .needsToken: ". Give --token or --token-file, or start the hub with --dev-auth"
     case .replaced: ". The same driver is connected elsewhere: give another id"
     case .refused(status: 404): ". Is the path right? A hub serves /v1/ws"
     case .closedByUs, .closedByHub, .badMessages, .protocolError, .refused: ""

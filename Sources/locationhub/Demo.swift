@@ -23,7 +23,8 @@ let demo = Verb(
     Option("port", "PORT", "the hub's TCP port; 0 picks a free one (8080)"),
     Option("loops", "N", "the hub's event loops, 1-64 (1)"),
     Option("url", "URL", "the WebSocket of a hub that runs already (without: a hub of its own)"),
-  ] + ClientOptions.options.filter { $0.name != "url" } + FleetOptions.options(drivers: demoDrivers),
+  ] + ClientOptions.options.filter { !["url", "token-file"].contains($0.name) }
+    + FleetOptions.options(drivers: demoDrivers),
   run: runDemo)
 
 private func runDemo(_ arguments: Arguments) throws(CommandError) -> ExitCode {

@@ -86,7 +86,7 @@ struct FleetPlan: Sendable {
     var drivers: [(id: Identifier, configuration: ClientConfiguration)] = []
     for index in 0..<options.drivers {
       guard let id = Identifier("\(options.prefix)\(index)") else { preconditionFailure("checked with the prefix") }
-      drivers.append((id, try connection.configuration(.driver, id)))
+      drivers.append((id, try connection.configuration(.driver, id, number: index)))
     }
     self.drivers = drivers
   }

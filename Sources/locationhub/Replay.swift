@@ -34,9 +34,7 @@ private func runReplay(_ arguments: Arguments) throws(CommandError) -> ExitCode 
     }
     routes.append(ReplayRoute(path: path, driver: driver, trip: trip, fixes: try readTrace(path)))
   }
-  guard options.token == nil || routes.count == 1 else {
-    throw .usage("a token is for one driver: replay one trace with it")
-  }
+  try options.checkTokens(for: routes.count)
   try system { () throws(SystemError) in try blockSignals([SIGINT, SIGTERM]) }
   let clients = try system { () throws(SystemError) in try ClientLoop() }
   let replayer = Replayer(clients, options, speed: speed)
@@ -118,9 +116,9 @@ private final class Replayer: ClientLoopDelegate {
   }
 
   func run(_ routes: [ReplayRoute]) throws(CommandError) -> ExitCode {
-    for route in routes {
+    for (number, route) in routes.enumerated() {
       runs.append(Run(route: route))
-      clients.add(try options.configuration(.driver, route.driver))
+      clients.add(try options.configuration(.driver, route.driver, number: number))
     }
     tick()
     clients.run()

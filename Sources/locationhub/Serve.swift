@@ -21,6 +21,7 @@ let serve = Verb(
     Option("token-issuer", "TEXT", "take only tokens with this iss"),
     Option("token-audience", "TEXT", "take only tokens whose aud is this, or names it"),
     Option("revoked", "FILE", "refuse tokens whose jti or sub is a line of this file"),
+    Option("grant-grace", "SECONDS", "an ended trip's positions go on so long, then nobody else sees it (60)"),
     Option("flush-interval", "MS", "hold positions back and send only the newest (0: never)"),
     Option("heartbeat", "SECONDS", "how often a client should be heard (30)"),
     Option("compression", "on|off", "compress for clients that offer it (on)"),
@@ -64,6 +65,8 @@ func serverConfiguration(_ arguments: Arguments) throws(CommandError) -> ServerC
   configuration.loops = try arguments.integer("loops", in: 1...64) ?? min(64, ProcessFacts.processors)
   configuration.allowsDevelopmentCredentials = arguments.has("dev-auth")
   configuration.tokens = try tokenAccess(arguments)
+  configuration.timings.tripGrace =
+    try arguments.number("grant-grace", in: 0...3600) ?? configuration.timings.tripGrace
   configuration.flushIntervalMilliseconds = try arguments.integer("flush-interval", in: 0...10_000) ?? 0
   configuration.heartbeatInterval = try arguments.number("heartbeat", in: 0.1...3600) ?? configuration.heartbeatInterval
   if let text = arguments.string("compression") {

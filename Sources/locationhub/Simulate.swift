@@ -23,6 +23,7 @@ let simulate = Verb(
 private func runSimulate(_ arguments: Arguments) throws(CommandError) -> ExitCode {
   let options = try ClientOptions(arguments)
   let fleetOptions = try FleetOptions(arguments, drivers: simulatedDrivers)
+  try options.checkTokens(for: fleetOptions.drivers)
   try system { () throws(SystemError) in try blockSignals([SIGINT, SIGTERM]) }
   try raiseOpenFileLimit(for: fleetOptions.drivers)
   let clients = try system { () throws(SystemError) in try ClientLoop() }

@@ -121,7 +121,11 @@ private struct FuzzedHub: ~Copyable {
   private func subscribe(_ who: UInt8, _ a: UInt8, _ b: UInt8) -> HubInput {
     let session = SessionRef(loop: UInt32(who) % UInt32(loops), slot: 20, generation: 0)
     let resume = b < 128 ? ResumePoint(since: UInt64(b), epoch: epoch) : nil
-    return .subscribe(session, messages[2], Subscribe(channel: channels[Int(a) % channels.count], resume: resume))
+    return .subscribe(
+      SubscribeInput(
+        session: session, actor: Actor(role: Role.allCases[Int(who / 2 % 3)], id: ids[Int(who / 8 % 4)]),
+        messageID: messages[2], request: Subscribe(channel: channels[Int(a) % channels.count], resume: resume),
+        grant: ChannelGrant(rawValue: who / 32 % 3) ?? .granted))
   }
 
   /// One that the loop has: releasing any other is a fault of the loop, which a peer cannot cause.
@@ -157,7 +161,7 @@ private struct FuzzedHub: ~Copyable {
 
   private mutating func check(_ output: HubOutput, _ loop: Int) {
     switch output {
-    case .subscribed(_, let handle, let answer, let missed):
+    case .subscribed(_, let handle, let answer, let missed, isParty: _):
       let state = held[loop][handle.index]
       precondition(state == nil || state!.sequence == answer.sequence, "the loop missed an event")
       precondition(answer.recovered || missed.isEmpty)
@@ -169,7 +173,8 @@ private struct FuzzedHub: ~Copyable {
       case .tripUpdate(let update): advance(loop, delivery.channel, state, update.sequence)
       case .notification(let notification): advance(loop, delivery.channel, state, notification.sequence)
       }
-    case .subscriptionRefused, .unsubscribed, .channelEnded, .named, .reply, .admitted, .conflict, .full, .replaced,
+    case .subscriptionRefused, .unsubscribed, .channelEnded, .channelClaimed, .named, .reply, .admitted, .conflict,
+      .full, .replaced,
       .queryResult:
       break
     }

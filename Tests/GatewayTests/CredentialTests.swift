@@ -1,5 +1,6 @@
 // Who a peer is, and what it may see.
 import HTTP
+import HubCore
 import Messages
 import Testing
 import Tokens
@@ -48,28 +49,30 @@ import Tokens
       let bare = Credential(role: role, id: id("me"), authority: .token(nil))
       #expect(granted.names(trip: id("T1")) && !granted.names(trip: id("z1")) && !bare.names(trip: id("T1")))
       for channel in [Channel.trip(id("T1")), .trip(id("z1")), .driver(id("D9"))] {
-        #expect(granted.maySubscribe(to: channel) && !bare.maySubscribe(to: channel), "\(channel)")
+        #expect(granted.grant(for: channel) == .granted, "\(channel)")
       }
-      for channel in [Channel.fleet, .trip(id("T2")), .driver(id("E1")), .fence(id("D1"))] {
-        #expect(!granted.maySubscribe(to: channel), "\(channel)")
+      for trip in [Channel.trip(id("T1")), .trip(id("z1"))] { #expect(bare.grant(for: trip) == .onlyForParties) }
+      #expect(granted.grant(for: .trip(id("T2"))) == .onlyForParties)
+      for channel in [Channel.fleet, .driver(id("E1")), .fence(id("D1"))] {
+        #expect(granted.grant(for: channel) == nil && bare.grant(for: channel) == nil, "\(channel)")
       }
-      #expect(bare.maySubscribe(to: .driver(id("me"))) == (role == .driver))
+      #expect(bare.grant(for: .driver(id("me"))) == (role == .driver ? .granted : nil))
     }
-    #expect(Credential(role: .ops, id: id("o"), authority: .token(nil)).maySubscribe(to: .fleet))
+    #expect(Credential(role: .ops, id: id("o"), authority: .token(nil)).grant(for: .fleet) == .granted)
   }
 
   @Test("a driver sees its own channel, a rider no driver's, and fence and fleet are for ops")
   func channels() {
     let me = Identifier("me")!
     let other = Identifier("other")!
-    let rows: [(Channel, driver: Bool, rider: Bool)] = [
-      (.driver(me), true, false), (.driver(other), false, false), (.trip(other), true, true),
-      (.fence(me), false, false), (.fleet, false, false), (.area(Identifier("u33")!.text), true, true),
+    let rows: [(Channel, driver: ChannelGrant?, rider: ChannelGrant?)] = [
+      (.driver(me), .granted, nil), (.driver(other), nil, nil), (.trip(other), .whileUnclaimed, .granted),
+      (.fence(me), nil, nil), (.fleet, nil, nil), (.area(Identifier("u33")!.text), .granted, .granted),
     ]
     for (channel, driver, rider) in rows {
-      #expect(Credential(role: .driver, id: me).maySubscribe(to: channel) == driver, "driver, \(channel)")
-      #expect(Credential(role: .rider, id: me).maySubscribe(to: channel) == rider, "rider, \(channel)")
-      #expect(Credential(role: .ops, id: me).maySubscribe(to: channel), "ops, \(channel)")
+      #expect(Credential(role: .driver, id: me).grant(for: channel) == driver, "driver, \(channel)")
+      #expect(Credential(role: .rider, id: me).grant(for: channel) == rider, "rider, \(channel)")
+      #expect(Credential(role: .ops, id: me).grant(for: channel) == .granted, "ops, \(channel)")
     }
   }
 }

@@ -52,11 +52,17 @@ struct Turn {
   var notifications: [Messages.Notification] { deliveries.compactMap { $0.publication.notification } }
   var subscribed: [(answer: Subscribed, handle: ChannelHandle, missed: [Publication])] {
     all.compactMap {
-      if case .subscribed(_, let handle, let answer, let missed) = $0 { (answer, handle, missed) } else { nil }
+      if case .subscribed(_, let handle, let answer, let missed, _) = $0 { (answer, handle, missed) } else { nil }
     }
   }
   var ended: [(Channel, Unsubscribed.Reason)] {
     all.compactMap { if case .channelEnded(_, let channel, let reason) = $0 { (channel, reason) } else { nil } }
+  }
+  var refusedSubscriptions: [ErrorReply] {
+    all.compactMap { if case .subscriptionRefused(_, let error) = $0 { error } else { nil } }
+  }
+  var claimed: [Identifier] {
+    all.compactMap { if case .channelClaimed(_, _, let driver) = $0 { driver } else { nil } }
   }
   var admitted: Int { all.count { if case .admitted = $0 { true } else { false } } }
   var replaced: [SessionRef] {
@@ -121,6 +127,9 @@ final class HubBench {
     }
     return Turn(loops: loops)
   }
+
+  /// Moves the clock; the hub does not see it before its next turn.
+  func advance(seconds: Double) { uptime += Int64(seconds * 1e9) }
 
   /// Moves the clock and gives the hub an empty turn.
   @discardableResult
@@ -201,12 +210,16 @@ final class HubBench {
         tripIsGranted: granted))
   }
 
+  /// By ops, unless it is somebody else.
   func subscribe(
-    _ channel: Channel, since: UInt64? = nil, epoch: InlineText = HubBench.epoch, loop: UInt32 = 0, slot: UInt32 = 80
+    _ channel: Channel, since: UInt64? = nil, epoch: InlineText = HubBench.epoch, loop: UInt32 = 0, slot: UInt32 = 80,
+    by actor: (Role, String) = (.ops, "o"), grant: ChannelGrant = .granted
   ) -> HubInput {
     .subscribe(
-      SessionRef(loop: loop, slot: slot, generation: 1), freshMessage(),
-      Subscribe(channel: channel, resume: since.map { ResumePoint(since: $0, epoch: epoch) }))
+      SubscribeInput(
+        session: SessionRef(loop: loop, slot: slot, generation: 1), actor: Actor(role: actor.0, id: id(actor.1)),
+        messageID: freshMessage(),
+        request: Subscribe(channel: channel, resume: since.map { ResumePoint(since: $0, epoch: epoch) }), grant: grant))
   }
 
   func trip(_ text: String) -> Channel { .trip(id(text)) }

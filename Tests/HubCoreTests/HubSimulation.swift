@@ -50,7 +50,7 @@ struct SimulatedInput {
     case connecting(driver: Int)
     case disconnected(driver: Int)
     case move(actor: Int, trip: Int, report: TripStatusReport, message: Int, isGranted: Bool)
-    case subscribe(topic: Int, resume: ResumePoint?)
+    case subscribe(topic: Int, resume: ResumePoint?, actor: Int, grant: ChannelGrant)
     case unsubscribe(topic: Int)
     case released(topic: Int)
     case other
@@ -58,6 +58,16 @@ struct SimulatedInput {
   var kind: Kind
   var session: SessionRef?
   var input: HubInput
+}
+
+/// How often the rarer rules about subscriptions were put to the test.
+struct SimulationReach {
+  var forbidden: UInt64 = 0
+  /// Parties that recovered something of a closed trip.
+  var recoveredAfterEnd: UInt64 = 0
+  var claims: UInt64 = 0
+  /// Subscriptions that a new token did not name, kept because their session is the trip's.
+  var keptAsParty: UInt64 = 0
 }
 
 /// A phone: where it is, how wrong its clock is, and what it sent last.
@@ -70,6 +80,8 @@ struct SimulatedPhone {
 struct Simulation: ~Copyable {
   let seed: UInt64
   let limits: HubLimits
+  /// No event is forgotten before its trip is.
+  let keepsAllEvents: Bool
   var random: SplitMix64
   var hub: Hub
   var loops: [SimulatedLoop]
@@ -80,15 +92,17 @@ struct Simulation: ~Copyable {
   /// Of everything that came out, in order.
   var digest: UInt64 = 0xCBF2_9CE4_8422_2325
   var lastCounters = HubCounters()
+  var reached = SimulationReach()
 
   init(seed: UInt64) {
     self.seed = seed
     random = SplitMix64(seed: seed)
     let isTight = seed % 4 == 0
+    keepsAllEvents = seed % 4 == 1
     limits = HubLimits(
       drivers: isTight ? 4 : 20, trips: isTight ? 4 : 20, channels: isTight ? 9 : 40,
-      eventsPerChannel: isTight ? 3 : 16,
-      events: isTight ? 12 : 60, queryHits: 5, queryBudget: .standard, fixTimesPerDriver: 16,
+      eventsPerChannel: isTight ? 3 : keepsAllEvents ? 10_000 : 16,
+      events: isTight ? 12 : keepsAllEvents ? 100_000 : 60, queryHits: 5, queryBudget: .standard, fixTimesPerDriver: 16,
       driversWithFixTimes: isTight ? 2 : 20)
     let loopCount = 1 + Int(seed % 3)
     uptime = Int64(seed % 1000) * 1_000_000_007
@@ -138,7 +152,7 @@ struct Simulation: ~Copyable {
     case 9..<13: moveTrip()
     case 13..<16: subscribeOrLeave()
     case 16, 17: connectDriver()
-    case 18: closeSlot()
+    case 18: oneIn(2) ? closeSlot() : refreshToken()
     default: askSomething()
     }
   }
@@ -157,7 +171,7 @@ struct Simulation: ~Copyable {
 
   private mutating func passTime() throws(SimulationFailure) {
     switch pick(60) {
-    case 0: uptime += 86_500_000_000_000
+    case 0: uptime += (oneIn(2) ? 86_500 : 86_300) * 1_000_000_000
     case 1..<5: uptime += Int64.random(in: 20...70, using: &random) * 1_000_000_000
     default: uptime += Int64.random(in: 0...2_500_000_000, using: &random)
     }

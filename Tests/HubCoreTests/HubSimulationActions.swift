@@ -12,11 +12,22 @@ extension Simulation {
   mutating func connectDriver() {
     let loop = pick(loops.count)
     let driver = pick(Cast.drivers)
-    guard let slot = loops[loop].openSlot(driver: driver) else { return }
+    guard let slot = loops[loop].openSlot(driver: driver, visitor(driver)) else { return }
     let session = loops[loop].reference(slot)
     loops[loop].inputs.append(
       SimulatedInput(
         kind: .connecting(driver: driver), session: session, input: .driverConnecting(session, Cast.driverIDs[driver])))
+  }
+
+  /// Someone with development's word, or with a token that names some of the trips.
+  private mutating func visitor(_ actor: Int) -> SimulatedLoop.Visitor {
+    SimulatedLoop.Visitor(actor: actor, isDevelopment: oneIn(4), names: random.next())
+  }
+
+  /// A token in place of another: the loop asks about every subscription.
+  mutating func refreshToken() {
+    let loop = pick(loops.count)
+    loops[loop].refresh(pick(Cast.slots), names: random.next())
   }
 
   mutating func closeSlot() {
@@ -118,7 +129,7 @@ extension Simulation {
   mutating func subscribeOrLeave() {
     let loop = pick(loops.count)
     let slot = pick(Cast.slots)
-    if !loops[loop].isOpen(slot) { loops[loop].openViewer(slot) }
+    if !loops[loop].isOpen(slot) { loops[loop].openViewer(slot, visitor(pick(Cast.actors.count))) }
     guard loops[loop].isOpen(slot) else { return }
     let topic = oneIn(10) ? Cast.fleet : pick(Cast.topics)
     let session = loops[loop].reference(slot)
@@ -135,10 +146,15 @@ extension Simulation {
     } else if oneIn(4) {
       resume = ResumePoint(since: UInt64(pick(30)), epoch: oneIn(3) ? Cast.messages[0].text : HubBench.epoch)
     }
+    let visitor = loops[loop].slots[slot].visitor
+    let grant = visitor.grant(topic)
     loops[loop].inputs.append(
       SimulatedInput(
-        kind: .subscribe(topic: topic, resume: resume), session: session,
-        input: .subscribe(session, Cast.messages[3], Subscribe(channel: Cast.channels[topic], resume: resume))))
+        kind: .subscribe(topic: topic, resume: resume, actor: visitor.actor, grant: grant), session: session,
+        input: .subscribe(
+          SubscribeInput(
+            session: session, actor: Cast.actors[visitor.actor], messageID: Cast.messages[3],
+            request: Subscribe(channel: Cast.channels[topic], resume: resume), grant: grant))))
   }
 
   mutating func askSomething() {

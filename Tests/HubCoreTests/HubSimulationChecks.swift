@@ -11,6 +11,9 @@ private struct Tally {
   var positions: [[Int]]
   var moves: [[Int]]
   var newest: Int64?
+  /// Publications on trips' channels, and the topic.
+  var onTrips: [(number: UInt64, topic: Int)] = []
+  var subscribed = 0
   var others: [HubOutput] = []
 
   init(loops: Int) {
@@ -39,8 +42,10 @@ extension Simulation {
     }
     try checkCounters()
     try judgeAfter(input, session, wasAdmitted, tally)
+    noteParties(tally)
+    try judgeClaims(tally)
     try expireTrips()
-    forgetTrips()
+    try forgetTrips()
   }
 
   /// The hub cancels a trip that nobody has moved or driven for 24 h, within two seconds after that, and no other.
@@ -60,6 +65,29 @@ extension Simulation {
     }
   }
 
+  /// Tells the loops whose trips the publications were of, for what they check when they look at these.
+  private mutating func noteParties(_ tally: Tally) {
+    for (number, topic) in tally.onTrips {
+      let parties = model.trip(ofTopic: topic)?.parties
+      for loop in loops.indices { loops[loop].parties[number] = parties }
+    }
+    for trip in 0..<Cast.trips where model.trips[trip] != nil && model.trips[trip]!.base == nil {
+      guard let channel = hub.channels.find(.trip(Cast.tripIDs[trip])) else { continue }
+      model.trips[trip]!.base = hub.channels.sequence(channel) - UInt64(hub.channels.record(channel).events.count)
+    }
+  }
+
+  /// Loops are told whose a trip is now, and no more than that.
+  private mutating func judgeClaims(_ tally: Tally) throws(SimulationFailure) {
+    for case .channelClaimed(_, let channel, let driver) in tally.others {
+      let topic = Cast.topicOfChannel[channel] ?? Cast.fleet
+      guard let claimed = model.trip(ofTopic: topic)?.driver, Cast.driverIDs[claimed] == driver else {
+        throw fail("\(channel) was claimed by \(driver)")
+      }
+      reached.claims += 1
+    }
+  }
+
   private func releasingLoop(_ input: SimulatedInput) -> Int {
     guard case .released(let loop, _) = input.input else { return 0 }
     return Int(loop)
@@ -73,15 +101,17 @@ extension Simulation {
     mix(UInt64(loop))
     switch output {
     case .delivery(let delivery): try look(at: delivery, loop: loop, &tally)
-    case .subscribed(_, let handle, let answer, let missed):
+    case .subscribed(_, let handle, let answer, let missed, let isParty):
       mix(answer.sequence)
       mix(UInt64(missed.count))
-      try judgeSubscribed(handle, answer, missed, loop: loop, input)
+      tally.subscribed += 1
+      try judgeSubscribed(handle, answer, missed, isParty, loop: loop, input)
     case .reply(let session, let reply):
       mix(UInt64(session.slot))
       if case .error(let error) = reply { mix(UInt64(error.code.rawValue)) }
       tally.replies.append(reply)
-    case .subscriptionRefused, .unsubscribed, .channelEnded, .named, .admitted, .conflict, .full, .replaced:
+    case .subscriptionRefused, .unsubscribed, .channelEnded, .channelClaimed, .named, .admitted, .conflict, .full,
+      .replaced:
       tally.others.append(output)
     case .queryResult(_, .nearby(let reports, _)): for report in reports { mix(report.distance?.bitPattern ?? 0) }
     case .queryResult(_, .driver): break
@@ -95,6 +125,12 @@ extension Simulation {
     }
     guard delivery.publication.channel == Cast.channels[topic] else {
       throw fail("wrong channel on handle of \(topic)")
+    }
+    if topic >= Cast.drivers, topic < Cast.fleet {
+      if model.trip(ofTopic: topic)?.isOver(uptime) == true {
+        throw fail("\(delivery.publication.channel) goes on after its grace")
+      }
+      tally.onTrips.append((delivery.publication.number, topic))
     }
     let newest = model.sequences[topic][loop]
     switch delivery.publication.body {
@@ -131,9 +167,17 @@ extension Simulation {
   }
 
   private mutating func judgeSubscribed(
-    _ handle: ChannelHandle, _ answer: Subscribed, _ missed: [Publication], loop: Int, _ input: SimulatedInput?
+    _ handle: ChannelHandle, _ answer: Subscribed, _ missed: [Publication], _ isParty: Bool, loop: Int,
+    _ input: SimulatedInput?
   ) throws(SimulationFailure) {
-    guard case .subscribe(let topic, let resume)? = input?.kind else { throw fail("subscribed without being asked") }
+    guard case .subscribe(let topic, let resume, let actor, let grant)? = input?.kind else {
+      throw fail("subscribed without being asked")
+    }
+    guard model.mayFollow(actor, topic, grant, uptime: uptime) else {
+      throw fail("\(Cast.actors[actor]) may not follow \(answer.channel)")
+    }
+    let trip = model.trip(ofTopic: topic)
+    guard isParty == (trip?.parties.has(actor) ?? false) else { throw fail("isParty is \(isParty)") }
     if let known = model.handles[topic], known != handle, model.subscribers[topic].contains(where: { $0 > 0 }) {
       throw fail("\(answer.channel) changed its handle")
     }
@@ -159,6 +203,11 @@ extension Simulation {
     } else if since == answer.sequence {
       throw fail("who has seen everything is recovered")
     }
+    // For as long as the trip is known, which is 24 h from its end, its events are.
+    if keepsAllEvents, let since, let base = trip?.base, since >= base, since <= answer.sequence, !answer.recovered {
+      throw fail("\(answer.channel): not recovered since \(since), its first event was \(base + 1)")
+    }
+    if trip?.isOver(uptime) == true, answer.recovered, !missed.isEmpty { reached.recoveredAfterEnd += 1 }
     try judge(answer.snapshot, topic: topic)
   }
 
@@ -181,6 +230,7 @@ extension Simulation {
       guard snapshot?.trip?.status == trip?.status else {
         throw fail("snapshot says \(String(describing: snapshot?.trip))")
       }
+      if trip?.isOver(uptime) == true, snapshot?.position != nil { throw fail("a closed trip has a position") }
     }
     guard let position = snapshot?.position, let driver = Cast.driverIDs.firstIndex(of: position.driverID) else {
       return
@@ -221,8 +271,9 @@ extension Simulation {
       if verdict == .moved { model.apply(actor: actor, trip: trip, report, message: message, uptime: uptime) }
       try judgeMoveEvents(trip, verdict, tally)
     case .connecting(let driver): try judgeConnecting(driver, session, tally)
+    case .subscribe(let topic, _, let actor, let grant): try judgeSubscribe(topic, actor, grant, tally)
     case .disconnected(let driver): if model.sessions[driver] == session { model.sessions[driver] = nil }
-    case .released, .subscribe, .unsubscribe, .other, nil:
+    case .released, .unsubscribe, .other, nil:
       let published = tally.positions.contains { $0.contains { $0 > 0 } }
       if published { throw fail("a position without a fix") }
     }
@@ -243,7 +294,7 @@ extension Simulation {
     guard forbidden == (verdict == .refused(.forbidden) ? UInt64(count) : 0) else {
       throw fail("forbidden \(forbidden)")
     }
-    let isOver = trip.flatMap { hub.findTrip(Cast.tripIDs[$0]) }.map { hub.trips[$0].isClosed } ?? false
+    let isOver = trip.flatMap { model.trips[$0] }?.isOver(uptime) ?? false
     for loop in loops.indices {
       for topic in 0..<Cast.topics {
         let isOnTrip = trip.map { topic == Cast.topic(ofTrip: $0) } ?? false
@@ -291,6 +342,27 @@ extension Simulation {
     }
   }
 
+  /// `subscribed`, or why not; and a trip that is over lets go again at once.
+  private mutating func judgeSubscribe(
+    _ topic: Int, _ actor: Int, _ grant: ChannelGrant, _ tally: Tally
+  ) throws(SimulationFailure) {
+    var refusal: ErrorCode?
+    var isEnded = false
+    for output in tally.others {
+      if case .subscriptionRefused(_, let error) = output { refusal = error.code }
+      if case .channelEnded(_, Cast.channels[topic], .tripEnded) = output { isEnded = true }
+    }
+    guard tally.subscribed == (refusal == nil ? 1 : 0) else { throw fail("\(tally.subscribed) answers to subscribe") }
+    if !model.mayFollow(actor, topic, grant, uptime: uptime) {
+      reached.forbidden += 1
+      guard refusal == .forbidden else { throw fail("\(Cast.channels[topic]) was not refused") }
+    } else if refusal != nil {
+      guard refusal == .rateLimited, hub.channels.count == limits.channels else { throw fail("refused: \(refusal!)") }
+    } else if model.trip(ofTopic: topic)?.isOver(uptime) == true, !isEnded {
+      throw fail("a closed trip keeps a subscriber")
+    }
+  }
+
   private mutating func judgeConnecting(_ driver: Int, _ session: SessionRef?, _ tally: Tally) throws(SimulationFailure)
   {
     var replaced: SessionRef?
@@ -305,16 +377,18 @@ extension Simulation {
       case .full where hub.drivers.count == limits.drivers: return
       case .replaced: break
       case .admitted, .conflict, .full, .delivery, .subscribed, .subscriptionRefused, .unsubscribed, .channelEnded,
-        .named, .reply,
-        .queryResult:
+        .channelClaimed, .named, .reply, .queryResult:
         throw fail("unexpected answer to a driver: \(output)")
       }
     }
     throw fail("a driver got no answer")
   }
 
-  private mutating func forgetTrips() {
+  private mutating func forgetTrips() throws(SimulationFailure) {
     for trip in 0..<Cast.trips where model.trips[trip] != nil && hub.findTrip(Cast.tripIDs[trip]) == nil {
+      guard let ended = model.trips[trip]?.ended, uptime >= ended + 86_400_000_000_000 else {
+        throw fail("trip \(trip) was forgotten early")
+      }
       model.trips[trip] = nil
     }
   }

@@ -8,11 +8,29 @@ import Messages
 struct SimulatedLoop {
   struct Violation: Error { var text: String }
 
+  /// Who is behind a slot, and what its credential opens.
+  struct Visitor {
+    var actor: Int
+    var isDevelopment: Bool
+    /// Bit t: its token names trip t.
+    var names: UInt64
+
+    func grant(_ topic: Int) -> ChannelGrant {
+      let role = Cast.actors[actor].role
+      guard topic >= Cast.drivers, topic < Cast.fleet, role != .ops else { return .granted }
+      if isDevelopment { return role == .driver ? .whileUnclaimed : .granted }
+      return names & 1 << UInt64(topic - Cast.drivers) != 0 ? .granted : .onlyForParties
+    }
+  }
+
   struct Slot {
     enum Phase { case closed, admitting, open }
     var generation: UInt32 = 0
     var phase = Phase.closed
     var driver: Int?
+    var visitor = Visitor(actor: 0, isDevelopment: false, names: 0)
+    /// By topic: questions about it that the hub has not answered since the token was swapped.
+    var reviews = [Int](repeating: 0, count: Cast.topics)
     /// By topic: the newest sequence that the session knows of, nil where it is not subscribed.
     var views = [UInt64?](repeating: nil, count: Cast.topics)
     /// By topic: what the person behind the slot remembers after leaving.
@@ -27,6 +45,9 @@ struct SimulatedLoop {
   var outputs: [HubOutput] = []
   private var topicOfHandle: [UInt32: Int] = [:]
   private var handleOfTopic = [ChannelHandle?](repeating: nil, count: Cast.topics)
+  /// By publication on a trip's channel: whose trip it was when it came out.
+  var parties: [UInt64: SimulationModel.Parties] = [:]
+  private(set) var keptAsParty: UInt64 = 0
   /// By topic and sequence: the number of the publication that had it.
   private var truth = [[UInt64: UInt64]](repeating: [:], count: Cast.topics)
 
@@ -42,19 +63,34 @@ struct SimulatedLoop {
   func openDriver(_ slot: Int) -> Int? { isOpen(slot) ? slots[slot].driver : nil }
   func remembered(_ slot: Int, _ topic: Int) -> UInt64? { slots[slot].views[topic] ?? slots[slot].remembered[topic] }
 
-  mutating func openSlot(driver: Int) -> Int? {
+  mutating func openSlot(driver: Int, _ visitor: Visitor) -> Int? {
     guard let slot = slots.firstIndex(where: { $0.phase == .closed }) else { return nil }
     slots[slot].generation += 1
     slots[slot].phase = .admitting
     slots[slot].driver = driver
+    slots[slot].visitor = visitor
     return slot
   }
 
-  mutating func openViewer(_ slot: Int) {
+  mutating func openViewer(_ slot: Int, _ visitor: Visitor) {
     guard slots[slot].phase == .closed else { return }
     slots[slot].generation += 1
     slots[slot].phase = .open
     slots[slot].driver = nil
+    slots[slot].visitor = visitor
+  }
+
+  mutating func refresh(_ slot: Int, names: UInt64) {
+    guard isOpen(slot), !slots[slot].visitor.isDevelopment else { return }
+    slots[slot].visitor.names = names
+    for topic in 0..<Cast.topics where slots[slot].views[topic] != nil {
+      guard let handle = handleOfTopic[topic] else { continue }
+      let session = reference(slot)
+      slots[slot].reviews[topic] += 1
+      inputs.append(
+        SimulatedInput(
+          kind: .other, session: session, input: .name(session, Cast.actors[slots[slot].visitor.actor], handle)))
+    }
   }
 
   mutating func close(_ slot: Int) {
@@ -67,6 +103,7 @@ struct SimulatedLoop {
     for topic in 0..<Cast.topics where slots[slot].views[topic] != nil { leave(slot, topic) }
     slots[slot].phase = .closed
     slots[slot].driver = nil
+    slots[slot].reviews = Slot().reviews
   }
 
   private mutating func leave(_ slot: Int, _ topic: Int) {
@@ -101,7 +138,8 @@ struct SimulatedLoop {
   private mutating func handle(_ output: HubOutput) throws(Violation) {
     switch output {
     case .delivery(let delivery): try deliver(delivery)
-    case .subscribed(let session, let handle, let answer, let missed): try subscribed(session, handle, answer, missed)
+    case .subscribed(let session, let handle, let answer, let missed, let isParty):
+      try subscribed(session, handle, answer, missed, isParty)
     case .unsubscribed(let session, _, let handle, let channel):
       guard let slot = slot(of: session), let topic = topicOfHandle[handle.index], slots[slot].views[topic] != nil,
         handleOfTopic[topic] == handle
@@ -116,21 +154,34 @@ struct SimulatedLoop {
         if Cast.channels[topic] != channel { throw Violation(text: "\(channel) ended by the handle of \(topic)") }
         leave(slot, topic)
       }
+    case .channelClaimed(let handle, let channel, let driver):
+      guard let topic = topicOfHandle[handle.index], Cast.channels[topic] == channel else { return }
+      for slot in slots.indices where slots[slot].views[topic] != nil {
+        let visitor = slots[slot].visitor
+        if visitor.grant(topic) == .whileUnclaimed, Cast.actors[visitor.actor].id != driver { leave(slot, topic) }
+      }
+    case .named(let session, _, let channel, let isParty):
+      guard let slot = slot(of: session), let topic = Cast.topicOfChannel[channel] else { return }
+      slots[slot].reviews[topic] -= 1
+      if slots[slot].views[topic] == nil || slots[slot].visitor.grant(topic) != .onlyForParties { return }
+      if isParty { keptAsParty += 1 } else { leave(slot, topic) }
     case .admitted(let session):
       if let slot = slot(of: session), slots[slot].phase == .admitting { slots[slot].phase = .open }
     case .conflict(let session, _), .full(let session), .replaced(let session):
       if let slot = slot(of: session) { close(slot) }
-    case .named, .reply, .subscriptionRefused, .queryResult: break
+    case .reply, .subscriptionRefused, .queryResult: break
     }
   }
 
   private mutating func subscribed(
-    _ session: SessionRef, _ handle: ChannelHandle, _ answer: Subscribed, _ missed: [Publication]
+    _ session: SessionRef, _ handle: ChannelHandle, _ answer: Subscribed, _ missed: [Publication], _ isParty: Bool
   ) throws(Violation) {
     guard let topic = Cast.topicOfChannel[answer.channel] else { throw Violation(text: "no such channel") }
     topicOfHandle[handle.index] = topic
     handleOfTopic[topic] = handle
-    guard let slot = slot(of: session), slots[slot].phase == .open else { return release(topic) }
+    guard let slot = slot(of: session), slots[slot].phase == .open,
+      isParty || slots[slot].visitor.grant(topic) != .onlyForParties
+    else { return release(topic) }
     if let seen = slots[slot].views[topic] {
       // It saw everything live until now, so it is where the channel is.
       if seen != answer.sequence {
@@ -154,6 +205,7 @@ struct SimulatedLoop {
     if sequence != nil { try compare(delivery.publication, topic) }
     for slot in slots.indices {
       guard let seen = slots[slot].views[topic] else { continue }
+      try checkEntitled(slot, topic, delivery.publication)
       if let sequence {
         if sequence != seen + 1 { throw Violation(text: "\(channel): event \(sequence) after \(seen)") }
         slots[slot].views[topic] = sequence
@@ -161,6 +213,20 @@ struct SimulatedLoop {
         throw Violation(text: "\(channel): position after \(location.after), subscriber at \(seen)")
       }
     }
+  }
+
+  /// Nobody follows a trip that is not granted to it, nor its own; but for the while that a new token is looked into.
+  private func checkEntitled(_ slot: Int, _ topic: Int, _ publication: Publication) throws(Violation) {
+    guard topic >= Cast.drivers, topic < Cast.fleet, slots[slot].reviews[topic] == 0 else { return }
+    guard let parties = parties[publication.number] else { throw Violation(text: "a publication of nobody's trip") }
+    let visitor = slots[slot].visitor
+    let isEntitled =
+      switch visitor.grant(topic) {
+      case .granted: true
+      case .whileUnclaimed: parties.driver == nil || parties.driver == visitor.actor
+      case .onlyForParties: parties.has(visitor.actor)
+      }
+    if !isEntitled { throw Violation(text: "\(Cast.actors[visitor.actor]) sees \(publication.channel)") }
   }
 
   /// An event that is seen again, live or recovered, is the same one.

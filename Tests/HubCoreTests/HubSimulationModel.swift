@@ -10,6 +10,21 @@ struct SimulationModel {
     var message: Int
   }
 
+  /// Whose a trip is: a driver's and a rider's number.
+  struct Parties {
+    var driver: Int?
+    var rider: Int?
+
+    /// Whether someone of the cast has part in it; ops has in all.
+    func has(_ actor: Int) -> Bool {
+      switch Cast.actors[actor].role {
+      case .driver: driver == actor
+      case .rider: rider.map { $0 + Cast.drivers } == actor
+      case .ops: true
+      }
+    }
+  }
+
   struct Trip {
     var status: TripStatus
     var driver: Int?
@@ -19,6 +34,13 @@ struct SimulationModel {
     var heard: Int64
     /// The last 16 that were made.
     var moves: [Move] = []
+    /// The channel's number before the trip's first event.
+    var base: UInt64?
+
+    var parties: Parties { Parties(driver: driver, rider: rider) }
+
+    /// The grace is over: nobody but its parties sees anything of it.
+    func isOver(_ uptime: Int64) -> Bool { ended.map { uptime >= $0 + 60_000_000_000 } ?? false }
   }
 
   /// What a `trip_status` gets.
@@ -40,6 +62,19 @@ struct SimulationModel {
   init(loops: Int) {
     subscribers = Array(repeating: Array(repeating: 0, count: loops), count: Cast.topics)
     sequences = Array(repeating: Array(repeating: 0, count: loops), count: Cast.topics)
+  }
+
+  // MARK: Subscriptions
+
+  func trip(ofTopic topic: Int) -> Trip? {
+    topic >= Cast.drivers && topic < Cast.fleet ? trips[topic - Cast.drivers] : nil
+  }
+
+  /// Whether someone may follow a channel now.
+  func mayFollow(_ actor: Int, _ topic: Int, _ grant: ChannelGrant, uptime: Int64) -> Bool {
+    guard let trip = trip(ofTopic: topic) else { return grant != .onlyForParties }
+    if trip.parties.has(actor) { return true }
+    return !trip.isOver(uptime) && (grant == .granted || grant == .whileUnclaimed && trip.driver == nil)
   }
 
   // MARK: Fixes

@@ -16,10 +16,11 @@ import Testing
   }
 
   /// Runs one world to its end; the digest of all outputs, and what was counted.
-  private func run(_ seed: UInt64) throws(SimulationFailure) -> (UInt64, HubCounters) {
+  private func run(_ seed: UInt64) throws(SimulationFailure) -> (UInt64, HubCounters, SimulationReach) {
     var simulation = Simulation(seed: seed)
     try simulation.run(steps: HubSimulationTests.steps)
-    return (simulation.digest, simulation.hub.counters)
+    for loop in simulation.loops { simulation.reached.keptAsParty += loop.keptAsParty }
+    return (simulation.digest, simulation.hub.counters, simulation.reached)
   }
 
   @Test("whatever drivers, riders and ops do, the hub keeps the contract", arguments: 0..<groups)
@@ -40,16 +41,17 @@ import Testing
     #expect(Set(first).count == 3)
   }
 
-  @Test("the simulation reaches what it is for: every outcome of a fix, refused moves, replacements, full tables")
+  @Test("the simulation reaches what it is for: every outcome of a fix, refusals, replacements, full tables")
   func reachesEverything() throws {
-    var total = [UInt64](repeating: 0, count: 11)
+    var total = [UInt64](repeating: 0, count: 15)
     for seed in 0..<12 as Range<UInt64> {
-      let counters = try run(seed).1
+      let (_, counters, reached) = try run(seed)
       let row = [
         counters.fixesAccepted, counters.fixesHistory, counters.fixesDuplicate, counters.fixesHeld,
         counters.fixesReleased,
         counters.fixesUnreadable, counters.fixesForbidden, counters.fixesOrphaned, counters.tripMovesRefused,
-        counters.replacements, counters.tableLimitHits,
+        counters.replacements, counters.tableLimitHits, reached.forbidden, reached.recoveredAfterEnd, reached.claims,
+        reached.keptAsParty,
       ]
       for (place, count) in row.enumerated() { total[place] += count }
     }

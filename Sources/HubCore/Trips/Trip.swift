@@ -22,8 +22,9 @@ struct Trip {
   var lastHeard: Int64
   /// When it ended by the hub's wall clock, which a restart does not change.
   var endedAt: Timestamp?
-  /// When it ended (uptime, ns), and whether its live positions have ended too.
+  /// When it ended, and when its live positions end (uptime, ns); and whether its subscribers were told so.
   var ended: Int64?
+  var closes = Int64.max
   var isClosed = false
   /// Hashes of (sender, messageId) of the last moves: the same message again gets the same ack and changes nothing.
   var recentMoves = RecentMoves()
