@@ -33,12 +33,14 @@ extension Hub {
   public mutating func stored(through ticket: UInt64, condition: StorageCondition) {
     storage.condition = condition
     storage.stored(through: ticket)
+    storage.isReleasing = true
     while let next = storage.release() {
       switch next {
       case .output(let output, let loop): emit(output, to: loop)
       case .input(let input): handle(input)
       }
     }
+    storage.isReleasing = false
     counters.heldForStorage = storage.held.count
   }
 
@@ -58,7 +60,9 @@ extension Hub {
   /// that came before it.
   mutating func waits(_ input: HubInput, for channel: Channel) -> Bool {
     guard storage.isOn, let index = channels.find(channel) else { return false }
-    guard channels.eventTicket(index) > storage.storedThrough || storage.parked > 0 else { return false }
+    // Not before those that came earlier; they are being handled again, in order, while they are released.
+    let isBehindOthers = storage.parked > 0 && !storage.isReleasing
+    guard isBehindOthers || channels.eventTicket(index) > storage.storedThrough else { return false }
     storage.park(input)
     return true
   }

@@ -23,6 +23,8 @@ struct HubStorage: ~Copyable {
   private(set) var held = HeldOutputs()
   /// Inputs among what is held.
   private(set) var parked = 0
+  /// What waited is being handled.
+  var isReleasing = false
 
   /// Without a journal.
   init() {

@@ -7,7 +7,7 @@ import Messages
 /// Why bytes are no durable record.
 public struct RecordError: Error, Equatable, CustomStringConvertible {
   public enum Fault: Equatable, Sendable {
-    case short, kind(UInt8), status, identifier, text, coordinate, timestamp, channel, optional, surplus
+    case short, kind(UInt8), number, status, identifier, text, coordinate, timestamp, channel, optional, surplus
     /// The record makes no sense where it stands.
     case order
   }
@@ -47,13 +47,13 @@ struct RecordReader: ~Copyable {
   private mutating func readRecord() throws(RecordError) -> DurableRecord {
     let kind = try number(UInt8.self)
     switch RecordKind(rawValue: kind) {
-    case .life: return .life(epoch: try text(), seed: try number(UInt64.self))
+    case .life: return .life(epoch: try text(), seed: try number(UInt64.self))  // any 64 bits
     case .trip: return .trip(try trip())
     case .tripForgotten: return .tripForgotten(try identifier())
     case .tripUpdate, .notification: return .event(try event(RecordKind(rawValue: kind) == .tripUpdate))
-    case .channel: return .channel(try channel(), sequence: try number(UInt64.self))
+    case .channel: return .channel(try channel(), sequence: try count())
     case .channelForgotten: return .channelForgotten(try channel())
-    case .numbersGiven: return .numbersGiven(try number(UInt64.self))
+    case .numbersGiven: return .numbersGiven(try count())
     case nil: throw failure(.kind(kind))
     }
   }
@@ -73,8 +73,8 @@ struct RecordReader: ~Copyable {
 
   private mutating func event(_ isTripUpdate: Bool) throws(RecordError) -> Publication {
     let channel = try channel()
-    let sequence = try number(UInt64.self)
-    let number = try number(UInt64.self)
+    let sequence = try count()
+    let number = try count()
     let published = try timestamp()
     let body: Publication.Body = isTripUpdate ? .tripUpdate(try tripUpdate(sequence)) : .notification(try notification(sequence))
     return Publication(channel: channel, number: number, timestamp: published, body: body)
@@ -114,6 +114,13 @@ struct RecordReader: ~Copyable {
     _: Number.Type
   ) throws(RecordError) -> Number {
     Number(littleEndian: try take(MemoryLayout<Number>.size).loadUnaligned(as: Number.self))
+  }
+
+  /// A number that something was counted with: it never comes near to overflowing.
+  private mutating func count() throws(RecordError) -> UInt64 {
+    let count = try number(UInt64.self)
+    guard count < 1 << 62 else { throw failure(.number) }
+    return count
   }
 
   private mutating func text() throws(RecordError) -> InlineText {
