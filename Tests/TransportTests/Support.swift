@@ -151,4 +151,3 @@ final class HandClock {
     reading.unixMilliseconds += milliseconds
   }
 }
-
