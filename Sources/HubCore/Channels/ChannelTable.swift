@@ -100,7 +100,10 @@ struct ChannelTable: ~Copyable {
   /// True when it went at once.
   mutating func setKept(_ index: Int, _ kept: Bool) -> Bool {
     slab[index].isKept = kept
-    if !kept { numbersGiven = max(numbersGiven, slab[index].sequence) }
+    if !kept {
+      numbersGiven = max(numbersGiven, slab[index].sequence)
+      while !slab[index].events.isEmpty { forgetOldestEvent(index) }
+    }
     return removeIfUnused(index)
   }
 
