@@ -55,26 +55,16 @@ public final class GroupCommit: @unchecked Sendable {
   private let lazyDelay: Int64
   /// How long to wait before a full disk is tried again, in ns.
   private let fullRetry: Int64
-  private let onDurable: @Sendable () -> Void
-  /// Told once, when the journal stops.
-  private let failure: @Sendable (JournalError) -> Void
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
   private let condition: UnsafeMutablePointer<pthread_cond_t>
   private let state: UnsafeMutablePointer<State>
   private let durable = Atomic<UInt64>(0)
   private let health = Atomic<JournalCondition>(.good)
 
-  /// `onDurable` is called on the journal's thread each time that more is on stable storage, or the condition changed.
-  public init(
-    limits: JournalLimits, lazyMilliseconds: Int = 50, fullRetryMilliseconds: Int = 500,
-    onDurable: @escaping @Sendable () -> Void,
-    onFailure: @escaping @Sendable (JournalError) -> Void
-  ) {
+  public init(limits: JournalLimits, lazyMilliseconds: Int = 50, fullRetryMilliseconds: Int = 500) {
     self.limits = limits
     lazyDelay = Int64(lazyMilliseconds) * 1_000_000
     fullRetry = Int64(fullRetryMilliseconds) * 1_000_000
-    self.onDurable = onDurable
-    failure = onFailure
     mutex = .allocate(capacity: 1)
     mutex.initialize(to: pthread_mutex_t())
     condition = .allocate(capacity: 1)
@@ -139,8 +129,12 @@ public final class GroupCommit: @unchecked Sendable {
 
   // MARK: The journal's side
 
-  /// Writes groups until `close`; returns when everything was stored, or cannot be. `clock` gives ms since 1970.
-  public func run(_ writer: inout JournalWriter, clock: () -> Int64) {
+  /// Writes groups until `close`; returns when everything was stored, or with the error after which nothing can be.
+  ///
+  /// `clock` gives ms since 1970. `onChange` is called each time that more is on stable storage or the condition changed.
+  public func run(
+    _ writer: inout JournalWriter, clock: () -> Int64, onChange: () -> Void
+  ) throws(JournalError) {
     var batch = Batch()
     while takeBatch(&batch) {
       var written = 0
@@ -151,12 +145,16 @@ public final class GroupCommit: @unchecked Sendable {
         do throws(JournalError) {
           try write(batch, written..<end, &writer, created: clock())
         } catch {
-          guard case .full = error, waitForRoom() else { return stop(error) }
+          guard case .full = error, waitForRoom(onChange) else {
+            health.store(.stopped, ordering: .releasing)
+            onChange()
+            throw error
+          }
           continue
         }
         note(.good, storing: last - first + 1, bytes: end - written)
         durable.store(batch.ends[last].ticket, ordering: .releasing)
-        onDurable()
+        onChange()
         written = end
         first = last + 1
       }
@@ -211,22 +209,16 @@ public final class GroupCommit: @unchecked Sendable {
   }
 
   /// The disk is full: says so once, and waits a while. False when the hub goes down meanwhile.
-  private func waitForRoom() -> Bool {
+  private func waitForRoom(_ onChange: () -> Void) -> Bool {
     if health.exchange(.full, ordering: .acquiringAndReleasing) != .full {
       locked { $0.counters.timesFull += 1 }
-      onDurable()
+      onChange()
     }
     pthread_mutex_lock(mutex)
     defer { pthread_mutex_unlock(mutex) }
     let end = Self.now() + fullRetry
     while !state.pointee.isClosing, Self.now() < end { wait(until: end) }
     return !state.pointee.isClosing
-  }
-
-  private func stop(_ error: JournalError) {
-    health.store(.stopped, ordering: .releasing)
-    failure(error)
-    onDurable()
   }
 
   // MARK: Waiting

@@ -32,6 +32,31 @@ public struct RecoveryReport: Equatable, Sendable {
 public struct Recovered: ~Copyable {
   public var writer: JournalWriter
   public let report: RecoveryReport
+  fileprivate let files: any JournalFiles
+  fileprivate let limits: JournalLimits
+
+  /// Puts a snapshot of what was read in the place of the segments that it was read from: `body` is given a function
+  /// that takes the snapshot's parts, each up to `JournalLimits.groupBytes`. `created` is in ms since 1970.
+  public mutating func compact(
+    created: Int64, _ body: ((UnsafeRawBufferPointer) throws(JournalError) -> Void) throws(JournalError) -> Void
+  ) throws(JournalError) {
+    let last = writer.next - 1
+    guard last > 0, report.snapshot != last else { return }
+    var snapshot = try SnapshotWriter(files: files, limits: limits, through: last, created: created)
+    try body { (part) throws(JournalError) in try snapshot.write(part) }
+    try snapshot.finish()
+    writer.beginSegment()
+    do throws(SystemError) {
+      for name in try files.names().sorted() {
+        let isOldSegment = FileHeader.group(ofName: name, .segment).map { $0 <= last } ?? false
+        let isOldSnapshot = FileHeader.group(ofName: name, .snapshot).map { $0 < last } ?? false
+        if isOldSegment || isOldSnapshot || SnapshotFile.isUnfinished(name) { try files.remove(name) }
+      }
+      try files.synchronize()
+    } catch {
+      throw .system(error, file: files.path)
+    }
+  }
 }
 
 /// What becomes of damage.
@@ -83,7 +108,7 @@ public struct Recovery: ~Copyable {
     // A header alone, torn: the file is used again, from its first byte.
     if let tail = report.tail, tail.offset == 0 { last = nil }
     let writer = try JournalWriter(files: files, limits: limits, next: next, segment: last?.name)
-    return Recovered(writer: writer, report: report)
+    return Recovered(writer: writer, report: report, files: files, limits: limits)
   }
 
   // MARK: Snapshots

@@ -3,6 +3,14 @@
 import Transport
 
 enum SnapshotFile {
+  static let unfinishedSuffix = ".new"
+
+  /// Whether a name is that of a snapshot that was never finished.
+  static func isUnfinished(_ name: String) -> Bool {
+    name.hasSuffix(unfinishedSuffix)
+      && FileHeader.group(ofName: String(name.dropLast(unfinishedSuffix.count)), .snapshot) != nil
+  }
+
   enum Content {
     case whole([Range<Int>])
     case broken
@@ -41,7 +49,7 @@ public struct SnapshotWriter: ~Copyable {
   private let file: any JournalFile
   private var parts: UInt64 = 0
 
-  private var temporaryName: String { header.name + ".new" }
+  private var temporaryName: String { header.name + SnapshotFile.unfinishedSuffix }
 
   /// Begins a snapshot of the state after `group`.
   public init(
@@ -52,7 +60,7 @@ public struct SnapshotWriter: ~Copyable {
     let bytes = header.encoded(sums)
     let file: any JournalFile
     do throws(SystemError) {
-      file = try files.open(header.name + ".new")
+      file = try files.open(header.name + SnapshotFile.unfinishedSuffix)
       try file.truncate(to: 0)
       try bytes.withBytes { (bytes) throws(SystemError) in try file.append(bytes) }
     } catch {

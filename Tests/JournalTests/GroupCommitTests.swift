@@ -1,31 +1,24 @@
 import Glibc
-import Synchronization
 import TestSupport
 import Testing
 import Transport
 
 @testable import Journal
 
-/// What the journal's thread has told.
-private final class Listener: Sendable {
-  let failure = Mutex<JournalError?>(nil)
-  let calls = Atomic<Int>(0)
-  let commit = Mutex<GroupCommit?>(nil)
-
-  func finish() { commit.withLock { $0?.close() } }
-}
-
 @Suite struct GroupCommitTests {
-  private func makeCommit(_ limits: JournalLimits, _ listener: Listener) -> GroupCommit {
-    GroupCommit(limits: limits, lazyMilliseconds: 1) {
-      listener.calls.add(1, ordering: .relaxed)
-    } onFailure: { error in
-      listener.failure.withLock { $0 = error }
-    }
-  }
-
   private func submit(_ commit: GroupCommit, _ bytes: [UInt8], _ ticket: UInt64) -> Bool {
     bytes.withBytes { commit.submit($0, ticket: ticket, isUrgent: true) }
+  }
+
+  /// Stores until the end.
+  private func run(_ commit: GroupCommit, _ bench: Bench, onChange: () -> Void = {}) throws {
+    try bench.open { writer in
+      try commit.run(&writer) {
+        1_763_680_000_000
+      } onChange: {
+        onChange()
+      }
+    }
   }
 
   @Test("Everything submitted before the end is stored, whole and in order, in groups of whole submissions")
@@ -33,8 +26,7 @@ private final class Listener: Sendable {
     var bench = Bench()
     bench.limits.groupBytes = 64
     bench.limits.pendingBytes = 1 << 20
-    let listener = Listener()
-    let commit = makeCommit(bench.limits, listener)
+    let commit = GroupCommit(limits: bench.limits, lazyMilliseconds: 1)
     var random = SplitMix64(seed: 4)
     var submitted: [[UInt8]] = []
     for ticket in 1...500 {
@@ -43,7 +35,7 @@ private final class Listener: Sendable {
       #expect(submit(commit, bytes, UInt64(ticket)))
     }
     commit.close()
-    try bench.open { writer in commit.run(&writer) { 0 } }
+    try run(commit, bench)
     #expect(commit.durableThrough == 500 && commit.currentCondition == .good)
     #expect(commit.counters.submissions == 500)
     let groups = try bench.open().groups.sorted { $0.key < $1.key }.map(\.value)
@@ -66,11 +58,10 @@ private final class Listener: Sendable {
   @Test("What comes while the disk is busy shares a group")
   func sharing() throws {
     let bench = Bench()
-    let listener = Listener()
-    let commit = makeCommit(bench.limits, listener)
+    let commit = GroupCommit(limits: bench.limits, lazyMilliseconds: 1)
     for ticket in 1...100 { #expect(submit(commit, [1, 2, 3], UInt64(ticket))) }
     commit.close()
-    try bench.open { writer in commit.run(&writer) { 0 } }
+    try run(commit, bench)
     #expect(commit.counters.groups == 1 && commit.counters.bytes == 300)
   }
 
@@ -79,45 +70,38 @@ private final class Listener: Sendable {
     var bench = Bench()
     bench.limits.groupBytes = 40
     bench.limits.pendingBytes = 100
-    let listener = Listener()
-    let commit = makeCommit(bench.limits, listener)
+    let commit = GroupCommit(limits: bench.limits, lazyMilliseconds: 1)
     let bytes = [UInt8](repeating: 9, count: 40)
     #expect(submit(commit, bytes, 1) && submit(commit, bytes, 2))
     #expect(!commit.hasRoom(for: 40) && !submit(commit, bytes, 3))
     commit.close()
     #expect(!submit(commit, [1], 4))
-    try bench.open { writer in commit.run(&writer) { 0 } }
+    try run(commit, bench)
     #expect(commit.durableThrough == 2)
   }
 
   @Test("After a failed fdatasync nothing counts as stored, nothing more is taken, and it is said")
   func failure() throws {
     let bench = Bench()
-    let listener = Listener()
-    let commit = makeCommit(bench.limits, listener)
+    let commit = GroupCommit(limits: bench.limits, lazyMilliseconds: 1)
     #expect(submit(commit, [1], 1))
     bench.disk.syncsUntilFailure = 1  // the segment's header; the group's fails
-    try bench.open { writer in commit.run(&writer) { 0 } }
-    #expect(commit.durableThrough == 0 && commit.currentCondition == .stopped)
+    var calls = 0
+    #expect(throws: JournalError.self) { try run(commit, bench) { calls += 1 } }
+    #expect(commit.durableThrough == 0 && commit.currentCondition == .stopped && calls == 1)
     #expect(!submit(commit, [2], 2))
-    #expect(listener.failure.withLock { $0 } != nil && listener.calls.load(ordering: .relaxed) == 1)
   }
 
   @Test("A full disk is tried again, and goes on by itself")
   func full() throws {
     let bench = Bench()
     let disk = bench.disk
-    let listener = Listener()
-    // Both calls come on the thread that writes, which is this one.
-    let commit = GroupCommit(limits: bench.limits, lazyMilliseconds: 1, fullRetryMilliseconds: 1) {
-      if listener.calls.add(1, ordering: .relaxed).newValue == 1 { disk.room = .max } else { listener.finish() }
-    } onFailure: { error in
-      listener.failure.withLock { $0 = error }
-    }
-    listener.commit.withLock { $0 = commit }
+    let commit = GroupCommit(limits: bench.limits, lazyMilliseconds: 1, fullRetryMilliseconds: 1)
     disk.room = 10
     #expect(submit(commit, [1, 2, 3], 1))
-    try bench.open { writer in commit.run(&writer) { 0 } }
+    try run(commit, bench) {
+      if commit.currentCondition == .full { disk.room = .max } else { commit.close() }
+    }
     #expect(commit.durableThrough == 1 && commit.currentCondition == .good && commit.counters.timesFull == 1)
     #expect(try bench.open().groups == [1: [1, 2, 3]])
   }
@@ -127,14 +111,16 @@ private final class Listener: Sendable {
     let path = "/tmp/journal-test-\(getpid())-\(UInt64.random(in: 0 ... .max))"
     defer { removeDirectory(path) }
     let limits = JournalLimits()
-    let listener = Listener()
-    let commit = makeCommit(limits, listener)
+    let commit = GroupCommit(limits: limits)
     let thread = try startThread(name: "journal") { @Sendable in
       do {
         var recovered = try Recovery(files: try DiskFiles(path: path), limits: limits).run(damage: .refuse) { _ in
         } group: { _, _ in
         }
-        commit.run(&recovered.writer) { 0 }
+        try commit.run(&recovered.writer) {
+          0
+        } onChange: {
+        }
       } catch {
         Issue.record(error)
       }
