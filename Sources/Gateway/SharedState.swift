@@ -9,12 +9,15 @@ final class SharedState: Sendable {
   let metrics: MetricsBoard
   let log: Log
   let access: AccessBoard
+  /// Nil where nothing is stored.
+  let journal: HubJournal?
 
   init(configuration: ServerConfiguration) {
     lifecycle = Lifecycle(delaySeconds: configuration.drainDelay)
     metrics = MetricsBoard(loops: configuration.loops)
     log = Log(level: configuration.logLevel)
     access = AccessBoard(configuration.tokens)
+    journal = configuration.journal.map { HubJournal(limits: $0.limits) }
   }
 }
 

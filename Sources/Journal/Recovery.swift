@@ -35,6 +35,9 @@ public struct Recovered: ~Copyable {
   fileprivate let files: any JournalFiles
   fileprivate let limits: JournalLimits
 
+  /// Ends it: what remains is to write.
+  public consuming func takeWriter() -> JournalWriter { writer }
+
   /// Puts a snapshot of what was read in the place of the segments that it was read from: `body` is given a function
   /// that takes the snapshot's parts, each up to `JournalLimits.groupBytes`. `created` is in ms since 1970.
   public mutating func compact(

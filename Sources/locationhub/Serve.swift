@@ -22,6 +22,8 @@ let serve = Verb(
     Option("token-audience", "TEXT", "take only tokens whose aud is this, or names it"),
     Option("revoked", "FILE", "refuse tokens whose jti or sub is a line of this file"),
     Option("grant-grace", "SECONDS", "an ended trip's positions go on so long, then nobody else sees it (60)"),
+    Option("data", "DIR", "keep trips and their events there, over restarts and crashes (nowhere)"),
+    Option("accept-loss", nil, "start from before a damaged place in --data; what is behind it is moved aside"),
     Option("flush-interval", "MS", "hold positions back and send only the newest (0: never)"),
     Option("heartbeat", "SECONDS", "how often a client should be heard (30)"),
     Option("compression", "on|off", "compress for clients that offer it (on)"),
@@ -67,6 +69,12 @@ func serverConfiguration(_ arguments: Arguments) throws(CommandError) -> ServerC
   configuration.tokens = try tokenAccess(arguments)
   configuration.timings.tripGrace =
     try arguments.number("grant-grace", in: 0...3600) ?? configuration.timings.tripGrace
+  if let directory = arguments.string("data") {
+    configuration.journal = JournalConfiguration(directory: directory)
+    configuration.journal?.acceptsLoss = arguments.has("accept-loss")
+  } else if arguments.has("accept-loss") {
+    throw .usage("--accept-loss is about a damaged journal: give its directory with --data")
+  }
   configuration.flushIntervalMilliseconds = try arguments.integer("flush-interval", in: 0...10_000) ?? 0
   configuration.heartbeatInterval = try arguments.number("heartbeat", in: 0.1...3600) ?? configuration.heartbeatInterval
   if let text = arguments.string("compression") {

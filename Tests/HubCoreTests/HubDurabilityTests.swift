@@ -253,7 +253,9 @@ final class DurableBench {
     second.turn([])
     second.store()
     let turn = Turn(loops: [
-      second.turn([second.subscribe("T", since: 1, epoch: "epoch-1"), second.subscribe("T", since: 1, epoch: "epoch-2")])
+      second.turn([
+        second.subscribe("T", since: 1, epoch: "epoch-1"), second.subscribe("T", since: 1, epoch: "epoch-2"),
+      ])
     ])
     #expect(turn.subscribed.map(\.answer.recovered) == [false, true])
     let third = try DurableBench(reading: first.submitted + second.submitted, seed: 5)

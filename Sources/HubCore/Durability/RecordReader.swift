@@ -7,7 +7,9 @@ import Messages
 /// Why bytes are no durable record.
 public struct RecordError: Error, Equatable, CustomStringConvertible {
   public enum Fault: Equatable, Sendable {
-    case short, kind(UInt8), number, status, identifier, text, coordinate, timestamp, channel, optional, surplus
+    case short
+    case kind(UInt8)
+    case number, status, identifier, text, coordinate, timestamp, channel, optional, surplus
     /// The record makes no sense where it stands.
     case order
   }
@@ -76,7 +78,8 @@ struct RecordReader: ~Copyable {
     let sequence = try count()
     let number = try count()
     let published = try timestamp()
-    let body: Publication.Body = isTripUpdate ? .tripUpdate(try tripUpdate(sequence)) : .notification(try notification(sequence))
+    let body: Publication.Body =
+      isTripUpdate ? .tripUpdate(try tripUpdate(sequence)) : .notification(try notification(sequence))
     return Publication(channel: channel, number: number, timestamp: published, body: body)
   }
 
