@@ -4,10 +4,12 @@
 
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
-.PHONY: help demo test build release format lint fuzz sanitize bench microbench deps swift-tests foreign-tests clean
+.PHONY: help demo test build release format lint fuzz conformance conformance-full sanitize bench abuse microbench \
+  gps-score deps swift-tests foreign-tests clean
 
 ARGS ?=
-SECONDS_EACH ?= 60
+# What each fuzz target runs for. Given on the command line or in the environment; bash's own SECONDS is not exported.
+SECONDS ?= 60
 FUZZ_TARGETS := $(patsubst Tests/Fuzz/%.swift,%,$(wildcard Tests/Fuzz/fuzz_*.swift))
 
 help:
@@ -15,8 +17,12 @@ help:
 	@echo 'make test                                        every test'
 	@echo 'make release                                     .build/release/locationhub'
 	@echo 'make bench                                       what a message costs the hub'
+	@echo 'make abuse                                       5,000 hostile connections come and go: do others notice?'
 	@echo 'make microbench                                  nanoseconds and instructions of its pieces'
-	@echo 'make fuzz [SECONDS_EACH=60]                      every fuzz target'
+	@echo 'make gps-score                                   the tracker on recorded drives, where ../shared has them'
+	@echo 'make conformance                                 a quick run of the Autobahn WebSocket suite, server and client'
+	@echo 'make conformance-full                            all 517 cases of it: half an hour or more'
+	@echo 'make fuzz [SECONDS=60]                           every fuzz target for so long'
 	@echo 'make sanitize                                    the tests under the address and the thread sanitizer'
 	@echo 'make format, make lint                           swift format'
 
@@ -49,16 +55,30 @@ bench: deps
 	swift build -c release --product locationhub
 	loadtest/bench.sh
 
+abuse: deps
+	swift build -c release --product hub-loadtest
+	swift build -c release --product locationhub
+	.build/release/hub-loadtest abuse
+
 microbench: deps
 	swift build -c release --product hub-microbench
 	loadtest/microbench.sh
 
+gps-score: release
+	@loadtest/gps-score.py .build/release/locationhub ../shared
+
 fuzz: deps
-	@for target in $(FUZZ_TARGETS); do Tests/Fuzz/run.sh $$target $(SECONDS_EACH) || exit 1; done
+	@for target in $(FUZZ_TARGETS); do Tests/Fuzz/run.sh $$target $(SECONDS) || exit 1; done
+
+# Skips, and says so, where the suite is not beside the repository (../shared/tools/autobahn).
+conformance conformance-full: deps
+	swift build -c release --product locationhub
+	swift build -c release --product autobahn-client
+	Tests/Conformance/run.sh $(if $(findstring full,$@),full,quick)
 
 sanitize: deps
-	swift test --sanitize=address --scratch-path .build/asan
-	swift test --sanitize=thread --scratch-path .build/tsan
+	HUB_TESTS=brief swift test --sanitize=address --scratch-path .build/asan
+	HUB_TESTS=brief swift test --sanitize=thread --scratch-path .build/tsan
 
 clean:
 	rm -rf .build

@@ -30,7 +30,7 @@ let package = Package(
     .target(name: "Tokens", dependencies: ["Bytes", "Messages", "COpenSSL"]),
 
     // I/O.
-    .target(name: "Transport", dependencies: ["Bytes", "CLinux"]),
+    .target(name: "Transport", dependencies: ["Bytes", "CLinux", "COpenSSL"]),
     .target(name: "Journal", dependencies: ["Transport"]),
 
     .target(
@@ -47,11 +47,18 @@ let package = Package(
         "CLinux",
       ]),
 
+    // For tests and measurements only.
+    .target(name: "TestCertificates", dependencies: ["COpenSSL"], path: "Tests/TestCertificates"),
+
     .executableTarget(
-      name: "hub-loadtest", dependencies: ["Transport", "WebSocket", "Gateway", "Bytes"],
+      name: "hub-loadtest", dependencies: ["Transport", "WebSocket", "Gateway", "Bytes", "TestCertificates"],
       path: "loadtest/HubLoadTest"),
     .executableTarget(
-      name: "hub-microbench", dependencies: ["WebSocket", "Messages", "Geo", "Bytes"], path: "loadtest/MicroBench"),
+      name: "hub-microbench", dependencies: ["HubCore", "WebSocket", "Messages", "Geo", "Bytes"],
+      path: "loadtest/MicroBench"),
+    .executableTarget(
+      name: "autobahn-client", dependencies: ["LocationHubClient", "Transport", "WebSocket", "Bytes"],
+      path: "Tests/Conformance/AutobahnClient"),
 
     // What tests of several targets share.
     .target(name: "TestSupport", dependencies: ["Geo"], path: "Tests/TestSupport"),
@@ -62,7 +69,7 @@ let package = Package(
     tests("WebSocket", ["Bytes", "HTTP"]),
     tests("HubCore", ["Messages", "Geo"]),
     tests("Tokens", ["Messages", "Bytes"]),
-    tests("Transport", ["Bytes"]),
+    tests("Transport", ["Bytes", "COpenSSL", "TestCertificates"]),
     tests("Journal", ["Transport"]),
     tests(
       "Gateway", ["HubCore", "LocationHubClient", "Tokens", "Messages", "Geo", "Bytes", "HTTP", "Transport"]),
@@ -72,7 +79,7 @@ let package = Package(
       name: "EndToEndTests",
       dependencies: [
         "Gateway", "LocationHubClient", "Simulation", "Tokens", "HubCore", "Messages", "Geo", "Bytes", "Transport",
-        "WebSocket", "TestSupport",
+        "WebSocket", "TestSupport", "TestCertificates", "COpenSSL",
         "locationhub",  // built, so that tests can run it as a process
       ]),
   ],

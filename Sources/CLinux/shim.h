@@ -1,5 +1,6 @@
 // Kernel interfaces that the Glibc module does not import.
 #pragma once
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/epoll.h>

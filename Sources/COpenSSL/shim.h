@@ -6,8 +6,24 @@
 #include <openssl/ec.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <openssl/param_build.h>
 #include <openssl/pem.h>
+#include <openssl/rand.h>
 #include <openssl/rsa.h>
 #include <openssl/sha.h>
+#include <openssl/ssl.h>
 #include <openssl/x509.h>
+#include <openssl/x509_vfy.h>
+#include <openssl/x509v3.h>
+
+// What the headers give as macros with parameters, which the importer does not read.
+
+/// Options of every context: no compression (CRIME), no renegotiation (RFC 7457 §2.10), the server's order of ciphers.
+static const uint64_t hub_ssl_options =
+    SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION | SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA;
+
+static inline int hub_err_library(unsigned long error) { return ERR_GET_LIB(error); }
+static inline int hub_err_reason(unsigned long error) { return ERR_GET_REASON(error); }
+/// The words for a reason of libssl, or NULL.
+static inline const char *hub_ssl_reason(int reason) { return ERR_reason_error_string(ERR_PACK(ERR_LIB_SSL, 0, reason)); }

@@ -28,6 +28,14 @@ enum Endpoint: Equatable {
     }
   }
 
+  /// Whether the admin port has it.
+  var isForOperators: Bool {
+    switch self {
+    case .health, .readiness, .metrics: true
+    case .socket, .locations, .nearby, .driver: false
+    }
+  }
+
   /// The `Allow` field of a 405 (RFC 9110 §10.2.1).
   var allowedMethods: String {
     switch self {

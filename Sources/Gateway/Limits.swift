@@ -20,20 +20,61 @@ public struct Limits: Sendable {
   public var handshakeSeconds = 10.0
   /// Seconds that an idle HTTP connection is kept for the next request. Past it: closed.
   public var keepAliveSeconds = 30.0
-  /// HTTP requests of one connection that are handled in one turn; the rest waits for the next, and while the answers
-  /// are unsent nothing more is read.
+  /// HTTP requests of one connection that are handled in one turn, and bytes of their answers, the last of which may go
+  /// beyond; the rest waits for the next turn, and while the answers are unsent nothing more is read.
   public var requestsPerTurn = 16
+  public var answerBytesPerTurn = 64 * 1024
+  /// HTTP requests of all connections that a loop handles in one turn, and as many of those who waited for their turn: what
+  /// sessions wait for at most. The rest waits, in order.
+  public var requestsPerLoopTurn = 64
   /// Connections of one loop; nil for what the limit of open files allows. Past it a newcomer is closed at once.
   public var connectionsPerLoop: Int?
+  /// Sessions of all loops; nil for 15/16 of the connections that fit, so that the rest is left for HTTP and for telling
+  /// newcomers. Past it an upgrade gets 503 with `Retry-After`, and whoever is inside notices nothing.
+  public var sessions: Int?
+  /// Connections of one client address (of IPv6, one /64) on all loops; behind a trusted proxy, sessions. 0 for any
+  /// number. A carrier's NAT has some hundred to a few thousand subscribers behind one address, of whom few use the same
+  /// hub at a time. Past it: 429 with `Retry-After`.
+  public var connectionsPerAddress = 1000
+  /// Connections beyond that which are let in to be told so. Past it: reset at once.
+  public var refusalsPerAddress = 32
+  /// HTTP requests a second of one client address, upgrades among them, on average and at once; 0 for any number. 1,000
+  /// phones without a socket that report every 2 s are behind one address. Past it: 429 with `Retry-After`.
+  public var requestRate = 500.0
+  public var requestBurst = 1000.0
+  /// Whether the limits above hold for loopback addresses too. By default they do not: behind a proxy on this machine that
+  /// nobody named with `--trusted-proxy`, all the world has one loopback address.
+  public var countsLoopbackConnections = false
+  public var countsLoopbackRequests = false
+  /// Addresses without a connection whose requests are remembered. Past it those that asked little are forgotten.
+  public var idleAddresses = 65_536
+  /// What `Retry-After` says at these limits.
+  public var retryAfterSeconds = 10.0
+  /// Connections accepted in a second by one loop; 0 for any number. More than a core can serve the handshakes of. Past
+  /// it newcomers wait in the kernel's queue.
+  public var acceptsPerSecond = 5000
   /// Connections accepted in one turn of a loop; the rest waits in the kernel's queue.
   public var acceptsPerTurn = 64
   /// The kernel's queue of connections that are not accepted yet.
   public var acceptBacklog: Int32 = 4096
+  /// Steps of TLS handshakes in one turn of a loop; the next connection waits for the next turn, which is counted.
+  public var tlsHandshakesPerTurn = 16
+  /// TLS key updates of one connection without data between them. Past it: closed.
+  public var tlsKeyUpdates = 32
+  /// Bytes of TLS's own answers, and of a record, that one connection leaves unread. Past it: closed.
+  public var tlsUnsentBytes = 64 * 1024
 
   // MARK: A session
 
   /// Bytes of a WebSocket message. Past it: 1009.
   public var messageBytes = 256 * 1024
+  /// Seconds for a message of more than `incompleteFreeBytes` from its first byte to its last. Past it, looked at with the
+  /// session's heartbeat: 4408.
+  public var messageSeconds = 60.0
+  /// Bytes of messages, heads and bodies that are not complete, of all connections together but for the first of each.
+  /// Past it, who sends more gets 1013, and an HTTP request 503.
+  public var incompleteBytes = 64 * 1024 * 1024
+  public var incompleteFreeBytes = 1024
   /// Fragments of a WebSocket message. Past it: 1009.
   public var fragments = 1024
   /// Bytes that a compressed message may become for each of its own, and up to which size that does not matter. Past
@@ -42,7 +83,12 @@ public struct Limits: Sendable {
   public var inflateFreeBytes = 64 * 1024
   /// Messages under this size go out uncompressed: what deflate would save is less than what it costs.
   public var compressedBytes = 256
-  /// Messages a second, on average; 0 for no limit. Past it: reading stops, then `rate_limited`, then 4429.
+  /// Sessions of one loop that keep their deflate contexts from message to message, where the client can too; those being
+  /// admitted at that moment come on top. Each costs some 80 KiB, and a compression of its own of all that it gets. Past
+  /// it, and so with 0 always, the answer has `server_no_context_takeover` and `client_no_context_takeover`.
+  public var compressionContexts = 0
+  /// Messages a second, WebSocket pings and pongs among them, on average; 0 for no limit. Past it: reading stops, then
+  /// `rate_limited`, then 4429.
   public var sessionRate = 10.0
   /// Messages that may come at once.
   public var sessionBurst = 50.0
@@ -66,13 +112,14 @@ public struct Limits: Sendable {
 
   /// Unsent bytes of one session. Past it: 4413.
   public var outboxBytesPerSession = 256 * 1024
-  /// Unsent bytes of all sessions of one loop. Past it: the session that asks for more gets 4413.
-  public var outboxBytesPerLoop = 256 * 1024 * 1024
+  /// Unsent bytes of all sessions, shared out evenly among the loops, so that none has to ask the others with each frame.
+  /// Past its share: the session that asks for more gets 4413.
+  public var outboxBytes = 256 * 1024 * 1024
   /// Output of one turn; past it what there is is written at once. It keeps offsets within 32 bits, whatever comes at once.
   public var arenaFlushBytes = 16 * 1024 * 1024
   /// Memory that a loop keeps for the next turn's output.
   public var arenaKeepBytes = 1024 * 1024
-  /// Bytes read from one socket in one turn.
+  /// Bytes read from one socket in one turn. TLS needs 32 KiB or more: a record, and what came with it.
   public var readBufferBytes = 64 * 1024
   /// Inputs that may wait for the hub's thread from one loop, and outputs from the hub for one loop. At the first the
   /// loop stops reading until the hub has caught up; at the second the hub's thread waits for the loop.
@@ -82,9 +129,16 @@ public struct Limits: Sendable {
 
   public var drivers = 1 << 20
   public var trips = 1 << 20
+  /// Trips that one driver began (by naming them in a fix, or by `requested`) and that the hub still knows, ended ones
+  /// included. Past it: `rate_limited`.
+  public var tripsPerDriver = 1000
   public var channels = 1 << 21
   public var eventsPerChannel = 256
   public var events = 1 << 20
+  /// Combinations of vehicle type and tags that drivers have: at most 700 bytes each. Past it: `storage_full`.
+  public var profiles = 1 << 17
+  /// Metres; a fix that is less sure of its place (68 %). Past it: `implausible_location`.
+  public var accuracyMeters = Tracker.Rules.standard.maximumAccuracyMeters
   public var queryHits = 1000
   /// Index cells and drivers that one query looks at: what a hub thread does in 200 µs. Past it the answer says up to
   /// which distance it is complete.
@@ -97,7 +151,12 @@ public struct Limits: Sendable {
   /// Relations that the code relies on; called once at the start.
   func validate() {
     precondition(messageBytes <= outboxBytesPerSession, "an answer of the size of a message must fit an outbox")
-    precondition(outboxBytesPerSession <= outboxBytesPerLoop)
+    precondition(outboxBytesPerSession <= outboxBytes)
+    precondition((sessions ?? 1) >= 1 && connectionsPerAddress >= 0 && refusalsPerAddress >= 0 && idleAddresses >= 0)
+    precondition(requestRate >= 0 && requestBurst >= 1 && acceptsPerSecond >= 0 && answerBytesPerTurn >= 1)
+    precondition(requestsPerLoopTurn >= requestsPerTurn)
+    precondition(incompleteFreeBytes >= 0 && incompleteBytes >= messageBytes, "one message must fit")
+    precondition(tripsPerDriver >= 1)
     precondition(requestHeadBytes <= readBufferBytes)
     precondition(rateWarningSeconds < rateCloseSeconds)
     precondition(inflateRatio >= 1 && inflateFreeBytes >= 0)
@@ -114,17 +173,30 @@ public struct Limits: Sendable {
     limits.maximumConnections = connectionsPerLoop ?? max(16, (openFiles - Limits.reservedDescriptors) / loops)
     limits.readBufferBytes = readBufferBytes
     limits.acceptsPerTurn = acceptsPerTurn
+    limits.tlsHandshakesPerTurn = tlsHandshakesPerTurn
+    limits.tlsKeyUpdates = tlsKeyUpdates
+    limits.tlsUnsentBytes = tlsUnsentBytes
+    limits.acceptsPerSecond = acceptsPerSecond
     limits.outboxBytesPerConnection = outboxBytesPerSession
-    limits.outboxBytesTotal = outboxBytesPerLoop
+    limits.outboxBytesTotal = max(outboxBytesPerSession, outboxBytes / loops)
     limits.arenaKeepBytes = arenaKeepBytes
     limits.closeMilliseconds = Int(closingSeconds * 1000)
     return limits
   }
 
+  /// The sessions of all loops together.
+  func sessions(loops: Int, openFiles: Int) -> Int {
+    let connections = eventLoop(loops: loops, openFiles: openFiles).maximumConnections * loops
+    return sessions ?? connections - connections / 16
+  }
+
   var hub: HubLimits {
-    HubLimits(
+    var limits = HubLimits(
       drivers: drivers, trips: trips, channels: channels, eventsPerChannel: eventsPerChannel, events: events,
       queryHits: queryHits, queryBudget: queryBudget, fixTimesPerDriver: fixTimesPerDriver,
-      driversWithFixTimes: driversWithFixTimes)
+      driversWithFixTimes: driversWithFixTimes, profiles: profiles,
+      tracking: Tracker.Rules(maximumAccuracyMeters: accuracyMeters))
+    limits.tripsPerDriver = tripsPerDriver
+    return limits
   }
 }

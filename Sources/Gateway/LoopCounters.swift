@@ -15,6 +15,16 @@ struct LoopCounters: Sendable {
   var requests: UInt64 = 0
   var badRequests: UInt64 = 0
   var requestTimeouts: UInt64 = 0
+  /// Credentials of requests that were looked at.
+  var credentialChecks: UInt64 = 0
+  var originsRefused: UInt64 = 0
+  /// Times that an address had too many connections, that there were too many sessions, and that an address asked too
+  /// much over HTTP.
+  var addressLimitHits: UInt64 = 0
+  var sessionLimitHits: UInt64 = 0
+  var requestsOverRate: UInt64 = 0
+  /// Connections ended because all of them together kept too much incomplete input.
+  var incompleteLimitHits: UInt64 = 0
   var messagesIn: UInt64 = 0
   var repliesOut: UInt64 = 0
   /// Publications handed to sockets, and the positions among them.
@@ -24,6 +34,8 @@ struct LoopCounters: Sendable {
   var encodes: UInt64 = 0
   /// Sessions that agreed to compression.
   var compressedSessionsOpened: UInt64 = 0
+  /// Sessions that have deflate contexts of their own now.
+  var compressionContexts = 0
   /// Messages that were compressed (a publication once for all subscribers), their bytes before and after.
   var deflates: UInt64 = 0
   var deflatedBytesIn: UInt64 = 0

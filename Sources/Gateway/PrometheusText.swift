@@ -5,13 +5,20 @@ import Messages
 
 enum PrometheusText {
   static func write(
-    loops: [LoopCounters], hub: HubCounters, journal: HubJournal? = nil, residentBytes: Int
+    loops: [LoopCounters], hub: HubCounters, journal: HubJournal? = nil, residentBytes: Int, incompleteBytes: Int = 0,
+    addresses: Int = 0
   ) -> [UInt8] {
     var page = Page()
     writeSessions(loops, &page)
+    writeTLS(loops, &page)
     writeTraffic(loops, &page)
     writeCompression(loops, &page)
     writeProblems(loops, &page)
+    writeDoor(loops, &page)
+    page.family("locationhub_incomplete_bytes", "gauge", "Input that is not complete, beyond what each peer has free.")
+    page.sample("locationhub_incomplete_bytes", UInt64(max(0, incompleteBytes)))
+    page.family("locationhub_client_addresses", "gauge", "Addresses that are counted or remembered.")
+    page.sample("locationhub_client_addresses", UInt64(addresses))
     writeHub(hub, &page)
     if let journal { writeJournal(journal, hub, &page) }
     page.family("locationhub_resident_bytes", "gauge", "Resident memory of the process.")
@@ -41,6 +48,22 @@ enum PrometheusText {
     page.counter("locationhub_accepted_total", "TCP connections accepted.", sum(loops) { $0.transport.accepted })
   }
 
+  private static func writeTLS(_ loops: [LoopCounters], _ page: inout Page) {
+    page.family("locationhub_tls_handshakes_total", "counter", "TLS handshakes by what became of them.")
+    let resumed = sum(loops) { $0.transport.tlsHandshakesResumed }
+    page.sample(
+      "locationhub_tls_handshakes_total", ("outcome", "full"), sum(loops) { $0.transport.tlsHandshakes } - resumed)
+    page.sample("locationhub_tls_handshakes_total", ("outcome", "resumed"), resumed)
+    page.sample(
+      "locationhub_tls_handshakes_total", ("outcome", "failed"), sum(loops) { $0.transport.tlsHandshakesFailed })
+    page.counter(
+      "locationhub_tls_handshakes_deferred_total", "Times that a handshake waited for the next turn of its loop.",
+      sum(loops) { $0.transport.tlsHandshakesDeferred })
+    page.counter(
+      "locationhub_tls_failures_total", "Connections that broke TLS after their handshake.",
+      sum(loops) { $0.transport.tlsFailures })
+  }
+
   private static func writeTraffic(_ loops: [LoopCounters], _ page: inout Page) {
     page.counter("locationhub_messages_in_total", "Messages from clients.", sum(loops) { $0.messagesIn })
     page.counter("locationhub_replies_out_total", "Answers to clients.", sum(loops) { $0.repliesOut })
@@ -61,6 +84,8 @@ enum PrometheusText {
     page.counter(
       "locationhub_compressed_sessions_opened_total", "WebSocket sessions that agreed to compression.",
       sum(loops) { $0.compressedSessionsOpened })
+    page.family("locationhub_compression_contexts", "gauge", "Sessions that keep deflate contexts of their own.")
+    page.sample("locationhub_compression_contexts", sum(loops) { UInt64($0.compressionContexts) })
     page.counter(
       "locationhub_deflates_total", "Messages compressed, a publication once for all subscribers.",
       sum(loops) { $0.deflates })
@@ -104,6 +129,21 @@ enum PrometheusText {
     page.sample("locationhub_outbox_bytes", sum(loops) { UInt64($0.transport.outboxBytes) })
   }
 
+  private static func writeDoor(_ loops: [LoopCounters], _ page: inout Page) {
+    page.counter(
+      "locationhub_origins_refused_total", "Requests of web pages that may not.", sum(loops) { $0.originsRefused })
+    page.counter(
+      "locationhub_credential_checks_total", "Credentials of requests checked.", sum(loops) { $0.credentialChecks })
+    page.counter(
+      "locationhub_accept_waits_total", "Times accepting waited for its rate.", sum(loops) { $0.transport.acceptWaits })
+    page.family("locationhub_limit_hits_total", "counter", "Newcomers and requests turned away, by limit.")
+    let hits: [(String, (LoopCounters) -> UInt64)] = [
+      ("sessions", { $0.sessionLimitHits }), ("connections_per_address", { $0.addressLimitHits }),
+      ("request_rate", { $0.requestsOverRate }), ("incomplete_bytes", { $0.incompleteLimitHits }),
+    ]
+    for (limit, count) in hits { page.sample("locationhub_limit_hits_total", ("limit", limit), sum(loops, count)) }
+  }
+
   private static func writeHub(_ hub: HubCounters, _ page: inout Page) {
     page.family("locationhub_fixes_total", "counter", "Fixes by what became of them.")
     let outcomes: [(String, UInt64)] = [
@@ -116,7 +156,15 @@ enum PrometheusText {
       page.sample(
         "locationhub_fixes_total", ("outcome", "refused_\(refusal.name)"), hub.fixesRefused[Int(refusal.rawValue)])
     }
+    page.family("locationhub_fixes_absorbed_total", "counter", "Accepted fixes whose place was not used.")
+    for reason in Tracker.Refusal.allCases {
+      page.sample(
+        "locationhub_fixes_absorbed_total", ("reason", "\(reason.name)"), hub.fixesAbsorbed[Int(reason.rawValue)])
+    }
     page.counter("locationhub_fixes_received_total", "Fixes that came.", hub.fixesReceived)
+    page.counter(
+      "locationhub_fix_speeds_ignored_total", "Fixes with a speed that no vehicle has, taken as without one.",
+      hub.speedsIgnored)
     page.counter(
       "locationhub_positions_published_total", "Positions published: one for each accepted fix.", hub.positionsPublished
     )
@@ -126,10 +174,15 @@ enum PrometheusText {
     page.counter("locationhub_trip_moves_refused_total", "Refused moves of trips.", hub.tripMovesRefused)
     page.counter("locationhub_session_replacements_total", "Driver sessions replaced by newer ones.", hub.replacements)
     page.counter("locationhub_table_limit_hits_total", "Times that a table of the hub was full.", hub.tableLimitHits)
+    page.family("locationhub_sampling_told_total", "counter", "Times drivers were told how often to send, by why.")
+    for reason in SamplingReason.allCases {
+      page.sample(
+        "locationhub_sampling_told_total", ("reason", "\(reason.name)"), hub.samplingTold[Int(reason.rawValue)])
+    }
     page.family("locationhub_table_entries", "gauge", "Entries of the hub's tables.")
     let sizes = [
       ("drivers", hub.drivers), ("drivers_online", hub.driversOnline), ("trips", hub.trips),
-      ("channels", hub.channels), ("events", hub.eventsKept),
+      ("channels", hub.channels), ("events", hub.eventsKept), ("profiles", hub.profiles),
     ]
     for (table, size) in sizes { page.sample("locationhub_table_entries", ("table", table), UInt64(max(0, size))) }
   }

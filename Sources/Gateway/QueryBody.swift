@@ -58,6 +58,18 @@ enum QueryBody {
     body.append("\",\"status\":\"")
     body.append(report.status.name)
     body.append("\"")
+    if let vehicleType = report.vehicleType {
+      body.append(",\"vehicleType\":")
+      body.append(json: vehicleType)
+    }
+    if !report.tags.isEmpty {
+      body.append(",\"tags\":[")
+      for (place, tag) in report.tags.enumerated() {
+        if place > 0 { body.append(",") }
+        body.append(json: tag)
+      }
+      body.append("]")
+    }
     if let position = report.position {
       body.append(",\"latitude\":")
       body.append(fixed: position.coordinate.latitude, decimals: 7)
@@ -69,6 +81,13 @@ enum QueryBody {
       write("age", position.age, into: &body)
       body.append(",\"timestamp\":")
       body.append(position.timestamp, as: time)
+    }
+    if let predicted = report.predicted {
+      body.append(",\"predicted\":{\"latitude\":")
+      body.append(fixed: predicted.latitude, decimals: 7)
+      body.append(",\"longitude\":")
+      body.append(fixed: predicted.longitude, decimals: 7)
+      body.append("}")
     }
     write("distance", report.distance.map { ($0 * 100).rounded() / 100 }, into: &body)
   }

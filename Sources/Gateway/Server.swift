@@ -10,6 +10,9 @@ import Transport
 public final class Server: Sendable {
   /// Where it listens, with the real port.
   public let address: SocketAddress
+  private let isSecure: Bool
+  /// Where operators find it, with the real port; nil where there is no admin port.
+  public let adminAddress: SocketAddress?
   private let shared: SharedState
   private let threads: Threads
   private let lock: PortLock
@@ -25,9 +28,12 @@ public final class Server: Sendable {
   }
 
   private init(
-    address: SocketAddress, shared: SharedState, threads: Threads, journalThread: Joinable?, lock: consuming PortLock
+    address: SocketAddress, adminAddress: SocketAddress?, isSecure: Bool, shared: SharedState, threads: Threads,
+    journalThread: Joinable?, lock: consuming PortLock
   ) {
     self.address = address
+    self.adminAddress = adminAddress
+    self.isSecure = isSecure
     self.shared = shared
     self.threads = threads
     self.lock = lock
@@ -40,8 +46,11 @@ public final class Server: Sendable {
     let address = try checkedAddress(configuration)
     let lock: PortLock
     do throws(PortLockError) { lock = try PortLock(address) } catch { throw .portTaken("\(error)") }
-    let shared = SharedState(configuration: configuration)
-    let openFiles = raiseOpenFileLimit(configuration, shared.log)
+    let openFiles = raiseOpenFileLimit(configuration, Log(level: configuration.logLevel))
+    let limits = configuration.limits.eventLoop(loops: configuration.loops, openFiles: openFiles)
+    let shared = SharedState(
+      configuration: configuration,
+      sessionLimit: configuration.limits.sessions(loops: configuration.loops, openFiles: openFiles))
     let life = HubLife()
     var hub = life.makeHub(configuration, now: ClockReading.read())
     let writer: WriterBox?
@@ -52,18 +61,18 @@ public final class Server: Sendable {
     }
     let box = HubBox(hub)
     do throws(SystemError) {
-      let limits = configuration.limits.eventLoop(loops: configuration.loops, openFiles: openFiles)
       let server = try start(configuration, limits, shared, box, writer, lock)
       shared.log(
         .info, "listening",
         [
-          "address": "\(server.address)", "loops": "\(configuration.loops)",
+          "address": "\(server.address)", "tls": "\(configuration.tls != nil)", "loops": "\(configuration.loops)",
           "dev_auth": "\(configuration.allowsDevelopmentCredentials)",
-          "connections_per_loop": "\(limits.maximumConnections)",
+          "connections_per_loop": "\(limits.maximumConnections)", "sessions": "\(shared.admissions.sessionLimit)",
         ])
       return server
     } catch {
-      throw .system("cannot start on \(address): \(error)")
+      let admin = configuration.adminPort.map { ", admin port \(configuration.adminHost):\($0)" } ?? ""
+      throw .system("cannot start on \(address)\(admin): \(error)")
     }
   }
 
@@ -71,6 +80,9 @@ public final class Server: Sendable {
     guard (1...64).contains(configuration.loops) else { throw .badLoopCount(configuration.loops) }
     guard let address = SocketAddress(host: configuration.host, port: configuration.port) else {
       throw .badAddress(configuration.host)
+    }
+    guard configuration.adminPort == nil || SocketAddress(host: configuration.adminHost, port: 0) != nil else {
+      throw .badAddress(configuration.adminHost)
     }
     guard address.isLoopback || !configuration.allowsDevelopmentCredentials else {
       throw .developmentCredentialsNotOnLoopback(configuration.host)
@@ -138,12 +150,13 @@ public final class Server: Sendable {
     _ hub: sending HubBox, _ writer: WriterBox?, _ lock: consuming PortLock
   ) throws(SystemError) -> Server {
     var threads = Threads()
+    var adminAddress: SocketAddress?
     var journalThread: Joinable?
     do throws(SystemError) {
       if configuration.loops == 1 {
-        try startOnlyLoop(on: lock.address, configuration, loopLimits, shared, hub, &threads)
+        adminAddress = try startOnlyLoop(on: lock.address, configuration, loopLimits, shared, hub, &threads)
       } else {
-        try startLoopsAndHub(on: lock.address, configuration, loopLimits, shared, hub, &threads)
+        adminAddress = try startLoopsAndHub(on: lock.address, configuration, loopLimits, shared, hub, &threads)
       }
       if let writer, let journal = shared.journal, let waker = threads.hubWaker {
         journalThread = try startJournal(writer, journal, waking: waker, shared.log)
@@ -154,37 +167,56 @@ public final class Server: Sendable {
       throw error
     }
     return Server(
-      address: lock.address, shared: shared, threads: threads, journalThread: journalThread, lock: lock)
+      address: lock.address, adminAddress: adminAddress, isSecure: configuration.tls != nil, shared: shared,
+      threads: threads, journalThread: journalThread, lock: lock)
   }
 
   private static func makeLoop(
     on address: SocketAddress, _ configuration: ServerConfiguration, _ limits: EventLoopLimits
   ) throws(SystemError) -> sending EventLoop {
     let loop = try EventLoop(limits: limits)
-    _ = try loop.listen(address, reusePort: true, backlog: configuration.limits.acceptBacklog)
+    _ = try loop.listen(
+      address, reusePort: true, backlog: configuration.limits.acceptBacklog, tls: configuration.tls)
     return loop
+  }
+
+  /// The first loop has the admin port besides. Neither the pace of accepts nor limits by address hold there, so that
+  /// operators get in when nobody else does.
+  private static func listenForOperators(
+    _ loop: EventLoop, _ configuration: ServerConfiguration
+  ) throws(SystemError) -> SocketAddress? {
+    guard let port = configuration.adminPort,
+      let address = SocketAddress(host: configuration.adminHost, port: port)
+    else { return nil }
+    return try loop.listen(address, isPaced: false)
   }
 
   /// One loop, with the hub on its thread.
   private static func startOnlyLoop(
     on address: SocketAddress, _ configuration: ServerConfiguration, _ loopLimits: EventLoopLimits,
     _ shared: SharedState, _ hub: sending HubBox, _ threads: inout Threads
-  ) throws(SystemError) {
+  ) throws(SystemError) -> SocketAddress? {
     let loop = try makeLoop(on: address, configuration, loopLimits)
+    let adminAddress = try listenForOperators(loop, configuration)
     threads.wakers.append(loop.waker)
     threads.hubWaker = loop.waker
     let thread = try startThread(name: "loop-0") {
       let port = HubPort(hub: hub.take(), journal: shared.journal)
-      run(SessionLoop(index: 0, loop: loop, hub: port, shared: shared, configuration: configuration), on: loop)
+      run(
+        SessionLoop(
+          index: 0, loop: loop, hub: port, shared: shared, configuration: configuration,
+          adminListener: adminAddress == nil ? nil : 1), on: loop)
     }
     threads.joinables.append(Joinable(thread))
+    return adminAddress
   }
 
   /// Several loops, and the hub on a thread of its own that starts last, when all mailboxes are there.
   private static func startLoopsAndHub(
     on address: SocketAddress, _ configuration: ServerConfiguration, _ loopLimits: EventLoopLimits,
     _ shared: SharedState, _ hub: sending HubBox, _ threads: inout Threads
-  ) throws(SystemError) {
+  ) throws(SystemError) -> SocketAddress? {
+    var adminAddress: SocketAddress?
     let hubLoop = try EventLoop()
     let hubWaker = hubLoop.waker
     threads.hubWaker = hubWaker
@@ -193,6 +225,8 @@ public final class Server: Sendable {
     var outboxes: [Mailbox<HubOutput>] = []
     for index in 0..<configuration.loops {
       let loop = try makeLoop(on: address, configuration, loopLimits)
+      let loopAdmin = index == 0 ? try listenForOperators(loop, configuration) : nil
+      if index == 0 { adminAddress = loopAdmin }
       let toHub = Mailbox<HubInput>(capacity: capacity, waking: hubWaker)
       let fromHub = Mailbox<HubOutput>(capacity: capacity, waking: loop.waker)
       inboxes.append(toHub)
@@ -200,7 +234,10 @@ public final class Server: Sendable {
       threads.wakers.append(loop.waker)
       let thread = try startThread(name: "loop-\(index)") {
         let port = HubPort(toHub: toHub, fromHub: fromHub)
-        run(SessionLoop(index: index, loop: loop, hub: port, shared: shared, configuration: configuration), on: loop)
+        run(
+          SessionLoop(
+            index: index, loop: loop, hub: port, shared: shared, configuration: configuration,
+            adminListener: loopAdmin == nil ? nil : 1), on: loop)
         shared.lifecycle.loopFinished(index)
         hubWaker.wake()
       }
@@ -213,6 +250,7 @@ public final class Server: Sendable {
       withExtendedLifetime(hub) { hubLoop.run() }
     }
     threads.joinables.append(Joinable(thread))
+    return adminAddress
   }
 
   private static func run(_ sessions: consuming SessionLoop, on loop: EventLoop) {
@@ -222,6 +260,12 @@ public final class Server: Sendable {
   }
 
   // MARK: While it runs
+
+  /// Where it is, for people: its HTTP and its WebSocket URL.
+  public var urls: String {
+    let suffix = isSecure ? "s" : ""
+    return "http\(suffix)://\(address) (WebSocket: ws\(suffix)://\(address)/v1/ws)"
+  }
 
   public var statistics: ServerStatistics { ServerStatistics(shared.metrics) }
 

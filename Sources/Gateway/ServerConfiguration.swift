@@ -8,8 +8,19 @@ public struct ServerConfiguration: Sendable {
   public var host = "127.0.0.1"
   /// 0 picks a free port.
   public var port: UInt16 = 8080
+  /// A second port, for operators: /healthz, /readyz and /metrics, without a credential. 0 picks a free one. Where it is
+  /// set, metrics on the first port are for ops' credentials only.
+  public var adminPort: UInt16?
+  /// Numeric address of that port.
+  public var adminHost = "127.0.0.1"
+  /// Web pages that may use the hub, beside its own.
+  public var origins = AllowedOrigins()
+  /// Proxies whose X-Forwarded-For is believed.
+  public var trustedProxies: [AddressBlock] = []
   /// Event loops, 1–64. With one, the hub runs on the loop's thread; with more, on its own.
   public var loops = 1
+  /// Speaks TLS with this certificate, which its owner may replace while the server runs; nil for plain HTTP.
+  public var tls: TLSServer?
   /// Takes `?role=…&id=…` for a credential. Refused on any address but loopback.
   public var allowsDevelopmentCredentials = false
   /// Takes tokens that hold by these keys; nil for none.
@@ -26,7 +37,8 @@ public struct ServerConfiguration: Sendable {
   public var drainSeconds = 4.0
   /// Where trips and events are stored; nil for nowhere.
   public var journal: JournalConfiguration?
-  public var sampling = Connected.Sampling(interval: 4, minDistance: 10)
+  /// How often drivers are told to send.
+  public var sampling = SamplingRules()
   public var limits = Limits()
   public var timings = HubTimings()
   public var logLevel = LogLevel.info

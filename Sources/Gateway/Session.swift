@@ -32,6 +32,8 @@ struct Session: ~Copyable {
   var isPaused = false
   /// A ping was sent since the peer was last heard.
   var wasPinged = false
+  /// It keeps input beyond what is free: see SessionLoop+Incomplete.
+  var keepsInput = false
   /// Open subscriptions and those that the hub has not answered yet.
   var subscriptions: UInt16 = 0
   /// Subscriptions that the hub has not answered yet.
@@ -95,6 +97,10 @@ final class Exchange {
   var body = ByteBuffer()
   /// The hub was asked; nothing further is read from `input` until it answers.
   var isWaiting = false
+  /// The turn in which requests were handled last, how many, and the bytes of their answers.
+  var turn: UInt64 = 0
+  var handled = 0
+  var answeredBytes = 0
   /// As many requests were handled as one turn may; reading has stopped until the others had their turn.
   var isStalled = false
   /// How the answer ends.
@@ -106,8 +112,33 @@ final class Exchange {
   var upgrade: Upgrade?
   /// When the connection is closed unless a request is complete by then (uptime, ns).
   var deadline: Int64
+  /// Whom the socket goes to.
+  let peer: SocketAddress
+  /// It came in by the admin port.
+  let isAdmin: Bool
+  /// The peer is a proxy that is believed: who the client is, each request says.
+  let isFromProxy: Bool
+  /// The peer's address has too many connections: this one is here only to be told.
+  var isOverAddressLimit = false
+  /// The web page that asks, where it may.
+  var origin: String?
+  /// The present request's credential, once it was looked at, and by which keys.
+  var checked: (credential: Result<Credential, CredentialError>, generation: UInt64)?
 
-  init(deadline: Int64) { self.deadline = deadline }
+  init(deadline: Int64, peer: SocketAddress, isAdmin: Bool, isFromProxy: Bool) {
+    self.deadline = deadline
+    self.peer = peer
+    self.isAdmin = isAdmin
+    self.isFromProxy = isFromProxy
+  }
+
+  /// Counts for a turn from here on.
+  func enter(turn: UInt64) {
+    guard turn != self.turn else { return }
+    self.turn = turn
+    handled = 0
+    answeredBytes = 0
+  }
 }
 
 /// The sessions of one loop, by connection slot: chunks that never move, so that a table of 100,000 grows without

@@ -48,8 +48,8 @@ extension SessionLoop {
     case .channelEnded(let channel, let name, let reason): ended(channel, name, reason)
     case .reply(let session, let reply):
       if let connection = connection(of: session) { answer(Int(connection.slot), reply) }
-    case .admitted(let session):
-      if let connection = connection(of: session) { admit(Int(connection.slot)) }
+    case .admitted(let session, let sampling):
+      if let connection = connection(of: session) { admit(Int(connection.slot), sampling) }
     case .conflict(let session, let retryAfter):
       if let connection = connection(of: session) { refuseDriver(Int(connection.slot), .conflict, retryAfter) }
     case .full(let session):
@@ -70,7 +70,7 @@ extension SessionLoop {
     var encoded = EncodedFrames()
     for subscriber in subscribers {
       let frame = encoded[subscriber.encoding] ?? encode(delivery.publication, subscriber.encoding, &encoded)
-      loop.send(frame, to: subscriber.connection, conflationKey: delivery.conflationKey)
+      send(frame, to: subscriber.connection, conflationKey: delivery.conflationKey)
     }
     counters.publicationsOut += UInt64(subscribers.count)
     if delivery.conflationKey != 0 { counters.positionsOut += UInt64(subscribers.count) }
@@ -146,7 +146,7 @@ extension SessionLoop {
       inputs.append(.released(loop: index, channel))
       return refuse(slot, answer.replyTo, .forbidden, "the session's token does not open this channel any more")
     }
-    let encoding = Encoding(time: sessions[slot].time, isCompressed: isCompressed(slot))
+    let encoding = Encoding(time: sessions[slot].time, isCompressed: sharesCompression(slot))
     var first = sessions[slot].firstSubscription
     let isNew = subscriptions.add(connection, encoding: encoding, to: channel, first: &first)
     sessions[slot].firstSubscription = first
@@ -158,7 +158,7 @@ extension SessionLoop {
     send(.subscribed(answer), to: slot)
     for publication in missed {
       var encoded = EncodedFrames()
-      loop.send(encode(publication, encoding, &encoded), to: connection)
+      send(encode(publication, encoding, &encoded), to: connection)
       counters.publicationsOut += 1
       counters.recovered += 1
     }

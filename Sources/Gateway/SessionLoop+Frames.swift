@@ -15,14 +15,16 @@ extension SessionLoop {
         switch event {
         case .message(let kind, let payload, let isCompressed):
           guard sessions[slot].phase == .open else { continue }
-          received(slot, kind, isCompressed ? try inflate(payload, kind) : payload)
+          messageCompleted(slot)
+          received(slot, kind, isCompressed ? try inflate(slot, payload, kind) : payload)
         case .ping(let payload):
           if sessions[slot].phase == .open { answerPing(slot, payload) }
-        case .pong: break
+        case .pong: if sessions[slot].phase == .open { charge(slot, 1) }
         case .close(let code, reason: _):
           return receivedClose(slot, code)
         }
-        if sessions[slot].unansweredSubscriptions >= limits.unansweredSubscriptions, sessions[slot].phase == .open {
+        guard sessions[slot].phase == .open else { continue }
+        if sessions[slot].isPaused || sessions[slot].unansweredSubscriptions >= limits.unansweredSubscriptions {
           return stall(slot, UnsafeRawBufferPointer(rebasing: bytes[offset...]))
         }
       }
@@ -100,6 +102,7 @@ extension SessionLoop {
     case .http, .admitting: checkRequestDeadline(slot)
     case .open:
       if isExpired(slot) { return close(slot, .tokenExpired) }
+      if isOverdue(slot) { return close(slot, .silentTooLong) }
       if sessions[slot].isPaused { checkRate(slot) } else { checkHeartbeat(slot) }
       if sessions[slot].phase == .open { armSessionTimer(slot) }
     }
@@ -173,6 +176,6 @@ extension SessionLoop {
     sessions[slot].isPaused = false
     excess.resumedAt = now.uptime
     sessions[slot].lastHeard = now.uptime  // it could not be heard meanwhile
-    readAgain(slot)
+    goOn(slot)
   }
 }

@@ -9,12 +9,7 @@ import WebSocket
 extension SessionLoop {
   /// Bytes of a connection that speaks HTTP, or of a driver's that waits for its upgrade.
   mutating func receivedHTTP(_ slot: Int, _ bytes: UnsafeRawBufferPointer) {
-    let exchange = sessions[slot].exchange ?? Exchange(deadline: 0)
-    if sessions[slot].exchange == nil {
-      exchange.deadline = now.uptime + seconds(limits.handshakeSeconds)
-      sessions[slot].exchange = exchange
-      loop.setTimer(sessions[slot].connection, at: exchange.deadline)
-    }
+    guard let exchange = sessions[slot].exchange else { return }  // there until an upgrade
     let room = limits.requestHeadBytes + limits.readBufferBytes + limits.requestBodyBytes
     guard exchange.input.count + bytes.count <= room else {
       // Only a peer that sends while an answer is due can get here.
@@ -26,16 +21,18 @@ extension SessionLoop {
 
   /// Handles what is complete, until an answer has to be waited for, or others have to have their turn.
   mutating func advance(_ slot: Int, _ exchange: Exchange) {
-    var handled = 0
     do throws(HTTPError) {
       while sessions[slot].phase == .http, !exchange.isWaiting {
-        guard handled < limits.requestsPerTurn else { return stall(slot, exchange) }
+        if exchange.input.isEmpty, exchange.request == nil { return }
+        guard mayGoOn(slot, exchange) else { return stall(slot, exchange) }
         guard let request = try nextRequest(exchange) else { return }
-        handled += 1
+        exchange.handled += 1
+        requestsOfTurn += 1
         counters.requests += 1
         exchange.keepsAlive = request.keepsAlive && !isDraining
         exchange.isHead = request.method == .head
-        route(slot, exchange, request)
+        exchange.origin = nil
+        if admitRequest(slot, exchange, request) { route(slot, exchange, request) }
       }
     } catch {
       counters.badRequests += 1
@@ -53,7 +50,8 @@ extension SessionLoop {
       guard case .request(let head, let consumed) = parsed else { return nil }
       exchange.input.removeFirst(consumed)
       exchange.body.removeAll()
-      exchange.request = (head, try BodyReader(head.framing, limits: bodyLimits(head)))
+      exchange.checked = nil
+      exchange.request = (head, try BodyReader(head.framing, limits: bodyLimits(head, exchange)))
     }
     guard let (head, unread) = exchange.request else { return nil }
     var body = unread
@@ -66,11 +64,11 @@ extension SessionLoop {
   }
 
   /// A large body is kept only for the endpoint that takes one, and from someone who may use it.
-  private func bodyLimits(_ head: RequestHead) -> HTTPLimits {
+  private mutating func bodyLimits(_ head: RequestHead, _ exchange: Exchange) -> HTTPLimits {
     guard head.framing != .none else { return httpLimits }
     guard head.method == .post, head.isPath("/v1/locations") else { return unwantedBodyLimits }
     do throws(CredentialError) {
-      _ = try credential(of: head)
+      _ = try credential(of: head, exchange)
       return httpLimits
     } catch {
       return unwantedBodyLimits
@@ -93,12 +91,16 @@ extension SessionLoop {
       guard let endpoint = Endpoint(path: try request.pathSegments()) else {
         return respond(slot, exchange, .notFound, .badMessage, "there is no such endpoint")
       }
+      guard !exchange.isAdmin || endpoint.isForOperators else {
+        return respond(slot, exchange, .notFound, .badMessage, "the admin port has /healthz, /readyz and /metrics only")
+      }
+      if isPreflight(exchange, request) { return answerPreflight(slot, exchange, endpoint) }
       guard endpoint.allows(request.method) else { return refuseMethod(slot, exchange, endpoint) }
       switch endpoint {
       case .socket: upgrade(slot, exchange, request)
       case .health: respond(slot, exchange, .ok, text: "ok\n")
       case .readiness: ready(slot, exchange)
-      case .metrics: metrics(slot, exchange)
+      case .metrics: if admitOperator(slot, exchange, request) { metrics(slot, exchange) }
       case .locations, .nearby, .driver: try serve(slot, exchange, request, endpoint)
       }
     } catch {
@@ -112,7 +114,7 @@ extension SessionLoop {
   ) throws(HTTPError) {
     let credential: Credential
     do throws(CredentialError) {
-      credential = try self.credential(of: request)
+      credential = try self.credential(of: request, exchange)
     } catch {
       return refuse(slot, exchange, error)
     }
@@ -150,7 +152,8 @@ extension SessionLoop {
     publishCounters()
     let text = PrometheusText.write(
       loops: shared.metrics.loops, hub: shared.metrics.hub, journal: shared.journal,
-      residentBytes: ProcessFacts.residentBytes() ?? 0)
+      residentBytes: ProcessFacts.residentBytes() ?? 0, incompleteBytes: shared.admissions.incomplete,
+      addresses: shared.admissions.addressCount)
     respond(
       slot, exchange,
       Response(.ok, contentType: "text/plain; version=0.0.4; charset=utf-8", body: text))
@@ -238,7 +241,7 @@ extension SessionLoop {
       finish(
         slot, exchange, status(of: error.code), error.code, error.message,
         retryAfter: error.retryAfter.map { Int($0.rounded(.up)) })
-    case .connected, .subscribed, .unsubscribed, .pong: break
+    case .connected, .subscribed, .unsubscribed, .pong, .sampling: break
     }
   }
 
@@ -261,12 +264,14 @@ extension SessionLoop {
     exchange.isWaiting = false
     respond(slot, exchange, status, code, message, retryAfter: retryAfter)
     advance(slot, exchange)
+    settleIncomplete(slot)
   }
 
   private mutating func finish(_ slot: Int, _ exchange: Exchange, _ response: Response) {
     exchange.isWaiting = false
     respond(slot, exchange, response)
     advance(slot, exchange)
+    settleIncomplete(slot)
   }
 
   // MARK: Responses
@@ -290,8 +295,13 @@ extension SessionLoop {
   mutating func respond(_ slot: Int, _ exchange: Exchange, _ response: Response) {
     let connection = sessions[slot].connection
     let start = loop.arena.count
+    var response = response
+    response.fields += corsFields(exchange)
     response.write(into: &loop.arena, keepsAlive: exchange.keepsAlive, toHead: exchange.isHead)
     loop.send(start..<loop.arena.count, to: connection)
+    exchange.body.removeAll(keepingAtMost: 0)  // a kept connection keeps no request
+    exchange.enter(turn: loop.turn)  // the hub's answer may come in another one than the request
+    exchange.answeredBytes += loop.arena.count - start
     counters.count(status: response.status.code)
     if exchange.keepsAlive {
       exchange.deadline = now.uptime + seconds(limits.keepAliveSeconds)

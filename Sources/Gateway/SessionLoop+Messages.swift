@@ -128,8 +128,8 @@ extension SessionLoop {
       reply, timestamp: now.timestamp, messageID: replyNumber, time: sessions[slot].time, into: &loop.arena)
     let start = FrameWriter.finish(.text, payloadAt: payload, in: &loop.arena)
     let plain = start..<loop.arena.count
-    let frame = isCompressed(slot) ? deflate(payload..<plain.upperBound) ?? plain : plain
-    loop.send(frame, to: sessions[slot].connection)
+    let frame = sharesCompression(slot) ? deflate(payload..<plain.upperBound) ?? plain : plain
+    send(frame, to: sessions[slot].connection)
     counters.repliesOut += 1
     if case .error(let error) = reply { count(error, slot) }
   }

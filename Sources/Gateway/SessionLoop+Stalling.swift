@@ -14,6 +14,14 @@ final class HeldInput {
 }
 
 extension SessionLoop {
+  /// HTTP: whether another request may be handled in this turn. Some answers are long (1,000 drivers: 250 KiB), so their
+  /// bytes count too: what one turn makes for a peer that reads nothing stays within its outbox.
+  func mayGoOn(_ slot: Int, _ exchange: Exchange) -> Bool {
+    exchange.enter(turn: loop.turn)
+    return exchange.handled < limits.requestsPerTurn && exchange.answeredBytes < limits.answerBytesPerTurn
+      && requestsOfTurn < limits.requestsPerLoopTurn && !loop.isBlocked(sessions[slot].connection)
+  }
+
   /// HTTP: enough requests were answered in this turn.
   mutating func stall(_ slot: Int, _ exchange: Exchange) {
     exchange.isStalled = true
@@ -21,8 +29,10 @@ extension SessionLoop {
     stalled.append(sessions[slot].connection)
   }
 
-  /// WebSocket: enough subscriptions are under way. `rest` is what was read behind them.
+  /// WebSocket: enough subscriptions are under way, or the session is over its rate. `rest` is what was read behind them:
+  /// 64 KiB may hold 7,000 pings, which others would wait for.
   mutating func stall(_ slot: Int, _ rest: UnsafeRawBufferPointer) {
+    guard !rest.isEmpty || !sessions[slot].isPaused else { return }  // a pause has stopped reading already
     let held = HeldInput()
     held.bytes.append(rest)
     sessions[slot].held = held
@@ -52,19 +62,33 @@ extension SessionLoop {
     guard !stalled.isEmpty else { return }
     let connections = stalled
     stalled.removeAll(keepingCapacity: true)
-    for id in connections where isCurrent(id) && !loop.isBlocked(id) {
+    requestsOfTurn = 0  // those who wait have as many as those who came in this turn
+    for (place, id) in connections.enumerated() where isCurrent(id) && !loop.isBlocked(id) {
+      guard requestsOfTurn < limits.requestsPerLoopTurn else {
+        // First in the next turn, before those that had theirs in this one.
+        stalled.insert(contentsOf: connections[place...], at: 0)
+        return
+      }
       let slot = Int(id.slot)
       if let exchange = sessions[slot].exchange, exchange.isStalled {
         exchange.isStalled = false
         loop.resumeReading(id)
         advance(slot, exchange)
-      } else if let held = sessions[slot].held, sessions[slot].unansweredSubscriptions == 0 {
+      } else if let held = sessions[slot].held, sessions[slot].unansweredSubscriptions == 0, !sessions[slot].isPaused {
         sessions[slot].held = nil
         readAgain(slot)
         held.bytes.withMutableBytes { receivedFrames(slot, $0) }
       }
+      settleIncomplete(slot)
       flushIfLarge()
     }
+  }
+
+  /// The session is level with its rate again: what waits goes on with the next turn, else its socket is read.
+  mutating func goOn(_ slot: Int) {
+    guard sessions[slot].held != nil else { return readAgain(slot) }
+    stalled.append(sessions[slot].connection)
+    armLoopTimer()
   }
 
   /// Reads from a session's socket again, unless something else keeps it from that.

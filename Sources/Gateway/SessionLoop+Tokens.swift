@@ -10,11 +10,22 @@ import Transport
 import WebSocket
 
 extension SessionLoop {
-  /// The credential of a request, by the keys that this loop has.
-  func credential(of request: RequestHead) throws(CredentialError) -> Credential {
-    try Credential(
-      request, access: access, allowsDevelopmentCredentials: configuration.allowsDevelopmentCredentials,
-      now: now.timestamp)
+  /// The credential of a request, by the keys that this loop has. It is checked once, when it is first asked for: before
+  /// a large body is taken, and again behind that only where the keys have changed meanwhile.
+  mutating func credential(of request: RequestHead, _ exchange: Exchange) throws(CredentialError) -> Credential {
+    if let checked = exchange.checked, checked.generation == accessGeneration { return try checked.credential.get() }
+    counters.credentialChecks += 1
+    let result: Result<Credential, CredentialError>
+    do throws(CredentialError) {
+      result = .success(
+        try Credential(
+          request, access: access, allowsDevelopmentCredentials: configuration.allowsDevelopmentCredentials,
+          now: now.timestamp))
+    } catch {
+      result = .failure(error)
+    }
+    exchange.checked = (result, accessGeneration)
+    return try result.get()
   }
 
   /// HTTP 401, with what would be accepted.

@@ -21,13 +21,13 @@ extension SessionLoop {
     do throws(UpgradeRefusal) {
       let handshake = try ServerHandshake(
         request, subprotocols: Self.subprotocols,
-        compression: configuration.compression ? LoopCompression.policy : nil)
+        compression: deflatePolicy)
       guard let time = TimeFormat(queryValue: request.query.text("time")) else {
         counters.handshakesRefused += 1
         return respond(slot, exchange, .badRequest, .badMessage, TimeFormat.queryHelp)
       }
       do throws(CredentialError) {
-        upgrade = Upgrade(handshake: handshake, credential: try credential(of: request), time: time)
+        upgrade = Upgrade(handshake: handshake, credential: try credential(of: request, exchange), time: time)
       } catch {
         counters.handshakesRefused += 1
         return refuse(slot, exchange, error)
@@ -40,36 +40,40 @@ extension SessionLoop {
     guard shared.lifecycle.phase(at: now.uptime) != .draining else {
       return respond(slot, exchange, .serviceUnavailable, .shuttingDown, "the hub is shutting down", retryAfter: 5)
     }
+    guard admitSession(slot, exchange, request) else { return }
     exchange.upgrade = upgrade
-    guard upgrade.credential.role == .driver else { return open(slot, exchange, upgrade) }
+    guard upgrade.credential.role == .driver else { return open(slot, exchange, upgrade, nil) }
     // A driver has one session: the hub decides before the upgrade is answered.
     sessions[slot].phase = .admitting
     sessions[slot].role = .driver
     inputs.append(.driverConnecting(reference(sessions[slot].connection), upgrade.credential.id))
   }
 
-  /// The hub admits the driver.
-  mutating func admit(_ slot: Int) {
+  /// The hub admits the driver, and says how often it should send.
+  mutating func admit(_ slot: Int, _ sampling: Connected.Sampling) {
     guard sessions[slot].phase == .admitting, let exchange = sessions[slot].exchange,
       let upgrade = exchange.upgrade
     else { return }
-    open(slot, exchange, upgrade)
+    open(slot, exchange, upgrade, sampling)
+    settleIncomplete(slot)
   }
 
   /// The hub does not: too many sessions of this driver, or of all drivers.
   mutating func refuseDriver(_ slot: Int, _ status: Status, _ retryAfter: Double) {
     guard sessions[slot].phase == .admitting, let exchange = sessions[slot].exchange else { return }
     sessions[slot].phase = .http
+    dismissSession(slot, exchange)
     counters.handshakesRefused += 1
     respond(
       slot, exchange, status, .rateLimited,
       status == .conflict ? "this driver's sessions replace each other too often" : "this hub's driver table is full",
       retryAfter: Int(retryAfter.rounded(.up)))
     advance(slot, exchange)
+    settleIncomplete(slot)
   }
 
   /// Answers with 101 and `connected`, in one write, and handles what came right behind the request.
-  private mutating func open(_ slot: Int, _ exchange: Exchange, _ upgrade: Upgrade) {
+  private mutating func open(_ slot: Int, _ exchange: Exchange, _ upgrade: Upgrade, _ sampling: Connected.Sampling?) {
     let connection = sessions[slot].connection
     let start = loop.arena.count
     upgrade.handshake.write(into: &loop.arena, subprotocols: Self.subprotocols)
@@ -81,13 +85,14 @@ extension SessionLoop {
     sessions[slot].time = upgrade.time
     sessions[slot].bucket = TokenBucket(burst: burst(of: slot), now: now.uptime)
     sessions[slot].exchange = nil
-    if upgrade.handshake.compression != nil {
+    if let agreed = upgrade.handshake.compression {
+      compression.open(slot, agreed)
       sessions[slot].frames = FrameReader(role: .server, allowsCompression: true)
       counters.compressedSessionsOpened += 1
     }
     counters.sessions[Int(upgrade.credential.role.rawValue)] += 1
     counters.sessionsOpened += 1
-    sendConnected(slot, upgrade.credential)
+    sendConnected(slot, upgrade.credential, sampling)
     if shared.log.level == .debug { logOpened(connection, upgrade.credential) }
     armSessionTimer(slot)
     if isRevoked(upgrade.credential) {  // while the hub was asked
@@ -104,13 +109,13 @@ extension SessionLoop {
       ["session": "\(sessionID(connection))", "role": "\(credential.role.name)", "id": "\(credential.id)"])
   }
 
-  private mutating func sendConnected(_ slot: Int, _ credential: Credential) {
+  private mutating func sendConnected(_ slot: Int, _ credential: Credential, _ sampling: Connected.Sampling?) {
     let connected = Connected(
       sessionID: sessionID(sessions[slot].connection), role: credential.role, id: credential.id,
       heartbeatInterval: configuration.heartbeatInterval, serverTime: now.timestamp,
       limits: Connected.Limits(
         maxMessageBytes: limits.messageBytes, maxBatch: LocationBatch.maximumCount, rate: rate(of: slot)),
-      sampling: credential.role == .driver ? configuration.sampling : nil)
+      sampling: sampling)
     send(.connected(connected), to: slot)
   }
 

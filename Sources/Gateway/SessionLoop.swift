@@ -32,8 +32,10 @@ struct SessionLoop: ~Copyable {
   var held = HeldPositions()
   /// Connections with requests that wait for the next turn.
   var stalled: [ConnectionID] = []
+  /// HTTP requests that were handled in this turn, of newcomers or of those who waited.
+  var requestsOfTurn = 0
   /// Nil until a session needs it.
-  var compression: LoopCompression?
+  var compression = LoopCompression()
   var counters = LoopCounters()
   /// When each delivery of this turn came in as a fix (uptime, ns): its latency is known once the turn is flushed.
   var turnReceived: [Int64] = []
@@ -44,20 +46,28 @@ struct SessionLoop: ~Copyable {
   private var wallClockOffset: Int64
   /// The transport's counters when shortages were last looked for.
   private var lastLogged = EventLoopCounters()
+  private var loggedAddressHits: UInt64 = 0
   /// The keys that tokens are checked with; nil where none are taken.
   var access: TokenAccess?
   var accessGeneration: UInt64
+  /// The listener of the admin port, as `EventLoop.acceptedOn` tells it; nil where this loop has none.
+  let adminListener: Int?
+  var countedAddresses = CountedAddresses()
+  /// By slot, for the few connections that keep much.
+  var incomplete: [Int: IncompleteInput] = [:]
   var isDraining = false
   var drainDeadline: Int64?
 
   init(
-    index: Int, loop: EventLoop, hub: consuming HubPort, shared: SharedState, configuration: ServerConfiguration
+    index: Int, loop: EventLoop, hub: consuming HubPort, shared: SharedState, configuration: ServerConfiguration,
+    adminListener: Int? = nil
   ) {
     self.index = UInt32(index)
     self.loop = loop
     self.hub = hub
     self.shared = shared
     self.configuration = configuration
+    self.adminListener = adminListener
     accessGeneration = shared.access.generation  // before the value: at worst it is picked up twice
     access = shared.access.current
     let limits = configuration.limits
@@ -101,9 +111,12 @@ struct SessionLoop: ~Copyable {
     sessions[slot].phase = .http
     sessions[slot].lastHeard = now.uptime
     let deadline = now.uptime + seconds(limits.handshakeSeconds)
-    sessions[slot].exchange = Exchange(deadline: deadline)
+    let exchange = Exchange(
+      deadline: deadline, peer: peer, isAdmin: loop.acceptedOn == adminListener, isFromProxy: isTrustedProxy(peer))
+    sessions[slot].exchange = exchange
     loop.setTimer(id, at: deadline)
     counters.connections += 1
+    countConnection(slot, exchange)
   }
 
   mutating func received(_ id: ConnectionID, _ bytes: UnsafeMutableRawBufferPointer) {
@@ -116,13 +129,17 @@ struct SessionLoop: ~Copyable {
     case .http, .admitting: receivedHTTP(slot, UnsafeRawBufferPointer(bytes))
     case .free: break
     }
+    settleIncomplete(slot)
     flushIfLarge()
   }
 
   mutating func closed(_ id: ConnectionID, _ cause: CloseCause) {
     guard isCurrent(id) else { return }
     counters.connections -= 1
+    if case .tlsFailed(let failure) = cause { shared.log(.debug, "tls_failed", ["reason": "\(failure)"]) }
     endSession(Int(id.slot))
+    leaveAddress(Int(id.slot))
+    forgetIncomplete(Int(id.slot))
     sessions[Int(id.slot)] = Session()
   }
 
@@ -136,11 +153,13 @@ struct SessionLoop: ~Copyable {
     let phase = sessions[slot].phase
     guard phase == .open || phase == .admitting else { return }
     if sessions[slot].role == .driver { inputs.append(.driverDisconnected(reference(sessions[slot].connection))) }
+    shared.admissions.sessionEnded()
     if phase == .open { counters.sessions[Int(sessions[slot].role.rawValue)] -= 1 }
     var first = sessions[slot].firstSubscription
     while let channel = subscriptions.removeFirst(&first) { inputs.append(.released(loop: index, channel)) }
     sessions[slot].firstSubscription = first
     sessions[slot].subscriptions = 0
+    compression.close(slot)
   }
 
   // MARK: The turn
@@ -165,6 +184,7 @@ struct SessionLoop: ~Copyable {
   }
 
   mutating func turnEnded() {
+    requestsOfTurn = 0
     guard !turnReceived.isEmpty else { return }
     let flushed = ClockReading.read().uptimeNanoseconds
     for received in turnReceived { counters.latency.record(nanoseconds: flushed - received) }
@@ -199,8 +219,21 @@ struct SessionLoop: ~Copyable {
   }
 
   /// What an operator should know of the last second, once, however often it happened.
-  private func logShortages(since before: EventLoopCounters) {
+  private mutating func logShortages(since before: EventLoopCounters) {
     let now = loop.counters
+    let (hits, hitsBefore) = (counters.addressLimitHits + counters.requestsOverRate, loggedAddressHits)
+    loggedAddressHits = hits
+    if hits > hitsBefore {
+      shared.log(
+        .warning, "address_over_limit",
+        [
+          "loop": "\(index)", "count": "\(hits - hitsBefore)",
+          "hint": "if that is a proxy's address, name it with --trusted-proxy",
+        ])
+    }
+    if now.acceptWaits > before.acceptWaits {
+      shared.log(.info, "accept_waits", ["loop": "\(index)", "limit": "\(loop.limits.acceptsPerSecond)"])
+    }
     if now.acceptPauses > before.acceptPauses {
       shared.log(
         .warning, "accept_paused", ["loop": "\(index)", "hint": "out of file descriptors or memory: raise ulimit -n"])
@@ -217,6 +250,7 @@ struct SessionLoop: ~Copyable {
 
   mutating func publishCounters() {
     counters.transport = loop.counters
+    counters.compressionContexts = compression.contexts
     counters.subscriptions = subscriptions.count
     shared.metrics.store(counters, loop: Int(index))
     if let counters = hub.counters { shared.metrics.store(counters) }

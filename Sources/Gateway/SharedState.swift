@@ -11,13 +11,16 @@ final class SharedState: Sendable {
   let access: AccessBoard
   /// Nil where nothing is stored.
   let journal: HubJournal?
+  let admissions: Admissions
 
-  init(configuration: ServerConfiguration) {
+  /// `sessionLimit`: sessions of all loops together.
+  init(configuration: ServerConfiguration, sessionLimit: Int = .max) {
     lifecycle = Lifecycle(delaySeconds: configuration.drainDelay)
     metrics = MetricsBoard(loops: configuration.loops)
     log = Log(level: configuration.logLevel)
     access = AccessBoard(configuration.tokens)
     journal = configuration.journal.map { HubJournal(limits: $0.limits) }
+    admissions = Admissions(configuration.limits, sessionLimit: sessionLimit)
   }
 }
 

@@ -25,6 +25,26 @@ struct TokenBucket {
     return tokens >= 0 ? 0 : Int64(Double(-tokens) / rate * 1e9) + 1_000_000
   }
 
+  /// Takes `cost` tokens if they are there: for work that is refused otherwise, and then not done.
+  mutating func chargeIfLevel(_ cost: Double, rate: Double, burst: Double, now: Int64) -> Bool {
+    refill(rate: rate, burst: burst, now: now)
+    guard tokens >= Float(cost) else { return false }
+    tokens -= Float(cost)
+    return true
+  }
+
+  /// Nanoseconds until that many tokens are there; 0 when they are.
+  mutating func wait(toHave count: Double, rate: Double, burst: Double, now: Int64) -> Int64 {
+    refill(rate: rate, burst: burst, now: now)
+    return tokens >= Float(count) ? 0 : Int64((count - Double(tokens)) / rate * 1e9) + 1_000_000
+  }
+
+  /// Whether nothing was taken that has not come back.
+  mutating func isFull(rate: Double, burst: Double, now: Int64) -> Bool {
+    refill(rate: rate, burst: burst, now: now)
+    return tokens >= Float(burst)
+  }
+
   private mutating func refill(rate: Double, burst: Double, now: Int64) {
     let milliseconds = TokenBucket.milliseconds(now)
     let passed = milliseconds &- refilled

@@ -28,8 +28,7 @@ extension Hub {
     }
     let driver = drivers.insert(
       Driver(
-        id: id, hash: hash, tracker: Tracker(), lastFix: now.uptime, disconnected: now.uptime,
-        samplingInterval: defaultSampling.interval))
+        id: id, hash: hash, tracker: Tracker(), lastFix: now.uptime, disconnected: now.uptime))
     driverIDs.insert(hash: hash, index: driver)
     drivers[driver].channel = channels.find(.driver(id))
     counters.driversOnline += 1
@@ -59,7 +58,7 @@ extension Hub {
         contentsOf: repeatElement(-1, count: max(slot + 1 - sessions[loop].count, sessions[loop].count)))
     }
     sessions[loop][slot] = Int32(driver)
-    emit(.admitted(session), to: session.loop)
+    emit(.admitted(session, beginSampling(driver)), to: session.loop)
   }
 
   mutating func disconnect(_ session: SessionRef) {
@@ -71,8 +70,26 @@ extension Hub {
 
   mutating func handle(_ session: SessionRef, _ messageID: MessageID, _ report: DriverStatusReport) {
     guard let driver = driver(of: session) else { return }
+    guard takeProfile(report, driver) else {
+      counters.tableLimitHits += 1
+      return refuse(
+        session, messageID, .storageFull, "this hub's table of vehicle types and tags is full", retryAfter: 60)
+    }
     drivers[driver].reported = report.status
     reply(.ack(Ack(replyTo: messageID)), to: session)
+    adviseSampling(driver, trip: lastTrip(of: driver))
+  }
+
+  /// What a report leaves out stays as it was. False where the table has no room; then nothing has changed.
+  private mutating func takeProfile(_ report: DriverStatusReport, _ driver: Int) -> Bool {
+    guard report.vehicleType != nil || report.tags != nil else { return true }
+    let old = drivers[driver].profile
+    var profile = profiles.profile(old)
+    if let vehicleType = report.vehicleType { profile.vehicleType = vehicleType }
+    if let tags = report.tags { profile.tags = tags }
+    guard let index = profiles.replace(old, with: profile) else { return false }
+    drivers[driver].profile = index
+    return true
   }
 
   // MARK: Presence
@@ -80,7 +97,8 @@ extension Hub {
   /// When the driver is stale if nothing comes: its session gone for 60 s, or no fix for longer than it should take.
   private func staleAt(_ driver: Int) -> Int64 {
     let silence = max(timings.stale, timings.staleSamplingIntervals * drivers[driver].samplingInterval)
-    let bySilence = drivers[driver].lastFix + nanoseconds(silence)
+    // Who was told another interval gets the time for a fix by that one.
+    let bySilence = max(drivers[driver].lastFix, drivers[driver].samplingTold) + nanoseconds(silence)
     // A driver that posts over HTTP has no session: only silence makes it stale.
     guard drivers[driver].session == nil, drivers[driver].disconnected > drivers[driver].lastFix else {
       return bySilence
@@ -92,8 +110,11 @@ extension Hub {
     Handle(index: UInt32(driver), generation: drivers.generation(of: driver))
   }
 
+  /// The moment may come nearer, with a session's end or a shorter sampling interval; but never nearer than `stale` after
+  /// that. So an entry that comes up at least that often is never late, and there need be only one.
   private mutating func armStaleness(_ driver: Int) {
-    deadlines.arm(.driverStaleness, handle(ofDriver: driver), at: staleAt(driver))
+    let look = min(staleAt(driver), now.uptime + nanoseconds(timings.stale))
+    deadlines.arm(.driverStaleness, handle(ofDriver: driver), at: look)
   }
 
   /// The entry that watches for staleness came up: stale now, or looked at again when it would be.
@@ -168,11 +189,12 @@ extension Hub {
   private mutating func forget(_ driver: Int) {
     if let channel = drivers[driver].channel { forgetEvents(of: channel) }
     if drivers[driver].fixTimes != nil { driversWithFixTimes -= 1 }
+    profiles.release(drivers[driver].profile)
     driverIDs.remove(hash: drivers[driver].hash, index: driver)
     drivers.remove(
       driver,
       leaving: Driver(
-        id: drivers[driver].id, hash: 0, tracker: Tracker(), lastFix: 0, disconnected: 0, samplingInterval: 0))
+        id: drivers[driver].id, hash: 0, tracker: Tracker(), lastFix: 0, disconnected: 0))
   }
 
   // MARK: Deadlines

@@ -41,7 +41,9 @@ extension Hub {
       counters.fixesDuplicate += 1
       return .duplicate
     }
-    switch drivers[driver].tracker.update(fix, receivedAt: received, hubClock: now.timestamp) {
+    let rules = limits.tracking
+    if let speed = fix.speed, speed > rules.maximumSpeed { counters.speedsIgnored += 1 }
+    switch drivers[driver].tracker.update(fix, receivedAt: received, hubClock: now.timestamp, rules: rules) {
     case .accepted(let position):
       accept(position, driver: driver, trip: trip, received: received)
       return .accepted
@@ -76,6 +78,8 @@ extension Hub {
   /// The driver is there now: move it in the index and tell who listens.
   private mutating func accept(_ position: Position, driver: Int, trip: Int?, received: Int64) {
     counters.fixesAccepted += 1
+    if let trip { measure(position, driver: driver, trip: trip) }
+    if let reason = position.absorbed { counters.fixesAbsorbed[Int(reason.rawValue)] += 1 }
     drivers[driver].position = position
     drivers[driver].positionTrip = trip.map { Handle(index: UInt32($0), generation: trips.generation(of: $0)) }
     if let trip { trips[trip].lastHeard = now.uptime }
@@ -83,6 +87,15 @@ extension Hub {
     if drivers[driver].isStale { returnFromStale(driver) }
     index.move(UInt32(driver), to: position.coordinate)
     publish(position, driver: driver, trip: trip, received: received)
+    adviseSampling(driver, trip: trip)
+  }
+
+  /// The trip's way, until it is where it was to go.
+  @inline(__always)
+  private mutating func measure(_ position: Position, driver: Int, trip: Int) {
+    guard trips[trip].status < .arrivedDestination else { return }
+    trips[trip].odometer.follow(
+      position, after: drivers[driver].position, maximumSpeed: limits.tracking.maximumSpeed)
   }
 
   /// One position, on the trip's, the driver's and the fleet's channel.
@@ -98,7 +111,8 @@ extension Hub {
     if let fleetChannel { publishState(location, driver: driver, channel: fleetChannel, received: received) }
   }
 
-  /// A driver's position as it is written to clients; `after` is set for each channel.
+  /// A driver's position as it is written to clients; `after` is set for each channel. Inlined, as `lastTrip`.
+  @inline(__always)
   func location(of driver: Int, _ position: Position, trip: Int?) -> DriverLocation {
     DriverLocation(
       driverID: drivers[driver].id, tripID: trip.map { trips[$0].id }, coordinate: position.coordinate,
@@ -127,8 +141,8 @@ extension Hub {
     }
     rememberFixTimes(of: driver)
     var summary = Ack.Batch(accepted: 0, duplicates: 0, rejected: [])
-    for (place, fix) in input.batch.fixes.enumerated() {
-      switch fix {
+    for place in placesByTime(input.batch.fixes) {
+      switch input.batch.fixes[place] {
       case .failure(let code):
         counters.fixesUnreadable += 1
         summary.rejected.append(.init(index: place, code: code))
@@ -140,7 +154,25 @@ extension Hub {
         }
       }
     }
+    summary.rejected.sort { $0.index < $1.index }
     reply(.ack(Ack(replyTo: input.messageID, batch: summary)), to: input.session)
+  }
+
+  /// "Oldest first" is what the protocol asks for; where a phone does otherwise, its newest fix must not make history of
+  /// those behind it.
+  private func placesByTime(_ fixes: [Result<Fix, ErrorCode>]) -> [Int] {
+    var places: [(time: Int64, place: Int)] = []
+    places.reserveCapacity(fixes.count)
+    var newest = Int64.min
+    var isInOrder = true
+    for (place, fix) in fixes.enumerated() {
+      let time = if case .success(let fix) = fix { fix.timestamp.milliseconds } else { newest }
+      if time < newest { isInOrder = false }
+      newest = max(newest, time)
+      places.append((time, place))
+    }
+    if !isInOrder { places.sort { $0 < $1 } }
+    return places.map(\.place)
   }
 
   private mutating func driver(of input: BatchInput) -> Int? {
@@ -170,7 +202,7 @@ extension Tracker.Refusal {
   var explanation: String {
     switch self {
     case .inaccurate: "the fix's accuracy radius is too large to be of use"
-    case .nullIsland: "the fix is at exactly 0, 0, which is what broken software sends for no position"
+    case .nullIsland: "the fix is at 0, 0, which is what broken software sends for no position"
     case .gated: "the fix is too far from where the track says the driver must be"
     case .tooFast: "the fix implies a speed that no vehicle has"
     }

@@ -21,6 +21,8 @@ extension Hub {
     let isOver = closeIfOver(request.channel)
     link(channel, request.channel)
     channels.addSubscriber(channel, loop: Int(session.loop))
+    let isDriver = driver(of: session) != nil
+    if isDriver { channels.setDriverListener(channel, session) }
     var missed: [Publication]?
     if let resume = request.resume, resume.epoch == epoch { missed = channels.events(channel, since: resume.since) }
     var snapshot = snapshot(of: request.channel, after: channels.sequence(channel))
@@ -36,6 +38,7 @@ extension Hub {
     emit(
       .subscribed(session, handle, answer, missed: missed ?? [], isParty: access == .party), to: session.loop)
     if isOver { emit(.channelEnded(handle, request.channel, .tripEnded), to: session.loop) }
+    if !isDriver { adviseSampling(onChannel: request.channel) }
   }
 
   private mutating func refuseSubscription(
@@ -57,6 +60,7 @@ extension Hub {
     guard let index = channels.find(channel) else {
       return reply(.unsubscribed(Unsubscribed(replyTo: messageID, channel: channel, reason: .asked)), to: session)
     }
+    if channels.driverListener(index) == session { channels.setDriverListener(index, nil) }
     emit(.unsubscribed(session, messageID, ChannelHandle(index: UInt32(index)), channel), to: session.loop)
   }
 
@@ -148,8 +152,17 @@ extension Hub {
     if let newest = drivers[driver].position {
       position = refreshed(driver, newest, trip: tripOfPosition(of: driver), after: 0)
     }
+    let profile = profiles.profile(drivers[driver].profile)
     return DriverReport(
       driverID: drivers[driver].id, status: drivers[driver].status, isOnline: !drivers[driver].isStale,
-      position: position, distance: distance)
+      vehicleType: profile.vehicleType, tags: profile.tags, position: position, predicted: predicted(driver),
+      distance: distance)
+  }
+
+  /// Where an online driver should be now; nil where that is where it was.
+  private func predicted(_ driver: Int) -> Coordinate? {
+    guard !drivers[driver].isStale, let newest = drivers[driver].position else { return nil }
+    let place = newest.predicted(at: drivers[driver].clock.sessionTime(at: now.timestamp))
+    return place == newest.coordinate ? nil : place
   }
 }

@@ -15,13 +15,14 @@ public struct Hub: ~Copyable {
   /// Names the life that sequences belong to.
   var epoch: InlineText
   private(set) var seed: UInt64
-  let defaultSampling: Connected.Sampling
+  let samplingRules: SamplingRules
 
   var now: Moment
   var drivers = Slab<Driver>()
   var driverIDs = IndexTable()
   var trips = Slab<Trip>()
   var tripIDs = IndexTable()
+  var profiles: DriverProfileTable
   var channels: ChannelTable
   var fleetChannel: Int?
   var index: DriverIndex
@@ -44,7 +45,7 @@ public struct Hub: ~Copyable {
   ///
   /// `seed` keeps peers from choosing ids that collide in the hash tables: draw it at random where inputs are hostile.
   public init(
-    limits: HubLimits, timings: HubTimings, sampling: Connected.Sampling, epoch: InlineText, seed: UInt64, loops: Int,
+    limits: HubLimits, timings: HubTimings, sampling: SamplingRules, epoch: InlineText, seed: UInt64, loops: Int,
     now: Moment
   ) {
     precondition(timings.tripGrace <= timings.retention, "a trip is closed before it is forgotten")
@@ -53,7 +54,8 @@ public struct Hub: ~Copyable {
     self.epoch = epoch
     self.seed = seed
     self.now = now
-    defaultSampling = sampling
+    samplingRules = sampling
+    profiles = DriverProfileTable(capacity: limits.profiles, seed: seed)
     channels = ChannelTable(limits: limits, seed: seed, loopCount: loops)
     index = DriverIndex(capacity: limits.drivers)
     deadlines = Deadlines(uptime: now.uptime)
@@ -99,6 +101,7 @@ public struct Hub: ~Copyable {
     counters.drivers = drivers.count
     counters.trips = trips.count
     counters.channels = channels.count
+    counters.profiles = profiles.count
     counters.eventsKept = channels.eventCount
   }
 

@@ -1,5 +1,7 @@
 // What the hub counts. Every fix that came ends in exactly one of the fix counters.
 
+import Messages
+
 public struct HubCounters: Sendable, Equatable {
   // Fixes, by what became of them.
   public var fixesReceived: UInt64 = 0
@@ -11,6 +13,10 @@ public struct HubCounters: Sendable, Equatable {
   public var fixesReleased: UInt64 = 0
   /// By `Tracker.Refusal.rawValue`.
   public var fixesRefused = [UInt64](repeating: 0, count: Tracker.Refusal.allCases.count)
+  /// Fixes that reported a speed which no vehicle has: taken as without one. They are among the others, too.
+  public var speedsIgnored: UInt64 = 0
+  /// Accepted, but their place was not: by the reason's `Tracker.Refusal.rawValue`.
+  public var fixesAbsorbed = [UInt64](repeating: 0, count: Tracker.Refusal.allCases.count)
   /// Places in a batch that held no readable fix.
   public var fixesUnreadable: UInt64 = 0
   /// Named a trip that the driver is not entitled to.
@@ -26,6 +32,8 @@ public struct HubCounters: Sendable, Equatable {
   public var tripMoves: UInt64 = 0
   public var tripMovesRefused: UInt64 = 0
   public var replacements: UInt64 = 0
+  /// Times that a driver was told how often to send, by `SamplingReason.rawValue`.
+  public var samplingTold = [UInt64](repeating: 0, count: SamplingReason.allCases.count)
   public var tableLimitHits: UInt64 = 0
   /// Outputs that wait for the journal.
   public var heldForStorage = 0
@@ -39,6 +47,8 @@ public struct HubCounters: Sendable, Equatable {
   public var trips = 0
   public var channels = 0
   public var eventsKept = 0
+  /// Combinations of vehicle type and tags.
+  public var profiles = 0
 
   public init() {}
 }

@@ -6,12 +6,19 @@ public struct HubLimits: Sendable, Equatable {
   public var drivers: Int
   /// Trips known at once, ended ones included until they expire. At it `requested` is refused with `storage_full`.
   public var trips: Int
+  /// Trips that one driver began and that the hub still knows. At it further ones are refused with `rate_limited`.
+  public var tripsPerDriver = 1000
   /// Channels with subscribers or events. At it `subscribe` is refused with `rate_limited`.
   public var channels: Int
   /// Events kept for each channel. Older ones are forgotten: resuming from before them is not `recovered`.
   public var eventsPerChannel: Int
   /// Events kept in all channels together; the oldest of all is forgotten first.
   public var events: Int
+  /// Combinations of vehicle type and tags in use. At it a `driver_status` with another one is refused with
+  /// `storage_full`.
+  public var profiles: Int
+  /// What is believed of a fix. Past it: `implausible_location`.
+  public var tracking: Tracker.Rules
   /// Hits of one nearby query.
   public var queryHits: Int
   /// What one query may look at in the index; past it the answer says up to which distance it is complete.
@@ -24,11 +31,12 @@ public struct HubLimits: Sendable, Equatable {
   public init(
     drivers: Int, trips: Int, channels: Int, eventsPerChannel: Int, events: Int, queryHits: Int,
     queryBudget: SearchBudget,
-    fixTimesPerDriver: Int, driversWithFixTimes: Int
+    fixTimesPerDriver: Int, driversWithFixTimes: Int, profiles: Int, tracking: Tracker.Rules = .standard
   ) {
     precondition(drivers > 0 && trips > 0 && channels > 0 && eventsPerChannel > 0 && events >= eventsPerChannel)
     precondition(
       queryHits > 0 && queryBudget.candidates >= queryHits && fixTimesPerDriver > 0 && driversWithFixTimes >= 0)
+    precondition(profiles >= 0 && tracking.maximumAccuracyMeters > 0)
     self.drivers = drivers
     self.trips = trips
     self.channels = channels
@@ -38,6 +46,8 @@ public struct HubLimits: Sendable, Equatable {
     self.queryBudget = queryBudget
     self.fixTimesPerDriver = fixTimesPerDriver
     self.driversWithFixTimes = driversWithFixTimes
+    self.profiles = profiles
+    self.tracking = tracking
   }
 }
 

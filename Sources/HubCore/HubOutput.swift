@@ -30,8 +30,13 @@ public struct DriverReport: Sendable, Equatable {
   public var driverID: Identifier
   public var status: DriverStatus
   public var isOnline: Bool
+  /// What the driver said of its vehicle.
+  public var vehicleType: InlineText?
+  public var tags: [InlineText]
   /// Nil before the first accepted fix.
   public var position: DriverLocation?
+  /// Where it should be now, by its speed, heading and turn; nil where it is not known to move.
+  public var predicted: Coordinate?
   /// Metres from the point asked for, measured to the published position.
   public var distance: Double?
 }
@@ -52,8 +57,8 @@ public enum HubOutput: Sendable {
   /// The answer to `HubInput.name`.
   indirect case named(SessionRef, ChannelHandle, Channel, isParty: Bool)
   indirect case reply(SessionRef, Reply)
-  /// The driver may connect; `storedThrough` is its newest fix so far.
-  case admitted(SessionRef)
+  /// The driver may connect, and is to send this often.
+  case admitted(SessionRef, Connected.Sampling)
   /// Too many replacements of this driver's session: refused for this many seconds.
   case conflict(SessionRef, retryAfter: Double)
   /// The driver table is full.

@@ -1,6 +1,8 @@
 // Every limit and time of a client, in one place, with what happens at it. The values are the protocol's ("Heartbeat
 // and reconnect", "Rates") where it names one.
 
+import WebSocket
+
 /// How much one client keeps, and how long it waits. Times are in seconds.
 public struct ClientLimits: Sendable, Equatable {
   // MARK: What waits to be sent, or to be confirmed
@@ -15,11 +17,19 @@ public struct ClientLimits: Sendable, Equatable {
   public var pingsOnTheWay = 16
   /// Bytes written in one go; what is left follows when these are gone.
   public var flushBytes = 64 * 1024
+  /// Where no contexts are kept, messages under this size go out uncompressed: they would hardly become smaller.
+  public var compressedBytes = 256
 
   // MARK: What is read
 
-  /// Bytes of one message of the hub. Past it the connection fails with 1009.
+  /// Bytes of one message of the hub, when it is inflated. Past it the connection fails with 1009.
   public var messageBytes = 1024 * 1024
+  /// Bytes that a compressed message may become for each of its own, and up to which size that does not matter. Past
+  /// it the connection fails with 1009.
+  public var inflateRatio = 200
+  public var inflateFreeBytes = 64 * 1024
+  /// Pings that came in one read and are answered; of more, the newest (RFC 6455 §5.5.3).
+  public var pongs = 16
   /// Bytes of the head of the handshake's answer, and of a refusal's body that is kept to be shown.
   public var handshakeBytes = 8192
   public var refusalTextBytes = 400
@@ -67,4 +77,11 @@ public struct ClientLimits: Sendable, Equatable {
   public var resubscribeSeconds = 1.0
 
   public init() {}
+
+  var socket: ClientSocketLimits {
+    ClientSocketLimits(
+      headBytes: handshakeBytes, frames: FrameLimits(messageBytes: messageBytes),
+      inflate: InflateLimits(messageBytes: messageBytes, ratio: inflateRatio, freeBytes: inflateFreeBytes), pongs: pongs
+    )
+  }
 }

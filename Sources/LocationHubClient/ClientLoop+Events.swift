@@ -50,12 +50,14 @@ extension ClientLoop: EventLoopDelegate {
     clients[index].connection = .none
     switch cause {
     case .connectFailed(let errno): ended(index, connectErrno: errno)
-    case .peerClosed, .peerReset, .failed, .closedByUs: ended(index, connectErrno: nil)
+    // Without its goodbye the hub is as lost as with it: WebSocket has a Close frame of its own.
+    case .tlsFailed(.truncated), .peerClosed, .peerReset, .failed, .closedByUs: ended(index)
+    case .tlsFailed(let failure): ended(index, tls: failure)
     }
   }
 
-  private func ended(_ index: Int, connectErrno: Int32?) {
-    let disconnection = clients[index].session.transportEnded(now, connectErrno: connectErrno)
+  private func ended(_ index: Int, connectErrno: Int32? = nil, tls: TLSFailure? = nil) {
+    let disconnection = clients[index].session.transportEnded(now, connectErrno: connectErrno, tls: tls)
     mark(index)
     delegate?.closed(ClientID(index: index), disconnection)
   }
@@ -150,7 +152,8 @@ extension ClientLoop: EventLoopDelegate {
   private func connect(_ index: Int) {
     let session = clients[index].session
     do throws(SystemError) {
-      let id = try loop.connect(session.configuration.url.address, from: clients[index].local)
+      let id = try loop.connect(
+        session.configuration.url.address, from: clients[index].local, tls: clients[index].tls)
       clients[index].connection = id
       while owners.count <= Int(id.slot) { owners.append(-1) }
       owners[Int(id.slot)] = Int32(index)

@@ -5,6 +5,7 @@
 import Bytes
 import Messages
 import Transport
+import WebSocket
 
 /// Names one client of one loop; never reused.
 public struct ClientID: Hashable, Sendable {
@@ -44,6 +45,8 @@ public final class ClientLoop {
   struct Client {
     let session: ClientSession
     let local: SocketAddress?
+    /// Where the URL is `wss`: the hub, and the session to resume there.
+    let tls: TLSPeer?
     var connection = ConnectionID.none
     var isMarked = false
     /// When the session wants to be called, while it has no connection whose timer would do.
@@ -67,6 +70,8 @@ public final class ClientLoop {
   var deadlines = DeadlineHeap()
   var tickAt: Int64?
   let reader = MessageReader()
+  /// Made with the first client that offers compression.
+  private var sharedCompression: MessageCompression?
 
   /// Throws where the kernel has no descriptor for the loop.
   public init(
@@ -110,9 +115,12 @@ public final class ClientLoop {
   public func add(
     _ configuration: ClientConfiguration, from local: SocketAddress? = nil, after seconds: Double = 0
   ) -> ClientID {
-    let session = ClientSession(configuration)
+    if configuration.compression != nil, sharedCompression == nil { sharedCompression = .shared() }
+    let session = ClientSession(configuration, sharing: sharedCompression)
     let id = ClientID(index: clients.count)
-    clients.append(Client(session: session, local: local))
+    let url = configuration.url
+    let tls = url.isSecure ? TLSPeer(configuration.tls, name: url.certificateName) : nil
+    clients.append(Client(session: session, local: local, tls: tls))
     session.start(at: seconds > 0 ? now.uptime + nanoseconds(seconds) : .min, now: now)
     mark(id.index)
     return id

@@ -1,5 +1,6 @@
 // How a connection ends, and what follows.
 import Messages
+import Transport
 import WebSocket
 
 extension ClientSession {
@@ -19,15 +20,14 @@ extension ClientSession {
     case .handshaking: giveUp(.closedByUs)
     case .greeting, .open:
       cause = .closedByUs
-      if case .sendClose(let code) = closing.start(code) { beginClosing(code, now) }
+      if socket?.close(code) == true { beginClosing(now) }
     case .closing: cause = .closedByUs
     }
   }
 
   /// A Close frame goes out; the other side has some time for its part.
-  func beginClosing(_ code: CloseCode?, _ now: Moment) {
+  private func beginClosing(_ now: Moment) {
     state = .closing
-    closeToSend = .some(code)
     patienceEnds = now.uptime + nanoseconds(limits.closingSeconds)
   }
 
@@ -42,38 +42,27 @@ extension ClientSession {
   /// The hub's Close frame. The server ends TCP (RFC 6455 §7.1.1).
   func receivedClose(_ code: CloseCode?, _ now: Moment) {
     if cause == nil { cause = .closed(code ?? .noStatus) }
-    switch closing.received(code) {
-    case .sendClose(let echo), .sendCloseThenDisconnect(let echo): beginClosing(echo, now)
-    case .nothing, .disconnect: break
-    }
+    if state != .closing { beginClosing(now) }
   }
 
   /// The hub broke the WebSocket protocol (RFC 6455 §7.1.7).
   func failed(_ error: FrameError, _ now: Moment) {
     if cause == nil { cause = .protocolError(error) }
-    switch closing.failed(error) {
-    case .sendClose(let code), .sendCloseThenDisconnect(let code):
-      beginClosing(code, now)
-      step = .disconnect
-    case .disconnect: step = .disconnect
-    case .nothing: break
-    }
+    if state != .closing { beginClosing(now) }
+    step = .disconnect
   }
 
-  /// TCP has ended, or did not come about (then with its errno). Says why, and what follows: the next attempt is under
+  /// The transport has ended, or did not come about (then with its errno), or its TLS failed. Says why, and what follows: the next attempt is under
   /// way already, by `deadline`.
-  public func transportEnded(_ now: Moment, connectErrno: Int32? = nil) -> Disconnection {
-    let cause = self.cause ?? connectErrno.map { .connectFailed(errno: $0) } ?? .lost
+  public func transportEnded(_ now: Moment, connectErrno: Int32? = nil, tls: TLSFailure? = nil) -> Disconnection {
+    let cause = self.cause ?? connectErrno.map { .connectFailed(errno: $0) } ?? tls.map { .tlsFailed($0) } ?? .lost
     let wasOpen = openedAt != nil
     if let openedAt {
       backOff.connectionStood(seconds: Double(now.uptime - openedAt) / 1e9, limits: limits)
     }
     self.cause = nil
-    upgrade = nil
-    frames = FrameReader(role: .client)
+    socket = nil
     step = .none
-    closeToSend = nil
-    pongToSend = nil
     openedAt = nil
     var rule = ReconnectRule(cause, limits: limits)
     if rule == .never(.needsToken), replaceRefusedToken() { rule = .backOff }

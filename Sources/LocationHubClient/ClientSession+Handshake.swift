@@ -4,73 +4,34 @@ import HTTP
 import Messages
 import WebSocket
 
-/// A handshake under way: what was asked for, and what has come of the answer. On the heap, so that a client that
-/// stands does not pay for it.
-final class Upgrade {
-  let handshake: ClientHandshake
-  var parser = ResponseParser()
-  var input = ByteBuffer()
-  var isRequested = false
-
-  init(nonce: (UInt64, UInt64)) {
-    handshake = ClientHandshake(nonce: nonce, subprotocols: ["locationhub.v1.json"])
-  }
-}
-
 extension ClientSession {
   /// TCP stands.
   public func transportConnected(_ now: Moment) {
     guard state == .connecting else { return }
     state = .handshaking
-    upgrade = Upgrade(nonce: (random.next(), random.next()))
+    let handshake = ClientHandshake(
+      nonce: (random.next(), random.next()), subprotocols: ["locationhub.v1.json"],
+      compression: configuration.compression)
+    socket = ClientSocket(handshake, sharing: sharedCompression)
     lastHeard = now.uptime
   }
 
   /// Appends the request.
-  func writeUpgrade(_ upgrade: Upgrade, into buffer: inout ByteBuffer) {
-    upgrade.isRequested = true
+  func writeRequest(into buffer: inout ByteBuffer) {
     var fields: [OutgoingField] = []
     renewal?.inUpgrade = token
     if let token { fields.append(OutgoingField("Authorization", "Bearer \(token)")) }
-    upgrade.handshake.writeRequest(
+    socket?.writeRequest(
       host: configuration.url.host, target: configuration.url.target, fields: fields, into: &buffer)
   }
 
-  /// Bytes of the answer. What stands behind its head are frames, given back as `input`'s rest from that place.
-  func readAnswer(_ upgrade: Upgrade, _ bytes: UnsafeMutableRawBufferPointer) -> Int? {
-    guard upgrade.input.count + bytes.count <= limits.handshakeBytes + limits.messageBytes else {
-      giveUp(.notHTTP(.headTooLarge(limit: limits.handshakeBytes)))
-      return nil
-    }
-    upgrade.input.append(UnsafeRawBufferPointer(bytes))
-    do throws(HTTPError) {
-      let parsed = try upgrade.input.withBytes { (input) throws(HTTPError) in
-        try upgrade.parser.parse(input, limits: HTTPLimits(headBytes: limits.handshakeBytes))
-      }
-      switch parsed {
-      case .incomplete: return nil
-      case .response(let head, let consumed): return answered(upgrade, head, consumed)
-      }
-    } catch {
-      giveUp(.notHTTP(error))
-      return nil
-    }
-  }
-
-  private func answered(_ upgrade: Upgrade, _ head: ResponseHead, _ consumed: Int) -> Int? {
-    do throws(HandshakeError) {
-      _ = try upgrade.handshake.check(head)
-      state = .greeting
-      return consumed
-    } catch {
-      switch error {
-      case .refused(let status):
-        let body = upgrade.input.withBytes { (input) -> String in text(of: input[consumed...]) }
-        giveUp(.refused(status: status.code, retryAfter: retryAfter(head), text: body))
-      case .upgradeMissing, .connectionMissing, .acceptMismatch, .unexpectedExtension, .unexpectedSubprotocol:
-        giveUp(.handshakeFailed(error))
-      }
-      return nil
+  /// The answer does not open the WebSocket.
+  func refused(_ error: HandshakeError, _ head: ResponseHead, body: [UInt8]) {
+    switch error {
+    case .refused(let status):
+      giveUp(.refused(status: status.code, retryAfter: retryAfter(head), text: text(of: body)))
+    case .upgradeMissing, .connectionMissing, .acceptMismatch, .unexpectedExtension, .unexpectedSubprotocol:
+      giveUp(.handshakeFailed(error))
     }
   }
 
@@ -81,7 +42,7 @@ extension ClientSession {
   }
 
   /// The beginning of a refusal's body, for a person: printable ASCII only.
-  private func text(of body: Slice<UnsafeRawBufferPointer>) -> String {
+  private func text(of body: [UInt8]) -> String {
     String(decoding: body.prefix(limits.refusalTextBytes).map { (0x20..<0x7F).contains($0) ? $0 : 0x20 }, as: UTF8.self)
   }
 
@@ -89,6 +50,7 @@ extension ClientSession {
   func open(_ greeting: Connected, _ now: Moment) {
     state = .open
     connected = greeting
+    sampling = greeting.sampling
     openedAt = now.uptime
     patienceEnds = .max
     queueNotBefore = .min

@@ -13,39 +13,25 @@ extension ClientSession {
     raw: (UnsafeRawBufferPointer) -> Bool = { _ in false }, deliver: (borrowing ServerEnvelope) -> Void
   ) {
     lastHeard = now.uptime
-    switch state {
-    case .idle, .waiting, .awaitingToken, .connecting, .ended: break
-    case .handshaking:
-      guard let upgrade, let start = readAnswer(upgrade, bytes) else { return }
-      self.upgrade = nil
-      upgrade.input.withMutableBytes {
-        readFrames(UnsafeMutableRawBufferPointer(rebasing: $0[start...]), now, reader, raw, deliver)
-      }
-    case .greeting, .open, .closing: readFrames(bytes, now, reader, raw, deliver)
-    }
-  }
-
-  private func readFrames(
-    _ bytes: UnsafeMutableRawBufferPointer, _ now: Moment, _ reader: MessageReader,
-    _ raw: (UnsafeRawBufferPointer) -> Bool, _ deliver: (borrowing ServerEnvelope) -> Void
-  ) {
     var offset = 0
-    let frameLimits = FrameLimits(messageBytes: limits.messageBytes)
-    do throws(FrameError) {
-      while let event = try frames.next(in: bytes, at: &offset, limits: frameLimits) {
+    let socketLimits = limits.socket
+    do throws(ClientSocketError) {
+      while let event = try socket?.next(in: bytes, at: &offset, limits: socketLimits) {
         switch event {
-        case .message(let kind, let payload, isCompressed: _):
+        case .opened: state = .greeting
+        case .message(let kind, let payload):
           counters.messagesIn += 1
           if state == .open, raw(payload) { continue }
           read(payload, kind, now, reader, deliver)
-        // RFC 6455 §5.5.3: of several pings only the last need be answered.
-        case .ping(let payload): pongToSend = [UInt8](payload)
-        case .pong: break
-        case .close(let code, reason: _): return receivedClose(code, now)
+        case .close(let code): return receivedClose(code, now)
         }
       }
     } catch {
-      failed(error, now)
+      switch error {
+      case .notHTTP(let error): giveUp(.notHTTP(error))
+      case .handshake(let error, let head, let body): refused(error, head, body: body)
+      case .frame(let error): failed(error, now)
+      }
     }
   }
 
@@ -101,6 +87,8 @@ extension ClientSession {
       if noteRefresh(number, isTaken: true, now) { return false }
       _ = queue.confirm(number)
     case .pong(let pong): note(pong)
+    case .sampling(let advice):
+      sampling = Connected.Sampling(interval: advice.interval, minDistance: advice.minDistance)
     case .error(let error):
       guard let id = error.replyTo, let number = numbering.number(of: id) else { break }
       if noteRefresh(number, isTaken: false, now) { return false }

@@ -49,6 +49,8 @@ public final class ClientSession {
   public internal(set) var connected: Connected?
   /// Up to which timestamp the hub has this driver's fixes, as far as it said.
   public internal(set) var storedThrough: Timestamp?
+  /// How often the hub wants this driver's fixes, as it said last.
+  public internal(set) var sampling: Connected.Sampling?
   public internal(set) var counters = ClientCounters()
 
   var limits: ClientLimits { configuration.limits }
@@ -62,18 +64,18 @@ public final class ClientSession {
   var subscriptions = SubscriptionList()
   /// The trip of the last fix, shared by its entries.
   var lastTrip: TripName?
+  /// Where the configuration says so: which fixes go out.
+  var gate = SamplingGate()
   /// Requests of the application that live only as long as the connection.
   var unsubscribes: [Channel] = []
   var wantsPing = false
 
   // Of the present connection.
   var step = Step.none
-  var upgrade: Upgrade?
-  var frames = FrameReader(role: .client)
-  var closing = CloseHandshake(role: .client)
-  /// A Close frame to be written: its code, which an empty one has not.
-  var closeToSend: CloseCode??
-  var pongToSend: [UInt8]?
+  /// Nil where TCP does not stand.
+  var socket: ClientSocket?
+  /// What compresses for all clients of a loop that keep no contexts.
+  let sharedCompression: MessageCompression?
   /// What ended the connection, once it is known.
   var cause: DisconnectCause?
   /// When the handshake or the closing has taken too long.
@@ -86,8 +88,10 @@ public final class ClientSession {
   /// Nothing is taken from the queue before this uptime: the hub asked for patience.
   var queueNotBefore = Int64.min
 
-  public init(_ configuration: ClientConfiguration) {
+  /// `sharing`: what compresses where no contexts are kept, for many clients of one thread; without it each has its own.
+  public init(_ configuration: ClientConfiguration, sharing sharedCompression: MessageCompression? = nil) {
     self.configuration = configuration
+    self.sharedCompression = sharedCompression
     token = configuration.token
     renewal = configuration.tokens.map { TokenRenewal($0) }
     random = ClientRandom(seed: configuration.seed)
@@ -117,11 +121,7 @@ public final class ClientSession {
     }
     state = .connecting
     step = .connect
-    upgrade = nil
-    frames = FrameReader(role: .client)
-    closing = CloseHandshake(role: .client)
-    closeToSend = nil
-    pongToSend = nil
+    socket = nil
     cause = nil
     openedAt = nil
     patienceEnds = now.uptime + nanoseconds(limits.handshakeSeconds)
@@ -155,7 +155,7 @@ public final class ClientSession {
 
   /// Whether `flush` has something to do, as far as it is known without the time.
   public var needsFlush: Bool {
-    if step != .none || closeToSend != nil || pongToSend != nil || renewal?.isDueNew == true { return true }
+    if step != .none || socket?.hasControlFrames == true || renewal?.isDueNew == true { return true }
     return state == .open && hasSomethingToSend
   }
 }
@@ -178,6 +178,8 @@ public struct ClientCounters: Sendable, Equatable {
   public var fixesResent: UInt64 = 0
   /// Fixes that gave way at a limit, or could not be kept.
   public var fixesDropped: UInt64 = 0
+  /// Fixes that the hub's advice on sampling made unnecessary.
+  public var fixesLeftOut: UInt64 = 0
   /// Events that came twice, or too early and come again.
   public var eventsDropped: UInt64 = 0
   /// Tokens that the hub took in place of others, and that it did not.

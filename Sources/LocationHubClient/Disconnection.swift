@@ -9,6 +9,8 @@ import WebSocket
 public enum DisconnectCause: Sendable, Equatable {
   /// TCP did not come about, for instance ECONNREFUSED.
   case connectFailed(errno: Int32)
+  /// TLS did not come about (the hub's certificate is refused, for instance), or broke.
+  case tlsFailed(TLSFailure)
   /// TCP, the handshake or `connected` took too long.
   case timedOut
   /// The upgrade was refused. `text` is the beginning of what the server said about it.
@@ -80,8 +82,8 @@ extension ReconnectRule {
   init(_ cause: DisconnectCause, limits: ClientLimits) {
     switch cause {
     case .connectFailed, .timedOut, .lost, .silent: self = .backOff
-    // A captive portal answers like this, and goes away.
-    case .handshakeFailed, .notHTTP: self = .backOff
+    // A captive portal answers like this, and goes away; a certificate is renewed.
+    case .handshakeFailed, .notHTTP, .tlsFailed: self = .backOff
     case .refused(let status, let retryAfter, text: _):
       self = ReconnectRule.refused(status, retryAfter, limits)
     case .protocolError(let error): self = .never(.protocolError(error.closeCode))
@@ -98,7 +100,7 @@ extension ReconnectRule {
     }
     // The protocol's own codes; any other is some proxy's or a later hub's, and worth another try.
     switch CloseReason(rawValue: code.rawValue) {
-    case .goingAway, .slowConsumer: return .spread
+    case .goingAway, .tryAgainLater, .slowConsumer: return .spread
     case .tooManyBadMessages: return .never(.badMessages)
     case .tokenExpired: return .never(.needsToken)
     case .replaced: return .never(.replaced)
@@ -123,6 +125,7 @@ extension DisconnectCause: CustomStringConvertible {
   public var description: String {
     switch self {
     case .connectFailed(let errno): "cannot connect: \(SystemError.text(errno))"
+    case .tlsFailed(let failure): "\(failure)"
     case .timedOut: "no answer in time"
     case .refused(let status, _, let text): "refused with HTTP \(status)" + (text.isEmpty ? "" : ": \(text)")
     case .handshakeFailed(let error): "no WebSocket server: \(error)"

@@ -1,4 +1,4 @@
-// Where a hub is: `ws://HOST:PORT/path?query` (RFC 6455 §3), as far as this client can go there. Hosts are numeric, or
+// Where a hub is: `ws://HOST:PORT/path?query` (RFC 6455 §3), or `wss:` for TLS, as far as this client can go there. Hosts are numeric, or
 // `localhost`: resolving names blocks for seconds, and nothing here may.
 import Messages
 import Transport
@@ -7,8 +7,6 @@ import Transport
 public enum HubURLError: Error, Equatable, CustomStringConvertible {
   case noScheme(String)
   case unsupportedScheme(String)
-  /// `wss`: this client has no TLS yet.
-  case tlsNotYet
   case credentialsInURL
   case fragment
   case badHost(String)
@@ -19,9 +17,8 @@ public enum HubURLError: Error, Equatable, CustomStringConvertible {
 
   public var description: String {
     switch self {
-    case .noScheme(let text): "\(text) is no URL: it should look like ws://127.0.0.1:8080/v1/ws"
-    case .unsupportedScheme(let scheme): "\(scheme):// is not a WebSocket URL: use ws://"
-    case .tlsNotYet: "wss:// is not supported yet: use ws://, through a TLS proxy where the network is not trusted"
+    case .noScheme(let text): "\(text) is no URL: it should look like ws://127.0.0.1:8080/v1/ws or wss://…"
+    case .unsupportedScheme(let scheme): "\(scheme):// is not a WebSocket URL: use ws:// or wss://"
     case .credentialsInURL: "user and password in the URL are not supported: use a token"
     case .fragment: "a WebSocket URL has no #fragment (RFC 6455 §3)"
     case .badHost(let host):
@@ -36,28 +33,35 @@ public enum HubURLError: Error, Equatable, CustomStringConvertible {
 /// A hub's WebSocket URL, checked.
 public struct HubURL: Sendable, Hashable {
   public var address: SocketAddress
+  /// `wss`: TLS, and the hub's certificate is checked.
+  public let isSecure: Bool
+  /// Whom that certificate must be for: the host as the URL has it, a name or a numeric address without brackets.
+  public let certificateName: String
   /// Path and query as sent in the request, beginning with `/`.
   public var target: String
   /// How timestamps are written on this connection: what `time=` in the query says.
   public var time: TimeFormat
 
   /// A hub at an address, with the path that hubs serve WebSockets on.
-  public init(address: SocketAddress, target: String = HubURL.defaultPath) throws(HubURLError) {
+  public init(
+    address: SocketAddress, target: String = HubURL.defaultPath, isSecure: Bool = false, certificateName: String? = nil
+  ) throws(HubURLError) {
     guard target.utf8.first == UInt8(ascii: "/"), target.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
       throw .badCharacter
     }
     self.address = address
+    self.isSecure = isSecure
+    self.certificateName = certificateName ?? address.host
     self.target = target
     time = try HubURL.time(ofQueryIn: target)
   }
 
-  /// Reads a URL. The port is 80 where none is given (RFC 6455 §3), the path `/v1/ws` where there is none.
+  /// Reads a URL. The port is 80, or 443 for `wss`, where none is given (RFC 6455 §3), the path `/v1/ws` where there is none.
   public init(_ text: String) throws(HubURLError) {
     guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { throw .badCharacter }
     guard let separator = HubURL.firstRange(of: "://", in: text) else { throw .noScheme(text) }
     let scheme = text[..<separator.lowerBound].lowercased()
-    guard scheme != "wss" else { throw .tlsNotYet }
-    guard scheme == "ws" else { throw .unsupportedScheme(scheme) }
+    guard scheme == "ws" || scheme == "wss" else { throw .unsupportedScheme(scheme) }
     let rest = text[separator.upperBound...]
     guard !rest.contains("#") else { throw .fragment }
     let authorityEnd = rest.firstIndex { $0 == "/" || $0 == "?" } ?? rest.endIndex
@@ -69,25 +73,36 @@ public struct HubURL: Sendable, Hashable {
     } else if target.hasPrefix("?") {
       target = HubURL.defaultPath + target
     }
-    try self.init(address: try HubURL.address(authority), target: target)
+    let isSecure = scheme == "wss"
+    let (address, name) = try HubURL.address(authority, defaultPort: HubURL.defaultPort(isSecure))
+    try self.init(address: address, target: target, isSecure: isSecure, certificateName: name)
   }
 
   public static let defaultPath = "/v1/ws"
 
+  private static func defaultPort(_ isSecure: Bool) -> UInt16 { isSecure ? 443 : 80 }
+
   /// The authority for the Host field.
-  var host: String { address.port == 80 ? (address.isIPv6 ? "[\(address.host)]" : address.host) : "\(address)" }
+  var host: String {
+    guard address.port == HubURL.defaultPort(isSecure) else { return "\(address)" }
+    return address.isIPv6 ? "[\(address.host)]" : address.host
+  }
 
   /// The same URL with one more parameter, whose name and value need no encoding.
   public func adding(_ name: String, _ value: String) throws(HubURLError) -> HubURL {
-    try HubURL(address: address, target: target + (target.contains("?") ? "&" : "?") + name + "=" + value)
+    try HubURL(
+      address: address, target: target + (target.contains("?") ? "&" : "?") + name + "=" + value, isSecure: isSecure,
+      certificateName: certificateName)
   }
 
   /// Whether the query has a parameter of this name.
   public func hasParameter(_ name: String) -> Bool { HubURL.parameters(target).contains { $0.name == name } }
 
-  private static func address(_ authority: Substring) throws(HubURLError) -> SocketAddress {
+  private static func address(
+    _ authority: Substring, defaultPort: UInt16
+  ) throws(HubURLError) -> (SocketAddress, name: String) {
     var host = authority
-    var port: UInt16 = 80
+    var port = defaultPort
     // The last colon begins the port, unless it stands within the brackets of an IPv6 address (RFC 3986 §3.2.2).
     if let colon = authority.lastIndex(of: ":"), !authority[colon...].contains("]") {
       let digits = authority[authority.index(after: colon)...]
@@ -98,7 +113,7 @@ public struct HubURL: Sendable, Hashable {
     guard !host.contains(":") || host.hasPrefix("["), let address = SocketAddress(host: String(host), port: port) else {
       throw .badHost(String(host))
     }
-    return address
+    return (address, String(host.hasPrefix("[") ? host.dropFirst().dropLast() : host))
   }
 
   private static func time(ofQueryIn target: String) throws(HubURLError) -> TimeFormat {
@@ -131,5 +146,5 @@ public struct HubURL: Sendable, Hashable {
 
 extension HubURL: CustomStringConvertible {
   /// Without the query, which may hold a credential.
-  public var description: String { "ws://\(host)\(target.prefix { $0 != "?" })" }
+  public var description: String { "\(isSecure ? "wss" : "ws")://\(host)\(target.prefix { $0 != "?" })" }
 }

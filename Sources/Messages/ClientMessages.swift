@@ -56,10 +56,11 @@ public struct DriverStatusReport: Sendable, Equatable {
 
   /// Never `onTrip`.
   public var status: DriverStatus
+  /// Nil for what was said before; an empty list of tags takes them all away.
   public var vehicleType: InlineText?
-  public var tags: [InlineText]
+  public var tags: [InlineText]?
 
-  public init(status: DriverStatus, vehicleType: InlineText? = nil, tags: [InlineText] = []) {
+  public init(status: DriverStatus, vehicleType: InlineText? = nil, tags: [InlineText]? = nil) {
     self.status = status
     self.vehicleType = vehicleType
     self.tags = tags

@@ -45,6 +45,8 @@ public enum ErrorCode: UInt8, Sendable, CaseIterable, Error {
 /// The protocol's own WebSocket close codes (RFC 6455 §7.4.2 leaves 4000–4999 to applications).
 public enum CloseReason: UInt16, Sendable, CaseIterable {
   case goingAway = 1001
+  /// Not of RFC 6455 but of the registry that it founded (§11.7, registered by A. Popov in 2012).
+  case tryAgainLater = 1013
   case tooManyBadMessages = 4400
   case tokenExpired = 4401
   case silentTooLong = 4408
@@ -56,6 +58,7 @@ public enum CloseReason: UInt16, Sendable, CaseIterable {
   public var text: StaticString {
     switch self {
     case .goingAway: "going away"
+    case .tryAgainLater: "no room for an incomplete message"
     case .tooManyBadMessages: "too many bad messages"
     case .tokenExpired: "token expired"
     case .silentTooLong: "silent for too long"
@@ -68,7 +71,7 @@ public enum CloseReason: UInt16, Sendable, CaseIterable {
   /// Whether a client should connect again by itself after this code.
   public var shouldReconnect: Bool {
     switch self {
-    case .goingAway, .silentTooLong, .slowConsumer, .overRate: true
+    case .goingAway, .tryAgainLater, .silentTooLong, .slowConsumer, .overRate: true
     case .tooManyBadMessages, .tokenExpired, .replaced: false
     }
   }

@@ -71,11 +71,13 @@ public struct TripUpdate: Sendable, Equatable {
   /// When it happened, by the sender's clock.
   public var timestamp: Timestamp
   public var location: Coordinate?
+  /// Of a trip that has ended.
+  public var summary: TripSummary?
   public var sequence: UInt64
 
   public init(
     tripID: Identifier, status: TripStatus, previousStatus: TripStatus?, driverID: Identifier?,
-    timestamp: Timestamp, location: Coordinate?, sequence: UInt64
+    timestamp: Timestamp, location: Coordinate?, summary: TripSummary? = nil, sequence: UInt64
   ) {
     self.tripID = tripID
     self.status = status
@@ -83,7 +85,22 @@ public struct TripUpdate: Sendable, Equatable {
     self.driverID = driverID
     self.timestamp = timestamp
     self.location = location
+    self.summary = summary
     self.sequence = sequence
+  }
+}
+
+/// What a trip came to.
+public struct TripSummary: Sendable, Equatable {
+  /// Metres that its driver went from `trip_started` to `arrived_destination`, along the published positions that named
+  /// the trip.
+  public var distance: Double
+  /// The same before `trip_started`.
+  public var approach: Double
+
+  public init(distance: Double, approach: Double) {
+    self.distance = distance
+    self.approach = approach
   }
 }
 
@@ -133,6 +150,8 @@ public enum Reply: Sendable, Equatable {
   case unsubscribed(Unsubscribed)
   case ack(Ack)
   case pong(Pong)
+  /// Answers nothing: it comes when it changes.
+  case sampling(SamplingAdvice)
   case error(ErrorReply)
 }
 

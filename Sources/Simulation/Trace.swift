@@ -3,7 +3,7 @@
 // In: a header names the columns, in any order: t_ms, lat, lon, and where there are accuracy_m, speed_mps, bearing_deg.
 // Other columns (the truth, for judging) are passed over. An empty field is an absent value, and so is a negative speed,
 // bearing or accuracy, as in the protocol. No quotes: every value is a number. Lines end with LF or CR LF.
-// Out: t_ms,lat,lon,speed,bearing, one row for each published position.
+// Out: t_ms,lat,lon,speed,bearing,accuracy, one row for each published position.
 import Geo
 import Messages
 
@@ -24,11 +24,13 @@ public enum TraceFile {
   }
 
   /// The first line of what `row` writes.
-  public static let rowHeader = "t_ms,lat,lon,speed,bearing"
+  public static let rowHeader = "t_ms,lat,lon,speed,bearing,accuracy"
 
-  /// One published position as a line without its end: coordinates with 7 decimals, speed (m/s) and bearing (degrees)
-  /// with 2, empty where absent. Exact for the rounded values of a position.
-  public static func row(timestamp: Timestamp, coordinate: Coordinate, speed: Double?, heading: Double?) -> String {
+  /// One published position as a line without its end: coordinates with 7 decimals, speed (m/s), bearing
+  /// (degrees) and accuracy (m, 68 %) with 2, empty where absent. Exact for the rounded values of a position.
+  public static func row(
+    timestamp: Timestamp, coordinate: Coordinate, speed: Double?, heading: Double?, accuracy: Double
+  ) -> String {
     var row = String(timestamp.milliseconds)
     row += ","
     row += decimal(coordinate.latitude, places: 7)
@@ -38,6 +40,8 @@ public enum TraceFile {
     if let speed { row += decimal(speed, places: 2) }
     row += ","
     if let heading { row += decimal(heading, places: 2) }
+    row += ","
+    row += decimal(accuracy, places: 2)
     return row
   }
 
@@ -88,11 +92,12 @@ private struct TraceColumns {
     case speed = "speed_mps"
     case bearing = "bearing_deg"
 
-    /// By the name in a header; `speed` and `bearing` are what `row` writes, so that its output can be read again.
+    /// By the name in a header; `speed`, `bearing` and `accuracy` are what `row` writes, so that its output can be read again.
     init?(header name: Substring) {
       switch name {
       case "speed": self = .speed
       case "bearing": self = .bearing
+      case "accuracy": self = .accuracy
       default: self.init(rawValue: String(name))
       }
     }

@@ -7,7 +7,7 @@ import Glibc
 struct Connection {
   enum State: UInt8 {
     case free
-    /// An outgoing connection whose outcome is not known yet; counts as blocked.
+    /// An outgoing connection whose outcome, that of its TLS handshake included, is not known yet; counts as blocked.
     case connecting
     case open
     /// `close` was called: what is pending goes out, what comes in is thrown away.
@@ -28,6 +28,8 @@ struct Connection {
     static let hasOverflowed = Flags(rawValue: 8)
     /// The peer sent FIN while we were closing.
     static let peerHasFinished = Flags(rawValue: 16)
+    /// It has a stream in the loop's TLSTable.
+    static let isTLS = Flags(rawValue: 32)
   }
 
   var descriptor: Int32 = -1

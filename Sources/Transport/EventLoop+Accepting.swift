@@ -7,14 +7,19 @@ extension EventLoop {
   /// Listens on `address` and returns it with the real port (port 0: the kernel chooses).
   ///
   /// `reusePort` lets several loops (and processes of the same user, see `PortLock`) listen on one address; the kernel
-  /// spreads connections over them. `::` takes IPv4 too. Several calls listen on several addresses.
+  /// spreads connections over them. `::` takes IPv4 too. Several calls listen on several addresses: `acceptedOn` tells
+  /// which. `isPaced` is false for a listener that `acceptsPerSecond` does not hold up. With `tls` its connections speak
+  /// TLS: `accepted` comes before the handshake, `received` has what was opened.
   public func listen(
-    _ address: SocketAddress, reusePort: Bool = false, backlog: Int32 = 4096
+    _ address: SocketAddress, reusePort: Bool = false, backlog: Int32 = 4096, isPaced: Bool = true,
+    tls: TLSServer? = nil
   ) throws(SystemError) -> SocketAddress {
     let socket = try SocketCalls.listener(address, reusePort: reusePort, backlog: backlog, limits: limits)
     let bound = try SocketCalls.localAddress(socket.raw)
+    // Now, so that limits that are too small for it are found at the start.
+    if tls != nil { _ = self.tls.room(limits) }
     try poller.add(socket.raw, token: Token.listeners + UInt64(listeners.count), .readable)
-    listeners.append(Listener(descriptor: socket.release(), isWatched: true))
+    listeners.append(Listener(descriptor: socket.release(), tls: tls, isWatched: true, isPaced: isPaced))
     return bound
   }
 
@@ -26,17 +31,19 @@ extension EventLoop {
   }
 
   /// Begins a connection; `connected` or `closed` tells what became of it, never before this returns. Sends are allowed
-  /// at once and wait for it. `local` chooses the source address (port 0: any).
+  /// at once and wait for it. `local` chooses the source address (port 0: any). With `tls` the connection speaks TLS with
+  /// that peer, and stands when the handshake is done.
   ///
   /// Throws only where no socket could be made: no descriptors, `maximumConnections` reached (EMFILE), or `local` not
   /// an address of this machine.
   public func connect(
-    _ address: SocketAddress, from local: SocketAddress? = nil
+    _ address: SocketAddress, from local: SocketAddress? = nil, tls peer: TLSPeer? = nil
   ) throws(SystemError) -> ConnectionID {
     guard counters.connections < limits.maximumConnections else { throw SystemError(call: "connect", errno: EMFILE) }
     let (descriptor, number) = try SocketCalls.connecting(to: address, from: local, limits: limits)
     let id = try adopt(descriptor, state: .connecting, interest: .writable)
     counters.connects += 1
+    if let peer { secure(id, TLSStream(peer, tls.room(limits))) }
     if number != 0 { doom(id, slab.pointer(id.slot), .connectFailed(errno: number)) }
     return id
   }
@@ -45,6 +52,7 @@ extension EventLoop {
     for _ in 0..<limits.acceptsPerTurn {
       // A callback may have stopped listening.
       guard index < listeners.count else { return }
+      guard !listeners[index].isPaced || mayAccept() else { return waitForPace() }
       switch SocketCalls.accept(listeners[index].descriptor) {
       case .none: return
       case .lost: counters.acceptErrors += 1
@@ -52,12 +60,17 @@ extension EventLoop {
         counters.acceptErrors += 1
         pauseAccepting()
         return
-      case .connection(let descriptor, let peer): welcome(descriptor, peer, delegate)
+      case .connection(let descriptor, let peer):
+        acceptedOn = index
+        if listeners[index].isPaced { acceptPace -= 1 }
+        welcome(descriptor, peer, listeners[index].tls, delegate)
       }
     }
   }
 
-  private func welcome(_ descriptor: Int32, _ peer: SocketAddress, _ delegate: (any EventLoopDelegate)?) {
+  private func welcome(
+    _ descriptor: Int32, _ peer: SocketAddress, _ server: TLSServer?, _ delegate: (any EventLoopDelegate)?
+  ) {
     guard counters.connections < limits.maximumConnections else {
       counters.refused += 1
       SocketCalls.close(descriptor, reset: true)
@@ -66,6 +79,7 @@ extension EventLoop {
     do throws(SystemError) {
       let id = try adopt(descriptor, state: .open, interest: .readable)
       counters.accepted += 1
+      if let server { secure(id, TLSStream(server, tls.room(limits))) }
       delegate?.accepted(id, from: peer)
     } catch {
       counters.acceptErrors += 1
@@ -88,6 +102,31 @@ extension EventLoop {
     counters.connections += 1
     return id
   }
+
+  // MARK: Pace
+
+  /// Whether `acceptsPerSecond` allows another one: a bucket that a second fills (RFC 3290 §A.1).
+  private func mayAccept() -> Bool {
+    guard limits.acceptsPerSecond > 0 else { return true }
+    let rate = Double(limits.acceptsPerSecond)
+    let passed = Double(now.uptimeNanoseconds - acceptPaceAt) / 1e9
+    acceptPaceAt = now.uptimeNanoseconds
+    acceptPace = min(rate, acceptPace + passed * rate)
+    return acceptPace >= 0.999_999  // sums of fractions
+  }
+
+  /// The listeners rest until the bucket has something; newcomers wait in the backlog, which costs this loop nothing.
+  private func waitForPace() {
+    counters.acceptWaits += 1
+    for index in listeners.indices where listeners[index].isWatched && listeners[index].isPaced {
+      setWatched(index, false)
+    }
+    // Not for each single connection: a hundredth of a second's at once.
+    let wait = max(10_000_000, Int64((1 - acceptPace) / Double(limits.acceptsPerSecond) * 1e9))
+    acceptRetryAt = now.uptimeNanoseconds + wait
+  }
+
+  // MARK: Shortage
 
   /// Out of descriptors or memory, a level-triggered listener would be reported in each turn and the loop spin. So it
   /// is not watched for a while; newcomers wait in the backlog.

@@ -5,7 +5,7 @@ import CLinux
 import Glibc
 
 extension EventLoop {
-  /// Closes in order: sends what is pending, says FIN, waits for the peer's FIN, then closes; what still comes from the
+  /// Closes in order: sends what is pending, says goodbye where there is TLS, says FIN, waits for the peer's FIN, then closes; what still comes from the
   /// peer is thrown away. Sends after this do nothing. `closed` comes when all is done.
   ///
   /// All of it takes at most `closeMilliseconds`, or until the time given to `setTimer` after this call; then the
@@ -34,6 +34,7 @@ extension EventLoop {
 
   /// All is sent: says so to the peer, and waits for its end, unless that came already.
   func finishSending(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
+    if connection.pointee.flags.contains(.isTLS), !hasSaidGoodbye(id, connection) { return }
     guard !connection.pointee.flags.contains(.peerHasFinished), SocketCalls.finish(connection.pointee.descriptor)
     else {
       doom(id, connection, .closedByUs)
@@ -52,6 +53,10 @@ extension EventLoop {
     case .connecting, .open, .closing, .lingering: break
     }
     releaseOutbox(connection)
+    if connection.pointee.flags.contains(.isTLS) {
+      connection.pointee.flags.remove(.isTLS)
+      dropStream(id, cause)
+    }
     SocketCalls.close(connection.pointee.descriptor, reset: reset)
     connection.pointee.descriptor = -1
     connection.pointee.state = .doomed

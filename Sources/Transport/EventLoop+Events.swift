@@ -1,5 +1,6 @@
 // What is done about each descriptor that epoll reports, and reading.
 
+import Bytes
 import CLinux
 import Glibc
 
@@ -29,14 +30,24 @@ extension EventLoop {
     guard let connection = slab.live(id) else { return }
     switch connection.pointee.state {
     case .connecting:
-      finishConnecting(id, connection, delegate)
+      if !connection.pointee.flags.contains(.isTLS) {
+        finishConnecting(id, connection, delegate)
+      } else if !tls.pointer(id.slot).pointee.hasBegun {
+        finishConnectingTCP(id, connection)
+      } else {
+        handleHandshake(id, connection, readiness, delegate)
+      }
     case .open:
       if readiness.isWritable { noteWritable(id.slot, connection) }
       if connection.pointee.flags.contains(.isReadingPaused) {
         // Nothing may be delivered now, and a broken connection would be reported without end.
         if readiness.isBroken { doom(id, connection, brokenCause(connection)) }
       } else if readiness.isReadable || readiness.isBroken {
-        read(id, connection, delegate)
+        if connection.pointee.flags.contains(.isTLS) {
+          readSecured(id, connection, delegate)
+        } else {
+          read(id, connection, delegate)
+        }
       }
     case .closing, .lingering:
       if readiness.isWritable { noteWritable(id.slot, connection) }
@@ -95,7 +106,24 @@ extension EventLoop {
     delegate?.connected(id)
   }
 
-  private func noteWritable(_ slot: UInt32, _ connection: UnsafeMutablePointer<Connection>) {
+  private func finishConnectingTCP(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
+    let number = SocketCalls.takeError(connection.pointee.descriptor)
+    if number == 0 { startHandshake(id, connection) } else { doom(id, connection, .connectFailed(errno: number)) }
+  }
+
+  private func handleHandshake(
+    _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ readiness: Poller.Readiness,
+    _ delegate: (any EventLoopDelegate)?
+  ) {
+    if readiness.isWritable {
+      if sendUnsentRecords(id, connection) { watch(id, connection) }
+      // It may have failed.
+      guard slab.live(id) != nil else { return }
+    }
+    if readiness.isReadable || readiness.isBroken { readSecured(id, connection, delegate) }
+  }
+
+  func noteWritable(_ slot: UInt32, _ connection: UnsafeMutablePointer<Connection>) {
     connection.pointee.flags.insert(.isWritable)
     markDirty(slot, connection)
   }
@@ -113,9 +141,13 @@ extension EventLoop {
   func watch(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
     var wanted: Poller.Interest = []
     let flags = connection.pointee.flags
-    let isBlocked = connection.pointee.outbox != nil
+    let isBlocked = waitsForRoom(id, connection)
     switch connection.pointee.state {
-    case .connecting: wanted = .writable
+    case .connecting:
+      wanted = .writable
+      if flags.contains(.isTLS), tls.pointer(id.slot).pointee.hasBegun {
+        wanted = isBlocked ? [.readable, .writable] : .readable
+      }
     case .open:
       if !flags.contains(.isReadingPaused) { wanted.insert(.readable) }
       if isBlocked { wanted.insert(.writable) }

@@ -68,7 +68,7 @@ extension EventLoop {
     let before = outbox.cost
     counters.dropped += UInt64(outbox.dropUnbegun())
     counters.outboxBytes += outbox.cost - before
-    guard outbox.isEmpty else { return }
+    guard outbox.isEmpty, !hasUnsentRecords(id, connection) else { return }
     unblock(id, connection)
     // A closing connection has nothing left to wait for.
     if connection.pointee.state == .closing { markDirty(id.slot, connection) }
@@ -95,7 +95,10 @@ extension EventLoop {
   }
 
   private func flush(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
-    if connection.pointee.outbox != nil, connection.pointee.flags.contains(.isWritable) { writeOutbox(id, connection) }
+    let isTLS = connection.pointee.flags.contains(.isTLS)
+    if connection.pointee.outbox != nil, connection.pointee.flags.contains(.isWritable) {
+      if isTLS { sealOutbox(id, connection) } else { writeOutbox(id, connection) }
+    }
     connection.pointee.flags.remove(.isWritable)
     let first = connection.pointee.firstSegment
     connection.pointee.firstSegment = -1
@@ -107,7 +110,7 @@ extension EventLoop {
       if connection.pointee.outbox != nil {
         stash(id, connection, from: first)
       } else if first >= 0 {
-        writeSegments(id, connection, from: first)
+        if isTLS { sealSegments(id, connection, from: first) } else { writeSegments(id, connection, from: first) }
       }
     }
     if connection.pointee.state == .closing, connection.pointee.outbox == nil { finishSending(id, connection) }
@@ -141,22 +144,29 @@ extension EventLoop {
   private func writeOnce(_ descriptor: Int32, from first: Int32, skipping skip: Int) -> (Transfer, asked: Int) {
     // The pointers into the arena are used before withBytes returns, and nothing in it touches the arena.
     arena.withBytes { bytes in
-      var gathered = Gathering(pieces)
-      var index = first
-      var skip = skip
-      while index >= 0 {
-        let segment = segments[Int(index)]
-        let start = bytes.baseAddress! + Int(segment.offset) + skip
-        if !gathered.add(start, Int(segment.length) - skip) { break }
-        skip = 0
-        index = segment.next
-      }
+      let gathered = gatherSegments(in: bytes, from: first, skipping: skip)
       return (SocketCalls.send(descriptor, pieces.baseAddress!, count: gathered.count), gathered.bytes)
     }
   }
 
+  /// Points `pieces` to segments in the arena's bytes.
+  @inline(__always)
+  func gatherSegments(in bytes: UnsafeRawBufferPointer, from first: Int32, skipping skip: Int) -> Gathering {
+    var gathered = Gathering(pieces)
+    var index = first
+    var skip = skip
+    while index >= 0 {
+      let segment = segments[Int(index)]
+      let start = bytes.baseAddress! + Int(segment.offset) + skip
+      if !gathered.add(start, Int(segment.length) - skip) { break }
+      skip = 0
+      index = segment.next
+    }
+    return gathered
+  }
+
   /// Moves on over `count` sent bytes: to the segment that is not wholly sent, and how much of it is.
-  private func advance(_ index: inout Int32, _ skip: inout Int, by count: Int) {
+  func advance(_ index: inout Int32, _ skip: inout Int, by count: Int) {
     var left = count + skip
     while index >= 0 {
       let length = Int(segments[Int(index)].length)
@@ -167,7 +177,7 @@ extension EventLoop {
     skip = left
   }
 
-  private func noteWritten(_ count: Int) {
+  func noteWritten(_ count: Int) {
     counters.writes += 1
     counters.bytesWritten += UInt64(count)
   }
@@ -196,7 +206,7 @@ extension EventLoop {
   }
 
   /// Copies what cannot be sent now into the outbox. The first `skip` bytes of the first segment are on the wire.
-  private func stash(
+  func stash(
     _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, from first: Int32, skipping skip: Int = 0
   ) {
     guard first >= 0 else { return }
@@ -216,7 +226,8 @@ extension EventLoop {
         } else if isFull {
           counters.dropped += 1
         } else {
-          switch outbox.append(frame, key: segment.key, limit: limit) {
+          // What finds nothing unsent is taken however large it is: it could as well have begun to leave.
+          switch outbox.append(frame, key: segment.key, limit: outbox.isEmpty ? max(limit, before + room) : limit) {
           case .stored: break
           case .replacedOlder: counters.conflated += 1
           case .refused:
@@ -237,13 +248,13 @@ extension EventLoop {
     counters.overflowed += 1
     overflowedNotices.append(id)
     // Nothing fit at all: there is nothing to wait for, and nothing was drained either.
-    if let outbox = connection.pointee.outbox, outbox.isEmpty {
+    if let outbox = connection.pointee.outbox, outbox.isEmpty, !hasUnsentRecords(id, connection) {
       releaseOutbox(connection)
       watch(id, connection)
     }
   }
 
-  private func block(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) -> Outbox {
+  func block(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) -> Outbox {
     let outbox = spareOutboxes.popLast() ?? Outbox()
     connection.pointee.outbox = outbox
     counters.blockedConnections += 1
@@ -251,7 +262,7 @@ extension EventLoop {
     return outbox
   }
 
-  private func unblock(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
+  func unblock(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
     releaseOutbox(connection)
     watch(id, connection)
     if connection.pointee.state == .open { drainedNotices.append(id) }

@@ -24,7 +24,10 @@ public final class EventLoop {
   /// A listening socket; not watched while descriptors are short.
   struct Listener {
     let descriptor: Int32
+    /// Its connections speak TLS.
+    let tls: TLSServer?
     var isWatched: Bool
+    let isPaced: Bool
   }
 
   /// Who is told what happens. Not retained, and must outlive the last turn: `unowned`, because a weak reference would
@@ -45,6 +48,11 @@ public final class EventLoop {
   var dueTimers: [ConnectionID] = []
 
   var listeners: [Listener] = []
+  /// While `accepted` is called: on which listener, in the order of the calls of `listen`, from 0.
+  public internal(set) var acceptedOn = 0
+  /// What the bucket of accepts holds, and when (uptime, ns).
+  var acceptPace: Double
+  var acceptPaceAt: Int64
   var signals: SignalWatch?
   private var isStopping = false
 
@@ -58,6 +66,8 @@ public final class EventLoop {
     self.limits = limits
     self.clock = clock
     let now = clock()
+    acceptPace = Double(limits.acceptsPerSecond)
+    acceptPaceAt = now.uptimeNanoseconds
     waker = try Waker()
     poller = try Poller(eventsPerTurn: limits.eventsPerTurn)
     try poller.add(waker.descriptor, token: Token.waker, .readable)

@@ -21,6 +21,18 @@ public struct EventLoopCounters: Sendable, Hashable {
   public var acceptErrors: UInt64 = 0
   /// Times that accepting paused for lack of descriptors or memory.
   public var acceptPauses: UInt64 = 0
+  /// Times that accepting waited because of `acceptsPerSecond`.
+  public var acceptWaits: UInt64 = 0
+
+  /// TLS handshakes that were done, at either end; those among them that resumed a session.
+  public var tlsHandshakes: UInt64 = 0
+  public var tlsHandshakesResumed: UInt64 = 0
+  /// Those that were begun and not done: refused, cut off, out of time, or no TLS at all.
+  public var tlsHandshakesFailed: UInt64 = 0
+  /// Connections that broke TLS's rules, or ran into a limit of it, after their handshake.
+  public var tlsFailures: UInt64 = 0
+  /// Times that a handshake's next step was put off to the next turn.
+  public var tlsHandshakesDeferred: UInt64 = 0
 
   /// Unsent frames replaced by a newer one of the same key.
   public var conflated: UInt64 = 0
@@ -34,7 +46,8 @@ public struct EventLoopCounters: Sendable, Hashable {
   public var connections: Int = 0
   /// Those that have unsent bytes because the kernel takes no more.
   public var blockedConnections: Int = 0
-  /// Unsent bytes of all blocked connections, counting `EventLoopLimits.frameOverheadBytes` beside each frame.
+  /// Unsent bytes of all blocked connections, counting `EventLoopLimits.frameOverheadBytes` beside each frame, and TLS
+  /// records that the kernel did not take whole.
   public var outboxBytes: Int = 0
 
   public init() {}

@@ -30,6 +30,8 @@ public enum CloseCause: Sendable, Hashable {
   case closedByUs
   /// An outgoing connection did not come about, for instance ECONNREFUSED.
   case connectFailed(errno: Int32)
+  /// TLS did not come about, or broke.
+  case tlsFailed(TLSFailure)
 }
 
 /// What happens on a loop. All calls come on the loop's thread, one at a time, never from within an operation of the
@@ -41,7 +43,7 @@ public enum CloseCause: Sendable, Hashable {
 public protocol EventLoopDelegate: AnyObject {
   /// A peer connected to a listener.
   func accepted(_ id: ConnectionID, from peer: SocketAddress)
-  /// A connection made with `connect` stands.
+  /// A connection made with `connect` stands, and its TLS.
   func connected(_ id: ConnectionID)
   /// Bytes came: at least one, at most `readBufferBytes`. They lie in the loop's own buffer, valid for this call,
   /// and may be changed in place.

@@ -21,8 +21,14 @@ public struct EventLoopLimits: Sendable, Hashable {
   /// there. The rest waits in the kernel's backlog.
   public var acceptsPerTurn = 128
 
+  /// Connections accepted in a second, and at once after a quiet second; 0 for any number. At it the listeners rest for
+  /// at least 10 ms, and newcomers wait in the kernel's backlog (counted as `acceptWaits`): nobody is turned away, and
+  /// those who are there keep the processor.
+  public var acceptsPerSecond = 0
+
   /// Unsent bytes that the loop keeps for one blocked connection, counting `frameOverheadBytes` beside each
-  /// frame; the memory behind them may be up to four times that (see Outbox.swift). Past it the frame is dropped,
+  /// frame; the memory behind them may be up to four times that (see Outbox.swift). A frame that finds nothing unsent may
+  /// be larger. Past it the frame is dropped,
   /// `overflowed` is called once, and sends are dropped until `dropPending`.
   public var outboxBytesPerConnection = 1024 * 1024
 
@@ -43,6 +49,22 @@ public struct EventLoopLimits: Sendable, Hashable {
   /// SO_SNDBUF of each connection; 0 lets the kernel tune it.
   public var kernelSendBufferBytes: Int32 = 0
 
+  /// Steps of TLS handshakes in one turn, each up to a millisecond of RSA. The next connection's bytes stay in the kernel
+  /// until the next turn (counted as `tlsHandshakesDeferred`), so that newcomers do not hold up those who are there.
+  public var tlsHandshakesPerTurn = 16
+
+  /// TLS key updates (RFC 8446 §4.6.3) of one connection without data between them. Past it the connection ends: nobody
+  /// needs that many, and each costs a derivation of keys and an answer.
+  public var tlsKeyUpdates = 32
+
+  /// Records that a server seals with one key of TLS 1.3; then it takes the next key and says so. AES-GCM is good for 2^24.5
+  /// full records (RFC 8446 §5.5).
+  public var tlsRecordsPerKey: UInt64 = 1 << 24
+
+  /// Bytes of TLS records that wait for the kernel: one record, and answers to what a peer makes TLS answer. Past it the
+  /// connection ends.
+  public var tlsUnsentBytes = 64 * 1024
+
   /// How long `close` may take, from the call to the peer's own close, before the connection is cut off.
   public var closeMilliseconds = 5000
 
@@ -54,9 +76,13 @@ public struct EventLoopLimits: Sendable, Hashable {
   func validate() {
     precondition(maximumConnections > 0 && maximumConnections < Int(ConnectionSlab.noSlot))
     precondition(readBufferBytes >= 512 && eventsPerTurn > 0 && acceptsPerTurn > 0 && segmentsPerTurn > 0)
+    precondition(acceptsPerSecond >= 0)
     precondition(outboxBytesPerConnection > 0 && outboxBytesPerConnection <= 1 << 30)
     precondition(outboxBytesTotal >= outboxBytesPerConnection && arenaKeepBytes >= 0)
     precondition(kernelUnsentBytes >= 0 && kernelSendBufferBytes >= 0)
+    precondition(
+      tlsHandshakesPerTurn > 0 && tlsKeyUpdates >= 0 && tlsRecordsPerKey > 0
+        && tlsUnsentBytes >= 2 * TLSRoom.recordBytes)
     precondition(closeMilliseconds >= 0 && acceptRetryMilliseconds >= 0)
   }
 }

@@ -11,15 +11,14 @@ import Glibc
 ///
 /// `@unchecked Sendable`, because the compiler does not know that `value` is touched only while `mutex` is held:
 /// `withLock` is the only code that touches it, and only what is Sendable goes in.
-@usableFromInline
-final class Locked<Value: Sendable>: @unchecked Sendable {
+public final class Locked<Value: Sendable>: @unchecked Sendable {
   // On the heap, because a pthread_mutex_t must not move after pthread_mutex_init. The value too: the mutex keeps
   // others out already, so the run-time check of accesses to a class's properties would only cost.
   @usableFromInline let mutex: UnsafeMutablePointer<pthread_mutex_t>
   @usableFromInline let value: UnsafeMutablePointer<Value>
 
   @inlinable
-  init(_ value: Value) {
+  public init(_ value: Value) {
     self.value = .allocate(capacity: 1)
     self.value.initialize(to: value)
     mutex = .allocate(capacity: 1)
@@ -39,7 +38,7 @@ final class Locked<Value: Sendable>: @unchecked Sendable {
 
   /// Calls `body` with the value while no other thread can. `body` must not call it again: that would wait for ever.
   @inlinable
-  func withLock<R>(_ body: (inout Value) -> R) -> R {
+  public func withLock<R>(_ body: (inout Value) -> R) -> R {
     pthread_mutex_lock(mutex)
     defer { pthread_mutex_unlock(mutex) }
     return body(&value.pointee)

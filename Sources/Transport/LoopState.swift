@@ -21,6 +21,7 @@ struct LoopState: ~Copyable {
   var drainedNotices: [ConnectionID] = []
   var overflowedNotices: [ConnectionID] = []
   var slab = ConnectionSlab()
+  var tls = TLSTable()
   var wheel: TimerWheel
   @usableFromInline var arena = ByteBuffer()
   /// This turn's sends; a connection's are linked by index.

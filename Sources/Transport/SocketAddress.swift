@@ -29,6 +29,11 @@ public struct SocketAddress: Sendable, Hashable {
       self = .loopback(port: port)
       return
     }
+    self.init(numeric: host, port: port)
+  }
+
+  /// The same without the word.
+  init?(numeric host: String, port: UInt16 = 0) {
     var four = in_addr()
     if inet_pton(AF_INET, host, &four) == 1 {
       self.init(high: 0, low: UInt64(UInt32(bigEndian: four.s_addr)), isIPv6: false, port: port)

@@ -1,5 +1,5 @@
-// The socket calls of the loop, each in one place and with errno turned into a value. TLS, when it comes, sits between
-// `receive` and `send` below and the loop, and nowhere else.
+// The socket calls of the loop, each in one place and with errno turned into a value. TLS sits between `receive` and `send`
+// below and the loop (EventLoop+TLS.swift), and nowhere else.
 
 import CLinux
 import Glibc
@@ -154,6 +154,13 @@ enum SocketCalls {
       case let number: return .failed(errno: number)
       }
     }
+  }
+
+  /// One write of memory in one piece, at least one byte.
+  static func send(_ socket: Int32, _ bytes: UnsafeRawBufferPointer) -> Transfer {
+    // send only reads through the pointer; that iovec is mutable is for recvmsg's sake.
+    var piece = iovec(iov_base: UnsafeMutableRawPointer(mutating: bytes.baseAddress), iov_len: bytes.count)
+    return send(socket, &piece, count: 1)
   }
 
   /// Says that no more bytes will come (FIN), and keeps the other direction. False when the peer is gone already.

@@ -13,6 +13,11 @@ public struct MaskKey: Sendable, Hashable {
   /// Any number will do as a key; a client draws a new, unpredictable one for each frame (RFC 6455 §5.3, §10.3).
   @inlinable public init(_ random: UInt32) { word = random }
 
+  /// A new key.
+  @inlinable public static func random(using generator: inout some RandomNumberGenerator) -> MaskKey {
+    MaskKey(UInt32(truncatingIfNeeded: generator.next()))
+  }
+
   /// The key for bytes that begin `offset` bytes into the payload.
   @inlinable func advanced(by offset: Int) -> MaskKey {
     let bits = UInt32(truncatingIfNeeded: offset & 3) * 8

@@ -78,11 +78,21 @@ struct Arguments {
     return value
   }
 
+  /// One of a few words.
+  func choice(_ name: String, of words: [String]) throws(CommandError) -> String? {
+    guard let text = values[name] else { return nil }
+    guard words.contains(text) else {
+      throw .usage("--\(name) must be \(words.dropLast().joined(separator: ", ")) or \(words.last ?? ""), not \(text)")
+    }
+    return text
+  }
+
   // MARK: Configuration files
 
   /// Adds what a file of `name = value` lines says, where the command line says nothing. `#` begins a comment.
   mutating func merge(configuration text: String, file: String) throws(CommandError) {
     var seen: Set<String> = []
+    let given = Set(values.keys)
     for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
       let place = "\(file):\(index + 1)"
       let content = line.prefix { $0 != "#" }.trimmingSpaces
@@ -94,11 +104,13 @@ struct Arguments {
       guard name != "config", let option = verb.options.first(where: { $0.name == name }) else {
         throw .usage("\(place): there is no setting \(name)")
       }
-      guard seen.insert(name).inserted else { throw .usage("\(place): \(name) is set twice") }
+      guard seen.insert(name).inserted || option.repeats else { throw .usage("\(place): \(name) is set twice") }
       guard option.placeholder != nil || value == "true" || value == "false" else {
         throw .usage("\(place): \(name) must be true or false")
       }
-      if values[name] == nil { values[name] = value }
+      if given.contains(name) { continue }
+      values[name] = value
+      if option.repeats { lists[name, default: []].append(value) }
     }
   }
 }

@@ -8,15 +8,19 @@ import Transport
 struct ClientOptions {
   static let options = [
     Option("url", "URL", "the hub's WebSocket (ws://127.0.0.1:8080/v1/ws)"),
+    Option("ca", "FILE", "trust the certificates of this file (PEM) for wss://, not the system's"),
     Option("token", "JWT", "sent as Authorization: Bearer; without it: development credentials"),
     Option("token-file", "FILE", "tokens from a file, one a line for each driver, read again when a new one is needed"),
     Option("connect-timeout", "SECONDS", "give up when there is no connection for so long (10)"),
+    Option("compression", "on|off", "offer permessage-deflate (off)"),
   ]
 
   let url: HubURL
+  let tls: TLSClient
   let token: String?
   let tokenFile: TokenFile?
   let connectTimeout: Double
+  let compression: Bool
 
   init(_ arguments: Arguments, defaultURL: String = "ws://127.0.0.1:8080/v1/ws") throws(CommandError) {
     do throws(HubURLError) {
@@ -24,6 +28,7 @@ struct ClientOptions {
     } catch {
       throw .usage("--url: \(error)")
     }
+    tls = try ClientOptions.trust(arguments, url)
     token = arguments.string("token")
     tokenFile = arguments.string("token-file").map { TokenFile(path: $0) }
     if let tokenFile {
@@ -31,6 +36,14 @@ struct ClientOptions {
       _ = try tokenFile.read()
     }
     connectTimeout = try arguments.number("connect-timeout", in: 0...86_400) ?? 10
+    compression = try arguments.choice("compression", of: ["on", "off"]) == "on"
+  }
+
+  private static func trust(_ arguments: Arguments, _ url: HubURL) throws(CommandError) -> TLSClient {
+    guard let file = arguments.string("ca") else { return .system }
+    guard url.isSecure else { throw .usage("--ca is about wss://, and the URL is \(url)") }
+    let text = try readBytes(file)
+    do throws(TLSError) { return try TLSClient(trusting: text) } catch { throw .failed("cannot use \(file): \(error)") }
   }
 
   /// Fails where there are not so many tokens as the program has clients.
@@ -42,6 +55,16 @@ struct ClientOptions {
   /// For a client of this role and id, the program's `number`th. A token, or a credential that the URL has, wins over
   /// development credentials.
   func configuration(_ role: Role, _ id: Identifier, number: Int = 0) throws(CommandError) -> ClientConfiguration {
+    var configuration = try credentials(role, id, number)
+    configuration.tls = tls
+    // Without contexts: all clients of the process share one compressor.
+    if compression { configuration.compression = .withoutContexts }
+    return configuration
+  }
+
+  private func credentials(
+    _ role: Role, _ id: Identifier, _ number: Int
+  ) throws(CommandError) -> ClientConfiguration {
     if let tokenFile {
       var configuration = ClientConfiguration(url: url)
       configuration.tokens = { _ in tokenFile.token(number) }

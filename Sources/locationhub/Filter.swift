@@ -1,5 +1,6 @@
 // `filter`: what the hub would publish for a trace, without a hub.
 import Bytes
+import Geo
 import Glibc
 import HubCore
 import Messages
@@ -14,33 +15,94 @@ let filter = Verb(
     The trace has the columns t_ms, lat, lon and, where known, accuracy_m, speed_mps, bearing_deg; others are ignored.
     The file - is standard input.
     """,
-  options: [],
+  options: [
+    Option("every", "N", "take only each Nth fix, as of a phone that sends so seldom"),
+    Option(
+      "extrapolate", "STEP", "also print where the driver is taken to be each STEP after a position (100ms, 1s, 0.5s)"),
+  ],
   run: runFilter)
 
 private func runFilter(_ arguments: Arguments) throws(CommandError) -> ExitCode {
   guard arguments.operands.count == 1, let path = arguments.operands.first else {
     throw .usage("filter takes one trace: locationhub filter TRACE.csv")
   }
+  let every = try arguments.integer("every", in: 1...1_000_000) ?? 1
+  let extrapolation = try arguments.string("extrapolate").map { (text) throws(CommandError) in try step(text) }
   let fixes = try readTrace(path)
   try system { () throws(SystemError) in try blockSignals([SIGPIPE]) }
-  var output = ByteBuffer()
-  output.append(utf8: TraceFile.rowHeader + "\n")
+  var rows = FilterRows(extrapolation: extrapolation)
   var tracker = RecordedTracker()
-  for fix in fixes {
-    tracker.follow(fix) { position in
-      output.append(
-        utf8: TraceFile.row(
-          timestamp: position.timestamp, coordinate: position.coordinate, speed: position.speed,
-          heading: position.heading) + "\n")
-    }
+  for index in stride(from: 0, to: fixes.count, by: every) {
+    tracker.follow(fixes[index]) { rows.add($0) }
     // A reader that has gone, as `head` does, is an end like any other.
-    if output.count > 1 << 16 {
-      guard output.withBytes({ StandardStream.output.write($0) }) else { return .ok }
-      output.removeAll()
+    guard rows.flush(over: 1 << 16) else { return .ok }
+  }
+  rows.end(at: fixes.map(\.timestamp).max())
+  _ = rows.flush(over: 0)
+  return .ok
+}
+
+/// Milliseconds of `100ms`, `1s`, `0.5s`.
+private func step(_ text: String) throws(CommandError) -> Int64 {
+  let isMilliseconds = text.hasSuffix("ms")
+  let digits = text.dropLast(isMilliseconds ? 2 : 1)
+  guard text.hasSuffix("s"), let value = Double(digits), value.isFinite else {
+    throw .usage("--extrapolate must be like 100ms or 0.5s, not \(text)")
+  }
+  let milliseconds = (isMilliseconds ? value : value * 1000).rounded()
+  guard (1...60_000).contains(milliseconds) else {
+    throw .usage("--extrapolate must be from 1ms to 60s, not \(text)")
+  }
+  return Int64(milliseconds)
+}
+
+/// The rows that are printed: positions, and between them, where it was asked for, predictions.
+private struct FilterRows: ~Copyable {
+  let extrapolation: Int64?
+  private var output = ByteBuffer()
+  private var last: Position?
+
+  init(extrapolation: Int64?) {
+    self.extrapolation = extrapolation
+    output.append(utf8: TraceFile.rowHeader + "\n")
+  }
+
+  mutating func add(_ position: Position) {
+    predict(until: position.timestamp)
+    write(position, at: position.timestamp, position.coordinate)
+    last = position
+  }
+
+  /// Goes on predicting until the end of the trace, where the last position is not of its last fix.
+  mutating func end(at time: Timestamp?) {
+    guard let time else { return }
+    predict(until: Timestamp(milliseconds: time.milliseconds + 1))
+  }
+
+  /// False when the reader has gone.
+  mutating func flush(over count: Int) -> Bool {
+    guard output.count > count else { return true }
+    defer { output.removeAll() }
+    return output.withBytes { StandardStream.output.write($0) }
+  }
+
+  /// Where the driver is taken to be each step after the last position, as long as a prediction reaches.
+  private mutating func predict(until end: Timestamp) {
+    guard let extrapolation, let last else { return }
+    let reach = last.timestamp.milliseconds + Int64(Position.longestPrediction * 1000)
+    var time = last.timestamp.milliseconds + extrapolation
+    while time < end.milliseconds, time <= reach {
+      write(last, at: Timestamp(milliseconds: time), last.predicted(at: Timestamp(milliseconds: time)))
+      time += extrapolation
     }
   }
-  _ = output.withBytes { StandardStream.output.write($0) }
-  return .ok
+
+  private mutating func write(_ position: Position, at time: Timestamp, _ place: Coordinate) {
+    output.append(
+      utf8: TraceFile.row(
+        timestamp: time, coordinate: place, speed: position.speed, heading: position.heading,
+        accuracy: position.accuracy) + "\n")
+  }
 }
 
 /// The fixes of a file; `-` is standard input.

@@ -36,6 +36,7 @@ struct FleetOptions {
       Option("seed", "K", "chance of city, drives and phones (1)"),
       Option("center", "LAT,LON", "the city's centre (37.7749,-122.4194)"),
       Option("radius", "METRES", "half of the city's width, 300-50000 (5000)"),
+      Option("adaptive", nil, "send of these only as many as the hub asks for"),
       Option("prefix", "TEXT", "driver ids are this and a number from 0 on (sim-)"),
     ]
   }
@@ -46,6 +47,8 @@ struct FleetOptions {
   var seed: UInt64
   var center: Coordinate
   var radius: Double
+  /// Drivers follow the hub's advice on sampling.
+  var isAdaptive: Bool
   var prefix: String
 
   init(_ arguments: Arguments, drivers: Int) throws(CommandError) {
@@ -54,6 +57,7 @@ struct FleetOptions {
     duration = try arguments.number("duration", in: 0...1e9)
     seed = UInt64(try arguments.integer("seed", in: 0...Int.max) ?? 1)
     radius = try arguments.number("radius", in: City.radii) ?? 5000
+    isAdaptive = arguments.has("adaptive")
     prefix = arguments.string("prefix") ?? "sim-"
     guard Identifier(prefix + "1000000-1000000") != nil else {
       throw .usage("--prefix must be up to 40 of A-Z a-z 0-9 . _ -, not \(prefix)")
@@ -86,7 +90,9 @@ struct FleetPlan: Sendable {
     var drivers: [(id: Identifier, configuration: ClientConfiguration)] = []
     for index in 0..<options.drivers {
       guard let id = Identifier("\(options.prefix)\(index)") else { preconditionFailure("checked with the prefix") }
-      drivers.append((id, try connection.configuration(.driver, id, number: index)))
+      var configuration = try connection.configuration(.driver, id, number: index)
+      configuration.followsSampling = options.isAdaptive
+      drivers.append((id, configuration))
     }
     self.drivers = drivers
   }
@@ -175,8 +181,10 @@ final class Fleet: ClientLoopDelegate {
 
   private func send(_ fix: Fix, _ index: Int) {
     guard members[index].wasOpen else { return }
+    // It leaves at the end of this turn.
+    guard clients.send(fix, trip: members[index].trip, from: members[index].client) else { return }
+    fixesSent += 1
     observer?.sent(index, fix)
-    if clients.send(fix, trip: members[index].trip, from: members[index].client) { fixesSent += 1 }
   }
 
   private func send(_ move: SimulatedDriver.TripMove, _ index: Int) {

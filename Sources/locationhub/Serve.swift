@@ -9,14 +9,16 @@ let serve = Verb(
   summary: """
     Runs the hub until SIGTERM or SIGINT, then tells sessions to go and ends.
     That takes up to 5 s after --drain-delay.
-    Prints "listening on http://HOST:PORT …" on standard output when it is ready.
-    On SIGHUP it reads --token-keys and --revoked again; sessions go on, but for revoked ones.
+    Prints "listening on http://HOST:PORT …" (https with --tls-cert) on standard output when it is ready.
+    On SIGHUP it reads --tls-cert, --tls-key, --token-keys and --revoked again; sessions go on, but for revoked ones.
     """,
   options: [
     Option("host", "ADDRESS", "numeric address to listen on (127.0.0.1)"),
     Option("port", "PORT", "TCP port; 0 picks a free one (8080)"),
     Option("loops", "N", "event loops, 1-64 (one for each core)"),
     Option("dev-auth", nil, "take ?role=…&id=… for a credential; only on loopback"),
+    Option("tls-cert", "FILE", "speak TLS with this certificate (PEM), its chain behind it"),
+    Option("tls-key", "FILE", "the certificate's private key (PEM, not encrypted)"),
     Option("token-keys", "FILE", "take tokens that these keys sign: PEM, a JSON Web Key Set, or a secret"),
     Option("token-issuer", "TEXT", "take only tokens with this iss"),
     Option("token-audience", "TEXT", "take only tokens whose aud is this, or names it"),
@@ -24,16 +26,34 @@ let serve = Verb(
     Option("grant-grace", "SECONDS", "an ended trip's positions go on so long, then nobody else sees it (60)"),
     Option("data", "DIR", "keep trips and their events there, over restarts and crashes (nowhere)"),
     Option("accept-loss", nil, "start from before a damaged place in --data; what is behind it is moved aside"),
+    Option("allow-origin", "ORIGIN", "web pages that may use the hub: https://app.example; * for all", repeats: true),
+    Option("trusted-proxy", "CIDR", "believe the X-Forwarded-For of these addresses", repeats: true),
+    Option("admin-port", "PORT", "a second port with /healthz, /readyz and /metrics; 0 picks a free one"),
+    Option("admin-host", "ADDRESS", "numeric address of that port (127.0.0.1)"),
     Option("flush-interval", "MS", "hold positions back and send only the newest (0: never)"),
     Option("heartbeat", "SECONDS", "how often a client should be heard (30)"),
     Option("compression", "on|off", "compress for clients that offer it (on)"),
+    Option("compression-contexts", "N", "sessions of a loop that may keep deflate contexts, 80 KiB each (0)"),
     Option("session-rate", "N", "messages a second of one session; 0 for no limit (10)"),
     Option("session-burst", "N", "messages that may come at once (50)"),
     Option("max-connections", "N", "connections of one loop (what the open-file limit allows)"),
+    Option("max-sessions", "N", "sessions of all loops (15/16 of the connections)"),
+    Option("max-per-address", "N", "connections of one address; 0 for any number (1000; on loopback 0)"),
+    Option("request-rate", "N", "HTTP requests a second of one address; 0 for any number (500; on loopback 0)"),
+    Option("request-burst", "N", "HTTP requests of one address that may come at once (1000)"),
+    Option("accept-rate", "N", "connections accepted a second by one loop; 0 for any number (5000)"),
     Option("max-subscriptions", "N", "subscriptions of one session (256)"),
     Option("max-outbox", "BYTES", "unsent bytes of one session (262144)"),
+    Option("max-outboxes", "BYTES", "unsent bytes of all sessions (268435456)"),
+    Option("max-incomplete", "BYTES", "bytes of all incomplete messages and requests (67108864)"),
+    Option("message-time", "SECONDS", "for a message from its first byte to its last (60)"),
+    Option("handshake-time", "SECONDS", "for a new connection to send its request (10)"),
+    Option("keep-alive", "SECONDS", "an HTTP connection may wait for its next request (30)"),
     Option("max-drivers", "N", "drivers known at once (1048576)"),
     Option("max-trips", "N", "trips known at once (1048576)"),
+    Option("max-trips-per-driver", "N", "trips that one driver begins within a day (1000)"),
+    Option("max-accuracy", "METRES", "accuracy radius over which a fix is refused (100)"),
+    Option("sampling", "SECONDS", "how often drivers are told to send (by trip, speed, who follows)"),
     Option("drain-delay", "SECONDS", "fail readiness this long before sessions are told to go (0)"),
     Option("log-level", "LEVEL", "debug, info, warning or error (info)"),
     Option("config", "FILE", "read name = value lines; options given here win"),
@@ -45,19 +65,37 @@ private func runServe(_ given: Arguments) throws(CommandError) -> ExitCode {
   if let file = arguments.string("config") {
     try arguments.merge(configuration: try readText(file), file: file)
   }
-  let configuration = try serverConfiguration(arguments)
+  var configuration = try serverConfiguration(arguments)
+  let tlsFiles = try TLSFiles(arguments)
+  configuration.tls = try tlsFiles?.makeServer()
   do throws(SystemError) { try blockSignals([SIGTERM, SIGINT, SIGHUP]) } catch { throw .failed("\(error)") }
+  ProcessFacts.giveMemoryBack()
   let server: Server
   do throws(ServerError) { server = try Server.start(configuration) } catch { throw .failed("\(error)") }
-  StandardStream.output.write(
-    "listening on http://\(server.address) (WebSocket: ws://\(server.address)/v1/ws), \(configuration.loops) loop"
-      + (configuration.loops == 1 ? "" : "s")
-      + (configuration.tokens == nil ? "" : ", tokens accepted")
-      + (configuration.allowsDevelopmentCredentials ? ", development credentials accepted" : "") + "\n")
-  while waitForSignal([SIGTERM, SIGINT, SIGHUP]) == SIGHUP { reloadTokens(server, arguments) }
+  announce(server, configuration)
+  while waitForSignal([SIGTERM, SIGINT, SIGHUP]) == SIGHUP { reload(server, arguments, tlsFiles, configuration.tls) }
   server.drain()
   server.wait()
   return .ok
+}
+
+/// What is said when it is ready.
+private func announce(_ server: Server, _ configuration: ServerConfiguration) {
+  var line = "listening on \(server.urls), "
+  line += configuration.loops == 1 ? "1 loop" : "\(configuration.loops) loops"
+  if let admin = server.adminAddress { line += ", admin port http://\(admin)" }
+  if configuration.tokens != nil { line += ", tokens accepted" }
+  if configuration.allowsDevelopmentCredentials { line += ", development credentials accepted" }
+  StandardStream.output.write(line + "\n")
+}
+
+/// SIGHUP: reads the files again that may change while it runs.
+private func reload(_ server: Server, _ arguments: Arguments, _ tlsFiles: TLSFiles?, _ tls: TLSServer?) {
+  if let tlsFiles, let tls { tlsFiles.reload(tls, server.log) }
+  if arguments.string("token-keys") != nil { reloadTokens(server, arguments) }
+  if tlsFiles == nil, arguments.string("token-keys") == nil {
+    server.log(.info, "nothing_to_reload", ["hint": "started without --tls-cert and --token-keys"])
+  }
 }
 
 func serverConfiguration(_ arguments: Arguments) throws(CommandError) -> ServerConfiguration {
@@ -66,6 +104,7 @@ func serverConfiguration(_ arguments: Arguments) throws(CommandError) -> ServerC
   if let port = try arguments.integer("port", in: 0...65535) { configuration.port = UInt16(port) }
   configuration.loops = try arguments.integer("loops", in: 1...64) ?? min(64, ProcessFacts.processors)
   configuration.allowsDevelopmentCredentials = arguments.has("dev-auth")
+  try setAccess(arguments, &configuration)
   configuration.tokens = try tokenAccess(arguments)
   configuration.timings.tripGrace =
     try arguments.number("grant-grace", in: 0...3600) ?? configuration.timings.tripGrace
@@ -77,9 +116,9 @@ func serverConfiguration(_ arguments: Arguments) throws(CommandError) -> ServerC
   }
   configuration.flushIntervalMilliseconds = try arguments.integer("flush-interval", in: 0...10_000) ?? 0
   configuration.heartbeatInterval = try arguments.number("heartbeat", in: 0.1...3600) ?? configuration.heartbeatInterval
-  if let text = arguments.string("compression") {
-    guard text == "on" || text == "off" else { throw .usage("--compression must be on or off, not \(text)") }
-    configuration.compression = text == "on"
+  if let word = try arguments.choice("compression", of: ["on", "off"]) { configuration.compression = word == "on" }
+  if let seconds = try arguments.number("sampling", in: 0.1...3600) {
+    configuration.sampling = .fixed(seconds: seconds)
   }
   configuration.drainDelay = try arguments.number("drain-delay", in: 0...300) ?? 0
   if let text = arguments.string("log-level") {
@@ -96,14 +135,21 @@ private func setLimits(_ arguments: Arguments, _ limits: inout Limits) throws(Co
   limits.sessionRate = try arguments.number("session-rate", in: 0...1_000_000) ?? limits.sessionRate
   limits.sessionBurst = try arguments.number("session-burst", in: 1...1_000_000) ?? limits.sessionBurst
   limits.connectionsPerLoop = try arguments.integer("max-connections", in: 1...(1 << 24))
+  limits.compressionContexts =
+    try arguments.integer("compression-contexts", in: 0...(1 << 24)) ?? limits.compressionContexts
   limits.subscriptionsPerSession =
     try arguments.integer("max-subscriptions", in: 1...65_000) ?? limits.subscriptionsPerSession
   limits.outboxBytesPerSession =
     try arguments.integer("max-outbox", in: limits.messageBytes...(1 << 30)) ?? limits.outboxBytesPerSession
+  limits.outboxBytes =
+    try arguments.integer("max-outboxes", in: limits.outboxBytesPerSession...(1 << 40))
+    ?? max(limits.outboxBytes, limits.outboxBytesPerSession)
+  limits.tripsPerDriver = try arguments.integer("max-trips-per-driver", in: 1...(1 << 20)) ?? limits.tripsPerDriver
+  try setDoorLimits(arguments, &limits)
   limits.drivers = try arguments.integer("max-drivers", in: 1...(1 << 26)) ?? limits.drivers
   limits.trips = try arguments.integer("max-trips", in: 1...(1 << 26)) ?? limits.trips
+  limits.accuracyMeters = try arguments.number("max-accuracy", in: 1...100_000) ?? limits.accuracyMeters
   limits.channels = max(limits.channels, limits.drivers + limits.trips)
-  limits.outboxBytesPerLoop = max(limits.outboxBytesPerLoop, limits.outboxBytesPerSession)
 }
 
 /// The whole of a text file.

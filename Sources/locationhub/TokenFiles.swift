@@ -30,10 +30,7 @@ func readKeys(_ file: String) throws(CommandError) -> KeySet {
 /// Reads the files again. One that can't be used changes nothing: the hub goes on with what it has, and says so.
 func reloadTokens(_ server: Server, _ arguments: Arguments) {
   do throws(CommandError) {
-    guard let access = try tokenAccess(arguments) else {
-      return server.log(.info, "nothing_to_reload", ["hint": "started without --token-keys"])
-    }
-    server.replaceTokens(access)
+    if let access = try tokenAccess(arguments) { server.replaceTokens(access) }
   } catch {
     server.log(.error, "reload_failed", ["reason": error.text])
   }

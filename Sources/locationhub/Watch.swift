@@ -159,7 +159,7 @@ private final class Watcher: ClientLoopDelegate {
       write(
         TraceFile.row(
           timestamp: location.timestamp, coordinate: location.coordinate, speed: location.speed,
-          heading: location.heading))
+          heading: location.heading, accuracy: location.accuracy))
     }
     countLine()
   }
@@ -167,7 +167,7 @@ private final class Watcher: ClientLoopDelegate {
   /// What concerns this session: shown where a person or a program wants all, and where it is an error.
   private func print(_ reply: Reply) {
     switch reply {
-    case .connected, .ack, .pong: return
+    case .connected, .ack, .pong, .sampling: return
     case .subscribed(let answer):
       if format == .text { write(WatchText.line(answer)) }
     case .unsubscribed(let answer):

@@ -174,6 +174,7 @@ extension EndToEnd.BadFrames {
   }
 
   private static let upgrade = UpgradeRequest("/v1/ws?role=rider&id=r1")
+  private static let key = "dGhlIHNhbXBsZSBub25jZQ=="
 
   static let handshakes: [Handshake] = [
     Handshake(name: "no Upgrade", request: upgrade.with("Upgrade", nil), status: 426),
@@ -184,7 +185,12 @@ extension EndToEnd.BadFrames {
     Handshake(name: "version 8", request: upgrade.with("Sec-WebSocket-Version", "8"), status: 426),
     Handshake(name: "no key", request: upgrade.with("Sec-WebSocket-Key", nil), status: 400),
     Handshake(name: "a short key", request: upgrade.with("Sec-WebSocket-Key", "dGhl"), status: 400),
+    Handshake(name: "two keys", request: upgrade.adding("Sec-WebSocket-Key", key), status: 400),
+    Handshake(name: "two versions", request: upgrade.adding("Sec-WebSocket-Version", "13"), status: 400),
+    Handshake(name: "two versions in one", request: upgrade.with("Sec-WebSocket-Version", "13, 8"), status: 426),
+    Handshake(name: "broken extensions", request: upgrade.adding("Sec-WebSocket-Extensions", "a;"), status: 400),
     Handshake(name: "no Host", request: upgrade.with("Host", nil), status: 400),
+    Handshake(name: "two Hosts", request: upgrade.adding("Host", "127.0.0.1"), status: 400),
     Handshake(name: "POST", request: UpgradeRequest("/v1/ws?role=rider&id=r1", method: "POST"), status: 405),
     Handshake(
       name: "HTTP/1.0", request: UpgradeRequest("/v1/ws?role=rider&id=r1", version: "HTTP/1.0"), status: 400),
@@ -211,11 +217,34 @@ extension EndToEnd.BadFrames {
       if wrong.status == 405 { #expect(answer.fields["allow"] == "GET", "RFC 9110 §15.5.6") }
       try witness.check()
     }
-    // Without Host it is a broken request before it is a handshake.
+    // Without Host, or with two, it is a broken request before it is a handshake.
     try hub.metrics {
-      $0["handshakes_refused_total"] == Double(Self.handshakes.count - 1) && $0["bad_requests_total"] == 1
+      $0["handshakes_refused_total"] == Double(Self.handshakes.count - 2) && $0["bad_requests_total"] == 2
         && $0.errors("unauthorized") == 4
     }
+  }
+
+  @Test("Upgrade and Connection may come twice: they are lists")
+  func repeatedLists() throws {
+    let hub = try TestHub()
+    let request = Self.upgrade.adding("Upgrade", "websocket").adding("Connection", "keep-alive")
+    #expect(try hub.request(request.text).status == 101)
+  }
+
+  @Test("messages in one segment with the handshake are read", arguments: loopCounts)
+  func behindTheHandshake(loops: Int) throws {
+    let hub = try TestHub(loops: loops)
+    let ping = try Peer.message("ping", [:], id: "p1")
+    let connection = try hub.connect()
+    try connection.send(Array(Self.upgrade.text.utf8) + Peer.frame(Array(ping.utf8)))
+    #expect(try connection.readResponse().status == 101)
+    var answer = ""
+    while !answer.contains("\"replyTo\":\"p1\"") {
+      let bytes = try connection.receive(waitingFor: "the pong")
+      guard !bytes.isEmpty else { throw PeerError.ended(waitingFor: "the pong") }
+      answer += String(decoding: bytes, as: UTF8.self)
+    }
+    #expect(answer.contains("\"connected\"") && answer.contains("\"pong\""))
   }
 
   @Test("without --dev-auth nobody gets in")

@@ -14,16 +14,22 @@ extension EndToEnd {
 private final class CompressedPeer {
   private let connection: RawConnection
   private var reader = FrameReader(role: .client, allowsCompression: true)
-  private var inflater = Inflater(takesContextOver: false)
+  private var inflater: Inflater
   private var frames: [(payload: [UInt8], isCompressed: Bool)] = []
   private(set) var closeCode: UInt16?
   let agreed: String?
 
-  init(_ hub: TestHub, _ query: String, offer: String = "permessage-deflate; client_max_window_bits") throws {
-    connection = try hub.connect()
+  init(
+    _ hub: TestHub, _ query: String, offer: String = "permessage-deflate; client_max_window_bits",
+    receiveBuffer: Int32? = nil
+  ) throws {
+    connection = try hub.connect(receiveBuffer: receiveBuffer)
     try connection.send(UpgradeRequest("/v1/ws?\(query)").with("Sec-WebSocket-Extensions", offer).text)
     agreed = try connection.readResponse().fields["sec-websocket-extensions"]
+    inflater = Inflater(takesContextOver: agreed?.contains("server_no_context_takeover") == false)
   }
+
+  func close() { connection.close() }
 
   func send(_ bytes: [UInt8]) throws { try connection.send(bytes) }
 
@@ -132,5 +138,82 @@ extension EndToEnd.Compression {
     let peer = try CompressedPeer(off, "role=ops&id=o1")
     #expect(peer.agreed == nil)
     #expect(try peer.receive("connected").compressed == nil)
+  }
+
+  // MARK: Contexts that are kept, where the hub was told to
+
+  @Test("as many sessions as the hub may keep contexts for have them, and get positions for a few bytes")
+  func contexts() throws {
+    let hub = try TestHub { $0.limits.compressionContexts = 1 }
+    let driver = try hub.driver("d1")
+    let keeping = try CompressedPeer(hub, "role=ops&id=o1", offer: "permessage-deflate")
+    #expect(keeping.agreed == "permessage-deflate")
+    let sharing = try CompressedPeer(hub, "role=ops&id=o2", offer: "permessage-deflate")
+    #expect(sharing.agreed == "permessage-deflate; server_no_context_takeover; client_no_context_takeover")
+    let plain = try hub.ops("o3")
+    try plain.subscribe("driver:d1")
+    var client = Deflater(windowBits: 15, level: 6, memoryLevel: 8, takesContextOver: true)
+    for (peer, id) in [(keeping, "s1"), (sharing, "s2")] {
+      _ = try peer.receive("connected")
+      // Of the second only what the first one's context has is sent.
+      for id in ["\(id)-1", "\(id)-2"] {
+        let message = try Peer.message("subscribe", ["channel": "driver:d1"], id: id)
+        if peer === sharing {
+          try peer.send(Peer.frame(deflated(Array(message.utf8)), reserved: 0x40))
+        } else {
+          var payload = ByteBuffer()
+          Array(message.utf8).withUnsafeBytes { client.compress($0, into: &payload) }
+          #expect(id == "s1-1" || payload.count < message.utf8.count / 3)
+          try peer.send(Peer.frame(payload.array(), reserved: 0x40))
+        }
+        #expect(try peer.receive("subscribed").message.payload["replyTo"] as? String == id)
+      }
+    }
+    for step in 0..<5 {
+      try driver.sendFix(step)
+      let expected = try plain.skip(to: "driver_location").text
+      let (own, shared) = (try keeping.receive("driver_location"), try sharing.receive("driver_location"))
+      #expect(own.message.text == expected && shared.message.text == expected)
+      let (few, many) = (try #require(own.compressed).count, try #require(shared.compressed).count)
+      #expect(step == 0 || few < many / 2, "\(few) bytes, without a context \(many)")
+    }
+    try hub.metrics { $0["compression_contexts"] == 1 && $0["inflates_total"] == 4 }
+    keeping.close()
+    try hub.metrics { $0["compression_contexts"] == 0 }
+    #expect(try CompressedPeer(hub, "role=ops&id=o4", offer: "permessage-deflate").agreed == "permessage-deflate")
+  }
+
+  @Test("who keeps a context and reads slowly can read all that comes, and it ends with the newest position")
+  func slowContext() throws {
+    let hub = try TestHub { $0.limits.compressionContexts = 1 }
+    let driver = try hub.driver("d1")
+    let slow = try CompressedPeer(hub, "role=rider&id=r1", offer: "permessage-deflate", receiveBuffer: 4096)
+    #expect(slow.agreed == "permessage-deflate")
+    _ = try slow.receive("connected")
+    try slow.send(Peer.frame(Array(try Peer.message("subscribe", ["channel": "trip:T1"], id: "s1").utf8)))
+    _ = try slow.receive("subscribed")
+    let count = 30_000
+    var step = 0
+    while step < count {
+      let fixes = (step..<(step + 500)).map(Peer.fix)
+      try driver.send("location_batch", ["tripId": "T1", "locations": fixes])
+      _ = try driver.receive("ack")
+      step += 500
+    }
+    try hub.metrics { $0["dropped_total{reason=\"conflated_slow\"}"] > 1000 }
+    // A status is an event: compressed with the context while the socket takes nothing, and never dropped.
+    try driver.send("trip_status", ["tripId": "T1", "status": "driver_en_route", "timestamp": 1])
+    _ = try driver.receive("ack")
+    var (last, received, wasCompressed, wasPlain) = (0, 0, false, false)
+    while last < Peer.firstFix + (count - 1) * 1000 {
+      let next = try slow.receive("driver_location")
+      let time = try #require(next.message.integer("timestamp"))
+      #expect(time > last)
+      last = time
+      received += 1
+      if next.compressed == nil { wasPlain = true } else { wasCompressed = true }
+    }
+    #expect(received < count && wasCompressed && wasPlain)
+    #expect(try slow.receive("trip_update").message.string("status") == "driver_en_route")
   }
 }

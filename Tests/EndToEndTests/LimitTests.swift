@@ -6,8 +6,9 @@
 //     badMessages, badMessageWindowSeconds                                       BadMessageTests
 //     sessionRate, sessionBurst, fixesPerCharge, rateWarningSeconds,
 //     rateCloseSeconds, subscriptionsPerSession, closingSeconds,
-//     outboxBytesPerSession, outboxBytesPerLoop, readBufferBytes, arenaKeepBytes,
+//     outboxBytesPerSession, outboxBytes, readBufferBytes, arenaKeepBytes,
 //     mailboxMessages, and the hub's tables                                      here
+//     profiles, accuracyMeters                                                   MotionTests
 import Foundation
 import Gateway
 import HubCore
@@ -191,7 +192,7 @@ extension EndToEnd.LimitsReached {
     let hub = try TestHub {
       $0.limits.messageBytes = 32 * 1024
       $0.limits.outboxBytesPerSession = 64 * 1024
-      $0.limits.outboxBytesPerLoop = 96 * 1024
+      $0.limits.outboxBytes = 96 * 1024
     }
     let witness = try Witness(hub)
     let ping = Peer.frame(

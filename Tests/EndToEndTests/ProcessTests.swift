@@ -85,6 +85,80 @@ extension EndToEnd.Processes {
     #expect(connected.object("limits")?["rate"] as? Double == 3)
   }
 
+  @Test("settings that may be given several times are lists, in the file and on the command line")
+  func lists() throws {
+    let file = try TemporaryFile(
+      "allow-origin = https://a.example\nallow-origin = https://b.example\ntrusted-proxy = 10.0.0.0/8\ntrusted-proxy = ::1\n"
+    )
+    func status(_ hub: HubProcess, _ origin: String) throws -> Int {
+      let connection = try RawConnection(port: hub.port)
+      try connection.send("GET /healthz HTTP/1.1\r\nHost: h\r\nOrigin: \(origin)\r\n\r\n")
+      return try connection.readResponse().status
+    }
+    let byFile = try HubProcess.serve(port: 0, ["--config", file.path])
+    #expect(try status(byFile, "https://a.example") == 200 && status(byFile, "https://b.example") == 200)
+    #expect(try status(byFile, "https://c.example") == 403)
+    let more = ["--allow-origin", "https://c.example", "--allow-origin=https://d.example"]
+    let byBoth = try HubProcess.serve(port: 0, ["--config", file.path] + more)
+    #expect(try status(byBoth, "https://c.example") == 200 && status(byBoth, "https://d.example") == 200)
+    #expect(try status(byBoth, "https://a.example") == 403, "the command line wins")
+  }
+
+  @Test(
+    "an origin, a proxy and an admin port that are none: exit code 2, and the message names it",
+    arguments: [
+      (["--allow-origin", "https://a.example/path"], "https://a.example/path"), (["--allow-origin", "null"], "null"),
+      (["--trusted-proxy", "10.0.0.1/8"], "10.0.0.1/8"), (["--trusted-proxy", "proxy.example"], "proxy.example"),
+      (["--admin-host", "127.0.0.1"], "--admin-port"), (["--admin-port", "70000"], "70000"),
+      (["--max-per-address", "-1"], "-1"), (["--max-sessions", "0"], "--max-sessions"),
+    ])
+  func badAccess(arguments: [String], named: String) throws {
+    let outcome = try HubProcess.run(["serve", "--port", "0"] + arguments)
+    #expect(outcome.status == 2)
+    #expect(outcome.errors.contains(named))
+  }
+
+  @Test("out of file descriptors the hub waits with accepting and says so, serves those inside, and goes on afterwards")
+  func outOfDescriptors() throws {
+    let hub = try HubProcess.serve(
+      port: 0, ["--max-connections", "1000", "--admin-port", "0"], openFiles: 60)
+    let driver = try Peer(port: hub.port, query: "role=driver&id=d1")
+    _ = try driver.receive("connected")
+    let asking = try RawConnection(port: hub.port)
+    func metrics() throws -> Metrics {
+      try asking.send("GET /metrics?role=ops&id=o1 HTTP/1.1\r\nHost: h\r\n\r\n")
+      return try Metrics(try asking.readResponse().text)
+    }
+    let before = try metrics()
+    #expect(before["accept_pauses_total"] == 0)
+    let crowd = try (0..<100).map { _ in try RawConnection(port: hub.port) }
+    let deadline = Deadline()
+    var full = try metrics()
+    while full["accept_pauses_total"] < 3, !deadline.isOver {
+      try driver.send("ping", ["n": 1])
+      _ = try driver.receive("pong")
+      full = try metrics()
+    }
+    #expect(full["accept_pauses_total"] >= 3)
+    // Five times a second at most, which is not spinning; nothing else makes turns but what is asked here.
+    let start = uptime()
+    let first = try metrics()
+    for _ in 0..<3 {
+      try driver.send("ping", ["n": 2])
+      _ = try driver.receive("pong")
+    }
+    var last = try metrics()
+    while last["accept_pauses_total"] < first["accept_pauses_total"] + 3, !deadline.isOver { last = try metrics() }
+    let pauses = last["accept_pauses_total"] - first["accept_pauses_total"]
+    #expect(pauses <= (uptime() - start) * 5 + 1)
+    for connection in crowd { connection.close() }
+    let newcomer = try Peer(port: hub.port, query: "role=rider&id=r1")
+    #expect(try newcomer.receive("connected").string("id") == "r1")
+    hub.send(signal: SIGTERM)
+    #expect(try driver.receiveClose().code == 1001)
+    #expect(try hub.outcome().errors.contains("event=accept_paused"))
+  }
+
   @Test("SIGTERM and SIGINT drain: sessions are told 1001, exit code 0 within 5 s", arguments: [SIGTERM, SIGINT])
   func signals(signal: Int32) throws {
     let hub = try HubProcess.serve()

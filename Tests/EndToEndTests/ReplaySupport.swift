@@ -57,7 +57,8 @@ final class ClientBench: ClientLoopDelegate {
   /// The rows of a watcher, as `watch --format csv` prints them.
   func rows(_ client: ClientID) -> [String] {
     (positions[client.index] ?? []).map {
-      TraceFile.row(timestamp: $0.timestamp, coordinate: $0.coordinate, speed: $0.speed, heading: $0.heading)
+      TraceFile.row(
+        timestamp: $0.timestamp, coordinate: $0.coordinate, speed: $0.speed, heading: $0.heading, accuracy: $0.accuracy)
     }
   }
 }

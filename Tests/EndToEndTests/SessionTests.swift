@@ -141,7 +141,7 @@ extension EndToEnd.Sessions {
   func presence(loops: Int) throws {
     let hub = try TestHub(loops: loops) {
       $0.timings.stale = 0.3
-      $0.sampling = .init(interval: 0.1, minDistance: 0)
+      $0.sampling = .fixed(seconds: 0.1)
     }
     let driver = try hub.driver("d1")
     let rider = try hub.rider("r1")

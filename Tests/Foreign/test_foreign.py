@@ -7,9 +7,12 @@ Run it with Tests/Foreign/run.sh, which builds the environment that it needs.
 import asyncio
 import json
 import os
+import shutil
 import signal
+import ssl
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 import urllib.error
@@ -152,6 +155,64 @@ class ForeignClient(unittest.IsolatedAsyncioTestCase):
             await asyncio.to_thread(self.get, "/v1/nothing?role=ops&id=o1")
         self.assertEqual(missing.exception.code, 404)
         missing.exception.close()
+
+
+@unittest.skipUnless(shutil.which("openssl"), "needs the openssl program to make a certificate")
+class ForeignTLS(unittest.IsolatedAsyncioTestCase):
+    """Python's `ssl`, which is somebody else's reading of RFC 8446 above OpenSSL's own record layer."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.certificate, key = (os.path.join(self.folder.name, name) for name in ("hub.pem", "hub.key"))
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+             "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", key, "-out",
+             self.certificate], check=True, capture_output=True)
+        self.hub = subprocess.Popen(
+            [os.environ["LOCATIONHUB"], "serve", "--port", "0", "--dev-auth", "--loops", "2", "--session-rate", "0",
+             "--log-level", "error", "--tls-cert", self.certificate, "--tls-key", key],
+            stdout=subprocess.PIPE, text=True)
+        self.port = int(self.hub.stdout.readline().split("https://")[1].split(" ")[0].split(":")[1])
+
+    def tearDown(self):
+        self.hub.send_signal(signal.SIGTERM)
+        self.assertEqual(self.hub.wait(10), 0, "SIGTERM ends the hub in order")
+        self.hub.stdout.close()
+        self.folder.cleanup()
+
+    def connect(self, role, identity, version=None):
+        context = ssl.create_default_context(cafile=self.certificate)
+        context.set_alpn_protocols(["http/1.1"])
+        if version:
+            context.minimum_version = context.maximum_version = version
+        return websockets.connect(
+            f"wss://localhost:{self.port}/v1/ws?role={role}&id={identity}", ssl=context, compression=None)
+
+    async def test_fixes_come_through_tls_1_2_and_1_3_also_when_they_are_many(self):
+        versions = [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]
+        for number, version in enumerate(versions):
+            async with self.connect("driver", f"d{number}", version) as a, self.connect("ops", "o1", version) as b:
+                driver, ops = Client(a), Client(b)
+                await driver.receive("connected")
+                await ops.receive("connected")
+                await ops.send("subscribe", channel=f"driver:d{number}")
+                await ops.receive("subscribed")
+                for step in range(100):
+                    await driver.send("location_update", **fix(step))
+                    self.assertEqual((await ops.receive("driver_location"))["timestamp"], FIRST_FIX + step * 1000)
+
+    async def test_the_close_code_comes_before_the_goodbye(self):
+        async with self.connect("rider", "r1") as socket:
+            await Client(socket).receive("connected")
+            self.hub.send_signal(signal.SIGTERM)
+            with self.assertRaises(websockets.ConnectionClosed) as closed:
+                await asyncio.wait_for(socket.recv(), 20)
+            self.assertEqual(closed.exception.rcvd.code, 1001)
+
+    async def test_who_does_not_know_the_certificate_goes_no_further(self):
+        with self.assertRaises(ssl.SSLCertVerificationError):
+            async with websockets.connect(f"wss://localhost:{self.port}/v1/ws", ssl=ssl.create_default_context()):
+                pass
 
 
 if __name__ == "__main__":

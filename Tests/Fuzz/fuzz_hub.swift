@@ -44,9 +44,10 @@ private struct FuzzedHub: ~Copyable {
   init() {
     let limits = HubLimits(
       drivers: 3, trips: 3, channels: 5, eventsPerChannel: 3, events: 8, queryHits: 4,
-      queryBudget: SearchBudget(cells: 50, candidates: 50), fixTimesPerDriver: 4, driversWithFixTimes: 1)
+      queryBudget: SearchBudget(cells: 50, candidates: 50), fixTimesPerDriver: 4, driversWithFixTimes: 1,
+      profiles: 2)
     hub = Hub(
-      limits: limits, timings: HubTimings(), sampling: .init(interval: 4, minDistance: 5), epoch: epoch, seed: 1,
+      limits: limits, timings: HubTimings(), sampling: SamplingRules(), epoch: epoch, seed: 1,
       loops: loops, now: Moment(uptime: 0, timestamp: Timestamp(milliseconds: 1_000_000_000_000)))
   }
 
@@ -56,7 +57,7 @@ private struct FuzzedHub: ~Copyable {
 
   mutating func step(_ what: UInt8, _ who: UInt8, _ a: UInt8, _ b: UInt8) {
     let input: HubInput
-    switch what % 9 {
+    switch what % 10 {
     case 0:
       uptime += Int64(a) * (b > 250 ? 1_000_000_000_000 : b > 128 ? 1_000_000_000 : 10_000_000)
       return process([])
@@ -66,6 +67,7 @@ private struct FuzzedHub: ~Copyable {
     case 5: input = batch(who, a, b)
     case 6: input = move(who, a, b)
     case 7: input = subscribe(who, a, b)
+    case 8: input = driverStatus(who, a, b)
     default:
       guard let released = release(who, a) else { return }
       input = released
@@ -80,6 +82,15 @@ private struct FuzzedHub: ~Copyable {
     let session = SessionRef(loop: UInt32(a) % UInt32(loops), slot: UInt32(who % 4), generation: generation)
     sessions[Int(who % 4)] = session
     return .driverConnecting(session, ids[Int(who / 4 % 4)])
+  }
+
+  private func driverStatus(_ who: UInt8, _ a: UInt8, _ b: UInt8) -> HubInput {
+    let words = messages.prefix(3).map(\.text)
+    let report = DriverStatusReport(
+      status: [.available, .unavailable, .background][Int(a % 3)],
+      vehicleType: b & 1 == 0 ? nil : words[Int(a / 3) % 3],
+      tags: b & 2 == 0 ? nil : Array(words.prefix(Int(b / 4) % 4)))
+    return .driverStatus(sessions[Int(who % 4)], messages[0], report)
   }
 
   /// From everywhere on Earth and at any time, mostly near what came before.
@@ -119,7 +130,9 @@ private struct FuzzedHub: ~Copyable {
   }
 
   private func subscribe(_ who: UInt8, _ a: UInt8, _ b: UInt8) -> HubInput {
-    let session = SessionRef(loop: UInt32(who) % UInt32(loops), slot: 20, generation: 0)
+    // A driver's session, or somebody else's.
+    let session =
+      who > 200 ? sessions[Int(who % 4)] : SessionRef(loop: UInt32(who) % UInt32(loops), slot: 20, generation: 0)
     let resume = b < 128 ? ResumePoint(since: UInt64(b), epoch: epoch) : nil
     return .subscribe(
       SubscribeInput(
@@ -156,6 +169,7 @@ private struct FuzzedHub: ~Copyable {
     precondition(ended == counters.fixesReceived, "a fix is lost or counted twice")
     precondition(counters.positionsPublished == counters.fixesAccepted, "not one position for each fix")
     precondition(counters.drivers <= 3 && counters.trips <= 3 && counters.channels <= 5 && counters.eventsKept <= 8)
+    precondition(counters.profiles <= 2)
     precondition((0...counters.drivers).contains(counters.driversOnline))
   }
 

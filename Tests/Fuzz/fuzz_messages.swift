@@ -1,15 +1,6 @@
 // modules: Bytes Geo Messages
-// libFuzzer's way into the message readers: no input may crash them, and what they read must survive being written.
-//
-// Compiled by hand, for SwiftPM has no fuzz targets (Bytes, Geo and Messages first, as modules with coverage):
-//
-//     F="-O -wmo -parse-as-library -swift-version 6 -sanitize=fuzzer,address -I .build/fuzz"
-//     mkdir -p .build/fuzz/corpus
-//     for m in Bytes Geo Messages; do swiftc $F -module-name $m -emit-module \
-//       -emit-module-path .build/fuzz/$m.swiftmodule -c -o .build/fuzz/$m.o $(find Sources/$m -name '*.swift'); done
-//     swiftc $F -o .build/fuzz/fuzz_messages Tests/Fuzz/fuzz_messages.swift .build/fuzz/*.o
-//     .build/fuzz/fuzz_messages -max_total_time=60 -max_len=4096 .build/fuzz/corpus
-//
+// libFuzzer entry for the message readers (run.sh in this folder builds and runs it): no input may crash them, and what
+// they read must survive being written.
 // The corpus may be seeded with the lines of protocol/examples.ndjson, a file each.
 import Bytes
 import Messages

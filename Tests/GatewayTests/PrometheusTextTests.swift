@@ -67,6 +67,7 @@ import Testing
     var hub = HubCounters()
     hub.fixesReceived = 12
     hub.fixesRefused[Int(Tracker.Refusal.tooFast.rawValue)] = 5
+    hub.fixesAbsorbed[Int(Tracker.Refusal.gated.rawValue)] = 4
     hub.eventsKept = 6
     let page = try page(loops, hub)
     #expect(page.value("locationhub_connections") == 7)
@@ -75,6 +76,7 @@ import Testing
     #expect(page.value("locationhub_errors_total", "code=\"forbidden\"") == 9)
     #expect(page.value("locationhub_fixes_received_total") == 12)
     #expect(page.value("locationhub_fixes_total", "outcome=\"refused_too_fast\"") == 5)
+    #expect(page.value("locationhub_fixes_absorbed_total", "reason=\"gated\"") == 4)
     #expect(page.value("locationhub_table_entries", "table=\"events\"") == 6)
     #expect(page.value("locationhub_resident_bytes") == 4096)
     for code in ErrorCode.allCases { #expect(page.value("locationhub_errors_total", "code=\"\(code.name)\"") != nil) }

@@ -21,7 +21,7 @@ extension HubLimits {
   static var roomy: HubLimits {
     HubLimits(
       drivers: 1000, trips: 1000, channels: 1000, eventsPerChannel: 256, events: 10_000, queryHits: 100,
-      queryBudget: .standard, fixTimesPerDriver: 64, driversWithFixTimes: 100)
+      queryBudget: .standard, fixTimesPerDriver: 64, driversWithFixTimes: 100, profiles: 100)
   }
 }
 
@@ -39,6 +39,9 @@ struct Turn {
     replies.compactMap { if case .error(let error) = $0 { error } else { nil } }
   }
   var codes: [ErrorCode] { errors.map(\.code) }
+  var samplings: [SamplingAdvice] {
+    replies.compactMap { if case .sampling(let advice) = $0 { advice } else { nil } }
+  }
   var acks: [Ack] {
     replies.compactMap { if case .ack(let ack) = $0 { ack } else { nil } }
   }
@@ -101,11 +104,14 @@ final class HubBench {
   private var generation: UInt32 = 0
   private var messages = 0
 
-  init(limits: HubLimits = .roomy, timings: HubTimings = HubTimings(), loops: Int = 1, seed: UInt64 = 1) {
+  init(
+    limits: HubLimits = .roomy, timings: HubTimings = HubTimings(), loops: Int = 1, seed: UInt64 = 1,
+    sampling: SamplingRules = .fixed(seconds: 4)
+  ) {
     loopCount = loops
     hub = Hub(
-      limits: limits, timings: timings, sampling: .init(interval: 4, minDistance: 5), epoch: HubBench.epoch, seed: seed,
-      loops: loops, now: Moment(uptime: 5_000_000_000_000, timestamp: Timestamp(milliseconds: 1_763_685_000_000)))
+      limits: limits, timings: timings, sampling: sampling, epoch: HubBench.epoch, seed: seed, loops: loops,
+      now: Moment(uptime: 5_000_000_000_000, timestamp: Timestamp(milliseconds: 1_763_685_000_000)))
   }
 
   var now: Moment { Moment(uptime: uptime, timestamp: Timestamp(milliseconds: origin + uptime / 1_000_000)) }
@@ -170,9 +176,10 @@ final class HubBench {
 
   func fix(
     _ session: SessionRef, trip: String? = nil, granted: Bool = true, at place: Coordinate = at(52.52, 13.405),
-    accuracy: Double = 8, milliseconds: Int64? = nil, sent: Int64? = nil
+    accuracy: Double = 8, speed: Double? = nil, heading: Double? = nil, milliseconds: Int64? = nil, sent: Int64? = nil
   ) -> HubInput {
-    let fix = Fix(coordinate: place, timestamp: time(milliseconds ?? clock), accuracy: accuracy)
+    let fix = Fix(
+      coordinate: place, timestamp: time(milliseconds ?? clock), accuracy: accuracy, heading: heading, speed: speed)
     return .fix(
       FixInput(
         session: session, messageID: freshMessage(), sent: time(sent ?? clock), received: now,

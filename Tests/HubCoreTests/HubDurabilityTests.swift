@@ -27,7 +27,7 @@ final class DurableBench {
     self.loops = loops
     self.uptime = uptime
     hub = Hub(
-      limits: .roomy, timings: HubTimings(), sampling: .init(interval: 4, minDistance: 5),
+      limits: .roomy, timings: HubTimings(), sampling: SamplingRules(),
       epoch: InlineText("not-" + epoch)!, seed: seed &+ UInt64(records.count), loops: loops,
       now: Moment(uptime: uptime, timestamp: Timestamp(milliseconds: origin + uptime / 1_000_000)))
     for record in records { try record.withUnsafeBytes { try hub.load($0) } }

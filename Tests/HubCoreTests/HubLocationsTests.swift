@@ -68,6 +68,21 @@ import Testing
     #expect(counters.fixesReceived == 7 && counters.fixesAccepted == 1)
   }
 
+  @Test("a fix whose place can't be makes a position where the motion leads, and is counted by its reason")
+  func absorbed() throws {
+    let bench = HubBench()
+    bench.turn(bench.subscribe(bench.driver("d")))
+    let session = bench.connect("d")
+    for second in 0..<20 {
+      #expect(bench.turn(bench.fix(session, milliseconds: bench.clock + Int64(second) * 1000)).positions.count == 1)
+    }
+    let outcome = bench.turn(
+      bench.fix(session, at: at(52.53, 13.405), milliseconds: bench.clock + 20_000))
+    #expect(outcome.codes.isEmpty && outcome.positions.count == 1)
+    #expect(bench.hub.counters.fixesAbsorbed[Int(Tracker.Refusal.tooFast.rawValue)] == 1)
+    #expect(bench.hub.counters.fixesAccepted == 21)
+  }
+
   @Test("a leap in time is held back, and comes out before the fix that confirms it")
   func leap() {
     let bench = HubBench()

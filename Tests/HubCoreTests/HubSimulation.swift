@@ -103,11 +103,11 @@ struct Simulation: ~Copyable {
       drivers: isTight ? 4 : 20, trips: isTight ? 4 : 20, channels: isTight ? 9 : 40,
       eventsPerChannel: isTight ? 3 : keepsAllEvents ? 10_000 : 16,
       events: isTight ? 12 : keepsAllEvents ? 100_000 : 60, queryHits: 5, queryBudget: .standard, fixTimesPerDriver: 16,
-      driversWithFixTimes: isTight ? 2 : 20)
+      driversWithFixTimes: isTight ? 2 : 20, profiles: isTight ? 2 : 20)
     let loopCount = 1 + Int(seed % 3)
     uptime = Int64(seed % 1000) * 1_000_000_007
     hub = Hub(
-      limits: limits, timings: HubTimings(), sampling: .init(interval: 4, minDistance: 5), epoch: HubBench.epoch,
+      limits: limits, timings: HubTimings(), sampling: SamplingRules(), epoch: HubBench.epoch,
       seed: seed, loops: loopCount,
       now: Moment(uptime: uptime, timestamp: Timestamp(milliseconds: 1_763_680_000_000 + uptime / 1_000_000)))
     loops = (0..<loopCount).map { SimulatedLoop(number: $0) }

@@ -157,6 +157,15 @@ extension Simulation {
             request: Subscribe(channel: Cast.channels[topic], resume: resume), grant: grant))))
   }
 
+  /// What a driver says of itself: sometimes only how it is, sometimes what it drives.
+  private mutating func driverStatus() -> DriverStatusReport {
+    let words = [message("van"), message("bus"), message("xl")].map(\.text)
+    let status = [DriverStatus.available, .unavailable, .background][pick(3)]
+    return DriverStatusReport(
+      status: status, vehicleType: oneIn(2) ? words[pick(3)] : nil,
+      tags: oneIn(2) ? Array(words.prefix(pick(4))) : nil)
+  }
+
   mutating func askSomething() {
     let loop = pick(loops.count)
     let session = loops[loop].reference(pick(Cast.slots))
@@ -164,7 +173,7 @@ extension Simulation {
       switch pick(4) {
       case 0: .query(session, .driver(Cast.driverIDs[pick(Cast.drivers)]))
       case 1: .query(session, .nearby(at(52.5, 13.4), radiusMeters: 10_000, limit: 10))
-      case 2: .driverStatus(session, Cast.messages[4], DriverStatusReport(status: .background))
+      case 2: .driverStatus(session, Cast.messages[4], driverStatus())
       default: .ping(session, Cast.messages[5], Ping())
       }
     loops[loop].inputs.append(SimulatedInput(kind: .other, session: session, input: input))

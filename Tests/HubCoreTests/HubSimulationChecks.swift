@@ -15,6 +15,8 @@ private struct Tally {
   var onTrips: [(number: UInt64, topic: Int)] = []
   var subscribed = 0
   var others: [HubOutput] = []
+  /// The last of each session.
+  var advice: [SessionRef: SamplingAdvice] = [:]
 
   init(loops: Int) {
     positions = Array(repeating: Array(repeating: 0, count: loops), count: Cast.topics)
@@ -41,6 +43,7 @@ extension Simulation {
       loops[loop].outputs += list
     }
     try checkCounters()
+    for (session, advice) in tally.advice { try judgeSampling(advice, session) }
     try judgeAfter(input, session, wasAdmitted, tally)
     noteParties(tally)
     try judgeClaims(tally)
@@ -109,7 +112,7 @@ extension Simulation {
     case .reply(let session, let reply):
       mix(UInt64(session.slot))
       if case .error(let error) = reply { mix(UInt64(error.code.rawValue)) }
-      tally.replies.append(reply)
+      if case .sampling(let advice) = reply { tally.advice[session] = advice } else { tally.replies.append(reply) }
     case .subscriptionRefused, .unsubscribed, .channelEnded, .channelClaimed, .named, .admitted, .conflict, .full,
       .replaced:
       tally.others.append(output)
@@ -154,13 +157,16 @@ extension Simulation {
     }
   }
 
-  /// No position is older than one that was published before, in one life of the driver's record.
+  /// No position is older than one that was published before, in one life of the driver's record; but where a clock that
+  /// was ahead was set right, time goes on from further back than a leap.
   private mutating func checkOrder(of location: DriverLocation, topic: Int) throws(SimulationFailure) {
     guard let driver = Cast.driverIDs.firstIndex(of: location.driverID), let index = hub.findDriver(location.driverID)
     else { throw fail("a position of nobody") }
     let life = Handle(index: UInt32(index), generation: hub.drivers.generation(of: index))
     let time = location.timestamp.milliseconds
-    if let last = model.positions[driver], last.life == life, time < last.time {
+    if let last = model.positions[driver], last.life == life, time < last.time,
+      last.time - time <= Tracker.Rules.standard.leapMilliseconds
+    {
       // A confirmed leap publishes two for one input, on each channel: the older one again is in order there.
       throw fail("driver \(driver): position of \(time) after that of \(last.time) on \(Cast.channels[topic])")
     }
@@ -243,6 +249,16 @@ extension Simulation {
     }
   }
 
+  /// Advice goes to the driver's own session, says something new, and is what the hub holds it to.
+  private func judgeSampling(_ advice: SamplingAdvice, _ session: SessionRef) throws(SimulationFailure) {
+    guard let driver = model.sessions.firstIndex(of: session), let index = hub.findDriver(Cast.driverIDs[driver]) else {
+      throw fail("advice to nobody")
+    }
+    guard hub.drivers[index].samplingInterval == advice.interval, hub.drivers[index].samplingTold == uptime else {
+      throw fail("driver \(driver) was told \(advice.interval) s, not \(hub.drivers[index].samplingInterval)")
+    }
+  }
+
   // MARK: Each kind of input
 
   /// What must be known before the hub changes: whether fixes will be let through, what a move will get.
@@ -310,7 +326,9 @@ extension Simulation {
       return
     }
     let life = Handle(index: UInt32(index), generation: hub.drivers.generation(of: index))
-    if let last = model.positions[driver], last.life == life, last.time >= position.timestamp.milliseconds {
+    if let last = model.positions[driver], last.life == life, last.time >= position.timestamp.milliseconds,
+      last.time - position.timestamp.milliseconds <= Tracker.Rules.standard.leapMilliseconds
+    {
       throw fail("the newest position of driver \(driver) is not newer")
     }
     model.positions[driver] = (life, position.timestamp.milliseconds, isOver ? nil : trip)
@@ -369,7 +387,7 @@ extension Simulation {
     for case .replaced(let old) in tally.others { replaced = old }
     for output in tally.others {
       switch output {
-      case .admitted(let admitted) where admitted == session:
+      case .admitted(let admitted, _) where admitted == session:
         if replaced != model.sessions[driver] { throw fail("the older session was not told") }
         model.sessions[driver] = session
         return

@@ -20,13 +20,15 @@ extension Simulation {
     else { throw fail("a table is over its limit") }
   }
 
-  /// Who counts as online was heard of in the last 60 s, and a trip that ended longer ago is closed.
+  /// Who counts as online was heard of in the last 60 s, or 2.5 of its sampling intervals, and a trip that ended longer ago is closed.
   func checkPresence() throws(SimulationFailure) {
     var online = 0
     for driver in Cast.driverIDs {
       guard let index = hub.findDriver(driver), !hub.drivers[index].isStale else { continue }
       online += 1
-      if uptime >= hub.drivers[index].lastFix + 62_000_000_000 { throw fail("\(driver) is silent and still online") }
+      let heard = max(hub.drivers[index].lastFix, hub.drivers[index].samplingTold)
+      let silence = Int64(max(62, 2 + 2.5 * hub.drivers[index].samplingInterval) * 1e9)
+      if uptime >= heard + silence { throw fail("\(driver) is silent and still online") }
     }
     if online != hub.counters.driversOnline { throw fail("\(hub.counters.driversOnline) online, counted \(online)") }
     for trip in 0..<Cast.trips {
@@ -37,8 +39,20 @@ extension Simulation {
     }
   }
 
+  /// Each combination of vehicle type and tags is there once, while a driver has it.
+  private func checkProfiles() throws(SimulationFailure) {
+    var inUse: Set<Int32> = []
+    for driver in Cast.driverIDs {
+      if let index = hub.findDriver(driver), hub.drivers[index].profile >= 0 {
+        inUse.insert(hub.drivers[index].profile)
+      }
+    }
+    guard hub.profiles.count == inUse.count else { throw fail("\(hub.profiles.count) profiles, \(inUse.count) in use") }
+  }
+
   /// The tables hold what the model says, and nothing else.
   func checkTables() throws(SimulationFailure) {
+    try checkProfiles()
     var events = 0
     var channels = 0
     for topic in 0..<Cast.topics {
@@ -86,7 +100,7 @@ extension Simulation {
     let counters = hub.counters
     guard counters.drivers == 0, counters.driversOnline == 0, counters.trips == 0, counters.channels == 0,
       counters.eventsKept == 0, hub.driverIDs.count == 0, hub.tripIDs.count == 0, hub.deadlines.count == 0,
-      hub.driversWithFixTimes == 0, hub.index.count == 0, hub.fleetChannel == nil
+      hub.driversWithFixTimes == 0, hub.profiles.count == 0, hub.index.count == 0, hub.fleetChannel == nil
     else { throw fail("something is left at the end: \(counters), \(hub.deadlines.count) deadlines") }
   }
 }

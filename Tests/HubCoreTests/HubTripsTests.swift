@@ -287,4 +287,28 @@ import Testing
     #expect(fix.errors.first?.retryAfter != nil)
     #expect(bench.hub.counters.tableLimitHits == 2)
   }
+
+  @Test("a driver begins so many trips, by fixes and requests, and more once the first are forgotten")
+  func tripsOfOneDriver() {
+    var limits = HubLimits.roomy
+    limits.tripsPerDriver = 2
+    let bench = HubBench(limits: limits)
+    let session = bench.connect("d")
+    #expect(bench.turn(bench.fix(session, trip: "t1"), bench.move(.driver, "d", "t2", .requested)).codes.isEmpty)
+    let refused = bench.turn(bench.fix(session, trip: "t3"), bench.move(.driver, "d", "t3", .requested))
+    #expect(refused.codes == [.rateLimited, .rateLimited])
+    #expect(refused.errors.allSatisfy { $0.retryAfter == 60 })
+    #expect(bench.hub.counters.tableLimitHits == 2 && bench.hub.counters.trips == 2)
+    // What others request for it, and what is known already, is not its doing.
+    #expect(
+      bench.turn(bench.move(.ops, "o", "t4", .requested, driver: "d"), bench.fix(session, trip: "t4")).codes.isEmpty)
+    #expect(bench.turn(bench.fix(bench.connect("e", slot: 1), trip: "t3")).codes.isEmpty)
+    // Ending one makes no room: that would only be a slower way to fill the table.
+    #expect(bench.turn(bench.move(.driver, "d", "t1", .cancelled)).codes.isEmpty)
+    #expect(bench.turn(bench.fix(session, trip: "t5")).codes == [.rateLimited])
+    bench.tick(seconds: 62)
+    for _ in 0..<3 { bench.pass(seconds: 86_400) }
+    #expect(bench.hub.counters.trips == 0)
+    #expect(bench.turn(bench.fix(session, trip: "t5")).codes.isEmpty)
+  }
 }

@@ -119,6 +119,77 @@ struct TrackOrderTests {
     #expect(held.timestamp == .test(2000))
   }
 
+  @Test("A sparse drive replayed fast is followed, though each of its steps is a leap")
+  func sparseReplay() {
+    var tracker = Tracker()
+    var published = 0
+    for step in 0..<40 {
+      // Steps of 15 to 45 minutes, a second apart at the hub.
+      let time = Double(step) * 1800 + (step % 2 == 0 ? 0 : 900)
+      switch tracker.update(.at(time, place), receivedAt: Int64(step) * second) {
+      case .accepted: published += 1
+      case .acceptedTwo: published += 2
+      case .acceptedHeld, .history, .duplicate, .held, .refused: break
+      }
+    }
+    #expect(published == 39 && tracker.heldAndDropped == 1)
+    #expect(tracker.newest == .test(39 * 1800 + 900))
+  }
+
+  @Test("After a sparse replay, a leap is a leap again as soon as time goes by as at the hub")
+  func sparseThenLive() {
+    var tracker = Tracker()
+    for step in 0..<10 { _ = tracker.update(.at(Double(step) * 1800, place), receivedAt: Int64(step) * second) }
+    let start = 9 * 1800.0
+    #expect(tracker.update(.at(start + 1, place), receivedAt: 10 * second).position != nil)
+    #expect(tracker.update(.at(start + 1000, place), receivedAt: 11 * second) == .held)
+  }
+
+  /// A driver with a fix each two seconds, of which two came from a clock a day ahead.
+  private func misled() -> Tracker {
+    var tracker = Tracker()
+    _ = tracker.update(.at(0, place), receivedAt: 0)
+    _ = tracker.update(.at(24 * hour, place), receivedAt: second)
+    #expect(tracker.update(.at(24 * hour + 1, place), receivedAt: 2 * second).position != nil)
+    return tracker
+  }
+
+  @Test("Two wrong timestamps that agree silence a driver for half a minute and no longer")
+  func twoWrong() throws {
+    var tracker = misled()
+    let there = Globe.place(from: place, bearing: 0, meters: 300).place
+    var first: Double?
+    for step in stride(from: 4.0, to: 120, by: 2) {
+      guard let position = tracker.update(.at(step, there), receivedAt: Int64(step) * second).position else { continue }
+      first = first ?? step
+      #expect(position.timestamp == .test(step) && Globe.distance(position.coordinate, there) < 5)
+    }
+    #expect(try #require(first) == 34)
+    #expect(tracker.newest == .test(118))
+  }
+
+  @Test("A backlog never brings the track back: it comes faster than it was recorded")
+  func backlog() {
+    var tracker = misled()
+    for step in 0..<2000 {
+      let outcome = tracker.update(.at(4 + Double(step) * 5, place), receivedAt: Int64(step) * second / 10)
+      #expect(outcome == .history)
+    }
+    #expect(tracker.newest == .test(24 * hour + 1))
+  }
+
+  @Test("Nor does anything behind the newest while fixes at its side come")
+  func backlogBesideLive() {
+    var tracker = misled()
+    for step in 4..<300 {
+      let uptime = Int64(step) * second
+      if step % 10 == 0 {
+        #expect(tracker.update(.at(24 * hour + Double(step), place), receivedAt: uptime).position != nil)
+      }
+      #expect(tracker.update(.at(Double(step), place), receivedAt: uptime) == .history)
+    }
+  }
+
   @Test("Clocks at the ends of what is accepted, and uptimes that go back, do not overflow")
   func extremes() {
     var tracker = Tracker()

@@ -48,7 +48,7 @@ final class Stage {
   @discardableResult
   func flush(mayWrite: Bool = true) throws -> ClientSession.Step {
     var buffer = ByteBuffer()
-    let wasUpgrading = session.upgrade?.isRequested == false
+    let wasUpgrading = session.socket?.wantsRequest == true
     let step = session.flush(now, mayWrite: mayWrite, into: &buffer)
     if wasUpgrading {
       request = String(decoding: buffer.array(), as: UTF8.self)
@@ -89,7 +89,7 @@ final class Stage {
   }
 
   /// The 101, and `greeting` in the same read.
-  func answerUpgrade(with greeting: Reply? = nil) throws {
+  func answerUpgrade(with greeting: Reply? = nil, compression: DeflatePolicy? = nil) throws {
     messages = []
     serverFrames = FrameReader(role: .server)
     var buffer = ByteBuffer()
@@ -99,7 +99,7 @@ final class Stage {
       Issue.record("not a whole request: \(request)")
       return
     }
-    let handshake = try ServerHandshake(head, subprotocols: ["locationhub.v1.json"])
+    let handshake = try ServerHandshake(head, subprotocols: ["locationhub.v1.json"], compression: compression)
     var answer = ByteBuffer()
     handshake.write(into: &answer, subprotocols: ["locationhub.v1.json"])
     if let greeting {

@@ -13,7 +13,8 @@ private func read(_ text: String) throws(MessageError) -> ServerMessage {
   @Test("a type or a word of a newer hub is unknown, and no error")
   func newerHub() throws {
     #expect(try read(envelope("eta_update", #"{"eta":5}"#)) == .unknown(type: "eta_update"))
-    #expect(try read(envelope("sampling", "[]")) == .unknown(type: "sampling"))
+    let sampling = #"{"interval":2,"minDistance":0,"reason":"moonlight"}"#
+    #expect(try read(envelope("sampling", sampling)) == .unknown(type: "sampling"))
     let notification = #"{"channel":"fleet","kind":"party","title":"a","body":"b","sequence":1}"#
     #expect(try read(envelope("notification", notification)) == .unknown(type: "notification"))
     let reason = #"{"channel":"fleet","reason":"bored"}"#

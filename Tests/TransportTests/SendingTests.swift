@@ -177,6 +177,32 @@ struct TestFrame: Equatable {
     #expect(pair.atServer.callbacksDuringOperation == 0)
   }
 
+  @Test func `a frame larger than the limit gets through where nothing else waits, and not behind another`() throws {
+    var limits = EventLoopLimits()
+    limits.outboxBytesPerConnection = 100_000
+    limits.outboxBytesTotal = 1_000_000
+    limits.kernelSendBufferBytes = 16 * 1024
+    let pair = try Pair(server: limits)
+    let (client, server) = try pair.connect()
+    pair.client.pauseReading(client)
+    // Until the kernel takes nothing more, so that the next frame cannot have begun to leave.
+    while pair.server.pendingBytes(server) == 0 {
+      pair.atServer.send(TestFrame(key: 0, number: 0, filling: 5000).bytes, to: server)
+      pair.turn(times: 1)
+    }
+    let waiting = pair.server.pendingBytes(server)
+    pair.atServer.send([UInt8](repeating: 0, count: 300_000), to: server)
+    pair.turn(times: 1)
+    #expect(pair.atServer.overflowed == [server] && pair.server.pendingBytes(server) == waiting)
+
+    let second = try Pair(server: limits)
+    let id = try second.client.connect(second.address)
+    // A connection that is not there yet: nothing can have left.
+    second.atClient.send([UInt8](repeating: 7, count: 2_000_000), to: id)
+    second.turn(until: { second.atServer.received.values.first?.count == 2_000_000 })
+    #expect(second.atClient.overflowed.isEmpty)
+  }
+
   @Test func `all outboxes together have a limit, too`() throws {
     var limits = EventLoopLimits()
     limits.outboxBytesPerConnection = 300_000

@@ -30,6 +30,7 @@ final class Generator: EventLoopDelegate {
   let loop: EventLoop
   let scenario: Scenario
   private let address: SocketAddress
+  private let tls: TLSClient?
   private var peers: [Int: Int] = [:]
   private var table: [UnsafeMutablePointer<Peer>] = []
   private(set) var ready = 0
@@ -45,12 +46,13 @@ final class Generator: EventLoopDelegate {
   private let limits = FrameLimits()
   private var inflater = Inflater(takesContextOver: false)
 
-  init(_ scenario: Scenario, address: SocketAddress) throws(SystemError) {
+  init(_ scenario: Scenario, address: SocketAddress, tls: TLSClient?) throws(SystemError) {
     var limits = EventLoopLimits()
     limits.maximumConnections = 1 << 20
     loop = try EventLoop(limits: limits)
     self.scenario = scenario
     self.address = address
+    self.tls = tls
     nextNumber = Array(repeating: 0, count: scenario.drivers)
     loop.delegate = self
   }
@@ -83,9 +85,8 @@ final class Generator: EventLoopDelegate {
     peer.pointee.kind = kind
     peer.pointee.driver = driver
     peer.pointee.frames = FrameReader(role: .client, allowsCompression: offersCompression(kind))
-    // 28,000 ports for each source address are too few for the largest runs.
-    let local = SocketAddress(host: "127.0.0.\(1 + number / 20_000)", port: 0)
-    peer.pointee.id = try loop.connect(address, from: local)
+    let local = SocketAddress(host: "127.0.0.\(1 + number / scenario.sessionsPerAddress)", port: 0)
+    peer.pointee.id = try loop.connect(address, from: local, tls: tls.map { TLSPeer($0, name: "localhost") })
     let slot = Int(peer.pointee.id.slot)
     while table.count <= slot { table.append(peer) }
     table[slot] = peer
@@ -127,7 +128,9 @@ final class Generator: EventLoopDelegate {
         case .message(_, let payload, isCompressed: false): received(peer, payload)
         case .message(let kind, let payload, isCompressed: true):
           received(peer, try inflater.inflate(payload, kind, limits: InflateLimits()))
-        case .ping, .pong, .close: break
+        case .ping(let payload): answer(peer, payload)
+        case .pong: break
+        case .close: measurement.errors += 1
         }
       }
     } catch {
@@ -268,6 +271,18 @@ final class Generator: EventLoopDelegate {
     let start = FrameWriter.finish(
       .text, payloadAt: payload, mask: MaskKey(0x1234_5678), in: &loop.arena)
     loop.send(start..<loop.arena.count, to: peer.pointee.id)
+  }
+
+  private func answer(_ peer: UnsafeMutablePointer<Peer>, _ ping: UnsafeRawBufferPointer) {
+    let start = loop.arena.count
+    FrameWriter.write(.pong, ping, mask: MaskKey(0x1234_5678), into: &loop.arena)
+    loop.send(start..<loop.arena.count, to: peer.pointee.id)
+  }
+
+  /// Measures latency from here on, anew.
+  func beginMeasuring() {
+    latency = LatencyHistogram()
+    measuring = true
   }
 
   // MARK: The rest of the delegate

@@ -14,6 +14,10 @@ struct Scenario {
   var warmUp: Double
   /// Riders offer permessage-deflate.
   var compression = false
+  /// All connections speak TLS, with a certificate made for this run.
+  var tls = false
+  /// How many come from one address; 28,000 ports for each are too few for the largest runs.
+  var sessionsPerAddress = 20_000
 
   static let all: [Scenario] = [
     Scenario(name: "trip", drivers: 2000, rate: 5, ridersPerTrip: 1, idle: 0, duration: 10, warmUp: 2),

@@ -41,7 +41,7 @@ struct ServerProcess {
 
   /// `listening on http://127.0.0.1:8080 …`
   private static func address(in line: String) -> SocketAddress? {
-    guard let start = line.range(of: "http://") else { return nil }
+    guard let start = line.range(of: "://") else { return nil }
     let authority = line[start.upperBound...].prefix { $0 != " " }
     guard let colon = authority.lastIndex(of: ":"), let port = UInt16(authority[authority.index(after: colon)...])
     else { return nil }

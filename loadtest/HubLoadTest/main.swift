@@ -1,25 +1,22 @@
 // hub-loadtest: what does one message cost the hub?
 //
 //   swift run -c release hub-loadtest SCENARIO [--drivers N] [--rate HZ] [--riders-per-trip K] [--idle N]
-//       [--compression on] [--duration S] [--server-cpu LIST] [--executable PATH] [-- options of `locationhub serve`]
+//       [--compression on] [--tls on] [--duration S] [--server-cpu LIST] [--executable PATH] [-- options of `locationhub serve`]
+//   … hub-loadtest abuse   see AbuseRun.swift
 import Glibc
 import Transport
 
-func fail(_ text: String) -> Never {
-  StandardStream.error.write("hub-loadtest: \(text)\n")
-  exit(2)
-}
-
 var words = Array(CommandLine.arguments.dropFirst())
-guard let name = words.first, var scenario = Scenario.all.first(where: { $0.name == name }) else {
-  fail("name a scenario: \(Scenario.all.map(\.name).joined(separator: ", "))")
-}
+guard let name = words.first,
+  var scenario = (Scenario.all + [AbuseRun.good]).first(where: { $0.name == name })
+else { fail("name a scenario: \(Scenario.all.map(\.name).joined(separator: ", ")), abuse") }
 words.removeFirst()
 var executable = String(CommandLine.arguments[0].prefix { _ in true })
 executable =
   executable.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/") + "/locationhub"
 var serverCPU: String?
 var serverOptions: [String] = []
+var attackers = 5000
 while let word = words.first {
   words.removeFirst()
   if word == "--" {
@@ -34,22 +31,40 @@ while let word = words.first {
   case "--riders-per-trip": scenario.ridersPerTrip = Int(value) ?? 0
   case "--idle": scenario.idle = Int(value) ?? 0
   case "--compression": scenario.compression = value == "on"
+  case "--tls": scenario.tls = value == "on"
+  case "--attackers": attackers = Int(value) ?? 0
   case "--duration": scenario.duration = Double(value) ?? 10
   case "--server-cpu": serverCPU = value
   case "--executable": executable = value
   default: fail("there is no option \(word)")
   }
 }
+let limit = try ProcessFacts.raiseOpenFileLimit()
+if name == "abuse" {
+  var run = AbuseRun(executable: executable)
+  if scenario.duration > 0 { run.duration = scenario.duration }
+  run.attackers = attackers
+  run.serverCPU = serverCPU
+  run.serverOptions = serverOptions
+  exit(try run.run() ? 0 : 1)
+}
 if !serverOptions.contains("--loops") { serverOptions += ["--loops", "1"] }
 
-let limit = try ProcessFacts.raiseOpenFileLimit()
+/// Made for this run only; the files are gone when the hub has read them.
+let certificate = scenario.tls ? RunCertificate() : nil
+if let certificate { serverOptions += ["--tls-cert", certificate.certificateFile, "--tls-key", certificate.keyFile] }
+
 guard
   let server = ServerProcess(
     executable: executable,
     arguments: ["serve", "--port", "0", "--dev-auth", "--session-rate", "0"] + serverOptions, cpus: serverCPU)
 else { fail("cannot start \(executable)") }
 
-let generator = try Generator(scenario, address: server.address)
+certificate?.removeFiles()
+let client: TLSClient? = try certificate.map { certificate throws(TLSError) in
+  try TLSClient(trusting: certificate.authority.pem)
+}
+let generator = try Generator(scenario, address: server.address, tls: client)
 guard generator.connectionCount < limit - 32 else { fail("\(limit) open files are too few") }
 
 @MainActor func run(seconds: Double) {
@@ -66,16 +81,6 @@ let cpuAfterConnect = server.cpu
 run(seconds: 0.5)
 let residentAfter = server.residentBytes
 let connections = generator.connectionCount
-func show(_ text: String) { StandardStream.output.write(text + "\n") }
-func decimals(_ value: Double, _ count: Int = 2) -> String {
-  var scale = 1.0
-  for _ in 0..<count { scale *= 10 }
-  let whole = Int((value * scale).rounded())
-  let digits = String(abs(whole))
-  let padded = String(repeating: "0", count: max(0, count + 1 - digits.count)) + digits
-  return (whole < 0 ? "-" : "") + padded.dropLast(count) + (count > 0 ? "." : "") + padded.suffix(count)
-}
-
 let cpuOfConnecting =
   cpuAfterConnect.user + cpuAfterConnect.system - cpuBeforeConnect.user - cpuBeforeConnect.system
 show(

@@ -2,6 +2,7 @@
 
 import Bytes
 import Geo
+import HubCore
 import Messages
 import WebSocket
 
@@ -10,9 +11,13 @@ enum Piece: String, CaseIterable {
   case readLocationUpdate = "read-location_update"
   /// The same message behind a space, which sends it the way of all other messages.
   case readByTape = "read-by-tape"
+  /// One fix through a driver's tracker: placed in time, filtered, rounded.
+  case trackFix = "track-fix"
   case writeDriverLocation = "write-driver_location"
   case unmaskFrame = "unmask-frame"
   case maskFrame = "mask-frame"
+  /// A fix on a trip that somebody follows, from the hub's input to its output.
+  case hubFix = "hub-fix"
   case parseNumber = "parse-number"
   case printNumber = "print-number"
 }
@@ -35,7 +40,12 @@ struct MicroBench: ~Copyable {
   private var output = ByteBuffer(capacity: 4096)
   private var frame = ByteBuffer(capacity: 4096)
   private let limits = FrameLimits()
+  private var hub = HubBench()
   private let publication: Publication
+  /// A round of 256 s at 15 m/s with a fix each second, metres of noise on each, and the driver who drives it.
+  private let lap: [Fix]
+  private var tracker = Tracker()
+  private var trackTime: Int64 = 1_700_000_000_000
   /// What came out goes in here, so that no call can be left out.
   private var sum: UInt64 = 0
 
@@ -49,15 +59,30 @@ struct MicroBench: ~Copyable {
     publication = Publication(
       channel: .trip(trip), number: 123_456, timestamp: Timestamp(milliseconds: 1_763_680_000_123),
       body: .driverLocation(location))
+    lap = MicroBench.lap(around: place)
+  }
+
+  private static func lap(around center: Coordinate) -> [Fix] {
+    let radius = 15.0 * 256 / (2 * .pi)
+    return (0..<256).map { second in
+      let direction = Double(second) * 360 / 256
+      let noise = Double(second * 7919 % 13) / 13 - 0.5
+      return Fix(
+        coordinate: center.destination(bearingDegrees: direction, distanceMeters: radius + noise * 6),
+        timestamp: Timestamp(milliseconds: 0), accuracy: 5,
+        heading: (direction + 90 + noise).truncatingRemainder(dividingBy: 360), speed: 15 + noise / 4)
+    }
   }
 
   mutating func run(_ piece: Piece, calls: Int) {
     switch piece {
     case .readLocationUpdate: readLocationUpdates(MicroBench.message, calls)
     case .readByTape: readLocationUpdates(MicroBench.spaced, calls)
+    case .trackFix: trackFixes(calls)
     case .writeDriverLocation: writeDriverLocations(calls)
     case .unmaskFrame: unmaskFrames(calls)
     case .maskFrame: maskFrames(calls)
+    case .hubFix: takeFixes(calls)
     case .parseNumber: parseNumbers(calls)
     case .printNumber: printNumbers(calls)
     }
@@ -77,6 +102,18 @@ struct MicroBench: ~Copyable {
       } catch {
         preconditionFailure(error.text)
       }
+    }
+  }
+
+  private mutating func trackFixes(_ calls: Int) {
+    for call in 0..<calls {
+      trackTime += 1000
+      var fix = lap[call & 255]
+      fix.timestamp = Timestamp(milliseconds: trackTime)
+      guard case .accepted(let position) = tracker.update(fix, receivedAt: trackTime * 1_000_000) else {
+        preconditionFailure("each fix is newer")
+      }
+      sum &+= position.coordinate.latitude.bitPattern
     }
   }
 
@@ -116,6 +153,14 @@ struct MicroBench: ~Copyable {
       let start = FrameWriter.finish(
         .text, payloadAt: payload, mask: MaskKey(UInt32(truncatingIfNeeded: call)), in: &output)
       sum &+= UInt64(start)
+    }
+  }
+
+  private mutating func takeFixes(_ calls: Int) {
+    for _ in 0..<calls {
+      let count = hub.takeFix()
+      precondition(count >= 1, "each fix makes a position")
+      sum &+= UInt64(count)
     }
   }
 

@@ -18,6 +18,8 @@ struct ChannelRecord {
   /// Bit l: loop l has at least one subscriber.
   var loops: UInt64 = 0
   var subscribers = 0
+  /// The driver's session that subscribed last: a driver that listens to its own channel follows nobody.
+  var driverListener: SessionRef?
   /// The newest events, oldest first, without gaps, the last one numbered `sequence`.
   var events: [KeptEvent] = []
   /// Events may still come or be asked for: the record outlives its subscribers.
@@ -85,6 +87,19 @@ struct ChannelTable: ~Copyable {
     slab[index].subscribers += 1
     slab[index].loops |= 1 << UInt64(loop)
   }
+
+  /// A driver's session is among the subscribers, or is not any more.
+  mutating func setDriverListener(_ index: Int, _ session: SessionRef?) { slab[index].driverListener = session }
+
+  /// Whether anybody but this session is subscribed. A session that is gone but for its release still counts.
+  @inline(__always)
+  func hasListener(_ index: Int, besides session: SessionRef?) -> Bool {
+    let subscribers = slab[index].subscribers
+    if subscribers != 1 { return subscribers > 1 }
+    return session == nil || slab[index].driverListener != session
+  }
+
+  func driverListener(_ index: Int) -> SessionRef? { slab[index].driverListener }
 
   /// One subscriber less; true when the channel went with it.
   mutating func removeSubscriber(_ index: Int, loop: Int) -> Bool {

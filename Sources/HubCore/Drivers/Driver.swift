@@ -11,7 +11,11 @@ struct Driver {
   var clock = SessionClock()
   /// What the driver said of itself; `on_trip` is derived from `activeTrips`.
   var reported = DriverStatus.available
+  /// Its vehicle type and tags in the hub's `profiles`; −1 for none.
+  var profile: Int32 = -1
   var activeTrips = 0
+  /// Trips that it began and that are still known.
+  var tripsBegun: UInt32 = 0
   /// Index of the driver's channel, where it has one.
   var channel: Int?
   /// The trip that its fixes named last, so that the id need not be looked up again.
@@ -28,8 +32,10 @@ struct Driver {
   /// An entry of the deadlines waits to forget the driver. It stays when the driver comes back, so that one that comes
   /// and goes all day has two entries, not one for each time.
   var isRetentionArmed = false
-  /// Seconds between fixes that the driver was told.
-  var samplingInterval: Double
+  /// What decides how often it should send; the seconds between fixes that it was told last, and when (uptime, ns).
+  var sampling = SamplingPolicy()
+  var samplingInterval = 0.0
+  var samplingTold = Int64.min / 2
   var replacements = ReplacementWindow()
   /// The times of its fixes, kept once it has sent a batch.
   var fixTimes: FixTimes?
@@ -47,9 +53,14 @@ struct SessionClock {
     offsetMilliseconds = min(offsetMilliseconds ?? difference, difference)
   }
 
+  /// What the session's clock shows when the hub's shows `now`.
+  func sessionTime(at now: Timestamp) -> Timestamp {
+    Timestamp(milliseconds: now.milliseconds - (offsetMilliseconds ?? 0))
+  }
+
   /// Seconds from the fix, moved to the hub's clock, to `now`; never negative.
   func age(of fix: Timestamp, at now: Timestamp) -> Double {
-    let milliseconds = now.milliseconds - fix.milliseconds - (offsetMilliseconds ?? 0)
+    let milliseconds = sessionTime(at: now).milliseconds - fix.milliseconds
     return Double(max(0, milliseconds)) / 1000
   }
 }

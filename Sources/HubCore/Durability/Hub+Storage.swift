@@ -171,7 +171,7 @@ extension Trip {
   var durable: DurableTrip {
     DurableTrip(
       id: id, status: status, changed: changed, driverID: driverID, riderID: riderID, pickup: pickup, dropoff: dropoff,
-      route: route, ended: endedAt, recentMoves: recentMoves.oldestFirst)
+      route: route, meters: odometer.meters, approachMeters: approachMeters, ended: endedAt, recentMoves: recentMoves.oldestFirst)
   }
 
   mutating func take(_ durable: DurableTrip) {
@@ -182,6 +182,8 @@ extension Trip {
     pickup = durable.pickup
     dropoff = durable.dropoff
     route = durable.route
+    odometer = Odometer(meters: durable.meters)
+    approachMeters = durable.approachMeters
     endedAt = durable.ended
     recentMoves = RecentMoves(durable.recentMoves)
   }

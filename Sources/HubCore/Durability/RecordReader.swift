@@ -9,7 +9,7 @@ public struct RecordError: Error, Equatable, CustomStringConvertible {
   public enum Fault: Equatable, Sendable {
     case short
     case kind(UInt8)
-    case number, status, identifier, text, coordinate, timestamp, channel, optional, surplus
+    case number, status, identifier, text, coordinate, distance, timestamp, channel, optional, surplus
     /// The record makes no sense where it stands.
     case order
   }
@@ -68,6 +68,8 @@ struct RecordReader: ~Copyable {
     if try isPresent() { trip.pickup = try coordinate() }
     if try isPresent() { trip.dropoff = try coordinate() }
     if try isPresent() { trip.route = try longText() }
+    trip.meters = try distance()
+    if try isPresent() { trip.approachMeters = try distance() }
     if try isPresent() { trip.ended = try timestamp() }
     for _ in 0..<(try number(UInt8.self)) { trip.recentMoves.append(try number(UInt64.self)) }
     return trip
@@ -90,9 +92,10 @@ struct RecordReader: ~Copyable {
     let driver = try isPresent() ? try identifier() : nil
     let timestamp = try timestamp()
     let location = try isPresent() ? try coordinate() : nil
+    let summary = try isPresent() ? TripSummary(distance: try distance(), approach: try distance()) : nil
     return TripUpdate(
       tripID: id, status: status, previousStatus: previous, driverID: driver, timestamp: timestamp, location: location,
-      sequence: sequence)
+      summary: summary, sequence: sequence)
   }
 
   private mutating func notification(_ sequence: UInt64) throws(RecordError) -> Notification {
@@ -159,6 +162,13 @@ struct RecordReader: ~Copyable {
     let longitude = Double(bitPattern: try number(UInt64.self))
     guard let coordinate = Coordinate(latitude: latitude, longitude: longitude) else { throw failure(.coordinate) }
     return coordinate
+  }
+
+  /// Metres.
+  private mutating func distance() throws(RecordError) -> Double {
+    let meters = Double(bitPattern: try number(UInt64.self))
+    guard meters >= 0, meters < 1e9 else { throw failure(.distance) }
+    return meters
   }
 
   private mutating func isPresent() throws(RecordError) -> Bool {

@@ -60,6 +60,8 @@ enum RecordWriter {
     bytes.append(optional: trip.pickup) { $0.append(coordinate: $1) }
     bytes.append(optional: trip.dropoff) { $0.append(coordinate: $1) }
     bytes.append(optional: trip.route) { $0.append(longText: $1) }
+    bytes.append(number: trip.meters.bitPattern)
+    bytes.append(optional: trip.approachMeters) { $0.append(number: $1.bitPattern) }
     bytes.append(optional: trip.ended) { $0.append(number: $1.milliseconds) }
     bytes.append(UInt8(trip.recentMoves.count))
     for move in trip.recentMoves { bytes.append(number: move) }
@@ -77,6 +79,10 @@ enum RecordWriter {
       bytes.append(optional: update.driverID) { $0.append(text: $1.text) }
       bytes.append(number: update.timestamp.milliseconds)
       bytes.append(optional: update.location) { $0.append(coordinate: $1) }
+      bytes.append(optional: update.summary) {
+        $0.append(number: $1.distance.bitPattern)
+        $0.append(number: $1.approach.bitPattern)
+      }
     case .notification(let notification):
       bytes.append(RecordKind.notification.rawValue)
       writeHead(event, sequence: notification.sequence, into: &bytes)

@@ -1,73 +1,58 @@
-// The uncertainty of the filter's state: a symmetric 4 × 4 matrix written out by hand.
+// The uncertainty of the filter's state: a symmetric 3 × 3 matrix, one for both axes.
 //
-// Ten numbers instead of sixteen, no loops, no arrays: a step is about sixty multiplications. Measurements are taken in
-// one scalar at a time (their noise is uncorrelated in the frame they are taken in), which needs no matrix inverse:
-// Bierman, Factorization Methods for Discrete Sequential Estimation (1977), ch. V. P ← P − p pᵀ / S keeps P exactly
-// symmetric; it loses positivity only where the noise is below about 1e-13 of the variance. Here the noise is at least
-// 0.0025 and the variance below 2e8 (`MotionFilter.lostVariance`), a ratio of 1e-11, and `floor` mends the last bits.
+// East and north are measured alike (a receiver solves for both with the same satellites, and a bearing that is 3° off is
+// nothing but a velocity that is off sideways), and a car accelerates in all directions. So both axes have the same
+// covariance and none with each other: six numbers instead of twenty-one, no trigonometry, and nothing to turn at the
+// poles. On the drives with known truth this costs nothing against a full matrix.
+//
+// Scalars are taken in one at a time, which needs no inverse: Bierman, Factorization Methods for Discrete Sequential
+// Estimation (1977), ch. V. P ← P − p pᵀ / S keeps P exactly symmetric; it loses positivity only where the noise is
+// below about 1e-13 of the variance. Here the noise is at least 0.0025 and the variance below 2e8
+// (`MotionFilter.lostVariance`), a ratio of 1e-11, and `floor` mends the last bits.
 
-/// Covariance of (east m, north m, east velocity m/s, north velocity m/s), in that order: `p02` is east with east velocity.
+/// Covariance of one axis's position (m), velocity (m/s) and fix bias (m), in that order: `p01` is position with velocity.
 struct Covariance: Sendable, Equatable {
-  var p00: Double, p01: Double, p02: Double, p03: Double
-  var p11: Double, p12: Double, p13: Double
-  var p22: Double, p23: Double
-  var p33: Double
+  var p00: Double, p01: Double, p02: Double
+  var p11: Double, p12: Double
+  var p22: Double
 
-  /// Uncorrelated, the same in east and north.
-  init(position: Double, velocity: Double) {
-    (p00, p01, p02, p03) = (position, 0, 0, 0)
-    (p11, p12, p13) = (position, 0, 0)
-    (p22, p23, p33) = (velocity, 0, velocity)
+  /// Uncorrelated.
+  init(position: Double, velocity: Double, bias: Double) {
+    (p00, p01, p02) = (position, 0, 0)
+    (p11, p12, p22) = (velocity, 0, bias)
   }
 
-  /// A step of `dt` seconds at constant velocity with white acceleration of density `q` (m²/s³) on each axis:
-  /// F P Fᵀ + Q; Bar-Shalom, Li, Kirubarajan, Estimation with Applications (2001), §6.2.2.
-  @inline(__always) mutating func predict(dt: Double, q: Double) {
-    p00 += dt * (2 * p02 + dt * p22) + q * dt * dt * dt / 3
-    p01 += dt * (p03 + p12 + dt * p23)
-    p11 += dt * (2 * p13 + dt * p33) + q * dt * dt * dt / 3
-    p02 += dt * p22 + q * dt * dt / 2
-    p03 += dt * p23
-    p12 += dt * p23
-    p13 += dt * p33 + q * dt * dt / 2
-    p22 += q * dt
-    p33 += q * dt
+  /// A step of `dt` seconds at constant velocity with white acceleration of density `q` (m²/s³): F P Fᵀ + Q; Bar-Shalom,
+  /// Li, Kirubarajan, Estimation with Applications to Tracking and Navigation (2001), §6.2.2. `drift` (m²) is what the
+  /// position loses besides.
+  @inline(__always) mutating func predict(dt: Double, q: Double, drift: Double) {
+    p00 += dt * (2 * p01 + dt * p11) + q * dt * dt * dt / 3 + drift
+    p01 += dt * p11 + q * dt * dt / 2
+    p02 += dt * p12
+    p11 += q * dt
   }
 
-  /// Of the state with the east position, the north position, and the velocity in the direction of a unit vector: P hᵀ.
-  @inline(__always) var withEast: SIMD4<Double> { SIMD4(p00, p01, p02, p03) }
-  @inline(__always) var withNorth: SIMD4<Double> { SIMD4(p01, p11, p12, p13) }
-  @inline(__always) func withVelocity(along u: SIMD2<Double>) -> SIMD4<Double> {
-    SIMD4(p02, p12, p22, p23) * u.x + SIMD4(p03, p13, p23, p33) * u.y
+  /// The bias keeps the part `kept` and is driven by noise of variance `added`: a first-order Gauss–Markov process.
+  @inline(__always) mutating func fadeBias(kept: Double, added: Double) {
+    p02 *= kept
+    p12 *= kept
+    p22 = p22 * kept * kept + added
   }
+
+  /// Of the state with what a fix measures: the velocity; the position plus its bias.
+  @inline(__always) var withVelocity: SIMD3<Double> { SIMD3(p01, p11, p12) }
+  @inline(__always) var withFix: SIMD3<Double> { SIMD3(p00 + p02, p01 + p12, p02 + p22) }
+  /// The variance of a fix's place as it is expected, without its noise.
+  @inline(__always) var ofFix: Double { p00 + 2 * p02 + p22 }
 
   /// P ← P − k pᵀ for p = P hᵀ and the gain k = p / S, after a scalar was taken in.
-  @inline(__always) mutating func reduce(_ p: SIMD4<Double>, gain k: SIMD4<Double>) {
-    p00 -= k[0] * p[0]
-    p01 -= k[0] * p[1]
-    p02 -= k[0] * p[2]
-    p03 -= k[0] * p[3]
-    p11 -= k[1] * p[1]
-    p12 -= k[1] * p[2]
-    p13 -= k[1] * p[3]
-    p22 -= k[2] * p[2]
-    p23 -= k[2] * p[3]
-    p33 -= k[3] * p[3]
-  }
-
-  /// P ← A P Aᵀ for the turn of both pairs by A = [cosine sine; −sine cosine]. Rare: only near the poles.
-  mutating func turn(cosine c: Double, sine s: Double) {
-    let m = self
-    p00 = c * c * m.p00 + 2 * c * s * m.p01 + s * s * m.p11
-    p01 = c * s * (m.p11 - m.p00) + (c * c - s * s) * m.p01
-    p11 = s * s * m.p00 - 2 * c * s * m.p01 + c * c * m.p11
-    p02 = c * c * m.p02 + c * s * (m.p03 + m.p12) + s * s * m.p13
-    p03 = c * c * m.p03 + c * s * (m.p13 - m.p02) - s * s * m.p12
-    p12 = c * c * m.p12 + c * s * (m.p13 - m.p02) - s * s * m.p03
-    p13 = c * c * m.p13 - c * s * (m.p03 + m.p12) + s * s * m.p02
-    p22 = c * c * m.p22 + 2 * c * s * m.p23 + s * s * m.p33
-    p23 = c * s * (m.p33 - m.p22) + (c * c - s * s) * m.p23
-    p33 = s * s * m.p22 - 2 * c * s * m.p23 + c * c * m.p33
+  @inline(__always) mutating func reduce(_ p: SIMD3<Double>, gain k: SIMD3<Double>) {
+    p00 -= k.x * p.x
+    p01 -= k.x * p.y
+    p02 -= k.x * p.z
+    p11 -= k.y * p.y
+    p12 -= k.y * p.z
+    p22 -= k.z * p.z
   }
 
   /// Keeps variances where rounding can't make them negative.
@@ -75,6 +60,5 @@ struct Covariance: Sendable, Equatable {
     p00 = max(p00, 1e-6)
     p11 = max(p11, 1e-6)
     p22 = max(p22, 1e-6)
-    p33 = max(p33, 1e-6)
   }
 }

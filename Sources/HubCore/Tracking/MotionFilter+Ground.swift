@@ -33,7 +33,7 @@ extension MotionFilter {
     let cosine = (before.east * after.east).sum()
     let sine = (before.north * after.east).sum()
     velocity = SIMD2(cosine * velocity.x + sine * velocity.y, cosine * velocity.y - sine * velocity.x)
-    covariance.turn(cosine: cosine, sine: sine)
+    bias = SIMD2(cosine * bias.x + sine * bias.y, cosine * bias.y - sine * bias.x)
     ground.follow(latitude)
   }
 }

@@ -3,40 +3,65 @@
 // What makes it better than the textbook one, in the order of what it brings on real drives:
 // 1. Speed and bearing of a phone come from Doppler shifts and are far better than its positions, so they are taken
 //    as a measurement of velocity, before the position: that sharpens the prediction which the position is judged by.
-// 2. A phone's position error is mostly a slow drift; what is white in it is much smaller than its stated accuracy, or
-//    larger where it lies. So the noise is scaled by s, which follows how well the innovations agree with it.
-// 3. A position that can't be (NIS > 16) is not used; one that is unlikely is used with less weight (Huber).
-//    The gate sees the nominal noise even where s < 1, or a filter that is sure of itself would lock itself out.
-// 4. At a standstill the velocity is measured as 0, which stops a parked car from wandering.
+//    Their latency is learnt and taken off (`SpeedLatency`).
+// 2. How noisy a phone's positions are it does not say: the noise is scaled by s, which follows how well the innovations
+//    agree with it.
+// 3. A fix that does not fit counts less, as if its errors had Student's t-distribution; where the place is far off, its
+//    speed is doubted too, for reflected signals spoil both. A place that can't be (NIS > 16) is not used. The gate sees
+//    the nominal noise even where s < 1, or a filter that is sure of itself would lock itself out.
+// 4. Part of a position's error drifts over minutes (satellites, ionosphere): a bias is carried along and estimated.
+// 5. What remains is not white either, so old fixes are forgotten: the position loses `driftPerNoise` of the noise
+//    variance a second, or it would trust its own average over minutes and not see that all of it was wrong.
+// 6. At a standstill the velocity is 0 and stays so, which stops a parked car from wandering.
 //
 // NIS: normalised innovation squared, yᵀ S⁻¹ y; chi-square with 2 degrees of freedom when all is well.
-// Bar-Shalom, Li, Kirubarajan, Estimation with Applications to Tracking and Navigation (2001), §5.4 and §6.
+// Bar-Shalom, Li, Kirubarajan, Estimation with Applications to Tracking and Navigation (2001), §5.4 and §6; the t-weights
+// (ν + NIS) / (ν + 2): Roth, Özkan, Gustafsson, A Student's t filter for heavy tailed process and measurement noise
+// (ICASSP 2013). The figures and how they were chosen: protocol/tracking.md.
 import Geo
 
 struct MotionFilter: Sendable {
-  /// White acceleration, m²/s³, on each axis.
+  /// White acceleration, m²/s³, on each axis, for steps up to a second. An acceleration lasts for seconds, so over longer
+  /// steps it does not average out: the density grows with the step, up to `longestManoeuvre` seconds.
   static let accelerationDensity = 1.0
+  static let longestManoeuvre = 10.0
+  /// The same for a driver who stood and stands, and the seconds for which two standstills are taken to be one.
+  static let standstillDensity = 0.02
+  static let longestStandstillStep = 10.0
+  /// What the position loses a second: m², for the errors of velocity last longer than one fix; and as a part of the
+  /// noise variance, moving and standing.
+  static let driftMoving = 0.07
+  static let driftPerNoise = 0.002
+  static let driftPerNoiseStanding = 0.0008
   /// 68 % radius of a circular normal distribution, in standard deviations of an axis: √(−2 ln 0.32) = 1.51.
   static let sigmasPerAccuracy = 1.515
   /// Metres; what is assumed where the phone gives no accuracy, and the best that is believed.
   static let missingAccuracy = 5.0
   static let bestAccuracy = 1.0
-  /// Metres per second: standard deviation of a Doppler speed along the heading, and the least across it.
-  static let speedSigma = 0.6
-  /// Standard deviation of a bearing, in radians: 3°.
-  static let bearingSigma = 3 * TrackMath.radiansPerDegree
-  /// Below this the velocity is measured as 0 ± `standstillSigma`; a bearing counts above `bearingSpeed`. All m/s.
-  static let standstillSpeed = 0.3
-  static let standstillSigma = 0.05
-  static let bearingSpeed = 0.5
-  /// NIS above which a velocity counts less (99.9 % of a chi-square with 2 degrees of freedom).
-  static let velocityGate = 13.8
-  /// NIS above which a position is rejected (99.97 %), and standard deviations above which it counts less.
+  /// Standard deviation of the bias as a part of the stated one, and the seconds over which it changes.
+  static let biasShare = 0.3
+  static let biasSeconds = 120.0
+  /// How much larger than stated the variance of the first fix is taken to be: its phone is not known yet.
+  static let firstFixVariance = 4.0
+  /// s: by how much it follows a fix, up to how many times the expected NIS, and its range.
+  static let noiseRate = 0.08
+  static let noiseMost = 3.0
+  static let noiseRange = 0.03...30.0
+  /// Degrees of freedom of the t-distributions: of a position's error, and of position and velocity together.
+  static let positionFreedom = 6.0
+  static let jointFreedom = 4.0
+  /// NIS above which a position is rejected (99.97 %).
   static let positionGate = 16.0
-  static let huberSigmas = 3.0
-  /// Rejections in a row, and seconds since the last position that was used, after which the next one is believed.
+  /// How many times the variance of a fix that of the place may be, for the fix to be judged by it.
+  static let unknownPlace = 25.0
+  /// NIS below which a position says something about the latency of speed.
+  static let learningGate = 9.0
+  /// Rejections in a row, and seconds since the first of them, after which the next one is believed.
   static let mostRejections: UInt8 = 4
   static let longestHold = 20.0
+  /// Milliseconds for which rejected fixes must agree with each other to be believed, moving and standing.
+  static let agreement: Int64 = 2000
+  static let agreementStanding: Int64 = 8000
   /// How many fixes must agree with a rejected one before them, where the place they show is out of a vehicle's reach.
   static let agreementsWhenTooFast: UInt8 = 3
   /// Seconds after which nothing that was known about the motion is worth keeping, and the variance (m²) of the
@@ -45,51 +70,80 @@ struct MotionFilter: Sendable {
   static let lostVariance = 1e8
   /// Metres: a driver who is found farther off than this is followed anew from there.
   static let farthestCorrection = 5000.0
+  /// Metres: up to this radius of 68 % a position is published from the motion alone. What the map shows otherwise is older.
+  static let longestCoastRadius = 1000.0
   /// m²/s²: variance of an unknown velocity, on each axis.
   static let unknownVelocity = 100.0
 
   var latitude: Double
   var longitude: Double
-  /// Metres per second.
+  /// Metres per second, east and north.
   var velocity: SIMD2<Double>
+  /// Metres east and north that fixes are off.
+  var bias: SIMD2<Double>
   var covariance: Covariance
   /// Degrees, of the last movement; NaN before the first.
   var heading = Float.nan
+  /// Degrees a second, to the right, and when the heading was taken (milliseconds; `min` where it stands).
+  var turnRate: Float = 0
+  var headingTime = Int64.min
   /// s, the square of real to nominal position noise.
-  private(set) var noiseScale = 1.0
+  var noiseScale = 1.0
+  var latency = SpeedLatency()
   var ground: GroundScale
   /// Of the newest fix seen and of the newest used, milliseconds.
   private(set) var time: Int64
-  var lastUsed: Int64
-  /// The last rejected fix and the velocity at it: where a second one must be to agree.
+  private(set) var lastUsed: Int64
+  /// The last rejected fix and the velocity at it: where the next one must be to agree. And since when they do.
   var candidate: Coordinate
   var candidateVelocity: SIMD2<Float>
   var candidateTime: Int64
+  var agreeingSince: Int64
+  var rejectedSince: Int64
   var rejections: UInt8 = 0
   var agreements: UInt8 = 0
-  /// Fixes since the start, up to 3: s begins to adapt with the fourth.
+  /// Fixes since the start, up to 2: s begins to adapt after that.
   private var warmUp: UInt8 = 0
+  var isStanding = false
+  /// The position that was used last could not be judged, for hardly anything was known when it came: the first after a
+  /// gap.
+  var isUnconfirmed = false
+  /// The driver was found elsewhere though the phone said that it stood: what it says is believed again when it says
+  /// that it moves. Some apps send a speed of 0 for one that they don't know.
+  var doubtsStandstill = false
+  /// Velocities in a row that did not fit.
+  var velocityDoubts: UInt8 = 0
 
   /// Starts at a fix.
   init(_ fix: TrackMeasurement) {
     latitude = fix.coordinate.latitude
     longitude = fix.coordinate.longitude
-    velocity = .zero
-    let sigma = MotionFilter.accuracy(of: fix) / MotionFilter.sigmasPerAccuracy
-    covariance = Covariance(position: sigma * sigma + 1, velocity: MotionFilter.unknownVelocity)
+    (velocity, bias) = (.zero, .zero)
+    let nominal = MotionFilter.variance(of: fix)
+    covariance = Covariance(
+      position: nominal * MotionFilter.firstFixVariance + 1, velocity: MotionFilter.unknownVelocity,
+      bias: nominal * MotionFilter.biasShare * MotionFilter.biasShare)
     ground = GroundScale(latitude: latitude)
     time = fix.milliseconds
     lastUsed = time
     candidate = fix.coordinate
     candidateVelocity = .zero
     candidateTime = time
-    measureVelocity(fix)
-    usePosition(innovation: displacement(to: fix.coordinate), noise: sigma * sigma)
+    agreeingSince = time
+    rejectedSince = time
+    _ = measureVelocity(fix, after: 0)
+    usePosition(innovation: displacement(to: fix.coordinate) - bias, noise: nominal)
   }
 
   /// Metres, the phone's word where it gave one.
   static func accuracy(of fix: TrackMeasurement) -> Double {
     fix.accuracy.isNaN ? missingAccuracy : max(Double(fix.accuracy), bestAccuracy)
+  }
+
+  /// m² on an axis, by the phone's word.
+  static func variance(of fix: TrackMeasurement) -> Double {
+    let sigma = accuracy(of: fix) / sigmasPerAccuracy
+    return sigma * sigma
   }
 }
 
@@ -102,84 +156,67 @@ extension MotionFilter {
   }
 
   /// Takes in a fix that is newer than all before.
-  mutating func step(_ fix: TrackMeasurement, maximumSpeed: Double) -> Step {
+  mutating func step(_ fix: TrackMeasurement, _ rules: Tracker.Rules) -> Step {
     let dt = Double(fix.milliseconds &- time) / 1000
     time = fix.milliseconds
-    predict(dt: dt)
-    measureVelocity(fix)
-    let refusal = measurePosition(fix, maximumSpeed: maximumSpeed)
+    let hasStood = isStanding
+    isStanding = stands(fix)
+    predict(
+      dt: dt, nominal: MotionFilter.variance(of: fix),
+      isStandstill: hasStood && isStanding && dt <= MotionFilter.longestStandstillStep)
+    let course = measureVelocity(fix, after: dt)
+    let refusal = measurePosition(fix, course: course, after: dt, maximumSpeed: rules.maximumSpeed)
     let speed = self.speed
-    if speed > maximumSpeed { velocity *= maximumSpeed / speed }
-    if let refusal { return .refused(refusal) }
-    return .used(publish(fix))
+    if speed > rules.maximumSpeed { velocity *= rules.maximumSpeed / speed }
+    if let refusal, !canCoast(past: fix) { return .refused(refusal) }
+    return .used(publish(fix, absorbed: refusal))
   }
 
-  private mutating func predict(dt: Double) {
+  private mutating func predict(dt: Double, nominal: Double, isStandstill: Bool) {
+    let biasVariance = nominal * MotionFilter.biasShare * MotionFilter.biasShare
     guard dt <= MotionFilter.longestGap else {
-      velocity = .zero
-      covariance = Covariance(position: MotionFilter.lostVariance, velocity: MotionFilter.unknownVelocity)
+      (velocity, bias) = (.zero, .zero)
+      covariance = Covariance(
+        position: MotionFilter.lostVariance, velocity: MotionFilter.unknownVelocity, bias: biasVariance)
       return
     }
     shift(by: velocity * dt)
-    covariance.predict(dt: dt, q: MotionFilter.accelerationDensity)
-  }
-
-  private mutating func measureVelocity(_ fix: TrackMeasurement) {
-    guard !fix.speed.isNaN else { return }
-    let speed = Double(fix.speed)
-    if speed < MotionFilter.standstillSpeed {
-      let variance = MotionFilter.standstillSigma * MotionFilter.standstillSigma
-      measureVelocity(0, along: SIMD2(0, 1), variance: variance, varianceAcross: variance)
-    } else if speed > MotionFilter.bearingSpeed, !fix.heading.isNaN {
-      let heading = Double(fix.heading)
-      let along = SIMD2(TrackMath.sine(degrees: heading), TrackMath.cosine(degrees: heading))
-      let across = max(MotionFilter.bearingSigma * speed, MotionFilter.speedSigma)
-      measureVelocity(
-        speed, along: along, variance: MotionFilter.speedSigma * MotionFilter.speedSigma,
-        varianceAcross: across * across)
+    let noise = nominal * noiseScale
+    if isStandstill {
+      covariance.predict(
+        dt: dt, q: MotionFilter.standstillDensity, drift: dt * MotionFilter.driftPerNoiseStanding * noise)
+    } else {
+      covariance.predict(
+        dt: dt, q: MotionFilter.accelerationDensity * min(max(dt, 1), MotionFilter.longestManoeuvre),
+        drift: dt * (MotionFilter.driftMoving + MotionFilter.driftPerNoise * noise))
     }
+    let kept = MotionFilter.biasSeconds / (MotionFilter.biasSeconds + dt)
+    bias *= kept
+    covariance.fadeBias(kept: kept, added: biasVariance * (1 - kept * kept))
   }
 
-  /// A velocity of `speed` in the direction of the unit vector `u`, with different noise along and across it.
-  private mutating func measureVelocity(
-    _ speed: Double, along u: SIMD2<Double>, variance: Double, varianceAcross: Double
-  ) {
-    let w = SIMD2(u.y, -u.x)
-    let (p, q) = (covariance.withVelocity(along: u), covariance.withVelocity(along: w))
-    // The innovation and its covariance in the frame of the heading.
-    let y = SIMD2(speed - (u * velocity).sum(), -(w * velocity).sum())
-    let along = u.x * p[2] + u.y * p[3]
-    let nis = MotionFilter.nis(
-      y, along + variance, w.x * p[2] + w.y * p[3], w.x * q[2] + w.y * q[3] + varianceAcross)
-    let inflation = max(1, nis / MotionFilter.velocityGate)
-    let first = correct(y.x, covariance: p, variance: along + variance * inflation)
-    // The first correction has moved velocity and covariance: the second is taken against what they are now.
-    let rest = covariance.withVelocity(along: w)
-    let second = correct(
-      -(w * velocity).sum(), covariance: rest,
-      variance: w.x * rest[2] + w.y * rest[3] + varianceAcross * inflation)
-    covariance.floor()
-    shift(by: first + second)
-  }
-
-  private mutating func measurePosition(_ fix: TrackMeasurement, maximumSpeed: Double) -> Tracker.Refusal? {
-    let sigma = MotionFilter.accuracy(of: fix) / MotionFilter.sigmasPerAccuracy
-    let nominal = sigma * sigma
-    var noise = nominal * noiseScale
-    let y = displacement(to: fix.coordinate)
-    let p = covariance
-    let nis = MotionFilter.nis(y, p.p00 + noise, p.p01, p.p11 + noise)
+  private mutating func measurePosition(
+    _ fix: TrackMeasurement, course: SIMD2<Double>, after dt: Double, maximumSpeed: Double
+  ) -> Tracker.Refusal? {
+    let nominal = MotionFilter.variance(of: fix)
+    let noise = nominal * noiseScale
+    let y = displacement(to: fix.coordinate) - bias
+    let distanceSquared = (y * y).sum()
+    let expected = covariance.ofFix
+    let nis = distanceSquared / (expected + noise)
+    let gateNIS = distanceSquared / (expected + max(nominal, noise))
     adapt(nis)
-    let gateNoise = noiseScale < 1 ? nominal : noise
-    let gateNIS = MotionFilter.nis(y, p.p00 + gateNoise, p.p01, p.p11 + gateNoise)
-    if gateNIS > MotionFilter.positionGate {
+    guard gateNIS <= MotionFilter.positionGate else {
       if let refusal = reject(fix, innovation: y, maximumSpeed: maximumSpeed) { return refusal }
       believe(fix, innovation: y, noise: noise)
       return nil
-    } else if nis > MotionFilter.huberSigmas * MotionFilter.huberSigmas {
-      noise *= nis / (MotionFilter.huberSigmas * MotionFilter.huberSigmas)
     }
-    usePosition(innovation: y, noise: noise)
+    if nis < MotionFilter.learningGate {
+      latency.learn(ahead: (course * y).sum(), variance: expected + noise, after: dt)
+    }
+    isUnconfirmed = expected > MotionFilter.unknownPlace * max(nominal, noise)
+    let weight = (MotionFilter.positionFreedom + nis) / (MotionFilter.positionFreedom + 2)
+    usePosition(innovation: y, noise: noise * max(1, weight))
     return nil
   }
 
@@ -187,35 +224,33 @@ extension MotionFilter {
   private mutating func believe(_ fix: TrackMeasurement, innovation y: SIMD2<Double>, noise: Double) {
     let distanceSquared = (y * y).sum()
     guard distanceSquared <= MotionFilter.farthestCorrection * MotionFilter.farthestCorrection else {
-      let (heading, noiseScale) = (heading, noiseScale)
+      let (heading, noiseScale, latency) = (heading, noiseScale, latency)
       self = MotionFilter(fix)
-      (self.heading, self.noiseScale) = (heading, noiseScale)
+      (self.heading, self.noiseScale, self.latency) = (heading, noiseScale, latency)
       return
     }
+    if isStanding { doubtStandstill() }
     covariance.p00 += distanceSquared
-    covariance.p11 += distanceSquared
     usePosition(innovation: y, noise: noise)
   }
 
   private mutating func usePosition(innovation y: SIMD2<Double>, noise: Double) {
-    let east = correct(y.x, covariance: covariance.withEast, variance: covariance.p00 + noise)
-    let north = correct(y.y - east.y, covariance: covariance.withNorth, variance: covariance.p11 + noise)
-    covariance.floor()
-    shift(by: east + north)
+    let p = covariance.withFix
+    correct(y, covariance: p, variance: p.x + p.z + noise)
     rejections = 0
     lastUsed = time
   }
 
-  /// Takes in one scalar: its innovation, the covariance of the state with it, and the innovation's variance. Corrects
-  /// velocity and covariance; returns the correction of the position, which the caller applies.
+  /// Takes in one measurement of both axes: its innovation, the covariance of the state with it, and the innovation's
+  /// variance.
   @inline(__always)
-  private mutating func correct(
-    _ innovation: Double, covariance p: SIMD4<Double>, variance s: Double
-  ) -> SIMD2<Double> {
-    let gain = p / s
+  mutating func correct(_ y: SIMD2<Double>, covariance p: SIMD3<Double>, variance s: Double) {
+    let gain = p * (1 / s)
     covariance.reduce(p, gain: gain)
-    velocity += SIMD2(gain[2], gain[3]) * innovation
-    return SIMD2(gain[0], gain[1]) * innovation
+    covariance.floor()
+    velocity += y * gain.y
+    bias += y * gain.z
+    shift(by: y * gain.x)
   }
 
   private mutating func adapt(_ nis: Double) {
@@ -223,11 +258,9 @@ extension MotionFilter {
       warmUp += 1
       return
     }
-    noiseScale = min(max(noiseScale * TrackMath.exponential(0.08 * (min(nis / 2, 4) - 1)), 0.02), 30)
-  }
-
-  /// yᵀ S⁻¹ y for S = [a b; b d].
-  @inline(__always) static func nis(_ y: SIMD2<Double>, _ a: Double, _ b: Double, _ d: Double) -> Double {
-    (d * y.x * y.x - 2 * b * y.x * y.y + a * y.y * y.y) / (a * d - b * b)
+    // exp(x) for −0.08 ≤ x ≤ 0.16 by its series: the first term left out is 3e-5.
+    let x = MotionFilter.noiseRate * (min(nis / 2, MotionFilter.noiseMost) - 1)
+    let scaled = noiseScale * (1 + x * (1 + x * (1.0 / 2 + x * (1.0 / 6))))
+    noiseScale = min(max(scaled, MotionFilter.noiseRange.lowerBound), MotionFilter.noiseRange.upperBound)
   }
 }

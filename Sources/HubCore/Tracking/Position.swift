@@ -11,15 +11,21 @@ public struct Position: Sendable, Equatable {
   /// Degrees clockwise from true north, to 0.01, 0 ≤ heading < 360. Kept through a standstill; nil until the driver
   /// has moved or reported one.
   public var heading: Double?
+  /// Degrees a second, positive to the right; 0 where it goes straight, stands, or nothing is known of it. Not on the
+  /// wire: for `predicted`.
+  public var turnRate: Double
   /// The radius in metres, to 0.01, that holds the truth with 68 %.
   public var accuracy: Double
   public var confidence: Confidence
+  /// Why the place of the fix was not used, where it was not: then the position is where the motion leads. Not on the
+  /// wire; the hub counts it.
+  public var absorbed: Tracker.Refusal?
   /// Of the fix, unchanged.
   public var timestamp: Timestamp
 
   public init(
     coordinate: Coordinate, speed: Double?, heading: Double?, accuracy: Double, confidence: Confidence,
-    timestamp: Timestamp
+    timestamp: Timestamp, turnRate: Double = 0, absorbed: Tracker.Refusal? = nil
   ) {
     self.coordinate = coordinate
     self.speed = speed
@@ -27,6 +33,8 @@ public struct Position: Sendable, Equatable {
     self.accuracy = accuracy
     self.confidence = confidence
     self.timestamp = timestamp
+    self.turnRate = turnRate
+    self.absorbed = absorbed
   }
 }
 
@@ -53,7 +61,7 @@ extension Tracker {
   public enum Refusal: UInt8, Error, CaseIterable {
     /// The phone itself says that it hardly knows: accuracy over `Rules.maximumAccuracyMeters`.
     case inaccurate
-    /// Exactly 0°, 0°: what broken software sends for "no position".
+    /// At 0°, 0°, or within `Rules.nullIslandDegrees`: what broken software sends for "no position".
     case nullIsland
     /// Too far from where the driver must be, by the statistics of the track (see `MotionFilter`).
     case gated
@@ -96,5 +104,8 @@ extension Tracker {
     }
 
     public static let standard = Rules()
+
+    /// 5.6 m around 0°, 0°: what is 0.0000 to four digits, for some software makes its "no position" of sums.
+    public static let nullIslandDegrees = 0.000_05
   }
 }

@@ -28,6 +28,11 @@ public struct Tracker: Sendable {
     case .duplicate: return .duplicate
     case .history: return .history
     case .held: return .held
+    case .restarts:
+      // What the filter knows is of a time that was not.
+      filter = nil
+      guard case .used(let position) = follow(measurement, rules) else { preconditionFailure("a first fix is used") }
+      return .accepted(position)
     case .next:
       switch follow(measurement, rules) {
       case .used(let position): return .accepted(position)
@@ -43,18 +48,6 @@ public struct Tracker: Sendable {
 
   /// The timestamp of the newest fix that is in order, or nil before the first.
   public var newest: Timestamp? { order.newest.map { Timestamp(milliseconds: $0) } }
-
-  /// Where the driver is at `time`, by the clock of its fixes: along its velocity for at most
-  /// `longestPrediction` seconds after the newest fix, and there it stays. Nil before the first fix.
-  public func predicted(at time: Timestamp) -> Coordinate? {
-    guard var filter else { return nil }
-    let ahead = min(max(Double(time.milliseconds &- filter.time) / 1000, 0), Tracker.longestPrediction)
-    if filter.speed >= MotionFilter.standstillSpeed { filter.shift(by: filter.velocity * ahead) }
-    return filter.coordinate
-  }
-
-  /// Seconds.
-  public static let longestPrediction = 10.0
 }
 
 // MARK: - Steps
@@ -63,14 +56,17 @@ extension Tracker {
   /// What can be said of a fix by itself.
   @inline(__always) private static func implausible(_ fix: Fix, _ rules: Rules) -> Refusal? {
     if let accuracy = fix.accuracy, accuracy > rules.maximumAccuracyMeters { return .inaccurate }
-    if fix.coordinate.latitude == 0, fix.coordinate.longitude == 0 { return .nullIsland }
+    if abs(fix.coordinate.latitude) <= Rules.nullIslandDegrees, abs(fix.coordinate.longitude) <= Rules.nullIslandDegrees
+    {
+      return .nullIsland
+    }
     return nil
   }
 
   /// Filters one fix that is in order.
   private mutating func follow(_ fix: TrackMeasurement, _ rules: Rules) -> MotionFilter.Step {
     // Optional chaining works in place; binding the filter to a name would copy its 200 bytes back and forth.
-    if let step = filter?.step(fix, maximumSpeed: rules.maximumSpeed) { return step }
+    if let step = filter?.step(fix, rules) { return step }
     var first = MotionFilter(fix)
     let position = first.publish(fix)
     filter = first

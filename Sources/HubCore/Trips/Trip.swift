@@ -18,10 +18,15 @@ struct Trip {
   var channel: Int?
   /// The driver that counts this trip among its active ones.
   var occupied: Handle?
+  /// The driver that began it, for the limit of those.
+  var begunBy: Handle?
   /// Its last move or accepted fix (uptime, ns): a trip that nobody ends must not stay for ever.
   var lastHeard: Int64
   /// When it ended by the hub's wall clock, which a restart does not change.
   var endedAt: Timestamp?
+  /// The way that its driver has gone, and how much of it before `trip_started`, once that has come.
+  var odometer = Odometer()
+  var approachMeters: Double?
   /// When it ended, and when its live positions end (uptime, ns); and whether its subscribers were told so.
   var ended: Int64?
   var closes = Int64.max

@@ -12,6 +12,7 @@ enum JSONKey: UInt8, CaseIterable {
   case driverId, confidence, age, after
   // Drivers and trips.
   case status, vehicleType, tags, location, expectedStatus, previousStatus, pickup, dropoff, riderId, route
+  case summary, distance, approach
   // Channels.
   case channel, since, epoch, sequence, recovered, snapshot, trip, position, reason
   // Notifications.

@@ -76,14 +76,16 @@ extension JSONTape {
     guard self[list].kind == .array, Int(self[list].count) <= DriverStatusReport.maximumTags else {
       throw Complaint(.tags, "expected an array of up to 8 strings")
     }
+    var tags: [InlineText] = []
     var i = list + 1
     for _ in 0..<Int(self[list].count) {
       guard isText(i), let tag = withText(i, bytes, { InlineText($0) }), !tag.isEmpty else {
         throw Complaint(.tags, "expected strings of 1–64 bytes")
       }
-      report.tags.append(tag)
+      tags.append(tag)
       i = Int(self[i].next)
     }
+    report.tags = tags
     return report
   }
 

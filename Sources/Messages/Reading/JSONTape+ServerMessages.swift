@@ -57,6 +57,7 @@ extension JSONTape {
     if equals(type, bytes, "subscribed") { return .subscribed(try subscribed(try payload(envelope), bytes, time)) }
     if equals(type, bytes, "unsubscribed") { return .unsubscribed(try unsubscribed(try payload(envelope), bytes)) }
     if equals(type, bytes, "error") { return .error(try errorReply(try payload(envelope), bytes)) }
+    if equals(type, bytes, "sampling") { return .sampling(try samplingAdvice(try payload(envelope), bytes)) }
     if equals(type, bytes, "connected") { return .connected(try connected(try payload(envelope), bytes, time)) }
     return nil
   }
@@ -89,7 +90,14 @@ extension JSONTape {
       driverID: try identifier(payload, .driverId, bytes),
       timestamp: try required(timestamp(payload, .timestamp, bytes, time), .timestamp),
       location: try place(payload, .location),
+      summary: try object(payload, .summary).map { (members) throws(Complaint) in try tripSummary(members) },
       sequence: try required(count(payload, .sequence, bytes), .sequence))
+  }
+
+  private func tripSummary(_ summary: JSONMembers) throws(Complaint) -> TripSummary {
+    TripSummary(
+      distance: try required(nonNegative(summary, .distance), .distance),
+      approach: try required(nonNegative(summary, .approach), .approach))
   }
 
   private func notification(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> Notification {
@@ -146,6 +154,13 @@ extension JSONTape {
       ping: Ping(members: pingMembers(envelope[.payload], bytes)),
       serverTime: try required(timestamp(payload, .serverTime, bytes, time), .serverTime),
       storedThrough: try timestamp(payload, .storedThrough, bytes, time))
+  }
+
+  private func samplingAdvice(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> SamplingAdvice {
+    SamplingAdvice(
+      interval: try required(nonNegative(payload, .interval), .interval),
+      minDistance: try required(nonNegative(payload, .minDistance), .minDistance),
+      reason: try required(word(payload, .reason, bytes, "expected a reason for an interval"), .reason))
   }
 
   private func ack(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> Ack {

@@ -111,14 +111,14 @@ extension JSONWriter {
       buffer.append(",\"vehicleType\":")
       buffer.append(json: vehicleType)
     }
-    if !report.tags.isEmpty {
+    if let tags = report.tags {
       var separator: StaticString = ",\"tags\":["
-      for tag in report.tags {
+      for tag in tags {
         buffer.append(separator)
         buffer.append(json: tag)
         separator = ","
       }
-      buffer.append("]")
+      buffer.append(tags.isEmpty ? ",\"tags\":[]" : "]")
     }
     buffer.append("}")
   }

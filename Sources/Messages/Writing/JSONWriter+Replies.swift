@@ -18,6 +18,7 @@ extension JSONWriter {
     case .unsubscribed(let unsubscribed): writeHead(unsubscribed, &buffer)
     case .ack(let ack): writeHead(ack, &buffer)
     case .pong(let pong): writeHead(pong, time, &buffer)
+    case .sampling(let advice): writeHead(advice, &buffer)
     case .error(let error): writeHead(error, &buffer)
     }
     buffer.append("},\"timestamp\":")
@@ -140,6 +141,15 @@ extension JSONWriter {
     guard let storedThrough = pong.storedThrough else { return }
     buffer.append(",\"storedThrough\":")
     buffer.append(storedThrough, as: time)
+  }
+
+  private static func writeHead(_ advice: SamplingAdvice, _ buffer: inout ByteBuffer) {
+    buffer.append("{\"type\":\"sampling\",\"payload\":{\"interval\":")
+    buffer.append(double: advice.interval)
+    buffer.append(",\"minDistance\":")
+    buffer.append(double: advice.minDistance)
+    buffer.append(",\"reason\":")
+    buffer.append(quoted: advice.reason.name)
   }
 
   private static func writeHead(_ error: ErrorReply, _ buffer: inout ByteBuffer) {

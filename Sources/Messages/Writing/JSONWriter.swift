@@ -40,6 +40,13 @@ public enum JSONWriter {
     buffer.append(",\"timestamp\":")
     buffer.append(update.timestamp, as: time)
     buffer.append(",\"location\":", ifPresent: update.location)
+    if let summary = update.summary {
+      buffer.append(",\"summary\":{\"distance\":")
+      buffer.append(double: summary.distance)
+      buffer.append(",\"approach\":")
+      buffer.append(double: summary.approach)
+      buffer.append("}")
+    }
     buffer.append(",\"sequence\":")
     buffer.append(integer: update.sequence)
   }

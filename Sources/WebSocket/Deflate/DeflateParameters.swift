@@ -25,6 +25,14 @@ public struct DeflateParameters: Sendable, Equatable {
 
   public init() {}
 
+  /// Each message for itself, in both directions: what one compressor can do for many connections.
+  public static let withoutContexts: DeflateParameters = {
+    var parameters = DeflateParameters()
+    parameters.serverNoContextTakeover = true
+    parameters.clientNoContextTakeover = true
+    return parameters
+  }()
+
   /// Nil where a parameter is unknown, repeated or has a value that it can't have: such an offer is declined (RFC 7692
   /// §7.1) and such a response fails the connection (§5.2).
   init?(_ element: ExtensionElement) {

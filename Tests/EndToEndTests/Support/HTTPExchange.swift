@@ -81,6 +81,13 @@ struct UpgradeRequest {
     return changed
   }
 
+  /// With one more line of a field.
+  func adding(_ name: String, _ value: String) -> UpgradeRequest {
+    var changed = self
+    changed.fields.append((name, value))
+    return changed
+  }
+
   var text: String {
     var text = line + "\r\n"
     for case (let name, let value?) in fields { text += "\(name): \(value)\r\n" }

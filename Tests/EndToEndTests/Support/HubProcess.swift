@@ -15,6 +15,7 @@ final class HubProcess {
   private let errors = Pipe()
   private let ended = DispatchSemaphore(value: 0)
   private var outputText = ""
+  private var errorText = ""
   /// Once it listens.
   private(set) var port: UInt16 = 0
 
@@ -30,12 +31,18 @@ final class HubProcess {
     return nil
   }()
 
-  init(_ arguments: [String]) throws {
+  /// `openFiles` lowers the limit of open files, which the process cannot raise again.
+  init(_ arguments: [String], openFiles: Int? = nil) throws {
     guard let executable = HubProcess.executable else {
       throw PeerError.unexpected("locationhub is not beside the test bundle")
     }
-    process.executableURL = executable
-    process.arguments = arguments
+    if let openFiles {
+      process.executableURL = URL(fileURLWithPath: "/bin/sh")
+      process.arguments = ["-c", "ulimit -n \(openFiles); exec \"$0\" \"$@\"", executable.path] + arguments
+    } else {
+      process.executableURL = executable
+      process.arguments = arguments
+    }
     process.standardInput = FileHandle.nullDevice
     process.standardOutput = output
     process.standardError = errors
@@ -46,13 +53,26 @@ final class HubProcess {
   deinit { if process.isRunning { kill(process.processIdentifier, SIGKILL) } }
 
   /// Starts `serve` with these options and waits until it listens.
-  static func serve(port: UInt16 = 0, _ more: [String] = []) throws -> HubProcess {
-    let hub = try HubProcess(["serve", "--port", "\(port)", "--dev-auth", "--loops", "1"] + more)
-    let line = try hub.readLine()
-    guard let match = line.firstMatch(of: /listening on http:\/\/127\.0\.0\.1:([0-9]+)/), let found = UInt16(match.1)
-    else { throw PeerError.unexpected("the first line is: \(line)") }
-    hub.port = found
+  static func serve(port: UInt16 = 0, _ more: [String] = [], openFiles: Int? = nil) throws -> HubProcess {
+    let hub = try HubProcess(["serve", "--port", "\(port)", "--dev-auth", "--loops", "1"] + more, openFiles: openFiles)
+    try hub.waitUntilItListens()
     return hub
+  }
+
+  /// Starts `echo`, likewise.
+  static func echo() throws -> HubProcess {
+    let server = try HubProcess(["echo", "--port", "0"])
+    try server.waitUntilItListens()
+    return server
+  }
+
+  private func waitUntilItListens() throws {
+    let line = try readLine()
+    let address = /listening on (https?|ws):\/\/127\.0\.0\.1:([0-9]+)/
+    guard let match = line.firstMatch(of: address), let found = UInt16(match.2) else {
+      throw PeerError.unexpected("the first line is: \(line)")
+    }
+    port = found
   }
 
   /// Runs a command to its end.
@@ -71,27 +91,36 @@ final class HubProcess {
       throw PeerError.timedOut(waitingFor: "the end of the process")
     }
     outputText += String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-    let errorText = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+    errorText += String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
     return ProcessOutcome(
       status: process.terminationReason == .exit ? process.terminationStatus : -process.terminationStatus,
       output: outputText, errors: errorText)
   }
 
   private func readLine() throws -> String {
+    try read(output, into: \.outputText, waitingFor: "\n")
+    return outputText
+  }
+
+  /// Waits until the process has said this on standard error.
+  func waitForError(_ text: String) throws { try read(errors, into: \.errorText, waitingFor: text) }
+
+  private func read(
+    _ pipe: Pipe, into text: ReferenceWritableKeyPath<HubProcess, String>, waitingFor wanted: String
+  ) throws {
     let deadline = Deadline()
-    let descriptor = output.fileHandleForReading.fileDescriptor
-    while !outputText.contains("\n") {
+    let descriptor = pipe.fileHandleForReading.fileDescriptor
+    while !self[keyPath: text].contains(wanted) {
       var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
       guard poll(&entry, 1, deadline.millisecondsLeft) > 0 else {
-        throw PeerError.timedOut(waitingFor: "a line of output")
+        throw PeerError.timedOut(waitingFor: "the process to say: \(wanted)")
       }
-      let data = output.fileHandleForReading.availableData
+      let data = pipe.fileHandleForReading.availableData
       guard !data.isEmpty else {
         let outcome = try outcome()
         throw PeerError.unexpected("the process ended with \(outcome.status): \(outcome.errors)")
       }
-      outputText += String(decoding: data, as: UTF8.self)
+      self[keyPath: text] += String(decoding: data, as: UTF8.self)
     }
-    return outputText
   }
 }

@@ -53,11 +53,16 @@ final class Peer {
   private let time: String
 
   /// Connects and upgrades; the `connected` message is still to be read.
-  init(port: UInt16, query: String, time: String? = nil, receiveBuffer: Int32? = nil) throws {
+  init(
+    port: UInt16, query: String, time: String? = nil, receiveBuffer: Int32? = nil, source: UInt32? = nil,
+    fields: [(String, String)] = []
+  ) throws {
     self.time = time ?? "unix_ms"
     let query = query + (time.map { "&time=\($0)" } ?? "")
-    connection = try RawConnection(port: port, receiveBuffer: receiveBuffer)
-    try connection.send(UpgradeRequest("/v1/ws?\(query)").text)
+    connection = try RawConnection(port: port, receiveBuffer: receiveBuffer, source: source)
+    var request = UpgradeRequest("/v1/ws?\(query)")
+    for (name, value) in fields { request = request.with(name, value) }
+    try connection.send(request.text)
     let response = try connection.readResponse()
     guard response.status == 101 else {
       throw PeerError.unexpected("upgrade refused with \(response.status): \(response.text)")

@@ -50,8 +50,9 @@ final class RawConnection {
   /// What was read and not taken yet.
   private var unread: [UInt8] = []
 
-  /// Connects to a port of the loopback. A small `receiveBuffer` makes a reader that is slow at once.
-  init(port: UInt16, receiveBuffer: Int32? = nil) throws {
+  /// Connects to a port of the loopback. A small `receiveBuffer` makes a reader that is slow at once; `source` is the last
+  /// number of the address 127.0.0.x that it comes from.
+  init(port: UInt16, receiveBuffer: Int32? = nil, source: UInt32? = nil) throws {
     descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
     guard descriptor >= 0 else { throw PeerError.system("socket", errno: errno) }
     var one: Int32 = 1
@@ -59,6 +60,7 @@ final class RawConnection {
     if var size = receiveBuffer {
       setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
     }
+    if let source { try bind(to: 0x7F00_0000 + source) }
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
     address.sin_port = port.bigEndian
@@ -78,6 +80,18 @@ final class RawConnection {
   }
 
   deinit { close() }
+
+  private func bind(to host: UInt32) throws {
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = host.bigEndian
+    let outcome = withUnsafePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        Glibc.bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+      }
+    }
+    guard outcome == 0 else { throw PeerError.system("bind", errno: errno) }
+  }
 
   // MARK: Sending
 

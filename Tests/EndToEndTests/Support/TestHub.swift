@@ -23,6 +23,7 @@ final class TestHub {
     configuration.logLevel = .error
     configuration.drainSeconds = 1
     configuration.limits.sessionRate = 0
+    configuration.sampling = .fixed(seconds: 4)  // so that no advice comes between what a test waits for
     configuration.limits.closingSeconds = 0.3
     change(&configuration)
     server = try Server.start(configuration)
@@ -78,7 +79,12 @@ final class TestHub {
 
   // MARK: Metrics
 
-  func metrics() throws -> Metrics { try Metrics(try get("/metrics").text) }
+  /// By the admin port where there is one.
+  func metrics() throws -> Metrics {
+    let connection = try RawConnection(port: server.adminAddress?.port ?? port)
+    try connection.send("GET /metrics HTTP/1.1\r\nHost: hub\r\nConnection: close\r\n\r\n")
+    return try Metrics(try connection.readResponse().text)
+  }
 
   /// Reads the metrics until they are as `condition` wants: with two loops the copies that one loop has of the others'
   /// counters are up to a second old.

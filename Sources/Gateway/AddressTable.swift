@@ -1,0 +1,88 @@
+// What each client address has open and how much it asks for: shared by all loops, since one client's connections land
+// on any of them. It is locked when a connection comes and goes and for an HTTP request, never for a message.
+//
+// It is bounded itself: an address with connections costs an entry that these connections pay for, and of the others the
+// table keeps only so many, and only until their bucket is full again.
+import Synchronization
+import Transport
+
+/// Connections and requests by address. IPv6 counts by /64 (`SocketAddress.limitKey`).
+struct AddressTable: Sendable {
+  private struct Entry {
+    var connections: Int32 = 0
+    var bucket: TokenBucket
+  }
+
+  /// How much one address may ask for.
+  struct Rate: Sendable {
+    var perSecond: Double
+    var burst: Double
+  }
+
+  private var entries: [UInt64: Entry] = [:]
+  /// Entries without connections that are kept at most.
+  private let idleLimit: Int
+  private let rate: Rate
+  /// Entries with connections.
+  private(set) var active = 0
+
+  init(idleLimit: Int, rate: Rate) {
+    self.idleLimit = idleLimit
+    self.rate = rate
+  }
+
+  var count: Int { entries.count }
+
+  /// A connection comes; gives how many the address has now.
+  mutating func enter(_ key: UInt64, now: Int64) -> Int {
+    let connections = withEntry(key, now) { entry in
+      entry.connections += 1
+      return Int(entry.connections)
+    }
+    if connections == 1 { active += 1 }
+    sweep(now)
+    return connections
+  }
+
+  /// It goes.
+  mutating func leave(_ key: UInt64, now: Int64) {
+    guard let index = entries.index(forKey: key), entries.values[index].connections > 0 else { return }
+    entries.values[index].connections -= 1
+    guard entries.values[index].connections == 0 else { return }
+    active -= 1
+    if isForgettable(&entries.values[index], now) { entries.remove(at: index) }
+    sweep(now)
+  }
+
+  /// A request comes; nil when it is within the rate, and the nanoseconds to wait otherwise.
+  mutating func charge(_ key: UInt64, now: Int64) -> Int64? {
+    guard rate.perSecond > 0 else { return nil }
+    let rate = rate
+    let wait: Int64 = withEntry(key, now) { entry in
+      if entry.bucket.chargeIfLevel(1, rate: rate.perSecond, burst: rate.burst, now: now) { return 0 }
+      return max(1, entry.bucket.wait(toHave: 1, rate: rate.perSecond, burst: rate.burst, now: now))
+    }
+    sweep(now)
+    return wait == 0 ? nil : wait
+  }
+
+  private mutating func withEntry<R>(_ key: UInt64, _ now: Int64, _ body: (inout Entry) -> R) -> R {
+    body(&entries[key, default: Entry(bucket: TokenBucket(burst: rate.burst, now: now))])
+  }
+
+  private func isForgettable(_ entry: inout Entry, _ now: Int64) -> Bool {
+    entry.connections == 0
+      && (rate.perSecond == 0 || entry.bucket.isFull(rate: rate.perSecond, burst: rate.burst, now: now))
+  }
+
+  /// Past the limit those whose bucket is full are forgotten, and if that does not help, all that have no connection:
+  /// they get a new bucket. So a sweep of n entries comes once for at least n / 2 new ones.
+  private mutating func sweep(_ now: Int64) {
+    guard entries.count - active > idleLimit else { return }
+    entries = entries.filter { _, entry in
+      var entry = entry
+      return !isForgettable(&entry, now)
+    }
+    if entries.count - active > idleLimit / 2 { entries = entries.filter { $0.value.connections > 0 } }
+  }
+}

@@ -1,0 +1,75 @@
+// Where a request comes from: the socket's peer, or, where that is a proxy that the operator trusts (`--trusted-proxy`),
+// what the proxy says in X-Forwarded-For. A de-facto standard, described at
+// developer.mozilla.org/docs/Web/HTTP/Reference/Headers/X-Forwarded-For: each proxy appends the address that it was
+// connected from, so that from the right every address is as good as the proxy's word, up to the first that is no
+// trusted proxy's. What stands to the left of that one, the client may have made up.
+import HTTP
+import Transport
+
+/// The address that a request counts for.
+struct ClientAddress: Equatable {
+  var address: SocketAddress
+  /// False where a proxy stands between that did not say, or was not believed, for whom.
+  var isKnown: Bool
+
+  /// `trusted` are the proxies that are believed. Costs nothing but the lookup where the peer is not one of them.
+  init(of fields: HeaderFields, peer: SocketAddress, trusted: [AddressBlock]) {
+    guard trusted.contains(where: { $0.contains(peer) }) else {
+      self.init(address: peer, isKnown: !ClientAddress.wasForwarded(fields))
+      return
+    }
+    var client: SocketAddress?
+    for element in fields.elements("x-forwarded-for").reversed() {
+      guard let address = SocketAddress(forwarded: element) else {
+        client = nil  // malformed: none of it is believed
+        break
+      }
+      client = address
+      if !trusted.contains(where: { $0.contains(address) }) { break }
+    }
+    self.init(address: client ?? peer, isKnown: client != nil)
+  }
+
+  private init(address: SocketAddress, isKnown: Bool) {
+    self.address = address
+    self.isKnown = isKnown
+  }
+
+  /// Whether the request came from this machine, and not only from a proxy on it.
+  var isThisMachine: Bool { isKnown && address.isLoopback }
+
+  /// The marks that proxies leave (RFC 7239 §4, RFC 9110 §7.6.3, and usage).
+  private static func wasForwarded(_ fields: HeaderFields) -> Bool {
+    fields["x-forwarded-for"] != nil || fields["forwarded"] != nil || fields["x-real-ip"] != nil
+      || fields["via"] != nil || fields["x-forwarded-host"] != nil || fields["x-forwarded-proto"] != nil
+  }
+}
+
+extension SocketAddress {
+  /// An element of X-Forwarded-For: an address, which some proxies write with its port, and IPv6 then in brackets.
+  init?(forwarded element: ArraySlice<UInt8>) {
+    // No name, `localhost` above all, and none of the obfuscated identifiers of RFC 7239 §6.3.
+    guard element.count <= 64, element.allSatisfy({ ASCII.hexValue($0) != nil || "[]:.".utf8.contains($0) }) else {
+      return nil
+    }
+    var host = element
+    var port: ArraySlice<UInt8>?
+    if element.first == 0x5B {
+      guard let end = element.firstIndex(of: 0x5D) else { return nil }
+      host = element[...end]
+      if end + 1 < element.endIndex {
+        guard element[end + 1] == 0x3A else { return nil }
+        port = element[(end + 2)...]
+      }
+    } else if let colon = element.firstIndex(of: 0x3A), colon == element.lastIndex(of: 0x3A) {
+      host = element[..<colon]
+      port = element[(colon + 1)...]
+    }
+    var number = 0
+    if let port {
+      guard let decimal = ASCII.decimal(port), decimal <= 65_535 else { return nil }
+      number = decimal
+    }
+    self.init(host: String(decoding: host, as: UTF8.self), port: UInt16(number))
+  }
+}

@@ -1,0 +1,169 @@
+// How often a driver should send: a decision of a few comparisons, made with each of its fixes.
+//
+// The tree: on a trip by speed, without one by whether it moves, in the background hardly ever; and while somebody
+// follows the driver or its trip, as often as makes a marker run smoothly. A battery pays for each fix, and a fix that
+// nobody looks at is worth little.
+//
+// It must not flap at a border or at each red light. So a band is left downwards only a tenth below the speed at which it
+// was entered, and a longer interval is told only after it has been the right one for `holdSeconds`. A shorter one
+// is told at once, and so is one that follows from what the driver does (trip, no trip, background): that is no noise.
+import Messages
+
+/// The intervals of the tree. The same for all drivers, so they are passed in and not stored.
+public struct SamplingRules: Sendable, Equatable {
+  /// Seconds between fixes on a trip: over 50 km/h, over 20 km/h, slower.
+  public var tripFast = 2.0
+  public var tripMedium = 4.0
+  public var tripSlow = 8.0
+  /// Without a trip, moving and standing.
+  public var moving = 30.0
+  public var standing = 120.0
+  public var background = 300.0
+  /// While somebody follows the driver or its trip, where the tree would say a longer one.
+  public var watched = 2.0
+  /// How long a longer interval must have been the right one before the driver is told.
+  public var holdSeconds = 20.0
+  /// Metres: told with the intervals that are shorter than `distanceCounts` seconds; with a longer one each fix counts.
+  public var minDistance = 10.0
+  public var distanceCounts = 30.0
+
+  public init() {}
+
+  /// The same interval for every driver, whatever it does.
+  public static func fixed(seconds: Double, minDistance: Double = 10) -> SamplingRules {
+    var rules = SamplingRules()
+    (rules.tripFast, rules.tripMedium, rules.tripSlow) = (seconds, seconds, seconds)
+    (rules.moving, rules.standing, rules.background, rules.watched) = (seconds, seconds, seconds, seconds)
+    rules.minDistance = minDistance
+    return rules
+  }
+
+  /// Seconds.
+  @inline(__always)
+  public func interval(_ reason: SamplingReason) -> Double {
+    switch reason {
+    case .tripFast: tripFast
+    case .tripMedium: tripMedium
+    case .tripSlow: tripSlow
+    case .moving: moving
+    case .standing: standing
+    case .background: background
+    case .watched: watched
+    }
+  }
+
+  public func advice(_ reason: SamplingReason) -> SamplingAdvice {
+    let interval = interval(reason)
+    return SamplingAdvice(
+      interval: interval, minDistance: interval < distanceCounts ? minDistance : 0, reason: reason)
+  }
+}
+
+/// What one driver was told, and what the next advice depends on. 24 bytes.
+struct SamplingPolicy: Equatable {
+  /// Speed, coarsely, in ascending order.
+  enum Band: UInt8, Comparable {
+    case standing, slow, medium, fast
+
+    /// Metres per second above which a band begins: 4, 20 and 50 km/h.
+    static let slowSpeed = 4 / 3.6
+    static let mediumSpeed = 20 / 3.6
+    static let fastSpeed = 50 / 3.6
+    /// A band ends at this part of the speed at which it begins.
+    static let leavingPart = 0.9
+
+    init(speed: Double) {
+      self =
+        speed > Band.mediumSpeed
+        ? (speed > Band.fastSpeed ? .fast : .medium) : (speed > Band.slowSpeed ? .slow : .standing)
+    }
+
+    /// The speed above which it begins.
+    var start: Double {
+      switch self {
+      case .standing: -.infinity
+      case .slow: Band.slowSpeed
+      case .medium: Band.mediumSpeed
+      case .fast: Band.fastSpeed
+      }
+    }
+
+    static func < (a: Band, b: Band) -> Bool { a.rawValue < b.rawValue }
+  }
+
+  /// Speeds above `slowest`, up to `fastest`, do not leave the band: what most fixes are seen to be by two comparisons.
+  private var slowest = Float(Band.slowSpeed * Band.leavingPart)
+  private var fastest = Float(Band.mediumSpeed)
+  /// Since when a longer interval would be right (uptime, ns).
+  private var longerSince = Int64.max
+  /// A driver of whom nothing is known is taken to move, slowly.
+  private(set) var band = Band.slow
+  /// What it was told last, as what, and whether somebody followed it.
+  private(set) var reason = SamplingReason.moving
+  private var status = DriverStatus.available
+  private var isWatched = false
+  /// The band has changed, or a longer interval waits to be told.
+  private var isOpen = false
+
+  init() {}
+
+  /// What the driver should be told now: nil where that is what it was told last. `speed` is the published one, nil
+  /// where it is unknown: then it counts as before. O(1), some 3 ns where nothing has changed.
+  @inline(__always)
+  mutating func decide(
+    _ status: DriverStatus, speed: Double?, isWatched: Bool, at uptime: Int64, rules: SamplingRules
+  ) -> SamplingReason? {
+    if let speed, !(speed > Double(slowest) && speed <= Double(fastest)) { leaveBand(speed) }
+    if status == self.status, isWatched == self.isWatched, !isOpen { return nil }
+    return reconsider(status, isWatched: isWatched, at: uptime, rules)
+  }
+
+  /// What a session is told at its start; nothing that was told before holds.
+  mutating func begin(_ status: DriverStatus, isWatched: Bool, rules: SamplingRules) -> SamplingReason {
+    take(wanted(status, isWatched: isWatched, rules), status, isWatched: isWatched)
+    return reason
+  }
+
+  private mutating func leaveBand(_ speed: Double) {
+    // A tenth faster, would it still be in its band?
+    let lenient = Band(speed: speed / Band.leavingPart)
+    let strict = Band(speed: speed)
+    band = strict >= band ? strict : min(band, lenient)
+    slowest = Float(band.start * Band.leavingPart)
+    fastest = Float(Band(rawValue: band.rawValue + 1)?.start ?? .infinity)
+    isOpen = true
+  }
+
+  private func wanted(_ status: DriverStatus, isWatched: Bool, _ rules: SamplingRules) -> SamplingReason {
+    let tree: SamplingReason =
+      switch status {
+      case .onTrip: band == .fast ? .tripFast : band == .medium ? .tripMedium : .tripSlow
+      case .available, .unavailable: band == .standing ? .standing : .moving
+      case .background: .background
+      }
+    return isWatched && rules.watched < rules.interval(tree) ? .watched : tree
+  }
+
+  private mutating func take(_ wanted: SamplingReason, _ status: DriverStatus, isWatched: Bool) {
+    reason = wanted
+    self.status = status
+    self.isWatched = isWatched
+    longerSince = .max
+    isOpen = false
+  }
+
+  @inline(never)
+  private mutating func reconsider(
+    _ status: DriverStatus, isWatched: Bool, at uptime: Int64, _ rules: SamplingRules
+  ) -> SamplingReason? {
+    let wanted = wanted(status, isWatched: isWatched, rules)
+    let (old, new) = (rules.interval(reason), rules.interval(wanted))
+    if new > old, status == self.status {
+      if longerSince == .max { longerSince = uptime }
+      isOpen = true
+      guard uptime - longerSince >= nanoseconds(rules.holdSeconds) else { return nil }
+    }
+    take(wanted, status, isWatched: isWatched)
+    return new == old ? nil : wanted
+  }
+}

@@ -1,0 +1,175 @@
+// Where to draw a driver between two positions, so that the marker runs instead of jumping.
+//
+// A position is seconds old when it comes, and the next one is seconds away. So the marker is drawn where the driver
+// should be now: at constant speed and constant turn from the newest position, for ten seconds at most. When a new
+// position comes, the marker is somewhere else than that position says; the difference is let go over a second, on a
+// curve that begins and ends without a jerk (smoothstep). One thing looks worse than being a few metres off: a car that
+// backs up on a straight. So where the marker is ahead, it takes as long as the car needs to catch up.
+import Geo
+import Messages
+
+/// The marker of one driver. Positions go in as they come, places come out for whatever moment is drawn.
+public struct MarkerInterpolator: Sendable {
+  /// What is drawn.
+  public struct Marker: Sendable, Equatable {
+    public var coordinate: Coordinate
+    /// Degrees clockwise from true north, 0 ≤ heading < 360; nil where the driver has shown none.
+    public var heading: Double?
+    /// Seconds since the newest fix. Beyond `longestPrediction` the marker stands, and should look as if it did.
+    public var age: Double
+
+    public init(coordinate: Coordinate, heading: Double?, age: Double) {
+      self.coordinate = coordinate
+      self.heading = heading
+      self.age = age
+    }
+  }
+
+  /// Seconds after a fix for which the driver is taken to go on.
+  public static let longestPrediction = 10.0
+  /// Seconds over which the difference to a new position is let go.
+  public static let easingSeconds = 1.0
+  /// Degrees after which a turn is taken to be over.
+  static let longestTurn = 90.0
+  /// Degrees a second: below it a change of heading is noise, above it is no car's.
+  static let turnRates = 3.0...60.0
+  /// Seconds between two positions beyond which their headings say nothing about a turn that goes on.
+  static let longestTurnGap = 6.0
+  /// Metres per second: below it the driver stands, and its heading says nothing about a turn.
+  static let standstillSpeed = 0.3
+  static let turningSpeed = 1.0
+  /// A marker that is ahead waits for the driver this long at most, or, within the position's accuracy, for ever.
+  static let longestWait = 10.0
+  /// Metres beyond which a difference is not eased: the marker is set down at its new place.
+  static let farthestEasing = 500.0
+  /// The steepest slope of the easing curve: smoothstep's in its middle.
+  static let steepestEasing = 1.5
+
+  /// The newest position, when it came (uptime, ns), how old it was then (s), and how the driver turns (degrees/s).
+  private var newest: DriverLocation?
+  private var arrived: Int64 = 0
+  private var ageThen = 0.0
+  private var turnRate = 0.0
+  /// What the marker was off when it came: metres ahead (negative: behind) and to the right of the position's heading,
+  /// that heading, and for how long the first is let go (s; infinite: it stays).
+  private var ahead = 0.0
+  private var aside = 0.0
+  private var frame = 0.0
+  private var aheadSeconds = easingSeconds
+  /// The marker waits until the driver has caught up with it.
+  private var isWaiting = false
+
+  public init() {}
+
+  /// A position came at `uptime` (monotonic nanoseconds, the clock that `marker` is asked by). One that is not newer than
+  /// the last is passed over; of another driver there should be another marker.
+  public mutating func take(_ location: DriverLocation, at uptime: Int64) {
+    if let newest, location.timestamp <= newest.timestamp { return }
+    let shown = marker(at: uptime)
+    turnRate = newest.map { MarkerInterpolator.turnRate(from: $0, to: location) } ?? 0
+    newest = location
+    arrived = uptime
+    ageThen = max(0, location.age)
+    (ahead, aside) = (0, 0)
+    guard let shown else { return }
+    let (place, heading) = predicted(location, after: ageThen)
+    let plane = LocalPlane(origin: place)
+    let off = SIMD2(plane.east(of: shown.coordinate), plane.north(of: shown.coordinate))
+    guard (off * off).sum() < MarkerInterpolator.farthestEasing * MarkerInterpolator.farthestEasing else { return }
+    frame = heading ?? 0
+    let direction = MarkerInterpolator.direction(frame)
+    ahead = (off * direction).sum()
+    aside = off.x * direction.y - off.y * direction.x
+    wait(for: location)
+  }
+
+  /// How long the way that the marker is ahead is let go: so long that it never runs backwards. One that is ahead of a
+  /// driver who stands or crawls stays, where it is not wrong by more than the position may be, and else goes back.
+  private mutating func wait(for location: DriverLocation) {
+    aheadSeconds = MarkerInterpolator.easingSeconds
+    isWaiting = false
+    guard ahead > 0 else { return }
+    let speed = drivingSpeed(location) ?? 0
+    let needed = MarkerInterpolator.steepestEasing * ahead / max(speed, 1e-9)
+    isWaiting = needed <= MarkerInterpolator.longestWait || ahead <= location.accuracy
+    if isWaiting {
+      aheadSeconds = needed <= MarkerInterpolator.longestWait ? max(needed, aheadSeconds) : .infinity
+    }
+  }
+
+  /// What to draw at `uptime`; nil before the first position. A time before the newest position's counts as that. About
+  /// 150 ns.
+  public func marker(at uptime: Int64) -> Marker? {
+    guard let newest else { return nil }
+    let passed = Double(max(0, uptime - arrived)) / 1e9
+    let age = ageThen + passed
+    let (place, heading) = predicted(newest, after: age)
+    // While the driver is not taken to go on, the marker must not go back to it either.
+    let going = min(passed, max(0, MarkerInterpolator.longestPrediction - ageThen))
+    let aheadLeft = ahead * easing((isWaiting ? going : passed) / aheadSeconds)
+    let asideLeft = aside * easing(passed / MarkerInterpolator.easingSeconds)
+    guard aheadLeft != 0 || asideLeft != 0 else { return Marker(coordinate: place, heading: heading, age: age) }
+    let direction = MarkerInterpolator.direction(frame)
+    let off = direction * aheadLeft + SIMD2(direction.y, -direction.x) * asideLeft
+    return Marker(
+      coordinate: LocalPlane(origin: place).coordinate(eastMeters: off.x, northMeters: off.y), heading: heading,
+      age: age)
+  }
+
+  // MARK: How the driver goes on
+
+  private func drivingSpeed(_ location: DriverLocation) -> Double? {
+    guard let speed = location.speed, location.heading != nil, speed >= MarkerInterpolator.standstillSpeed else {
+      return nil
+    }
+    return speed
+  }
+
+  /// Where the driver should be `age` seconds after its fix, and its heading there.
+  private func predicted(_ location: DriverLocation, after age: Double) -> (Coordinate, Double?) {
+    guard let speed = drivingSpeed(location), let heading = location.heading else {
+      return (location.coordinate, location.heading)
+    }
+    let seconds = min(age, MarkerInterpolator.longestPrediction)
+    let turning = turnRate == 0 ? 0 : min(seconds, MarkerInterpolator.longestTurn / abs(turnRate))
+    let turned = heading + turnRate * turning
+    let curved =
+      turning > 0
+      ? location.coordinate.arrival(
+        bearingDegrees: heading, distanceMeters: speed * turning, turnDegrees: turnRate * turning)
+      : location.coordinate
+    let rest = seconds - turning
+    let place = rest > 0 ? curved.arrival(bearingDegrees: turned, distanceMeters: speed * rest) : curved
+    return (place, MarkerInterpolator.heading(turned))
+  }
+
+  /// Degrees a second, positive to the right; 0 where the two positions show no turn.
+  private static func turnRate(from first: DriverLocation, to second: DriverLocation) -> Double {
+    let seconds = second.timestamp.seconds(since: first.timestamp)
+    guard seconds > 0.1, seconds <= longestTurnGap, let before = first.heading, let after = second.heading,
+      (first.speed ?? 0) >= turningSpeed, (second.speed ?? 0) >= turningSpeed
+    else { return 0 }
+    // The short way round, −180…180.
+    let turn = (after - before) - 360 * ((after - before) / 360).rounded()
+    let rate = turn / seconds
+    return turnRates.contains(abs(rate)) ? rate : 0
+  }
+
+  /// East and north of a heading.
+  private static func direction(_ degrees: Double) -> SIMD2<Double> {
+    let angle = SineCosine(degrees: degrees)
+    return SIMD2(angle.sine, angle.cosine)
+  }
+
+  /// Degrees, −360…720, as 0 ≤ heading < 360.
+  private static func heading(_ degrees: Double) -> Double {
+    if degrees < 0 { return degrees + 360 < 360 ? degrees + 360 : 0 }
+    return degrees < 360 ? degrees : degrees - 360
+  }
+
+  /// Smoothstep, falling: 1 at 0, 0 from 1 on.
+  private func easing(_ part: Double) -> Double {
+    let x = min(max(part, 0), 1)
+    return 1 - x * x * (3 - 2 * x)
+  }
+}

@@ -1,0 +1,40 @@
+// How often a driver should send: the hub's advice, and why it is that.
+
+/// The hub's advice to one driver, from now on. Nothing enforces it.
+public struct SamplingAdvice: Sendable, Equatable {
+  /// Seconds between fixes.
+  public var interval: Double
+  /// Metres to move before another fix is worth sending.
+  public var minDistance: Double
+  public var reason: SamplingReason
+
+  public init(interval: Double, minDistance: Double, reason: SamplingReason) {
+    self.interval = interval
+    self.minDistance = minDistance
+    self.reason = reason
+  }
+}
+
+/// What an interval follows from.
+public enum SamplingReason: UInt8, Sendable, CaseIterable {
+  /// On a trip, by speed: over 50 km/h, over 20 km/h, slower.
+  case tripFast, tripMedium, tripSlow
+  /// Without a trip.
+  case moving, standing
+  /// The app is in the background.
+  case background
+  /// Somebody follows the driver or its trip.
+  case watched
+
+  public var name: StaticString {
+    switch self {
+    case .tripFast: "trip_fast"
+    case .tripMedium: "trip_medium"
+    case .tripSlow: "trip_slow"
+    case .moving: "moving"
+    case .standing: "standing"
+    case .background: "background"
+    case .watched: "watched"
+    }
+  }
+}

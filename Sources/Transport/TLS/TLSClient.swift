@@ -1,0 +1,93 @@
+// A client's side of TLS: whom it trusts, whom it wants to talk to, and the session that it may resume there.
+
+import COpenSSL
+
+/// Which certificates a client trusts. Shared by any number of connections and loops: a store of roots is a megabyte.
+public final class TLSClient: Sendable {
+  let context: TLSContext
+
+  /// Trusts what this system trusts (its CA store, or what SSL_CERT_FILE and SSL_CERT_DIR name).
+  public static let system = TLSClient()
+
+  private init() {
+    do throws(TLSError) {
+      context = try TLSContext(TLS_client_method()) { (context) throws(TLSError) in
+        TLSClient.setUp(context)
+        // A system without a store trusts nobody, and each certificate is refused with that reason.
+        SSL_CTX_set_default_verify_paths(context)
+      }
+    } catch {
+      preconditionFailure("nothing in it throws")
+    }
+  }
+
+  /// Trusts the certificates of a PEM text, and no others: roots, or the hub's own where it signed itself.
+  public init(trusting text: [UInt8]) throws(TLSError) {
+    context = try TLSContext(TLS_client_method()) { (context) throws(TLSError) in
+      TLSClient.setUp(context)
+      let store = SSL_CTX_get_cert_store(context)
+      let count = try forEachCertificate(in: text) { (certificate) throws(TLSError) in
+        defer { X509_free(certificate) }
+        guard X509_STORE_add_cert(store, certificate) == 1 else { throw .badCertificate(takeErrorText()) }
+      }
+      guard count > 0 else { throw .noCertificate }
+    }
+  }
+
+  private static func setUp(_ context: OpaquePointer) {
+    SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
+    // 0 is success, other than elsewhere (SSL_CTX_set_alpn_protos(3)).
+    let isRefused = SSL_CTX_set_alpn_protos(context, TLSContext.protocols, UInt32(TLSContext.protocols.count))
+    precondition(isRefused == 0, "OpenSSL has no memory")
+    // What may be resumed is kept by TLSPeer.
+    SSL_CTX_ctrl(context, SSL_CTRL_SET_SESS_CACHE_MODE, Int(SSL_SESS_CACHE_OFF), nil)
+  }
+}
+
+/// One server as one client sees it: the name that its certificate must be for, and the last session's ticket, which saves
+/// the next handshake its signature. It belongs to the thread of the client's loop.
+public final class TLSPeer {
+  let client: TLSClient
+  /// A DNS name, or a numeric address without brackets.
+  let name: String
+  /// SSL_SESSION; owned.
+  private var session: OpaquePointer?
+
+  /// `name` is the host as in the URL: the certificate is checked for this DNS name or this IP address (RFC 9110 §4.3.4).
+  public init(_ client: TLSClient, name: String) {
+    self.client = client
+    self.name = name
+  }
+
+  deinit { if let session { SSL_SESSION_free(session) } }
+
+  /// Whether there is something to resume.
+  public var hasSession: Bool { session != nil }
+
+  /// Sets up a connection's SSL: the name, and the session, each of which is used once (RFC 8446 §C.4).
+  func prepare(_ ssl: OpaquePointer) -> Bool {
+    if let session {
+      SSL_set_session(ssl, session)
+      SSL_SESSION_free(session)
+      self.session = nil
+    }
+    let parameters = SSL_get0_param(ssl)
+    guard SocketAddress(numeric: name) == nil else { return X509_VERIFY_PARAM_set1_ip_asc(parameters, name) == 1 }
+    // "f*.example" is no wildcard that anybody should use (RFC 9525 §6.3).
+    X509_VERIFY_PARAM_set_hostflags(parameters, UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS))
+    guard X509_VERIFY_PARAM_set1_host(parameters, name, 0) == 1 else { return false }
+    // SNI, for names only (RFC 6066 §3).
+    return name.withCString {
+      SSL_ctrl(
+        ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, Int(TLSEXT_NAMETYPE_host_name), UnsafeMutableRawPointer(mutating: $0)) == 1
+    }
+  }
+
+  /// Keeps what a connection that ends leaves to be resumed. In TLS 1.3 that came some time after the handshake.
+  func keep(_ ssl: OpaquePointer) {
+    guard let newest = SSL_get1_session(ssl) else { return }
+    guard SSL_SESSION_is_resumable(newest) == 1 else { return SSL_SESSION_free(newest) }
+    if let session { SSL_SESSION_free(session) }
+    session = newest
+  }
+}

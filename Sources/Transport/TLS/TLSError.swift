@@ -1,0 +1,105 @@
+// What goes wrong with TLS: files that can't be used, and connections that could not be made safe or were cut short.
+
+import COpenSSL
+
+/// Why certificates or keys can't be used, in words for the operator who named the file.
+public enum TLSError: Error, Equatable, CustomStringConvertible {
+  /// No certificate in PEM where one should be.
+  case noCertificate
+  /// OpenSSL does not take it; its words.
+  case badCertificate(String)
+  /// Its time is over, or has not come: the date in it.
+  case expired(String)
+  case notYetValid(String)
+  /// No private key in PEM.
+  case noKey
+  case badKey(String)
+  /// There is nobody to ask for the password.
+  case encryptedKey
+  /// The private key belongs to another certificate.
+  case keyDoesNotFit
+
+  public var description: String {
+    switch self {
+    case .noCertificate: "there is no certificate in it (PEM: -----BEGIN CERTIFICATE-----)"
+    case .badCertificate(let reason): "the certificate can't be used: \(reason)"
+    case .expired(let date): "the certificate expired on \(date)"
+    case .notYetValid(let date): "the certificate is valid only from \(date)"
+    case .noKey: "there is no private key in it (PEM: -----BEGIN PRIVATE KEY-----)"
+    case .badKey(let reason): "the private key can't be used: \(reason)"
+    case .encryptedKey:
+      "the private key is encrypted: give one without a password, in a file that only the hub may read"
+    case .keyDoesNotFit: "the private key belongs to another certificate"
+    }
+  }
+}
+
+/// Why a connection's TLS failed. One word long, because a connection keeps it until its end is told.
+public struct TLSFailure: Hashable, Sendable, CustomStringConvertible {
+  // Below 0: of this module. Up to 2^24: a reason of libssl (ERR_GET_REASON, 23 bits). Above: a result of verification
+  // (X509_V_ERR_…).
+  let code: Int32
+  private static let firstCertificateCode: Int32 = 1 << 24
+
+  init(code: Int32) { self.code = code }
+
+  /// TCP ended without close_notify: what came may not be all (RFC 8446 §6.1).
+  public static let truncated = TLSFailure(code: -1)
+  /// TCP ended in the middle of the handshake.
+  public static let handshakeCut = TLSFailure(code: -2)
+  /// More key updates than `EventLoopLimits.tlsKeyUpdates` without a byte of data between them.
+  public static let tooManyKeyUpdates = TLSFailure(code: -3)
+  /// The peer makes us answer, and does not read the answers.
+  public static let unreadAnswers = TLSFailure(code: -4)
+  /// OpenSSL failed for a reason of its own, such as a lack of memory.
+  public static let `internal` = TLSFailure(code: -5)
+
+  /// The chain of certificates is not to be trusted: X509_V_ERR_….
+  static func certificate(_ result: Int) -> TLSFailure { TLSFailure(code: firstCertificateCode + Int32(result)) }
+
+  /// Whether it was this side that refused the peer's certificate.
+  public var isCertificate: Bool { code >= TLSFailure.firstCertificateCode }
+
+  /// The peer's fatal alert, as OpenSSL counts its reasons (RFC 8446 §6.2, SSL_AD_REASON_OFFSET).
+  static func alert(_ description: UInt8) -> TLSFailure { TLSFailure(code: SSL_AD_REASON_OFFSET + Int32(description)) }
+
+  /// What the peer did, by the alert that it gets for it: OpenSSL's reason for the same.
+  static func fault(_ description: UInt8) -> TLSFailure {
+    switch description {
+    case 10: TLSFailure(code: SSL_R_UNEXPECTED_MESSAGE)
+    case 20: TLSFailure(code: SSL_R_DECRYPTION_FAILED_OR_BAD_RECORD_MAC)
+    case 22: TLSFailure(code: SSL_R_ENCRYPTED_LENGTH_TOO_LONG)
+    case 47: TLSFailure(code: SSL_R_BAD_VALUE)
+    case _: TLSFailure(code: SSL_R_BAD_LENGTH)
+    }
+  }
+
+  /// Takes the oldest error of this thread's queue, which is the cause, and empties the queue.
+  static func takingError() -> TLSFailure {
+    let error = ERR_get_error()
+    ERR_clear_error()
+    guard error != 0, hub_err_library(error) == ERR_LIB_SSL else { return .internal }
+    return TLSFailure(code: hub_err_reason(error))
+  }
+
+  public var description: String {
+    switch self {
+    case .truncated: "cut off without a TLS goodbye"
+    case .handshakeCut: "cut off during the TLS handshake"
+    case .tooManyKeyUpdates: "too many TLS key updates"
+    case .unreadAnswers: "answers of TLS are not read"
+    case .internal: "TLS failed inside OpenSSL"
+    case let failure where failure.isCertificate:
+      "certificate refused: "
+        + String(cString: X509_verify_cert_error_string(Int(failure.code - TLSFailure.firstCertificateCode)))
+    case let failure: "TLS: " + (hub_ssl_reason(failure.code).map { String(cString: $0) } ?? "error \(failure.code)")
+    }
+  }
+}
+
+/// OpenSSL's words for the oldest error of this thread's queue, which is emptied.
+func takeErrorText() -> String {
+  let error = ERR_get_error()
+  defer { ERR_clear_error() }
+  return ERR_reason_error_string(error).map { String(cString: $0) } ?? "unknown error"
+}

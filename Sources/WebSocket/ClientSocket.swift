@@ -1,0 +1,243 @@
+// One WebSocket as its client sees it (RFC 6455), from the request to the last Close frame: bytes in, events out, and
+// bytes to send. No socket, no clock; what a message means is for whoever drives it.
+//
+//     var socket = ClientSocket(ClientHandshake(nonce: …))
+//     socket.writeRequest(host: …, target: …, into: &output)      // TCP stands
+//     while let event = try socket.next(in: bytes, at: &offset, limits) { … }
+//     socket.writeControlFrames(into: &output, using: &random)     // after every read: pongs, Close
+
+import Bytes
+import HTTP
+
+/// How much a client's socket reads at once.
+public struct ClientSocketLimits: Sendable, Equatable {
+  /// Bytes of the head of the handshake's answer. Past it: `.notHTTP`.
+  public var headBytes: Int
+  public var frames: FrameLimits
+  public var inflate: InflateLimits
+  /// Pings that came at once and are answered; of more, the newest (RFC 6455 §5.5.3).
+  public var pongs: Int
+
+  public init(headBytes: Int, frames: FrameLimits, inflate: InflateLimits, pongs: Int) {
+    precondition(pongs >= 1)
+    self.headBytes = headBytes
+    self.frames = frames
+    self.inflate = inflate
+    self.pongs = pongs
+  }
+}
+
+/// What came from the server. A payload is valid until the next call of `next`.
+public enum ClientSocketEvent {
+  /// The handshake is done; `subprotocol` is the server's choice, by its place in the client's list.
+  case opened(subprotocol: Int?)
+  /// A whole message, inflated; text is valid UTF-8.
+  case message(MessageKind, UnsafeRawBufferPointer)
+  /// The server's Close frame: the last event. The server ends TCP (RFC 6455 §7.1.1).
+  case close(CloseCode?)
+}
+
+/// Why a socket is of no use any more.
+public enum ClientSocketError: Error {
+  /// What answered does not speak HTTP. Cut TCP off.
+  case notHTTP(HTTPError)
+  /// The answer does not open the WebSocket; `body` is what came behind its head so far. Cut TCP off.
+  indirect case handshake(HandshakeError, ResponseHead, body: [UInt8])
+  /// The server broke the protocol (RFC 6455 §7.1.7). End TCP when the control frames are written.
+  case frame(FrameError)
+}
+
+/// The client's end of one WebSocket.
+public struct ClientSocket: ~Copyable {
+  /// A handshake under way. On the heap, so that a socket that stands does not pay for it.
+  private final class Upgrade {
+    let handshake: ClientHandshake
+    var parser = ResponseParser()
+    var input = ByteBuffer()
+
+    init(_ handshake: ClientHandshake) { self.handshake = handshake }
+  }
+
+  private enum State {
+    case handshaking(Upgrade, isRequested: Bool)
+    case open
+    /// What comes is dropped.
+    case failed
+  }
+
+  private var state: State
+  private var frames = FrameReader(role: .client)
+  private var closing = CloseHandshake(role: .client)
+  /// A Close frame to be written: its code, which an empty one has not.
+  private var closeToSend: CloseCode??
+  private var pongsToSend: [[UInt8]] = []
+  /// Before the handshake's end the one to be shared; then what this socket compresses with, if anything.
+  private var compression: MessageCompression?
+
+  /// `sharing`: what compresses for this socket where no contexts are kept; one serves any number of sockets of a thread.
+  /// Without it, and where contexts are kept, a socket that agrees to compression has its own.
+  public init(_ handshake: ClientHandshake, sharing: MessageCompression? = nil) {
+    state = .handshaking(Upgrade(handshake), isRequested: false)
+    compression = sharing
+  }
+
+  // MARK: Opening
+
+  /// Whether `writeRequest` is to be called.
+  public var wantsRequest: Bool {
+    if case .handshaking(_, isRequested: false) = state { true } else { false }
+  }
+
+  /// Appends the request; see `ClientHandshake.writeRequest`.
+  public mutating func writeRequest(
+    host: String, target: String, fields: [OutgoingField] = [], into buffer: inout ByteBuffer
+  ) {
+    guard case .handshaking(let upgrade, isRequested: false) = state else { preconditionFailure("asked for already") }
+    state = .handshaking(upgrade, isRequested: true)
+    upgrade.handshake.writeRequest(host: host, target: target, fields: fields, into: &buffer)
+  }
+
+  /// Whether messages are compressed.
+  public var isCompressed: Bool { frames.allowsCompression }
+
+  /// Bytes of the answer; false while it is incomplete. What stands behind its head begins at `offset`.
+  private mutating func readAnswer(
+    _ upgrade: Upgrade, _ buffer: UnsafeMutableRawBufferPointer, _ offset: inout Int, _ limits: ClientSocketLimits
+  ) throws(ClientSocketError) -> ClientSocketEvent? {
+    upgrade.input.append(UnsafeRawBufferPointer(rebasing: buffer[offset...]))
+    offset = buffer.count
+    let parsed: ResponseParse
+    do throws(HTTPError) {
+      parsed = try upgrade.input.withBytes { (input) throws(HTTPError) in
+        try upgrade.parser.parse(input, limits: HTTPLimits(headBytes: limits.headBytes))
+      }
+    } catch {
+      throw .notHTTP(error)
+    }
+    guard case .response(let head, let consumed) = parsed else { return nil }
+    // The head was incomplete before this piece, so it ends in it.
+    let rest = upgrade.input.count - consumed
+    do throws(HandshakeError) {
+      let chosen = try upgrade.handshake.check(head)
+      open(try upgrade.handshake.agreedCompression(head))
+      offset -= rest
+      return .opened(subprotocol: chosen)
+    } catch {
+      throw .handshake(error, head, body: Array(buffer[(buffer.count - rest)...]))
+    }
+  }
+
+  private mutating func open(_ agreed: DeflateParameters?) {
+    state = .open
+    frames = FrameReader(role: .client, allowsCompression: agreed != nil)
+    let shared = compression
+    compression = agreed.map { agreed in
+      if let shared, shared.serves(agreed) { shared } else { MessageCompression(for: agreed, as: .client) }
+    }
+  }
+
+  // MARK: Reading
+
+  /// Takes what came from `buffer`, beginning at `offset`, up to the next event; nil when all is consumed. The buffer is
+  /// written to where it is unmasked, and may be reused. After an error, and after `.close`, input is dropped.
+  public mutating func next(
+    in buffer: UnsafeMutableRawBufferPointer, at offset: inout Int, limits: ClientSocketLimits
+  ) throws(ClientSocketError) -> ClientSocketEvent? {
+    do throws(ClientSocketError) {
+      switch state {
+      case .handshaking(let upgrade, _): return try readAnswer(upgrade, buffer, &offset, limits)
+      case .open: return try readFrames(buffer, &offset, limits)
+      case .failed:
+        offset = buffer.count
+        return nil
+      }
+    } catch {
+      state = .failed
+      offset = buffer.count
+      if case .frame(let error) = error { answer(closing.failed(error)) }
+      throw error
+    }
+  }
+
+  private mutating func readFrames(
+    _ buffer: UnsafeMutableRawBufferPointer, _ offset: inout Int, _ limits: ClientSocketLimits
+  ) throws(ClientSocketError) -> ClientSocketEvent? {
+    do throws(FrameError) {
+      while let event = try frames.next(in: buffer, at: &offset, limits: limits.frames) {
+        switch event {
+        case .message(let kind, let payload, isCompressed: false): return .message(kind, payload)
+        case .message(let kind, let payload, isCompressed: true):
+          guard let compression else { preconditionFailure("a reader without compression refuses RSV1") }
+          return .message(kind, try compression.inflate(payload, kind, limits: limits.inflate))
+        case .ping(let payload):
+          guard closing.maySend else { continue }
+          if pongsToSend.count >= limits.pongs { pongsToSend.removeFirst() }
+          pongsToSend.append([UInt8](payload))
+        case .pong: break
+        case .close(let code, reason: _):
+          answer(closing.received(code))
+          return .close(code)
+        }
+      }
+      return nil
+    } catch {
+      throw .frame(error)
+    }
+  }
+
+  // MARK: Writing
+
+  /// Whether messages may still be sent: nothing follows a Close frame (RFC 6455 §5.5.1).
+  public var maySend: Bool {
+    if case .open = state { closing.maySend } else { false }
+  }
+
+  /// Whether `writeControlFrames` has something to write.
+  public var hasControlFrames: Bool { closeToSend != nil || !pongsToSend.isEmpty }
+
+  /// Completes the message whose payload is all that stands behind `payload`, where `FrameWriter.begin(as: .client, in:)`
+  /// said it begins: compressed where that was agreed on and, without contexts, it has `compressedBytes` or more.
+  public mutating func finish(
+    _ kind: MessageKind, payloadAt payload: Int, compressedBytes: Int, mask: MaskKey, in buffer: inout ByteBuffer
+  ) {
+    let isCompressed =
+      compression?.compress(payloadAt: payload, minimumBytes: compressedBytes, in: &buffer) ?? false
+    let start = FrameWriter.finish(
+      kind == .text ? .text : .binary, payloadAt: payload, isCompressed: isCompressed, mask: mask, in: &buffer)
+    // The header was shorter than its room. Closing up keeps all frames of a flush one run of bytes.
+    let room = payload - FrameWriter.maximumClientHeader
+    let length = buffer.count - start
+    buffer.withMutableBytes { bytes in
+      UnsafeMutableRawBufferPointer(rebasing: bytes[room..<(room + length)])
+        .copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[start..<(start + length)]))
+    }
+    buffer.truncate(to: room + length)
+  }
+
+  /// Begins the closing handshake (RFC 6455 §7.1.2); false where it has begun.
+  public mutating func close(_ code: CloseCode) -> Bool {
+    let action = closing.start(code)
+    answer(action)
+    return action != .nothing
+  }
+
+  /// Appends the pongs that are due, and then the Close frame. Each has a new mask (RFC 6455 §5.3).
+  public mutating func writeControlFrames(
+    into buffer: inout ByteBuffer, using random: inout some RandomNumberGenerator
+  ) {
+    for pong in pongsToSend {
+      pong.withUnsafeBytes { FrameWriter.write(.pong, $0, mask: .random(using: &random), into: &buffer) }
+    }
+    pongsToSend = []
+    guard let code = closeToSend else { return }
+    FrameWriter.writeClose(code, mask: .random(using: &random), into: &buffer)
+    closeToSend = nil
+  }
+
+  private mutating func answer(_ action: ClosingAction) {
+    switch action {
+    case .sendClose(let code), .sendCloseThenDisconnect(let code): closeToSend = .some(code)
+    case .nothing, .disconnect: break
+    }
+  }
+}

@@ -1,0 +1,95 @@
+// What one end of a connection compresses and decompresses messages with, as it was agreed on (RFC 7692 §7).
+//
+// Where no contexts are kept one of these serves any number of connections of a thread: no message depends on another.
+// Where they are kept it belongs to its connection, and costs it some 80 KiB.
+
+import Bytes
+
+/// A compressor and a decompressor. Not thread-safe.
+public final class MessageCompression {
+  /// 4 KiB of window, 16 KiB of tables and the fastest level. A position has 300 bytes, so the window holds the last dozen
+  /// of them, and a smaller one has less to clear before each message; of the 100 bytes that level 6 takes off one, level
+  /// 1 takes off 99.
+  public static let windowBits = 12
+  private static let memoryLevel = 5
+  private static let level = 1
+  /// Memory for a message that is kept from one to the next.
+  private static let keptBytes = 64 * 1024
+
+  private var deflater: Deflater?
+  private var inflater: Inflater
+  /// Whether the compressor keeps its context: then what it makes must reach the peer, in order.
+  public let keepsContext: Bool
+  private let role: Role
+  private let windowBits: Int
+  private var payload = ByteBuffer()
+
+  /// For one connection.
+  public init(for agreed: DeflateParameters, as role: Role) {
+    let limit = role == .client ? agreed.clientMaxWindowBits : agreed.serverMaxWindowBits
+    let ownContext = role == .client ? !agreed.clientNoContextTakeover : !agreed.serverNoContextTakeover
+    let peerContext = role == .client ? !agreed.serverNoContextTakeover : !agreed.clientNoContextTakeover
+    windowBits = min(MessageCompression.windowBits, limit.number ?? 15)
+    keepsContext = ownContext
+    self.role = role
+    // RFC 7692 §6: an end may send any message uncompressed. With a window of 8 bits, which zlib has not, it sends all so.
+    if windowBits >= Deflater.smallestWindowBits {
+      deflater = Deflater(
+        windowBits: windowBits, level: MessageCompression.level, memoryLevel: MessageCompression.memoryLevel,
+        takesContextOver: ownContext)
+    }
+    inflater = Inflater(takesContextOver: peerContext)
+  }
+
+  /// To be shared by clients' connections that keep no contexts.
+  public static func shared() -> MessageCompression { MessageCompression(for: .withoutContexts, as: .client) }
+
+  /// Whether one that keeps no contexts does for what was agreed on with a peer.
+  public func serves(_ agreed: DeflateParameters) -> Bool {
+    let limit = role == .client ? agreed.clientMaxWindowBits : agreed.serverMaxWindowBits
+    return agreed.serverNoContextTakeover && agreed.clientNoContextTakeover && windowBits <= limit.number ?? 15
+  }
+
+  /// See `Inflater.inflate`.
+  public func inflate(
+    _ message: UnsafeRawBufferPointer, _ kind: MessageKind, limits: InflateLimits
+  ) throws(FrameError) -> UnsafeRawBufferPointer {
+    try inflater.inflate(message, kind, limits: limits)
+  }
+
+  /// Compresses a message, for `withCompressed`. False where it is to be sent as it is: too small to gain by it, or not
+  /// smaller. With a context every message goes through it, for one like the last costs little.
+  public func compress(_ message: UnsafeRawBufferPointer, minimumBytes: Int) -> Bool {
+    payload.removeAll(keepingAtMost: MessageCompression.keptBytes)
+    guard deflater != nil, keepsContext || message.count >= minimumBytes else { return false }
+    deflater!.compress(message, into: &payload)
+    // A context has the message now, so it must reach the peer's too.
+    return keepsContext || payload.count < message.count
+  }
+
+  /// What the last message was compressed to.
+  public func withCompressed(_ body: (UnsafeRawBufferPointer) -> Void) { payload.withBytes(body) }
+
+  /// Its bytes; 0 where it was not tried.
+  public var compressedBytes: Int { payload.count }
+
+  /// Compresses what stands in `buffer` behind `start`, in its place; see `compress(_:minimumBytes:)`.
+  func compress(payloadAt start: Int, minimumBytes: Int, in buffer: inout ByteBuffer) -> Bool {
+    let isCompressed = buffer.withBytes {
+      compress(UnsafeRawBufferPointer(rebasing: $0[start...]), minimumBytes: minimumBytes)
+    }
+    guard isCompressed else { return false }
+    buffer.truncate(to: start)
+    payload.withBytes { buffer.append($0) }
+    return true
+  }
+}
+
+extension DeflateParameters.WindowBits {
+  fileprivate var number: Int? {
+    switch self {
+    case .absent, .unspecified: nil
+    case .bits(let bits): bits
+    }
+  }
+}

@@ -1,0 +1,414 @@
+// Limits that newcomers meet: so many connections, sessions, requests. Whoever is inside notices nothing of them.
+//
+//     sessions, connectionsPerAddress, refusalsPerAddress, requestRate, requestBurst,
+//     countsLoopbackConnections, countsLoopbackRequests, retryAfterSeconds, acceptsPerSecond,
+//     answerBytesPerTurn, requestsPerLoopTurn, incompleteBytes, incompleteFreeBytes,
+//     messageSeconds, tripsPerDriver                                               here
+//     idleAddresses                                                                AddressTableTests
+import Foundation
+import Gateway
+import Messages
+import Testing
+import Transport
+
+extension EndToEnd {
+  @Suite struct Newcomers {}
+}
+
+extension EndToEnd.Newcomers {
+  private func hits(_ metrics: Metrics, _ limit: String) -> Double { metrics["limit_hits_total{limit=\"\(limit)\"}"] }
+
+  // MARK: Sessions in total
+
+  @Test("at the limit of sessions a newcomer gets 503 and those inside keep full service", arguments: loopCounts)
+  func sessions(loops: Int) throws {
+    let hub = try TestHub(loops: loops) { $0.limits.sessions = 4 }
+    let driver = try hub.driver("d1")
+    let riders = try (0..<3).map { try hub.rider("r\($0)") }
+    for role in ["rider", "driver", "ops"] {
+      let refusal = try hub.request(UpgradeRequest("/v1/ws?role=\(role)&id=new").text)
+      #expect(refusal.status == 503)
+      #expect(refusal.errorCode == "rate_limited")
+      #expect(refusal.fields["retry-after"] == "10")
+    }
+    // HTTP is no session, and sessions go on.
+    #expect(
+      try hub.post("/v1/locations?role=driver&id=d2", #"{"latitude":1,"longitude":1,"timestamp":1}"#).status == 200)
+    for rider in riders { try rider.subscribe("trip:T1") }
+    try driver.sendFix(0, trip: "T1")
+    for rider in riders {
+      _ = try rider.receive("trip_update")
+      _ = try rider.receive("driver_location")
+    }
+    try hub.metrics { self.hits($0, "sessions") == 3 && $0["handshakes_refused_total"] == 3 }
+    // A session that ends makes room for one, however it ends.
+    riders[0].connection.reset()
+    try hub.metrics { $0["sessions{role=\"rider\"}"] == 2 }
+    let next = try hub.rider("next")
+    #expect(try hub.request(UpgradeRequest("/v1/ws?role=rider&id=new").text).status == 503)
+    #expect(try next.settle().isEmpty)
+  }
+
+  @Test("a driver that is refused or gives up gives its room back", arguments: loopCounts)
+  func refusedDriver(loops: Int) throws {
+    let hub = try TestHub(loops: loops) {
+      $0.limits.sessions = 2
+      $0.limits.drivers = 1
+    }
+    let driver = try hub.driver("d1")
+    for _ in 0..<5 {
+      #expect(try hub.request(UpgradeRequest("/v1/ws?role=driver&id=d2").text).errorCode == "rate_limited")
+      let gone = try RawConnection(port: hub.port)
+      try gone.send(UpgradeRequest("/v1/ws?role=driver&id=d2").text)
+      gone.reset()
+    }
+    try hub.metrics { $0["connections"] == 2 }  // the driver, and the one that asks
+    let rider = try hub.rider("r1")
+    #expect(try rider.settle().isEmpty && driver.settle().isEmpty)
+    #expect(try hub.request(UpgradeRequest("/v1/ws?role=rider&id=r2").text).status == 503)
+  }
+
+  // MARK: By address
+
+  @Test("an address with too many connections is told 429, others come in", arguments: loopCounts)
+  func perAddress(loops: Int) throws {
+    let hub = try TestHub(loops: loops) {
+      $0.adminPort = 0
+      $0.limits.countsLoopbackConnections = true
+      $0.limits.connectionsPerAddress = 3
+      $0.limits.refusalsPerAddress = 2
+    }
+    func connect() throws -> RawConnection { try RawConnection(port: hub.port, source: 2) }
+    let inside = try (0..<3).map { try Peer(port: hub.port, query: "role=rider&id=r\($0)", source: 2) }
+    for peer in inside { _ = try peer.receive("connected") }
+    let fourth = try connect()
+    try fourth.send(UpgradeRequest("/v1/ws?role=rider&id=r4").text)
+    let refusal = try fourth.readResponse()
+    #expect(refusal.status == 429 && refusal.errorCode == "rate_limited")
+    #expect(refusal.fields["retry-after"] == "10" && refusal.fields["connection"] == "close")
+    try fourth.waitForEnd()
+    fourth.close()
+    try hub.metrics { $0["connections"] == 4 }  // three, and who asks
+    // Those that only wait to be told are bounded themselves.
+    let waiting = try (0..<2).map { _ in try connect() }
+    try hub.metrics { self.hits($0, "connections_per_address") >= 3 }
+    let cut = try connect()
+    try cut.waitForEnd()
+    try waiting[0].send("GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n")
+    #expect(try waiting[0].readResponse().status == 429)
+    // Another address, and the three inside.
+    let other = try Peer(port: hub.port, query: "role=rider&id=other", source: 3)
+    _ = try other.receive("connected")
+    for peer in inside + [other] { #expect(try peer.settle().isEmpty) }
+    // One goes, one comes.
+    inside[0].connection.close()
+    for connection in waiting { connection.close() }
+    try hub.metrics { $0["sessions{role=\"rider\"}"] == 3 && $0["connections"] == 4 }  // three, and who asks
+    let next = try Peer(port: hub.port, query: "role=rider&id=next", source: 2)
+    #expect(try next.receive("connected").string("id") == "next")
+  }
+
+  @Test("behind a trusted proxy each client's own address is counted", arguments: loopCounts)
+  func perAddressBehindProxy(loops: Int) throws {
+    let hub = try TestHub(loops: loops) {
+      $0.adminPort = 0
+      $0.trustedProxies = [AddressBlock("127.0.0.0/8")!]
+      $0.limits.connectionsPerAddress = 2
+    }
+    func join(_ id: String, _ forwarded: String) throws -> Peer {
+      let peer = try Peer(port: hub.port, query: "role=rider&id=\(id)", fields: [("X-Forwarded-For", forwarded)])
+      _ = try peer.receive("connected")
+      return peer
+    }
+    func status(_ forwarded: String) throws -> Int {
+      let request = UpgradeRequest("/v1/ws?role=rider&id=x").with("X-Forwarded-For", forwarded)
+      return try hub.request(request.text).status
+    }
+    let two = try (0..<2).map { try join("a\($0)", "192.0.2.1") }
+    #expect(try status("192.0.2.1") == 429)
+    #expect(
+      try status("198.51.100.9, 192.0.2.1, 127.0.0.1") == 429, "what the client puts before its address is nothing")
+    let other = try join("b", "192.0.2.2")
+    let subnet = try (0..<2).map { try join("c\($0)", "2001:db8::\($0 + 1)") }
+    #expect(try status("2001:db8::ffff") == 429, "a /64 is one address")
+    for peer in two + subnet + [other] { #expect(try peer.settle().isEmpty) }
+    two[0].connection.close()
+    try hub.metrics { $0["sessions{role=\"rider\"}"] == 4 }
+    _ = try join("d", "192.0.2.1")
+  }
+
+  @Test("by default nothing is counted by address on loopback")
+  func loopback() throws {
+    let hub = try TestHub {
+      $0.limits.connectionsPerAddress = 1
+      $0.limits.requestRate = 1
+      $0.limits.requestBurst = 1
+    }
+    let riders = try (0..<10).map { try hub.rider("r\($0)") }
+    for rider in riders { #expect(try rider.settle().isEmpty) }
+    #expect(try hub.metrics()["client_addresses"] == 0)
+  }
+
+  @Test("requests over the rate of their address get 429, and say when to come again", arguments: loopCounts)
+  func requestRate(loops: Int) throws {
+    let hub = try TestHub(loops: loops) {
+      $0.limits.countsLoopbackRequests = true
+      $0.limits.requestRate = 0.1
+      $0.limits.requestBurst = 10
+      $0.adminPort = 0
+    }
+    let rider = try Peer(port: hub.port, query: "role=rider&id=r1", source: 9)
+    _ = try rider.receive("connected")
+    let flood = try RawConnection(port: hub.port, source: 2)
+    let request = "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"
+    try flood.send(String(repeating: request, count: 30))
+    for _ in 0..<10 { #expect(try flood.readResponse().status == 200) }
+    let refusal = try flood.readResponse()
+    #expect(refusal.status == 429 && refusal.errorCode == "rate_limited")
+    #expect((1...11).contains(Int(refusal.fields["retry-after"] ?? "") ?? 0))
+    #expect(refusal.fields["connection"] == "close")
+    try flood.waitForEnd()
+    // On another connection as well, for an upgrade as well; not for another address, a session, or the admin port.
+    let again = try RawConnection(port: hub.port, source: 2)
+    try again.send(UpgradeRequest("/v1/ws?role=rider&id=r2").text)
+    #expect(try again.readResponse().status == 429)
+    let other = try RawConnection(port: hub.port, source: 3)
+    try other.send(request)
+    #expect(try other.readResponse().status == 200)
+    for _ in 0..<30 { #expect(try rider.settle().isEmpty) }
+    try hub.metrics { self.hits($0, "request_rate") == 2 }  // by the admin port
+  }
+
+  // MARK: Answers
+
+  @Test("long answers that are asked for at once come one by one and whole", arguments: loopCounts)
+  func longAnswers(loops: Int) throws {
+    let hub = try TestHub(loops: loops)
+    let count = 1000
+    for place in 0..<count {
+      let body = #"{"latitude":\#(37 + Double(place) / 10000),"longitude":-122,"heading":12.3456789,"timestamp":1}"#
+      let id = String(repeating: "d", count: 50) + "\(place)"
+      #expect(try hub.post("/v1/locations?role=driver&id=\(id)", body).status == 200)
+    }
+    let witness = try Witness(hub)
+    let slow = try hub.connect(receiveBuffer: 4096)
+    let target = "/v1/drivers/nearby?role=ops&id=o1&latitude=37&longitude=-122&limit=\(count)"
+    try slow.send(String(repeating: "GET \(target) HTTP/1.1\r\nHost: h\r\n\r\n", count: 16))
+    try hub.metrics { $0["outbox_bytes"] > 0 }
+    try witness.check()
+    #expect(try hub.metrics()["outbox_bytes"] < 400_000, "one answer, not sixteen")
+    for _ in 0..<16 {
+      let answer = try slow.readResponse()
+      #expect(answer.status == 200 && answer.body.count > 200_000)
+      #expect((answer.json["drivers"] as? [Any])?.count == count)
+    }
+    try hub.metrics { $0["outbox_bytes"] == 0 && $0["dropped_total{reason=\"overflow\"}"] == 0 }
+  }
+
+  @Test("of many that flood with requests each has its turn, and so has who asks once")
+  func manyFloods() throws {
+    let hub = try TestHub {
+      $0.limits.requestsPerTurn = 2
+      $0.limits.requestsPerLoopTurn = 4
+    }
+    let witness = try Witness(hub)
+    let request = "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"
+    let floods = try (0..<20).map { _ in try hub.connect() }
+    for flood in floods { try flood.send(String(repeating: request, count: 200)) }
+    for _ in 0..<5 {
+      #expect(try hub.get("/healthz").status == 200)
+      try witness.check()
+    }
+    for _ in 0..<200 {
+      for flood in floods { #expect(try flood.readResponse().status == 200) }
+    }
+    try hub.metrics { $0["http_responses_total{status=\"200\"}"] >= 4005 }
+  }
+
+  // MARK: Incomplete input
+
+  @Test(
+    "incomplete messages of all sessions have a limit together; ordinary ones are never over it", arguments: loopCounts)
+  func incompleteMessages(loops: Int) throws {
+    let hub = try TestHub(loops: loops) {
+      $0.limits.messageBytes = 64 * 1024
+      $0.limits.incompleteBytes = 160 * 1024
+    }
+    let driver = try hub.driver("d1")
+    let whole = Peer.frame([UInt8](repeating: 0x20, count: 60 * 1024))
+    let half = Array(whole.dropLast(10))
+    var holders: [Peer] = []
+    for place in 0..<2 {
+      holders.append(try hub.rider("h\(place)"))
+      try holders[place].send(bytes: half)
+    }
+    try hub.metrics { $0["incomplete_bytes"] > 110_000 }
+    let third = try hub.rider("third")
+    try third.send(bytes: half)
+    #expect(try third.receiveClose().code == 1013)
+    try hub.metrics { self.hits($0, "incomplete_bytes") == 1 && $0["incomplete_bytes"] < 125_000 }
+    // A fix that is cut in two, meanwhile.
+    let fix = Peer.frame(Array(try Peer.message("location_update", Peer.fix(0), id: "f").utf8))
+    try driver.send(bytes: Array(fix[..<100]))
+    try hub.metrics { $0["read_bytes_total"] > 0 }
+    try driver.send(bytes: Array(fix[100...]))
+    #expect(try driver.settle().isEmpty)
+    // A body of someone who may send one.
+    let post = try hub.connect()
+    try post.send("POST /v1/locations?role=driver&id=d2 HTTP/1.1\r\nHost: h\r\nContent-Length: 99000\r\n\r\n")
+    try post.send([UInt8](repeating: 0x20, count: 60_000))
+    let refusal = try post.readResponse()
+    #expect(refusal.status == 503 && refusal.fields["retry-after"] == "10")
+    // Complete, and gone: the room comes back.
+    try holders[0].send(bytes: Array(whole.suffix(10)))
+    #expect(try holders[0].receive("error").code == "bad_json")
+    holders[1].connection.reset()
+    try hub.metrics { $0["incomplete_bytes"] == 0 }
+    let fourth = try hub.rider("fourth")
+    try fourth.send(bytes: whole)
+    #expect(try fourth.receive("error").code == "bad_json")
+  }
+
+  @Test("what came behind a driver's upgrade is not counted once it was handled", arguments: loopCounts)
+  func behindUpgrade(loops: Int) throws {
+    let hub = try TestHub(loops: loops)
+    let driver = try hub.connect()
+    let ping = try Peer.message("ping", ["text": String(repeating: "y", count: 20_000)], id: "p")
+    try driver.send(Array(UpgradeRequest("/v1/ws?role=driver&id=d1").text.utf8) + Peer.frame(Array(ping.utf8)))
+    #expect(try driver.readResponse().status == 101)
+    try hub.metrics { $0["messages_in_total"] == 1 && $0["incomplete_bytes"] == 0 }
+  }
+
+  @Test("a message that trickles in must be complete in its time, whatever else its sender says", arguments: loopCounts)
+  func slowMessage(loops: Int) throws {
+    let hub = try TestHub(loops: loops) {
+      $0.heartbeatInterval = 0.1
+      $0.limits.messageSeconds = 0.5
+    }
+    let slow = try hub.rider("slow")
+    slow.answersPings = false
+    let frame = Peer.frame([UInt8](repeating: 0x20, count: 60_000))
+    try slow.send(bytes: Array(frame[..<5000]))
+    let start = uptime()
+    var place = 5000
+    var code: UInt16?
+    // A byte with each of the hub's pings and pongs would be too few: one each 20 ms, the wait being for what comes.
+    while code == nil, place < frame.count {
+      do {
+        if case .close(let received) = try slow.next(until: Deadline(seconds: 0.02)) { code = received }
+        continue
+      } catch PeerError.timedOut {
+        do { try slow.send(bytes: [frame[place]]) } catch PeerError.system { break }
+        place += 1
+      }
+    }
+    #expect(code == 4408)
+    #expect(uptime() - start >= 0.5)
+    try hub.metrics { $0.closes(4408) == 1 && $0["incomplete_bytes"] == 0 }
+  }
+
+  @Test("large messages one behind the other are no slow message", arguments: loopCounts)
+  func manyLargeMessages(loops: Int) throws {
+    let hub = try TestHub(loops: loops) {
+      $0.heartbeatInterval = 0.1
+      $0.limits.messageSeconds = 0.4
+      $0.limits.badMessages = 10_000
+    }
+    let peer = try hub.rider("busy")
+    let text = String(repeating: "y", count: 20_000)
+    let frame = Peer.frame(Array(try Peer.message("ping", ["text": text], id: "p").utf8))
+    // Always part of the next message is with the hub: its end comes with the beginning of the one after it.
+    try peer.send(bytes: Array(frame[..<10_000]))
+    let start = uptime()
+    while uptime() - start < 1 {
+      try peer.send(bytes: Array(frame[10_000...]) + frame[..<10_000])
+      #expect(try peer.receive("pong").string("text") == text)
+    }
+    try peer.send(bytes: Array(frame[10_000...]))
+    _ = try peer.receive("pong")
+    #expect(try peer.settle().isEmpty)
+  }
+
+  // MARK: Pings
+
+  @Test(
+    "a flood of WebSocket pings or pongs is slowed, told and closed as one of messages is", arguments: [UInt8(9), 10])
+  func pings(opcode: UInt8) throws {
+    let hub = try TestHub {
+      $0.limits.sessionRate = 10
+      $0.limits.sessionBurst = 5
+      $0.limits.rateWarningSeconds = 0.2
+      $0.limits.rateCloseSeconds = 0.6
+    }
+    let witness = try Witness(hub)
+    let flood = try hub.rider("flood")
+    try flood.send(bytes: Array((0..<200).map { _ in Peer.frame([1, 2, 3], opcode: opcode) }.joined()))
+    #expect(try flood.skip(to: "error").code == "rate_limited")
+    #expect(try flood.receiveClose().code == 4429)
+    try witness.check()
+    try hub.metrics { $0["rate_pauses_total"] >= 1 && $0.closes(4429) == 1 }
+  }
+
+  @Test("of what is read at once over the rate, nothing is handled before its time", arguments: loopCounts)
+  func overTheRate(loops: Int) throws {
+    let hub = try TestHub(loops: loops) {
+      $0.limits.sessionRate = 10
+      $0.limits.sessionBurst = 5
+    }
+    let rider = try hub.rider("r1")
+    let frames = try (0..<15).map { Peer.frame(Array(try Peer.message("ping", ["n": $0], id: "p").utf8)) }
+    let start = uptime()
+    try rider.send(bytes: Array(frames.joined()))
+    for place in 0..<15 { #expect(try rider.receive("pong").integer("n") == place, "in order, and none is lost") }
+    #expect(uptime() - start > 0.8, "five at once and one more, the others at 10 a second")
+    try hub.metrics { $0["messages_in_total"] == 15 && $0["rate_pauses_total"] >= 5 && $0["incomplete_bytes"] == 0 }
+  }
+
+  // MARK: Trips
+
+  @Test("a driver begins so many trips and no more, on every way", arguments: loopCounts)
+  func tripsPerDriver(loops: Int) throws {
+    let hub = try TestHub(loops: loops) { $0.limits.tripsPerDriver = 3 }
+    let driver = try hub.driver("d1")
+    for step in 0..<3 { try driver.sendFix(step, trip: "T\(step)") }
+    #expect(try driver.settle().isEmpty)
+    try driver.sendFix(3, trip: "T3")
+    let error = try driver.receive("error")
+    #expect(error.code == "rate_limited" && error.number("retryAfter") == 60)
+    try driver.send("trip_status", ["tripId": "T4", "status": "requested", "timestamp": 1])
+    #expect(try driver.receive("error").code == "rate_limited")
+    let body = #"{"tripId":"T5","latitude":1,"longitude":1,"timestamp":1}"#
+    #expect(try hub.post("/v1/locations?role=driver&id=d1", body).status == 503)
+    // Its three trips go on, as do other drivers and trips that others requested for it.
+    try driver.sendFix(5, trip: "T1")
+    let other = try hub.driver("d2")
+    try other.sendFix(0, trip: "T3")
+    let ops = try hub.ops()
+    try ops.send("trip_status", ["tripId": "T6", "status": "requested", "driverId": "d1", "timestamp": 1])
+    _ = try ops.receive("ack")
+    try driver.sendFix(6, trip: "T6")
+    #expect(try driver.settle().isEmpty && other.settle().isEmpty)
+    try hub.metrics { $0["table_limit_hits_total"] == 3 && $0["table_entries{table=\"trips\"}"] == 5 }
+  }
+
+  // MARK: Accepting
+
+  @Test("over the accept rate newcomers wait, and all come in; the admin port does not wait", arguments: loopCounts)
+  func acceptRate(loops: Int) throws {
+    let hub = try TestHub(loops: loops) {
+      $0.limits.acceptsPerSecond = 20
+      $0.adminPort = 0
+    }
+    let start = uptime()
+    let connections = try (0..<60).map { _ in try hub.connect() }
+    let admin = try RawConnection(port: try #require(hub.server.adminAddress?.port))
+    try admin.send("GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n")
+    #expect(try admin.readResponse().status == 200)
+    #expect(uptime() - start < 0.9, "though the others take more than that")
+    for connection in connections { try connection.send("GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n") }
+    for connection in connections { #expect(try connection.readResponse().status == 200) }
+    #expect(uptime() - start > 60 / Double(20 * loops) - 1.2)
+    try admin.send("GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n")
+    #expect(try Metrics(try admin.readResponse().text)["accept_waits_total"] >= 1)
+  }
+}

@@ -1,0 +1,197 @@
+// How TLS begins: in pieces, with the wrong words, cut off, refused, or many at a time.
+
+import COpenSSL
+import TestCertificates
+import TestSupport
+import Testing
+
+@testable import Transport
+
+@Suite struct `TLS handshakes` {
+  @Test(arguments: tlsVersions)
+  func `bytes go both ways, and what was sent before the handshake was done comes, too`(version: Int32) throws {
+    let pair = try Pair(tls: makeServer())
+    let peer = TLSPeer(try makeClient(version), name: "localhost")
+    let id = try pair.client.connect(pair.address, tls: peer)
+    pair.atClient.send(Array("early".utf8), to: id)
+    #expect(pair.client.isBlocked(id))
+    pair.turn(until: { pair.atServer.received.values.first?.count == 5 })
+    let server = pair.atServer.accepted[0]
+    #expect(pair.atServer.received[server] == Array("early".utf8))
+    pair.atServer.send(Array("answer".utf8), to: server)
+    pair.turn(until: { pair.atClient.received[id]?.count == 6 })
+    #expect(pair.atClient.received[id] == Array("answer".utf8))
+    #expect(pair.atClient.connected == [id] && !pair.client.isBlocked(id))
+    for counters in [pair.server.counters, pair.client.counters] {
+      #expect(counters.tlsHandshakes == 1 && counters.tlsHandshakesResumed == 0 && counters.tlsHandshakesFailed == 0)
+      #expect(counters.outboxBytes == 0 && counters.blockedConnections == 0)
+    }
+    #expect(pair.atServer.callbacksDuringOperation == 0 && pair.atClient.callbacksDuringOperation == 0)
+  }
+
+  @Test(arguments: tlsVersions)
+  func `a handshake whose bytes come one by one is done as one in a piece`(version: Int32) throws {
+    let pair = try Pair(tls: makeServer())
+    let client = try HeldConnection(pair, TLSPeer(makeClient(version), name: "localhost"))
+    var flight = client.held.start()
+    while !client.held.isSecured || !flight.isEmpty {
+      for byte in flight {
+        client.send([byte])
+        pair.turn(times: 2)
+      }
+      pair.turn(times: 2)
+      flight = client.held.take(client.takeReceived())
+    }
+    pair.turn(until: { pair.server.counters.tlsHandshakes == 1 })
+    for byte in client.held.seal(Array("whole".utf8)) {
+      #expect(pair.atServer.received[client.atServer] == nil, "nothing of a record before all of it")
+      client.send([byte])
+      pair.turn(times: 2)
+    }
+    pair.turn(until: { pair.atServer.received[client.atServer] == Array("whole".utf8) })
+  }
+
+  @Test func `what is no TLS ends the connection and is counted`() throws {
+    let pair = try Pair(tls: makeServer())
+    var random = SplitMix64(seed: 7)
+    var openings = (0..<40).map { _ in
+      (0..<Int.random(in: 5...400, using: &random)).map { _ in UInt8(random.next() & 0xFF) }
+    }
+    openings.append(Array("GET / HTTP/1.1\r\nHost: hub\r\n\r\n".utf8))
+    // A handshake record that is none, one that is too long (RFC 8446 §5.1), an alert, application data.
+    openings += [[22, 3, 1, 0, 4, 9, 9, 9, 9], [22, 3, 1, 0xFF, 0xFF] + [UInt8](repeating: 1, count: 300)]
+    openings += [[21, 3, 3, 0, 2, 2, 40], [23, 3, 3, 0, 3, 1, 2, 3]]
+    for opening in openings {
+      let (client, server) = try pair.connect()
+      pair.atClient.send(opening, to: client)
+      pair.atClient.send([UInt8](repeating: 0, count: 20_000), to: client)
+      pair.turn(until: { pair.atServer.closed[server] != nil })
+      guard case .tlsFailed(let failure) = pair.atServer.closed[server] else {
+        Issue.record("\(opening.prefix(8)): \(String(describing: pair.atServer.closed[server]))")
+        continue
+      }
+      #expect(!failure.description.isEmpty)
+      #expect(pair.atServer.received[server] == nil)
+    }
+    #expect(pair.server.counters.tlsHandshakesFailed == UInt64(openings.count))
+    #expect(pair.server.counters.tlsHandshakes == 0)
+    // What they left unread, all in one buffer of the loop, is not the next one's.
+    #expect(try pair.refusal(TLSPeer(makeClient(), name: "localhost")) == nil)
+  }
+
+  @Test(arguments: tlsVersions)
+  func `a handshake that is cut anywhere ends the connection and is counted`(version: Int32) throws {
+    let server = try makeServer()
+    let client = try makeClient(version)
+    let pair = try Pair(tls: server)
+    var cuts: UInt64 = 0
+    for flightToCut in 0...1 {
+      var place = 1
+      while true {
+        let connection = try HeldConnection(pair, TLSPeer(client, name: "localhost"))
+        var flight = connection.held.start()
+        if flightToCut == 1 {
+          connection.send(flight)
+          flight = []
+          pair.turn(until: {
+            flight += connection.held.take(connection.takeReceived())
+            return !flight.isEmpty
+          })
+        }
+        if place >= flight.count { break }
+        connection.send(Array(flight[..<place]))
+        pair.turn(times: 2)
+        pair.client.close(connection.atClient)
+        pair.turn(until: { connection.causeAtServer != nil })
+        #expect(connection.causeAtServer == .tlsFailed(.handshakeCut))
+        cuts += 1
+        place += 17
+      }
+    }
+    #expect(cuts > 8 && pair.server.counters.tlsHandshakesFailed >= cuts)
+    #expect(pair.atServer.received.isEmpty)
+  }
+
+  @Test func `who offers only other protocols gets the alert no_application_protocol, who offers none is served`()
+    throws
+  {
+    let pair = try Pair(tls: makeServer())
+    for (offer, isServed) in [([2] + Array("h2".utf8), false), ([2] + Array("h2".utf8) + TLSContext.protocols, true)] {
+      let client = try makeClient()
+      SSL_CTX_set_alpn_protos(client.context.raw, offer, UInt32(offer.count))
+      let cause = try pair.refusal(TLSPeer(client, name: "localhost"))
+      guard !isServed else {
+        #expect(cause == nil)
+        continue
+      }
+      #expect("\(try #require(cause))".contains("no application protocol"), "\(String(describing: cause))")
+    }
+    let silent = try makeClient()
+    SSL_CTX_set_alpn_protos(silent.context.raw, nil, 0)
+    #expect(try pair.refusal(TLSPeer(silent, name: "localhost")) == nil)
+  }
+
+  @Test func `TLS 1_1 is refused`() throws {
+    let pair = try Pair(tls: makeServer())
+    let client = try makeClient(TLS1_1_VERSION)
+    SSL_CTX_set_security_level(client.context.raw, 0)
+    SSL_CTX_set_cipher_list(client.context.raw, "ALL")
+    let cause = try pair.refusal(TLSPeer(client, name: "localhost"))
+    guard case .tlsFailed = cause else {
+      Issue.record("\(String(describing: cause))")
+      return
+    }
+  }
+
+  @Test func `a silent connection has no state of OpenSSL, and its end is no failed handshake`() throws {
+    let pair = try Pair(tls: makeServer())
+    let (client, server) = try pair.connect()
+    let hasBegun = pair.server.tls.pointer(server.slot).pointee.hasBegun
+    #expect(!hasBegun)
+    pair.client.close(client)
+    pair.turn(until: { pair.atServer.closed[server] != nil })
+    #expect(pair.atServer.closed[server] == .peerClosed && pair.server.counters.tlsHandshakesFailed == 0)
+  }
+
+  @Test func `handshakes beyond the limit of a turn are put off, and all get done`() throws {
+    var limits = EventLoopLimits()
+    limits.tlsHandshakesPerTurn = 2
+    let pair = try Pair(tls: makeServer(), server: limits)
+    let client = try makeClient()
+    let ids = try (0..<30).map { _ in try pair.client.connect(pair.address, tls: TLSPeer(client, name: "localhost")) }
+    pair.turn(until: {
+      let before = pair.server.counters.tlsHandshakes
+      pair.server.runTurn(timeoutMilliseconds: 0)
+      #expect(pair.server.counters.tlsHandshakes - before <= 2)
+      return pair.atClient.connected.count == ids.count
+    })
+    pair.turn(until: { pair.server.counters.tlsHandshakes == UInt64(ids.count) })
+    #expect(pair.server.counters.tlsHandshakesDeferred > 0)
+  }
+
+  @Test func `a thousand handshakes, and their memory is the kernel's and OpenSSL's only while they stand`() throws {
+    let pair = try Pair(tls: makeServer())
+    let client = try makeClient()
+    for round in 1...20 {
+      let peers = (0..<50).map { _ in TLSPeer(client, name: "localhost") }
+      let ids = try peers.map { try pair.client.connect(pair.address, tls: $0) }
+      pair.turn(until: { pair.atClient.connected.count == round * 50 })
+      for id in ids { pair.client.close(id) }
+      pair.turn(until: { pair.atClient.closed.count == round * 50 && pair.atServer.closed.count == round * 50 })
+    }
+    #expect(pair.server.counters.tlsHandshakes == 1000 && pair.client.counters.tlsHandshakes == 1000)
+    #expect(pair.atServer.closed.values.allSatisfy { $0 == .peerClosed })
+    #expect(pair.server.counters.connections == 0 && pair.server.counters.outboxBytes == 0)
+  }
+
+  @Test func `a plain server is no TLS server, and the client says so`() throws {
+    let pair = try Pair()
+    pair.atServer.onReceived = { id, _ in
+      pair.atServer.send(Array("HTTP/1.1 400 Bad Request\r\n\r\n".utf8), to: id)
+      pair.server.close(id)
+    }
+    let cause = try pair.refusal(TLSPeer(makeClient(), name: "localhost"))
+    #expect("\(try #require(cause))".contains("wrong version number"), "\(String(describing: cause))")
+    #expect(pair.client.counters.tlsHandshakesFailed == 1)
+  }
+}

@@ -1,0 +1,134 @@
+// hub-loadtest abuse: do those inside notice when 5,000 hostile connections come and go?
+//
+//   hub-loadtest abuse [--duration S] [--attackers N] [--server-cpu LIST] [--executable PATH] [-- options of `serve`]
+//
+// One run has both phases, so that they are compared on the same machine in the same minute: 1,000 good sessions under load
+// alone, and then with the attackers. Exit code 1 where a good session lost anything, where p99 grew by half or more, or
+// where memory did not return.
+import Gateway
+import Glibc
+import Transport
+
+struct AbuseRun {
+  var duration = 15.0
+  var attackers = 5000
+  var serverCPU: String?
+  var executable: String
+  var serverOptions: [String] = []
+
+  /// 200 drivers with 4 riders each, 1,000 sessions: 800 fixes and 3,200 deliveries a second.
+  static let good = Scenario(
+    name: "abuse", drivers: 200, rate: 4, ridersPerTrip: 4, idle: 0, duration: 0, warmUp: 2, sessionsPerAddress: 100)
+
+  /// How much more memory there may be at the end: what the tables have grown by for the peak of connections, and what the
+  /// allocator keeps of it.
+  static let marginBytes = 12 << 20
+
+  /// The hub's own limits, but for times, which are short so that a run sees their end; and an address may have 150
+  /// connections, where the attackers have far more and the good ones 100.
+  private static let options = [
+    "serve", "--port", "0", "--dev-auth", "--heartbeat", "2", "--handshake-time", "3", "--keep-alive", "3",
+    "--message-time", "3", "--max-per-address", "150", "--request-rate", "500", "--log-level", "error",
+  ]
+
+  /// True where nothing was violated.
+  func run() throws -> Bool {
+    let options = serverOptions.contains("--loops") ? serverOptions : serverOptions + ["--loops", "1"]
+    guard let server = ServerProcess(executable: executable, arguments: Self.options + options, cpus: serverCPU) else {
+      fail("cannot start \(executable)")
+    }
+    defer { server.stop() }
+    let generator = try Generator(Self.good, address: server.address, tls: nil)
+    try generator.connectAll()
+    generator.startSending()
+    turn(generator, seconds: Self.good.warmUp)
+    let residentBefore = server.residentBytes
+    let before = phase(generator, server) { turn(generator, seconds: duration) }
+
+    let progress = Locked(AttackProgress())
+    let (target, count, seconds) = (server.address, attackers, duration)
+    let thread = try startThread(name: "attackers") { @Sendable in
+      do throws(SystemError) {
+        let attackers = try Attackers(
+          target: target, total: count, seconds: seconds, trips: Self.good.drivers, shared: progress)
+        attackers.run()
+      } catch {
+        fail("the attackers cannot start: \(error)")
+      }
+    }
+    var residentPeak = 0
+    let during = phase(generator, server) {
+      repeat {
+        turn(generator, seconds: 0.5)
+        residentPeak = max(residentPeak, server.residentBytes)
+      } while progress.withLock({ $0.ended < count })
+    }
+    thread.join()
+    // What is closing may take a few seconds, and the hub's timers as well.
+    turn(generator, seconds: 6)
+    let residentAfter = server.residentBytes
+    generator.isSending = false
+    turn(generator, seconds: 1)
+    return report(
+      before, during, progress.withLock { $0 }, generator.measurement,
+      resident: (residentBefore, residentPeak, residentAfter))
+  }
+
+  private struct Phase {
+    var latency: LatencyHistogram
+    var cpuShare: Double
+    var seconds: Double
+  }
+
+  private func phase(_ generator: Generator, _ server: ServerProcess, _ body: () -> Void) -> Phase {
+    let (cpu, start) = (server.cpu, ClockReading.read().uptimeNanoseconds)
+    generator.beginMeasuring()
+    body()
+    generator.measuring = false
+    let seconds = Double(ClockReading.read().uptimeNanoseconds - start) / 1e9
+    let used = server.cpu.user + server.cpu.system - cpu.user - cpu.system
+    return Phase(latency: generator.latency, cpuShare: used / seconds, seconds: seconds)
+  }
+
+  private func turn(_ generator: Generator, seconds: Double) {
+    let end = ClockReading.read().uptimeNanoseconds + Int64(seconds * 1e9)
+    while ClockReading.read().uptimeNanoseconds < end { generator.loop.runTurn(timeoutMilliseconds: 10) }
+  }
+
+  // MARK: What came of it
+
+  private func report(
+    _ before: Phase, _ during: Phase, _ attack: AttackProgress, _ good: Measurement,
+    resident: (before: Int, peak: Int, after: Int)
+  ) -> Bool {
+    let statuses = attack.statuses.sorted { $0.key < $1.key }.map { "\($0.value)× \($0.key)" }
+    show(
+      "abuse: \(attack.started) hostile connections in \(decimals(during.seconds, 1)) s, \(attack.peak) at once; the hub "
+        + "ended \(attack.cutOff); answers: \(statuses.joined(separator: ", "))")
+    show(
+      "  1,000 good sessions: sent \(good.sent), expected \(good.expected), delivered \(good.delivered), out of order "
+        + "\(good.outOfOrder), errors \(good.errors)")
+    for (name, phase) in [("before", before), ("during", during)] {
+      let latency = phase.latency
+      show(
+        "  \(name): p50 \(latency.value(atQuantile: 0.5)) µs, p90 \(latency.value(atQuantile: 0.9)), "
+          + "p99 \(latency.value(atQuantile: 0.99)), max \(latency.maximum); "
+          + "server \(decimals(phase.cpuShare * 100, 0)) % of a core")
+    }
+    show(
+      "  resident: \(resident.before / 1024) KiB before, \(resident.peak / 1024) at most, \(resident.after / 1024) after"
+    )
+    var violations: [String] = []
+    if good.delivered != good.expected || good.outOfOrder > 0 || good.errors > 0 {
+      violations.append("good sessions lost something")
+    }
+    let (p99, limit) = (during.latency.value(atQuantile: 0.99), before.latency.value(atQuantile: 0.99) * 3 / 2)
+    if p99 >= limit { violations.append("p99 grew to \(p99) µs, \(limit) and more is too much") }
+    if resident.after > resident.before + Self.marginBytes {
+      violations.append("\((resident.after - resident.before) >> 10) KiB of memory did not come back")
+    }
+    if attack.failed > attack.started / 100 { violations.append("\(attack.failed) attackers failed to connect") }
+    for violation in violations { show("  VIOLATED: \(violation)") }
+    return violations.isEmpty
+  }
+}

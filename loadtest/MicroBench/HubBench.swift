@@ -1,0 +1,67 @@
+// A hub with one driver on a trip and one rider who follows it: what a fix costs between the gateway's two lists.
+
+import Bytes
+import Geo
+import HubCore
+import Messages
+
+struct HubBench: ~Copyable {
+  private static let driver = SessionRef(loop: 0, slot: 0, generation: 1)
+  private static let rider = SessionRef(loop: 0, slot: 1, generation: 1)
+
+  private var hub: Hub
+  private var inputs: [HubInput] = []
+  private var outputs: [HubOutput] = []
+  private let trip: Identifier
+  private let messageID: MessageID
+  private var milliseconds: Int64 = 1_763_680_000_000
+
+  init() {
+    guard let driver = Identifier("driver-17"), let trip = Identifier("T17"), let messageID = MessageID("d17-123"),
+      let epoch = InlineText("bench")
+    else { preconditionFailure("the ids are right") }
+    self.trip = trip
+    self.messageID = messageID
+    let limits = HubLimits(
+      drivers: 1000, trips: 1000, channels: 1000, eventsPerChannel: 16, events: 1000, queryHits: 10,
+      queryBudget: .standard, fixTimesPerDriver: 64, driversWithFixTimes: 100, profiles: 100)
+    hub = Hub(
+      limits: limits, timings: HubTimings(), sampling: SamplingRules(), epoch: epoch, seed: 1, loops: 1,
+      now: Moment(uptime: 0, timestamp: Timestamp(milliseconds: milliseconds)))
+    inputs = [
+      .driverConnecting(HubBench.driver, driver),
+      .subscribe(
+        SubscribeInput(
+          session: HubBench.rider, actor: Actor(role: .ops, id: driver), messageID: messageID,
+          request: Subscribe(channel: .trip(trip)), grant: .granted)),
+    ]
+    turn()
+  }
+
+  private var now: Moment {
+    Moment(
+      uptime: (milliseconds - 1_763_680_000_000) * 1_000_000 + 1, timestamp: Timestamp(milliseconds: milliseconds))
+  }
+
+  private mutating func turn() {
+    hub.process(inputs, now: now)
+    hub.drain(loop: 0, into: &outputs)
+    inputs.removeAll(keepingCapacity: true)
+  }
+
+  /// Drives north at 15 m/s, a fix a second.
+  mutating func takeFix() -> Int {
+    milliseconds += 1000
+    let second = (milliseconds / 1000) % 100_000
+    guard let place = Coordinate(latitude: Double(second) * 15 / 111_195, longitude: 11.5) else { return 0 }
+    let fix = Fix(
+      coordinate: place, timestamp: Timestamp(milliseconds: milliseconds), accuracy: 5, heading: 0, speed: 15)
+    inputs.append(
+      .fix(
+        FixInput(
+          session: HubBench.driver, messageID: messageID, sent: now.timestamp, received: now,
+          update: LocationUpdate(tripID: trip, fix: fix), tripIsGranted: true)))
+    turn()
+    return outputs.count
+  }
+}
