@@ -104,7 +104,8 @@ extension EndToEnd.Abuse {
     let hub = try HubProcess.serve(
       port: 0,
       [
-        "--heartbeat", "10", "--session-rate", "100", "--handshake-time", "1", "--keep-alive", "1", "--message-time",
+        "--heartbeat", "10", "--sampling", "4", "--session-rate", "100", "--handshake-time", "1", "--keep-alive", "1",
+        "--message-time",
         "1", "--max-per-address",
         "40",
         "--request-rate", "1000", "--request-burst", "10000", "--log-level", "error",
