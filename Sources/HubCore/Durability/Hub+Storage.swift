@@ -171,7 +171,8 @@ extension Trip {
   var durable: DurableTrip {
     DurableTrip(
       id: id, status: status, changed: changed, driverID: driverID, riderID: riderID, pickup: pickup, dropoff: dropoff,
-      route: route, meters: odometer.meters, approachMeters: approachMeters, ended: endedAt, recentMoves: recentMoves.oldestFirst)
+      route: route, meters: odometer.meters, approachMeters: approachMeters, ended: endedAt,
+      recentMoves: recentMoves.oldestFirst)
   }
 
   mutating func take(_ durable: DurableTrip) {
