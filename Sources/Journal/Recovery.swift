@@ -30,7 +30,7 @@ public struct RecoveryReport: Equatable, Sendable {
 
 /// A journal that was read, ready to go on.
 public struct Recovered: ~Copyable {
-  public var writer: JournalWriter
+  var writer: JournalWriter
   public let report: RecoveryReport
   fileprivate let files: any JournalFiles
   fileprivate let limits: JournalLimits
