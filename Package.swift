@@ -31,10 +31,11 @@ let package = Package(
 
     // I/O.
     .target(name: "Transport", dependencies: ["Bytes", "CLinux", "COpenSSL"]),
+    .target(name: "Journal", dependencies: ["Transport"]),
 
     .target(
       name: "Gateway",
-      dependencies: ["Bytes", "HubCore", "Tokens", "Transport", "WebSocket", "HTTP", "Messages", "Geo"]),
+      dependencies: ["Bytes", "HubCore", "Journal", "Tokens", "Transport", "WebSocket", "HTTP", "Messages", "Geo"]),
     .target(
       name: "LocationHubClient",
       dependencies: ["Bytes", "Transport", "WebSocket", "HTTP", "Tokens", "Messages", "Geo"]),
@@ -69,6 +70,7 @@ let package = Package(
     tests("HubCore", ["Messages", "Geo"]),
     tests("Tokens", ["Messages", "Bytes"]),
     tests("Transport", ["Bytes", "COpenSSL", "TestCertificates"]),
+    tests("Journal", ["Transport"]),
     tests(
       "Gateway", ["HubCore", "LocationHubClient", "Tokens", "Messages", "Geo", "Bytes", "HTTP", "Transport"]),
     tests("LocationHubClient", ["Tokens", "Messages", "WebSocket", "Bytes"]),

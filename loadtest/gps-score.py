@@ -37,7 +37,7 @@ import gpseval, gpsmath
 def filtered(trace, *options):
     """The rows that `locationhub filter` prints, as arrays."""
     with tempfile.NamedTemporaryFile('w+', suffix='.csv') as file:
-        subprocess.run([HUB, 'filter', trace, *options], stdout=file, check=True)
+        subprocess.run([HUB, 'filter', '--accuracy', trace, *options], stdout=file, check=True)
         return gpsmath.read_trace(file.name)
 
 

@@ -7,17 +7,20 @@ import Transport
 final class HubPort {
   /// The hub itself, where there is one loop.
   private var hub: Hub?
+  private let journal: HubJournal?
   private let toHub: Mailbox<HubInput>?
   private let fromHub: Mailbox<HubOutput>?
 
-  init(hub: consuming Hub) {
+  init(hub: consuming Hub, journal: HubJournal? = nil) {
     self.hub = consume hub
+    self.journal = journal
     toHub = nil
     fromHub = nil
   }
 
   init(toHub: Mailbox<HubInput>, fromHub: Mailbox<HubOutput>) {
     hub = nil
+    journal = nil
     self.toHub = toHub
     self.fromHub = fromHub
   }
@@ -34,7 +37,9 @@ final class HubPort {
   /// that the hub never waits for this loop in turn, and tries again; meanwhile the loop reads no more.
   func exchange(_ inputs: inout [HubInput], into outputs: inout [HubOutput], now: Moment) -> Bool {
     guard let toHub, let fromHub else {
+      journal?.release(&hub!)
       hub!.process(inputs, now: now)
+      journal?.submit(&hub!)
       inputs.removeAll(keepingCapacity: true)
       hub!.drain(loop: 0, into: &outputs)
       return true
@@ -85,11 +90,13 @@ final class HubThread: EventLoopDelegate {
     let reading = loop.now
     let now = Moment(
       uptime: reading.uptimeNanoseconds, timestamp: Timestamp(milliseconds: reading.unixMilliseconds))
+    shared.journal?.release(&hub)
     for inbox in inboxes {
       inbox.drain(into: &batch)
       hub.process(batch, now: now)
       batch.removeAll(keepingCapacity: true)
     }
+    shared.journal?.submit(&hub)
     for (index, outbox) in outboxes.enumerated() where hub.hasOutput(loop: index) {
       hub.drain(loop: index, into: &output)
       post(to: outbox, loop: index)

@@ -5,7 +5,8 @@ import Messages
 
 enum PrometheusText {
   static func write(
-    loops: [LoopCounters], hub: HubCounters, residentBytes: Int, incompleteBytes: Int = 0, addresses: Int = 0
+    loops: [LoopCounters], hub: HubCounters, journal: HubJournal? = nil, residentBytes: Int, incompleteBytes: Int = 0,
+    addresses: Int = 0
   ) -> [UInt8] {
     var page = Page()
     writeSessions(loops, &page)
@@ -19,6 +20,7 @@ enum PrometheusText {
     page.family("locationhub_client_addresses", "gauge", "Addresses that are counted or remembered.")
     page.sample("locationhub_client_addresses", UInt64(addresses))
     writeHub(hub, &page)
+    if let journal { writeJournal(journal, hub, &page) }
     page.family("locationhub_resident_bytes", "gauge", "Resident memory of the process.")
     page.sample("locationhub_resident_bytes", UInt64(residentBytes))
     writeLatency(loops, &page)
@@ -183,6 +185,25 @@ enum PrometheusText {
       ("channels", hub.channels), ("events", hub.eventsKept), ("profiles", hub.profiles),
     ]
     for (table, size) in sizes { page.sample("locationhub_table_entries", ("table", table), UInt64(max(0, size))) }
+  }
+
+  private static func writeJournal(_ journal: HubJournal, _ hub: HubCounters, _ page: inout Page) {
+    let counters = journal.commit.counters
+    page.counter("locationhub_journal_groups_total", "Groups stored: a write and an fdatasync each.", counters.groups)
+    page.counter("locationhub_journal_turns_total", "Turns of the hub whose records they held.", counters.submissions)
+    page.counter("locationhub_journal_bytes_total", "Bytes of records stored.", counters.bytes)
+    page.counter(
+      "locationhub_journal_busy_microseconds_total", "Time spent writing and waiting for the disk.",
+      counters.busyNanoseconds / 1000)
+    page.counter("locationhub_journal_full_total", "Times that the disk was full.", counters.timesFull)
+    page.family("locationhub_journal_condition", "gauge", "0 good, 1 full, 2 stopped after a failed write.")
+    page.sample("locationhub_journal_condition", UInt64(journal.commit.currentCondition.rawValue))
+    page.family("locationhub_journal_held_outputs", "gauge", "Answers and events that wait for the disk.")
+    page.sample("locationhub_journal_held_outputs", UInt64(max(0, hub.heldForStorage)))
+    page.counter("locationhub_journal_refused_total", "Moves refused for want of storage.", hub.refusedForStorage)
+    page.counter(
+      "locationhub_journal_presence_dropped_total", "Presence events not made for want of storage.",
+      hub.eventsNotStored)
   }
 
   /// Upper bounds of the latency buckets, in microseconds.

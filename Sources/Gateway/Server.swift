@@ -1,6 +1,7 @@
 // A running hub: its port, its threads, and its end.
 import Bytes
 import HubCore
+import Journal
 import Messages
 import Synchronization
 import Transport
@@ -15,16 +16,20 @@ public final class Server: Sendable {
   private let shared: SharedState
   private let threads: Threads
   private let lock: PortLock
+  /// The journal's thread; it ends when all others have.
+  private let journalThread: Joinable?
 
   /// The threads in the order in which they end: loops, then the hub's.
   private struct Threads: Sendable {
     var wakers: [Waker] = []
+    /// Wakes the thread that the hub is on.
+    var hubWaker: Waker?
     var joinables: [Joinable] = []
   }
 
   private init(
     address: SocketAddress, adminAddress: SocketAddress?, isSecure: Bool, shared: SharedState, threads: Threads,
-    lock: consuming PortLock
+    journalThread: Joinable?, lock: consuming PortLock
   ) {
     self.address = address
     self.adminAddress = adminAddress
@@ -32,6 +37,7 @@ public final class Server: Sendable {
     self.shared = shared
     self.threads = threads
     self.lock = lock
+    self.journalThread = journalThread
   }
 
   /// Starts listening and returns; the work is done on threads of its own.
@@ -45,8 +51,17 @@ public final class Server: Sendable {
     let shared = SharedState(
       configuration: configuration,
       sessionLimit: configuration.limits.sessions(loops: configuration.loops, openFiles: openFiles))
+    let life = HubLife()
+    var hub = life.makeHub(configuration, now: ClockReading.read())
+    let writer: WriterBox?
+    do throws(JournalError) {
+      writer = try recover(configuration, shared, into: &hub, life)
+    } catch {
+      throw .journal("\(error)\(hint(error))")
+    }
+    let box = HubBox(hub)
     do throws(SystemError) {
-      let server = try start(configuration, limits, shared, lock)
+      let server = try start(configuration, limits, shared, box, writer, lock)
       shared.log(
         .info, "listening",
         [
@@ -92,18 +107,59 @@ public final class Server: Sendable {
     }
   }
 
+  // MARK: Journal
+
+  private static func recover(
+    _ configuration: ServerConfiguration, _ shared: SharedState, into hub: inout Hub, _ life: HubLife
+  ) throws(JournalError) -> WriterBox? {
+    guard let configured = configuration.journal, let journal = shared.journal else { return nil }
+    return try configured.recover(
+      into: &hub, recordLimit: journal.recordLimit, newEpoch: life, clock: ClockReading.read(), shared.log)
+  }
+
+  private static func hint(_ error: JournalError) -> String {
+    switch error {
+    case .damaged: "; --accept-loss goes on from before it and keeps the damaged files aside"
+    case .locked: "; give this hub a --data of its own"
+    case .system, .full, .stopped, .newerVersion: ""
+    }
+  }
+
+  /// Runs the journal's writer. `waker` wakes whoever runs the hub.
+  private static func startJournal(
+    _ box: WriterBox, _ journal: HubJournal, waking waker: Waker, _ log: Log
+  ) throws(SystemError) -> Joinable {
+    let thread = try startThread(name: "journal") {
+      do throws(JournalError) {
+        try journal.commit.run(&box.writer) {
+          ClockReading.read().unixMilliseconds
+        } onChange: {
+          waker.wake()
+        }
+      } catch {
+        log(
+          .error, "journal_stopped",
+          ["error": "\(error)", "hint": "positions go on, moves of trips are refused; restart the hub"])
+      }
+    }
+    return Joinable(thread)
+  }
+
   private static func start(
     _ configuration: ServerConfiguration, _ loopLimits: EventLoopLimits, _ shared: SharedState,
-    _ lock: consuming PortLock
+    _ hub: sending HubBox, _ writer: WriterBox?, _ lock: consuming PortLock
   ) throws(SystemError) -> Server {
-    let life = HubLife()
     var threads = Threads()
     var adminAddress: SocketAddress?
+    var journalThread: Joinable?
     do throws(SystemError) {
       if configuration.loops == 1 {
-        adminAddress = try startOnlyLoop(on: lock.address, configuration, loopLimits, shared, life, &threads)
+        adminAddress = try startOnlyLoop(on: lock.address, configuration, loopLimits, shared, hub, &threads)
       } else {
-        adminAddress = try startLoopsAndHub(on: lock.address, configuration, loopLimits, shared, life, &threads)
+        adminAddress = try startLoopsAndHub(on: lock.address, configuration, loopLimits, shared, hub, &threads)
+      }
+      if let writer, let journal = shared.journal, let waker = threads.hubWaker {
+        journalThread = try startJournal(writer, journal, waking: waker, shared.log)
       }
     } catch {
       shared.lifecycle.requestStop(at: 0)  // lets go what has started
@@ -112,7 +168,7 @@ public final class Server: Sendable {
     }
     return Server(
       address: lock.address, adminAddress: adminAddress, isSecure: configuration.tls != nil, shared: shared,
-      threads: threads, lock: lock)
+      threads: threads, journalThread: journalThread, lock: lock)
   }
 
   private static func makeLoop(
@@ -138,13 +194,14 @@ public final class Server: Sendable {
   /// One loop, with the hub on its thread.
   private static func startOnlyLoop(
     on address: SocketAddress, _ configuration: ServerConfiguration, _ loopLimits: EventLoopLimits,
-    _ shared: SharedState, _ life: HubLife, _ threads: inout Threads
+    _ shared: SharedState, _ hub: sending HubBox, _ threads: inout Threads
   ) throws(SystemError) -> SocketAddress? {
     let loop = try makeLoop(on: address, configuration, loopLimits)
     let adminAddress = try listenForOperators(loop, configuration)
     threads.wakers.append(loop.waker)
+    threads.hubWaker = loop.waker
     let thread = try startThread(name: "loop-0") {
-      let port = HubPort(hub: life.makeHub(configuration, now: loop.now))
+      let port = HubPort(hub: hub.take(), journal: shared.journal)
       run(
         SessionLoop(
           index: 0, loop: loop, hub: port, shared: shared, configuration: configuration,
@@ -157,11 +214,12 @@ public final class Server: Sendable {
   /// Several loops, and the hub on a thread of its own that starts last, when all mailboxes are there.
   private static func startLoopsAndHub(
     on address: SocketAddress, _ configuration: ServerConfiguration, _ loopLimits: EventLoopLimits,
-    _ shared: SharedState, _ life: HubLife, _ threads: inout Threads
+    _ shared: SharedState, _ hub: sending HubBox, _ threads: inout Threads
   ) throws(SystemError) -> SocketAddress? {
     var adminAddress: SocketAddress?
     let hubLoop = try EventLoop()
     let hubWaker = hubLoop.waker
+    threads.hubWaker = hubWaker
     let capacity = configuration.limits.mailboxMessages
     var inboxes: [Mailbox<HubInput>] = []
     var outboxes: [Mailbox<HubOutput>] = []
@@ -187,7 +245,7 @@ public final class Server: Sendable {
     }
     let thread = try startThread(name: "hub") { [inboxes, outboxes] in
       let hub = HubThread(
-        hub: life.makeHub(configuration, now: hubLoop.now), loop: hubLoop, inboxes: inboxes, outboxes: outboxes,
+        hub: hub.take(), loop: hubLoop, inboxes: inboxes, outboxes: outboxes,
         shared: shared)
       withExtendedLifetime(hub) { hubLoop.run() }
     }
@@ -236,6 +294,9 @@ public final class Server: Sendable {
   /// Returns when all threads have ended, after `drain`.
   public func wait() {
     for thread in threads.joinables { thread.join() }
+    // What the last turns brought is stored.
+    shared.journal?.commit.close()
+    journalThread?.join()
     shared.log(.info, "stopped")
   }
 }

@@ -35,6 +35,8 @@ public struct ServerConfiguration: Sendable {
   public var drainDelay = 0.0
   /// Seconds that a drain may take in all, after the delay.
   public var drainSeconds = 4.0
+  /// Where trips and events are stored; nil for nowhere.
+  public var journal: JournalConfiguration?
   /// How often drivers are told to send.
   public var sampling = SamplingRules()
   public var limits = Limits()
@@ -50,6 +52,7 @@ public enum ServerError: Error, Equatable, CustomStringConvertible {
   case developmentCredentialsNotOnLoopback(String)
   case badLoopCount(Int)
   case portTaken(String)
+  case journal(String)
   case system(String)
 
   public var description: String {
@@ -60,7 +63,7 @@ public enum ServerError: Error, Equatable, CustomStringConvertible {
       "--dev-auth lets anyone in and is refused on \(host): use 127.0.0.1 or ::1"
     case .badLoopCount(let count):
       "\(count) loops: give 1 to 64"
-    case .portTaken(let text), .system(let text):
+    case .portTaken(let text), .journal(let text), .system(let text):
       text
     }
   }

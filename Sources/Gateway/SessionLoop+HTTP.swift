@@ -151,8 +151,9 @@ extension SessionLoop {
   private mutating func metrics(_ slot: Int, _ exchange: Exchange) {
     publishCounters()
     let text = PrometheusText.write(
-      loops: shared.metrics.loops, hub: shared.metrics.hub, residentBytes: ProcessFacts.residentBytes() ?? 0,
-      incompleteBytes: shared.admissions.incomplete, addresses: shared.admissions.addressCount)
+      loops: shared.metrics.loops, hub: shared.metrics.hub, journal: shared.journal,
+      residentBytes: ProcessFacts.residentBytes() ?? 0, incompleteBytes: shared.admissions.incomplete,
+      addresses: shared.admissions.addressCount)
     respond(
       slot, exchange,
       Response(.ok, contentType: "text/plain; version=0.0.4; charset=utf-8", body: text))

@@ -9,6 +9,8 @@ final class SharedState: Sendable {
   let metrics: MetricsBoard
   let log: Log
   let access: AccessBoard
+  /// Nil where nothing is stored.
+  let journal: HubJournal?
   let admissions: Admissions
 
   /// `sessionLimit`: sessions of all loops together.
@@ -17,6 +19,7 @@ final class SharedState: Sendable {
     metrics = MetricsBoard(loops: configuration.loops)
     log = Log(level: configuration.logLevel)
     access = AccessBoard(configuration.tokens)
+    journal = configuration.journal.map { HubJournal(limits: $0.limits) }
     admissions = Admissions(configuration.limits, sessionLimit: sessionLimit)
   }
 }

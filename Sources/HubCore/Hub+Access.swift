@@ -45,7 +45,7 @@ extension Hub {
   private mutating func tellLoops(of channel: Int, _ output: HubOutput) {
     var loops = channels.loops(channel)
     while loops != 0 {
-      outputs[loops.trailingZeroBitCount].append(output)
+      emitStored(output, to: UInt32(loops.trailingZeroBitCount))
       loops &= loops - 1
     }
   }
@@ -58,7 +58,19 @@ extension Hub {
 
   mutating func end(_ trip: Int) {
     trips[trip].ended = now.uptime
+    trips[trip].endedAt = now.timestamp
     trips[trip].closes = now.uptime + nanoseconds(timings.tripGrace)
+    recordTrip(trip)
+    armEnded(trip, at: trips[trip].closes)
+  }
+
+  /// A trip that was read back goes on where it was, by the wall clock.
+  mutating func resumeDeadlines(_ trip: Int) {
+    guard let endedAt = trips[trip].endedAt else { return armSilence(trip) }
+    let passed = max(0, now.timestamp.milliseconds - endedAt.milliseconds)
+    let ended = now.uptime - min(passed, 1 << 40) * 1_000_000
+    trips[trip].ended = ended
+    trips[trip].closes = ended + nanoseconds(timings.tripGrace)
     armEnded(trip, at: trips[trip].closes)
   }
 
@@ -71,7 +83,10 @@ extension Hub {
     guard let ended = trips[trip].ended else { return }
     let forgets = ended + nanoseconds(timings.retention)
     if isOver(trip) { close(trip) }  // first, also where no turn came between the two: a machine that slept
-    if now.uptime >= forgets { return forgetTrip(trip) }
+    if now.uptime >= forgets {
+      if storage.hasRoom { return forgetTrip(trip) }
+      return armEnded(trip, at: now.uptime + nanoseconds(timings.storageRetry))
+    }
     armEnded(trip, at: trips[trip].isClosed ? forgets : trips[trip].closes)
   }
 
@@ -91,7 +106,12 @@ extension Hub {
   }
 
   private mutating func forgetTrip(_ trip: Int) {
-    if let channel = trips[trip].channel { _ = channels.setKept(channel, false) }
+    if let channel = trips[trip].channel { forgetEvents(of: channel) }
+    storage.write(.tripForgotten(trips[trip].id))
+    removeTrip(trip)
+  }
+
+  mutating func removeTrip(_ trip: Int) {
     uncountBegunTrip(trip)
     tripIDs.remove(hash: trips[trip].hash, index: trip)
     trips.remove(

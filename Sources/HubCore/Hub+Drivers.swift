@@ -119,6 +119,7 @@ extension Hub {
 
   /// The entry that watches for staleness came up: stale now, or looked at again when it would be.
   private mutating func checkStaleness(_ driver: Int) {
+    guard !drivers[driver].isStale else { return }  // it began offline
     if now.uptime >= staleAt(driver) { becomeStale(driver) } else { armStaleness(driver) }
   }
 
@@ -137,6 +138,13 @@ extension Hub {
     armStaleness(driver)
   }
 
+  /// A driver of the life before, of whom nothing is known but events: offline, without a word, until it comes back.
+  mutating func beginsOffline(_ driver: Int) {
+    drivers[driver].isStale = true
+    counters.driversOnline -= 1
+    if !drivers[driver].isRetentionArmed { armRetention(driver) }
+  }
+
   // MARK: Forgetting
 
   private mutating func armRetention(_ driver: Int) {
@@ -153,13 +161,18 @@ extension Hub {
       drivers[driver].disconnected = now.uptime  // still there: look again a retention later
     } else if now.uptime >= max(drivers[driver].lastFix, drivers[driver].disconnected) + nanoseconds(timings.retention)
     {
-      return forget(driver)
+      if storage.hasRoom { return forget(driver) }
+      drivers[driver].disconnected = now.uptime
     }
     armRetention(driver)
   }
 
   /// Presence goes to the driver's channel and to the trip that its fixes named last, while that goes on.
   private mutating func publishPresence(_ driver: Int, _ kind: Notification.Kind, _ title: String, _ body: String) {
+    guard storage.hasRoom else {
+      counters.eventsNotStored += 1
+      return
+    }
     let id = drivers[driver].id
     if let channel = eventChannel(ofDriver: driver) {
       publishEvent(on: channel) {
@@ -174,7 +187,7 @@ extension Hub {
   }
 
   private mutating func forget(_ driver: Int) {
-    if let channel = drivers[driver].channel { _ = channels.setKept(channel, false) }
+    if let channel = drivers[driver].channel { forgetEvents(of: channel) }
     if drivers[driver].fixTimes != nil { driversWithFixTimes -= 1 }
     profiles.release(drivers[driver].profile)
     driverIDs.remove(hash: drivers[driver].hash, index: driver)

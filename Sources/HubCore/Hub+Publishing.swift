@@ -11,7 +11,7 @@ extension Hub {
     if loops == 0 { return }
     publicationNumber += 1
     var location = location
-    location.after = channels.sequence(channel)
+    location.after = channels.sequence(channel, storedThrough: storage.storedThrough)
     let delivery = Delivery(
       channel: ChannelHandle(index: UInt32(channel)),
       conflationKey: UInt64(channel) << 32 | UInt64(driver + 1),
@@ -26,19 +26,22 @@ extension Hub {
     }
   }
 
-  /// Publishes an event on a channel: numbered, kept for recovery, never dropped. `body` gets its number.
+  /// Publishes an event on a channel: numbered, kept for recovery, never dropped, told when it is stored. `body` gets
+  /// its number.
   mutating func publishEvent(on channel: Int, _ body: (UInt64) -> Publication.Body) {
-    let sequence = channels.nextSequence(channel)
+    let sequence = channels.nextSequence(
+      channel, ticket: storage.isOn ? storage.ticket : 0, storedThrough: storage.storedThrough)
     publicationNumber += 1
     let publication = Publication(
       channel: channels.name(channel), number: publicationNumber, timestamp: now.timestamp, body: body(sequence))
     channels.keep(publication, channel)
+    storage.write(.event(publication))
     counters.eventsPublished += 1
     var loops = channels.loops(channel)
     while loops != 0 {
       let delivery = Delivery(
         channel: ChannelHandle(index: UInt32(channel)), conflationKey: 0, received: 0, publication: publication)
-      outputs[loops.trailingZeroBitCount].append(.delivery(delivery))
+      emitStored(.delivery(delivery), to: UInt32(loops.trailingZeroBitCount))
       counters.deliveries += 1
       loops &= loops - 1
     }

@@ -8,6 +8,7 @@ extension Hub {
   /// publications, so the loop sees nothing twice and misses nothing between the two.
   mutating func subscribe(_ input: SubscribeInput) {
     let (session, request) = (input.session, input.request)
+    if waits(.subscribe(input), for: request.channel) { return }
     let access = access(of: input.actor, by: input.grant, to: request.channel)
     guard access != .forbidden else {
       // The same words whether or not there is such a trip.
@@ -55,6 +56,7 @@ extension Hub {
   }
 
   mutating func unsubscribe(_ session: SessionRef, _ messageID: MessageID, _ channel: Channel) {
+    if waits(.unsubscribe(session, messageID, channel), for: channel) { return }
     guard let index = channels.find(channel) else {
       return reply(.unsubscribed(Unsubscribed(replyTo: messageID, channel: channel, reason: .asked)), to: session)
     }

@@ -53,7 +53,7 @@ extension Hub {
     if known == nil, isGranted, !mayBeginTrip(driver) { return .refused(.rateLimited, tooManyTrips, retryAfter: 60) }
     guard let trip = known ?? (isGranted ? beginTrip(id, driver: driver, at: time) : nil) else {
       return isGranted
-        ? .refused(.storageFull, "this hub's trip table is full", retryAfter: 60)
+        ? .refused(.storageFull, "this hub has no room for another trip", retryAfter: 60)
         : .refused(.forbidden, "your token does not name trip \(id)")
     }
     let isDriver = trips[trip].driverID == drivers[driver].id
@@ -69,6 +69,7 @@ extension Hub {
   private mutating func beginTrip(_ id: Identifier, driver: Int, at time: Timestamp) -> Int? {
     guard let trip = insertTrip(id, status: .accepted, at: time) else { return nil }
     trips[trip].driverID = drivers[driver].id
+    recordTrip(trip)
     countBegunTrip(trip, by: driver)
     tellClaimed(trip)
     countActiveTrip(trip)
@@ -103,6 +104,10 @@ extension Hub {
       counters.tableLimitHits += 1
       return nil
     }
+    guard storage.hasRoom else {
+      counters.refusedForStorage += 1
+      return nil
+    }
     let hash = id.text.hashValue(seed: seed)
     let trip = trips.insert(Trip(id: id, hash: hash, status: status, changed: time, lastHeard: now.uptime))
     armSilence(trip)
@@ -114,11 +119,18 @@ extension Hub {
   // MARK: trip_status
 
   mutating func handle(_ input: TripStatusInput) {
+    guard storage.hasRoom else {
+      counters.refusedForStorage += 1
+      return refuse(
+        input.session, input.messageID, .storageFull, "this hub cannot store moves now; send it again", retryAfter: 5)
+    }
     // A rider and a driver may have the same id: the role is part of who sent it.
     let sender = input.actor.id.text.hashValue(seed: seed ^ UInt64(input.actor.role.rawValue))
     let move = input.messageID.text.hashValue(seed: sender)
     guard let trip = findTrip(input.report.tripID) else { return request(input, move: move) }
-    if trips[trip].recentMoves.contains(move) { return reply(.ack(Ack(replyTo: input.messageID)), to: input.session) }
+    if trips[trip].recentMoves.contains(move) {
+      return replyStored(.ack(Ack(replyTo: input.messageID)), to: input.session)
+    }
 
     let status = trips[trip].status
     let target = input.report.status
@@ -142,7 +154,10 @@ extension Hub {
 
   private mutating func refuseMove(_ input: TripStatusInput, _ status: TripStatus, _ message: String) {
     counters.tripMovesRefused += 1
-    refuse(input.session, input.messageID, .invalidTransition, message, status: status)
+    // It tells of a state that may not be stored yet.
+    replyStored(
+      .error(ErrorReply(code: .invalidTransition, message: message, replyTo: input.messageID, status: status)),
+      to: input.session)
   }
 
   /// Ops; the trip's parties within their rights; an entitled driver while the trip has none, to accept it.
@@ -180,6 +195,7 @@ extension Hub {
     trips[trip].pickup = report.pickup
     trips[trip].dropoff = report.dropoff
     trips[trip].route = report.route
+    recordTrip(trip)
     tellClaimed(trip)
     finish(input, trip: trip, move: move, from: nil)
   }
@@ -200,6 +216,7 @@ extension Hub {
     trips[trip].changed = input.report.timestamp
     if target == .accepted, trips[trip].driverID == nil {
       trips[trip].driverID = input.actor.id
+      recordTrip(trip)
       tellClaimed(trip)
     }
     if target == .tripStarted { trips[trip].approachMeters = trips[trip].odometer.meters }
@@ -209,7 +226,7 @@ extension Hub {
   }
 
   /// What makes a driver `on_trip`. A driver that the full table had no room for is counted at a later move.
-  private mutating func countActiveTrip(_ trip: Int) {
+  mutating func countActiveTrip(_ trip: Int) {
     if trips[trip].status.occupiesDriver {
       guard trips[trip].occupied == nil, let id = trips[trip].driverID, let driver = findOrInsertDriver(id) else {
         return
@@ -227,8 +244,9 @@ extension Hub {
     trips[trip].recentMoves.insert(move)
     trips[trip].lastHeard = now.uptime
     counters.tripMoves += 1
+    recordTrip(trip)
     publishMove(trip, from: previous, at: input.report.location)
-    reply(.ack(Ack(replyTo: input.messageID)), to: input.session)
+    replyStored(.ack(Ack(replyTo: input.messageID)), to: input.session)
     adviseSampling(ofTrip: trip)
   }
 
@@ -254,7 +272,7 @@ extension Hub {
 
   // MARK: Trips that nobody ends
 
-  private mutating func armSilence(_ trip: Int) {
+  mutating func armSilence(_ trip: Int) {
     let handle = Handle(index: UInt32(trip), generation: trips.generation(of: trip))
     deadlines.arm(.tripSilence, handle, at: trips[trip].lastHeard + nanoseconds(timings.retention))
   }
@@ -263,11 +281,16 @@ extension Hub {
   mutating func checkSilence(_ trip: Int) {
     guard trips[trip].ended == nil else { return }
     guard now.uptime >= trips[trip].lastHeard + nanoseconds(timings.retention) else { return armSilence(trip) }
+    guard storage.hasRoom else {
+      let handle = Handle(index: UInt32(trip), generation: trips.generation(of: trip))
+      return deadlines.arm(.tripSilence, handle, at: now.uptime + nanoseconds(timings.storageRetry))
+    }
     let previous = trips[trip].status
     trips[trip].status = .cancelled
     trips[trip].changed = now.timestamp
     countActiveTrip(trip)
     counters.tripMoves += 1
+    recordTrip(trip)
     publishMove(trip, from: previous, at: nil)
     adviseSampling(ofTrip: trip)
     end(trip)

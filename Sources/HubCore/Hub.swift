@@ -13,8 +13,8 @@ public struct Hub: ~Copyable {
   let limits: HubLimits
   let timings: HubTimings
   /// Names the life that sequences belong to.
-  let epoch: InlineText
-  let seed: UInt64
+  var epoch: InlineText
+  private(set) var seed: UInt64
   let samplingRules: SamplingRules
 
   var now: Moment
@@ -32,6 +32,9 @@ public struct Hub: ~Copyable {
   var sessions: [[Int32]]
   var driversWithFixTimes = 0
   var publicationNumber: UInt64 = 0
+  var storage = HubStorage()
+  /// The journal knows this hub's epoch and seed.
+  var hasLife = false
   var outputs: [[HubOutput]]
 
   public internal(set) var counters = HubCounters()
@@ -77,7 +80,7 @@ public struct Hub: ~Copyable {
 
   public func hasOutput(loop: Int) -> Bool { !outputs[loop].isEmpty }
 
-  private mutating func handle(_ input: HubInput) {
+  mutating func handle(_ input: HubInput) {
     switch input {
     case .fix(let input): handle(input)
     case .batch(let input): handle(input)
@@ -94,12 +97,19 @@ public struct Hub: ~Copyable {
     }
   }
 
-  private mutating func updateSizes() {
+  mutating func updateSizes() {
     counters.drivers = drivers.count
     counters.trips = trips.count
     counters.channels = channels.count
     counters.profiles = profiles.count
     counters.eventsKept = channels.eventCount
+  }
+
+  /// Takes over the seed of the life before. Only while all tables are empty.
+  mutating func setSeed(_ seed: UInt64) {
+    precondition(drivers.count == 0 && trips.count == 0)
+    self.seed = seed
+    channels.setSeed(seed)
   }
 
   // MARK: Output

@@ -35,6 +35,11 @@ public struct HubCounters: Sendable, Equatable {
   /// Times that a driver was told how often to send, by `SamplingReason.rawValue`.
   public var samplingTold = [UInt64](repeating: 0, count: SamplingReason.allCases.count)
   public var tableLimitHits: UInt64 = 0
+  /// Outputs that wait for the journal.
+  public var heldForStorage = 0
+  /// Moves refused, and presence events not made, because nothing could be stored.
+  public var refusedForStorage: UInt64 = 0
+  public var eventsNotStored: UInt64 = 0
 
   // Sizes now.
   public var drivers = 0

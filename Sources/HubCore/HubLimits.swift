@@ -67,6 +67,8 @@ public struct HubTimings: Sendable, Equatable {
   public var replacementWindow = 60.0
   /// … refuse newcomers for this long.
   public var conflict = 30.0
+  /// What could not be stored when it was due is looked at again after this.
+  public var storageRetry = 60.0
 
   public init() {}
 }

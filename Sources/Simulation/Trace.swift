@@ -3,7 +3,7 @@
 // In: a header names the columns, in any order: t_ms, lat, lon, and where there are accuracy_m, speed_mps, bearing_deg.
 // Other columns (the truth, for judging) are passed over. An empty field is an absent value, and so is a negative speed,
 // bearing or accuracy, as in the protocol. No quotes: every value is a number. Lines end with LF or CR LF.
-// Out: t_ms,lat,lon,speed,bearing,accuracy, one row for each published position.
+// Out: t_ms,lat,lon,speed,bearing and, where asked for, accuracy; one row for each published position.
 import Geo
 import Messages
 
@@ -24,12 +24,12 @@ public enum TraceFile {
   }
 
   /// The first line of what `row` writes.
-  public static let rowHeader = "t_ms,lat,lon,speed,bearing,accuracy"
+  public static let rowHeader = "t_ms,lat,lon,speed,bearing"
 
   /// One published position as a line without its end: coordinates with 7 decimals, speed (m/s), bearing
   /// (degrees) and accuracy (m, 68 %) with 2, empty where absent. Exact for the rounded values of a position.
   public static func row(
-    timestamp: Timestamp, coordinate: Coordinate, speed: Double?, heading: Double?, accuracy: Double
+    timestamp: Timestamp, coordinate: Coordinate, speed: Double?, heading: Double?, accuracy: Double? = nil
   ) -> String {
     var row = String(timestamp.milliseconds)
     row += ","
@@ -40,8 +40,7 @@ public enum TraceFile {
     if let speed { row += decimal(speed, places: 2) }
     row += ","
     if let heading { row += decimal(heading, places: 2) }
-    row += ","
-    row += decimal(accuracy, places: 2)
+    if let accuracy { row += "," + decimal(accuracy, places: 2) }
     return row
   }
 

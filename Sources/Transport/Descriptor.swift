@@ -3,11 +3,11 @@
 import Glibc
 
 /// Owns a file descriptor and closes it when it goes.
-struct Descriptor: ~Copyable {
-  let raw: Int32
+public struct Descriptor: ~Copyable, Sendable {
+  public let raw: Int32
 
   /// Takes over `raw`; a negative value is the failure of `call`, whose `errno` is still untouched.
-  init(_ raw: Int32, from call: StaticString) throws(SystemError) {
+  public init(_ raw: Int32, from call: StaticString) throws(SystemError) {
     guard raw >= 0 else { throw SystemError(call) }
     self.raw = raw
   }

@@ -16,6 +16,7 @@ let filter = Verb(
     The file - is standard input.
     """,
   options: [
+    Option("accuracy", nil, "a column more: the radius in metres that holds the truth with 68 %"),
     Option("every", "N", "take only each Nth fix, as of a phone that sends so seldom"),
     Option(
       "extrapolate", "STEP", "also print where the driver is taken to be each STEP after a position (100ms, 1s, 0.5s)"),
@@ -30,7 +31,7 @@ private func runFilter(_ arguments: Arguments) throws(CommandError) -> ExitCode 
   let extrapolation = try arguments.string("extrapolate").map { (text) throws(CommandError) in try step(text) }
   let fixes = try readTrace(path)
   try system { () throws(SystemError) in try blockSignals([SIGPIPE]) }
-  var rows = FilterRows(extrapolation: extrapolation)
+  var rows = FilterRows(extrapolation: extrapolation, showsAccuracy: arguments.has("accuracy"))
   var tracker = RecordedTracker()
   for index in stride(from: 0, to: fixes.count, by: every) {
     tracker.follow(fixes[index]) { rows.add($0) }
@@ -59,12 +60,14 @@ private func step(_ text: String) throws(CommandError) -> Int64 {
 /// The rows that are printed: positions, and between them, where it was asked for, predictions.
 private struct FilterRows: ~Copyable {
   let extrapolation: Int64?
+  let showsAccuracy: Bool
   private var output = ByteBuffer()
   private var last: Position?
 
-  init(extrapolation: Int64?) {
+  init(extrapolation: Int64?, showsAccuracy: Bool) {
     self.extrapolation = extrapolation
-    output.append(utf8: TraceFile.rowHeader + "\n")
+    self.showsAccuracy = showsAccuracy
+    output.append(utf8: TraceFile.rowHeader + (showsAccuracy ? ",accuracy\n" : "\n"))
   }
 
   mutating func add(_ position: Position) {
@@ -101,7 +104,7 @@ private struct FilterRows: ~Copyable {
     output.append(
       utf8: TraceFile.row(
         timestamp: time, coordinate: place, speed: position.speed, heading: position.heading,
-        accuracy: position.accuracy) + "\n")
+        accuracy: showsAccuracy ? position.accuracy : nil) + "\n")
   }
 }
 

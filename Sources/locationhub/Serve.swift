@@ -24,6 +24,8 @@ let serve = Verb(
     Option("token-audience", "TEXT", "take only tokens whose aud is this, or names it"),
     Option("revoked", "FILE", "refuse tokens whose jti or sub is a line of this file"),
     Option("grant-grace", "SECONDS", "an ended trip's positions go on so long, then nobody else sees it (60)"),
+    Option("data", "DIR", "keep trips and their events there, over restarts and crashes (nowhere)"),
+    Option("accept-loss", nil, "start from before a damaged place in --data; what is behind it is moved aside"),
     Option("allow-origin", "ORIGIN", "web pages that may use the hub: https://app.example; * for all", repeats: true),
     Option("trusted-proxy", "CIDR", "believe the X-Forwarded-For of these addresses", repeats: true),
     Option("admin-port", "PORT", "a second port with /healthz, /readyz and /metrics; 0 picks a free one"),
@@ -106,6 +108,12 @@ func serverConfiguration(_ arguments: Arguments) throws(CommandError) -> ServerC
   configuration.tokens = try tokenAccess(arguments)
   configuration.timings.tripGrace =
     try arguments.number("grant-grace", in: 0...3600) ?? configuration.timings.tripGrace
+  if let directory = arguments.string("data") {
+    configuration.journal = JournalConfiguration(directory: directory)
+    configuration.journal?.acceptsLoss = arguments.has("accept-loss")
+  } else if arguments.has("accept-loss") {
+    throw .usage("--accept-loss is about a damaged journal: give its directory with --data")
+  }
   configuration.flushIntervalMilliseconds = try arguments.integer("flush-interval", in: 0...10_000) ?? 0
   configuration.heartbeatInterval = try arguments.number("heartbeat", in: 0.1...3600) ?? configuration.heartbeatInterval
   if let word = try arguments.choice("compression", of: ["on", "off"]) { configuration.compression = word == "on" }

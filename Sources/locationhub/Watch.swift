@@ -159,7 +159,7 @@ private final class Watcher: ClientLoopDelegate {
       write(
         TraceFile.row(
           timestamp: location.timestamp, coordinate: location.coordinate, speed: location.speed,
-          heading: location.heading, accuracy: location.accuracy))
+          heading: location.heading))
     }
     countLine()
   }

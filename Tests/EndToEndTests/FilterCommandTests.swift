@@ -50,6 +50,18 @@ extension EndToEnd.FilterCommand {
     }
   }
 
+  @Test("--accuracy adds a column, the radius in metres")
+  func accuracy() throws {
+    try withTrace { path, _ in
+      let outcome = try HubProcess.run(["filter", "--accuracy", path])
+      let lines = outcome.output.split(separator: "\n")
+      #expect(lines.first == "t_ms,lat,lon,speed,bearing,accuracy")
+      for line in lines.dropFirst() {
+        #expect(try #require(Double(line.split(separator: ",", omittingEmptySubsequences: false)[5])) > 0)
+      }
+    }
+  }
+
   @Test("--extrapolate prints the way between the positions, ten seconds far and no further")
   func extrapolate() throws {
     try withTrace { path, rows in

@@ -58,7 +58,7 @@ final class ClientBench: ClientLoopDelegate {
   func rows(_ client: ClientID) -> [String] {
     (positions[client.index] ?? []).map {
       TraceFile.row(
-        timestamp: $0.timestamp, coordinate: $0.coordinate, speed: $0.speed, heading: $0.heading, accuracy: $0.accuracy)
+        timestamp: $0.timestamp, coordinate: $0.coordinate, speed: $0.speed, heading: $0.heading)
     }
   }
 }

@@ -19,7 +19,7 @@ import Transport
       rows.append(
         TraceFile.row(
           timestamp: position.timestamp, coordinate: position.coordinate, speed: position.speed,
-          heading: position.heading, accuracy: position.accuracy))
+          heading: position.heading))
     }
     for fix in fixes {
       uptime = max(uptime, (fix.timestamp.milliseconds - fixes[0].timestamp.milliseconds) * 1_000_000)

@@ -22,7 +22,7 @@ extension ChannelTable {
   }
 
   fileprivate mutating func publish(_ index: Int) {
-    let sequence = nextSequence(index)
+    let sequence = nextSequence(index, ticket: 0, storedThrough: 0)
     keep(event(name(index), sequence), index)
   }
 }

@@ -77,8 +77,8 @@ struct TraceTests {
       timestamp: Timestamp(milliseconds: 7), coordinate: place, speed: 12.5, heading: nil, accuracy: 4)
     #expect(row == "7,0.0000010,-122.0000005,12.50,,4.00")
     let other = TraceFile.row(
-      timestamp: Timestamp(milliseconds: 7), coordinate: place, speed: nil, heading: 0.05, accuracy: 0.5)
-    #expect(other == "7,0.0000010,-122.0000005,,0.05,0.50")
+      timestamp: Timestamp(milliseconds: 7), coordinate: place, speed: nil, heading: 0.05)
+    #expect(other == "7,0.0000010,-122.0000005,,0.05")
   }
 
   @Test("What is written can be read again without a loss")
@@ -92,7 +92,7 @@ struct TraceTests {
       let heading = Double(random.below(36_000)) / 100
       let time = Timestamp(milliseconds: Int64(random.below(1 << 31)))
       let row = TraceFile.row(timestamp: time, coordinate: place, speed: speed, heading: heading, accuracy: 7.25)
-      let read = try fixes(TraceFile.rowHeader + "\n" + row + "\n")
+      let read = try fixes(TraceFile.rowHeader + ",accuracy\n" + row + "\n")
       #expect(read == [Fix(coordinate: place, timestamp: time, accuracy: 7.25, heading: heading, speed: speed)])
     }
   }

@@ -12,6 +12,9 @@ struct ChannelRecord {
   var hash: UInt64
   /// The number of the newest event; before the first, where the numbers start (see `ChannelTable.numbersGiven`).
   var sequence: UInt64
+  /// The journal's number of the newest event, and the newest sequence before the first event that may not be stored yet.
+  var eventTicket: UInt64 = 0
+  var storedSequence: UInt64 = 0
   /// Bit l: loop l has at least one subscriber.
   var loops: UInt64 = 0
   var subscribers = 0
@@ -36,7 +39,7 @@ struct ChannelTable: ~Copyable {
   static let maximumLoops = 64
 
   private let limits: HubLimits
-  private let seed: UInt64
+  private var seed: UInt64
   private let loopCount: Int
   private var slab = Slab<ChannelRecord>()
   private var names = IndexTable()
@@ -46,7 +49,7 @@ struct ChannelTable: ~Copyable {
   private var eventOrder = EventOrder()
   /// No channel that is gone had a number above this. New channels count on from here: within an epoch no channel gives
   /// out a number twice, or a client that comes back to a channel's next life would be told that it missed nothing.
-  private var numbersGiven: UInt64 = 0
+  private(set) var numbersGiven: UInt64 = 0
 
   init(limits: HubLimits, seed: UInt64, loopCount: Int) {
     precondition((1...Self.maximumLoops).contains(loopCount))
@@ -112,6 +115,10 @@ struct ChannelTable: ~Copyable {
   /// True when it went at once.
   mutating func setKept(_ index: Int, _ kept: Bool) -> Bool {
     slab[index].isKept = kept
+    if !kept {
+      numbersGiven = max(numbersGiven, slab[index].sequence)
+      while !slab[index].events.isEmpty { forgetOldestEvent(index) }
+    }
     return removeIfUnused(index)
   }
 
@@ -126,8 +133,15 @@ struct ChannelTable: ~Copyable {
 
   // MARK: Events
 
-  /// The number that the channel's next event will have.
-  mutating func nextSequence(_ index: Int) -> UInt64 {
+  /// The newest event that everyone may know of, where everything up to a journal's number is stored.
+  @inline(__always) func sequence(_ index: Int, storedThrough ticket: UInt64) -> UInt64 {
+    slab[index].eventTicket <= ticket ? slab[index].sequence : slab[index].storedSequence
+  }
+
+  /// The number that the channel's next event will have, which will be stored with the journal's number `ticket`.
+  mutating func nextSequence(_ index: Int, ticket: UInt64, storedThrough: UInt64) -> UInt64 {
+    if slab[index].eventTicket <= storedThrough { slab[index].storedSequence = slab[index].sequence }
+    slab[index].eventTicket = ticket
     slab[index].sequence += 1
     return slab[index].sequence
   }
@@ -150,6 +164,67 @@ struct ChannelTable: ~Copyable {
     let missed = sequence - since
     guard missed <= UInt64(slab[index].events.count) else { return nil }
     return slab[index].events.suffix(Int(missed)).map(\.publication)
+  }
+
+  func eventTicket(_ index: Int) -> UInt64 { slab[index].eventTicket }
+  func isKept(_ index: Int) -> Bool { slab[index].isKept }
+
+  // MARK: Reading back
+
+  /// Changes the seed of an empty table.
+  mutating func setSeed(_ seed: UInt64) {
+    precondition(slab.count == 0)
+    self.seed = seed
+  }
+
+  mutating func restore(numbersGiven number: UInt64) { numbersGiven = max(numbersGiven, number) }
+
+  /// A channel whose events are kept, before they come. False at the limit of channels.
+  mutating func restore(_ name: Channel, sequence: UInt64) -> Bool {
+    guard let index = findOrInsert(name) else { return false }
+    slab[index].isKept = true
+    slab[index].sequence = sequence
+    return true
+  }
+
+  /// An event with the number that it has. False at the limit of channels, and for what is no event.
+  mutating func restore(_ event: Publication) -> Bool {
+    let number: UInt64
+    switch event.body {
+    case .tripUpdate(let update): number = update.sequence
+    case .notification(let notification): number = notification.sequence
+    case .driverLocation: return false
+    }
+    guard number > 0, let index = findOrInsert(event.channel) else { return false }
+    slab[index].isKept = true
+    // What is kept has no gaps.
+    if number != slab[index].sequence + 1 { while !slab[index].events.isEmpty { forgetOldestEvent(index) } }
+    slab[index].sequence = number
+    keep(event, index)
+    return true
+  }
+
+  func keptNames() -> [Channel] {
+    (0..<slab.endIndex).filter { slab[$0].isInUse && slab[$0].isKept }.map { slab[$0].name }
+  }
+
+  /// Each channel whose events are kept, with the number before its oldest kept event.
+  func forEachKept<E: Error>(_ body: (Channel, UInt64) throws(E) -> Void) throws(E) {
+    for index in 0..<slab.endIndex where slab[index].isInUse && slab[index].isKept {
+      try body(slab[index].name, slab[index].sequence - UInt64(slab[index].events.count))
+    }
+  }
+
+  /// Every kept event, in the order in which they came.
+  func forEachEvent<E: Error>(_ body: (Publication) throws(E) -> Void) throws(E) {
+    var places: [Int: Int] = [:]
+    var node = eventOrder.first
+    while let (channel, next) = eventOrder.step(node) {
+      let place = places[channel, default: 0]
+      try body(slab[channel].events[place].publication)
+      places[channel] = place + 1
+      node = next
+    }
   }
 
   private func hash(_ name: Channel) -> UInt64 {

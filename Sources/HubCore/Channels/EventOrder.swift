@@ -23,6 +23,14 @@ struct EventOrder {
   /// The channel that has the oldest event of all; there must be one. It is also the oldest that this channel keeps.
   var channelOfOldest: Int { Int(nodes[Int(oldest)].channel) }
 
+  /// For a walk from the oldest event to the newest.
+  var first: UInt32 { oldest }
+
+  /// The channel of an event, and the next one's node; nil behind the newest.
+  func step(_ node: UInt32) -> (channel: Int, next: UInt32)? {
+    node == EventOrder.none ? nil : (Int(nodes[Int(node)].channel), nodes[Int(node)].newer)
+  }
+
   /// Puts the newest event, which is this channel's, behind all others, and gives its node. O(1).
   mutating func append(channel: Int) -> UInt32 {
     let node = place(Node(channel: UInt32(channel), older: newest, newer: EventOrder.none))

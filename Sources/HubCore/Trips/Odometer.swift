@@ -25,6 +25,9 @@ struct Odometer: Sendable, Equatable {
   private var anchor: Coordinate?
   private var ground = GroundScale(latitude: 0)
 
+  /// One that shows this many metres already.
+  init(meters: Double = 0) { self.meters = meters }
+
   /// Takes the next published position of the driver; `previous` is the one published before it. About 10 ns.
   @inline(__always)
   mutating func follow(_ position: Position, after previous: Position?, maximumSpeed: Double) {

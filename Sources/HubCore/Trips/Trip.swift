@@ -22,6 +22,8 @@ struct Trip {
   var begunBy: Handle?
   /// Its last move or accepted fix (uptime, ns): a trip that nobody ends must not stay for ever.
   var lastHeard: Int64
+  /// When it ended by the hub's wall clock, which a restart does not change.
+  var endedAt: Timestamp?
   /// The way that its driver has gone, and how much of it before `trip_started`, once that has come.
   var odometer = Odometer()
   var approachMeters: Double?
@@ -47,6 +49,13 @@ struct RecentMoves {
 
   private var hashes: [UInt64] = []
   private var oldest = 0
+
+  init() {}
+
+  /// Up to `capacity` moves, oldest first.
+  init(_ oldestFirst: [UInt64]) { hashes = oldestFirst.suffix(Self.capacity) }
+
+  var oldestFirst: [UInt64] { Array(hashes[oldest...] + hashes[..<oldest]) }
 
   func contains(_ hash: UInt64) -> Bool { hashes.contains(hash) }
 

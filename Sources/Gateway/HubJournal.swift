@@ -1,0 +1,111 @@
+// The hub's journal in a running server: read before anyone is let in, then written by a thread of its own.
+//
+//     hub's thread   before a turn: what is stored by now leaves; after it: its records go into the queue
+//     its own        writes the queue, group by group, and wakes the hub's thread when a group is stored
+import HubCore
+import Journal
+import Messages
+import Transport
+
+/// Where trips and their events are kept, and what becomes of damage.
+public struct JournalConfiguration: Sendable {
+  public var directory: String
+  /// Damage is moved aside, and the hub goes on from before it, in a new epoch. Else the hub does not start.
+  public var acceptsLoss = false
+  public var limits = JournalLimits()
+
+  public init(directory: String) { self.directory = directory }
+}
+
+/// The queue to the journal's thread, from the hub's side.
+final class HubJournal: Sendable {
+  let commit: GroupCommit
+  private let limits: JournalLimits
+
+  init(limits: JournalLimits) {
+    commit = GroupCommit(limits: limits)
+    self.limits = limits
+  }
+
+  /// Bytes of records that may wait to be handed over: with the largest one on top they still fit a group.
+  var recordLimit: Int { limits.groupBytes / 2 }
+
+  /// What waited for the disk, and need not any more, leaves.
+  func release(_ hub: inout Hub) {
+    hub.stored(
+      through: commit.durableThrough, condition: commit.currentCondition == .good ? .good : .unavailable)
+  }
+
+  /// Hands the turn's records over. Where there is no room they stay with the hub, which then refuses further changes.
+  func submit(_ hub: inout Hub) {
+    hub.takeRecords { records, ticket in commit.submit(records, ticket: ticket, isUrgent: true) }
+  }
+}
+
+/// A hub on its way to the thread that will run it.
+final class HubBox {
+  private var hub: Hub?
+
+  init(_ hub: consuming Hub) { self.hub = consume hub }
+
+  func take() -> Hub { hub.take()! }
+}
+
+/// A journal's writer on its way to the thread that will run it.
+///
+/// `@unchecked Sendable`: the thread that made it lets go of it before the other begins, which the compiler cannot see
+/// because the hub was read in the same call.
+final class WriterBox: @unchecked Sendable {
+  var writer: JournalWriter
+
+  init(_ writer: consuming JournalWriter) { self.writer = consume writer }
+}
+
+extension JournalConfiguration {
+  /// Reads the journal into a hub that has not handled anything, and compacts it: the next start reads what is there now
+  /// and not how it came about.
+  func recover(
+    into hub: inout Hub, recordLimit: Int, newEpoch: HubLife, clock: ClockReading, _ log: Log
+  ) throws(JournalError) -> WriterBox {
+    let began = ClockReading.read().uptimeNanoseconds
+    let files = try DiskFiles(path: directory)
+    var recovered = try Recovery(files: files, limits: limits).run(damage: acceptsLoss ? .moveAside : .refuse) {
+      (part) throws(Senseless) in
+      try load(part, into: &hub)
+    } group: { (_, records) throws(Senseless) in
+      try load(records, into: &hub)
+    }
+    hub.finishLoading()
+    try recovered.compact(created: clock.unixMilliseconds) { (add) throws(JournalError) in
+      try hub.writeSnapshot(add)
+    }
+    hub.attachJournal(limit: recordLimit, startsEpoch: recovered.report.loss != nil, epoch: newEpoch.epoch)
+    note(recovered.report, hub, nanoseconds: ClockReading.read().uptimeNanoseconds - began, log)
+    return WriterBox(recovered.takeWriter())
+  }
+
+  private func load(_ records: UnsafeRawBufferPointer, into hub: inout Hub) throws(Senseless) {
+    do throws(RecordError) { try hub.load(records) } catch { throw Senseless("\(error)") }
+  }
+
+  private func note(_ report: RecoveryReport, _ hub: borrowing Hub, nanoseconds: Int64, _ log: Log) {
+    if let tail = report.tail {
+      log(
+        .warning, "journal_tail_cut",
+        [
+          "file": tail.file, "offset": "\(tail.offset)", "bytes": "\(tail.bytes)",
+          "hint": "a write that was cut: nothing in it was acked",
+        ])
+    }
+    for name in report.brokenSnapshots { log(.warning, "journal_snapshot_broken", ["file": name]) }
+    if let loss = report.loss {
+      log(.error, "journal_loss", ["what": "\(loss)", "hint": "the damaged files are kept as damaged-…"])
+    }
+    log(
+      .info, "journal_read",
+      [
+        "directory": directory, "trips": "\(hub.counters.trips)", "events": "\(hub.counters.eventsKept)",
+        "groups": "\(report.groups)", "milliseconds": "\(nanoseconds / 1_000_000)",
+      ])
+  }
+}

@@ -1,0 +1,40 @@
+// What the hub must still know after its own death, as a list of changes. What is stored are effects and not inputs: to
+// read a journal back means to set what was set, so that a later version, or other limits, come to the same trips.
+import Bytes
+import Geo
+import Messages
+
+/// One change of the durable state: trips, the events of channels, and their numbers.
+enum DurableRecord: Equatable {
+  /// The first record of a journal, and one at each new epoch. The seed never changes: hashes of moves are kept.
+  case life(epoch: InlineText, seed: UInt64)
+  /// A trip as it is now, new or changed.
+  case trip(DurableTrip)
+  case tripForgotten(Identifier)
+  /// An event on a channel, with its number.
+  case event(Publication)
+  /// A channel whose events are kept: the number of its newest. Written in snapshots, before the events.
+  case channel(Channel, sequence: UInt64)
+  case channelForgotten(Channel)
+  /// No channel that is gone had a number above this. Written in snapshots.
+  case numbersGiven(UInt64)
+}
+
+/// What is stored of a trip.
+struct DurableTrip: Equatable {
+  var id: Identifier
+  var status: TripStatus
+  var changed: Timestamp
+  var driverID: Identifier?
+  var riderID: Identifier?
+  var pickup: Coordinate?
+  var dropoff: Coordinate?
+  var route: String?
+  /// The way that its driver had gone at the last move, and how much of it before `trip_started`.
+  var meters = 0.0
+  var approachMeters: Double?
+  /// By the hub's wall clock.
+  var ended: Timestamp?
+  /// Oldest first.
+  var recentMoves: [UInt64]
+}

@@ -1,0 +1,34 @@
+// What may leave only when it is on stable storage, and what must wait behind it, in order.
+
+/// Outputs and inputs that wait for the journal, oldest first.
+struct HeldOutputs {
+  enum Held {
+    case output(HubOutput, loop: UInt32)
+    /// Handled again, from the beginning, once its channel's events are stored.
+    case input(HubInput)
+  }
+
+  private var queue: [(ticket: UInt64, held: Held)] = []
+  /// Entries before this one were taken.
+  private var head = 0
+
+  var count: Int { queue.count - head }
+
+  /// `ticket` never goes back from one call to the next.
+  mutating func append(_ held: Held, until ticket: UInt64) { queue.append((ticket, held)) }
+
+  /// The next entry that has waited long enough. O(1), amortised.
+  mutating func next(storedThrough ticket: UInt64) -> Held? {
+    guard head < queue.count, queue[head].ticket <= ticket else { return nil }
+    let held = queue[head].held
+    head += 1
+    if head == queue.count {
+      queue.removeAll(keepingCapacity: queue.capacity <= 4096)
+      head = 0
+    } else if head >= 4096, head * 2 >= queue.count {
+      queue.removeFirst(head)
+      head = 0
+    }
+    return held
+  }
+}

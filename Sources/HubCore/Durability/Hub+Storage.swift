@@ -1,0 +1,191 @@
+// What is durable of the hub, and how: each change of a trip and each event writes a record, and whatever tells of it
+// waits until the record is on stable storage. Without a journal nothing is written and nothing waits.
+//
+//     handle(input) → change, record, held output          the hub's thread
+//     takeRecords → one write and one fdatasync a group     the journal's thread
+//     stored(through:) → held outputs leave, in order       the hub's thread
+//
+// Positions wait for nothing. Who asks for a channel whose newest event is not stored yet is answered when it is, so that
+// nobody is shown what a crash could undo.
+import Bytes
+import Geo
+import Messages
+
+extension Hub {
+  // MARK: For whoever drives the hub
+
+  /// From now on changes are stored. At `limit` bytes of records that were not taken, further changes are refused.
+  /// `startsEpoch` begins a new life of the numbers: something that was promised is gone.
+  public mutating func attachJournal(limit: Int, startsEpoch: Bool, epoch new: InlineText) {
+    storage = HubStorage(limit: limit)
+    if hasLife, !startsEpoch { return }
+    epoch = new
+    hasLife = true
+    storage.write(.life(epoch: epoch, seed: seed))
+  }
+
+  /// Gives the records since the last time to `body` with their number, for `stored`; it says whether it has taken them.
+  public mutating func takeRecords(_ body: (UnsafeRawBufferPointer, _ ticket: UInt64) -> Bool) {
+    storage.handOver(body)
+  }
+
+  /// All records up to `ticket` are on stable storage: what waited for them leaves.
+  public mutating func stored(through ticket: UInt64, condition: StorageCondition) {
+    storage.condition = condition
+    storage.stored(through: ticket)
+    storage.isReleasing = true
+    while let next = storage.release() {
+      switch next {
+      case .output(let output, let loop): emit(output, to: loop)
+      case .input(let input): handle(input)
+      }
+    }
+    storage.isReleasing = false
+    counters.heldForStorage = storage.held.count
+  }
+
+  // MARK: Waiting
+
+  /// An output that leaves when everything done so far is stored.
+  mutating func emitStored(_ output: HubOutput, to loop: UInt32) {
+    guard storage.newest > storage.storedThrough else { return emit(output, to: loop) }
+    storage.hold(output, for: loop)
+  }
+
+  mutating func replyStored(_ reply: Reply, to session: SessionRef) {
+    emitStored(.reply(session, reply), to: session.loop)
+  }
+
+  /// Puts an input about a channel off until the channel's events are stored; false where they are, and nothing waits
+  /// that came before it.
+  mutating func waits(_ input: HubInput, for channel: Channel) -> Bool {
+    guard storage.isOn, let index = channels.find(channel) else { return false }
+    // Not before those that came earlier; they are being handled again, in order, while they are released.
+    let isBehindOthers = storage.parked > 0 && !storage.isReleasing
+    guard isBehindOthers || channels.eventTicket(index) > storage.storedThrough else { return false }
+    storage.park(input)
+    return true
+  }
+
+  // MARK: Changes
+
+  mutating func recordTrip(_ trip: Int) {
+    guard storage.isOn else { return }
+    storage.write(.trip(trips[trip].durable))
+  }
+
+  /// The channel's events are no longer kept.
+  mutating func forgetEvents(of channel: Int) {
+    if storage.isOn, channels.isKept(channel) { storage.write(.channelForgotten(channels.name(channel))) }
+    _ = channels.setKept(channel, false)
+  }
+
+  // MARK: Reading back
+
+  /// Makes the changes that `bytes` tell of, in a hub that has not handled anything yet. They are in the order in which
+  /// they were taken, snapshots' first.
+  public mutating func load(_ bytes: UnsafeRawBufferPointer) throws(RecordError) {
+    var reader = RecordReader(bytes)
+    while let record = try reader.next() {
+      guard load(record) else { throw RecordError(fault: .order, offset: reader.position) }
+    }
+  }
+
+  /// False where the record makes no sense after those before it.
+  private mutating func load(_ record: DurableRecord) -> Bool {
+    switch record {
+    case .life(let epoch, let seed):
+      guard !hasLife || seed == self.seed else { return false }
+      if !hasLife { setSeed(seed) }
+      self.epoch = epoch
+      hasLife = true
+    case .trip(let trip): return load(trip)
+    case .tripForgotten(let id):
+      guard let trip = findTrip(id) else { return false }
+      removeTrip(trip)
+    case .event(let publication):
+      publicationNumber = max(publicationNumber, publication.number)
+      return channels.restore(publication)
+    case .channel(let name, let sequence): return channels.restore(name, sequence: sequence)
+    case .channelForgotten(let name):
+      guard let channel = channels.find(name) else { return false }
+      _ = channels.setKept(channel, false)
+    case .numbersGiven(let number): channels.restore(numbersGiven: number)
+    }
+    return hasLife
+  }
+
+  private mutating func load(_ durable: DurableTrip) -> Bool {
+    guard hasLife else { return false }
+    let trip: Int
+    if let known = findTrip(durable.id) {
+      trip = known
+    } else {
+      let hash = durable.id.text.hashValue(seed: seed)
+      trip = trips.insert(
+        Trip(id: durable.id, hash: hash, status: durable.status, changed: durable.changed, lastHeard: now.uptime))
+      tripIDs.insert(hash: hash, index: trip)
+    }
+    trips[trip].take(durable)
+    return true
+  }
+
+  /// Ends the reading: what is not stored (presence, deadlines, links between tables) begins anew.
+  public mutating func finishLoading() {
+    // Positions had numbers too, and theirs are not stored.
+    if publicationNumber > 0 { publicationNumber += 1 << 32 }
+    for trip in 0..<trips.endIndex where findTrip(trips[trip].id) == trip {
+      trips[trip].channel = channels.find(.trip(trips[trip].id))
+      countActiveTrip(trip)
+      resumeDeadlines(trip)
+    }
+    for name in channels.keptNames() {
+      guard case .driver(let id) = name, let driver = findOrInsertDriver(id) else { continue }
+      drivers[driver].channel = channels.find(name)
+    }
+    for driver in 0..<drivers.endIndex where findDriver(drivers[driver].id) == driver { beginsOffline(driver) }
+    updateSizes()
+  }
+
+  /// Writes the durable state as records, in parts of up to about `partBytes`.
+  public func writeSnapshot<E: Error>(
+    partBytes: Int = 1 << 20, _ body: (UnsafeRawBufferPointer) throws(E) -> Void
+  ) throws(E) {
+    var part = ByteBuffer()
+    func add(_ record: DurableRecord) throws(E) {
+      RecordWriter.write(record, into: &part)
+      guard part.count >= partBytes else { return }
+      try part.withBytes(body)
+      part.removeAll()
+    }
+    try add(.life(epoch: epoch, seed: seed))
+    try add(.numbersGiven(channels.numbersGiven))
+    for trip in 0..<trips.endIndex where findTrip(trips[trip].id) == trip { try add(.trip(trips[trip].durable)) }
+    try channels.forEachKept { (name, sequence) throws(E) in try add(.channel(name, sequence: sequence)) }
+    try channels.forEachEvent { (event) throws(E) in try add(.event(event)) }
+    if !part.isEmpty { try part.withBytes(body) }
+  }
+}
+
+extension Trip {
+  var durable: DurableTrip {
+    DurableTrip(
+      id: id, status: status, changed: changed, driverID: driverID, riderID: riderID, pickup: pickup, dropoff: dropoff,
+      route: route, meters: odometer.meters, approachMeters: approachMeters, ended: endedAt,
+      recentMoves: recentMoves.oldestFirst)
+  }
+
+  mutating func take(_ durable: DurableTrip) {
+    status = durable.status
+    changed = durable.changed
+    driverID = durable.driverID
+    riderID = durable.riderID
+    pickup = durable.pickup
+    dropoff = durable.dropoff
+    route = durable.route
+    odometer = Odometer(meters: durable.meters)
+    approachMeters = durable.approachMeters
+    endedAt = durable.ended
+    recentMoves = RecentMoves(durable.recentMoves)
+  }
+}

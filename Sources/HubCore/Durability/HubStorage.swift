@@ -1,0 +1,73 @@
+// The hub's side of its journal: records that are still to be handed over, and what waits for them.
+import Bytes
+
+/// Whether what has to be stored can be.
+public enum StorageCondition: Sendable {
+  case good
+  /// The disk is full, or the journal has stopped: changes are refused with `storage_full`, positions go on.
+  case unavailable
+}
+
+/// Records and waiters of a hub with a journal; without one nothing is ever in it.
+struct HubStorage: ~Copyable {
+  let isOn: Bool
+  /// Bytes of records that may wait to be handed over.
+  private let limit: Int
+  /// Changes that were made and not handed over yet.
+  private(set) var records = ByteBuffer()
+  /// The number that `records` will be handed over with.
+  private(set) var ticket: UInt64 = 1
+  /// Everything up to this number is on stable storage.
+  private(set) var storedThrough: UInt64 = 0
+  var condition = StorageCondition.good
+  private(set) var held = HeldOutputs()
+  /// Inputs among what is held.
+  private(set) var parked = 0
+  /// What waited is being handled.
+  var isReleasing = false
+
+  /// Without a journal.
+  init() {
+    isOn = false
+    limit = 0
+  }
+
+  init(limit: Int) {
+    isOn = true
+    self.limit = limit
+  }
+
+  /// The number of the newest change; 0 where nothing is stored.
+  var newest: UInt64 { records.isEmpty ? ticket - 1 : ticket }
+
+  /// Whether another change may be made.
+  var hasRoom: Bool { !isOn || condition == .good && records.count < limit }
+
+  mutating func write(_ record: DurableRecord) {
+    if isOn { RecordWriter.write(record, into: &records) }
+  }
+
+  /// Gives the records to `body`, which says whether it has taken them; they are forgotten then.
+  mutating func handOver(_ body: (UnsafeRawBufferPointer, UInt64) -> Bool) {
+    let ticket = ticket
+    guard !records.isEmpty, records.withBytes({ body($0, ticket) }) else { return }
+    records.removeAll(keepingAtMost: 1 << 20)
+    self.ticket += 1
+  }
+
+  mutating func hold(_ output: HubOutput, for loop: UInt32) { held.append(.output(output, loop: loop), until: newest) }
+
+  mutating func park(_ input: HubInput) {
+    held.append(.input(input), until: newest)
+    parked += 1
+  }
+
+  /// What has waited long enough, oldest first.
+  mutating func release() -> HeldOutputs.Held? {
+    let next = held.next(storedThrough: storedThrough)
+    if case .input = next { parked -= 1 }
+    return next
+  }
+
+  mutating func stored(through ticket: UInt64) { storedThrough = max(storedThrough, ticket) }
+}

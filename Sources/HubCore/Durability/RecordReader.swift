@@ -1,0 +1,190 @@
+// Durable records from bytes. The bytes have passed their check sum, so what does not fit is a newer program's or our own
+// mistake; it is refused all the same, and never guessed.
+import Bytes
+import Geo
+import Messages
+
+/// Why bytes are no durable record.
+public struct RecordError: Error, Equatable, CustomStringConvertible {
+  public enum Fault: Equatable, Sendable {
+    case short
+    case kind(UInt8)
+    case number, status, identifier, text, coordinate, distance, timestamp, channel, optional, surplus
+    /// The record makes no sense where it stands.
+    case order
+  }
+
+  public var fault: Fault
+  /// Bytes from the start of what was read.
+  public var offset: Int
+
+  public var description: String { "record at byte \(offset): \(fault)" }
+}
+
+/// Reads one record after the other.
+struct RecordReader: ~Copyable {
+  private let bytes: UnsafeRawBufferPointer
+  private var offset = 0
+  /// Where the record begins that was read last.
+  private(set) var position = 0
+  /// Where the record that is being read ends.
+  private var end = 0
+
+  /// `bytes` must stay valid while the reader is used.
+  init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
+
+  /// The next record; nil behind the last one.
+  mutating func next() throws(RecordError) -> DurableRecord? {
+    guard offset < bytes.count else { return nil }
+    position = offset
+    end = bytes.count
+    let length = Int(try number(UInt32.self))
+    guard length <= bytes.count - offset else { throw failure(.short) }
+    end = offset + length
+    let record = try readRecord()
+    guard offset == end else { throw failure(.surplus) }
+    return record
+  }
+
+  private mutating func readRecord() throws(RecordError) -> DurableRecord {
+    let kind = try number(UInt8.self)
+    switch RecordKind(rawValue: kind) {
+    case .life: return .life(epoch: try text(), seed: try number(UInt64.self))  // any 64 bits
+    case .trip: return .trip(try trip())
+    case .tripForgotten: return .tripForgotten(try identifier())
+    case .tripUpdate, .notification: return .event(try event(RecordKind(rawValue: kind) == .tripUpdate))
+    case .channel: return .channel(try channel(), sequence: try count())
+    case .channelForgotten: return .channelForgotten(try channel())
+    case .numbersGiven: return .numbersGiven(try count())
+    case nil: throw failure(.kind(kind))
+    }
+  }
+
+  private mutating func trip() throws(RecordError) -> DurableTrip {
+    var trip = DurableTrip(
+      id: try identifier(), status: try status(), changed: try timestamp(), recentMoves: [])
+    if try isPresent() { trip.driverID = try identifier() }
+    if try isPresent() { trip.riderID = try identifier() }
+    if try isPresent() { trip.pickup = try coordinate() }
+    if try isPresent() { trip.dropoff = try coordinate() }
+    if try isPresent() { trip.route = try longText() }
+    trip.meters = try distance()
+    if try isPresent() { trip.approachMeters = try distance() }
+    if try isPresent() { trip.ended = try timestamp() }
+    for _ in 0..<(try number(UInt8.self)) { trip.recentMoves.append(try number(UInt64.self)) }
+    return trip
+  }
+
+  private mutating func event(_ isTripUpdate: Bool) throws(RecordError) -> Publication {
+    let channel = try channel()
+    let sequence = try count()
+    let number = try count()
+    let published = try timestamp()
+    let body: Publication.Body =
+      isTripUpdate ? .tripUpdate(try tripUpdate(sequence)) : .notification(try notification(sequence))
+    return Publication(channel: channel, number: number, timestamp: published, body: body)
+  }
+
+  private mutating func tripUpdate(_ sequence: UInt64) throws(RecordError) -> TripUpdate {
+    let id = try identifier()
+    let status = try status()
+    let previous = try isPresent() ? try self.status() : nil
+    let driver = try isPresent() ? try identifier() : nil
+    let timestamp = try timestamp()
+    let location = try isPresent() ? try coordinate() : nil
+    let summary = try isPresent() ? TripSummary(distance: try distance(), approach: try distance()) : nil
+    return TripUpdate(
+      tripID: id, status: status, previousStatus: previous, driverID: driver, timestamp: timestamp, location: location,
+      summary: summary, sequence: sequence)
+  }
+
+  private mutating func notification(_ sequence: UInt64) throws(RecordError) -> Notification {
+    guard let kind = Notification.Kind(rawValue: try number(UInt8.self)) else { throw failure(.status) }
+    let title = try longText()
+    let body = try longText()
+    let driver = try isPresent() ? try identifier() : nil
+    return Notification(kind: kind, title: title, body: body, driverID: driver, sequence: sequence)
+  }
+
+  // MARK: Members
+
+  private func failure(_ fault: RecordError.Fault) -> RecordError { RecordError(fault: fault, offset: offset) }
+
+  private mutating func take(_ count: Int) throws(RecordError) -> UnsafeRawBufferPointer {
+    guard count <= end - offset else { throw failure(.short) }
+    defer { offset += count }
+    return UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + count])
+  }
+
+  private mutating func number<Number: FixedWidthInteger & BitwiseCopyable>(
+    _: Number.Type
+  ) throws(RecordError) -> Number {
+    Number(littleEndian: try take(MemoryLayout<Number>.size).loadUnaligned(as: Number.self))
+  }
+
+  /// A number that something was counted with: it never comes near to overflowing.
+  private mutating func count() throws(RecordError) -> UInt64 {
+    let count = try number(UInt64.self)
+    guard count < 1 << 62 else { throw failure(.number) }
+    return count
+  }
+
+  private mutating func text() throws(RecordError) -> InlineText {
+    guard let text = InlineText(try take(Int(try number(UInt16.self)))) else { throw failure(.text) }
+    return text
+  }
+
+  private mutating func longText() throws(RecordError) -> String {
+    guard let text = String(validating: try take(Int(try number(UInt32.self))), as: UTF8.self) else {
+      throw failure(.text)
+    }
+    return text
+  }
+
+  private mutating func identifier() throws(RecordError) -> Identifier {
+    guard let identifier = Identifier(try take(Int(try number(UInt16.self)))) else { throw failure(.identifier) }
+    return identifier
+  }
+
+  private mutating func status() throws(RecordError) -> TripStatus {
+    guard let status = TripStatus(rawValue: try number(UInt8.self)) else { throw failure(.status) }
+    return status
+  }
+
+  private mutating func timestamp() throws(RecordError) -> Timestamp {
+    let timestamp = Timestamp(milliseconds: try number(Int64.self))
+    guard Timestamp.accepted.contains(timestamp) else { throw failure(.timestamp) }
+    return timestamp
+  }
+
+  private mutating func coordinate() throws(RecordError) -> Coordinate {
+    let latitude = Double(bitPattern: try number(UInt64.self))
+    let longitude = Double(bitPattern: try number(UInt64.self))
+    guard let coordinate = Coordinate(latitude: latitude, longitude: longitude) else { throw failure(.coordinate) }
+    return coordinate
+  }
+
+  /// Metres.
+  private mutating func distance() throws(RecordError) -> Double {
+    let meters = Double(bitPattern: try number(UInt64.self))
+    guard meters >= 0, meters < 1e9 else { throw failure(.distance) }
+    return meters
+  }
+
+  private mutating func isPresent() throws(RecordError) -> Bool {
+    switch try number(UInt8.self) {
+    case 0: return false
+    case 1: return true
+    default: throw failure(.optional)
+    }
+  }
+
+  private mutating func channel() throws(RecordError) -> Channel {
+    switch Unicode.Scalar(try number(UInt8.self)) {
+    case "t": return .trip(try identifier())
+    case "d": return .driver(try identifier())
+    case "f": return .fence(try identifier())
+    default: throw failure(.channel)
+    }
+  }
+}

@@ -1,0 +1,144 @@
+// Durable records as bytes: a length, a kind, and the members in order, without names (all numbers little-endian).
+//
+//     record    length 4 (of what follows), kind 1, members
+//     text      length 2, UTF-8
+//     optional  0, or 1 and the value
+import Bytes
+import Geo
+import Messages
+
+/// The kinds and their numbers on the disk: new ones get new numbers, and no number is used twice.
+enum RecordKind: UInt8 {
+  case life = 1
+  case trip = 2
+  case tripForgotten = 3
+  case tripUpdate = 4
+  case notification = 5
+  case channel = 6
+  case channelForgotten = 7
+  case numbersGiven = 8
+}
+
+/// Appends records to a buffer.
+enum RecordWriter {
+  static func write(_ record: DurableRecord, into bytes: inout ByteBuffer) {
+    let start = bytes.count
+    bytes.append(number: UInt32(0))
+    switch record {
+    case .life(let epoch, let seed):
+      bytes.append(RecordKind.life.rawValue)
+      bytes.append(text: epoch)
+      bytes.append(number: seed)
+    case .trip(let trip):
+      bytes.append(RecordKind.trip.rawValue)
+      write(trip, into: &bytes)
+    case .tripForgotten(let id):
+      bytes.append(RecordKind.tripForgotten.rawValue)
+      bytes.append(text: id.text)
+    case .event(let publication): write(publication, into: &bytes)
+    case .channel(let channel, let sequence):
+      bytes.append(RecordKind.channel.rawValue)
+      write(channel, into: &bytes)
+      bytes.append(number: sequence)
+    case .channelForgotten(let channel):
+      bytes.append(RecordKind.channelForgotten.rawValue)
+      write(channel, into: &bytes)
+    case .numbersGiven(let number):
+      bytes.append(RecordKind.numbersGiven.rawValue)
+      bytes.append(number: number)
+    }
+    let length = UInt32(bytes.count - start - 4)
+    bytes.withMutableBytes { $0.storeBytes(of: length.littleEndian, toByteOffset: start, as: UInt32.self) }
+  }
+
+  private static func write(_ trip: DurableTrip, into bytes: inout ByteBuffer) {
+    bytes.append(text: trip.id.text)
+    bytes.append(trip.status.rawValue)
+    bytes.append(number: trip.changed.milliseconds)
+    bytes.append(optional: trip.driverID) { $0.append(text: $1.text) }
+    bytes.append(optional: trip.riderID) { $0.append(text: $1.text) }
+    bytes.append(optional: trip.pickup) { $0.append(coordinate: $1) }
+    bytes.append(optional: trip.dropoff) { $0.append(coordinate: $1) }
+    bytes.append(optional: trip.route) { $0.append(longText: $1) }
+    bytes.append(number: trip.meters.bitPattern)
+    bytes.append(optional: trip.approachMeters) { $0.append(number: $1.bitPattern) }
+    bytes.append(optional: trip.ended) { $0.append(number: $1.milliseconds) }
+    bytes.append(UInt8(trip.recentMoves.count))
+    for move in trip.recentMoves { bytes.append(number: move) }
+  }
+
+  private static func write(_ event: Publication, into bytes: inout ByteBuffer) {
+    switch event.body {
+    case .driverLocation: preconditionFailure("a position is state: it is not stored as an event")
+    case .tripUpdate(let update):
+      bytes.append(RecordKind.tripUpdate.rawValue)
+      writeHead(event, sequence: update.sequence, into: &bytes)
+      bytes.append(text: update.tripID.text)
+      bytes.append(update.status.rawValue)
+      bytes.append(optional: update.previousStatus) { $0.append($1.rawValue) }
+      bytes.append(optional: update.driverID) { $0.append(text: $1.text) }
+      bytes.append(number: update.timestamp.milliseconds)
+      bytes.append(optional: update.location) { $0.append(coordinate: $1) }
+      bytes.append(optional: update.summary) {
+        $0.append(number: $1.distance.bitPattern)
+        $0.append(number: $1.approach.bitPattern)
+      }
+    case .notification(let notification):
+      bytes.append(RecordKind.notification.rawValue)
+      writeHead(event, sequence: notification.sequence, into: &bytes)
+      bytes.append(notification.kind.rawValue)
+      bytes.append(longText: notification.title)
+      bytes.append(longText: notification.body)
+      bytes.append(optional: notification.driverID) { $0.append(text: $1.text) }
+    }
+  }
+
+  private static func writeHead(_ event: Publication, sequence: UInt64, into bytes: inout ByteBuffer) {
+    write(event.channel, into: &bytes)
+    bytes.append(number: sequence)
+    bytes.append(number: event.number)
+    bytes.append(number: event.timestamp.milliseconds)
+  }
+
+  /// Channels with events: a letter and an id.
+  private static func write(_ channel: Channel, into bytes: inout ByteBuffer) {
+    switch channel {
+    case .trip(let id): bytes.append(channel: "t", id)
+    case .driver(let id): bytes.append(channel: "d", id)
+    case .fence(let id): bytes.append(channel: "f", id)
+    case .area, .nearby, .fleet: preconditionFailure("channels of state have no events")
+    }
+  }
+}
+
+extension ByteBuffer {
+  fileprivate mutating func append(number: some FixedWidthInteger) {
+    withUnsafeBytes(of: number.littleEndian) { append($0) }
+  }
+
+  fileprivate mutating func append(text: InlineText) {
+    append(number: UInt16(text.count))
+    text.withBytes { append($0) }
+  }
+
+  fileprivate mutating func append(longText text: String) {
+    append(number: UInt32(text.utf8.count))
+    append(utf8: text)
+  }
+
+  fileprivate mutating func append(coordinate: Coordinate) {
+    append(number: coordinate.latitude.bitPattern)
+    append(number: coordinate.longitude.bitPattern)
+  }
+
+  fileprivate mutating func append(channel letter: Unicode.Scalar, _ id: Identifier) {
+    append(UInt8(truncatingIfNeeded: letter.value))
+    append(text: id.text)
+  }
+
+  fileprivate mutating func append<Value>(optional value: Value?, _ write: (inout ByteBuffer, Value) -> Void) {
+    guard let value else { return append(UInt8(0)) }
+    append(UInt8(1))
+    write(&self, value)
+  }
+}

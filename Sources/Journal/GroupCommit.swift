@@ -1,0 +1,247 @@
+// Between the hub's thread, which never waits for a disk, and the journal's, which does little else: what comes while a
+// group is being written goes into the next one, so that a busy disk makes larger groups and not longer queues (group
+// commit: DeWitt et al., 1984).
+import Glibc
+import Synchronization
+import Transport
+
+/// How the journal is.
+public enum JournalCondition: UInt8, Sendable, AtomicRepresentable {
+  case good
+  /// No room on the disk; it is tried again, and goes on by itself.
+  case full
+  /// A write failed; nothing is stored any more before a restart.
+  case stopped
+}
+
+/// What was written so far.
+public struct JournalCounters: Sendable, Equatable {
+  public var groups: UInt64 = 0
+  /// Submissions that these groups held.
+  public var submissions: UInt64 = 0
+  public var bytes: UInt64 = 0
+  /// Time spent in write and fdatasync.
+  public var busyNanoseconds: UInt64 = 0
+  public var timesFull: UInt64 = 0
+}
+
+/// The queue to the journal's thread. One thread submits; one runs it.
+///
+/// `@unchecked Sendable`: `state` is touched only while `mutex` is held, and both pointers live as long as the object.
+public final class GroupCommit: @unchecked Sendable {
+  /// Whole submissions, one behind the other.
+  private struct Batch {
+    var bytes: [UInt8] = []
+    /// Where each submission ends, and its ticket: a group holds whole submissions only.
+    var ends: [(offset: Int, ticket: UInt64)] = []
+
+    mutating func removeAll(keepingAtMost limit: Int) {
+      bytes.removeAll(keepingCapacity: bytes.capacity <= limit)
+      ends.removeAll(keepingCapacity: true)
+    }
+  }
+
+  private struct State {
+    var pending = Batch()
+    var isUrgent = false
+    /// When the oldest pending submission must be written at the latest (CLOCK_MONOTONIC, ns).
+    var deadline: Int64 = .max
+    var isClosing = false
+    var counters = JournalCounters()
+  }
+
+  private let limits: JournalLimits
+  /// How long a submission without hurry may wait for company, in ns.
+  private let lazyDelay: Int64
+  /// How long to wait before a full disk is tried again, in ns.
+  private let fullRetry: Int64
+  private let mutex: UnsafeMutablePointer<pthread_mutex_t>
+  private let condition: UnsafeMutablePointer<pthread_cond_t>
+  private let state: UnsafeMutablePointer<State>
+  private let durable = Atomic<UInt64>(0)
+  private let health = Atomic<JournalCondition>(.good)
+
+  public init(limits: JournalLimits, lazyMilliseconds: Int = 50, fullRetryMilliseconds: Int = 500) {
+    self.limits = limits
+    lazyDelay = Int64(lazyMilliseconds) * 1_000_000
+    fullRetry = Int64(fullRetryMilliseconds) * 1_000_000
+    mutex = .allocate(capacity: 1)
+    mutex.initialize(to: pthread_mutex_t())
+    condition = .allocate(capacity: 1)
+    condition.initialize(to: pthread_cond_t())
+    state = .allocate(capacity: 1)
+    state.initialize(to: State())
+    pthread_mutex_init(mutex, nil)
+    var attributes = pthread_condattr_t()
+    pthread_condattr_init(&attributes)
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)  // a wall clock that is set must not stop commits
+    pthread_cond_init(condition, &attributes)
+    pthread_condattr_destroy(&attributes)
+  }
+
+  deinit {
+    pthread_cond_destroy(condition)
+    pthread_mutex_destroy(mutex)
+    state.deinitialize(count: 1)
+    state.deallocate()
+    condition.deallocate()
+    mutex.deallocate()
+  }
+
+  // MARK: The hub's side
+
+  /// The newest ticket that is on stable storage with all before it.
+  public var durableThrough: UInt64 { durable.load(ordering: .acquiring) }
+
+  public var currentCondition: JournalCondition { health.load(ordering: .acquiring) }
+
+  public var counters: JournalCounters { locked { $0.counters } }
+
+  /// Whether `bytes` more may be submitted.
+  public func hasRoom(for bytes: Int) -> Bool {
+    locked { !$0.isClosing && $0.pending.bytes.count + bytes <= limits.pendingBytes } && currentCondition != .stopped
+  }
+
+  /// Hands records over, to be stored in order and all or none of them. `ticket` grows with each call; `isUrgent` says
+  /// that somebody waits. False, and nothing is taken, where there is no room or the journal has stopped.
+  public func submit(_ records: UnsafeRawBufferPointer, ticket: UInt64, isUrgent: Bool) -> Bool {
+    precondition(records.count <= limits.groupBytes, "one turn's records fit a group")
+    guard currentCondition != .stopped else { return false }
+    return locked { state in
+      guard state.pending.bytes.count + records.count <= limits.pendingBytes, !state.isClosing else { return false }
+      state.pending.bytes.append(contentsOf: records)
+      state.pending.ends.append((state.pending.bytes.count, ticket))
+      let wakes = isUrgent ? !state.isUrgent : state.deadline == .max
+      if isUrgent { state.isUrgent = true }
+      if state.deadline == .max { state.deadline = Self.now() + lazyDelay }
+      if wakes { pthread_cond_signal(condition) }
+      return true
+    }
+  }
+
+  /// Has `run` store what is pending and return.
+  public func close() {
+    locked {
+      $0.isClosing = true
+      pthread_cond_signal(condition)
+    }
+  }
+
+  // MARK: The journal's side
+
+  /// Writes groups until `close`; returns when everything was stored, or with the error after which nothing can be.
+  ///
+  /// `clock` gives ms since 1970. `onChange` is called each time that more is on stable storage or the condition changed.
+  public func run(
+    _ writer: inout JournalWriter, clock: () -> Int64, onChange: () -> Void
+  ) throws(JournalError) {
+    var batch = Batch()
+    while takeBatch(&batch) {
+      var written = 0
+      var first = 0
+      while first < batch.ends.count {
+        let last = lastOfGroup(batch, from: first, at: written)
+        let end = batch.ends[last].offset
+        do throws(JournalError) {
+          try write(batch, written..<end, &writer, created: clock())
+        } catch {
+          guard case .full = error, waitForRoom(onChange) else {
+            health.store(.stopped, ordering: .releasing)
+            onChange()
+            throw error
+          }
+          continue
+        }
+        note(.good, storing: last - first + 1, bytes: end - written)
+        durable.store(batch.ends[last].ticket, ordering: .releasing)
+        onChange()
+        written = end
+        first = last + 1
+      }
+      batch.removeAll(keepingAtMost: limits.groupBytes)
+    }
+  }
+
+  /// The last submission that still fits into one group with those from `first` on, which begin at `start`.
+  private func lastOfGroup(_ batch: Batch, from first: Int, at start: Int) -> Int {
+    var last = first
+    while last + 1 < batch.ends.count, batch.ends[last + 1].offset - start <= limits.groupBytes { last += 1 }
+    return last
+  }
+
+  private func write(
+    _ batch: Batch, _ range: Range<Int>, _ writer: inout JournalWriter, created: Int64
+  ) throws(JournalError) {
+    let began = Self.now()
+    _ = try batch.bytes.withBytes { (bytes) throws(JournalError) in
+      try writer.append(UnsafeRawBufferPointer(rebasing: bytes[range]), created: created)
+    }
+    let took = UInt64(Self.now() - began)
+    locked { $0.counters.busyNanoseconds += took }
+  }
+
+  private func note(_ condition: JournalCondition, storing submissions: Int, bytes: Int) {
+    health.store(condition, ordering: .releasing)
+    locked {
+      $0.counters.groups += 1
+      $0.counters.submissions += UInt64(submissions)
+      $0.counters.bytes += UInt64(bytes)
+    }
+  }
+
+  /// Waits for what is worth writing; false when there is nothing more to come.
+  private func takeBatch(_ batch: inout Batch) -> Bool {
+    pthread_mutex_lock(mutex)
+    defer { pthread_mutex_unlock(mutex) }
+    while true {
+      let state = state
+      let hasWork = !state.pointee.pending.ends.isEmpty
+      let isDue = state.pointee.isUrgent || state.pointee.isClosing || Self.now() >= state.pointee.deadline
+      if hasWork, isDue {
+        swap(&batch, &state.pointee.pending)
+        state.pointee.isUrgent = false
+        state.pointee.deadline = .max
+        return true
+      }
+      if state.pointee.isClosing { return false }
+      wait(until: state.pointee.deadline)
+    }
+  }
+
+  /// The disk is full: says so once, and waits a while. False when the hub goes down meanwhile.
+  private func waitForRoom(_ onChange: () -> Void) -> Bool {
+    if health.exchange(.full, ordering: .acquiringAndReleasing) != .full {
+      locked { $0.counters.timesFull += 1 }
+      onChange()
+    }
+    pthread_mutex_lock(mutex)
+    defer { pthread_mutex_unlock(mutex) }
+    let end = Self.now() + fullRetry
+    while !state.pointee.isClosing, Self.now() < end { wait(until: end) }
+    return !state.pointee.isClosing
+  }
+
+  // MARK: Waiting
+
+  /// With the mutex held. Wakes early for anything.
+  private func wait(until deadline: Int64) {
+    guard deadline != .max else {
+      pthread_cond_wait(condition, mutex)
+      return
+    }
+    var time = timespec(tv_sec: Int(deadline / 1_000_000_000), tv_nsec: Int(deadline % 1_000_000_000))
+    pthread_cond_timedwait(condition, mutex, &time)
+  }
+
+  private func locked<R>(_ body: (inout State) -> R) -> R {
+    pthread_mutex_lock(mutex)
+    defer { pthread_mutex_unlock(mutex) }
+    return body(&state.pointee)
+  }
+
+  private static func now() -> Int64 {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+  }
+}

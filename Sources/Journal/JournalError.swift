@@ -1,0 +1,58 @@
+// What can go wrong between the hub and its disk.
+import Transport
+
+public enum JournalError: Error, Equatable, CustomStringConvertible {
+  /// The kernel refused; `file` is what it was about.
+  case system(SystemError, file: String)
+  /// The disk, or the share of it that the hub may use, is full. What was written of the group was taken back.
+  case full(file: String)
+  /// A write or fdatasync failed earlier. The kernel may have dropped what it could not write and say "done" to the next
+  /// fdatasync (fsyncgate, 2018), so nothing is written any more before a restart has read what there is.
+  case stopped
+  /// Another process has the directory.
+  case locked(directory: String)
+  case damaged(Damage)
+  /// A newer program wrote the file.
+  case newerVersion(UInt32, file: String)
+
+  public var description: String {
+    switch self {
+    case .system(let error, let file): "\(file): \(error)"
+    case .full(let file): "\(file): no room on the disk"
+    case .stopped: "the journal has stopped after a failed write; restart the hub"
+    case .locked(let directory): "another process uses the journal in \(directory)"
+    case .damaged(let damage): "\(damage)"
+    case .newerVersion(let version, let file): "\(file) is of format \(version): a newer program wrote it"
+    }
+  }
+}
+
+/// A place where a journal is not what was once written.
+public struct Damage: Equatable, Sendable, CustomStringConvertible {
+  public enum Kind: Equatable, Sendable {
+    /// A group is broken, and something valid stands behind it.
+    case group
+    /// A segment's header is broken, and something valid stands behind it.
+    case header
+    /// Groups are missing up to this one.
+    case missing(through: UInt64)
+    /// The payload of a whole group makes no sense to its reader.
+    case meaning(String)
+  }
+
+  public var kind: Kind
+  public var file: String
+  /// Bytes from the file's start.
+  public var offset: Int
+  /// The first group that is lost.
+  public var group: UInt64
+
+  public var description: String {
+    switch kind {
+    case .group: "\(file): group \(group) at byte \(offset) is damaged: it was whole once, for more follows it"
+    case .header: "\(file): its header is damaged"
+    case .missing(let through): "\(file): groups \(group) to \(through) before it are missing"
+    case .meaning(let text): "\(file): group \(group) at byte \(offset) makes no sense: \(text)"
+    }
+  }
+}

@@ -1,0 +1,31 @@
+// The few calls that a journal makes on a directory, so that tests can put a disk in their place that forgets, tears
+// and fills up.
+import Transport
+
+/// A directory with a journal in it. Used by one thread at a time.
+public protocol JournalFiles: AnyObject {
+  /// For messages.
+  var path: String { get }
+  /// The names of all files.
+  func names() throws(SystemError) -> [String]
+  /// A file's bytes.
+  func read(_ name: String) throws(SystemError) -> [UInt8]
+  /// Opens a file for appending, made empty if it isn't there.
+  func open(_ name: String) throws(SystemError) -> any JournalFile
+  /// Gives a file another name, replacing what has that name.
+  func rename(_ name: String, to newName: String) throws(SystemError)
+  func remove(_ name: String) throws(SystemError)
+  /// Returns when names are on stable storage (fsync of the directory).
+  func synchronize() throws(SystemError)
+}
+
+/// An open file of a journal.
+public protocol JournalFile: AnyObject {
+  var size: Int { get }
+  /// Appends all of `bytes`. After an error a part of them may be there.
+  func append(_ bytes: UnsafeRawBufferPointer) throws(SystemError)
+  /// Cuts the file to its first `size` bytes.
+  func truncate(to size: Int) throws(SystemError)
+  /// Returns when what was appended is on stable storage (fdatasync).
+  func synchronize() throws(SystemError)
+}

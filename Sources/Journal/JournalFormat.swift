@@ -1,0 +1,159 @@
+// What lies on the disk (all numbers little-endian).
+//
+//     segment   20 digits of its first group's number, ".segment"
+//       header    32 bytes: magic 8, version 4, CRC-32C 4 (over the other 28), first group 8, created 8 (ms since 1970)
+//       groups    number 8, length 4, CRC-32C 4 (over number, length and payload), payload
+//     snapshot  20 digits of the last group it holds, ".snapshot"
+//       header    32 bytes, likewise, with another magic
+//       one group whose number is that last group's, and whose payload is the state
+//
+// Group N+1 is never written before the fdatasync of group N has returned. So a broken group with nothing valid behind it is
+// one whose write was cut (a torn tail), and one with a valid group behind it was whole once: that is damage.
+
+/// A file's first 32 bytes.
+struct FileHeader: Equatable {
+  static let size = 32
+  static let version: UInt32 = 1
+
+  enum Kind: UInt64 {
+    /// "LHUBSEG\n" and "LHUBSNP\n" as they lie in memory.
+    case segment = 0x0A47_4553_4255_484C
+    case snapshot = 0x0A50_4E53_4255_484C
+
+    var suffix: String {
+      switch self {
+      case .segment: ".segment"
+      case .snapshot: ".snapshot"
+      }
+    }
+  }
+
+  var kind: Kind
+  /// A segment's first group, or the last group that a snapshot holds.
+  var group: UInt64
+  /// Milliseconds since 1970.
+  var created: Int64
+
+  /// Why bytes are no header.
+  enum Fault: Error, Equatable {
+    case short
+    case foreign
+    case sum
+    /// Written by a newer program.
+    case version(UInt32)
+  }
+
+  func encoded(_ crc: borrowing CRC32C) -> [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(Self.size)
+    bytes.append(littleEndian: kind.rawValue)
+    bytes.append(littleEndian: Self.version)
+    bytes.append(littleEndian: UInt32(0))
+    bytes.append(littleEndian: group)
+    bytes.append(littleEndian: created)
+    let sum = Self.sum(bytes, crc)
+    for place in 0..<4 { bytes[12 + place] = UInt8(truncatingIfNeeded: sum >> UInt32(8 * place)) }
+    return bytes
+  }
+
+  init(kind: Kind, group: UInt64, created: Int64) {
+    self.kind = kind
+    self.group = group
+    self.created = created
+  }
+
+  init(_ bytes: UnsafeRawBufferPointer, _ crc: borrowing CRC32C) throws(Fault) {
+    guard bytes.count >= Self.size else { throw .short }
+    guard let kind = Kind(rawValue: bytes.number(at: 0, UInt64.self)) else { throw .foreign }
+    // The version first: what else a newer program's header holds, it alone knows.
+    let version = bytes.number(at: 8, UInt32.self)
+    guard version == Self.version else { throw .version(version) }
+    guard bytes.number(at: 12, UInt32.self) == Self.sum(Array(bytes[..<Self.size]), crc) else { throw .sum }
+    self.kind = kind
+    group = bytes.number(at: 16, UInt64.self)
+    created = Int64(bitPattern: bytes.number(at: 24, UInt64.self))
+  }
+
+  private static func sum(_ header: [UInt8], _ crc: borrowing CRC32C) -> UInt32 {
+    header.withUnsafeBytes { bytes in
+      crc.extend(
+        crc(UnsafeRawBufferPointer(rebasing: bytes[..<12])), UnsafeRawBufferPointer(rebasing: bytes[16..<Self.size]))
+    }
+  }
+
+  /// The file's name, which sorts by number.
+  var name: String { Self.name(kind, group) }
+
+  static func name(_ kind: Kind, _ group: UInt64) -> String {
+    let digits = String(group)
+    return String(repeating: "0", count: 20 - digits.utf8.count) + digits + kind.suffix
+  }
+
+  /// The number in a file's name; nil when the file is not of this kind.
+  static func group(ofName name: String, _ kind: Kind) -> UInt64? {
+    guard name.hasSuffix(kind.suffix) else { return nil }
+    let digits = name.dropLast(kind.suffix.count)
+    guard digits.utf8.count == 20, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+    return UInt64(digits)
+  }
+}
+
+/// What stands before a group's payload.
+struct GroupHeader {
+  static let size = 16
+
+  var number: UInt64
+  var length: Int
+  var sum: UInt32
+
+  init(_ bytes: UnsafeRawBufferPointer, at offset: Int) {
+    number = bytes.number(at: offset, UInt64.self)
+    length = Int(bytes.number(at: offset + 8, UInt32.self))
+    sum = bytes.number(at: offset + 12, UInt32.self)
+  }
+
+  /// A whole group.
+  static func encode(
+    _ number: UInt64, _ payload: UnsafeRawBufferPointer, _ crc: borrowing CRC32C, into bytes: inout [UInt8]
+  ) {
+    bytes.append(littleEndian: number)
+    bytes.append(littleEndian: UInt32(payload.count))
+    let start = bytes.count - 12
+    let sum = bytes.withUnsafeBytes { crc(UnsafeRawBufferPointer(rebasing: $0[start..<start + 12])) }
+    bytes.append(littleEndian: crc.extend(sum, payload))
+    bytes.append(contentsOf: payload)
+  }
+
+  /// The payload of a whole, unbroken group at `offset`; nil where there is none. `maximum` bounds what is read for a
+  /// length that means nothing.
+  static func payload(
+    in bytes: UnsafeRawBufferPointer, at offset: Int, maximum: Int, _ crc: borrowing CRC32C
+  ) -> (header: GroupHeader, payload: UnsafeRawBufferPointer)? {
+    guard offset + size <= bytes.count else { return nil }
+    let header = GroupHeader(bytes, at: offset)
+    guard header.length <= maximum, header.length <= bytes.count - offset - size else { return nil }
+    let payload = UnsafeRawBufferPointer(rebasing: bytes[(offset + size)..<(offset + size + header.length)])
+    let front = crc(UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + 12]))
+    guard crc.extend(front, payload) == header.sum else { return nil }
+    return (header, payload)
+  }
+}
+
+extension [UInt8] {
+  mutating func append(littleEndian value: some FixedWidthInteger) {
+    Swift.withUnsafeBytes(of: value.littleEndian) { append(contentsOf: $0) }
+  }
+
+  /// The bytes, valid for the call only. (`withUnsafeBytes` forgets which error its body throws.)
+  func withBytes<R, E: Error>(_ body: (UnsafeRawBufferPointer) throws(E) -> R) throws(E) -> R {
+    let bytes = span.bytes
+    return try bytes.withUnsafeBytes(body)
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  /// The number at `offset`, which the caller has checked to lie within.
+  func number<Number: FixedWidthInteger & BitwiseCopyable>(at offset: Int, _: Number.Type) -> Number {
+    Number(littleEndian: loadUnaligned(fromByteOffset: offset, as: Number.self))
+  }
+}

@@ -1,0 +1,250 @@
+// What a directory holds when a hub starts: the newest whole snapshot, the groups behind it, and where to go on writing.
+import Transport
+
+/// What a journal's reader says of a payload that it can't make sense of.
+public struct Senseless: Error, Equatable {
+  public var text: String
+  public init(_ text: String) { self.text = text }
+}
+
+/// What was found at a start, and done about it.
+public struct RecoveryReport: Equatable, Sendable {
+  /// An unfinished write that was cut off.
+  public struct Tail: Equatable, Sendable {
+    public var file: String
+    public var offset: Int
+    public var bytes: Int
+  }
+
+  /// The last group that the snapshot holds; nil without one.
+  public var snapshot: UInt64?
+  /// Groups read behind the snapshot, and their bytes.
+  public var groups = 0
+  public var bytes = 0
+  /// Snapshots that are not whole and were passed over.
+  public var brokenSnapshots: [String] = []
+  public var tail: Tail?
+  /// What was given up, as was asked for.
+  public var loss: Damage?
+}
+
+/// A journal that was read, ready to go on.
+public struct Recovered: ~Copyable {
+  var writer: JournalWriter
+  public let report: RecoveryReport
+  fileprivate let files: any JournalFiles
+  fileprivate let limits: JournalLimits
+
+  /// Ends it: what remains is to write.
+  public consuming func takeWriter() -> JournalWriter { writer }
+
+  /// Puts a snapshot of what was read in the place of the segments that it was read from: `body` is given a function
+  /// that takes the snapshot's parts, each up to `JournalLimits.groupBytes`. `created` is in ms since 1970.
+  public mutating func compact(
+    created: Int64, _ body: ((UnsafeRawBufferPointer) throws(JournalError) -> Void) throws(JournalError) -> Void
+  ) throws(JournalError) {
+    let last = writer.next - 1
+    guard last > 0, report.snapshot != last else { return }
+    var snapshot = try SnapshotWriter(files: files, limits: limits, through: last, created: created)
+    try body { (part) throws(JournalError) in try snapshot.write(part) }
+    try snapshot.finish()
+    writer.beginSegment()
+    do throws(SystemError) {
+      for name in try files.names().sorted() {
+        let isOldSegment = FileHeader.group(ofName: name, .segment).map { $0 <= last } ?? false
+        let isOldSnapshot = FileHeader.group(ofName: name, .snapshot).map { $0 < last } ?? false
+        if isOldSegment || isOldSnapshot || SnapshotFile.isUnfinished(name) { try files.remove(name) }
+      }
+      try files.synchronize()
+    } catch {
+      throw .system(error, file: files.path)
+    }
+  }
+}
+
+/// What becomes of damage.
+public enum DamagePolicy: Sendable {
+  /// It is thrown, and nothing is changed.
+  case refuse
+  /// What is behind it is moved aside, to files whose names begin with `damaged-`; the journal goes on from before it.
+  case moveAside
+}
+
+/// Reads a journal's directory from the newest whole snapshot on.
+public struct Recovery: ~Copyable {
+  private struct Segment {
+    var name: String
+    var first: UInt64
+  }
+
+  private let files: any JournalFiles
+  private let limits: JournalLimits
+  private let scan: SegmentScan
+  private var report = RecoveryReport()
+
+  public init(files: any JournalFiles, limits: JournalLimits) {
+    self.files = files
+    self.limits = limits
+    scan = SegmentScan(limits: limits)
+  }
+
+  /// Gives the snapshot's parts to `snapshot` and then each group behind it to `group`, in order; cuts off an unfinished
+  /// write; returns the writer that goes on from there. O(bytes).
+  public consuming func run(
+    damage policy: DamagePolicy, snapshot: (UnsafeRawBufferPointer) throws(Senseless) -> Void,
+    group: (UInt64, UnsafeRawBufferPointer) throws(Senseless) -> Void
+  ) throws(JournalError) -> Recovered {
+    var next = try readSnapshot(snapshot) + 1
+    let segments = try segments(from: next)
+    var last: Segment?
+    for (index, segment) in segments.enumerated() {
+      let following = segments[(index + 1)...].map(\.name)
+      if let damage = try read(segment, isLast: following.isEmpty, next: &next, group) {
+        guard case .moveAside = policy else { throw .damaged(damage) }
+        report.loss = damage
+        let isKept = try moveAside(damage, in: segment.name, following: following)
+        if isKept { last = segment }
+        break
+      }
+      last = segment
+    }
+    // A header alone, torn: the file is used again, from its first byte.
+    if let tail = report.tail, tail.offset == 0 { last = nil }
+    let writer = try JournalWriter(files: files, limits: limits, next: next, segment: last?.name)
+    return Recovered(writer: writer, report: report, files: files, limits: limits)
+  }
+
+  // MARK: Snapshots
+
+  /// The group up to which the newest whole snapshot goes; 0 without one. Its parts were given to `body`.
+  private mutating func readSnapshot(
+    _ body: (UnsafeRawBufferPointer) throws(Senseless) -> Void
+  ) throws(JournalError) -> UInt64 {
+    for name in try names(.snapshot).reversed() {
+      let bytes = try bytes(of: name.name)
+      let snapshot = bytes.withUnsafeBytes { SnapshotFile.parts(of: $0, group: name.first, limits: limits) }
+      switch snapshot {
+      case .broken: report.brokenSnapshots.append(name.name)
+      case .newerVersion(let version): throw .newerVersion(version, file: name.name)
+      case .whole(let ranges):
+        for range in ranges {
+          do throws(Senseless) {
+            try bytes.withBytes { (bytes) throws(Senseless) in
+              try body(UnsafeRawBufferPointer(rebasing: bytes[range]))
+            }
+          } catch {
+            throw .damaged(
+              Damage(kind: .meaning(error.text), file: name.name, offset: range.lowerBound, group: name.first))
+          }
+        }
+        report.snapshot = name.first
+        return name.first
+      }
+    }
+    return 0
+  }
+
+  // MARK: Segments
+
+  private func names(_ kind: FileHeader.Kind) throws(JournalError) -> [Segment] {
+    let names: [String]
+    do throws(SystemError) { names = try files.names() } catch { throw .system(error, file: files.path) }
+    return names.compactMap { name in
+      FileHeader.group(ofName: name, kind).map { Segment(name: name, first: $0) }
+    }.sorted { $0.first < $1.first }
+  }
+
+  /// The segments that hold group `next` and what follows it.
+  private func segments(from next: UInt64) throws(JournalError) -> [Segment] {
+    let all = try names(.segment)
+    let first = all.lastIndex { $0.first <= next } ?? all.startIndex
+    return Array(all[first...])
+  }
+
+  /// Reads one segment; what is damaged in it, or missing before it.
+  private mutating func read(
+    _ segment: Segment, isLast: Bool, next: inout UInt64,
+    _ body: (UInt64, UnsafeRawBufferPointer) throws(Senseless) -> Void
+  ) throws(JournalError) -> Damage? {
+    // Groups up to here are in the snapshot.
+    let wanted = next
+    if segment.first > next {
+      return Damage(kind: .missing(through: segment.first - 1), file: segment.name, offset: 0, group: next)
+    }
+    let bytes = try bytes(of: segment.name)
+    var number = segment.first
+    var senseless: Damage?
+    var groups = 0
+    var size = 0
+    let end = bytes.withUnsafeBytes { bytes in
+      scan.read(bytes, file: segment.name, isLast: isLast, next: &number) { number, offset, payload in
+        guard number >= wanted, senseless == nil else { return }
+        do throws(Senseless) {
+          try body(number, payload)
+          groups += 1
+          size += payload.count
+        } catch {
+          senseless = Damage(kind: .meaning(error.text), file: segment.name, offset: offset, group: number)
+        }
+      }
+    }
+    report.groups += groups
+    report.bytes += size
+    if let senseless {
+      next = senseless.group
+      return senseless
+    }
+    next = max(number, wanted)
+    switch end {
+    case .complete: return nil
+    case .damaged(let damage): return damage
+    case .newerVersion(let version): throw .newerVersion(version, file: segment.name)
+    case .torn(let offset):
+      report.tail = RecoveryReport.Tail(file: segment.name, offset: offset, bytes: bytes.count - offset)
+      try cut(segment.name, to: offset)
+      return nil
+    }
+  }
+
+  private func bytes(of name: String) throws(JournalError) -> [UInt8] {
+    do throws(SystemError) { return try files.read(name) } catch { throw .system(error, file: name) }
+  }
+
+  private func cut(_ name: String, to size: Int) throws(JournalError) {
+    do throws(SystemError) {
+      let file = try files.open(name)
+      try file.truncate(to: size)
+      try file.synchronize()
+    } catch {
+      throw .system(error, file: name)
+    }
+  }
+
+  // MARK: Loss that was accepted
+
+  /// Keeps a copy of the damaged file, moves those behind it, and cuts at the damage. Whatever moment it is interrupted
+  /// at, all bytes are still there under one name or the other. False when nothing of the file is left in use.
+  private func moveAside(
+    _ damage: Damage, in name: String, following: [String]
+  ) throws(JournalError) -> Bool {
+    let prefix = "damaged-\(damage.group)-"
+    do throws(SystemError) {
+      let keeps = damage.offset > 0
+      if keeps {
+        let copy = try files.open(prefix + name)
+        try copy.truncate(to: 0)
+        let bytes = try files.read(name)
+        try bytes.withBytes { (bytes) throws(SystemError) in try copy.append(bytes) }
+        try copy.synchronize()
+        try files.synchronize()
+      }
+      for name in (keeps ? [] : [name]) + following { try files.rename(name, to: prefix + name) }
+      try files.synchronize()
+      guard keeps else { return false }
+    } catch {
+      throw .system(error, file: name)
+    }
+    try cut(name, to: damage.offset)
+    return true
+  }
+}

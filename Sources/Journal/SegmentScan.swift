@@ -1,0 +1,68 @@
+// One segment, from its first byte to the last that makes sense.
+
+/// Where a segment's groups end, and why.
+enum SegmentEnd: Equatable {
+  /// Behind the last group is nothing.
+  case complete
+  /// A group was being written, or nothing but the header's beginning was: cut here.
+  case torn(at: Int)
+  case damaged(Damage)
+  case newerVersion(UInt32)
+}
+
+/// Walks through a segment's bytes.
+struct SegmentScan: ~Copyable {
+  private let crc: CRC32C
+  private let limits: JournalLimits
+
+  init(limits: JournalLimits) {
+    crc = CRC32C()
+    self.limits = limits
+  }
+
+  /// Gives each whole group to `body`, in order. `number` is the first group's, and afterwards that of the group to come.
+  ///
+  /// `isLast` says that no other segment follows: only the last one can have a torn tail, because the next is made when
+  /// all of this one is on stable storage.
+  func read<E: Error>(
+    _ bytes: UnsafeRawBufferPointer, file: String, isLast: Bool, next number: inout UInt64,
+    _ body: (UInt64, _ offset: Int, UnsafeRawBufferPointer) throws(E) -> Void
+  ) throws(E) -> SegmentEnd {
+    do throws(FileHeader.Fault) {
+      let header = try FileHeader(bytes, crc)
+      guard header.kind == .segment, header.group == number else { throw .foreign }
+    } catch {
+      if case .version(let version) = error { return .newerVersion(version) }
+      // Groups are only written behind a header that is on stable storage.
+      let isTorn = isLast && findGroup(in: bytes, from: FileHeader.size, after: number &- 1) == nil
+      return isTorn ? .torn(at: 0) : .damaged(Damage(kind: .header, file: file, offset: 0, group: number))
+    }
+    var offset = FileHeader.size
+    while offset < bytes.count {
+      guard let group = GroupHeader.payload(in: bytes, at: offset, maximum: limits.groupBytes, crc),
+        group.header.number == number
+      else {
+        let isTorn = isLast && findGroup(in: bytes, from: offset, after: number &- 1) == nil
+        return isTorn ? .torn(at: offset) : .damaged(Damage(kind: .group, file: file, offset: offset, group: number))
+      }
+      try body(number, offset, group.payload)
+      number += 1
+      offset += GroupHeader.size + group.payload.count
+    }
+    return .complete
+  }
+
+  /// Where the next whole group begins that has a number above `after`, at whatever byte. Only numbers that can
+  /// have been reached are tried, so this costs about a nanosecond a byte.
+  private func findGroup(in bytes: UnsafeRawBufferPointer, from start: Int, after: UInt64) -> Int? {
+    guard bytes.count >= GroupHeader.size, start <= bytes.count - GroupHeader.size else { return nil }
+    // As many groups as the bytes could hold.
+    let most = UInt64(bytes.count / GroupHeader.size) + 1
+    for offset in start...(bytes.count - GroupHeader.size) {
+      let distance = bytes.number(at: offset, UInt64.self) &- after
+      guard distance >= 1, distance <= most else { continue }
+      if GroupHeader.payload(in: bytes, at: offset, maximum: limits.groupBytes, crc) != nil { return offset }
+    }
+    return nil
+  }
+}

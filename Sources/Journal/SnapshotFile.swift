@@ -1,0 +1,104 @@
+// A snapshot: the state after a group, in as many parts as its writer likes, so that a start need not read every group
+// since the beginning. It counts only when it is whole: its last group is empty and says so.
+import Transport
+
+enum SnapshotFile {
+  static let unfinishedSuffix = ".new"
+
+  /// Whether a name is that of a snapshot that was never finished.
+  static func isUnfinished(_ name: String) -> Bool {
+    name.hasSuffix(unfinishedSuffix)
+      && FileHeader.group(ofName: String(name.dropLast(unfinishedSuffix.count)), .snapshot) != nil
+  }
+
+  enum Content {
+    case whole([Range<Int>])
+    case broken
+    case newerVersion(UInt32)
+  }
+
+  /// Where the parts lie in a snapshot's bytes.
+  static func parts(of bytes: UnsafeRawBufferPointer, group: UInt64, limits: JournalLimits) -> Content {
+    let crc = CRC32C()
+    do throws(FileHeader.Fault) {
+      let header = try FileHeader(bytes, crc)
+      guard header.kind == .snapshot, header.group == group else { return .broken }
+    } catch {
+      if case .version(let version) = error { return .newerVersion(version) }
+      return .broken
+    }
+    var ranges: [Range<Int>] = []
+    var offset = FileHeader.size
+    while let part = GroupHeader.payload(in: bytes, at: offset, maximum: limits.groupBytes, crc) {
+      guard part.header.number == UInt64(ranges.count + 1) else { return .broken }
+      let start = offset + GroupHeader.size
+      offset = start + part.payload.count
+      if part.payload.isEmpty { return offset == bytes.count ? .whole(ranges) : .broken }
+      ranges.append(start..<offset)
+    }
+    return .broken
+  }
+}
+
+/// Writes a snapshot, part by part.
+public struct SnapshotWriter: ~Copyable {
+  private let files: any JournalFiles
+  private let limits: JournalLimits
+  private let crc: CRC32C
+  private let header: FileHeader
+  private let file: any JournalFile
+  private var parts: UInt64 = 0
+
+  private var temporaryName: String { header.name + SnapshotFile.unfinishedSuffix }
+
+  /// Begins a snapshot of the state after `group`.
+  public init(
+    files: any JournalFiles, limits: JournalLimits, through group: UInt64, created: Int64
+  ) throws(JournalError) {
+    let header = FileHeader(kind: .snapshot, group: group, created: created)
+    let sums = CRC32C()
+    let bytes = header.encoded(sums)
+    let file: any JournalFile
+    do throws(SystemError) {
+      file = try files.open(header.name + SnapshotFile.unfinishedSuffix)
+      try file.truncate(to: 0)
+      try bytes.withBytes { (bytes) throws(SystemError) in try file.append(bytes) }
+    } catch {
+      throw .system(error, file: header.name)
+    }
+    self.files = files
+    self.limits = limits
+    self.header = header
+    self.file = file
+    crc = sums
+  }
+
+  /// Adds a part of 1 byte up to `JournalLimits.groupBytes`.
+  public mutating func write(_ part: UnsafeRawBufferPointer) throws(JournalError) {
+    precondition(!part.isEmpty && part.count <= limits.groupBytes)
+    try writeGroup(part)
+  }
+
+  /// Makes it count: returns when it is whole, on stable storage, and has its name.
+  public consuming func finish() throws(JournalError) {
+    try writeGroup(UnsafeRawBufferPointer(start: nil, count: 0))
+    do throws(SystemError) {
+      try file.synchronize()
+      try files.rename(temporaryName, to: header.name)
+      try files.synchronize()
+    } catch {
+      throw .system(error, file: header.name)
+    }
+  }
+
+  private mutating func writeGroup(_ payload: UnsafeRawBufferPointer) throws(JournalError) {
+    parts += 1
+    var bytes: [UInt8] = []
+    GroupHeader.encode(parts, payload, crc, into: &bytes)
+    do throws(SystemError) {
+      try bytes.withBytes { (bytes) throws(SystemError) in try file.append(bytes) }
+    } catch {
+      throw .system(error, file: header.name)
+    }
+  }
+}

@@ -1,0 +1,279 @@
+// Trips over the hub's own death: a hub whose records are stored late, or not at all, and a second one that reads back
+// what there is.
+import Bytes
+import Geo
+import Messages
+import TestSupport
+import Testing
+
+@testable import HubCore
+
+/// A hub with a journal that a test drives by hand.
+final class DurableBench {
+  var hub: Hub
+  /// What was handed over, by ticket from 1.
+  private(set) var submitted: [[UInt8]] = []
+  private(set) var stored = 0
+  /// How many of the submissions the hub before has left.
+  private var uptime: Int64
+  private let origin: Int64 = 1_763_680_000_000
+  private let loops: Int
+  private var messages = 0
+
+  init(
+    reading records: [[UInt8]] = [], loops: Int = 1, seed: UInt64 = 1, epoch: String = "epoch-1",
+    uptime: Int64 = 5_000_000_000_000, startsEpoch: Bool = false
+  ) throws {
+    self.loops = loops
+    self.uptime = uptime
+    hub = Hub(
+      limits: .roomy, timings: HubTimings(), sampling: SamplingRules(),
+      epoch: InlineText("not-" + epoch)!, seed: seed &+ UInt64(records.count), loops: loops,
+      now: Moment(uptime: uptime, timestamp: Timestamp(milliseconds: origin + uptime / 1_000_000)))
+    for record in records { try record.withUnsafeBytes { try hub.load($0) } }
+    hub.finishLoading()
+    hub.attachJournal(limit: 1 << 20, startsEpoch: startsEpoch, epoch: InlineText(epoch)!)
+  }
+
+  var now: Moment { Moment(uptime: uptime, timestamp: Timestamp(milliseconds: origin + uptime / 1_000_000)) }
+
+  func advance(seconds: Double) { uptime += Int64(seconds * 1e9) }
+
+  /// One turn; its records are handed over and not stored yet.
+  @discardableResult
+  func turn(_ inputs: [HubInput]) -> [HubOutput] {
+    hub.process(inputs, now: now)
+    hub.takeRecords { bytes, ticket in
+      #expect(Int(ticket) == submitted.count + 1)
+      submitted.append(Array(bytes))
+      return true
+    }
+    return drain()
+  }
+
+  /// The disk has stored so many submissions more, or all.
+  @discardableResult
+  func store(_ count: Int = .max, condition: StorageCondition = .good) -> [HubOutput] {
+    stored = count < submitted.count - stored ? stored + count : submitted.count
+    hub.stored(through: UInt64(stored), condition: condition)
+    return drain()
+  }
+
+  private func drain() -> [HubOutput] {
+    var all: [HubOutput] = []
+    for loop in 0..<loops {
+      var list: [HubOutput] = []
+      hub.drain(loop: loop, into: &list)
+      all += list
+    }
+    return all
+  }
+
+  /// The durable state, record by record, trips and channels in the order of their names.
+  func state() throws -> [DurableRecord] {
+    var parts: [[UInt8]] = []
+    hub.writeSnapshot(partBytes: 500) { parts.append(Array($0)) }
+    var records: [DurableRecord] = []
+    for part in parts {
+      try part.withUnsafeBytes { bytes in
+        var reader = RecordReader(bytes)
+        while let record = try reader.next() { records.append(record) }
+      }
+    }
+    return records.sorted { "\($0)" < "\($1)" }
+  }
+
+  func snapshot() -> [[UInt8]] {
+    var parts: [[UInt8]] = []
+    hub.writeSnapshot(partBytes: 300) { parts.append(Array($0)) }
+    return parts
+  }
+
+  func freshMessage() -> MessageID {
+    messages += 1
+    return message("m\(messages)-\(uptime)")
+  }
+
+  func move(
+    _ role: Role, _ actor: String, _ trip: String, _ status: TripStatus, message: MessageID? = nil
+  ) -> HubInput {
+    .tripStatus(
+      TripStatusInput(
+        session: SessionRef(loop: 0, slot: 90, generation: 1), actor: Actor(role: role, id: id(actor)),
+        messageID: message ?? freshMessage(),
+        report: TripStatusReport(
+          tripID: id(trip), status: status, timestamp: now.timestamp, location: at(52.5, 13.4), driverID: id("D"),
+          riderID: id("R")),
+        tripIsGranted: true))
+  }
+
+  func subscribe(_ trip: String, since: UInt64? = nil, epoch: String = "epoch-1", slot: UInt32 = 80) -> HubInput {
+    .subscribe(
+      SubscribeInput(
+        session: SessionRef(loop: 0, slot: slot, generation: 1), actor: Actor(role: .ops, id: id("o")),
+        messageID: freshMessage(),
+        request: Subscribe(
+          channel: .trip(id(trip)), resume: since.map { ResumePoint(since: $0, epoch: InlineText(epoch)!) }),
+        grant: .granted))
+  }
+}
+
+@Suite struct HubDurabilityTests {
+  @Test("The ack and the event of a move leave when it is stored, and not before")
+  func waiting() throws {
+    let bench = try DurableBench()
+    #expect(Turn(loops: [bench.turn([bench.subscribe("T")])]).subscribed.count == 1)
+    bench.store()
+    let early = Turn(loops: [bench.turn([bench.move(.ops, "o", "T", .requested)])])
+    #expect(early.acks.isEmpty && early.deliveries.isEmpty)
+    let late = Turn(loops: [bench.store()])
+    #expect(late.acks.count == 1 && late.moves.map(\.sequence) == [1])
+  }
+
+  @Test("Who asks about a channel whose newest event is not stored is answered when it is, in the order of asking")
+  func asking() throws {
+    let bench = try DurableBench()
+    bench.store()
+    bench.turn([bench.move(.ops, "o", "T", .requested)])
+    let early = Turn(loops: [
+      bench.turn([
+        bench.subscribe("T"),
+        .unsubscribe(SessionRef(loop: 0, slot: 80, generation: 1), message("u"), .trip(id("T"))),
+        bench.subscribe("other", slot: 81),
+      ])
+    ])
+    #expect(early.subscribed.map(\.answer.channel) == [.trip(id("other"))])
+    let late = bench.store()
+    let kinds = late.compactMap { output in
+      switch output {
+      case .subscribed: "subscribed"
+      case .unsubscribed: "unsubscribed"
+      default: nil
+      }
+    }
+    #expect(kinds == ["subscribed", "unsubscribed"])
+    #expect(Turn(loops: [late]).subscribed.first?.answer.sequence == 1)
+  }
+
+  @Test("The same move again is acked when the first is stored")
+  func repetition() throws {
+    let bench = try DurableBench()
+    let move = bench.move(.ops, "o", "T", .requested)
+    bench.store()
+    #expect(Turn(loops: [bench.turn([move])]).acks.isEmpty)
+    #expect(Turn(loops: [bench.turn([move])]).acks.isEmpty)
+    #expect(Turn(loops: [bench.store()]).acks.count == 2)
+    #expect(Turn(loops: [bench.turn([move])]).acks.count == 1)
+  }
+
+  @Test("Positions wait for nothing, and name no event that is not stored")
+  func positions() throws {
+    let bench = try DurableBench()
+    let session = SessionRef(loop: 0, slot: 3, generation: 9)
+    bench.turn([
+      .driverConnecting(session, id("D")), bench.subscribe("T"), bench.move(.ops, "o", "T", .requested),
+    ])
+    bench.store()
+    bench.advance(seconds: 1)
+    let turn = Turn(loops: [
+      bench.turn([
+        bench.move(.driver, "D", "T", .accepted),
+        .fix(
+          FixInput(
+            session: session, messageID: message("f"), sent: bench.now.timestamp, received: bench.now,
+            update: LocationUpdate(
+              tripID: id("T"), fix: Fix(coordinate: at(52.5, 13.4), timestamp: bench.now.timestamp, accuracy: 5)),
+            tripIsGranted: true)),
+      ])
+    ])
+    #expect(turn.moves.isEmpty && turn.positions.map(\.after) == [1])
+    #expect(Turn(loops: [bench.store()]).moves.map(\.sequence) == [2])
+  }
+
+  @Test("While nothing can be stored moves are refused with storage_full, and go on when there is room")
+  func full() throws {
+    let bench = try DurableBench()
+    bench.store(condition: .unavailable)
+    let refused = Turn(loops: [bench.turn([bench.move(.ops, "o", "T", .requested)])])
+    #expect(refused.codes == [.storageFull] && refused.errors.first?.retryAfter != nil)
+    #expect(bench.hub.counters.refusedForStorage == 1)
+    bench.store(condition: .good)
+    bench.turn([bench.move(.ops, "o", "T", .requested)])
+    #expect(Turn(loops: [bench.store()]).acks.count == 1)
+  }
+
+  @Test("At the limit of records that wait to be handed over moves are refused")
+  func limit() throws {
+    let bench = try DurableBench()
+    bench.hub.attachJournal(limit: 2000, startsEpoch: true, epoch: InlineText("e")!)
+    bench.hub.process((0..<100).map { bench.move(.ops, "o", "T\($0)", .requested) }, now: bench.now)
+    #expect(bench.hub.counters.trips < 20 && bench.hub.counters.refusedForStorage > 80)
+  }
+
+  @Test("A new life knows the trips, who moved them, and how long ago they ended")
+  func restart() throws {
+    let first = try DurableBench()
+    let repeated = first.move(.ops, "o", "T", .requested)
+    first.turn([repeated, first.move(.driver, "D", "T", .accepted), first.move(.ops, "o", "U", .requested)])
+    first.turn([first.move(.rider, "R", "U", .cancelled)])
+    first.store()
+    let second = try DurableBench(reading: first.submitted, seed: 77, uptime: 9_000_000_000)
+    #expect(try second.state() == first.state())
+    second.store()
+    // The same message again changes nothing.
+    let again = Turn(loops: [second.turn([repeated])])
+    #expect(again.acks.count == 1 && second.hub.counters.tripMoves == 0)
+    let turn = Turn(loops: [second.turn([second.subscribe("T", since: 1), second.subscribe("U", since: 0)])])
+    #expect(turn.subscribed.map(\.answer.recovered) == [true, true])
+    #expect(turn.subscribed.first?.missed.compactMap(\.move?.status) == [.accepted])
+    #expect(turn.subscribed.last?.missed.compactMap(\.move?.status) == [.requested, .cancelled])
+    // Numbers go on where they were.
+    second.turn([second.move(.driver, "D", "T", .driverEnRoute)])
+    #expect(Turn(loops: [second.store()]).moves.map(\.sequence) == [3])
+    // The grace and the retention of an ended trip count from its end.
+    second.advance(seconds: 61)
+    #expect(Turn(loops: [second.turn([])]).ended.map(\.0) == [.trip(id("U"))])
+    for _ in 0..<(24 * 60 + 2) {
+      second.advance(seconds: 60)
+      second.turn([])
+    }
+    second.store()
+    #expect(second.hub.findTrip(id("U")) == nil)
+    let third = try DurableBench(reading: first.submitted + second.submitted, seed: 78)
+    #expect(try third.state() == second.state())
+    #expect(third.hub.findTrip(id("U")) == nil)
+  }
+
+  @Test("A new epoch after a loss makes old numbers unmistakable")
+  func newEpoch() throws {
+    let first = try DurableBench()
+    first.turn([first.move(.ops, "o", "T", .requested)])
+    first.store()
+    let second = try DurableBench(reading: first.submitted, epoch: "epoch-2", startsEpoch: true)
+    second.turn([])
+    second.store()
+    let turn = Turn(loops: [
+      second.turn([
+        second.subscribe("T", since: 1, epoch: "epoch-1"), second.subscribe("T", since: 1, epoch: "epoch-2"),
+      ])
+    ])
+    #expect(turn.subscribed.map(\.answer.recovered) == [false, true])
+    let third = try DurableBench(reading: first.submitted + second.submitted, seed: 5)
+    #expect(try third.state() == second.state())
+  }
+
+  @Test("A record cut at any byte, or with any byte changed, is refused or says something else; it never crashes")
+  func damagedRecords() throws {
+    let bench = try DurableBench()
+    bench.turn([bench.move(.ops, "o", "T", .requested), bench.move(.driver, "D", "T", .accepted)])
+    let bytes = bench.submitted.flatMap { $0 }
+    var random = SplitMix64(seed: 3)
+    for cut in 0..<bytes.count {
+      var damaged = bytes
+      damaged[cut] ^= UInt8.random(in: 1...255, using: &random)
+      for candidate in [Array(bytes[..<cut]), damaged] {
+        do { _ = try DurableBench(reading: [candidate]) } catch is RecordError {}
+      }
+    }
+  }
+}
