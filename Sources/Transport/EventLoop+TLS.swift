@@ -58,7 +58,8 @@ extension EventLoop {
     case .moved(let count):
       counters.reads += 1
       counters.bytesRead += UInt64(count)
-      opened(count, id, connection, stream, delegate)
+      room.pointee.offer(count)
+      opened(id, connection, stream, delegate)
     case .ended:
       let failure: TLSFailure = stream.pointee.isSecured ? .truncated : .handshakeCut
       // A peer that never said a word just closed.
@@ -71,12 +72,11 @@ extension EventLoop {
   /// Opens what was read, and tells what comes of it. What is to be sent for it leaves before the first callback, because a
   /// callback may write to other connections by way of the same room.
   private func opened(
-    _ received: Int, _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>,
-    _ stream: UnsafeMutablePointer<TLSStream>,
+    _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ stream: UnsafeMutablePointer<TLSStream>,
     _ delegate: (any EventLoopDelegate)?
   ) {
     let wasSecured = stream.pointee.isSecured
-    let (count, end) = stream.pointee.open(received, into: readBuffer)
+    let (count, end) = stream.pointee.open(into: readBuffer)
     let isNew = !wasSecured && stream.pointee.isSecured
     let isClient = stream.pointee.isClient
     if isNew { handshakeDone(id, connection, stream) }

@@ -57,10 +57,6 @@ public struct EventLoopLimits: Sendable, Hashable {
   /// needs that many, and each costs a derivation of keys and an answer.
   public var tlsKeyUpdates = 32
 
-  /// Records that a server seals with one key of TLS 1.3; then it takes the next key and says so. AES-GCM is good for 2^24.5
-  /// full records (RFC 8446 §5.5).
-  public var tlsRecordsPerKey: UInt64 = 1 << 24
-
   /// Bytes of TLS records that wait for the kernel: one record, and answers to what a peer makes TLS answer. Past it the
   /// connection ends.
   public var tlsUnsentBytes = 64 * 1024
@@ -80,9 +76,7 @@ public struct EventLoopLimits: Sendable, Hashable {
     precondition(outboxBytesPerConnection > 0 && outboxBytesPerConnection <= 1 << 30)
     precondition(outboxBytesTotal >= outboxBytesPerConnection && arenaKeepBytes >= 0)
     precondition(kernelUnsentBytes >= 0 && kernelSendBufferBytes >= 0)
-    precondition(
-      tlsHandshakesPerTurn > 0 && tlsKeyUpdates >= 0 && tlsRecordsPerKey > 0
-        && tlsUnsentBytes >= 2 * TLSRoom.recordBytes)
+    precondition(tlsHandshakesPerTurn > 0 && tlsKeyUpdates >= 0 && tlsUnsentBytes >= 2 * TLSRoom.recordBytes)
     precondition(closeMilliseconds >= 0 && acceptRetryMilliseconds >= 0)
   }
 }

@@ -102,6 +102,19 @@ import Testing
     #expect(client.causeAtServer == .tlsFailed(.tooManyKeyUpdates))
   }
 
+  @Test func `the client hears the alert that a broken record brings about`() throws {
+    let pair = try Pair(tls: makeServer())
+    let client = try HeldConnection(pair, TLSPeer(makeClient(TLS1_3_VERSION), name: "localhost"))
+    client.shakeHands()
+    var record = client.held.seal(Array("damaged".utf8))
+    record[10] ^= 1
+    client.send(record)
+    client.exchange(until: { client.held.end != .none })
+    // bad_record_mac (RFC 8446 §5.2).
+    #expect(client.held.end == .failed(TLSFailure(code: SSL_R_SSLV3_ALERT_BAD_RECORD_MAC)))
+    #expect(pair.server.counters.tlsFailures == 1)
+  }
+
   @Test func `who makes the server answer and never reads is cut off at the limit`() throws {
     var limits = EventLoopLimits()
     limits.kernelSendBufferBytes = 4 * 1024

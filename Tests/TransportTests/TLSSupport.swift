@@ -88,7 +88,8 @@ final class HeldClient {
       let piece = rest.prefix(room.pointee.input.count)
       rest = rest.dropFirst(piece.count)
       room.pointee.input.copyBytes(from: piece)
-      let (count, end) = stream.pointee.open(piece.count, into: buffer)
+      room.pointee.offer(piece.count)
+      let (count, end) = stream.pointee.open(into: buffer)
       plaintext += buffer[..<count]
       self.end = end
     }

@@ -140,6 +140,22 @@ import Testing
     #expect(isEqual)
   }
 
+  @Test(arguments: ["TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"])
+  func `every cipher of TLS 1_3 works, with padding too`(cipher: String) throws {
+    let pair = try Pair(tls: makeServer())
+    let client = try makeClient(TLS1_3_VERSION)
+    #expect(SSL_CTX_set_ciphersuites(client.context.raw, cipher) == 1)
+    #expect(SSL_CTX_set_block_padding(client.context.raw, 512) == 1)
+    let (atClient, atServer) = try pair.connect(TLSPeer(client, name: "localhost"))
+    for round in 1...10 {
+      pair.atClient.send([UInt8](repeating: 1, count: 300), to: atClient)
+      pair.atServer.send([UInt8](repeating: 2, count: 300), to: atServer)
+      pair.turn(until: {
+        pair.atServer.received[atServer]?.count == round * 300 && pair.atClient.received[atClient]?.count == round * 300
+      })
+    }
+  }
+
   @Test func `bytes that were changed on the way end the connection and are not delivered`() throws {
     let pair = try Pair(tls: makeServer())
     for flip in [0, 3, 5, 20, 30] {

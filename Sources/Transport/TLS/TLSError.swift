@@ -60,20 +60,6 @@ public struct TLSFailure: Hashable, Sendable, CustomStringConvertible {
   /// Whether it was this side that refused the peer's certificate.
   public var isCertificate: Bool { code >= TLSFailure.firstCertificateCode }
 
-  /// The peer's fatal alert, as OpenSSL counts its reasons (RFC 8446 §6.2, SSL_AD_REASON_OFFSET).
-  static func alert(_ description: UInt8) -> TLSFailure { TLSFailure(code: SSL_AD_REASON_OFFSET + Int32(description)) }
-
-  /// What the peer did, by the alert that it gets for it: OpenSSL's reason for the same.
-  static func fault(_ description: UInt8) -> TLSFailure {
-    switch description {
-    case 10: TLSFailure(code: SSL_R_UNEXPECTED_MESSAGE)
-    case 20: TLSFailure(code: SSL_R_DECRYPTION_FAILED_OR_BAD_RECORD_MAC)
-    case 22: TLSFailure(code: SSL_R_ENCRYPTED_LENGTH_TOO_LONG)
-    case 47: TLSFailure(code: SSL_R_BAD_VALUE)
-    case _: TLSFailure(code: SSL_R_BAD_LENGTH)
-    }
-  }
-
   /// Takes the oldest error of this thread's queue, which is the cause, and empties the queue.
   static func takingError() -> TLSFailure {
     let error = ERR_get_error()

@@ -18,10 +18,10 @@ struct TLSRoom: ~Copyable {
   /// The largest record (RFC 8446 §5.1): more plaintext than this does not fit into one.
   static let recordBytes = 16 * 1024
 
-  /// What was read from a socket.
+  /// What was read from a socket; [next, end) is not with OpenSSL yet. Empty between two calls of TLSStream's.
   let input: UnsafeMutableRawBufferPointer
-  /// What OpenSSL may read. Empty between two calls of TLSStream's.
-  private var offered = UnsafeRawBufferPointer(start: nil, count: 0)
+  fileprivate var next = 0
+  private(set) var end = 0
   /// What OpenSSL wrote and nobody has sent yet; likewise.
   var output = ByteBuffer()
   /// Where small pieces are put together into a record.
@@ -29,16 +29,9 @@ struct TLSRoom: ~Copyable {
   /// Key updates since the last plaintext, of the connection that is being read; past the limit nothing is read.
   var keyUpdates = 0
   let keyUpdateLimit: Int
-  let recordsPerKey: UInt64
-  /// The cipher contexts for connections that need no SSL any more.
-  var ciphers = TLSCipherContexts()
-  /// The traffic secrets that the present call of OpenSSL's has brought about.
-  var clientSecret: TLSSecret?
-  var serverSecret: TLSSecret?
 
-  init(inputBytes: Int, keyUpdateLimit: Int, recordsPerKey: UInt64) {
+  init(inputBytes: Int, keyUpdateLimit: Int) {
     self.keyUpdateLimit = keyUpdateLimit
-    self.recordsPerKey = recordsPerKey
     input = .allocate(byteCount: inputBytes, alignment: 64)
     plaintext = .allocate(byteCount: TLSRoom.recordBytes, alignment: 64)
   }
@@ -48,20 +41,20 @@ struct TLSRoom: ~Copyable {
     plaintext.deallocate()
   }
 
-  /// Lets OpenSSL read these bytes, which must stay where they are until they are withdrawn.
-  mutating func offer(_ bytes: UnsafeRawBufferPointer) { offered = bytes }
+  /// Offers the first `count` bytes of `input` to OpenSSL.
+  mutating func offer(_ count: Int) {
+    next = 0
+    end = count
+  }
 
-  /// What was offered and not read is nobody's: another connection uses the room next.
-  mutating func withdraw() { offered = UnsafeRawBufferPointer(start: nil, count: 0) }
-
-  var isInputEmpty: Bool { offered.isEmpty }
+  var isInputEmpty: Bool { next == end }
   var hasTooManyKeyUpdates: Bool { keyUpdates > keyUpdateLimit }
 
   fileprivate mutating func read(_ target: UnsafeMutableRawPointer, _ count: Int) -> Int {
-    let piece = UnsafeRawBufferPointer(rebasing: offered.prefix(count))
-    target.copyMemory(from: piece.baseAddress!, byteCount: piece.count)
-    offered = UnsafeRawBufferPointer(rebasing: offered.dropFirst(piece.count))
-    return piece.count
+    let count = min(count, end - next)
+    target.copyMemory(from: input.baseAddress! + next, byteCount: count)
+    next += count
+    return count
   }
 
   /// Copies the first bytes of `pieces` together, as many as one record takes; gives them where they lie if they are in
@@ -127,26 +120,6 @@ private let controlRoom: @convention(c) (OpaquePointer?, Int32, Int, UnsafeMutab
   _, command, _, _ in
   // Nothing is held back, so a flush is done at once; 0 means "don't know" to everything else, kernel TLS among it.
   command == BIO_CTRL_FLUSH ? 1 : 0
-}
-
-/// Takes the traffic secrets out of the lines that OpenSSL writes for those who debug it (SSL_CTX_set_keylog_callback(3)):
-/// a label, the client's random bytes, the secret, in hexadecimal digits. There is no other way to them.
-let takeSecret: @convention(c) (OpaquePointer?, UnsafePointer<CChar>?) -> Void = { ssl, line in
-  guard let line, let bio = SSL_get_rbio(ssl) else { return }
-  let words = UnsafeRawBufferPointer(start: line, count: strlen(line)).split(separator: UInt8(ascii: " "))
-  guard words.count == 3, words[2].count % 2 == 0, words[2].count / 2 <= TLSSecret.count else { return }
-  var secret = TLSSecret(repeating: 0)
-  var index = 0
-  for digit in words[2] {
-    // '0'…'9' and 'a'…'f' or 'A'…'F'
-    secret[index / 2] = secret[index / 2] << 4 | (digit <= 0x39 ? digit - 0x30 : (digit | 0x20) - 0x57)
-    index += 1
-  }
-  if words[0].elementsEqual("CLIENT_TRAFFIC_SECRET_0".utf8) {
-    room(of: bio).pointee.clientSecret = secret
-  } else if words[0].elementsEqual("SERVER_TRAFFIC_SECRET_0".utf8) {
-    room(of: bio).pointee.serverSecret = secret
-  }
 }
 
 /// Counts the key updates that come (RFC 8446 §4.6.3), each of which costs a derivation of keys and an answer.

@@ -46,7 +46,6 @@ public final class TLSServer: Sendable {
       precondition(isSet == 1, "OpenSSL's ticket keys have another size")
       // One is enough: a client has one connection. The default is two.
       SSL_CTX_set_num_tickets(context, 1)
-      SSL_CTX_set_keylog_callback(context, takeSecret)
       SSL_CTX_set_alpn_select_cb(context, chooseProtocol, nil)
     }
   }

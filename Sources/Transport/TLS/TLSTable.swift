@@ -1,7 +1,5 @@
 // The TLS of a loop's connections, by slot, beside the slab: a connection without TLS does not pay for it.
 
-import COpenSSL
-
 /// All streams of one loop, and their room.
 struct TLSTable: ~Copyable {
   // Each stream has memory of its own, so pointers to it are good until `remove`.
@@ -14,19 +12,17 @@ struct TLSTable: ~Copyable {
   init() {}
 
   deinit {
-    for case let stream? in streams { TLSTable.free(stream) }
+    for stream in streams { stream?.deinitialize(count: 1).deallocate() }
     storedRoom?.deinitialize(count: 1).deallocate()
   }
 
   /// The loop's buffers for TLS, made when they are needed first.
   mutating func room(_ limits: EventLoopLimits) -> UnsafeMutablePointer<TLSRoom> {
     if let storedRoom { return storedRoom }
-    // What is opened must fit into the loop's read buffer: what was read now, and a record that had begun before.
-    let inputBytes = limits.readBufferBytes - TLSStream.longestRecord
-    precondition(limits.readBufferBytes >= 32 * 1024, "TLS needs a read buffer of 32 KiB or more")
+    let inputBytes = limits.readBufferBytes - TLSRoom.recordBytes
+    precondition(inputBytes >= TLSRoom.recordBytes, "TLS needs a read buffer of 32 KiB or more")
     let room = UnsafeMutablePointer<TLSRoom>.allocate(capacity: 1)
-    room.initialize(
-      to: TLSRoom(inputBytes: inputBytes, keyUpdateLimit: limits.tlsKeyUpdates, recordsPerKey: limits.tlsRecordsPerKey))
+    room.initialize(to: TLSRoom(inputBytes: inputBytes, keyUpdateLimit: limits.tlsKeyUpdates))
     storedRoom = room
     return room
   }
@@ -47,14 +43,7 @@ struct TLSTable: ~Copyable {
   }
 
   mutating func remove(_ slot: UInt32) {
-    TLSTable.free(pointer(slot))
+    pointer(slot).deinitialize(count: 1).deallocate()
     streams[Int(slot)] = nil
-  }
-
-  /// No secrets are left behind in freed memory.
-  private static func free(_ stream: UnsafeMutablePointer<TLSStream>) {
-    let memory = stream.deinitialize(count: 1)
-    OPENSSL_cleanse(memory, MemoryLayout<TLSStream>.size)
-    memory.deallocate()
   }
 }
