@@ -48,7 +48,10 @@ class Client:
         return message_id
 
     async def receive(self, kind):
+        """The payload of the next message, which must be of this type. Advice on sampling comes when the hub likes."""
         message = json.loads(await asyncio.wait_for(self.socket.recv(), 20))
+        while message["type"] == "sampling" and kind != "sampling":
+            message = json.loads(await asyncio.wait_for(self.socket.recv(), 20))
         assert message["type"] == kind, f"waited for {kind}, got {message}"
         return message["payload"]
 
