@@ -5,10 +5,11 @@ extension MotionFilter {
   /// Decides on a position outside the gate. Returns nil when it is to be believed after all.
   ///
   /// One wrong fix comes alone, or in a place of its own; a filter that is wrong sees fixes that agree with each other.
-  /// So fixes that agree for `agreement` are believed; so is any after `mostRejections`, or `longestHold` of them. Reflections agree with each other for seconds, too; where the Doppler shifts say that the driver stands,
-  /// it can't have got there, and agreement must last longer. A place that no vehicle could have reached needs more
-  /// agreement, however long it takes: otherwise the first fix after a tunnel may throw the driver across the city. Where
-  /// the position before could not be judged itself, it is one word against another, and within reach the newer counts.
+  /// So fixes that agree for `agreement` are believed; so is any after `mostRejections`, or `longestHold` of them.
+  /// Reflections agree with each other for seconds, too; where the Doppler shifts say that the driver stands, it can't have
+  /// got there, and agreement must last longer. A place that no vehicle could have reached needs more agreement: otherwise
+  /// the first fix after a tunnel may throw the driver across the city. Where the position before could not be judged
+  /// itself, it is one word against another, and within reach the newer counts.
   mutating func reject(
     _ fix: TrackMeasurement, innovation y: SIMD2<Double>, maximumSpeed: Double
   ) -> Tracker.Refusal? {
@@ -24,7 +25,7 @@ extension MotionFilter {
     candidateTime = fix.milliseconds
     let held = Double(fix.milliseconds &- lastUsed) / 1000
     let isTooFast = (y * y).sum().squareRoot() > maximumSpeed * max(held, 1)
-    if isTooFast ? agreements >= MotionFilter.agreementsWhenTooFast : isBelieved(fix, held: held) { return nil }
+    if isTooFast ? isBelievedThoughTooFast(fix) : isBelieved(fix, held: held) { return nil }
     rejections = rejections == .max ? .max : rejections + 1
     return isTooFast ? .tooFast : .gated
   }
@@ -53,6 +54,12 @@ extension MotionFilter {
     let off = displacement(to: fix.coordinate)
     return radius <= MotionFilter.longestCoastRadius
       && (off * off).sum() <= MotionFilter.farthestCorrection * MotionFilter.farthestCorrection
+  }
+
+  /// Four fixes that agree; or two, where the fixes come so seldom that nothing was believed for `longestHold` meanwhile.
+  private func isBelievedThoughTooFast(_ fix: TrackMeasurement) -> Bool {
+    let rejected = Double(fix.milliseconds &- rejectedSince) / 1000
+    return agreements >= MotionFilter.agreementsWhenTooFast || agreements > 0 && rejected >= MotionFilter.longestHold
   }
 
   private func agreesWithCandidate(_ fix: TrackMeasurement) -> Bool {

@@ -90,7 +90,7 @@ extension Tracker {
   public struct Rules: Sendable, Equatable {
     /// Fixes with a larger reported accuracy (metres, 68 %) are refused.
     public var maximumAccuracyMeters: Double
-    /// Metres per second. No vehicle is faster; a place that implies more needs four fixes that agree.
+    /// Metres per second. No vehicle is faster; a place that implies more needs four fixes that agree, or 20 s.
     public var maximumSpeed: Double
     /// How much further ahead than the hub's own clock a fix may step before it is held back, in milliseconds.
     public var leapMilliseconds: Int64
