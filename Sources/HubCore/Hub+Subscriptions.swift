@@ -162,7 +162,7 @@ extension Hub {
   /// Where an online driver should be now; nil where that is where it was.
   private func predicted(_ driver: Int) -> Coordinate? {
     guard !drivers[driver].isStale, let newest = drivers[driver].position else { return nil }
-    let place = newest.predicted(at: drivers[driver].clock.sessionTime(at: now.timestamp))
+    let place = newest.predicted(at: drivers[driver].clock.sessionTime(at: now.timestamp)).published
     return place == newest.coordinate ? nil : place
   }
 }

@@ -46,6 +46,7 @@ import Testing
       return
     }
     let predicted = try #require(report.predicted)
+    #expect(predicted == predicted.published, "it is written with 7 decimals")
     let last = try #require(report.position)
     #expect(abs(last.coordinate.distance(to: predicted) - 15 * min(seconds, 10)) < 0.5 + 0.1 * min(seconds, 10))
     #expect(predicted.longitude > last.coordinate.longitude)

@@ -2,6 +2,7 @@
 //
 // Swift's standard library has square roots but no trigonometry. This is the one file of the tracker that imports
 // Glibc; what it takes from there are pure functions of numbers, so the module still does no I/O and reads no clock.
+import Geo
 import Glibc
 
 /// Metres on the ground for each degree, and angles as the tracker uses them.
@@ -38,5 +39,16 @@ enum TrackMath {
   /// By adding and taking off 1.5 · 2^52, where a Double's last bit is 1: `rounded()` is a call on x86-64 without SSE 4.1.
   @inline(__always) static func rounded(_ value: Double, to unit: Double) -> Double {
     (value * unit + 0x1.8p52 - 0x1.8p52) / unit
+  }
+}
+
+extension Coordinate {
+  /// To 1e-7°, as coordinates are written.
+  @inline(__always) var published: Coordinate {
+    let (latitude, longitude) = (TrackMath.rounded(latitude, to: 1e7), TrackMath.rounded(longitude, to: 1e7))
+    guard let rounded = Coordinate(latitude: latitude, longitude: longitude) else {
+      preconditionFailure("rounding can't leave a range of whole degrees")
+    }
+    return rounded
   }
 }
