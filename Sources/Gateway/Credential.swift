@@ -38,11 +38,11 @@ struct Credential: Sendable, Equatable {
   }
 
   /// How far it opens a channel, nil for not at all. A rider: trips that its credential names, and its own. A driver: its
-  /// own channel, and likewise. Ops: all. Areas and places are open to everybody, and the fleet to ops only, whatever a
+  /// own channel, and likewise. Ops: all. Areas and places are open to every rider, and the fleet to ops only, whatever a
   /// token says.
   func grant(for channel: Channel) -> ChannelGrant? {
     switch (role, channel) {
-    case (.ops, _), (_, .area), (_, .nearby): .granted
+    case (.ops, _), (.rider, .area), (.rider, .nearby): .granted
     case (_, .fleet): nil
     case (_, .driver(let driver)): role == .driver && driver == id || opens(channel) ? .granted : nil
     case (_, .trip):
@@ -51,7 +51,7 @@ struct Credential: Sendable, Equatable {
       } else {
         role == .driver && authority == .development ? .whileUnclaimed : .granted
       }
-    case (_, .fence): opens(channel) ? .granted : nil
+    case (_, .fence), (_, .area), (_, .nearby): opens(channel) ? .granted : nil
     }
   }
 }

@@ -31,6 +31,9 @@ final class HubPort {
   /// The hub is here and has more to do than one turn allows.
   var hasMoreDue: Bool { hub?.hasMoreDue ?? false }
 
+  /// When the hub, if it is here, wants a turn for its areas (uptime, ns).
+  var nextAreaTick: Int64 { hub?.nextAreaTick ?? .max }
+
   /// Hands a turn's inputs over, in order, and puts what has come out into the empty `outputs`.
   ///
   /// False where the hub's mailbox is full: `inputs` holds what did not fit. Then the caller delivers what came out, so
@@ -105,7 +108,7 @@ final class HubThread: EventLoopDelegate {
       nextTick = now.uptime + 1_000_000_000
       shared.metrics.store(hub.counters)
     }
-    loop.setLoopTimer(at: hub.hasMoreDue ? now.uptime : nextTick)
+    loop.setLoopTimer(at: hub.hasMoreDue ? now.uptime : min(nextTick, hub.nextAreaTick))
   }
 
   /// A loop that is behind makes the hub wait: the limit of its mailbox is what bounds the memory between them.

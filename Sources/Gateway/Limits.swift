@@ -143,6 +143,15 @@ public struct Limits: Sendable {
   /// Index cells and drivers that one query looks at: what a hub thread does in 200 µs. Past it the answer says up to
   /// which distance it is complete.
   public var queryBudget = SearchBudget(cells: 2_000, candidates: 10_000)
+  /// Cells of areas that are watched at once, counted for riders and for ops. Past it: `rate_limited`.
+  public var areas = 65_536
+  /// Metres of `nearby:` and characters of `area:` for riders. Past it: `bad_message`.
+  public var riderRadiusMeters = 5000.0
+  /// The same for ops. Past it there would be too many cells.
+  public var opsRadiusMeters = 500_000.0
+  /// Bytes of whole cells that a loop keeps encoded for those who begin to watch within the same second. Past it they are
+  /// encoded for each.
+  public var areaCacheBytes = 16 * 1024 * 1024
   public var fixTimesPerDriver = 512
   public var driversWithFixTimes = 100_000
 
@@ -197,6 +206,7 @@ public struct Limits: Sendable {
       driversWithFixTimes: driversWithFixTimes, profiles: profiles,
       tracking: Tracker.Rules(maximumAccuracyMeters: accuracyMeters))
     limits.tripsPerDriver = tripsPerDriver
+    limits.areas = areas
     return limits
   }
 }

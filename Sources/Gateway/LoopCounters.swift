@@ -30,6 +30,10 @@ struct LoopCounters: Sendable {
   /// Publications handed to sockets, and the positions among them.
   var publicationsOut: UInt64 = 0
   var positionsOut: UInt64 = 0
+  /// Updates of cells among them, those that sessions were too slow for, and whole cells.
+  var areaUpdatesOut: UInt64 = 0
+  var areaUpdatesSkipped: UInt64 = 0
+  var wholeAreasOut: UInt64 = 0
   /// Publications that were encoded: what `publicationsOut` would cost without sharing.
   var encodes: UInt64 = 0
   /// Sessions that agreed to compression.

@@ -70,6 +70,12 @@ enum PrometheusText {
     page.counter(
       "locationhub_publications_out_total", "Publications sent to subscribers.", sum(loops) { $0.publicationsOut })
     page.counter("locationhub_positions_out_total", "Positions among them.", sum(loops) { $0.positionsOut })
+    page.counter("locationhub_area_updates_out_total", "Updates of cells among them.", sum(loops) { $0.areaUpdatesOut })
+    page.counter(
+      "locationhub_area_updates_skipped_total",
+      "Updates that a session was too slow for: it gets the whole cell later.",
+      sum(loops) { $0.areaUpdatesSkipped })
+    page.counter("locationhub_whole_areas_out_total", "Whole cells sent.", sum(loops) { $0.wholeAreasOut })
     page.counter(
       "locationhub_encodes_total", "Publications encoded, once for all subscribers.", sum(loops) { $0.encodes })
     page.counter("locationhub_recovered_total", "Missed events sent on subscribing again.", sum(loops) { $0.recovered })
@@ -183,6 +189,7 @@ enum PrometheusText {
     let sizes = [
       ("drivers", hub.drivers), ("drivers_online", hub.driversOnline), ("trips", hub.trips),
       ("channels", hub.channels), ("events", hub.eventsKept), ("profiles", hub.profiles),
+      ("areas", hub.areasWatched),
     ]
     for (table, size) in sizes { page.sample("locationhub_table_entries", ("table", table), UInt64(max(0, size))) }
   }

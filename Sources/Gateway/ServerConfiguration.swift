@@ -39,6 +39,8 @@ public struct ServerConfiguration: Sendable {
   public var journal: JournalConfiguration?
   /// How often drivers are told to send.
   public var sampling = SamplingRules()
+  /// What riders' names of drivers are made with; nil for a key that ends with the process.
+  public var pseudonymKey: PseudonymKey?
   public var limits = Limits()
   public var timings = HubTimings()
   public var logLevel = LogLevel.info

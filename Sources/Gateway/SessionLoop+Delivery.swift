@@ -34,6 +34,11 @@ extension SessionLoop {
       }
     case .subscribed(let session, let channel, let answer, let missed, let isParty):
       subscribed(session, channel, answer, missed, isParty: isParty)
+    case .areaUpdate(let channel, let publication): areas.pending.append((channel, publication))
+    case .areaTickEnded: fanOutAreas()
+    case .watching(let session, let answer, let cells): watching(session, answer, cells)
+    case .wholeArea(let session, let channel, let publication): sendWhole(session, channel, publication)
+    case .viewEnded(let session, let messageID, let view): viewEnded(session, messageID, view)
     case .subscriptionRefused(let session, let error):
       // A session that is closing gave its subscriptions back already.
       guard let connection = connection(of: session), sessions[Int(connection.slot)].phase == .open else { return }
@@ -79,7 +84,7 @@ extension SessionLoop {
 
   /// The first subscriber of a form: encodes for it. The compressed form is made of the plain one, which is encoded for
   /// that if need be.
-  private mutating func encode(
+  mutating func encode(
     _ publication: borrowing Publication, _ encoding: Encoding, _ encoded: inout EncodedFrames
   ) -> Range<Int> {
     guard encoding.isCompressed else {

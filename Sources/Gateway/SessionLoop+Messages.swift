@@ -42,7 +42,12 @@ extension SessionLoop {
       inputs.append(.driverStatus(session, messageID, report))
     case .tripStatus(let report): tripStatus(slot, messageID, report)
     case .subscribe(let request): subscribe(slot, messageID, request)
-    case .unsubscribe(let channel): inputs.append(.unsubscribe(session, messageID, channel))
+    case .unsubscribe(.view(let id)): inputs.append(.leaveView(session, messageID, .view(id)))
+    case .unsubscribe(.channel(let channel)):
+      switch channel {
+      case .area, .nearby: inputs.append(.leaveView(session, messageID, .channel(channel)))
+      case .trip, .driver, .fence, .fleet: inputs.append(.unsubscribe(session, messageID, channel))
+      }
     case .ping(let ping): pong(slot, messageID, ping)
     case .refresh(let request): refresh(slot, messageID, request)
     }
@@ -67,8 +72,9 @@ extension SessionLoop {
     guard let credential = sessions[slot].credential else { return }
     switch request.channel {
     case .trip, .driver, .fleet: break
-    case .fence, .area, .nearby:
-      return refuse(slot, messageID, .unknownChannel, "this hub does not serve fence, area and nearby channels yet")
+    case .area, .nearby:
+      if let fault = areaFault(request.channel, credential.role) { return refuse(slot, messageID, .badMessage, fault) }
+    case .fence: return refuse(slot, messageID, .unknownChannel, "this hub does not serve fence channels yet")
     }
     guard let grant = credential.grant(for: request.channel) else {
       return refuse(

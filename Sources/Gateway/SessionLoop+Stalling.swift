@@ -51,6 +51,7 @@ extension SessionLoop {
   mutating func drained(_ id: ConnectionID) {
     guard isCurrent(id) else { return }
     let slot = Int(id.slot)
+    catchUp(slot)
     guard sessions[slot].exchange?.isStalled == true || sessions[slot].held != nil else { return }
     stalled.append(id)
     armLoopTimer()

@@ -30,6 +30,7 @@ struct SessionLoop: ~Copyable {
   var outputs: [HubOutput] = []
   var subscriptions = SubscriptionTable()
   var held = HeldPositions()
+  var areas = LoopAreas()
   /// Connections with requests that wait for the next turn.
   var stalled: [ConnectionID] = []
   /// HTTP requests that were handled in this turn, of newcomers or of those who waited.
@@ -159,6 +160,7 @@ struct SessionLoop: ~Copyable {
     while let channel = subscriptions.removeFirst(&first) { inputs.append(.released(loop: index, channel)) }
     sessions[slot].firstSubscription = first
     sessions[slot].subscriptions = 0
+    areas.views[slot] = nil
     compression.close(slot)
   }
 
@@ -259,6 +261,7 @@ struct SessionLoop: ~Copyable {
   mutating func armLoopTimer() {
     var next = nextTick
     if let release = held.deadline { next = min(next, release) }
+    next = min(next, hub.nextAreaTick)
     if !inputs.isEmpty || !stalled.isEmpty || hub.hasMoreDue { next = now.uptime }
     loop.setLoopTimer(at: next)
   }

@@ -10,6 +10,8 @@ struct Subscriber {
   var connection: ConnectionID
   var node: UInt32
   var encoding: Encoding
+  /// Of an area: it could not be sent all that changed, and waits for the whole cell.
+  var isBehind = false
 }
 
 /// In which form a session gets publications: one encode for each form in use.
@@ -44,7 +46,8 @@ struct SubscriptionTable {
 
   /// Adds a subscription in front of the session's list `first`; false when it is there already.
   mutating func add(
-    _ connection: ConnectionID, encoding: Encoding, to channel: ChannelHandle, first: inout UInt32
+    _ connection: ConnectionID, encoding: Encoding, to channel: ChannelHandle, isBehind: Bool = false,
+    first: inout UInt32
   ) -> Bool {
     if find(channel, first: first) != nil { return false }
     let index = Int(channel.index)
@@ -53,7 +56,8 @@ struct SubscriptionTable {
     }
     let node = makeNode(Node(channel: channel.index, place: UInt32(channels[index].count), next: first))
     first = node
-    channels[index].append(Subscriber(connection: connection, node: node, encoding: encoding))
+    channels[index].append(
+      Subscriber(connection: connection, node: node, encoding: encoding, isBehind: isBehind))
     count += 1
     return true
   }
@@ -79,6 +83,17 @@ struct SubscriptionTable {
     first = nodes[Int(node)].next
     defer { detach(node) }
     return ChannelHandle(index: nodes[Int(node)].channel)
+  }
+
+  /// A session's subscription to a channel; nil when there is none.
+  func subscriber(of channel: ChannelHandle, first: UInt32) -> Subscriber? {
+    guard let node = find(channel, first: first) else { return nil }
+    return channels[Int(channel.index)][Int(nodes[Int(node)].place)]
+  }
+
+  /// A subscription has fallen behind, or has not any more.
+  mutating func setBehind(_ node: UInt32, _ isBehind: Bool) {
+    channels[Int(nodes[Int(node)].channel)][Int(nodes[Int(node)].place)].isBehind = isBehind
   }
 
   /// The channels of a session, in no order.

@@ -76,6 +76,7 @@ extension Hub {
         session, messageID, .storageFull, "this hub's table of vehicle types and tags is full", retryAfter: 60)
     }
     drivers[driver].reported = report.status
+    noteArea(driver)
     reply(.ack(Ack(replyTo: messageID)), to: session)
     adviseSampling(driver, trip: lastTrip(of: driver))
   }
@@ -127,6 +128,7 @@ extension Hub {
     drivers[driver].isStale = true
     counters.driversOnline -= 1
     index.remove(UInt32(driver))
+    noteArea(driver)
     publishPresence(driver, .driverOffline, "Driver offline", "No position has come from the driver for a while.")
     if !drivers[driver].isRetentionArmed { armRetention(driver) }
   }
@@ -202,10 +204,10 @@ extension Hub {
   /// Entries looked at in one turn: all drivers of a network that fails become stale in one second, and each publishes.
   private static var deadlinesPerTurn: Int { 128 }
 
-  mutating func handleDeadlines() {
-    hasMoreDue = false
+  /// True where more is due than one turn looks at.
+  mutating func handleDeadlines() -> Bool {
     for _ in 0..<Self.deadlinesPerTurn {
-      guard let entry = deadlines.next(uptime: now.uptime) else { return }
+      guard let entry = deadlines.next(uptime: now.uptime) else { return false }
       let index = Int(entry.handle.index)
       switch entry.kind {
       case .driverStaleness: if drivers.isCurrent(index, entry.handle.generation) { checkStaleness(index) }
@@ -214,6 +216,6 @@ extension Hub {
       case .trip: if trips.isCurrent(index, entry.handle.generation) { checkEnded(index) }
       }
     }
-    hasMoreDue = true
+    return true
   }
 }

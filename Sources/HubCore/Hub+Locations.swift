@@ -86,6 +86,7 @@ extension Hub {
     drivers[driver].lastFix = now.uptime
     if drivers[driver].isStale { returnFromStale(driver) }
     index.move(UInt32(driver), to: position.coordinate)
+    noteArea(driver)
     publish(position, driver: driver, trip: trip, received: received)
     adviseSampling(driver, trip: trip)
   }

@@ -8,6 +8,10 @@ extension Hub {
   /// publications, so the loop sees nothing twice and misses nothing between the two.
   mutating func subscribe(_ input: SubscribeInput) {
     let (session, request) = (input.session, input.request)
+    switch request.channel {
+    case .area, .nearby: return watchArea(input)
+    case .trip, .driver, .fence, .fleet: break
+    }
     if waits(.subscribe(input), for: request.channel) { return }
     let access = access(of: input.actor, by: input.grant, to: request.channel)
     guard access != .forbidden else {
@@ -41,7 +45,7 @@ extension Hub {
     if !isDriver { adviseSampling(onChannel: request.channel) }
   }
 
-  private mutating func refuseSubscription(
+  mutating func refuseSubscription(
     _ input: SubscribeInput, _ code: ErrorCode, _ message: String, retryAfter: Double? = nil
   ) {
     let error = ErrorReply(code: code, message: message, replyTo: input.messageID, retryAfter: retryAfter)
@@ -66,8 +70,9 @@ extension Hub {
 
   mutating func release(_ loop: UInt32, _ channel: ChannelHandle) {
     let index = Int(channel.index)
-    let name = channels.name(index)
-    if channels.removeSubscriber(index, loop: Int(loop)) { unlink(name) }
+    let (name, area) = (channels.name(index), channels.area(index))
+    guard channels.removeSubscriber(index, loop: Int(loop)) else { return }
+    if let area { areas.end(area) } else { unlink(name) }
   }
 
   /// The channel's driver or trip is told its index, so that publishing needs no look-up.

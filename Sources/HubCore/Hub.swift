@@ -27,6 +27,9 @@ public struct Hub: ~Copyable {
   var fleetChannel: Int?
   var index: DriverIndex
   var hits: [DriverHit] = []
+  var areas: AreaTable
+  let pseudonyms: Pseudonyms
+  var areaScratch: [UInt32] = []
   var deadlines: Deadlines
   /// By loop and slot: the driver of that session, or −1.
   var sessions: [[Int32]]
@@ -43,10 +46,10 @@ public struct Hub: ~Copyable {
 
   /// An empty hub that serves `loops` loops (1–64).
   ///
-  /// `seed` keeps peers from choosing ids that collide in the hash tables: draw it at random where inputs are hostile.
+  /// `pseudonymKey` is what riders' names of drivers are made with, a secret; nil makes one of the seed. `seed` keeps peers from choosing ids that collide in the hash tables: draw it at random where inputs are hostile.
   public init(
     limits: HubLimits, timings: HubTimings, sampling: SamplingRules, epoch: InlineText, seed: UInt64, loops: Int,
-    now: Moment
+    now: Moment, pseudonymKey: PseudonymKey? = nil
   ) {
     precondition(timings.tripGrace <= timings.retention, "a trip is closed before it is forgotten")
     self.limits = limits
@@ -58,6 +61,8 @@ public struct Hub: ~Copyable {
     profiles = DriverProfileTable(capacity: limits.profiles, seed: seed)
     channels = ChannelTable(limits: limits, seed: seed, loopCount: loops)
     index = DriverIndex(capacity: limits.drivers)
+    areas = AreaTable(limit: limits.areas, seed: seed)
+    pseudonyms = Pseudonyms(pseudonymKey ?? PseudonymKey(seed, ~seed))
     deadlines = Deadlines(uptime: now.uptime)
     sessions = Array(repeating: [], count: loops)
     outputs = Array(repeating: [], count: loops)
@@ -67,7 +72,8 @@ public struct Hub: ~Copyable {
   public mutating func process(_ inputs: [HubInput], now: Moment) {
     self.now = now
     for index in inputs.indices { handle(inputs[index]) }
-    handleDeadlines()
+    hasMoreDue = handleDeadlines()
+    if advanceAreas() { hasMoreDue = true }
     updateSizes()
   }
 
@@ -91,6 +97,9 @@ public struct Hub: ~Copyable {
     case .subscribe(let input): subscribe(input)
     case .unsubscribe(let session, let messageID, let channel): unsubscribe(session, messageID, channel)
     case .released(let loop, let channel): release(loop, channel)
+    case .wholeAreas(let session, let channels): tellWhole(session, channels)
+    case .leaveView(let session, let messageID, let view):
+      emit(.viewEnded(session, messageID, view), to: session.loop)
     case .name(let session, let actor, let channel): name(channel, to: session, actor)
     case .query(let session, let query): answer(session, query)
     case .ping(let session, let messageID, let ping): answer(session, messageID, ping)
@@ -102,6 +111,7 @@ public struct Hub: ~Copyable {
     counters.trips = trips.count
     counters.channels = channels.count
     counters.profiles = profiles.count
+    counters.areasWatched = areas.watchedCount
     counters.eventsKept = channels.eventCount
   }
 

@@ -49,6 +49,8 @@ public struct HubCounters: Sendable, Equatable {
   public var eventsKept = 0
   /// Combinations of vehicle type and tags.
   public var profiles = 0
+  /// Cells that somebody watches, by audience.
+  public var areasWatched = 0
 
   public init() {}
 }

@@ -14,6 +14,8 @@ public struct HubLimits: Sendable, Equatable {
   public var eventsPerChannel: Int
   /// Events kept in all channels together; the oldest of all is forgotten first.
   public var events: Int
+  /// Cells watched at once, counted for each audience. At it `subscribe` is refused with `rate_limited`.
+  public var areas = 65_536
   /// Combinations of vehicle type and tags in use. At it a `driver_status` with another one is refused with
   /// `storage_full`.
   public var profiles: Int

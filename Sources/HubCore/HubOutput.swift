@@ -48,6 +48,15 @@ public enum HubOutput: Sendable {
   /// and after them, where the subscriber was brought up to date, the newest position. A party may follow its trip
   /// whatever its token names.
   indirect case subscribed(SessionRef, ChannelHandle, Subscribed, missed: [Publication], isParty: Bool)
+  /// The session watches these cells from now on: one subscriber of each more, also where it has it already.
+  indirect case watching(SessionRef, Subscribed, [ChannelHandle])
+  /// A cell as it stands, for one session that asked; what changes from now on follows.
+  indirect case wholeArea(SessionRef, ChannelHandle, Publication)
+  /// What changed in a cell. To be sent when `areaTickEnded` says that the tick's last cell has come.
+  indirect case areaUpdate(ChannelHandle, Publication)
+  case areaTickEnded
+  /// The answer to `HubInput.leaveView`.
+  indirect case viewEnded(SessionRef, MessageID, Unsubscribe)
   indirect case subscriptionRefused(SessionRef, ErrorReply)
   indirect case unsubscribed(SessionRef, MessageID, ChannelHandle, Channel)
   /// The channel is over for all subscribers of this loop.

@@ -166,6 +166,18 @@ public final class ClientLoop {
     return clients[client.index].session.unsubscribe(channel)
   }
 
+  @discardableResult
+  public func show(_ client: ClientID, _ channel: Channel, as viewID: InlineText) -> Bool {
+    mark(client.index)
+    return clients[client.index].session.show(channel, as: viewID)
+  }
+
+  @discardableResult
+  public func hide(_ client: ClientID, _ viewID: InlineText) -> Bool {
+    mark(client.index)
+    return clients[client.index].session.hide(viewID)
+  }
+
   public func ping(_ client: ClientID) {
     mark(client.index)
     clients[client.index].session.ping()

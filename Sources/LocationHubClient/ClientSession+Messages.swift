@@ -66,6 +66,7 @@ extension ClientSession {
     case .driverLocation(let location):
       subscriptions.state(publication.channel, after: location.after, now: now.uptime, limits: limits)
       return true
+    case .areaUpdate: return true
     case .tripUpdate(let update): sequence = update.sequence
     case .notification(let notification): sequence = notification.sequence
     }

@@ -64,7 +64,22 @@ extension ClientSession {
   @discardableResult
   public func unsubscribe(_ channel: Channel) -> Bool {
     guard subscriptions.remove(channel) else { return false }
-    if state == .open { unsubscribes.append(channel) }
+    if state == .open { unsubscribes.append(.channel(channel)) }
+    return true
+  }
+
+  /// Shows a part of the map, an `area` or `nearby` channel, under a name of 1–64 bytes; the same name again moves it. False
+  /// at the limit of subscriptions. `AreaMap` makes a map of what comes.
+  @discardableResult
+  public func show(_ channel: Channel, as viewID: InlineText) -> Bool {
+    subscriptions.show(viewID, channel, limit: limits.subscriptions)
+  }
+
+  /// Ends a view; false where there is none.
+  @discardableResult
+  public func hide(_ viewID: InlineText) -> Bool {
+    guard subscriptions.removeView(viewID) != nil else { return false }
+    if state == .open { unsubscribes.append(.view(viewID)) }
     return true
   }
 
@@ -98,17 +113,19 @@ extension ClientSession {
     let end = buffer.count + limits.flushBytes
     writePing(now, &buffer)
     writeRefresh(now, &buffer)
-    while let channel = unsubscribes.first, budget.allows(1, now: now.uptime), buffer.count < end {
+    while let name = unsubscribes.first, budget.allows(1, now: now.uptime), buffer.count < end {
       unsubscribes.removeFirst()
-      write(.unsubscribe(channel), number: numbering.take(), cost: 1, now, &buffer)
+      write(.unsubscribe(name), number: numbering.take(), cost: 1, now, &buffer)
     }
     while buffer.count < end, let index = subscriptions.nextDue(now: now.uptime), budget.allows(1, now: now.uptime) {
       let subscription = subscriptions.list[index]
       let number = numbering.take()
       subscriptions.asked(index, number: number)
       write(
-        .subscribe(Subscribe(channel: subscription.channel, resume: subscription.resume)), number: number, cost: 1, now,
-        &buffer)
+        .subscribe(
+          Subscribe(
+            channel: subscription.channel, resume: subscription.viewID == nil ? subscription.resume : nil,
+            viewID: subscription.viewID)), number: number, cost: 1, now, &buffer)
     }
     guard now.uptime >= queueNotBefore else { return }
     while buffer.count < end, let index = queue.next(), writeEntry(index, now, &buffer) {}

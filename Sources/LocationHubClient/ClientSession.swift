@@ -67,7 +67,7 @@ public final class ClientSession {
   /// Where the configuration says so: which fixes go out.
   var gate = SamplingGate()
   /// Requests of the application that live only as long as the connection.
-  var unsubscribes: [Channel] = []
+  var unsubscribes: [Unsubscribe] = []
   var wantsPing = false
 
   // Of the present connection.

@@ -6,7 +6,9 @@ import Messages
 /// The subscriptions of one client. A handful, so a list that is searched from the last hit on beats a table.
 struct SubscriptionList {
   struct Subscription {
-    let channel: Channel
+    var channel: Channel
+    /// The client's name for a part of the map; nil for everything else.
+    var viewID: InlineText?
     /// Where the next request resumes: the last event seen, and the life it belongs to.
     var resume: ResumePoint?
     var request = Request.due(notBefore: .min)
@@ -43,6 +45,25 @@ struct SubscriptionList {
     return true
   }
 
+  /// Shows another part of the map under a name, or the first one; false at the limit. The hub is asked once for where it
+  /// is then, however often it moved before it could be.
+  mutating func show(_ viewID: InlineText, _ channel: Channel, limit: Int) -> Bool {
+    if let index = list.firstIndex(where: { $0.viewID == viewID }) {
+      list[index].channel = channel
+      list[index].request = .due(notBefore: .min)
+      return true
+    }
+    guard list.count < limit else { return false }
+    list.append(Subscription(channel: channel, viewID: viewID))
+    return true
+  }
+
+  /// Gives the channel of a view that is there no more; nil where there is none.
+  mutating func removeView(_ viewID: InlineText) -> Channel? {
+    guard let index = list.firstIndex(where: { $0.viewID == viewID }) else { return nil }
+    return list.remove(at: index).channel
+  }
+
   /// True where it was there.
   mutating func remove(_ channel: Channel) -> Bool {
     guard let index = find(channel) else { return false }
@@ -74,7 +95,9 @@ struct SubscriptionList {
   // MARK: What the hub says
 
   mutating func answered(_ answer: Subscribed, now: Int64) {
-    guard let index = find(answer.channel) else { return }
+    guard let index = answer.viewID.map({ id in list.firstIndex { $0.viewID == id } }) ?? find(answer.channel),
+      list[index].channel == answer.channel  // it may have moved on
+    else { return }
     list[index].request = .standing(since: now)
     if answer.recovered, let resume = list[index].resume, resume.epoch == answer.epoch { return }
     // Nothing follows from before: what was missed is in the snapshot.

@@ -23,8 +23,7 @@ extension Channel {
       guard let id = Identifier(rest) else { return nil }
       self = .fence(id)
     } else if prefix.elementsEqual("area".utf8) {
-      guard (3...8).contains(rest.count), rest.allSatisfy(Channel.isGeohash), let cell = InlineText(rest)
-      else { return nil }
+      guard Channel.areaPrecisions.contains(rest.count), let cell = GeohashCell(utf8: rest) else { return nil }
       self = .area(cell)
     } else if prefix.elementsEqual("nearby".utf8) {
       guard let nearby = Channel.nearby(rest) else { return nil }
@@ -51,16 +50,6 @@ extension Channel {
       let place = Coordinate(latitude: latitude, longitude: longitude), radius > 0
     else { return nil }
     return .nearby(place, radiusMeters: radius)
-  }
-
-  /// The geohash alphabet: digits and small letters without a, i, l and o.
-  private static func isGeohash(_ byte: UInt8) -> Bool {
-    switch byte {
-    case UInt8(ascii: "0")...UInt8(ascii: "9"): true
-    case UInt8(ascii: "b")...UInt8(ascii: "z"):
-      byte != UInt8(ascii: "i") && byte != UInt8(ascii: "l") && byte != UInt8(ascii: "o")
-    default: false
-    }
   }
 }
 
@@ -99,6 +88,13 @@ extension ByteRoom {
     case .fleet:
       append("fleet")
     }
+  }
+}
+
+extension ByteRoom {
+  /// Appends a geohash.
+  mutating func append(_ cell: GeohashCell) {
+    for index in 0..<cell.precision { append(cell.character(at: index)) }
   }
 }
 

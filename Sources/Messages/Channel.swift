@@ -11,9 +11,12 @@ public enum Channel: Sendable, Hashable {
   /// `fence:<fenceId>`.
   case fence(Identifier)
   /// `area:<geohash>`, 3–8 characters of the geohash alphabet.
-  case area(InlineText)
+  case area(GeohashCell)
   /// `nearby:<latitude>,<longitude>,<radius in metres>`.
   case nearby(Coordinate, radiusMeters: Double)
   /// `fleet`: all drivers, for ops.
   case fleet
+
+  /// Characters of an area's geohash: cells from 156 km down to 38 m.
+  public static let areaPrecisions = 3...8
 }

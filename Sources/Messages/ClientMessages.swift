@@ -23,7 +23,7 @@ public enum ClientMessage: Sendable, Equatable {
   indirect case driverStatus(DriverStatusReport)
   indirect case tripStatus(TripStatusReport)
   indirect case subscribe(Subscribe)
-  indirect case unsubscribe(Channel)
+  indirect case unsubscribe(Unsubscribe)
   indirect case ping(Ping)
   indirect case refresh(Refresh)
 }
@@ -116,11 +116,20 @@ public struct ResumePoint: Sendable, Equatable {
 public struct Subscribe: Sendable, Equatable {
   public var channel: Channel
   public var resume: ResumePoint?
+  /// Names the part of the map that a client shows: subscribing again with the same one moves it. 1–64 bytes.
+  public var viewID: InlineText?
 
-  public init(channel: Channel, resume: ResumePoint? = nil) {
+  public init(channel: Channel, resume: ResumePoint? = nil, viewID: InlineText? = nil) {
     self.channel = channel
     self.resume = resume
+    self.viewID = viewID
   }
+}
+
+/// Which subscription is to end.
+public enum Unsubscribe: Sendable, Equatable {
+  case channel(Channel)
+  case view(InlineText)
 }
 
 /// A new token for the session that sends it, for the same `sub` and role.

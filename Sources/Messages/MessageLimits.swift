@@ -32,4 +32,6 @@ enum MessageLimits {
   /// Bytes of a driver_location with its envelope: under 320 of names and punctuation, the channel's name, two ids of
   /// 64, six numbers of at most 32, two of 20, and two timestamps.
   static let positionBytes = 320 + channelNameBytes + 2 * 64 + 6 * 32 + 2 * 20 + 2 * timestampBytes
+  /// Bytes of one driver in an area_update: under 120 of names and punctuation, an id, four numbers and a timestamp.
+  static let areaDriverBytes = 120 + 64 + 4 * 32 + timestampBytes
 }

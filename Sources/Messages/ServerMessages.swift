@@ -15,6 +15,7 @@ public struct Publication: Sendable, Equatable {
     case driverLocation(DriverLocation)
     case tripUpdate(TripUpdate)
     indirect case notification(Notification)
+    indirect case areaUpdate(AreaUpdate)
   }
 
   public init(channel: Channel, number: UInt64, timestamp: Timestamp, body: Body) {
@@ -228,6 +229,9 @@ public struct Subscribed: Sendable, Equatable {
 
   public var replyTo: MessageID
   public var channel: Channel
+  /// Of an area or nearby: the name that the client gave the subscription, and the cells that it gets updates of.
+  public var viewID: InlineText?
+  public var cells: [GeohashCell]?
   /// The channel's newest event sequence; the events in `missed` lead up to it.
   public var sequence: UInt64
   public var epoch: InlineText

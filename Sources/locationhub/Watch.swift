@@ -9,13 +9,14 @@ import Transport
 let watch = Verb(
   name: "watch", operands: "CHANNEL [more…]",
   summary: """
-    Prints what is published on channels: trip:<id>, driver:<id> or fleet.
+    Prints what is published on channels: trip:<id>, driver:<id>, fleet, area:<geohash> or
+    nearby:<latitude>,<longitude>,<metres>.
     As csv only positions, one row each: \(TraceFile.rowHeader). As json the hub's messages as they came.
     Ends by SIGINT, SIGTERM, --count, --duration, with the last channel, or when the reader of its output has gone.
     """,
   options: ClientOptions.options + [
     Option("format", "FORMAT", "text, json or csv (text)"),
-    Option("role", "ROLE", "rider, ops or driver, with development credentials (rider for trips, else ops)"),
+    Option("role", "ROLE", "rider, ops or driver, with development credentials (rider for trips and areas, else ops)"),
     Option("id", "ID", "who asks, with development credentials (watch)"),
     Option("count", "N", "end after so many lines, not counting answers to the subscriptions"),
     Option("duration", "SECONDS", "end after so long"),
@@ -28,7 +29,7 @@ private func runWatch(_ arguments: Arguments) throws(CommandError) -> ExitCode {
   guard let format = WatchFormat(rawValue: arguments.string("format") ?? "text") else {
     throw .usage("--format must be text, json or csv")
   }
-  let usualRole: Role = channels.allSatisfy(\.isTrip) ? .rider : .ops
+  let usualRole: Role = channels.allSatisfy(\.isForRiders) ? .rider : .ops
   let configuration = try options.configuration(
     try role(arguments) ?? usualRole, try arguments.identifier("id") ?? WatchFormat.defaultID)
   let count = try arguments.integer("count", in: 1...Int.max)
@@ -43,7 +44,13 @@ private func runWatch(_ arguments: Arguments) throws(CommandError) -> ExitCode {
 }
 
 extension Channel {
-  fileprivate var isTrip: Bool { if case .trip = self { true } else { false } }
+  /// Whether a rider may follow it without a token that names it.
+  fileprivate var isForRiders: Bool {
+    switch self {
+    case .trip, .area, .nearby: true
+    case .driver, .fence, .fleet: false
+    }
+  }
 }
 
 private func channels(_ names: [String]) throws(CommandError) -> [Channel] {
@@ -51,7 +58,9 @@ private func channels(_ names: [String]) throws(CommandError) -> [Channel] {
   var channels: [Channel] = []
   for name in names {
     guard let channel = Channel(name) else {
-      throw .usage("\(name) is no channel: use trip:<id>, driver:<id> or fleet")
+      throw .usage(
+        "\(name) is no channel: use trip:<id>, driver:<id>, fleet, area:<geohash> or nearby:<latitude>,<longitude>,<metres>"
+      )
     }
     channels.append(channel)
   }
@@ -227,7 +236,18 @@ enum WatchText {
       return head + "trip \(update.tripID): \(from)\(update.status.name)"
         + (update.driverID.map { ", driver \($0)" } ?? "")
     case .notification(let notification): return head + "\(notification.title): \(notification.body)"
+    case .areaUpdate(let update): return head + text(update)
     }
+  }
+
+  private static func text(_ update: AreaUpdate) -> String {
+    var text = "tick \(update.tick)\(update.isFull ? ", all" : ""): "
+    text += update.drivers.map {
+      "\($0.driverID) \(fixed($0.coordinate.latitude, 5)), \(fixed($0.coordinate.longitude, 5))"
+    }.joined(separator: "; ")
+    if !update.left.isEmpty { text += "  left: " + update.left.map { "\($0)" }.joined(separator: ", ") }
+    if let more = update.more { text += "  and \(more) more" }
+    return text
   }
 
   static func line(_ answer: Subscribed) -> String {

@@ -1,4 +1,5 @@
 // Who a peer is, and what it may see.
+import Geo
 import HTTP
 import HubCore
 import Messages
@@ -67,7 +68,7 @@ import Tokens
     let other = Identifier("other")!
     let rows: [(Channel, driver: ChannelGrant?, rider: ChannelGrant?)] = [
       (.driver(me), .granted, nil), (.driver(other), nil, nil), (.trip(other), .whileUnclaimed, .granted),
-      (.fence(me), nil, nil), (.fleet, nil, nil), (.area(Identifier("u33")!.text), .granted, .granted),
+      (.fence(me), nil, nil), (.fleet, nil, nil), (.area(GeohashCell("u33")!), nil, .granted),
     ]
     for (channel, driver, rider) in rows {
       #expect(Credential(role: .driver, id: me).grant(for: channel) == driver, "driver, \(channel)")

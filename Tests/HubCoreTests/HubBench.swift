@@ -84,7 +84,7 @@ extension Publication {
   /// The number of an event; nil for state.
   var sequence: UInt64? {
     switch body {
-    case .driverLocation: nil
+    case .driverLocation, .areaUpdate: nil
     case .tripUpdate(let update): update.sequence
     case .notification(let notification): notification.sequence
     }

@@ -116,6 +116,7 @@ extension Simulation {
     case .subscriptionRefused, .unsubscribed, .channelEnded, .channelClaimed, .named, .admitted, .conflict, .full,
       .replaced:
       tally.others.append(output)
+    case .watching, .wholeArea, .areaUpdate, .areaTickEnded, .viewEnded: throw fail("nobody watches an area")
     case .queryResult(_, .nearby(let reports, _)): for report in reports { mix(report.distance?.bitPattern ?? 0) }
     case .queryResult(_, .driver): break
     }
@@ -147,6 +148,7 @@ extension Simulation {
       tally.positions[topic][loop] += 1
       try checkOrder(of: location, topic: topic)
       tally.newest = location.timestamp.milliseconds
+    case .areaUpdate: throw fail("an area update is no delivery")
     case .tripUpdate, .notification:
       guard let sequence = delivery.publication.sequence, sequence == newest + 1 else {
         throw fail("\(delivery.publication.channel): event \(delivery.publication.sequence ?? 0) after \(newest)")
@@ -395,7 +397,7 @@ extension Simulation {
       case .full where hub.drivers.count == limits.drivers: return
       case .replaced: break
       case .admitted, .conflict, .full, .delivery, .subscribed, .subscriptionRefused, .unsubscribed, .channelEnded,
-        .channelClaimed, .named, .reply, .queryResult:
+        .channelClaimed, .named, .reply, .queryResult, .watching, .wholeArea, .areaUpdate, .areaTickEnded, .viewEnded:
         throw fail("unexpected answer to a driver: \(output)")
       }
     }

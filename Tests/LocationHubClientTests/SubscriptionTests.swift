@@ -120,7 +120,7 @@ import WebSocket
     let stage = try subscribed(sequence: 0)
     #expect(stage.session.unsubscribe(trip))
     try stage.flush()
-    #expect(stage.messages.last?.message == .unsubscribe(trip))
+    #expect(stage.messages.last?.message == .unsubscribe(.channel(trip)))
     #expect(!stage.session.unsubscribe(trip))
     try stage.breakAndReopen()
     #expect(stage.subscribes.isEmpty)

@@ -22,6 +22,8 @@ struct ChannelRecord {
   var driverListener: SessionRef?
   /// The newest events, oldest first, without gaps, the last one numbered `sequence`.
   var events: [KeptEvent] = []
+  /// Of a cell that is watched: its place in the area table, which finds it; −1 for all others.
+  var area: Int32 = -1
   /// Events may still come or be asked for: the record outlives its subscribers.
   var isKept = false
   var isInUse = true
@@ -82,6 +84,22 @@ struct ChannelTable: ~Copyable {
     return index
   }
 
+  /// A channel for a cell of the area table, which knows where it is: it is not found by its name, for a cell may have one
+  /// channel for each audience. Nil at the limit.
+  mutating func insert(area name: Channel) -> Int? {
+    guard slab.count < limits.channels else { return nil }
+    let index = slab.insert(ChannelRecord(name: name, hash: 0, sequence: 0))
+    if counts.count < slab.endIndex * loopCount { counts.append(contentsOf: repeatElement(0, count: loopCount)) }
+    return index
+  }
+
+  mutating func setArea(_ index: Int, _ area: Int) { slab[index].area = Int32(area) }
+
+  /// The place in the area table; nil for what is no area's channel, or not any more.
+  func area(_ index: Int) -> Int? {
+    index < slab.endIndex && slab[index].isInUse && slab[index].area >= 0 ? Int(slab[index].area) : nil
+  }
+
   mutating func addSubscriber(_ index: Int, loop: Int) {
     counts[index * loopCount + loop] += 1
     slab[index].subscribers += 1
@@ -124,7 +142,7 @@ struct ChannelTable: ~Copyable {
 
   private mutating func removeIfUnused(_ index: Int) -> Bool {
     guard slab[index].subscribers == 0, !slab[index].isKept else { return false }
-    names.remove(hash: slab[index].hash, index: index)
+    if slab[index].area < 0 { names.remove(hash: slab[index].hash, index: index) }
     for event in slab[index].events { eventOrder.remove(event.node) }
     numbersGiven = max(numbersGiven, slab[index].sequence)
     slab.remove(index, leaving: ChannelRecord(name: .fleet, hash: 0, sequence: 0, isInUse: false))
@@ -193,7 +211,7 @@ struct ChannelTable: ~Copyable {
     switch event.body {
     case .tripUpdate(let update): number = update.sequence
     case .notification(let notification): number = notification.sequence
-    case .driverLocation: return false
+    case .driverLocation, .areaUpdate: return false
     }
     guard number > 0, let index = findOrInsert(event.channel) else { return false }
     slab[index].isKept = true
@@ -232,7 +250,7 @@ struct ChannelTable: ~Copyable {
     case .trip(let id): id.text.hashValue(seed: seed ^ 1)
     case .driver(let id): id.text.hashValue(seed: seed ^ 2)
     case .fence(let id): id.text.hashValue(seed: seed ^ 3)
-    case .area(let text): text.hashValue(seed: seed ^ 4)
+    case .area(let cell): (cell.bits << 4 | UInt64(cell.precision)) &* 0x9E37_79B9_7F4A_7C15 ^ seed
     case .nearby(let centre, let radius):
       (centre.latitude.bitPattern &* 31 &+ centre.longitude.bitPattern) &* 31 &+ radius.bitPattern ^ seed
     case .fleet: seed ^ 6

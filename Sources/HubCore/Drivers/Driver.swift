@@ -36,6 +36,12 @@ struct Driver {
   var sampling = SamplingPolicy()
   var samplingInterval = 0.0
   var samplingTold = Int64.min / 2
+  /// The first of the watched cells that it is in, and whether it is to be looked at with the next tick.
+  var firstArea = AreaTable.none
+  var isAreaNoted = false
+  /// What riders know it by, and when its last trip ended (milliseconds since 1970), with which that changes.
+  var pseudonym: UInt64 = 0
+  var lastTripEnded: Int64 = 0
   var replacements = ReplacementWindow()
   /// The times of its fixes, kept once it has sent a batch.
   var fixTimes: FixTimes?

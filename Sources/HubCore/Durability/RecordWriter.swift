@@ -69,7 +69,7 @@ enum RecordWriter {
 
   private static func write(_ event: Publication, into bytes: inout ByteBuffer) {
     switch event.body {
-    case .driverLocation: preconditionFailure("a position is state: it is not stored as an event")
+    case .driverLocation, .areaUpdate: preconditionFailure("state is not stored as an event")
     case .tripUpdate(let update):
       bytes.append(RecordKind.tripUpdate.rawValue)
       writeHead(event, sequence: update.sequence, into: &bytes)

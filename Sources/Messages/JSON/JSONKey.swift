@@ -15,6 +15,7 @@ enum JSONKey: UInt8, CaseIterable {
   case summary, distance, approach
   // Channels.
   case channel, since, epoch, sequence, recovered, snapshot, trip, position, reason
+  case viewId, cells, cell, tick, full, drivers, left, more
   // Notifications.
   case kind, title, body, data
   // Replies.

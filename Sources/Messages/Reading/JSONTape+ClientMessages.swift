@@ -35,7 +35,7 @@ extension JSONTape {
       return .subscribe(try subscribe(try payload(envelope), bytes))
     }
     if equals(type, bytes, "unsubscribe") {
-      return .unsubscribe(try required(channel(try payload(envelope), bytes), .channel))
+      return .unsubscribe(try unsubscribe(try payload(envelope), bytes))
     }
     if equals(type, bytes, "ping") {
       guard envelope[.payload] != 0 else { throw Complaint(.payload, "is missing") }  // null will do
@@ -99,9 +99,22 @@ extension JSONTape {
 
   private func subscribe(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> Subscribe {
     let channel = try required(channel(payload, bytes), .channel)
-    guard let since = try count(payload, .since, bytes) else { return Subscribe(channel: channel) }
+    var subscribe = Subscribe(channel: channel, viewID: try viewID(payload, bytes))
+    guard let since = try count(payload, .since, bytes) else { return subscribe }
     // A number says nothing without the life that it belongs to.
     let epoch = try required(inlineText(payload, .epoch, bytes, atMost: MessageLimits.epochBytes), .epoch)
-    return Subscribe(channel: channel, resume: ResumePoint(since: since, epoch: epoch))
+    subscribe.resume = ResumePoint(since: since, epoch: epoch)
+    return subscribe
+  }
+
+  private func unsubscribe(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> Unsubscribe {
+    if let id = try viewID(payload, bytes) { return .view(id) }
+    return .channel(try required(channel(payload, bytes), .channel))
+  }
+
+  private func viewID(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> InlineText? {
+    guard let id = try inlineText(payload, .viewId, bytes) else { return nil }
+    guard !id.isEmpty else { throw Complaint(.viewId, "expected a string of 1–64 bytes") }
+    return id
   }
 }

@@ -45,6 +45,9 @@ extension JSONTape {
     if equals(type, bytes, "notification") {
       return .notification(try notification(try payload(envelope), bytes))
     }
+    if equals(type, bytes, "area_update") {
+      return .areaUpdate(try areaUpdate(try payload(envelope), bytes, time))
+    }
     return nil
   }
 
@@ -120,6 +123,8 @@ extension JSONTape {
       epoch: try required(inlineText(payload, .epoch, bytes, atMost: MessageLimits.epochBytes), .epoch),
       recovered: try required(bool(payload, .recovered), .recovered),
       snapshot: nil)
+    made.viewID = try inlineText(payload, .viewId, bytes)
+    made.cells = try cells(payload, bytes)
     guard let snapshot = try object(payload, .snapshot) else { return made }
     made.snapshot = Subscribed.Snapshot()
     if let trip = try object(snapshot, .trip) { made.snapshot?.trip = try snapshotTrip(trip, bytes, time) }

@@ -33,10 +33,18 @@ extension JSONWriter {
         buffer.append(",\"epoch\":")
         buffer.append(json: resume.epoch)
       }
+      if let viewID = subscribe.viewID {
+        buffer.append(",\"viewId\":")
+        buffer.append(json: viewID)
+      }
       buffer.append("}")
-    case .unsubscribe(let channel):
+    case .unsubscribe(.channel(let channel)):
       buffer.append("{\"type\":\"unsubscribe\",\"payload\":{\"channel\":")
       buffer.append(quoted: channel)
+      buffer.append("}")
+    case .unsubscribe(.view(let id)):
+      buffer.append("{\"type\":\"unsubscribe\",\"payload\":{\"viewId\":")
+      buffer.append(json: id)
       buffer.append("}")
     case .ping(let ping):
       buffer.append("{\"type\":\"ping\",\"payload\":{")

@@ -65,6 +65,18 @@ extension JSONWriter {
     buffer.append(json: subscribed.replyTo.text)
     buffer.append(",\"channel\":")
     buffer.append(quoted: subscribed.channel)
+    if let viewID = subscribed.viewID {
+      buffer.append(",\"viewId\":")
+      buffer.append(json: viewID)
+    }
+    if let cells = subscribed.cells {
+      buffer.append(",\"cells\":[")
+      for (place, cell) in cells.enumerated() {
+        if place > 0 { buffer.append(UInt8(ascii: ",")) }
+        buffer.append(quoted: cell)
+      }
+      buffer.append("]")
+    }
     buffer.append(",\"sequence\":")
     buffer.append(integer: subscribed.sequence)
     buffer.append(",\"epoch\":")

@@ -22,6 +22,7 @@ public enum JSONWriter {
       buffer.append("{\"type\":\"notification\",\"payload\":{\"channel\":")
       buffer.append(quoted: publication.channel)
       writeMembers(notification, &buffer)
+    case .areaUpdate(let update): writeHead(update, on: publication.channel, time, &buffer)
     }
     buffer.append("},\"timestamp\":")
     buffer.append(publication.timestamp, as: time)

@@ -1,0 +1,337 @@
+// The cells that somebody watches, and who is in each: what a tick has to tell is gathered here while fixes are looked at.
+//
+// A driver knows the cells that it is in by a list of nodes, one for each: moving within a cell finds nothing to change, and
+// leaving one takes it out of there without a search through others. A cell has its drivers in the order of a rank that
+// stays the same, of which it shows the first: so whom a crowded cell shows changes only as drivers come and go.
+import Geo
+import Messages
+
+/// Who watches: what they are shown is different, and encoded once for each.
+enum Audience: UInt8, CaseIterable {
+  /// Available drivers, under pseudonyms, at rounded places.
+  case riders
+  /// Everything.
+  case ops
+}
+
+/// One cell that is watched by an audience.
+struct AreaCell {
+  struct Member {
+    var rank: UInt64
+    var driver: UInt32
+    /// The tick that it was last put into `changed` for, its low 32 bits.
+    var changed: UInt32
+  }
+
+  struct Departure {
+    var driver: UInt32
+    /// The name that it was shown under.
+    var name: Identifier
+  }
+
+  var cell: GeohashCell
+  var audience: Audience
+  /// Its channel in the channel table.
+  var channel: Int
+  /// By rank, then by driver.
+  var members: [Member] = []
+  /// What the next tick tells.
+  var changed: [UInt32] = []
+  var left: [Departure] = []
+  var isTouched = false
+  /// While the drivers that were there before anybody watched are still being looked up: the next key of the index.
+  var fillKey: UInt64?
+  /// Sessions that wait for the whole cell until it is filled, and their channel.
+  var waiting: [(session: SessionRef, channel: ChannelHandle)] = []
+  /// The whole cell as of the last tick, made when it was asked for first.
+  var full: Publication?
+  /// Nobody watches any more: its members are still being let go.
+  var isOver = false
+
+  init(cell: GeohashCell, audience: Audience, channel: Int) {
+    self.cell = cell
+    self.audience = audience
+    self.channel = channel
+    fillKey = cell.firstKey
+  }
+
+  /// How many drivers it shows at most.
+  static func shownLimit(_ audience: Audience) -> Int {
+    switch audience {
+    case .riders: 100
+    case .ops: AreaUpdate.maximumDrivers
+    }
+  }
+
+  var shownCount: Int { min(members.count, AreaCell.shownLimit(audience)) }
+
+  /// Where a driver stands, or would.
+  func place(rank: UInt64, driver: UInt32) -> (index: Int, isThere: Bool) {
+    var low = 0
+    var high = members.count
+    while low < high {
+      let middle = (low + high) / 2
+      let member = members[middle]
+      if (member.rank, member.driver) < (rank, driver) { low = middle + 1 } else { high = middle }
+    }
+    return (low, low < members.count && members[low].rank == rank && members[low].driver == driver)
+  }
+
+  /// The driver moved, or came. Once a tick is enough.
+  mutating func noteChange(at index: Int, tick: UInt32) {
+    guard members[index].changed != tick else { return }
+    members[index].changed = tick
+    changed.append(members[index].driver)
+  }
+}
+
+extension GeohashCell {
+  /// The Morton keys of the places in it (see `GridPoint.mortonCode`).
+  var firstKey: UInt64 { bits << UInt64(60 - 5 * precision) }
+  var lastKey: UInt64 { firstKey | ((1 << UInt64(60 - 5 * precision)) - 1) }
+
+  func contains(key: UInt64) -> Bool { key >> UInt64(60 - 5 * precision) == bits }
+}
+
+struct AreaTable: ~Copyable {
+  /// A driver is in a cell; a driver's nodes are a list.
+  struct Node {
+    var cell: UInt32
+    /// The driver's next node, or the next free one.
+    var next: UInt32
+  }
+
+  static var none: UInt32 { .max }
+
+  private let limit: Int
+  private let seed: UInt64
+  var cells = Slab<AreaCell>()
+  private var places = IndexTable()
+  private var nodes: [Node] = []
+  private var firstFree = AreaTable.none
+  /// How many cells of each precision an audience watches: `[audience][precision]`.
+  private var counts = [[Int]](repeating: [Int](repeating: 0, count: 13), count: Audience.allCases.count)
+  /// Bit p: cells of precision p are watched.
+  private var precisions = [UInt16](repeating: 0, count: Audience.allCases.count)
+
+  /// What is being done for the present tick.
+  enum Phase {
+    case resting, looking, telling
+  }
+
+  private(set) var phase = Phase.resting
+  /// Drivers of whom something changed since the tick began, and those that are being looked at for it.
+  var noted: [UInt32] = []
+  private var looking: [UInt32] = []
+  private var lookedAt = 0
+  /// Cells that have something to tell at this tick, and how many have told it.
+  private var touched: [UInt32] = []
+  private var told = 0
+  /// Loops that were told something at this tick.
+  var loopsTold: UInt64 = 0
+  /// Cells whose drivers are being looked up, and those that are over.
+  var filling: [UInt32] = []
+  var ending: [UInt32] = []
+  /// The number of the present tick and of the last one that was told; when the next one begins (uptime, ns).
+  private(set) var tick: UInt64 = 0
+  private(set) var toldTick: UInt64 = 0
+  var nextTick = Int64.max
+
+  init(limit: Int, seed: UInt64) {
+    self.limit = limit
+    self.seed = seed
+  }
+
+  /// Whether anybody watches anything, or there is something to be cleared away.
+  var isActive: Bool { cells.count > 0 }
+  var watchedCount: Int { cells.count - ending.count }
+  var hasWatchers: Bool { precisions[0] | precisions[1] != 0 }
+
+  func precisions(_ audience: Audience) -> UInt16 { precisions[Int(audience.rawValue)] }
+
+  // MARK: Cells
+
+  func find(_ cell: GeohashCell, _ audience: Audience) -> Int? {
+    places.find(hash: hash(cell, audience)) { cells[$0].cell == cell && cells[$0].audience == audience }
+  }
+
+  /// Whether another cell may be watched.
+  var hasRoom: Bool { cells.count < limit }
+
+  /// A cell that was not watched is, from now on. Precondition: `hasRoom`.
+  mutating func insert(_ cell: GeohashCell, _ audience: Audience, channel: Int) -> Int {
+    let index = cells.insert(AreaCell(cell: cell, audience: audience, channel: channel))
+    places.insert(hash: hash(cell, audience), index: index)
+    count(cell, audience, by: 1)
+    filling.append(UInt32(index))
+    return index
+  }
+
+  /// Nobody watches it any more. Its drivers are let go bit by bit.
+  mutating func end(_ index: Int) {
+    let (cell, audience) = (cells[index].cell, cells[index].audience)
+    places.remove(hash: hash(cell, audience), index: index)
+    count(cell, audience, by: -1)
+    if cells[index].fillKey != nil { filling.removeAll { $0 == UInt32(index) } }
+    cells[index].isOver = true
+    cells[index].waiting = []
+    cells[index].full = nil
+    ending.append(UInt32(index))
+  }
+
+  /// The record goes, when its last driver was let go.
+  mutating func remove(_ index: Int) {
+    var tombstone = AreaCell(cell: cells[index].cell, audience: cells[index].audience, channel: -1)
+    tombstone.isOver = true
+    cells.remove(index, leaving: tombstone)
+  }
+
+  private mutating func count(_ cell: GeohashCell, _ audience: Audience, by step: Int) {
+    let row = Int(audience.rawValue)
+    counts[row][cell.precision] += step
+    let bit = UInt16(1) << UInt16(cell.precision)
+    if counts[row][cell.precision] > 0 { precisions[row] |= bit } else { precisions[row] &= ~bit }
+  }
+
+  private func hash(_ cell: GeohashCell, _ audience: Audience) -> UInt64 {
+    // Finaliser of SplitMix64 (Steele, Lea, Flood, 2014); the seed keeps peers from choosing cells that collide.
+    var mixed = cell.bits &* 16 &+ UInt64(cell.precision) &* 2 &+ UInt64(audience.rawValue) ^ seed
+    mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
+    mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
+    return mixed ^ mixed >> 31
+  }
+
+  // MARK: Ticks
+
+  mutating func beginTick() {
+    tick += 1
+    swap(&noted, &looking)
+    lookedAt = 0
+    loopsTold = 0
+    phase = .looking
+  }
+
+  /// The next driver to be looked at; nil behind the last one, and then the cells are to be told.
+  mutating func nextToLookAt() -> UInt32? {
+    guard lookedAt < looking.count else {
+      looking.removeAll(keepingCapacity: true)
+      told = 0
+      phase = .telling
+      return nil
+    }
+    lookedAt += 1
+    return looking[lookedAt - 1]
+  }
+
+  /// What the next cell has to tell; nil behind the last one, and then the tick is over.
+  mutating func nextToTell() -> (area: Int, changed: [UInt32], left: [AreaCell.Departure])? {
+    while told < touched.count {
+      let area = Int(touched[told])
+      told += 1
+      // The record may have ended meanwhile, and be another cell's.
+      guard cells[area].isTouched else { continue }
+      cells[area].isTouched = false
+      let change = (area, cells[area].changed, cells[area].left)
+      cells[area].changed = []
+      cells[area].left = []
+      // Nobody has seen anything of a cell that is still being filled.
+      if !cells[area].isOver, cells[area].fillKey == nil { return change }
+    }
+    touched.removeAll(keepingCapacity: true)
+    toldTick = tick
+    phase = .resting
+    return nil
+  }
+
+  mutating func touch(_ index: Int) {
+    guard !cells[index].isTouched else { return }
+    cells[index].isTouched = true
+    touched.append(UInt32(index))
+  }
+
+  // MARK: Drivers in cells
+
+  func node(_ index: UInt32) -> Node { nodes[Int(index)] }
+
+  mutating func setNext(_ node: UInt32, _ next: UInt32) { nodes[Int(node)].next = next }
+
+  func isMember(of cell: Int, first: UInt32) -> Bool {
+    var node = first
+    while node != AreaTable.none {
+      if nodes[Int(node)].cell == UInt32(cell) { return true }
+      node = nodes[Int(node)].next
+    }
+    return false
+  }
+
+  /// Whether a driver is in any cell of an audience.
+  func isShown(to audience: Audience, first: UInt32) -> Bool {
+    var node = first
+    while node != AreaTable.none {
+      if cells[Int(nodes[Int(node)].cell)].audience == audience { return true }
+      node = nodes[Int(node)].next
+    }
+    return false
+  }
+
+  /// Puts a driver into a cell that it is not in, and a node in front of its list `first`. `tells` is false for who was
+  /// there before anybody watched. Gives the driver that was shown until now and has no room any more.
+  mutating func join(
+    _ driver: UInt32, rank: UInt64, _ cell: Int, first: inout UInt32, tells: Bool
+  ) -> UInt32? {
+    let stamp = UInt32(truncatingIfNeeded: tick)
+    let limit = AreaCell.shownLimit(cells[cell].audience)
+    let place = cells[cell].place(rank: rank, driver: driver).index
+    cells[cell].members.insert(.init(rank: rank, driver: driver, changed: stamp &- 1), at: place)
+    first = makeNode(Node(cell: UInt32(cell), next: first))
+    cells[cell].full = nil
+    guard tells else { return nil }
+    cells[cell].noteChange(at: place, tick: stamp)
+    touch(cell)
+    return place < limit && cells[cell].members.count > limit ? cells[cell].members[limit].driver : nil
+  }
+
+  /// Takes a driver out of a cell's members; the node is the caller's. Where it was shown, the first that had no room is
+  /// from now on.
+  mutating func leave(_ driver: UInt32, rank: UInt64, _ cell: Int, name: Identifier) {
+    let (place, isThere) = cells[cell].place(rank: rank, driver: driver)
+    precondition(isThere, "a node names a cell that the driver is not in")
+    let limit = AreaCell.shownLimit(cells[cell].audience)
+    cells[cell].members.remove(at: place)
+    cells[cell].full = nil
+    touch(cell)
+    guard place < limit else { return }
+    cells[cell].left.append(.init(driver: driver, name: name))
+    if cells[cell].members.count >= limit {
+      cells[cell].noteChange(at: limit - 1, tick: UInt32(truncatingIfNeeded: tick))
+    }
+  }
+
+  mutating func makeNode(_ node: Node) -> UInt32 {
+    guard firstFree != AreaTable.none else {
+      nodes.append(node)
+      return UInt32(nodes.count - 1)
+    }
+    let free = firstFree
+    firstFree = nodes[Int(free)].next
+    nodes[Int(free)] = node
+    return free
+  }
+
+  mutating func freeNode(_ node: UInt32) {
+    nodes[Int(node)].next = firstFree
+    firstFree = node
+  }
+
+  /// Takes the node of a cell out of a driver's list.
+  mutating func unlink(_ cell: Int, first: inout UInt32) {
+    var before = AreaTable.none
+    var node = first
+    while nodes[Int(node)].cell != UInt32(cell) {
+      before = node
+      node = nodes[Int(node)].next
+    }
+    if before == AreaTable.none { first = nodes[Int(node)].next } else { setNext(before, nodes[Int(node)].next) }
+    freeNode(node)
+  }
+}

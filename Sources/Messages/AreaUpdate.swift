@@ -1,0 +1,59 @@
+// What moves in a part of the map: one message a tick for each cell of a geohash grid (protocol/areas.md).
+import Geo
+
+/// What happened in one cell since the tick before, or all that is in it. State: latest wins, nothing is numbered.
+public struct AreaUpdate: Sendable, Equatable {
+  /// A driver as those who watch an area see it.
+  public struct Driver: Sendable, Equatable {
+    /// Riders get a pseudonym, which changes from time to time.
+    public var driverID: Identifier
+    /// Riders get the middle of a square of about 20 m.
+    public var coordinate: Coordinate
+    /// Degrees clockwise from true north.
+    public var heading: Double?
+    /// Metres per second.
+    public var speed: Double?
+    public var status: DriverStatus
+    /// Of the fix.
+    public var timestamp: Timestamp
+
+    public init(
+      driverID: Identifier, coordinate: Coordinate, heading: Double?, speed: Double?, status: DriverStatus,
+      timestamp: Timestamp
+    ) {
+      self.driverID = driverID
+      self.coordinate = coordinate
+      self.heading = heading
+      self.speed = speed
+      self.status = status
+      self.timestamp = timestamp
+    }
+  }
+
+  public var cell: GeohashCell
+  /// Grows by one a second; all cells tick together.
+  public var tick: UInt64
+  /// True where `drivers` is all that there is; else it is what moved or came.
+  public var isFull: Bool
+  public var drivers: [Driver]
+  /// Who was in the cell and is not any more. Counts only for those whom the cell showed last.
+  public var left: [Identifier]
+  /// How many drivers there are besides, where the cell has more than it shows.
+  public var more: Int?
+
+  public init(
+    cell: GeohashCell, tick: UInt64, isFull: Bool, drivers: [Driver], left: [Identifier] = [], more: Int? = nil
+  ) {
+    self.cell = cell
+    self.tick = tick
+    self.isFull = isFull
+    self.drivers = drivers
+    self.left = left
+    self.more = more
+  }
+}
+
+extension AreaUpdate {
+  /// How many drivers one update may list, full or not; a cell shows no more.
+  public static let maximumDrivers = 1000
+}

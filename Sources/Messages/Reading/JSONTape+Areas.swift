@@ -1,0 +1,69 @@
+// Area updates, as a client reads them.
+import Bytes
+import Geo
+
+extension JSONTape {
+  func areaUpdate(
+    _ payload: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
+  ) throws(Complaint) -> AreaUpdate {
+    var update = AreaUpdate(
+      cell: try required(cell(at: present(payload, .cell), .cell, bytes), .cell),
+      tick: try required(count(payload, .tick, bytes), .tick),
+      isFull: try required(bool(payload, .full), .full), drivers: [])
+    try forEach(payload, .drivers) { (index) throws(Complaint) in
+      guard self[index].kind == .object else { throw Complaint(.drivers, "expected objects") }
+      update.drivers.append(try areaDriver(members(of: index), bytes, time))
+    }
+    try forEach(payload, .left) { (index) throws(Complaint) in
+      guard isText(index), let id = withText(index, bytes, { Identifier($0) }) else {
+        throw Complaint(.left, "expected ids")
+      }
+      update.left.append(id)
+    }
+    update.more = try count(payload, .more, bytes).map { Int(clamping: $0) }
+    return update
+  }
+
+  private func areaDriver(
+    _ driver: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
+  ) throws(Complaint) -> AreaUpdate.Driver {
+    AreaUpdate.Driver(
+      driverID: try required(identifier(driver, .driverId, bytes), .driverId),
+      coordinate: try coordinate(driver),
+      heading: try nonNegative(driver, .heading),
+      speed: try nonNegative(driver, .speed),
+      status: try required(word(driver, .status, bytes, "expected the status of a driver"), .status),
+      timestamp: try required(timestamp(driver, .timestamp, bytes, time), .timestamp))
+  }
+
+  /// The cells of a view; nil where there are none.
+  func cells(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> [GeohashCell]? {
+    guard present(payload, .cells) != nil else { return nil }
+    var cells: [GeohashCell] = []
+    try forEach(payload, .cells) { (index) throws(Complaint) in
+      cells.append(try required(cell(at: index, .cells, bytes), .cells))
+    }
+    return cells
+  }
+
+  private func cell(at index: Int?, _ key: JSONKey, _ bytes: Span<UInt8>) throws(Complaint) -> GeohashCell? {
+    guard let index else { return nil }
+    guard isText(index), let cell = withText(index, bytes, { GeohashCell(utf8: $0) }) else {
+      throw Complaint(key, "expected a geohash of 1–12 characters")
+    }
+    return cell
+  }
+
+  /// Each element of an array; none where it is absent.
+  private func forEach(
+    _ members: JSONMembers, _ key: JSONKey, _ body: (Int) throws(Complaint) -> Void
+  ) throws(Complaint) {
+    guard let list = present(members, key) else { return }
+    guard self[list].kind == .array else { throw Complaint(key, "expected an array") }
+    var index = list + 1
+    for _ in 0..<Int(self[list].count) {
+      try body(index)
+      index = Int(self[index].next)
+    }
+  }
+}

@@ -1,0 +1,67 @@
+// Area updates as JSON: a list whose elements have a bound, so that room is reserved once for each.
+import Bytes
+import Geo
+
+extension JSONWriter {
+  /// Writes an area update from its type to the end of its payload's members.
+  static func writeHead(
+    _ update: AreaUpdate, on channel: Channel, _ time: TimeFormat, _ buffer: inout ByteBuffer
+  ) {
+    buffer.append("{\"type\":\"area_update\",\"payload\":{\"channel\":")
+    buffer.append(quoted: channel)
+    buffer.append(",\"cell\":")
+    buffer.append(quoted: update.cell)
+    buffer.append(",\"tick\":")
+    buffer.append(integer: update.tick)
+    buffer.append(update.isFull ? ",\"full\":true,\"drivers\":[" : ",\"full\":false,\"drivers\":[")
+    for (place, driver) in update.drivers.enumerated() {
+      if place > 0 { buffer.append(UInt8(ascii: ",")) }
+      buffer.withRoom(for: MessageLimits.areaDriverBytes) { write(driver, time, &$0) }
+    }
+    buffer.append("],\"left\":[")
+    for (place, id) in update.left.enumerated() {
+      if place > 0 { buffer.append(UInt8(ascii: ",")) }
+      buffer.append(quoted: id)
+    }
+    buffer.append("]")
+    guard let more = update.more else { return }
+    buffer.append(",\"more\":")
+    buffer.append(integer: Int64(more))
+  }
+
+  private static func write(_ driver: AreaUpdate.Driver, _ time: TimeFormat, _ room: inout ByteRoom) {
+    room.append("{\"driverId\":\"")
+    room.append(driver.driverID.text)
+    room.append("\",\"latitude\":")
+    room.append(fixed: driver.coordinate.latitude, decimals: 7)
+    room.append(",\"longitude\":")
+    room.append(fixed: driver.coordinate.longitude, decimals: 7)
+    if let heading = driver.heading {
+      room.append(",\"heading\":")
+      room.append(double: heading)
+    }
+    if let speed = driver.speed {
+      room.append(",\"speed\":")
+      room.append(double: speed)
+    }
+    switch driver.status {
+    case .available: room.append(",\"status\":\"available\",\"timestamp\":")
+    case .unavailable: room.append(",\"status\":\"unavailable\",\"timestamp\":")
+    case .background: room.append(",\"status\":\"background\",\"timestamp\":")
+    case .onTrip: room.append(",\"status\":\"on_trip\",\"timestamp\":")
+    }
+    room.append(driver.timestamp, as: time)
+    room.append("}")
+  }
+}
+
+extension ByteBuffer {
+  /// Appends `"…"`: a geohash.
+  mutating func append(quoted cell: GeohashCell) {
+    withRoom(for: 14) {
+      $0.append(UInt8(ascii: "\""))
+      $0.append(cell)
+      $0.append(UInt8(ascii: "\""))
+    }
+  }
+}
