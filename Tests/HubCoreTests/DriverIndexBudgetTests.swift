@@ -52,7 +52,7 @@ import Testing
     var asked = 0
     let outcome = index.nearest(
       to: at(1, 1), limit: 10, budget: SearchBudget(cells: 1_000, candidates: 100), into: &hits
-    ) { _ in
+    ) { _, _ in
       asked += 1
       return false
     }

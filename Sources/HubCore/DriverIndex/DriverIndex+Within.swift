@@ -27,17 +27,18 @@ extension DriverIndex {
   /// a crowd of over 16 on one spot have changed. No allocation but for the growth of `hits`.
   public func within(
     center: Coordinate, radiusMeters: Double, from cursor: SearchCursor = .start, limit: Int = .max,
-    budget: SearchBudget = .standard, into hits: inout [DriverHit], where filter: (UInt32) -> Bool = { _ in true }
+    budget: SearchBudget = .standard, into hits: inout [DriverHit], where filter: (UInt32, DriverLabel) -> Bool = { _, _ in true }
   ) -> SearchCursor? {
     guard radiusMeters >= 0 else { return nil }
     let point = SearchPoint(center)
     let limitChord = SearchPoint.squaredChordLimit(meters: radiusMeters)
-    return traverse(from: cursor, limit: limit, budget: budget) { cell in
+    var budget = budget
+    return traverse(from: cursor, limit: limit, spending: &budget) { cell in
       point.leastSquaredChord(to: cell) <= limitChord
     } visit: { entry in
       guard point.vector.squaredChord(to: entry.vector) <= limitChord else { return false }
       let distance = point.vector.distance(to: entry.vector)
-      guard distance <= radiusMeters, filter(entry.driver) else { return false }
+      guard distance <= radiusMeters, filter(entry.driver, entry.label) else { return false }
       hits.append(DriverHit(driver: entry.driver, distanceMeters: distance))
       return true
     }
@@ -48,12 +49,13 @@ extension DriverIndex {
   /// The limit, budget and cursor are those of the circle's search.
   public func within(
     _ box: BoundingBox, from cursor: SearchCursor = .start, limit: Int = .max, budget: SearchBudget = .standard,
-    into drivers: inout [UInt32], where filter: (UInt32) -> Bool = { _ in true }
+    into drivers: inout [UInt32], where filter: (UInt32, DriverLabel) -> Bool = { _, _ in true }
   ) -> SearchCursor? {
     // The last cell entered is the leaf whose entries are visited: where it is wholly inside, as most are in a large
     // answer, no driver's place is looked up (a cache miss each).
     var isInside = false
-    return traverse(from: cursor, limit: limit, budget: budget) { cell in
+    var budget = budget
+    return traverse(from: cursor, limit: limit, spending: &budget) { cell in
       guard cell.intersects(box) else { return false }
       isInside = cell.isInside(box)
       return true
@@ -63,21 +65,27 @@ extension DriverIndex {
         guard place.latitude >= box.south, place.latitude <= box.north, box.contains(longitude: place.longitude)
         else { return false }
       }
-      guard filter(entry.driver) else { return false }
+      guard filter(entry.driver, entry.label) else { return false }
       drivers.append(entry.driver)
       return true
     }
   }
 
-  /// Visits the entries of all cells that `enter` accepts, in the order of keys; `visit` says whether it was a hit.
+  /// Visits the entries of all cells that `enter` accepts, in the order of keys; `visit` says whether it was a hit. Ends
+  /// after `limit` hits or with the budget, but not before it got on: down to a leaf, and by one driver.
   @inline(__always)
-  private func traverse(
-    from cursor: SearchCursor, limit: Int, budget: SearchBudget, enter: (TreeCell) -> Bool,
+  func traverse(
+    from cursor: SearchCursor, limit: Int, spending budget: inout SearchBudget, enter: (TreeCell) -> Bool,
     visit: (Entry) -> Bool
   ) -> SearchCursor? {
+    let given = budget
     var stack = SearchStack()
     stack.push(Pending(node: 0, cell: .world, squaredChord: 0))
     var work = WithinWork(budget: budget, limit: limit)
+    defer {
+      budget.cells = max(0, min(given.cells, work.cells))
+      budget.candidates = max(0, min(given.candidates, work.candidates))
+    }
     while let next = stack.pop() {
       let node = nodes[next.node]
       if node.count == 0 || next.cell.lastKey < cursor.key || !enter(next.cell) { continue }
