@@ -111,7 +111,7 @@ public struct Limits: Sendable {
   // MARK: What waits to be sent
 
   /// Unsent bytes of one session. Past it: 4413.
-  public var outboxBytesPerSession = 256 * 1024
+  public var outboxBytesPerSession = 512 * 1024
   /// Unsent bytes of all sessions, shared out evenly among the loops, so that none has to ask the others with each frame.
   /// Past its share: the session that asks for more gets 4413.
   public var outboxBytes = 256 * 1024 * 1024
@@ -139,16 +139,20 @@ public struct Limits: Sendable {
   public var profiles = 1 << 17
   /// Metres; a fix that is less sure of its place (68 %). Past it: `implausible_location`.
   public var accuracyMeters = Tracker.Rules.standard.maximumAccuracyMeters
-  public var queryHits = 1000
-  /// Index cells and drivers that one query looks at: what a hub thread does in 200 µs. Past it the answer says up to
-  /// which distance it is complete.
-  public var queryBudget = SearchBudget(cells: 2_000, candidates: 10_000)
+  /// Drivers of one answer. Who asks for more: `bad_message`.
+  public var queryHits = DriverSearch.maximumLimit
+  /// Index cells and drivers that the queries of one turn look at: what a hub thread does in 200 µs. What is left goes on
+  /// in the next turn, behind what has come meanwhile.
+  public var queryBudget = SearchBudget.standard
+  /// Queries under way, of all sessions and of one. Past it: `rate_limited`.
+  public var queries = 256
+  public var queriesPerSession = 4
+  /// Bytes of the answer to a query: what clients read at most. Past it, and past what fits an outbox: `too_large`.
+  public var answerBytes = 512 * 1024
   /// Cells of areas that are watched at once, counted for riders and for ops. Past it: `rate_limited`.
   public var areas = 65_536
-  /// Metres of `nearby:` and characters of `area:` for riders. Past it: `bad_message`.
-  public var riderRadiusMeters = 5000.0
-  /// The same for ops. Past it there would be too many cells.
-  public var opsRadiusMeters = 500_000.0
+  /// Metres of `nearby:` for ops (riders' limit is `PublicAudience.maximumRadiusMeters`). Past it: `bad_message`.
+  public var areaRadiusMeters = 500_000.0
   /// Bytes of whole cells that a loop keeps encoded for those who begin to watch within the same second. Past it they are
   /// encoded for each.
   public var areaCacheBytes = 16 * 1024 * 1024
@@ -161,6 +165,7 @@ public struct Limits: Sendable {
   func validate() {
     precondition(messageBytes <= outboxBytesPerSession, "an answer of the size of a message must fit an outbox")
     precondition(outboxBytesPerSession <= outboxBytes)
+    precondition(queries >= 1 && queriesPerSession >= 1 && (1...DriverSearch.maximumLimit).contains(queryHits))
     precondition((sessions ?? 1) >= 1 && connectionsPerAddress >= 0 && refusalsPerAddress >= 0 && idleAddresses >= 0)
     precondition(requestRate >= 0 && requestBurst >= 1 && acceptsPerSecond >= 0 && answerBytesPerTurn >= 1)
     precondition(requestsPerLoopTurn >= requestsPerTurn)
@@ -172,6 +177,9 @@ public struct Limits: Sendable {
     precondition(requestsPerTurn >= 1)
     precondition(sessionBurst >= 1 && sessionRate >= 0)
   }
+
+  /// Bytes of an answer that fits an outbox with its head.
+  var largestAnswer: Int { min(answerBytes, outboxBytesPerSession) - 1024 }
 
   /// Descriptors that are not connections: files, listeners, epoll instances.
   private static let reservedDescriptors = 64
@@ -207,6 +215,8 @@ public struct Limits: Sendable {
       tracking: Tracker.Rules(maximumAccuracyMeters: accuracyMeters))
     limits.tripsPerDriver = tripsPerDriver
     limits.areas = areas
+    limits.queries = queries
+    limits.queriesPerSession = queriesPerSession
     return limits
   }
 }

@@ -39,8 +39,8 @@ public struct ServerConfiguration: Sendable {
   public var journal: JournalConfiguration?
   /// How often drivers are told to send.
   public var sampling = SamplingRules()
-  /// What riders' names of drivers are made with; nil for a key that ends with the process.
-  public var pseudonymKey: PseudonymKey?
+  /// What drivers' pseudonyms for riders are made with; nil for a new key with each start.
+  public var pseudonymKey: SipKey?
   public var limits = Limits()
   public var timings = HubTimings()
   public var logLevel = LogLevel.info

@@ -61,7 +61,7 @@ extension SessionLoop {
       if role == .ops || cell.precision >= 5 { return nil }
       return "a \(role.name) watches areas of 5 to 8 characters"
     case .nearby(_, let radius):
-      let limit = role == .ops ? limits.opsRadiusMeters : limits.riderRadiusMeters
+      let limit = role == .ops ? limits.areaRadiusMeters : PublicAudience.maximumRadiusMeters
       return radius <= limit ? nil : "a \(role.name) watches up to \(Int(limit)) m round a place"
     case .trip, .driver, .fence, .fleet: return nil
     }

@@ -21,7 +21,7 @@ extension Hub {
 
   /// A session wants to watch an area, or the cells near a place.
   mutating func watchArea(_ input: SubscribeInput) {
-    let audience: Audience = input.actor.role == .ops ? .ops : .riders
+    let audience: Audience = input.actor.role == .ops ? .ops : .everybody
     guard let cells = AreaCovering.cells(of: input.request.channel, audience) else {
       return refuseSubscription(input, .badMessage, "an area there has too many cells: take a smaller radius, or area:")
     }
@@ -105,9 +105,14 @@ extension Hub {
   /// The name that an audience knows a driver by.
   private func areaName(_ driver: UInt32, _ audience: Audience) -> Identifier {
     switch audience {
-    case .riders: Pseudonyms.identifier(drivers[Int(driver)].pseudonym)
+    case .everybody: PublicAudience.name(drivers[Int(driver)].pseudonym)
     case .ops: drivers[Int(driver)].id
     }
+  }
+
+  private func newestPseudonym(_ driver: Int) -> UInt64 {
+    audience.pseudonym(
+      of: drivers[driver].id, lastTripEnded: drivers[driver].lastTripEnded, at: now.timestamp)
   }
 
   /// Which of a crowd are shown: the same ones from tick to tick.
@@ -116,10 +121,12 @@ extension Hub {
   private func shownDriver(_ driver: UInt32, _ area: Int) -> AreaUpdate.Driver {
     let audience = areas.cells[area].audience
     guard let position = drivers[Int(driver)].position else { preconditionFailure("who is in a cell has a position") }
+    let isPublic = audience == .everybody
     return AreaUpdate.Driver(
       driverID: areaName(driver, audience),
-      coordinate: audience == .ops ? position.coordinate : PublicGrid.rounded(position.coordinate),
-      heading: position.heading, speed: position.speed, status: drivers[Int(driver)].status,
+      coordinate: isPublic ? PublicGrid.snapped(position.coordinate) : position.coordinate,
+      heading: isPublic ? position.heading.map(PublicAudience.rounded(heading:)) : position.heading,
+      speed: isPublic ? position.speed?.rounded() : position.speed, status: drivers[Int(driver)].status,
       timestamp: position.timestamp)
   }
 
@@ -130,8 +137,7 @@ extension Hub {
     let isAvailable = position != nil && drivers[driver].status == .available
     var pseudonym = drivers[driver].pseudonym
     if isAvailable {
-      pseudonym = pseudonyms.number(
-        of: drivers[driver].id, lastTripEnded: drivers[driver].lastTripEnded, at: now.timestamp.milliseconds)
+      pseudonym = newestPseudonym(driver)
     }
     let isRenamed = pseudonym != drivers[driver].pseudonym
     // A rounded place is in the same cell as the place itself.
@@ -140,7 +146,7 @@ extension Hub {
     drivers[driver].pseudonym = pseudonym
     guard let key else { return }
     join(driver, key: key, .ops)
-    if isAvailable { join(driver, key: key, .riders) }
+    if isAvailable { join(driver, key: key, .everybody) }
   }
 
   /// Goes through the cells that the driver was in.
@@ -290,12 +296,11 @@ extension Hub {
 
   private mutating func fill(_ area: Int, with driver: Int) {
     guard drivers[driver].position != nil else { return }
-    if areas.cells[area].audience == .riders {
+    if areas.cells[area].audience == .everybody {
       guard drivers[driver].status == .available else { return }
       // Where riders see it already, they do by the name that it has.
-      if !areas.isShown(to: .riders, first: drivers[driver].firstArea) {
-        drivers[driver].pseudonym = pseudonyms.number(
-          of: drivers[driver].id, lastTripEnded: drivers[driver].lastTripEnded, at: now.timestamp.milliseconds)
+      if !areas.isShown(to: .everybody, first: drivers[driver].firstArea) {
+        drivers[driver].pseudonym = newestPseudonym(driver)
       }
     }
     join(driver, area, tells: false)

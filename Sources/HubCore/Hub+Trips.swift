@@ -233,13 +233,16 @@ extension Hub {
       }
       trips[trip].occupied = Handle(index: UInt32(driver), generation: drivers.generation(of: driver))
       drivers[driver].activeTrips += 1
+      relabel(driver)
       noteArea(driver)
     } else if let handle = trips[trip].occupied {
       // A driver with an active trip is not forgotten, so it is still there.
       trips[trip].occupied = nil
-      drivers[Int(handle.index)].activeTrips -= 1
-      drivers[Int(handle.index)].lastTripEnded = now.timestamp.milliseconds
-      noteArea(Int(handle.index))
+      let driver = Int(handle.index)
+      drivers[driver].activeTrips -= 1
+      drivers[driver].lastTripEnded = now.timestamp.milliseconds
+      relabel(driver)
+      noteArea(driver)
     }
   }
 

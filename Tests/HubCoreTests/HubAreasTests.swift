@@ -103,9 +103,9 @@ extension SplitMix64 {
       else { continue }
       let isOps = watcher.role == .ops
       guard isOps || bench.hub.drivers[driver].status == .available else { continue }
-      let seen = isOps ? place : PublicGrid.rounded(place)
+      let seen = isOps ? place : PublicGrid.snapped(place)
       guard watcher.map.cells.contains(where: { $0.contains(seen) }) else { continue }
-      let name = isOps ? bench.hub.drivers[driver].id : Pseudonyms.identifier(bench.hub.drivers[driver].pseudonym)
+      let name = isOps ? bench.hub.drivers[driver].id : PublicAudience.name(bench.hub.drivers[driver].pseudonym)
       shown[name] = seen
     }
     return shown
@@ -280,7 +280,7 @@ extension SplitMix64 {
     #expect(Set(watcher.map.drivers.keys) == shown, "moving changes nothing")
     // One of those shown goes, and another takes its place; when it comes back, so does the order.
     let place = bench.hub.drivers.endIndex
-    let gone = (0..<place).first { shown.contains(Pseudonyms.identifier(bench.hub.drivers[$0].pseudonym)) }!
+    let gone = (0..<place).first { shown.contains(PublicAudience.name(bench.hub.drivers[$0].pseudonym)) }!
     for status in [DriverStatus.unavailable, .available] {
       bench.advance(seconds: 1)
       settle(
@@ -308,26 +308,15 @@ extension SplitMix64 {
     #expect(bench.hub.drivers[0].firstArea == AreaTable.none && bench.hub.nextAreaTick == .max)
   }
 
-  @Test("SipHash gives the paper's values")
-  func sipHash() {
-    // Appendix A and the reference's vectors: key 00 01 … 0f; inputs of 0 and of 8 bytes 00 01 ….
-    let key = PseudonymKey(0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908)
-    var empty = SipState(key)
-    #expect(empty.finished(byteCount: 0) == 0x726f_db47_dd0e_0e31)
-    var eight = SipState(key)
-    eight.absorb(0x0706_0504_0302_0100)
-    #expect(eight.finished(byteCount: 8) == 0x93f5_f579_9a93_2462)
-  }
-
-  @Test("A place and the middle of its square are in the same cell of 8 characters, and some 20 m apart at most")
+  @Test("A place and the middle of its field are in the same cell of 8 characters, and some 20 m apart at most")
   func grid() {
     var random = SplitMix64(seed: 4)
     for _ in 0..<2000 {
       let place = at(random.fraction() * 180 - 90, random.fraction() * 360 - 180)
-      let rounded = PublicGrid.rounded(place)
+      let rounded = PublicGrid.snapped(place)
       #expect(GeohashCell(place, precision: 8) == GeohashCell(rounded, precision: 8))
       #expect(place.distance(to: rounded) < 18)
-      #expect(PublicGrid.rounded(rounded) == rounded)
+      #expect(PublicGrid.snapped(rounded) == rounded)
     }
   }
 }

@@ -10,7 +10,7 @@ enum AreaCovering {
   /// Characters of an area's geohash that an audience may ask for.
   static func precisions(_ audience: Audience) -> ClosedRange<Int> {
     switch audience {
-    case .riders: 5...8
+    case .everybody: 5...8
     case .ops: Channel.areaPrecisions.lowerBound...Channel.areaPrecisions.upperBound
     }
   }

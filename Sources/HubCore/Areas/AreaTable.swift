@@ -6,14 +6,6 @@
 import Geo
 import Messages
 
-/// Who watches: what they are shown is different, and encoded once for each.
-enum Audience: UInt8, CaseIterable {
-  /// Available drivers, under pseudonyms, at rounded places.
-  case riders
-  /// Everything.
-  case ops
-}
-
 /// One cell that is watched by an audience.
 struct AreaCell {
   struct Member {
@@ -58,7 +50,7 @@ struct AreaCell {
   /// How many drivers it shows at most.
   static func shownLimit(_ audience: Audience) -> Int {
     switch audience {
-    case .riders: 100
+    case .everybody: 100
     case .ops: AreaUpdate.maximumDrivers
     }
   }

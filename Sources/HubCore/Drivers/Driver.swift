@@ -14,6 +14,8 @@ struct Driver {
   /// Its vehicle type and tags in the hub's `profiles`; −1 for none.
   var profile: Int32 = -1
   var activeTrips = 0
+  /// When its last trip ended, by the hub's wall clock: since then riders know it by another name.
+  var lastTripEnded: Int64 = 0
   /// Trips that it began and that are still known.
   var tripsBegun: UInt32 = 0
   /// Index of the driver's channel, where it has one.
@@ -39,9 +41,8 @@ struct Driver {
   /// The first of the watched cells that it is in, and whether it is to be looked at with the next tick.
   var firstArea = AreaTable.none
   var isAreaNoted = false
-  /// What riders know it by, and when its last trip ended (milliseconds since 1970), with which that changes.
+  /// What those who watch areas know it by.
   var pseudonym: UInt64 = 0
-  var lastTripEnded: Int64 = 0
   var replacements = ReplacementWindow()
   /// The times of its fixes, kept once it has sent a batch.
   var fixTimes: FixTimes?

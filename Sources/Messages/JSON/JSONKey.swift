@@ -15,13 +15,15 @@ enum JSONKey: UInt8, CaseIterable {
   case summary, distance, approach
   // Channels.
   case channel, since, epoch, sequence, recovered, snapshot, trip, position, reason
-  case viewId, cells, cell, tick, full, drivers, left, more
+  case viewId, cells, cell, tick, full, left
   // Notifications.
   case kind, title, body, data
   // Replies.
   case replyTo, sessionId, role, id, heartbeatInterval, serverTime, limits, maxMessageBytes, maxBatch, rate
   case sampling, interval, minDistance, accepted, duplicates, rejected, index, code
   case storedThrough, message, retryAfter, details
+  // Queries.
+  case radius, limit, bbox, polygon, maxAge, stale, geometry, coordinates, drivers, more, predicted, online
   // Credentials.
   case token
 }
