@@ -2,8 +2,9 @@
 import HTTP
 
 enum Endpoint: Equatable {
-  case socket, health, readiness, metrics, locations, nearby
+  case socket, health, readiness, metrics, locations, nearby, trips
   case driver(String)
+  case trip(String)
 
   /// Nil where there is nothing at the path.
   init?(path segments: [String]) {
@@ -14,9 +15,14 @@ enum Endpoint: Equatable {
     case ["metrics"]: self = .metrics
     case ["v1", "locations"]: self = .locations
     case ["v1", "drivers", "nearby"]: self = .nearby
+    case ["v1", "trips"]: self = .trips
     default:
-      guard segments.count == 3, segments[0] == "v1", segments[1] == "drivers" else { return nil }
-      self = .driver(segments[2])
+      guard segments.count == 3, segments[0] == "v1" else { return nil }
+      switch segments[1] {
+      case "drivers": self = .driver(segments[2])
+      case "trips": self = .trip(segments[2])
+      default: return nil
+      }
     }
   }
 
@@ -24,7 +30,8 @@ enum Endpoint: Equatable {
     switch self {
     case .socket: true  // the handshake has its own say
     case .locations: method == .post
-    case .health, .readiness, .metrics, .nearby, .driver: method == .get || method == .head
+    case .trips: method == .get || method == .head || method == .post
+    case .health, .readiness, .metrics, .nearby, .driver, .trip: method == .get || method == .head
     }
   }
 
@@ -32,7 +39,7 @@ enum Endpoint: Equatable {
   var isForOperators: Bool {
     switch self {
     case .health, .readiness, .metrics: true
-    case .socket, .locations, .nearby, .driver: false
+    case .socket, .locations, .nearby, .driver, .trips, .trip: false
     }
   }
 
@@ -40,7 +47,8 @@ enum Endpoint: Equatable {
   var allowedMethods: String {
     switch self {
     case .locations: "POST"
-    case .socket, .health, .readiness, .metrics, .nearby, .driver: "GET, HEAD"
+    case .trips: "GET, HEAD, POST"
+    case .socket, .health, .readiness, .metrics, .nearby, .driver, .trip: "GET, HEAD"
     }
   }
 }

@@ -140,6 +140,12 @@ public struct Limits: Sendable {
   /// Metres; a fix that is less sure of its place (68 %). Past it: `implausible_location`.
   public var accuracyMeters = Tracker.Rules.standard.maximumAccuracyMeters
   public var queryHits = 1000
+  /// Trips of one page of `GET /v1/trips`. Past it: 400.
+  public var tripsPerPage = 1000
+  /// Pages that the hub puts together at once. Past it: 503 with `Retry-After`.
+  public var tripLists = 64
+  /// Trips that all of these look at in one turn of the hub, 100 µs; they go on in the next.
+  public var tripsListedPerTurn = 2_000
   /// Index cells and drivers that one query looks at: what a hub thread does in 200 µs. Past it the answer says up to
   /// which distance it is complete.
   public var queryBudget = SearchBudget(cells: 2_000, candidates: 10_000)
@@ -156,7 +162,8 @@ public struct Limits: Sendable {
     precondition(requestRate >= 0 && requestBurst >= 1 && acceptsPerSecond >= 0 && answerBytesPerTurn >= 1)
     precondition(requestsPerLoopTurn >= requestsPerTurn)
     precondition(incompleteFreeBytes >= 0 && incompleteBytes >= messageBytes, "one message must fit")
-    precondition(tripsPerDriver >= 1)
+    precondition(tripsPerDriver >= 1 && tripsPerPage >= 1 && tripLists >= 1 && tripsListedPerTurn >= 1)
+    precondition(answerBytesPerTurn < outboxBytesPerSession, "a piece of a long answer must fit an outbox")
     precondition(requestHeadBytes <= readBufferBytes)
     precondition(rateWarningSeconds < rateCloseSeconds)
     precondition(inflateRatio >= 1 && inflateFreeBytes >= 0)
@@ -197,6 +204,8 @@ public struct Limits: Sendable {
       driversWithFixTimes: driversWithFixTimes, profiles: profiles,
       tracking: Tracker.Rules(maximumAccuracyMeters: accuracyMeters))
     limits.tripsPerDriver = tripsPerDriver
+    limits.tripLists = tripLists
+    limits.tripsListedPerTurn = tripsListedPerTurn
     return limits
   }
 }

@@ -97,6 +97,8 @@ final class Exchange {
   var body = ByteBuffer()
   /// The hub was asked; nothing further is read from `input` until it answers.
   var isWaiting = false
+  /// What is left of a long answer.
+  var unsent: ArraySlice<UInt8>?
   /// The turn in which requests were handled last, how many, and the bytes of their answers.
   var turn: UInt64 = 0
   var handled = 0

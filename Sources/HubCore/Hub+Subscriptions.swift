@@ -144,6 +144,8 @@ extension Hub {
       reports.reserveCapacity(hits.count)
       for hit in hits { reports.append(report(of: Int(hit.driver), distance: hit.distanceMeters)) }
       emit(.queryResult(session, .nearby(reports, outcome)), to: session.loop)
+    case .trip(let query): answer(session, query)
+    case .trips(let query): answer(session, query)
     }
   }
 

@@ -22,6 +22,11 @@ public struct Hub: ~Copyable {
   var driverIDs = IndexTable()
   var trips = Slab<Trip>()
   var tripIDs = IndexTable()
+  var tripOrder = CreationOrder()
+  /// The number of the trip that began last.
+  var newestTripNumber: UInt64 = 0
+  /// Lists of trips that are being put together.
+  var listings: [TripListing] = []
   var profiles: DriverProfileTable
   var channels: ChannelTable
   var fleetChannel: Int?
@@ -68,6 +73,7 @@ public struct Hub: ~Copyable {
     self.now = now
     for index in inputs.indices { handle(inputs[index]) }
     handleDeadlines()
+    continueListings()
     updateSizes()
   }
 
@@ -88,6 +94,7 @@ public struct Hub: ~Copyable {
     case .driverDisconnected(let session): disconnect(session)
     case .driverStatus(let session, let messageID, let report): handle(session, messageID, report)
     case .tripStatus(let input): handle(input)
+    case .requestTrip(let input): handle(input)
     case .subscribe(let input): subscribe(input)
     case .unsubscribe(let session, let messageID, let channel): unsubscribe(session, messageID, channel)
     case .released(let loop, let channel): release(loop, channel)

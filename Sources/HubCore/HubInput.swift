@@ -129,6 +129,8 @@ public enum HubQuery: Sendable {
   case driver(Identifier)
   /// The `limit` nearest drivers within `radiusMeters`, nearest first.
   case nearby(Coordinate, radiusMeters: Double, limit: Int)
+  case trip(TripQuery)
+  case trips(TripListQuery)
 }
 
 /// Everything that can be asked of the hub, in the order in which it came.
@@ -143,6 +145,7 @@ public enum HubInput: Sendable {
   case driverDisconnected(SessionRef)
   indirect case driverStatus(SessionRef, MessageID, DriverStatusReport)
   indirect case tripStatus(TripStatusInput)
+  indirect case requestTrip(TripRequestInput)
   indirect case subscribe(SubscribeInput)
   indirect case unsubscribe(SessionRef, MessageID, Channel)
   /// A loop dropped one subscription to a channel from its table; the hub counts them.

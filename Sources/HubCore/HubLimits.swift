@@ -23,6 +23,10 @@ public struct HubLimits: Sendable, Equatable {
   public var queryHits: Int
   /// What one query may look at in the index; past it the answer says up to which distance it is complete.
   public var queryBudget: SearchBudget
+  /// Lists of trips that are put together at once. Past it a further one is refused with `rate_limited`.
+  public var tripLists = 64
+  /// Trips that all of them together look at in one turn; they go on in the next.
+  public var tripsListedPerTurn = 2_000
   /// Fix times remembered for each driver that sends batches, to recognise repeated fixes.
   public var fixTimesPerDriver: Int
   /// Drivers for which fix times are remembered. Past it a repeated old fix of a further driver counts as history.

@@ -117,7 +117,11 @@ extension Simulation {
       .replaced:
       tally.others.append(output)
     case .queryResult(_, .nearby(let reports, _)): for report in reports { mix(report.distance?.bitPattern ?? 0) }
-    case .queryResult(_, .driver): break
+    case .queryResult(_, .driver), .queryResult(_, .refused): break
+    case .queryResult(_, .trip(let report, _)): mix(report.number)
+    case .queryResult(_, .trips(let reports, let next)):
+      for report in reports { mix(report.number) }
+      mix(next ?? 0)
     }
   }
 

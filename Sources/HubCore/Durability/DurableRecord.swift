@@ -18,11 +18,18 @@ enum DurableRecord: Equatable {
   case channelForgotten(Channel)
   /// No channel that is gone had a number above this. Written in snapshots.
   case numbersGiven(UInt64)
+  /// No trip that is forgotten had a number above this. Written in snapshots.
+  case tripNumbersGiven(UInt64)
 }
 
 /// What is stored of a trip.
 struct DurableTrip: Equatable {
   var id: Identifier
+  /// In the order in which trips began.
+  var number: UInt64
+  /// When it began and was last moved, by the hub's wall clock.
+  var created: Timestamp
+  var updated: Timestamp
   var status: TripStatus
   var changed: Timestamp
   var driverID: Identifier?

@@ -70,6 +70,7 @@ extension Hub {
   // MARK: Changes
 
   mutating func recordTrip(_ trip: Int) {
+    trips[trip].updated = now.timestamp
     guard storage.isOn else { return }
     storage.write(.trip(trips[trip].durable))
   }
@@ -111,6 +112,7 @@ extension Hub {
       guard let channel = channels.find(name) else { return false }
       _ = channels.setKept(channel, false)
     case .numbersGiven(let number): channels.restore(numbersGiven: number)
+    case .tripNumbersGiven(let number): newestTripNumber = max(newestTripNumber, number)
     }
     return hasLife
   }
@@ -119,12 +121,15 @@ extension Hub {
     guard hasLife else { return false }
     let trip: Int
     if let known = findTrip(durable.id) {
+      guard trips[known].number == durable.number else { return false }
       trip = known
     } else {
       let hash = durable.id.text.hashValue(seed: seed)
       trip = trips.insert(
         Trip(id: durable.id, hash: hash, status: durable.status, changed: durable.changed, lastHeard: now.uptime))
       tripIDs.insert(hash: hash, index: trip)
+      tripOrder.insert(durable.number, trip: trip)
+      newestTripNumber = max(newestTripNumber, durable.number)
     }
     trips[trip].take(durable)
     return true
@@ -160,6 +165,7 @@ extension Hub {
     }
     try add(.life(epoch: epoch, seed: seed))
     try add(.numbersGiven(channels.numbersGiven))
+    try add(.tripNumbersGiven(newestTripNumber))
     for trip in 0..<trips.endIndex where findTrip(trips[trip].id) == trip { try add(.trip(trips[trip].durable)) }
     try channels.forEachKept { (name, sequence) throws(E) in try add(.channel(name, sequence: sequence)) }
     try channels.forEachEvent { (event) throws(E) in try add(.event(event)) }
@@ -170,12 +176,16 @@ extension Hub {
 extension Trip {
   var durable: DurableTrip {
     DurableTrip(
-      id: id, status: status, changed: changed, driverID: driverID, riderID: riderID, pickup: pickup, dropoff: dropoff,
+      id: id, number: number, created: created, updated: updated, status: status, changed: changed, driverID: driverID,
+      riderID: riderID, pickup: pickup, dropoff: dropoff,
       route: route, meters: odometer.meters, approachMeters: approachMeters, ended: endedAt,
       recentMoves: recentMoves.oldestFirst)
   }
 
   mutating func take(_ durable: DurableTrip) {
+    number = durable.number
+    created = durable.created
+    updated = durable.updated
     status = durable.status
     changed = durable.changed
     driverID = durable.driverID

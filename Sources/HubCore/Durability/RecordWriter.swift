@@ -17,6 +17,7 @@ enum RecordKind: UInt8 {
   case channel = 6
   case channelForgotten = 7
   case numbersGiven = 8
+  case tripNumbersGiven = 16
 }
 
 /// Appends records to a buffer.
@@ -46,6 +47,9 @@ enum RecordWriter {
     case .numbersGiven(let number):
       bytes.append(RecordKind.numbersGiven.rawValue)
       bytes.append(number: number)
+    case .tripNumbersGiven(let number):
+      bytes.append(RecordKind.tripNumbersGiven.rawValue)
+      bytes.append(number: number)
     }
     let length = UInt32(bytes.count - start - 4)
     bytes.withMutableBytes { $0.storeBytes(of: length.littleEndian, toByteOffset: start, as: UInt32.self) }
@@ -53,6 +57,9 @@ enum RecordWriter {
 
   private static func write(_ trip: DurableTrip, into bytes: inout ByteBuffer) {
     bytes.append(text: trip.id.text)
+    bytes.append(number: trip.number)
+    bytes.append(number: trip.created.milliseconds)
+    bytes.append(number: trip.updated.milliseconds)
     bytes.append(trip.status.rawValue)
     bytes.append(number: trip.changed.milliseconds)
     bytes.append(optional: trip.driverID) { $0.append(text: $1.text) }

@@ -86,6 +86,23 @@ public final class MessageReader {
     }
   }
 
+  /// Reads the body of `POST /v1/trips`: a trip that is requested.
+  ///
+  /// `id` and `now` are for what the body leaves out.
+  /// - Throws: as `read`.
+  public func readTripRequest(
+    _ bytes: UnsafeRawBufferPointer, time: TimeFormat, id: Identifier, now: Timestamp
+  ) throws(MessageError) -> TripStatusReport {
+    let span = bytes.assumingMemoryBound(to: UInt8.self).span
+    try parse(&tape.pointee, span, isValidUTF8: false)
+    do throws(Complaint) {
+      try tape.pointee.checkDuplicates()
+      return try tape.pointee.tripRequest(span, time, id: id, now: now)
+    } catch {
+      throw MessageError(error, messageID: nil)
+    }
+  }
+
   /// Reads one message of the hub to a client. Members that this version does not know are passed over, and a message
   /// whose type, or one of whose words, it does not know is `.unknown`: a newer hub may send such.
   ///

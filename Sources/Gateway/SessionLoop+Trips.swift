@@ -1,0 +1,82 @@
+// The trip endpoints: a trip is asked for, shown, listed.
+import Bytes
+import HTTP
+import HubCore
+import Messages
+import Transport
+
+extension SessionLoop {
+  /// `POST /v1/trips`: ops. Answered when the trip is on stable storage.
+  mutating func requestTrip(_ slot: Int, _ exchange: Exchange, _ credential: Credential) {
+    guard credential.role == .ops else {
+      return respond(slot, exchange, .forbidden, .forbidden, "only ops may do this; others send trip_status")
+    }
+    let report: TripStatusReport
+    do throws(MessageError) {
+      let id = Identifier.random()
+      report = try exchange.body.withBytes { (bytes) throws(MessageError) in
+        try reader.readTripRequest(bytes, time: exchange.time, id: id, now: now.timestamp)
+      }
+    } catch {
+      return respond(
+        slot, exchange, error.code == .tooLarge ? .contentTooLarge : .badRequest, error.code, error.text)
+    }
+    exchange.isWaiting = true
+    inputs.append(
+      .requestTrip(TripRequestInput(session: reference(sessions[slot].connection), report: report)))
+  }
+
+  /// `GET /v1/trips/{id}`: who may subscribe to it.
+  mutating func trip(_ slot: Int, _ exchange: Exchange, _ idText: String, _ credential: Credential) {
+    guard let id = Identifier(idText) else {
+      return respond(slot, exchange, .badRequest, .badMessage, "a trip id is 1-64 of A-Z a-z 0-9 . _ -")
+    }
+    guard let grant = credential.grant(for: .trip(id)) else {
+      return respond(slot, exchange, .forbidden, .forbidden, "your credential does not open this trip")
+    }
+    exchange.isWaiting = true
+    let actor = Actor(role: credential.role, id: credential.id)
+    inputs.append(
+      .query(reference(sessions[slot].connection), .trip(TripQuery(id: id, actor: actor, grant: grant))))
+  }
+
+  /// `GET /v1/trips`: ops.
+  mutating func trips(
+    _ slot: Int, _ exchange: Exchange, _ request: RequestHead, _ credential: Credential
+  ) throws(HTTPError) {
+    guard credential.role == .ops else {
+      return respond(slot, exchange, .forbidden, .forbidden, "only ops may list trips")
+    }
+    let list: TripListQuery
+    do throws(TripListParameters.Invalid) {
+      list = try TripListParameters(request.query, time: exchange.time, maximumLimit: limits.tripsPerPage).query
+    } catch {
+      return respond(slot, exchange, .badRequest, .badMessage, error.text)
+    }
+    exchange.isWaiting = true
+    inputs.append(.query(reference(sessions[slot].connection), .trips(list)))
+  }
+
+  // MARK: Answers
+
+  /// The hub has shown or made a trip.
+  mutating func answer(_ slot: Int, _ exchange: Exchange, _ report: TripReport, isNew: Bool) {
+    let fields = isNew ? [OutgoingField("Location", "/v1/trips/\(report.tripID)")] : []
+    finish(
+      slot, exchange,
+      Response(
+        isNew ? .created : .ok, contentType: "application/json", body: TripBody.trip(report, time: exchange.time),
+        fields: fields))
+  }
+}
+
+extension Identifier {
+  /// 100 bits of the system's randomness, as 20 of 0-9 a-z but for i l o u.
+  static func random() -> Identifier {
+    var random = SystemRandomNumberGenerator()
+    let alphabet = Array("0123456789abcdefghjkmnpqrstvwxyz".utf8)
+    let (high, low) = (random.next(), random.next())
+    let text = (0..<20).map { alphabet[Int(($0 < 10 ? high : low) >> UInt64($0 % 10 * 5) & 31)] }
+    return text.withUnsafeBytes { Identifier($0)! }  // 20 characters that ids may have
+  }
+}

@@ -1,0 +1,106 @@
+// A trip as the trip endpoints show it, and what can be asked of them.
+import Geo
+import Messages
+
+public struct TripReport: Sendable, Equatable {
+  public var tripID: Identifier
+  /// Grows from trip to trip in the order in which they began, over restarts too.
+  public var number: UInt64
+  public var status: TripStatus
+  /// When the last move happened, by the clock of who sent it.
+  public var timestamp: Timestamp
+  /// When it began, was last moved, and ended, by the hub's wall clock.
+  public var created: Timestamp
+  public var updated: Timestamp
+  public var ended: Timestamp?
+  public var driverID: Identifier?
+  public var riderID: Identifier?
+  public var pickup: Coordinate?
+  public var dropoff: Coordinate?
+  /// Encoded polyline, as it came.
+  public var route: String?
+  /// Of a trip that has ended.
+  public var summary: TripSummary?
+}
+
+extension Trip {
+  var report: TripReport {
+    TripReport(
+      tripID: id, number: number, status: status, timestamp: changed, created: created, updated: updated,
+      ended: endedAt, driverID: driverID, riderID: riderID, pickup: pickup, dropoff: dropoff, route: route,
+      summary: status.isFinal ? summary : nil)
+  }
+}
+
+/// One trip, for whoever may follow it.
+public struct TripQuery: Sendable, Equatable {
+  public var id: Identifier
+  public var actor: Actor
+  /// How far the credential opens the trip's channel.
+  public var grant: ChannelGrant
+
+  public init(id: Identifier, actor: Actor, grant: ChannelGrant) {
+    self.id = id
+    self.actor = actor
+    self.grant = grant
+  }
+}
+
+/// A set of states.
+public struct TripStatusSet: Sendable, Equatable {
+  private var bits: UInt8
+
+  public static let all = TripStatusSet(TripStatus.allCases)
+
+  public init(_ states: some Sequence<TripStatus>) {
+    bits = 0
+    for status in states { bits |= 1 << status.rawValue }
+  }
+
+  public func contains(_ status: TripStatus) -> Bool { bits & 1 << status.rawValue != 0 }
+}
+
+/// A page of trips, those that began last first.
+public struct TripListQuery: Sendable, Equatable {
+  public var statuses: TripStatusSet
+  public var driverID: Identifier?
+  /// Only what was moved at or after this, by the hub's wall clock.
+  public var since: Timestamp?
+  public var limit: Int
+  /// Only trips with a smaller number.
+  public var below: UInt64
+
+  public init(
+    statuses: TripStatusSet = .all, driverID: Identifier? = nil, since: Timestamp? = nil, limit: Int,
+    below: UInt64 = .max
+  ) {
+    self.statuses = statuses
+    self.driverID = driverID
+    self.since = since
+    self.limit = limit
+    self.below = below
+  }
+
+  /// Whether a trip belongs into the list, wherever it is in the order.
+  public func matches(_ trip: TripReport) -> Bool {
+    matches(status: trip.status, driverID: trip.driverID, updated: trip.updated)
+  }
+
+  func matches(status: TripStatus, driverID: Identifier?, updated: Timestamp) -> Bool {
+    if let since, updated < since { return false }
+    if let wanted = self.driverID, driverID != wanted { return false }
+    return statuses.contains(status)
+  }
+}
+
+/// A trip that somebody asks for over HTTP.
+public struct TripRequestInput: Sendable {
+  public var session: SessionRef
+  /// Its status is `requested`.
+  public var report: TripStatusReport
+
+  public init(session: SessionRef, report: TripStatusReport) {
+    self.session = session
+    self.report = report
+  }
+}
