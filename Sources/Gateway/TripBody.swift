@@ -52,13 +52,7 @@ enum TripBody {
       body.append(",\"route\":")
       body.append(json: route)
     }
-    if let summary = report.summary {
-      body.append(",\"summary\":{\"distance\":")
-      body.append(double: summary.distance)
-      body.append(",\"approach\":")
-      body.append(double: summary.approach)
-      body.append("}")
-    }
+    if let summary = report.summary { JSONWriter.writeMember(summary, into: &body) }
     body.append("}")
   }
 

@@ -28,7 +28,7 @@ extension Trip {
     TripReport(
       tripID: id, number: number, status: status, timestamp: changed, created: created, updated: updated,
       ended: endedAt, driverID: driverID, riderID: riderID, pickup: pickup, dropoff: dropoff, route: route,
-      summary: status.isFinal ? summary : nil)
+      summary: status.isFinal ? progress.summary : nil)
   }
 }
 
