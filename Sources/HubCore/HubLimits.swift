@@ -70,5 +70,8 @@ public struct HubTimings: Sendable, Equatable {
   /// What could not be stored when it was due is looked at again after this.
   public var storageRetry = 60.0
 
+  /// What holds on trips: when the driver is near, what is a gap, how often an ETA is told.
+  public var trips = TripRules()
+
   public init() {}
 }

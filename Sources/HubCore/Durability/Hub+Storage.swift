@@ -178,8 +178,7 @@ extension Trip {
   var durable: DurableTrip {
     DurableTrip(
       id: id, status: status, changed: changed, driverID: driverID, riderID: riderID, pickup: pickup, dropoff: dropoff,
-      route: route, measures: measures, ended: endedAt,
-      recentMoves: recentMoves.oldestFirst)
+      route: route, progress: progress, ended: endedAt, recentMoves: recentMoves.oldestFirst)
   }
 
   mutating func take(_ durable: DurableTrip) {
@@ -190,7 +189,7 @@ extension Trip {
     pickup = durable.pickup
     dropoff = durable.dropoff
     route = durable.route
-    measures = durable.measures
+    progress = durable.progress
     endedAt = durable.ended
     recentMoves = RecentMoves(durable.recentMoves)
   }

@@ -64,10 +64,10 @@ struct HubStorage: ~Copyable {
 
   /// Makes a record of the fixes that were added.
   mutating func writeFixes(
-    driverID: Identifier, tripID: Identifier?, received: Timestamp, measures: TripMeasures?
+    driverID: Identifier, tripID: Identifier?, received: Timestamp, progress: TripProgress?
   ) {
     RecordWriter.write(
-      fixes: fixes, driverID: driverID, tripID: tripID, received: received, measures: measures, into: &records)
+      fixes: fixes, driverID: driverID, tripID: tripID, received: received, progress: progress, into: &records)
     fixes.removeAll()
   }
 
