@@ -5,6 +5,8 @@ enum Endpoint: Equatable {
   case socket, health, readiness, metrics, locations, nearby, trips
   case driver(String)
   case trip(String)
+  /// The format where the path names one.
+  case track(String, TrackFormat?)
 
   /// Nil where there is nothing at the path.
   init?(path segments: [String]) {
@@ -17,6 +19,10 @@ enum Endpoint: Equatable {
     case ["v1", "drivers", "nearby"]: self = .nearby
     case ["v1", "trips"]: self = .trips
     default:
+      if let track = Endpoint.track(segments) {
+        self = track
+        return
+      }
       guard segments.count == 3, segments[0] == "v1" else { return nil }
       switch segments[1] {
       case "drivers": self = .driver(segments[2])
@@ -26,12 +32,20 @@ enum Endpoint: Equatable {
     }
   }
 
+  /// `/v1/trips/{id}/track`, with or without a suffix.
+  private static func track(_ segments: [String]) -> Endpoint? {
+    guard segments.count == 4, segments[0] == "v1", segments[1] == "trips" else { return nil }
+    if segments[3] == "track" { return .track(segments[2], nil) }
+    guard let format = TrackFormat.allCases.first(where: { segments[3] == "track.\($0.rawValue)" }) else { return nil }
+    return .track(segments[2], format)
+  }
+
   func allows(_ method: Method) -> Bool {
     switch self {
     case .socket: true  // the handshake has its own say
     case .locations: method == .post
     case .trips: method == .get || method == .head || method == .post
-    case .health, .readiness, .metrics, .nearby, .driver, .trip: method == .get || method == .head
+    case .health, .readiness, .metrics, .nearby, .driver, .trip, .track: method == .get || method == .head
     }
   }
 
@@ -39,7 +53,7 @@ enum Endpoint: Equatable {
   var isForOperators: Bool {
     switch self {
     case .health, .readiness, .metrics: true
-    case .socket, .locations, .nearby, .driver, .trips, .trip: false
+    case .socket, .locations, .nearby, .driver, .trips, .trip, .track: false
     }
   }
 
@@ -48,7 +62,7 @@ enum Endpoint: Equatable {
     switch self {
     case .locations: "POST"
     case .trips: "GET, HEAD, POST"
-    case .socket, .health, .readiness, .metrics, .nearby, .driver, .trip: "GET, HEAD"
+    case .socket, .health, .readiness, .metrics, .nearby, .driver, .trip, .track: "GET, HEAD"
     }
   }
 }

@@ -144,6 +144,14 @@ public struct Limits: Sendable {
   public var tripsPerPage = 1000
   /// Pages that the hub puts together at once. Past it: 503 with `Retry-After`.
   public var tripLists = 64
+  /// Questions to the journal's past that may wait; as many of one loop's may be under way. Past it: 503 with `Retry-After`.
+  public var historyQuestions = 64
+  /// Seconds that such a question may take. Past it the connection is closed.
+  public var historySeconds = 300.0
+  /// Fixes of one track. Past it: 413.
+  public var trackFixes = 100_000
+  /// Bytes of answers out of the journal that were not sent yet. Past it: 503 with `Retry-After`.
+  public var historyAnswerBytes = 64 * 1024 * 1024
   /// Trips that all of these look at in one turn of the hub, 100 µs; they go on in the next.
   public var tripsListedPerTurn = 2_000
   /// Index cells and drivers that one query looks at: what a hub thread does in 200 µs. Past it the answer says up to
@@ -162,6 +170,7 @@ public struct Limits: Sendable {
     precondition(requestRate >= 0 && requestBurst >= 1 && acceptsPerSecond >= 0 && answerBytesPerTurn >= 1)
     precondition(requestsPerLoopTurn >= requestsPerTurn)
     precondition(incompleteFreeBytes >= 0 && incompleteBytes >= messageBytes, "one message must fit")
+    precondition(historyQuestions >= 1 && trackFixes >= 1 && historyAnswerBytes >= 0)
     precondition(tripsPerDriver >= 1 && tripsPerPage >= 1 && tripLists >= 1 && tripsListedPerTurn >= 1)
     precondition(answerBytesPerTurn < outboxBytesPerSession, "a piece of a long answer must fit an outbox")
     precondition(requestHeadBytes <= readBufferBytes)

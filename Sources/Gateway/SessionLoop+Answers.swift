@@ -23,7 +23,7 @@ extension SessionLoop {
     case .trips(let reports, let next):
       let body = TripBody.list(reports, next: next.map { TripCursor(below: $0).text }, time: exchange.time)
       finish(slot, exchange, Response(.ok, contentType: "application/json", body: body))
-    case .refused(let error): finish(slot, exchange, error)
+    case .refused(let error): answer(slot, exchange, error)
     }
   }
 
@@ -104,7 +104,9 @@ extension SessionLoop {
     exchange.enter(turn: loop.turn)  // the hub's answer may come in another one than the request
     exchange.answeredBytes += loop.arena.count - start
     counters.count(status: response.status.code)
-    if let long { beginLongBody(slot, exchange, long) } else { conclude(slot, exchange) }
+    if let long { return beginLongBody(slot, exchange, long) }
+    exchange.room = nil
+    conclude(slot, exchange)
   }
 
   /// A whole answer was handed over.
@@ -153,6 +155,7 @@ extension SessionLoop {
       return stall(slot, exchange)
     }
     exchange.unsent = nil
+    exchange.room = nil
     exchange.isWaiting = false
     conclude(slot, exchange)
   }

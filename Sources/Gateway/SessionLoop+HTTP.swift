@@ -103,7 +103,7 @@ extension SessionLoop {
       case .health: respond(slot, exchange, .ok, text: "ok\n")
       case .readiness: ready(slot, exchange)
       case .metrics: if admitOperator(slot, exchange, request) { metrics(slot, exchange) }
-      case .locations, .nearby, .driver, .trips, .trip: try serve(slot, exchange, request, endpoint)
+      case .locations, .nearby, .driver, .trips, .trip, .track: try serve(slot, exchange, request, endpoint)
       }
     } catch {
       respond(slot, exchange, error.status, error.code, error.explanation)
@@ -131,6 +131,7 @@ extension SessionLoop {
     case .trips where request.method == .post: requestTrip(slot, exchange, credential)
     case .trips: try trips(slot, exchange, request, credential)
     case .trip(let id): trip(slot, exchange, id, credential)
+    case .track(let id, let format): try track(slot, exchange, request, id, format, credential)
     case .socket, .health, .readiness, .metrics: break
     }
   }
@@ -156,7 +157,7 @@ extension SessionLoop {
   private mutating func metrics(_ slot: Int, _ exchange: Exchange) {
     publishCounters()
     let text = PrometheusText.write(
-      loops: shared.metrics.loops, hub: shared.metrics.hub, journal: shared.journal,
+      loops: shared.metrics.loops, hub: shared.metrics.hub, journal: shared.journal, history: shared.history,
       residentBytes: ProcessFacts.residentBytes() ?? 0, incompleteBytes: shared.admissions.incomplete,
       addresses: shared.admissions.addressCount)
     respond(

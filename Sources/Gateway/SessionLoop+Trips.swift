@@ -28,6 +28,13 @@ extension SessionLoop {
 
   /// `GET /v1/trips/{id}`: who may subscribe to it.
   mutating func trip(_ slot: Int, _ exchange: Exchange, _ idText: String, _ credential: Credential) {
+    askForTrip(slot, exchange, idText, credential, track: nil)
+  }
+
+  /// Asks the hub for a trip, to show it or its track.
+  mutating func askForTrip(
+    _ slot: Int, _ exchange: Exchange, _ idText: String, _ credential: Credential, track: TrackRequest?
+  ) {
     guard let id = Identifier(idText) else {
       return respond(slot, exchange, .badRequest, .badMessage, "a trip id is 1-64 of A-Z a-z 0-9 . _ -")
     }
@@ -35,6 +42,8 @@ extension SessionLoop {
       return respond(slot, exchange, .forbidden, .forbidden, "your credential does not open this trip")
     }
     exchange.isWaiting = true
+    exchange.pendingTrip = PendingTrip(
+      id: id, showsForgotten: credential.role == .ops && shared.history != nil, track: track, time: exchange.time)
     let actor = Actor(role: credential.role, id: credential.id)
     inputs.append(
       .query(reference(sessions[slot].connection), .trip(TripQuery(id: id, actor: actor, grant: grant))))
@@ -61,12 +70,21 @@ extension SessionLoop {
 
   /// The hub has shown or made a trip.
   mutating func answer(_ slot: Int, _ exchange: Exchange, _ report: TripReport, isNew: Bool) {
+    if let track = exchange.takePendingTrip()?.track { return askHistory(slot, exchange, for: report, track) }
     let fields = isNew ? [OutgoingField("Location", "/v1/trips/\(report.tripID)")] : []
     finish(
       slot, exchange,
       Response(
         isNew ? .created : .ok, contentType: "application/json", body: TripBody.trip(report, time: exchange.time),
         fields: fields))
+  }
+
+  /// The hub refuses something; a trip that it does not know may be in the journal.
+  mutating func answer(_ slot: Int, _ exchange: Exchange, _ error: ErrorReply) {
+    if let pending = exchange.takePendingTrip(), pending.showsForgotten, error.code == .unknownTrip {
+      return askHistory(slot, exchange, for: pending)
+    }
+    finish(slot, exchange, error)
   }
 }
 
