@@ -19,11 +19,6 @@ extension SessionLoop {
     case .nearby(let reports, let outcome):
       let body = QueryBody.nearby(reports, outcome, time: exchange.time)
       finish(slot, exchange, Response(.ok, contentType: "application/json", body: body))
-    case .trip(let report, let isNew): answer(slot, exchange, report, isNew: isNew)
-    case .trips(let reports, let next):
-      let body = TripBody.list(reports, next: next.map { TripCursor(below: $0).text }, time: exchange.time)
-      finish(slot, exchange, Response(.ok, contentType: "application/json", body: body))
-    case .refused(let error): answer(slot, exchange, error)
     }
   }
 

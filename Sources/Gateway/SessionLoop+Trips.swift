@@ -22,8 +22,7 @@ extension SessionLoop {
         slot, exchange, error.code == .tooLarge ? .contentTooLarge : .badRequest, error.code, error.text)
     }
     exchange.isWaiting = true
-    inputs.append(
-      .requestTrip(TripRequestInput(session: reference(sessions[slot].connection), report: report)))
+    inputs.append(.trips(reference(sessions[slot].connection), .begin(report)))
   }
 
   /// `GET /v1/trips/{id}`: who may subscribe to it.
@@ -46,7 +45,7 @@ extension SessionLoop {
       id: id, showsForgotten: credential.role == .ops && shared.history != nil, track: track, time: exchange.time)
     let actor = Actor(role: credential.role, id: credential.id)
     inputs.append(
-      .query(reference(sessions[slot].connection), .trip(TripQuery(id: id, actor: actor, grant: grant))))
+      .trips(reference(sessions[slot].connection), .show(TripQuery(id: id, actor: actor, grant: grant))))
   }
 
   /// `GET /v1/trips`: ops.
@@ -63,13 +62,24 @@ extension SessionLoop {
       return respond(slot, exchange, .badRequest, .badMessage, error.text)
     }
     exchange.isWaiting = true
-    inputs.append(.query(reference(sessions[slot].connection), .trips(list)))
+    inputs.append(.trips(reference(sessions[slot].connection), .list(list)))
   }
 
   // MARK: Answers
 
+  mutating func answer(_ slot: Int, _ answer: TripAnswer, replyTo: MessageID?) {
+    guard let exchange = sessions[slot].exchange, exchange.isWaiting else { return }
+    switch answer {
+    case .trip(let report, let isNew): self.answer(slot, exchange, report, isNew: isNew)
+    case .list(let reports, let next):
+      let body = TripBody.list(reports, next: next.map { TripCursor(below: $0).text }, time: exchange.time)
+      finish(slot, exchange, Response(.ok, contentType: "application/json", body: body))
+    case .refused(let error): self.answer(slot, exchange, error)
+    }
+  }
+
   /// The hub has shown or made a trip.
-  mutating func answer(_ slot: Int, _ exchange: Exchange, _ report: TripReport, isNew: Bool) {
+  private mutating func answer(_ slot: Int, _ exchange: Exchange, _ report: TripReport, isNew: Bool) {
     if let track = exchange.takePendingTrip()?.track { return askHistory(slot, exchange, for: report, track) }
     let fields = isNew ? [OutgoingField("Location", "/v1/trips/\(report.tripID)")] : []
     finish(
@@ -80,7 +90,7 @@ extension SessionLoop {
   }
 
   /// The hub refuses something; a trip that it does not know may be in the journal.
-  mutating func answer(_ slot: Int, _ exchange: Exchange, _ error: ErrorReply) {
+  private mutating func answer(_ slot: Int, _ exchange: Exchange, _ error: ErrorReply) {
     if let pending = exchange.takePendingTrip(), pending.showsForgotten, error.code == .unknownTrip {
       return askHistory(slot, exchange, for: pending)
     }

@@ -8,41 +8,55 @@ import Messages
 struct TripListing {
   var session: SessionRef
   var query: TripListQuery
+  var replyTo: MessageID?
   var found: [TripReport] = []
 }
 
 extension Hub {
-  // MARK: One trip
+  mutating func answer(_ session: SessionRef, _ question: TripQuestion, _ replyTo: MessageID?) {
+    switch question {
+    case .show(let query): show(query, to: session, replyTo)
+    case .list(let query): list(query, for: session, replyTo)
+    case .begin(let report): begin(report, for: session, replyTo)
+    }
+  }
 
-  mutating func answer(_ session: SessionRef, _ query: TripQuery) {
-    if waits(.query(session, .trip(query)), for: .trip(query.id)) { return }
-    guard access(of: query.actor, by: query.grant, to: .trip(query.id)) != .forbidden else {
-      // The same words whether or not there is such a trip.
-      return refuse(session, .forbidden, "your credential does not open this trip, or the trip is over")
-    }
-    guard let trip = findTrip(query.id) else {
-      return refuse(session, .unknownTrip, "this hub knows no trip \(query.id)")
-    }
-    emit(.queryResult(session, .trip(trips[trip].report, isNew: false)), to: session.loop)
+  private mutating func answer(_ answer: TripAnswer, to session: SessionRef, _ replyTo: MessageID?) {
+    emitStored(.trips(session, answer, replyTo: replyTo), to: session.loop)
   }
 
   private mutating func refuse(
-    _ session: SessionRef, _ code: ErrorCode, _ message: String, retryAfter: Double? = nil
+    _ session: SessionRef, _ replyTo: MessageID?, _ code: ErrorCode, _ message: String, retryAfter: Double? = nil
   ) {
-    let error = ErrorReply(code: code, message: message, retryAfter: retryAfter)
-    emitStored(.queryResult(session, .refused(error)), to: session.loop)
+    let error = ErrorReply(code: code, message: message, replyTo: replyTo, retryAfter: retryAfter)
+    answer(.refused(error), to: session, replyTo)
+  }
+
+  // MARK: One trip
+
+  private mutating func show(_ query: TripQuery, to session: SessionRef, _ replyTo: MessageID?) {
+    if waits(.trips(session, .show(query), replyTo: replyTo), for: .trip(query.id)) { return }
+    guard access(of: query.actor, by: query.grant, to: .trip(query.id)) != .forbidden else {
+      // The same words whether or not there is such a trip.
+      return refuse(session, replyTo, .forbidden, "your credential does not open this trip, or the trip is over")
+    }
+    guard let trip = findTrip(query.id) else {
+      return refuse(session, replyTo, .unknownTrip, "this hub knows no trip \(query.id)")
+    }
+    emit(.trips(session, .trip(trips[trip].report, isNew: false), replyTo: replyTo), to: session.loop)
   }
 
   // MARK: Lists
 
   /// Takes a list on; the answer comes with this turn or a later one.
-  mutating func answer(_ session: SessionRef, _ query: TripListQuery) {
+  private mutating func list(_ query: TripListQuery, for session: SessionRef, _ replyTo: MessageID?) {
     guard listings.count < limits.tripLists else {
       counters.tableLimitHits += 1
       return refuse(
-        session, .rateLimited, "this hub puts \(limits.tripLists) lists of trips together already", retryAfter: 1)
+        session, replyTo, .rateLimited, "this hub puts \(limits.tripLists) lists of trips together already",
+        retryAfter: 1)
     }
-    listings.append(TripListing(session: session, query: query))
+    listings.append(TripListing(session: session, query: query, replyTo: replyTo))
   }
 
   /// Goes on with the lists that were asked for, a bounded number of trips a turn. Who asks for a rare state among a
@@ -86,34 +100,34 @@ extension Hub {
       listing.found = found
       return position
     }
-    emitStored(
-      .queryResult(listing.session, .trips(found, next: isAtEnd ? nil : position)), to: listing.session.loop)
+    answer(.list(found, next: isAtEnd ? nil : position), to: listing.session, listing.replyTo)
     return nil
   }
 
   // MARK: A trip that is asked for
 
   /// `requested`, by ops over HTTP. The same id with the same content again is answered again and changes nothing.
-  mutating func handle(_ input: TripRequestInput) {
+  private mutating func begin(_ report: TripStatusReport, for session: SessionRef, _ replyTo: MessageID?) {
     guard storage.hasRoom else {
       counters.refusedForStorage += 1
-      return refuse(input.session, .storageFull, "this hub cannot store trips now; send it again", retryAfter: 5)
+      return refuse(
+        session, replyTo, .storageFull, "this hub cannot store trips now; send it again", retryAfter: 5)
     }
-    let content = contentHash(of: input.report)
-    if let trip = findTrip(input.report.tripID) {
+    let content = contentHash(of: report)
+    if let trip = findTrip(report.tripID) {
       guard trips[trip].recentMoves.contains(content) else {
         counters.tripMovesRefused += 1
         return refuse(
-          input.session, .invalidTransition,
-          "there is a trip \(input.report.tripID) of other content, in \(trips[trip].status.name)")
+          session, replyTo, .invalidTransition,
+          "there is a trip \(report.tripID) of other content, in \(trips[trip].status.name)")
       }
-      return emitStored(.queryResult(input.session, .trip(trips[trip].report, isNew: false)), to: input.session.loop)
+      return answer(.trip(trips[trip].report, isNew: false), to: session, replyTo)
     }
-    guard
-      let trip = begin(input.report, rider: input.report.riderID, driver: input.report.driverID)
-    else { return refuse(input.session, .storageFull, "this hub's trip table is full", retryAfter: 60) }
-    noteMove(of: trip, content, from: nil, at: input.report.location)
-    emitStored(.queryResult(input.session, .trip(trips[trip].report, isNew: true)), to: input.session.loop)
+    guard let trip = begin(report, rider: report.riderID, driver: report.driverID) else {
+      return refuse(session, replyTo, .storageFull, "this hub's trip table is full", retryAfter: 60)
+    }
+    noteMove(of: trip, content, from: nil, at: report.location)
+    answer(.trip(trips[trip].report, isNew: true), to: session, replyTo)
     adviseSampling(ofTrip: trip)
   }
 

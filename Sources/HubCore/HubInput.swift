@@ -129,8 +129,6 @@ public enum HubQuery: Sendable {
   case driver(Identifier)
   /// The `limit` nearest drivers within `radiusMeters`, nearest first.
   case nearby(Coordinate, radiusMeters: Double, limit: Int)
-  case trip(TripQuery)
-  case trips(TripListQuery)
 }
 
 /// Everything that can be asked of the hub, in the order in which it came.
@@ -145,7 +143,8 @@ public enum HubInput: Sendable {
   case driverDisconnected(SessionRef)
   indirect case driverStatus(SessionRef, MessageID, DriverStatusReport)
   indirect case tripStatus(TripStatusInput)
-  indirect case requestTrip(TripRequestInput)
+  /// `replyTo` is the message's id; over HTTP there is none.
+  indirect case trips(SessionRef, TripQuestion, replyTo: MessageID? = nil)
   indirect case subscribe(SubscribeInput)
   indirect case unsubscribe(SessionRef, MessageID, Channel)
   /// A loop dropped one subscription to a channel from its table; the hub counts them.
@@ -156,4 +155,6 @@ public enum HubInput: Sendable {
   indirect case query(SessionRef, HubQuery)
   /// A driver's ping: its pong says what is stored, so it takes its turn behind the fixes that came before it.
   indirect case ping(SessionRef, MessageID, Ping)
+  /// The answer to a `HistoryLookup`: those of its times that were found.
+  indirect case knownFixes(ticket: UInt64, [Int64])
 }

@@ -23,11 +23,6 @@ public struct Delivery: Sendable {
 public enum QueryResult: Sendable {
   case driver(DriverReport?)
   case nearby([DriverReport], NearestOutcome)
-  /// `isNew` where the question made the trip.
-  case trip(TripReport, isNew: Bool)
-  /// Without their routes. `next` is the number to go on below; nil where there are no more.
-  case trips([TripReport], next: UInt64?)
-  case refused(ErrorReply)
 }
 
 /// A driver as the query endpoints show it.
@@ -71,4 +66,5 @@ public enum HubOutput: Sendable {
   /// A newer session of the same driver took over.
   case replaced(SessionRef)
   indirect case queryResult(SessionRef, QueryResult)
+  indirect case trips(SessionRef, TripAnswer, replyTo: MessageID?)
 }

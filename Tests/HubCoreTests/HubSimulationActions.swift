@@ -174,12 +174,12 @@ extension Simulation {
       case 0: .query(session, .driver(Cast.driverIDs[pick(Cast.drivers)]))
       case 1: .query(session, .nearby(at(52.5, 13.4), radiusMeters: 10_000, limit: 10))
       case 4:
-        .query(
+        .trips(
           session,
-          .trip(
+          .show(
             TripQuery(
               id: Cast.tripIDs[pick(Cast.trips)], actor: Actor(role: .ops, id: Cast.driverIDs[0]), grant: .granted)))
-      case 5: .query(session, .trips(TripListQuery(limit: 1 + pick(4), below: UInt64(1 + pick(40)))))
+      case 5: .trips(session, .list(TripListQuery(limit: 1 + pick(4), below: UInt64(1 + pick(40)))))
       case 2: .driverStatus(session, Cast.messages[4], driverStatus())
       default: .ping(session, Cast.messages[5], Ping())
       }

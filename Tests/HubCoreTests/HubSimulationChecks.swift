@@ -117,9 +117,9 @@ extension Simulation {
       .replaced:
       tally.others.append(output)
     case .queryResult(_, .nearby(let reports, _)): for report in reports { mix(report.distance?.bitPattern ?? 0) }
-    case .queryResult(_, .driver), .queryResult(_, .refused): break
-    case .queryResult(_, .trip(let report, _)): mix(report.number)
-    case .queryResult(_, .trips(let reports, let next)):
+    case .queryResult(_, .driver), .trips(_, .refused, _): break
+    case .trips(_, .trip(let report, _), _): mix(report.number)
+    case .trips(_, .list(let reports, let next), _):
       for report in reports { mix(report.number) }
       mix(next ?? 0)
     }
@@ -399,7 +399,7 @@ extension Simulation {
       case .full where hub.drivers.count == limits.drivers: return
       case .replaced: break
       case .admitted, .conflict, .full, .delivery, .subscribed, .subscriptionRefused, .unsubscribed, .channelEnded,
-        .channelClaimed, .named, .reply, .queryResult:
+        .channelClaimed, .named, .reply, .queryResult, .trips:
         throw fail("unexpected answer to a driver: \(output)")
       }
     }

@@ -8,8 +8,8 @@ import Testing
 @testable import HubCore
 
 extension Turn {
-  fileprivate var results: [QueryResult] {
-    all.compactMap { if case .queryResult(_, let result) = $0 { result } else { nil } }
+  fileprivate var results: [TripAnswer] {
+    all.compactMap { if case .trips(_, let answer, _) = $0 { answer } else { nil } }
   }
   fileprivate var trip: TripReport? {
     for case .trip(let report, _) in results { return report }
@@ -20,7 +20,7 @@ extension Turn {
     return nil
   }
   fileprivate var page: (trips: [TripReport], next: UInt64?)? {
-    for case .trips(let reports, let next) in results { return (reports, next) }
+    for case .list(let reports, let next) in results { return (reports, next) }
     return nil
   }
   fileprivate var refusal: ErrorCode? {
@@ -31,22 +31,20 @@ extension Turn {
 
 extension HubBench {
   fileprivate func request(_ trip: String, driver: String? = nil, pickup: Coordinate? = nil) -> HubInput {
-    .requestTrip(
-      TripRequestInput(
-        session: session(slot: 90),
-        report: TripStatusReport(
-          tripID: id(trip), status: .requested, timestamp: now.timestamp, pickup: pickup, driverID: driver.map(id),
-          riderID: id("r"), route: "_p~iF~ps|U")))
+    let report = TripStatusReport(
+      tripID: id(trip), status: .requested, timestamp: now.timestamp, pickup: pickup, driverID: driver.map(id),
+      riderID: id("r"), route: "_p~iF~ps|U")
+    return .trips(session(slot: 90), .begin(report))
   }
 
   fileprivate func show(
     _ trip: String, _ role: Role = .ops, _ actor: String = "o", _ grant: ChannelGrant = .granted
   ) -> HubInput {
     let query = TripQuery(id: id(trip), actor: Actor(role: role, id: id(actor)), grant: grant)
-    return .query(session(slot: 91), .trip(query))
+    return .trips(session(slot: 91), .show(query))
   }
 
-  fileprivate func list(_ query: TripListQuery) -> HubInput { .query(session(slot: 92), .trips(query)) }
+  fileprivate func list(_ query: TripListQuery) -> HubInput { .trips(session(slot: 92), .list(query)) }
 }
 
 @Suite struct HubTripQueriesTests {
@@ -168,7 +166,7 @@ extension HubBench {
     var turns = 0
     var pages: [[String]] = []
     while bench.hub.hasMoreDue, turns < 20 {
-      for case .trips(let reports, _) in bench.turn().results { pages.append(reports.map { "\($0.tripID)" }) }
+      for case .list(let reports, _) in bench.turn().results { pages.append(reports.map { "\($0.tripID)" }) }
       turns += 1
     }
     #expect(turns <= 6, "93 trips, 20 a turn")
@@ -184,7 +182,7 @@ extension HubBench {
     let second = try DurableBench(reading: first.submitted)
     let answered = second.turn([bench.show("u"), bench.request("t")]) + second.store()
     let trips = answered.compactMap {
-      if case .queryResult(_, .trip(let report, let isNew)) = $0 { (report, isNew) } else { nil }
+      if case .trips(_, .trip(let report, let isNew), _) = $0 { (report, isNew) } else { nil }
     }
     #expect(trips.map(\.0.number) == [2, 1] && trips.allSatisfy { !$0.1 })
     #expect(trips[0].0.created == first.now.timestamp)
@@ -202,7 +200,7 @@ extension HubBench {
     let third = try DurableBench(reading: snapshot)
     let made = third.turn([bench.request("v")]) + third.store()
     #expect(
-      made.contains { if case .queryResult(_, .trip(let report, true)) = $0 { report.number == 3 } else { false } })
+      made.contains { if case .trips(_, .trip(let report, true), _) = $0 { report.number == 3 } else { false } })
   }
 
   @Test("a trip is shown, and an answer given, only when what it tells of is stored")
@@ -210,7 +208,7 @@ extension HubBench {
     let durable = try DurableBench()
     let bench = HubBench()
     func answers(_ outputs: [HubOutput]) -> Int {
-      outputs.count { if case .queryResult = $0 { true } else { false } }
+      outputs.count { if case .trips = $0 { true } else { false } }
     }
     #expect(answers(durable.turn([bench.request("t")])) == 0)
     #expect(answers(durable.turn([bench.show("t"), bench.list(TripListQuery(limit: 5)), bench.request("t")])) == 0)

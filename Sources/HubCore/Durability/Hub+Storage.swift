@@ -16,8 +16,9 @@ extension Hub {
 
   /// From now on changes are stored. At `limit` bytes of records that were not taken, further changes are refused.
   /// `startsEpoch` begins a new life of the numbers: something that was promised is gone.
-  public mutating func attachJournal(limit: Int, startsEpoch: Bool, epoch new: InlineText) {
-    storage = HubStorage(limit: limit)
+  /// `looksUp` promises that what `takeLookups` gives is answered.
+  public mutating func attachJournal(limit: Int, startsEpoch: Bool, epoch new: InlineText, looksUp: Bool = false) {
+    storage = HubStorage(limit: limit, looksUp: looksUp)
     if hasLife, !startsEpoch { return }
     epoch = new
     hasLife = true
@@ -29,6 +30,15 @@ extension Hub {
     storage.handOver(body)
   }
 
+  /// Somebody waits for the records up to this number; for others there is time.
+  public var awaitedTicket: UInt64 { storage.awaited }
+
+  /// Appends what the journal is to be asked, for which everything before is stored. Each is answered once, by
+  /// `HubInput.knownFixes`.
+  public mutating func takeLookups(into lookups: inout [HistoryLookup]) {
+    if !self.lookups.isEmpty { self.lookups.take(storedThrough: storage.storedThrough, into: &lookups) }
+  }
+
   /// All records up to `ticket` are on stable storage: what waited for them leaves.
   public mutating func stored(through ticket: UInt64, condition: StorageCondition) {
     storage.condition = condition
@@ -37,7 +47,7 @@ extension Hub {
     while let next = storage.release() {
       switch next {
       case .output(let output, let loop): emit(output, to: loop)
-      case .input(let input): handle(input)
+      case .input(let input): dispatch(input)
       }
     }
     storage.isReleasing = false

@@ -93,14 +93,19 @@ public struct TripListQuery: Sendable, Equatable {
   }
 }
 
-/// A trip that somebody asks for over HTTP.
-public struct TripRequestInput: Sendable {
-  public var session: SessionRef
-  /// Its status is `requested`.
-  public var report: TripStatusReport
+/// What is asked about trips.
+public enum TripQuestion: Sendable {
+  case show(TripQuery)
+  case list(TripListQuery)
+  /// Ops ask for a trip: its status is `requested`.
+  case begin(TripStatusReport)
+}
 
-  public init(session: SessionRef, report: TripStatusReport) {
-    self.session = session
-    self.report = report
-  }
+/// The answer to a `TripQuestion`.
+public enum TripAnswer: Sendable {
+  /// `isNew` where the question began the trip.
+  case trip(TripReport, isNew: Bool)
+  /// Without their routes. `next` is the number to go on below; nil where there are no more.
+  case list([TripReport], next: UInt64?)
+  case refused(ErrorReply)
 }
