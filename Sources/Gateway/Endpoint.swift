@@ -2,7 +2,7 @@
 import HTTP
 
 enum Endpoint: Equatable {
-  case socket, health, readiness, metrics, locations, nearby, trips
+  case socket, health, readiness, metrics, locations, nearby, within, trips
   case driver(String)
   case trip(String)
   /// The format where the path names one.
@@ -18,6 +18,7 @@ enum Endpoint: Equatable {
     case ["v1", "locations"]: self = .locations
     case ["v1", "drivers", "nearby"]: self = .nearby
     case ["v1", "trips"]: self = .trips
+    case ["v1", "drivers", "within"]: self = .within
     default:
       if let track = Endpoint.track(segments) {
         self = track
@@ -44,7 +45,7 @@ enum Endpoint: Equatable {
     switch self {
     case .socket: true  // the handshake has its own say
     case .locations: method == .post
-    case .trips: method == .get || method == .head || method == .post
+    case .within, .trips: method == .get || method == .head || method == .post
     case .health, .readiness, .metrics, .nearby, .driver, .trip, .track: method == .get || method == .head
     }
   }
@@ -53,7 +54,7 @@ enum Endpoint: Equatable {
   var isForOperators: Bool {
     switch self {
     case .health, .readiness, .metrics: true
-    case .socket, .locations, .nearby, .driver, .trips, .trip, .track: false
+    case .socket, .locations, .nearby, .within, .driver, .trips, .trip, .track: false
     }
   }
 
@@ -61,7 +62,7 @@ enum Endpoint: Equatable {
   var allowedMethods: String {
     switch self {
     case .locations: "POST"
-    case .trips: "GET, HEAD, POST"
+    case .within, .trips: "GET, HEAD, POST"
     case .socket, .health, .readiness, .metrics, .nearby, .driver, .trip, .track: "GET, HEAD"
     }
   }

@@ -8,20 +8,6 @@ import Transport
 extension SessionLoop {
   // MARK: Answers of the hub
 
-  mutating func answer(_ slot: Int, _ result: QueryResult) {
-    guard let exchange = sessions[slot].exchange, exchange.isWaiting else { return }
-    switch result {
-    case .driver(nil):
-      finish(slot, exchange, .notFound, .badMessage, "this hub knows no such driver")
-    case .driver(let report?):
-      let body = QueryBody.driver(report, time: exchange.time)
-      finish(slot, exchange, Response(.ok, contentType: "application/json", body: body))
-    case .nearby(let reports, let outcome):
-      let body = QueryBody.nearby(reports, outcome, time: exchange.time)
-      finish(slot, exchange, Response(.ok, contentType: "application/json", body: body))
-    }
-  }
-
   /// A reply of the hub: to the session, or to the request that stands for it.
   mutating func answer(_ slot: Int, _ reply: Reply) {
     guard let exchange = sessions[slot].exchange, exchange.isWaiting else { return send(reply, to: slot) }
@@ -29,11 +15,11 @@ extension SessionLoop {
     case .ack(let ack):
       finish(slot, exchange, Response(.ok, contentType: "application/json", body: QueryBody.batch(ack.batch)))
     case .error(let error): finish(slot, exchange, error)
-    case .connected, .subscribed, .unsubscribed, .pong, .sampling: break
+    case .connected, .subscribed, .unsubscribed, .pong, .sampling, .result: break
     }
   }
 
-  private mutating func status(of code: ErrorCode) -> Status {
+  func status(of code: ErrorCode) -> Status {
     switch code {
     case .badJSON, .badMessage, .unknownType, .invalidLocation, .implausibleLocation, .unknownChannel: .badRequest
     case .tooLarge: .contentTooLarge
@@ -52,7 +38,7 @@ extension SessionLoop {
       retryAfter: error.retryAfter.map { Int($0.rounded(.up)) })
   }
 
-  private mutating func finish(
+  mutating func finish(
     _ slot: Int, _ exchange: Exchange, _ status: Status, _ code: ErrorCode, _ message: String, retryAfter: Int? = nil
   ) {
     exchange.isWaiting = false

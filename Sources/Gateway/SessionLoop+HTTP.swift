@@ -63,10 +63,11 @@ extension SessionLoop {
     return progress.isComplete ? head : nil
   }
 
-  /// A large body is kept only for the endpoint that takes one, and from someone who may use it.
+  /// A large body is kept only for the endpoints that take one, and from someone who may use it.
   private mutating func bodyLimits(_ head: RequestHead, _ exchange: Exchange) -> HTTPLimits {
     guard head.framing != .none else { return httpLimits }
-    guard head.method == .post, head.isPath("/v1/locations") || head.isPath("/v1/trips") else {
+    let isWanted = head.isPath("/v1/locations") || head.isPath("/v1/trips") || head.isPath("/v1/drivers/within")
+    guard head.method == .post, isWanted else {
       return unwantedBodyLimits
     }
     do throws(CredentialError) {
@@ -103,7 +104,8 @@ extension SessionLoop {
       case .health: respond(slot, exchange, .ok, text: "ok\n")
       case .readiness: ready(slot, exchange)
       case .metrics: if admitOperator(slot, exchange, request) { metrics(slot, exchange) }
-      case .locations, .nearby, .driver, .trips, .trip, .track: try serve(slot, exchange, request, endpoint)
+      case .locations, .nearby, .within, .driver, .trips, .trip, .track:
+        try serve(slot, exchange, request, endpoint)
       }
     } catch {
       respond(slot, exchange, error.status, error.code, error.explanation)
@@ -126,7 +128,7 @@ extension SessionLoop {
     exchange.time = time
     switch endpoint {
     case .locations: postLocations(slot, exchange, credential)
-    case .nearby: try nearby(slot, exchange, request, credential)
+    case .nearby, .within: drivers(slot, exchange, request, endpoint, credential)
     case .driver(let id): driver(slot, exchange, id, credential)
     case .trips where request.method == .post: requestTrip(slot, exchange, credential)
     case .trips: try trips(slot, exchange, request, credential)
@@ -163,38 +165,6 @@ extension SessionLoop {
     respond(
       slot, exchange,
       Response(.ok, contentType: "text/plain; version=0.0.4; charset=utf-8", body: text))
-  }
-
-  /// `GET /v1/drivers/{id}`: ops, or the driver itself.
-  private mutating func driver(_ slot: Int, _ exchange: Exchange, _ idText: String, _ credential: Credential) {
-    guard let id = Identifier(idText) else {
-      return respond(slot, exchange, .badRequest, .badMessage, "a driver id is 1-64 of A-Z a-z 0-9 . _ -")
-    }
-    guard credential.role == .ops || credential.role == .driver && credential.id == id else {
-      return respond(slot, exchange, .forbidden, .forbidden, "only ops and the driver itself may see this")
-    }
-    exchange.isWaiting = true
-    inputs.append(.query(reference(sessions[slot].connection), .driver(id)))
-  }
-
-  /// `GET /v1/drivers/nearby`: ops, until riders' answers are made anonymous.
-  private mutating func nearby(
-    _ slot: Int, _ exchange: Exchange, _ request: RequestHead, _ credential: Credential
-  ) throws(HTTPError) {
-    guard credential.role == .ops else {
-      return respond(slot, exchange, .forbidden, .forbidden, "only ops may search for drivers in this version")
-    }
-    let query: NearbyQuery
-    do throws(NearbyQuery.Invalid) {
-      query = try NearbyQuery(request.query, maximumLimit: limits.queryHits)
-    } catch {
-      return respond(slot, exchange, .badRequest, .badMessage, error.text)
-    }
-    exchange.isWaiting = true
-    inputs.append(
-      .query(
-        reference(sessions[slot].connection),
-        .nearby(query.centre, radiusMeters: query.radiusMeters, limit: query.limit)))
   }
 
   /// `POST /v1/locations`: a fix or a batch, of a driver without a socket.

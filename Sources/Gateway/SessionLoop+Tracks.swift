@@ -63,7 +63,7 @@ extension SessionLoop {
     ask(slot, exchange) { access throws(HistoryError) in
       guard let trip = try access.trip(pending.id) else { return nil }
       guard let track = pending.track else {
-        return Response(.ok, contentType: "application/json", body: TripBody.trip(trip, time: pending.time))
+        return Response(trip, time: pending.time)
       }
       return try access.response(trip, track, limit: limit)
     }

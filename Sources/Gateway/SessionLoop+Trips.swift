@@ -65,15 +65,38 @@ extension SessionLoop {
     inputs.append(.trips(reference(sessions[slot].connection), .list(list)))
   }
 
+  /// `query` of kind `trip`: likewise, of what the hub knows.
+  mutating func askForTrip(_ slot: Int, _ messageID: MessageID, _ id: Identifier, _ credential: Credential) {
+    guard let grant = credential.grant(for: .trip(id)) else {
+      return refuse(slot, messageID, .forbidden, "your credential does not open this trip")
+    }
+    let actor = Actor(role: credential.role, id: credential.id)
+    inputs.append(
+      .trips(
+        reference(sessions[slot].connection), .show(TripQuery(id: id, actor: actor, grant: grant)),
+        replyTo: messageID))
+  }
+
   // MARK: Answers
 
+  /// To a message of a session, which asks for one trip only.
+  private mutating func answer(_ slot: Int, _ answer: TripAnswer, to messageID: MessageID) {
+    switch answer {
+    case .trip(let report, _): send(.result(ResultReply(replyTo: messageID, result: .trip(report))), to: slot)
+    case .refused(let error): send(.error(error), to: slot)
+    case .list: break
+    }
+  }
+
   mutating func answer(_ slot: Int, _ answer: TripAnswer, replyTo: MessageID?) {
+    if let replyTo { return self.answer(slot, answer, to: replyTo) }
     guard let exchange = sessions[slot].exchange, exchange.isWaiting else { return }
     switch answer {
     case .trip(let report, let isNew): self.answer(slot, exchange, report, isNew: isNew)
     case .list(let reports, let next):
-      let body = TripBody.list(reports, next: next.map { TripCursor(below: $0).text }, time: exchange.time)
-      finish(slot, exchange, Response(.ok, contentType: "application/json", body: body))
+      var body = ByteBuffer(capacity: 64 + reports.count * 384)
+      JSONWriter.write(reports, next: next.map { TripCursor(below: $0).text }, time: exchange.time, into: &body)
+      finish(slot, exchange, Response(.ok, contentType: "application/json", body: body.array()))
     case .refused(let error): self.answer(slot, exchange, error)
     }
   }
@@ -81,12 +104,12 @@ extension SessionLoop {
   /// The hub has shown or made a trip.
   private mutating func answer(_ slot: Int, _ exchange: Exchange, _ report: TripReport, isNew: Bool) {
     if let track = exchange.takePendingTrip()?.track { return askHistory(slot, exchange, for: report, track) }
-    let fields = isNew ? [OutgoingField("Location", "/v1/trips/\(report.tripID)")] : []
-    finish(
-      slot, exchange,
-      Response(
-        isNew ? .created : .ok, contentType: "application/json", body: TripBody.trip(report, time: exchange.time),
-        fields: fields))
+    var response = Response(report, time: exchange.time)
+    if isNew {
+      response.status = .created
+      response.fields.append(OutgoingField("Location", "/v1/trips/\(report.tripID)"))
+    }
+    finish(slot, exchange, response)
   }
 
   /// The hub refuses something; a trip that it does not know may be in the journal.
@@ -95,6 +118,15 @@ extension SessionLoop {
       return askHistory(slot, exchange, for: pending)
     }
     finish(slot, exchange, error)
+  }
+}
+
+extension Response {
+  /// A trip as the endpoints show it.
+  init(_ report: TripReport, time: TimeFormat) {
+    var body = ByteBuffer(capacity: 512)
+    JSONWriter.write(report, time: time, into: &body)
+    self.init(.ok, contentType: "application/json", body: body.array())
   }
 }
 

@@ -116,8 +116,8 @@ extension Simulation {
     case .subscriptionRefused, .unsubscribed, .channelEnded, .channelClaimed, .named, .admitted, .conflict, .full,
       .replaced:
       tally.others.append(output)
-    case .queryResult(_, .nearby(let reports, _)): for report in reports { mix(report.distance?.bitPattern ?? 0) }
-    case .queryResult(_, .driver), .trips(_, .refused, _): break
+    case .queryResult(_, .drivers(let list), _): for report in list.drivers { mix(report.distance?.bitPattern ?? 0) }
+    case .queryResult, .trips(_, .refused, _): break
     case .trips(_, .trip(let report, _), _): mix(report.number)
     case .trips(_, .list(let reports, let next), _):
       for report in reports { mix(report.number) }

@@ -46,7 +46,7 @@ public enum JSONWriter {
   }
 
   /// Appends `,"summary":{…}`.
-  public static func writeMember(_ summary: TripSummary, into buffer: inout ByteBuffer) {
+  static func writeMember(_ summary: TripSummary, into buffer: inout ByteBuffer) {
     buffer.append(",\"summary\":{\"distance\":")
     buffer.append(double: summary.distance)
     buffer.append(",\"approach\":")

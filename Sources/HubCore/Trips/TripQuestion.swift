@@ -1,34 +1,18 @@
-// A trip as the trip endpoints show it, and what can be asked of them.
+// What can be asked about trips, and what is answered.
 import Geo
 import Messages
 
-public struct TripReport: Sendable, Equatable {
-  public var tripID: Identifier
-  /// Grows from trip to trip in the order in which they began, over restarts too.
-  public var number: UInt64
-  public var status: TripStatus
-  /// When the last move happened, by the clock of who sent it.
-  public var timestamp: Timestamp
-  /// When it began, was last moved, and ended, by the hub's wall clock.
-  public var created: Timestamp
-  public var updated: Timestamp
-  public var ended: Timestamp?
-  public var driverID: Identifier?
-  public var riderID: Identifier?
-  public var pickup: Coordinate?
-  public var dropoff: Coordinate?
-  /// Encoded polyline, as it came.
-  public var route: String?
-  /// Of a trip that has ended.
-  public var summary: TripSummary?
-}
-
 extension Trip {
   var report: TripReport {
-    TripReport(
-      tripID: id, number: number, status: status, timestamp: changed, created: created, updated: updated,
-      ended: endedAt, driverID: driverID, riderID: riderID, pickup: pickup, dropoff: dropoff, route: route,
-      summary: status.isFinal ? progress.summary : nil)
+    var report = TripReport(tripID: id, status: status, timestamp: changed, created: created, updated: updated)
+    report.ended = endedAt
+    report.driverID = driverID
+    report.riderID = riderID
+    report.pickup = pickup
+    report.dropoff = dropoff
+    report.route = route
+    if status.isFinal { report.summary = progress.summary }
+    return report
   }
 }
 
@@ -82,10 +66,6 @@ public struct TripListQuery: Sendable, Equatable {
   }
 
   /// Whether a trip belongs into the list, wherever it is in the order.
-  public func matches(_ trip: TripReport) -> Bool {
-    matches(status: trip.status, driverID: trip.driverID, updated: trip.updated)
-  }
-
   func matches(status: TripStatus, driverID: Identifier?, updated: Timestamp) -> Bool {
     if let since, updated < since { return false }
     if let wanted = self.driverID, driverID != wanted { return false }
