@@ -118,9 +118,9 @@ extension Simulation {
       tally.others.append(output)
     case .queryResult(_, .drivers(let list), _): for report in list.drivers { mix(report.distance?.bitPattern ?? 0) }
     case .queryResult, .trips(_, .refused, _): break
-    case .trips(_, .trip(let report, _), _): mix(report.number)
+    case .trips(_, .trip(let report, _), _): mix(report.created.milliseconds.magnitude)
     case .trips(_, .list(let reports, let next), _):
-      for report in reports { mix(report.number) }
+      for report in reports { mix(report.created.milliseconds.magnitude) }
       mix(next ?? 0)
     }
   }
