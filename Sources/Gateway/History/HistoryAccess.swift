@@ -60,15 +60,20 @@ final class HistoryAccess {
     return found
   }
 
+  /// The fix that begins a trip came before the hub made the trip, and a clock may have been set back meanwhile. An id is
+  /// not used for another trip within a day of the end of the one before.
+  private static let slackMilliseconds: Int64 = 3_600_000
+
   /// A trip's fixes: what its driver sent for it since it began.
   func track(of trip: TripReport, _ source: TrackSource, limit: Int) throws(HistoryError) -> Track {
     var track = Track(tripID: trip.tripID, driverID: trip.driverID, source: source, points: [])
     guard let driver = trip.driverID else { return track }
     var gathering = TrackGathering(source, limit: limit)
-    try forEachRecord(DurableKeys.fixes(ofDriver: driver), since: trip.created.milliseconds) { bytes in
+    let since = trip.created.milliseconds - Self.slackMilliseconds
+    try forEachRecord(DurableKeys.fixes(ofDriver: driver), since: since) { bytes in
       do throws(RecordError) {
         let record = try FixesRecord(bytes)
-        guard record.driverID == driver, record.tripID == trip.tripID, record.received >= trip.created else {
+        guard record.driverID == driver, record.tripID == trip.tripID, record.received.milliseconds >= since else {
           return true
         }
         for place in 0..<record.count { gathering.add(record[place]) }
