@@ -161,6 +161,8 @@ public struct Limits: Sendable {
   public var historySeconds = 300.0
   /// Fixes of one track. Past it: 413.
   public var trackFixes = 100_000
+  /// Records of ended trips that one page of those that the hub has forgotten looks at. Past it: 413.
+  public var historyTrips = 500_000
   /// Bytes of answers out of the journal that were not sent yet. Past it: 503 with `Retry-After`.
   public var historyAnswerBytes = 64 * 1024 * 1024
   public var fixTimesPerDriver = 512
@@ -177,7 +179,7 @@ public struct Limits: Sendable {
     precondition(requestRate >= 0 && requestBurst >= 1 && acceptsPerSecond >= 0 && answerBytesPerTurn >= 1)
     precondition(requestsPerLoopTurn >= requestsPerTurn)
     precondition(incompleteFreeBytes >= 0 && incompleteBytes >= messageBytes, "one message must fit")
-    precondition(historyQuestions >= 1 && trackFixes >= 1 && historyAnswerBytes >= 0)
+    precondition(historyQuestions >= 1 && trackFixes >= 1 && historyTrips >= 1 && historyAnswerBytes >= 0)
     precondition(tripsPerDriver >= 1 && tripsPerPage >= 1 && tripLists >= 1 && tripsListedPerTurn >= 1)
     precondition(answerBytesPerTurn < outboxBytesPerSession, "a piece of a long answer must fit an outbox")
     precondition(requestHeadBytes <= readBufferBytes)

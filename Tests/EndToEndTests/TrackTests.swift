@@ -125,6 +125,34 @@ extension EndToEnd.Tracks {
     #expect(try hub.get("/v1/trips/T1?role=driver&id=d1").status == 404)
   }
 
+  @Test("a list of times long past goes on with what the hub has forgotten, page by page")
+  func forgottenList() throws {
+    let directory = try JournalDirectory()
+    let hub = try TestHub {
+      $0.journal = JournalConfiguration(directory: directory.path)
+      $0.timings.tripGrace = 0.1
+      $0.timings.retention = 0.2
+    }
+    let ops = try hub.ops()
+    for trip in 0..<5 {
+      #expect(try hub.post("/v1/trips?role=ops&id=o", #"{"tripId":"t\#(trip)","driverId":"d\#(trip % 2)"}"#).status == 201)
+      _ = try ops.send("trip_status", ["tripId": "t\(trip)", "status": "cancelled", "timestamp": Peer.firstFix])
+      _ = try ops.skip(to: "ack")
+    }
+    try hub.metrics { $0["table_entries{table=\"trips\"}"] == 0 }
+    var pages: [[String]] = []
+    var cursor: String? = ""
+    while let at = cursor, pages.count < 9 {
+      let page = try hub.get("/v1/trips?role=ops&id=o&since=1&limit=2" + (at.isEmpty ? "" : "&cursor=\(at)")).json
+      pages.append((page["trips"] as? [[String: Any]] ?? []).compactMap { $0["tripId"] as? String })
+      cursor = page["next"] as? String
+    }
+    #expect(pages == [["t4", "t3"], ["t2", "t1"], ["t0"]])
+    let some = try hub.get("/v1/trips?role=ops&id=o&since=1&driver=d1").json
+    #expect((some["trips"] as? [[String: Any]] ?? []).compactMap { $0["tripId"] as? String } == ["t3", "t1"])
+    #expect(try hub.get("/v1/trips?role=ops&id=o").text == #"{"trips":[]}"#, "without since: what the hub knows")
+  }
+
   @Test("a trip is shown over the socket, too")
   func query() throws {
     let hub = try TestHub()

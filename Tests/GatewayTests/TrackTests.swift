@@ -3,12 +3,12 @@ import Bytes
 import Foundation
 import FoundationXML
 import Geo
-import HubCore
 import Messages
 import TestSupport
 import Testing
 
 @testable import Gateway
+@testable import HubCore
 
 @Suite struct TrackTests {
   private func fix(
