@@ -46,9 +46,11 @@ extension EndToEnd.Tracks {
     #expect(csv.fields["content-disposition"] == "attachment; filename=\"T1.csv\"")
     #expect(times(csv) == expected)
     let raw = try hub.get("/v1/trips/T1/track.csv?role=ops&id=o&source=raw")
-    #expect(rows(raw).compactMap { Double($0["lat"] ?? "") } == (0..<50).map { step in
-      ((37.0 + Double(step) * 10 / 111_195) * 1e7).rounded() / 1e7
-    })
+    #expect(
+      rows(raw).compactMap { Double($0["lat"] ?? "") }
+        == (0..<50).map { step in
+          ((37.0 + Double(step) * 10 / 111_195) * 1e7).rounded() / 1e7
+        })
 
     let geoJSON = try hub.get("/v1/trips/T1/track?role=driver&id=d1").json
     let coordinates = (geoJSON["geometry"] as? [String: Any])?["coordinates"] as? [[Double]]
@@ -135,7 +137,8 @@ extension EndToEnd.Tracks {
     }
     let ops = try hub.ops()
     for trip in 0..<5 {
-      #expect(try hub.post("/v1/trips?role=ops&id=o", #"{"tripId":"t\#(trip)","driverId":"d\#(trip % 2)"}"#).status == 201)
+      #expect(
+        try hub.post("/v1/trips?role=ops&id=o", #"{"tripId":"t\#(trip)","driverId":"d\#(trip % 2)"}"#).status == 201)
       _ = try ops.send("trip_status", ["tripId": "t\(trip)", "status": "cancelled", "timestamp": Peer.firstFix])
       _ = try ops.skip(to: "ack")
     }

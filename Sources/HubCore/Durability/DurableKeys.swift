@@ -59,7 +59,8 @@ public enum DurableKeys {
     case .trip, .tripForgotten: text(record, at: 1).map { key(Owner.trip, $0) }
     case .tripUpdate: tripOfUpdate(record).map { key(Owner.trip, $0) }
     case .life, .notification, .channel, .channelForgotten, .numbersGiven, .driver, .driverForgotten, .tripNumbersGiven,
-      nil: nil
+      nil:
+      nil
     }
   }
 
