@@ -156,6 +156,10 @@ struct TLSStream: ~Copyable {
   // MARK: Sealing
 
   /// Seals bytes, as many as one record takes at most, into the room's output: all of them, or none and the reason.
+  ///
+  /// RFC 8446 §5.5 asks for a new key before 2^24.5 full records of AES-GCM, 360 GiB. OpenSSL counts no use of a key and never
+  /// changes one by itself (openssl/openssl#23566), and nor does this: a session with a record each second would have nine
+  /// months to go, and be ended long before by its token.
   mutating func seal(_ bytes: UnsafeRawBufferPointer) -> (count: Int, failure: TLSFailure?) {
     precondition(isSecured && bytes.count > 0 && bytes.count <= TLSRoom.recordBytes)
     guard !isBroken else { return (0, .internal) }
