@@ -22,9 +22,18 @@ private let server: TLSServer = {
     preconditionFailure("\(error)")
   }
 }()
-private let client: TLSClient = {
-  do { return try TLSClient(trusting: authority.pem) } catch { preconditionFailure("\(error)") }
-}()
+private func makeClient(newest version: Int32) -> TLSClient {
+  do throws(TLSError) {
+    let client = try TLSClient(trusting: authority.pem)
+    SSL_CTX_ctrl(client.context.raw, SSL_CTRL_SET_MAX_PROTO_VERSION, Int(version), nil)
+    return client
+  } catch {
+    preconditionFailure("\(error)")
+  }
+}
+
+private let client = makeClient(newest: TLS1_3_VERSION)
+private let oldClient = makeClient(newest: TLS1_2_VERSION)
 
 private let inputBytes = 32 * 1024
 
@@ -82,8 +91,9 @@ private func makeRoom() -> UnsafeMutablePointer<TLSRoom> {
   return room
 }
 
-private let serverRoom = makeRoom()
-private let clientRoom = makeRoom()
+// libFuzzer calls from one thread.
+nonisolated(unsafe) private let serverRoom = makeRoom()
+nonisolated(unsafe) private let clientRoom = makeRoom()
 
 private func change(_ flight: [UInt8], _ changes: ArraySlice<UInt8>, number: Int) -> [ArraySlice<UInt8>] {
   var bytes = flight
@@ -121,13 +131,10 @@ private func fuzzRaw(_ length: Int, _ data: ArraySlice<UInt8>) {
 
 private func fuzzHandshake(_ changes: ArraySlice<UInt8>, old: Bool) {
   var atServer = End(serverRoom, TLSStream(server, serverRoom))
-  var atClient = End(clientRoom, TLSStream(TLSPeer(client, name: "localhost"), clientRoom))
+  var atClient = End(clientRoom, TLSStream(TLSPeer(old ? oldClient : client, name: "localhost"), clientRoom))
   let room = clientRoom
   let failure = atClient.stream.start()
   precondition(failure == nil)
-  if old {
-    SSL_ctrl(atClient.stream.ssl, SSL_CTRL_SET_MAX_PROTO_VERSION, Int(TLS1_2_VERSION), nil)
-  }
   var flight = room.pointee.output.array()
   room.pointee.output.removeAll()
   let words = Array("GET /v1/ws HTTP/1.1\r\n\r\n".utf8)
