@@ -12,6 +12,6 @@ cd "$(dirname "$0")/../.."
 sanitizer=$1
 filter=${2:-.}
 export HUB_TESTS=brief HUB_SANITIZER="$sanitizer"
-# Programs that tests start inherit these; they are stopped by the first report, and their test fails.
+# Programs that tests start inherit this. One with a report ends with another exit code than its test expects.
 export LSAN_OPTIONS="suppressions=$PWD/Tests/Sanitizers/leaks.txt:print_suppressions=0"
 swift test --sanitize="$sanitizer" --scratch-path ".build/$sanitizer-sanitizer" --filter "$filter"
