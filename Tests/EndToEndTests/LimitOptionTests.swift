@@ -73,17 +73,16 @@ extension EndToEnd.LimitOptions {
     try metrics(hub) { $0["rate_pauses_total"] >= 1 }
   }
 
-  @Test("--max-subscriptions and --heartbeat")
-  func sessions() throws {
-    let hub = try HubProcess.serve(["--max-subscriptions", "1", "--heartbeat", "0.2"])
+  @Test("--max-subscriptions")
+  func subscriptions() throws {
+    let hub = try HubProcess.serve(["--max-subscriptions", "1"])
     let rider = try Peer(port: hub.port, query: "role=rider&id=r1")
     _ = try rider.receive("connected")
     try rider.send("subscribe", ["channel": "trip:T1"])
     _ = try rider.receive("subscribed")
     try rider.send("subscribe", ["channel": "trip:T2"])
     #expect(try rider.receive("error").code == "rate_limited")
-    #expect(try rider.receiveClose().code == 4408, "silent after that")
-    try metrics(hub) { $0.errors("rate_limited") == 1 && $0.closes(4408) == 1 }
+    try metrics(hub) { $0.errors("rate_limited") == 1 }
   }
 
   @Test(
