@@ -87,6 +87,7 @@ extension Hub {
     if drivers[driver].isStale { returnFromStale(driver) }
     index.move(UInt32(driver), to: position.coordinate)
     publish(position, driver: driver, trip: trip, received: received)
+    if let trip { guide(position, driver: driver, trip: trip) }
     adviseSampling(driver, trip: trip)
   }
 

@@ -184,6 +184,7 @@ private struct FuzzedHub: ~Copyable {
       guard let state = held[loop][delivery.channel.index] else { preconditionFailure("nobody listens here") }
       switch delivery.publication.body {
       case .driverLocation(let location): precondition(location.after == state.sequence)
+      case .etaUpdate(let update): precondition(update.after == state.sequence)
       case .tripUpdate(let update): advance(loop, delivery.channel, state, update.sequence)
       case .notification(let notification): advance(loop, delivery.channel, state, notification.sequence)
       }

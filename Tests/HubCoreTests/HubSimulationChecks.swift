@@ -147,6 +147,10 @@ extension Simulation {
       tally.positions[topic][loop] += 1
       try checkOrder(of: location, topic: topic)
       tally.newest = location.timestamp.milliseconds
+    case .etaUpdate(let update):
+      guard update.after == newest, delivery.conflationKey != 0, update.eta >= 0, update.distance >= 0 else {
+        throw fail("an ETA after \(update.after), events up to \(newest)")
+      }
     case .tripUpdate, .notification:
       guard let sequence = delivery.publication.sequence, sequence == newest + 1 else {
         throw fail("\(delivery.publication.channel): event \(delivery.publication.sequence ?? 0) after \(newest)")
