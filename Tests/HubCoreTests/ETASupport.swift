@@ -60,9 +60,9 @@ final class TripBench {
 
   /// A fix of now.
   @discardableResult
-  func fix(_ offset: Offset, speed: Double?, accuracy: Double = 5) -> Turn {
+  func fix(_ offset: Offset, speed: Double?, accuracy: Double = 5, heading: Double? = nil) -> Turn {
     let turn = bench.turn(
-      bench.fix(session, trip: "t", at: place(offset), accuracy: accuracy, speed: speed, heading: nil))
+      bench.fix(session, trip: "t", at: place(offset), accuracy: accuracy, speed: speed, heading: heading))
     #expect(turn.positions.count == 1)
     note(turn)
     return turn
@@ -71,11 +71,12 @@ final class TripBench {
   /// Drives straight with a fix each `interval` seconds, the first one an interval from now.
   func drive(from: Offset, to: Offset, speed: Double, interval: Double = 1) {
     let way = (to.east - from.east, to.north - from.north)
+    let heading = place(from).bearing(to: place(to))
     let seconds = (way.0 * way.0 + way.1 * way.1).squareRoot() / speed
     for step in 1...max(1, Int((seconds / interval).rounded())) {
       let part = min(1, Double(step) * interval / seconds)
       bench.advance(seconds: interval)
-      fix((from.east + way.0 * part, from.north + way.1 * part), speed: speed)
+      fix((from.east + way.0 * part, from.north + way.1 * part), speed: speed, heading: heading)
     }
   }
 

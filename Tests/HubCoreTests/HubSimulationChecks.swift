@@ -225,7 +225,16 @@ extension Simulation {
   private func judgeNewestState(
     behind missed: [Publication], _ answer: Subscribed, topic: Int
   ) throws(SimulationFailure) {
-    guard answer.snapshot?.position == nil else { throw fail("recovered, and a position in the snapshot too") }
+    guard answer.snapshot?.position == nil, answer.snapshot?.eta == nil else {
+      throw fail("recovered, and a state in the snapshot too")
+    }
+    var missed = missed[...]
+    if case .etaUpdate(let update) = missed.last?.body {
+      missed = missed.dropLast()
+      guard update.after == answer.sequence, missed.last?.sequence == nil else {
+        throw fail("an ETA that is not behind a position and all events")
+      }
+    }
     guard missed.dropLast().allSatisfy({ $0.sequence != nil }) else { throw fail("a state among the missed events") }
     guard let last = missed.last, case .driverLocation(let position) = last.body else { return }
     guard position.after == answer.sequence else { throw fail("recovered state after \(position.after)") }

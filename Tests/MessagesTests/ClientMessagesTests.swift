@@ -190,7 +190,7 @@ import Testing
   func tripStatus() throws {
     let more =
       #""tripId":"t","timestamp":1,"pickup":{"latitude":1,"longitude":2},"driverId":"d","riderId":"r""#
-      + #"","route":"_p~iF~ps|U_ulLnnqC""#
+      + #","route":"_p~iF~ps|U_ulLnnqC""#
     guard
       case .tripStatus(let asked) = try readClient(envelope("trip_status", #"{"status":"requested",\#(more)}"#)).message,
       case .tripStatus(let moved) = try readClient(envelope("trip_status", #"{"status":"accepted",\#(more)}"#)).message

@@ -42,8 +42,8 @@ struct RouteFollower {
     driven = drivenMeters
   }
 
-  /// Whether the driver is on the route and the hub knows where.
-  var isPlaced: Bool { !isOff && strays == 0 && misplaced <= 2 }
+  /// Whether the driver is on the route and the hub knows where. A fix or two off it change nothing.
+  var isPlaced: Bool { !isOff && misplaced <= 2 }
 
   /// Takes the next position; `drivenMeters` is what the trip's odometer shows.
   mutating func follow(_ position: Position, drivenMeters: Double, rules: TripRules) {
