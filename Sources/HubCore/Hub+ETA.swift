@@ -200,7 +200,8 @@ extension Hub {
     recordTrip(trip)
     let text = notice.text(seconds: seconds)
     let leg = Notification.Leg(
-      target: notice.target, distance: TrackMath.rounded(estimate.meters, to: 1), eta: TrackMath.rounded(seconds, to: 1))
+      target: notice.target, distance: TrackMath.rounded(estimate.meters, to: 1), eta: TrackMath.rounded(seconds, to: 1)
+    )
     let id = drivers[driver].id
     publishEvent(on: channel) {
       .notification(

@@ -34,7 +34,8 @@ import Testing
     "what is no route is bad_message, and a place that is not on Earth is invalid_location",
     arguments: [
       #""""#, #""??""#, #""_p~iF""#, #""_p~iF~ps|U_""#, #""x y""#, #""\u00e9""#, #""_____________________""#, "7", "{}",
-      "[]", #"[{"latitude":1,"longitude":2}]"#, "[1,2]", "[[11.5,48.1],[11.6,48.1]]", #"[{"latitude":1},{"longitude":2}]"#,
+      "[]", #"[{"latitude":1,"longitude":2}]"#, "[1,2]", "[[11.5,48.1],[11.6,48.1]]",
+      #"[{"latitude":1},{"longitude":2}]"#,
       #"["_p~iF~ps|U","_ulLnnqC"]"#, "true",
     ])
   func wrong(route: String) {

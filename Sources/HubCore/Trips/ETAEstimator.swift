@@ -37,7 +37,8 @@ struct ToldETA: Equatable {
   var toldAt: Int64
 
   /// Whether an arrival at another time, reckoned now, is news.
-  func isOutdated(by arrival: Timestamp, target: TripTarget, basis: ETABasis, at now: Moment, rules: TripRules) -> Bool {
+  func isOutdated(by arrival: Timestamp, target: TripTarget, basis: ETABasis, at now: Moment, rules: TripRules) -> Bool
+  {
     guard now.uptime - toldAt >= nanoseconds(rules.etaIntervalSeconds) else { return false }
     if target != self.target || basis != self.basis { return true }
     let change = abs(arrival.seconds(since: self.arrival))

@@ -91,11 +91,15 @@ struct RouteFollower {
 
   /// The driver may be here instead: it is, if it goes on along the line as far as it drives.
   private mutating func confirm(_ found: RoutePath.Match, drivenMeters: Double) {
-    guard let candidate else { return candidate = (found, drivenMeters) }
+    guard let candidate else {
+      self.candidate = (found, drivenMeters)
+      return
+    }
     let way = drivenMeters - candidate.driven
     let progress = found.along - candidate.match.along
     guard progress >= way / 2 - 5, progress <= 1.5 * way + RouteFollower.confirmMeters else {
-      return self.candidate = (found, drivenMeters)
+      self.candidate = (found, drivenMeters)
+      return
     }
     guard way >= RouteFollower.confirmMeters else { return }
     (along, edge, driven) = (found.along, found.edge, drivenMeters)
