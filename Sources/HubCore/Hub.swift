@@ -22,6 +22,10 @@ public struct Hub: ~Copyable {
   var driverIDs = IndexTable()
   var trips = Slab<Trip>()
   var tripIDs = IndexTable()
+  /// Of the trips whose drivers are on their way, and how many vertices of routes they hold.
+  var guides = Slab<TripGuide>()
+  var routePoints = 0
+  var detours = DetourTable()
   var profiles: DriverProfileTable
   var channels: ChannelTable
   var fleetChannel: Int?

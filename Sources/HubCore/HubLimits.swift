@@ -17,6 +17,9 @@ public struct HubLimits: Sendable, Equatable {
   /// Combinations of vehicle type and tags in use. At it a `driver_status` with another one is refused with
   /// `storage_full`.
   public var profiles: Int
+  /// Vertices of the routes that are being followed. Where another route of the longest kind has no room, its trip has
+  /// ETAs without it.
+  public var routePoints = 4_000_000
   /// What is believed of a fix. Past it: `implausible_location`.
   public var tracking: Tracker.Rules
   /// Hits of one nearby query.
@@ -69,6 +72,9 @@ public struct HubTimings: Sendable, Equatable {
   public var conflict = 30.0
   /// What could not be stored when it was due is looked at again after this.
   public var storageRetry = 60.0
+
+  /// What holds on trips: when the driver is near, what is a gap, how often an ETA is told.
+  public var trips = TripRules()
 
   public init() {}
 }
