@@ -44,7 +44,8 @@ final class IndexBench {
 
   func nearest() -> Int {
     hits.removeAll(keepingCapacity: true)
-    guard index.nearest(to: somewhere, limit: 10, into: &hits) == .complete else { preconditionFailure("within budget") }
+    let outcome = index.nearest(to: somewhere, limit: 10, into: &hits)
+    precondition(outcome == .complete, "within budget")
     return hits.count
   }
 

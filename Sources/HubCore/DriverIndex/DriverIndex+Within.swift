@@ -27,7 +27,8 @@ extension DriverIndex {
   /// leaf has left. No allocation but for the growth of `hits`.
   public func within(
     center: Coordinate, radiusMeters: Double, from cursor: SearchCursor = .start, limit: Int = .max,
-    budget: SearchBudget = .standard, into hits: inout [DriverHit], where filter: (UInt32, DriverLabel) -> Bool = { _, _ in true }
+    budget: SearchBudget = .standard, into hits: inout [DriverHit],
+    where filter: (UInt32, DriverLabel) -> Bool = { _, _ in true }
   ) -> SearchCursor? {
     guard radiusMeters >= 0 else { return nil }
     let point = SearchPoint(center)
