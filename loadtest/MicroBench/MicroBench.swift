@@ -173,10 +173,9 @@ struct MicroBench: ~Copyable {
     }
   }
 
-  private mutating func searchIndex(_ calls: Int, _ step: (IndexBench) -> Int) {
-    let bench = index ?? IndexBench()
-    index = bench
-    for _ in 0..<calls { sum &+= UInt64(step(bench)) }
+  private mutating func searchIndex(_ calls: Int, _ step: (inout IndexBench) -> Int) {
+    if index == nil { index = IndexBench() }
+    for _ in 0..<calls { sum &+= UInt64(step(&index!)) }
   }
 
   private mutating func parseNumbers(_ calls: Int) {
