@@ -182,6 +182,11 @@ enum PrometheusText {
     page.counter("locationhub_trip_moves_refused_total", "Refused moves of trips.", hub.tripMovesRefused)
     page.counter("locationhub_session_replacements_total", "Driver sessions replaced by newer ones.", hub.replacements)
     page.counter("locationhub_table_limit_hits_total", "Times that a table of the hub was full.", hub.tableLimitHits)
+    page.counter("locationhub_queries_total", "Queries for drivers nearby or within, answered.", hub.searches)
+    page.counter(
+      "locationhub_queries_continued_total", "Of these, such that took more than one turn.", hub.searchesContinued)
+    page.counter(
+      "locationhub_queries_refused_total", "Queries refused because too many were under way.", hub.searchesRefused)
     page.family("locationhub_sampling_told_total", "counter", "Times drivers were told how often to send, by why.")
     for reason in SamplingReason.allCases {
       page.sample(

@@ -235,10 +235,14 @@ extension Hub {
       }
       trips[trip].occupied = Handle(index: UInt32(driver), generation: drivers.generation(of: driver))
       drivers[driver].activeTrips += 1
+      relabel(driver)
     } else if let handle = trips[trip].occupied {
       // A driver with an active trip is not forgotten, so it is still there.
       trips[trip].occupied = nil
-      drivers[Int(handle.index)].activeTrips -= 1
+      let driver = Int(handle.index)
+      drivers[driver].activeTrips -= 1
+      drivers[driver].lastTripEnded = now.timestamp.milliseconds
+      relabel(driver)
     }
   }
 

@@ -47,6 +47,12 @@ public struct HubCounters: Sendable, Equatable {
   public var refusedForStorage: UInt64 = 0
   public var eventsNotStored: UInt64 = 0
 
+  /// Queries for drivers that were answered, those that took more than one turn, and those refused because too many
+  /// were under way.
+  public var searches: UInt64 = 0
+  public var searchesContinued: UInt64 = 0
+  public var searchesRefused: UInt64 = 0
+
   // Sizes now.
   public var drivers = 0
   public var driversOnline = 0

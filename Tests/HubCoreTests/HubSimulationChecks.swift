@@ -116,8 +116,8 @@ extension Simulation {
     case .subscriptionRefused, .unsubscribed, .channelEnded, .channelClaimed, .named, .admitted, .conflict, .full,
       .replaced:
       tally.others.append(output)
-    case .queryResult(_, .nearby(let reports, _)): for report in reports { mix(report.distance?.bitPattern ?? 0) }
-    case .queryResult(_, .driver): break
+    case .queryResult(_, .drivers(let list), _): for report in list.drivers { mix(report.distance?.bitPattern ?? 0) }
+    case .queryResult: break
     }
   }
 

@@ -43,7 +43,7 @@ import Testing
       #expect(error == MessageError(code: .badMessage, text: "speed: expected a number", messageID: MessageID("m1")))
     }
     #expect(errorID(envelope("query", "{}")) == MessageID("m1"))
-    #expect(errorCode(envelope("query", "{}")) == .unknownType)
+    #expect(errorCode(envelope("question", "{}")) == .unknownType)
     #expect(errorCode(envelope("Ping", "{}")) == .unknownType)
     #expect(errorID(#"{"type":"ping","messageId":"m1""#) == nil)
   }

@@ -11,6 +11,16 @@ struct Complaint: Error {
   var expected: StaticString
   /// True where a value is well-formed, but a word that this version does not know.
   var isUnknownWord = false
+  /// Where in polygons it is, where it is there.
+  var place: Place?
+
+  /// Numbers from 0; edges are −1 where none is at fault.
+  struct Place {
+    var polygon: Int32
+    var ring: Int32
+    var first: Int32
+    var second: Int32
+  }
 
   init(_ code: ErrorCode, _ member: JSONKey, _ expected: StaticString) {
     self.code = code

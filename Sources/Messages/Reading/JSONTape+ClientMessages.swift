@@ -41,10 +41,12 @@ extension JSONTape {
       guard envelope[.payload] != 0 else { throw Complaint(.payload, "is missing") }  // null will do
       return .ping(Ping(members: pingMembers(envelope[.payload], bytes)))
     }
+    if equals(type, bytes, "query") { return .query(try query(try payload(envelope), bytes)) }
     if equals(type, bytes, "refresh") { return .refresh(try refresh(try payload(envelope), bytes)) }
     throw Complaint(
       .unknownType, .type,
-      "expected location_update, location_batch, driver_status, trip_status, subscribe, unsubscribe, ping or refresh")
+      "expected location_update, location_batch, driver_status, trip_status, subscribe, unsubscribe, query, ping or refresh"
+    )
   }
 
   private func tripStatus(
@@ -105,7 +107,12 @@ extension JSONTape {
     guard status != .onTrip else { throw Complaint(.status, words) }
     var report = DriverStatusReport(status: status)
     report.vehicleType = try inlineText(payload, .vehicleType, bytes)
-    guard let list = present(payload, .tags) else { return report }
+    report.tags = try tags(payload, bytes)
+    return report
+  }
+
+  func tags(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> [InlineText]? {
+    guard let list = present(payload, .tags) else { return nil }
     guard self[list].kind == .array, Int(self[list].count) <= DriverStatusReport.maximumTags else {
       throw Complaint(.tags, "expected an array of up to 8 strings")
     }
@@ -118,8 +125,7 @@ extension JSONTape {
       tags.append(tag)
       i = Int(self[i].next)
     }
-    report.tags = tags
-    return report
+    return tags
   }
 
   private func refresh(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> Refresh {
