@@ -132,6 +132,9 @@ public struct Limits: Sendable {
   /// Trips that one driver began (by naming them in a fix, or by `requested`) and that the hub still knows, ended ones
   /// included. Past it: `rate_limited`.
   public var tripsPerDriver = 1000
+  /// Places on the routes of trips that are under way: 24 bytes each. Where a route of 5,000 has no room, its trip's ETAs
+  /// are reckoned without it.
+  public var routePoints = 4_000_000
   public var channels = 1 << 21
   public var eventsPerChannel = 256
   public var events = 1 << 20
@@ -227,6 +230,7 @@ public struct Limits: Sendable {
     limits.tripsPerDriver = tripsPerDriver
     limits.tripLists = tripLists
     limits.tripsListedPerTurn = tripsListedPerTurn
+    limits.routePoints = routePoints
     limits.queries = queries
     limits.queriesPerSession = queriesPerSession
     return limits

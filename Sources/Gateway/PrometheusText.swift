@@ -176,6 +176,10 @@ enum PrometheusText {
     )
     page.counter("locationhub_events_total", "Numbered events published.", hub.eventsPublished)
     page.counter("locationhub_deliveries_total", "Publications handed to loops.", hub.deliveries)
+    page.counter("locationhub_eta_updates_total", "ETAs that were news.", hub.etaUpdates)
+    page.counter(
+      "locationhub_routes_not_followed_total", "Routes of trips that there was no room to follow.",
+      hub.routesNotFollowed)
     page.counter("locationhub_trip_moves_total", "Moves of trips.", hub.tripMoves)
     page.counter("locationhub_trip_moves_refused_total", "Refused moves of trips.", hub.tripMovesRefused)
     page.counter("locationhub_session_replacements_total", "Driver sessions replaced by newer ones.", hub.replacements)

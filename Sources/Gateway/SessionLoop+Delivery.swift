@@ -75,7 +75,7 @@ extension SessionLoop {
       send(frame, to: subscriber.connection, conflationKey: delivery.conflationKey)
     }
     counters.publicationsOut += UInt64(subscribers.count)
-    if delivery.conflationKey != 0 { counters.positionsOut += UInt64(subscribers.count) }
+    if case .driverLocation = delivery.publication.body { counters.positionsOut += UInt64(subscribers.count) }
     if delivery.received != 0 { turnReceived.append(delivery.received) }
   }
 

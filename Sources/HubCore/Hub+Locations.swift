@@ -147,6 +147,7 @@ extension Hub {
     if drivers[driver].isStale { returnFromStale(driver) }
     index.move(UInt32(driver), to: position.coordinate, label: label(of: driver))
     publish(position, driver: driver, trip: trip, received: received)
+    if let trip { guide(position, driver: driver, trip: trip) }
     adviseSampling(driver, trip: trip)
   }
 

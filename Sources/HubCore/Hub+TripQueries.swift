@@ -148,7 +148,7 @@ extension Hub {
       add(place?.longitude.bitPattern ?? 0)
     }
     add(report.route == nil ? 1 : 2)
-    for byte in (report.route ?? "").utf8 { add(UInt64(byte)) }
+    for byte in (report.route?.polyline ?? "").utf8 { add(UInt64(byte)) }
     return hash
   }
 }

@@ -224,6 +224,7 @@ extension Hub {
   private mutating func apply(_ input: TripStatusInput, to trip: Int, move: UInt64) {
     let previous = trips[trip].status
     let target = input.report.status
+    learnDetour(trip, to: target)
     trips[trip].status = target
     trips[trip].changed = input.report.timestamp
     if target == .accepted, trips[trip].driverID == nil {
@@ -234,6 +235,7 @@ extension Hub {
     trips[trip].progress.move(to: target, at: input.report.timestamp)
     countActiveTrip(trip)
     finish(input, trip: trip, move: move, from: previous)
+    guideAfterMove(trip)
     if target.isFinal { end(trip) }
   }
 
@@ -315,6 +317,7 @@ extension Hub {
     recordTrip(trip)
     publishMove(trip, from: previous, at: nil)
     adviseSampling(ofTrip: trip)
+    releaseGuide(trip)
     end(trip)
   }
 }

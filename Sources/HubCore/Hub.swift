@@ -27,6 +27,10 @@ public struct Hub: ~Copyable {
   var newestTripNumber: UInt64 = 0
   /// Lists of trips that are being put together.
   var listings: [TripListing] = []
+  /// Of the trips whose drivers are on their way, and how many vertices of routes they hold.
+  var guides = Slab<TripGuide>()
+  var routePoints = 0
+  var detours = DetourTable()
   var profiles: DriverProfileTable
   var channels: ChannelTable
   var fleetChannel: Int?

@@ -31,6 +31,10 @@ public struct HubCounters: Sendable, Equatable {
   /// driver_location publications: one for each accepted fix.
   public var positionsPublished: UInt64 = 0
   public var eventsPublished: UInt64 = 0
+  /// ETAs that were news; whether somebody listened or not.
+  public var etaUpdates: UInt64 = 0
+  /// Routes that there was no room to follow: their trips' ETAs are direct.
+  public var routesNotFollowed: UInt64 = 0
   /// Publications handed to loops: one for each channel and loop with a subscriber.
   public var deliveries: UInt64 = 0
   public var tripMoves: UInt64 = 0

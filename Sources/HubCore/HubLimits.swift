@@ -22,6 +22,9 @@ public struct HubLimits: Sendable, Equatable {
   /// Combinations of vehicle type and tags in use. At it a `driver_status` with another one is refused with
   /// `storage_full`.
   public var profiles: Int
+  /// Vertices of the routes that are being followed. Where another route of the longest kind has no room, its trip has
+  /// ETAs without it.
+  public var routePoints = 4_000_000
   /// What is believed of a fix. Past it: `implausible_location`.
   public var tracking: Tracker.Rules
   /// Hits of one nearby query.

@@ -23,7 +23,7 @@ public struct Delivery: Sendable {
 public enum HubOutput: Sendable {
   case delivery(Delivery)
   /// Takes effect when the loop drains it: what follows in this list is live. `missed` leads up to it: events in order,
-  /// and after them, where the subscriber was brought up to date, the newest position. A party may follow its trip
+  /// and after them, where the subscriber was brought up to date, the newest position and ETA. A party may follow its trip
   /// whatever its token names.
   indirect case subscribed(SessionRef, ChannelHandle, Subscribed, missed: [Publication], isParty: Bool)
   indirect case subscriptionRefused(SessionRef, ErrorReply)

@@ -66,6 +66,9 @@ extension ClientSession {
     case .driverLocation(let location):
       subscriptions.state(publication.channel, after: location.after, now: now.uptime, limits: limits)
       return true
+    case .etaUpdate(let update):
+      subscriptions.state(publication.channel, after: update.after, now: now.uptime, limits: limits)
+      return true
     case .tripUpdate(let update): sequence = update.sequence
     case .notification(let notification): sequence = notification.sequence
     }

@@ -13,6 +13,7 @@ public struct Publication: Sendable, Equatable {
 
   public enum Body: Sendable, Equatable {
     case driverLocation(DriverLocation)
+    case etaUpdate(ETAUpdate)
     indirect case tripUpdate(TripUpdate)
     indirect case notification(Notification)
   }
@@ -147,18 +148,34 @@ public struct Notification: Sendable, Equatable {
     }
   }
 
+  /// How far it still was, where it is about a driver on its way.
+  public struct Leg: Sendable, Equatable {
+    public var target: TripTarget
+    /// Whole metres and seconds.
+    public var distance: Double
+    public var eta: Double
+
+    public init(target: TripTarget, distance: Double, eta: Double) {
+      self.target = target
+      self.distance = distance
+      self.eta = eta
+    }
+  }
+
   public var kind: Kind
   public var title: String
   public var body: String
-  /// Written as `data: {"driverId": …}` where there is one.
+  /// Written as `data: {"driverId": …, "target": …, "distance": …, "eta": …}`, as far as they are there.
   public var driverID: Identifier?
+  public var leg: Leg?
   public var sequence: UInt64
 
-  public init(kind: Kind, title: String, body: String, driverID: Identifier?, sequence: UInt64) {
+  public init(kind: Kind, title: String, body: String, driverID: Identifier?, leg: Leg? = nil, sequence: UInt64) {
     self.kind = kind
     self.title = title
     self.body = body
     self.driverID = driverID
+    self.leg = leg
     self.sequence = sequence
   }
 }
@@ -241,9 +258,11 @@ public struct Subscribed: Sendable, Equatable {
     }
     public var trip: Trip?
     public var position: DriverLocation?
-    public init(trip: Trip? = nil, position: DriverLocation? = nil) {
+    public var eta: ETAUpdate?
+    public init(trip: Trip? = nil, position: DriverLocation? = nil, eta: ETAUpdate? = nil) {
       self.trip = trip
       self.position = position
+      self.eta = eta
     }
   }
 

@@ -17,7 +17,7 @@ extension EndToEnd.TripEndpoints {
     let rider = try hub.rider("r1")
     try rider.subscribe("trip:T1")
     let body = """
-      {"tripId":"T1","driverId":"d1","riderId":"r1","pickup":{"latitude":48.1,"longitude":11.5},"route":"_p~iF~ps|U",
+      {"tripId":"T1","driverId":"d1","riderId":"r1","pickup":{"latitude":48.1,"longitude":11.5},"route":"_p~iF~ps|U_ulLnnqC",
        "timestamp":1763680000000}
       """
     let made = try hub.post("/v1/trips?\(ops)", body)
@@ -32,7 +32,7 @@ extension EndToEnd.TripEndpoints {
     for query in [ops, "role=driver&id=d1", "role=rider&id=r1"] {
       let shown = try hub.get("/v1/trips/T1?\(query)")
       #expect(shown.status == 200 && shown.json["riderId"] as? String == "r1")
-      #expect(shown.json["route"] as? String == "_p~iF~ps|U")
+      #expect(shown.json["route"] as? String == "_p~iF~ps|U_ulLnnqC")
     }
     #expect(try hub.get("/v1/trips/T1?role=driver&id=d2").status == 403)
     #expect(try rider.settle().isEmpty)

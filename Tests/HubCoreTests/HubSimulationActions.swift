@@ -115,7 +115,9 @@ extension Simulation {
   ) -> SimulatedInput {
     let report = TripStatusReport(
       tripID: Cast.tripIDs[trip], status: status, timestamp: now.timestamp, expectedStatus: expected,
-      driverID: driver.map { Cast.driverIDs[$0] }, riderID: rider.map { Cast.actors[Cast.drivers + $0].id })
+      pickup: message % 2 == 0 ? phones[0].place : nil, dropoff: message % 3 == 0 ? phones[1].place : nil,
+      driverID: driver.map { Cast.driverIDs[$0] }, riderID: rider.map { Cast.actors[Cast.drivers + $0].id },
+      route: message % 4 == 0 ? Cast.route : nil)
     return SimulatedInput(
       kind: .move(actor: actor, trip: trip, report: report, message: message, isGranted: isGranted), session: nil,
       input: .tripStatus(

@@ -33,7 +33,7 @@ extension HubBench {
   fileprivate func request(_ trip: String, driver: String? = nil, pickup: Coordinate? = nil) -> HubInput {
     let report = TripStatusReport(
       tripID: id(trip), status: .requested, timestamp: now.timestamp, pickup: pickup, driverID: driver.map(id),
-      riderID: id("r"), route: "_p~iF~ps|U")
+      riderID: id("r"), route: try! Route(polyline: "_p~iF~ps|U_ulLnnqC"))
     return .trips(session(slot: 90), .begin(report))
   }
 
@@ -57,7 +57,7 @@ extension HubBench {
     #expect(turn.moves.map(\.status) == [.requested])
     let trip = try #require(turn.trip)
     #expect(trip.tripID == id("t") && trip.status == .requested && trip.driverID == id("d") && trip.riderID == id("r"))
-    #expect(trip.pickup == at(48, 11) && trip.route == "_p~iF~ps|U")
+    #expect(trip.pickup == at(48, 11) && trip.route == "_p~iF~ps|U_ulLnnqC")
     #expect(bench.hub.newestTripNumber == 1)
     #expect(trip.created == bench.now.timestamp && trip.updated == trip.created && trip.ended == nil)
     bench.advance(seconds: 5)

@@ -41,7 +41,7 @@ struct DurableTrip: Equatable {
   var riderID: Identifier?
   var pickup: Coordinate?
   var dropoff: Coordinate?
-  var route: String?
+  var route: Route?
   /// As it was when the record was written.
   var progress = TripProgress()
   /// By the hub's wall clock.

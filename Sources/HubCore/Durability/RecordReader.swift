@@ -86,7 +86,7 @@ struct RecordReader: ~Copyable {
     if try isPresent() { trip.riderID = try identifier() }
     if try isPresent() { trip.pickup = try coordinate() }
     if try isPresent() { trip.dropoff = try coordinate() }
-    if try isPresent() { trip.route = try longText() }
+    if try isPresent() { trip.route = try route() }
     trip.progress = try TripProgress(from: &self)
     if try isPresent() { trip.ended = try timestamp() }
     for _ in 0..<(try number(UInt8.self)) { trip.recentMoves.append(try number(UInt64.self)) }
@@ -120,6 +120,20 @@ struct RecordReader: ~Copyable {
     return DurableDriver(id: id, status: status, profile: profile, newest: newest, heard: try timestamp())
   }
 
+  private mutating func route() throws(RecordError) -> Route {
+    let polyline = try longText()
+    do throws(Route.Fault) {
+      return try Route(polyline: polyline)
+    } catch {
+      throw failure(.text)
+    }
+  }
+
+  private mutating func leg() throws(RecordError) -> Notification.Leg {
+    guard let target = TripTarget(rawValue: try number(UInt8.self)) else { throw failure(.status) }
+    return Notification.Leg(target: target, distance: try distance(), eta: try finite(in: 0...1e15))
+  }
+
   private mutating func event(_ isTripUpdate: Bool) throws(RecordError) -> Publication {
     let channel = try channel()
     let sequence = try count()
@@ -148,7 +162,8 @@ struct RecordReader: ~Copyable {
     let title = try longText()
     let body = try longText()
     let driver = try isPresent() ? try identifier() : nil
-    return Notification(kind: kind, title: title, body: body, driverID: driver, sequence: sequence)
+    let leg = try isPresent() ? try leg() : nil
+    return Notification(kind: kind, title: title, body: body, driverID: driver, leg: leg, sequence: sequence)
   }
 
   // MARK: Members

@@ -118,7 +118,7 @@ enum RecordWriter {
     bytes.append(optional: trip.riderID) { $0.append(text: $1.text) }
     bytes.append(optional: trip.pickup) { $0.append(coordinate: $1) }
     bytes.append(optional: trip.dropoff) { $0.append(coordinate: $1) }
-    bytes.append(optional: trip.route) { $0.append(longText: $1) }
+    bytes.append(optional: trip.route) { $0.append(longText: $1.polyline) }
     trip.progress.write(into: &bytes)
     bytes.append(optional: trip.ended) { $0.append(number: $1.milliseconds) }
     bytes.append(UInt8(trip.recentMoves.count))
@@ -127,7 +127,7 @@ enum RecordWriter {
 
   private static func write(_ event: Publication, into bytes: inout ByteBuffer) {
     switch event.body {
-    case .driverLocation: preconditionFailure("a position is state: it is not stored as an event")
+    case .driverLocation, .etaUpdate: preconditionFailure("positions and ETAs are state: not stored as events")
     case .tripUpdate(let update):
       bytes.append(RecordKind.tripUpdate.rawValue)
       writeHead(event, sequence: update.sequence, into: &bytes)
@@ -147,6 +147,11 @@ enum RecordWriter {
       bytes.append(longText: notification.title)
       bytes.append(longText: notification.body)
       bytes.append(optional: notification.driverID) { $0.append(text: $1.text) }
+      bytes.append(optional: notification.leg) {
+        $0.append($1.target.rawValue)
+        $0.append(number: $1.distance.bitPattern)
+        $0.append(number: $1.eta.bitPattern)
+      }
     }
   }
 

@@ -61,7 +61,7 @@ extension TripSummary {
 }
 
 extension RecordReader {
-  fileprivate mutating func finite(in range: ClosedRange<Double>) throws(RecordError) -> Double {
+  mutating func finite(in range: ClosedRange<Double>) throws(RecordError) -> Double {
     let value = Double(bitPattern: try number(UInt64.self))
     guard range.contains(value) else { throw failure(.number) }
     return value

@@ -17,8 +17,7 @@ struct Trip {
   var riderID: Identifier?
   var pickup: Coordinate?
   var dropoff: Coordinate?
-  /// Encoded polyline, as it came.
-  var route: String?
+  var route: Route?
   /// Index of the trip's channel, where it has one.
   var channel: Int?
   /// The driver that counts this trip among its active ones.
@@ -31,6 +30,8 @@ struct Trip {
   var endedAt: Timestamp?
   /// How far it has come.
   var progress = TripProgress()
+  /// Where the hub's table of guides has what belongs to the present leg; −1 where there is none.
+  var guide: Int32 = -1
   /// When it ended, and when its live positions end (uptime, ns); and whether its subscribers were told so.
   var ended: Int64?
   var closes = Int64.max

@@ -10,7 +10,7 @@ extension Trip {
     report.riderID = riderID
     report.pickup = pickup
     report.dropoff = dropoff
-    report.route = route
+    report.route = route?.polyline
     if status.isFinal { report.summary = progress.summary }
     return report
   }

@@ -89,6 +89,8 @@ extension ErrorCode: Word {}
 extension Notification.Kind: Word {}
 extension Unsubscribed.Reason: Word {}
 extension SamplingReason: Word {}
+extension TripTarget: Word {}
+extension ETABasis: Word {}
 
 /// What a number means that can't be negative: phones send −1 for one that they don't know.
 @inline(__always)

@@ -39,6 +39,9 @@ extension JSONTape {
     if equals(type, bytes, "driver_location") {
       return .driverLocation(try driverLocation(try payload(envelope), bytes, time))
     }
+    if equals(type, bytes, "eta_update") {
+      return .etaUpdate(try etaUpdate(try payload(envelope), bytes, time))
+    }
     if equals(type, bytes, "trip_update") {
       return .tripUpdate(try tripUpdate(try payload(envelope), bytes, time))
     }
@@ -80,6 +83,19 @@ extension JSONTape {
       after: try required(count(payload, .after, bytes), .after))
   }
 
+  private func etaUpdate(
+    _ payload: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
+  ) throws(Complaint) -> ETAUpdate {
+    ETAUpdate(
+      tripID: try required(identifier(payload, .tripId, bytes), .tripId),
+      target: try required(word(payload, .target, bytes, "expected pickup or dropoff"), .target),
+      eta: try required(nonNegative(payload, .eta), .eta),
+      distance: try required(nonNegative(payload, .distance), .distance),
+      arrivalTime: try required(timestamp(payload, .arrivalTime, bytes, time), .arrivalTime),
+      basis: try required(word(payload, .basis, bytes, "expected route or direct"), .basis),
+      after: try required(count(payload, .after, bytes), .after))
+  }
+
   private func tripUpdate(
     _ payload: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
   ) throws(Complaint) -> TripUpdate {
@@ -114,7 +130,17 @@ extension JSONTape {
       title: try required(string(payload, .title, bytes), .title),
       body: try required(string(payload, .body, bytes), .body),
       driverID: try data.flatMap { (data) throws(Complaint) in try identifier(data, .driverId, bytes) },
+      leg: try data.flatMap { (data) throws(Complaint) in try leg(data, bytes) },
       sequence: try required(count(payload, .sequence, bytes), .sequence))
+  }
+
+  /// Of a notification about a driver on its way; other notifications may have some of its members, and mean others.
+  private func leg(_ data: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> Notification.Leg? {
+    let target: TripTarget? = try word(data, .target, bytes, "expected pickup or dropoff")
+    guard let target, let distance = try nonNegative(data, .distance), let eta = try nonNegative(data, .eta) else {
+      return nil
+    }
+    return Notification.Leg(target: target, distance: distance, eta: eta)
   }
 
   private func subscribed(
@@ -133,6 +159,7 @@ extension JSONTape {
     if let position = try object(snapshot, .position) {
       made.snapshot?.position = try driverLocation(position, bytes, time)
     }
+    if let eta = try object(snapshot, .eta) { made.snapshot?.eta = try etaUpdate(eta, bytes, time) }
     return made
   }
 
