@@ -46,11 +46,9 @@ extension EndToEnd.Tracks {
     #expect(csv.fields["content-disposition"] == "attachment; filename=\"T1.csv\"")
     #expect(times(csv) == expected)
     let raw = try hub.get("/v1/trips/T1/track.csv?role=ops&id=o&source=raw")
-    #expect(
-      rows(raw).compactMap { Double($0["lat"] ?? "") }
-        == (0..<50).map { step in
-          ((37.0 + Double(step) * 10 / 111_195) * 1e7).rounded() / 1e7
-        })
+    let latitudes = rows(raw).compactMap { $0["lat"].flatMap { Double($0) } }
+    let sent = (0..<50).compactMap { Peer.fix($0)["latitude"] as? Double }
+    #expect(latitudes.count == 50 && zip(latitudes, sent).allSatisfy { abs($0 - $1) < 1e-7 })
 
     let geoJSON = try hub.get("/v1/trips/T1/track?role=driver&id=d1").json
     let coordinates = (geoJSON["geometry"] as? [String: Any])?["coordinates"] as? [[Double]]
