@@ -152,6 +152,22 @@ public struct Limits: Sendable {
   public var queriesPerSession = 4
   /// Bytes of the answer to a query: what clients read at most. Past it, and past what fits an outbox: `too_large`.
   public var answerBytes = 512 * 1024
+  /// Trips of one page of `GET /v1/trips`. Past it: 400.
+  public var tripsPerPage = 1000
+  /// Pages that the hub puts together at once. Past it: 503 with `Retry-After`.
+  public var tripLists = 64
+  /// Trips that all of these look at in one turn of the hub, 100 µs; they go on in the next.
+  public var tripsListedPerTurn = 2_000
+  /// Questions to the journal's past that may wait; as many of one loop's may be under way. Past it: 503 with `Retry-After`.
+  public var historyQuestions = 64
+  /// Seconds that such a question may take. Past it the connection is closed.
+  public var historySeconds = 300.0
+  /// Fixes of one track. Past it: 413.
+  public var trackFixes = 100_000
+  /// Records of ended trips that one page of those that the hub has forgotten looks at. Past it: 413.
+  public var historyTrips = 500_000
+  /// Bytes of answers out of the journal that were not sent yet. Past it: 503 with `Retry-After`.
+  public var historyAnswerBytes = 64 * 1024 * 1024
   public var fixTimesPerDriver = 512
   public var driversWithFixTimes = 100_000
 
@@ -166,7 +182,9 @@ public struct Limits: Sendable {
     precondition(requestRate >= 0 && requestBurst >= 1 && acceptsPerSecond >= 0 && answerBytesPerTurn >= 1)
     precondition(requestsPerLoopTurn >= requestsPerTurn)
     precondition(incompleteFreeBytes >= 0 && incompleteBytes >= messageBytes, "one message must fit")
-    precondition(tripsPerDriver >= 1)
+    precondition(historyQuestions >= 1 && trackFixes >= 1 && historyTrips >= 1 && historyAnswerBytes >= 0)
+    precondition(tripsPerDriver >= 1 && tripsPerPage >= 1 && tripLists >= 1 && tripsListedPerTurn >= 1)
+    precondition(answerBytesPerTurn < outboxBytesPerSession, "a piece of a long answer must fit an outbox")
     precondition(requestHeadBytes <= readBufferBytes)
     precondition(rateWarningSeconds < rateCloseSeconds)
     precondition(inflateRatio >= 1 && inflateFreeBytes >= 0)
@@ -210,6 +228,8 @@ public struct Limits: Sendable {
       driversWithFixTimes: driversWithFixTimes, profiles: profiles,
       tracking: Tracker.Rules(maximumAccuracyMeters: accuracyMeters))
     limits.tripsPerDriver = tripsPerDriver
+    limits.tripLists = tripLists
+    limits.tripsListedPerTurn = tripsListedPerTurn
     limits.routePoints = routePoints
     limits.queries = queries
     limits.queriesPerSession = queriesPerSession

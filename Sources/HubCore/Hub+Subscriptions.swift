@@ -33,6 +33,7 @@ extension Hub {
       snapshot?.position = nil
       snapshot?.eta = nil
     }
+    if let missed { backlog.spend(missed.count) }
     let answer = Subscribed(
       replyTo: input.messageID, channel: request.channel, sequence: channels.sequence(channel), epoch: epoch,
       recovered: missed != nil, snapshot: snapshot)
@@ -43,7 +44,7 @@ extension Hub {
     if !isDriver { adviseSampling(onChannel: request.channel) }
   }
 
-  private mutating func refuseSubscription(
+  mutating func refuseSubscription(
     _ input: SubscribeInput, _ code: ErrorCode, _ message: String, retryAfter: Double? = nil
   ) {
     let error = ErrorReply(code: code, message: message, replyTo: input.messageID, retryAfter: retryAfter)
@@ -126,7 +127,11 @@ extension Hub {
   /// A driver's pong: through which of its fixes everything is stored.
   mutating func answer(_ session: SessionRef, _ messageID: MessageID, _ ping: Ping) {
     var storedThrough: Timestamp?
-    if let driver = driver(of: session) { storedThrough = drivers[driver].tracker.newest }
+    if let driver = driver(of: session) {
+      storedThrough =
+        storage.isOn
+        ? drivers[driver].durable.storedThrough(storage.storedThrough) : drivers[driver].tracker.newest
+    }
     reply(
       .pong(Pong(replyTo: messageID, ping: ping, serverTime: now.timestamp, storedThrough: storedThrough)), to: session)
   }

@@ -23,6 +23,8 @@ public struct HubCounters: Sendable, Equatable {
   public var fixesUnreadable: UInt64 = 0
   /// Named a trip that the driver is not entitled to.
   public var fixesForbidden: UInt64 = 0
+  /// In batches that were refused for now, because they could not be stored or because too much waited.
+  public var fixesPutOff: UInt64 = 0
   /// Came from a session that is not the driver's any more.
   public var fixesOrphaned: UInt64 = 0
 
@@ -43,9 +45,14 @@ public struct HubCounters: Sendable, Equatable {
   public var tableLimitHits: UInt64 = 0
   /// Outputs that wait for the journal.
   public var heldForStorage = 0
-  /// Moves refused, and presence events not made, because nothing could be stored.
+  /// Moves, statuses and batches refused, and presence events not made, because nothing could be stored.
   public var refusedForStorage: UInt64 = 0
   public var eventsNotStored: UInt64 = 0
+  /// Fixes taken in, and published where they were live, that nothing could be stored of. They are among the others, too.
+  public var fixesNotStored: UInt64 = 0
+
+  /// Batches whose older fixes were looked for in the journal.
+  public var lookups: UInt64 = 0
 
   /// Queries for drivers that were answered, those that took more than one turn, and those refused because too many
   /// were under way.
@@ -54,6 +61,8 @@ public struct HubCounters: Sendable, Equatable {
   public var searchesRefused: UInt64 = 0
 
   // Sizes now.
+  /// Fixes in batches that wait for their turn or for the journal.
+  public var fixesWaiting = 0
   public var drivers = 0
   public var driversOnline = 0
   public var trips = 0

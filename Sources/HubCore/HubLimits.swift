@@ -8,6 +8,11 @@ public struct HubLimits: Sendable, Equatable {
   public var trips: Int
   /// Trips that one driver began and that the hub still knows. At it further ones are refused with `rate_limited`.
   public var tripsPerDriver = 1000
+  /// Fixes in batches that wait for their turn, and as many in batches that wait for the journal. Past it a batch is refused
+  /// with `rate_limited`.
+  public var waitingFixes = 600_000
+  /// Subscriptions with `since` that wait for their turn. Past it one is refused with `rate_limited`.
+  public var waitingResumes = 100_000
   /// Channels with subscribers or events. At it `subscribe` is refused with `rate_limited`.
   public var channels: Int
   /// Events kept for each channel. Older ones are forgotten: resuming from before them is not `recovered`.
@@ -29,6 +34,10 @@ public struct HubLimits: Sendable, Equatable {
   /// Queries under way, of all and of one session. Past it: `rate_limited`.
   public var queries = 256
   public var queriesPerSession = 4
+  /// Lists of trips that are put together at once. Past it a further one is refused with `rate_limited`.
+  public var tripLists = 64
+  /// Trips that all of them together look at in one turn; they go on in the next.
+  public var tripsListedPerTurn = 2_000
   /// Fix times remembered for each driver that sends batches, to recognise repeated fixes.
   public var fixTimesPerDriver: Int
   /// Drivers for which fix times are remembered. Past it a repeated old fix of a further driver counts as history.

@@ -31,7 +31,7 @@ final class QueuedMessage {
     case .locationUpdate, .subscribe, .unsubscribe: 512
     case .ping(let ping): 256 + (ping.members?.count ?? 0)
     case .refresh(let refresh): 256 + refresh.token.utf8.count
-    case .query(.driver): 512
+    case .query(.driver), .query(.trip): 512
     case .query(.drivers(let search)): 1024 + search.area.positionCount * MemoryLayout<(Coordinate, Coordinate)>.size
     }
   }

@@ -117,7 +117,11 @@ extension Simulation {
       .replaced:
       tally.others.append(output)
     case .queryResult(_, .drivers(let list), _): for report in list.drivers { mix(report.distance?.bitPattern ?? 0) }
-    case .queryResult: break
+    case .queryResult, .trips(_, .refused, _): break
+    case .trips(_, .trip(let report, _), _): mix(report.created.milliseconds.magnitude)
+    case .trips(_, .list(let reports, let next), _):
+      for report in reports { mix(report.created.milliseconds.magnitude) }
+      mix(next ?? 0)
     }
   }
 
@@ -403,7 +407,7 @@ extension Simulation {
       case .full where hub.drivers.count == limits.drivers: return
       case .replaced: break
       case .admitted, .conflict, .full, .delivery, .subscribed, .subscriptionRefused, .unsubscribed, .channelEnded,
-        .channelClaimed, .named, .reply, .queryResult:
+        .channelClaimed, .named, .reply, .queryResult, .trips:
         throw fail("unexpected answer to a driver: \(output)")
       }
     }

@@ -16,8 +16,9 @@ extension Hub {
 
   /// From now on changes are stored. At `limit` bytes of records that were not taken, further changes are refused.
   /// `startsEpoch` begins a new life of the numbers: something that was promised is gone.
-  public mutating func attachJournal(limit: Int, startsEpoch: Bool, epoch new: InlineText) {
-    storage = HubStorage(limit: limit)
+  /// `looksUp` promises that what `takeLookups` gives is answered.
+  public mutating func attachJournal(limit: Int, startsEpoch: Bool, epoch new: InlineText, looksUp: Bool = false) {
+    storage = HubStorage(limit: limit, looksUp: looksUp)
     if hasLife, !startsEpoch { return }
     epoch = new
     hasLife = true
@@ -29,6 +30,15 @@ extension Hub {
     storage.handOver(body)
   }
 
+  /// Somebody waits for the records up to this number; for others there is time.
+  public var awaitedTicket: UInt64 { storage.awaited }
+
+  /// Appends what the journal is to be asked, for which everything before is stored. Each is answered once, by
+  /// `HubInput.knownFixes`.
+  public mutating func takeLookups(into lookups: inout [HistoryLookup]) {
+    if !self.lookups.isEmpty { self.lookups.take(storedThrough: storage.storedThrough, into: &lookups) }
+  }
+
   /// All records up to `ticket` are on stable storage: what waited for them leaves.
   public mutating func stored(through ticket: UInt64, condition: StorageCondition) {
     storage.condition = condition
@@ -37,7 +47,7 @@ extension Hub {
     while let next = storage.release() {
       switch next {
       case .output(let output, let loop): emit(output, to: loop)
-      case .input(let input): handle(input)
+      case .input(let input): dispatch(input)
       }
     }
     storage.isReleasing = false
@@ -70,6 +80,7 @@ extension Hub {
   // MARK: Changes
 
   mutating func recordTrip(_ trip: Int) {
+    trips[trip].updated = now.timestamp
     guard storage.isOn else { return }
     storage.write(.trip(trips[trip].durable))
   }
@@ -111,6 +122,10 @@ extension Hub {
       guard let channel = channels.find(name) else { return false }
       _ = channels.setKept(channel, false)
     case .numbersGiven(let number): channels.restore(numbersGiven: number)
+    case .fixes(let fixes): return hasLife && load(fixes)
+    case .driver(let driver): load(driver)
+    case .driverForgotten(let id): if let driver = findDriver(id) { removeDriver(driver) }
+    case .tripNumbersGiven(let number): newestTripNumber = max(newestTripNumber, number)
     }
     return hasLife
   }
@@ -119,12 +134,15 @@ extension Hub {
     guard hasLife else { return false }
     let trip: Int
     if let known = findTrip(durable.id) {
+      guard trips[known].number == durable.number else { return false }
       trip = known
     } else {
       let hash = durable.id.text.hashValue(seed: seed)
       trip = trips.insert(
         Trip(id: durable.id, hash: hash, status: durable.status, changed: durable.changed, lastHeard: now.uptime))
       tripIDs.insert(hash: hash, index: trip)
+      tripOrder.insert(durable.number, trip: trip)
+      newestTripNumber = max(newestTripNumber, durable.number)
     }
     trips[trip].take(durable)
     return true
@@ -143,7 +161,10 @@ extension Hub {
       guard case .driver(let id) = name, let driver = findOrInsertDriver(id) else { continue }
       drivers[driver].channel = channels.find(name)
     }
-    for driver in 0..<drivers.endIndex where findDriver(drivers[driver].id) == driver { beginsOffline(driver) }
+    for driver in 0..<drivers.endIndex where findDriver(drivers[driver].id) == driver {
+      resumeTime(driver)
+      beginsOffline(driver)
+    }
     updateSizes()
   }
 
@@ -160,7 +181,9 @@ extension Hub {
     }
     try add(.life(epoch: epoch, seed: seed))
     try add(.numbersGiven(channels.numbersGiven))
+    try add(.tripNumbersGiven(newestTripNumber))
     for trip in 0..<trips.endIndex where findTrip(trips[trip].id) == trip { try add(.trip(trips[trip].durable)) }
+    for driver in 0..<drivers.endIndex where drivers[driver].durable.isKnown { try add(.driver(durable(driver))) }
     try channels.forEachKept { (name, sequence) throws(E) in try add(.channel(name, sequence: sequence)) }
     try channels.forEachEvent { (event) throws(E) in try add(.event(event)) }
     if !part.isEmpty { try part.withBytes(body) }
@@ -170,11 +193,15 @@ extension Hub {
 extension Trip {
   var durable: DurableTrip {
     DurableTrip(
-      id: id, status: status, changed: changed, driverID: driverID, riderID: riderID, pickup: pickup, dropoff: dropoff,
-      route: route, progress: progress, ended: endedAt, recentMoves: recentMoves.oldestFirst)
+      id: id, number: number, created: created, updated: updated, status: status, changed: changed, driverID: driverID,
+      riderID: riderID, pickup: pickup, dropoff: dropoff, route: route, progress: progress, ended: endedAt,
+      recentMoves: recentMoves.oldestFirst)
   }
 
   mutating func take(_ durable: DurableTrip) {
+    number = durable.number
+    created = durable.created
+    updated = durable.updated
     status = durable.status
     changed = durable.changed
     driverID = durable.driverID

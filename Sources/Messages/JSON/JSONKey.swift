@@ -24,6 +24,7 @@ enum JSONKey: UInt8, CaseIterable {
   case storedThrough, message, retryAfter, details
   // Queries.
   case radius, limit, bbox, polygon, maxAge, stale, geometry, coordinates, drivers, more, predicted, online
+  case created, updated, ended
   // Credentials.
   case token
 }

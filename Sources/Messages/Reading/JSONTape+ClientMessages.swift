@@ -59,12 +59,35 @@ extension JSONTape {
     var report = TripStatusReport(tripID: tripID, status: status, timestamp: timestamp)
     report.location = try place(payload, .location)
     report.expectedStatus = try word(payload, .expectedStatus, bytes, words)
-    guard status == .requested else { return report }
+    if status == .requested { try readRequest(payload, bytes, into: &report) }
+    return report
+  }
+
+  /// What goes with `requested`.
+  private func readRequest(
+    _ payload: JSONMembers, _ bytes: Span<UInt8>, into report: inout TripStatusReport
+  ) throws(Complaint) {
     report.pickup = try place(payload, .pickup)
     report.dropoff = try place(payload, .dropoff)
     report.driverID = try identifier(payload, .driverId, bytes)
     report.riderID = try identifier(payload, .riderId, bytes)
     report.route = try route(payload, bytes)
+  }
+
+  /// The body of `POST /v1/trips`: the members of a `trip_status` with `requested`; id and time may be left out.
+  func tripRequest(
+    _ bytes: Span<UInt8>, _ time: TimeFormat, id: Identifier, now: Timestamp
+  ) throws(Complaint) -> TripStatusReport {
+    guard self[0].kind == .object else { throw Complaint(.unknown, "expected an object: a trip") }
+    let body = members(of: 0)
+    let words: StaticString = "expected requested, or nothing"
+    let status: TripStatus? = try word(body, .status, bytes, words)
+    guard status ?? .requested == .requested else { throw Complaint(.status, words) }
+    var report = TripStatusReport(
+      tripID: try identifier(body, .tripId, bytes) ?? id, status: .requested,
+      timestamp: try timestamp(body, .timestamp, bytes, time) ?? now)
+    report.location = try place(body, .location)
+    try readRequest(body, bytes, into: &report)
     return report
   }
 

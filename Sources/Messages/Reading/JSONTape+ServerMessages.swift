@@ -111,7 +111,7 @@ extension JSONTape {
       sequence: try required(count(payload, .sequence, bytes), .sequence))
   }
 
-  private func tripSummary(_ summary: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> TripSummary {
+  func tripSummary(_ summary: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> TripSummary {
     TripSummary(
       distance: try required(nonNegative(summary, .distance), .distance),
       approach: try required(nonNegative(summary, .approach), .approach),
