@@ -111,7 +111,7 @@ public struct Limits: Sendable {
   // MARK: What waits to be sent
 
   /// Unsent bytes of one session. Past it: 4413.
-  public var outboxBytesPerSession = 256 * 1024
+  public var outboxBytesPerSession = 512 * 1024
   /// Unsent bytes of all sessions, shared out evenly among the loops, so that none has to ask the others with each frame.
   /// Past its share: the session that asks for more gets 4413.
   public var outboxBytes = 256 * 1024 * 1024
@@ -139,10 +139,30 @@ public struct Limits: Sendable {
   public var profiles = 1 << 17
   /// Metres; a fix that is less sure of its place (68 %). Past it: `implausible_location`.
   public var accuracyMeters = Tracker.Rules.standard.maximumAccuracyMeters
-  public var queryHits = 1000
-  /// Index cells and drivers that one query looks at: what a hub thread does in 200 µs. Past it the answer says up to
-  /// which distance it is complete.
-  public var queryBudget = SearchBudget(cells: 2_000, candidates: 10_000)
+  /// Drivers of one answer. Who asks for more: `bad_message`.
+  public var queryHits = DriverSearch.maximumLimit
+  /// Index cells and drivers that the queries of one turn look at: what a hub thread does in 200 µs. What is left goes on
+  /// in the next turn, behind what has come meanwhile.
+  public var queryBudget = SearchBudget.standard
+  /// Queries under way, of all sessions and of one. Past it: `rate_limited`.
+  public var queries = 256
+  public var queriesPerSession = 4
+  /// Bytes of the answer to a query: what clients read at most. Past it, and past what fits an outbox: `too_large`.
+  public var answerBytes = 512 * 1024
+  /// Trips of one page of `GET /v1/trips`. Past it: 400.
+  public var tripsPerPage = 1000
+  /// Pages that the hub puts together at once. Past it: 503 with `Retry-After`.
+  public var tripLists = 64
+  /// Trips that all of these look at in one turn of the hub, 100 µs; they go on in the next.
+  public var tripsListedPerTurn = 2_000
+  /// Questions to the journal's past that may wait; as many of one loop's may be under way. Past it: 503 with `Retry-After`.
+  public var historyQuestions = 64
+  /// Seconds that such a question may take. Past it the connection is closed.
+  public var historySeconds = 300.0
+  /// Fixes of one track. Past it: 413.
+  public var trackFixes = 100_000
+  /// Bytes of answers out of the journal that were not sent yet. Past it: 503 with `Retry-After`.
+  public var historyAnswerBytes = 64 * 1024 * 1024
   public var fixTimesPerDriver = 512
   public var driversWithFixTimes = 100_000
   /// Fixes of batches that wait for their turn, and as many in batches that wait for the journal: some 90 MB each. Past it a
@@ -157,11 +177,14 @@ public struct Limits: Sendable {
   func validate() {
     precondition(messageBytes <= outboxBytesPerSession, "an answer of the size of a message must fit an outbox")
     precondition(outboxBytesPerSession <= outboxBytes)
+    precondition(queries >= 1 && queriesPerSession >= 1 && (1...DriverSearch.maximumLimit).contains(queryHits))
     precondition((sessions ?? 1) >= 1 && connectionsPerAddress >= 0 && refusalsPerAddress >= 0 && idleAddresses >= 0)
     precondition(requestRate >= 0 && requestBurst >= 1 && acceptsPerSecond >= 0 && answerBytesPerTurn >= 1)
     precondition(requestsPerLoopTurn >= requestsPerTurn)
     precondition(incompleteFreeBytes >= 0 && incompleteBytes >= messageBytes, "one message must fit")
-    precondition(tripsPerDriver >= 1)
+    precondition(historyQuestions >= 1 && trackFixes >= 1 && historyAnswerBytes >= 0)
+    precondition(tripsPerDriver >= 1 && tripsPerPage >= 1 && tripLists >= 1 && tripsListedPerTurn >= 1)
+    precondition(answerBytesPerTurn < outboxBytesPerSession, "a piece of a long answer must fit an outbox")
     precondition(waitingFixes >= LocationBatch.maximumCount && waitingResumes >= 0, "one batch must fit")
     precondition(requestHeadBytes <= readBufferBytes)
     precondition(rateWarningSeconds < rateCloseSeconds)
@@ -169,6 +192,9 @@ public struct Limits: Sendable {
     precondition(requestsPerTurn >= 1)
     precondition(sessionBurst >= 1 && sessionRate >= 0)
   }
+
+  /// Bytes of an answer that fits an outbox with its head.
+  var largestAnswer: Int { min(answerBytes, outboxBytesPerSession) - 1024 }
 
   /// Descriptors that are not connections: files, listeners, epoll instances.
   private static let reservedDescriptors = 64
@@ -205,6 +231,10 @@ public struct Limits: Sendable {
     limits.tripsPerDriver = tripsPerDriver
     limits.waitingFixes = waitingFixes
     limits.waitingResumes = waitingResumes
+    limits.tripLists = tripLists
+    limits.tripsListedPerTurn = tripsListedPerTurn
+    limits.queries = queries
+    limits.queriesPerSession = queriesPerSession
     return limits
   }
 }

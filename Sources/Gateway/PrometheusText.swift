@@ -5,7 +5,8 @@ import Messages
 
 enum PrometheusText {
   static func write(
-    loops: [LoopCounters], hub: HubCounters, journal: HubJournal? = nil, residentBytes: Int, incompleteBytes: Int = 0,
+    loops: [LoopCounters], hub: HubCounters, journal: HubJournal? = nil, history: HistoryReader? = nil,
+    residentBytes: Int, incompleteBytes: Int = 0,
     addresses: Int = 0
   ) -> [UInt8] {
     var page = Page()
@@ -21,6 +22,7 @@ enum PrometheusText {
     page.sample("locationhub_client_addresses", UInt64(addresses))
     writeHub(hub, &page)
     if let journal { writeJournal(journal, hub, &page) }
+    if let history { writeHistory(history.counters, loops, &page) }
     page.family("locationhub_resident_bytes", "gauge", "Resident memory of the process.")
     page.sample("locationhub_resident_bytes", UInt64(residentBytes))
     writeLatency(loops, &page)
@@ -174,6 +176,11 @@ enum PrometheusText {
     page.counter("locationhub_trip_moves_refused_total", "Refused moves of trips.", hub.tripMovesRefused)
     page.counter("locationhub_session_replacements_total", "Driver sessions replaced by newer ones.", hub.replacements)
     page.counter("locationhub_table_limit_hits_total", "Times that a table of the hub was full.", hub.tableLimitHits)
+    page.counter("locationhub_queries_total", "Queries for drivers nearby or within, answered.", hub.searches)
+    page.counter(
+      "locationhub_queries_continued_total", "Of these, such that took more than one turn.", hub.searchesContinued)
+    page.counter(
+      "locationhub_queries_refused_total", "Queries refused because too many were under way.", hub.searchesRefused)
     page.family("locationhub_sampling_told_total", "counter", "Times drivers were told how often to send, by why.")
     for reason in SamplingReason.allCases {
       page.sample(
@@ -213,6 +220,19 @@ enum PrometheusText {
     page.counter(
       "locationhub_journal_presence_dropped_total", "Presence events not made for want of storage.",
       hub.eventsNotStored)
+  }
+
+  private static func writeHistory(
+    _ history: HistoryReader.Counters, _ loops: [LoopCounters], _ page: inout Page
+  ) {
+    page.counter("locationhub_history_questions_total", "Questions to the journal's past.", history.asked)
+    page.counter(
+      "locationhub_history_refused_total", "Requests refused because too many such questions wait.",
+      sum(loops) { $0.historyRefused })
+    page.counter(
+      "locationhub_history_busy_microseconds_total", "Time spent answering them.", history.busyNanoseconds / 1000)
+    page.family("locationhub_history_answer_bytes", "gauge", "Bytes of answers that were not sent yet.")
+    page.sample("locationhub_history_answer_bytes", UInt64(max(0, history.unsentBytes)))
   }
 
   /// Upper bounds of the latency buckets, in microseconds.

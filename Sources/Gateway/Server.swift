@@ -18,6 +18,8 @@ public final class Server: Sendable {
   private let lock: PortLock
   /// The journal's thread; it ends when all others have.
   private let journalThread: Joinable?
+  /// The thread that reads the journal's past.
+  private let historyThread: Joinable?
 
   /// The threads in the order in which they end: loops, then the hub's.
   private struct Threads: Sendable {
@@ -29,7 +31,7 @@ public final class Server: Sendable {
 
   private init(
     address: SocketAddress, adminAddress: SocketAddress?, isSecure: Bool, shared: SharedState, threads: Threads,
-    journalThread: Joinable?, lock: consuming PortLock
+    journalThread: Joinable?, historyThread: Joinable?, lock: consuming PortLock
   ) {
     self.address = address
     self.adminAddress = adminAddress
@@ -38,6 +40,7 @@ public final class Server: Sendable {
     self.threads = threads
     self.lock = lock
     self.journalThread = journalThread
+    self.historyThread = historyThread
   }
 
   /// Starts listening and returns; the work is done on threads of its own.
@@ -152,6 +155,7 @@ public final class Server: Sendable {
     var threads = Threads()
     var adminAddress: SocketAddress?
     var journalThread: Joinable?
+    var historyThread: Joinable?
     do throws(SystemError) {
       if configuration.loops == 1 {
         adminAddress = try startOnlyLoop(on: lock.address, configuration, loopLimits, shared, hub, &threads)
@@ -161,6 +165,9 @@ public final class Server: Sendable {
       if let writer, let journal = shared.journal, let waker = threads.hubWaker {
         journalThread = try startJournal(writer, journal, waking: waker, shared.log)
       }
+      if let journal = configuration.journal, let history = shared.history {
+        historyThread = Joinable(try startThread(name: "history") { history.run(journal) })
+      }
     } catch {
       shared.lifecycle.requestStop(at: 0)  // lets go what has started
       for waker in threads.wakers { waker.wake() }
@@ -168,7 +175,7 @@ public final class Server: Sendable {
     }
     return Server(
       address: lock.address, adminAddress: adminAddress, isSecure: configuration.tls != nil, shared: shared,
-      threads: threads, journalThread: journalThread, lock: lock)
+      threads: threads, journalThread: journalThread, historyThread: historyThread, lock: lock)
   }
 
   private static func makeLoop(
@@ -201,7 +208,8 @@ public final class Server: Sendable {
     threads.wakers.append(loop.waker)
     threads.hubWaker = loop.waker
     let thread = try startThread(name: "loop-0") {
-      let port = HubPort(hub: hub.take(), journal: shared.journal)
+      let port = HubPort(
+        hub: hub.take(), journal: shared.journal, lookups: FixLookups(shared, waking: loop.waker))
       run(
         SessionLoop(
           index: 0, loop: loop, hub: port, shared: shared, configuration: configuration,
@@ -297,6 +305,8 @@ public final class Server: Sendable {
     // What the last turns brought is stored.
     shared.journal?.commit.close()
     journalThread?.join()
+    shared.history?.close()
+    historyThread?.join()
     shared.log(.info, "stopped")
   }
 }
@@ -317,17 +327,19 @@ private final class Joinable: Sendable {
 struct HubLife: Sendable {
   let epoch: InlineText
   let seed: UInt64
+  let pseudonymKey: SipKey
 
   init() {
     var random = SystemRandomNumberGenerator()
     epoch = InlineText(String(random.next(), radix: 36)) ?? InlineText()
     seed = random.next()
+    pseudonymKey = SipKey(random.next(), random.next())
   }
 
   func makeHub(_ configuration: ServerConfiguration, now: ClockReading) -> Hub {
     Hub(
       limits: configuration.limits.hub, timings: configuration.timings, sampling: configuration.sampling, epoch: epoch,
-      seed: seed, loops: configuration.loops,
+      seed: seed, pseudonymKey: configuration.pseudonymKey ?? pseudonymKey, loops: configuration.loops,
       now: Moment(uptime: now.uptimeNanoseconds, timestamp: Timestamp(milliseconds: now.unixMilliseconds)))
   }
 }

@@ -56,8 +56,10 @@ extension SessionLoop {
       if let connection = connection(of: session) { refuseDriver(Int(connection.slot), .serviceUnavailable, 60) }
     case .replaced(let session):
       if let connection = connection(of: session) { close(Int(connection.slot), .replaced) }
-    case .queryResult(let session, let result):
-      if let connection = connection(of: session) { answer(Int(connection.slot), result) }
+    case .trips(let session, let result, let replyTo):
+      if let connection = connection(of: session) { answer(Int(connection.slot), result, replyTo: replyTo) }
+    case .queryResult(let session, let result, let replyTo):
+      if let connection = connection(of: session) { answer(Int(connection.slot), result, replyTo: replyTo) }
     }
   }
 

@@ -136,7 +136,7 @@ extension Hub {
     if let trip { trips[trip].lastHeard = now.uptime }
     drivers[driver].lastFix = now.uptime
     if drivers[driver].isStale { returnFromStale(driver) }
-    index.move(UInt32(driver), to: position.coordinate)
+    index.move(UInt32(driver), to: position.coordinate, label: label(of: driver))
     publish(position, driver: driver, trip: trip, received: received)
     adviseSampling(driver, trip: trip)
   }

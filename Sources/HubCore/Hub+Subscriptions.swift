@@ -121,8 +121,6 @@ extension Hub {
     return location
   }
 
-  // MARK: Queries
-
   /// A driver's pong: through which of its fixes everything is stored.
   mutating func answer(_ session: SessionRef, _ messageID: MessageID, _ ping: Ping) {
     var storedThrough: Timestamp?
@@ -133,41 +131,5 @@ extension Hub {
     }
     reply(
       .pong(Pong(replyTo: messageID, ping: ping, serverTime: now.timestamp, storedThrough: storedThrough)), to: session)
-  }
-
-  mutating func answer(_ session: SessionRef, _ query: HubQuery) {
-    switch query {
-    case .driver(let id):
-      var found: DriverReport?
-      if let driver = findDriver(id) { found = report(of: driver, distance: nil) }
-      emit(.queryResult(session, .driver(found)), to: session.loop)
-    case .nearby(let centre, let radius, let limit):
-      hits.removeAll(keepingCapacity: true)
-      let outcome = index.nearest(
-        to: centre, limit: min(limit, limits.queryHits), withinMeters: radius, budget: limits.queryBudget, into: &hits)
-      var reports: [DriverReport] = []
-      reports.reserveCapacity(hits.count)
-      for hit in hits { reports.append(report(of: Int(hit.driver), distance: hit.distanceMeters)) }
-      emit(.queryResult(session, .nearby(reports, outcome)), to: session.loop)
-    }
-  }
-
-  private func report(of driver: Int, distance: Double?) -> DriverReport {
-    var position: DriverLocation?
-    if let newest = drivers[driver].position {
-      position = refreshed(driver, newest, trip: tripOfPosition(of: driver), after: 0)
-    }
-    let profile = profiles.profile(drivers[driver].profile)
-    return DriverReport(
-      driverID: drivers[driver].id, status: drivers[driver].status, isOnline: !drivers[driver].isStale,
-      vehicleType: profile.vehicleType, tags: profile.tags, position: position, predicted: predicted(driver),
-      distance: distance)
-  }
-
-  /// Where an online driver should be now; nil where that is where it was.
-  private func predicted(_ driver: Int) -> Coordinate? {
-    guard !drivers[driver].isStale, let newest = drivers[driver].position else { return nil }
-    let place = newest.predicted(at: drivers[driver].clock.sessionTime(at: now.timestamp)).published
-    return place == newest.coordinate ? nil : place
   }
 }

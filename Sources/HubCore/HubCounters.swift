@@ -48,6 +48,12 @@ public struct HubCounters: Sendable, Equatable {
   /// Batches whose older fixes were looked for in the journal.
   public var lookups: UInt64 = 0
 
+  /// Queries for drivers that were answered, those that took more than one turn, and those refused because too many
+  /// were under way.
+  public var searches: UInt64 = 0
+  public var searchesContinued: UInt64 = 0
+  public var searchesRefused: UInt64 = 0
+
   // Sizes now.
   /// Fixes in batches that wait for their turn or for the journal.
   public var fixesWaiting = 0

@@ -26,8 +26,15 @@ public struct HubLimits: Sendable, Equatable {
   public var tracking: Tracker.Rules
   /// Hits of one nearby query.
   public var queryHits: Int
-  /// What one query may look at in the index; past it the answer says up to which distance it is complete.
+  /// What queries may look at in one turn; past it they go on in the next.
   public var queryBudget: SearchBudget
+  /// Queries under way, of all and of one session. Past it: `rate_limited`.
+  public var queries = 256
+  public var queriesPerSession = 4
+  /// Lists of trips that are put together at once. Past it a further one is refused with `rate_limited`.
+  public var tripLists = 64
+  /// Trips that all of them together look at in one turn; they go on in the next.
+  public var tripsListedPerTurn = 2_000
   /// Fix times remembered for each driver that sends batches, to recognise repeated fixes.
   public var fixTimesPerDriver: Int
   /// Drivers for which fix times are remembered. Past it a repeated old fix of a further driver counts as history.

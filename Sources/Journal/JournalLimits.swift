@@ -14,5 +14,6 @@ public struct JournalLimits: Sendable, Equatable {
   func validate() {
     precondition(groupBytes <= Int(UInt32.max) && segmentBytes > FileHeader.size)
     precondition(groupBytes <= pendingBytes)
+    precondition(max(segmentBytes, groupBytes) + 1024 <= Int(UInt32.max), "places in a segment are 32 bits in indexes")
   }
 }

@@ -89,6 +89,7 @@ extension ClientSession {
     case .pong(let pong): note(pong)
     case .sampling(let advice):
       sampling = Connected.Sampling(interval: advice.interval, minDistance: advice.minDistance)
+    case .result(let answer): if let number = numbering.number(of: answer.replyTo) { _ = queue.confirm(number) }
     case .error(let error):
       guard let id = error.replyTo, let number = numbering.number(of: id) else { break }
       if noteRefresh(number, isTaken: false, now) { return false }

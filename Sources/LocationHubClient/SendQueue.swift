@@ -4,6 +4,7 @@
 // A cursor tells how far this connection has sent. A new connection puts the cursor back to the front; runs of
 // fixes become batches then, because that is what the protocol asks for and what costs the hub least.
 
+import Geo
 import Messages
 
 /// A trip's id, shared by the fixes that name it: 8 bytes in each instead of 73.
@@ -30,6 +31,8 @@ final class QueuedMessage {
     case .locationUpdate, .subscribe, .unsubscribe: 512
     case .ping(let ping): 256 + (ping.members?.count ?? 0)
     case .refresh(let refresh): 256 + refresh.token.utf8.count
+    case .query(.driver), .query(.trip): 512
+    case .query(.drivers(let search)): 1024 + search.area.positionCount * MemoryLayout<(Coordinate, Coordinate)>.size
     }
   }
 }

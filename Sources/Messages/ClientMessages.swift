@@ -26,6 +26,7 @@ public enum ClientMessage: Sendable, Equatable {
   indirect case unsubscribe(Channel)
   indirect case ping(Ping)
   indirect case refresh(Refresh)
+  indirect case query(QueryRequest)
 }
 
 public struct LocationUpdate: Sendable, Equatable {

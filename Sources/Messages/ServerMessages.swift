@@ -173,6 +173,7 @@ public enum Reply: Sendable, Equatable {
   /// Answers nothing: it comes when it changes.
   case sampling(SamplingAdvice)
   case error(ErrorReply)
+  indirect case result(ResultReply)
 }
 
 public struct Connected: Sendable, Equatable {

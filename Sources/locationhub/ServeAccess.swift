@@ -1,5 +1,6 @@
 // The options of `serve` that say who may come in, and how many.
 import Gateway
+import HubCore
 import Transport
 
 /// Web pages, proxies and operators.
@@ -39,4 +40,14 @@ func setDoorLimits(_ arguments: Arguments, _ limits: inout Limits) throws(Comman
   limits.messageSeconds = try arguments.number("message-time", in: 0.1...3600) ?? limits.messageSeconds
   limits.incompleteBytes =
     try arguments.integer("max-incomplete", in: limits.messageBytes...(1 << 40)) ?? limits.incompleteBytes
+}
+
+/// What riders' names for drivers are made with; nil for a new key.
+func pseudonymKey(_ arguments: Arguments) throws(CommandError) -> SipKey? {
+  guard let file = arguments.string("pseudonym-key") else { return nil }
+  let text = try readText(file).filter { !$0.isWhitespace }
+  guard let key = SipKey(hexadecimal: text) else {
+    throw .failed("cannot use \(file): expected 32 hexadecimal digits, as openssl rand -hex 16 writes them")
+  }
+  return key
 }

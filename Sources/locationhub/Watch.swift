@@ -167,7 +167,7 @@ private final class Watcher: ClientLoopDelegate {
   /// What concerns this session: shown where a person or a program wants all, and where it is an error.
   private func print(_ reply: Reply) {
     switch reply {
-    case .connected, .ack, .pong, .sampling: return
+    case .connected, .ack, .pong, .sampling, .result: return
     case .subscribed(let answer):
       if format == .text { write(WatchText.line(answer)) }
     case .unsubscribed(let answer):

@@ -101,6 +101,23 @@ extension EndToEnd.Journals {
     #expect(try last.outcome().status == 0)
   }
 
+  @Test("fixes that came live, and are older than what memory knows of, are found in the journal and not taken again")
+  func lookedUp() throws {
+    let directory = try JournalDirectory()
+    let hub = try serve(directory)
+    let peer = try driver(hub)
+    for step in 0..<20 { try peer.sendFix(step, trip: "T1") }
+    try peer.sendFix(30, trip: "T1")
+    // The first batch: of what came before, memory knows the newest.
+    for (steps, accepted, duplicates) in [(10..<25, 5, 10), (0..<31, 5, 26)] {
+      _ = try peer.send("location_batch", batch(steps))
+      let ack = try peer.skip(to: "ack")
+      #expect(ack.integer("accepted") == accepted && ack.integer("duplicates") == duplicates, "\(ack.text)")
+    }
+    hub.send(signal: SIGTERM)
+    #expect(try hub.outcome().status == 0)
+  }
+
   @Test("the status of a driver that was acked is there after kill -9")
   func driverStatus() throws {
     let directory = try JournalDirectory()

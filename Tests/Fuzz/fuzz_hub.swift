@@ -189,7 +189,7 @@ private struct FuzzedHub: ~Copyable {
       }
     case .subscriptionRefused, .unsubscribed, .channelEnded, .channelClaimed, .named, .reply, .admitted, .conflict,
       .full, .replaced,
-      .queryResult:
+      .queryResult, .trips:
       break
     }
   }

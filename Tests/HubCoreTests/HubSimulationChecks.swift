@@ -116,8 +116,12 @@ extension Simulation {
     case .subscriptionRefused, .unsubscribed, .channelEnded, .channelClaimed, .named, .admitted, .conflict, .full,
       .replaced:
       tally.others.append(output)
-    case .queryResult(_, .nearby(let reports, _)): for report in reports { mix(report.distance?.bitPattern ?? 0) }
-    case .queryResult(_, .driver): break
+    case .queryResult(_, .drivers(let list), _): for report in list.drivers { mix(report.distance?.bitPattern ?? 0) }
+    case .queryResult, .trips(_, .refused, _): break
+    case .trips(_, .trip(let report, _), _): mix(report.number)
+    case .trips(_, .list(let reports, let next), _):
+      for report in reports { mix(report.number) }
+      mix(next ?? 0)
     }
   }
 
@@ -395,7 +399,7 @@ extension Simulation {
       case .full where hub.drivers.count == limits.drivers: return
       case .replaced: break
       case .admitted, .conflict, .full, .delivery, .subscribed, .subscriptionRefused, .unsubscribed, .channelEnded,
-        .channelClaimed, .named, .reply, .queryResult:
+        .channelClaimed, .named, .reply, .queryResult, .trips:
         throw fail("unexpected answer to a driver: \(output)")
       }
     }

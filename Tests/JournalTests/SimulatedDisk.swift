@@ -31,6 +31,10 @@ final class SimulatedDisk: JournalFiles, @unchecked Sendable {
     return content.bytes
   }
 
+  func openForReading(_ name: String) throws(SystemError) -> (any ReadableJournalFile)? {
+    files[name].map { SimulatedReading($0) }
+  }
+
   func open(_ name: String) throws(SystemError) -> any JournalFile {
     let content = files[name] ?? Content()
     files[name] = content
@@ -114,5 +118,19 @@ private final class SimulatedFile: JournalFile {
     }
     disk.syncs += 1
     content.durable = content.bytes
+  }
+}
+
+private final class SimulatedReading: ReadableJournalFile {
+  private let content: SimulatedDisk.Content
+
+  init(_ content: SimulatedDisk.Content) { self.content = content }
+
+  func size() throws(SystemError) -> Int { content.bytes.count }
+
+  func read(at offset: Int, into buffer: UnsafeMutableRawBufferPointer) throws(SystemError) -> Int {
+    let bytes = content.bytes.dropFirst(offset).prefix(buffer.count)
+    buffer.copyBytes(from: bytes)
+    return bytes.count
   }
 }

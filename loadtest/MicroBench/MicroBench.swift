@@ -20,6 +20,10 @@ enum Piece: String, CaseIterable {
   case hubFix = "hub-fix"
   /// The same with a journal: its record is written, and handed over.
   case hubStoredFix = "hub-fix-stored"
+  /// The 10 nearest of 100,000 drivers in a city; all within 1 km, some 1,400; one of them moves.
+  case indexNearest = "index-nearest"
+  case indexWithin = "index-within-1km"
+  case indexMove = "index-move"
   case parseNumber = "parse-number"
   case printNumber = "print-number"
 }
@@ -44,6 +48,8 @@ struct MicroBench: ~Copyable {
   private let limits = FrameLimits()
   private var hub = HubBench(isStored: false)
   private var storingHub = HubBench(isStored: true)
+  /// Made when it is needed: a city takes a while.
+  private var index: IndexBench?
   private let publication: Publication
   /// A round of 256 s at 15 m/s with a fix each second, metres of noise on each, and the driver who drives it.
   private let lap: [Fix]
@@ -87,6 +93,9 @@ struct MicroBench: ~Copyable {
     case .maskFrame: maskFrames(calls)
     case .hubFix: takeFixes(calls)
     case .hubStoredFix: takeStoredFixes(calls)
+    case .indexNearest: searchIndex(calls) { $0.nearest() }
+    case .indexWithin: searchIndex(calls) { $0.within() }
+    case .indexMove: searchIndex(calls) { $0.move() }
     case .parseNumber: parseNumbers(calls)
     case .printNumber: printNumbers(calls)
     }
@@ -174,6 +183,12 @@ struct MicroBench: ~Copyable {
       precondition(count >= 1, "each fix makes a position")
       sum &+= UInt64(count)
     }
+  }
+
+  private mutating func searchIndex(_ calls: Int, _ step: (IndexBench) -> Int) {
+    let bench = index ?? IndexBench()
+    index = bench
+    for _ in 0..<calls { sum &+= UInt64(step(bench)) }
   }
 
   private mutating func parseNumbers(_ calls: Int) {

@@ -55,7 +55,8 @@ extension Hub {
       guard backlog.hasResumes else { return false }
       backlog.append(resume: Backlog.Entry(input: input, driver: nil, cost: 1))
       return true
-    case .batch, .driverConnecting, .driverDisconnected, .released, .name, .query, .knownFixes: return false
+    case .batch, .driverConnecting, .driverDisconnected, .released, .name, .query, .trips,
+      .knownFixes: return false
     }
   }
 
@@ -99,7 +100,7 @@ extension Hub {
     case .fix(let input): self.handle(input, driver: driver)
     case .batch(let input): self.handle(input, driver: driver)
     case .driverConnecting, .driverDisconnected, .driverStatus, .tripStatus, .subscribe, .unsubscribe, .released, .name,
-      .query, .ping, .knownFixes:
+      .query, .trips, .ping, .knownFixes:
       dispatch(entry.input)
     }
   }

@@ -54,7 +54,8 @@ public enum DurableKeys {
     case .fixes: text(record, at: 1).map { key(Owner.driver, $0) }
     case .trip, .tripForgotten: text(record, at: 1).map { key(Owner.trip, $0) }
     case .tripUpdate: tripOfUpdate(record).map { key(Owner.trip, $0) }
-    case .life, .notification, .channel, .channelForgotten, .numbersGiven, .driver, .driverForgotten, nil: nil
+    case .life, .notification, .channel, .channelForgotten, .numbersGiven, .driver, .driverForgotten, .tripNumbersGiven,
+      nil: nil
     }
   }
 

@@ -23,11 +23,18 @@ enum DurableRecord: Equatable {
   /// A driver as it is now: what it says of itself, and its newest fix.
   case driver(DurableDriver)
   case driverForgotten(Identifier)
+  /// No trip that is forgotten had a number above this. Written in snapshots.
+  case tripNumbersGiven(UInt64)
 }
 
 /// What is stored of a trip.
 struct DurableTrip: Equatable {
   var id: Identifier
+  /// In the order in which trips began.
+  var number: UInt64
+  /// When it began and was last moved, by the hub's wall clock.
+  var created: Timestamp
+  var updated: Timestamp
   var status: TripStatus
   var changed: Timestamp
   var driverID: Identifier?

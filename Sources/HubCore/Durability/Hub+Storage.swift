@@ -80,6 +80,7 @@ extension Hub {
   // MARK: Changes
 
   mutating func recordTrip(_ trip: Int) {
+    trips[trip].updated = now.timestamp
     guard storage.isOn else { return }
     storage.write(.trip(trips[trip].durable))
   }
@@ -124,6 +125,7 @@ extension Hub {
     case .fixes(let fixes): return hasLife && load(fixes)
     case .driver(let driver): load(driver)
     case .driverForgotten(let id): if let driver = findDriver(id) { removeDriver(driver) }
+    case .tripNumbersGiven(let number): newestTripNumber = max(newestTripNumber, number)
     }
     return hasLife
   }
@@ -132,12 +134,15 @@ extension Hub {
     guard hasLife else { return false }
     let trip: Int
     if let known = findTrip(durable.id) {
+      guard trips[known].number == durable.number else { return false }
       trip = known
     } else {
       let hash = durable.id.text.hashValue(seed: seed)
       trip = trips.insert(
         Trip(id: durable.id, hash: hash, status: durable.status, changed: durable.changed, lastHeard: now.uptime))
       tripIDs.insert(hash: hash, index: trip)
+      tripOrder.insert(durable.number, trip: trip)
+      newestTripNumber = max(newestTripNumber, durable.number)
     }
     trips[trip].take(durable)
     return true
@@ -176,6 +181,7 @@ extension Hub {
     }
     try add(.life(epoch: epoch, seed: seed))
     try add(.numbersGiven(channels.numbersGiven))
+    try add(.tripNumbersGiven(newestTripNumber))
     for trip in 0..<trips.endIndex where findTrip(trips[trip].id) == trip { try add(.trip(trips[trip].durable)) }
     for driver in 0..<drivers.endIndex where drivers[driver].durable.isKnown { try add(.driver(durable(driver))) }
     try channels.forEachKept { (name, sequence) throws(E) in try add(.channel(name, sequence: sequence)) }
@@ -187,11 +193,15 @@ extension Hub {
 extension Trip {
   var durable: DurableTrip {
     DurableTrip(
-      id: id, status: status, changed: changed, driverID: driverID, riderID: riderID, pickup: pickup, dropoff: dropoff,
-      route: route, progress: progress, ended: endedAt, recentMoves: recentMoves.oldestFirst)
+      id: id, number: number, created: created, updated: updated, status: status, changed: changed, driverID: driverID,
+      riderID: riderID, pickup: pickup, dropoff: dropoff, route: route, progress: progress, ended: endedAt,
+      recentMoves: recentMoves.oldestFirst)
   }
 
   mutating func take(_ durable: DurableTrip) {
+    number = durable.number
+    created = durable.created
+    updated = durable.updated
     status = durable.status
     changed = durable.changed
     driverID = durable.driverID

@@ -73,13 +73,15 @@ struct RecordReader: ~Copyable {
     case .fixes: return .fixes(DurableFixes(try fixes()))
     case .driver: return .driver(try driver())
     case .driverForgotten: return .driverForgotten(try identifier())
+    case .tripNumbersGiven: return .tripNumbersGiven(try count())
     case nil: throw failure(.kind(kind))
     }
   }
 
   private mutating func trip() throws(RecordError) -> DurableTrip {
     var trip = DurableTrip(
-      id: try identifier(), status: try status(), changed: try timestamp(), recentMoves: [])
+      id: try identifier(), number: try count(), created: try timestamp(), updated: try timestamp(),
+      status: try status(), changed: try timestamp(), recentMoves: [])
     if try isPresent() { trip.driverID = try identifier() }
     if try isPresent() { trip.riderID = try identifier() }
     if try isPresent() { trip.pickup = try coordinate() }

@@ -20,6 +20,7 @@ enum RecordKind: UInt8 {
   case fixes = 9
   case driver = 10
   case driverForgotten = 11
+  case tripNumbersGiven = 12
 }
 
 /// Appends records to a buffer.
@@ -56,6 +57,9 @@ enum RecordWriter {
     case .driverForgotten(let id):
       bytes.append(RecordKind.driverForgotten.rawValue)
       bytes.append(text: id.text)
+    case .tripNumbersGiven(let number):
+      bytes.append(RecordKind.tripNumbersGiven.rawValue)
+      bytes.append(number: number)
     }
     setLength(at: start, in: &bytes)
   }
@@ -105,6 +109,9 @@ enum RecordWriter {
 
   private static func write(_ trip: DurableTrip, into bytes: inout ByteBuffer) {
     bytes.append(text: trip.id.text)
+    bytes.append(number: trip.number)
+    bytes.append(number: trip.created.milliseconds)
+    bytes.append(number: trip.updated.milliseconds)
     bytes.append(trip.status.rawValue)
     bytes.append(number: trip.changed.milliseconds)
     bytes.append(optional: trip.driverID) { $0.append(text: $1.text) }

@@ -5,6 +5,11 @@ import Messages
 struct Trip {
   var id: Identifier
   var hash: UInt64
+  /// Counts the trips of a journal in the order in which they began.
+  var number: UInt64 = 0
+  /// When it began and was last moved, by the hub's wall clock.
+  var created = Timestamp(milliseconds: 0)
+  var updated = Timestamp(milliseconds: 0)
   var status: TripStatus
   /// When the last move happened, by the sender's clock.
   var changed: Timestamp

@@ -22,6 +22,9 @@ enum JSONKey: UInt8, CaseIterable {
   case replyTo, sessionId, role, id, heartbeatInterval, serverTime, limits, maxMessageBytes, maxBatch, rate
   case sampling, interval, minDistance, accepted, duplicates, rejected, index, code
   case storedThrough, message, retryAfter, details
+  // Queries.
+  case radius, limit, bbox, polygon, maxAge, stale, geometry, coordinates, drivers, more, predicted, online
+  case created, updated, ended
   // Credentials.
   case token
 }

@@ -41,10 +41,11 @@ extension JSONTape {
       guard envelope[.payload] != 0 else { throw Complaint(.payload, "is missing") }  // null will do
       return .ping(Ping(members: pingMembers(envelope[.payload], bytes)))
     }
+    if equals(type, bytes, "query") { return .query(try query(try payload(envelope), bytes)) }
     if equals(type, bytes, "refresh") { return .refresh(try refresh(try payload(envelope), bytes)) }
     throw Complaint(
       .unknownType, .type,
-      "expected location_update, location_batch, driver_status, trip_status, subscribe, unsubscribe, ping or refresh")
+      "expected location_update, location_batch, driver_status, trip_status, subscribe, unsubscribe, query, ping or refresh")
   }
 
   private func tripStatus(
@@ -57,12 +58,35 @@ extension JSONTape {
     var report = TripStatusReport(tripID: tripID, status: status, timestamp: timestamp)
     report.location = try place(payload, .location)
     report.expectedStatus = try word(payload, .expectedStatus, bytes, words)
-    guard status == .requested else { return report }
+    if status == .requested { try readRequest(payload, bytes, into: &report) }
+    return report
+  }
+
+  /// What goes with `requested`.
+  private func readRequest(
+    _ payload: JSONMembers, _ bytes: Span<UInt8>, into report: inout TripStatusReport
+  ) throws(Complaint) {
     report.pickup = try place(payload, .pickup)
     report.dropoff = try place(payload, .dropoff)
     report.driverID = try identifier(payload, .driverId, bytes)
     report.riderID = try identifier(payload, .riderId, bytes)
     report.route = try string(payload, .route, bytes)
+  }
+
+  /// The body of `POST /v1/trips`: the members of a `trip_status` with `requested`; id and time may be left out.
+  func tripRequest(
+    _ bytes: Span<UInt8>, _ time: TimeFormat, id: Identifier, now: Timestamp
+  ) throws(Complaint) -> TripStatusReport {
+    guard self[0].kind == .object else { throw Complaint(.unknown, "expected an object: a trip") }
+    let body = members(of: 0)
+    let words: StaticString = "expected requested, or nothing"
+    let status: TripStatus? = try word(body, .status, bytes, words)
+    guard status ?? .requested == .requested else { throw Complaint(.status, words) }
+    var report = TripStatusReport(
+      tripID: try identifier(body, .tripId, bytes) ?? id, status: .requested,
+      timestamp: try timestamp(body, .timestamp, bytes, time) ?? now)
+    report.location = try place(body, .location)
+    try readRequest(body, bytes, into: &report)
     return report
   }
 
@@ -72,7 +96,12 @@ extension JSONTape {
     guard status != .onTrip else { throw Complaint(.status, words) }
     var report = DriverStatusReport(status: status)
     report.vehicleType = try inlineText(payload, .vehicleType, bytes)
-    guard let list = present(payload, .tags) else { return report }
+    report.tags = try tags(payload, bytes)
+    return report
+  }
+
+  func tags(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> [InlineText]? {
+    guard let list = present(payload, .tags) else { return nil }
     guard self[list].kind == .array, Int(self[list].count) <= DriverStatusReport.maximumTags else {
       throw Complaint(.tags, "expected an array of up to 8 strings")
     }
@@ -85,8 +114,7 @@ extension JSONTape {
       tags.append(tag)
       i = Int(self[i].next)
     }
-    report.tags = tags
-    return report
+    return tags
   }
 
   private func refresh(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> Refresh {

@@ -56,6 +56,7 @@ extension JSONTape {
     if equals(type, bytes, "pong") { return .pong(try pong(envelope, bytes, time)) }
     if equals(type, bytes, "subscribed") { return .subscribed(try subscribed(try payload(envelope), bytes, time)) }
     if equals(type, bytes, "unsubscribed") { return .unsubscribed(try unsubscribed(try payload(envelope), bytes)) }
+    if equals(type, bytes, "result") { return .result(try result(try payload(envelope), bytes, time)) }
     if equals(type, bytes, "error") { return .error(try errorReply(try payload(envelope), bytes)) }
     if equals(type, bytes, "sampling") { return .sampling(try samplingAdvice(try payload(envelope), bytes)) }
     if equals(type, bytes, "connected") { return .connected(try connected(try payload(envelope), bytes, time)) }
@@ -94,7 +95,7 @@ extension JSONTape {
       sequence: try required(count(payload, .sequence, bytes), .sequence))
   }
 
-  private func tripSummary(_ summary: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> TripSummary {
+  func tripSummary(_ summary: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> TripSummary {
     TripSummary(
       distance: try required(nonNegative(summary, .distance), .distance),
       approach: try required(nonNegative(summary, .approach), .approach),
@@ -225,7 +226,7 @@ extension JSONTape {
 
   // MARK: Members that several share
 
-  private func replyTo(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> MessageID? {
+  func replyTo(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> MessageID? {
     guard let index = present(payload, .replyTo) else { return nil }
     guard isText(index), let id = withText(index, bytes, { MessageID($0) }) else {
       throw Complaint(.replyTo, "expected a string of 1–64 bytes")
@@ -243,7 +244,7 @@ extension JSONTape {
     }
   }
 
-  private func smallCount(_ members: JSONMembers, _ key: JSONKey, _ bytes: Span<UInt8>) throws(Complaint) -> Int? {
+  func smallCount(_ members: JSONMembers, _ key: JSONKey, _ bytes: Span<UInt8>) throws(Complaint) -> Int? {
     guard let value = try count(members, key, bytes) else { return nil }
     guard let small = Int(exactly: value) else { throw Complaint(key, "expected a smaller number") }
     return small

@@ -20,6 +20,7 @@ extension JSONWriter {
     case .pong(let pong): writeHead(pong, time, &buffer)
     case .sampling(let advice): writeHead(advice, &buffer)
     case .error(let error): writeHead(error, &buffer)
+    case .result(let result): writeHead(result, time, &buffer)
     }
     buffer.append("},\"timestamp\":")
     buffer.append(timestamp, as: time)
@@ -141,6 +142,13 @@ extension JSONWriter {
     guard let storedThrough = pong.storedThrough else { return }
     buffer.append(",\"storedThrough\":")
     buffer.append(storedThrough, as: time)
+  }
+
+  private static func writeHead(_ reply: ResultReply, _ time: TimeFormat, _ buffer: inout ByteBuffer) {
+    buffer.append("{\"type\":\"result\",\"payload\":{\"replyTo\":")
+    buffer.append(json: reply.replyTo.text)
+    buffer.append(",")
+    writeMembers(reply.result, time, &buffer)
   }
 
   private static func writeHead(_ advice: SamplingAdvice, _ buffer: inout ByteBuffer) {

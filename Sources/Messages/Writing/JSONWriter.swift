@@ -40,12 +40,13 @@ public enum JSONWriter {
     buffer.append(",\"timestamp\":")
     buffer.append(update.timestamp, as: time)
     buffer.append(",\"location\":", ifPresent: update.location)
-    if let summary = update.summary { write(summary, &buffer) }
+    if let summary = update.summary { writeMember(summary, into: &buffer) }
     buffer.append(",\"sequence\":")
     buffer.append(integer: update.sequence)
   }
 
-  private static func write(_ summary: TripSummary, _ buffer: inout ByteBuffer) {
+  /// Appends `,"summary":{…}`.
+  static func writeMember(_ summary: TripSummary, into buffer: inout ByteBuffer) {
     buffer.append(",\"summary\":{\"distance\":")
     buffer.append(double: summary.distance)
     buffer.append(",\"approach\":")
