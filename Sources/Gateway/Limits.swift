@@ -26,7 +26,7 @@ public struct Limits: Sendable {
   public var answerBytesPerTurn = 64 * 1024
   /// HTTP requests of all connections that a loop handles in one turn, and as many of those who waited for their turn: what
   /// sessions wait for at most. The rest waits, in order.
-  public var requestsPerLoopTurn = 64
+  public var requestsPerLoopTurn = 16
   /// Connections of one loop; nil for what the limit of open files allows. Past it a newcomer is closed at once.
   public var connectionsPerLoop: Int?
   /// Sessions of all loops; nil for 15/16 of the connections that fit, so that the rest is left for HTTP and for telling
@@ -54,7 +54,7 @@ public struct Limits: Sendable {
   /// it newcomers wait in the kernel's queue.
   public var acceptsPerSecond = 5000
   /// Connections accepted in one turn of a loop; the rest waits in the kernel's queue.
-  public var acceptsPerTurn = 64
+  public var acceptsPerTurn = 16
   /// The kernel's queue of connections that are not accepted yet.
   public var acceptBacklog: Int32 = 4096
   /// Steps of TLS handshakes in one turn of a loop; the next connection waits for the next turn, which is counted.
@@ -161,6 +161,8 @@ public struct Limits: Sendable {
   public var historySeconds = 300.0
   /// Fixes of one track. Past it: 413.
   public var trackFixes = 100_000
+  /// Records of ended trips that one page of those that the hub has forgotten looks at. Past it: 413.
+  public var historyTrips = 500_000
   /// Bytes of answers out of the journal that were not sent yet. Past it: 503 with `Retry-After`.
   public var historyAnswerBytes = 64 * 1024 * 1024
   public var fixTimesPerDriver = 512
@@ -182,7 +184,7 @@ public struct Limits: Sendable {
     precondition(requestRate >= 0 && requestBurst >= 1 && acceptsPerSecond >= 0 && answerBytesPerTurn >= 1)
     precondition(requestsPerLoopTurn >= requestsPerTurn)
     precondition(incompleteFreeBytes >= 0 && incompleteBytes >= messageBytes, "one message must fit")
-    precondition(historyQuestions >= 1 && trackFixes >= 1 && historyAnswerBytes >= 0)
+    precondition(historyQuestions >= 1 && trackFixes >= 1 && historyTrips >= 1 && historyAnswerBytes >= 0)
     precondition(tripsPerDriver >= 1 && tripsPerPage >= 1 && tripLists >= 1 && tripsListedPerTurn >= 1)
     precondition(answerBytesPerTurn < outboxBytesPerSession, "a piece of a long answer must fit an outbox")
     precondition(waitingFixes >= LocationBatch.maximumCount && waitingResumes >= 0, "one batch must fit")

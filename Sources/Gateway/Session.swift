@@ -102,6 +102,8 @@ final class Exchange {
   var room: AnswerRoom?
   /// The trip that the hub was asked for.
   var pendingTrip: PendingTrip?
+  /// The list that the hub was asked for, where the journal may have more of it.
+  var pendingList: TripListQuery?
   /// The turn in which requests were handled last, how many, and the bytes of their answers.
   var turn: UInt64 = 0
   var handled = 0
@@ -140,6 +142,11 @@ final class Exchange {
   func takePendingTrip() -> PendingTrip? {
     defer { pendingTrip = nil }
     return pendingTrip
+  }
+
+  func takePendingList() -> TripListQuery? {
+    defer { pendingList = nil }
+    return pendingList
   }
 
   /// Counts for a turn from here on.

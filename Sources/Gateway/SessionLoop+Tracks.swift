@@ -76,7 +76,7 @@ extension SessionLoop {
   }
 
   /// Puts a question to the reader. What it gives is the answer; nil for a trip that the journal has not.
-  private mutating func ask(
+  mutating func ask(
     _ slot: Int, _ exchange: Exchange, _ body: @escaping @Sendable (HistoryAccess) throws(HistoryError) -> Response?
   ) {
     guard let reader = shared.history else { return }
@@ -125,6 +125,7 @@ extension SessionLoop {
 enum HistoryFailure {
   case unknown
   case tooManyFixes(limit: Int)
+  case tooManyTrips(limit: Int)
   case busy
   case stopping
   case unreadable
@@ -133,6 +134,7 @@ enum HistoryFailure {
     switch error {
     case .journal: self = .unreadable
     case .tooManyFixes(let limit): self = .tooManyFixes(limit: limit)
+    case .tooManyTrips(let limit): self = .tooManyTrips(limit: limit)
     case .stopping: self = .stopping
     }
   }
@@ -142,6 +144,8 @@ enum HistoryFailure {
     case .unknown: Self.response(.notFound, .unknownTrip, "neither the hub nor its journal has such a trip")
     case .tooManyFixes(let limit):
       Self.response(.contentTooLarge, .tooLarge, "this trip has more than \(limit) fixes; see journal export")
+    case .tooManyTrips(let limit):
+      Self.response(.contentTooLarge, .tooLarge, "more than \(limit) trips have ended since then; see journal export")
     case .busy:
       Self.response(.serviceUnavailable, .rateLimited, "this hub reads its journal for many others now")
         .retryAfter(seconds: 1)

@@ -48,23 +48,6 @@ extension SessionLoop {
       .trips(reference(sessions[slot].connection), .show(TripQuery(id: id, actor: actor, grant: grant))))
   }
 
-  /// `GET /v1/trips`: ops.
-  mutating func trips(
-    _ slot: Int, _ exchange: Exchange, _ request: RequestHead, _ credential: Credential
-  ) throws(HTTPError) {
-    guard credential.role == .ops else {
-      return respond(slot, exchange, .forbidden, .forbidden, "only ops may list trips")
-    }
-    let list: TripListQuery
-    do throws(TripListParameters.Invalid) {
-      list = try TripListParameters(request.query, time: exchange.time, maximumLimit: limits.tripsPerPage).query
-    } catch {
-      return respond(slot, exchange, .badRequest, .badMessage, error.text)
-    }
-    exchange.isWaiting = true
-    inputs.append(.trips(reference(sessions[slot].connection), .list(list)))
-  }
-
   /// `query` of kind `trip`: likewise, of what the hub knows.
   mutating func askForTrip(_ slot: Int, _ messageID: MessageID, _ id: Identifier, _ credential: Credential) {
     guard let grant = credential.grant(for: .trip(id)) else {
@@ -93,10 +76,7 @@ extension SessionLoop {
     guard let exchange = sessions[slot].exchange, exchange.isWaiting else { return }
     switch answer {
     case .trip(let report, let isNew): self.answer(slot, exchange, report, isNew: isNew)
-    case .list(let reports, let next):
-      var body = ByteBuffer(capacity: 64 + reports.count * 384)
-      JSONWriter.write(reports, next: next.map { TripCursor(below: $0).text }, time: exchange.time, into: &body)
-      finish(slot, exchange, Response(.ok, contentType: "application/json", body: body.array()))
+    case .list(let reports, let next): self.answer(slot, exchange, reports, next: next)
     case .refused(let error): self.answer(slot, exchange, error)
     }
   }

@@ -5,19 +5,24 @@ import HubCore
 import Messages
 
 /// Where a list of trips goes on. To clients it is a word without meaning.
-struct TripCursor: Equatable {
-  /// Trips with smaller numbers follow.
-  var below: UInt64
-
-  init(below: UInt64) { self.below = below }
+enum TripCursor: Equatable {
+  /// With trips that the hub knows and that have smaller numbers.
+  case known(below: UInt64)
+  /// With such that it has forgotten.
+  case forgotten(below: UInt64)
 
   init?(_ text: String) {
-    guard text.hasPrefix("t"), let number = UInt64(text.dropFirst(), radix: 36), TripCursor(below: number).text == text
-    else { return nil }
-    below = number
+    guard let number = UInt64(text.dropFirst(), radix: 36) else { return nil }
+    self = text.hasPrefix("h") ? .forgotten(below: number) : .known(below: number)
+    guard self.text == text else { return nil }
   }
 
-  var text: String { "t" + String(below, radix: 36) }
+  var text: String {
+    switch self {
+    case .known(let number): "t" + String(number, radix: 36)
+    case .forgotten(let number): "h" + String(number, radix: 36)
+    }
+  }
 }
 
 struct TripListParameters: Equatable {
@@ -28,6 +33,8 @@ struct TripListParameters: Equatable {
   static let defaultLimit = 100
 
   var query: TripListQuery
+  /// It goes on with what the hub has forgotten.
+  var isOfHistory = false
 
   /// `status` (one or several with commas), `driver`, `since` (a time as `time=` says), `limit`, `cursor`.
   init(_ query: Query, time: TimeFormat, maximumLimit: Int) throws(Invalid) {
@@ -54,7 +61,12 @@ struct TripListParameters: Equatable {
     list.limit = min(list.limit, maximumLimit)
     if let text = try TripListParameters.text(query, "cursor") {
       guard let cursor = TripCursor(text) else { throw Invalid(text: "cursor must be what next was in an answer") }
-      list.below = cursor.below
+      switch cursor {
+      case .known(let number): list.below = number
+      case .forgotten(let number):
+        list.below = number
+        isOfHistory = true
+      }
     }
     self.query = list
   }

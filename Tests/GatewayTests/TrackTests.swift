@@ -3,12 +3,12 @@ import Bytes
 import Foundation
 import FoundationXML
 import Geo
-import HubCore
 import Messages
 import TestSupport
 import Testing
 
 @testable import Gateway
+@testable import HubCore
 
 @Suite struct TrackTests {
   private func fix(
@@ -115,9 +115,10 @@ import Testing
     let geometry = try #require(feature["geometry"] as? [String: Any])
     #expect(geometry["type"] as? String == "MultiLineString")
     let lines = try #require(geometry["coordinates"] as? [[[Double]]])
-    #expect(lines == [
-      [[179, 10], [180, 11]], [[-180, 11], [-179, 12], [-178, 12], [-180, 11.2]], [[180, 11.2], [179.5, 11]],
-    ])
+    #expect(
+      lines == [
+        [[179, 10], [180, 11]], [[-180, 11], [-179, 12], [-178, 12], [-180, 11.2]], [[180, 11.2], [179.5, 11]],
+      ])
     let times = try #require((feature["properties"] as? [String: Any])?["times"] as? [[Int]])
     #expect(times.map(\.count) == lines.map(\.count))
     #expect(times[0] == [1_763_680_000_000, 1_763_680_000_500])
@@ -136,7 +137,9 @@ import Testing
     #expect(lines([at(1, -180), at(2, 179), at(3, 178)]) == [[[180, 1], [179, 2], [178, 3]]])
   }
 
-  @Test("whatever the way, no piece of a line is longer than half of the world, and every fix is there", arguments: 1...20 as ClosedRange<UInt64>)
+  @Test(
+    "whatever the way, no piece of a line is longer than half of the world, and every fix is there",
+    arguments: 1...20 as ClosedRange<UInt64>)
   func pieces(seed: UInt64) {
     var random = SplitMix64(seed: seed)
     let places = (0..<200).map { _ in
@@ -164,8 +167,9 @@ import Testing
     parser.delegate = outline
     #expect(parser.parse())
     let point = ["trkpt", "ele", "/ele", "time", "/time", "/trkpt"]
-    #expect(outline.elements == ["gpx", "trk", "name", "/name", "src", "/src", "trkseg"] + point + point
-      + ["/trkseg", "/trk", "/gpx"])
+    #expect(
+      outline.elements == ["gpx", "trk", "name", "/name", "src", "/src", "trkseg"] + point + point
+        + ["/trkseg", "/trk", "/gpx"])
     #expect(outline.points == [["lat": "48.1371", "lon": "11.5754"], ["lat": "-0.0000001", "lon": "-180"]])
     #expect(text.contains("<time>2025-11-20T23:06:40.000Z</time>") && text.contains("<ele>0.001</ele>"))
     #expect(outline.root == ["version": "1.1", "creator": "locationhub", "xmlns": "http://www.topografix.com/GPX/1/1"])

@@ -62,7 +62,8 @@ import Testing
 
   @Test("a straight drive over the antimeridian, and one past the pole, become two places")
   func straight() {
-    for (start, bearing) in [(at(10, 179.99), 90.0), (at(-10, -179.99), 270), (at(89.99, 0), 0), (at(-89.99, 70), 180)] {
+    for (start, bearing) in [(at(10, 179.99), 90.0), (at(-10, -179.99), 270), (at(89.99, 0), 0), (at(-89.99, 70), 180)]
+    {
       let points = (0..<200).map { start.destination(bearingDegrees: bearing, distanceMeters: Double($0) * 15) }
       #expect(Polyline.simplify(points, toleranceMeters: 0.01) == [0, 199], "\(start)")
       var bent = points

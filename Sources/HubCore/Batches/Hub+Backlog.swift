@@ -56,7 +56,8 @@ extension Hub {
       backlog.append(resume: Backlog.Entry(input: input, driver: nil, cost: 1))
       return true
     case .batch, .driverConnecting, .driverDisconnected, .released, .name, .query, .trips,
-      .knownFixes: return false
+      .knownFixes:
+      return false
     }
   }
 

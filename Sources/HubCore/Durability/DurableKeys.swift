@@ -14,12 +14,16 @@ public enum DurableKeys {
   /// The key of a trip's records: its states, and its `trip_update` events on whatever channel.
   public static func trip(_ id: Identifier) -> UInt64 { id.text.withBytes { key(Owner.trip, $0) } }
 
+  /// The key of the records of trips as they ended, of whatever id, besides: for lists of trips that are over.
+  public static let endedTrips = UInt64(0x656E_6465_6454_7270)
+
   /// Gives each record in `group` that has an owner: the key, and the byte of `group` where the record begins (with its
   /// length). `group` holds whole records, as the hub hands them over; what is none ends the reading.
   public static func forEach(in group: UnsafeRawBufferPointer, _ body: (_ key: UInt64, _ offset: Int) -> Void) {
     var offset = 0
     while let (record, next) = record(in: group, at: offset) {
       if let key = key(of: record) { body(key, offset) }
+      if isEndedTrip(record) { body(endedTrips, offset) }
       offset = next
     }
   }
@@ -55,8 +59,16 @@ public enum DurableKeys {
     case .trip, .tripForgotten: text(record, at: 1).map { key(Owner.trip, $0) }
     case .tripUpdate: tripOfUpdate(record).map { key(Owner.trip, $0) }
     case .life, .notification, .channel, .channelForgotten, .numbersGiven, .driver, .driverForgotten, .tripNumbersGiven,
-      nil: nil
+      nil:
+      nil
     }
+  }
+
+  /// Behind its id, its number and two times a trip has its status.
+  private static func isEndedTrip(_ record: UnsafeRawBufferPointer) -> Bool {
+    guard RecordKind(rawValue: record[0]) == .trip, let id = text(record, at: 1) else { return false }
+    let offset = 1 + 2 + id.count + 24
+    return offset < record.count && TripStatus(rawValue: record[offset])?.isFinal == true
   }
 
   /// Behind its channel (a letter and an id), its sequence, number and time a trip_update has its trip's id.

@@ -66,6 +66,10 @@ public struct TripListQuery: Sendable, Equatable {
   }
 
   /// Whether a trip belongs into the list, wherever it is in the order.
+  public func matches(_ trip: TripReport) -> Bool {
+    matches(status: trip.status, driverID: trip.driverID, updated: trip.updated)
+  }
+
   func matches(status: TripStatus, driverID: Identifier?, updated: Timestamp) -> Bool {
     if let since, updated < since { return false }
     if let wanted = self.driverID, driverID != wanted { return false }

@@ -45,7 +45,8 @@ extension JSONTape {
     if equals(type, bytes, "refresh") { return .refresh(try refresh(try payload(envelope), bytes)) }
     throw Complaint(
       .unknownType, .type,
-      "expected location_update, location_batch, driver_status, trip_status, subscribe, unsubscribe, query, ping or refresh")
+      "expected location_update, location_batch, driver_status, trip_status, subscribe, unsubscribe, query, ping or refresh"
+    )
   }
 
   private func tripStatus(
