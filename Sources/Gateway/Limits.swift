@@ -170,6 +170,11 @@ public struct Limits: Sendable {
   public var historyAnswerBytes = 64 * 1024 * 1024
   public var fixTimesPerDriver = 512
   public var driversWithFixTimes = 100_000
+  /// Fixes of batches that wait for their turn, and as many in batches that wait for the journal: some 90 MB each. Past it a
+  /// batch is refused with `rate_limited`.
+  public var waitingFixes = 600_000
+  /// Subscriptions with `since` that wait for their turn. Past it: `rate_limited`.
+  public var waitingResumes = 100_000
 
   public init() {}
 
@@ -185,6 +190,7 @@ public struct Limits: Sendable {
     precondition(historyQuestions >= 1 && trackFixes >= 1 && historyTrips >= 1 && historyAnswerBytes >= 0)
     precondition(tripsPerDriver >= 1 && tripsPerPage >= 1 && tripLists >= 1 && tripsListedPerTurn >= 1)
     precondition(answerBytesPerTurn < outboxBytesPerSession, "a piece of a long answer must fit an outbox")
+    precondition(waitingFixes >= LocationBatch.maximumCount && waitingResumes >= 0, "one batch must fit")
     precondition(requestHeadBytes <= readBufferBytes)
     precondition(rateWarningSeconds < rateCloseSeconds)
     precondition(inflateRatio >= 1 && inflateFreeBytes >= 0)
@@ -228,6 +234,8 @@ public struct Limits: Sendable {
       driversWithFixTimes: driversWithFixTimes, profiles: profiles,
       tracking: Tracker.Rules(maximumAccuracyMeters: accuracyMeters))
     limits.tripsPerDriver = tripsPerDriver
+    limits.waitingFixes = waitingFixes
+    limits.waitingResumes = waitingResumes
     limits.tripLists = tripLists
     limits.tripsListedPerTurn = tripsListedPerTurn
     limits.routePoints = routePoints

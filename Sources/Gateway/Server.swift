@@ -208,7 +208,8 @@ public final class Server: Sendable {
     threads.wakers.append(loop.waker)
     threads.hubWaker = loop.waker
     let thread = try startThread(name: "loop-0") {
-      let port = HubPort(hub: hub.take(), journal: shared.journal)
+      let port = HubPort(
+        hub: hub.take(), journal: shared.journal, lookups: FixLookups(shared, waking: loop.waker))
       run(
         SessionLoop(
           index: 0, loop: loop, hub: port, shared: shared, configuration: configuration,

@@ -16,6 +16,8 @@ final class HistoryAccess {
   private let configuration: JournalConfiguration
   private let isStopping: () -> Bool
   private var opened: JournalHistory?
+  /// A lookup was not complete, and that was said.
+  private var hasFailed = false
 
   init(_ configuration: JournalConfiguration, isStopping: @escaping () -> Bool) {
     self.configuration = configuration
@@ -116,5 +118,23 @@ final class HistoryAccess {
     if gathering.isOverLimit { throw .tooManyFixes(limit: limit) }
     track.points = gathering.points()
     return track
+  }
+
+  // MARK: Seen fixes
+
+  /// Which of a lookup's fixes the journal has. What can't be read is not found, and the first time said: at worst a fix is
+  /// stored twice, and is in a track once all the same.
+  func known(_ lookup: HistoryLookup, _ log: Log) -> [Int64] {
+    var found: [Int64] = []
+    do throws(HistoryError) {
+      try forEachRecord(lookup.key, since: lookup.since) { record in
+        _ = FixesRecord.times(ofDriver: lookup.driverID, in: record, within: lookup.times, into: &found)
+        return found.count < lookup.times.count
+      }
+    } catch {
+      if !hasFailed { log(.warning, "lookup_incomplete", ["error": "\(error)"]) }
+      hasFailed = true
+    }
+    return found
   }
 }

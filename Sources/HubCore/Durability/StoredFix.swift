@@ -38,6 +38,12 @@ public struct StoredFix: Sendable, Equatable {
   public var measured: Fix
   /// What was published; nil for history and what was held back.
   public var position: StoredPosition?
+
+  public init(standing: Standing, measured: Fix, position: StoredPosition?) {
+    self.standing = standing
+    self.measured = measured
+    self.position = position
+  }
 }
 
 /// A position as it was published.
@@ -47,6 +53,16 @@ public struct StoredPosition: Sendable, Equatable {
   public var heading: Double?
   public var accuracy: Double
   public var confidence: Confidence
+
+  public init(
+    coordinate: Coordinate, speed: Double?, heading: Double?, accuracy: Double, confidence: Confidence
+  ) {
+    self.coordinate = coordinate
+    self.speed = speed
+    self.heading = heading
+    self.accuracy = accuracy
+    self.confidence = confidence
+  }
 }
 
 // MARK: - Bytes
