@@ -81,7 +81,7 @@ public final class JournalHistory {
   private func segments() throws(JournalError) -> [SegmentName] {
     let names: [String]
     do throws(SystemError) { names = try files.names() } catch { throw .system(error, file: files.path) }
-    let segments = SegmentName.all(in: names)
+    let segments = SegmentName.all(.segment, in: names)
     if created.count > 2 * segments.count + 16 {
       let known = Set(segments.map(\.first))
       created = created.filter { known.contains($0.key) }
