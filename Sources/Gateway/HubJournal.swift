@@ -111,7 +111,8 @@ extension JournalConfiguration {
       .info, "journal_read",
       [
         "directory": directory, "trips": "\(hub.counters.trips)", "events": "\(hub.counters.eventsKept)",
-        "snapshot": report.snapshot.map { "\($0)" } ?? "none", "groups": "\(report.groups)", "milliseconds": "\(nanoseconds / 1_000_000)",
+        "snapshot": report.snapshot.map { "\($0)" } ?? "none",
+        "groups": "\(report.groups)", "milliseconds": "\(nanoseconds / 1_000_000)",
       ])
   }
 }

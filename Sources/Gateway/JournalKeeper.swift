@@ -138,7 +138,7 @@ final class JournalKeeper: Sendable {
     let history = try JournalHistory(directory: configuration.directory, limits: limits) { payload, note in
       DurableKeys.forEach(in: payload, note)
     }
-    _ = try history.indexFullSegments()
+    _ = try history.indexFullSegments { !journal.commit.isClosing }
     let after = try JournalInventory(files)
     journal.keeping.withLock {
       $0.segmentsDeleted += UInt64(deleted)

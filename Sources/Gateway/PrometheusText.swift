@@ -214,7 +214,8 @@ enum PrometheusText {
       keeping.snapshotNanoseconds / 1000)
     page.counter(
       "locationhub_journal_keeping_failures_total", "Failed snapshots, indexes and deletions.", keeping.failures)
-    page.counter("locationhub_journal_segments_deleted_total", "Segments deleted by age or size.", keeping.segmentsDeleted)
+    page.counter(
+      "locationhub_journal_segments_deleted_total", "Segments deleted by age or size.", keeping.segmentsDeleted)
     page.family("locationhub_journal_segments", "gauge", "Segments on the disk.")
     page.sample("locationhub_journal_segments", UInt64(keeping.segments))
     page.family("locationhub_journal_disk_bytes", "gauge", "Bytes of segments, indexes and snapshots on the disk.")

@@ -63,10 +63,10 @@ public final class JournalHistory {
     if let damage { throw .damaged(damage) }
   }
 
-  /// Makes the index files that are missing or broken, but for the newest segment's; how many.
-  public func indexFullSegments() throws(JournalError) -> Int {
+  /// Makes the index files that are missing or broken, but for the newest segment's, and while `goesOn`; how many.
+  public func indexFullSegments(while goesOn: () -> Bool = { true }) throws(JournalError) -> Int {
     var made = 0
-    for segment in try segments().dropLast() {
+    for segment in try segments().dropLast() where goesOn() {
       guard let file = try open(segment) else { continue }
       let isThere = try about(segment.name) { () throws(SystemError) in try openIndex(of: segment, file) != nil }
       guard !isThere, let indexer = try index(segment, file) else { continue }

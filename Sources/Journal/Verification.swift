@@ -97,8 +97,9 @@ public struct Verifier {
     found.bytes += bytes.count
     var number = name.first
     var senseless: Damage?
+    let scan = SegmentScan(limits: limits)
     let end = bytes.withBytes { bytes in
-      SegmentScan(limits: limits).read(bytes, file: name.name, isLast: isLast, next: &number) { number, offset, payload in
+      scan.read(bytes, file: name.name, isLast: isLast, next: &number) { number, offset, payload in
         do throws(Senseless) {
           try check(payload)
         } catch {

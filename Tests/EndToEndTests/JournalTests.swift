@@ -175,10 +175,10 @@ extension EndToEnd.Journals {
     #expect(try second.outcome().errors.contains("event=journal_loss"))
   }
 
-  @Test("--accept-loss without a directory: exit code 2; a directory that cannot be made: exit code 1")
+  @Test("--accept-loss without a journal: exit code 2; a directory that cannot be made: exit code 1")
   func usage() throws {
     let outcome = try HubProcess.run(["serve", "--accept-loss"])
-    #expect(outcome.status == 2 && outcome.errors.contains("--data"))
+    #expect(outcome.status == 2 && outcome.errors.contains("--accept-loss"))
     let nowhere = try HubProcess.run(["serve", "--port", "0", "--data", "/proc/nothing/here"])
     #expect(nowhere.status == 1 && nowhere.errors.contains("/proc/nothing/here"))
   }

