@@ -93,6 +93,18 @@ extension Bench {
     }
   }
 
+  @Test("A long snapshot is put on the disk piece by piece, so that the journal's own writes never wait for all of it")
+  func pieces() throws {
+    var bench = Bench()
+    bench.limits.snapshotSyncBytes = 150
+    var snapshot = try SnapshotWriter(files: bench.disk, limits: bench.limits, through: 1, created: 0)
+    let part = [UInt8](repeating: 1, count: 100)
+    for _ in 0..<10 { try part.withBytes { (bytes) throws(JournalError) in try snapshot.write(bytes) } }
+    #expect(bench.disk.syncs == 5)
+    try snapshot.finish()
+    #expect(bench.disk.syncs == 6)
+  }
+
   @Test("Damage in a segment that a snapshot holds does not stop a start, and verify tells its place")
   func oldDamage() throws {
     var bench = Bench()
