@@ -39,11 +39,10 @@ struct RecoveryBench {
   func run() throws {
     defer { removeAll() }
     let last = try write()
-    let (seconds, bytes) = try read()
-    print("\(trips * Self.moves.count) trip records in segments: \(bytes) bytes, read in \(rounded(seconds)) s")
+    let first = try read()
+    print("\(trips * Self.moves.count) trip records in segments: \(first.bytes) bytes, read in \(first.time)")
     try writeSnapshot(through: last)
-    let (again, _) = try read()
-    print("\(trips) trips in a snapshot: read in \(rounded(again)) s")
+    print("\(trips) trips in a snapshot: read in \(try read().time)")
   }
 
   /// A journal of so many moves, made by a hub; its last group.
@@ -88,9 +87,10 @@ struct RecoveryBench {
         tripIsGranted: true))
   }
 
-  /// What a start does before it lets anyone in: seconds, and bytes behind the snapshot.
-  private func read() throws -> (seconds: Double, bytes: Int) {
+  /// What a start does before it lets anyone in: its time, and bytes behind the snapshot.
+  private func read() throws -> (time: String, bytes: Int) {
     let began = ClockReading.read().uptimeNanoseconds
+    let processor = ProcessFacts.threadCPUTimeNanoseconds()
     var hub = makeHub()
     let recovered = try Recovery(files: try DiskFiles(path: path), limits: limits).run(damage: .refuse) {
       (part) throws(Senseless) in
@@ -100,7 +100,9 @@ struct RecoveryBench {
     }
     hub.finishLoading()
     precondition(hub.counters.trips == trips, "all trips are read")
-    return (Double(ClockReading.read().uptimeNanoseconds - began) / 1e9, recovered.report.bytes)
+    let seconds = rounded(ClockReading.read().uptimeNanoseconds - began)
+    let busy = rounded(ProcessFacts.threadCPUTimeNanoseconds() - processor)
+    return ("\(seconds) s (\(busy) s of a processor)", recovered.report.bytes)
   }
 
   private func load(_ records: UnsafeRawBufferPointer, _ hub: inout Hub) throws(Senseless) {
@@ -119,7 +121,7 @@ struct RecoveryBench {
     try snapshot.finish()
   }
 
-  private func rounded(_ seconds: Double) -> Double { (seconds * 100).rounded() / 100 }
+  private func rounded(_ nanoseconds: Int64) -> Double { (Double(nanoseconds) / 1e7).rounded() / 100 }
 
   private func removeAll() {
     do {
