@@ -72,6 +72,7 @@ extension Hub {
     case .history:
       counters.fixesHistory += 1
       if isRecorded { record(fix, .history, nil, driver: driver) }
+      if isBehindClock(fix, driver: driver) { counters.fixesBehindClock += 1 }
       return .history
     case .duplicate:
       if isRecorded, drivers[driver].durable.mayHaveMissed(fix.timestamp) {
@@ -113,6 +114,14 @@ extension Hub {
     }
     counters.fixesNotStored += 1
     drivers[driver].durable.missed(fix.timestamp, storedThrough: storage.storedThrough)
+  }
+
+  /// Whether nothing of the driver is published because its clock was ahead: its newest fix is of the hub's future, by more
+  /// than a leap, and this one is not.
+  private func isBehindClock(_ fix: Fix, driver: Int) -> Bool {
+    let future = now.timestamp.milliseconds &+ limits.tracking.leapMilliseconds
+    guard let newest = drivers[driver].tracker.newest else { return false }
+    return newest.milliseconds > future && fix.timestamp.milliseconds <= future
   }
 
   private mutating func count(_ refusal: Tracker.Refusal) -> FixOutcome {
