@@ -43,8 +43,8 @@ let package = Package(
     .executableTarget(
       name: "locationhub",
       dependencies: [
-        "Gateway", "HubCore", "LocationHubClient", "Simulation", "Tokens", "Transport", "Messages", "Geo", "Bytes",
-        "CLinux",
+        "Gateway", "HubCore", "Journal", "LocationHubClient", "Simulation", "Tokens", "Transport", "Messages", "Geo",
+        "Bytes", "CLinux",
       ]),
 
     // For tests and measurements only.
@@ -54,7 +54,8 @@ let package = Package(
       name: "hub-loadtest", dependencies: ["Transport", "WebSocket", "Gateway", "Bytes", "TestCertificates"],
       path: "loadtest/HubLoadTest"),
     .executableTarget(
-      name: "hub-microbench", dependencies: ["HubCore", "WebSocket", "Messages", "Geo", "Bytes"],
+      name: "hub-microbench",
+      dependencies: ["HubCore", "Journal", "Transport", "WebSocket", "Messages", "Geo", "Bytes"],
       path: "loadtest/MicroBench"),
     .executableTarget(
       name: "autobahn-client", dependencies: ["LocationHubClient", "Transport", "WebSocket", "Bytes"],

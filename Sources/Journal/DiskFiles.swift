@@ -27,6 +27,9 @@ public final class DiskFiles: JournalFiles {
     } catch {
       throw .system(error, file: path)
     }
+    guard faccessat(directory.raw, ".", W_OK | X_OK, 0) == 0 else {
+      throw .system(SystemError(call: "access", errno: errno), file: path)
+    }
     guard flock(directory.raw, LOCK_EX | LOCK_NB) == 0 else {
       if errno == EWOULDBLOCK { throw .locked(directory: path) }
       throw .system(SystemError(call: "flock", errno: errno), file: path)
@@ -49,7 +52,12 @@ public final class DiskFiles: JournalFiles {
     }
   }
 
-  public func read(_ name: String) throws(SystemError) -> [UInt8] { try readFile("\(path)/\(name)") }
+  public func read(_ name: String) throws(SystemError) -> [UInt8] {
+    guard let file = try openForReading(name) else { throw SystemError(call: "openat", errno: ENOENT) }
+    var bytes: [UInt8] = []
+    _ = try file.read(at: 0, count: try file.size(), into: &bytes)
+    return bytes
+  }
 
   public func openForReading(_ name: String) throws(SystemError) -> (any ReadableJournalFile)? {
     do throws(SystemError) {

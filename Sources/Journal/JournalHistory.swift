@@ -63,10 +63,10 @@ public final class JournalHistory {
     if let damage { throw .damaged(damage) }
   }
 
-  /// Makes the index files that are missing or broken, but for the newest segment's; how many.
-  public func indexFullSegments() throws(JournalError) -> Int {
+  /// Makes the index files that are missing or broken, but for the newest segment's, and while `goesOn`; how many.
+  public func indexFullSegments(while goesOn: () -> Bool = { true }) throws(JournalError) -> Int {
     var made = 0
-    for segment in try segments().dropLast() {
+    for segment in try segments().dropLast() where goesOn() {
       guard let file = try open(segment) else { continue }
       let isThere = try about(segment.name) { () throws(SystemError) in try openIndex(of: segment, file) != nil }
       guard !isThere, let indexer = try index(segment, file) else { continue }
@@ -81,7 +81,7 @@ public final class JournalHistory {
   private func segments() throws(JournalError) -> [SegmentName] {
     let names: [String]
     do throws(SystemError) { names = try files.names() } catch { throw .system(error, file: files.path) }
-    let segments = SegmentName.all(in: names)
+    let segments = SegmentName.all(.segment, in: names)
     if created.count > 2 * segments.count + 16 {
       let known = Set(segments.map(\.first))
       created = created.filter { known.contains($0.key) }

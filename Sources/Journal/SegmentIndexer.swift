@@ -1,14 +1,15 @@
 // Makes a segment's index in memory, and goes on where the segment has grown.
 import Transport
 
-/// A segment's file, from its name.
+/// A segment's file, or another one of a journal, from its name.
 struct SegmentName: Equatable, Sendable {
   var name: String
+  /// Its first group, or what else stands in the name.
   var first: UInt64
 
-  /// The segments among a directory's files, oldest first.
-  static func all(in names: [String]) -> [SegmentName] {
-    names.compactMap { name in FileHeader.group(ofName: name, .segment).map { SegmentName(name: name, first: $0) } }
+  /// The files of a kind among a directory's, oldest first.
+  static func all(_ kind: FileHeader.Kind, in names: [String]) -> [SegmentName] {
+    names.compactMap { name in FileHeader.group(ofName: name, kind).map { SegmentName(name: name, first: $0) } }
       .sorted { $0.first < $1.first }
   }
 

@@ -56,7 +56,7 @@ extension JournalHistory {
     return payload
   }
 
-  @Test("Each key gives its records, oldest first, as a model has them, while the journal grows and with any segments' size")
+  @Test("Each key gives its records, oldest first, as a model has them, while the journal grows")
   func bruteForce() throws {
     for seed in 0..<40 {
       var random = SplitMix64(seed: UInt64(seed))

@@ -23,6 +23,15 @@ final class SimulatedDisk: JournalFiles, @unchecked Sendable {
   /// Calls of `synchronize` on a file that succeed before one fails; nil for all.
   var syncsUntilFailure: Int?
   var syncs = 0
+  /// Calls that change something and succeed before the power goes: all after them fail; nil for any number.
+  var callsUntilPowerCut: Int?
+
+  /// Counts a call that changes something.
+  fileprivate func change(_ call: StaticString) throws(SystemError) {
+    guard let left = callsUntilPowerCut else { return }
+    if left == 0 { throw SystemError(call: call, errno: EIO) }
+    callsUntilPowerCut = left - 1
+  }
 
   func names() throws(SystemError) -> [String] { Array(files.keys) }
 
@@ -42,21 +51,30 @@ final class SimulatedDisk: JournalFiles, @unchecked Sendable {
   }
 
   func rename(_ name: String, to newName: String) throws(SystemError) {
+    try change("renameat")
     guard let content = files.removeValue(forKey: name) else { throw SystemError(call: "renameat", errno: ENOENT) }
     files[newName] = content
   }
 
   func remove(_ name: String) throws(SystemError) {
+    try change("unlinkat")
     guard files.removeValue(forKey: name) != nil else { throw SystemError(call: "unlinkat", errno: ENOENT) }
   }
 
-  func synchronize() throws(SystemError) { durableNames = files }
+  func synchronize() throws(SystemError) {
+    try change("fsync")
+    durableNames = files
+  }
 
   /// The power fails: what may still be there afterwards is drawn from `random`.
   func cutPower(_ random: inout SplitMix64) {
     // A name that was not synchronised may have made it all the same.
     for (name, content) in files where durableNames[name] == nil {
       if Bool.random(using: &random) { durableNames[name] = content }
+    }
+    // And one that was taken away may stay away.
+    for name in durableNames.keys.sorted() where files[name] == nil && Bool.random(using: &random) {
+      durableNames[name] = nil
     }
     files = durableNames
     for content in files.values { tear(content, &random) }
@@ -98,6 +116,7 @@ private final class SimulatedFile: JournalFile {
   var size: Int { content.bytes.count }
 
   func append(_ bytes: UnsafeRawBufferPointer) throws(SystemError) {
+    try disk.change("write")
     let count = min(bytes.count, disk.room)
     content.bytes.append(contentsOf: bytes.prefix(count))
     disk.room -= count
@@ -112,6 +131,7 @@ private final class SimulatedFile: JournalFile {
   }
 
   func synchronize() throws(SystemError) {
+    try disk.change("fdatasync")
     if let left = disk.syncsUntilFailure {
       if left == 0 { throw SystemError(call: "fdatasync", errno: EIO) }
       disk.syncsUntilFailure = left - 1
