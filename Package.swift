@@ -62,6 +62,11 @@ let package = Package(
 
     // What tests of several targets share.
     .target(name: "TestSupport", dependencies: ["Geo"], path: "Tests/TestSupport"),
+    .target(name: "JournalSupport", dependencies: ["Journal", "Transport", "TestSupport"], path: "Tests/JournalSupport"),
+    .target(
+      name: "DurabilityModel",
+      dependencies: ["HubCore", "Journal", "Messages", "Geo", "Bytes", "Transport", "TestSupport", "JournalSupport"],
+      path: "Tests/DurabilityModel"),
     tests("Bytes"),
     tests("Geo"),
     tests("Messages", ["Geo", "Bytes"]),
@@ -70,7 +75,8 @@ let package = Package(
     tests("HubCore", ["Messages", "Geo"]),
     tests("Tokens", ["Messages", "Bytes"]),
     tests("Transport", ["Bytes", "COpenSSL", "TestCertificates"]),
-    tests("Journal", ["Transport"]),
+    tests("Journal", ["Transport", "JournalSupport"]),
+    .testTarget(name: "DurabilityModelTests", dependencies: ["DurabilityModel"]),
     tests(
       "Gateway", ["HubCore", "LocationHubClient", "Tokens", "Messages", "Geo", "Bytes", "HTTP", "Transport"]),
     tests("LocationHubClient", ["Tokens", "Messages", "WebSocket", "Bytes"]),

@@ -1,0 +1,125 @@
+// One life of the hub: the real Hub, the real journal over the simulated disk, and loops without sockets. What Gateway's
+// HubJournal and HubThread do on two threads is done here call by call, when the world says so.
+import Bytes
+import HubCore
+import Journal
+import JournalSupport
+import Messages
+
+/// What all lives of one history have in common.
+struct HubSettings {
+  var limits: HubLimits
+  var journal: JournalLimits
+  var loops: Int
+}
+
+final class HubLife {
+  private let settings: HubSettings
+  private var hub: Hub
+  private let commit: GroupCommit
+  private var writer: JournalWriter
+  private var groups = GroupCommit.PendingGroups()
+  let loops: [GatewayLoop]
+  /// What was given up at its start.
+  let loss: Damage?
+
+  /// Reads what is on the disk, as `locationhub serve --data` does.
+  init(
+    _ settings: HubSettings, disk: SimulatedDisk, damage: DamagePolicy, epoch: InlineText, seed: UInt64, now: Moment
+  ) throws(JournalError) {
+    var hub = Hub(
+      limits: settings.limits, timings: HubTimings(), sampling: SamplingRules(), epoch: epoch, seed: seed,
+      loops: settings.loops, now: now)
+    var recovered = try Self.read(disk, settings, damage: damage, into: &hub)
+    hub.finishLoading()
+    try recovered.compact(created: now.timestamp.milliseconds) { (add) throws(JournalError) in
+      try hub.writeSnapshot(add)
+    }
+    loss = recovered.report.loss
+    hub.attachJournal(limit: settings.journal.groupBytes / 2, startsEpoch: loss != nil, epoch: epoch)
+    self.settings = settings
+    self.hub = hub
+    commit = GroupCommit(limits: settings.journal)
+    writer = recovered.takeWriter()
+    loops = (0..<settings.loops).map { GatewayLoop(number: $0) }
+  }
+
+  private static func read(
+    _ disk: SimulatedDisk, _ settings: HubSettings, damage: DamagePolicy, into hub: inout Hub
+  ) throws(JournalError) -> Recovered {
+    try Recovery(files: disk, limits: settings.journal).run(damage: damage) { (part) throws(Senseless) in
+      try load(part, into: &hub)
+    } group: { (_, records) throws(Senseless) in
+      try load(records, into: &hub)
+    }
+  }
+
+  private static func load(_ records: UnsafeRawBufferPointer, into hub: inout Hub) throws(Senseless) {
+    do throws(RecordError) { try hub.load(records) } catch { throw Senseless("\(error)") }
+  }
+
+  // MARK: Turns
+
+  var counters: HubCounters { hub.counters }
+
+  /// One turn of the hub's thread, with what the loops have for it.
+  func turn(_ now: Moment) {
+    hub.stored(through: commit.durableThrough, condition: commit.currentCondition == .good ? .good : .unavailable)
+    for loop in loops {
+      hub.process(loop.inputs, now: now)
+      loop.inputs.removeAll(keepingCapacity: true)
+    }
+    hub.takeRecords { records, ticket in commit.submit(records, ticket: ticket, isUrgent: true) }
+    for loop in loops where hub.hasOutput(loop: loop.number) {
+      var list: [HubOutput] = []
+      hub.drain(loop: loop.number, into: &list)
+      for output in list { loop.outputs.append(output) }
+    }
+  }
+
+  /// One group of the journal's thread. Nil where it cannot go on in this life.
+  func write(_ now: Moment) -> GroupCommit.Progress? {
+    guard commit.currentCondition != .stopped else { return nil }
+    do throws(JournalError) {
+      return try commit.writeGroup(&groups, &writer, created: now.timestamp.milliseconds)
+    } catch {
+      return nil
+    }
+  }
+
+  /// Nothing waits for a turn, for the disk or for its clients.
+  var isIdle: Bool {
+    groups.isEmpty && commit.isIdle
+      && loops.allSatisfy { $0.inputs.isEmpty && $0.outputs.isEmpty && !hub.hasOutput(loop: $0.number) }
+  }
+
+  // MARK: Its durable state
+
+  /// The records of a snapshot, sorted: tables that were filled in another order are the same.
+  func state() -> [[UInt8]] { Self.state(of: hub) }
+
+  /// The same of a hub that reads the disk now.
+  static func state(
+    on disk: SimulatedDisk, _ settings: HubSettings, now: Moment
+  ) throws(JournalError) -> [[UInt8]] {
+    var hub = Hub(
+      limits: settings.limits, timings: HubTimings(), sampling: SamplingRules(), epoch: InlineText(), seed: 0,
+      loops: settings.loops, now: now)
+    _ = try read(disk, settings, damage: .refuse, into: &hub)
+    hub.finishLoading()
+    return state(of: hub)
+  }
+
+  private static func state(of hub: borrowing Hub) -> [[UInt8]] {
+    var records: [[UInt8]] = []
+    hub.writeSnapshot { part in
+      var offset = 0
+      while offset < part.count {
+        let length = 4 + Int(UInt32(littleEndian: part.loadUnaligned(fromByteOffset: offset, as: UInt32.self)))
+        records.append(Array(part[offset..<offset + length]))
+        offset += length
+      }
+    }
+    return records.sorted { $0.lexicographicallyPrecedes($1) }
+  }
+}
