@@ -70,13 +70,19 @@ extension Hub {
 
   mutating func handle(_ session: SessionRef, _ messageID: MessageID, _ report: DriverStatusReport) {
     guard let driver = driver(of: session) else { return }
+    guard storage.hasRoom else {
+      counters.refusedForStorage += 1
+      return refuse(
+        session, messageID, .storageFull, "this hub cannot store a status now; send it again", retryAfter: 5)
+    }
     guard takeProfile(report, driver) else {
       counters.tableLimitHits += 1
       return refuse(
         session, messageID, .storageFull, "this hub's table of vehicle types and tags is full", retryAfter: 60)
     }
     drivers[driver].reported = report.status
-    reply(.ack(Ack(replyTo: messageID)), to: session)
+    recordDriver(driver)
+    replyStored(.ack(Ack(replyTo: messageID)), to: session)
     adviseSampling(driver, trip: lastTrip(of: driver))
   }
 
@@ -188,6 +194,11 @@ extension Hub {
 
   private mutating func forget(_ driver: Int) {
     if let channel = drivers[driver].channel { forgetEvents(of: channel) }
+    if drivers[driver].durable.isKnown { storage.write(.driverForgotten(drivers[driver].id)) }
+    removeDriver(driver)
+  }
+
+  mutating func removeDriver(_ driver: Int) {
     if drivers[driver].fixTimes != nil { driversWithFixTimes -= 1 }
     profiles.release(drivers[driver].profile)
     driverIDs.remove(hash: drivers[driver].hash, index: driver)

@@ -22,7 +22,10 @@ extension Hub {
       counters.fixesForbidden += 1
       return refuse(input.session, input.messageID, code, message, retryAfter: retryAfter)
     }
-    switch track(input.update.fix, driver: driver, trip: trip, received: input.received.uptime) {
+    let outcome = track(
+      input.update.fix, driver: driver, trip: trip, received: input.received.uptime, isRecorded: recordsFixes)
+    recordFixes(driver: driver, trip: trip, received: input.received.timestamp)
+    switch outcome {
     case .accepted, .history, .duplicate, .held: return
     case .refused(let refusal): refuse(input.session, input.messageID, refusal.code, refusal.explanation)
     }
@@ -35,39 +38,81 @@ extension Hub {
   }
 
   /// Filter, index, publish: the same for a fix of its own and one of a batch.
-  mutating func track(_ fix: Fix, driver: Int, trip: Int?, received: Int64) -> FixOutcome {
-    let isNew = drivers[driver].fixTimes?.insert(fix.timestamp) ?? true
-    guard isNew else {
+  ///
+  /// Where there is a journal, `isRecorded` says that it has room. A fix that is not recorded is published all the same,
+  /// and counts as never seen when it is sent again.
+  mutating func track(_ fix: Fix, driver: Int, trip: Int?, received: Int64, isRecorded: Bool) -> FixOutcome {
+    if drivers[driver].fixTimes != nil, !isNew(fix.timestamp, driver: driver, isRecorded: isRecorded) {
       counters.fixesDuplicate += 1
       return .duplicate
     }
+    let outcome = follow(fix, driver: driver, trip: trip, received: received, isRecorded: isRecorded)
+    if storage.isOn, !isRecorded { noteMissed(fix, outcome, driver: driver) }
+    return outcome
+  }
+
+  private mutating func follow(
+    _ fix: Fix, driver: Int, trip: Int?, received: Int64, isRecorded: Bool
+  ) -> FixOutcome {
     let rules = limits.tracking
     if let speed = fix.speed, speed > rules.maximumSpeed { counters.speedsIgnored += 1 }
     switch drivers[driver].tracker.update(fix, receivedAt: received, hubClock: now.timestamp, rules: rules) {
     case .accepted(let position):
       accept(position, driver: driver, trip: trip, received: received)
+      if isRecorded { record(fix, .live, position, driver: driver) }
       return .accepted
     case .acceptedTwo(let held, let position):
-      counters.fixesReleased += 1
-      accept(held, driver: driver, trip: trip, received: received)
+      release(held, driver: driver, trip: trip, received: received, isRecorded: isRecorded)
       accept(position, driver: driver, trip: trip, received: received)
+      if isRecorded { record(fix, .live, position, driver: driver) }
       return .accepted
     case .acceptedHeld(let held, let refusal):
-      counters.fixesReleased += 1
-      accept(held, driver: driver, trip: trip, received: received)
+      release(held, driver: driver, trip: trip, received: received, isRecorded: isRecorded)
       return count(refusal)
     case .history:
       counters.fixesHistory += 1
+      if isRecorded { record(fix, .history, nil, driver: driver) }
       return .history
     case .duplicate:
+      if isRecorded, drivers[driver].durable.mayHaveMissed(fix.timestamp) {
+        counters.fixesHistory += 1
+        record(fix, .history, nil, driver: driver)
+        return .history
+      }
       counters.fixesDuplicate += 1
       return .duplicate
     case .held:
       counters.fixesHeld += 1
+      if isRecorded { record(fix, .held, nil, driver: driver) }
       return .held
     case .refused(let refusal):
       return count(refusal)
     }
+  }
+
+  /// A fix that was held back is published, before the one that confirmed it.
+  private mutating func release(_ held: Position, driver: Int, trip: Int?, received: Int64, isRecorded: Bool) {
+    counters.fixesReleased += 1
+    accept(held, driver: driver, trip: trip, received: received)
+    guard isRecorded else { return }
+    record(Fix(coordinate: held.coordinate, timestamp: held.timestamp), .confirmed, held, driver: driver)
+  }
+
+  /// Whether a driver with remembered fix times has not sent this one before; remembers it unless it will be lost.
+  @inline(__always)
+  private mutating func isNew(_ time: Timestamp, driver: Int, isRecorded: Bool) -> Bool {
+    if storage.isOn, !isRecorded { return drivers[driver].fixTimes?.contains(time) == false }
+    return drivers[driver].fixTimes?.insert(time) ?? true
+  }
+
+  /// A fix that was taken in while nothing could be stored.
+  private mutating func noteMissed(_ fix: Fix, _ outcome: FixOutcome, driver: Int) {
+    switch outcome {
+    case .accepted, .history, .held: break
+    case .duplicate, .refused: return
+    }
+    counters.fixesNotStored += 1
+    drivers[driver].durable.missed(fix.timestamp, storedThrough: storage.storedThrough)
   }
 
   private mutating func count(_ refusal: Tracker.Refusal) -> FixOutcome {
@@ -125,6 +170,7 @@ extension Hub {
   /// A backlog: each fix in its place in time; the answer says what became of each.
   mutating func handle(_ input: BatchInput) {
     counters.fixesReceived += UInt64(input.batch.fixes.count)
+    guard storage.hasRoom else { return refuseUnstored(input) }
     guard let driver = driver(of: input) else {
       counters.fixesOrphaned += UInt64(input.batch.fixes.count)
       return
@@ -147,15 +193,38 @@ extension Hub {
         counters.fixesUnreadable += 1
         summary.rejected.append(.init(index: place, code: code))
       case .success(let fix):
-        switch track(fix, driver: driver, trip: trip, received: input.received.uptime) {
+        switch track(fix, driver: driver, trip: trip, received: input.received.uptime, isRecorded: storage.isOn) {
         case .accepted, .history, .held: summary.accepted += 1
         case .duplicate: summary.duplicates += 1
         case .refused(let refusal): summary.rejected.append(.init(index: place, code: refusal.code))
         }
       }
     }
+    recordFixes(driver: driver, trip: trip, received: input.received.timestamp)
+    noteRepeated(input.batch.fixes, driver: driver)
     summary.rejected.sort { $0.index < $1.index }
-    reply(.ack(Ack(replyTo: input.messageID, batch: summary)), to: input.session)
+    replyStored(.ack(Ack(replyTo: input.messageID, batch: summary)), to: input.session)
+  }
+
+  /// Nothing of a batch is taken where it can't be stored.
+  private mutating func refuseUnstored(_ input: BatchInput) {
+    counters.refusedForStorage += 1
+    counters.fixesPutOff += UInt64(input.batch.fixes.count)
+    refuse(
+      input.session, input.messageID, .storageFull, "this hub cannot store fixes now; send the batch again",
+      retryAfter: 5)
+  }
+
+  /// What could not be stored when it came live may have come again with this batch.
+  private mutating func noteRepeated(_ fixes: [Result<Fix, ErrorCode>], driver: Int) {
+    guard storage.isOn, drivers[driver].durable.hasMissed else { return }
+    var range: ClosedRange<Timestamp>?
+    for case .success(let fix) in fixes {
+      let time = fix.timestamp
+      range = range.map { min($0.lowerBound, time)...max($0.upperBound, time) } ?? time...time
+    }
+    guard let range else { return }
+    drivers[driver].durable.repeated(from: range.lowerBound, through: range.upperBound, ticket: storage.newest)
   }
 
   /// "Oldest first" is what the protocol asks for; where a phone does otherwise, its newest fix must not make history of

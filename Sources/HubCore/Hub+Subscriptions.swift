@@ -125,7 +125,11 @@ extension Hub {
   /// A driver's pong: through which of its fixes everything is stored.
   mutating func answer(_ session: SessionRef, _ messageID: MessageID, _ ping: Ping) {
     var storedThrough: Timestamp?
-    if let driver = driver(of: session) { storedThrough = drivers[driver].tracker.newest }
+    if let driver = driver(of: session) {
+      storedThrough =
+        storage.isOn
+        ? drivers[driver].durable.storedThrough(storage.storedThrough) : drivers[driver].tracker.newest
+    }
     reply(
       .pong(Pong(replyTo: messageID, ping: ping, serverTime: now.timestamp, storedThrough: storedThrough)), to: session)
   }

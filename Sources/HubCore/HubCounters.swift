@@ -21,6 +21,8 @@ public struct HubCounters: Sendable, Equatable {
   public var fixesUnreadable: UInt64 = 0
   /// Named a trip that the driver is not entitled to.
   public var fixesForbidden: UInt64 = 0
+  /// In batches that were refused for now, because they could not be stored or because too much waited.
+  public var fixesPutOff: UInt64 = 0
   /// Came from a session that is not the driver's any more.
   public var fixesOrphaned: UInt64 = 0
 
@@ -37,9 +39,11 @@ public struct HubCounters: Sendable, Equatable {
   public var tableLimitHits: UInt64 = 0
   /// Outputs that wait for the journal.
   public var heldForStorage = 0
-  /// Moves refused, and presence events not made, because nothing could be stored.
+  /// Moves, statuses and batches refused, and presence events not made, because nothing could be stored.
   public var refusedForStorage: UInt64 = 0
   public var eventsNotStored: UInt64 = 0
+  /// Fixes taken in, and published where they were live, that nothing could be stored of. They are among the others, too.
+  public var fixesNotStored: UInt64 = 0
 
   // Sizes now.
   public var drivers = 0

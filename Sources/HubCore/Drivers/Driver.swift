@@ -39,6 +39,8 @@ struct Driver {
   var replacements = ReplacementWindow()
   /// The times of its fixes, kept once it has sent a batch.
   var fixTimes: FixTimes?
+  /// What of it is on stable storage.
+  var durable = DriverStorage()
 
   var status: DriverStatus { activeTrips > 0 ? .onTrip : reported }
 }
@@ -93,15 +95,12 @@ struct FixTimes {
 
   init(capacity: Int) { self.capacity = capacity }
 
+  func contains(_ time: Timestamp) -> Bool { milliseconds.containsAscending(time.milliseconds) }
+
   /// False when it was there already. O(log n) to find, O(n) to insert out of order.
   mutating func insert(_ time: Timestamp) -> Bool {
     let value = time.milliseconds
-    var low = 0
-    var high = milliseconds.count
-    while low < high {
-      let middle = (low + high) / 2
-      if milliseconds[middle] < value { low = middle + 1 } else { high = middle }
-    }
+    var low = milliseconds.lowerBound(value)
     if low < milliseconds.count, milliseconds[low] == value { return false }
     if milliseconds.count == capacity {
       if low == 0 { return true }  // older than all that is remembered: cannot be told, counts as new

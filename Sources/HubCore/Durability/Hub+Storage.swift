@@ -111,6 +111,9 @@ extension Hub {
       guard let channel = channels.find(name) else { return false }
       _ = channels.setKept(channel, false)
     case .numbersGiven(let number): channels.restore(numbersGiven: number)
+    case .fixes(let fixes): return hasLife && load(fixes)
+    case .driver(let driver): load(driver)
+    case .driverForgotten(let id): if let driver = findDriver(id) { removeDriver(driver) }
     }
     return hasLife
   }
@@ -143,7 +146,10 @@ extension Hub {
       guard case .driver(let id) = name, let driver = findOrInsertDriver(id) else { continue }
       drivers[driver].channel = channels.find(name)
     }
-    for driver in 0..<drivers.endIndex where findDriver(drivers[driver].id) == driver { beginsOffline(driver) }
+    for driver in 0..<drivers.endIndex where findDriver(drivers[driver].id) == driver {
+      resumeTime(driver)
+      beginsOffline(driver)
+    }
     updateSizes()
   }
 
@@ -161,6 +167,7 @@ extension Hub {
     try add(.life(epoch: epoch, seed: seed))
     try add(.numbersGiven(channels.numbersGiven))
     for trip in 0..<trips.endIndex where findTrip(trips[trip].id) == trip { try add(.trip(trips[trip].durable)) }
+    for driver in 0..<drivers.endIndex where drivers[driver].durable.isKnown { try add(.driver(durable(driver))) }
     try channels.forEachKept { (name, sequence) throws(E) in try add(.channel(name, sequence: sequence)) }
     try channels.forEachEvent { (event) throws(E) in try add(.event(event)) }
     if !part.isEmpty { try part.withBytes(body) }
@@ -171,7 +178,7 @@ extension Trip {
   var durable: DurableTrip {
     DurableTrip(
       id: id, status: status, changed: changed, driverID: driverID, riderID: riderID, pickup: pickup, dropoff: dropoff,
-      route: route, meters: odometer.meters, approachMeters: approachMeters, ended: endedAt,
+      route: route, measures: measures, ended: endedAt,
       recentMoves: recentMoves.oldestFirst)
   }
 
@@ -183,8 +190,7 @@ extension Trip {
     pickup = durable.pickup
     dropoff = durable.dropoff
     route = durable.route
-    odometer = Odometer(meters: durable.meters)
-    approachMeters = durable.approachMeters
+    measures = durable.measures
     endedAt = durable.ended
     recentMoves = RecentMoves(durable.recentMoves)
   }

@@ -1,5 +1,6 @@
 // The hub's side of its journal: records that are still to be handed over, and what waits for them.
 import Bytes
+import Messages
 
 /// Whether what has to be stored can be.
 public enum StorageCondition: Sendable {
@@ -15,6 +16,8 @@ struct HubStorage: ~Copyable {
   private let limit: Int
   /// Changes that were made and not handed over yet.
   private(set) var records = ByteBuffer()
+  /// Fixes of the message that is being handled.
+  private var fixes = ByteBuffer()
   /// The number that `records` will be handed over with.
   private(set) var ticket: UInt64 = 1
   /// Everything up to this number is on stable storage.
@@ -46,6 +49,29 @@ struct HubStorage: ~Copyable {
   mutating func write(_ record: DurableRecord) {
     if isOn { RecordWriter.write(record, into: &records) }
   }
+
+  // MARK: Fixes
+
+  var hasFixes: Bool { !fixes.isEmpty }
+
+  @inline(__always)
+  mutating func add(_ fix: Fix, _ standing: StoredFix.Standing, _ position: Position?) {
+    fixes.append(atMost: StoredFix.size) {
+      StoredFix.write(fix, standing, position, into: $0)
+      return StoredFix.size
+    }
+  }
+
+  /// Makes a record of the fixes that were added.
+  mutating func writeFixes(
+    driverID: Identifier, tripID: Identifier?, received: Timestamp, measures: TripMeasures?
+  ) {
+    RecordWriter.write(
+      fixes: fixes, driverID: driverID, tripID: tripID, received: received, measures: measures, into: &records)
+    fixes.removeAll()
+  }
+
+  // MARK: Handing over
 
   /// Gives the records to `body`, which says whether it has taken them; they are forgotten then.
   mutating func handOver(_ body: (UnsafeRawBufferPointer, UInt64) -> Bool) {

@@ -9,7 +9,7 @@ public struct RecordError: Error, Equatable, CustomStringConvertible {
   public enum Fault: Equatable, Sendable {
     case short
     case kind(UInt8)
-    case number, status, identifier, text, coordinate, distance, timestamp, channel, optional, surplus
+    case number, status, identifier, text, coordinate, distance, timestamp, channel, optional, fix, surplus
     /// The record makes no sense where it stands.
     case order
   }
@@ -36,14 +36,28 @@ struct RecordReader: ~Copyable {
   /// The next record; nil behind the last one.
   mutating func next() throws(RecordError) -> DurableRecord? {
     guard offset < bytes.count else { return nil }
+    try begin()
+    let record = try readRecord()
+    guard offset == end else { throw failure(.surplus) }
+    return record
+  }
+
+  /// The next record, which must be one of fixes.
+  mutating func nextFixes() throws(RecordError) -> FixesRecord {
+    try begin()
+    let kind = try number(UInt8.self)
+    guard kind == RecordKind.fixes.rawValue else { throw failure(.kind(kind)) }
+    let record = try fixes()
+    guard offset == end else { throw failure(.surplus) }
+    return record
+  }
+
+  private mutating func begin() throws(RecordError) {
     position = offset
     end = bytes.count
     let length = Int(try number(UInt32.self))
     guard length <= bytes.count - offset else { throw failure(.short) }
     end = offset + length
-    let record = try readRecord()
-    guard offset == end else { throw failure(.surplus) }
-    return record
   }
 
   private mutating func readRecord() throws(RecordError) -> DurableRecord {
@@ -56,6 +70,9 @@ struct RecordReader: ~Copyable {
     case .channel: return .channel(try channel(), sequence: try count())
     case .channelForgotten: return .channelForgotten(try channel())
     case .numbersGiven: return .numbersGiven(try count())
+    case .fixes: return .fixes(DurableFixes(try fixes()))
+    case .driver: return .driver(try driver())
+    case .driverForgotten: return .driverForgotten(try identifier())
     case nil: throw failure(.kind(kind))
     }
   }
@@ -68,11 +85,44 @@ struct RecordReader: ~Copyable {
     if try isPresent() { trip.pickup = try coordinate() }
     if try isPresent() { trip.dropoff = try coordinate() }
     if try isPresent() { trip.route = try longText() }
-    trip.meters = try distance()
-    if try isPresent() { trip.approachMeters = try distance() }
+    trip.measures = try measures()
     if try isPresent() { trip.ended = try timestamp() }
     for _ in 0..<(try number(UInt8.self)) { trip.recentMoves.append(try number(UInt64.self)) }
     return trip
+  }
+
+  private mutating func measures() throws(RecordError) -> TripMeasures {
+    let meters = try distance()
+    let anchor = try isPresent() ? try coordinate() : nil
+    return TripMeasures(
+      odometer: Odometer(meters: meters, anchor: anchor), approachMeters: try isPresent() ? try distance() : nil)
+  }
+
+  private mutating func fixes() throws(RecordError) -> FixesRecord {
+    let driver = try identifier()
+    let trip = try isPresent() ? try identifier() : nil
+    let received = try timestamp()
+    let measures = try isPresent() ? try self.measures() : nil
+    let count = Int(try number(UInt16.self))
+    guard count > 0 else { throw failure(.fix) }
+    let fixes = try take(count * StoredFix.size)
+    for place in 0..<count {
+      guard StoredFix(UnsafeRawBufferPointer(rebasing: fixes[(place * StoredFix.size)...])) != nil else {
+        throw failure(.fix)
+      }
+    }
+    return FixesRecord(driverID: driver, tripID: trip, received: received, measures: measures, fixes: fixes)
+  }
+
+  private mutating func driver() throws(RecordError) -> DurableDriver {
+    let id = try identifier()
+    guard let status = DriverStatus(rawValue: try number(UInt8.self)), status != .onTrip else {
+      throw failure(.status)
+    }
+    var profile = DriverProfile(vehicleType: try isPresent() ? try text() : nil)
+    for _ in 0..<(try number(UInt8.self)) { profile.tags.append(try text()) }
+    let newest = try isPresent() ? try timestamp() : nil
+    return DurableDriver(id: id, status: status, profile: profile, newest: newest, heard: try timestamp())
   }
 
   private mutating func event(_ isTripUpdate: Bool) throws(RecordError) -> Publication {

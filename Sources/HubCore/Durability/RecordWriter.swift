@@ -17,6 +17,9 @@ enum RecordKind: UInt8 {
   case channel = 6
   case channelForgotten = 7
   case numbersGiven = 8
+  case fixes = 9
+  case driver = 10
+  case driverForgotten = 11
 }
 
 /// Appends records to a buffer.
@@ -46,9 +49,64 @@ enum RecordWriter {
     case .numbersGiven(let number):
       bytes.append(RecordKind.numbersGiven.rawValue)
       bytes.append(number: number)
+    case .fixes: preconditionFailure("fixes are written by themselves")
+    case .driver(let driver):
+      bytes.append(RecordKind.driver.rawValue)
+      write(driver, into: &bytes)
+    case .driverForgotten(let id):
+      bytes.append(RecordKind.driverForgotten.rawValue)
+      bytes.append(text: id.text)
     }
+    setLength(at: start, in: &bytes)
+  }
+
+  /// The length of the record that begins at `start` and ends here.
+  private static func setLength(at start: Int, in bytes: inout ByteBuffer) {
     let length = UInt32(bytes.count - start - 4)
     bytes.withMutableBytes { $0.storeBytes(of: length.littleEndian, toByteOffset: start, as: UInt32.self) }
+  }
+
+  /// A message's fixes, of which `entries` holds `StoredFix.size` bytes each. Allocates nothing.
+  static func write(
+    fixes entries: borrowing ByteBuffer, driverID: Identifier, tripID: Identifier?, received: Timestamp,
+    measures: TripMeasures?, into bytes: inout ByteBuffer
+  ) {
+    let start = bytes.count
+    bytes.append(number: UInt32(0))
+    bytes.append(RecordKind.fixes.rawValue)
+    bytes.append(text: driverID.text)
+    if let tripID {
+      bytes.append(UInt8(1))
+      bytes.append(text: tripID.text)
+    } else {
+      bytes.append(UInt8(0))
+    }
+    bytes.append(number: received.milliseconds)
+    if let measures {
+      bytes.append(UInt8(1))
+      write(measures, into: &bytes)
+    } else {
+      bytes.append(UInt8(0))
+    }
+    bytes.append(number: UInt16(entries.count / StoredFix.size))
+    entries.withBytes { bytes.append($0) }
+    setLength(at: start, in: &bytes)
+  }
+
+  private static func write(_ measures: TripMeasures, into bytes: inout ByteBuffer) {
+    bytes.append(number: measures.odometer.meters.bitPattern)
+    bytes.append(optional: measures.odometer.anchor) { $0.append(coordinate: $1) }
+    bytes.append(optional: measures.approachMeters) { $0.append(number: $1.bitPattern) }
+  }
+
+  private static func write(_ driver: DurableDriver, into bytes: inout ByteBuffer) {
+    bytes.append(text: driver.id.text)
+    bytes.append(driver.status.rawValue)
+    bytes.append(optional: driver.profile.vehicleType) { $0.append(text: $1) }
+    bytes.append(UInt8(driver.profile.tags.count))
+    for tag in driver.profile.tags { bytes.append(text: tag) }
+    bytes.append(optional: driver.newest) { $0.append(number: $1.milliseconds) }
+    bytes.append(number: driver.heard.milliseconds)
   }
 
   private static func write(_ trip: DurableTrip, into bytes: inout ByteBuffer) {
@@ -60,8 +118,7 @@ enum RecordWriter {
     bytes.append(optional: trip.pickup) { $0.append(coordinate: $1) }
     bytes.append(optional: trip.dropoff) { $0.append(coordinate: $1) }
     bytes.append(optional: trip.route) { $0.append(longText: $1) }
-    bytes.append(number: trip.meters.bitPattern)
-    bytes.append(optional: trip.approachMeters) { $0.append(number: $1.bitPattern) }
+    write(trip.measures, into: &bytes)
     bytes.append(optional: trip.ended) { $0.append(number: $1.milliseconds) }
     bytes.append(UInt8(trip.recentMoves.count))
     for move in trip.recentMoves { bytes.append(number: move) }

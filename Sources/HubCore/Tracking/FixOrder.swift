@@ -60,6 +60,12 @@ struct FixOrder: Sendable, Equatable {
 
   init() {}
 
+  /// One whose newest fix came at `uptime`.
+  init(newest: Int64, receivedAt uptime: Int64) {
+    self.newest = newest
+    newestReceived = uptime
+  }
+
   /// Places a fix that came at `uptime` (nanoseconds, monotonic). A fix that is history or a duplicate says nothing
   /// about a held one, which goes on waiting; any other that does not confirm it drops it. O(1).
   ///

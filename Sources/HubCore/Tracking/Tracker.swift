@@ -43,6 +43,13 @@ public struct Tracker: Sendable {
     }
   }
 
+  /// Goes on behind a fix of an earlier life of the hub that came at `uptime` (in nanoseconds of this life, so it may be
+  /// negative): what is not newer is history. The filter begins anew.
+  mutating func resume(after newest: Timestamp, receivedAt uptime: Int64) {
+    order = FixOrder(newest: newest.milliseconds, receivedAt: uptime)
+    filter = nil
+  }
+
   /// How many fixes were held back as a leap in time and never published. Wraps; a hub counts differences.
   public var heldAndDropped: UInt32 { order.dropped }
 

@@ -22,11 +22,16 @@ struct Odometer: Sendable, Equatable {
   static let suspiciousMeters = 90.0
 
   private(set) var meters = 0.0
-  private var anchor: Coordinate?
+  /// From where the way is measured; nil before the first position.
+  private(set) var anchor: Coordinate?
   private var ground = GroundScale(latitude: 0)
 
-  /// One that shows this many metres already.
-  init(meters: Double = 0) { self.meters = meters }
+  /// One that shows this many metres already, and goes on from `anchor`.
+  init(meters: Double = 0, anchor: Coordinate? = nil) {
+    self.meters = meters
+    self.anchor = anchor
+    if let anchor { ground = GroundScale(latitude: anchor.latitude) }
+  }
 
   /// Takes the next published position of the driver; `previous` is the one published before it. About 10 ns.
   @inline(__always)
