@@ -25,12 +25,13 @@ final class HubLife {
 
   /// Reads what is on the disk, as `locationhub serve --data` does.
   init(
-    _ settings: HubSettings, disk: SimulatedDisk, damage: DamagePolicy, epoch: InlineText, seed: UInt64, now: Moment
+    _ settings: HubSettings, disk: SimulatedDisk, damage: DamagePolicy, epoch: InlineText, seed: UInt64, now: Moment,
+    _ fix: (_ driver: Identifier, _ time: Int64) -> Void
   ) throws(JournalError) {
     var hub = Hub(
       limits: settings.limits, timings: HubTimings(), sampling: SamplingRules(), epoch: epoch, seed: seed,
       loops: settings.loops, now: now)
-    var recovered = try Self.read(disk, settings, damage: damage, into: &hub)
+    var recovered = try Self.read(disk, settings, damage: damage, into: &hub, fix)
     hub.finishLoading()
     try recovered.compact(created: now.timestamp.milliseconds) { (add) throws(JournalError) in
       try hub.writeSnapshot(add)
@@ -45,12 +46,25 @@ final class HubLife {
   }
 
   private static func read(
-    _ disk: SimulatedDisk, _ settings: HubSettings, damage: DamagePolicy, into hub: inout Hub
+    _ disk: SimulatedDisk, _ settings: HubSettings, damage: DamagePolicy, into hub: inout Hub,
+    _ fix: (_ driver: Identifier, _ time: Int64) -> Void
   ) throws(JournalError) -> Recovered {
     try Recovery(files: disk, limits: settings.journal).run(damage: damage) { (part) throws(Senseless) in
       try load(part, into: &hub)
     } group: { (_, records) throws(Senseless) in
       try load(records, into: &hub)
+      forEachFix(in: records, fix)
+    }
+  }
+
+  private static func forEachFix(in records: UnsafeRawBufferPointer, _ body: (Identifier, Int64) -> Void) {
+    DurableKeys.forEach(in: records) { _, offset in
+      do throws(RecordError) {
+        let record = try FixesRecord(UnsafeRawBufferPointer(rebasing: records[offset...]))
+        for place in 0..<record.count { body(record.driverID, record[place].measured.timestamp.milliseconds) }
+      } catch {
+        return  // a trip's record
+      }
     }
   }
 
@@ -98,14 +112,15 @@ final class HubLife {
   /// The records of a snapshot, sorted: tables that were filled in another order are the same.
   func state() -> [[UInt8]] { Self.state(of: hub) }
 
-  /// The same of a hub that reads the disk now.
-  static func state(
-    on disk: SimulatedDisk, _ settings: HubSettings, now: Moment
+  /// The same of a hub that reads the disk now. `fix` is called with each fix behind the newest snapshot.
+  @discardableResult
+  static func read(
+    _ disk: SimulatedDisk, _ settings: HubSettings, now: Moment, _ fix: (_ driver: Identifier, _ time: Int64) -> Void
   ) throws(JournalError) -> [[UInt8]] {
     var hub = Hub(
       limits: settings.limits, timings: HubTimings(), sampling: SamplingRules(), epoch: InlineText(), seed: 0,
       loops: settings.loops, now: now)
-    _ = try read(disk, settings, damage: .refuse, into: &hub)
+    _ = try read(disk, settings, damage: .refuse, into: &hub, fix)
     hub.finishLoading()
     return state(of: hub)
   }

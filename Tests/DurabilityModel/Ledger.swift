@@ -32,7 +32,15 @@ struct Ledger {
     let fixes: [Fix]
     let message: MessageID
     var outcome = Outcome.pending
-    var isForgiven = false
+    /// The life of the hub that acked it first.
+    var ackedIn: UInt64?
+  }
+
+  /// A fix that is said to be stored.
+  struct PromisedFix {
+    let driver: Int
+    /// ms since 1970
+    let time: Int64
   }
 
   /// How a trip was said to stand, right behind an event.
@@ -52,6 +60,7 @@ struct Ledger {
   /// By epoch, topic and mark: the number of the event that a move caused.
   private var causes: [[[Timestamp: UInt64]]] = []
   private var standings: [Standing] = []
+  private(set) var promisedFixes: [PromisedFix] = []
 
   init(topics: Int) { self.topics = topics }
 
@@ -95,12 +104,27 @@ struct Ledger {
     moves[move].outcome = outcome
   }
 
-  mutating func answer(batch: Int, _ outcome: Outcome) { batches[batch].outcome = outcome }
+  mutating func answer(batch: Int, _ answer: Ack.Batch, life: UInt64) throws(Violation) {
+    if batches[batch].ackedIn == life, answer.accepted > 0 {
+      throw Violation(text: "\(batches[batch].message) was acked, and sent again \(answer.accepted) of it are new")
+    }
+    if batches[batch].ackedIn == nil { batches[batch].ackedIn = life }
+    batches[batch].outcome = .acked
+    for (place, fix) in batches[batch].fixes.enumerated() where !answer.rejected.contains(where: { $0.index == place }) {
+      promise(batches[batch].driver, fix.timestamp)
+    }
+  }
+
+  mutating func refuse(batch: Int, _ code: ErrorCode) { batches[batch].outcome = .refused(code) }
+
+  mutating func promise(_ driver: Int, _ time: Timestamp) {
+    promisedFixes.append(PromisedFix(driver: driver, time: time.milliseconds))
+  }
 
   /// Part of the journal was given up, as was asked for.
   mutating func forgive() {
     for move in moves.indices { moves[move].isForgiven = true }
-    for batch in batches.indices { batches[batch].isForgiven = true }
+    promisedFixes.removeAll()
   }
 
   // MARK: The end

@@ -19,7 +19,8 @@ extension World {
     case 3: repeatMove(number)
     case 4, 5: subscribe(number, link)
     case 6: if oneIn(3) { leave(number, link) }
-    case 7, 8: break
+    case 7: break
+    case 8: repeatBatch(number)
     case 9: sendPing(number, link)
     default: makeBatch(number)
     }
@@ -79,6 +80,14 @@ extension World {
     guard theme != .days, let kept = lastAcked[number] else { return }
     guard !clients[number].kept.contains(where: { $0.subject == .move(kept) }) else { return }
     clients[number].kept.append(Client.Kept(subject: .move(kept)))
+    reach.repeated += 1
+  }
+
+  /// The same of a batch: each of its fixes is a duplicate.
+  private mutating func repeatBatch(_ number: Int) {
+    guard let place = lastAckedBatch[number] else { return }
+    guard !clients[number].kept.contains(where: { $0.subject == .batch(place) }) else { return }
+    clients[number].kept.append(Client.Kept(subject: .batch(place)))
     reach.repeated += 1
   }
 
@@ -236,7 +245,8 @@ extension World {
       guard count == ledger.batches[place].fixes.count else {
         throw Violation(text: "\(ack.replyTo): \(ledger.batches[place].fixes.count) fixes, \(count) answered")
       }
-      ledger.answer(batch: place, .acked)
+      try ledger.answer(batch: place, outcome, life: starts)
+      lastAckedBatch[number] = place
       reach.duplicates += outcome.duplicates
       diary.note("batch acked", place)
     }
@@ -261,7 +271,7 @@ extension World {
         case .move(let place):
           try ledger.answer(move: place, .refused(error.code))
           if let status = error.status { clients[number].known[ledger.moves[place].trip] = status }
-        case .batch(let place): ledger.answer(batch: place, .refused(error.code))
+        case .batch(let place): ledger.refuse(batch: place, error.code)
         }
       }
     }
@@ -271,7 +281,9 @@ extension World {
     guard let ping = clients[number].ping, ping.message == pong.replyTo else { return }
     clients[number].ping = nil
     guard let through = pong.storedThrough else { return }
-    let (sent, later) = (clients[number].unconfirmed.prefix(ping.fixes), clients[number].unconfirmed.dropFirst(ping.fixes))
+    let sent = clients[number].unconfirmed.prefix(ping.fixes)
+    let later = clients[number].unconfirmed.dropFirst(ping.fixes)
+    for fix in sent where fixes[fix].timestamp <= through { ledger.promise(number, fixes[fix].timestamp) }
     clients[number].unconfirmed = sent.filter { fixes[$0].timestamp > through } + later
   }
 }

@@ -98,7 +98,8 @@ extension World {
       do throws(JournalError) {
         let life = try HubLife(
           settings, disk: disk, damage: policy, epoch: InlineText("e\(starts)")!, seed: starts &* 0x9E37_79B9_7F4A_7C15,
-          now: now)
+          now: now
+        ) { driver, time in note(storedFix: time, of: driver) }
         diary.note("the hub starts", Int(starts), life.loss == nil ? 0 : 1)
         self.life = life
         spoiled = nil

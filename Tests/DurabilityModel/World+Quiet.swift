@@ -21,6 +21,7 @@ extension World {
     try settle()
     try checkViews()
     try checkLists()
+    try checkFixes()
     try checkState()
   }
 
@@ -69,9 +70,8 @@ extension World {
           throw Violation(text: "topic \(topic): one is at \(view.last), another at \(first.last)")
         }
         // Where a position came since the last start, it came to all.
-        guard view.newest == nil || first.newest == nil || view.position == first.position else {
-          throw Violation(
-            text: "topic \(topic): \(String(describing: view.position)) and \(String(describing: first.position))")
+        guard view.newest == nil || first.newest == nil || view.newest == first.newest else {
+          throw Violation(text: "topic \(topic): one sees the driver at another time than the other")
         }
       }
     }
@@ -113,12 +113,24 @@ extension World {
     return (answer, list)
   }
 
+  /// Each fix that was promised to be stored was read back at some start, or is on the disk now.
+  private mutating func checkFixes() throws(Violation) {
+    do throws(JournalError) {
+      try HubLife.read(disk, settings, now: now) { driver, time in note(storedFix: time, of: driver) }
+    } catch {
+      throw Violation(text: "the disk cannot be read: \(error)")
+    }
+    for fix in ledger.promisedFixes where !storedFixes[fix.driver].contains(fix.time) {
+      throw Violation(text: "driver \(fix.driver)'s fix of \(fix.time) was promised to be stored and is not")
+    }
+  }
+
   /// What the hub holds is what a reading of the disk gives, byte for byte.
   private func checkState() throws(Violation) {
     guard let life else { return }
     let here = life.state()
     let there: [[UInt8]]
-    do throws(JournalError) { there = try HubLife.state(on: disk, settings, now: now) } catch {
+    do throws(JournalError) { there = try HubLife.read(disk, settings, now: now) { _, _ in } } catch {
       throw Violation(text: "the disk cannot be read: \(error)")
     }
     if here != there { throw Violation(text: "the hub holds \(here.count) records, its disk \(there.count), or others") }

@@ -42,8 +42,11 @@ struct World: ~Copyable {
   var abandoned: [Link] = []
   var ledger = Ledger(topics: World.topics)
   var fixes: [Fix] = []
+  /// By driver: times of the fixes that were read back at a start.
+  var storedFixes = [Set<Int64>](repeating: [], count: World.drivers)
   /// By client: the move that was acked last.
   var lastAcked = [Int?](repeating: nil, count: World.clientCount)
+  var lastAckedBatch = [Int?](repeating: nil, count: World.clientCount)
   /// What was changed behind the hub's back, and the file as it was.
   var spoiled: (name: String, offset: Int, before: [UInt8])?
   var subjects: [Subject] = []
@@ -155,6 +158,10 @@ struct World: ~Copyable {
   }
 
   // MARK: The hub
+
+  mutating func note(storedFix time: Int64, of driver: Identifier) {
+    if let number = clients.firstIndex(where: { $0.actor.id == driver }) { storedFixes[number].insert(time) }
+  }
 
   mutating func turn() {
     guard let life else { return }

@@ -155,6 +155,21 @@ final class DurableBench {
     #expect(Turn(loops: [late]).subscribed.first?.answer.sequence == 1)
   }
 
+  @Test("Who asks between two events that are stored together gets each of them once")
+  func askingBetween() throws {
+    let bench = try DurableBench()
+    bench.store()
+    bench.turn([
+      bench.subscribe("T", slot: 81), bench.move(.ops, "o", "T", .requested), bench.subscribe("T", since: 0),
+      bench.move(.driver, "D", "T", .accepted),
+    ])
+    let outputs = bench.store()
+    let place = try #require(outputs.firstIndex { if case .subscribed = $0 { true } else { false } })
+    let turn = Turn(loops: [Array(outputs[place...])])
+    #expect(turn.subscribed.first?.missed.compactMap(\.move?.sequence) == [1, 2])
+    #expect(turn.moves.isEmpty, "an event that was missed comes again")
+  }
+
   @Test("The same move again is acked when the first is stored")
   func repetition() throws {
     let bench = try DurableBench()

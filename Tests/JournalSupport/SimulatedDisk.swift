@@ -22,6 +22,7 @@ public final class SimulatedDisk: JournalFiles, @unchecked Sendable {
   private var durableNames: [String: Content] = [:]
   /// Bytes that may still be written before the disk is full.
   public var room = Int.max
+  fileprivate var isLimited: Bool { room != .max }
   /// Calls of `synchronize` on a file that succeed before one fails; nil for all.
   public var syncsUntilFailure: Int?
   public fileprivate(set) var syncs = 0
@@ -148,14 +149,14 @@ private final class SimulatedFile: JournalFile {
     }
     let count = min(bytes.count, disk.room)
     content.bytes.append(contentsOf: bytes.prefix(count))
-    disk.room -= count
+    if disk.isLimited { disk.room -= count }
     if count < bytes.count { throw SystemError(call: "write", errno: ENOSPC) }
   }
 
   func truncate(to size: Int) throws(SystemError) {
     try disk.change()
     if size < content.bytes.count {
-      if disk.room != .max { disk.room += content.bytes.count - size }
+      if disk.isLimited { disk.room += content.bytes.count - size }
       content.bytes.removeLast(content.bytes.count - size)
     }
   }

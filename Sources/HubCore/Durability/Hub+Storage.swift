@@ -33,13 +33,16 @@ extension Hub {
   public mutating func stored(through ticket: UInt64, condition: StorageCondition) {
     storage.condition = condition
     storage.stored(through: ticket)
-    storage.isReleasing = true
+    // Events first: who asked between two of them is shown both as missed, and must not get the second live as well.
+    var parked: [HubInput] = []
     while let next = storage.release() {
       switch next {
       case .output(let output, let loop): emit(output, to: loop)
-      case .input(let input): handle(input)
+      case .input(let input): parked.append(input)
       }
     }
+    storage.isReleasing = true
+    for input in parked { handle(input) }
     storage.isReleasing = false
     counters.heldForStorage = storage.held.count
   }
