@@ -36,9 +36,12 @@ final class HubJournal: Sendable {
       through: commit.durableThrough, condition: commit.currentCondition == .good ? .good : .unavailable)
   }
 
-  /// Hands the turn's records over. Where there is no room they stay with the hub, which then refuses further changes.
+  /// Hands the turn's records over: at once where somebody waits for them, and else in company with those of the turns that
+  /// follow. Where there is no room they stay with the hub, which then refuses further changes.
   func submit(_ hub: inout Hub) {
-    hub.takeRecords { records, ticket in commit.submit(records, ticket: ticket, isUrgent: true) }
+    let awaited = hub.awaitedTicket
+    hub.takeRecords { records, ticket in commit.submit(records, ticket: ticket, isUrgent: ticket <= awaited) }
+    if awaited > commit.durableThrough { commit.hurry(through: awaited) }
   }
 }
 

@@ -7,11 +7,17 @@ import Messages
 extension Hub {
   /// One fix of a session.
   mutating func handle(_ input: FixInput) {
-    counters.fixesReceived += 1
     guard let driver = driver(of: input.session) else {
+      counters.fixesReceived += 1
       counters.fixesOrphaned += 1
       return
     }
+    handle(input, driver: driver)
+  }
+
+  @inline(__always)
+  mutating func handle(_ input: FixInput, driver: Int) {
+    counters.fixesReceived += 1
     drivers[driver].clock.observe(sent: input.sent, received: input.received.timestamp)
     let trip: Int?
     switch tripForFixes(of: driver, input.update.tripID, isGranted: input.tripIsGranted, at: input.update.fix.timestamp)
@@ -135,12 +141,14 @@ extension Hub {
     adviseSampling(driver, trip: trip)
   }
 
-  /// The trip's way, until it is where it was to go.
+  /// The trip's way and its other figures, until it is where it was to go.
   @inline(__always)
   private mutating func measure(_ position: Position, driver: Int, trip: Int) {
-    guard trips[trip].status < .arrivedDestination else { return }
-    trips[trip].odometer.follow(
-      position, after: drivers[driver].position, maximumSpeed: limits.tracking.maximumSpeed)
+    let status = trips[trip].status
+    guard status < .arrivedDestination else { return }
+    trips[trip].progress.follow(
+      position, after: drivers[driver].position, status: status, maximumSpeed: limits.tracking.maximumSpeed,
+      rules: timings.trips)
   }
 
   /// One position, on the trip's, the driver's and the fleet's channel.
@@ -163,106 +171,6 @@ extension Hub {
       driverID: drivers[driver].id, tripID: trip.map { trips[$0].id }, coordinate: position.coordinate,
       heading: position.heading, speed: position.speed, accuracy: position.accuracy,
       confidence: position.confidence, timestamp: position.timestamp, age: drivers[driver].positionAge, after: 0)
-  }
-
-  // MARK: Batches
-
-  /// A backlog: each fix in its place in time; the answer says what became of each.
-  mutating func handle(_ input: BatchInput) {
-    counters.fixesReceived += UInt64(input.batch.fixes.count)
-    guard storage.hasRoom else { return refuseUnstored(input) }
-    guard let driver = driver(of: input) else {
-      counters.fixesOrphaned += UInt64(input.batch.fixes.count)
-      return
-    }
-    // Over HTTP there is no envelope, so nothing is learnt of the phone's clock.
-    if input.driverID == nil { drivers[driver].clock.observe(sent: input.sent, received: input.received.timestamp) }
-    let trip: Int?
-    switch tripForFixes(of: driver, input.batch.tripID, isGranted: input.tripIsGranted, at: input.sent) {
-    case .none: trip = nil
-    case .use(let found): trip = found
-    case .refused(let code, let message, let retryAfter):
-      counters.fixesForbidden += UInt64(input.batch.fixes.count)
-      return refuse(input.session, input.messageID, code, message, retryAfter: retryAfter)
-    }
-    rememberFixTimes(of: driver)
-    var summary = Ack.Batch(accepted: 0, duplicates: 0, rejected: [])
-    for place in placesByTime(input.batch.fixes) {
-      switch input.batch.fixes[place] {
-      case .failure(let code):
-        counters.fixesUnreadable += 1
-        summary.rejected.append(.init(index: place, code: code))
-      case .success(let fix):
-        switch track(fix, driver: driver, trip: trip, received: input.received.uptime, isRecorded: storage.isOn) {
-        case .accepted, .history, .held: summary.accepted += 1
-        case .duplicate: summary.duplicates += 1
-        case .refused(let refusal): summary.rejected.append(.init(index: place, code: refusal.code))
-        }
-      }
-    }
-    recordFixes(driver: driver, trip: trip, received: input.received.timestamp)
-    noteRepeated(input.batch.fixes, driver: driver)
-    summary.rejected.sort { $0.index < $1.index }
-    replyStored(.ack(Ack(replyTo: input.messageID, batch: summary)), to: input.session)
-  }
-
-  /// Nothing of a batch is taken where it can't be stored.
-  private mutating func refuseUnstored(_ input: BatchInput) {
-    counters.refusedForStorage += 1
-    counters.fixesPutOff += UInt64(input.batch.fixes.count)
-    refuse(
-      input.session, input.messageID, .storageFull, "this hub cannot store fixes now; send the batch again",
-      retryAfter: 5)
-  }
-
-  /// What could not be stored when it came live may have come again with this batch.
-  private mutating func noteRepeated(_ fixes: [Result<Fix, ErrorCode>], driver: Int) {
-    guard storage.isOn, drivers[driver].durable.hasMissed else { return }
-    var range: ClosedRange<Timestamp>?
-    for case .success(let fix) in fixes {
-      let time = fix.timestamp
-      range = range.map { min($0.lowerBound, time)...max($0.upperBound, time) } ?? time...time
-    }
-    guard let range else { return }
-    drivers[driver].durable.repeated(from: range.lowerBound, through: range.upperBound, ticket: storage.newest)
-  }
-
-  /// "Oldest first" is what the protocol asks for; where a phone does otherwise, its newest fix must not make history of
-  /// those behind it.
-  private func placesByTime(_ fixes: [Result<Fix, ErrorCode>]) -> [Int] {
-    var places: [(time: Int64, place: Int)] = []
-    places.reserveCapacity(fixes.count)
-    var newest = Int64.min
-    var isInOrder = true
-    for (place, fix) in fixes.enumerated() {
-      let time = if case .success(let fix) = fix { fix.timestamp.milliseconds } else { newest }
-      if time < newest { isInOrder = false }
-      newest = max(newest, time)
-      places.append((time, place))
-    }
-    if !isInOrder { places.sort { $0 < $1 } }
-    return places.map(\.place)
-  }
-
-  private mutating func driver(of input: BatchInput) -> Int? {
-    guard let id = input.driverID else { return driver(of: input.session) }
-    guard let driver = findOrInsertDriver(id) else {
-      refuse(input.session, input.messageID, .rateLimited, "this hub's driver table is full", retryAfter: 60)
-      return nil
-    }
-    return driver
-  }
-
-  /// From its first batch on, a driver's fix times are remembered, newest first, up to the limits.
-  private mutating func rememberFixTimes(of driver: Int) {
-    guard drivers[driver].fixTimes == nil else { return }
-    guard driversWithFixTimes < limits.driversWithFixTimes else {
-      counters.tableLimitHits += 1
-      return
-    }
-    driversWithFixTimes += 1
-    drivers[driver].fixTimes = FixTimes(capacity: limits.fixTimesPerDriver)
-    if let newest = drivers[driver].position?.timestamp { _ = drivers[driver].fixTimes?.insert(newest) }
   }
 }
 

@@ -31,6 +31,7 @@ extension Hub {
       missed?.append(newestState(position, on: channel))
       snapshot?.position = nil
     }
+    if let missed { backlog.spend(missed.count) }
     let answer = Subscribed(
       replyTo: input.messageID, channel: request.channel, sequence: channels.sequence(channel), epoch: epoch,
       recovered: missed != nil, snapshot: snapshot)
@@ -41,7 +42,7 @@ extension Hub {
     if !isDriver { adviseSampling(onChannel: request.channel) }
   }
 
-  private mutating func refuseSubscription(
+  mutating func refuseSubscription(
     _ input: SubscribeInput, _ code: ErrorCode, _ message: String, retryAfter: Double? = nil
   ) {
     let error = ErrorReply(code: code, message: message, replyTo: input.messageID, retryAfter: retryAfter)

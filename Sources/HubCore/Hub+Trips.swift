@@ -219,7 +219,7 @@ extension Hub {
       recordTrip(trip)
       tellClaimed(trip)
     }
-    if target == .tripStarted { trips[trip].approachMeters = trips[trip].odometer.meters }
+    trips[trip].progress.move(to: target, at: input.report.timestamp)
     countActiveTrip(trip)
     finish(input, trip: trip, move: move, from: previous)
     if target.isFinal { end(trip) }
@@ -255,7 +255,7 @@ extension Hub {
     var update = TripUpdate(
       tripID: trips[trip].id, status: trips[trip].status, previousStatus: previous, driverID: trips[trip].driverID,
       timestamp: trips[trip].changed, location: location,
-      summary: trips[trip].status.isFinal ? trips[trip].summary : nil, sequence: 0)
+      summary: trips[trip].status.isFinal ? trips[trip].progress.summary : nil, sequence: 0)
     if let channel = eventChannel(ofTrip: trip) {
       publishEvent(on: channel) {
         update.sequence = $0
@@ -288,6 +288,7 @@ extension Hub {
     let previous = trips[trip].status
     trips[trip].status = .cancelled
     trips[trip].changed = now.timestamp
+    trips[trip].progress.move(to: .cancelled, at: now.timestamp)
     countActiveTrip(trip)
     counters.tripMoves += 1
     recordTrip(trip)

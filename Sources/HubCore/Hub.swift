@@ -31,6 +31,8 @@ public struct Hub: ~Copyable {
   /// By loop and slot: the driver of that session, or −1.
   var sessions: [[Int32]]
   var driversWithFixTimes = 0
+  var backlog = Backlog()
+  var lookups = HistoryLookups()
   var publicationNumber: UInt64 = 0
   var storage = HubStorage()
   /// The journal knows this hub's epoch and seed.
@@ -38,7 +40,7 @@ public struct Hub: ~Copyable {
   var outputs: [[HubOutput]]
 
   public internal(set) var counters = HubCounters()
-  /// More has become due than one turn looks at: call `process` again soon.
+  /// More waits than one turn looks at: call `process` again soon.
   public internal(set) var hasMoreDue = false
 
   /// An empty hub that serves `loops` loops (1–64).
@@ -68,6 +70,8 @@ public struct Hub: ~Copyable {
     self.now = now
     for index in inputs.indices { handle(inputs[index]) }
     handleDeadlines()
+    handleBacklog()
+    if !backlog.isEmpty { hasMoreDue = true }
     updateSizes()
   }
 
@@ -81,9 +85,18 @@ public struct Hub: ~Copyable {
   public func hasOutput(loop: Int) -> Bool { !outputs[loop].isEmpty }
 
   mutating func handle(_ input: HubInput) {
+    if case .batch(let batch) = input { return admit(batch) }
+    backlog.countLive()
+    if !backlog.isEmpty, waitsBehind(input) { return }
+    if case .subscribe(let subscription) = input { return admit(subscription) }
+    dispatch(input)
+  }
+
+  @inline(__always)
+  mutating func dispatch(_ input: HubInput) {
     switch input {
     case .fix(let input): handle(input)
-    case .batch(let input): handle(input)
+    case .batch(let input): admit(input)
     case .driverConnecting(let session, let id): connect(session, id)
     case .driverDisconnected(let session): disconnect(session)
     case .driverStatus(let session, let messageID, let report): handle(session, messageID, report)
@@ -94,6 +107,7 @@ public struct Hub: ~Copyable {
     case .name(let session, let actor, let channel): name(channel, to: session, actor)
     case .query(let session, let query): answer(session, query)
     case .ping(let session, let messageID, let ping): answer(session, messageID, ping)
+    case .knownFixes(let ticket, let known): handle(known: known, of: ticket)
     }
   }
 

@@ -45,7 +45,12 @@ public struct HubCounters: Sendable, Equatable {
   /// Fixes taken in, and published where they were live, that nothing could be stored of. They are among the others, too.
   public var fixesNotStored: UInt64 = 0
 
+  /// Batches whose older fixes were looked for in the journal.
+  public var lookups: UInt64 = 0
+
   // Sizes now.
+  /// Fixes in batches that wait for their turn or for the journal.
+  public var fixesWaiting = 0
   public var drivers = 0
   public var driversOnline = 0
   public var trips = 0

@@ -153,4 +153,6 @@ public enum HubInput: Sendable {
   indirect case query(SessionRef, HubQuery)
   /// A driver's ping: its pong says what is stored, so it takes its turn behind the fixes that came before it.
   indirect case ping(SessionRef, MessageID, Ping)
+  /// The answer to a `HistoryLookup`: those of its times that were found.
+  indirect case knownFixes(ticket: UInt64, [Int64])
 }

@@ -8,6 +8,11 @@ public struct HubLimits: Sendable, Equatable {
   public var trips: Int
   /// Trips that one driver began and that the hub still knows. At it further ones are refused with `rate_limited`.
   public var tripsPerDriver = 1000
+  /// Fixes in batches that wait for their turn, and as many in batches that wait for the journal. Past it a batch is refused
+  /// with `rate_limited`.
+  public var waitingFixes = 600_000
+  /// Subscriptions with `since` that wait for their turn. Past it one is refused with `rate_limited`.
+  public var waitingResumes = 100_000
   /// Channels with subscribers or events. At it `subscribe` is refused with `rate_limited`.
   public var channels: Int
   /// Events kept for each channel. Older ones are forgotten: resuming from before them is not `recovered`.
@@ -69,6 +74,9 @@ public struct HubTimings: Sendable, Equatable {
   public var conflict = 30.0
   /// What could not be stored when it was due is looked at again after this.
   public var storageRetry = 60.0
+
+  /// What holds on trips: when the driver is near, what is a gap, how often an ETA is told.
+  public var trips = TripRules()
 
   public init() {}
 }

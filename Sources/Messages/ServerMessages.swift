@@ -13,7 +13,7 @@ public struct Publication: Sendable, Equatable {
 
   public enum Body: Sendable, Equatable {
     case driverLocation(DriverLocation)
-    case tripUpdate(TripUpdate)
+    indirect case tripUpdate(TripUpdate)
     indirect case notification(Notification)
   }
 
@@ -97,10 +97,30 @@ public struct TripSummary: Sendable, Equatable {
   public var distance: Double
   /// The same before `trip_started`.
   public var approach: Double
+  /// Both together: the length of the driven track.
+  public var track: Double
+  /// Seconds from `trip_started` to `arrived_destination`, or to the end of a trip that never arrived.
+  public var duration: Double
+  /// Seconds that the driver stood still from `arrived_pickup` on.
+  public var waiting: Double
+  /// Positions that named the trip.
+  public var fixes: UInt64
+  /// Pauses between them that were too long, and how many seconds those make together.
+  public var gaps: UInt64
+  public var gapDuration: Double
 
-  public init(distance: Double, approach: Double) {
+  public init(
+    distance: Double, approach: Double, track: Double, duration: Double, waiting: Double, fixes: UInt64, gaps: UInt64,
+    gapDuration: Double
+  ) {
     self.distance = distance
     self.approach = approach
+    self.track = track
+    self.duration = duration
+    self.waiting = waiting
+    self.fixes = fixes
+    self.gaps = gaps
+    self.gapDuration = gapDuration
   }
 }
 

@@ -20,6 +20,9 @@ final class HubLife {
   private var writer: JournalWriter
   private var groups = GroupCommit.PendingGroups()
   let loops: [GatewayLoop]
+  /// What the hub asks its journal, and answers on their way to it.
+  private var lookups: [HistoryLookup] = []
+  private var answers: [HubInput] = []
   /// What was given up at its start.
   let loss: Damage?
 
@@ -37,7 +40,7 @@ final class HubLife {
       try hub.writeSnapshot(add)
     }
     loss = recovered.report.loss
-    hub.attachJournal(limit: settings.journal.groupBytes / 2, startsEpoch: loss != nil, epoch: epoch)
+    hub.attachJournal(limit: settings.journal.groupBytes / 2, startsEpoch: loss != nil, epoch: epoch, looksUp: true)
     self.settings = settings
     self.hub = hub
     commit = GroupCommit(limits: settings.journal)
@@ -57,7 +60,8 @@ final class HubLife {
     }
   }
 
-  private static func forEachFix(in records: UnsafeRawBufferPointer, _ body: (Identifier, Int64) -> Void) {
+  /// Each fix in the records of a group.
+  static func forEachFix(in records: UnsafeRawBufferPointer, _ body: (Identifier, Int64) -> Void) {
     DurableKeys.forEach(in: records) { _, offset in
       do throws(RecordError) {
         let record = try FixesRecord(UnsafeRawBufferPointer(rebasing: records[offset...]))
@@ -74,6 +78,8 @@ final class HubLife {
 
   // MARK: Turns
 
+  var hasLookups: Bool { !lookups.isEmpty }
+
   var counters: HubCounters { hub.counters }
 
   /// One turn of the hub's thread, with what the loops have for it.
@@ -83,12 +89,24 @@ final class HubLife {
       hub.process(loop.inputs, now: now)
       loop.inputs.removeAll(keepingCapacity: true)
     }
+    hub.process(answers, now: now)
+    answers.removeAll(keepingCapacity: true)
     hub.takeRecords { records, ticket in commit.submit(records, ticket: ticket, isUrgent: true) }
+    hub.takeLookups(into: &lookups)
     for loop in loops where hub.hasOutput(loop: loop.number) {
       var list: [HubOutput] = []
       hub.drain(loop: loop.number, into: &list)
       for output in list { loop.outputs.append(output) }
     }
+  }
+
+  /// Answers what the hub has asked. `isStored` says whether a driver's fix is in the journal.
+  func answerLookups(_ isStored: (_ driver: Identifier, _ time: Int64) -> Bool) {
+    for lookup in lookups {
+      answers.append(
+        .knownFixes(ticket: lookup.ticket, lookup.times.filter { isStored(lookup.driverID, $0) }))
+    }
+    lookups.removeAll()
   }
 
   /// One group of the journal's thread. Nil where it cannot go on in this life.
@@ -103,7 +121,7 @@ final class HubLife {
 
   /// Nothing waits for a turn, for the disk or for its clients.
   var isIdle: Bool {
-    groups.isEmpty && commit.isIdle
+    groups.isEmpty && commit.isIdle && lookups.isEmpty && answers.isEmpty && !hub.hasMoreDue
       && loops.allSatisfy { $0.inputs.isEmpty && $0.outputs.isEmpty && !hub.hasOutput(loop: $0.number) }
   }
 

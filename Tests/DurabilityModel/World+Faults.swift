@@ -1,5 +1,6 @@
 // What goes wrong: connections, the process, the power, the disk.
 import Bytes
+import Glibc
 import HubCore
 import Journal
 import JournalSupport
@@ -114,6 +115,9 @@ extension World {
           ledger.forgive()
           reach.losses += 1
         case (.newerVersion, _) where spoiled != nil: restore()
+        case (.system(let error, _), _) where error.errno == ENOSPC:
+          reach.startsWithoutRoom += 1
+          disk.room = .max
         default: throw Violation(text: "the hub does not start: \(error)")
         }
       }
@@ -132,14 +136,25 @@ extension World {
 enum StoredSegment {
   /// 0 where there are fewer than two groups.
   static func startOfLastGroup(_ bytes: [UInt8]) -> Int {
-    var offset = 32
     var last = 0
-    while offset + 16 <= bytes.count {
-      let length = (0..<4).reduce(0) { $0 | Int(bytes[offset + 8 + $1]) << (8 * $1) }
-      guard offset + 16 + length <= bytes.count else { return last > 32 ? last : 0 }
-      last = offset
-      offset += 16 + length
+    bytes.withUnsafeBytes { bytes in
+      forEachGroup(in: bytes) { group in last = bytes.baseAddress!.distance(to: group.baseAddress!) - 16 }
     }
     return last > 32 ? last : 0
+  }
+
+  /// The payload of each whole group, from the first on.
+  static func forEachGroup(in bytes: [UInt8], _ body: (UnsafeRawBufferPointer) -> Void) {
+    bytes.withUnsafeBytes { forEachGroup(in: $0, body) }
+  }
+
+  private static func forEachGroup(in bytes: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> Void) {
+    var offset = 32
+    while offset + 16 <= bytes.count {
+      let length = Int(UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: offset + 8, as: UInt32.self)))
+      guard offset + 16 + length <= bytes.count else { return }
+      body(UnsafeRawBufferPointer(rebasing: bytes[(offset + 16)..<(offset + 16 + length)]))
+      offset += 16 + length
+    }
   }
 }

@@ -128,7 +128,8 @@ struct World: ~Copyable {
     case 70..<76: if let link = anyLink() { try hear(link, pick(link.downward.count + 1)) }
     case 76..<88: try flow()
     case 88..<92: try cut()
-    case 92..<94: notice()
+    case 92: notice()
+    case 93: lookUp()
     case 94: passTime()
     default: try fail()
     }
@@ -141,6 +142,7 @@ struct World: ~Copyable {
     turn()
     write()
     turn()
+    lookUp()
     for loop in life?.loops ?? [] { loop.drain(loop.outputs.count) }
     for link in links() { try hear(link, link.downward.count) }
   }
@@ -161,6 +163,22 @@ struct World: ~Copyable {
 
   mutating func note(storedFix time: Int64, of driver: Identifier) {
     if let number = clients.firstIndex(where: { $0.actor.id == driver }) { storedFixes[number].insert(time) }
+  }
+
+  /// The reader's thread answers what the hub asks its journal.
+  mutating func lookUp() {
+    guard let life, life.hasLookups else { return }
+    for (name, file) in disk.files where name.hasSuffix(".segment") {
+      StoredSegment.forEachGroup(in: file.bytes) { group in
+        HubLife.forEachFix(in: group) { driver, time in note(storedFix: time, of: driver) }
+      }
+    }
+    life.answerLookups { driver, time in isStored(time, of: driver) }
+    reach.lookups += 1
+  }
+
+  private func isStored(_ time: Int64, of driver: Identifier) -> Bool {
+    clients.firstIndex { $0.actor.id == driver }.map { storedFixes[$0].contains(time) } ?? false
   }
 
   mutating func turn() {

@@ -37,6 +37,8 @@ struct Driver {
   var samplingInterval = 0.0
   var samplingTold = Int64.min / 2
   var replacements = ReplacementWindow()
+  /// Inputs of it that wait in the second lane.
+  var waiting = 0
   /// The times of its fixes, kept once it has sent a batch.
   var fixTimes: FixTimes?
   /// What of it is on stable storage.
@@ -93,7 +95,16 @@ struct FixTimes {
   /// Ascending.
   private var milliseconds: [Int64] = []
 
-  init(capacity: Int) { self.capacity = capacity }
+  /// Times from here on that are not in the list have not come.
+  private(set) var vouchesFrom = Int64.min
+
+  /// For a driver whose newest fix is known, if it has sent any.
+  init(capacity: Int, newest: Timestamp? = nil) {
+    self.capacity = capacity
+    guard let newest else { return }
+    milliseconds = [newest.milliseconds]
+    vouchesFrom = newest.milliseconds
+  }
 
   func contains(_ time: Timestamp) -> Bool { milliseconds.containsAscending(time.milliseconds) }
 
@@ -104,7 +115,7 @@ struct FixTimes {
     if low < milliseconds.count, milliseconds[low] == value { return false }
     if milliseconds.count == capacity {
       if low == 0 { return true }  // older than all that is remembered: cannot be told, counts as new
-      milliseconds.removeFirst()
+      vouchesFrom = max(vouchesFrom, milliseconds.removeFirst() + 1)
       low -= 1
     }
     milliseconds.insert(value, at: low)

@@ -35,7 +35,8 @@ struct DurableTrip: Equatable {
   var pickup: Coordinate?
   var dropoff: Coordinate?
   var route: String?
-  var measures = TripMeasures(odometer: Odometer(), approachMeters: nil)
+  /// As it was when the record was written.
+  var progress = TripProgress()
   /// By the hub's wall clock.
   var ended: Timestamp?
   /// Oldest first.

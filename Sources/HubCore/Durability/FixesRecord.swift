@@ -1,8 +1,8 @@
 // The record of the fixes that came with one message: whose they are, when they came, and how far the trip had come with
-// them. Effects and not inputs, as in DurableRecord.swift: the trip's measures are those after the last fix, so that a hub
+// them. Effects and not inputs, as in DurableRecord.swift: the trip's progress is that after the last fix, so that a hub
 // that reads them back drives on from there, and has not to filter anything again.
 //
-//     driver id, optional trip id, when they came (hub's wall clock), optional measures of the trip
+//     driver id, optional trip id, when they came (hub's wall clock), optional progress of the trip
 //     number of fixes 2, fixes (StoredFix.swift)
 import Bytes
 import Geo
@@ -15,7 +15,7 @@ public struct FixesRecord {
   public let tripID: Identifier?
   /// When the message came, by the hub's clock.
   public let received: Timestamp
-  let measures: TripMeasures?
+  let progress: TripProgress?
   private let fixes: UnsafeRawBufferPointer
 
   /// Reads the record at the start of `bytes`, which begin with its length, as `DurableKeys.forEach` gives the place. Throws
@@ -27,13 +27,13 @@ public struct FixesRecord {
 
   /// `fixes` holds whole fixes that were read once.
   init(
-    driverID: Identifier, tripID: Identifier?, received: Timestamp, measures: TripMeasures?,
+    driverID: Identifier, tripID: Identifier?, received: Timestamp, progress: TripProgress?,
     fixes: UnsafeRawBufferPointer
   ) {
     self.driverID = driverID
     self.tripID = tripID
     self.received = received
-    self.measures = measures
+    self.progress = progress
     self.fixes = fixes
   }
 
@@ -60,7 +60,7 @@ struct DurableFixes: Equatable {
   var driverID: Identifier
   var tripID: Identifier?
   var received: Timestamp
-  var measures: TripMeasures?
+  var progress: TripProgress?
   /// The newest fix that was published, if one was.
   var newest: Timestamp?
 
@@ -68,17 +68,11 @@ struct DurableFixes: Equatable {
     driverID = record.driverID
     tripID = record.tripID
     received = record.received
-    measures = record.measures
+    progress = record.progress
     for place in 0..<record.count where record[place].position != nil {
       newest = Timestamp(milliseconds: record.milliseconds(of: place))
     }
   }
-}
-
-/// How far a trip has come.
-struct TripMeasures: Equatable {
-  var odometer: Odometer
-  var approachMeters: Double?
 }
 
 extension FixesRecord {

@@ -30,7 +30,7 @@ extension Hub {
     drivers[driver].durable.heard = received
     storage.writeFixes(
       driverID: drivers[driver].id, tripID: trip.map { trips[$0].id }, received: received,
-      measures: trip.map { trips[$0].measures })
+      progress: trip.map { trips[$0].progress })
   }
 
   mutating func recordDriver(_ driver: Int) {
@@ -51,7 +51,7 @@ extension Hub {
   mutating func load(_ fixes: DurableFixes) -> Bool {
     if let id = fixes.tripID {
       guard let trip = findTrip(id) else { return false }
-      if let measures = fixes.measures { trips[trip].measures = measures }
+      if let progress = fixes.progress { trips[trip].progress = progress }
     }
     // A driver that the table has no room for begins anew when it comes.
     if let driver = findOrInsertDriver(fixes.driverID) {
@@ -79,15 +79,5 @@ extension Hub {
     drivers[driver].lastFix = heard
     drivers[driver].disconnected = heard
     if let newest = drivers[driver].durable.newest { drivers[driver].tracker.resume(after: newest, receivedAt: heard) }
-  }
-}
-
-extension Trip {
-  var measures: TripMeasures {
-    get { TripMeasures(odometer: odometer, approachMeters: approachMeters) }
-    set {
-      odometer = newValue.odometer
-      approachMeters = newValue.approachMeters
-    }
   }
 }

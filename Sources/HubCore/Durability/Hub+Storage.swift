@@ -16,8 +16,9 @@ extension Hub {
 
   /// From now on changes are stored. At `limit` bytes of records that were not taken, further changes are refused.
   /// `startsEpoch` begins a new life of the numbers: something that was promised is gone.
-  public mutating func attachJournal(limit: Int, startsEpoch: Bool, epoch new: InlineText) {
-    storage = HubStorage(limit: limit)
+  /// `looksUp` promises that what `takeLookups` gives is answered.
+  public mutating func attachJournal(limit: Int, startsEpoch: Bool, epoch new: InlineText, looksUp: Bool = false) {
+    storage = HubStorage(limit: limit, looksUp: looksUp)
     if hasLife, !startsEpoch { return }
     epoch = new
     hasLife = true
@@ -27,6 +28,15 @@ extension Hub {
   /// Gives the records since the last time to `body` with their number, for `stored`; it says whether it has taken them.
   public mutating func takeRecords(_ body: (UnsafeRawBufferPointer, _ ticket: UInt64) -> Bool) {
     storage.handOver(body)
+  }
+
+  /// Somebody waits for the records up to this number; for others there is time.
+  public var awaitedTicket: UInt64 { storage.awaited }
+
+  /// Appends what the journal is to be asked, for which everything before is stored. Each is answered once, by
+  /// `HubInput.knownFixes`.
+  public mutating func takeLookups(into lookups: inout [HistoryLookup]) {
+    if !self.lookups.isEmpty { self.lookups.take(storedThrough: storage.storedThrough, into: &lookups) }
   }
 
   /// All records up to `ticket` are on stable storage: what waited for them leaves.
@@ -42,7 +52,7 @@ extension Hub {
       }
     }
     storage.isReleasing = true
-    for input in parked { handle(input) }
+    for input in parked { dispatch(input) }
     storage.isReleasing = false
     counters.heldForStorage = storage.held.count
   }
@@ -181,8 +191,7 @@ extension Trip {
   var durable: DurableTrip {
     DurableTrip(
       id: id, status: status, changed: changed, driverID: driverID, riderID: riderID, pickup: pickup, dropoff: dropoff,
-      route: route, measures: measures, ended: endedAt,
-      recentMoves: recentMoves.oldestFirst)
+      route: route, progress: progress, ended: endedAt, recentMoves: recentMoves.oldestFirst)
   }
 
   mutating func take(_ durable: DurableTrip) {
@@ -193,7 +202,7 @@ extension Trip {
     pickup = durable.pickup
     dropoff = durable.dropoff
     route = durable.route
-    measures = durable.measures
+    progress = durable.progress
     endedAt = durable.ended
     recentMoves = RecentMoves(durable.recentMoves)
   }

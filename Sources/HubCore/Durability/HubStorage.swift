@@ -22,6 +22,10 @@ struct HubStorage: ~Copyable {
   private(set) var ticket: UInt64 = 1
   /// Everything up to this number is on stable storage.
   private(set) var storedThrough: UInt64 = 0
+  /// Somebody waits for everything up to this number.
+  private(set) var awaited: UInt64 = 0
+  /// Whoever drives the hub answers `HistoryLookup`s.
+  let looksUp: Bool
   var condition = StorageCondition.good
   private(set) var held = HeldOutputs()
   /// Inputs among what is held.
@@ -33,10 +37,12 @@ struct HubStorage: ~Copyable {
   init() {
     isOn = false
     limit = 0
+    looksUp = false
   }
 
-  init(limit: Int) {
+  init(limit: Int, looksUp: Bool) {
     isOn = true
+    self.looksUp = looksUp
     self.limit = limit
   }
 
@@ -64,10 +70,10 @@ struct HubStorage: ~Copyable {
 
   /// Makes a record of the fixes that were added.
   mutating func writeFixes(
-    driverID: Identifier, tripID: Identifier?, received: Timestamp, measures: TripMeasures?
+    driverID: Identifier, tripID: Identifier?, received: Timestamp, progress: TripProgress?
   ) {
     RecordWriter.write(
-      fixes: fixes, driverID: driverID, tripID: tripID, received: received, measures: measures, into: &records)
+      fixes: fixes, driverID: driverID, tripID: tripID, received: received, progress: progress, into: &records)
     fixes.removeAll()
   }
 
@@ -81,10 +87,16 @@ struct HubStorage: ~Copyable {
     self.ticket += 1
   }
 
-  mutating func hold(_ output: HubOutput, for loop: UInt32) { held.append(.output(output, loop: loop), until: newest) }
+  mutating func hold(_ output: HubOutput, for loop: UInt32) { held.append(.output(output, loop: loop), until: awaitNewest()) }
+
+  /// Somebody waits for all changes made so far: gives their number.
+  mutating func awaitNewest() -> UInt64 {
+    awaited = newest
+    return newest
+  }
 
   mutating func park(_ input: HubInput) {
-    held.append(.input(input), until: newest)
+    held.append(.input(input), until: awaitNewest())
     parked += 1
   }
 

@@ -85,24 +85,17 @@ struct RecordReader: ~Copyable {
     if try isPresent() { trip.pickup = try coordinate() }
     if try isPresent() { trip.dropoff = try coordinate() }
     if try isPresent() { trip.route = try longText() }
-    trip.measures = try measures()
+    trip.progress = try TripProgress(from: &self)
     if try isPresent() { trip.ended = try timestamp() }
     for _ in 0..<(try number(UInt8.self)) { trip.recentMoves.append(try number(UInt64.self)) }
     return trip
-  }
-
-  private mutating func measures() throws(RecordError) -> TripMeasures {
-    let meters = try distance()
-    let anchor = try isPresent() ? try coordinate() : nil
-    return TripMeasures(
-      odometer: Odometer(meters: meters, anchor: anchor), approachMeters: try isPresent() ? try distance() : nil)
   }
 
   private mutating func fixes() throws(RecordError) -> FixesRecord {
     let driver = try identifier()
     let trip = try isPresent() ? try identifier() : nil
     let received = try timestamp()
-    let measures = try isPresent() ? try self.measures() : nil
+    let progress = try isPresent() ? try TripProgress(from: &self) : nil
     let count = Int(try number(UInt16.self))
     guard count > 0 else { throw failure(.fix) }
     let fixes = try take(count * StoredFix.size)
@@ -111,7 +104,7 @@ struct RecordReader: ~Copyable {
         throw failure(.fix)
       }
     }
-    return FixesRecord(driverID: driver, tripID: trip, received: received, measures: measures, fixes: fixes)
+    return FixesRecord(driverID: driver, tripID: trip, received: received, progress: progress, fixes: fixes)
   }
 
   private mutating func driver() throws(RecordError) -> DurableDriver {
@@ -142,7 +135,7 @@ struct RecordReader: ~Copyable {
     let driver = try isPresent() ? try identifier() : nil
     let timestamp = try timestamp()
     let location = try isPresent() ? try coordinate() : nil
-    let summary = try isPresent() ? TripSummary(distance: try distance(), approach: try distance()) : nil
+    let summary = try isPresent() ? try TripSummary(from: &self) : nil
     return TripUpdate(
       tripID: id, status: status, previousStatus: previous, driverID: driver, timestamp: timestamp, location: location,
       summary: summary, sequence: sequence)
@@ -158,7 +151,7 @@ struct RecordReader: ~Copyable {
 
   // MARK: Members
 
-  private func failure(_ fault: RecordError.Fault) -> RecordError { RecordError(fault: fault, offset: offset) }
+  func failure(_ fault: RecordError.Fault) -> RecordError { RecordError(fault: fault, offset: offset) }
 
   private mutating func take(_ count: Int) throws(RecordError) -> UnsafeRawBufferPointer {
     guard count <= end - offset else { throw failure(.short) }
@@ -166,14 +159,14 @@ struct RecordReader: ~Copyable {
     return UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + count])
   }
 
-  private mutating func number<Number: FixedWidthInteger & BitwiseCopyable>(
+  mutating func number<Number: FixedWidthInteger & BitwiseCopyable>(
     _: Number.Type
   ) throws(RecordError) -> Number {
     Number(littleEndian: try take(MemoryLayout<Number>.size).loadUnaligned(as: Number.self))
   }
 
   /// A number that something was counted with: it never comes near to overflowing.
-  private mutating func count() throws(RecordError) -> UInt64 {
+  mutating func count() throws(RecordError) -> UInt64 {
     let count = try number(UInt64.self)
     guard count < 1 << 62 else { throw failure(.number) }
     return count
@@ -201,13 +194,13 @@ struct RecordReader: ~Copyable {
     return status
   }
 
-  private mutating func timestamp() throws(RecordError) -> Timestamp {
+  mutating func timestamp() throws(RecordError) -> Timestamp {
     let timestamp = Timestamp(milliseconds: try number(Int64.self))
     guard Timestamp.accepted.contains(timestamp) else { throw failure(.timestamp) }
     return timestamp
   }
 
-  private mutating func coordinate() throws(RecordError) -> Coordinate {
+  mutating func coordinate() throws(RecordError) -> Coordinate {
     let latitude = Double(bitPattern: try number(UInt64.self))
     let longitude = Double(bitPattern: try number(UInt64.self))
     guard let coordinate = Coordinate(latitude: latitude, longitude: longitude) else { throw failure(.coordinate) }
@@ -215,13 +208,13 @@ struct RecordReader: ~Copyable {
   }
 
   /// Metres.
-  private mutating func distance() throws(RecordError) -> Double {
+  mutating func distance() throws(RecordError) -> Double {
     let meters = Double(bitPattern: try number(UInt64.self))
     guard meters >= 0, meters < 1e9 else { throw failure(.distance) }
     return meters
   }
 
-  private mutating func isPresent() throws(RecordError) -> Bool {
+  mutating func isPresent() throws(RecordError) -> Bool {
     switch try number(UInt8.self) {
     case 0: return false
     case 1: return true

@@ -69,7 +69,7 @@ enum RecordWriter {
   /// A message's fixes, of which `entries` holds `StoredFix.size` bytes each. Allocates nothing.
   static func write(
     fixes entries: borrowing ByteBuffer, driverID: Identifier, tripID: Identifier?, received: Timestamp,
-    measures: TripMeasures?, into bytes: inout ByteBuffer
+    progress: TripProgress?, into bytes: inout ByteBuffer
   ) {
     let start = bytes.count
     bytes.append(number: UInt32(0))
@@ -82,21 +82,15 @@ enum RecordWriter {
       bytes.append(UInt8(0))
     }
     bytes.append(number: received.milliseconds)
-    if let measures {
+    if let progress {
       bytes.append(UInt8(1))
-      write(measures, into: &bytes)
+      progress.write(into: &bytes)
     } else {
       bytes.append(UInt8(0))
     }
     bytes.append(number: UInt16(entries.count / StoredFix.size))
     entries.withBytes { bytes.append($0) }
     setLength(at: start, in: &bytes)
-  }
-
-  private static func write(_ measures: TripMeasures, into bytes: inout ByteBuffer) {
-    bytes.append(number: measures.odometer.meters.bitPattern)
-    bytes.append(optional: measures.odometer.anchor) { $0.append(coordinate: $1) }
-    bytes.append(optional: measures.approachMeters) { $0.append(number: $1.bitPattern) }
   }
 
   private static func write(_ driver: DurableDriver, into bytes: inout ByteBuffer) {
@@ -118,7 +112,7 @@ enum RecordWriter {
     bytes.append(optional: trip.pickup) { $0.append(coordinate: $1) }
     bytes.append(optional: trip.dropoff) { $0.append(coordinate: $1) }
     bytes.append(optional: trip.route) { $0.append(longText: $1) }
-    write(trip.measures, into: &bytes)
+    trip.progress.write(into: &bytes)
     bytes.append(optional: trip.ended) { $0.append(number: $1.milliseconds) }
     bytes.append(UInt8(trip.recentMoves.count))
     for move in trip.recentMoves { bytes.append(number: move) }
@@ -137,8 +131,7 @@ enum RecordWriter {
       bytes.append(number: update.timestamp.milliseconds)
       bytes.append(optional: update.location) { $0.append(coordinate: $1) }
       bytes.append(optional: update.summary) {
-        $0.append(number: $1.distance.bitPattern)
-        $0.append(number: $1.approach.bitPattern)
+        $1.write(into: &$0)
       }
     case .notification(let notification):
       bytes.append(RecordKind.notification.rawValue)
@@ -168,32 +161,33 @@ enum RecordWriter {
   }
 }
 
+/// The pieces of records.
 extension ByteBuffer {
-  fileprivate mutating func append(number: some FixedWidthInteger) {
+  mutating func append(number: some FixedWidthInteger) {
     withUnsafeBytes(of: number.littleEndian) { append($0) }
   }
 
-  fileprivate mutating func append(text: InlineText) {
+  mutating func append(text: InlineText) {
     append(number: UInt16(text.count))
     text.withBytes { append($0) }
   }
 
-  fileprivate mutating func append(longText text: String) {
+  mutating func append(longText text: String) {
     append(number: UInt32(text.utf8.count))
     append(utf8: text)
   }
 
-  fileprivate mutating func append(coordinate: Coordinate) {
+  mutating func append(coordinate: Coordinate) {
     append(number: coordinate.latitude.bitPattern)
     append(number: coordinate.longitude.bitPattern)
   }
 
-  fileprivate mutating func append(channel letter: Unicode.Scalar, _ id: Identifier) {
+  mutating func append(channel letter: Unicode.Scalar, _ id: Identifier) {
     append(UInt8(truncatingIfNeeded: letter.value))
     append(text: id.text)
   }
 
-  fileprivate mutating func append<Value>(optional value: Value?, _ write: (inout ByteBuffer, Value) -> Void) {
+  mutating func append<Value>(optional value: Value?, _ write: (inout ByteBuffer, Value) -> Void) {
     guard let value else { return append(UInt8(0)) }
     append(UInt8(1))
     write(&self, value)

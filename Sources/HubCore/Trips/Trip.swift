@@ -24,9 +24,8 @@ struct Trip {
   var lastHeard: Int64
   /// When it ended by the hub's wall clock, which a restart does not change.
   var endedAt: Timestamp?
-  /// The way that its driver has gone, and how much of it before `trip_started`, once that has come.
-  var odometer = Odometer()
-  var approachMeters: Double?
+  /// How far it has come.
+  var progress = TripProgress()
   /// When it ended, and when its live positions end (uptime, ns); and whether its subscribers were told so.
   var ended: Int64?
   var closes = Int64.max

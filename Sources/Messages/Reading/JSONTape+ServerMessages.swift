@@ -90,14 +90,20 @@ extension JSONTape {
       driverID: try identifier(payload, .driverId, bytes),
       timestamp: try required(timestamp(payload, .timestamp, bytes, time), .timestamp),
       location: try place(payload, .location),
-      summary: try object(payload, .summary).map { (members) throws(Complaint) in try tripSummary(members) },
+      summary: try object(payload, .summary).map { (members) throws(Complaint) in try tripSummary(members, bytes) },
       sequence: try required(count(payload, .sequence, bytes), .sequence))
   }
 
-  private func tripSummary(_ summary: JSONMembers) throws(Complaint) -> TripSummary {
+  private func tripSummary(_ summary: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> TripSummary {
     TripSummary(
       distance: try required(nonNegative(summary, .distance), .distance),
-      approach: try required(nonNegative(summary, .approach), .approach))
+      approach: try required(nonNegative(summary, .approach), .approach),
+      track: try required(nonNegative(summary, .track), .track),
+      duration: try required(nonNegative(summary, .duration), .duration),
+      waiting: try required(nonNegative(summary, .waiting), .waiting),
+      fixes: try required(count(summary, .fixes, bytes), .fixes),
+      gaps: try required(count(summary, .gaps, bytes), .gaps),
+      gapDuration: try required(nonNegative(summary, .gapDuration), .gapDuration))
   }
 
   private func notification(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> Notification {

@@ -40,15 +40,29 @@ public enum JSONWriter {
     buffer.append(",\"timestamp\":")
     buffer.append(update.timestamp, as: time)
     buffer.append(",\"location\":", ifPresent: update.location)
-    if let summary = update.summary {
-      buffer.append(",\"summary\":{\"distance\":")
-      buffer.append(double: summary.distance)
-      buffer.append(",\"approach\":")
-      buffer.append(double: summary.approach)
-      buffer.append("}")
-    }
+    if let summary = update.summary { write(summary, &buffer) }
     buffer.append(",\"sequence\":")
     buffer.append(integer: update.sequence)
+  }
+
+  private static func write(_ summary: TripSummary, _ buffer: inout ByteBuffer) {
+    buffer.append(",\"summary\":{\"distance\":")
+    buffer.append(double: summary.distance)
+    buffer.append(",\"approach\":")
+    buffer.append(double: summary.approach)
+    buffer.append(",\"track\":")
+    buffer.append(double: summary.track)
+    buffer.append(",\"duration\":")
+    buffer.append(double: summary.duration)
+    buffer.append(",\"waiting\":")
+    buffer.append(double: summary.waiting)
+    buffer.append(",\"fixes\":")
+    buffer.append(integer: summary.fixes)
+    buffer.append(",\"gaps\":")
+    buffer.append(integer: summary.gaps)
+    buffer.append(",\"gapDuration\":")
+    buffer.append(double: summary.gapDuration)
+    buffer.append("}")
   }
 
   private static func writeMembers(_ notification: Notification, _ buffer: inout ByteBuffer) {
