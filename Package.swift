@@ -54,6 +54,13 @@ let package = Package(
       name: "hub-loadtest", dependencies: ["Transport", "WebSocket", "Gateway", "Bytes", "TestCertificates"],
       path: "loadtest/HubLoadTest"),
     .executableTarget(
+      name: "hub-torture",
+      dependencies: [
+        "DurabilityModel", "LocationHubClient", "HubCore", "Journal", "Transport", "Messages", "Geo", "Bytes",
+        "TestSupport",
+      ],
+      path: "loadtest/Torture"),
+    .executableTarget(
       name: "hub-microbench", dependencies: ["HubCore", "WebSocket", "Messages", "Geo", "Bytes"],
       path: "loadtest/MicroBench"),
     .executableTarget(

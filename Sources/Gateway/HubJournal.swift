@@ -82,7 +82,7 @@ extension JournalConfiguration {
     try recovered.compact(created: clock.unixMilliseconds) { (add) throws(JournalError) in
       try hub.writeSnapshot(add)
     }
-    hub.attachJournal(limit: recordLimit, startsEpoch: recovered.report.loss != nil, epoch: newEpoch.epoch)
+    hub.attachJournal(limit: recordLimit, startsEpoch: recovered.report.startsAnew, epoch: newEpoch.epoch)
     note(recovered.report, hub, nanoseconds: ClockReading.read().uptimeNanoseconds - began, log)
     return WriterBox(recovered.takeWriter())
   }

@@ -40,7 +40,7 @@ final class HubLife {
       try hub.writeSnapshot(add)
     }
     loss = recovered.report.loss
-    hub.attachJournal(limit: settings.journal.groupBytes / 2, startsEpoch: loss != nil, epoch: epoch, looksUp: true)
+    hub.attachJournal(limit: settings.journal.groupBytes / 2, startsEpoch: recovered.report.startsAnew, epoch: epoch, looksUp: true)
     self.settings = settings
     self.hub = hub
     commit = GroupCommit(limits: settings.journal)

@@ -283,7 +283,10 @@ extension World {
     guard let through = pong.storedThrough else { return }
     let sent = clients[number].unconfirmed.prefix(ping.fixes)
     let later = clients[number].unconfirmed.dropFirst(ping.fixes)
-    for fix in sent where fixes[fix].timestamp <= through { ledger.promise(number, fixes[fix].timestamp) }
+    // Where the disk was full, a phone that sends the same times in several batches may be told too much.
+    for fix in sent where fixes[fix].timestamp <= through && reach.full == 0 {
+      ledger.promise(number, fixes[fix].timestamp)
+    }
     clients[number].unconfirmed = sent.filter { fixes[$0].timestamp > through } + later
   }
 }
