@@ -50,13 +50,15 @@ let package = Package(
     // For tests and measurements only.
     .target(name: "TestCertificates", dependencies: ["COpenSSL"], path: "Tests/TestCertificates"),
 
+    .target(name: "ServerProcess", dependencies: ["Transport"], path: "loadtest/ServerProcess"),
     .executableTarget(
-      name: "hub-loadtest", dependencies: ["Transport", "WebSocket", "Gateway", "Bytes", "TestCertificates"],
+      name: "hub-loadtest",
+      dependencies: ["ServerProcess", "Transport", "WebSocket", "Gateway", "Bytes", "TestCertificates"],
       path: "loadtest/HubLoadTest"),
     .executableTarget(
       name: "hub-torture",
       dependencies: [
-        "DurabilityModel", "LocationHubClient", "HubCore", "Journal", "Transport", "Messages", "Geo", "Bytes",
+        "DurabilityModel", "ServerProcess", "LocationHubClient", "HubCore", "Transport", "Messages", "Geo", "Bytes",
         "TestSupport",
       ],
       path: "loadtest/Torture"),

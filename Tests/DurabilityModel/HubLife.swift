@@ -56,19 +56,7 @@ final class HubLife {
       try load(part, into: &hub)
     } group: { (_, records) throws(Senseless) in
       try load(records, into: &hub)
-      forEachFix(in: records, fix)
-    }
-  }
-
-  /// Each fix in the records of a group.
-  static func forEachFix(in records: UnsafeRawBufferPointer, _ body: (Identifier, Int64) -> Void) {
-    DurableKeys.forEach(in: records) { _, offset in
-      do throws(RecordError) {
-        let record = try FixesRecord(UnsafeRawBufferPointer(rebasing: records[offset...]))
-        for place in 0..<record.count { body(record.driverID, record[place].measured.timestamp.milliseconds) }
-      } catch {
-        return  // a trip's record
-      }
+      StoredSegment.forEachFix(in: records, fix)
     }
   }
 

@@ -70,7 +70,7 @@ struct Pipe<Message> {
 
 extension Publication {
   /// Nil for state.
-  var sequence: UInt64? {
+  public var sequence: UInt64? {
     switch body {
     case .driverLocation: nil
     case .tripUpdate(let update): update.sequence

@@ -82,13 +82,15 @@ extension World {
     let end = name == newestSegment() ? StoredSegment.startOfLastGroup(content.bytes) : content.bytes.count
     guard end > 0 else { return }
     let offset = pick(end)
-    diary.note("spoils \(name) at", offset)
+    if (8..<12).contains(offset) { return }  // the version: a newer program's file is left alone
+    diary.note("spoils \(name) at, of, last group at", offset, content.bytes.count, end)
     disk.spoil(name, offset, UInt8(1 + pick(255)))
-    spoiled = (name, offset, content.bytes)
     reach.spoiled += 1
   }
 
-  private func newestSegment() -> String? { disk.files.keys.filter { $0.hasSuffix(".segment") }.max() }
+  private func newestSegment() -> String? {
+    disk.files.keys.filter { $0.hasSuffix(".segment") && !$0.hasPrefix("damaged-") }.max()
+  }
 
   /// The hub is started, by somebody who accepts a loss where there is one.
   mutating func start() throws(Violation) {
@@ -103,58 +105,23 @@ extension World {
         ) { driver, time in note(storedFix: time, of: driver) }
         diary.note("the hub starts", Int(starts), life.loss == nil ? 0 : 1)
         self.life = life
-        spoiled = nil
         reach.starts += 1
         return
       } catch {
         diary.note("start: \(error)")
         if disk.isDead { return loseMachine() }
         switch (error, policy) {
-        case (.damaged, .refuse) where spoiled != nil || theme == .damage:
+        case (.damaged, .refuse) where theme == .damage:
           policy = .moveAside
           ledger.forgive()
           reach.losses += 1
-        case (.newerVersion, _) where spoiled != nil: restore()
+        case (.system(let error, _), _) where error.errno == EIO: disk.syncsUntilFailure = nil  // another try
         case (.system(let error, _), _) where error.errno == ENOSPC:
           reach.startsWithoutRoom += 1
           disk.room = .max
         default: throw Violation(text: "the hub does not start: \(error)")
         }
       }
-    }
-  }
-
-  /// Somebody puts the byte back that made a file look like a newer program's.
-  private mutating func restore() {
-    guard let spoiled else { return }
-    disk.files[spoiled.name]?.bytes = spoiled.before
-    self.spoiled = nil
-  }
-}
-
-/// As much of a segment's form as it takes to find its last group (protocol: JournalFormat.swift).
-enum StoredSegment {
-  /// 0 where there are fewer than two groups.
-  static func startOfLastGroup(_ bytes: [UInt8]) -> Int {
-    var last = 0
-    bytes.withUnsafeBytes { bytes in
-      forEachGroup(in: bytes) { group in last = bytes.baseAddress!.distance(to: group.baseAddress!) - 16 }
-    }
-    return last > 32 ? last : 0
-  }
-
-  /// The payload of each whole group, from the first on.
-  static func forEachGroup(in bytes: [UInt8], _ body: (UnsafeRawBufferPointer) -> Void) {
-    bytes.withUnsafeBytes { forEachGroup(in: $0, body) }
-  }
-
-  private static func forEachGroup(in bytes: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> Void) {
-    var offset = 32
-    while offset + 16 <= bytes.count {
-      let length = Int(UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: offset + 8, as: UInt32.self)))
-      guard offset + 16 + length <= bytes.count else { return }
-      body(UnsafeRawBufferPointer(rebasing: bytes[(offset + 16)..<(offset + 16 + length)]))
-      offset += 16 + length
     }
   }
 }

@@ -47,8 +47,6 @@ struct World: ~Copyable {
   /// By client: the move that was acked last.
   var lastAcked = [Int?](repeating: nil, count: World.clientCount)
   var lastAckedBatch = [Int?](repeating: nil, count: World.clientCount)
-  /// What was changed behind the hub's back, and the file as it was.
-  var spoiled: (name: String, offset: Int, before: [UInt8])?
   var subjects: [Subject] = []
   /// Milliseconds since the beginning.
   var time: Int64 = 0
@@ -170,7 +168,7 @@ struct World: ~Copyable {
     guard let life, life.hasLookups else { return }
     for (name, file) in disk.files where name.hasSuffix(".segment") {
       StoredSegment.forEachGroup(in: file.bytes) { group in
-        HubLife.forEachFix(in: group) { driver, time in note(storedFix: time, of: driver) }
+        StoredSegment.forEachFix(in: group) { driver, time in note(storedFix: time, of: driver) }
       }
     }
     life.answerLookups { driver, time in isStored(time, of: driver) }

@@ -1,0 +1,50 @@
+// As much of a segment's form (Journal's JournalFormat.swift) as it takes to find its groups and the fixes in them, written
+// again: what a check reads must not depend on the code that it checks.
+import HubCore
+import Messages
+
+public enum StoredSegment {
+  private static let headerBytes = 32
+  private static let groupHeaderBytes = 16
+
+  /// Gives the payload of each group that is there in full length, from a group's start on; where the last one ends.
+  @discardableResult
+  public static func forEachGroup(
+    in bytes: [UInt8], from start: Int? = nil, _ body: (UnsafeRawBufferPointer) -> Void
+  ) -> Int {
+    bytes.withUnsafeBytes { bytes in
+      var offset = start ?? headerBytes
+      while offset + groupHeaderBytes <= bytes.count {
+        let length = Int(UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: offset + 8, as: UInt32.self)))
+        let payload = offset + groupHeaderBytes
+        guard payload + length <= bytes.count else { break }
+        body(UnsafeRawBufferPointer(rebasing: bytes[payload..<payload + length]))
+        offset = payload + length
+      }
+      return offset
+    }
+  }
+
+  /// Where the last group begins; 0 where there are fewer than two.
+  static func startOfLastGroup(_ bytes: [UInt8]) -> Int {
+    var start = 0
+    var next = headerBytes
+    forEachGroup(in: bytes) { group in
+      start = next
+      next += groupHeaderBytes + group.count
+    }
+    return start > headerBytes ? start : 0
+  }
+
+  /// Each fix in the records of a group: whose, and when it was measured (ms since 1970).
+  public static func forEachFix(in group: UnsafeRawBufferPointer, _ body: (Identifier, Int64) -> Void) {
+    DurableKeys.forEach(in: group) { _, offset in
+      do throws(RecordError) {
+        let record = try FixesRecord(UnsafeRawBufferPointer(rebasing: group[offset...]))
+        for place in 0..<record.count { body(record.driverID, record[place].measured.timestamp.milliseconds) }
+      } catch {
+        return  // a trip's record
+      }
+    }
+  }
+}

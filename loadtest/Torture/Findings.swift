@@ -1,0 +1,59 @@
+// What was promised and seen, and whether it is true.
+import Messages
+
+struct Findings {
+  /// A trip as riders see it: its events from the first on, and the life that their numbers belong to.
+  struct Trip {
+    var seen: [Publication] = []
+    var acked: [TripStatus] = []
+  }
+
+  private(set) var trips: [Identifier: Trip] = [:]
+  private(set) var broken: [String] = []
+  private(set) var ackedMoves = 0
+  var ackedBatches = 0
+  private(set) var eventsSeen = 0
+  private(set) var eventsAudited = 0
+
+  var tripIDs: [Identifier] { Array(trips.keys) }
+
+  func seen(of trip: Identifier) -> Int { trips[trip]?.seen.count ?? 0 }
+
+  mutating func fail(_ text: String) { broken.append(text) }
+
+  mutating func acked(_ trip: Identifier, _ status: TripStatus) {
+    trips[trip, default: Trip()].acked.append(status)
+    ackedMoves += 1
+  }
+
+  /// A rider of the trip, which follows it from before its beginning, was shown an event.
+  mutating func saw(_ event: Publication, _ sequence: UInt64, of trip: Identifier) {
+    eventsSeen += 1
+    let count = trips[trip, default: Trip()].seen.count
+    guard sequence == UInt64(count + 1) else {
+      return fail("\(trip): a rider saw event \(sequence) after \(count)")
+    }
+    trips[trip, default: Trip()].seen.append(event)
+  }
+
+  /// A witness was shown the trip's events from the first on.
+  mutating func audit(_ trip: Identifier, _ list: [Publication]) {
+    eventsAudited += list.count
+    guard let known = trips[trip] else { return }
+    let shown = Array(list.prefix(known.seen.count))
+    if shown != known.seen { fail("\(trip): riders saw \(known.seen.count) events, the hub has others: \(shown.count)") }
+    let statuses = list.compactMap { event in
+      if case .tripUpdate(let update) = event.body { update.status } else { nil }
+    }
+    for status in known.acked where statuses.count(where: { $0 == status }) != 1 {
+      fail("\(trip): \(status) was acked, and the hub has \(statuses)")
+    }
+  }
+
+  mutating func check(fixes promised: Set<DrivenFix>, stored: Set<DrivenFix>) {
+    let missing = promised.subtracting(stored)
+    if let one = missing.first {
+      fail("\(missing.count) of \(promised.count) fixes are not stored, for instance \(one.driver)'s of \(one.time)")
+    }
+  }
+}
