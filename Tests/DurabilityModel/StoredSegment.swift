@@ -25,15 +25,11 @@ public enum StoredSegment {
     }
   }
 
-  /// Where the last group begins; 0 where there are fewer than two.
-  static func startOfLastGroup(_ bytes: [UInt8]) -> Int {
-    var start = 0
-    var next = headerBytes
-    forEachGroup(in: bytes) { group in
-      start = next
-      next += groupHeaderBytes + group.count
-    }
-    return start > headerBytes ? start : 0
+  /// Where the last group but one begins, as the last may be one that was being written; 0 where there are fewer than three.
+  static func startOfLastButOne(_ bytes: [UInt8]) -> Int {
+    var starts = [headerBytes]
+    forEachGroup(in: bytes) { group in starts.append(starts[starts.count - 1] + groupHeaderBytes + group.count) }
+    return starts.count > 3 ? starts[starts.count - 3] : 0
   }
 
   /// Each fix in the records of a group: whose, and when it was measured (ms since 1970).

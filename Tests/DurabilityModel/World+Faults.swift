@@ -79,7 +79,7 @@ extension World {
     guard let name = disk.files.keys.filter({ !$0.hasPrefix("damaged-") }).sorted().randomElement(using: &random),
       let content = disk.files[name]
     else { return }
-    let end = name == newestSegment() ? StoredSegment.startOfLastGroup(content.bytes) : content.bytes.count
+    let end = name == newestSegment() ? StoredSegment.startOfLastButOne(content.bytes) : content.bytes.count
     guard end > 0 else { return }
     let offset = pick(end)
     if (8..<12).contains(offset) { return }  // the version: a newer program's file is left alone

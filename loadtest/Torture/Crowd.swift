@@ -13,6 +13,8 @@ final class Crowd: ClientLoopDelegate {
     let rider: ClientID
     var tripNumber = 0
     var status: TripStatus?
+    /// The rider's subscription to the trip was answered: it may begin.
+    var isFollowed = false
     /// The move on its way.
     var move: (message: MessageID, status: TripStatus)?
     var batch: [Fix] = []
@@ -140,7 +142,7 @@ final class Crowd: ClientLoopDelegate {
     if let last = pairs[number].status, let place = Self.order.firstIndex(of: last) {
       status = Self.order[place + 1]
     } else {
-      if isStopped { return }
+      guard !isStopped, pairs[number].isFollowed else { return }
       status = Self.order[0]
     }
     let report = TripStatusReport(
@@ -163,6 +165,7 @@ final class Crowd: ClientLoopDelegate {
       guard move.status == .completed else { return }
       pairs[number].status = nil
       pairs[number].tripNumber += 1
+      pairs[number].isFollowed = false
       loop.subscribe(pairs[number].rider, to: .trip(pairs[number].trip))
     }
   }
@@ -221,9 +224,10 @@ final class Crowd: ClientLoopDelegate {
       findings.saw(publication, sequence, of: trip)
     case .reply(.ack(let ack)): acked(number, ack.replyTo)
     case .reply(.subscribed(let answer)):
-      guard client == pairs[number].rider, !answer.recovered, answer.sequence > 0 else { return }
-      if case .trip(let trip) = answer.channel, !(findings.seen(of: trip) == 0 && isAhead(number, trip)) {
-        findings.fail("\(answer.channel): a rider was not recovered, at \(answer.sequence)")
+      guard client == pairs[number].rider, case .trip(let trip) = answer.channel else { return }
+      if trip == pairs[number].trip { pairs[number].isFollowed = true }
+      if !answer.recovered, answer.sequence > 0 {
+        findings.fail("\(trip): a rider was not recovered, at \(answer.sequence)")
       }
     case .reply(.error(let error)):
       if error.code != .storageFull, error.code != .rateLimited {
@@ -232,9 +236,6 @@ final class Crowd: ClientLoopDelegate {
     case .reply, .unknown: break
     }
   }
-
-  /// The rider asked for the trip when its driver had begun it already: what came before stands in the snapshot.
-  private func isAhead(_ number: Int, _ trip: Identifier) -> Bool { trip == pairs[number].trip }
 
   private func hear(witness client: ClientID, _ envelope: borrowing ServerEnvelope) {
     switch envelope.message {

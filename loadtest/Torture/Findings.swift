@@ -17,8 +17,6 @@ struct Findings {
 
   var tripIDs: [Identifier] { Array(trips.keys) }
 
-  func seen(of trip: Identifier) -> Int { trips[trip]?.seen.count ?? 0 }
-
   mutating func fail(_ text: String) { broken.append(text) }
 
   mutating func acked(_ trip: Identifier, _ status: TripStatus) {
