@@ -170,6 +170,22 @@ final class DurableBench {
     #expect(turn.moves.isEmpty, "an event that was missed comes again")
   }
 
+  @Test("Who asks for a new channel, whose numbers go on from a forgotten one's, is answered when that is stored")
+  func askingAfterForgetting() throws {
+    let bench = try DurableBench()
+    bench.store()
+    bench.turn([bench.move(.ops, "o", "T", .requested), bench.move(.ops, "o", "T", .cancelled)])
+    bench.store()
+    for _ in 0..<(24 * 60 + 2) {
+      bench.advance(seconds: 60)
+      bench.turn([])
+    }
+    #expect(bench.hub.findTrip(id("T")) == nil)
+    #expect(Turn(loops: [bench.turn([bench.subscribe("U")])]).subscribed.isEmpty)
+    let answer = try #require(Turn(loops: [bench.store()]).subscribed.first?.answer)
+    #expect(answer.channel == .trip(id("U")) && answer.sequence == 2)
+  }
+
   @Test("The same move again is acked when the first is stored")
   func repetition() throws {
     let bench = try DurableBench()
