@@ -43,8 +43,8 @@ let package = Package(
     .executableTarget(
       name: "locationhub",
       dependencies: [
-        "Gateway", "HubCore", "LocationHubClient", "Simulation", "Tokens", "Transport", "Messages", "Geo", "Bytes",
-        "CLinux",
+        "Gateway", "HubCore", "Journal", "LocationHubClient", "Simulation", "Tokens", "Transport", "Messages", "Geo",
+        "Bytes", "CLinux",
       ]),
 
     // For tests and measurements only.
@@ -63,7 +63,8 @@ let package = Package(
       ],
       path: "loadtest/Torture"),
     .executableTarget(
-      name: "hub-microbench", dependencies: ["HubCore", "WebSocket", "Messages", "Geo", "Bytes"],
+      name: "hub-microbench",
+      dependencies: ["HubCore", "Journal", "Transport", "WebSocket", "Messages", "Geo", "Bytes"],
       path: "loadtest/MicroBench"),
     .executableTarget(
       name: "autobahn-client", dependencies: ["LocationHubClient", "Transport", "WebSocket", "Bytes"],

@@ -198,12 +198,27 @@ enum PrometheusText {
     page.counter("locationhub_journal_full_total", "Times that the disk was full.", counters.timesFull)
     page.family("locationhub_journal_condition", "gauge", "0 good, 1 full, 2 stopped after a failed write.")
     page.sample("locationhub_journal_condition", UInt64(journal.commit.currentCondition.rawValue))
+    writeKeeping(journal.keeping.withLock { $0 }, &page)
     page.family("locationhub_journal_held_outputs", "gauge", "Answers and events that wait for the disk.")
     page.sample("locationhub_journal_held_outputs", UInt64(max(0, hub.heldForStorage)))
     page.counter("locationhub_journal_refused_total", "Moves refused for want of storage.", hub.refusedForStorage)
     page.counter(
       "locationhub_journal_presence_dropped_total", "Presence events not made for want of storage.",
       hub.eventsNotStored)
+  }
+
+  private static func writeKeeping(_ keeping: KeepingCounters, _ page: inout Page) {
+    page.counter("locationhub_journal_snapshots_total", "Snapshots written while the hub ran.", keeping.snapshots)
+    page.counter(
+      "locationhub_journal_snapshot_microseconds_total", "Time that they took, on a thread of low priority.",
+      keeping.snapshotNanoseconds / 1000)
+    page.counter(
+      "locationhub_journal_keeping_failures_total", "Failed snapshots, indexes and deletions.", keeping.failures)
+    page.counter("locationhub_journal_segments_deleted_total", "Segments deleted by age or size.", keeping.segmentsDeleted)
+    page.family("locationhub_journal_segments", "gauge", "Segments on the disk.")
+    page.sample("locationhub_journal_segments", UInt64(keeping.segments))
+    page.family("locationhub_journal_disk_bytes", "gauge", "Bytes of segments, indexes and snapshots on the disk.")
+    page.sample("locationhub_journal_disk_bytes", UInt64(keeping.bytes))
   }
 
   /// Upper bounds of the latency buckets, in microseconds.

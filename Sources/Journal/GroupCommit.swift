@@ -27,7 +27,7 @@ public struct JournalCounters: Sendable, Equatable {
 
 /// The queue to the journal's thread. One thread submits; one runs it.
 ///
-/// `@unchecked Sendable`: `state` is touched only while `mutex` is held, and both pointers live as long as the object.
+/// `@unchecked Sendable`: `state` is touched only while `mutex` is held, and the pointers live as long as the object.
 public final class GroupCommit: @unchecked Sendable {
   /// Whole submissions, one behind the other.
   fileprivate struct Batch {
@@ -62,6 +62,12 @@ public final class GroupCommit: @unchecked Sendable {
     var deadline: Int64 = .max
     var isClosing = false
     var counters = JournalCounters()
+    /// The keeper wants the newest segment to be full.
+    var wantsSeal = false
+    /// The last group of the segments that are full, once that was asked for.
+    var sealedThrough: UInt64?
+    /// Bytes of records at which the keeper wants to be woken.
+    var keeperBytes = UInt64.max
   }
 
   private let limits: JournalLimits
@@ -71,6 +77,8 @@ public final class GroupCommit: @unchecked Sendable {
   private let fullRetry: Int64
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
   private let condition: UnsafeMutablePointer<pthread_cond_t>
+  /// What the keeper waits on.
+  private let keeperCondition: UnsafeMutablePointer<pthread_cond_t>
   private let state: UnsafeMutablePointer<State>
   private let durable = Atomic<UInt64>(0)
   private let health = Atomic<JournalCondition>(.good)
@@ -83,6 +91,8 @@ public final class GroupCommit: @unchecked Sendable {
     mutex.initialize(to: pthread_mutex_t())
     condition = .allocate(capacity: 1)
     condition.initialize(to: pthread_cond_t())
+    keeperCondition = .allocate(capacity: 1)
+    keeperCondition.initialize(to: pthread_cond_t())
     state = .allocate(capacity: 1)
     state.initialize(to: State())
     pthread_mutex_init(mutex, nil)
@@ -90,15 +100,18 @@ public final class GroupCommit: @unchecked Sendable {
     pthread_condattr_init(&attributes)
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)  // a wall clock that is set must not stop commits
     pthread_cond_init(condition, &attributes)
+    pthread_cond_init(keeperCondition, &attributes)
     pthread_condattr_destroy(&attributes)
   }
 
   deinit {
     pthread_cond_destroy(condition)
+    pthread_cond_destroy(keeperCondition)
     pthread_mutex_destroy(mutex)
     state.deinitialize(count: 1)
     state.deallocate()
     condition.deallocate()
+    keeperCondition.deallocate()
     mutex.deallocate()
   }
 
@@ -147,11 +160,46 @@ public final class GroupCommit: @unchecked Sendable {
     locked {
       $0.isClosing = true
       pthread_cond_signal(condition)
+      pthread_cond_signal(keeperCondition)
     }
   }
 
   /// Nothing was submitted that the journal has not taken.
   public var isIdle: Bool { locked { $0.pending.ends.isEmpty } }
+
+  // MARK: The keeper's side
+
+  public var isClosing: Bool { locked { $0.isClosing } }
+
+  /// Waits until `bytes` of records were stored in all, but no longer than so many seconds.
+  public func waitUntilStored(bytes: UInt64, seconds: Double) {
+    locked { $0.keeperBytes = bytes }
+    keeperWaits(seconds: seconds) { $0.pointee.counters.bytes >= bytes }
+    locked { $0.keeperBytes = .max }
+  }
+
+  /// Has the writer begin a new segment with its next group, and waits until it will; the last group before that. Nil
+  /// where the writer does not come to it within so many seconds.
+  public func sealSegment(seconds: Double) -> UInt64? {
+    locked {
+      $0.wantsSeal = true
+      $0.sealedThrough = nil
+      pthread_cond_signal(condition)
+    }
+    keeperWaits(seconds: seconds) { $0.pointee.sealedThrough != nil }
+    return locked {
+      $0.wantsSeal = false
+      return $0.sealedThrough
+    }
+  }
+
+  /// Waits until `isDone`, or the end, or so many seconds.
+  private func keeperWaits(seconds: Double, _ isDone: (UnsafeMutablePointer<State>) -> Bool) {
+    pthread_mutex_lock(mutex)
+    defer { pthread_mutex_unlock(mutex) }
+    let end = Self.now() + Int64(seconds * 1e9)
+    while !state.pointee.isClosing, !isDone(state), Self.now() < end { wait(on: keeperCondition, until: end) }
+  }
 
   // MARK: The journal's side
 
@@ -172,6 +220,7 @@ public final class GroupCommit: @unchecked Sendable {
   ) throws(JournalError) {
     var groups = PendingGroups()
     while !groups.isEmpty || waitForWork() {
+      if groups.isEmpty { sealIfAsked(&writer) }
       let before = currentCondition
       let progress: Progress
       do throws(JournalError) {
@@ -220,6 +269,16 @@ public final class GroupCommit: @unchecked Sendable {
     return .stored
   }
 
+  private func sealIfAsked(_ writer: inout JournalWriter) {
+    locked { state in
+      guard state.wantsSeal else { return }
+      writer.sealSegment()
+      state.wantsSeal = false
+      state.sealedThrough = writer.next - 1
+      pthread_cond_signal(keeperCondition)
+    }
+  }
+
   /// The last submission that still fits into one group with those from `first` on, which begin at `start`.
   private func lastOfGroup(_ batch: Batch, from first: Int, at start: Int) -> Int {
     var last = first
@@ -244,10 +303,11 @@ public final class GroupCommit: @unchecked Sendable {
       $0.counters.groups += 1
       $0.counters.submissions += UInt64(submissions)
       $0.counters.bytes += UInt64(bytes)
+      if $0.counters.bytes >= $0.keeperBytes { pthread_cond_signal(keeperCondition) }
     }
   }
 
-  /// Waits for what is worth writing; false when there is nothing more to come.
+  /// Waits for what is worth writing, or for the keeper to ask; false when there is nothing more to come.
   private func waitForWork() -> Bool {
     pthread_mutex_lock(mutex)
     defer { pthread_mutex_unlock(mutex) }
@@ -257,7 +317,8 @@ public final class GroupCommit: @unchecked Sendable {
       let isDue = state.pointee.isUrgent || state.pointee.isClosing || Self.now() >= state.pointee.deadline
       if hasWork, isDue { return true }
       if state.pointee.isClosing { return false }
-      wait(until: state.pointee.deadline)
+      if state.pointee.wantsSeal { return true }
+      wait(on: condition, until: state.pointee.deadline)
     }
   }
 
@@ -274,14 +335,14 @@ public final class GroupCommit: @unchecked Sendable {
     pthread_mutex_lock(mutex)
     defer { pthread_mutex_unlock(mutex) }
     let end = Self.now() + fullRetry
-    while !state.pointee.isClosing, Self.now() < end { wait(until: end) }
+    while !state.pointee.isClosing, Self.now() < end { wait(on: condition, until: end) }
     return !state.pointee.isClosing
   }
 
   // MARK: Waiting
 
   /// With the mutex held. Wakes early for anything.
-  private func wait(until deadline: Int64) {
+  private func wait(on condition: UnsafeMutablePointer<pthread_cond_t>, until deadline: Int64) {
     guard deadline != .max else {
       pthread_cond_wait(condition, mutex)
       return

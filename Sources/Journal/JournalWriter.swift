@@ -35,8 +35,8 @@ public struct JournalWriter: ~Copyable {
     }
   }
 
-  /// Has the next group begin a segment of its own.
-  mutating func beginSegment() { segment = nil }
+  /// Has the next group begin a segment of its own: the newest one is full now, and is not written to again.
+  public mutating func sealSegment() { segment = nil }
 
   /// Writes one group and returns when it is on stable storage; its number. `created` is in ms since 1970, for a new
   /// segment's header.

@@ -24,8 +24,12 @@ let serve = Verb(
     Option("token-audience", "TEXT", "take only tokens whose aud is this, or names it"),
     Option("revoked", "FILE", "refuse tokens whose jti or sub is a line of this file"),
     Option("grant-grace", "SECONDS", "an ended trip's positions go on so long, then nobody else sees it (60)"),
-    Option("data", "DIR", "keep trips and their events there, over restarts and crashes (nowhere)"),
-    Option("accept-loss", nil, "start from before a damaged place in --data; what is behind it is moved aside"),
+    Option("data", "DIR", "keep what is durable there, over restarts and crashes (./data)"),
+    Option("no-journal", nil, "keep nothing: a restart forgets"),
+    Option("retain", "TIME", "how long what is past can be read: 90s, 15m, 36h, 30d (30d)"),
+    Option("retain-size", "BYTES", "delete the oldest when there is more on the disk: 500M, 64G (64G)"),
+    Option("snapshot-every", "BYTES", "write a snapshot after so many bytes of records (64M)"),
+    Option("accept-loss", nil, "start from before a damaged place in the journal; what is behind it is moved aside"),
     Option("allow-origin", "ORIGIN", "web pages that may use the hub: https://app.example; * for all", repeats: true),
     Option("trusted-proxy", "CIDR", "believe the X-Forwarded-For of these addresses", repeats: true),
     Option("admin-port", "PORT", "a second port with /healthz, /readyz and /metrics; 0 picks a free one"),
@@ -108,12 +112,7 @@ func serverConfiguration(_ arguments: Arguments) throws(CommandError) -> ServerC
   configuration.tokens = try tokenAccess(arguments)
   configuration.timings.tripGrace =
     try arguments.number("grant-grace", in: 0...3600) ?? configuration.timings.tripGrace
-  if let directory = arguments.string("data") {
-    configuration.journal = JournalConfiguration(directory: directory)
-    configuration.journal?.acceptsLoss = arguments.has("accept-loss")
-  } else if arguments.has("accept-loss") {
-    throw .usage("--accept-loss is about a damaged journal: give its directory with --data")
-  }
+  configuration.journal = try journalConfiguration(arguments)
   configuration.flushIntervalMilliseconds = try arguments.integer("flush-interval", in: 0...10_000) ?? 0
   configuration.heartbeatInterval = try arguments.number("heartbeat", in: 0.1...3600) ?? configuration.heartbeatInterval
   if let word = try arguments.choice("compression", of: ["on", "off"]) { configuration.compression = word == "on" }

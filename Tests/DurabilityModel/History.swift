@@ -5,7 +5,7 @@ public struct HistoryReach: Sendable, Equatable {
   public var events = 0, positions = 0, acks = 0, groups = 0
   public var kills = 0, powerCuts = 0, starts = 0, cuts = 0
   public var recovered = 0, notRecovered = 0, repeated = 0, duplicates = 0, postponed = 0
-  public var full = 0, stopped = 0, spoiled = 0, losses = 0, lookups = 0, startsWithoutRoom = 0
+  public var full = 0, stopped = 0, spoiled = 0, losses = 0, lookups = 0, snapshots = 0
 
   public init() {}
 
@@ -17,6 +17,7 @@ public struct HistoryReach: Sendable, Equatable {
       ("recovered", recovered), ("not recovered", notRecovered), ("moves repeated", repeated),
       ("duplicate fixes", duplicates), ("postponed", postponed), ("disk full", full), ("journal stopped", stopped),
       ("files spoiled", spoiled), ("losses accepted", losses), ("journal asked", lookups),
+      ("snapshots", snapshots),
     ]
   }
 
@@ -39,7 +40,7 @@ public struct HistoryReach: Sendable, Equatable {
     sum.spoiled += more.spoiled
     sum.losses += more.losses
     sum.lookups += more.lookups
-    sum.startsWithoutRoom += more.startsWithoutRoom
+    sum.snapshots += more.snapshots
   }
 }
 

@@ -34,11 +34,8 @@ final class HubLife {
     var hub = Hub(
       limits: settings.limits, timings: HubTimings(), sampling: SamplingRules(), epoch: epoch, seed: seed,
       loops: settings.loops, now: now)
-    var recovered = try Self.read(disk, settings, damage: damage, into: &hub, fix)
+    let recovered = try Self.read(disk, settings, damage: damage, into: &hub, fix)
     hub.finishLoading()
-    try recovered.compact(created: now.timestamp.milliseconds) { (add) throws(JournalError) in
-      try hub.writeSnapshot(add)
-    }
     loss = recovered.report.loss
     hub.attachJournal(limit: settings.journal.groupBytes / 2, startsEpoch: recovered.report.startsAnew, epoch: epoch, looksUp: true)
     self.settings = settings
@@ -111,6 +108,37 @@ final class HubLife {
   var isIdle: Bool {
     groups.isEmpty && commit.isIdle && lookups.isEmpty && answers.isEmpty && !hub.hasMoreDue
       && loops.allSatisfy { $0.inputs.isEmpty && $0.outputs.isEmpty && !hub.hasOutput(loop: $0.number) }
+  }
+
+  /// What the keeper does: a snapshot of all that is stored, made from the one before it and the groups since, and the end
+  /// of what is older than the rule says. `fix` is called with each fix in these groups.
+  func keep(
+    _ disk: SimulatedDisk, _ rule: RetentionRule, now: Moment, _ fix: (_ driver: Identifier, _ time: Int64) -> Void
+  ) throws(JournalError) {
+    guard groups.isEmpty, writer.next > 1 else { return }
+    writer.sealSegment()
+    let last = writer.next - 1
+    var copy = Hub(
+      limits: settings.limits, timings: HubTimings(), sampling: SamplingRules(), epoch: InlineText(), seed: 0,
+      loops: settings.loops, now: now)
+    let report = try Recovery(files: disk, limits: settings.journal).read(through: last) { (part) throws(Senseless) in
+      try Self.load(part, into: &copy)
+    } group: { (_, records) throws(Senseless) in
+      try Self.load(records, into: &copy)
+      StoredSegment.forEachFix(in: records, fix)
+    }
+    guard report.snapshot != last else { return }
+    let milliseconds = now.timestamp.milliseconds
+    do throws(JournalError) {
+      var snapshot = try SnapshotWriter(files: disk, limits: settings.journal, through: last, created: milliseconds)
+      try copy.writeSnapshot { (part) throws(JournalError) in try snapshot.write(part) }
+      try snapshot.finish()
+    } catch {
+      try SnapshotWriter.removeUnfinished(disk)
+      throw error
+    }
+    _ = try JournalInventory(disk).apply(
+      rule, limits: settings.journal, broken: Set(report.brokenSnapshots), now: milliseconds, in: disk)
   }
 
   // MARK: Its durable state

@@ -1,6 +1,6 @@
 // What goes wrong: connections, the process, the power, the disk.
 import Bytes
-import Glibc
+import Glibc  // EIO
 import HubCore
 import Journal
 import JournalSupport
@@ -116,9 +116,6 @@ extension World {
           ledger.forgive()
           reach.losses += 1
         case (.system(let error, _), _) where error.errno == EIO: disk.syncsUntilFailure = nil  // another try
-        case (.system(let error, _), _) where error.errno == ENOSPC:
-          reach.startsWithoutRoom += 1
-          disk.room = .max
         default: throw Violation(text: "the hub does not start: \(error)")
         }
       }

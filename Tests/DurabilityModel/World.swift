@@ -128,7 +128,7 @@ struct World: ~Copyable {
     case 88..<92: try cut()
     case 92: notice()
     case 93: lookUp()
-    case 94: passTime()
+    case 94: if oneIn(2) { passTime() } else { keep() }
     default: try fail()
     }
     if life == nil, oneIn(4) { try start() }
@@ -161,6 +161,21 @@ struct World: ~Copyable {
 
   mutating func note(storedFix time: Int64, of driver: Identifier) {
     if let number = clients.firstIndex(where: { $0.actor.id == driver }) { storedFixes[number].insert(time) }
+  }
+
+  /// The keeper makes a snapshot, or the hub ends in the attempt.
+  mutating func keep() {
+    guard let life else { return }
+    var rule = RetentionRule()
+    if oneIn(2) { rule.milliseconds = 0 }
+    do throws(JournalError) {
+      try life.keep(disk, rule, now: now) { driver, time in note(storedFix: time, of: driver) }
+      reach.snapshots += 1
+      diary.note("keep")
+    } catch {
+      diary.note("keep: \(error)")
+      if disk.isDead { end() }
+    }
   }
 
   /// The reader's thread answers what the hub asks its journal.

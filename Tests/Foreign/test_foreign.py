@@ -60,7 +60,7 @@ class ForeignClient(unittest.IsolatedAsyncioTestCase):
     def setUp(self):
         self.hub = subprocess.Popen(
             [os.environ["LOCATIONHUB"], "serve", "--port", "0", "--dev-auth", "--loops", "2", "--session-rate", "0",
-             "--log-level", "error"],
+             "--no-journal", "--log-level", "error"],
             stdout=subprocess.PIPE, text=True)
         line = self.hub.stdout.readline()
         self.address = line.split("ws://")[1].split("/")[0]
@@ -173,7 +173,7 @@ class ForeignTLS(unittest.IsolatedAsyncioTestCase):
              self.certificate], check=True, capture_output=True)
         self.hub = subprocess.Popen(
             [os.environ["LOCATIONHUB"], "serve", "--port", "0", "--dev-auth", "--loops", "2", "--session-rate", "0",
-             "--log-level", "error", "--tls-cert", self.certificate, "--tls-key", key],
+             "--no-journal", "--log-level", "error", "--tls-cert", self.certificate, "--tls-key", key],
             stdout=subprocess.PIPE, text=True)
         self.port = int(self.hub.stdout.readline().split("https://")[1].split(" ")[0].split(":")[1])
 

@@ -50,6 +50,11 @@ public final class SimulatedDisk: JournalFiles, @unchecked Sendable {
     return SimulatedFile(content, on: self)
   }
 
+  public func openForReading(_ name: String) throws(SystemError) -> (any ReadableJournalFile)? {
+    try live()
+    return files[name].map { SimulatedReading($0) }
+  }
+
   public func rename(_ name: String, to newName: String) throws(SystemError) {
     try change()
     guard let content = files.removeValue(forKey: name) else { throw SystemError(call: "renameat", errno: ENOENT) }
@@ -94,6 +99,10 @@ public final class SimulatedDisk: JournalFiles, @unchecked Sendable {
     // A name that was not synchronised may have made it all the same.
     for name in files.keys.sorted() where durableNames[name] == nil {
       if Bool.random(using: &random) { durableNames[name] = files[name] }
+    }
+    // And one that was taken away may stay away.
+    for name in durableNames.keys.sorted() where files[name] == nil && Bool.random(using: &random) {
+      durableNames[name] = nil
     }
     files = durableNames
     for name in files.keys.sorted() { tear(files[name]!, &random) }
@@ -169,5 +178,19 @@ private final class SimulatedFile: JournalFile {
     }
     disk.syncs += 1
     content.durable = content.bytes
+  }
+}
+
+private final class SimulatedReading: ReadableJournalFile {
+  private let content: SimulatedDisk.Content
+
+  init(_ content: SimulatedDisk.Content) { self.content = content }
+
+  func size() throws(SystemError) -> Int { content.bytes.count }
+
+  func read(at offset: Int, into buffer: UnsafeMutableRawBufferPointer) throws(SystemError) -> Int {
+    let bytes = content.bytes.dropFirst(offset).prefix(buffer.count)
+    buffer.copyBytes(from: bytes)
+    return bytes.count
   }
 }

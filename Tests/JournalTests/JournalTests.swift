@@ -344,41 +344,6 @@ extension JournalWriter {
     #expect(try bench.open().groups.keys.sorted() == [8, 9, 10])
   }
 
-  @Test("A compacted journal is one snapshot, and says the same; a power cut in the middle of it loses nothing")
-  func compaction() throws {
-    for seed in 0..<300 {
-      var random = SplitMix64(seed: UInt64(seed))
-      var bench = Bench()
-      bench.limits.segmentBytes = 100
-      try bench.open { writer in for step in 1...10 { _ = try writer.append([UInt8(step)]) } }
-      // The power goes after so many fdatasyncs; the last of them fails.
-      bench.disk.syncsUntilFailure = seed % 3 == 0 ? nil : 0
-      let isWhole = bench.disk.syncsUntilFailure == nil
-      #expect(compact(bench) == isWhole)
-      if isWhole { #expect(bench.disk.files.keys.sorted() == [FileHeader.name(.snapshot, 10)]) }
-      bench.disk.syncsUntilFailure = nil
-      bench.disk.cutPower(&random)
-      let found = try bench.open()
-      let all = found.parts.flatMap { $0 } + found.groups.sorted { $0.key < $1.key }.flatMap(\.value)
-      #expect(all.prefix(10) == Array(1...10)[...], "seed \(seed)")
-    }
-  }
-
-  /// Reads the journal and compacts it; false where the disk failed.
-  private func compact(_ bench: Bench) -> Bool {
-    var read: [UInt8] = []
-    do throws(JournalError) {
-      var recovered = try Recovery(files: bench.disk, limits: bench.limits).run(damage: .refuse) { _ in
-      } group: { _, payload in
-        read += payload
-      }
-      try recovered.compact(created: 0) { (add) throws(JournalError) in try read.withBytes(add) }
-      return true
-    } catch {
-      return false
-    }
-  }
-
   @Test("A payload that makes no sense to its reader is damage")
   func senseless() throws {
     let bench = Bench()

@@ -34,7 +34,9 @@ struct AbuseRun {
 
   /// True where nothing was violated.
   func run() throws -> Bool {
-    let options = serverOptions.contains("--loops") ? serverOptions : serverOptions + ["--loops", "1"]
+    var options = serverOptions
+    if !options.contains("--loops") { options += ["--loops", "1"] }
+    if !options.contains("--data") { options.append("--no-journal") }
     guard let server = ServerProcess(executable: executable, arguments: Self.options + options, cpus: serverCPU) else {
       fail("cannot start \(executable)")
     }

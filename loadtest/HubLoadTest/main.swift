@@ -50,6 +50,7 @@ if name == "abuse" {
   exit(try run.run() ? 0 : 1)
 }
 if !serverOptions.contains("--loops") { serverOptions += ["--loops", "1"] }
+if !serverOptions.contains("--data") { serverOptions += ["--no-journal"] }
 
 /// Made for this run only; the files are gone when the hub has read them.
 let certificate = scenario.tls ? RunCertificate() : nil
