@@ -93,9 +93,10 @@ final class HubThread: EventLoopDelegate {
     shared.journal?.release(&hub)
     for inbox in inboxes {
       inbox.drain(into: &batch)
-      hub.process(batch, now: now)
+      hub.handle(batch, now: now)
       batch.removeAll(keepingCapacity: true)
     }
+    hub.endTurn()
     shared.journal?.submit(&hub)
     for (index, outbox) in outboxes.enumerated() where hub.hasOutput(loop: index) {
       hub.drain(loop: index, into: &output)

@@ -145,6 +145,11 @@ public struct Limits: Sendable {
   public var queryBudget = SearchBudget(cells: 2_000, candidates: 10_000)
   public var fixTimesPerDriver = 512
   public var driversWithFixTimes = 100_000
+  /// Fixes of batches that wait for their turn, and as many in batches that wait for the journal: some 90 MB each. Past it a
+  /// batch is refused with `rate_limited`.
+  public var waitingFixes = 600_000
+  /// Subscriptions with `since` that wait for their turn. Past it: `rate_limited`.
+  public var waitingResumes = 100_000
 
   public init() {}
 
@@ -157,6 +162,7 @@ public struct Limits: Sendable {
     precondition(requestsPerLoopTurn >= requestsPerTurn)
     precondition(incompleteFreeBytes >= 0 && incompleteBytes >= messageBytes, "one message must fit")
     precondition(tripsPerDriver >= 1)
+    precondition(waitingFixes >= LocationBatch.maximumCount && waitingResumes >= 0, "one batch must fit")
     precondition(requestHeadBytes <= readBufferBytes)
     precondition(rateWarningSeconds < rateCloseSeconds)
     precondition(inflateRatio >= 1 && inflateFreeBytes >= 0)
@@ -197,6 +203,8 @@ public struct Limits: Sendable {
       driversWithFixTimes: driversWithFixTimes, profiles: profiles,
       tracking: Tracker.Rules(maximumAccuracyMeters: accuracyMeters))
     limits.tripsPerDriver = tripsPerDriver
+    limits.waitingFixes = waitingFixes
+    limits.waitingResumes = waitingResumes
     return limits
   }
 }

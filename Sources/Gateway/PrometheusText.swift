@@ -149,7 +149,7 @@ enum PrometheusText {
     let outcomes: [(String, UInt64)] = [
       ("accepted", hub.fixesAccepted), ("history", hub.fixesHistory), ("duplicate", hub.fixesDuplicate),
       ("held", hub.fixesHeld), ("forbidden", hub.fixesForbidden), ("orphaned", hub.fixesOrphaned),
-      ("unreadable", hub.fixesUnreadable),
+      ("unreadable", hub.fixesUnreadable), ("put_off", hub.fixesPutOff),
     ]
     for (outcome, count) in outcomes { page.sample("locationhub_fixes_total", ("outcome", outcome), count) }
     for refusal in Tracker.Refusal.allCases {
@@ -179,6 +179,8 @@ enum PrometheusText {
       page.sample(
         "locationhub_sampling_told_total", ("reason", "\(reason.name)"), hub.samplingTold[Int(reason.rawValue)])
     }
+    page.family("locationhub_fixes_waiting", "gauge", "Fixes in batches that wait for their turn or for the journal.")
+    page.sample("locationhub_fixes_waiting", UInt64(max(0, hub.fixesWaiting)))
     page.family("locationhub_table_entries", "gauge", "Entries of the hub's tables.")
     let sizes = [
       ("drivers", hub.drivers), ("drivers_online", hub.driversOnline), ("trips", hub.trips),
@@ -201,7 +203,14 @@ enum PrometheusText {
     writeKeeping(journal.keeping.withLock { $0 }, &page)
     page.family("locationhub_journal_held_outputs", "gauge", "Answers and events that wait for the disk.")
     page.sample("locationhub_journal_held_outputs", UInt64(max(0, hub.heldForStorage)))
-    page.counter("locationhub_journal_refused_total", "Moves refused for want of storage.", hub.refusedForStorage)
+    page.counter(
+      "locationhub_journal_refused_total", "Moves, statuses and batches refused for want of storage.",
+      hub.refusedForStorage)
+    page.counter(
+      "locationhub_journal_fixes_not_stored_total", "Live fixes of which nothing was stored for want of room.",
+      hub.fixesNotStored)
+    page.counter(
+      "locationhub_journal_lookups_total", "Batches whose older fixes were looked for in the journal.", hub.lookups)
     page.counter(
       "locationhub_journal_presence_dropped_total", "Presence events not made for want of storage.",
       hub.eventsNotStored)

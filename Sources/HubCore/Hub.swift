@@ -65,10 +65,20 @@ public struct Hub: ~Copyable {
     outputs = Array(repeating: [], count: loops)
   }
 
-  /// Handles a turn's inputs in order, then what has become due. `now` must not go back.
+  /// A turn with one list of inputs. `now` must not go back.
   public mutating func process(_ inputs: [HubInput], now: Moment) {
+    handle(inputs, now: now)
+    endTurn()
+  }
+
+  /// Handles a part of a turn's inputs in order.
+  public mutating func handle(_ inputs: [HubInput], now: Moment) {
     self.now = now
     for index in inputs.indices { handle(inputs[index]) }
+  }
+
+  /// After all inputs of a turn: handles what has become due, and what waited as far as this turn has room for it.
+  public mutating func endTurn() {
     handleDeadlines()
     handleBacklog()
     if !backlog.isEmpty { hasMoreDue = true }

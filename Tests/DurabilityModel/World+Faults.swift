@@ -1,6 +1,6 @@
 // What goes wrong: connections, the process, the power, the disk.
 import Bytes
-import Glibc  // EIO
+import Glibc  // errno
 import HubCore
 import Journal
 import JournalSupport
@@ -116,6 +116,8 @@ extension World {
           ledger.forgive()
           reach.losses += 1
         case (.system(let error, _), _) where error.errno == EIO: disk.syncsUntilFailure = nil  // another try
+        // What is moved aside is copied first: somebody makes room for that.
+        case (.system(let error, _), .moveAside) where error.errno == ENOSPC: disk.room = .max
         default: throw Violation(text: "the hub does not start: \(error)")
         }
       }

@@ -22,17 +22,18 @@ final class DurableBench {
 
   init(
     reading records: [[UInt8]] = [], loops: Int = 1, seed: UInt64 = 1, epoch: String = "epoch-1",
-    uptime: Int64 = 5_000_000_000_000, startsEpoch: Bool = false
+    uptime: Int64 = 5_000_000_000_000, startsEpoch: Bool = false, limits: HubLimits = .roomy, looksUp: Bool = false
   ) throws {
     self.loops = loops
     self.uptime = uptime
     hub = Hub(
-      limits: .roomy, timings: HubTimings(), sampling: SamplingRules(),
+      limits: limits, timings: HubTimings(), sampling: SamplingRules(),
       epoch: InlineText("not-" + epoch)!, seed: seed &+ UInt64(records.count), loops: loops,
       now: Moment(uptime: uptime, timestamp: Timestamp(milliseconds: origin + uptime / 1_000_000)))
     for record in records { try record.withUnsafeBytes { try hub.load($0) } }
     hub.finishLoading()
-    hub.attachJournal(limit: 1 << 20, startsEpoch: startsEpoch, epoch: InlineText(epoch)!)
+    hub.attachJournal(
+      limit: 1 << 20, startsEpoch: startsEpoch, epoch: InlineText(epoch)!, looksUp: looksUp)
   }
 
   var now: Moment { Moment(uptime: uptime, timestamp: Timestamp(milliseconds: origin + uptime / 1_000_000)) }

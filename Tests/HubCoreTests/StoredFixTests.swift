@@ -42,8 +42,8 @@ import Testing
       let fix = Fix(
         coordinate: place, timestamp: time(Int64.random(in: 0...253_402_300_799_999, using: &random)),
         accuracy: some(0..<5000), heading: some(0..<360), speed: some(0..<100), altitude: some(-500..<9000),
-        headingAccuracy: some(0..<180), speedAccuracy: some(0..<50), source: FixSource.allCases.randomElement(using: &random),
-        batteryLevel: some(0..<1))
+        headingAccuracy: some(0..<180), speedAccuracy: some(0..<50),
+        source: FixSource.allCases.randomElement(using: &random), batteryLevel: some(0..<1))
       let position = Position(
         coordinate: place.published, speed: some(0..<100).map { TrackMath.rounded($0, to: 100) },
         heading: some(0..<359).map { TrackMath.rounded($0, to: 100) },
@@ -167,7 +167,9 @@ import Testing
     #expect(fixes == [group.count - record("D", trip: "T", times: [1, 2]).count] && others == 0)
     // Bytes that are none end it.
     for length in 0..<40 {
-      Array(group.prefix(length)).withUnsafeBytes { DurableKeys.forEach(in: $0) { _, offset in #expect(offset < length) } }
+      Array(group.prefix(length)).withUnsafeBytes { bytes in
+        DurableKeys.forEach(in: bytes) { _, offset in #expect(offset < length) }
+      }
     }
   }
 }

@@ -16,7 +16,8 @@ struct HubBench: ~Copyable {
   private let messageID: MessageID
   private var milliseconds: Int64 = 1_763_680_000_000
 
-  init() {
+  /// `isStored`: with a journal, whose records are thrown away.
+  init(isStored: Bool) {
     guard let driver = Identifier("driver-17"), let trip = Identifier("T17"), let messageID = MessageID("d17-123"),
       let epoch = InlineText("bench")
     else { preconditionFailure("the ids are right") }
@@ -28,6 +29,7 @@ struct HubBench: ~Copyable {
     hub = Hub(
       limits: limits, timings: HubTimings(), sampling: SamplingRules(), epoch: epoch, seed: 1, loops: 1,
       now: Moment(uptime: 0, timestamp: Timestamp(milliseconds: milliseconds)))
+    if isStored { hub.attachJournal(limit: 1 << 20, startsEpoch: true, epoch: epoch) }
     inputs = [
       .driverConnecting(HubBench.driver, driver),
       .subscribe(
@@ -45,6 +47,12 @@ struct HubBench: ~Copyable {
 
   private mutating func turn() {
     hub.process(inputs, now: now)
+    var newest: UInt64 = 0
+    hub.takeRecords { _, ticket in
+      newest = ticket
+      return true
+    }
+    hub.stored(through: newest, condition: .good)
     hub.drain(loop: 0, into: &outputs)
     inputs.removeAll(keepingCapacity: true)
   }

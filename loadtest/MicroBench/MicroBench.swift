@@ -18,6 +18,8 @@ enum Piece: String, CaseIterable {
   case maskFrame = "mask-frame"
   /// A fix on a trip that somebody follows, from the hub's input to its output.
   case hubFix = "hub-fix"
+  /// The same with a journal: its record is written, and handed over.
+  case hubStoredFix = "hub-fix-stored"
   case parseNumber = "parse-number"
   case printNumber = "print-number"
 }
@@ -40,7 +42,8 @@ struct MicroBench: ~Copyable {
   private var output = ByteBuffer(capacity: 4096)
   private var frame = ByteBuffer(capacity: 4096)
   private let limits = FrameLimits()
-  private var hub = HubBench()
+  private var hub = HubBench(isStored: false)
+  private var storingHub = HubBench(isStored: true)
   private let publication: Publication
   /// A round of 256 s at 15 m/s with a fix each second, metres of noise on each, and the driver who drives it.
   private let lap: [Fix]
@@ -83,6 +86,7 @@ struct MicroBench: ~Copyable {
     case .unmaskFrame: unmaskFrames(calls)
     case .maskFrame: maskFrames(calls)
     case .hubFix: takeFixes(calls)
+    case .hubStoredFix: takeStoredFixes(calls)
     case .parseNumber: parseNumbers(calls)
     case .printNumber: printNumbers(calls)
     }
@@ -159,6 +163,14 @@ struct MicroBench: ~Copyable {
   private mutating func takeFixes(_ calls: Int) {
     for _ in 0..<calls {
       let count = hub.takeFix()
+      precondition(count >= 1, "each fix makes a position")
+      sum &+= UInt64(count)
+    }
+  }
+
+  private mutating func takeStoredFixes(_ calls: Int) {
+    for _ in 0..<calls {
+      let count = storingHub.takeFix()
       precondition(count >= 1, "each fix makes a position")
       sum &+= UInt64(count)
     }

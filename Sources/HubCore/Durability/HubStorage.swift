@@ -89,7 +89,9 @@ struct HubStorage: ~Copyable {
     self.ticket += 1
   }
 
-  mutating func hold(_ output: HubOutput, for loop: UInt32) { held.append(.output(output, loop: loop), until: awaitNewest()) }
+  mutating func hold(_ output: HubOutput, for loop: UInt32) {
+    held.append(.output(output, loop: loop), until: awaitNewest())
+  }
 
   /// Somebody waits for all changes made so far: gives their number.
   mutating func awaitNewest() -> UInt64 {
