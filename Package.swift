@@ -72,7 +72,8 @@ let package = Package(
 
     // What tests of several targets share.
     .target(name: "TestSupport", dependencies: ["Geo"], path: "Tests/TestSupport"),
-    .target(name: "JournalSupport", dependencies: ["Journal", "Transport", "TestSupport"], path: "Tests/JournalSupport"),
+    .target(
+      name: "JournalSupport", dependencies: ["Journal", "Transport", "TestSupport"], path: "Tests/JournalSupport"),
     .target(
       name: "DurabilityModel",
       dependencies: ["HubCore", "Journal", "Messages", "Geo", "Bytes", "Transport", "TestSupport", "JournalSupport"],

@@ -98,7 +98,8 @@ public struct Verifier {
     var number = name.first
     var senseless: Damage?
     let end = bytes.withBytes { bytes in
-      SegmentScan(limits: limits).read(bytes, file: name.name, isLast: isLast, next: &number) { number, offset, payload in
+      SegmentScan(limits: limits).read(bytes, file: name.name, isLast: isLast, next: &number) {
+        number, offset, payload in
         do throws(Senseless) {
           try check(payload)
         } catch {

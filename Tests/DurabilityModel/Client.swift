@@ -26,7 +26,10 @@ struct Client {
 
   /// What is sent again until it is answered.
   struct Kept {
-    enum Subject: Equatable { case move(Int), batch(Int) }
+    enum Subject: Equatable {
+      case move(Int)
+      case batch(Int)
+    }
     var subject: Subject
     var isSent = false
   }

@@ -70,7 +70,9 @@ final class GatewayLoop {
   private func handle(_ output: HubOutput) {
     switch output {
     case .delivery(let delivery):
-      for slot in listeners(of: delivery.channel) { slots[slot].link?.downward.append(.publication(delivery.publication)) }
+      for slot in listeners(of: delivery.channel) {
+        slots[slot].link?.downward.append(.publication(delivery.publication))
+      }
     case .subscribed(let session, let handle, let answer, let missed, _):
       subscribed(session, handle, answer, missed)
     case .subscriptionRefused(let session, let error): tell(session, .reply(.error(error)))

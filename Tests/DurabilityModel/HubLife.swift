@@ -37,7 +37,8 @@ final class HubLife {
     let recovered = try Self.read(disk, settings, damage: damage, into: &hub, fix)
     hub.finishLoading()
     loss = recovered.report.loss
-    hub.attachJournal(limit: settings.journal.groupBytes / 2, startsEpoch: recovered.report.startsAnew, epoch: epoch, looksUp: true)
+    hub.attachJournal(
+      limit: settings.journal.groupBytes / 2, startsEpoch: recovered.report.startsAnew, epoch: epoch, looksUp: true)
     self.settings = settings
     self.hub = hub
     commit = GroupCommit(limits: settings.journal)

@@ -110,7 +110,8 @@ struct Ledger {
     }
     if batches[batch].ackedIn == nil { batches[batch].ackedIn = life }
     batches[batch].outcome = .acked
-    for (place, fix) in batches[batch].fixes.enumerated() where !answer.rejected.contains(where: { $0.index == place }) {
+    for (place, fix) in batches[batch].fixes.enumerated() where !answer.rejected.contains(where: { $0.index == place })
+    {
       promise(batches[batch].driver, fix.timestamp)
     }
   }

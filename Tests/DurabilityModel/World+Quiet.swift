@@ -52,12 +52,14 @@ extension World {
     guard let life, life.isIdle else { return false }
     return clients.allSatisfy { client in
       guard let link = client.link, client.isOpen, client.kept.isEmpty, client.backlog.isEmpty else { return false }
-      return link.upward.isEmpty && link.downward.isEmpty && client.views.allSatisfy { $0.isWanted == ($0.phase == .on) }
+      return link.upward.isEmpty && link.downward.isEmpty
+        && client.views.allSatisfy { $0.isWanted == ($0.phase == .on) }
     }
   }
 
   private var whatIsLeft: String {
-    clients.map { "\($0.number): open \($0.isOpen), kept \($0.kept.count), \($0.views.map(\.phase))" }.joined(separator: "; ")
+    clients.map { "\($0.number): open \($0.isOpen), kept \($0.kept.count), \($0.views.map(\.phase))" }.joined(
+      separator: "; ")
   }
 
   /// All who follow a channel are at the same event, and see the driver at the same place.

@@ -185,7 +185,9 @@ final class Crowd: ClientLoopDelegate {
   /// … and for every trip that there was.
   func auditAll() {
     let trips = findings.tripIDs.sorted { "\($0)" < "\($1)" }
-    for start in stride(from: 0, to: trips.count, by: 200) { witness(Array(trips[start..<min(start + 200, trips.count)])) }
+    for start in stride(from: 0, to: trips.count, by: 200) {
+      witness(Array(trips[start..<min(start + 200, trips.count)]))
+    }
   }
 
   private func witness(_ trips: [Identifier]) {
@@ -219,7 +221,8 @@ final class Crowd: ClientLoopDelegate {
     guard number < pairs.count else { return }
     switch envelope.message {
     case .publication(let publication):
-      guard client == pairs[number].rider, let sequence = publication.sequence, case .trip(let trip) = publication.channel
+      guard client == pairs[number].rider, let sequence = publication.sequence,
+        case .trip(let trip) = publication.channel
       else { return }
       findings.saw(publication, sequence, of: trip)
     case .reply(.ack(let ack)): acked(number, ack.replyTo)
@@ -248,7 +251,8 @@ final class Crowd: ClientLoopDelegate {
       witnesses[client.index]!.lists[trip, default: []].append(publication)
     case .reply, .unknown: break
     }
-    for (trip, count) in witnesses[client.index]!.expects where witnesses[client.index]!.lists[trip, default: []].count >= count {
+    for (trip, count) in witnesses[client.index]!.expects
+    where witnesses[client.index]!.lists[trip, default: []].count >= count {
       findings.audit(trip, witnesses[client.index]!.lists[trip, default: []])
       witnesses[client.index]!.expects[trip] = nil
       witnesses[client.index]!.waiting.remove(trip)

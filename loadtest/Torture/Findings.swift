@@ -39,7 +39,9 @@ struct Findings {
     eventsAudited += list.count
     guard let known = trips[trip] else { return }
     let shown = Array(list.prefix(known.seen.count))
-    if shown != known.seen { fail("\(trip): riders saw \(known.seen.count) events, the hub has others: \(shown.count)") }
+    if shown != known.seen {
+      fail("\(trip): riders saw \(known.seen.count) events, the hub has others: \(shown.count)")
+    }
     let statuses = list.compactMap { event in
       if case .tripUpdate(let update) = event.body { update.status } else { nil }
     }

@@ -70,7 +70,8 @@ final class KillRun {
       let hub = ServerProcess(
         executable: executable,
         arguments: [
-          "serve", "--port", "\(port)", "--dev-auth", "--session-rate", "0", "--log-level", "error", "--data", directory,
+          "serve", "--port", "\(port)", "--dev-auth", "--session-rate", "0", "--log-level", "error", "--data",
+          directory,
           "--loops", loops,
         ], cpus: nil)
     else { throw TortureError.noHub(executable) }

@@ -4,7 +4,7 @@ import DurabilityModel
 import Foundation
 import Testing
 
-@Suite struct HistoryTests {
+@Suite struct ModelTests {
   static let groups = 8
 
   static var seeds: Range<UInt64> {
