@@ -195,7 +195,8 @@ final class Crowd: ClientLoopDelegate {
     guard let epoch = pairs.compactMap({ loop.session($0.rider).resumePoint(of: .trip($0.trip))?.epoch }).first,
       let client = makeWitness()
     else { return }
-    witnesses[client.index] = Witness(waiting: Set(trips))
+    let known = trips.map { ($0, findings.known(of: $0)) }
+    witnesses[client.index] = Witness(waiting: Set(trips), known: Dictionary(uniqueKeysWithValues: known))
     for trip in trips { loop.subscribe(client, to: .trip(trip), resume: ResumePoint(since: 0, epoch: epoch)) }
   }
 
@@ -251,9 +252,11 @@ final class Crowd: ClientLoopDelegate {
       witnesses[client.index]!.lists[trip, default: []].append(publication)
     case .reply, .unknown: break
     }
-    for (trip, count) in witnesses[client.index]!.expects
-    where witnesses[client.index]!.lists[trip, default: []].count >= count {
-      findings.audit(trip, witnesses[client.index]!.lists[trip, default: []])
+    let witness = witnesses[client.index]!
+    for (trip, count) in witness.expects {
+      let list = witness.lists[trip, default: []]
+      guard list.count >= count else { continue }
+      findings.audit(trip, list, since: witness.known[trip] ?? Findings.Known())
       witnesses[client.index]!.expects[trip] = nil
       witnesses[client.index]!.waiting.remove(trip)
     }
@@ -264,6 +267,8 @@ final class Crowd: ClientLoopDelegate {
 /// Somebody who asks for the events of trips from the first on.
 private struct Witness {
   var waiting: Set<Identifier>
+  /// What was known of each when it asked.
+  let known: [Identifier: Findings.Known]
   /// How many events there are of each.
   var expects: [Identifier: Int] = [:]
   var lists: [Identifier: [Publication]] = [:]

@@ -34,18 +34,28 @@ struct Findings {
     trips[trip, default: Trip()].seen.append(event)
   }
 
+  /// What was known of a trip when a witness asked: all of it must be shown to it.
+  struct Known {
+    var seen = 0
+    var acked = 0
+  }
+
+  func known(of trip: Identifier) -> Known {
+    trips[trip].map { Known(seen: $0.seen.count, acked: $0.acked.count) } ?? Known()
+  }
+
   /// A witness was shown the trip's events from the first on.
-  mutating func audit(_ trip: Identifier, _ list: [Publication]) {
+  mutating func audit(_ trip: Identifier, _ list: [Publication], since known: Known) {
     eventsAudited += list.count
-    guard let known = trips[trip] else { return }
-    let shown = Array(list.prefix(known.seen.count))
-    if shown != known.seen {
-      fail("\(trip): riders saw \(known.seen.count) events, the hub has others: \(shown.count)")
+    guard let now = trips[trip] else { return }
+    let count = min(list.count, now.seen.count)
+    if list.count < known.seen || list[..<count] != now.seen[..<count] {
+      fail("\(trip): riders saw \(known.seen) events, the hub has others, or fewer: \(list.count)")
     }
     let statuses = list.compactMap { event in
       if case .tripUpdate(let update) = event.body { update.status } else { nil }
     }
-    for status in known.acked where statuses.count(where: { $0 == status }) != 1 {
+    for status in now.acked.prefix(known.acked) where statuses.count(where: { $0 == status }) != 1 {
       fail("\(trip): \(status) was acked, and the hub has \(statuses)")
     }
   }
