@@ -4,12 +4,13 @@
 
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
-.PHONY: help demo test build release format lint fuzz conformance conformance-full sanitize bench abuse microbench \
+.PHONY: help demo test build release format lint fuzz conformance conformance-full sanitize bench abuse torture microbench \
   gps-score deps swift-tests foreign-tests clean
 
 ARGS ?=
 # What each fuzz target runs for. Given on the command line or in the environment; bash's own SECONDS is not exported.
 SECONDS ?= 60
+KILLS ?= 200
 FUZZ_TARGETS := $(patsubst Tests/Fuzz/%.swift,%,$(wildcard Tests/Fuzz/fuzz_*.swift))
 
 help:
@@ -18,6 +19,7 @@ help:
 	@echo 'make release                                     .build/release/locationhub'
 	@echo 'make bench                                       what a message costs the hub'
 	@echo 'make abuse                                       5,000 hostile connections come and go: do others notice?'
+	@echo 'make torture [KILLS=200 SECONDS=60]                seeded histories of failures, and kill -9 under load: is all there?'
 	@echo 'make microbench                                  nanoseconds and instructions of its pieces'
 	@echo 'make gps-score                                   the tracker on recorded drives, where ../shared has them'
 	@echo 'make conformance                                 a quick run of the Autobahn WebSocket suite, server and client'
@@ -59,6 +61,14 @@ abuse: deps
 	swift build -c release --product hub-loadtest
 	swift build -c release --product locationhub
 	.build/release/hub-loadtest abuse
+
+# HISTORIES=… for so many instead of so many seconds; SEED=… for those that a run before has printed.
+torture: deps
+	swift build -c release --product hub-torture
+	swift build -c release --product locationhub
+	.build/release/hub-torture histories $(if $(HISTORIES),--count $(HISTORIES),--seconds $(SECONDS)) \
+	  $(if $(SEED),--seed $(SEED))
+	.build/release/hub-torture kills --kills $(KILLS) $(if $(SEED),--seed $(SEED))
 
 microbench: deps
 	swift build -c release --product hub-microbench

@@ -50,9 +50,18 @@ let package = Package(
     // For tests and measurements only.
     .target(name: "TestCertificates", dependencies: ["COpenSSL"], path: "Tests/TestCertificates"),
 
+    .target(name: "ServerProcess", dependencies: ["Transport"], path: "loadtest/ServerProcess"),
     .executableTarget(
-      name: "hub-loadtest", dependencies: ["Transport", "WebSocket", "Gateway", "Bytes", "TestCertificates"],
+      name: "hub-loadtest",
+      dependencies: ["ServerProcess", "Transport", "WebSocket", "Gateway", "Bytes", "TestCertificates"],
       path: "loadtest/HubLoadTest"),
+    .executableTarget(
+      name: "hub-torture",
+      dependencies: [
+        "DurabilityModel", "ServerProcess", "LocationHubClient", "HubCore", "Transport", "Messages", "Geo", "Bytes",
+        "TestSupport",
+      ],
+      path: "loadtest/Torture"),
     .executableTarget(
       name: "hub-microbench",
       dependencies: ["HubCore", "Journal", "Transport", "WebSocket", "Messages", "Geo", "Bytes"],
@@ -63,6 +72,12 @@ let package = Package(
 
     // What tests of several targets share.
     .target(name: "TestSupport", dependencies: ["Geo"], path: "Tests/TestSupport"),
+    .target(
+      name: "JournalSupport", dependencies: ["Journal", "Transport", "TestSupport"], path: "Tests/JournalSupport"),
+    .target(
+      name: "DurabilityModel",
+      dependencies: ["HubCore", "Journal", "Messages", "Geo", "Bytes", "Transport", "TestSupport", "JournalSupport"],
+      path: "Tests/DurabilityModel"),
     tests("Bytes"),
     tests("Geo"),
     tests("Messages", ["Geo", "Bytes"]),
@@ -71,7 +86,8 @@ let package = Package(
     tests("HubCore", ["Messages", "Geo"]),
     tests("Tokens", ["Messages", "Bytes"]),
     tests("Transport", ["Bytes", "COpenSSL", "TestCertificates"]),
-    tests("Journal", ["Transport"]),
+    tests("Journal", ["Transport", "JournalSupport"]),
+    .testTarget(name: "DurabilityModelTests", dependencies: ["DurabilityModel"]),
     tests(
       "Gateway", ["HubCore", "LocationHubClient", "Tokens", "Messages", "Geo", "Bytes", "HTTP", "Transport"]),
     tests("LocationHubClient", ["Tokens", "Messages", "WebSocket", "Bytes"]),

@@ -88,7 +88,7 @@ extension JournalConfiguration {
     }
     hub.finishLoading()
     hub.attachJournal(
-      limit: recordLimit, startsEpoch: recovered.report.loss != nil, epoch: newEpoch.epoch, looksUp: true)
+      limit: recordLimit, startsEpoch: recovered.report.startsAnew, epoch: newEpoch.epoch, looksUp: true)
     note(recovered.report, hub, nanoseconds: ClockReading.read().uptimeNanoseconds - began, log)
     let report = recovered.report
     return WriterBox(recovered.takeWriter(), report)

@@ -160,8 +160,10 @@ extension Hub {
       return
     }
     driversWithFixTimes += 1
+    let newest = drivers[driver].tracker.newest
+    let isRecorded = newest.map { !storage.isOn || !drivers[driver].durable.hasNoRecord(ofPublished: $0) } ?? true
     drivers[driver].fixTimes = FixTimes(
-      capacity: limits.fixTimesPerDriver, newest: drivers[driver].tracker.newest)
+      capacity: limits.fixTimesPerDriver, newest: newest, isRecorded: isRecorded)
   }
 
   /// A fix from this time on (ms since 1970) that memory does not know has not come before.

@@ -81,7 +81,7 @@ extension Hub {
       if isBehindClock(fix, driver: driver) { counters.fixesBehindClock += 1 }
       return .history
     case .duplicate:
-      if isRecorded, drivers[driver].durable.mayHaveMissed(fix.timestamp) {
+      if isRecorded, drivers[driver].durable.hasNoRecord(ofPublished: fix.timestamp) {
         counters.fixesHistory += 1
         record(fix, .history, nil, driver: driver)
         return .history

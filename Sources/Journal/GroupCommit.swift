@@ -30,14 +30,28 @@ public struct JournalCounters: Sendable, Equatable {
 /// `@unchecked Sendable`: `state` is touched only while `mutex` is held, and the pointers live as long as the object.
 public final class GroupCommit: @unchecked Sendable {
   /// Whole submissions, one behind the other.
-  private struct Batch {
+  fileprivate struct Batch {
     var bytes: [UInt8] = []
     /// Where each submission ends, and its ticket: a group holds whole submissions only.
     var ends: [(offset: Int, ticket: UInt64)] = []
+  }
 
-    mutating func removeAll(keepingAtMost limit: Int) {
-      bytes.removeAll(keepingCapacity: bytes.capacity <= limit)
-      ends.removeAll(keepingCapacity: true)
+  /// What was taken from the queue and is not stored yet.
+  public struct PendingGroups {
+    fileprivate var batch = Batch()
+    /// Bytes of it that are stored, and the first submission that is not.
+    fileprivate var written = 0
+    fileprivate var first = 0
+
+    public init() {}
+
+    public var isEmpty: Bool { first == batch.ends.count }
+
+    fileprivate mutating func removeAll(keepingAtMost limit: Int) {
+      batch.bytes.removeAll(keepingCapacity: batch.bytes.capacity <= limit)
+      batch.ends.removeAll(keepingCapacity: true)
+      written = 0
+      first = 0
     }
   }
 
@@ -150,6 +164,9 @@ public final class GroupCommit: @unchecked Sendable {
     }
   }
 
+  /// Nothing was submitted that the journal has not taken.
+  public var isIdle: Bool { locked { $0.pending.ends.isEmpty } }
+
   // MARK: The keeper's side
 
   public var isClosing: Bool { locked { $0.isClosing } }
@@ -186,38 +203,70 @@ public final class GroupCommit: @unchecked Sendable {
 
   // MARK: The journal's side
 
+  /// What `writeGroup` did.
+  public enum Progress: Equatable, Sendable {
+    /// Nothing is pending.
+    case idle
+    case stored
+    /// There is no room on the disk; the same group is tried by the next call.
+    case full(JournalError)
+  }
+
   /// Writes groups until `close`; returns when everything was stored, or with the error after which nothing can be.
   ///
   /// `clock` gives ms since 1970. `onChange` is called each time that more is on stable storage or the condition changed.
   public func run(
     _ writer: inout JournalWriter, clock: () -> Int64, onChange: () -> Void
   ) throws(JournalError) {
-    var batch = Batch()
-    while takeBatch(&batch) {
-      sealIfAsked(&writer)
-      var written = 0
-      var first = 0
-      while first < batch.ends.count {
-        let last = lastOfGroup(batch, from: first, at: written)
-        let end = batch.ends[last].offset
-        do throws(JournalError) {
-          try write(batch, written..<end, &writer, created: clock())
-        } catch {
-          guard case .full = error, waitForRoom(onChange) else {
-            health.store(.stopped, ordering: .releasing)
-            onChange()
-            throw error
-          }
-          continue
-        }
-        note(.good, storing: last - first + 1, bytes: end - written)
-        durable.store(batch.ends[last].ticket, ordering: .releasing)
+    var groups = PendingGroups()
+    while !groups.isEmpty || waitForWork() {
+      if groups.isEmpty { sealIfAsked(&writer) }
+      let before = currentCondition
+      let progress: Progress
+      do throws(JournalError) {
+        progress = try writeGroup(&groups, &writer, created: clock())
+      } catch {
         onChange()
-        written = end
-        first = last + 1
+        throw error
       }
-      batch.removeAll(keepingAtMost: limits.groupBytes)
+      switch progress {
+      case .idle: break
+      case .stored: onChange()
+      case .full(let error):
+        if before != .full { onChange() }
+        guard !waitForRoom() else { continue }
+        health.store(.stopped, ordering: .releasing)
+        onChange()
+        throw error
+      }
     }
+  }
+
+  /// Writes the next group of what is pending, and waits for nothing but the disk: what `run` does again and again, and
+  /// whoever has no thread for it. `groups` is the caller's, the same each time. After an error nothing can be stored.
+  public func writeGroup(
+    _ groups: inout PendingGroups, _ writer: inout JournalWriter, created: Int64
+  ) throws(JournalError) -> Progress {
+    if groups.isEmpty { takePending(&groups.batch) }
+    guard !groups.isEmpty else { return .idle }
+    let last = lastOfGroup(groups.batch, from: groups.first, at: groups.written)
+    let end = groups.batch.ends[last].offset
+    do throws(JournalError) {
+      try write(groups.batch, groups.written..<end, &writer, created: created)
+    } catch {
+      guard case .full = error else {
+        health.store(.stopped, ordering: .releasing)
+        throw error
+      }
+      if health.exchange(.full, ordering: .acquiringAndReleasing) != .full { locked { $0.counters.timesFull += 1 } }
+      return .full(error)
+    }
+    note(.good, storing: last - groups.first + 1, bytes: end - groups.written)
+    durable.store(groups.batch.ends[last].ticket, ordering: .releasing)
+    groups.written = end
+    groups.first = last + 1
+    if groups.isEmpty { groups.removeAll(keepingAtMost: limits.groupBytes) }
+    return .stored
   }
 
   private func sealIfAsked(_ writer: inout JournalWriter) {
@@ -259,31 +308,30 @@ public final class GroupCommit: @unchecked Sendable {
   }
 
   /// Waits for what is worth writing, or for the keeper to ask; false when there is nothing more to come.
-  private func takeBatch(_ batch: inout Batch) -> Bool {
+  private func waitForWork() -> Bool {
     pthread_mutex_lock(mutex)
     defer { pthread_mutex_unlock(mutex) }
     while true {
       let state = state
       let hasWork = !state.pointee.pending.ends.isEmpty
       let isDue = state.pointee.isUrgent || state.pointee.isClosing || Self.now() >= state.pointee.deadline
-      if hasWork, isDue {
-        swap(&batch, &state.pointee.pending)
-        state.pointee.isUrgent = false
-        state.pointee.deadline = .max
-        return true
-      }
+      if hasWork, isDue { return true }
       if state.pointee.isClosing { return false }
       if state.pointee.wantsSeal { return true }
       wait(on: condition, until: state.pointee.deadline)
     }
   }
 
-  /// The disk is full: says so once, and waits a while. False when the hub goes down meanwhile.
-  private func waitForRoom(_ onChange: () -> Void) -> Bool {
-    if health.exchange(.full, ordering: .acquiringAndReleasing) != .full {
-      locked { $0.counters.timesFull += 1 }
-      onChange()
+  private func takePending(_ batch: inout Batch) {
+    locked {
+      swap(&batch, &$0.pending)
+      $0.isUrgent = false
+      $0.deadline = .max
     }
+  }
+
+  /// The disk is full: waits a while. False when the hub goes down meanwhile.
+  private func waitForRoom() -> Bool {
     pthread_mutex_lock(mutex)
     defer { pthread_mutex_unlock(mutex) }
     let end = Self.now() + fullRetry

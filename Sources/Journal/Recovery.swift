@@ -26,6 +26,8 @@ public struct RecoveryReport: Equatable, Sendable {
   public var tail: Tail?
   /// What was given up, as was asked for.
   public var loss: Damage?
+  /// Something was given up, now or at a start after which nothing was written: what was promised of it is void.
+  public var startsAnew = false
 }
 
 /// A journal that was read, ready to go on.
@@ -65,6 +67,7 @@ public struct Recovery: ~Copyable {
     damage policy: DamagePolicy, snapshot: (UnsafeRawBufferPointer) throws(Senseless) -> Void,
     group: (UInt64, UnsafeRawBufferPointer) throws(Senseless) -> Void
   ) throws(JournalError) -> Recovered {
+    report.startsAnew = try hasLossMark()
     var next = try readSnapshot(snapshot) + 1
     let segments = try names(.segment).filter { $0.first >= next }
     var last: SegmentName?
@@ -72,17 +75,22 @@ public struct Recovery: ~Copyable {
       let following = segments[(index + 1)...].map(\.name)
       if let damage = try read(segment, isLast: following.isEmpty, next: &next, group) {
         guard case .moveAside = policy else { throw .damaged(damage) }
-        report.loss = damage
         let isKept = try moveAside(damage, in: segment.name, following: following)
         if isKept { last = segment }
         break
       }
       last = segment
     }
+    if let damage = brokenSnapshot(behind: next) {
+      guard case .moveAside = policy else { throw .damaged(damage) }
+      if report.loss == nil { _ = try moveAside(damage, in: nil, following: []) }
+    }
     // A header alone, torn: the file is used again, from its first byte.
     if let tail = report.tail, tail.offset == 0 { last = nil }
     try removeUnfinished()
-    let writer = try JournalWriter(files: files, limits: limits, next: next, segment: last?.name)
+    try synchronize(last?.name)
+    let writer = try JournalWriter(
+      files: files, limits: limits, next: next, segment: last?.name, hasLossMark: report.startsAnew)
     return Recovered(writer: writer, report: report)
   }
 
@@ -141,6 +149,13 @@ public struct Recovery: ~Copyable {
       }
     }
     return 0
+  }
+
+  /// A snapshot is given its name when it is whole: one that is broken and goes further than what can be read was spoilt.
+  private func brokenSnapshot(behind next: UInt64) -> Damage? {
+    guard let name = report.brokenSnapshots.first, let group = FileHeader.group(ofName: name, .snapshot), group >= next
+    else { return nil }
+    return Damage(kind: .missing(through: group), file: name, offset: 0, group: next)
   }
 
   // MARK: Segments
@@ -210,15 +225,40 @@ public struct Recovery: ~Copyable {
     }
   }
 
+  /// Returns when what was read is on stable storage. A hub that was killed may have left a group that was written and
+  /// not synchronised, or a segment whose name was not: people will be told of it now.
+  private func synchronize(_ segment: String?) throws(JournalError) {
+    do throws(SystemError) {
+      if let segment { try files.open(segment).synchronize() }
+      try files.synchronize()
+    } catch {
+      throw .system(error, file: segment ?? files.path)
+    }
+  }
+
   // MARK: Loss that was accepted
 
-  /// Keeps a copy of the damaged file, moves those behind it, and cuts at the damage. Whatever moment it is interrupted
-  /// at, all bytes are still there under one name or the other. False when nothing of the file is left in use.
-  private func moveAside(
-    _ damage: Damage, in name: String, following: [String]
+  private func hasLossMark() throws(JournalError) -> Bool {
+    do throws(SystemError) { return try LossMark.isThere(files) } catch { throw .system(error, file: files.path) }
+  }
+
+  /// Keeps a copy of the damaged segment, moves those behind it and broken snapshots, and cuts at the damage. Whatever moment
+  /// it is interrupted at, all bytes are still there under one name or the other. False when nothing of the segment is left
+  /// in use.
+  private mutating func moveAside(
+    _ damage: Damage, in segment: String?, following: [String]
   ) throws(JournalError) -> Bool {
+    report.loss = damage
+    report.startsAnew = true
     let prefix = "damaged-\(damage.group)-"
+    let name = segment ?? damage.file
     do throws(SystemError) {
+      try LossMark.put(files)
+      for name in report.brokenSnapshots { try files.rename(name, to: prefix + name) }
+      guard segment != nil else {
+        try files.synchronize()
+        return false
+      }
       let keeps = damage.offset > 0
       if keeps {
         let copy = try files.open(prefix + name)

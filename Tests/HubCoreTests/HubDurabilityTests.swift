@@ -156,6 +156,37 @@ final class DurableBench {
     #expect(Turn(loops: [late]).subscribed.first?.answer.sequence == 1)
   }
 
+  @Test("Who asks between two events that are stored together gets each of them once")
+  func askingBetween() throws {
+    let bench = try DurableBench()
+    bench.store()
+    bench.turn([
+      bench.subscribe("T", slot: 81), bench.move(.ops, "o", "T", .requested), bench.subscribe("T", since: 0),
+      bench.move(.driver, "D", "T", .accepted),
+    ])
+    let outputs = bench.store()
+    let place = try #require(outputs.firstIndex { if case .subscribed = $0 { true } else { false } })
+    let turn = Turn(loops: [Array(outputs[place...])])
+    #expect(turn.subscribed.first?.missed.compactMap(\.move?.sequence) == [1, 2])
+    #expect(turn.moves.isEmpty, "an event that was missed comes again")
+  }
+
+  @Test("Who asks for a new channel, whose numbers go on from a forgotten one's, is answered when that is stored")
+  func askingAfterForgetting() throws {
+    let bench = try DurableBench()
+    bench.store()
+    bench.turn([bench.move(.ops, "o", "T", .requested), bench.move(.ops, "o", "T", .cancelled)])
+    bench.store()
+    for _ in 0..<(24 * 60 + 2) {
+      bench.advance(seconds: 60)
+      bench.turn([])
+    }
+    #expect(bench.hub.findTrip(id("T")) == nil)
+    #expect(Turn(loops: [bench.turn([bench.subscribe("U")])]).subscribed.isEmpty)
+    let answer = try #require(Turn(loops: [bench.store()]).subscribed.first?.answer)
+    #expect(answer.channel == .trip(id("U")) && answer.sequence == 2)
+  }
+
   @Test("The same move again is acked when the first is stored")
   func repetition() throws {
     let bench = try DurableBench()

@@ -13,7 +13,7 @@ import Testing
     "a batch in any order is handled in the order of its times, and answered by its places",
     arguments: 1...8 as ClosedRange<UInt64>)
   func shuffledBatch(seed: UInt64) {
-    var random = TrackRandom(seed: seed)
+    var random = SplitMix64(seed: seed)
     let base: Int64 = 1_763_685_000_000
     var inOrder: [Result<Fix, ErrorCode>] = (0..<40).map {
       .success(
@@ -47,7 +47,7 @@ import Testing
     "what was published never goes back in time, however late and mixed the fixes come",
     arguments: 1...8 as ClosedRange<UInt64>)
   func neverBack(seed: UInt64) {
-    var random = TrackRandom(seed: seed)
+    var random = SplitMix64(seed: seed)
     let bench = HubBench()
     bench.turn(bench.subscribe(bench.driver("d")))
     let session = bench.connect("d")

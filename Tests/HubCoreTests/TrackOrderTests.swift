@@ -1,5 +1,6 @@
 import Geo
 import Messages
+import TestSupport
 import Testing
 
 @testable import HubCore
@@ -231,7 +232,7 @@ struct TrackOrderTests {
   @Test("Clocks at the ends of what is accepted, and uptimes that go back, do not overflow")
   func extremes() {
     var tracker = Tracker()
-    var random = TrackRandom(seed: 8)
+    var random = SplitMix64(seed: 8)
     let times = [Timestamp.accepted.lowerBound, Timestamp.accepted.upperBound]
     for _ in 0..<1000 {
       var fix = Fix.at(0, place)

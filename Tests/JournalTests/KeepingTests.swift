@@ -1,4 +1,5 @@
 import Glibc
+import JournalSupport
 import TestSupport
 import Testing
 import Transport
@@ -56,12 +57,12 @@ extension Bench {
             expected += payload
           }
           writer.sealSegment()
-          bench.disk.callsUntilPowerCut = Int.random(in: 0...30, using: &random)
+          bench.disk.callsUntilDeath = Int.random(in: 0...30, using: &random)
           do throws(JournalError) { try bench.keep(through: last, rule) } catch {
             guard case .system = error else { throw error }
           }
         }
-        bench.disk.callsUntilPowerCut = nil
+        bench.disk.revive()
         bench.disk.cutPower(&random)
         #expect(try bench.state() == expected, "seed \(seed)")
         #expect(try bench.verify().damages == [], "seed \(seed)")

@@ -7,6 +7,7 @@
 // where memory did not return.
 import Gateway
 import Glibc
+import ServerProcess
 import Transport
 
 struct AbuseRun {

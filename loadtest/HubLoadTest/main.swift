@@ -4,6 +4,7 @@
 //       [--compression on] [--tls on] [--duration S] [--server-cpu LIST] [--executable PATH] [-- options of `locationhub serve`]
 //   … hub-loadtest abuse   see AbuseRun.swift
 import Glibc
+import ServerProcess
 import Transport
 
 var words = Array(CommandLine.arguments.dropFirst())

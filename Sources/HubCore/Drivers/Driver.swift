@@ -100,11 +100,11 @@ struct FixTimes {
   /// Times from here on that are not in the list have not come.
   private(set) var vouchesFrom = Int64.min
 
-  /// For a driver whose newest fix is known, if it has sent any.
-  init(capacity: Int, newest: Timestamp? = nil) {
+  /// For a driver whose newest fix is known, if it has sent any. One that could not be recorded counts as never seen.
+  init(capacity: Int, newest: Timestamp? = nil, isRecorded: Bool = true) {
     self.capacity = capacity
     guard let newest else { return }
-    milliseconds = [newest.milliseconds]
+    if isRecorded { milliseconds = [newest.milliseconds] }
     vouchesFrom = newest.milliseconds
   }
 

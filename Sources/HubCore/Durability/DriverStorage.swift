@@ -56,9 +56,10 @@ struct DriverStorage {
   /// Something was taken in without a record, and has not come again.
   var hasMissed: Bool { gap.ticket == Self.never }
 
-  /// Whether a fix of this time may have been taken in without a record.
-  func mayHaveMissed(_ time: Timestamp) -> Bool {
-    gap.ticket == Self.never && time.milliseconds >= gap.milliseconds
+  /// Whether the newest fix, which is of this time, may have been taken in without a record.
+  func hasNoRecord(ofPublished time: Timestamp) -> Bool {
+    if gap.ticket == Self.never, time.milliseconds >= gap.milliseconds { return true }
+    return newest.map { time > $0 } ?? true
   }
 
   /// The sender has sent all of its fixes from `first` to `last` again, and they are recorded, as it does with those newer

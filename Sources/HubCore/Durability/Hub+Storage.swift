@@ -43,13 +43,16 @@ extension Hub {
   public mutating func stored(through ticket: UInt64, condition: StorageCondition) {
     storage.condition = condition
     storage.stored(through: ticket)
-    storage.isReleasing = true
+    // Events first: who asked between two of them is shown both as missed, and must not get the second live as well.
+    var parked: [HubInput] = []
     while let next = storage.release() {
       switch next {
       case .output(let output, let loop): emit(output, to: loop)
-      case .input(let input): dispatch(input)
+      case .input(let input): parked.append(input)
       }
     }
+    storage.isReleasing = true
+    for input in parked { dispatch(input) }
     storage.isReleasing = false
     counters.heldForStorage = storage.held.count
   }
@@ -69,7 +72,14 @@ extension Hub {
   /// Puts an input about a channel off until the channel's events are stored; false where they are, and nothing waits
   /// that came before it.
   mutating func waits(_ input: HubInput, for channel: Channel) -> Bool {
-    guard storage.isOn, let index = channels.find(channel) else { return false }
+    guard storage.isOn else { return false }
+    guard let index = channels.find(channel) else {
+      // A new channel counts on from the numbers of those that are gone: that they are must be stored, or a hub that
+      // comes back gives these numbers to other events.
+      guard storage.forgottenTicket > storage.storedThrough else { return false }
+      storage.park(input)
+      return true
+    }
     // Not before those that came earlier; they are being handled again, in order, while they are released.
     let isBehindOthers = storage.parked > 0 && !storage.isReleasing
     guard isBehindOthers || channels.eventTicket(index) > storage.storedThrough else { return false }
@@ -87,7 +97,10 @@ extension Hub {
 
   /// The channel's events are no longer kept.
   mutating func forgetEvents(of channel: Int) {
-    if storage.isOn, channels.isKept(channel) { storage.write(.channelForgotten(channels.name(channel))) }
+    if storage.isOn, channels.isKept(channel) {
+      storage.write(.channelForgotten(channels.name(channel)))
+      storage.forgottenTicket = storage.ticket
+    }
     _ = channels.setKept(channel, false)
   }
 

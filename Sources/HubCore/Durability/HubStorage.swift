@@ -32,6 +32,8 @@ struct HubStorage: ~Copyable {
   private(set) var parked = 0
   /// What waited is being handled.
   var isReleasing = false
+  /// The number with which a channel was forgotten last.
+  var forgottenTicket: UInt64 = 0
 
   /// Without a journal.
   init() {

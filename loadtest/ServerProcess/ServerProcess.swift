@@ -2,12 +2,14 @@
 import Glibc
 import Transport
 
-struct ServerProcess {
-  let pid: pid_t
-  let address: SocketAddress
+public struct ServerProcess {
+  public let pid: pid_t
+  public let address: SocketAddress
+  /// Where its words come out: open as long as it runs, so that it can say more than one.
+  private let output: Int32
 
   /// Starts `locationhub serve` and waits for its line. `cpus` as for taskset, or nil.
-  init?(executable: String, arguments: [String], cpus: String?) {
+  public init?(executable: String, arguments: [String], cpus: String?) {
     var pipeEnds: [Int32] = [0, 0]
     guard pipe(&pipeEnds) == 0 else { return nil }
     var actions = posix_spawn_file_actions_t()
@@ -22,9 +24,11 @@ struct ServerProcess {
     guard posix_spawnp(&pid, words[0], &actions, nil, &argv, environ) == 0 else { return nil }
     close(pipeEnds[1])
     guard let line = ServerProcess.readLine(pipeEnds[0]), let address = ServerProcess.address(in: line) else {
-      kill(pid, SIGKILL)
+      Glibc.kill(pid, SIGKILL)
+      close(pipeEnds[0])
       return nil
     }
+    output = pipeEnds[0]
     self.pid = pid
     self.address = address
   }
@@ -49,7 +53,7 @@ struct ServerProcess {
   }
 
   /// User and system seconds so far.
-  var cpu: (user: Double, system: Double) {
+  public var cpu: (user: Double, system: Double) {
     guard let bytes = contents("/proc/\(pid)/stat") else { return (0, 0) }
     // The second field, the name, may hold spaces; what follows it does not.
     let fields = bytes[(bytes.lastIndex(of: ")") ?? bytes.startIndex)...].split(separator: " ")
@@ -58,7 +62,7 @@ struct ServerProcess {
     return (user / ticks, system / ticks)
   }
 
-  var residentBytes: Int {
+  public var residentBytes: Int {
     guard let text = contents("/proc/\(pid)/statm") else { return 0 }
     let fields = text.split(separator: " ")
     return fields.count > 1 ? (Int(fields[1]) ?? 0) * sysconf(Int32(_SC_PAGESIZE)) : 0
@@ -68,10 +72,17 @@ struct ServerProcess {
     do throws(SystemError) { return String(decoding: try readFile(path), as: UTF8.self) } catch { return nil }
   }
 
-  func stop() {
-    kill(pid, SIGTERM)
+  /// Ends it in order, and waits for that.
+  public func stop() { end(SIGTERM) }
+
+  /// Ends it as if it had crashed, at whatever it is doing.
+  public func kill() { end(SIGKILL) }
+
+  private func end(_ signal: Int32) {
+    Glibc.kill(pid, signal)
     var status: Int32 = 0
     waitpid(pid, &status, 0)
+    close(output)
   }
 }
 
