@@ -50,8 +50,14 @@ let package = Package(
     // For tests and measurements only.
     .target(name: "TestCertificates", dependencies: ["COpenSSL"], path: "Tests/TestCertificates"),
 
+    .target(
+      name: "LoadTestKit",
+      dependencies: [
+        "Bytes", "Gateway", "Geo", "Messages", "Simulation", "TestCertificates", "Tokens", "Transport", "WebSocket",
+      ],
+      path: "loadtest/LoadTestKit"),
     .executableTarget(
-      name: "hub-loadtest", dependencies: ["Transport", "WebSocket", "Gateway", "Bytes", "TestCertificates"],
+      name: "hub-loadtest", dependencies: ["LoadTestKit", "Transport", "WebSocket", "Gateway", "Bytes"],
       path: "loadtest/HubLoadTest"),
     .executableTarget(
       name: "hub-microbench", dependencies: ["HubCore", "WebSocket", "Messages", "Geo", "Bytes"],
@@ -75,6 +81,7 @@ let package = Package(
       "Gateway", ["HubCore", "LocationHubClient", "Tokens", "Messages", "Geo", "Bytes", "HTTP", "Transport"]),
     tests("LocationHubClient", ["Tokens", "Messages", "WebSocket", "Bytes"]),
     tests("Simulation", ["Geo", "Messages"]),
+    tests("LoadTestKit", ["Gateway", "Messages", "Transport", "locationhub"]),
     .testTarget(
       name: "EndToEndTests",
       dependencies: [
