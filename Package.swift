@@ -81,7 +81,8 @@ let package = Package(
       "Gateway", ["HubCore", "LocationHubClient", "Tokens", "Messages", "Geo", "Bytes", "HTTP", "Transport"]),
     tests("LocationHubClient", ["Tokens", "Messages", "WebSocket", "Bytes"]),
     tests("Simulation", ["Geo", "Messages"]),
-    tests("LoadTestKit", ["Gateway", "Messages", "Transport", "locationhub"]),
+    // Both executables are built, so that the tests can run them as processes.
+    tests("LoadTestKit", ["Transport", "locationhub", "hub-loadtest"]),
     .testTarget(
       name: "EndToEndTests",
       dependencies: [

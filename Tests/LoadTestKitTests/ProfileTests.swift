@@ -73,6 +73,16 @@ import Testing
     #expect(with(#""replyTo":"0m77","#) { Scan.text("\"replyTo\":\"", in: $0).flatMap(Scan.trailingNumber) } == 77)
   }
 
+  @Test("CPU is exact where the kernel keeps it so, and user and system share it as their ticks do")
+  func processorTime() {
+    let (first, last) = (ProcessorTime(user: 1, system: 2, exact: 3), ProcessorTime(user: 2, system: 5, exact: 8))
+    let used = last.since(first)
+    #expect(used.all == 5 && used.user == 1.25 && used.system == 3.75)
+    let ticks = ProcessorTime(user: 2, system: 5).since(ProcessorTime(user: 1, system: 2))
+    #expect(ticks.all == 4 && ticks.user == 1 && ticks.system == 3)
+    #expect(first.since(first).all == 0)
+  }
+
   @Test("a hub's address is found in its first line and in URLs")
   func addresses() {
     #expect(HubProcess.address(in: "listening on http://127.0.0.1:8080 (loops 1)")?.port == 8080)

@@ -132,7 +132,7 @@ struct AbuseRun {
     return Phase(latency: generator.counts.latency, cpuShare: share, seconds: seconds)
   }
 
-  private func cpuSeconds(_ server: HubProcess) -> Double { server.facts.cpu.map { $0.user + $0.system } ?? 0 }
+  private func cpuSeconds(_ server: HubProcess) -> Double { server.facts.cpu?.all ?? 0 }
 
   private func turn(_ generator: Generator, seconds: Double) {
     let end = ClockReading.read().uptimeNanoseconds + Int64(seconds * 1e9)

@@ -17,10 +17,14 @@ extension Generator {
     }
   }
 
-  /// Begins what may be under way at once.
+  /// How many may be under way at once.
+  var mostConnecting: Int { max(1, scenario.inFlight / share.count) }
+
+  /// Begins what may be under way at once, some in each turn.
   func connectWaiting() {
-    let most = max(1, scenario.inFlight / share.count)
-    while connecting < most, let peer = waiting.popLast() {
+    var steps = Generator.stepsPerTurn
+    while connecting < mostConnecting, steps > 0, let peer = waiting.popLast() {
+      steps -= 1
       do throws(SystemError) { try connect(peer) } catch { counts.fail("cannot connect: \(error)") }
     }
   }

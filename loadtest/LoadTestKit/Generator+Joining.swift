@@ -9,7 +9,7 @@ extension Generator {
       hasStormed = true
       for peer in storm.reversed() {
         peer.pointee.dueAt = schedule.storm
-        if scenario.cut { leave(peer) } else { waiting.append(peer) }
+        if scenario.cut { leaving.append(peer) } else { waiting.append(peer) }
       }
     }
     guard !churners.isEmpty else { return }
@@ -17,17 +17,24 @@ extension Generator {
       let peer = churners[nextChurn % churners.count]
       nextChurn += 1
       // Still on its way from the last time: with fewer churners than come in that time. It is not due twice.
-      guard peer.pointee.isReady, !peer.pointee.isLeaving else { continue }
+      guard peer.pointee.isReady, peer.pointee.dueAt == nil else { continue }
       peer.pointee.dueAt = due
-      leave(peer)
+      leaving.append(peer)
     }
   }
 
-  /// Cuts a session off without a word; it comes again at once.
-  private func leave(_ peer: PeerPointer) {
-    guard peer.pointee.id != .none else { return waiting.append(peer) }
-    peer.pointee.isLeaving = true
-    loop.abort(peer.pointee.id, reset: true)
+  /// Cuts sessions off without a word, some in each turn; they come again at once.
+  func cutOffLeaving() {
+    var steps = Generator.stepsPerTurn
+    while steps > 0, let peer = leaving.popLast() {
+      steps -= 1
+      if peer.pointee.id == .none {
+        waiting.append(peer)
+      } else {
+        peer.pointee.isLeaving = true
+        loop.abort(peer.pointee.id, reset: true)
+      }
+    }
   }
 
   /// The connection of one who left is gone.

@@ -45,6 +45,8 @@ package final class Generator: EventLoopDelegate {
   var slow: [PeerPointer] = []
   var storm: [PeerPointer] = []
   var churners: [PeerPointer] = []
+  /// To be cut off, the last first.
+  var leaving: [PeerPointer] = []
   /// To be connected, the last first.
   var waiting: [PeerPointer] = []
   var connecting = 0
@@ -66,11 +68,16 @@ package final class Generator: EventLoopDelegate {
   private var cpuAtBegin: Int64?
   private var cpuAtEnd: Int64?
 
+  /// What is done in one turn of each thing that a storm brings thousands of: sockets read, connections begun and cut off.
+  /// Between turns fixes are sent when they are due; else the load would be late by itself, and those who stayed with it.
+  static let stepsPerTurn = 64
+
   package init(_ scenario: Scenario, address: SocketAddress, tls: TLSClient?, share: Share = Share())
     throws(SystemError)
   {
     var limits = EventLoopLimits()
     limits.maximumConnections = 1 << 20
+    limits.eventsPerTurn = Generator.stepsPerTurn
     loop = try EventLoop(limits: limits)
     self.scenario = scenario
     self.share = share
@@ -138,6 +145,7 @@ package final class Generator: EventLoopDelegate {
 
   /// The times at which this share has something to do.
   private var nextDue: Int64? {
+    if !leaving.isEmpty || !waiting.isEmpty && connecting < mostConnecting { return 0 }
     guard isSending, let schedule else { return nil }
     var next = Int64.max
     if !drivers.isEmpty { next = schedule.due(share.number(cursor), round) }
@@ -147,14 +155,17 @@ package final class Generator: EventLoopDelegate {
   }
 
   package func turnEnding() {
+    if let schedule {
+      let now = ClockReading.read().uptimeNanoseconds
+      meter(schedule, now)
+      resumeSlow(now)
+      if isSending {
+        sendDue(schedule, now)
+        join(schedule, now)
+      }
+    }
+    cutOffLeaving()
     connectWaiting()
-    guard let schedule else { return }
-    let now = ClockReading.read().uptimeNanoseconds
-    meter(schedule, now)
-    resumeSlow(now)
-    guard isSending else { return }
-    sendDue(schedule, now)
-    join(schedule, now)
   }
 
   /// This thread's own CPU at both ends of the window.
@@ -173,7 +184,7 @@ package final class Generator: EventLoopDelegate {
   /// Whether everything has come that must.
   var hasAll: Bool {
     counts.delivered >= counts.expected && slow.isEmpty && counts.acknowledged >= counts.requests
-      && waiting.isEmpty && connecting == 0
+      && leaving.isEmpty && waiting.isEmpty && connecting == 0
   }
 
   package func takeProgress() -> Progress {

@@ -147,7 +147,7 @@ package enum HTMLReport {
     guard sizes.count > 1 else { return "" }
     let sorted = runs.sorted { $0[.connections] < $1[.connections] }
     let scenarios = sorted.reduce(into: [String]()) { if !$0.contains($1.scenario) { $0.append($1.scenario) } }
-    func plot(_ figure: Figure) -> String {
+    func plot(_ title: String, _ figure: Figure) -> String {
       let series = scenarios.enumerated().map { index, scenario in
         Plot.Series(
           name: scenario, color: index % 4 + 1, mark: .points,
@@ -156,13 +156,14 @@ package enum HTMLReport {
           })
       }.filter { !$0.points.isEmpty }
       var plot = Plot(
-        "\(figure.title), over connections", x: "connections", y: figure.unit == .microseconds ? "µs" : "",
+        title, x: "connections", y: figure.unit == .microseconds ? "time" : "bytes",
         xScale: .logarithmic, series: series)
-      plot.yText = { Plot.short($0) }
+      if figure.unit == .microseconds { plot.yText = time }
       return plot.html
     }
     return "<section><h2>How cost grows</h2><div class=\"plots\">"
-      + plot(.cpuPerDelivery) + plot(.userPerDelivery) + plot(.bytesPerConnection) + plot(.latencyP99)
+      + plot("Hub CPU for each delivery", .cpuPerDelivery) + plot("Of it in user space", .userPerDelivery)
+      + plot("Memory for each connection", .bytesPerConnection) + plot("p99", .latencyP99)
       + "</div></section>\n"
   }
 

@@ -68,20 +68,58 @@ package struct HubProcess {
   }
 }
 
+/// Seconds of CPU.
+package struct ProcessorTime: Sendable {
+  package var user: Double
+  package var system: Double
+  /// Both together, exactly.
+  package var exact: Double?
+
+  package var all: Double { exact ?? user + system }
+
+  /// What was used since then. User and system share what is exact as their ticks do.
+  func since(_ earlier: ProcessorTime) -> ProcessorTime {
+    var time = ProcessorTime(user: user - earlier.user, system: system - earlier.system)
+    guard let exact, let before = earlier.exact else { return time }
+    time.exact = exact - before
+    let ticks = time.user + time.system
+    if ticks > 0 { (time.user, time.system) = (time.all * time.user / ticks, time.all * time.system / ticks) }
+    return time
+  }
+}
+
 /// What the kernel knows of a process of this machine.
 package struct ProcessReadings: Sendable {
   package let pid: pid_t
 
   package init(pid: pid_t) { self.pid = pid }
 
-  /// User and system seconds so far; nil where it is gone.
-  package var cpu: (user: Double, system: Double)? {
+  /// What the process has used so far; nil where it is gone. User and system are counted in hundredths of a second, all
+  /// threads' time together to the nanosecond, where the kernel keeps it.
+  package var cpu: ProcessorTime? {
     guard let text = contents("stat") else { return nil }
     // The second field, the name, may hold spaces; what follows it does not.
     let fields = text[(text.lastIndex(of: ")") ?? text.startIndex)...].split(separator: " ")
     guard fields.count > 13, let user = Double(fields[12]), let system = Double(fields[13]) else { return nil }
     let ticks = Double(sysconf(Int32(_SC_CLK_TCK)))
-    return (user / ticks, system / ticks)
+    return ProcessorTime(user: user / ticks, system: system / ticks, exact: threadSeconds)
+  }
+
+  /// Of the threads that are there: the hub's last as long as it does.
+  private var threadSeconds: Double? {
+    guard let stream = opendir("/proc/\(pid)/task") else { return nil }
+    defer { _ = closedir(stream) }
+    var nanoseconds = 0.0
+    while let entry = readdir(stream) {
+      let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+        String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+      }
+      if name.hasPrefix(".") { continue }
+      guard let first = contents("task/\(name)/schedstat")?.split(separator: " ").first, let time = Double(first)
+      else { return nil }
+      nanoseconds += time
+    }
+    return nanoseconds / 1e9
   }
 
   package var residentBytes: Int? {

@@ -9,12 +9,9 @@ extension LoadRun {
     return Reading(cpu: cpu, page: MetricsPage.fetch(address, tls: tls))
   }
 
-  static func seconds(
-    from: (user: Double, system: Double)?, to: (user: Double, system: Double)?
-  ) -> (user: Double, system: Double, all: Double)? {
+  static func seconds(from: ProcessorTime?, to: ProcessorTime?) -> ProcessorTime? {
     guard let from, let to else { return nil }
-    let (user, system) = (to.user - from.user, to.system - from.system)
-    return (user, system, user + system)
+    return to.since(from)
   }
 
   func put(_ counts: Counts, into figures: inout [Figure: Double]) {

@@ -46,7 +46,7 @@ package struct LoadRun {
   /// What the hub has used and counted at one moment.
   struct Reading {
     var at = ClockReading.read().uptimeNanoseconds
-    var cpu: (user: Double, system: Double)?
+    var cpu: ProcessorTime?
     var page: MetricsPage?
   }
 

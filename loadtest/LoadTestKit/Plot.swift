@@ -25,8 +25,8 @@ struct Plot {
   var series: [Series]
   /// A horizontal line: a bound.
   var limit: Double?
-  private static let width = 640.0
-  private static let height = 300.0
+  private static let width = 480.0
+  private static let height = 270.0
   private static let left = 70.0
   private static let right = 18.0
   private static let top = 16.0
