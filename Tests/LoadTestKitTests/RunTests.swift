@@ -1,5 +1,5 @@
 // Each scenario once, small and short, against the built hub: everything that is sent comes, in order, once.
-import TestSupport
+import Foundation
 import Testing
 
 @testable import LoadTestKit
@@ -23,9 +23,9 @@ import Testing
     return result
   }
 
-  @Test("trip, with two threads and over TLS", arguments: [(1, false), (2, false), (1, true)])
+  @Test("trip, with two threads against two loops, and over TLS", arguments: [(1, false), (2, false), (1, true)])
   func trip(threads: Int, tls: Bool) throws {
-    let result = try run("trip", threads: threads) {
+    let result = try run("trip", threads: threads, serve: ["--loops", "\(threads)"]) {
       $0.drivers = 20
       $0.rate = 10
       $0.tls = tls
@@ -109,6 +109,17 @@ import Testing
     #expect(result[.ackP99] > 0)
   }
 
+  @Test("the city with a journal: its commits are in the figures")
+  func journal() throws {
+    let folder = FileManager.default.temporaryDirectory.appendingPathComponent("hub-loadtest-\(UUID().uuidString)")
+    defer { try? FileManager.default.removeItem(at: folder) }
+    let result = try run("city", serve: ["--data", folder.path]) {
+      $0.drivers = 20
+      $0.rate = 60
+    }
+    #expect(result[.journalGroups] > 0 && result[.journalBytes] > 0 && result[.acknowledged] == result[.requests])
+  }
+
   @Test("the city: moves are acknowledged, and riders get the positions and events of their trips")
   func city() throws {
     let result = try run("city") {
@@ -118,6 +129,27 @@ import Testing
     }
     #expect(result[.requests] > 20 && result[.acknowledged] == result[.requests])
     #expect(result[.expected] > 100 && result[.delivered] == result[.expected] && result[.events] > 20)
+  }
+
+  @Test("a hub that runs already is loaded twice, and the second run is not taken for history")
+  func runningHub() throws {
+    let hub = try HubProcess(
+      executable: try #require(builtHub, "locationhub is not beside the test bundle"),
+      arguments: [
+        "serve", "--port", "0", "--dev-auth", "--loops", "1", "--session-rate", "0", "--log-level", "warning",
+      ])
+    defer { hub.stop() }
+    for _ in 0..<2 {
+      var scenario = Scenario()
+      (scenario.drivers, scenario.ridersPerTrip, scenario.rate) = (5, 1, 10)
+      (scenario.slow, scenario.warmUp, scenario.duration) = (1, 0, 0.5)
+      var options = RunOptions(executable: "")
+      options.address = hub.address
+      options.pid = hub.pid
+      let result = try LoadRun(scenario, options).run()
+      #expect(result.violations.isEmpty, "\(ResultTable.text(result))")
+      #expect(result[.delivered] + result[.conflated] == result[.sent] * 2 && result[.cpuPerFix] > 0)
+    }
   }
 
   @Test("a load that is late by itself calls its run invalid, with the reason")

@@ -98,7 +98,8 @@ import Testing
     "what is asked for wrongly is said",
     arguments: [
       ["nowhere"], [], ["trip", "--drivers"], ["trip", "--drivers", "x"], ["trip", "--colour", "red"], ["trip", "9"],
-      ["trip", "--bound", "50"], ["trip", "--url", "hub.example:1"], ["trip", "--threads", "0"], ["idle", "--max"],
+      ["trip", "--bound", "50"], ["trip", "--url", "hub.example:1"],
+      ["trip", "--url", "https://127.0.0.1:1"], ["trip", "--threads", "0"], ["idle", "--max"],
       ["trip", "--url", "http://127.0.0.1:1", "--against", "b"],
     ])
   func wrong(words: [String]) {

@@ -79,7 +79,6 @@ package struct Counts: Sendable {
 package struct Progress: Sendable {
   package var ready = 0
   package var sent = 0
-  package var expected = 0
   package var delivered = 0
   package var joined = 0
   package var errors = 0

@@ -39,7 +39,9 @@ extension Generator {
   }
 
   private func tripID(_ driver: PeerPointer, _ number: Int) -> Identifier {
-    guard let id = Identifier("T\(driver.pointee.number)-\(number)") else { preconditionFailure("letters and digits") }
+    guard let id = Identifier("T\(scenario.tag)\(driver.pointee.number)-\(number)") else {
+      preconditionFailure("letters and digits")
+    }
     return id
   }
 
@@ -51,8 +53,8 @@ extension Generator {
       tripID: tripID(driver, move.trip.number), status: move.trip.status, timestamp: move.timestamp,
       location: move.location, pickup: isRequest ? move.trip.pickup : nil,
       dropoff: isRequest ? move.trip.dropoff : nil,
-      driverID: isRequest ? Identifier("driver-\(driver.pointee.number)") : nil,
-      riderID: isRequest ? Identifier("rider-\(driver.pointee.number)-0") : nil)
+      driverID: isRequest ? Identifier("driver-\(scenario.tag)\(driver.pointee.number)") : nil,
+      riderID: isRequest ? Identifier("rider-\(scenario.tag)\(driver.pointee.number)-0") : nil)
     write(.tripStatus(report), id: "\(place)m\(number)", to: driver)
     if isRequest { for rider in riders[local] { book(rider, move.trip.number, driver) } }
   }

@@ -56,7 +56,7 @@ extension Generator {
   package func connected(_ id: ConnectionID) {
     guard let peer = peer(id) else { return }
     let kind = peer.pointee.kind
-    let name = "\(kind.name)-\(peer.pointee.number)\(kind == .rider ? "-\(peer.pointee.place)" : "")"
+    let name = "\(kind.name)-\(scenario.tag)\(peer.pointee.number)\(kind == .rider ? "-\(peer.pointee.place)" : "")"
     let handshake = ClientHandshake(
       nonce: (UInt64(id.slot), 0x5EED), compression: offersCompression(peer) ? DeflateParameters() : nil)
     let start = loop.arena.count
@@ -96,10 +96,10 @@ extension Generator {
       if scenario.bookings {
         becameReady(peer)
       } else {
-        subscribe(peer, toTrip: "T\(peer.pointee.number)")
+        subscribe(peer, toTrip: "T\(scenario.tag)\(peer.pointee.number)")
       }
-    case .churner: subscribe(peer, toTrip: "T\(peer.pointee.number % max(1, scenario.drivers))")
-    case .storm: subscribe(peer, toTrip: "S\(peer.pointee.number)")
+    case .churner: subscribe(peer, toTrip: "T\(scenario.tag)\(peer.pointee.number % max(1, scenario.drivers))")
+    case .storm: subscribe(peer, toTrip: "S\(scenario.tag)\(peer.pointee.number)")
     case .slow:
       send(peer) { $0.append("{\"type\":\"subscribe\",\"payload\":{\"channel\":\"fleet\"") }
     }

@@ -93,7 +93,8 @@ extension Generator {
   }
 
   private func slowPosition(_ peer: PeerPointer, _ payload: UnsafeRawBufferPointer, _ number: Int) {
-    guard let driver = Scan.integer("\"driverId\":\"driver-", in: payload), driver < peer.pointee.lastNumbers.count
+    guard let id = Scan.text("\"driverId\":\"", in: payload), let driver = Scan.trailingNumber(id),
+      driver < peer.pointee.lastNumbers.count
     else { return counts.fail("a position of nobody: \(String(decoding: payload, as: UTF8.self))") }
     let last = Int(peer.pointee.lastNumbers[driver])
     check(number, behind: last)

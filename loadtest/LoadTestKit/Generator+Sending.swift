@@ -29,6 +29,7 @@ extension Generator {
     let numberOfDriver = driver.pointee.number
     sendText(driver) { buffer in
       buffer.append("{\"type\":\"location_update\",\"payload\":{\"tripId\":\"T")
+      buffer.append(utf8: scenario.tag)
       buffer.append(integer: Int64(numberOfDriver))
       buffer.append("\",")
       Generator.appendFix(numberOfDriver, number, to: &buffer)

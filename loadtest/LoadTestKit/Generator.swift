@@ -191,7 +191,6 @@ package final class Generator: EventLoopDelegate {
     var progress = Progress()
     progress.ready = ready
     progress.sent = counts.sent
-    progress.expected = counts.expected
     progress.delivered = counts.delivered
     progress.joined = counts.joined
     progress.errors = counts.errors

@@ -63,7 +63,7 @@ package struct LoadArguments: Sendable {
   private mutating func set(_ option: String, _ value: String) throws(LoadTestError) {
     switch option {
     case "url":
-      guard let address = HubProcess.address(in: value) else {
+      guard value.hasPrefix("http://") || value.hasPrefix("ws://"), let address = HubProcess.address(in: value) else {
         throw .usage("--url must be http://ADDRESS:PORT with a numeric address, not \(value)")
       }
       run.address = address

@@ -40,6 +40,8 @@ package struct Scenario: Sendable, Equatable {
   package var inFlight = 256
   /// How many come from one address; 28,000 ports for each are too few for the largest runs.
   package var sessionsPerAddress = 20_000
+  /// Stands in the ids of drivers and trips, so that a hub that runs on does not know them from an earlier load.
+  package var tag = ""
   /// Options of `locationhub serve` that belong to it.
   package var serve: [String] = []
 
