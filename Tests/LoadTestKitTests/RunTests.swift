@@ -37,6 +37,17 @@ import Testing
     #expect(result.buckets.reduce(0) { $0 + $1.count } == 200)
   }
 
+  @Test("in lockstep no two fixes meet, and the run ends with the last")
+  func lockstep() throws {
+    let result = try run("fan-out") {
+      $0.drivers = 2
+      $0.ridersPerTrip = 3
+      $0.lockstep = 25
+      $0.duration = 60
+    }
+    #expect(result[.sent] == 25 && result[.delivered] == result[.sent] * 3 && result[.fixesPerRead] <= 1)
+  }
+
   @Test("fan-out, compressed or not", arguments: [false, true])
   func fanOut(compression: Bool) throws {
     let result = try run("fan-out") {

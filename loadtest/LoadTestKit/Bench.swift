@@ -1,8 +1,9 @@
 // make bench: what a message costs in figures that come out the same on a busy machine, held against limits in a file. For
 // times and rates there are the scenarios; a limit on those would fail with the weather.
 //
-// Instructions and allocations of one message are differences: the hub runs twice under callgrind, for a short and a longer
-// time, and what it did more is divided by the messages that were more. So its start, and connecting, do not count.
+// Instructions and allocations of one message are differences: the hub runs twice under callgrind, with few messages and with
+// more, and what it did more is divided by the messages that were more. So its start, and connecting, do not count. Each
+// fix waits for the positions of the one before: else a busy machine lets several come at once, of which each costs less.
 import Glibc
 import Tokens
 
@@ -27,8 +28,9 @@ package enum BenchFigure: String, CaseIterable, Sendable {
 
 package struct Bench {
   package let executable: String
-  /// Seconds of the short and the longer run.
-  package var seconds = (short: 2.0, long: 6.0)
+  /// Fixes of the two runs under callgrind, with one follower, and where a hundred follow.
+  package var fixes = (few: 200, many: 1200)
+  package var fixesInFanOut = (few: 10, many: 50)
   /// Sessions of the two runs whose memory is compared: what the hub has whether anybody comes or not does not count.
   package var sessions = (few: 2000, many: 10_000)
 
@@ -83,45 +85,46 @@ package struct Bench {
 
   private enum Load { case trip, fanOut }
 
-  private func scenario(_ load: Load, seconds: Double) -> Scenario {
+  private func scenario(_ load: Load, fixes: Int) -> Scenario {
     var scenario = Scenario()
     switch load {
     case .trip:
       scenario.name = "trip"
       scenario.drivers = 40
-      scenario.rate = 10
       scenario.ridersPerTrip = 1
     case .fanOut:
       scenario.name = "fan-out"
       scenario.drivers = 2
-      scenario.rate = 5
       scenario.ridersPerTrip = 100
     }
-    scenario.warmUp = 1
-    scenario.duration = seconds
+    scenario.lockstep = fixes
+    scenario.warmUp = 0
+    // It ends with the last fix.
+    scenario.duration = 300
     return scenario
   }
 
   /// What one message costs: a fix with its position, or one of a fix's positions.
   private func difference(_ load: Load) throws(LoadTestError) -> (instructions: Double, allocations: Double) {
-    let (short, long) = (try profile(load, seconds.short), try profile(load, seconds.long))
-    let messages = long.messages - short.messages
-    guard messages > 0 else { throw .failed("the longer run under valgrind sent no more than the short one") }
+    let counts = load == .trip ? fixes : fixesInFanOut
+    let (few, many) = (try profile(load, counts.few), try profile(load, counts.many))
+    let messages = many.messages - few.messages
+    guard messages > 0 else { throw .failed("under valgrind the hub was too slow to get all messages in five minutes") }
     return (
-      (long.profile.instructions - short.profile.instructions) / messages,
-      max(0, long.profile.allocations - short.profile.allocations) / messages
+      (many.profile.instructions - few.profile.instructions) / messages,
+      max(0, many.profile.allocations - few.profile.allocations) / messages
     )
   }
 
   private func profile(
-    _ load: Load, _ seconds: Double
+    _ load: Load, _ fixes: Int
   ) throws(LoadTestError) -> (profile: CallgrindProfile, messages: Double) {
     let path = "/tmp/hub-loadtest-\(getpid()).callgrind"
     defer { unlink(path) }
     var options = RunOptions(executable: executable)
     options.wrapper = ["valgrind", "--tool=callgrind", "--callgrind-out-file=\(path)"]
     options.quiet = true
-    let result = try LoadRun(scenario(load, seconds: seconds), options).run()
+    let result = try LoadRun(scenario(load, fixes: fixes), options).run()
     guard result.violations.isEmpty else {
       throw .failed("under valgrind: \(result.violations.joined(separator: "; "))")
     }

@@ -7,16 +7,24 @@ extension Generator {
   /// Sends everything that is due by now, round robin: drivers are due in the order of their numbers.
   func sendDue(_ schedule: Schedule, _ now: Int64) {
     guard !drivers.isEmpty else { return }
+    if scenario.lockstep > 0 {
+      if counts.sent < scenario.lockstep, counts.delivered >= counts.expected { sendNext() }
+      return
+    }
     while isSending {
       let due = schedule.due(share.number(cursor), round)
       guard due <= now else { return }
       if schedule.window.contains(due) { counts.lateness.record(nanoseconds: now - due) }
-      send(cursor, round)
-      cursor += 1
-      if cursor == drivers.count {
-        cursor = 0
-        round += 1
-      }
+      sendNext()
+    }
+  }
+
+  private func sendNext() {
+    send(cursor, round)
+    cursor += 1
+    if cursor == drivers.count {
+      cursor = 0
+      round += 1
     }
   }
 

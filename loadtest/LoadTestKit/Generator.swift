@@ -147,6 +147,7 @@ package final class Generator: EventLoopDelegate {
   private var nextDue: Int64? {
     if !leaving.isEmpty || !waiting.isEmpty && connecting < mostConnecting { return 0 }
     guard isSending, let schedule else { return nil }
+    if scenario.lockstep > 0 { return counts.delivered >= counts.expected ? 0 : nil }
     var next = Int64.max
     if !drivers.isEmpty { next = schedule.due(share.number(cursor), round) }
     if !hasStormed, !storm.isEmpty { next = min(next, schedule.storm) }
@@ -180,6 +181,9 @@ package final class Generator: EventLoopDelegate {
       counts.cpuShare = Double(end - cpuAtBegin) / Double(length)
     }
   }
+
+  /// Whether all is sent, long before its time, and has come.
+  var isDone: Bool { scenario.lockstep > 0 && counts.sent >= scenario.lockstep && counts.delivered >= counts.expected }
 
   /// Whether everything has come that must.
   var hasAll: Bool {

@@ -215,7 +215,7 @@ package struct LoadRun {
     guard let schedule else { return }
     generator.begin(schedule)
     var nextReport = schedule.start
-    while loopTime(generator) < schedule.window.upperBound {
+    while loopTime(generator) < schedule.window.upperBound, !generator.isDone {
       generator.turn()
       if loopTime(generator) >= nextReport {
         nextReport += 100_000_000
@@ -254,13 +254,15 @@ extension LoadRun {
     }
   }
 
+  /// Until a time, or until all threads are done before it.
   private func wait(_ board: Locked<Board>, until time: Int64) throws(LoadTestError) {
     var nextLine = ClockReading.read().uptimeNanoseconds + 1_000_000_000
     var last = Progress()
     while true {
-      if let failure = board.withLock({ $0.failure }) { throw failure }
+      let (failure, isDone) = board.withLock { ($0.failure, $0.results.count == threadCount) }
+      if let failure { throw failure }
       let now = ClockReading.read().uptimeNanoseconds
-      if now >= time { return }
+      if now >= time || isDone { return }
       if now >= nextLine, let progress = options.progress {
         nextLine += 1_000_000_000
         let sum = board.withLock { board in

@@ -40,6 +40,9 @@ package struct Scenario: Sendable, Equatable {
   package var inFlight = 256
   /// How many come from one address; 28,000 ports for each are too few for the largest runs.
   package var sessionsPerAddress = 20_000
+  /// So many fixes are sent, each when all positions of the one before have come, and then the run is over: for counting
+  /// what one message costs by itself, however busy the machine is. Latencies mean nothing then. 0: sent when due.
+  package var lockstep = 0
   /// Stands in the ids of drivers and trips, so that a hub that runs on does not know them from an earlier load.
   package var tag = ""
   /// Options of `locationhub serve` that belong to it.
