@@ -27,7 +27,7 @@ help:
 	@echo 'make conformance                                 a quick run of the Autobahn WebSocket suite, server and client'
 	@echo 'make conformance-full                            all 517 cases of it: half an hour or more'
 	@echo 'make fuzz [SECONDS=60]                           every fuzz target for so long'
-	@echo 'make sanitize                                    the tests under the address and the thread sanitizer'
+	@echo 'make sanitize                                    the tests under the address and the thread sanitizer: half an hour'
 	@echo 'make format, make lint                           swift format'
 
 demo: release
@@ -90,8 +90,8 @@ conformance conformance-full: deps
 	Tests/Conformance/run.sh $(if $(findstring full,$@),full,quick)
 
 sanitize: deps
-	HUB_TESTS=brief swift test --sanitize=address --scratch-path .build/asan
-	HUB_TESTS=brief swift test --sanitize=thread --scratch-path .build/tsan
+	Tests/Sanitizers/run.sh address
+	Tests/Sanitizers/run.sh thread
 
 clean:
 	rm -rf .build

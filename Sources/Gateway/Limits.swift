@@ -26,7 +26,7 @@ public struct Limits: Sendable {
   public var answerBytesPerTurn = 64 * 1024
   /// HTTP requests of all connections that a loop handles in one turn, and as many of those who waited for their turn: what
   /// sessions wait for at most. The rest waits, in order.
-  public var requestsPerLoopTurn = 64
+  public var requestsPerLoopTurn = 16
   /// Connections of one loop; nil for what the limit of open files allows. Past it a newcomer is closed at once.
   public var connectionsPerLoop: Int?
   /// Sessions of all loops; nil for 15/16 of the connections that fit, so that the rest is left for HTTP and for telling
@@ -54,7 +54,7 @@ public struct Limits: Sendable {
   /// it newcomers wait in the kernel's queue.
   public var acceptsPerSecond = 5000
   /// Connections accepted in one turn of a loop; the rest waits in the kernel's queue.
-  public var acceptsPerTurn = 64
+  public var acceptsPerTurn = 16
   /// The kernel's queue of connections that are not accepted yet.
   public var acceptBacklog: Int32 = 4096
   /// Steps of TLS handshakes in one turn of a loop; the next connection waits for the next turn, which is counted.

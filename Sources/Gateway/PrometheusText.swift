@@ -156,6 +156,10 @@ enum PrometheusText {
       page.sample(
         "locationhub_fixes_total", ("outcome", "refused_\(refusal.name)"), hub.fixesRefused[Int(refusal.rawValue)])
     }
+    page.counter(
+      "locationhub_fixes_behind_clock_total",
+      "History of drivers who are silent since their clock, which was over 10 minutes ahead, was set right.",
+      hub.fixesBehindClock)
     page.family("locationhub_fixes_absorbed_total", "counter", "Accepted fixes whose place was not used.")
     for reason in Tracker.Refusal.allCases {
       page.sample(

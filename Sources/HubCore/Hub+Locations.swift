@@ -58,6 +58,7 @@ extension Hub {
       return count(refusal)
     case .history:
       counters.fixesHistory += 1
+      if isBehindClock(fix, driver: driver) { counters.fixesBehindClock += 1 }
       return .history
     case .duplicate:
       counters.fixesDuplicate += 1
@@ -68,6 +69,14 @@ extension Hub {
     case .refused(let refusal):
       return count(refusal)
     }
+  }
+
+  /// Whether nothing of the driver is published because its clock was ahead: its newest fix is of the hub's future, by more
+  /// than a leap, and this one is not.
+  private func isBehindClock(_ fix: Fix, driver: Int) -> Bool {
+    let future = now.timestamp.milliseconds &+ limits.tracking.leapMilliseconds
+    guard let newest = drivers[driver].tracker.newest else { return false }
+    return newest.milliseconds > future && fix.timestamp.milliseconds <= future
   }
 
   private mutating func count(_ refusal: Tracker.Refusal) -> FixOutcome {

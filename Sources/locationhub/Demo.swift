@@ -96,7 +96,7 @@ private final class Demo: ClientLoopDelegate {
   func run() throws(CommandError) -> ExitCode {
     clients.delegate = self
     try system { () throws(SystemError) in
-      try clients.loop.watchSignals([SIGINT, SIGTERM]) { _ in self.clients.stop() }
+      try clients.loop.watchSignals([SIGINT, SIGTERM]) { [unowned clients = self.clients] _ in clients.stop() }
     }
     StandardStream.output.write(
       "\(server == nil ? "using the hub" : "hub") at \(options.url); look into it with\n"

@@ -34,7 +34,7 @@ let serve = Verb(
     Option("heartbeat", "SECONDS", "how often a client should be heard (30)"),
     Option("compression", "on|off", "compress for clients that offer it (on)"),
     Option("compression-contexts", "N", "sessions of a loop that may keep deflate contexts, 80 KiB each (0)"),
-    Option("session-rate", "N", "messages a second of one session; 0 for no limit (10)"),
+    Option("session-rate", "N", "messages a second of one session, pings too; 0 for no limit (10)"),
     Option("session-burst", "N", "messages that may come at once (50)"),
     Option("max-connections", "N", "connections of one loop (what the open-file limit allows)"),
     Option("max-sessions", "N", "sessions of all loops (15/16 of the connections)"),
@@ -42,6 +42,9 @@ let serve = Verb(
     Option("request-rate", "N", "HTTP requests a second of one address; 0 for any number (500; on loopback 0)"),
     Option("request-burst", "N", "HTTP requests of one address that may come at once (1000)"),
     Option("accept-rate", "N", "connections accepted a second by one loop; 0 for any number (5000)"),
+    Option("max-head", "BYTES", "head of an HTTP request (8192)"),
+    Option("max-message", "BYTES", "a WebSocket message, or the body of an HTTP request (262144)"),
+    Option("max-fragments", "N", "fragments of one message (1024)"),
     Option("max-subscriptions", "N", "subscriptions of one session (256)"),
     Option("max-outbox", "BYTES", "unsent bytes of one session (262144)"),
     Option("max-outboxes", "BYTES", "unsent bytes of all sessions (268435456)"),
@@ -129,27 +132,6 @@ func serverConfiguration(_ arguments: Arguments) throws(CommandError) -> ServerC
   }
   try setLimits(arguments, &configuration.limits)
   return configuration
-}
-
-private func setLimits(_ arguments: Arguments, _ limits: inout Limits) throws(CommandError) {
-  limits.sessionRate = try arguments.number("session-rate", in: 0...1_000_000) ?? limits.sessionRate
-  limits.sessionBurst = try arguments.number("session-burst", in: 1...1_000_000) ?? limits.sessionBurst
-  limits.connectionsPerLoop = try arguments.integer("max-connections", in: 1...(1 << 24))
-  limits.compressionContexts =
-    try arguments.integer("compression-contexts", in: 0...(1 << 24)) ?? limits.compressionContexts
-  limits.subscriptionsPerSession =
-    try arguments.integer("max-subscriptions", in: 1...65_000) ?? limits.subscriptionsPerSession
-  limits.outboxBytesPerSession =
-    try arguments.integer("max-outbox", in: limits.messageBytes...(1 << 30)) ?? limits.outboxBytesPerSession
-  limits.outboxBytes =
-    try arguments.integer("max-outboxes", in: limits.outboxBytesPerSession...(1 << 40))
-    ?? max(limits.outboxBytes, limits.outboxBytesPerSession)
-  limits.tripsPerDriver = try arguments.integer("max-trips-per-driver", in: 1...(1 << 20)) ?? limits.tripsPerDriver
-  try setDoorLimits(arguments, &limits)
-  limits.drivers = try arguments.integer("max-drivers", in: 1...(1 << 26)) ?? limits.drivers
-  limits.trips = try arguments.integer("max-trips", in: 1...(1 << 26)) ?? limits.trips
-  limits.accuracyMeters = try arguments.number("max-accuracy", in: 1...100_000) ?? limits.accuracyMeters
-  limits.channels = max(limits.channels, limits.drivers + limits.trips)
 }
 
 /// The whole of a text file.

@@ -37,7 +37,7 @@ private func runWatch(_ arguments: Arguments) throws(CommandError) -> ExitCode {
   let clients = try system { () throws(SystemError) in try ClientLoop() }
   let watcher = Watcher(clients, options: options, format: format, count: count)
   try system { () throws(SystemError) in
-    try clients.loop.watchSignals([SIGINT, SIGTERM]) { _ in watcher.end() }
+    try clients.loop.watchSignals([SIGINT, SIGTERM]) { [unowned watcher] _ in watcher.end() }
   }
   return try watcher.run(configuration, channels, seconds: duration)
 }

@@ -9,6 +9,7 @@
 //     outboxBytesPerSession, outboxBytes, readBufferBytes, arenaKeepBytes,
 //     mailboxMessages, and the hub's tables                                      here
 //     profiles, accuracyMeters                                                   MotionTests
+//     the options that set them                                                  LimitOptionTests
 import Foundation
 import Gateway
 import HubCore

@@ -119,6 +119,27 @@ import Testing
     #expect(bench.hub.counters.fixesHeld == 1 && bench.hub.counters.fixesReleased == 0)
   }
 
+  @Test("a driver whose clock was ahead and is set right is silent until time has caught up, and operators see it")
+  func clockSetRight() {
+    let bench = HubBench()
+    bench.turn(bench.subscribe(bench.driver("d")))
+    let session = bench.connect("d")
+    var published: [Int64] = []
+    var start: Int64 = 0
+    for step in 0..<1000 {
+      bench.pass(seconds: 1)
+      if step == 0 { start = bench.clock }
+      // 15 minutes ahead for the first five fixes, of which the first waits for the second.
+      let milliseconds = bench.clock + (step < 5 ? 900_000 : 0)
+      let turn = bench.turn(bench.fix(session, at: north(0), milliseconds: milliseconds))
+      #expect(turn.errors.isEmpty)
+      published += turn.positions.map { ($0.timestamp.milliseconds - start) / 1000 }
+    }
+    #expect(published == Array(900...999))
+    // From the sixth on, as long as the newest was over 10 minutes ahead.
+    #expect(bench.hub.counters.fixesHistory == 899 && bench.hub.counters.fixesBehindClock == 299)
+  }
+
   @Test("a fix that comes twice, live and in a batch, is published once, on whatever way it comes first")
   func twice() {
     let bench = HubBench()

@@ -157,16 +157,13 @@ extension Simulation {
     }
   }
 
-  /// No position is older than one that was published before, in one life of the driver's record; but where a clock that
-  /// was ahead was set right, time goes on from further back than a leap.
+  /// No position is older than one that was published before, in one life of the driver's record.
   private mutating func checkOrder(of location: DriverLocation, topic: Int) throws(SimulationFailure) {
     guard let driver = Cast.driverIDs.firstIndex(of: location.driverID), let index = hub.findDriver(location.driverID)
     else { throw fail("a position of nobody") }
     let life = Handle(index: UInt32(index), generation: hub.drivers.generation(of: index))
     let time = location.timestamp.milliseconds
-    if let last = model.positions[driver], last.life == life, time < last.time,
-      last.time - time <= Tracker.Rules.standard.leapMilliseconds
-    {
+    if let last = model.positions[driver], last.life == life, time < last.time {
       // A confirmed leap publishes two for one input, on each channel: the older one again is in order there.
       throw fail("driver \(driver): position of \(time) after that of \(last.time) on \(Cast.channels[topic])")
     }
@@ -326,9 +323,7 @@ extension Simulation {
       return
     }
     let life = Handle(index: UInt32(index), generation: hub.drivers.generation(of: index))
-    if let last = model.positions[driver], last.life == life, last.time >= position.timestamp.milliseconds,
-      last.time - position.timestamp.milliseconds <= Tracker.Rules.standard.leapMilliseconds
-    {
+    if let last = model.positions[driver], last.life == life, last.time >= position.timestamp.milliseconds {
       throw fail("the newest position of driver \(driver) is not newer")
     }
     model.positions[driver] = (life, position.timestamp.milliseconds, isOver ? nil : trip)

@@ -98,6 +98,15 @@ extension Tracker.Outcome {
     case .acceptedHeld, .history, .duplicate, .held, .refused: nil
     }
   }
+
+  /// All that is published, in order.
+  var positions: [Position] {
+    switch self {
+    case .accepted(let position), .acceptedHeld(let position, _): [position]
+    case .acceptedTwo(let held, let position): [held, position]
+    case .history, .duplicate, .held, .refused: []
+    }
+  }
 }
 
 /// A recorded drive with its truth.

@@ -28,11 +28,6 @@ public struct Tracker: Sendable {
     case .duplicate: return .duplicate
     case .history: return .history
     case .held: return .held
-    case .restarts:
-      // What the filter knows is of a time that was not.
-      filter = nil
-      guard case .used(let position) = follow(measurement, rules) else { preconditionFailure("a first fix is used") }
-      return .accepted(position)
     case .next:
       switch follow(measurement, rules) {
       case .used(let position): return .accepted(position)
