@@ -2,7 +2,7 @@
 import HTTP
 
 enum Endpoint: Equatable {
-  case socket, health, readiness, metrics, locations, nearby
+  case socket, health, readiness, metrics, locations, nearby, within
   case driver(String)
 
   /// Nil where there is nothing at the path.
@@ -14,6 +14,7 @@ enum Endpoint: Equatable {
     case ["metrics"]: self = .metrics
     case ["v1", "locations"]: self = .locations
     case ["v1", "drivers", "nearby"]: self = .nearby
+    case ["v1", "drivers", "within"]: self = .within
     default:
       guard segments.count == 3, segments[0] == "v1", segments[1] == "drivers" else { return nil }
       self = .driver(segments[2])
@@ -24,6 +25,7 @@ enum Endpoint: Equatable {
     switch self {
     case .socket: true  // the handshake has its own say
     case .locations: method == .post
+    case .within: method == .get || method == .head || method == .post
     case .health, .readiness, .metrics, .nearby, .driver: method == .get || method == .head
     }
   }
@@ -32,7 +34,7 @@ enum Endpoint: Equatable {
   var isForOperators: Bool {
     switch self {
     case .health, .readiness, .metrics: true
-    case .socket, .locations, .nearby, .driver: false
+    case .socket, .locations, .nearby, .within, .driver: false
     }
   }
 
@@ -40,6 +42,7 @@ enum Endpoint: Equatable {
   var allowedMethods: String {
     switch self {
     case .locations: "POST"
+    case .within: "GET, HEAD, POST"
     case .socket, .health, .readiness, .metrics, .nearby, .driver: "GET, HEAD"
     }
   }

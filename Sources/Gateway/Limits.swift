@@ -111,7 +111,7 @@ public struct Limits: Sendable {
   // MARK: What waits to be sent
 
   /// Unsent bytes of one session. Past it: 4413.
-  public var outboxBytesPerSession = 256 * 1024
+  public var outboxBytesPerSession = 512 * 1024
   /// Unsent bytes of all sessions, shared out evenly among the loops, so that none has to ask the others with each frame.
   /// Past its share: the session that asks for more gets 4413.
   public var outboxBytes = 256 * 1024 * 1024
@@ -132,6 +132,9 @@ public struct Limits: Sendable {
   /// Trips that one driver began (by naming them in a fix, or by `requested`) and that the hub still knows, ended ones
   /// included. Past it: `rate_limited`.
   public var tripsPerDriver = 1000
+  /// Places on the routes of trips that are under way: 24 bytes each. Where a route of 5,000 has no room, its trip's ETAs
+  /// are reckoned without it.
+  public var routePoints = 4_000_000
   public var channels = 1 << 21
   public var eventsPerChannel = 256
   public var events = 1 << 20
@@ -139,10 +142,16 @@ public struct Limits: Sendable {
   public var profiles = 1 << 17
   /// Metres; a fix that is less sure of its place (68 %). Past it: `implausible_location`.
   public var accuracyMeters = Tracker.Rules.standard.maximumAccuracyMeters
-  public var queryHits = 1000
-  /// Index cells and drivers that one query looks at: what a hub thread does in 200 µs. Past it the answer says up to
-  /// which distance it is complete.
-  public var queryBudget = SearchBudget(cells: 2_000, candidates: 10_000)
+  /// Drivers of one answer. Who asks for more: `bad_message`.
+  public var queryHits = DriverSearch.maximumLimit
+  /// Index cells and drivers that the queries of one turn look at: what a hub thread does in 200 µs. What is left goes on
+  /// in the next turn, behind what has come meanwhile.
+  public var queryBudget = SearchBudget.standard
+  /// Queries under way, of all sessions and of one. Past it: `rate_limited`.
+  public var queries = 256
+  public var queriesPerSession = 4
+  /// Bytes of the answer to a query: what clients read at most. Past it, and past what fits an outbox: `too_large`.
+  public var answerBytes = 512 * 1024
   public var fixTimesPerDriver = 512
   public var driversWithFixTimes = 100_000
 
@@ -152,6 +161,7 @@ public struct Limits: Sendable {
   func validate() {
     precondition(messageBytes <= outboxBytesPerSession, "an answer of the size of a message must fit an outbox")
     precondition(outboxBytesPerSession <= outboxBytes)
+    precondition(queries >= 1 && queriesPerSession >= 1 && (1...DriverSearch.maximumLimit).contains(queryHits))
     precondition((sessions ?? 1) >= 1 && connectionsPerAddress >= 0 && refusalsPerAddress >= 0 && idleAddresses >= 0)
     precondition(requestRate >= 0 && requestBurst >= 1 && acceptsPerSecond >= 0 && answerBytesPerTurn >= 1)
     precondition(requestsPerLoopTurn >= requestsPerTurn)
@@ -163,6 +173,9 @@ public struct Limits: Sendable {
     precondition(requestsPerTurn >= 1)
     precondition(sessionBurst >= 1 && sessionRate >= 0)
   }
+
+  /// Bytes of an answer that fits an outbox with its head.
+  var largestAnswer: Int { min(answerBytes, outboxBytesPerSession) - 1024 }
 
   /// Descriptors that are not connections: files, listeners, epoll instances.
   private static let reservedDescriptors = 64
@@ -197,6 +210,9 @@ public struct Limits: Sendable {
       driversWithFixTimes: driversWithFixTimes, profiles: profiles,
       tracking: Tracker.Rules(maximumAccuracyMeters: accuracyMeters))
     limits.tripsPerDriver = tripsPerDriver
+    limits.routePoints = routePoints
+    limits.queries = queries
+    limits.queriesPerSession = queriesPerSession
     return limits
   }
 }

@@ -174,10 +174,19 @@ enum PrometheusText {
     )
     page.counter("locationhub_events_total", "Numbered events published.", hub.eventsPublished)
     page.counter("locationhub_deliveries_total", "Publications handed to loops.", hub.deliveries)
+    page.counter("locationhub_eta_updates_total", "ETAs that were news.", hub.etaUpdates)
+    page.counter(
+      "locationhub_routes_not_followed_total", "Routes of trips that there was no room to follow.",
+      hub.routesNotFollowed)
     page.counter("locationhub_trip_moves_total", "Moves of trips.", hub.tripMoves)
     page.counter("locationhub_trip_moves_refused_total", "Refused moves of trips.", hub.tripMovesRefused)
     page.counter("locationhub_session_replacements_total", "Driver sessions replaced by newer ones.", hub.replacements)
     page.counter("locationhub_table_limit_hits_total", "Times that a table of the hub was full.", hub.tableLimitHits)
+    page.counter("locationhub_queries_total", "Queries for drivers nearby or within, answered.", hub.searches)
+    page.counter(
+      "locationhub_queries_continued_total", "Of these, such that took more than one turn.", hub.searchesContinued)
+    page.counter(
+      "locationhub_queries_refused_total", "Queries refused because too many were under way.", hub.searchesRefused)
     page.family("locationhub_sampling_told_total", "counter", "Times drivers were told how often to send, by why.")
     for reason in SamplingReason.allCases {
       page.sample(

@@ -1,4 +1,4 @@
-// Queries of URLs, read into checked values.
+// Queries of URLs, read into checked values: the same ones that a `query` over the socket is read into.
 import Bytes
 import Geo
 import HTTP
@@ -18,47 +18,125 @@ extension TimeFormat {
   }
 }
 
-/// The parameters of `GET /v1/drivers/nearby`.
-struct NearbyQuery: Equatable {
-  struct Invalid: Error, Equatable {
-    var text: String
+/// What is wrong with the parameters of a request.
+struct InvalidParameter: Error, Equatable {
+  var code = ErrorCode.badMessage
+  var text: String
+}
+
+extension DriverSearch {
+  /// `GET /v1/drivers/nearby`: `latitude`, `longitude`, and `radius` (metres) or `limit` or both.
+  init(nearby query: Query) throws(InvalidParameter) {
+    guard let latitude = try query.number("latitude"), let longitude = try query.number("longitude"),
+      let center = Coordinate(latitude: latitude, longitude: longitude)
+    else { throw InvalidParameter(text: "latitude (-90...90) and longitude (-180...180) are required") }
+    let radius = try query.number("radius")
+    let limit = try query.limit()
+    guard radius != nil || limit != nil else {
+      throw InvalidParameter(text: "give radius (metres), limit, or both")
+    }
+    if let radius, !(radius > 0 && radius <= DriverSearch.maximumRadiusMeters) {
+      let most = Int(DriverSearch.maximumRadiusMeters)
+      throw InvalidParameter(text: "radius must be more than 0 and at most \(most) metres")
+    }
+    self.init(
+      area: .nearby(center, radiusMeters: radius), limit: limit, filter: try DriverFilter(query))
   }
 
-  /// Half the Earth's circumference: everything.
-  static let maximumRadiusMeters = 20_038_000.0
-  static let defaultLimit = 100
-
-  var centre: Coordinate
-  var radiusMeters: Double
-  var limit: Int
-
-  /// `latitude`, `longitude`, and `radius` (metres) or `limit` or both.
-  init(_ query: Query, maximumLimit: Int) throws(Invalid) {
-    guard let latitude = try NearbyQuery.number(query, "latitude"),
-      let longitude = try NearbyQuery.number(query, "longitude"),
-      let centre = Coordinate(latitude: latitude, longitude: longitude)
-    else { throw Invalid(text: "latitude (-90...90) and longitude (-180...180) are required") }
-    let radius = try NearbyQuery.number(query, "radius")
-    let limit = try NearbyQuery.number(query, "limit")
-    guard radius != nil || limit != nil else { throw Invalid(text: "give radius (metres), limit, or both") }
-    self.centre = centre
-    radiusMeters = radius ?? NearbyQuery.maximumRadiusMeters
-    guard radiusMeters > 0, radiusMeters <= NearbyQuery.maximumRadiusMeters else {
-      throw Invalid(text: "radius must be more than 0 and at most \(Int(NearbyQuery.maximumRadiusMeters)) metres")
+  /// `GET /v1/drivers/within`: `bbox`, in the order of RFC 7946 §5: west, south, east, north. West is east of east where
+  /// the box crosses the antimeridian (§5.2).
+  init(box query: Query) throws(InvalidParameter) {
+    let help = "bbox must be west,south,east,north in degrees, south not above north"
+    guard let text = try query.parameter("bbox") else {
+      throw InvalidParameter(text: "\(help); polygons come in the body of a POST")
     }
-    guard let count = Int(exactly: limit ?? Double(NearbyQuery.defaultLimit)), (1...maximumLimit).contains(count) else {
-      throw Invalid(text: "limit must be a whole number from 1 to \(maximumLimit)")
+    var values: [Double] = []
+    for part in text.split(separator: UInt8(ascii: ","), maxSplits: 4, omittingEmptySubsequences: false) {
+      guard let value = Array(part).withUnsafeBytes({ parseDouble($0) }) else { throw InvalidParameter(text: help) }
+      values.append(value)
     }
-    self.limit = count
+    guard values.count == 4,
+      let box = BoundingBox(south: values[1], west: values[0], north: values[3], east: values[2])
+    else { throw InvalidParameter(text: help) }
+    self.init(area: .box(box), limit: try query.limit(), filter: try DriverFilter(query))
   }
 
-  private static func number(_ query: Query, _ name: StaticString) throws(Invalid) -> Double? {
-    let text: [UInt8]?
-    do throws(HTTPError) { text = try query.bytes(name) } catch { throw Invalid(text: "\(name) is not well encoded") }
-    guard let text else { return nil }
+  /// `POST /v1/drivers/within`: the polygons of the body.
+  init(_ polygons: MultiPolygon, _ query: Query) throws(InvalidParameter) {
+    guard try query.parameter("bbox") == nil else {
+      throw InvalidParameter(text: "give bbox or a polygon in the body, not both")
+    }
+    self.init(area: .polygons(polygons), limit: try query.limit(), filter: try DriverFilter(query))
+  }
+}
+
+extension DriverFilter {
+  fileprivate init(_ query: Query) throws(InvalidParameter) {
+    self.init()
+    if let name = try query.word("status") {
+      guard let status = DriverStatus.allCases.first(where: { "\($0.name)" == name.description }) else {
+        throw InvalidParameter(text: "status must be available, unavailable, background or on_trip")
+      }
+      self.status = status
+    }
+    vehicleType = try query.word("vehicleType")
+    tags = try query.words("tags", atMost: DriverStatusReport.maximumTags)
+    maxAge = try query.number("maxAge")
+    if let maxAge, !(maxAge >= 0) { throw InvalidParameter(text: "maxAge must be seconds, 0 or more") }
+    switch try query.word("stale")?.description {
+    case nil, "false": includesStale = false
+    case "true": includesStale = true
+    default: throw InvalidParameter(text: "stale must be true or false")
+    }
+  }
+}
+
+extension Query {
+  /// The decoded value of a parameter; nil where there is none.
+  fileprivate func parameter(_ name: StaticString) throws(InvalidParameter) -> [UInt8]? {
+    do throws(HTTPError) {
+      return try bytes(name)
+    } catch {
+      throw InvalidParameter(text: "\(name) is not well encoded")
+    }
+  }
+
+  fileprivate func number(_ name: StaticString) throws(InvalidParameter) -> Double? {
+    guard let text = try parameter(name) else { return nil }
     guard let number = text.withUnsafeBytes({ parseDouble($0) }) else {
-      throw Invalid(text: "\(name) must be a number")
+      throw InvalidParameter(text: "\(name) must be a number")
     }
     return number
+  }
+
+  fileprivate func limit() throws(InvalidParameter) -> Int? {
+    guard let value = try number("limit") else { return nil }
+    guard let limit = Int(exactly: value), (1...DriverSearch.maximumLimit).contains(limit) else {
+      throw InvalidParameter(text: "limit must be a whole number from 1 to \(DriverSearch.maximumLimit)")
+    }
+    return limit
+  }
+
+  /// Text of 1–64 bytes of UTF-8.
+  fileprivate func word(_ name: StaticString) throws(InvalidParameter) -> InlineText? {
+    guard let bytes = try parameter(name) else { return nil }
+    return try text(bytes[...], name)
+  }
+
+  /// Such texts with commas between them.
+  fileprivate func words(_ name: StaticString, atMost limit: Int) throws(InvalidParameter) -> [InlineText] {
+    guard let bytes = try parameter(name) else { return [] }
+    let parts = bytes.split(separator: UInt8(ascii: ","), maxSplits: limit, omittingEmptySubsequences: false)
+    guard parts.count <= limit else { throw InvalidParameter(text: "\(name) may have up to \(limit) words") }
+    var words: [InlineText] = []
+    for part in parts { words.append(try text(part, name)) }
+    return words
+  }
+
+  private func text(_ bytes: ArraySlice<UInt8>, _ name: StaticString) throws(InvalidParameter) -> InlineText {
+    guard let string = String(validating: bytes, as: UTF8.self), let text = InlineText(string), !text.isEmpty else {
+      throw InvalidParameter(text: "\(name) must be text of 1-64 bytes")
+    }
+    return text
   }
 }

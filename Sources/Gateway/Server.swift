@@ -317,17 +317,19 @@ private final class Joinable: Sendable {
 struct HubLife: Sendable {
   let epoch: InlineText
   let seed: UInt64
+  let pseudonymKey: SipKey
 
   init() {
     var random = SystemRandomNumberGenerator()
     epoch = InlineText(String(random.next(), radix: 36)) ?? InlineText()
     seed = random.next()
+    pseudonymKey = SipKey(random.next(), random.next())
   }
 
   func makeHub(_ configuration: ServerConfiguration, now: ClockReading) -> Hub {
     Hub(
       limits: configuration.limits.hub, timings: configuration.timings, sampling: configuration.sampling, epoch: epoch,
-      seed: seed, loops: configuration.loops,
+      seed: seed, pseudonymKey: configuration.pseudonymKey ?? pseudonymKey, loops: configuration.loops,
       now: Moment(uptime: now.uptimeNanoseconds, timestamp: Timestamp(milliseconds: now.unixMilliseconds)))
   }
 }

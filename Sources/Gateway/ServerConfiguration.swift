@@ -39,6 +39,8 @@ public struct ServerConfiguration: Sendable {
   public var journal: JournalConfiguration?
   /// How often drivers are told to send.
   public var sampling = SamplingRules()
+  /// What drivers' pseudonyms for riders are made with; nil for a new key with each start.
+  public var pseudonymKey: SipKey?
   public var limits = Limits()
   public var timings = HubTimings()
   public var logLevel = LogLevel.info

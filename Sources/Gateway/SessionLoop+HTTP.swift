@@ -63,10 +63,12 @@ extension SessionLoop {
     return progress.isComplete ? head : nil
   }
 
-  /// A large body is kept only for the endpoint that takes one, and from someone who may use it.
+  /// A large body is kept only for the endpoints that take one, and from someone who may use it.
   private mutating func bodyLimits(_ head: RequestHead, _ exchange: Exchange) -> HTTPLimits {
     guard head.framing != .none else { return httpLimits }
-    guard head.method == .post, head.isPath("/v1/locations") else { return unwantedBodyLimits }
+    guard head.method == .post, head.isPath("/v1/locations") || head.isPath("/v1/drivers/within") else {
+      return unwantedBodyLimits
+    }
     do throws(CredentialError) {
       _ = try credential(of: head, exchange)
       return httpLimits
@@ -101,7 +103,7 @@ extension SessionLoop {
       case .health: respond(slot, exchange, .ok, text: "ok\n")
       case .readiness: ready(slot, exchange)
       case .metrics: if admitOperator(slot, exchange, request) { metrics(slot, exchange) }
-      case .locations, .nearby, .driver: try serve(slot, exchange, request, endpoint)
+      case .locations, .nearby, .within, .driver: serve(slot, exchange, request, endpoint)
       }
     } catch {
       respond(slot, exchange, error.status, error.code, error.explanation)
@@ -109,9 +111,7 @@ extension SessionLoop {
   }
 
   /// The endpoints that need a credential.
-  private mutating func serve(
-    _ slot: Int, _ exchange: Exchange, _ request: RequestHead, _ endpoint: Endpoint
-  ) throws(HTTPError) {
+  private mutating func serve(_ slot: Int, _ exchange: Exchange, _ request: RequestHead, _ endpoint: Endpoint) {
     let credential: Credential
     do throws(CredentialError) {
       credential = try self.credential(of: request, exchange)
@@ -124,7 +124,7 @@ extension SessionLoop {
     exchange.time = time
     switch endpoint {
     case .locations: postLocations(slot, exchange, credential)
-    case .nearby: try nearby(slot, exchange, request, credential)
+    case .nearby, .within: drivers(slot, exchange, request, endpoint, credential)
     case .driver(let id): driver(slot, exchange, id, credential)
     case .socket, .health, .readiness, .metrics: break
     }
@@ -159,38 +159,6 @@ extension SessionLoop {
       Response(.ok, contentType: "text/plain; version=0.0.4; charset=utf-8", body: text))
   }
 
-  /// `GET /v1/drivers/{id}`: ops, or the driver itself.
-  private mutating func driver(_ slot: Int, _ exchange: Exchange, _ idText: String, _ credential: Credential) {
-    guard let id = Identifier(idText) else {
-      return respond(slot, exchange, .badRequest, .badMessage, "a driver id is 1-64 of A-Z a-z 0-9 . _ -")
-    }
-    guard credential.role == .ops || credential.role == .driver && credential.id == id else {
-      return respond(slot, exchange, .forbidden, .forbidden, "only ops and the driver itself may see this")
-    }
-    exchange.isWaiting = true
-    inputs.append(.query(reference(sessions[slot].connection), .driver(id)))
-  }
-
-  /// `GET /v1/drivers/nearby`: ops, until riders' answers are made anonymous.
-  private mutating func nearby(
-    _ slot: Int, _ exchange: Exchange, _ request: RequestHead, _ credential: Credential
-  ) throws(HTTPError) {
-    guard credential.role == .ops else {
-      return respond(slot, exchange, .forbidden, .forbidden, "only ops may search for drivers in this version")
-    }
-    let query: NearbyQuery
-    do throws(NearbyQuery.Invalid) {
-      query = try NearbyQuery(request.query, maximumLimit: limits.queryHits)
-    } catch {
-      return respond(slot, exchange, .badRequest, .badMessage, error.text)
-    }
-    exchange.isWaiting = true
-    inputs.append(
-      .query(
-        reference(sessions[slot].connection),
-        .nearby(query.centre, radiusMeters: query.radiusMeters, limit: query.limit)))
-  }
-
   /// `POST /v1/locations`: a fix or a batch, of a driver without a socket.
   private mutating func postLocations(_ slot: Int, _ exchange: Exchange, _ credential: Credential) {
     guard credential.role == .driver else {
@@ -217,20 +185,6 @@ extension SessionLoop {
 
   // MARK: Answers of the hub
 
-  mutating func answer(_ slot: Int, _ result: QueryResult) {
-    guard let exchange = sessions[slot].exchange, exchange.isWaiting else { return }
-    switch result {
-    case .driver(nil):
-      finish(slot, exchange, .notFound, .badMessage, "this hub knows no such driver")
-    case .driver(let report?):
-      let body = QueryBody.driver(report, time: exchange.time)
-      finish(slot, exchange, Response(.ok, contentType: "application/json", body: body))
-    case .nearby(let reports, let outcome):
-      let body = QueryBody.nearby(reports, outcome, time: exchange.time)
-      finish(slot, exchange, Response(.ok, contentType: "application/json", body: body))
-    }
-  }
-
   /// A reply of the hub: to the session, or to the request that stands for it.
   mutating func answer(_ slot: Int, _ reply: Reply) {
     guard let exchange = sessions[slot].exchange, exchange.isWaiting else { return send(reply, to: slot) }
@@ -241,11 +195,11 @@ extension SessionLoop {
       finish(
         slot, exchange, status(of: error.code), error.code, error.message,
         retryAfter: error.retryAfter.map { Int($0.rounded(.up)) })
-    case .connected, .subscribed, .unsubscribed, .pong, .sampling: break
+    case .connected, .subscribed, .unsubscribed, .pong, .sampling, .result: break
     }
   }
 
-  private mutating func status(of code: ErrorCode) -> Status {
+  func status(of code: ErrorCode) -> Status {
     switch code {
     case .badJSON, .badMessage, .unknownType, .invalidLocation, .implausibleLocation, .unknownChannel: .badRequest
     case .tooLarge: .contentTooLarge
@@ -258,7 +212,7 @@ extension SessionLoop {
     }
   }
 
-  private mutating func finish(
+  mutating func finish(
     _ slot: Int, _ exchange: Exchange, _ status: Status, _ code: ErrorCode, _ message: String, retryAfter: Int? = nil
   ) {
     exchange.isWaiting = false
@@ -267,7 +221,7 @@ extension SessionLoop {
     settleIncomplete(slot)
   }
 
-  private mutating func finish(_ slot: Int, _ exchange: Exchange, _ response: Response) {
+  mutating func finish(_ slot: Int, _ exchange: Exchange, _ response: Response) {
     exchange.isWaiting = false
     respond(slot, exchange, response)
     advance(slot, exchange)

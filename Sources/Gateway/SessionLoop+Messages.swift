@@ -45,6 +45,7 @@ extension SessionLoop {
     case .unsubscribe(let channel): inputs.append(.unsubscribe(session, messageID, channel))
     case .ping(let ping): pong(slot, messageID, ping)
     case .refresh(let request): refresh(slot, messageID, request)
+    case .query(let request): query(slot, messageID, request)
     }
   }
 
@@ -128,6 +129,9 @@ extension SessionLoop {
       reply, timestamp: now.timestamp, messageID: replyNumber, time: sessions[slot].time, into: &loop.arena)
     let start = FrameWriter.finish(.text, payloadAt: payload, in: &loop.arena)
     let plain = start..<loop.arena.count
+    if case .result(let result) = reply, plain.count > limits.largestAnswer {
+      return refuse(slot, result.replyTo, .tooLarge, SessionLoop.tooLargeAnswer)
+    }
     let frame = sharesCompression(slot) ? deflate(payload..<plain.upperBound) ?? plain : plain
     send(frame, to: sessions[slot].connection)
     counters.repliesOut += 1

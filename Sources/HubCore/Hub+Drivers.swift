@@ -76,6 +76,7 @@ extension Hub {
         session, messageID, .storageFull, "this hub's table of vehicle types and tags is full", retryAfter: 60)
     }
     drivers[driver].reported = report.status
+    relabel(driver)
     reply(.ack(Ack(replyTo: messageID)), to: session)
     adviseSampling(driver, trip: lastTrip(of: driver))
   }
@@ -127,12 +128,16 @@ extension Hub {
     drivers[driver].isStale = true
     counters.driversOnline -= 1
     index.remove(UInt32(driver))
+    if let position = drivers[driver].position {
+      staleIndex.move(UInt32(driver), to: position.coordinate, label: label(of: driver))
+    }
     publishPresence(driver, .driverOffline, "Driver offline", "No position has come from the driver for a while.")
     if !drivers[driver].isRetentionArmed { armRetention(driver) }
   }
 
   mutating func returnFromStale(_ driver: Int) {
     drivers[driver].isStale = false
+    staleIndex.remove(UInt32(driver))
     counters.driversOnline += 1
     publishPresence(driver, .driverOnline, "Driver online", "The driver's positions are coming again.")
     armStaleness(driver)
@@ -187,6 +192,7 @@ extension Hub {
   }
 
   private mutating func forget(_ driver: Int) {
+    staleIndex.remove(UInt32(driver))
     if let channel = drivers[driver].channel { forgetEvents(of: channel) }
     if drivers[driver].fixTimes != nil { driversWithFixTimes -= 1 }
     profiles.release(drivers[driver].profile)

@@ -94,17 +94,20 @@ extension Hub {
     if let trip { trips[trip].lastHeard = now.uptime }
     drivers[driver].lastFix = now.uptime
     if drivers[driver].isStale { returnFromStale(driver) }
-    index.move(UInt32(driver), to: position.coordinate)
+    index.move(UInt32(driver), to: position.coordinate, label: label(of: driver))
     publish(position, driver: driver, trip: trip, received: received)
+    if let trip { guide(position, driver: driver, trip: trip) }
     adviseSampling(driver, trip: trip)
   }
 
-  /// The trip's way, until it is where it was to go.
+  /// The trip's way and its other figures, until it is where it was to go.
   @inline(__always)
   private mutating func measure(_ position: Position, driver: Int, trip: Int) {
-    guard trips[trip].status < .arrivedDestination else { return }
-    trips[trip].odometer.follow(
-      position, after: drivers[driver].position, maximumSpeed: limits.tracking.maximumSpeed)
+    let status = trips[trip].status
+    guard status < .arrivedDestination else { return }
+    trips[trip].progress.follow(
+      position, after: drivers[driver].position, status: status, maximumSpeed: limits.tracking.maximumSpeed,
+      rules: timings.trips)
   }
 
   /// One position, on the trip's, the driver's and the fleet's channel.

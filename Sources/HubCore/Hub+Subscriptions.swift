@@ -26,10 +26,12 @@ extension Hub {
     var missed: [Publication]?
     if let resume = request.resume, resume.epoch == epoch { missed = channels.events(channel, since: resume.since) }
     var snapshot = snapshot(of: request.channel, after: channels.sequence(channel))
-    if missed != nil, let position = snapshot?.position {
+    if missed != nil {
       // Who comes back gets the events first, in order, and then where things are now.
-      missed?.append(newestState(position, on: channel))
+      if let position = snapshot?.position { missed?.append(newestState(.driverLocation(position), on: channel)) }
+      if let eta = snapshot?.eta { missed?.append(newestState(.etaUpdate(eta), on: channel)) }
       snapshot?.position = nil
+      snapshot?.eta = nil
     }
     let answer = Subscribed(
       replyTo: input.messageID, channel: request.channel, sequence: channels.sequence(channel), epoch: epoch,
@@ -48,11 +50,10 @@ extension Hub {
     emit(.subscriptionRefused(input.session, error), to: input.session.loop)
   }
 
-  private mutating func newestState(_ position: DriverLocation, on channel: Int) -> Publication {
+  private mutating func newestState(_ state: Publication.Body, on channel: Int) -> Publication {
     publicationNumber += 1
     return Publication(
-      channel: channels.name(channel), number: publicationNumber, timestamp: now.timestamp,
-      body: .driverLocation(position))
+      channel: channels.name(channel), number: publicationNumber, timestamp: now.timestamp, body: state)
   }
 
   mutating func unsubscribe(_ session: SessionRef, _ messageID: MessageID, _ channel: Channel) {
@@ -89,14 +90,16 @@ extension Hub {
     }
   }
 
-  /// A trip and its driver's newest position, or a driver's position; nil where nothing is known.
+  /// A trip with its driver's newest position and ETA, or a driver's position; nil where nothing is known.
   private func snapshot(of channel: Channel, after: UInt64) -> Subscribed.Snapshot? {
     switch channel {
     case .trip(let id):
       guard let trip = findTrip(id) else { return nil }
       let state = Subscribed.Snapshot.Trip(
         tripID: id, status: trips[trip].status, driverID: trips[trip].driverID, timestamp: trips[trip].changed)
-      return Subscribed.Snapshot(trip: state, position: position(onTrip: trip, after: after))
+      let position = position(onTrip: trip, after: after)
+      return Subscribed.Snapshot(
+        trip: state, position: position, eta: position == nil ? nil : currentETA(ofTrip: trip, after: after))
     case .driver(let id):
       guard let driver = findDriver(id), let position = drivers[driver].position else { return nil }
       return Subscribed.Snapshot(position: refreshed(driver, position, trip: tripOfPosition(of: driver), after: after))
@@ -120,49 +123,11 @@ extension Hub {
     return location
   }
 
-  // MARK: Queries
-
   /// A driver's pong: through which of its fixes everything is stored.
   mutating func answer(_ session: SessionRef, _ messageID: MessageID, _ ping: Ping) {
     var storedThrough: Timestamp?
     if let driver = driver(of: session) { storedThrough = drivers[driver].tracker.newest }
     reply(
       .pong(Pong(replyTo: messageID, ping: ping, serverTime: now.timestamp, storedThrough: storedThrough)), to: session)
-  }
-
-  mutating func answer(_ session: SessionRef, _ query: HubQuery) {
-    switch query {
-    case .driver(let id):
-      var found: DriverReport?
-      if let driver = findDriver(id) { found = report(of: driver, distance: nil) }
-      emit(.queryResult(session, .driver(found)), to: session.loop)
-    case .nearby(let centre, let radius, let limit):
-      hits.removeAll(keepingCapacity: true)
-      let outcome = index.nearest(
-        to: centre, limit: min(limit, limits.queryHits), withinMeters: radius, budget: limits.queryBudget, into: &hits)
-      var reports: [DriverReport] = []
-      reports.reserveCapacity(hits.count)
-      for hit in hits { reports.append(report(of: Int(hit.driver), distance: hit.distanceMeters)) }
-      emit(.queryResult(session, .nearby(reports, outcome)), to: session.loop)
-    }
-  }
-
-  private func report(of driver: Int, distance: Double?) -> DriverReport {
-    var position: DriverLocation?
-    if let newest = drivers[driver].position {
-      position = refreshed(driver, newest, trip: tripOfPosition(of: driver), after: 0)
-    }
-    let profile = profiles.profile(drivers[driver].profile)
-    return DriverReport(
-      driverID: drivers[driver].id, status: drivers[driver].status, isOnline: !drivers[driver].isStale,
-      vehicleType: profile.vehicleType, tags: profile.tags, position: position, predicted: predicted(driver),
-      distance: distance)
-  }
-
-  /// Where an online driver should be now; nil where that is where it was.
-  private func predicted(_ driver: Int) -> Coordinate? {
-    guard !drivers[driver].isStale, let newest = drivers[driver].position else { return nil }
-    let place = newest.predicted(at: drivers[driver].clock.sessionTime(at: now.timestamp)).published
-    return place == newest.coordinate ? nil : place
   }
 }

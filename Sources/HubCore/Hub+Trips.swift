@@ -212,6 +212,7 @@ extension Hub {
   private mutating func apply(_ input: TripStatusInput, to trip: Int, move: UInt64) {
     let previous = trips[trip].status
     let target = input.report.status
+    learnDetour(trip, to: target)
     trips[trip].status = target
     trips[trip].changed = input.report.timestamp
     if target == .accepted, trips[trip].driverID == nil {
@@ -219,9 +220,10 @@ extension Hub {
       recordTrip(trip)
       tellClaimed(trip)
     }
-    if target == .tripStarted { trips[trip].approachMeters = trips[trip].odometer.meters }
+    trips[trip].progress.move(to: target, at: input.report.timestamp)
     countActiveTrip(trip)
     finish(input, trip: trip, move: move, from: previous)
+    guideAfterMove(trip)
     if target.isFinal { end(trip) }
   }
 
@@ -233,10 +235,14 @@ extension Hub {
       }
       trips[trip].occupied = Handle(index: UInt32(driver), generation: drivers.generation(of: driver))
       drivers[driver].activeTrips += 1
+      relabel(driver)
     } else if let handle = trips[trip].occupied {
       // A driver with an active trip is not forgotten, so it is still there.
       trips[trip].occupied = nil
-      drivers[Int(handle.index)].activeTrips -= 1
+      let driver = Int(handle.index)
+      drivers[driver].activeTrips -= 1
+      drivers[driver].lastTripEnded = now.timestamp.milliseconds
+      relabel(driver)
     }
   }
 
@@ -255,7 +261,7 @@ extension Hub {
     var update = TripUpdate(
       tripID: trips[trip].id, status: trips[trip].status, previousStatus: previous, driverID: trips[trip].driverID,
       timestamp: trips[trip].changed, location: location,
-      summary: trips[trip].status.isFinal ? trips[trip].summary : nil, sequence: 0)
+      summary: trips[trip].status.isFinal ? trips[trip].progress.summary : nil, sequence: 0)
     if let channel = eventChannel(ofTrip: trip) {
       publishEvent(on: channel) {
         update.sequence = $0
@@ -288,11 +294,13 @@ extension Hub {
     let previous = trips[trip].status
     trips[trip].status = .cancelled
     trips[trip].changed = now.timestamp
+    trips[trip].progress.move(to: .cancelled, at: now.timestamp)
     countActiveTrip(trip)
     counters.tripMoves += 1
     recordTrip(trip)
     publishMove(trip, from: previous, at: nil)
     adviseSampling(ofTrip: trip)
+    releaseGuide(trip)
     end(trip)
   }
 }

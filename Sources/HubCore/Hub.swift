@@ -22,11 +22,19 @@ public struct Hub: ~Copyable {
   var driverIDs = IndexTable()
   var trips = Slab<Trip>()
   var tripIDs = IndexTable()
+  /// Of the trips whose drivers are on their way, and how many vertices of routes they hold.
+  var guides = Slab<TripGuide>()
+  var routePoints = 0
+  var detours = DetourTable()
   var profiles: DriverProfileTable
   var channels: ChannelTable
   var fleetChannel: Int?
   var index: DriverIndex
-  var hits: [DriverHit] = []
+  /// Where stale drivers were last: only for those who ask for them.
+  var staleIndex: DriverIndex
+  let audience: PublicAudience
+  /// Queries that go on in the next turn, the one whose turn it is first.
+  var searches: [RunningSearch] = []
   var deadlines: Deadlines
   /// By loop and slot: the driver of that session, or −1.
   var sessions: [[Int32]]
@@ -44,9 +52,10 @@ public struct Hub: ~Copyable {
   /// An empty hub that serves `loops` loops (1–64).
   ///
   /// `seed` keeps peers from choosing ids that collide in the hash tables: draw it at random where inputs are hostile.
+  /// `pseudonymKey` makes what riders know drivers by, and who has it can tell them; by default it is made of the seed.
   public init(
-    limits: HubLimits, timings: HubTimings, sampling: SamplingRules, epoch: InlineText, seed: UInt64, loops: Int,
-    now: Moment
+    limits: HubLimits, timings: HubTimings, sampling: SamplingRules, epoch: InlineText, seed: UInt64,
+    pseudonymKey: SipKey? = nil, loops: Int, now: Moment
   ) {
     precondition(timings.tripGrace <= timings.retention, "a trip is closed before it is forgotten")
     self.limits = limits
@@ -58,16 +67,19 @@ public struct Hub: ~Copyable {
     profiles = DriverProfileTable(capacity: limits.profiles, seed: seed)
     channels = ChannelTable(limits: limits, seed: seed, loopCount: loops)
     index = DriverIndex(capacity: limits.drivers)
+    staleIndex = DriverIndex(capacity: limits.drivers)
+    audience = PublicAudience(key: pseudonymKey ?? SipKey(seed, ~seed))
     deadlines = Deadlines(uptime: now.uptime)
     sessions = Array(repeating: [], count: loops)
     outputs = Array(repeating: [], count: loops)
   }
 
-  /// Handles a turn's inputs in order, then what has become due. `now` must not go back.
+  /// Handles a turn's inputs in order, then what has become due, then queries as far as one turn may. `now` must not go back.
   public mutating func process(_ inputs: [HubInput], now: Moment) {
     self.now = now
     for index in inputs.indices { handle(inputs[index]) }
     handleDeadlines()
+    advanceSearches()
     updateSizes()
   }
 
@@ -92,7 +104,7 @@ public struct Hub: ~Copyable {
     case .unsubscribe(let session, let messageID, let channel): unsubscribe(session, messageID, channel)
     case .released(let loop, let channel): release(loop, channel)
     case .name(let session, let actor, let channel): name(channel, to: session, actor)
-    case .query(let session, let query): answer(session, query)
+    case .query(let session, let query, let replyTo): answer(session, query, replyTo)
     case .ping(let session, let messageID, let ping): answer(session, messageID, ping)
     }
   }

@@ -29,6 +29,10 @@ public struct HubCounters: Sendable, Equatable {
   /// driver_location publications: one for each accepted fix.
   public var positionsPublished: UInt64 = 0
   public var eventsPublished: UInt64 = 0
+  /// ETAs that were news; whether somebody listened or not.
+  public var etaUpdates: UInt64 = 0
+  /// Routes that there was no room to follow: their trips' ETAs are direct.
+  public var routesNotFollowed: UInt64 = 0
   /// Publications handed to loops: one for each channel and loop with a subscriber.
   public var deliveries: UInt64 = 0
   public var tripMoves: UInt64 = 0
@@ -42,6 +46,12 @@ public struct HubCounters: Sendable, Equatable {
   /// Moves refused, and presence events not made, because nothing could be stored.
   public var refusedForStorage: UInt64 = 0
   public var eventsNotStored: UInt64 = 0
+
+  /// Queries for drivers that were answered, those that took more than one turn, and those refused because too many
+  /// were under way.
+  public var searches: UInt64 = 0
+  public var searchesContinued: UInt64 = 0
+  public var searchesRefused: UInt64 = 0
 
   // Sizes now.
   public var drivers = 0

@@ -124,11 +124,17 @@ public struct SubscribeInput: Sendable {
   }
 }
 
-/// What an HTTP request asks of the hub.
+/// What the hub is asked, over HTTP or the socket.
 public enum HubQuery: Sendable {
   case driver(Identifier)
-  /// The `limit` nearest drivers within `radiusMeters`, nearest first.
-  case nearby(Coordinate, radiusMeters: Double, limit: Int)
+  case drivers(DriverSearch, Audience)
+}
+
+/// For whom an answer is.
+public enum Audience: UInt8, Sendable {
+  case ops
+  /// Riders: what `PublicAudience` shows.
+  case everybody
 }
 
 /// Everything that can be asked of the hub, in the order in which it came.
@@ -150,7 +156,8 @@ public enum HubInput: Sendable {
   /// Asks for the name of a channel that the session is subscribed to, because its grants have changed, and whether it
   /// has part in that channel's trip.
   indirect case name(SessionRef, Actor, ChannelHandle)
-  indirect case query(SessionRef, HubQuery)
+  /// `replyTo` is the message's id; over HTTP there is none.
+  indirect case query(SessionRef, HubQuery, replyTo: MessageID? = nil)
   /// A driver's ping: its pong says what is stored, so it takes its turn behind the fixes that came before it.
   indirect case ping(SessionRef, MessageID, Ping)
 }

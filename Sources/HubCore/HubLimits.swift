@@ -17,12 +17,18 @@ public struct HubLimits: Sendable, Equatable {
   /// Combinations of vehicle type and tags in use. At it a `driver_status` with another one is refused with
   /// `storage_full`.
   public var profiles: Int
+  /// Vertices of the routes that are being followed. Where another route of the longest kind has no room, its trip has
+  /// ETAs without it.
+  public var routePoints = 4_000_000
   /// What is believed of a fix. Past it: `implausible_location`.
   public var tracking: Tracker.Rules
   /// Hits of one nearby query.
   public var queryHits: Int
-  /// What one query may look at in the index; past it the answer says up to which distance it is complete.
+  /// What queries may look at in one turn; past it they go on in the next.
   public var queryBudget: SearchBudget
+  /// Queries under way, of all and of one session. Past it: `rate_limited`.
+  public var queries = 256
+  public var queriesPerSession = 4
   /// Fix times remembered for each driver that sends batches, to recognise repeated fixes.
   public var fixTimesPerDriver: Int
   /// Drivers for which fix times are remembered. Past it a repeated old fix of a further driver counts as history.
@@ -69,6 +75,9 @@ public struct HubTimings: Sendable, Equatable {
   public var conflict = 30.0
   /// What could not be stored when it was due is looked at again after this.
   public var storageRetry = 60.0
+
+  /// What holds on trips: when the driver is near, what is a gap, how often an ETA is told.
+  public var trips = TripRules()
 
   public init() {}
 }

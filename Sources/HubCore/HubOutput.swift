@@ -19,33 +19,11 @@ public struct Delivery: Sendable {
   public var publication: Publication
 }
 
-/// The answer to a `HubQuery`.
-public enum QueryResult: Sendable {
-  case driver(DriverReport?)
-  case nearby([DriverReport], NearestOutcome)
-}
-
-/// A driver as the query endpoints show it.
-public struct DriverReport: Sendable, Equatable {
-  public var driverID: Identifier
-  public var status: DriverStatus
-  public var isOnline: Bool
-  /// What the driver said of its vehicle.
-  public var vehicleType: InlineText?
-  public var tags: [InlineText]
-  /// Nil before the first accepted fix.
-  public var position: DriverLocation?
-  /// Where it should be now, by its speed, heading and turn; nil where it is not known to move.
-  public var predicted: Coordinate?
-  /// Metres from the point asked for, measured to the published position.
-  public var distance: Double?
-}
-
 /// What a loop is told. All but the frequent case are `indirect`, as in `HubInput`.
 public enum HubOutput: Sendable {
   case delivery(Delivery)
   /// Takes effect when the loop drains it: what follows in this list is live. `missed` leads up to it: events in order,
-  /// and after them, where the subscriber was brought up to date, the newest position. A party may follow its trip
+  /// and after them, where the subscriber was brought up to date, the newest position and ETA. A party may follow its trip
   /// whatever its token names.
   indirect case subscribed(SessionRef, ChannelHandle, Subscribed, missed: [Publication], isParty: Bool)
   indirect case subscriptionRefused(SessionRef, ErrorReply)
@@ -65,5 +43,7 @@ public enum HubOutput: Sendable {
   case full(SessionRef)
   /// A newer session of the same driver took over.
   case replaced(SessionRef)
-  indirect case queryResult(SessionRef, QueryResult)
+  /// The answer to a query; nil for a driver that nobody knows. Who writes a list puts it in order
+  /// (`DriverList.sort`): that is not the hub's thread's work.
+  indirect case queryResult(SessionRef, QueryResult?, replyTo: MessageID?)
 }

@@ -66,6 +66,9 @@ extension ClientSession {
     case .driverLocation(let location):
       subscriptions.state(publication.channel, after: location.after, now: now.uptime, limits: limits)
       return true
+    case .etaUpdate(let update):
+      subscriptions.state(publication.channel, after: update.after, now: now.uptime, limits: limits)
+      return true
     case .tripUpdate(let update): sequence = update.sequence
     case .notification(let notification): sequence = notification.sequence
     }
@@ -89,6 +92,7 @@ extension ClientSession {
     case .pong(let pong): note(pong)
     case .sampling(let advice):
       sampling = Connected.Sampling(interval: advice.interval, minDistance: advice.minDistance)
+    case .result(let answer): if let number = numbering.number(of: answer.replyTo) { _ = queue.confirm(number) }
     case .error(let error):
       guard let id = error.replyTo, let number = numbering.number(of: id) else { break }
       if noteRefresh(number, isTaken: false, now) { return false }

@@ -46,6 +46,11 @@ extension ClientSession {
   @discardableResult
   public func send(_ batch: LocationBatch) -> MessageID? { enqueue(.locationBatch(batch)) }
 
+  /// Queues a question and gives its id, which the `result` or `error` will name; nil when there is no room. Kept and
+  /// asked again after a break, like the above.
+  @discardableResult
+  public func send(_ query: QueryRequest) -> MessageID? { enqueue(.query(query)) }
+
   private func enqueue(_ message: ClientMessage) -> MessageID? {
     let number = numbering.take()
     let before = queue.droppedFixes

@@ -4,6 +4,7 @@
 // A cursor tells how far this connection has sent. A new connection puts the cursor back to the front; runs of
 // fixes become batches then, because that is what the protocol asks for and what costs the hub least.
 
+import Geo
 import Messages
 
 /// A trip's id, shared by the fixes that name it: 8 bytes in each instead of 73.
@@ -25,11 +26,13 @@ final class QueuedMessage {
   private static func bytes(of message: ClientMessage) -> Int {
     switch message {
     case .locationBatch(let batch): 256 + batch.fixes.count * MemoryLayout<Result<Fix, ErrorCode>>.stride
-    case .tripStatus(let report): 1024 + (report.route?.utf8.count ?? 0)
+    case .tripStatus(let report): 1024 + (report.route?.polyline.utf8.count ?? 0)
     case .driverStatus(let report): 256 + (report.tags?.count ?? 0) * 80
     case .locationUpdate, .subscribe, .unsubscribe: 512
     case .ping(let ping): 256 + (ping.members?.count ?? 0)
     case .refresh(let refresh): 256 + refresh.token.utf8.count
+    case .query(.driver): 512
+    case .query(.drivers(let search)): 1024 + search.area.positionCount * MemoryLayout<(Coordinate, Coordinate)>.size
     }
   }
 }

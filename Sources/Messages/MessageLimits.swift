@@ -32,4 +32,7 @@ enum MessageLimits {
   /// Bytes of a driver_location with its envelope: under 320 of names and punctuation, the channel's name, two ids of
   /// 64, six numbers of at most 32, two of 20, and two timestamps.
   static let positionBytes = 320 + channelNameBytes + 2 * 64 + 6 * 32 + 2 * 20 + 2 * timestampBytes
+  /// Bytes of an eta_update with its envelope: under 250 of names, words and punctuation, the channel's name, an id of 64,
+  /// two numbers of at most 32, two of 20, and two timestamps.
+  static let etaBytes = 250 + channelNameBytes + 64 + 2 * 32 + 2 * 20 + 2 * timestampBytes
 }

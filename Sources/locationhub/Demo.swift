@@ -140,6 +140,7 @@ private final class Demo: ClientLoopDelegate {
       if let sent = board.sendTime(driver: client.index, location.timestamp) {
         figures.latency.record(nanoseconds: ClockReading.read().uptimeNanoseconds - sent)
       }
+    case .etaUpdate(let update): figures.note(update)
     case .tripUpdate(let update):
       figures.events += 1
       // The ride is over; the rider puts the phone away.

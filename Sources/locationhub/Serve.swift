@@ -24,6 +24,7 @@ let serve = Verb(
     Option("token-audience", "TEXT", "take only tokens whose aud is this, or names it"),
     Option("revoked", "FILE", "refuse tokens whose jti or sub is a line of this file"),
     Option("grant-grace", "SECONDS", "an ended trip's positions go on so long, then nobody else sees it (60)"),
+    Option("pseudonym-key", "FILE", "32 hex digits that riders' names for drivers are made with (new at each start)"),
     Option("data", "DIR", "keep trips and their events there, over restarts and crashes (nowhere)"),
     Option("accept-loss", nil, "start from before a damaged place in --data; what is behind it is moved aside"),
     Option("allow-origin", "ORIGIN", "web pages that may use the hub: https://app.example; * for all", repeats: true),
@@ -46,7 +47,7 @@ let serve = Verb(
     Option("max-message", "BYTES", "a WebSocket message, or the body of an HTTP request (262144)"),
     Option("max-fragments", "N", "fragments of one message (1024)"),
     Option("max-subscriptions", "N", "subscriptions of one session (256)"),
-    Option("max-outbox", "BYTES", "unsent bytes of one session (262144)"),
+    Option("max-outbox", "BYTES", "unsent bytes of one session (524288)"),
     Option("max-outboxes", "BYTES", "unsent bytes of all sessions (268435456)"),
     Option("max-incomplete", "BYTES", "bytes of all incomplete messages and requests (67108864)"),
     Option("message-time", "SECONDS", "for a message from its first byte to its last (60)"),
@@ -109,6 +110,7 @@ func serverConfiguration(_ arguments: Arguments) throws(CommandError) -> ServerC
   configuration.allowsDevelopmentCredentials = arguments.has("dev-auth")
   try setAccess(arguments, &configuration)
   configuration.tokens = try tokenAccess(arguments)
+  configuration.pseudonymKey = try pseudonymKey(arguments)
   configuration.timings.tripGrace =
     try arguments.number("grant-grace", in: 0...3600) ?? configuration.timings.tripGrace
   if let directory = arguments.string("data") {

@@ -1,5 +1,6 @@
 // The options of `serve` that say who may come in.
 import Gateway
+import HubCore
 import Transport
 
 /// Web pages, proxies and operators.
@@ -20,4 +21,14 @@ func setAccess(_ arguments: Arguments, _ configuration: inout ServerConfiguratio
     guard configuration.adminPort != nil else { throw .usage("--admin-host is of no use without --admin-port") }
     configuration.adminHost = host
   }
+}
+
+/// What riders' names for drivers are made with; nil for a new key.
+func pseudonymKey(_ arguments: Arguments) throws(CommandError) -> SipKey? {
+  guard let file = arguments.string("pseudonym-key") else { return nil }
+  let text = try readText(file).filter { !$0.isWhitespace }
+  guard let key = SipKey(hexadecimal: text) else {
+    throw .failed("cannot use \(file): expected 32 hexadecimal digits, as openssl rand -hex 16 writes them")
+  }
+  return key
 }

@@ -116,7 +116,7 @@ extension EndToEnd.HTTPEndpoints {
     #expect(abs(distances[1] - 1112) < 3)
     let near = try hub.get("/v1/drivers/nearby?role=ops&id=o1&\(here)&radius=1500")
     #expect((near.json["drivers"] as? [Any])?.count == 2)
-    #expect(try hub.get("/v1/drivers/nearby?role=rider&id=r1&\(here)&limit=10").status == 403)
+    #expect(try hub.get("/v1/drivers/nearby?role=driver&id=d1&\(here)&limit=10").status == 403)
     for bad in ["latitude=91&longitude=0&limit=1", "\(here)", "\(here)&limit=0", "\(here)&radius=x"] {
       let answer = try hub.get("/v1/drivers/nearby?role=ops&id=o1&\(bad)")
       #expect(answer.status == 400)

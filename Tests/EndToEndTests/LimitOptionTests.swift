@@ -88,9 +88,9 @@ extension EndToEnd.LimitOptions {
   @Test(
     "values that do not go together: exit code 2, and the message names both",
     arguments: [
-      (["--max-message", "300000"], ["--max-message (300000)", "--max-outbox (262144)"]),
+      (["--max-message", "600000"], ["--max-message (600000)", "--max-outbox (524288)"]),
       (["--max-outbox", "10000"], ["--max-message (262144)", "--max-outbox (10000)"]),
-      (["--max-outboxes", "10000"], ["--max-outbox (262144)", "--max-outboxes (10000)"]),
+      (["--max-outboxes", "10000"], ["--max-outbox (524288)", "--max-outboxes (10000)"]),
       (["--max-incomplete", "10000"], ["--max-message (262144)", "--max-incomplete (10000)"]),
       (["--max-head", "65537"], ["--max-head", "65536"]), (["--max-fragments", "0"], ["--max-fragments"]),
     ])

@@ -318,23 +318,43 @@ extension EndToEnd.LimitsReached {
     }
   }
 
-  @Test("a query has so many hits, and one that would look at too much says how far it got", arguments: loopCounts)
+  @Test(
+    "a query has so many hits, goes on where a turn is over, and an answer has so many bytes", arguments: loopCounts)
   func queries(loops: Int) throws {
     let hub = try TestHub(loops: loops) {
-      $0.limits.queryHits = 5
-      $0.limits.queryBudget = SearchBudget(cells: 20, candidates: 5)
+      $0.limits.queryHits = 20
+      $0.limits.queryBudget = SearchBudget(cells: 5, candidates: 20)
+      $0.limits.answerBytes = 3072
     }
-    for place in 0..<20 {
+    for place in 0..<60 {
       let body = #"{"latitude":\#(37 + Double(place) / 1000),"longitude":-122,"timestamp":1}"#
       #expect(try hub.post("/v1/locations?role=driver&id=d\(place)", body).status == 200)
     }
     let target = "/v1/drivers/nearby?role=ops&id=o1&latitude=37&longitude=-122"
-    #expect(try hub.get("\(target)&limit=6").status == 400)
-    let answer = try hub.get("\(target)&radius=20000000&limit=5")
+    #expect(try hub.get("\(target)&limit=21").status == 400)
+    let answer = try hub.get("\(target)&radius=20000000&limit=10")
     #expect(answer.status == 200)
     let drivers = try #require(answer.json["drivers"] as? [[String: Any]])
-    #expect(drivers.count <= 5)
-    #expect(answer.json["completeWithin"] as? Double != nil)
+    #expect(drivers.compactMap { $0["driverId"] as? String } == (0..<10).map { "d\($0)" })
+    try hub.metrics { $0["queries_total"] == 1 && $0["queries_continued_total"] == 1 }
+    let tooLarge = try hub.get("\(target)&limit=20")
+    #expect(tooLarge.status == 413 && tooLarge.errorCode == "too_large")
+    let ops = try hub.ops("o2")
+    try ops.send("query", ["kind": "nearby", "latitude": 37, "longitude": -122, "limit": 20])
+    #expect(try ops.receive("error").string("code") == "too_large")
+  }
+
+  @Test("so many queries of one session are under way at once", arguments: loopCounts)
+  func queriesPerSession(loops: Int) throws {
+    let hub = try TestHub(loops: loops) { $0.limits.queriesPerSession = 1 }
+    let ops = try hub.ops("o1")
+    let payload: [String: Any] = ["kind": "nearby", "latitude": 37, "longitude": -122, "limit": 5]
+    // Two messages in one write are read in one turn.
+    try ops.send(
+      bytes: Peer.frame(Array(try Peer.message("query", payload, id: "q1").utf8))
+        + Peer.frame(Array(try Peer.message("query", payload, id: "q2").utf8)))
+    #expect(try ops.receive("error").string("code") == "rate_limited")
+    #expect((try ops.receive("result").payload["drivers"] as? [Any])?.isEmpty == true)
   }
 
   @Test("fix times are remembered up to a number; older repeats count as history", arguments: loopCounts)

@@ -3,6 +3,7 @@
 // they read must survive being written.
 // The corpus may be seeded with the lines of protocol/examples.ndjson, a file each.
 import Bytes
+import Geo
 import Messages
 
 nonisolated(unsafe) private let reader = MessageReader()  // libFuzzer calls from one thread only
@@ -12,10 +13,11 @@ nonisolated(unsafe) private let reader = MessageReader()  // libFuzzer calls fro
 public func fuzzMessages(_ data: UnsafePointer<UInt8>, _ size: Int) -> CInt {
   guard size > 0, let time = TimeFormat(rawValue: data[0] % 3) else { return 0 }
   let message = UnsafeRawBufferPointer(start: data + 1, count: size - 1)
-  switch data[0] / 3 % 3 {
+  switch data[0] / 3 % 4 {
   case 0: fuzzClient(message, time)
   case 1: fuzzServer(message, time)
-  default: fuzzBody(message, time)
+  case 2: fuzzBody(message, time)
+  default: fuzzPolygons(message)
   }
   return 0
 }
@@ -83,6 +85,19 @@ private func fuzzBody(_ message: UnsafeRawBufferPointer, _ time: TimeFormat) {
     return
   }
   precondition((1...LocationBatch.maximumCount).contains(batch.fixes.count))
+}
+
+/// Polygons that are read have an area and a box with all their positions, and are read again as they are written.
+private func fuzzPolygons(_ message: UnsafeRawBufferPointer) {
+  guard let read = success({ () throws(MessageError) in try reader.readPolygons(message) }) else { return }
+  for (polygon, rings) in zip(read.polygons, read.positions) {
+    precondition(polygon.areaSquareMeters >= 0 || rings.count > 1)
+    for ring in rings { for position in ring { precondition(polygon.contains(position) || rings.count > 2) } }
+  }
+  var buffer = ByteBuffer()
+  JSONWriter.write(read, into: &buffer)
+  let again = buffer.withBytes { bytes in success { () throws(MessageError) in try reader.readPolygons(bytes) } }
+  precondition(again == read && again?.polygons == read.polygons, "what was written means something else")
 }
 
 private func success<T>(_ body: () throws(MessageError) -> T) -> T? {

@@ -52,7 +52,7 @@ import Testing
     var asked = 0
     let outcome = index.nearest(
       to: at(1, 1), limit: 10, budget: SearchBudget(cells: 1_000, candidates: 100), into: &hits
-    ) { _ in
+    ) { _, _ in
       asked += 1
       return false
     }
@@ -91,8 +91,8 @@ import Testing
     #expect(drivers == whole && whole.count > 500)
   }
 
-  @Test("Drivers that stay where they are come in pieces even while all others move")
-  func piecesWhileMoving() {
+  @Test("Drivers that stay where they are come in pieces even while all others move", arguments: [7, 50])
+  func piecesWhileMoving(size: Int) {
     var random = SplitMix64(seed: 6)
     var index = DriverIndex(capacity: 3_000)
     let center = at(41.15, -8.61)
@@ -104,10 +104,26 @@ import Testing
     var hits: [DriverHit] = []
     var cursor: SearchCursor? = .start
     while let from = cursor {
-      cursor = index.within(center: center, radiusMeters: 4_000, from: from, limit: 50, into: &hits)
+      cursor = index.within(center: center, radiusMeters: 4_000, from: from, limit: size, into: &hits)
       for driver in 0..<UInt32(1_500) { index.move(driver, to: place(&random)) }
     }
     let found = Set(hits.map(\.driver))
     #expect((UInt32(1_500)..<3_000).allSatisfy { found.contains($0) })
+  }
+
+  @Test("Of a crowd on one spot those who stay come in pieces while others go and come")
+  func crowdInPieces() {
+    var random = SplitMix64(seed: 7)
+    var index = DriverIndex(capacity: 600)
+    for driver in 0..<UInt32(300) { index.move(driver, to: at(1, 1)) }
+    var hits: [DriverHit] = []
+    var cursor: SearchCursor? = .start
+    while let from = cursor {
+      cursor = index.within(center: at(1, 1), radiusMeters: 10, from: from, limit: 3, into: &hits)
+      for _ in 0..<4 { index.remove(UInt32.random(in: 0..<150, using: &random) * 2) }
+      index.move(UInt32.random(in: 300..<600, using: &random), to: at(1, 1))
+    }
+    let found = Set(hits.map(\.driver))
+    #expect((0..<UInt32(150)).allSatisfy { found.contains($0 * 2 + 1) })
   }
 }

@@ -26,10 +26,8 @@ import Testing
   }
 
   private func ask(_ bench: HubBench) -> DriverReport? {
-    let query = HubInput.query(bench.session(slot: 70), .nearby(east(0), radiusMeters: 100_000, limit: 5))
-    guard case .queryResult(_, .nearby(let reports, _)) = bench.turn(query).all.first else { return nil }
-    let driver = HubInput.query(bench.session(slot: 70), .driver(id("d")))
-    guard case .queryResult(_, .driver(let report)) = bench.turn(driver).all.first else { return nil }
+    guard let reports = bench.nearby(east(0), radiusMeters: 100_000, limit: 5) else { return nil }
+    let report = bench.report(of: "d")
     if let found = reports.first { #expect(found.predicted == report?.predicted) }
     return report
   }
@@ -57,14 +55,10 @@ import Testing
   func order() throws {
     let (bench, _) = driving(20)
     bench.pass(seconds: 5)
-    let query = HubInput.query(bench.session(slot: 70), .nearby(east(1000), radiusMeters: 100_000, limit: 5))
-    guard case .queryResult(_, .nearby(let reports, _)) = bench.turn(query).all.first else {
-      Issue.record("no answer")
-      return
-    }
+    let reports = try #require(bench.nearby(east(1000), radiusMeters: 100_000, limit: 5))
     let report = try #require(reports.first)
     let place = try #require(report.position?.coordinate)
-    #expect(report.distance == place.distance(to: east(1000)))
+    #expect(report.distance == (place.distance(to: east(1000)) * 100).rounded() / 100)
   }
 
   @Test("nothing is predicted of who stands, has no position or is offline")

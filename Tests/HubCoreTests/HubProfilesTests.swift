@@ -19,9 +19,7 @@ extension HubBench {
   }
 
   fileprivate func shown(_ driver: String) -> DriverReport? {
-    let turn = turn(.query(session(slot: 70), .driver(id(driver))))
-    guard case .queryResult(_, .driver(let report)) = turn.all.first else { return nil }
-    return report
+    report(of: driver)
   }
 }
 
@@ -48,11 +46,7 @@ extension HubBench {
     let session = bench.connect("d")
     _ = bench.say(session, report("van", ["xl"]))
     bench.turn(bench.fix(session))
-    let turn = bench.turn(.query(session, .nearby(at(52.52, 13.405), radiusMeters: 500, limit: 10)))
-    guard case .queryResult(_, .nearby(let reports, _)) = turn.all.first else {
-      Issue.record("no answer")
-      return
-    }
+    let reports = bench.nearby(at(52.52, 13.405), radiusMeters: 500, limit: 10) ?? []
     #expect(reports.first?.vehicleType == InlineText("van") && reports.first?.tags == [InlineText("xl")!])
   }
 

@@ -1,4 +1,5 @@
 // What people do in the simulated world: each action becomes an input of the loop that the person is connected to.
+import Bytes
 import Geo
 import Messages
 import TestSupport
@@ -114,7 +115,9 @@ extension Simulation {
   ) -> SimulatedInput {
     let report = TripStatusReport(
       tripID: Cast.tripIDs[trip], status: status, timestamp: now.timestamp, expectedStatus: expected,
-      driverID: driver.map { Cast.driverIDs[$0] }, riderID: rider.map { Cast.actors[Cast.drivers + $0].id })
+      pickup: message % 2 == 0 ? phones[0].place : nil, dropoff: message % 3 == 0 ? phones[1].place : nil,
+      driverID: driver.map { Cast.driverIDs[$0] }, riderID: rider.map { Cast.actors[Cast.drivers + $0].id },
+      route: message % 4 == 0 ? Cast.route : nil)
     return SimulatedInput(
       kind: .move(actor: actor, trip: trip, report: report, message: message, isGranted: isGranted), session: nil,
       input: .tripStatus(
@@ -166,13 +169,24 @@ extension Simulation {
       tags: oneIn(2) ? Array(words.prefix(pick(4))) : nil)
   }
 
+  private mutating func search() -> DriverSearch {
+    let filter = DriverFilter(
+      status: oneIn(4) ? .available : nil, tags: oneIn(4) ? [InlineText("xl")!] : [],
+      maxAge: oneIn(4) ? 30 : nil, includesStale: oneIn(3))
+    let area: DriverSearch.Area =
+      oneIn(2)
+      ? .nearby(at(52.5, 13.4), radiusMeters: oneIn(2) ? 4_000 : nil)
+      : .box(BoundingBox(center: at(52.5, 13.4), radiusMeters: 4_000))
+    return DriverSearch(area: area, limit: pick(9) + 1, filter: filter)
+  }
+
   mutating func askSomething() {
     let loop = pick(loops.count)
     let session = loops[loop].reference(pick(Cast.slots))
     let input: HubInput =
       switch pick(4) {
       case 0: .query(session, .driver(Cast.driverIDs[pick(Cast.drivers)]))
-      case 1: .query(session, .nearby(at(52.5, 13.4), radiusMeters: 10_000, limit: 10))
+      case 1: .query(session, .drivers(search(), oneIn(2) ? .ops : .everybody), replyTo: Cast.messages[6])
       case 2: .driverStatus(session, Cast.messages[4], driverStatus())
       default: .ping(session, Cast.messages[5], Ping())
       }

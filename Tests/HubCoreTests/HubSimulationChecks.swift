@@ -116,8 +116,8 @@ extension Simulation {
     case .subscriptionRefused, .unsubscribed, .channelEnded, .channelClaimed, .named, .admitted, .conflict, .full,
       .replaced:
       tally.others.append(output)
-    case .queryResult(_, .nearby(let reports, _)): for report in reports { mix(report.distance?.bitPattern ?? 0) }
-    case .queryResult(_, .driver): break
+    case .queryResult(_, .drivers(let list), _): for report in list.drivers { mix(report.distance?.bitPattern ?? 0) }
+    case .queryResult: break
     }
   }
 
@@ -147,6 +147,10 @@ extension Simulation {
       tally.positions[topic][loop] += 1
       try checkOrder(of: location, topic: topic)
       tally.newest = location.timestamp.milliseconds
+    case .etaUpdate(let update):
+      guard update.after == newest, delivery.conflationKey != 0, update.eta >= 0, update.distance >= 0 else {
+        throw fail("an ETA after \(update.after), events up to \(newest)")
+      }
     case .tripUpdate, .notification:
       guard let sequence = delivery.publication.sequence, sequence == newest + 1 else {
         throw fail("\(delivery.publication.channel): event \(delivery.publication.sequence ?? 0) after \(newest)")
@@ -218,7 +222,16 @@ extension Simulation {
   private func judgeNewestState(
     behind missed: [Publication], _ answer: Subscribed, topic: Int
   ) throws(SimulationFailure) {
-    guard answer.snapshot?.position == nil else { throw fail("recovered, and a position in the snapshot too") }
+    guard answer.snapshot?.position == nil, answer.snapshot?.eta == nil else {
+      throw fail("recovered, and a state in the snapshot too")
+    }
+    var missed = missed[...]
+    if case .etaUpdate(let update) = missed.last?.body {
+      missed = missed.dropLast()
+      guard update.after == answer.sequence, missed.last?.sequence == nil else {
+        throw fail("an ETA that is not behind a position and all events")
+      }
+    }
     guard missed.dropLast().allSatisfy({ $0.sequence != nil }) else { throw fail("a state among the missed events") }
     guard let last = missed.last, case .driverLocation(let position) = last.body else { return }
     guard position.after == answer.sequence else { throw fail("recovered state after \(position.after)") }

@@ -130,48 +130,11 @@ import Testing
     #expect(bench.turn(bench.subscribe(bench.trip("b"))).subscribed.count == 1)
   }
 
-  @Test("a nearby query gives at most what the hub's limit allows, nearest first, measured to published positions")
-  func nearby() {
-    var limits = HubLimits.roomy
-    limits.queryHits = 3
-    let bench = HubBench(limits: limits)
-    for number in 0..<6 {
-      let session = bench.connect("d\(number)", slot: UInt32(number))
-      bench.turn(bench.fix(session, at: at(52.52 + Double(number) * 0.001, 13.4)))
-    }
-    let turn = bench.turn(.query(bench.session(slot: 50), .nearby(at(52.52, 13.4), radiusMeters: 5000, limit: 100)))
-    guard case .queryResult(_, .nearby(let reports, .complete)) = turn.all[0] else {
-      Issue.record("no complete answer: \(turn.all[0])")
-      return
-    }
-    #expect(reports.map(\.driverID) == [id("d0"), id("d1"), id("d2")])
-    let distance = reports[2].position.map { at(52.52, 13.4).distance(to: $0.coordinate) } ?? -1
-    #expect(abs(reports[2].distance! - distance) < 0.01)
-  }
-
-  @Test("past the budget of a query the answer says up to which distance it is complete")
-  func queryBudget() {
-    var limits = HubLimits.roomy
-    limits.queryHits = 2
-    limits.queryBudget = SearchBudget(cells: 2, candidates: 4)
-    let bench = HubBench(limits: limits)
-    for number in 0..<200 {
-      let session = bench.connect("d\(number)", slot: UInt32(number))
-      bench.turn(bench.fix(session, at: at(52 + Double(number % 20) * 0.01, 13 + Double(number / 20) * 0.01)))
-    }
-    let turn = bench.turn(.query(bench.session(slot: 999), .nearby(at(52.1, 13.05), radiusMeters: 50_000, limit: 2)))
-    guard case .queryResult(_, .nearby(_, .exhausted(let complete))) = turn.all[0] else {
-      Issue.record("expected an exhausted search, got \(turn.all[0])")
-      return
-    }
-    #expect(complete >= 0 && complete < 50_000)
-  }
-
   @Test("a query for a driver that nobody knows is answered with none")
   func unknownDriver() {
     let bench = HubBench()
     let turn = bench.turn(.query(bench.session(slot: 1), .driver(id("nobody"))))
-    guard case .queryResult(_, .driver(nil)) = turn.all[0] else {
+    guard case .queryResult(_, nil, nil) = turn.all[0] else {
       Issue.record("expected none, got \(turn.all[0])")
       return
     }

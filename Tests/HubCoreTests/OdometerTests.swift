@@ -171,7 +171,10 @@ private func meters(_ track: [Position]) -> Double {
     #expect(summary.distance == 0 && abs(summary.approach - 1000) < 10)
     bench.turn(bench.move(.ops, "o", "u", .requested))
     let unused = bench.turn(bench.move(.ops, "o", "u", .cancelled)).moves.first?.summary
-    #expect(unused == TripSummary(distance: 0, approach: 0))
+    #expect(
+      unused
+        == TripSummary(
+          distance: 0, approach: 0, track: 0, duration: 0, waiting: 0, fixes: 0, gaps: 0, gapDuration: 0))
   }
 
   @Test("an hour at the kerb with a phone that wanders makes no way")

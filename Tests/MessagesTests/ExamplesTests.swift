@@ -14,12 +14,12 @@ import Testing
     #expect(
       try types(true) == [
         "location_update", "location_batch", "driver_status", "trip_status", "subscribe", "unsubscribe", "ping",
-        "refresh",
+        "refresh", "query",
       ])
     #expect(
       try types(false) == [
         "connected", "driver_location", "trip_update", "notification", "subscribed", "unsubscribed", "ack", "pong",
-        "error", "sampling",
+        "error", "sampling", "eta_update", "result",
       ])
   }
 

@@ -18,6 +18,12 @@ enum Piece: String, CaseIterable {
   case maskFrame = "mask-frame"
   /// A fix on a trip that somebody follows, from the hub's input to its output.
   case hubFix = "hub-fix"
+  /// The same where the trip has a route that the driver is on: with its ETA.
+  case hubFixOnRoute = "hub-fix-on-route"
+  /// The 10 nearest of 100,000 drivers in a city; all within 1 km, some 1,400; one of them moves.
+  case indexNearest = "index-nearest"
+  case indexWithin = "index-within-1km"
+  case indexMove = "index-move"
   case parseNumber = "parse-number"
   case printNumber = "print-number"
 }
@@ -40,7 +46,10 @@ struct MicroBench: ~Copyable {
   private var output = ByteBuffer(capacity: 4096)
   private var frame = ByteBuffer(capacity: 4096)
   private let limits = FrameLimits()
-  private var hub = HubBench()
+  private var hub = HubBench(isOnRoute: false)
+  private var routedHub = HubBench(isOnRoute: true)
+  /// Made when it is needed: a city takes a while.
+  private var index: IndexBench?
   private let publication: Publication
   /// A round of 256 s at 15 m/s with a fix each second, metres of noise on each, and the driver who drives it.
   private let lap: [Fix]
@@ -83,6 +92,10 @@ struct MicroBench: ~Copyable {
     case .unmaskFrame: unmaskFrames(calls)
     case .maskFrame: maskFrames(calls)
     case .hubFix: takeFixes(calls)
+    case .hubFixOnRoute: takeFixesOnRoute(calls)
+    case .indexNearest: searchIndex(calls) { $0.nearest() }
+    case .indexWithin: searchIndex(calls) { $0.within() }
+    case .indexMove: searchIndex(calls) { $0.move() }
     case .parseNumber: parseNumbers(calls)
     case .printNumber: printNumbers(calls)
     }
@@ -162,6 +175,19 @@ struct MicroBench: ~Copyable {
       precondition(count >= 1, "each fix makes a position")
       sum &+= UInt64(count)
     }
+  }
+
+  private mutating func takeFixesOnRoute(_ calls: Int) {
+    for _ in 0..<calls {
+      let count = routedHub.takeFix()
+      precondition(count >= 1, "each fix makes a position")
+      sum &+= UInt64(count)
+    }
+  }
+
+  private mutating func searchIndex(_ calls: Int, _ step: (inout IndexBench) -> Int) {
+    if index == nil { index = IndexBench() }
+    for _ in 0..<calls { sum &+= UInt64(step(&index!)) }
   }
 
   private mutating func parseNumbers(_ calls: Int) {

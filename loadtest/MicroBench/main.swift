@@ -2,6 +2,7 @@
 //
 //   swift run -c release hub-microbench            all pieces, nanoseconds a call
 //   hub-microbench PIECE CALLS                     that piece so often and nothing else, for callgrind
+//   hub-microbench memory [DRIVERS]                what a hub with so many drivers holds (a million)
 //
 // loadtest/microbench.sh runs it both ways. Nanoseconds here differ by a third from run to run on a shared machine;
 // instructions don't, so it is those that a change is judged by.
@@ -12,7 +13,9 @@ let words = CommandLine.arguments.dropFirst()
 let rounds = 9
 let callsPerRound = 20_000
 
-if let name = words.first {
+if words.first == "memory" {
+  MemoryBench.run(drivers: words.dropFirst().first.flatMap { Int($0) } ?? 1_000_000)
+} else if let name = words.first {
   guard let piece = Piece(rawValue: name), let calls = words.dropFirst().first.flatMap({ Int($0) }) else {
     fatalUsage()
   }
@@ -32,7 +35,7 @@ if let name = words.first {
 }
 
 func fatalUsage() -> Never {
-  print("hub-microbench [PIECE CALLS], where PIECE is one of:")
+  print("hub-microbench [memory [DRIVERS] | PIECE CALLS], where PIECE is one of:")
   for piece in Piece.allCases { print("  \(piece.rawValue)") }
   exit(2)
 }

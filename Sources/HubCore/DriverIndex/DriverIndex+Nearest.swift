@@ -53,35 +53,44 @@ extension DriverIndex {
   /// Costs O(log drivers + limit · log limit): a few µs for 10.
   public func nearest(
     to center: Coordinate, limit: Int, withinMeters: Double = .infinity, budget: SearchBudget = .standard,
-    into hits: inout [DriverHit], where filter: (UInt32) -> Bool = { _ in true }
+    into hits: inout [DriverHit], where filter: (UInt32, DriverLabel) -> Bool = { _, _ in true }
+  ) -> NearestOutcome {
+    var budget = budget
+    return nearest(
+      to: center, limit: limit, withinMeters: withinMeters, spending: &budget, into: &hits, where: filter)
+  }
+
+  /// The same, and takes what it did off the budget.
+  func nearest(
+    to center: Coordinate, limit: Int, withinMeters: Double, spending budget: inout SearchBudget,
+    into hits: inout [DriverHit], where filter: (UInt32, DriverLabel) -> Bool
   ) -> NearestOutcome {
     guard limit > 0, withinMeters >= 0, count > 0 else { return .complete }
     let point = SearchPoint(center)
     var best = BestHits(start: hits.count, limit: limit, withinMeters: withinMeters)
     var stack = SearchStack()
     stack.push(Pending(node: 0, cell: .world, squaredChord: 0))
-    var (cells, candidates) = (budget.cells, budget.candidates)
     while let next = stack.pop() {
       if next.squaredChord > best.squaredChordLimit { continue }
       let node = nodes[next.node]
-      guard cells > 0, candidates > 0 || !node.isLeaf else {
+      guard budget.cells > 0, budget.candidates > 0 || !node.isLeaf else {
         stack.push(next)
         break
       }
-      cells -= 1
+      budget.cells -= 1
       guard node.isLeaf else {
         pushChildren(of: node, at: next.cell, from: point, nearerThan: best.squaredChordLimit, on: &stack)
         continue
       }
       // A crowd on one spot may be more than the budget allows: then a part of it, and no claim about the rest.
-      if Int(node.count) > candidates { stack.push(next) }
-      scan(leaf: node, atMost: candidates) { entry in
+      if Int(node.count) > budget.candidates { stack.push(next) }
+      scan(leaf: node, atMost: budget.candidates) { entry in
         let squared = point.vector.squaredChord(to: entry.vector)
         if squared > best.squaredChordLimit { return }
         let hit = DriverHit(driver: entry.driver, distanceMeters: point.vector.distance(to: entry.vector))
-        if best.wants(hit, hits), filter(entry.driver) { best.add(hit, to: &hits) }
+        if best.wants(hit, hits), filter(entry.driver, entry.label) { best.add(hit, to: &hits) }
       }
-      candidates -= Int(node.count)
+      budget.candidates -= min(Int(node.count), budget.candidates)
     }
     best.sort(&hits)
     return outcome(stack, best)

@@ -9,13 +9,13 @@ import Geo
 public struct SearchCursor: Sendable, Hashable {
   /// All keys before this one are done.
   fileprivate var key: UInt64
-  /// Entries done of the leaf that begins at `key` ...
-  fileprivate var done: UInt32
+  /// Entries of the leaf that begins at `key` that are still to be visited: its oldest ...
+  fileprivate var left: UInt32
   /// ... if it is still of this level; if it is not, it is begun again.
   fileprivate var level: UInt8
 
   /// The beginning.
-  public static let start = SearchCursor(key: 0, done: 0, level: 0)
+  public static let start = SearchCursor(key: 0, left: .max, level: 0)
 }
 
 extension DriverIndex {
@@ -23,21 +23,23 @@ extension DriverIndex {
   ///
   /// A driver at exactly that distance is in. Gives nil when that were all; or, when `limit` hits were added or the
   /// budget ran out, where to go on. Between two calls drivers may move: one that crosses the cursor may be missed or
-  /// come twice; one that stays where it is comes, and twice only if its cell was split or merged or its neighbours in
-  /// a crowd of over 16 on one spot have changed. No allocation but for the growth of `hits`.
+  /// come twice; one that stays where it is comes, and twice only if its cell was split or merged or a neighbour in its
+  /// leaf has left. No allocation but for the growth of `hits`.
   public func within(
     center: Coordinate, radiusMeters: Double, from cursor: SearchCursor = .start, limit: Int = .max,
-    budget: SearchBudget = .standard, into hits: inout [DriverHit], where filter: (UInt32) -> Bool = { _ in true }
+    budget: SearchBudget = .standard, into hits: inout [DriverHit],
+    where filter: (UInt32, DriverLabel) -> Bool = { _, _ in true }
   ) -> SearchCursor? {
     guard radiusMeters >= 0 else { return nil }
     let point = SearchPoint(center)
     let limitChord = SearchPoint.squaredChordLimit(meters: radiusMeters)
-    return traverse(from: cursor, limit: limit, budget: budget) { cell in
+    var budget = budget
+    return traverse(from: cursor, limit: limit, spending: &budget) { cell in
       point.leastSquaredChord(to: cell) <= limitChord
     } visit: { entry in
       guard point.vector.squaredChord(to: entry.vector) <= limitChord else { return false }
       let distance = point.vector.distance(to: entry.vector)
-      guard distance <= radiusMeters, filter(entry.driver) else { return false }
+      guard distance <= radiusMeters, filter(entry.driver, entry.label) else { return false }
       hits.append(DriverHit(driver: entry.driver, distanceMeters: distance))
       return true
     }
@@ -48,12 +50,13 @@ extension DriverIndex {
   /// The limit, budget and cursor are those of the circle's search.
   public func within(
     _ box: BoundingBox, from cursor: SearchCursor = .start, limit: Int = .max, budget: SearchBudget = .standard,
-    into drivers: inout [UInt32], where filter: (UInt32) -> Bool = { _ in true }
+    into drivers: inout [UInt32], where filter: (UInt32, DriverLabel) -> Bool = { _, _ in true }
   ) -> SearchCursor? {
     // The last cell entered is the leaf whose entries are visited: where it is wholly inside, as most are in a large
     // answer, no driver's place is looked up (a cache miss each).
     var isInside = false
-    return traverse(from: cursor, limit: limit, budget: budget) { cell in
+    var budget = budget
+    return traverse(from: cursor, limit: limit, spending: &budget) { cell in
       guard cell.intersects(box) else { return false }
       isInside = cell.isInside(box)
       return true
@@ -63,31 +66,37 @@ extension DriverIndex {
         guard place.latitude >= box.south, place.latitude <= box.north, box.contains(longitude: place.longitude)
         else { return false }
       }
-      guard filter(entry.driver) else { return false }
+      guard filter(entry.driver, entry.label) else { return false }
       drivers.append(entry.driver)
       return true
     }
   }
 
-  /// Visits the entries of all cells that `enter` accepts, in the order of keys; `visit` says whether it was a hit.
+  /// Visits the entries of all cells that `enter` accepts, in the order of keys; `visit` says whether it was a hit. Ends
+  /// after `limit` hits or with the budget, but not before it got on: down to a leaf, and by one driver.
   @inline(__always)
-  private func traverse(
-    from cursor: SearchCursor, limit: Int, budget: SearchBudget, enter: (TreeCell) -> Bool,
+  func traverse(
+    from cursor: SearchCursor, limit: Int, spending budget: inout SearchBudget, enter: (TreeCell) -> Bool,
     visit: (Entry) -> Bool
   ) -> SearchCursor? {
+    let given = budget
     var stack = SearchStack()
     stack.push(Pending(node: 0, cell: .world, squaredChord: 0))
     var work = WithinWork(budget: budget, limit: limit)
+    defer {
+      budget.cells = max(0, min(given.cells, work.cells))
+      budget.candidates = max(0, min(given.candidates, work.candidates))
+    }
     while let next = stack.pop() {
       let node = nodes[next.node]
       if node.count == 0 || next.cell.lastKey < cursor.key || !enter(next.cell) { continue }
-      guard work.cells > 0 else { return SearchCursor(key: next.cell.firstKey, done: 0, level: node.level) }
+      guard work.cells > 0 else { return SearchCursor(key: next.cell.firstKey, left: .max, level: node.level) }
       work.cells -= 1
       if node.isLeaf {
         let key = next.cell.firstKey
         let isResumed = key == cursor.key && node.level == cursor.level
-        guard let stopped = scan(node, after: isResumed ? cursor.done : 0, &work, visit) else { continue }
-        return SearchCursor(key: key, done: stopped, level: node.level)
+        guard let left = scan(node, oldest: isResumed ? cursor.left : .max, &work, visit) else { continue }
+        return SearchCursor(key: key, left: left, level: node.level)
       }
       for quadrant in (0..<UInt32(4)).reversed() {
         stack.push(Pending(node: node.link + quadrant, cell: next.cell.child(quadrant), squaredChord: 0))
@@ -96,24 +105,32 @@ extension DriverIndex {
     return nil
   }
 
-  /// Visits the entries of a leaf but for the first `done`; gives how many are done if it has to stop before the end.
+  /// Visits the oldest entries of a leaf, so many of them, the newest of these first; gives how many are left if it has to
+  /// stop before the end.
+  ///
+  /// In this order because of how entries go: the newest takes the place of one that leaves. So between two calls one that
+  /// was visited may come among those that are left, but none of these gets lost.
   @inline(__always)
   private func scan(
-    _ leaf: Node, after done: UInt32, _ work: inout WithinWork, _ visit: (Entry) -> Bool
+    _ leaf: Node, oldest: UInt32, _ work: inout WithinWork, _ visit: (Entry) -> Bool
   ) -> UInt32? {
-    var before = 0
+    var left = Int(leaf.count)
+    let first = min(left, Int(oldest))
     var block = leaf.link
-    var length = (Int(leaf.count) - 1) % DriverIndex.leafCapacity + 1
+    var length = (left - 1) % DriverIndex.leafCapacity + 1
     while block != DriverIndex.none {
       let base = Int(block) * DriverIndex.leafCapacity
-      var position = max(0, Int(done) - before)
-      while position < length {
-        guard work.hits > 0, work.candidates > 0 else { return UInt32(before + position) }
-        work.candidates -= 1
-        if visit(entries[base + position]) { work.hits -= 1 }
-        position += 1
+      let oldestOfBlock = left - length
+      left = min(left, max(first, oldestOfBlock))
+      while left > oldestOfBlock {
+        let run = min(left - oldestOfBlock, work.hits, work.candidates)
+        guard run > 0 else { return UInt32(left) }
+        work.candidates -= run
+        left -= run
+        entries.withRun(from: base + left - oldestOfBlock, count: run) { run in
+          for place in run.indices.reversed() where visit(run[place]) { work.hits -= 1 }
+        }
       }
-      before += length
       block = nextBlock[block]
       length = DriverIndex.leafCapacity
     }

@@ -15,6 +15,7 @@
 // 1995 for the search.
 
 import Geo
+import Messages
 
 /// The current place of each driver, by handle.
 ///
@@ -35,6 +36,8 @@ public struct DriverIndex: ~Copyable {
   struct Entry: BitwiseCopyable {
     var vector: UnitVector
     var driver: UInt32
+    /// In what would be padding: a search that wants free vans looks up no driver that is none.
+    var label: DriverLabel
   }
 
   /// A driver by handle: its place, and where its entry is.
@@ -81,7 +84,8 @@ public struct DriverIndex: ~Copyable {
     places = PagedSlab(limit: capacity, pageShift: 12, filler: absent)
     // One driver fills no more than one block, and while a leaf is split its own block is still in use.
     let blocks = capacity + 8
-    let empty = Entry(vector: UnitVector(Coordinate(clampingLatitude: 0, wrappingLongitude: 0)), driver: 0)
+    let origin = UnitVector(Coordinate(clampingLatitude: 0, wrappingLongitude: 0))
+    let empty = Entry(vector: origin, driver: 0, label: .none)
     entries = PagedSlab(limit: blocks * DriverIndex.leafCapacity, pageShift: 13, filler: empty)
     nextBlock = PagedSlab(limit: blocks, pageShift: 12, filler: DriverIndex.none)
     // Each inner cell holds more than 8 drivers, each driver is in at most 20 of them, and each has 4 children.
@@ -110,11 +114,11 @@ public struct DriverIndex: ~Copyable {
 
   /// Puts a driver at a place, whether it was in the index or not. 60 ns in cache, 90–300 ns where the driver's
   /// place must be fetched from memory; amortised O(1), at worst 20 splits of 16 drivers. A handle past the capacity is a precondition.
-  public mutating func move(_ driver: UInt32, to coordinate: Coordinate) {
+  public mutating func move(_ driver: UInt32, to coordinate: Coordinate, label: DriverLabel = .none) {
     precondition(Int(driver) < capacity)
     if Int(driver) >= places.count { places.grow(to: Int(driver) + 1) }
     let key = GridPoint(coordinate).mortonCode
-    let entry = Entry(vector: UnitVector(coordinate), driver: driver)
+    let entry = Entry(vector: UnitVector(coordinate), driver: driver, label: label)
     let old = places[driver]
     places[driver].latitude = coordinate.latitude
     places[driver].longitude = coordinate.longitude
@@ -132,6 +136,12 @@ public struct DriverIndex: ~Copyable {
     }
     takeOut(old)
     insert(entry, key: key, below: leave(old.leaf, upTo: level))
+  }
+
+  /// Changes what filters see of a driver; one that is not in the index has nothing to change.
+  mutating func label(_ driver: UInt32, _ label: DriverLabel) {
+    guard contains(driver) else { return }
+    entries[places[driver].slot].label = label
   }
 
   /// Takes a driver out; one that is not in the index is left as it is.
@@ -154,4 +164,28 @@ public struct DriverIndex: ~Copyable {
   static func quadrant(of key: UInt64, level: UInt8) -> UInt32 {
     UInt32(truncatingIfNeeded: key >> (58 - 2 * UInt64(level))) & 3
   }
+}
+
+/// What a search can tell of a driver without looking it up: its status, and its vehicle type and tags as a number.
+public struct DriverLabel: Sendable, Hashable, BitwiseCopyable {
+  private let bits: UInt32
+
+  /// Of a driver that said nothing.
+  public static let none = DriverLabel(status: .available, profile: -1)
+
+  /// - Parameter profile: its place in the hub's table of vehicle types and tags, −1 for none.
+  init(status: DriverStatus, profile: Int32) {
+    bits = UInt32(status.rawValue) | UInt32(bitPattern: profile + 1) << 2
+  }
+
+  var status: DriverStatus {
+    switch bits & 3 {
+    case 0: .available
+    case 1: .unavailable
+    case 2: .background
+    default: .onTrip
+    }
+  }
+
+  var profile: Int32 { Int32(bitPattern: bits >> 2) - 1 }
 }

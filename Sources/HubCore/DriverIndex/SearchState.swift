@@ -53,12 +53,22 @@ struct BestHits {
   private let withinMeters: Double
   /// What has a greater squared chord is not wanted.
   private(set) var squaredChordLimit: Double
+  /// The distance of the worst hit, once there are as many as wanted.
+  private(set) var worstMeters = Double.infinity
 
   init(start: Int, limit: Int, withinMeters: Double) {
     self.start = start
     self.limit = limit
     self.withinMeters = withinMeters
     squaredChordLimit = SearchPoint.squaredChordLimit(meters: withinMeters)
+  }
+
+  /// Goes on with hits that are in the order of a heap already: the worst first.
+  init(keeping hits: [DriverHit], limit: Int, withinMeters: Double) {
+    self.init(start: 0, limit: limit, withinMeters: withinMeters)
+    guard hits.count >= limit, let worst = hits.first else { return }
+    worstMeters = worst.distanceMeters
+    squaredChordLimit = SearchPoint.squaredChordLimit(meters: worstMeters)
   }
 
   @inline(__always)
@@ -77,7 +87,8 @@ struct BestHits {
     } else {
       siftDown(&hits, hit, from: 0)
     }
-    squaredChordLimit = SearchPoint.squaredChordLimit(meters: hits[start].distanceMeters)
+    worstMeters = hits[start].distanceMeters
+    squaredChordLimit = SearchPoint.squaredChordLimit(meters: worstMeters)
   }
 
   /// Puts the hits into order, nearest first.

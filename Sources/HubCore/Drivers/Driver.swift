@@ -14,6 +14,8 @@ struct Driver {
   /// Its vehicle type and tags in the hub's `profiles`; −1 for none.
   var profile: Int32 = -1
   var activeTrips = 0
+  /// When its last trip ended, by the hub's wall clock: since then riders know it by another name.
+  var lastTripEnded: Int64 = 0
   /// Trips that it began and that are still known.
   var tripsBegun: UInt32 = 0
   /// Index of the driver's channel, where it has one.

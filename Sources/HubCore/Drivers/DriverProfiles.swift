@@ -39,6 +39,14 @@ struct DriverProfileTable: ~Copyable {
   /// What an index given by `take` stands for; an empty profile for none.
   func profile(_ index: Int32) -> DriverProfile { index < 0 ? DriverProfile() : slab[Int(index)].profile }
 
+  /// Whether a combination has a vehicle type and all of some tags.
+  func matches(_ index: Int32, vehicleType: InlineText?, tags: [InlineText]) -> Bool {
+    guard index >= 0 else { return vehicleType == nil && tags.isEmpty }
+    if let vehicleType, slab[Int(index)].profile.vehicleType != vehicleType { return false }
+    for tag in tags where !slab[Int(index)].profile.tags.contains(tag) { return false }
+    return true
+  }
+
   /// A driver gives up the combination `old` (−1 for none) and has `profile` from now on. Nil at the limit of
   /// combinations; then it keeps the old one.
   mutating func replace(_ old: Int32, with profile: DriverProfile) -> Int32? {

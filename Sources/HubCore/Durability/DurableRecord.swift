@@ -29,10 +29,9 @@ struct DurableTrip: Equatable {
   var riderID: Identifier?
   var pickup: Coordinate?
   var dropoff: Coordinate?
-  var route: String?
-  /// The way that its driver had gone at the last move, and how much of it before `trip_started`.
-  var meters = 0.0
-  var approachMeters: Double?
+  var route: Route?
+  /// As it was when the record was written.
+  var progress = TripProgress()
   /// By the hub's wall clock.
   var ended: Timestamp?
   /// Oldest first.

@@ -171,8 +171,7 @@ extension Trip {
   var durable: DurableTrip {
     DurableTrip(
       id: id, status: status, changed: changed, driverID: driverID, riderID: riderID, pickup: pickup, dropoff: dropoff,
-      route: route, meters: odometer.meters, approachMeters: approachMeters, ended: endedAt,
-      recentMoves: recentMoves.oldestFirst)
+      route: route, progress: progress, ended: endedAt, recentMoves: recentMoves.oldestFirst)
   }
 
   mutating func take(_ durable: DurableTrip) {
@@ -183,8 +182,7 @@ extension Trip {
     pickup = durable.pickup
     dropoff = durable.dropoff
     route = durable.route
-    odometer = Odometer(meters: durable.meters)
-    approachMeters = durable.approachMeters
+    progress = durable.progress
     endedAt = durable.ended
     recentMoves = RecentMoves(durable.recentMoves)
   }

@@ -67,12 +67,25 @@ struct RecordReader: ~Copyable {
     if try isPresent() { trip.riderID = try identifier() }
     if try isPresent() { trip.pickup = try coordinate() }
     if try isPresent() { trip.dropoff = try coordinate() }
-    if try isPresent() { trip.route = try longText() }
-    trip.meters = try distance()
-    if try isPresent() { trip.approachMeters = try distance() }
+    if try isPresent() { trip.route = try route() }
+    trip.progress = try TripProgress(from: &self)
     if try isPresent() { trip.ended = try timestamp() }
     for _ in 0..<(try number(UInt8.self)) { trip.recentMoves.append(try number(UInt64.self)) }
     return trip
+  }
+
+  private mutating func route() throws(RecordError) -> Route {
+    let polyline = try longText()
+    do throws(Route.Fault) {
+      return try Route(polyline: polyline)
+    } catch {
+      throw failure(.text)
+    }
+  }
+
+  private mutating func leg() throws(RecordError) -> Notification.Leg {
+    guard let target = TripTarget(rawValue: try number(UInt8.self)) else { throw failure(.status) }
+    return Notification.Leg(target: target, distance: try distance(), eta: try finite(in: 0...1e15))
   }
 
   private mutating func event(_ isTripUpdate: Bool) throws(RecordError) -> Publication {
@@ -92,7 +105,7 @@ struct RecordReader: ~Copyable {
     let driver = try isPresent() ? try identifier() : nil
     let timestamp = try timestamp()
     let location = try isPresent() ? try coordinate() : nil
-    let summary = try isPresent() ? TripSummary(distance: try distance(), approach: try distance()) : nil
+    let summary = try isPresent() ? try TripSummary(from: &self) : nil
     return TripUpdate(
       tripID: id, status: status, previousStatus: previous, driverID: driver, timestamp: timestamp, location: location,
       summary: summary, sequence: sequence)
@@ -103,12 +116,13 @@ struct RecordReader: ~Copyable {
     let title = try longText()
     let body = try longText()
     let driver = try isPresent() ? try identifier() : nil
-    return Notification(kind: kind, title: title, body: body, driverID: driver, sequence: sequence)
+    let leg = try isPresent() ? try leg() : nil
+    return Notification(kind: kind, title: title, body: body, driverID: driver, leg: leg, sequence: sequence)
   }
 
   // MARK: Members
 
-  private func failure(_ fault: RecordError.Fault) -> RecordError { RecordError(fault: fault, offset: offset) }
+  func failure(_ fault: RecordError.Fault) -> RecordError { RecordError(fault: fault, offset: offset) }
 
   private mutating func take(_ count: Int) throws(RecordError) -> UnsafeRawBufferPointer {
     guard count <= end - offset else { throw failure(.short) }
@@ -116,14 +130,14 @@ struct RecordReader: ~Copyable {
     return UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + count])
   }
 
-  private mutating func number<Number: FixedWidthInteger & BitwiseCopyable>(
+  mutating func number<Number: FixedWidthInteger & BitwiseCopyable>(
     _: Number.Type
   ) throws(RecordError) -> Number {
     Number(littleEndian: try take(MemoryLayout<Number>.size).loadUnaligned(as: Number.self))
   }
 
   /// A number that something was counted with: it never comes near to overflowing.
-  private mutating func count() throws(RecordError) -> UInt64 {
+  mutating func count() throws(RecordError) -> UInt64 {
     let count = try number(UInt64.self)
     guard count < 1 << 62 else { throw failure(.number) }
     return count
@@ -151,13 +165,13 @@ struct RecordReader: ~Copyable {
     return status
   }
 
-  private mutating func timestamp() throws(RecordError) -> Timestamp {
+  mutating func timestamp() throws(RecordError) -> Timestamp {
     let timestamp = Timestamp(milliseconds: try number(Int64.self))
     guard Timestamp.accepted.contains(timestamp) else { throw failure(.timestamp) }
     return timestamp
   }
 
-  private mutating func coordinate() throws(RecordError) -> Coordinate {
+  mutating func coordinate() throws(RecordError) -> Coordinate {
     let latitude = Double(bitPattern: try number(UInt64.self))
     let longitude = Double(bitPattern: try number(UInt64.self))
     guard let coordinate = Coordinate(latitude: latitude, longitude: longitude) else { throw failure(.coordinate) }
@@ -165,13 +179,13 @@ struct RecordReader: ~Copyable {
   }
 
   /// Metres.
-  private mutating func distance() throws(RecordError) -> Double {
+  mutating func distance() throws(RecordError) -> Double {
     let meters = Double(bitPattern: try number(UInt64.self))
     guard meters >= 0, meters < 1e9 else { throw failure(.distance) }
     return meters
   }
 
-  private mutating func isPresent() throws(RecordError) -> Bool {
+  mutating func isPresent() throws(RecordError) -> Bool {
     switch try number(UInt8.self) {
     case 0: return false
     case 1: return true

@@ -59,9 +59,8 @@ enum RecordWriter {
     bytes.append(optional: trip.riderID) { $0.append(text: $1.text) }
     bytes.append(optional: trip.pickup) { $0.append(coordinate: $1) }
     bytes.append(optional: trip.dropoff) { $0.append(coordinate: $1) }
-    bytes.append(optional: trip.route) { $0.append(longText: $1) }
-    bytes.append(number: trip.meters.bitPattern)
-    bytes.append(optional: trip.approachMeters) { $0.append(number: $1.bitPattern) }
+    bytes.append(optional: trip.route) { $0.append(longText: $1.polyline) }
+    trip.progress.write(into: &bytes)
     bytes.append(optional: trip.ended) { $0.append(number: $1.milliseconds) }
     bytes.append(UInt8(trip.recentMoves.count))
     for move in trip.recentMoves { bytes.append(number: move) }
@@ -69,7 +68,7 @@ enum RecordWriter {
 
   private static func write(_ event: Publication, into bytes: inout ByteBuffer) {
     switch event.body {
-    case .driverLocation: preconditionFailure("a position is state: it is not stored as an event")
+    case .driverLocation, .etaUpdate: preconditionFailure("positions and ETAs are state: not stored as events")
     case .tripUpdate(let update):
       bytes.append(RecordKind.tripUpdate.rawValue)
       writeHead(event, sequence: update.sequence, into: &bytes)
@@ -80,8 +79,7 @@ enum RecordWriter {
       bytes.append(number: update.timestamp.milliseconds)
       bytes.append(optional: update.location) { $0.append(coordinate: $1) }
       bytes.append(optional: update.summary) {
-        $0.append(number: $1.distance.bitPattern)
-        $0.append(number: $1.approach.bitPattern)
+        $1.write(into: &$0)
       }
     case .notification(let notification):
       bytes.append(RecordKind.notification.rawValue)
@@ -90,6 +88,11 @@ enum RecordWriter {
       bytes.append(longText: notification.title)
       bytes.append(longText: notification.body)
       bytes.append(optional: notification.driverID) { $0.append(text: $1.text) }
+      bytes.append(optional: notification.leg) {
+        $0.append($1.target.rawValue)
+        $0.append(number: $1.distance.bitPattern)
+        $0.append(number: $1.eta.bitPattern)
+      }
     }
   }
 
@@ -111,32 +114,33 @@ enum RecordWriter {
   }
 }
 
+/// The pieces of records.
 extension ByteBuffer {
-  fileprivate mutating func append(number: some FixedWidthInteger) {
+  mutating func append(number: some FixedWidthInteger) {
     withUnsafeBytes(of: number.littleEndian) { append($0) }
   }
 
-  fileprivate mutating func append(text: InlineText) {
+  mutating func append(text: InlineText) {
     append(number: UInt16(text.count))
     text.withBytes { append($0) }
   }
 
-  fileprivate mutating func append(longText text: String) {
+  mutating func append(longText text: String) {
     append(number: UInt32(text.utf8.count))
     append(utf8: text)
   }
 
-  fileprivate mutating func append(coordinate: Coordinate) {
+  mutating func append(coordinate: Coordinate) {
     append(number: coordinate.latitude.bitPattern)
     append(number: coordinate.longitude.bitPattern)
   }
 
-  fileprivate mutating func append(channel letter: Unicode.Scalar, _ id: Identifier) {
+  mutating func append(channel letter: Unicode.Scalar, _ id: Identifier) {
     append(UInt8(truncatingIfNeeded: letter.value))
     append(text: id.text)
   }
 
-  fileprivate mutating func append<Value>(optional value: Value?, _ write: (inout ByteBuffer, Value) -> Void) {
+  mutating func append<Value>(optional value: Value?, _ write: (inout ByteBuffer, Value) -> Void) {
     guard let value else { return append(UInt8(0)) }
     append(UInt8(1))
     write(&self, value)

@@ -12,8 +12,7 @@ struct Trip {
   var riderID: Identifier?
   var pickup: Coordinate?
   var dropoff: Coordinate?
-  /// Encoded polyline, as it came.
-  var route: String?
+  var route: Route?
   /// Index of the trip's channel, where it has one.
   var channel: Int?
   /// The driver that counts this trip among its active ones.
@@ -24,9 +23,10 @@ struct Trip {
   var lastHeard: Int64
   /// When it ended by the hub's wall clock, which a restart does not change.
   var endedAt: Timestamp?
-  /// The way that its driver has gone, and how much of it before `trip_started`, once that has come.
-  var odometer = Odometer()
-  var approachMeters: Double?
+  /// How far it has come.
+  var progress = TripProgress()
+  /// Where the hub's table of guides has what belongs to the present leg; −1 where there is none.
+  var guide: Int32 = -1
   /// When it ended, and when its live positions end (uptime, ns); and whether its subscribers were told so.
   var ended: Int64?
   var closes = Int64.max

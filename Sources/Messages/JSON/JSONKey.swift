@@ -12,7 +12,8 @@ enum JSONKey: UInt8, CaseIterable {
   case driverId, confidence, age, after
   // Drivers and trips.
   case status, vehicleType, tags, location, expectedStatus, previousStatus, pickup, dropoff, riderId, route
-  case summary, distance, approach
+  case summary, distance, approach, track, duration, waiting, fixes, gaps, gapDuration
+  case target, eta, arrivalTime, basis
   // Channels.
   case channel, since, epoch, sequence, recovered, snapshot, trip, position, reason
   // Notifications.
@@ -21,6 +22,8 @@ enum JSONKey: UInt8, CaseIterable {
   case replyTo, sessionId, role, id, heartbeatInterval, serverTime, limits, maxMessageBytes, maxBatch, rate
   case sampling, interval, minDistance, accepted, duplicates, rejected, index, code
   case storedThrough, message, retryAfter, details
+  // Queries.
+  case radius, limit, bbox, polygon, maxAge, stale, geometry, coordinates, drivers, more, predicted, online
   // Credentials.
   case token
 }

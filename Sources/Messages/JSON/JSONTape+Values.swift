@@ -11,6 +11,16 @@ struct Complaint: Error {
   var expected: StaticString
   /// True where a value is well-formed, but a word that this version does not know.
   var isUnknownWord = false
+  /// Where in polygons it is, where it is there.
+  var place: Place?
+
+  /// Numbers from 0; edges are −1 where none is at fault.
+  struct Place {
+    var polygon: Int32
+    var ring: Int32
+    var first: Int32
+    var second: Int32
+  }
 
   init(_ code: ErrorCode, _ member: JSONKey, _ expected: StaticString) {
     self.code = code
@@ -26,7 +36,7 @@ struct Complaint: Error {
 
 /// Where the known members of one object are on the tape. Token 0 is the message itself, so 0 means "not there".
 struct JSONMembers {
-  fileprivate var indices = InlineArray<72, UInt16>(repeating: 0)
+  fileprivate var indices = InlineArray<96, UInt16>(repeating: 0)
 
   /// The index of the value, also where it is null; 0 where there is no such member.
   @inline(__always)
@@ -79,6 +89,8 @@ extension ErrorCode: Word {}
 extension Notification.Kind: Word {}
 extension Unsubscribed.Reason: Word {}
 extension SamplingReason: Word {}
+extension TripTarget: Word {}
+extension ETABasis: Word {}
 
 /// What a number means that can't be negative: phones send −1 for one that they don't know.
 @inline(__always)

@@ -41,10 +41,12 @@ extension JSONTape {
       guard envelope[.payload] != 0 else { throw Complaint(.payload, "is missing") }  // null will do
       return .ping(Ping(members: pingMembers(envelope[.payload], bytes)))
     }
+    if equals(type, bytes, "query") { return .query(try query(try payload(envelope), bytes)) }
     if equals(type, bytes, "refresh") { return .refresh(try refresh(try payload(envelope), bytes)) }
     throw Complaint(
       .unknownType, .type,
-      "expected location_update, location_batch, driver_status, trip_status, subscribe, unsubscribe, ping or refresh")
+      "expected location_update, location_batch, driver_status, trip_status, subscribe, unsubscribe, query, ping or refresh"
+    )
   }
 
   private func tripStatus(
@@ -62,8 +64,41 @@ extension JSONTape {
     report.dropoff = try place(payload, .dropoff)
     report.driverID = try identifier(payload, .driverId, bytes)
     report.riderID = try identifier(payload, .riderId, bytes)
-    report.route = try string(payload, .route, bytes)
+    report.route = try route(payload, bytes)
     return report
+  }
+
+  /// An encoded polyline, or an array of places.
+  private func route(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> Route? {
+    guard let index = present(payload, .route) else { return nil }
+    let words: StaticString =
+      "expected 2 places or more: an encoded polyline (precision 5), or an array of {latitude, longitude}"
+    let isPolyline = isText(index)
+    guard isPolyline || self[index].kind == .array else { throw Complaint(.route, words) }
+    let points = isPolyline ? [] : try routePoints(index)
+    do throws(Route.Fault) {
+      guard isPolyline else { return try Route(points: points) }
+      return try Route(polyline: withText(index, bytes) { String(decoding: $0, as: UTF8.self) })
+    } catch {
+      switch error {
+      case .tooManyPoints: throw Complaint(.tooLarge, .route, "expected up to 5,000 places")
+      case .notAPolyline, .tooShort: throw Complaint(.route, words)
+      }
+    }
+  }
+
+  private func routePoints(_ list: Int) throws(Complaint) -> [Coordinate] {
+    let count = Int(self[list].count)
+    guard count <= Route.maximumPoints else { throw Complaint(.tooLarge, .route, "expected up to 5,000 places") }
+    var points: [Coordinate] = []
+    points.reserveCapacity(count)
+    var i = list + 1
+    for _ in 0..<count {
+      guard self[i].kind == .object else { throw Complaint(.route, "expected {latitude, longitude} for each place") }
+      points.append(try coordinate(members(of: i)))
+      i = Int(self[i].next)
+    }
+    return points
   }
 
   private func driverStatus(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> DriverStatusReport {
@@ -72,7 +107,12 @@ extension JSONTape {
     guard status != .onTrip else { throw Complaint(.status, words) }
     var report = DriverStatusReport(status: status)
     report.vehicleType = try inlineText(payload, .vehicleType, bytes)
-    guard let list = present(payload, .tags) else { return report }
+    report.tags = try tags(payload, bytes)
+    return report
+  }
+
+  func tags(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> [InlineText]? {
+    guard let list = present(payload, .tags) else { return nil }
     guard self[list].kind == .array, Int(self[list].count) <= DriverStatusReport.maximumTags else {
       throw Complaint(.tags, "expected an array of up to 8 strings")
     }
@@ -85,8 +125,7 @@ extension JSONTape {
       tags.append(tag)
       i = Int(self[i].next)
     }
-    report.tags = tags
-    return report
+    return tags
   }
 
   private func refresh(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> Refresh {

@@ -39,6 +39,9 @@ extension JSONTape {
     if equals(type, bytes, "driver_location") {
       return .driverLocation(try driverLocation(try payload(envelope), bytes, time))
     }
+    if equals(type, bytes, "eta_update") {
+      return .etaUpdate(try etaUpdate(try payload(envelope), bytes, time))
+    }
     if equals(type, bytes, "trip_update") {
       return .tripUpdate(try tripUpdate(try payload(envelope), bytes, time))
     }
@@ -56,6 +59,7 @@ extension JSONTape {
     if equals(type, bytes, "pong") { return .pong(try pong(envelope, bytes, time)) }
     if equals(type, bytes, "subscribed") { return .subscribed(try subscribed(try payload(envelope), bytes, time)) }
     if equals(type, bytes, "unsubscribed") { return .unsubscribed(try unsubscribed(try payload(envelope), bytes)) }
+    if equals(type, bytes, "result") { return .result(try result(try payload(envelope), bytes, time)) }
     if equals(type, bytes, "error") { return .error(try errorReply(try payload(envelope), bytes)) }
     if equals(type, bytes, "sampling") { return .sampling(try samplingAdvice(try payload(envelope), bytes)) }
     if equals(type, bytes, "connected") { return .connected(try connected(try payload(envelope), bytes, time)) }
@@ -79,6 +83,19 @@ extension JSONTape {
       after: try required(count(payload, .after, bytes), .after))
   }
 
+  private func etaUpdate(
+    _ payload: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
+  ) throws(Complaint) -> ETAUpdate {
+    ETAUpdate(
+      tripID: try required(identifier(payload, .tripId, bytes), .tripId),
+      target: try required(word(payload, .target, bytes, "expected pickup or dropoff"), .target),
+      eta: try required(nonNegative(payload, .eta), .eta),
+      distance: try required(nonNegative(payload, .distance), .distance),
+      arrivalTime: try required(timestamp(payload, .arrivalTime, bytes, time), .arrivalTime),
+      basis: try required(word(payload, .basis, bytes, "expected route or direct"), .basis),
+      after: try required(count(payload, .after, bytes), .after))
+  }
+
   private func tripUpdate(
     _ payload: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
   ) throws(Complaint) -> TripUpdate {
@@ -90,14 +107,20 @@ extension JSONTape {
       driverID: try identifier(payload, .driverId, bytes),
       timestamp: try required(timestamp(payload, .timestamp, bytes, time), .timestamp),
       location: try place(payload, .location),
-      summary: try object(payload, .summary).map { (members) throws(Complaint) in try tripSummary(members) },
+      summary: try object(payload, .summary).map { (members) throws(Complaint) in try tripSummary(members, bytes) },
       sequence: try required(count(payload, .sequence, bytes), .sequence))
   }
 
-  private func tripSummary(_ summary: JSONMembers) throws(Complaint) -> TripSummary {
+  private func tripSummary(_ summary: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> TripSummary {
     TripSummary(
       distance: try required(nonNegative(summary, .distance), .distance),
-      approach: try required(nonNegative(summary, .approach), .approach))
+      approach: try required(nonNegative(summary, .approach), .approach),
+      track: try required(nonNegative(summary, .track), .track),
+      duration: try required(nonNegative(summary, .duration), .duration),
+      waiting: try required(nonNegative(summary, .waiting), .waiting),
+      fixes: try required(count(summary, .fixes, bytes), .fixes),
+      gaps: try required(count(summary, .gaps, bytes), .gaps),
+      gapDuration: try required(nonNegative(summary, .gapDuration), .gapDuration))
   }
 
   private func notification(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> Notification {
@@ -107,7 +130,17 @@ extension JSONTape {
       title: try required(string(payload, .title, bytes), .title),
       body: try required(string(payload, .body, bytes), .body),
       driverID: try data.flatMap { (data) throws(Complaint) in try identifier(data, .driverId, bytes) },
+      leg: try data.flatMap { (data) throws(Complaint) in try leg(data, bytes) },
       sequence: try required(count(payload, .sequence, bytes), .sequence))
+  }
+
+  /// Of a notification about a driver on its way; other notifications may have some of its members, and mean others.
+  private func leg(_ data: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> Notification.Leg? {
+    let target: TripTarget? = try word(data, .target, bytes, "expected pickup or dropoff")
+    guard let target, let distance = try nonNegative(data, .distance), let eta = try nonNegative(data, .eta) else {
+      return nil
+    }
+    return Notification.Leg(target: target, distance: distance, eta: eta)
   }
 
   private func subscribed(
@@ -126,6 +159,7 @@ extension JSONTape {
     if let position = try object(snapshot, .position) {
       made.snapshot?.position = try driverLocation(position, bytes, time)
     }
+    if let eta = try object(snapshot, .eta) { made.snapshot?.eta = try etaUpdate(eta, bytes, time) }
     return made
   }
 
@@ -219,7 +253,7 @@ extension JSONTape {
 
   // MARK: Members that several share
 
-  private func replyTo(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> MessageID? {
+  func replyTo(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> MessageID? {
     guard let index = present(payload, .replyTo) else { return nil }
     guard isText(index), let id = withText(index, bytes, { MessageID($0) }) else {
       throw Complaint(.replyTo, "expected a string of 1–64 bytes")
@@ -237,7 +271,7 @@ extension JSONTape {
     }
   }
 
-  private func smallCount(_ members: JSONMembers, _ key: JSONKey, _ bytes: Span<UInt8>) throws(Complaint) -> Int? {
+  func smallCount(_ members: JSONMembers, _ key: JSONKey, _ bytes: Span<UInt8>) throws(Complaint) -> Int? {
     guard let value = try count(members, key, bytes) else { return nil }
     guard let small = Int(exactly: value) else { throw Complaint(key, "expected a smaller number") }
     return small

@@ -1,5 +1,6 @@
 // The one way into the hub for a message: bytes in, a checked value out, or an error that says what would be right.
 import Bytes
+import Geo
 
 /// Why a message was refused, in the words of the `error` that answers it.
 public struct MessageError: Error, Equatable {
@@ -86,6 +87,20 @@ public final class MessageReader {
     }
   }
 
+  /// Reads polygons as GeoJSON: the body of `POST /v1/drivers/within`.
+  ///
+  /// - Throws: as `read`; what is wrong with a polygon is named with its ring and edges.
+  public func readPolygons(_ bytes: UnsafeRawBufferPointer) throws(MessageError) -> MultiPolygon {
+    let span = bytes.assumingMemoryBound(to: UInt8.self).span
+    try parse(&tape.pointee, span, isValidUTF8: false)
+    do throws(Complaint) {
+      try tape.pointee.checkDuplicates()
+      return try tape.pointee.polygons(at: 0, .unknown, span)
+    } catch {
+      throw MessageError(error, messageID: nil)
+    }
+  }
+
   /// Reads one message of the hub to a client. Members that this version does not know are passed over, and a message
   /// whose type, or one of whose words, it does not know is `.unknown`: a newer hub may send such.
   ///
@@ -128,11 +143,18 @@ public final class MessageReader {
 extension MessageError {
   init(_ complaint: Complaint, messageID: MessageID?) {
     let text = complaint.member == .unknown ? "\(complaint.expected)" : "\(complaint.member): \(complaint.expected)"
-    self.init(code: complaint.code, text: text, messageID: messageID)
+    self.init(code: complaint.code, text: text + (complaint.place?.text ?? ""), messageID: messageID)
   }
 
   init(_ error: JSONError, limits: JSONLimits) {
     self.init(code: error.reason.code, text: "\(error.reason.text(limits)), at byte \(error.offset)")
+  }
+}
+
+extension Complaint.Place {
+  var text: String {
+    let edges = first < 0 ? "" : ", edges \(first) and \(second)"
+    return " (polygon \(polygon), ring \(ring)\(edges), from 0)"
   }
 }
 

@@ -46,6 +46,9 @@ extension JSONWriter {
       buffer.append("{\"type\":\"refresh\",\"payload\":{\"token\":")
       buffer.append(json: refresh.token)
       buffer.append("}")
+    case .query(let query):
+      buffer.append("{\"type\":\"query\",\"payload\":")
+      write(query, &buffer)
     }
     buffer.append(",\"timestamp\":")
     buffer.append(timestamp, as: time)
@@ -138,7 +141,7 @@ extension JSONWriter {
     buffer.append(",\"riderId\":", ifPresent: report.riderID)
     if let route = report.route {
       buffer.append(",\"route\":")
-      buffer.append(json: route)
+      buffer.append(json: route.polyline)
     }
     buffer.append("}")
   }

@@ -20,6 +20,7 @@ extension JSONWriter {
     case .pong(let pong): writeHead(pong, time, &buffer)
     case .sampling(let advice): writeHead(advice, &buffer)
     case .error(let error): writeHead(error, &buffer)
+    case .result(let result): writeHead(result, time, &buffer)
     }
     buffer.append("},\"timestamp\":")
     buffer.append(timestamp, as: time)
@@ -80,11 +81,16 @@ extension JSONWriter {
       buffer.append(",\"driverId\":", ifPresent: trip.driverID)
       buffer.append(",\"timestamp\":")
       buffer.append(trip.timestamp, as: time)
-      buffer.append(snapshot.position == nil ? "}" : "},")
+      buffer.append("}")
     }
     if let position = snapshot.position {
-      buffer.append("\"position\":{")
+      buffer.append(snapshot.trip == nil ? "\"position\":{" : ",\"position\":{")
       buffer.withRoom(for: MessageLimits.positionBytes) { writeMembers(position, time, &$0) }
+      buffer.append("}")
+    }
+    if let eta = snapshot.eta {
+      buffer.append(snapshot.trip == nil && snapshot.position == nil ? "\"eta\":{" : ",\"eta\":{")
+      buffer.withRoom(for: MessageLimits.etaBytes) { writeMembers(eta, time, &$0) }
       buffer.append("}")
     }
     buffer.append("}")
@@ -141,6 +147,13 @@ extension JSONWriter {
     guard let storedThrough = pong.storedThrough else { return }
     buffer.append(",\"storedThrough\":")
     buffer.append(storedThrough, as: time)
+  }
+
+  private static func writeHead(_ reply: ResultReply, _ time: TimeFormat, _ buffer: inout ByteBuffer) {
+    buffer.append("{\"type\":\"result\",\"payload\":{\"replyTo\":")
+    buffer.append(json: reply.replyTo.text)
+    buffer.append(",")
+    writeMembers(reply.result, time, &buffer)
   }
 
   private static func writeHead(_ advice: SamplingAdvice, _ buffer: inout ByteBuffer) {

@@ -1,0 +1,159 @@
+// One question about drivers while it is looked for: what is wanted, what was found, and where the next turn goes on.
+//
+// A search for the nearest is first done depth first (DriverIndex+Nearest.swift), which is over at once nearly always.
+// Where it is not (too few drivers pass the filter, or the budget of the turn is gone), and for riders, whose distances
+// are from rounded places, what it found only bounds how far there is to look: then all cells within that bound are
+// visited in the order of their keys, which can be interrupted anywhere, because a key stays where it is while cells
+// split and merge. Areas are looked for in that second way only.
+//
+// While a search is under way drivers move. Who stays where it is is in the answer exactly if it belongs there; who
+// moves is taken at the one place or the other. Nobody is in it twice, and each is shown as of one moment.
+import Geo
+import Messages
+
+struct RunningSearch {
+  let session: SessionRef
+  let replyTo: MessageID?
+  let search: DriverSearch
+  let audience: Audience
+  /// The point that distances are measured from: what was asked for, or the middle of the area's box.
+  let center: Coordinate
+  let point: SearchPoint
+  let limit: Int
+  /// Metres that a driver shown may be from where it is.
+  let slackMeters: Double
+  /// Around what a driver may be that is in the area as it is shown.
+  private let boxes: [BoundingBox]
+  /// Candidates that one costs of the budget.
+  let weight: Int
+
+  enum Phase {
+    /// Depth first, among drivers that are not stale.
+    case nearest
+    /// By keys, from the cursor on.
+    case scanning(SearchCursor, Pass)
+    /// Made into reports up to this hit.
+    case reporting(Int)
+  }
+
+  /// Which drivers are scanned.
+  enum Pass {
+    case current
+    case stale
+  }
+
+  var phase: Phase
+  /// No hit is farther than this.
+  var boundMeters: Double
+  var best: BestHits
+  var hits: [DriverHit] = []
+  /// All that match in an area, hits or not.
+  var matches = 0
+  var turns = 0
+  var reports: [DriverReport] = []
+
+  init(
+    _ search: DriverSearch, _ audience: Audience, maximumLimit: Int, session: SessionRef, replyTo: MessageID?
+  ) {
+    self.session = session
+    self.replyTo = replyTo
+    self.search = search
+    self.audience = audience
+    let most = audience == .ops ? maximumLimit : min(maximumLimit, PublicAudience.maximumDrivers)
+    limit = min(search.limit ?? DriverSearch.defaultLimit, most)
+    let slack = audience == .ops ? 0 : PublicGrid.displacementMeters
+    slackMeters = slack
+    switch search.area {
+    case .nearby(let place, let radius):
+      center = place
+      boundMeters = radius ?? RunningSearch.maximumRadius(audience)
+      weight = audience == .ops ? 1 : 3
+      phase = .nearest
+      boxes = []
+    case .box(let box):
+      center = box.center
+      boundMeters = .infinity
+      weight = audience == .ops ? 1 : 3
+      phase = .scanning(.start, .current)
+      boxes = [slack > 0 ? box.grown(byMeters: slack) : box]
+    case .polygons(let polygons):
+      center = polygons.boundingBox.center
+      boundMeters = .infinity
+      weight = (audience == .ops ? 1 : 3) + polygons.edgeCount / 16
+      phase = .scanning(.start, .current)
+      boxes = polygons.polygons.map { slack > 0 ? $0.boundingBox.grown(byMeters: slack) : $0.boundingBox }
+    }
+    point = SearchPoint(center)
+    best = BestHits(start: 0, limit: limit, withinMeters: boundMeters)
+  }
+
+  static func maximumRadius(_ audience: Audience) -> Double {
+    switch audience {
+    case .ops: DriverSearch.maximumRadiusMeters
+    case .everybody: PublicAudience.maximumRadiusMeters
+    }
+  }
+
+  /// How far hits may be, by what was asked.
+  private var radiusMeters: Double {
+    if case .nearby(_, let radius) = search.area { return radius ?? RunningSearch.maximumRadius(audience) }
+    return .infinity
+  }
+
+  /// Begins to visit all cells within `meters`. What was found so far is found again.
+  mutating func scan(within meters: Double) {
+    boundMeters = min(meters, radiusMeters)
+    best = BestHits(start: 0, limit: limit, withinMeters: boundMeters)
+    hits.removeAll(keepingCapacity: true)
+    matches = 0
+    phase = .scanning(.start, .current)
+  }
+
+  /// Goes on among stale drivers with what was found among the others: the hits stay, the worst on top.
+  mutating func scanStale() {
+    hits.sort { DriverHit.isNearer($1, $0) }
+    best = BestHits(keeping: hits, limit: limit, withinMeters: boundMeters)
+    phase = .scanning(.start, .stale)
+  }
+
+  /// All cells were visited. Where drivers have gone out of a bound that was theirs, there may be others beyond it.
+  mutating func endScan() {
+    if hits.count < limit, boundMeters < radiusMeters {
+      scan(within: boundMeters * 2 + 100)
+    } else {
+      phase = .reporting(0)
+    }
+  }
+
+  /// Whether a cell may have a hit.
+  @inline(__always)
+  func mayHave(_ cell: TreeCell) -> Bool {
+    switch search.area {
+    case .nearby:
+      let limit = min(best.worstMeters, boundMeters) + slackMeters
+      return point.leastSquaredChord(to: cell) <= SearchPoint.squaredChordLimit(meters: limit)
+    case .box, .polygons:
+      for box in boxes where cell.intersects(box) { return true }
+      return false
+    }
+  }
+
+  /// Whether a place, as it would be shown, is in the area.
+  @inline(__always)
+  func has(_ place: Coordinate) -> Bool {
+    switch search.area {
+    case .nearby: true  // the distance decides
+    case .box(let box): box.contains(place)
+    case .polygons(let polygons): polygons.contains(place)
+    }
+  }
+
+  /// Takes a driver that matches, if it is nearer than others.
+  mutating func take(_ hit: DriverHit) {
+    matches += 1
+    guard best.wants(hit, hits) else { return }
+    // Only from turn to turn can one come again: it has moved over the cursor.
+    if turns > 0, hits.contains(where: { $0.driver == hit.driver }) { return }
+    best.add(hit, to: &hits)
+  }
+}

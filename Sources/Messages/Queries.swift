@@ -1,0 +1,142 @@
+// Questions about drivers, and their answers: the same over the socket (`query`, `result`) and over HTTP.
+import Bytes
+import Geo
+
+/// What a `query` asks.
+public enum QueryRequest: Sendable, Equatable {
+  /// `nearby` and `within`.
+  case drivers(DriverSearch)
+  case driver(Identifier)
+}
+
+/// Which drivers are wanted.
+public struct DriverSearch: Sendable, Equatable {
+  /// Hits where nobody says how many, and at most.
+  public static let defaultLimit = 100
+  public static let maximumLimit = 1000
+  /// Metres: half the Earth's circumference, everything.
+  public static let maximumRadiusMeters = 20_038_000.0
+  /// Positions of all rings of a GeoJSON polygon.
+  public static let maximumPositions = 1000
+
+  public enum Area: Sendable, Equatable {
+    /// Nearest first; nil for as far as the asker may look.
+    case nearby(Coordinate, radiusMeters: Double?)
+    case box(BoundingBox)
+    case polygons(MultiPolygon)
+
+    /// Positions that polygons are drawn with: what its memory grows with.
+    public var positionCount: Int {
+      guard case .polygons(let polygons) = self else { return 0 }
+      return polygons.positions.reduce(0) { $0 + $1.reduce(0) { $0 + $1.count } }
+    }
+  }
+
+  public var area: Area
+  /// 1…1,000.
+  public var limit: Int?
+  public var filter: DriverFilter
+
+  public init(area: Area, limit: Int? = nil, filter: DriverFilter = DriverFilter()) {
+    self.area = area
+    self.limit = limit
+    self.filter = filter
+  }
+}
+
+/// What is asked of a driver beside its place; nil and empty for anything.
+public struct DriverFilter: Sendable, Equatable {
+  public var status: DriverStatus?
+  public var vehicleType: InlineText?
+  /// All of these, up to 8.
+  public var tags: [InlineText]
+  /// Seconds: how old the position may be.
+  public var maxAge: Double?
+  /// Also drivers that are stale.
+  public var includesStale: Bool
+
+  public init(
+    status: DriverStatus? = nil, vehicleType: InlineText? = nil, tags: [InlineText] = [], maxAge: Double? = nil,
+    includesStale: Bool = false
+  ) {
+    self.status = status
+    self.vehicleType = vehicleType
+    self.tags = tags
+    self.maxAge = maxAge
+    self.includesStale = includesStale
+  }
+}
+
+/// The body of an answer.
+public enum QueryResult: Sendable, Equatable {
+  case driver(DriverReport)
+  case drivers(DriverList)
+}
+
+/// What `nearby` and `within` found, nearest first.
+public struct DriverList: Sendable, Equatable {
+  public var drivers: [DriverReport]
+  /// How many others are there; only for `within`, and only where there are.
+  public var more: Int
+
+  public init(drivers: [DriverReport], more: Int = 0) {
+    self.drivers = drivers
+    self.more = more
+  }
+}
+
+/// A driver as queries show it. Its numbers are rounded where it is made, so that what is written is what it holds.
+public struct DriverReport: Sendable, Equatable {
+  /// To riders a pseudonym.
+  public var driverID: Identifier
+  public var status: DriverStatus
+  /// What the driver said of its vehicle.
+  public var vehicleType: InlineText?
+  public var tags: [InlineText] = []
+  /// The published position; nil before the first accepted fix.
+  public var position: Place?
+  /// Where it should be now, by its speed, heading and turn; nil where it is not known to move.
+  public var predicted: Coordinate?
+  /// Metres from the point asked for, or from the middle of the area, measured to the position.
+  public var distance: Double?
+  /// Nil in a list.
+  public var isOnline: Bool?
+
+  public struct Place: Sendable, Equatable {
+    public var coordinate: Coordinate
+    public var heading: Double?
+    public var speed: Double?
+    /// Nil to riders, as the time of the fix.
+    public var accuracy: Double?
+    /// Seconds since the fix.
+    public var age: Double
+    public var timestamp: Timestamp?
+
+    public init(
+      coordinate: Coordinate, heading: Double?, speed: Double?, accuracy: Double?, age: Double, timestamp: Timestamp?
+    ) {
+      self.coordinate = coordinate
+      self.heading = heading
+      self.speed = speed
+      self.accuracy = accuracy
+      self.age = age
+      self.timestamp = timestamp
+    }
+  }
+
+  public init(driverID: Identifier, status: DriverStatus) {
+    self.driverID = driverID
+    self.status = status
+  }
+}
+
+/// The answer to a `query` over the socket.
+public struct ResultReply: Sendable, Equatable {
+  public var replyTo: MessageID
+  public var result: QueryResult
+
+  public init(replyTo: MessageID, result: QueryResult) {
+    self.replyTo = replyTo
+    self.result = result
+  }
+}

@@ -1,0 +1,111 @@
+// Polygons as GeoJSON (RFC 7946): a Polygon, a MultiPolygon, or a Feature of one of them. Members that make no difference
+// to where the polygon is (`bbox`, `properties`, `id`, foreign ones) are passed over, and so are altitudes (§3.1.1).
+import Bytes
+import Geo
+
+extension JSONTape {
+  /// The polygons of the object at `index`; `member` is what it is called in an error.
+  func polygons(at index: Int, _ member: JSONKey, _ bytes: Span<UInt8>) throws(Complaint) -> MultiPolygon {
+    guard self[index].kind == .object else { throw Complaint(member, "expected a GeoJSON object") }
+    let object = members(of: index)
+    let type = try required(present(object, .type), .type)
+    guard isText(type) else { throw Complaint(.type, "expected a string") }
+    if equals(type, bytes, "Feature") {
+      return try geometry(at: try required(present(object, .geometry), .geometry), bytes)
+    }
+    return try geometry(at: index, bytes)
+  }
+
+  private func geometry(at index: Int, _ bytes: Span<UInt8>) throws(Complaint) -> MultiPolygon {
+    guard self[index].kind == .object else { throw Complaint(.geometry, "expected an object") }
+    let object = members(of: index)
+    let type = try required(present(object, .type), .type)
+    let isOne = isText(type) && equals(type, bytes, "Polygon")
+    guard isOne || isText(type) && equals(type, bytes, "MultiPolygon") else {
+      throw Complaint(.type, "expected Polygon, MultiPolygon, or a Feature of one of them")
+    }
+    let list = try required(present(object, .coordinates), .coordinates)
+    var positions: [[[Coordinate]]] = []
+    var count = 0
+    if isOne {
+      positions.append(try rings(at: list, &count))
+    } else {
+      try elements(of: list) { (polygon) throws(Complaint) in positions.append(try rings(at: polygon, &count)) }
+    }
+    do throws(MultiPolygonError) {
+      return try MultiPolygon(positions, limit: DriverSearch.maximumPositions)
+    } catch {
+      throw Complaint(error)
+    }
+  }
+
+  private func rings(at index: Int, _ count: inout Int) throws(Complaint) -> [[Coordinate]] {
+    var rings: [[Coordinate]] = []
+    try elements(of: index) { (ring) throws(Complaint) in
+      // Before anything is made of them.
+      count += Int(self[ring].count)
+      guard count <= DriverSearch.maximumPositions else {
+        throw Complaint(.tooLarge, .coordinates, Complaint.positions)
+      }
+      var positions: [Coordinate] = []
+      try elements(of: ring) { (position) throws(Complaint) in positions.append(try self.position(at: position)) }
+      rings.append(positions)
+    }
+    return rings
+  }
+
+  /// Longitude, latitude, and perhaps an altitude (RFC 7946 §3.1.1).
+  private func position(at index: Int) throws(Complaint) -> Coordinate {
+    let expected: StaticString = "expected positions: arrays of longitude and latitude"
+    guard self[index].kind == .array, self[index].count >= 2 else { throw Complaint(.coordinates, expected) }
+    guard self[index + 1].kind == .number, self[index + 2].kind == .number else {
+      throw Complaint(.coordinates, expected)
+    }
+    let longitude = Double(bitPattern: self[index + 1].bits)
+    let latitude = Double(bitPattern: self[index + 2].bits)
+    guard let position = Coordinate(latitude: latitude, longitude: longitude) else {
+      throw Complaint(.invalidLocation, .coordinates, "expected longitudes −180…180 and latitudes −90…90")
+    }
+    return position
+  }
+
+  /// Calls `body` with the index of each element of the array at `index`.
+  func elements(of index: Int, _ body: (Int) throws(Complaint) -> Void) throws(Complaint) {
+    guard self[index].kind == .array else { throw Complaint(.coordinates, "expected arrays of rings of positions") }
+    var i = index + 1
+    for _ in 0..<Int(self[index].count) {
+      try body(i)
+      i = Int(self[i].next)
+    }
+  }
+}
+
+extension Complaint {
+  static let positions: StaticString = "expected up to 1,000 positions in all rings"
+
+  /// What is wrong with polygons, and in which polygon, ring and edges.
+  fileprivate init(_ error: MultiPolygonError) {
+    let polygon = Int32(truncatingIfNeeded: error.polygon)
+    func complaint(_ text: StaticString, ring: Int, _ edges: (Int, Int)? = nil) -> Complaint {
+      var complaint = Complaint(.coordinates, text)
+      complaint.place = Complaint.Place(
+        polygon: polygon, ring: Int32(truncatingIfNeeded: ring), first: Int32(truncatingIfNeeded: edges?.0 ?? -1),
+        second: Int32(truncatingIfNeeded: edges?.1 ?? -1))
+      return complaint
+    }
+    switch error.error {
+    case .noRing: self.init(.coordinates, "expected a polygon with a ring")
+    case .tooManyPositions: self.init(.tooLarge, .coordinates, Complaint.positions)
+    case .tooFewPositions(let ring):
+      self = complaint("a ring needs four positions or more, the last the same as the first", ring: ring)
+    case .notClosed(let ring): self = complaint("a ring's last position must be the same as its first", ring: ring)
+    case .noArea(let ring): self = complaint("a ring has no area", ring: ring)
+    case .selfCrossing(let ring, let edge, let other):
+      self = complaint("a ring crosses or touches itself", ring: ring, (edge, other))
+    case .ringsCross(_, let ring): self = complaint("a ring crosses another of its polygon", ring: ring)
+    case .holeOutside(let ring): self = complaint("a hole is not within its polygon's outer ring", ring: ring)
+    case .aroundPole(let ring):
+      self = complaint("a ring goes round a pole: cut it at the antimeridian (RFC 7946 §3.1.9)", ring: ring)
+    }
+  }
+}

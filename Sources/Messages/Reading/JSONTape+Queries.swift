@@ -1,0 +1,120 @@
+// Questions about drivers, and their answers, as they come.
+import Bytes
+import Geo
+
+/// The kinds of a `query`.
+enum QueryKind: UInt8, Word {
+  case nearby, within, driver
+
+  var name: StaticString {
+    switch self {
+    case .nearby: "nearby"
+    case .within: "within"
+    case .driver: "driver"
+    }
+  }
+}
+
+extension JSONTape {
+  /// The payload of a `query`.
+  func query(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> QueryRequest {
+    let kind: QueryKind = try required(word(payload, .kind, bytes, "expected nearby, within or driver"), .kind)
+    switch kind {
+    case .driver: return .driver(try required(identifier(payload, .driverId, bytes), .driverId))
+    case .nearby:
+      let center = try coordinate(payload)
+      let radius = try number(payload, .radius)
+      let limit = try limit(payload)
+      guard radius != nil || limit != nil else { throw Complaint(.radius, "expected radius (metres), limit, or both") }
+      if let radius, !(radius > 0 && radius <= DriverSearch.maximumRadiusMeters) {
+        throw Complaint(.radius, "expected more than 0 and up to 20,038,000 metres")
+      }
+      let area = DriverSearch.Area.nearby(center, radiusMeters: radius)
+      return .drivers(DriverSearch(area: area, limit: limit, filter: try filter(payload, bytes)))
+    case .within:
+      let area = try area(payload, bytes)
+      return .drivers(DriverSearch(area: area, limit: try limit(payload), filter: try filter(payload, bytes)))
+    }
+  }
+
+  private func limit(_ payload: JSONMembers) throws(Complaint) -> Int? {
+    guard let value = try number(payload, .limit) else { return nil }
+    guard let limit = Int(exactly: value), (1...DriverSearch.maximumLimit).contains(limit) else {
+      throw Complaint(.limit, "expected a whole number from 1 to 1,000")
+    }
+    return limit
+  }
+
+  /// `bbox` or `polygon`.
+  private func area(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> DriverSearch.Area {
+    if let index = present(payload, .polygon) {
+      guard present(payload, .bbox) == nil else { throw Complaint(.polygon, "expected bbox or polygon, not both") }
+      return .polygons(try polygons(at: index, .polygon, bytes))
+    }
+    let expected: StaticString = "expected bbox: [west, south, east, north] in degrees, or polygon"
+    guard let index = present(payload, .bbox), self[index].kind == .array, self[index].count == 4 else {
+      throw Complaint(.bbox, expected)
+    }
+    var values = InlineArray<4, Double>(repeating: 0)
+    for place in 0..<4 {
+      guard self[index + 1 + place].kind == .number else { throw Complaint(.bbox, expected) }
+      values[place] = Double(bitPattern: self[index + 1 + place].bits)
+    }
+    guard let box = BoundingBox(south: values[1], west: values[0], north: values[3], east: values[2]) else {
+      throw Complaint(.invalidLocation, .bbox, "expected west and east −180…180, south and north −90…90 in that order")
+    }
+    return .box(box)
+  }
+
+  private func filter(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> DriverFilter {
+    var filter = DriverFilter()
+    filter.status = try word(payload, .status, bytes, "expected available, unavailable, background or on_trip")
+    filter.vehicleType = try inlineText(payload, .vehicleType, bytes)
+    filter.tags = try tags(payload, bytes) ?? []
+    filter.maxAge = try number(payload, .maxAge)
+    if let age = filter.maxAge, age < 0 { throw Complaint(.maxAge, "expected seconds, 0 or more") }
+    filter.includesStale = try bool(payload, .stale) ?? false
+    return filter
+  }
+
+  // MARK: Answers
+
+  /// The payload of a `result`: a list where it has `drivers`.
+  func result(_ payload: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat) throws(Complaint) -> ResultReply {
+    let replyTo = try required(replyTo(payload, bytes), .replyTo)
+    guard let list = present(payload, .drivers) else {
+      return ResultReply(replyTo: replyTo, result: .driver(try driverReport(payload, bytes, time)))
+    }
+    guard self[list].kind == .array else { throw Complaint(.drivers, "expected an array") }
+    var drivers: [DriverReport] = []
+    drivers.reserveCapacity(Int(self[list].count))
+    var i = list + 1
+    for _ in 0..<Int(self[list].count) {
+      guard self[i].kind == .object else { throw Complaint(.drivers, "expected objects") }
+      drivers.append(try driverReport(members(of: i), bytes, time))
+      i = Int(self[i].next)
+    }
+    let more = try smallCount(payload, .more, bytes) ?? 0
+    return ResultReply(replyTo: replyTo, result: .drivers(DriverList(drivers: drivers, more: more)))
+  }
+
+  private func driverReport(
+    _ members: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
+  ) throws(Complaint) -> DriverReport {
+    var report = DriverReport(
+      driverID: try required(identifier(members, .driverId, bytes), .driverId),
+      status: try required(word(members, .status, bytes, "expected the name of a driver's status"), .status))
+    report.vehicleType = try inlineText(members, .vehicleType, bytes)
+    report.tags = try tags(members, bytes) ?? []
+    if present(members, .latitude) != nil {
+      report.position = DriverReport.Place(
+        coordinate: try coordinate(members), heading: try nonNegative(members, .heading),
+        speed: try nonNegative(members, .speed), accuracy: try nonNegative(members, .accuracy),
+        age: try required(number(members, .age), .age), timestamp: try timestamp(members, .timestamp, bytes, time))
+    }
+    report.predicted = try place(members, .predicted)
+    report.distance = try nonNegative(members, .distance)
+    report.isOnline = try bool(members, .online)
+    return report
+  }
+}
