@@ -50,15 +50,19 @@ let package = Package(
     // For tests and measurements only.
     .target(name: "TestCertificates", dependencies: ["COpenSSL"], path: "Tests/TestCertificates"),
 
-    .target(name: "ServerProcess", dependencies: ["Transport"], path: "loadtest/ServerProcess"),
+    .target(
+      name: "LoadTestKit",
+      dependencies: [
+        "Bytes", "Gateway", "Geo", "Messages", "Simulation", "TestCertificates", "Tokens", "Transport", "WebSocket",
+      ],
+      path: "loadtest/LoadTestKit"),
     .executableTarget(
-      name: "hub-loadtest",
-      dependencies: ["ServerProcess", "Transport", "WebSocket", "Gateway", "Bytes", "TestCertificates"],
+      name: "hub-loadtest", dependencies: ["LoadTestKit", "Transport", "WebSocket", "Gateway", "Bytes"],
       path: "loadtest/HubLoadTest"),
     .executableTarget(
       name: "hub-torture",
       dependencies: [
-        "DurabilityModel", "ServerProcess", "LocationHubClient", "HubCore", "Transport", "Messages", "Geo", "Bytes",
+        "DurabilityModel", "LoadTestKit", "LocationHubClient", "HubCore", "Transport", "Messages", "Geo", "Bytes",
         "TestSupport",
       ],
       path: "loadtest/Torture"),
@@ -92,6 +96,8 @@ let package = Package(
       "Gateway", ["HubCore", "LocationHubClient", "Tokens", "Messages", "Geo", "Bytes", "HTTP", "Transport"]),
     tests("LocationHubClient", ["Tokens", "Messages", "WebSocket", "Bytes"]),
     tests("Simulation", ["Geo", "Messages"]),
+    // Both executables are built, so that the tests can run them as processes.
+    tests("LoadTestKit", ["Transport", "locationhub", "hub-loadtest"]),
     .testTarget(
       name: "EndToEndTests",
       dependencies: [

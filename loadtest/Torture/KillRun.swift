@@ -8,7 +8,7 @@ import Glibc
 import HubCore
 import LocationHubClient
 import Messages
-import ServerProcess
+import LoadTestKit
 import TestSupport
 import Transport
 
@@ -43,7 +43,7 @@ final class KillRun {
     try crowd.connect(to: hub.address)
     for number in 1...kills {
       turn(milliseconds: Int.random(in: 150...900, using: &random))
-      hub.kill()
+      hub.crash()
       turn(milliseconds: 5)  // what had left it arrives
       try disk.read()
       crowd.findings.check(fixes: crowd.promisedFixes, stored: disk.fixes)
@@ -62,19 +62,16 @@ final class KillRun {
     return report(kills)
   }
 
-  private func start(_ number: Int) throws -> ServerProcess {
+  private func start(_ number: Int) throws -> HubProcess {
     let began = ClockReading.read().uptimeNanoseconds
     // Hub and loop on one thread, and on two.
     let loops = number % 2 == 0 ? "1" : "2"
-    guard
-      let hub = ServerProcess(
-        executable: executable,
-        arguments: [
-          "serve", "--port", "\(port)", "--dev-auth", "--session-rate", "0", "--log-level", "error", "--data",
-          directory,
-          "--loops", loops,
-        ], cpus: nil)
-    else { throw TortureError.noHub(executable) }
+    let hub = try HubProcess(
+      executable: executable,
+      arguments: [
+        "serve", "--port", "\(port)", "--dev-auth", "--session-rate", "0", "--log-level", "error", "--data", directory,
+        "--loops", loops,
+      ])
     port = hub.address.port
     if number > 0 { startMilliseconds.append(Double(ClockReading.read().uptimeNanoseconds - began) / 1e6) }
     return hub
@@ -126,8 +123,4 @@ final class KillRun {
     for name in names where name != "." && name != ".." { unlink("\(directory)/\(name)") }
     rmdir(directory)
   }
-}
-
-enum TortureError: Error {
-  case noHub(String)
 }

@@ -3,7 +3,7 @@ import Glibc
 import TestCertificates
 import Transport
 
-struct RunCertificate {
+package struct RunCertificate {
   let authority = TestAuthority()
   let certificateFile: String
   let keyFile: String
@@ -18,10 +18,14 @@ struct RunCertificate {
 
   private static func write(_ bytes: [UInt8], to path: String) {
     let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_EXCL, 0o600)
-    guard file >= 0, bytes.withUnsafeBytes({ Glibc.write(file, $0.baseAddress, $0.count) }) == bytes.count else {
-      fail("cannot write \(path)")
-    }
+    precondition(
+      file >= 0 && bytes.withUnsafeBytes({ Glibc.write(file, $0.baseAddress, $0.count) }) == bytes.count,
+      "cannot write \(path)")
     close(file)
+  }
+
+  func client() throws(LoadTestError) -> TLSClient {
+    do throws(TLSError) { return try TLSClient(trusting: authority.pem) } catch { throw .failed("TLS: \(error)") }
   }
 
   func removeFiles() {
