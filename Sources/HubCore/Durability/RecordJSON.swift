@@ -79,21 +79,29 @@ public enum RecordJSON {
     case .driverForgotten(let id):
       buffer.begin("driver_forgotten")
       buffer.append(",\"driverId\":", id)
+    case .tripNumbersGiven(let number):
+      buffer.begin("trip_numbers_given")
+      buffer.append(",\"number\":")
+      buffer.append(integer: number)
     }
   }
 
   private static func write(_ trip: DurableTrip, _ buffer: inout ByteBuffer) {
     buffer.begin("trip")
     buffer.append(",\"tripId\":", trip.id)
+    buffer.append(",\"number\":")
+    buffer.append(integer: trip.number)
     buffer.append(",\"status\":", trip.status.name)
     buffer.append(",\"timestamp\":", trip.changed)
+    buffer.append(",\"created\":", trip.created)
+    buffer.append(",\"updated\":", trip.updated)
     buffer.append(",\"driverId\":", trip.driverID)
     buffer.append(",\"riderId\":", trip.riderID)
     buffer.append(",\"pickup\":", trip.pickup)
     buffer.append(",\"dropoff\":", trip.dropoff)
     if let route = trip.route {
       buffer.append(",\"route\":")
-      buffer.append(json: route)
+      buffer.append(json: route.polyline)
     }
     buffer.append(",\"distance\":", trip.progress.odometer.meters)
     buffer.append(",\"approach\":", trip.progress.approachMeters)
