@@ -72,7 +72,7 @@ extension Publication {
   /// Nil for state.
   public var sequence: UInt64? {
     switch body {
-    case .driverLocation: nil
+    case .driverLocation, .etaUpdate: nil
     case .tripUpdate(let update): update.sequence
     case .notification(let notification): notification.sequence
     }

@@ -189,6 +189,7 @@ extension World {
     case .driverLocation(let location):
       reach.positions += 1
       return try clients[number].locate(location, topic)
+    case .etaUpdate: return
     case .tripUpdate(let update):
       sequence = update.sequence
       if let trip = Names.trips.firstIndex(of: update.tripID) { clients[number].known[trip] = update.status }
@@ -204,7 +205,7 @@ extension World {
 
   private mutating func hear(_ reply: Reply, _ number: Int) throws(Violation) {
     switch reply {
-    case .connected, .sampling: break
+    case .connected, .sampling, .result: break
     case .ack(let ack): try hear(ack, number)
     case .error(let error): try hear(error, number)
     case .pong(let pong): hear(pong, number)

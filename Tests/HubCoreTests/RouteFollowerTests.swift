@@ -60,7 +60,7 @@ private struct Drive {
   }
 
   /// Follows a line with positions that are off by a few metres, and checks the place on it all the way.
-  mutating func follow(_ line: Line, step: Double, noise: Double, _ random: inout TrackRandom, within bound: Double) {
+  mutating func follow(_ line: Line, step: Double, noise: Double, _ random: inout SplitMix64, within bound: Double) {
     var along = 0.0
     var last = 0.0
     while along <= line.length {
@@ -79,7 +79,7 @@ private struct Drive {
   @Test("a figure of eight is passed in its order: no jump at the crossing", arguments: [15.0, 40, 90])
   func crossing(step: Double) throws {
     let line = Line(points: [(0, 0), (400, 400), (400, 0), (0, 400), (-300, 400)])
-    var random = TrackRandom(seed: 1)
+    var random = SplitMix64(seed: 1)
     var drive = Drive(try route(line.points))
     drive.follow(line, step: step, noise: 4, &random, within: 25)
   }
@@ -87,7 +87,7 @@ private struct Drive {
   @Test("a route that comes back along the same road is passed there and back")
   func thereAndBack() throws {
     let line = Line(points: [(0, 0), (1000, 0), (0, 0), (0, -500)])
-    var random = TrackRandom(seed: 2)
+    var random = SplitMix64(seed: 2)
     var drive = Drive(try route(line.points))
     drive.follow(line, step: 30, noise: 3, &random, within: 45)
   }
@@ -96,7 +96,7 @@ private struct Drive {
   func antimeridian(origin: Coordinate) throws {
     let points = (0...60).map { step -> (Double, Double) in (Double(step) * 50 - 1500, step % 2 == 0 ? 0.0 : 20.0) }
     let line = Line(points: points)
-    var random = TrackRandom(seed: 3)
+    var random = SplitMix64(seed: 3)
     var drive = Drive(try route(line.points, from: origin), from: origin)
     drive.follow(line, step: 30, noise: 3, &random, within: 25)
     #expect(abs(drive.follower.path.lengthMeters / line.length - 1) < 0.007, "a sphere's metres, not the ellipsoid's")
@@ -161,7 +161,7 @@ private struct Drive {
 
   @Test("what a search by boxes finds is the nearest edge of all, for random lines and places")
   func oracle() throws {
-    var random = TrackRandom(seed: 4)
+    var random = SplitMix64(seed: 4)
     for round in 0..<60 {
       let origin = round % 3 == 0 ? at(10, 179.99) : at(.random(in: -80...80, using: &random), 20)
       var points = [(0.0, 0.0)]

@@ -183,15 +183,17 @@ struct TrackOrderTests {
     return published
   }
 
+  private func seconds(_ range: Range<Int>) -> [Double] { range.map { Double($0) } }
+
   @Test("Two wrong timestamps that agree do not silence a driver who was followed for a minute; three are believed")
   func twoWrong() {
     let day = 24 * hour
     let two = drive(seconds: 200) { (100..<102).contains($0) ? day + Double($0) : nil }
-    #expect(two == Array(0..<100).map(Double.init) + Array(102..<200).map(Double.init))
+    #expect(two == seconds(0..<100) + seconds(102..<200))
     let three = drive(seconds: 200) { (100..<103).contains($0) ? day + Double($0) : nil }
-    #expect(three == Array(0..<100).map(Double.init) + [day + 101, day + 102])
+    #expect(three == seconds(0..<100) + [day + 101, day + 102])
     let young = drive(seconds: 100) { (30..<32).contains($0) ? day + Double($0) : nil }
-    #expect(young == Array(0..<30).map(Double.init) + [day + 30, day + 31])
+    #expect(young == seconds(0..<30) + [day + 30, day + 31])
   }
 
   @Test("A clock that was behind and is set right is believed with the next fix, however long the driver was followed")
@@ -204,12 +206,12 @@ struct TrackOrderTests {
   func setRight() {
     // Two fixes of a clock that is 15 minutes ahead: in step with the hub ever after, and yet nothing goes back.
     let published = drive(seconds: 1200) { $0 == 10 || $0 == 11 ? Double($0) + 900 : nil }
-    #expect(published == Array(0..<10).map(Double.init) + Array(910..<1200).map(Double.init))
+    #expect(published == seconds(0..<10) + seconds(910..<1200))
   }
 
   @Test("Whatever comes, what is published never goes back", arguments: 1...20 as ClosedRange<UInt64>)
   func neverBack(seed: UInt64) {
-    var random = TrackRandom(seed: seed)
+    var random = SplitMix64(seed: seed)
     let leaps = [0, 0, 0, 0, 30, 700, -700, 3600, -3600, 86_400, -86_400, 630_000_000]
     var offset = 0.0
     var tracker = Tracker()

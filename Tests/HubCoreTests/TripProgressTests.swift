@@ -99,7 +99,9 @@ extension TripProgress {
   func records() throws {
     var random = SplitMix64(seed: 11)
     for _ in 0..<50 {
-      var trip = DurableTrip(id: id("t"), status: .tripStarted, changed: .test(0), recentMoves: [1, 2])
+      var trip = DurableTrip(
+        id: id("t"), number: 7, created: .test(0), updated: .test(1), status: .tripStarted, changed: .test(0),
+        recentMoves: [1, 2])
       var seconds = 0.0
       var north = 0.0
       for step in 0..<40 {

@@ -6,9 +6,9 @@ import DurabilityModel
 import Geo
 import Glibc
 import HubCore
+import LoadTestKit
 import LocationHubClient
 import Messages
-import LoadTestKit
 import TestSupport
 import Transport
 
