@@ -189,7 +189,6 @@ public struct Limits: Sendable {
     precondition(incompleteFreeBytes >= 0 && incompleteBytes >= messageBytes, "one message must fit")
     precondition(historyQuestions >= 1 && trackFixes >= 1 && historyTrips >= 1 && historyAnswerBytes >= 0)
     precondition(tripsPerDriver >= 1 && tripsPerPage >= 1 && tripLists >= 1 && tripsListedPerTurn >= 1)
-    precondition(answerBytesPerTurn < outboxBytesPerSession, "a piece of a long answer must fit an outbox")
     precondition(waitingFixes >= LocationBatch.maximumCount && waitingResumes >= 0, "one batch must fit")
     precondition(requestHeadBytes <= readBufferBytes)
     precondition(rateWarningSeconds < rateCloseSeconds)
@@ -200,6 +199,9 @@ public struct Limits: Sendable {
 
   /// Bytes of an answer that fits an outbox with its head.
   var largestAnswer: Int { min(answerBytes, outboxBytesPerSession) - 1024 }
+
+  /// Bytes of a long answer that go out at once: a piece must fit an outbox.
+  var answerPieceBytes: Int { min(answerBytesPerTurn, outboxBytesPerSession / 2) }
 
   /// Descriptors that are not connections: files, listeners, epoll instances.
   private static let reservedDescriptors = 64

@@ -107,7 +107,7 @@ extension SessionLoop {
 
   /// The body that goes out piece by piece: one is made whole, but an outbox would not take it so.
   private func longBody(_ response: Response, _ exchange: Exchange) -> [UInt8]? {
-    guard case .bytes(let bytes) = response.body, bytes.count > limits.answerBytesPerTurn, !exchange.isHead else {
+    guard case .bytes(let bytes) = response.body, bytes.count > limits.answerPieceBytes, !exchange.isHead else {
       return nil
     }
     return bytes
@@ -123,7 +123,7 @@ extension SessionLoop {
   mutating func sendPiece(_ slot: Int, _ exchange: Exchange) {
     guard let unsent = exchange.unsent else { return }
     let connection = sessions[slot].connection
-    let piece = unsent.prefix(limits.answerBytesPerTurn)
+    let piece = unsent.prefix(limits.answerPieceBytes)
     let start = loop.arena.count
     piece.withUnsafeBytes { loop.arena.append($0) }
     loop.send(start..<loop.arena.count, to: connection)

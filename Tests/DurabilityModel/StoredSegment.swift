@@ -17,7 +17,8 @@ public enum StoredSegment {
       while offset + groupHeaderBytes <= bytes.count {
         let length = Int(UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: offset + 8, as: UInt32.self)))
         let payload = offset + groupHeaderBytes
-        guard payload + length <= bytes.count else { break }
+        // No group is empty: that is what a write that was cut has left, zeros.
+        guard length > 0, payload + length <= bytes.count else { break }
         body(UnsafeRawBufferPointer(rebasing: bytes[payload..<payload + length]))
         offset = payload + length
       }

@@ -169,7 +169,8 @@ extension DurableBench {
     let again = Turn(loops: [bench.turn([bench.batch([base + 1000, base + 2000, base + 3000])])])
     #expect(again.all.isEmpty)
     let acks = Turn(loops: [bench.store()]).acks
-    #expect(acks.map(\.batch?.accepted) == [2] && acks.map(\.batch?.duplicates) == [1])
+    // The third has a record already: which of those behind the gap have one is not kept, so it gets another.
+    #expect(acks.map(\.batch?.accepted) == [3] && acks.map(\.batch?.duplicates) == [0])
     #expect(bench.storedThrough() == base + 3000)
     #expect(Set(try bench.fixes().map { $0.measured.timestamp.milliseconds - base }) == [0, 1000, 2000, 3000])
   }
