@@ -4,26 +4,32 @@
 
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
-.PHONY: help demo test build release format lint fuzz conformance conformance-full sanitize bench abuse microbench \
-  gps-score deps swift-tests foreign-tests clean
+.PHONY: help demo test build release format lint fuzz conformance conformance-full sanitize bench figures capacity abuse torture \
+  microbench gps-score deps loadtest-release swift-tests foreign-tests clean
 
 ARGS ?=
 # What each fuzz target runs for. Given on the command line or in the environment; bash's own SECONDS is not exported.
 SECONDS ?= 60
+KILLS ?= 200
+# What a target needs beside what building needs.
+DEPS ?=
 FUZZ_TARGETS := $(patsubst Tests/Fuzz/%.swift,%,$(wildcard Tests/Fuzz/fuzz_*.swift))
 
 help:
 	@echo 'make demo [ARGS="--duration 20 --drivers 500"]   hub, simulated drivers, riders; Ctrl-C ends it'
 	@echo 'make test                                        every test'
 	@echo 'make release                                     .build/release/locationhub'
-	@echo 'make bench                                       what a message costs the hub'
+	@echo 'make bench                                       instructions, allocations and memory, held against limits'
+	@echo 'make figures                                     what a message costs the hub on this machine, in time'
+	@echo 'make capacity                                    measures what a city needs; writes loadtest/CAPACITY.md'
 	@echo 'make abuse                                       5,000 hostile connections come and go: do others notice?'
+	@echo 'make torture [KILLS=200 SECONDS=60]                seeded histories of failures, and kill -9 under load: is all there?'
 	@echo 'make microbench                                  nanoseconds and instructions of its pieces'
 	@echo 'make gps-score                                   the tracker on recorded drives, where ../shared has them'
 	@echo 'make conformance                                 a quick run of the Autobahn WebSocket suite, server and client'
 	@echo 'make conformance-full                            all 517 cases of it: half an hour or more'
 	@echo 'make fuzz [SECONDS=60]                           every fuzz target for so long'
-	@echo 'make sanitize                                    the tests under the address and the thread sanitizer'
+	@echo 'make sanitize                                    the tests under the address and the thread sanitizer: half an hour'
 	@echo 'make format, make lint                           swift format'
 
 demo: release
@@ -50,15 +56,32 @@ format:
 lint:
 	swift format lint --strict -r Sources Tests loadtest Package.swift
 
-bench: deps
+loadtest-release: deps
 	swift build -c release --product hub-loadtest
 	swift build -c release --product locationhub
-	loadtest/bench.sh
 
-abuse: deps
-	swift build -c release --product hub-loadtest
-	swift build -c release --product locationhub
+# Repeatable figures, not times: they mean the same on a busy machine.
+bench: DEPS := valgrind
+bench: loadtest-release
+	.build/release/hub-loadtest bench
+
+figures: loadtest-release
+	loadtest/figures.sh
+
+# A few minutes on a machine that does nothing else.
+capacity: loadtest-release
+	.build/release/hub-loadtest capacity --json loadtest/results/capacity.json --output loadtest/CAPACITY.md
+
+abuse: loadtest-release
 	.build/release/hub-loadtest abuse
+
+# HISTORIES=… for so many instead of so many seconds; SEED=… for those that a run before has printed.
+torture: deps
+	swift build -c release --product hub-torture
+	swift build -c release --product locationhub
+	.build/release/hub-torture histories $(if $(HISTORIES),--count $(HISTORIES),--seconds $(SECONDS)) \
+	  $(if $(SEED),--seed $(SEED))
+	.build/release/hub-torture kills --kills $(KILLS) $(if $(SEED),--seed $(SEED))
 
 microbench: deps
 	swift build -c release --product hub-microbench
@@ -77,8 +100,8 @@ conformance conformance-full: deps
 	Tests/Conformance/run.sh $(if $(findstring full,$@),full,quick)
 
 sanitize: deps
-	HUB_TESTS=brief swift test --sanitize=address --scratch-path .build/asan
-	HUB_TESTS=brief swift test --sanitize=thread --scratch-path .build/tsan
+	Tests/Sanitizers/run.sh address
+	Tests/Sanitizers/run.sh thread
 
 clean:
 	rm -rf .build
@@ -90,6 +113,7 @@ deps:
 	[ -e /usr/include/openssl/sha.h ] || missing+=(libssl-dev); \
 	[ -e /usr/include/zlib.h ] || missing+=(zlib1g-dev); \
 	command -v pkg-config >/dev/null || missing+=(pkg-config); \
+	for tool in $(DEPS); do command -v $$tool >/dev/null || missing+=($$tool); done; \
 	if [ $${#missing[@]} -gt 0 ]; then \
 	  echo "Installing the system packages that are missing: $${missing[*]}"; \
 	  root=; [ "$$(id -u)" = 0 ] || root=sudo; \

@@ -43,18 +43,32 @@ let package = Package(
     .executableTarget(
       name: "locationhub",
       dependencies: [
-        "Gateway", "HubCore", "LocationHubClient", "Simulation", "Tokens", "Transport", "Messages", "Geo", "Bytes",
-        "CLinux",
+        "Gateway", "HubCore", "Journal", "LocationHubClient", "Simulation", "Tokens", "Transport", "Messages", "Geo",
+        "Bytes", "CLinux",
       ]),
 
     // For tests and measurements only.
     .target(name: "TestCertificates", dependencies: ["COpenSSL"], path: "Tests/TestCertificates"),
 
+    .target(
+      name: "LoadTestKit",
+      dependencies: [
+        "Bytes", "Gateway", "Geo", "Messages", "Simulation", "TestCertificates", "Tokens", "Transport", "WebSocket",
+      ],
+      path: "loadtest/LoadTestKit"),
     .executableTarget(
-      name: "hub-loadtest", dependencies: ["Transport", "WebSocket", "Gateway", "Bytes", "TestCertificates"],
+      name: "hub-loadtest", dependencies: ["LoadTestKit", "Transport", "WebSocket", "Gateway", "Bytes"],
       path: "loadtest/HubLoadTest"),
     .executableTarget(
-      name: "hub-microbench", dependencies: ["HubCore", "WebSocket", "Messages", "Geo", "Bytes"],
+      name: "hub-torture",
+      dependencies: [
+        "DurabilityModel", "LoadTestKit", "LocationHubClient", "HubCore", "Transport", "Messages", "Geo", "Bytes",
+        "TestSupport",
+      ],
+      path: "loadtest/Torture"),
+    .executableTarget(
+      name: "hub-microbench",
+      dependencies: ["HubCore", "Journal", "Transport", "WebSocket", "Messages", "Geo", "Bytes"],
       path: "loadtest/MicroBench"),
     .executableTarget(
       name: "autobahn-client", dependencies: ["LocationHubClient", "Transport", "WebSocket", "Bytes"],
@@ -62,6 +76,12 @@ let package = Package(
 
     // What tests of several targets share.
     .target(name: "TestSupport", dependencies: ["Geo"], path: "Tests/TestSupport"),
+    .target(
+      name: "JournalSupport", dependencies: ["Journal", "Transport", "TestSupport"], path: "Tests/JournalSupport"),
+    .target(
+      name: "DurabilityModel",
+      dependencies: ["HubCore", "Journal", "Messages", "Geo", "Bytes", "Transport", "TestSupport", "JournalSupport"],
+      path: "Tests/DurabilityModel"),
     tests("Bytes"),
     tests("Geo"),
     tests("Messages", ["Geo", "Bytes"]),
@@ -70,11 +90,14 @@ let package = Package(
     tests("HubCore", ["Messages", "Geo"]),
     tests("Tokens", ["Messages", "Bytes"]),
     tests("Transport", ["Bytes", "COpenSSL", "TestCertificates"]),
-    tests("Journal", ["Transport"]),
+    tests("Journal", ["Transport", "JournalSupport"]),
+    .testTarget(name: "DurabilityModelTests", dependencies: ["DurabilityModel"]),
     tests(
       "Gateway", ["HubCore", "LocationHubClient", "Tokens", "Messages", "Geo", "Bytes", "HTTP", "Transport"]),
     tests("LocationHubClient", ["Tokens", "Messages", "WebSocket", "Bytes"]),
     tests("Simulation", ["Geo", "Messages"]),
+    // Both executables are built, so that the tests can run them as processes.
+    tests("LoadTestKit", ["Transport", "locationhub", "hub-loadtest"]),
     .testTarget(
       name: "EndToEndTests",
       dependencies: [

@@ -1,6 +1,7 @@
 // Kernel interfaces that the Glibc module does not import.
 #pragma once
 #include <malloc.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/epoll.h>
@@ -16,5 +17,6 @@
 // Declared by glibc only under _GNU_SOURCE, which the importer does not define.
 int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags);
 int pthread_setname_np(pthread_t thread, const char *name);
+int ppoll(struct pollfd *descriptors, nfds_t count, const struct timespec *timeout, const sigset_t *signals);
 // Used by the tests only: a table of descriptors for one thread, to run out of them without harm to others.
 int close_range(unsigned int first, unsigned int last, int flags);

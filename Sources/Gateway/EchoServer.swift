@@ -56,7 +56,7 @@ public final class EchoServer: EventLoopDelegate {
 
   /// Serves until one of `signals` comes.
   public func run(until signals: [Int32]) throws(SystemError) {
-    try loop.watchSignals(signals) { [loop] _ in loop.stop() }
+    try loop.watchSignals(signals) { [unowned loop] _ in loop.stop() }
     loop.run()
   }
 

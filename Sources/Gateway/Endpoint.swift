@@ -2,8 +2,11 @@
 import HTTP
 
 enum Endpoint: Equatable {
-  case socket, health, readiness, metrics, locations, nearby, within
+  case socket, health, readiness, metrics, locations, nearby, within, trips
   case driver(String)
+  case trip(String)
+  /// The format where the path names one.
+  case track(String, TrackFormat?)
 
   /// Nil where there is nothing at the path.
   init?(path segments: [String]) {
@@ -14,19 +17,36 @@ enum Endpoint: Equatable {
     case ["metrics"]: self = .metrics
     case ["v1", "locations"]: self = .locations
     case ["v1", "drivers", "nearby"]: self = .nearby
+    case ["v1", "trips"]: self = .trips
     case ["v1", "drivers", "within"]: self = .within
     default:
-      guard segments.count == 3, segments[0] == "v1", segments[1] == "drivers" else { return nil }
-      self = .driver(segments[2])
+      if let track = Endpoint.track(segments) {
+        self = track
+        return
+      }
+      guard segments.count == 3, segments[0] == "v1" else { return nil }
+      switch segments[1] {
+      case "drivers": self = .driver(segments[2])
+      case "trips": self = .trip(segments[2])
+      default: return nil
+      }
     }
+  }
+
+  /// `/v1/trips/{id}/track`, with or without a suffix.
+  private static func track(_ segments: [String]) -> Endpoint? {
+    guard segments.count == 4, segments[0] == "v1", segments[1] == "trips" else { return nil }
+    if segments[3] == "track" { return .track(segments[2], nil) }
+    guard let format = TrackFormat.allCases.first(where: { segments[3] == "track.\($0.rawValue)" }) else { return nil }
+    return .track(segments[2], format)
   }
 
   func allows(_ method: Method) -> Bool {
     switch self {
     case .socket: true  // the handshake has its own say
     case .locations: method == .post
-    case .within: method == .get || method == .head || method == .post
-    case .health, .readiness, .metrics, .nearby, .driver: method == .get || method == .head
+    case .within, .trips: method == .get || method == .head || method == .post
+    case .health, .readiness, .metrics, .nearby, .driver, .trip, .track: method == .get || method == .head
     }
   }
 
@@ -34,7 +54,7 @@ enum Endpoint: Equatable {
   var isForOperators: Bool {
     switch self {
     case .health, .readiness, .metrics: true
-    case .socket, .locations, .nearby, .within, .driver: false
+    case .socket, .locations, .nearby, .within, .driver, .trips, .trip, .track: false
     }
   }
 
@@ -42,8 +62,8 @@ enum Endpoint: Equatable {
   var allowedMethods: String {
     switch self {
     case .locations: "POST"
-    case .within: "GET, HEAD, POST"
-    case .socket, .health, .readiness, .metrics, .nearby, .driver: "GET, HEAD"
+    case .within, .trips: "GET, HEAD, POST"
+    case .socket, .health, .readiness, .metrics, .nearby, .driver, .trip, .track: "GET, HEAD"
     }
   }
 }

@@ -13,6 +13,8 @@ public struct JournalConfiguration: Sendable {
   /// Damage is moved aside, and the hub goes on from before it, in a new epoch. Else the hub does not start.
   public var acceptsLoss = false
   public var limits = JournalLimits()
+  /// How long what the hub itself does not need any more can still be read.
+  public var retention = RetentionRule()
 
   public init(directory: String) { self.directory = directory }
 }
@@ -20,6 +22,7 @@ public struct JournalConfiguration: Sendable {
 /// The queue to the journal's thread, from the hub's side.
 final class HubJournal: Sendable {
   let commit: GroupCommit
+  let keeping = Locked(KeepingCounters())
   private let limits: JournalLimits
 
   init(limits: JournalLimits) {
@@ -36,9 +39,12 @@ final class HubJournal: Sendable {
       through: commit.durableThrough, condition: commit.currentCondition == .good ? .good : .unavailable)
   }
 
-  /// Hands the turn's records over. Where there is no room they stay with the hub, which then refuses further changes.
+  /// Hands the turn's records over: at once where somebody waits for them, and else in company with those of the turns that
+  /// follow. Where there is no room they stay with the hub, which then refuses further changes.
   func submit(_ hub: inout Hub) {
-    hub.takeRecords { records, ticket in commit.submit(records, ticket: ticket, isUrgent: true) }
+    let awaited = hub.awaitedTicket
+    hub.takeRecords { records, ticket in commit.submit(records, ticket: ticket, isUrgent: ticket <= awaited) }
+    if awaited > commit.durableThrough { commit.hurry(through: awaited) }
   }
 }
 
@@ -47,6 +53,8 @@ final class HubBox {
   private var hub: Hub?
 
   init(_ hub: consuming Hub) { self.hub = consume hub }
+
+  func load(_ records: UnsafeRawBufferPointer) throws(RecordError) { try hub!.load(records) }
 
   func take() -> Hub { hub.take()! }
 }
@@ -57,31 +65,33 @@ final class HubBox {
 /// because the hub was read in the same call.
 final class WriterBox: @unchecked Sendable {
   var writer: JournalWriter
+  let report: RecoveryReport
 
-  init(_ writer: consuming JournalWriter) { self.writer = consume writer }
+  init(_ writer: consuming JournalWriter, _ report: RecoveryReport) {
+    self.writer = consume writer
+    self.report = report
+  }
 }
 
 extension JournalConfiguration {
-  /// Reads the journal into a hub that has not handled anything, and compacts it: the next start reads what is there now
-  /// and not how it came about.
+  /// Reads the journal into a hub that has not handled anything.
   func recover(
-    into hub: inout Hub, recordLimit: Int, newEpoch: HubLife, clock: ClockReading, _ log: Log
+    into hub: inout Hub, recordLimit: Int, newEpoch: HubLife, _ log: Log
   ) throws(JournalError) -> WriterBox {
     let began = ClockReading.read().uptimeNanoseconds
     let files = try DiskFiles(path: directory)
-    var recovered = try Recovery(files: files, limits: limits).run(damage: acceptsLoss ? .moveAside : .refuse) {
+    let recovered = try Recovery(files: files, limits: limits).run(damage: acceptsLoss ? .moveAside : .refuse) {
       (part) throws(Senseless) in
       try load(part, into: &hub)
     } group: { (_, records) throws(Senseless) in
       try load(records, into: &hub)
     }
     hub.finishLoading()
-    try recovered.compact(created: clock.unixMilliseconds) { (add) throws(JournalError) in
-      try hub.writeSnapshot(add)
-    }
-    hub.attachJournal(limit: recordLimit, startsEpoch: recovered.report.loss != nil, epoch: newEpoch.epoch)
+    hub.attachJournal(
+      limit: recordLimit, startsEpoch: recovered.report.startsAnew, epoch: newEpoch.epoch, looksUp: true)
     note(recovered.report, hub, nanoseconds: ClockReading.read().uptimeNanoseconds - began, log)
-    return WriterBox(recovered.takeWriter())
+    let report = recovered.report
+    return WriterBox(recovered.takeWriter(), report)
   }
 
   private func load(_ records: UnsafeRawBufferPointer, into hub: inout Hub) throws(Senseless) {
@@ -105,6 +115,7 @@ extension JournalConfiguration {
       .info, "journal_read",
       [
         "directory": directory, "trips": "\(hub.counters.trips)", "events": "\(hub.counters.eventsKept)",
+        "snapshot": report.snapshot.map { "\($0)" } ?? "none",
         "groups": "\(report.groups)", "milliseconds": "\(nanoseconds / 1_000_000)",
       ])
   }

@@ -8,12 +8,14 @@ final class HubPort {
   /// The hub itself, where there is one loop.
   private var hub: Hub?
   private let journal: HubJournal?
+  private let lookups: FixLookups?
   private let toHub: Mailbox<HubInput>?
   private let fromHub: Mailbox<HubOutput>?
 
-  init(hub: consuming Hub, journal: HubJournal? = nil) {
+  init(hub: consuming Hub, journal: HubJournal? = nil, lookups: FixLookups? = nil) {
     self.hub = consume hub
     self.journal = journal
+    self.lookups = lookups
     toHub = nil
     fromHub = nil
   }
@@ -21,6 +23,7 @@ final class HubPort {
   init(toHub: Mailbox<HubInput>, fromHub: Mailbox<HubOutput>) {
     hub = nil
     journal = nil
+    lookups = nil
     self.toHub = toHub
     self.fromHub = fromHub
   }
@@ -41,8 +44,10 @@ final class HubPort {
   func exchange(_ inputs: inout [HubInput], into outputs: inout [HubOutput], now: Moment) -> Bool {
     guard let toHub, let fromHub else {
       journal?.release(&hub!)
+      lookups?.answer(&hub!, now: now)
       hub!.process(inputs, now: now)
       journal?.submit(&hub!)
+      lookups?.ask(&hub!)
       inputs.removeAll(keepingCapacity: true)
       hub!.drain(loop: 0, into: &outputs)
       return true
@@ -71,6 +76,7 @@ final class HubThread: EventLoopDelegate {
   private let inboxes: [Mailbox<HubInput>]
   private let outboxes: [Mailbox<HubOutput>]
   private let shared: SharedState
+  private let lookups: FixLookups?
   private var batch: [HubInput] = []
   private var output: [HubOutput] = []
   private var nextTick: Int64
@@ -84,6 +90,7 @@ final class HubThread: EventLoopDelegate {
     self.inboxes = inboxes
     self.outboxes = outboxes
     self.shared = shared
+    lookups = FixLookups(shared, waking: loop.waker)
     nextTick = loop.now.uptimeNanoseconds
     loop.delegate = self
     loop.setLoopTimer(at: nextTick)
@@ -94,12 +101,15 @@ final class HubThread: EventLoopDelegate {
     let now = Moment(
       uptime: reading.uptimeNanoseconds, timestamp: Timestamp(milliseconds: reading.unixMilliseconds))
     shared.journal?.release(&hub)
+    lookups?.answer(&hub, now: now)
     for inbox in inboxes {
       inbox.drain(into: &batch)
-      hub.process(batch, now: now)
+      hub.handle(batch, now: now)
       batch.removeAll(keepingCapacity: true)
     }
+    hub.endTurn()
     shared.journal?.submit(&hub)
+    lookups?.ask(&hub)
     for (index, outbox) in outboxes.enumerated() where hub.hasOutput(loop: index) {
       hub.drain(loop: index, into: &output)
       post(to: outbox, loop: index)

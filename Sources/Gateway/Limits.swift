@@ -26,7 +26,7 @@ public struct Limits: Sendable {
   public var answerBytesPerTurn = 64 * 1024
   /// HTTP requests of all connections that a loop handles in one turn, and as many of those who waited for their turn: what
   /// sessions wait for at most. The rest waits, in order.
-  public var requestsPerLoopTurn = 64
+  public var requestsPerLoopTurn = 16
   /// Connections of one loop; nil for what the limit of open files allows. Past it a newcomer is closed at once.
   public var connectionsPerLoop: Int?
   /// Sessions of all loops; nil for 15/16 of the connections that fit, so that the rest is left for HTTP and for telling
@@ -54,7 +54,7 @@ public struct Limits: Sendable {
   /// it newcomers wait in the kernel's queue.
   public var acceptsPerSecond = 5000
   /// Connections accepted in one turn of a loop; the rest waits in the kernel's queue.
-  public var acceptsPerTurn = 64
+  public var acceptsPerTurn = 16
   /// The kernel's queue of connections that are not accepted yet.
   public var acceptBacklog: Int32 = 4096
   /// Steps of TLS handshakes in one turn of a loop; the next connection waits for the next turn, which is counted.
@@ -132,6 +132,9 @@ public struct Limits: Sendable {
   /// Trips that one driver began (by naming them in a fix, or by `requested`) and that the hub still knows, ended ones
   /// included. Past it: `rate_limited`.
   public var tripsPerDriver = 1000
+  /// Places on the routes of trips that are under way: 24 bytes each. Where a route of 5,000 has no room, its trip's ETAs
+  /// are reckoned without it.
+  public var routePoints = 4_000_000
   public var channels = 1 << 21
   public var eventsPerChannel = 256
   public var events = 1 << 20
@@ -156,8 +159,29 @@ public struct Limits: Sendable {
   /// Bytes of whole cells that a loop keeps encoded for those who begin to watch within the same second. Past it they are
   /// encoded for each.
   public var areaCacheBytes = 16 * 1024 * 1024
+  /// Trips of one page of `GET /v1/trips`. Past it: 400.
+  public var tripsPerPage = 1000
+  /// Pages that the hub puts together at once. Past it: 503 with `Retry-After`.
+  public var tripLists = 64
+  /// Trips that all of these look at in one turn of the hub, 100 µs; they go on in the next.
+  public var tripsListedPerTurn = 2_000
+  /// Questions to the journal's past that may wait; as many of one loop's may be under way. Past it: 503 with `Retry-After`.
+  public var historyQuestions = 64
+  /// Seconds that such a question may take. Past it the connection is closed.
+  public var historySeconds = 300.0
+  /// Fixes of one track. Past it: 413.
+  public var trackFixes = 100_000
+  /// Records of ended trips that one page of those that the hub has forgotten looks at. Past it: 413.
+  public var historyTrips = 500_000
+  /// Bytes of answers out of the journal that were not sent yet. Past it: 503 with `Retry-After`.
+  public var historyAnswerBytes = 64 * 1024 * 1024
   public var fixTimesPerDriver = 512
   public var driversWithFixTimes = 100_000
+  /// Fixes of batches that wait for their turn, and as many in batches that wait for the journal: some 90 MB each. Past it a
+  /// batch is refused with `rate_limited`.
+  public var waitingFixes = 600_000
+  /// Subscriptions with `since` that wait for their turn. Past it: `rate_limited`.
+  public var waitingResumes = 100_000
 
   public init() {}
 
@@ -170,7 +194,9 @@ public struct Limits: Sendable {
     precondition(requestRate >= 0 && requestBurst >= 1 && acceptsPerSecond >= 0 && answerBytesPerTurn >= 1)
     precondition(requestsPerLoopTurn >= requestsPerTurn)
     precondition(incompleteFreeBytes >= 0 && incompleteBytes >= messageBytes, "one message must fit")
-    precondition(tripsPerDriver >= 1)
+    precondition(historyQuestions >= 1 && trackFixes >= 1 && historyTrips >= 1 && historyAnswerBytes >= 0)
+    precondition(tripsPerDriver >= 1 && tripsPerPage >= 1 && tripLists >= 1 && tripsListedPerTurn >= 1)
+    precondition(waitingFixes >= LocationBatch.maximumCount && waitingResumes >= 0, "one batch must fit")
     precondition(requestHeadBytes <= readBufferBytes)
     precondition(rateWarningSeconds < rateCloseSeconds)
     precondition(inflateRatio >= 1 && inflateFreeBytes >= 0)
@@ -180,6 +206,9 @@ public struct Limits: Sendable {
 
   /// Bytes of an answer that fits an outbox with its head.
   var largestAnswer: Int { min(answerBytes, outboxBytesPerSession) - 1024 }
+
+  /// Bytes of a long answer that go out at once: a piece must fit an outbox.
+  var answerPieceBytes: Int { min(answerBytesPerTurn, outboxBytesPerSession / 2) }
 
   /// Descriptors that are not connections: files, listeners, epoll instances.
   private static let reservedDescriptors = 64
@@ -215,6 +244,11 @@ public struct Limits: Sendable {
       tracking: Tracker.Rules(maximumAccuracyMeters: accuracyMeters))
     limits.tripsPerDriver = tripsPerDriver
     limits.areas = areas
+    limits.waitingFixes = waitingFixes
+    limits.waitingResumes = waitingResumes
+    limits.tripLists = tripLists
+    limits.tripsListedPerTurn = tripsListedPerTurn
+    limits.routePoints = routePoints
     limits.queries = queries
     limits.queriesPerSession = queriesPerSession
     return limits

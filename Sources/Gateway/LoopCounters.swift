@@ -15,6 +15,8 @@ struct LoopCounters: Sendable {
   var requests: UInt64 = 0
   var badRequests: UInt64 = 0
   var requestTimeouts: UInt64 = 0
+  /// Requests that the journal's reader had no room for.
+  var historyRefused: UInt64 = 0
   /// Credentials of requests that were looked at.
   var credentialChecks: UInt64 = 0
   var originsRefused: UInt64 = 0

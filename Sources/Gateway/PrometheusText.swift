@@ -5,7 +5,8 @@ import Messages
 
 enum PrometheusText {
   static func write(
-    loops: [LoopCounters], hub: HubCounters, journal: HubJournal? = nil, residentBytes: Int, incompleteBytes: Int = 0,
+    loops: [LoopCounters], hub: HubCounters, journal: HubJournal? = nil, history: HistoryReader? = nil,
+    residentBytes: Int, incompleteBytes: Int = 0,
     addresses: Int = 0
   ) -> [UInt8] {
     var page = Page()
@@ -21,6 +22,7 @@ enum PrometheusText {
     page.sample("locationhub_client_addresses", UInt64(addresses))
     writeHub(hub, &page)
     if let journal { writeJournal(journal, hub, &page) }
+    if let history { writeHistory(history.counters, loops, &page) }
     page.family("locationhub_resident_bytes", "gauge", "Resident memory of the process.")
     page.sample("locationhub_resident_bytes", UInt64(residentBytes))
     writeLatency(loops, &page)
@@ -155,13 +157,17 @@ enum PrometheusText {
     let outcomes: [(String, UInt64)] = [
       ("accepted", hub.fixesAccepted), ("history", hub.fixesHistory), ("duplicate", hub.fixesDuplicate),
       ("held", hub.fixesHeld), ("forbidden", hub.fixesForbidden), ("orphaned", hub.fixesOrphaned),
-      ("unreadable", hub.fixesUnreadable),
+      ("unreadable", hub.fixesUnreadable), ("put_off", hub.fixesPutOff),
     ]
     for (outcome, count) in outcomes { page.sample("locationhub_fixes_total", ("outcome", outcome), count) }
     for refusal in Tracker.Refusal.allCases {
       page.sample(
         "locationhub_fixes_total", ("outcome", "refused_\(refusal.name)"), hub.fixesRefused[Int(refusal.rawValue)])
     }
+    page.counter(
+      "locationhub_fixes_behind_clock_total",
+      "History of drivers who are silent since their clock, which was over 10 minutes ahead, was set right.",
+      hub.fixesBehindClock)
     page.family("locationhub_fixes_absorbed_total", "counter", "Accepted fixes whose place was not used.")
     for reason in Tracker.Refusal.allCases {
       page.sample(
@@ -176,6 +182,10 @@ enum PrometheusText {
     )
     page.counter("locationhub_events_total", "Numbered events published.", hub.eventsPublished)
     page.counter("locationhub_deliveries_total", "Publications handed to loops.", hub.deliveries)
+    page.counter("locationhub_eta_updates_total", "ETAs that were news.", hub.etaUpdates)
+    page.counter(
+      "locationhub_routes_not_followed_total", "Routes of trips that there was no room to follow.",
+      hub.routesNotFollowed)
     page.counter("locationhub_trip_moves_total", "Moves of trips.", hub.tripMoves)
     page.counter("locationhub_trip_moves_refused_total", "Refused moves of trips.", hub.tripMovesRefused)
     page.counter("locationhub_session_replacements_total", "Driver sessions replaced by newer ones.", hub.replacements)
@@ -190,6 +200,8 @@ enum PrometheusText {
       page.sample(
         "locationhub_sampling_told_total", ("reason", "\(reason.name)"), hub.samplingTold[Int(reason.rawValue)])
     }
+    page.family("locationhub_fixes_waiting", "gauge", "Fixes in batches that wait for their turn or for the journal.")
+    page.sample("locationhub_fixes_waiting", UInt64(max(0, hub.fixesWaiting)))
     page.family("locationhub_table_entries", "gauge", "Entries of the hub's tables.")
     let sizes = [
       ("drivers", hub.drivers), ("drivers_online", hub.driversOnline), ("trips", hub.trips),
@@ -210,12 +222,48 @@ enum PrometheusText {
     page.counter("locationhub_journal_full_total", "Times that the disk was full.", counters.timesFull)
     page.family("locationhub_journal_condition", "gauge", "0 good, 1 full, 2 stopped after a failed write.")
     page.sample("locationhub_journal_condition", UInt64(journal.commit.currentCondition.rawValue))
+    writeKeeping(journal.keeping.withLock { $0 }, &page)
     page.family("locationhub_journal_held_outputs", "gauge", "Answers and events that wait for the disk.")
     page.sample("locationhub_journal_held_outputs", UInt64(max(0, hub.heldForStorage)))
-    page.counter("locationhub_journal_refused_total", "Moves refused for want of storage.", hub.refusedForStorage)
+    page.counter(
+      "locationhub_journal_refused_total", "Moves, statuses and batches refused for want of storage.",
+      hub.refusedForStorage)
+    page.counter(
+      "locationhub_journal_fixes_not_stored_total", "Live fixes of which nothing was stored for want of room.",
+      hub.fixesNotStored)
+    page.counter(
+      "locationhub_journal_lookups_total", "Batches whose older fixes were looked for in the journal.", hub.lookups)
     page.counter(
       "locationhub_journal_presence_dropped_total", "Presence events not made for want of storage.",
       hub.eventsNotStored)
+  }
+
+  private static func writeHistory(
+    _ history: HistoryReader.Counters, _ loops: [LoopCounters], _ page: inout Page
+  ) {
+    page.counter("locationhub_history_questions_total", "Questions to the journal's past.", history.asked)
+    page.counter(
+      "locationhub_history_refused_total", "Requests refused because too many such questions wait.",
+      sum(loops) { $0.historyRefused })
+    page.counter(
+      "locationhub_history_busy_microseconds_total", "Time spent answering them.", history.busyNanoseconds / 1000)
+    page.family("locationhub_history_answer_bytes", "gauge", "Bytes of answers that were not sent yet.")
+    page.sample("locationhub_history_answer_bytes", UInt64(max(0, history.unsentBytes)))
+  }
+
+  private static func writeKeeping(_ keeping: KeepingCounters, _ page: inout Page) {
+    page.counter("locationhub_journal_snapshots_total", "Snapshots written while the hub ran.", keeping.snapshots)
+    page.counter(
+      "locationhub_journal_snapshot_microseconds_total", "Time that they took, on a thread of low priority.",
+      keeping.snapshotNanoseconds / 1000)
+    page.counter(
+      "locationhub_journal_keeping_failures_total", "Failed snapshots, indexes and deletions.", keeping.failures)
+    page.counter(
+      "locationhub_journal_segments_deleted_total", "Segments deleted by age or size.", keeping.segmentsDeleted)
+    page.family("locationhub_journal_segments", "gauge", "Segments on the disk.")
+    page.sample("locationhub_journal_segments", UInt64(keeping.segments))
+    page.family("locationhub_journal_disk_bytes", "gauge", "Bytes of segments, indexes and snapshots on the disk.")
+    page.sample("locationhub_journal_disk_bytes", UInt64(keeping.bytes))
   }
 
   /// Upper bounds of the latency buckets, in microseconds.

@@ -16,8 +16,10 @@ public final class Server: Sendable {
   private let shared: SharedState
   private let threads: Threads
   private let lock: PortLock
-  /// The journal's thread; it ends when all others have.
-  private let journalThread: Joinable?
+  /// The threads that write the journal and keep it; they end when all others have.
+  private let journalThreads: [Joinable]
+  /// The thread that reads the journal's past.
+  private let historyThread: Joinable?
 
   /// The threads in the order in which they end: loops, then the hub's.
   private struct Threads: Sendable {
@@ -29,7 +31,7 @@ public final class Server: Sendable {
 
   private init(
     address: SocketAddress, adminAddress: SocketAddress?, isSecure: Bool, shared: SharedState, threads: Threads,
-    journalThread: Joinable?, lock: consuming PortLock
+    journalThreads: [Joinable], historyThread: Joinable?, lock: consuming PortLock
   ) {
     self.address = address
     self.adminAddress = adminAddress
@@ -37,7 +39,8 @@ public final class Server: Sendable {
     self.shared = shared
     self.threads = threads
     self.lock = lock
-    self.journalThread = journalThread
+    self.journalThreads = journalThreads
+    self.historyThread = historyThread
   }
 
   /// Starts listening and returns; the work is done on threads of its own.
@@ -61,7 +64,8 @@ public final class Server: Sendable {
     }
     let box = HubBox(hub)
     do throws(SystemError) {
-      let server = try start(configuration, limits, shared, box, writer, lock)
+      let keeper = makeKeeper(configuration, shared, life)
+      let server = try start(configuration, limits, shared, box, writer, keeper, lock)
       shared.log(
         .info, "listening",
         [
@@ -107,51 +111,14 @@ public final class Server: Sendable {
     }
   }
 
-  // MARK: Journal
-
-  private static func recover(
-    _ configuration: ServerConfiguration, _ shared: SharedState, into hub: inout Hub, _ life: HubLife
-  ) throws(JournalError) -> WriterBox? {
-    guard let configured = configuration.journal, let journal = shared.journal else { return nil }
-    return try configured.recover(
-      into: &hub, recordLimit: journal.recordLimit, newEpoch: life, clock: ClockReading.read(), shared.log)
-  }
-
-  private static func hint(_ error: JournalError) -> String {
-    switch error {
-    case .damaged: "; --accept-loss goes on from before it and keeps the damaged files aside"
-    case .locked: "; give this hub a --data of its own"
-    case .system, .full, .stopped, .newerVersion: ""
-    }
-  }
-
-  /// Runs the journal's writer. `waker` wakes whoever runs the hub.
-  private static func startJournal(
-    _ box: WriterBox, _ journal: HubJournal, waking waker: Waker, _ log: Log
-  ) throws(SystemError) -> Joinable {
-    let thread = try startThread(name: "journal") {
-      do throws(JournalError) {
-        try journal.commit.run(&box.writer) {
-          ClockReading.read().unixMilliseconds
-        } onChange: {
-          waker.wake()
-        }
-      } catch {
-        log(
-          .error, "journal_stopped",
-          ["error": "\(error)", "hint": "positions go on, moves of trips are refused; restart the hub"])
-      }
-    }
-    return Joinable(thread)
-  }
-
   private static func start(
     _ configuration: ServerConfiguration, _ loopLimits: EventLoopLimits, _ shared: SharedState,
-    _ hub: sending HubBox, _ writer: WriterBox?, _ lock: consuming PortLock
+    _ hub: sending HubBox, _ writer: WriterBox?, _ keeper: JournalKeeper?, _ lock: consuming PortLock
   ) throws(SystemError) -> Server {
     var threads = Threads()
     var adminAddress: SocketAddress?
-    var journalThread: Joinable?
+    var journalThreads: [Joinable] = []
+    var historyThread: Joinable?
     do throws(SystemError) {
       if configuration.loops == 1 {
         adminAddress = try startOnlyLoop(on: lock.address, configuration, loopLimits, shared, hub, &threads)
@@ -159,16 +126,21 @@ public final class Server: Sendable {
         adminAddress = try startLoopsAndHub(on: lock.address, configuration, loopLimits, shared, hub, &threads)
       }
       if let writer, let journal = shared.journal, let waker = threads.hubWaker {
-        journalThread = try startJournal(writer, journal, waking: waker, shared.log)
+        journalThreads.append(try startJournal(writer, journal, waking: waker, shared.log))
       }
+      if let journal = configuration.journal, let history = shared.history {
+        historyThread = Joinable(try startThread(name: "history") { history.run(journal) })
+      }
+      if let writer, let keeper { journalThreads.append(try startKeeper(keeper, after: writer.report)) }
     } catch {
       shared.lifecycle.requestStop(at: 0)  // lets go what has started
+      shared.journal?.commit.close()
       for waker in threads.wakers { waker.wake() }
       throw error
     }
     return Server(
       address: lock.address, adminAddress: adminAddress, isSecure: configuration.tls != nil, shared: shared,
-      threads: threads, journalThread: journalThread, lock: lock)
+      threads: threads, journalThreads: journalThreads, historyThread: historyThread, lock: lock)
   }
 
   private static func makeLoop(
@@ -201,7 +173,8 @@ public final class Server: Sendable {
     threads.wakers.append(loop.waker)
     threads.hubWaker = loop.waker
     let thread = try startThread(name: "loop-0") {
-      let port = HubPort(hub: hub.take(), journal: shared.journal)
+      let port = HubPort(
+        hub: hub.take(), journal: shared.journal, lookups: FixLookups(shared, waking: loop.waker))
       run(
         SessionLoop(
           index: 0, loop: loop, hub: port, shared: shared, configuration: configuration,
@@ -296,13 +269,15 @@ public final class Server: Sendable {
     for thread in threads.joinables { thread.join() }
     // What the last turns brought is stored.
     shared.journal?.commit.close()
-    journalThread?.join()
+    for thread in journalThreads { thread.join() }
+    shared.history?.close()
+    historyThread?.join()
     shared.log(.info, "stopped")
   }
 }
 
 /// A thread that is waited for at most once.
-private final class Joinable: Sendable {
+final class Joinable: Sendable {
   private let handle: Mutex<ThreadHandle?>
 
   init(_ handle: consuming ThreadHandle) { self.handle = Mutex(consume handle) }

@@ -97,6 +97,13 @@ final class Exchange {
   var body = ByteBuffer()
   /// The hub was asked; nothing further is read from `input` until it answers.
   var isWaiting = false
+  /// What is left of a long answer, and the room that it takes.
+  var unsent: ArraySlice<UInt8>?
+  var room: AnswerRoom?
+  /// The trip that the hub was asked for.
+  var pendingTrip: PendingTrip?
+  /// The list that the hub was asked for, where the journal may have more of it.
+  var pendingList: TripListQuery?
   /// The turn in which requests were handled last, how many, and the bytes of their answers.
   var turn: UInt64 = 0
   var handled = 0
@@ -130,6 +137,16 @@ final class Exchange {
     self.peer = peer
     self.isAdmin = isAdmin
     self.isFromProxy = isFromProxy
+  }
+
+  func takePendingTrip() -> PendingTrip? {
+    defer { pendingTrip = nil }
+    return pendingTrip
+  }
+
+  func takePendingList() -> TripListQuery? {
+    defer { pendingList = nil }
+    return pendingList
   }
 
   /// Counts for a turn from here on.

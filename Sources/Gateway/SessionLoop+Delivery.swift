@@ -61,6 +61,8 @@ extension SessionLoop {
       if let connection = connection(of: session) { refuseDriver(Int(connection.slot), .serviceUnavailable, 60) }
     case .replaced(let session):
       if let connection = connection(of: session) { close(Int(connection.slot), .replaced) }
+    case .trips(let session, let result, let replyTo):
+      if let connection = connection(of: session) { answer(Int(connection.slot), result, replyTo: replyTo) }
     case .queryResult(let session, let result, let replyTo):
       if let connection = connection(of: session) { answer(Int(connection.slot), result, replyTo: replyTo) }
     }
@@ -78,7 +80,7 @@ extension SessionLoop {
       send(frame, to: subscriber.connection, conflationKey: delivery.conflationKey)
     }
     counters.publicationsOut += UInt64(subscribers.count)
-    if delivery.conflationKey != 0 { counters.positionsOut += UInt64(subscribers.count) }
+    if case .driverLocation = delivery.publication.body { counters.positionsOut += UInt64(subscribers.count) }
     if delivery.received != 0 { turnReceived.append(delivery.received) }
   }
 

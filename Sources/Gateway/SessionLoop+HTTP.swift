@@ -66,7 +66,8 @@ extension SessionLoop {
   /// A large body is kept only for the endpoints that take one, and from someone who may use it.
   private mutating func bodyLimits(_ head: RequestHead, _ exchange: Exchange) -> HTTPLimits {
     guard head.framing != .none else { return httpLimits }
-    guard head.method == .post, head.isPath("/v1/locations") || head.isPath("/v1/drivers/within") else {
+    let isWanted = head.isPath("/v1/locations") || head.isPath("/v1/trips") || head.isPath("/v1/drivers/within")
+    guard head.method == .post, isWanted else {
       return unwantedBodyLimits
     }
     do throws(CredentialError) {
@@ -103,7 +104,8 @@ extension SessionLoop {
       case .health: respond(slot, exchange, .ok, text: "ok\n")
       case .readiness: ready(slot, exchange)
       case .metrics: if admitOperator(slot, exchange, request) { metrics(slot, exchange) }
-      case .locations, .nearby, .within, .driver: serve(slot, exchange, request, endpoint)
+      case .locations, .nearby, .within, .driver, .trips, .trip, .track:
+        try serve(slot, exchange, request, endpoint)
       }
     } catch {
       respond(slot, exchange, error.status, error.code, error.explanation)
@@ -111,7 +113,9 @@ extension SessionLoop {
   }
 
   /// The endpoints that need a credential.
-  private mutating func serve(_ slot: Int, _ exchange: Exchange, _ request: RequestHead, _ endpoint: Endpoint) {
+  private mutating func serve(
+    _ slot: Int, _ exchange: Exchange, _ request: RequestHead, _ endpoint: Endpoint
+  ) throws(HTTPError) {
     let credential: Credential
     do throws(CredentialError) {
       credential = try self.credential(of: request, exchange)
@@ -126,6 +130,10 @@ extension SessionLoop {
     case .locations: postLocations(slot, exchange, credential)
     case .nearby, .within: drivers(slot, exchange, request, endpoint, credential)
     case .driver(let id): driver(slot, exchange, id, credential)
+    case .trips where request.method == .post: requestTrip(slot, exchange, credential)
+    case .trips: try trips(slot, exchange, request, credential)
+    case .trip(let id): trip(slot, exchange, id, credential)
+    case .track(let id, let format): try track(slot, exchange, request, id, format, credential)
     case .socket, .health, .readiness, .metrics: break
     }
   }
@@ -151,7 +159,7 @@ extension SessionLoop {
   private mutating func metrics(_ slot: Int, _ exchange: Exchange) {
     publishCounters()
     let text = PrometheusText.write(
-      loops: shared.metrics.loops, hub: shared.metrics.hub, journal: shared.journal,
+      loops: shared.metrics.loops, hub: shared.metrics.hub, journal: shared.journal, history: shared.history,
       residentBytes: ProcessFacts.residentBytes() ?? 0, incompleteBytes: shared.admissions.incomplete,
       addresses: shared.admissions.addressCount)
     respond(
@@ -181,89 +189,5 @@ extension SessionLoop {
           session: reference(sessions[slot].connection), driverID: credential.id, messageID: messageID,
           sent: now.timestamp, received: now, batch: batch,
           tripIsGranted: batch.tripID.map(credential.names(trip:)) ?? false)))
-  }
-
-  // MARK: Answers of the hub
-
-  /// A reply of the hub: to the session, or to the request that stands for it.
-  mutating func answer(_ slot: Int, _ reply: Reply) {
-    guard let exchange = sessions[slot].exchange, exchange.isWaiting else { return send(reply, to: slot) }
-    switch reply {
-    case .ack(let ack):
-      finish(slot, exchange, Response(.ok, contentType: "application/json", body: QueryBody.batch(ack.batch)))
-    case .error(let error):
-      finish(
-        slot, exchange, status(of: error.code), error.code, error.message,
-        retryAfter: error.retryAfter.map { Int($0.rounded(.up)) })
-    case .connected, .subscribed, .unsubscribed, .pong, .sampling, .result: break
-    }
-  }
-
-  func status(of code: ErrorCode) -> Status {
-    switch code {
-    case .badJSON, .badMessage, .unknownType, .invalidLocation, .implausibleLocation, .unknownChannel: .badRequest
-    case .tooLarge: .contentTooLarge
-    case .unauthorized, .tokenExpired: .unauthorized
-    case .forbidden: .forbidden
-    case .unknownTrip: .notFound
-    case .invalidTransition: .conflict
-    case .rateLimited, .storageFull, .shuttingDown: .serviceUnavailable
-    case .internalError: .internalServerError
-    }
-  }
-
-  mutating func finish(
-    _ slot: Int, _ exchange: Exchange, _ status: Status, _ code: ErrorCode, _ message: String, retryAfter: Int? = nil
-  ) {
-    exchange.isWaiting = false
-    respond(slot, exchange, status, code, message, retryAfter: retryAfter)
-    advance(slot, exchange)
-    settleIncomplete(slot)
-  }
-
-  mutating func finish(_ slot: Int, _ exchange: Exchange, _ response: Response) {
-    exchange.isWaiting = false
-    respond(slot, exchange, response)
-    advance(slot, exchange)
-    settleIncomplete(slot)
-  }
-
-  // MARK: Responses
-
-  mutating func respond(_ slot: Int, _ exchange: Exchange, _ status: Status, text: StaticString) {
-    let body = UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
-    respond(slot, exchange, Response(status, contentType: "text/plain; charset=utf-8", body: Array(body)))
-  }
-
-  mutating func respond(
-    _ slot: Int, _ exchange: Exchange, _ status: Status, _ code: ErrorCode, _ message: String, retryAfter: Int? = nil,
-    fields: [OutgoingField] = []
-  ) {
-    counters.errors[Int(code.rawValue)] += 1
-    var body = ByteBuffer()
-    JSONWriter.writeError(code, message: message, into: &body)
-    let response = Response(status, contentType: "application/json", body: body.array(), fields: fields)
-    respond(slot, exchange, retryAfter.map(response.retryAfter(seconds:)) ?? response)
-  }
-
-  mutating func respond(_ slot: Int, _ exchange: Exchange, _ response: Response) {
-    let connection = sessions[slot].connection
-    let start = loop.arena.count
-    var response = response
-    response.fields += corsFields(exchange)
-    response.write(into: &loop.arena, keepsAlive: exchange.keepsAlive, toHead: exchange.isHead)
-    loop.send(start..<loop.arena.count, to: connection)
-    exchange.body.removeAll(keepingAtMost: 0)  // a kept connection keeps no request
-    exchange.enter(turn: loop.turn)  // the hub's answer may come in another one than the request
-    exchange.answeredBytes += loop.arena.count - start
-    counters.count(status: response.status.code)
-    if exchange.keepsAlive {
-      exchange.deadline = now.uptime + seconds(limits.keepAliveSeconds)
-      loop.setTimer(connection, at: exchange.deadline)
-    } else {
-      sessions[slot].phase = .closing
-      loop.close(connection)
-      loop.setTimer(connection, at: now.uptime + seconds(limits.closingSeconds))
-    }
   }
 }

@@ -78,6 +78,7 @@ extension SessionLoop {
         return refuse(slot, messageID, .forbidden, "only ops and the driver itself may see this")
       }
       inputs.append(.query(session, .driver(id), replyTo: messageID))
+    case .trip(let id): askForTrip(slot, messageID, id, credential)
     case .drivers(let search):
       do throws(MessageError) {
         let audience = try audience(of: credential.role, asking: search)

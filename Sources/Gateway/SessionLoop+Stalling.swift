@@ -74,6 +74,7 @@ extension SessionLoop {
       if let exchange = sessions[slot].exchange, exchange.isStalled {
         exchange.isStalled = false
         loop.resumeReading(id)
+        sendPiece(slot, exchange)
         advance(slot, exchange)
       } else if let held = sessions[slot].held, sessions[slot].unansweredSubscriptions == 0, !sessions[slot].isPaused {
         sessions[slot].held = nil

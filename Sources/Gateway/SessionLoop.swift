@@ -37,6 +37,9 @@ struct SessionLoop: ~Copyable {
   var requestsOfTurn = 0
   /// Nil until a session needs it.
   var compression = LoopCompression()
+  /// What the reader of the journal has found for this loop's requests, and how many it was asked for.
+  let historyAnswers: Mailbox<HistoryAnswer>
+  var historyQuestions = 0
   var counters = LoopCounters()
   /// When each delivery of this turn came in as a fix (uptime, ns): its latency is known once the turn is flushed.
   var turnReceived: [Int64] = []
@@ -72,6 +75,7 @@ struct SessionLoop: ~Copyable {
     accessGeneration = shared.access.generation  // before the value: at worst it is picked up twice
     access = shared.access.current
     let limits = configuration.limits
+    historyAnswers = Mailbox(capacity: limits.historyQuestions, waking: loop.waker)
     frameLimits = FrameLimits(messageBytes: limits.messageBytes, fragments: limits.fragments)
     httpLimits = HTTPLimits(headBytes: limits.requestHeadBytes, bodyBytes: limits.requestBodyBytes)
     unwantedBodyLimits = HTTPLimits(
@@ -171,6 +175,7 @@ struct SessionLoop: ~Copyable {
   private static let exchangesPerTurn = 16
 
   mutating func turnEnding() {
+    deliverHistory()
     var rounds = 0
     repeat {
       while !hub.exchange(&inputs, into: &outputs, now: now) {

@@ -11,6 +11,7 @@ final class SharedState: Sendable {
   let access: AccessBoard
   /// Nil where nothing is stored.
   let journal: HubJournal?
+  let history: HistoryReader?
   let admissions: Admissions
 
   /// `sessionLimit`: sessions of all loops together.
@@ -20,6 +21,7 @@ final class SharedState: Sendable {
     log = Log(level: configuration.logLevel)
     access = AccessBoard(configuration.tokens)
     journal = configuration.journal.map { HubJournal(limits: $0.limits) }
+    history = configuration.journal.map { _ in HistoryReader(limits: configuration.limits) }
     admissions = Admissions(configuration.limits, sessionLimit: sessionLimit)
   }
 }

@@ -5,7 +5,7 @@
 public let earthRadiusMeters = 6_371_008.8
 
 /// A checked position: WGS 84 degrees.
-public struct Coordinate: Sendable, Hashable {
+public struct Coordinate: Sendable, Hashable, BitwiseCopyable {
   /// −90…90, north positive.
   public let latitude: Double
   /// −180…180, east positive.

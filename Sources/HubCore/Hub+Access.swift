@@ -114,6 +114,7 @@ extension Hub {
   mutating func removeTrip(_ trip: Int) {
     uncountBegunTrip(trip)
     tripIDs.remove(hash: trips[trip].hash, index: trip)
+    tripOrder.remove(trips[trip].number)
     trips.remove(
       trip, leaving: Trip(id: trips[trip].id, hash: 0, status: .cancelled, changed: trips[trip].changed, lastHeard: 0))
   }

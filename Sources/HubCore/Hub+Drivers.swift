@@ -70,6 +70,11 @@ extension Hub {
 
   mutating func handle(_ session: SessionRef, _ messageID: MessageID, _ report: DriverStatusReport) {
     guard let driver = driver(of: session) else { return }
+    guard storage.hasRoom else {
+      counters.refusedForStorage += 1
+      return refuse(
+        session, messageID, .storageFull, "this hub cannot store a status now; send it again", retryAfter: 5)
+    }
     guard takeProfile(report, driver) else {
       counters.tableLimitHits += 1
       return refuse(
@@ -78,7 +83,8 @@ extension Hub {
     drivers[driver].reported = report.status
     relabel(driver)
     noteArea(driver)
-    reply(.ack(Ack(replyTo: messageID)), to: session)
+    recordDriver(driver)
+    replyStored(.ack(Ack(replyTo: messageID)), to: session)
     adviseSampling(driver, trip: lastTrip(of: driver))
   }
 
@@ -196,6 +202,11 @@ extension Hub {
   private mutating func forget(_ driver: Int) {
     staleIndex.remove(UInt32(driver))
     if let channel = drivers[driver].channel { forgetEvents(of: channel) }
+    if drivers[driver].durable.isKnown { storage.write(.driverForgotten(drivers[driver].id)) }
+    removeDriver(driver)
+  }
+
+  mutating func removeDriver(_ driver: Int) {
     if drivers[driver].fixTimes != nil { driversWithFixTimes -= 1 }
     profiles.release(drivers[driver].profile)
     driverIDs.remove(hash: drivers[driver].hash, index: driver)

@@ -7,11 +7,17 @@ import Messages
 extension Hub {
   /// One fix of a session.
   mutating func handle(_ input: FixInput) {
-    counters.fixesReceived += 1
     guard let driver = driver(of: input.session) else {
+      counters.fixesReceived += 1
       counters.fixesOrphaned += 1
       return
     }
+    handle(input, driver: driver)
+  }
+
+  @inline(__always)
+  mutating func handle(_ input: FixInput, driver: Int) {
+    counters.fixesReceived += 1
     drivers[driver].clock.observe(sent: input.sent, received: input.received.timestamp)
     let trip: Int?
     switch tripForFixes(of: driver, input.update.tripID, isGranted: input.tripIsGranted, at: input.update.fix.timestamp)
@@ -22,7 +28,10 @@ extension Hub {
       counters.fixesForbidden += 1
       return refuse(input.session, input.messageID, code, message, retryAfter: retryAfter)
     }
-    switch track(input.update.fix, driver: driver, trip: trip, received: input.received.uptime) {
+    let outcome = track(
+      input.update.fix, driver: driver, trip: trip, received: input.received.uptime, isRecorded: recordsFixes)
+    recordFixes(driver: driver, trip: trip, received: input.received.timestamp)
+    switch outcome {
     case .accepted, .history, .duplicate, .held: return
     case .refused(let refusal): refuse(input.session, input.messageID, refusal.code, refusal.explanation)
     }
@@ -35,39 +44,90 @@ extension Hub {
   }
 
   /// Filter, index, publish: the same for a fix of its own and one of a batch.
-  mutating func track(_ fix: Fix, driver: Int, trip: Int?, received: Int64) -> FixOutcome {
-    let isNew = drivers[driver].fixTimes?.insert(fix.timestamp) ?? true
-    guard isNew else {
+  ///
+  /// Where there is a journal, `isRecorded` says that it has room. A fix that is not recorded is published all the same,
+  /// and counts as never seen when it is sent again.
+  mutating func track(_ fix: Fix, driver: Int, trip: Int?, received: Int64, isRecorded: Bool) -> FixOutcome {
+    if drivers[driver].fixTimes != nil, !isNew(fix.timestamp, driver: driver, isRecorded: isRecorded) {
       counters.fixesDuplicate += 1
       return .duplicate
     }
+    let outcome = follow(fix, driver: driver, trip: trip, received: received, isRecorded: isRecorded)
+    if storage.isOn, !isRecorded { noteMissed(fix, outcome, driver: driver) }
+    return outcome
+  }
+
+  private mutating func follow(
+    _ fix: Fix, driver: Int, trip: Int?, received: Int64, isRecorded: Bool
+  ) -> FixOutcome {
     let rules = limits.tracking
     if let speed = fix.speed, speed > rules.maximumSpeed { counters.speedsIgnored += 1 }
     switch drivers[driver].tracker.update(fix, receivedAt: received, hubClock: now.timestamp, rules: rules) {
     case .accepted(let position):
       accept(position, driver: driver, trip: trip, received: received)
+      if isRecorded { record(fix, .live, position, driver: driver) }
       return .accepted
     case .acceptedTwo(let held, let position):
-      counters.fixesReleased += 1
-      accept(held, driver: driver, trip: trip, received: received)
+      release(held, driver: driver, trip: trip, received: received, isRecorded: isRecorded)
       accept(position, driver: driver, trip: trip, received: received)
+      if isRecorded { record(fix, .live, position, driver: driver) }
       return .accepted
     case .acceptedHeld(let held, let refusal):
-      counters.fixesReleased += 1
-      accept(held, driver: driver, trip: trip, received: received)
+      release(held, driver: driver, trip: trip, received: received, isRecorded: isRecorded)
       return count(refusal)
     case .history:
       counters.fixesHistory += 1
+      if isRecorded { record(fix, .history, nil, driver: driver) }
+      if isBehindClock(fix, driver: driver) { counters.fixesBehindClock += 1 }
       return .history
     case .duplicate:
+      if isRecorded, drivers[driver].durable.hasNoRecord(ofPublished: fix.timestamp) {
+        counters.fixesHistory += 1
+        record(fix, .history, nil, driver: driver)
+        return .history
+      }
       counters.fixesDuplicate += 1
       return .duplicate
     case .held:
       counters.fixesHeld += 1
+      if isRecorded { record(fix, .held, nil, driver: driver) }
       return .held
     case .refused(let refusal):
       return count(refusal)
     }
+  }
+
+  /// A fix that was held back is published, before the one that confirmed it.
+  private mutating func release(_ held: Position, driver: Int, trip: Int?, received: Int64, isRecorded: Bool) {
+    counters.fixesReleased += 1
+    accept(held, driver: driver, trip: trip, received: received)
+    guard isRecorded else { return }
+    record(Fix(coordinate: held.coordinate, timestamp: held.timestamp), .confirmed, held, driver: driver)
+  }
+
+  /// Whether a driver with remembered fix times has not sent this one before; remembers it unless it will be lost.
+  @inline(__always)
+  private mutating func isNew(_ time: Timestamp, driver: Int, isRecorded: Bool) -> Bool {
+    if storage.isOn, !isRecorded { return drivers[driver].fixTimes?.contains(time) == false }
+    return drivers[driver].fixTimes?.insert(time) ?? true
+  }
+
+  /// A fix that was taken in while nothing could be stored.
+  private mutating func noteMissed(_ fix: Fix, _ outcome: FixOutcome, driver: Int) {
+    switch outcome {
+    case .accepted, .history, .held: break
+    case .duplicate, .refused: return
+    }
+    counters.fixesNotStored += 1
+    drivers[driver].durable.missed(fix.timestamp, storedThrough: storage.storedThrough)
+  }
+
+  /// Whether nothing of the driver is published because its clock was ahead: its newest fix is of the hub's future, by more
+  /// than a leap, and this one is not.
+  private func isBehindClock(_ fix: Fix, driver: Int) -> Bool {
+    let future = now.timestamp.milliseconds &+ limits.tracking.leapMilliseconds
+    guard let newest = drivers[driver].tracker.newest else { return false }
+    return newest.milliseconds > future && fix.timestamp.milliseconds <= future
   }
 
   private mutating func count(_ refusal: Tracker.Refusal) -> FixOutcome {
@@ -88,15 +148,18 @@ extension Hub {
     index.move(UInt32(driver), to: position.coordinate, label: label(of: driver))
     noteArea(driver)
     publish(position, driver: driver, trip: trip, received: received)
+    if let trip { guide(position, driver: driver, trip: trip) }
     adviseSampling(driver, trip: trip)
   }
 
-  /// The trip's way, until it is where it was to go.
+  /// The trip's way and its other figures, until it is where it was to go.
   @inline(__always)
   private mutating func measure(_ position: Position, driver: Int, trip: Int) {
-    guard trips[trip].status < .arrivedDestination else { return }
-    trips[trip].odometer.follow(
-      position, after: drivers[driver].position, maximumSpeed: limits.tracking.maximumSpeed)
+    let status = trips[trip].status
+    guard status < .arrivedDestination else { return }
+    trips[trip].progress.follow(
+      position, after: drivers[driver].position, status: status, maximumSpeed: limits.tracking.maximumSpeed,
+      rules: timings.trips)
   }
 
   /// One position, on the trip's, the driver's and the fleet's channel.
@@ -119,82 +182,6 @@ extension Hub {
       driverID: drivers[driver].id, tripID: trip.map { trips[$0].id }, coordinate: position.coordinate,
       heading: position.heading, speed: position.speed, accuracy: position.accuracy,
       confidence: position.confidence, timestamp: position.timestamp, age: drivers[driver].positionAge, after: 0)
-  }
-
-  // MARK: Batches
-
-  /// A backlog: each fix in its place in time; the answer says what became of each.
-  mutating func handle(_ input: BatchInput) {
-    counters.fixesReceived += UInt64(input.batch.fixes.count)
-    guard let driver = driver(of: input) else {
-      counters.fixesOrphaned += UInt64(input.batch.fixes.count)
-      return
-    }
-    // Over HTTP there is no envelope, so nothing is learnt of the phone's clock.
-    if input.driverID == nil { drivers[driver].clock.observe(sent: input.sent, received: input.received.timestamp) }
-    let trip: Int?
-    switch tripForFixes(of: driver, input.batch.tripID, isGranted: input.tripIsGranted, at: input.sent) {
-    case .none: trip = nil
-    case .use(let found): trip = found
-    case .refused(let code, let message, let retryAfter):
-      counters.fixesForbidden += UInt64(input.batch.fixes.count)
-      return refuse(input.session, input.messageID, code, message, retryAfter: retryAfter)
-    }
-    rememberFixTimes(of: driver)
-    var summary = Ack.Batch(accepted: 0, duplicates: 0, rejected: [])
-    for place in placesByTime(input.batch.fixes) {
-      switch input.batch.fixes[place] {
-      case .failure(let code):
-        counters.fixesUnreadable += 1
-        summary.rejected.append(.init(index: place, code: code))
-      case .success(let fix):
-        switch track(fix, driver: driver, trip: trip, received: input.received.uptime) {
-        case .accepted, .history, .held: summary.accepted += 1
-        case .duplicate: summary.duplicates += 1
-        case .refused(let refusal): summary.rejected.append(.init(index: place, code: refusal.code))
-        }
-      }
-    }
-    summary.rejected.sort { $0.index < $1.index }
-    reply(.ack(Ack(replyTo: input.messageID, batch: summary)), to: input.session)
-  }
-
-  /// "Oldest first" is what the protocol asks for; where a phone does otherwise, its newest fix must not make history of
-  /// those behind it.
-  private func placesByTime(_ fixes: [Result<Fix, ErrorCode>]) -> [Int] {
-    var places: [(time: Int64, place: Int)] = []
-    places.reserveCapacity(fixes.count)
-    var newest = Int64.min
-    var isInOrder = true
-    for (place, fix) in fixes.enumerated() {
-      let time = if case .success(let fix) = fix { fix.timestamp.milliseconds } else { newest }
-      if time < newest { isInOrder = false }
-      newest = max(newest, time)
-      places.append((time, place))
-    }
-    if !isInOrder { places.sort { $0 < $1 } }
-    return places.map(\.place)
-  }
-
-  private mutating func driver(of input: BatchInput) -> Int? {
-    guard let id = input.driverID else { return driver(of: input.session) }
-    guard let driver = findOrInsertDriver(id) else {
-      refuse(input.session, input.messageID, .rateLimited, "this hub's driver table is full", retryAfter: 60)
-      return nil
-    }
-    return driver
-  }
-
-  /// From its first batch on, a driver's fix times are remembered, newest first, up to the limits.
-  private mutating func rememberFixTimes(of driver: Int) {
-    guard drivers[driver].fixTimes == nil else { return }
-    guard driversWithFixTimes < limits.driversWithFixTimes else {
-      counters.tableLimitHits += 1
-      return
-    }
-    driversWithFixTimes += 1
-    drivers[driver].fixTimes = FixTimes(capacity: limits.fixTimesPerDriver)
-    if let newest = drivers[driver].position?.timestamp { _ = drivers[driver].fixTimes?.insert(newest) }
   }
 }
 

@@ -14,11 +14,30 @@ extension Hub {
     location.after = channels.sequence(channel, storedThrough: storage.storedThrough)
     let delivery = Delivery(
       channel: ChannelHandle(index: UInt32(channel)),
-      conflationKey: UInt64(channel) << 32 | UInt64(driver + 1),
+      conflationKey: UInt64(channel) << 32 | UInt64(driver + 1),  // never an ETA's: there are fewer drivers
       received: received,
       publication: Publication(
         channel: channels.name(channel), number: publicationNumber, timestamp: now.timestamp,
         body: .driverLocation(location)))
+    while loops != 0 {
+      outputs[loops.trailingZeroBitCount].append(.delivery(delivery))
+      counters.deliveries += 1
+      loops &= loops - 1
+    }
+  }
+
+  /// Publishes a trip's ETA: state too, of which a channel has one.
+  mutating func publishState(_ update: ETAUpdate, channel: Int) {
+    var loops = channels.loops(channel)
+    if loops == 0 { return }
+    publicationNumber += 1
+    var update = update
+    update.after = channels.sequence(channel, storedThrough: storage.storedThrough)
+    let delivery = Delivery(
+      channel: ChannelHandle(index: UInt32(channel)), conflationKey: UInt64(channel) << 32 | UInt64(UInt32.max),
+      received: 0,
+      publication: Publication(
+        channel: channels.name(channel), number: publicationNumber, timestamp: now.timestamp, body: .etaUpdate(update)))
     while loops != 0 {
       outputs[loops.trailingZeroBitCount].append(.delivery(delivery))
       counters.deliveries += 1

@@ -30,11 +30,14 @@ extension Hub {
     var missed: [Publication]?
     if let resume = request.resume, resume.epoch == epoch { missed = channels.events(channel, since: resume.since) }
     var snapshot = snapshot(of: request.channel, after: channels.sequence(channel))
-    if missed != nil, let position = snapshot?.position {
+    if missed != nil {
       // Who comes back gets the events first, in order, and then where things are now.
-      missed?.append(newestState(position, on: channel))
+      if let position = snapshot?.position { missed?.append(newestState(.driverLocation(position), on: channel)) }
+      if let eta = snapshot?.eta { missed?.append(newestState(.etaUpdate(eta), on: channel)) }
       snapshot?.position = nil
+      snapshot?.eta = nil
     }
+    if let missed { backlog.spend(missed.count) }
     let answer = Subscribed(
       replyTo: input.messageID, channel: request.channel, sequence: channels.sequence(channel), epoch: epoch,
       recovered: missed != nil, snapshot: snapshot)
@@ -52,11 +55,10 @@ extension Hub {
     emit(.subscriptionRefused(input.session, error), to: input.session.loop)
   }
 
-  private mutating func newestState(_ position: DriverLocation, on channel: Int) -> Publication {
+  private mutating func newestState(_ state: Publication.Body, on channel: Int) -> Publication {
     publicationNumber += 1
     return Publication(
-      channel: channels.name(channel), number: publicationNumber, timestamp: now.timestamp,
-      body: .driverLocation(position))
+      channel: channels.name(channel), number: publicationNumber, timestamp: now.timestamp, body: state)
   }
 
   mutating func unsubscribe(_ session: SessionRef, _ messageID: MessageID, _ channel: Channel) {
@@ -94,14 +96,16 @@ extension Hub {
     }
   }
 
-  /// A trip and its driver's newest position, or a driver's position; nil where nothing is known.
+  /// A trip with its driver's newest position and ETA, or a driver's position; nil where nothing is known.
   private func snapshot(of channel: Channel, after: UInt64) -> Subscribed.Snapshot? {
     switch channel {
     case .trip(let id):
       guard let trip = findTrip(id) else { return nil }
       let state = Subscribed.Snapshot.Trip(
         tripID: id, status: trips[trip].status, driverID: trips[trip].driverID, timestamp: trips[trip].changed)
-      return Subscribed.Snapshot(trip: state, position: position(onTrip: trip, after: after))
+      let position = position(onTrip: trip, after: after)
+      return Subscribed.Snapshot(
+        trip: state, position: position, eta: position == nil ? nil : currentETA(ofTrip: trip, after: after))
     case .driver(let id):
       guard let driver = findDriver(id), let position = drivers[driver].position else { return nil }
       return Subscribed.Snapshot(position: refreshed(driver, position, trip: tripOfPosition(of: driver), after: after))
@@ -128,7 +132,11 @@ extension Hub {
   /// A driver's pong: through which of its fixes everything is stored.
   mutating func answer(_ session: SessionRef, _ messageID: MessageID, _ ping: Ping) {
     var storedThrough: Timestamp?
-    if let driver = driver(of: session) { storedThrough = drivers[driver].tracker.newest }
+    if let driver = driver(of: session) {
+      storedThrough =
+        storage.isOn
+        ? drivers[driver].durable.storedThrough(storage.storedThrough) : drivers[driver].tracker.newest
+    }
     reply(
       .pong(Pong(replyTo: messageID, ping: ping, serverTime: now.timestamp, storedThrough: storedThrough)), to: session)
   }

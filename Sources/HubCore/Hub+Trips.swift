@@ -110,8 +110,12 @@ extension Hub {
     }
     let hash = id.text.hashValue(seed: seed)
     let trip = trips.insert(Trip(id: id, hash: hash, status: status, changed: time, lastHeard: now.uptime))
+    newestTripNumber += 1
+    trips[trip].number = newestTripNumber
+    trips[trip].created = now.timestamp
     armSilence(trip)
     tripIDs.insert(hash: hash, index: trip)
+    tripOrder.insert(newestTripNumber, trip: trip)
     trips[trip].channel = channels.find(.trip(id))
     return trip
   }
@@ -186,18 +190,26 @@ extension Hub {
     if let driver, !mayBeginTrip(driver) {
       return refuse(input.session, input.messageID, .rateLimited, tooManyTrips, retryAfter: 60)
     }
-    guard let trip = insertTrip(report.tripID, status: .requested, at: report.timestamp) else {
+    let riderID = input.actor.role == .rider ? input.actor.id : report.riderID
+    let driverID = input.actor.role == .driver ? input.actor.id : report.driverID
+    guard let trip = begin(report, rider: riderID, driver: driverID) else {
       return refuse(input.session, input.messageID, .storageFull, "this hub's trip table is full", retryAfter: 60)
     }
     if let driver { countBegunTrip(trip, by: driver) }
-    trips[trip].riderID = input.actor.role == .rider ? input.actor.id : report.riderID
-    trips[trip].driverID = input.actor.role == .driver ? input.actor.id : report.driverID
+    finish(input, trip: trip, move: move, from: nil)
+  }
+
+  /// A trip that somebody asks for, whose right to do so was looked at; nil where there is no room for it.
+  mutating func begin(_ report: TripStatusReport, rider: Identifier?, driver: Identifier?) -> Int? {
+    guard let trip = insertTrip(report.tripID, status: .requested, at: report.timestamp) else { return nil }
+    trips[trip].riderID = rider
+    trips[trip].driverID = driver
     trips[trip].pickup = report.pickup
     trips[trip].dropoff = report.dropoff
     trips[trip].route = report.route
     recordTrip(trip)
     tellClaimed(trip)
-    finish(input, trip: trip, move: move, from: nil)
+    return trip
   }
 
   /// A rider for itself, a driver for itself, ops for all.
@@ -212,6 +224,7 @@ extension Hub {
   private mutating func apply(_ input: TripStatusInput, to trip: Int, move: UInt64) {
     let previous = trips[trip].status
     let target = input.report.status
+    learnDetour(trip, to: target)
     trips[trip].status = target
     trips[trip].changed = input.report.timestamp
     if target == .accepted, trips[trip].driverID == nil {
@@ -219,9 +232,10 @@ extension Hub {
       recordTrip(trip)
       tellClaimed(trip)
     }
-    if target == .tripStarted { trips[trip].approachMeters = trips[trip].odometer.meters }
+    trips[trip].progress.move(to: target, at: input.report.timestamp)
     countActiveTrip(trip)
     finish(input, trip: trip, move: move, from: previous)
+    guideAfterMove(trip)
     if target.isFinal { end(trip) }
   }
 
@@ -247,13 +261,18 @@ extension Hub {
   }
 
   private mutating func finish(_ input: TripStatusInput, trip: Int, move: UInt64, from previous: TripStatus?) {
+    noteMove(of: trip, move, from: previous, at: input.report.location)
+    replyStored(.ack(Ack(replyTo: input.messageID)), to: input.session)
+    adviseSampling(ofTrip: trip)
+  }
+
+  /// A move was made: it is recorded and told of. `move` is the hash by which its repetition is known.
+  mutating func noteMove(of trip: Int, _ move: UInt64, from previous: TripStatus?, at location: Coordinate?) {
     trips[trip].recentMoves.insert(move)
     trips[trip].lastHeard = now.uptime
     counters.tripMoves += 1
     recordTrip(trip)
-    publishMove(trip, from: previous, at: input.report.location)
-    replyStored(.ack(Ack(replyTo: input.messageID)), to: input.session)
-    adviseSampling(ofTrip: trip)
+    publishMove(trip, from: previous, at: location)
   }
 
   /// A `trip_update` on the trip's channel, and on its driver's.
@@ -261,7 +280,7 @@ extension Hub {
     var update = TripUpdate(
       tripID: trips[trip].id, status: trips[trip].status, previousStatus: previous, driverID: trips[trip].driverID,
       timestamp: trips[trip].changed, location: location,
-      summary: trips[trip].status.isFinal ? trips[trip].summary : nil, sequence: 0)
+      summary: trips[trip].status.isFinal ? trips[trip].progress.summary : nil, sequence: 0)
     if let channel = eventChannel(ofTrip: trip) {
       publishEvent(on: channel) {
         update.sequence = $0
@@ -294,11 +313,13 @@ extension Hub {
     let previous = trips[trip].status
     trips[trip].status = .cancelled
     trips[trip].changed = now.timestamp
+    trips[trip].progress.move(to: .cancelled, at: now.timestamp)
     countActiveTrip(trip)
     counters.tripMoves += 1
     recordTrip(trip)
     publishMove(trip, from: previous, at: nil)
     adviseSampling(ofTrip: trip)
+    releaseGuide(trip)
     end(trip)
   }
 }

@@ -22,6 +22,15 @@ public struct Hub: ~Copyable {
   var driverIDs = IndexTable()
   var trips = Slab<Trip>()
   var tripIDs = IndexTable()
+  var tripOrder = CreationOrder()
+  /// The number of the trip that began last.
+  var newestTripNumber: UInt64 = 0
+  /// Lists of trips that are being put together.
+  var listings: [TripListing] = []
+  /// Of the trips whose drivers are on their way, and how many vertices of routes they hold.
+  var guides = Slab<TripGuide>()
+  var routePoints = 0
+  var detours = DetourTable()
   var profiles: DriverProfileTable
   var channels: ChannelTable
   var fleetChannel: Int?
@@ -37,6 +46,8 @@ public struct Hub: ~Copyable {
   /// By loop and slot: the driver of that session, or −1.
   var sessions: [[Int32]]
   var driversWithFixTimes = 0
+  var backlog = Backlog()
+  var lookups = HistoryLookups()
   var publicationNumber: UInt64 = 0
   var storage = HubStorage()
   /// The journal knows this hub's epoch and seed.
@@ -44,7 +55,7 @@ public struct Hub: ~Copyable {
   var outputs: [[HubOutput]]
 
   public internal(set) var counters = HubCounters()
-  /// More has become due than one turn looks at: call `process` again soon.
+  /// More waits than one turn looks at: call `process` again soon.
   public internal(set) var hasMoreDue = false
 
   /// An empty hub that serves `loops` loops (1–64).
@@ -73,11 +84,24 @@ public struct Hub: ~Copyable {
     outputs = Array(repeating: [], count: loops)
   }
 
-  /// Handles a turn's inputs in order, then what has become due, then queries as far as one turn may. `now` must not go back.
+  /// A turn with one list of inputs. `now` must not go back.
   public mutating func process(_ inputs: [HubInput], now: Moment) {
+    handle(inputs, now: now)
+    endTurn()
+  }
+
+  /// Handles a part of a turn's inputs in order.
+  public mutating func handle(_ inputs: [HubInput], now: Moment) {
     self.now = now
     for index in inputs.indices { handle(inputs[index]) }
+  }
+
+  /// After all inputs of a turn: handles what has become due, and what waited as far as this turn has room for it.
+  public mutating func endTurn() {
     hasMoreDue = handleDeadlines()
+    handleBacklog()
+    if !backlog.isEmpty { hasMoreDue = true }
+    continueListings()
     advanceSearches()
     if advanceAreas() { hasMoreDue = true }
     updateSizes()
@@ -93,13 +117,23 @@ public struct Hub: ~Copyable {
   public func hasOutput(loop: Int) -> Bool { !outputs[loop].isEmpty }
 
   mutating func handle(_ input: HubInput) {
+    if case .batch(let batch) = input { return admit(batch) }
+    backlog.countLive()
+    if !backlog.isEmpty, waitsBehind(input) { return }
+    if case .subscribe(let subscription) = input { return admit(subscription) }
+    dispatch(input)
+  }
+
+  @inline(__always)
+  mutating func dispatch(_ input: HubInput) {
     switch input {
     case .fix(let input): handle(input)
-    case .batch(let input): handle(input)
+    case .batch(let input): admit(input)
     case .driverConnecting(let session, let id): connect(session, id)
     case .driverDisconnected(let session): disconnect(session)
     case .driverStatus(let session, let messageID, let report): handle(session, messageID, report)
     case .tripStatus(let input): handle(input)
+    case .trips(let session, let question, let replyTo): answer(session, question, replyTo)
     case .subscribe(let input): subscribe(input)
     case .unsubscribe(let session, let messageID, let channel): unsubscribe(session, messageID, channel)
     case .released(let loop, let channel): release(loop, channel)
@@ -109,6 +143,7 @@ public struct Hub: ~Copyable {
     case .name(let session, let actor, let channel): name(channel, to: session, actor)
     case .query(let session, let query, let replyTo): answer(session, query, replyTo)
     case .ping(let session, let messageID, let ping): answer(session, messageID, ping)
+    case .knownFixes(let ticket, let known): handle(known: known, of: ticket)
     }
   }
 

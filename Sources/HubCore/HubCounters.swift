@@ -7,6 +7,8 @@ public struct HubCounters: Sendable, Equatable {
   public var fixesReceived: UInt64 = 0
   public var fixesAccepted: UInt64 = 0
   public var fixesHistory: UInt64 = 0
+  /// Those of them that were not published because their driver's clock had been ahead and was set right.
+  public var fixesBehindClock: UInt64 = 0
   public var fixesDuplicate: UInt64 = 0
   public var fixesHeld: UInt64 = 0
   /// Held fixes that the next one confirmed; they count as accepted too.
@@ -21,12 +23,18 @@ public struct HubCounters: Sendable, Equatable {
   public var fixesUnreadable: UInt64 = 0
   /// Named a trip that the driver is not entitled to.
   public var fixesForbidden: UInt64 = 0
+  /// In batches that were refused for now, because they could not be stored or because too much waited.
+  public var fixesPutOff: UInt64 = 0
   /// Came from a session that is not the driver's any more.
   public var fixesOrphaned: UInt64 = 0
 
   /// driver_location publications: one for each accepted fix.
   public var positionsPublished: UInt64 = 0
   public var eventsPublished: UInt64 = 0
+  /// ETAs that were news; whether somebody listened or not.
+  public var etaUpdates: UInt64 = 0
+  /// Routes that there was no room to follow: their trips' ETAs are direct.
+  public var routesNotFollowed: UInt64 = 0
   /// Publications handed to loops: one for each channel and loop with a subscriber.
   public var deliveries: UInt64 = 0
   public var tripMoves: UInt64 = 0
@@ -37,9 +45,14 @@ public struct HubCounters: Sendable, Equatable {
   public var tableLimitHits: UInt64 = 0
   /// Outputs that wait for the journal.
   public var heldForStorage = 0
-  /// Moves refused, and presence events not made, because nothing could be stored.
+  /// Moves, statuses and batches refused, and presence events not made, because nothing could be stored.
   public var refusedForStorage: UInt64 = 0
   public var eventsNotStored: UInt64 = 0
+  /// Fixes taken in, and published where they were live, that nothing could be stored of. They are among the others, too.
+  public var fixesNotStored: UInt64 = 0
+
+  /// Batches whose older fixes were looked for in the journal.
+  public var lookups: UInt64 = 0
 
   /// Queries for drivers that were answered, those that took more than one turn, and those refused because too many
   /// were under way.
@@ -48,6 +61,8 @@ public struct HubCounters: Sendable, Equatable {
   public var searchesRefused: UInt64 = 0
 
   // Sizes now.
+  /// Fixes in batches that wait for their turn or for the journal.
+  public var fixesWaiting = 0
   public var drivers = 0
   public var driversOnline = 0
   public var trips = 0

@@ -149,6 +149,8 @@ public enum HubInput: Sendable {
   case driverDisconnected(SessionRef)
   indirect case driverStatus(SessionRef, MessageID, DriverStatusReport)
   indirect case tripStatus(TripStatusInput)
+  /// `replyTo` is the message's id; over HTTP there is none.
+  indirect case trips(SessionRef, TripQuestion, replyTo: MessageID? = nil)
   indirect case subscribe(SubscribeInput)
   indirect case unsubscribe(SessionRef, MessageID, Channel)
   /// A loop dropped one subscription to a channel from its table; the hub counts them.
@@ -164,4 +166,6 @@ public enum HubInput: Sendable {
   indirect case query(SessionRef, HubQuery, replyTo: MessageID? = nil)
   /// A driver's ping: its pong says what is stored, so it takes its turn behind the fixes that came before it.
   indirect case ping(SessionRef, MessageID, Ping)
+  /// The answer to a `HistoryLookup`: those of its times that were found.
+  indirect case knownFixes(ticket: UInt64, [Int64])
 }

@@ -8,6 +8,11 @@ public struct HubLimits: Sendable, Equatable {
   public var trips: Int
   /// Trips that one driver began and that the hub still knows. At it further ones are refused with `rate_limited`.
   public var tripsPerDriver = 1000
+  /// Fixes in batches that wait for their turn, and as many in batches that wait for the journal. Past it a batch is refused
+  /// with `rate_limited`.
+  public var waitingFixes = 600_000
+  /// Subscriptions with `since` that wait for their turn. Past it one is refused with `rate_limited`.
+  public var waitingResumes = 100_000
   /// Channels with subscribers or events. At it `subscribe` is refused with `rate_limited`.
   public var channels: Int
   /// Events kept for each channel. Older ones are forgotten: resuming from before them is not `recovered`.
@@ -19,6 +24,9 @@ public struct HubLimits: Sendable, Equatable {
   /// Combinations of vehicle type and tags in use. At it a `driver_status` with another one is refused with
   /// `storage_full`.
   public var profiles: Int
+  /// Vertices of the routes that are being followed. Where another route of the longest kind has no room, its trip has
+  /// ETAs without it.
+  public var routePoints = 4_000_000
   /// What is believed of a fix. Past it: `implausible_location`.
   public var tracking: Tracker.Rules
   /// Hits of one nearby query.
@@ -28,6 +36,10 @@ public struct HubLimits: Sendable, Equatable {
   /// Queries under way, of all and of one session. Past it: `rate_limited`.
   public var queries = 256
   public var queriesPerSession = 4
+  /// Lists of trips that are put together at once. Past it a further one is refused with `rate_limited`.
+  public var tripLists = 64
+  /// Trips that all of them together look at in one turn; they go on in the next.
+  public var tripsListedPerTurn = 2_000
   /// Fix times remembered for each driver that sends batches, to recognise repeated fixes.
   public var fixTimesPerDriver: Int
   /// Drivers for which fix times are remembered. Past it a repeated old fix of a further driver counts as history.
@@ -74,6 +86,9 @@ public struct HubTimings: Sendable, Equatable {
   public var conflict = 30.0
   /// What could not be stored when it was due is looked at again after this.
   public var storageRetry = 60.0
+
+  /// What holds on trips: when the driver is near, what is a gap, how often an ETA is told.
+  public var trips = TripRules()
 
   public init() {}
 }

@@ -23,7 +23,7 @@ public struct Delivery: Sendable {
 public enum HubOutput: Sendable {
   case delivery(Delivery)
   /// Takes effect when the loop drains it: what follows in this list is live. `missed` leads up to it: events in order,
-  /// and after them, where the subscriber was brought up to date, the newest position. A party may follow its trip
+  /// and after them, where the subscriber was brought up to date, the newest position and ETA. A party may follow its trip
   /// whatever its token names.
   indirect case subscribed(SessionRef, ChannelHandle, Subscribed, missed: [Publication], isParty: Bool)
   /// The session watches these cells from now on: one subscriber of each more, also where it has it already.
@@ -55,4 +55,6 @@ public enum HubOutput: Sendable {
   /// The answer to a query; nil for a driver that nobody knows. Who writes a list puts it in order
   /// (`DriverList.sort`): that is not the hub's thread's work.
   indirect case queryResult(SessionRef, QueryResult?, replyTo: MessageID?)
+  /// The answer to a question about trips.
+  indirect case trips(SessionRef, TripAnswer, replyTo: MessageID?)
 }

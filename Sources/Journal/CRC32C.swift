@@ -1,30 +1,33 @@
 // CRC-32C (Castagnoli, RFC 3720 §12.1 and appendix B.4), eight bytes a step by eight tables ("slicing by 8", Kounavis and
 // Berry, 2005): what the journal tells a whole group from a broken one by. It finds every burst of up to 32 bits.
 
-/// The tables; make one and keep it.
+/// The tables, made once for the process; make one and keep it, so that a step need not ask whether they are there.
 struct CRC32C: ~Copyable {
   /// The polynomial 0x1EDC6F41, bits reversed.
   private static let polynomial: UInt32 = 0x82F6_3B78
+  /// Written before anybody has it, and never again.
+  private nonisolated(unsafe) static let shared = makeTables()
 
-  // Eight tables of 256, one behind the other; written in `init` only. A pointer instead of an array, because a step
-  // reads eight entries by bytes that cannot be out of range.
-  private let tables: UnsafeMutablePointer<UInt32>
+  // Eight tables of 256, one behind the other. A pointer instead of an array, because a step reads eight entries by bytes
+  // that cannot be out of range.
+  private let tables: UnsafePointer<UInt32>
 
-  init() {
-    tables = .allocate(capacity: 8 * 256)
+  init() { tables = Self.shared }
+
+  private static func makeTables() -> UnsafePointer<UInt32> {
+    let tables = UnsafeMutablePointer<UInt32>.allocate(capacity: 8 * 256)
     tables.initialize(repeating: 0, count: 8 * 256)
     for byte in 0..<256 {
       var value = UInt32(byte)
-      for _ in 0..<8 { value = value & 1 == 1 ? (value >> 1) ^ Self.polynomial : value >> 1 }
+      for _ in 0..<8 { value = value & 1 == 1 ? (value >> 1) ^ polynomial : value >> 1 }
       tables[byte] = value
     }
     for index in 256..<8 * 256 {
       let before = tables[index - 256]
       tables[index] = (before >> 8) ^ tables[Int(before & 0xFF)]
     }
+    return UnsafePointer(tables)
   }
-
-  deinit { tables.deallocate() }
 
   /// The sum of `bytes` behind those that `sum` is of. About 0.7 ns a byte.
   func extend(_ sum: UInt32, _ bytes: UnsafeRawBufferPointer) -> UInt32 {

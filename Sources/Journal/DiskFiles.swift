@@ -2,10 +2,21 @@
 import Glibc
 import Transport
 
-/// A directory that this process alone uses, by a lock on it that ends with the process.
+/// A directory. Who writes a journal's segments has a lock on it that ends with the process; who reads beside, or keeps the
+/// files of the one that has the lock, needs none.
 public final class DiskFiles: JournalFiles {
   public let path: String
   private let directory: Descriptor
+
+  /// Opens a directory that is there, without a lock.
+  public init(beside path: String) throws(JournalError) {
+    self.path = path
+    do throws(SystemError) {
+      directory = try Descriptor(Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), from: "open")
+    } catch {
+      throw .system(error, file: path)
+    }
+  }
 
   /// Opens the directory, made if it isn't there, and locks it. Throws `locked` where another process has it.
   public init(path: String) throws(JournalError) {
@@ -15,6 +26,9 @@ public final class DiskFiles: JournalFiles {
       directory = try Descriptor(Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), from: "open")
     } catch {
       throw .system(error, file: path)
+    }
+    guard faccessat(directory.raw, ".", W_OK | X_OK, 0) == 0 else {
+      throw .system(SystemError(call: "access", errno: errno), file: path)
     }
     guard flock(directory.raw, LOCK_EX | LOCK_NB) == 0 else {
       if errno == EWOULDBLOCK { throw .locked(directory: path) }
@@ -38,7 +52,21 @@ public final class DiskFiles: JournalFiles {
     }
   }
 
-  public func read(_ name: String) throws(SystemError) -> [UInt8] { try readFile("\(path)/\(name)") }
+  public func read(_ name: String) throws(SystemError) -> [UInt8] {
+    guard let file = try openForReading(name) else { throw SystemError(call: "openat", errno: ENOENT) }
+    var bytes: [UInt8] = []
+    _ = try file.read(at: 0, count: try file.size(), into: &bytes)
+    return bytes
+  }
+
+  public func openForReading(_ name: String) throws(SystemError) -> (any ReadableJournalFile)? {
+    do throws(SystemError) {
+      return try ReadableDiskFile(Descriptor(openat(directory.raw, name, O_RDONLY | O_CLOEXEC), from: "openat"))
+    } catch {
+      if error.errno == ENOENT { return nil }
+      throw error
+    }
+  }
 
   public func open(_ name: String) throws(SystemError) -> any JournalFile {
     try DiskFile(
@@ -91,5 +119,32 @@ private final class DiskFile: JournalFile {
 
   func synchronize() throws(SystemError) {
     guard fdatasync(descriptor.raw) == 0 else { throw SystemError(call: "fdatasync", errno: errno) }
+  }
+}
+
+private final class ReadableDiskFile: ReadableJournalFile {
+  private let descriptor: Descriptor
+
+  init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor }
+
+  func size() throws(SystemError) -> Int {
+    // The file's own offset is used by nothing else: all reads say where.
+    let end = lseek(descriptor.raw, 0, SEEK_END)
+    guard end >= 0 else { throw SystemError(call: "lseek", errno: errno) }
+    return Int(end)
+  }
+
+  func read(at offset: Int, into buffer: UnsafeMutableRawBufferPointer) throws(SystemError) -> Int {
+    var count = 0
+    while count < buffer.count {
+      let got = pread(descriptor.raw, buffer.baseAddress! + count, buffer.count - count, off_t(offset + count))
+      if got < 0 {
+        if errno == EINTR { continue }
+        throw SystemError(call: "pread", errno: errno)
+      }
+      if got == 0 { break }
+      count += got
+    }
+    return count
   }
 }

@@ -27,17 +27,31 @@ public struct JournalCounters: Sendable, Equatable {
 
 /// The queue to the journal's thread. One thread submits; one runs it.
 ///
-/// `@unchecked Sendable`: `state` is touched only while `mutex` is held, and both pointers live as long as the object.
+/// `@unchecked Sendable`: `state` is touched only while `mutex` is held, and the pointers live as long as the object.
 public final class GroupCommit: @unchecked Sendable {
   /// Whole submissions, one behind the other.
-  private struct Batch {
+  fileprivate struct Batch {
     var bytes: [UInt8] = []
     /// Where each submission ends, and its ticket: a group holds whole submissions only.
     var ends: [(offset: Int, ticket: UInt64)] = []
+  }
 
-    mutating func removeAll(keepingAtMost limit: Int) {
-      bytes.removeAll(keepingCapacity: bytes.capacity <= limit)
-      ends.removeAll(keepingCapacity: true)
+  /// What was taken from the queue and is not stored yet.
+  public struct PendingGroups {
+    fileprivate var batch = Batch()
+    /// Bytes of it that are stored, and the first submission that is not.
+    fileprivate var written = 0
+    fileprivate var first = 0
+
+    public init() {}
+
+    public var isEmpty: Bool { first == batch.ends.count }
+
+    fileprivate mutating func removeAll(keepingAtMost limit: Int) {
+      batch.bytes.removeAll(keepingCapacity: batch.bytes.capacity <= limit)
+      batch.ends.removeAll(keepingCapacity: true)
+      written = 0
+      first = 0
     }
   }
 
@@ -48,6 +62,12 @@ public final class GroupCommit: @unchecked Sendable {
     var deadline: Int64 = .max
     var isClosing = false
     var counters = JournalCounters()
+    /// The keeper wants the newest segment to be full.
+    var wantsSeal = false
+    /// The last group of the segments that are full, once that was asked for.
+    var sealedThrough: UInt64?
+    /// Bytes of records at which the keeper wants to be woken.
+    var keeperBytes = UInt64.max
   }
 
   private let limits: JournalLimits
@@ -57,6 +77,8 @@ public final class GroupCommit: @unchecked Sendable {
   private let fullRetry: Int64
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
   private let condition: UnsafeMutablePointer<pthread_cond_t>
+  /// What the keeper waits on.
+  private let keeperCondition: UnsafeMutablePointer<pthread_cond_t>
   private let state: UnsafeMutablePointer<State>
   private let durable = Atomic<UInt64>(0)
   private let health = Atomic<JournalCondition>(.good)
@@ -69,6 +91,8 @@ public final class GroupCommit: @unchecked Sendable {
     mutex.initialize(to: pthread_mutex_t())
     condition = .allocate(capacity: 1)
     condition.initialize(to: pthread_cond_t())
+    keeperCondition = .allocate(capacity: 1)
+    keeperCondition.initialize(to: pthread_cond_t())
     state = .allocate(capacity: 1)
     state.initialize(to: State())
     pthread_mutex_init(mutex, nil)
@@ -76,15 +100,18 @@ public final class GroupCommit: @unchecked Sendable {
     pthread_condattr_init(&attributes)
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)  // a wall clock that is set must not stop commits
     pthread_cond_init(condition, &attributes)
+    pthread_cond_init(keeperCondition, &attributes)
     pthread_condattr_destroy(&attributes)
   }
 
   deinit {
     pthread_cond_destroy(condition)
+    pthread_cond_destroy(keeperCondition)
     pthread_mutex_destroy(mutex)
     state.deinitialize(count: 1)
     state.deallocate()
     condition.deallocate()
+    keeperCondition.deallocate()
     mutex.deallocate()
   }
 
@@ -119,15 +146,71 @@ public final class GroupCommit: @unchecked Sendable {
     }
   }
 
+  /// Somebody has come to wait for a submission that was in no hurry. Cheap, and nothing where it is being written already.
+  public func hurry(through ticket: UInt64) {
+    locked { state in
+      guard !state.isUrgent, let first = state.pending.ends.first, first.ticket <= ticket else { return }
+      state.isUrgent = true
+      pthread_cond_signal(condition)
+    }
+  }
+
   /// Has `run` store what is pending and return.
   public func close() {
     locked {
       $0.isClosing = true
       pthread_cond_signal(condition)
+      pthread_cond_signal(keeperCondition)
     }
   }
 
+  /// Nothing was submitted that the journal has not taken.
+  public var isIdle: Bool { locked { $0.pending.ends.isEmpty } }
+
+  // MARK: The keeper's side
+
+  public var isClosing: Bool { locked { $0.isClosing } }
+
+  /// Waits until `bytes` of records were stored in all, but no longer than so many seconds.
+  public func waitUntilStored(bytes: UInt64, seconds: Double) {
+    locked { $0.keeperBytes = bytes }
+    keeperWaits(seconds: seconds) { $0.pointee.counters.bytes >= bytes }
+    locked { $0.keeperBytes = .max }
+  }
+
+  /// Has the writer begin a new segment with its next group, and waits until it will; the last group before that. Nil
+  /// where the writer does not come to it within so many seconds.
+  public func sealSegment(seconds: Double) -> UInt64? {
+    locked {
+      $0.wantsSeal = true
+      $0.sealedThrough = nil
+      pthread_cond_signal(condition)
+    }
+    keeperWaits(seconds: seconds) { $0.pointee.sealedThrough != nil }
+    return locked {
+      $0.wantsSeal = false
+      return $0.sealedThrough
+    }
+  }
+
+  /// Waits until `isDone`, or the end, or so many seconds.
+  private func keeperWaits(seconds: Double, _ isDone: (UnsafeMutablePointer<State>) -> Bool) {
+    pthread_mutex_lock(mutex)
+    defer { pthread_mutex_unlock(mutex) }
+    let end = Self.now() + Int64(seconds * 1e9)
+    while !state.pointee.isClosing, !isDone(state), Self.now() < end { wait(on: keeperCondition, until: end) }
+  }
+
   // MARK: The journal's side
+
+  /// What `writeGroup` did.
+  public enum Progress: Equatable, Sendable {
+    /// Nothing is pending.
+    case idle
+    case stored
+    /// There is no room on the disk; the same group is tried by the next call.
+    case full(JournalError)
+  }
 
   /// Writes groups until `close`; returns when everything was stored, or with the error after which nothing can be.
   ///
@@ -135,30 +218,64 @@ public final class GroupCommit: @unchecked Sendable {
   public func run(
     _ writer: inout JournalWriter, clock: () -> Int64, onChange: () -> Void
   ) throws(JournalError) {
-    var batch = Batch()
-    while takeBatch(&batch) {
-      var written = 0
-      var first = 0
-      while first < batch.ends.count {
-        let last = lastOfGroup(batch, from: first, at: written)
-        let end = batch.ends[last].offset
-        do throws(JournalError) {
-          try write(batch, written..<end, &writer, created: clock())
-        } catch {
-          guard case .full = error, waitForRoom(onChange) else {
-            health.store(.stopped, ordering: .releasing)
-            onChange()
-            throw error
-          }
-          continue
-        }
-        note(.good, storing: last - first + 1, bytes: end - written)
-        durable.store(batch.ends[last].ticket, ordering: .releasing)
+    var groups = PendingGroups()
+    while !groups.isEmpty || waitForWork() {
+      if groups.isEmpty { sealIfAsked(&writer) }
+      let before = currentCondition
+      let progress: Progress
+      do throws(JournalError) {
+        progress = try writeGroup(&groups, &writer, created: clock())
+      } catch {
         onChange()
-        written = end
-        first = last + 1
+        throw error
       }
-      batch.removeAll(keepingAtMost: limits.groupBytes)
+      switch progress {
+      case .idle: break
+      case .stored: onChange()
+      case .full(let error):
+        if before != .full { onChange() }
+        guard !waitForRoom() else { continue }
+        health.store(.stopped, ordering: .releasing)
+        onChange()
+        throw error
+      }
+    }
+  }
+
+  /// Writes the next group of what is pending, and waits for nothing but the disk: what `run` does again and again, and
+  /// whoever has no thread for it. `groups` is the caller's, the same each time. After an error nothing can be stored.
+  public func writeGroup(
+    _ groups: inout PendingGroups, _ writer: inout JournalWriter, created: Int64
+  ) throws(JournalError) -> Progress {
+    if groups.isEmpty { takePending(&groups.batch) }
+    guard !groups.isEmpty else { return .idle }
+    let last = lastOfGroup(groups.batch, from: groups.first, at: groups.written)
+    let end = groups.batch.ends[last].offset
+    do throws(JournalError) {
+      try write(groups.batch, groups.written..<end, &writer, created: created)
+    } catch {
+      guard case .full = error else {
+        health.store(.stopped, ordering: .releasing)
+        throw error
+      }
+      if health.exchange(.full, ordering: .acquiringAndReleasing) != .full { locked { $0.counters.timesFull += 1 } }
+      return .full(error)
+    }
+    note(.good, storing: last - groups.first + 1, bytes: end - groups.written)
+    durable.store(groups.batch.ends[last].ticket, ordering: .releasing)
+    groups.written = end
+    groups.first = last + 1
+    if groups.isEmpty { groups.removeAll(keepingAtMost: limits.groupBytes) }
+    return .stored
+  }
+
+  private func sealIfAsked(_ writer: inout JournalWriter) {
+    locked { state in
+      guard state.wantsSeal else { return }
+      writer.sealSegment()
+      state.wantsSeal = false
+      state.sealedThrough = writer.next - 1
+      pthread_cond_signal(keeperCondition)
     }
   }
 
@@ -186,45 +303,46 @@ public final class GroupCommit: @unchecked Sendable {
       $0.counters.groups += 1
       $0.counters.submissions += UInt64(submissions)
       $0.counters.bytes += UInt64(bytes)
+      if $0.counters.bytes >= $0.keeperBytes { pthread_cond_signal(keeperCondition) }
     }
   }
 
-  /// Waits for what is worth writing; false when there is nothing more to come.
-  private func takeBatch(_ batch: inout Batch) -> Bool {
+  /// Waits for what is worth writing, or for the keeper to ask; false when there is nothing more to come.
+  private func waitForWork() -> Bool {
     pthread_mutex_lock(mutex)
     defer { pthread_mutex_unlock(mutex) }
     while true {
       let state = state
       let hasWork = !state.pointee.pending.ends.isEmpty
       let isDue = state.pointee.isUrgent || state.pointee.isClosing || Self.now() >= state.pointee.deadline
-      if hasWork, isDue {
-        swap(&batch, &state.pointee.pending)
-        state.pointee.isUrgent = false
-        state.pointee.deadline = .max
-        return true
-      }
+      if hasWork, isDue { return true }
       if state.pointee.isClosing { return false }
-      wait(until: state.pointee.deadline)
+      if state.pointee.wantsSeal { return true }
+      wait(on: condition, until: state.pointee.deadline)
     }
   }
 
-  /// The disk is full: says so once, and waits a while. False when the hub goes down meanwhile.
-  private func waitForRoom(_ onChange: () -> Void) -> Bool {
-    if health.exchange(.full, ordering: .acquiringAndReleasing) != .full {
-      locked { $0.counters.timesFull += 1 }
-      onChange()
+  private func takePending(_ batch: inout Batch) {
+    locked {
+      swap(&batch, &$0.pending)
+      $0.isUrgent = false
+      $0.deadline = .max
     }
+  }
+
+  /// The disk is full: waits a while. False when the hub goes down meanwhile.
+  private func waitForRoom() -> Bool {
     pthread_mutex_lock(mutex)
     defer { pthread_mutex_unlock(mutex) }
     let end = Self.now() + fullRetry
-    while !state.pointee.isClosing, Self.now() < end { wait(until: end) }
+    while !state.pointee.isClosing, Self.now() < end { wait(on: condition, until: end) }
     return !state.pointee.isClosing
   }
 
   // MARK: Waiting
 
   /// With the mutex held. Wakes early for anything.
-  private func wait(until deadline: Int64) {
+  private func wait(on condition: UnsafeMutablePointer<pthread_cond_t>, until deadline: Int64) {
     guard deadline != .max else {
       pthread_cond_wait(condition, mutex)
       return

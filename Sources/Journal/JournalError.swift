@@ -36,6 +36,8 @@ public struct Damage: Equatable, Sendable, CustomStringConvertible {
     case header
     /// Groups are missing up to this one.
     case missing(through: UInt64)
+    /// A snapshot is not whole.
+    case snapshot
     /// The payload of a whole group makes no sense to its reader.
     case meaning(String)
   }
@@ -52,6 +54,7 @@ public struct Damage: Equatable, Sendable, CustomStringConvertible {
     case .group: "\(file): group \(group) at byte \(offset) is damaged: it was whole once, for more follows it"
     case .header: "\(file): its header is damaged"
     case .missing(let through): "\(file): groups \(group) to \(through) before it are missing"
+    case .snapshot: "\(file): the snapshot is not whole"
     case .meaning(let text): "\(file): group \(group) at byte \(offset) makes no sense: \(text)"
     }
   }

@@ -10,6 +10,8 @@ public protocol JournalFiles: AnyObject {
   func names() throws(SystemError) -> [String]
   /// A file's bytes.
   func read(_ name: String) throws(SystemError) -> [UInt8]
+  /// Opens a file that is there for reading at any place; nil where it isn't there (any more).
+  func openForReading(_ name: String) throws(SystemError) -> (any ReadableJournalFile)?
   /// Opens a file for appending, made empty if it isn't there.
   func open(_ name: String) throws(SystemError) -> any JournalFile
   /// Gives a file another name, replacing what has that name.
@@ -28,4 +30,12 @@ public protocol JournalFile: AnyObject {
   func truncate(to size: Int) throws(SystemError)
   /// Returns when what was appended is on stable storage (fdatasync).
   func synchronize() throws(SystemError)
+}
+
+/// A file of a journal that is read while it may still grow, or is deleted meanwhile: what is open stays readable.
+public protocol ReadableJournalFile: AnyObject {
+  /// Bytes in it now.
+  func size() throws(SystemError) -> Int
+  /// Fills `buffer` from `offset` on as far as the file goes; how many bytes that were.
+  func read(at offset: Int, into buffer: UnsafeMutableRawBufferPointer) throws(SystemError) -> Int
 }

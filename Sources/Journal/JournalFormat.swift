@@ -5,7 +5,10 @@
 //       groups    number 8, length 4, CRC-32C 4 (over number, length and payload), payload
 //     snapshot  20 digits of the last group it holds, ".snapshot"
 //       header    32 bytes, likewise, with another magic
-//       one group whose number is that last group's, and whose payload is the state
+//       groups    numbered from 1, whose payloads are the state in parts; the last one is empty: it is whole
+//     index     20 digits of a segment's first group, ".index": where which records are (SegmentIndex.swift)
+//
+// What a snapshot holds ends where a segment ends, so that a segment is either wholly in it or not at all.
 //
 // Group N+1 is never written before the fdatasync of group N has returned. So a broken group with nothing valid behind it is
 // one whose write was cut (a torn tail), and one with a valid group behind it was whole once: that is damage.
@@ -16,20 +19,22 @@ struct FileHeader: Equatable {
   static let version: UInt32 = 1
 
   enum Kind: UInt64 {
-    /// "LHUBSEG\n" and "LHUBSNP\n" as they lie in memory.
+    /// "LHUBSEG\n", "LHUBSNP\n" and "LHUBIDX\n" as they lie in memory.
     case segment = 0x0A47_4553_4255_484C
     case snapshot = 0x0A50_4E53_4255_484C
+    case index = 0x0A58_4449_4255_484C
 
     var suffix: String {
       switch self {
       case .segment: ".segment"
       case .snapshot: ".snapshot"
+      case .index: ".index"
       }
     }
   }
 
   var kind: Kind
-  /// A segment's first group, or the last group that a snapshot holds.
+  /// The first group of a segment or of an index's segment, or the last group that a snapshot holds.
   var group: UInt64
   /// Milliseconds since 1970.
   var created: Int64

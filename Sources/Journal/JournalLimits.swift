@@ -8,11 +8,22 @@ public struct JournalLimits: Sendable, Equatable {
   public var groupBytes = 16 << 20
   /// What may wait for the disk: at this the hub takes no more that has to be stored.
   public var pendingBytes = 64 << 20
+  /// Bytes of records after which a new snapshot is written while the hub runs; and at least as many as the last snapshot
+  /// has, so that snapshots cost no more than the records do. A start reads about twice as much behind the snapshot at most.
+  public var snapshotBytes = 64 << 20
+  /// Bytes of a snapshot that are written between two fdatasyncs: more at once would have the journal's own wait behind it.
+  public var snapshotSyncBytes = 8 << 20
+  /// Whole snapshots that are kept; where the newest is broken, a start reads the one before it, and the segments since.
+  public var snapshots = 2
+  /// Seconds between two looks at what is too old, and before something is tried again that failed.
+  public var keepingSeconds = 60.0
 
   public init() {}
 
   func validate() {
     precondition(groupBytes <= Int(UInt32.max) && segmentBytes > FileHeader.size)
     precondition(groupBytes <= pendingBytes)
+    precondition(snapshots >= 1 && snapshotBytes >= 1 && snapshotSyncBytes >= 1 && keepingSeconds > 0)
+    precondition(max(segmentBytes, groupBytes) + 1024 <= Int(UInt32.max), "places in a segment are 32 bits in indexes")
   }
 }

@@ -14,10 +14,15 @@ public struct JournalWriter: ~Copyable {
   private var bytes: [UInt8] = []
   /// A write failed in a way after which the kernel's word is worth nothing.
   private var hasStopped = false
+  /// A loss was accepted, and nothing was written since (LossMark.swift).
+  private var hasLossMark: Bool
 
   /// Goes on behind group `next - 1`, in `segment` where there is one that ends there.
-  init(files: any JournalFiles, limits: JournalLimits, next: UInt64, segment: String?) throws(JournalError) {
+  init(
+    files: any JournalFiles, limits: JournalLimits, next: UInt64, segment: String?, hasLossMark: Bool
+  ) throws(JournalError) {
     limits.validate()
+    self.hasLossMark = hasLossMark
     self.files = files
     self.limits = limits
     self.next = next
@@ -30,8 +35,8 @@ public struct JournalWriter: ~Copyable {
     }
   }
 
-  /// Has the next group begin a segment of its own.
-  mutating func beginSegment() { segment = nil }
+  /// Has the next group begin a segment of its own: the newest one is full now, and is not written to again.
+  public mutating func sealSegment() { segment = nil }
 
   /// Writes one group and returns when it is on stable storage; its number. `created` is in ms since 1970, for a new
   /// segment's header.
@@ -45,9 +50,19 @@ public struct JournalWriter: ~Copyable {
     bytes.removeAll(keepingCapacity: true)
     GroupHeader.encode(next, payload, crc, into: &bytes)
     try store(bytes, in: file)
+    if hasLossMark { removeLossMark() }
     let number = next
     next += 1
     return number
+  }
+
+  private mutating func removeLossMark() {
+    do throws(SystemError) {
+      try files.remove(LossMark.name)
+      hasLossMark = false
+    } catch {
+      return  // the next group tries again; a start before that begins another epoch, which harms nobody
+    }
   }
 
   /// The newest segment, or a new one where that is full enough.

@@ -26,40 +26,17 @@ public struct RecoveryReport: Equatable, Sendable {
   public var tail: Tail?
   /// What was given up, as was asked for.
   public var loss: Damage?
+  /// Something was given up, now or at a start after which nothing was written: what was promised of it is void.
+  public var startsAnew = false
 }
 
 /// A journal that was read, ready to go on.
 public struct Recovered: ~Copyable {
   var writer: JournalWriter
   public let report: RecoveryReport
-  fileprivate let files: any JournalFiles
-  fileprivate let limits: JournalLimits
 
   /// Ends it: what remains is to write.
   public consuming func takeWriter() -> JournalWriter { writer }
-
-  /// Puts a snapshot of what was read in the place of the segments that it was read from: `body` is given a function
-  /// that takes the snapshot's parts, each up to `JournalLimits.groupBytes`. `created` is in ms since 1970.
-  public mutating func compact(
-    created: Int64, _ body: ((UnsafeRawBufferPointer) throws(JournalError) -> Void) throws(JournalError) -> Void
-  ) throws(JournalError) {
-    let last = writer.next - 1
-    guard last > 0, report.snapshot != last else { return }
-    var snapshot = try SnapshotWriter(files: files, limits: limits, through: last, created: created)
-    try body { (part) throws(JournalError) in try snapshot.write(part) }
-    try snapshot.finish()
-    writer.beginSegment()
-    do throws(SystemError) {
-      for name in try files.names().sorted() {
-        let isOldSegment = FileHeader.group(ofName: name, .segment).map { $0 <= last } ?? false
-        let isOldSnapshot = FileHeader.group(ofName: name, .snapshot).map { $0 < last } ?? false
-        if isOldSegment || isOldSnapshot || SnapshotFile.isUnfinished(name) { try files.remove(name) }
-      }
-      try files.synchronize()
-    } catch {
-      throw .system(error, file: files.path)
-    }
-  }
 }
 
 /// What becomes of damage.
@@ -70,13 +47,9 @@ public enum DamagePolicy: Sendable {
   case moveAside
 }
 
-/// Reads a journal's directory from the newest whole snapshot on.
+/// Reads a journal's directory from the newest whole snapshot on. Segments that the snapshot holds are not looked at: damage
+/// in them is met by whoever reads them.
 public struct Recovery: ~Copyable {
-  private struct Segment {
-    var name: String
-    var first: UInt64
-  }
-
   private let files: any JournalFiles
   private let limits: JournalLimits
   private let scan: SegmentScan
@@ -89,29 +62,63 @@ public struct Recovery: ~Copyable {
   }
 
   /// Gives the snapshot's parts to `snapshot` and then each group behind it to `group`, in order; cuts off an unfinished
-  /// write; returns the writer that goes on from there. O(bytes).
+  /// write, and deletes files that were never finished; returns the writer that goes on from there. O(bytes).
   public consuming func run(
     damage policy: DamagePolicy, snapshot: (UnsafeRawBufferPointer) throws(Senseless) -> Void,
     group: (UInt64, UnsafeRawBufferPointer) throws(Senseless) -> Void
   ) throws(JournalError) -> Recovered {
+    report.startsAnew = try hasLossMark()
     var next = try readSnapshot(snapshot) + 1
-    let segments = try segments(from: next)
-    var last: Segment?
+    let segments = try names(.segment).filter { $0.first >= next }
+    var last: SegmentName?
     for (index, segment) in segments.enumerated() {
       let following = segments[(index + 1)...].map(\.name)
       if let damage = try read(segment, isLast: following.isEmpty, next: &next, group) {
         guard case .moveAside = policy else { throw .damaged(damage) }
-        report.loss = damage
         let isKept = try moveAside(damage, in: segment.name, following: following)
         if isKept { last = segment }
         break
       }
       last = segment
     }
+    if let damage = brokenSnapshot(behind: next) {
+      guard case .moveAside = policy else { throw .damaged(damage) }
+      if report.loss == nil { _ = try moveAside(damage, in: nil, following: []) }
+    }
     // A header alone, torn: the file is used again, from its first byte.
     if let tail = report.tail, tail.offset == 0 { last = nil }
-    let writer = try JournalWriter(files: files, limits: limits, next: next, segment: last?.name)
-    return Recovered(writer: writer, report: report, files: files, limits: limits)
+    try removeUnfinished()
+    try synchronize(last?.name)
+    let writer = try JournalWriter(
+      files: files, limits: limits, next: next, segment: last?.name, hasLossMark: report.startsAnew)
+    return Recovered(writer: writer, report: report)
+  }
+
+  /// The same up to the group `last`, where a segment ends, and nothing is changed: for a reader beside the writer, which
+  /// goes on behind it.
+  public consuming func read(
+    through last: UInt64, snapshot: (UnsafeRawBufferPointer) throws(Senseless) -> Void,
+    group: (UInt64, UnsafeRawBufferPointer) throws(Senseless) -> Void
+  ) throws(JournalError) -> RecoveryReport {
+    var next = try readSnapshot(snapshot) + 1
+    for segment in try names(.segment) where segment.first >= next && segment.first <= last {
+      if let damage = try read(segment, isLast: false, next: &next, group) { throw .damaged(damage) }
+    }
+    guard next > last else {
+      let name = FileHeader.name(.segment, next)
+      throw .damaged(Damage(kind: .missing(through: last), file: name, offset: 0, group: next))
+    }
+    return report
+  }
+
+  private func removeUnfinished() throws(JournalError) {
+    do throws(SystemError) {
+      for name in try files.names() where SnapshotFile.isUnfinished(name) || SegmentIndex.isUnfinished(name) {
+        try files.remove(name)
+      }
+    } catch {
+      throw .system(error, file: files.path)
+    }
   }
 
   // MARK: Snapshots
@@ -144,30 +151,28 @@ public struct Recovery: ~Copyable {
     return 0
   }
 
-  // MARK: Segments
-
-  private func names(_ kind: FileHeader.Kind) throws(JournalError) -> [Segment] {
-    let names: [String]
-    do throws(SystemError) { names = try files.names() } catch { throw .system(error, file: files.path) }
-    return names.compactMap { name in
-      FileHeader.group(ofName: name, kind).map { Segment(name: name, first: $0) }
-    }.sorted { $0.first < $1.first }
+  /// A snapshot is given its name when it is whole: one that is broken and goes further than what can be read was spoilt.
+  private func brokenSnapshot(behind next: UInt64) -> Damage? {
+    guard let name = report.brokenSnapshots.first, let group = FileHeader.group(ofName: name, .snapshot), group >= next
+    else { return nil }
+    return Damage(kind: .missing(through: group), file: name, offset: 0, group: next)
   }
 
-  /// The segments that hold group `next` and what follows it.
-  private func segments(from next: UInt64) throws(JournalError) -> [Segment] {
-    let all = try names(.segment)
-    let first = all.lastIndex { $0.first <= next } ?? all.startIndex
-    return Array(all[first...])
+  // MARK: Segments
+
+  private func names(_ kind: FileHeader.Kind) throws(JournalError) -> [SegmentName] {
+    do throws(SystemError) {
+      return SegmentName.all(kind, in: try files.names())
+    } catch {
+      throw .system(error, file: files.path)
+    }
   }
 
   /// Reads one segment; what is damaged in it, or missing before it.
   private mutating func read(
-    _ segment: Segment, isLast: Bool, next: inout UInt64,
+    _ segment: SegmentName, isLast: Bool, next: inout UInt64,
     _ body: (UInt64, UnsafeRawBufferPointer) throws(Senseless) -> Void
   ) throws(JournalError) -> Damage? {
-    // Groups up to here are in the snapshot.
-    let wanted = next
     if segment.first > next {
       return Damage(kind: .missing(through: segment.first - 1), file: segment.name, offset: 0, group: next)
     }
@@ -178,7 +183,7 @@ public struct Recovery: ~Copyable {
     var size = 0
     let end = bytes.withUnsafeBytes { bytes in
       scan.read(bytes, file: segment.name, isLast: isLast, next: &number) { number, offset, payload in
-        guard number >= wanted, senseless == nil else { return }
+        guard senseless == nil else { return }
         do throws(Senseless) {
           try body(number, payload)
           groups += 1
@@ -194,7 +199,7 @@ public struct Recovery: ~Copyable {
       next = senseless.group
       return senseless
     }
-    next = max(number, wanted)
+    next = number
     switch end {
     case .complete: return nil
     case .damaged(let damage): return damage
@@ -220,15 +225,40 @@ public struct Recovery: ~Copyable {
     }
   }
 
+  /// Returns when what was read is on stable storage. A hub that was killed may have left a group that was written and
+  /// not synchronised, or a segment whose name was not: people will be told of it now.
+  private func synchronize(_ segment: String?) throws(JournalError) {
+    do throws(SystemError) {
+      if let segment { try files.open(segment).synchronize() }
+      try files.synchronize()
+    } catch {
+      throw .system(error, file: segment ?? files.path)
+    }
+  }
+
   // MARK: Loss that was accepted
 
-  /// Keeps a copy of the damaged file, moves those behind it, and cuts at the damage. Whatever moment it is interrupted
-  /// at, all bytes are still there under one name or the other. False when nothing of the file is left in use.
-  private func moveAside(
-    _ damage: Damage, in name: String, following: [String]
+  private func hasLossMark() throws(JournalError) -> Bool {
+    do throws(SystemError) { return try LossMark.isThere(files) } catch { throw .system(error, file: files.path) }
+  }
+
+  /// Keeps a copy of the damaged segment, moves those behind it and broken snapshots, and cuts at the damage. Whatever moment
+  /// it is interrupted at, all bytes are still there under one name or the other. False when nothing of the segment is left
+  /// in use.
+  private mutating func moveAside(
+    _ damage: Damage, in segment: String?, following: [String]
   ) throws(JournalError) -> Bool {
+    report.loss = damage
+    report.startsAnew = true
     let prefix = "damaged-\(damage.group)-"
+    let name = segment ?? damage.file
     do throws(SystemError) {
+      try LossMark.put(files)
+      for name in report.brokenSnapshots { try files.rename(name, to: prefix + name) }
+      guard segment != nil else {
+        try files.synchronize()
+        return false
+      }
       let keeps = damage.offset > 0
       if keeps {
         let copy = try files.open(prefix + name)

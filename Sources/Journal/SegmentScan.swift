@@ -32,7 +32,9 @@ struct SegmentScan: ~Copyable {
       let header = try FileHeader(bytes, crc)
       guard header.kind == .segment, header.group == number else { throw .foreign }
     } catch {
-      if case .version(let version) = error { return .newerVersion(version) }
+      // A file of a header's size holds nothing, in whatever version: its header was being written when the power failed.
+      let isBegun = isLast && bytes.count <= FileHeader.size
+      if case .version(let version) = error, !isBegun { return .newerVersion(version) }
       // Groups are only written behind a header that is on stable storage.
       let isTorn = isLast && findGroup(in: bytes, from: FileHeader.size, after: number &- 1) == nil
       return isTorn ? .torn(at: 0) : .damaged(Damage(kind: .header, file: file, offset: 0, group: number))

@@ -48,6 +48,10 @@ public struct SnapshotWriter: ~Copyable {
   private let header: FileHeader
   private let file: any JournalFile
   private var parts: UInt64 = 0
+  private var unsynchronized = 0
+
+  /// Bytes written so far.
+  public var bytes: Int { file.size }
 
   private var temporaryName: String { header.name + SnapshotFile.unfinishedSuffix }
 
@@ -71,6 +75,15 @@ public struct SnapshotWriter: ~Copyable {
     self.header = header
     self.file = file
     crc = sums
+  }
+
+  /// Deletes what was never finished.
+  public static func removeUnfinished(_ files: any JournalFiles) throws(JournalError) {
+    do throws(SystemError) {
+      for name in try files.names() where SnapshotFile.isUnfinished(name) { try files.remove(name) }
+    } catch {
+      throw .system(error, file: files.path)
+    }
   }
 
   /// Adds a part of 1 byte up to `JournalLimits.groupBytes`.
@@ -97,6 +110,11 @@ public struct SnapshotWriter: ~Copyable {
     GroupHeader.encode(parts, payload, crc, into: &bytes)
     do throws(SystemError) {
       try bytes.withBytes { (bytes) throws(SystemError) in try file.append(bytes) }
+      unsynchronized += bytes.count
+      if unsynchronized >= limits.snapshotSyncBytes {
+        try file.synchronize()
+        unsynchronized = 0
+      }
     } catch {
       throw .system(error, file: header.name)
     }

@@ -67,6 +67,9 @@ extension ClientSession {
       subscriptions.state(publication.channel, after: location.after, now: now.uptime, limits: limits)
       return true
     case .areaUpdate: return true
+    case .etaUpdate(let update):
+      subscriptions.state(publication.channel, after: update.after, now: now.uptime, limits: limits)
+      return true
     case .tripUpdate(let update): sequence = update.sequence
     case .notification(let notification): sequence = notification.sequence
     }

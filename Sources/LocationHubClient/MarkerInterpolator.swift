@@ -42,8 +42,6 @@ public struct MarkerInterpolator: Sendable {
   static let longestWait = 10.0
   /// Metres beyond which a difference is not eased: the marker is set down at its new place.
   static let farthestEasing = 500.0
-  /// Seconds: a hub publishes nothing older than before, but for a clock that was over 10 minutes ahead (protocol/).
-  static let clockSetBack = 300.0
   /// The steepest slope of the easing curve: smoothstep's in its middle.
   static let steepestEasing = 1.5
 
@@ -64,14 +62,9 @@ public struct MarkerInterpolator: Sendable {
   public init() {}
 
   /// A position came at `uptime` (monotonic nanoseconds, the clock that `marker` is asked by). One that is not newer than
-  /// the last is passed over, unless it is so much older that the driver's clock must have been set right; of another
-  /// driver there should be another marker.
+  /// the last is passed over; of another driver there should be another marker.
   public mutating func take(_ location: DriverLocation, at uptime: Int64) {
-    if let newest, location.timestamp <= newest.timestamp,
-      newest.timestamp.seconds(since: location.timestamp) < MarkerInterpolator.clockSetBack
-    {
-      return
-    }
+    if let newest, location.timestamp <= newest.timestamp { return }
     let shown = marker(at: uptime)
     turnRate = newest.map { MarkerInterpolator.turnRate(from: $0, to: location) } ?? 0
     newest = location

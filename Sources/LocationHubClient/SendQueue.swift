@@ -26,12 +26,12 @@ final class QueuedMessage {
   private static func bytes(of message: ClientMessage) -> Int {
     switch message {
     case .locationBatch(let batch): 256 + batch.fixes.count * MemoryLayout<Result<Fix, ErrorCode>>.stride
-    case .tripStatus(let report): 1024 + (report.route?.utf8.count ?? 0)
+    case .tripStatus(let report): 1024 + (report.route?.polyline.utf8.count ?? 0)
     case .driverStatus(let report): 256 + (report.tags?.count ?? 0) * 80
     case .locationUpdate, .subscribe, .unsubscribe: 512
     case .ping(let ping): 256 + (ping.members?.count ?? 0)
     case .refresh(let refresh): 256 + refresh.token.utf8.count
-    case .query(.driver): 512
+    case .query(.driver), .query(.trip): 512
     case .query(.drivers(let search)): 1024 + search.area.positionCount * MemoryLayout<(Coordinate, Coordinate)>.size
     }
   }

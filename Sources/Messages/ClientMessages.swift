@@ -80,13 +80,12 @@ public struct TripStatusReport: Sendable, Equatable {
   public var dropoff: Coordinate?
   public var driverID: Identifier?
   public var riderID: Identifier?
-  /// Google's encoded polyline, precision 5, as sent.
-  public var route: String?
+  public var route: Route?
 
   public init(
     tripID: Identifier, status: TripStatus, timestamp: Timestamp, location: Coordinate? = nil,
     expectedStatus: TripStatus? = nil, pickup: Coordinate? = nil, dropoff: Coordinate? = nil,
-    driverID: Identifier? = nil, riderID: Identifier? = nil, route: String? = nil
+    driverID: Identifier? = nil, riderID: Identifier? = nil, route: Route? = nil
   ) {
     self.tripID = tripID
     self.status = status

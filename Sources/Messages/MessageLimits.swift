@@ -34,4 +34,7 @@ enum MessageLimits {
   static let positionBytes = 320 + channelNameBytes + 2 * 64 + 6 * 32 + 2 * 20 + 2 * timestampBytes
   /// Bytes of one driver in an area_update: under 120 of names and punctuation, an id, four numbers and a timestamp.
   static let areaDriverBytes = 120 + 64 + 4 * 32 + timestampBytes
+  /// Bytes of an eta_update with its envelope: under 250 of names, words and punctuation, the channel's name, an id of 64,
+  /// two numbers of at most 32, two of 20, and two timestamps.
+  static let etaBytes = 250 + channelNameBytes + 64 + 2 * 32 + 2 * 20 + 2 * timestampBytes
 }

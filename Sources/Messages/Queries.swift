@@ -7,6 +7,7 @@ public enum QueryRequest: Sendable, Equatable {
   /// `nearby` and `within`.
   case drivers(DriverSearch)
   case driver(Identifier)
+  case trip(Identifier)
 }
 
 /// Which drivers are wanted.
@@ -71,6 +72,7 @@ public struct DriverFilter: Sendable, Equatable {
 public enum QueryResult: Sendable, Equatable {
   case driver(DriverReport)
   case drivers(DriverList)
+  case trip(TripReport)
 }
 
 /// What `nearby` and `within` found, nearest first.

@@ -13,7 +13,8 @@ public struct Publication: Sendable, Equatable {
 
   public enum Body: Sendable, Equatable {
     case driverLocation(DriverLocation)
-    case tripUpdate(TripUpdate)
+    case etaUpdate(ETAUpdate)
+    indirect case tripUpdate(TripUpdate)
     indirect case notification(Notification)
     indirect case areaUpdate(AreaUpdate)
   }
@@ -98,10 +99,30 @@ public struct TripSummary: Sendable, Equatable {
   public var distance: Double
   /// The same before `trip_started`.
   public var approach: Double
+  /// Both together: the length of the driven track.
+  public var track: Double
+  /// Seconds from `trip_started` to `arrived_destination`, or to the end of a trip that never arrived.
+  public var duration: Double
+  /// Seconds that the driver stood still from `arrived_pickup` on.
+  public var waiting: Double
+  /// Positions that named the trip.
+  public var fixes: UInt64
+  /// Pauses between them that were too long, and how many seconds those make together.
+  public var gaps: UInt64
+  public var gapDuration: Double
 
-  public init(distance: Double, approach: Double) {
+  public init(
+    distance: Double, approach: Double, track: Double, duration: Double, waiting: Double, fixes: UInt64, gaps: UInt64,
+    gapDuration: Double
+  ) {
     self.distance = distance
     self.approach = approach
+    self.track = track
+    self.duration = duration
+    self.waiting = waiting
+    self.fixes = fixes
+    self.gaps = gaps
+    self.gapDuration = gapDuration
   }
 }
 
@@ -128,18 +149,34 @@ public struct Notification: Sendable, Equatable {
     }
   }
 
+  /// How far it still was, where it is about a driver on its way.
+  public struct Leg: Sendable, Equatable {
+    public var target: TripTarget
+    /// Whole metres and seconds.
+    public var distance: Double
+    public var eta: Double
+
+    public init(target: TripTarget, distance: Double, eta: Double) {
+      self.target = target
+      self.distance = distance
+      self.eta = eta
+    }
+  }
+
   public var kind: Kind
   public var title: String
   public var body: String
-  /// Written as `data: {"driverId": …}` where there is one.
+  /// Written as `data: {"driverId": …, "target": …, "distance": …, "eta": …}`, as far as they are there.
   public var driverID: Identifier?
+  public var leg: Leg?
   public var sequence: UInt64
 
-  public init(kind: Kind, title: String, body: String, driverID: Identifier?, sequence: UInt64) {
+  public init(kind: Kind, title: String, body: String, driverID: Identifier?, leg: Leg? = nil, sequence: UInt64) {
     self.kind = kind
     self.title = title
     self.body = body
     self.driverID = driverID
+    self.leg = leg
     self.sequence = sequence
   }
 }
@@ -222,9 +259,11 @@ public struct Subscribed: Sendable, Equatable {
     }
     public var trip: Trip?
     public var position: DriverLocation?
-    public init(trip: Trip? = nil, position: DriverLocation? = nil) {
+    public var eta: ETAUpdate?
+    public init(trip: Trip? = nil, position: DriverLocation? = nil, eta: ETAUpdate? = nil) {
       self.trip = trip
       self.position = position
+      self.eta = eta
     }
   }
 

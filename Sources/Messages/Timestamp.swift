@@ -1,7 +1,7 @@
 // Times on the wire and in the hub. Nothing in this module reads a clock: whoever calls passes the time in.
 
 /// A point in time: whole milliseconds since 1970-01-01T00:00:00Z (Unix time, no leap seconds).
-public struct Timestamp: Sendable, Hashable, Comparable {
+public struct Timestamp: Sendable, Hashable, Comparable, BitwiseCopyable {
   public var milliseconds: Int64
 
   @inlinable public init(milliseconds: Int64) { self.milliseconds = milliseconds }

@@ -6,7 +6,7 @@
 import Bytes
 
 /// A value of RFC 8259 §3.
-indirect enum JSONValue: Equatable {
+package indirect enum JSONValue: Equatable {
   case null
   case bool(Bool)
   case number(Double)
@@ -15,11 +15,11 @@ indirect enum JSONValue: Equatable {
   case object([String: JSONValue])
 
   /// Nested arrays and objects that are read; a token needs three.
-  static let maximumDepth = 8
+  package static let maximumDepth = 8
 
   /// Reads a whole text. Nil where it is no JSON in UTF-8, is nested too deeply, or has an object with two members of
   /// one name. O(length).
-  init?(parsing bytes: some Collection<UInt8>) {
+  package init?(parsing bytes: some Collection<UInt8>) {
     guard String(validating: bytes, as: UTF8.self) != nil else { return nil }  // RFC 8259 §8.1
     var reader = JSONReader(bytes: Array(bytes))
     guard let value = reader.text() else { return nil }
@@ -27,19 +27,19 @@ indirect enum JSONValue: Equatable {
   }
 
   /// The members of an object; nil for anything else.
-  var members: [String: JSONValue]? {
+  package var members: [String: JSONValue]? {
     if case .object(let members) = self { members } else { nil }
   }
 
-  var string: String? {
+  package var string: String? {
     if case .string(let string) = self { string } else { nil }
   }
 
-  var number: Double? {
+  package var number: Double? {
     if case .number(let number) = self { number } else { nil }
   }
 
-  var elements: [JSONValue]? {
+  package var elements: [JSONValue]? {
     if case .array(let elements) = self { elements } else { nil }
   }
 }

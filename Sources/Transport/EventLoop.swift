@@ -124,6 +124,14 @@ public final class EventLoop {
     delegate?.turnEnded()
   }
 
+  /// Sleeps until something is ready or `uptimeNanoseconds`, to within some ten microseconds, where `runTurn` rounds up to
+  /// milliseconds. For load generators, which are late by what they oversleep; a turn follows with a timeout of 0, and a
+  /// waker's call is seen only then.
+  public func sleepPrecisely(until uptimeNanoseconds: Int64) {
+    let left = uptimeNanoseconds - clock().uptimeNanoseconds
+    if left > 0, dirty.isEmpty, !hasNotices { poller.sleep(nanoseconds: left) }
+  }
+
   /// Flushes and delivers what comes of it until both are done. A delegate that sends in answer to `drained` for ever
   /// does not hold up the loop: after some rounds the rest is left to the next turn, and the arena is kept until then.
   private func settle(_ delegate: (any EventLoopDelegate)?) {

@@ -49,6 +49,9 @@ public enum ProcessFacts {
     _ = mallopt(M_TRIM_THRESHOLD, 128 * 1024)
   }
 
+  /// Has the allocator give back what is free now: after a piece of work that needed much for once.
+  public static func trimMemory() { _ = malloc_trim(0) }
+
   /// Processors that this process may use.
   public static var processors: Int { max(1, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN)))) }
 

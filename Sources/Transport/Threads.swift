@@ -66,3 +66,10 @@ public func pause(microseconds: Int) {
   // Interrupted by a signal it returns early, and the caller looks again.
   _ = nanosleep(&time, nil)
 }
+
+/// Lets others go before the calling thread from now on: for work that nobody waits for. On Linux a priority belongs to a
+/// thread (setpriority(2)).
+public func lowerThreadPriority() {
+  // A refusal only means that it goes on as it was.
+  _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 10)
+}

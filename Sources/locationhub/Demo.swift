@@ -22,6 +22,7 @@ let demo = Verb(
   options: [
     Option("port", "PORT", "the hub's TCP port; 0 picks a free one (8080)"),
     Option("loops", "N", "the hub's event loops, 1-64 (1)"),
+    Option("data", "DIR", "the hub's journal (a directory of its own in /tmp, gone at the end)"),
     Option("url", "URL", "the WebSocket of a hub that runs already (without: a hub of its own)"),
   ] + ClientOptions.options.filter { !["url", "token-file"].contains($0.name) }
     + FleetOptions.options(drivers: demoDrivers),
@@ -32,10 +33,12 @@ private func runDemo(_ arguments: Arguments) throws(CommandError) -> ExitCode {
   try system { () throws(SystemError) in try blockSignals([SIGINT, SIGTERM, SIGPIPE]) }
   // Two clients for each driver here, and the hub's ends of them.
   try raiseOpenFileLimit(for: fleetOptions.drivers * 4)
-  let server = try startHub(arguments)
+  let ownJournal = arguments.string("url") == nil && arguments.string("data") == nil ? try TemporaryJournal() : nil
+  let server = try startHub(arguments, journal: arguments.string("data") ?? ownJournal?.path)
   defer {
     server?.drain()
     server?.wait()
+    withExtendedLifetime(ownJournal) {}
   }
   let options = try ClientOptions(
     arguments, defaultURL: "ws://\(server.map { "\($0.address)" } ?? "127.0.0.1:8080")/v1/ws")
@@ -50,13 +53,17 @@ private func runDemo(_ arguments: Arguments) throws(CommandError) -> ExitCode {
 }
 
 /// The hub of the demo; nil where there is another one to use.
-private func startHub(_ arguments: Arguments) throws(CommandError) -> Server? {
-  guard arguments.string("url") == nil else { return nil }
+private func startHub(_ arguments: Arguments, journal directory: String?) throws(CommandError) -> Server? {
+  guard arguments.string("url") == nil else {
+    guard arguments.string("data") == nil else { throw .usage("--data is for a hub of the demo's own, not for --url") }
+    return nil
+  }
   var configuration = ServerConfiguration()
   configuration.port = UInt16(try arguments.integer("port", in: 0...65535) ?? 8080)
   configuration.loops = try arguments.integer("loops", in: 1...64) ?? 1
   configuration.allowsDevelopmentCredentials = true
   configuration.logLevel = .warning
+  configuration.journal = directory.map { JournalConfiguration(directory: $0) }
   do throws(ServerError) {
     return try Server.start(configuration)
   } catch {
@@ -96,7 +103,7 @@ private final class Demo: ClientLoopDelegate {
   func run() throws(CommandError) -> ExitCode {
     clients.delegate = self
     try system { () throws(SystemError) in
-      try clients.loop.watchSignals([SIGINT, SIGTERM]) { _ in self.clients.stop() }
+      try clients.loop.watchSignals([SIGINT, SIGTERM]) { [unowned clients = self.clients] _ in clients.stop() }
     }
     StandardStream.output.write(
       "\(server == nil ? "using the hub" : "hub") at \(options.url); look into it with\n"
@@ -140,6 +147,7 @@ private final class Demo: ClientLoopDelegate {
       if let sent = board.sendTime(driver: client.index, location.timestamp) {
         figures.latency.record(nanoseconds: ClockReading.read().uptimeNanoseconds - sent)
       }
+    case .etaUpdate(let update): figures.note(update)
     case .tripUpdate(let update):
       figures.events += 1
       // The ride is over; the rider puts the phone away.

@@ -74,12 +74,15 @@ final class DemoBoard: Sendable {
 struct DemoFigures {
   var positions: UInt64 = 0
   var events: UInt64 = 0
+  private var etas: UInt64 = 0
   /// Of this second, and of all.
   var latency = LatencyHistogram()
   private var total = LatencyHistogram()
   private var last = DriverFigures()
   private var lastPositions: UInt64 = 0
   private var lastSeconds = 0.0
+
+  mutating func note(_ update: ETAUpdate) { etas += 1 }
 
   /// What the last second was like; begins the next one.
   mutating func second(
@@ -115,7 +118,7 @@ struct DemoFigures {
     let drivers = board.figures
     return """
       \(drivers.count) drivers and their riders, \(fixed(seconds, 1)) s, \(drivers.tripsEnded) trips ended: \
-      \(drivers.fixes) fixes in, \(positions) positions and \(events) events out, \
+      \(drivers.fixes) fixes in, \(positions) positions, \(etas) ETAs and \(events) events out, \
       \(DemoFigures.lost(server, errors: drivers.errors))
       latency, driver to rider: \(DemoFigures.text(all)) of \(all.count) positions; memory \(DemoFigures.memory)
       """

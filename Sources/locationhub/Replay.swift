@@ -39,7 +39,7 @@ private func runReplay(_ arguments: Arguments) throws(CommandError) -> ExitCode 
   let clients = try system { () throws(SystemError) in try ClientLoop() }
   let replayer = Replayer(clients, options, speed: speed)
   try system { () throws(SystemError) in
-    try clients.loop.watchSignals([SIGINT, SIGTERM]) { _ in clients.stop() }
+    try clients.loop.watchSignals([SIGINT, SIGTERM]) { [unowned clients] _ in clients.stop() }
   }
   return try replayer.run(routes)
 }

@@ -25,8 +25,12 @@ let serve = Verb(
     Option("revoked", "FILE", "refuse tokens whose jti or sub is a line of this file"),
     Option("grant-grace", "SECONDS", "an ended trip's positions go on so long, then nobody else sees it (60)"),
     Option("pseudonym-key", "FILE", "32 hex digits that riders' names for drivers are made with (new at each start)"),
-    Option("data", "DIR", "keep trips and their events there, over restarts and crashes (nowhere)"),
-    Option("accept-loss", nil, "start from before a damaged place in --data; what is behind it is moved aside"),
+    Option("data", "DIR", "keep what is durable there, over restarts and crashes (./data)"),
+    Option("no-journal", nil, "keep nothing: a restart forgets"),
+    Option("retain", "TIME", "how long what is past can be read: 90s, 15m, 36h, 30d (30d)"),
+    Option("retain-size", "BYTES", "delete the oldest when there is more on the disk: 500M, 64G (64G)"),
+    Option("snapshot-every", "BYTES", "write a snapshot after so many bytes of records (64M)"),
+    Option("accept-loss", nil, "start from before a damaged place in the journal; what is behind it is moved aside"),
     Option("allow-origin", "ORIGIN", "web pages that may use the hub: https://app.example; * for all", repeats: true),
     Option("trusted-proxy", "CIDR", "believe the X-Forwarded-For of these addresses", repeats: true),
     Option("admin-port", "PORT", "a second port with /healthz, /readyz and /metrics; 0 picks a free one"),
@@ -35,7 +39,7 @@ let serve = Verb(
     Option("heartbeat", "SECONDS", "how often a client should be heard (30)"),
     Option("compression", "on|off", "compress for clients that offer it (on)"),
     Option("compression-contexts", "N", "sessions of a loop that may keep deflate contexts, 80 KiB each (0)"),
-    Option("session-rate", "N", "messages a second of one session; 0 for no limit (10)"),
+    Option("session-rate", "N", "messages a second of one session, pings too; 0 for no limit (10)"),
     Option("session-burst", "N", "messages that may come at once (50)"),
     Option("max-connections", "N", "connections of one loop (what the open-file limit allows)"),
     Option("max-sessions", "N", "sessions of all loops (15/16 of the connections)"),
@@ -43,6 +47,9 @@ let serve = Verb(
     Option("request-rate", "N", "HTTP requests a second of one address; 0 for any number (500; on loopback 0)"),
     Option("request-burst", "N", "HTTP requests of one address that may come at once (1000)"),
     Option("accept-rate", "N", "connections accepted a second by one loop; 0 for any number (5000)"),
+    Option("max-head", "BYTES", "head of an HTTP request (8192)"),
+    Option("max-message", "BYTES", "a WebSocket message, or the body of an HTTP request (262144)"),
+    Option("max-fragments", "N", "fragments of one message (1024)"),
     Option("max-subscriptions", "N", "subscriptions of one session (256)"),
     Option("max-outbox", "BYTES", "unsent bytes of one session (524288)"),
     Option("max-outboxes", "BYTES", "unsent bytes of all sessions (268435456)"),
@@ -110,12 +117,7 @@ func serverConfiguration(_ arguments: Arguments) throws(CommandError) -> ServerC
   configuration.pseudonymKey = try pseudonymKey(arguments)
   configuration.timings.tripGrace =
     try arguments.number("grant-grace", in: 0...3600) ?? configuration.timings.tripGrace
-  if let directory = arguments.string("data") {
-    configuration.journal = JournalConfiguration(directory: directory)
-    configuration.journal?.acceptsLoss = arguments.has("accept-loss")
-  } else if arguments.has("accept-loss") {
-    throw .usage("--accept-loss is about a damaged journal: give its directory with --data")
-  }
+  configuration.journal = try journalConfiguration(arguments)
   configuration.flushIntervalMilliseconds = try arguments.integer("flush-interval", in: 0...10_000) ?? 0
   configuration.heartbeatInterval = try arguments.number("heartbeat", in: 0.1...3600) ?? configuration.heartbeatInterval
   if let word = try arguments.choice("compression", of: ["on", "off"]) { configuration.compression = word == "on" }
@@ -131,27 +133,6 @@ func serverConfiguration(_ arguments: Arguments) throws(CommandError) -> ServerC
   }
   try setLimits(arguments, &configuration.limits)
   return configuration
-}
-
-private func setLimits(_ arguments: Arguments, _ limits: inout Limits) throws(CommandError) {
-  limits.sessionRate = try arguments.number("session-rate", in: 0...1_000_000) ?? limits.sessionRate
-  limits.sessionBurst = try arguments.number("session-burst", in: 1...1_000_000) ?? limits.sessionBurst
-  limits.connectionsPerLoop = try arguments.integer("max-connections", in: 1...(1 << 24))
-  limits.compressionContexts =
-    try arguments.integer("compression-contexts", in: 0...(1 << 24)) ?? limits.compressionContexts
-  limits.subscriptionsPerSession =
-    try arguments.integer("max-subscriptions", in: 1...65_000) ?? limits.subscriptionsPerSession
-  limits.outboxBytesPerSession =
-    try arguments.integer("max-outbox", in: limits.messageBytes...(1 << 30)) ?? limits.outboxBytesPerSession
-  limits.outboxBytes =
-    try arguments.integer("max-outboxes", in: limits.outboxBytesPerSession...(1 << 40))
-    ?? max(limits.outboxBytes, limits.outboxBytesPerSession)
-  limits.tripsPerDriver = try arguments.integer("max-trips-per-driver", in: 1...(1 << 20)) ?? limits.tripsPerDriver
-  try setDoorLimits(arguments, &limits)
-  limits.drivers = try arguments.integer("max-drivers", in: 1...(1 << 26)) ?? limits.drivers
-  limits.trips = try arguments.integer("max-trips", in: 1...(1 << 26)) ?? limits.trips
-  limits.accuracyMeters = try arguments.number("max-accuracy", in: 1...100_000) ?? limits.accuracyMeters
-  limits.channels = max(limits.channels, limits.drivers + limits.trips)
 }
 
 /// The whole of a text file.

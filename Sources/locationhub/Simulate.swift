@@ -30,7 +30,7 @@ private func runSimulate(_ arguments: Arguments) throws(CommandError) -> ExitCod
   let plan = try FleetPlan(fleetOptions, options, hasTrips: arguments.has("trips"))
   let simulation = Simulator(clients, options, Fleet(clients, plan))
   try system { () throws(SystemError) in
-    try clients.loop.watchSignals([SIGINT, SIGTERM]) { _ in clients.stop() }
+    try clients.loop.watchSignals([SIGINT, SIGTERM]) { [unowned clients] _ in clients.stop() }
   }
   return try simulation.run()
 }

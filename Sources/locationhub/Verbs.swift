@@ -2,7 +2,7 @@
 import Transport
 
 enum Verbs {
-  static let all = [serve, demo, replay, watch, filter, simulate, makeToken, echo]
+  static let all = [serve, demo, replay, watch, filter, simulate, makeToken, journal, echo]
 
   static var overview: String {
     var text = "usage: locationhub VERB [options]\n\nverbs:\n"

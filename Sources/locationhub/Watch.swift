@@ -38,7 +38,7 @@ private func runWatch(_ arguments: Arguments) throws(CommandError) -> ExitCode {
   let clients = try system { () throws(SystemError) in try ClientLoop() }
   let watcher = Watcher(clients, options: options, format: format, count: count)
   try system { () throws(SystemError) in
-    try clients.loop.watchSignals([SIGINT, SIGTERM]) { _ in watcher.end() }
+    try clients.loop.watchSignals([SIGINT, SIGTERM]) { [unowned watcher] _ in watcher.end() }
   }
   return try watcher.run(configuration, channels, seconds: duration)
 }
@@ -231,10 +231,11 @@ enum WatchText {
     let head = "\(time(publication.timestamp))  \(publication.channel)  "
     switch publication.body {
     case .driverLocation(let location): return head + text(location)
+    case .etaUpdate(let update): return head + text(update)
     case .tripUpdate(let update):
       let from = update.previousStatus.map { "\($0.name) → " } ?? ""
       return head + "trip \(update.tripID): \(from)\(update.status.name)"
-        + (update.driverID.map { ", driver \($0)" } ?? "")
+        + (update.driverID.map { ", driver \($0)" } ?? "") + (update.summary.map { "; " + text($0) } ?? "")
     case .notification(let notification): return head + "\(notification.title): \(notification.body)"
     case .areaUpdate(let update): return head + text(update)
     }
@@ -254,8 +255,22 @@ enum WatchText {
     var text = "subscribed to \(answer.channel), event \(answer.sequence)"
     if let trip = answer.snapshot?.trip { text += ", trip \(trip.status.name)" }
     if let position = answer.snapshot?.position { text += ", " + Self.text(position) }
+    if let eta = answer.snapshot?.eta { text += ", " + Self.text(eta) }
     return text
   }
+
+  private static func text(_ update: ETAUpdate) -> String {
+    let minutes = "\(Int(update.eta) / 60):" + (Int(update.eta) % 60 < 10 ? "0" : "") + "\(Int(update.eta) % 60)"
+    return "trip \(update.tripID): \(update.target.name) in \(minutes) min, \(kilometers(update.distance)), at "
+      + "\(time(update.arrivalTime)) (\(update.basis.name))"
+  }
+
+  private static func text(_ summary: TripSummary) -> String {
+    "\(kilometers(summary.distance)) in \(fixed(summary.duration / 60, 1)) min, after \(kilometers(summary.approach)); "
+      + "waited \(fixed(summary.waiting, 0)) s, \(summary.fixes) fixes, \(summary.gaps) gaps"
+  }
+
+  private static func kilometers(_ meters: Double) -> String { "\(fixed(meters / 1000, 2)) km" }
 
   private static func text(_ location: DriverLocation) -> String {
     var text =

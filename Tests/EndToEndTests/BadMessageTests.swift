@@ -165,7 +165,7 @@ extension EndToEnd.BadMessages {
     #expect(try rider.receive("error").code == "forbidden")
     try rider.send("driver_status", ["status": "available"])
     #expect(try rider.receive("error").code == "forbidden")
-    try rider.send("subscribe", ["channel": "area:9q8yy"])
+    try rider.send("subscribe", ["channel": "fence:f1"])
     #expect(try rider.receive("error").code == "unknown_channel")
   }
 }

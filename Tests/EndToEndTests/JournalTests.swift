@@ -76,14 +76,16 @@ extension EndToEnd.Journals {
     #expect(outcome.errors.contains("event=journal_read") && outcome.errors.contains("trips=1"))
   }
 
-  @Test("killed at any moment under load: every acked move is there, and no event that a subscriber saw is gone")
-  func killedUnderLoad() throws {
+  @Test(
+    "killed at any moment under load, and while it writes snapshots: acked moves are there, and what a subscriber saw",
+    arguments: [[], ["--snapshot-every", "1K"]])
+  func killedUnderLoad(_ keeping: [String]) throws {
     var random = SplitMix64(seed: UInt64.random(in: 0 ... .max))
     let directory = try JournalDirectory()
     var acked: [String: String] = [:]
     var seen: [String: [String]] = [:]
     for round in 0..<6 {
-      let hub = try HubProcess.serve(port: 0, ["--data", directory.path, "--session-rate", "0"])
+      let hub = try HubProcess.serve(port: 0, ["--data", directory.path, "--session-rate", "0"] + keeping)
       let writer = try ops(hub)
       let reader = try ops(hub)
       for trip in 0..<8 { _ = try reader.send("subscribe", ["channel": "trip:t\(round)-\(trip)"]) }
@@ -173,10 +175,10 @@ extension EndToEnd.Journals {
     #expect(try second.outcome().errors.contains("event=journal_loss"))
   }
 
-  @Test("--accept-loss without a directory: exit code 2; a directory that cannot be made: exit code 1")
+  @Test("--accept-loss without a journal: exit code 2; a directory that cannot be made: exit code 1")
   func usage() throws {
     let outcome = try HubProcess.run(["serve", "--accept-loss"])
-    #expect(outcome.status == 2 && outcome.errors.contains("--data"))
+    #expect(outcome.status == 2 && outcome.errors.contains("--accept-loss"))
     let nowhere = try HubProcess.run(["serve", "--port", "0", "--data", "/proc/nothing/here"])
     #expect(nowhere.status == 1 && nowhere.errors.contains("/proc/nothing/here"))
   }

@@ -9,6 +9,7 @@
 //     outboxBytesPerSession, outboxBytes, readBufferBytes, arenaKeepBytes,
 //     mailboxMessages, and the hub's tables                                      here
 //     profiles, accuracyMeters                                                   MotionTests
+//     the options that set them                                                  LimitOptionTests
 import Foundation
 import Gateway
 import HubCore
@@ -317,12 +318,13 @@ extension EndToEnd.LimitsReached {
     }
   }
 
-  @Test("a query has so many hits, goes on where a turn is over, and an answer has so many bytes", arguments: loopCounts)
+  @Test(
+    "a query has so many hits, goes on where a turn is over, and an answer has so many bytes", arguments: loopCounts)
   func queries(loops: Int) throws {
     let hub = try TestHub(loops: loops) {
       $0.limits.queryHits = 20
       $0.limits.queryBudget = SearchBudget(cells: 5, candidates: 20)
-      $0.limits.answerBytes = 4096
+      $0.limits.answerBytes = 3072
     }
     for place in 0..<60 {
       let body = #"{"latitude":\#(37 + Double(place) / 1000),"longitude":-122,"timestamp":1}"#

@@ -78,9 +78,10 @@ extension EndToEnd.Queries {
     let answer = try hub.get("/v1/drivers/nearby?role=rider&id=r2&latitude=52.5&longitude=179.999&radius=5000")
     #expect(ids(list).count == 4 && ids(list) == ids(answer.json), "the same names for all riders")
     for driver in try #require(answer.json["drivers"] as? [[String: Any]]) {
-      #expect(Set(driver.keys).isSubset(of: [
-        "driverId", "status", "vehicleType", "latitude", "longitude", "age", "distance", "heading", "speed",
-      ]))
+      #expect(
+        Set(driver.keys).isSubset(of: [
+          "driverId", "status", "vehicleType", "latitude", "longitude", "age", "distance", "heading", "speed",
+        ]))
       #expect((driver["driverId"] as? String)?.hasPrefix("p") == true)
     }
     for bad in ["radius=5001", "radius=100&tags=xl", "limit=101", "limit=5&stale=true", "limit=5&status=on_trip"] {
@@ -104,13 +105,17 @@ extension EndToEnd.Queries {
       ("GET", "/v1/drivers/nearby?latitude=1&longitude=1&radius=100000000", "", 400, "bad_message"),
       ("GET", "/v1/drivers/nearby?latitude=1&longitude=1&limit=0", "", 400, "bad_message"),
       ("POST", "/v1/drivers/within", "{", 400, "bad_json"),
-      ("POST", "/v1/drivers/within", #"{"type":"Polygon","coordinates":[[[0,0],[1,0],[1,1],[0,1]]]}"#, 400, "bad_message"),
+      (
+        "POST", "/v1/drivers/within", #"{"type":"Polygon","coordinates":[[[0,0],[1,0],[1,1],[0,1]]]}"#, 400,
+        "bad_message"
+      ),
       (
         "POST", "/v1/drivers/within", #"{"type":"Polygon","coordinates":[[[0,0],[1,1],[1,0],[0,1],[0,0]]]}"#, 400,
         "bad_message"
       ),
       (
-        "POST", "/v1/drivers/within", #"{"type":"Polygon","coordinates":[[[0,0],[1,0],[2,0],[0,0]]]}"#, 400, "bad_message"
+        "POST", "/v1/drivers/within", #"{"type":"Polygon","coordinates":[[[0,0],[1,0],[2,0],[0,0]]]}"#, 400,
+        "bad_message"
       ),
       (
         "POST", "/v1/drivers/within",

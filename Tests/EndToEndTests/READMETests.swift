@@ -62,7 +62,7 @@ extension EndToEnd.Documents {
       try driver.send(text: String(decoding: message, as: UTF8.self))
       let codes = try driver.settle().compactMap(\.code)
       // The examples are a story that a driver's session alone does not live through.
-      let expected: Set = ["forbidden", "unknown_trip", "invalid_transition"]
+      let expected: Set = ["forbidden", "unknown_trip", "invalid_transition", "unknown_channel"]
       #expect(Set(codes).isSubset(of: expected), "\(codes): \(line)")
       try driver.send(bytes: Peer.frame([0x03, 0xE8], opcode: 8))
       #expect(try driver.receiveClose().code == 1000, "before the next, so that none replaces another")

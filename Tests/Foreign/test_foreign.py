@@ -5,6 +5,8 @@ Run it with Tests/Foreign/run.sh, which builds the environment that it needs.
 """
 
 import asyncio
+import csv
+import io
 import json
 import os
 import shutil
@@ -17,6 +19,7 @@ import time
 import unittest
 import urllib.error
 import urllib.request
+import xml.etree.ElementTree
 
 import websockets
 
@@ -60,7 +63,7 @@ class ForeignClient(unittest.IsolatedAsyncioTestCase):
     def setUp(self):
         self.hub = subprocess.Popen(
             [os.environ["LOCATIONHUB"], "serve", "--port", "0", "--dev-auth", "--loops", "2", "--session-rate", "0",
-             "--log-level", "error"],
+             "--no-journal", "--log-level", "error"],
             stdout=subprocess.PIPE, text=True)
         line = self.hub.stdout.readline()
         self.address = line.split("ws://")[1].split("/")[0]
@@ -161,6 +164,58 @@ class ForeignClient(unittest.IsolatedAsyncioTestCase):
 
 
 @unittest.skipUnless(shutil.which("openssl"), "needs the openssl program to make a certificate")
+class ForeignTracks(unittest.TestCase):
+    """A trip's track, in each form read by Python's own parser of it."""
+
+    def setUp(self):
+        self.directory = tempfile.mkdtemp()
+        self.hub = subprocess.Popen(
+            [os.environ["LOCATIONHUB"], "serve", "--port", "0", "--dev-auth", "--loops", "2", "--data", self.directory,
+             "--log-level", "error"],
+            stdout=subprocess.PIPE, text=True)
+        self.address = self.hub.stdout.readline().split("ws://")[1].split("/")[0]
+
+    def tearDown(self):
+        self.hub.send_signal(signal.SIGTERM)
+        self.assertEqual(self.hub.wait(10), 0)
+        self.hub.stdout.close()
+        shutil.rmtree(self.directory)
+
+    def fetch(self, path, body=None):
+        url = f"http://{self.address}/v1/{path}"
+        data = None if body is None else json.dumps(body).encode()
+        with urllib.request.urlopen(urllib.request.Request(url, data)) as answer:
+            return answer.status, answer.headers, answer.read().decode()
+
+    def test_a_track_is_gpx_geojson_and_csv(self):
+        status, headers, _ = self.fetch("trips?role=ops&id=o", {"tripId": "T1", "driverId": "d1"})
+        self.assertEqual((status, headers["Location"]), (201, "/v1/trips/T1"))
+        fixes = [dict(fix(step), altitude=12.5) for step in range(50)]
+        self.fetch("locations?role=driver&id=d1", {"tripId": "T1", "locations": fixes})
+
+        _, headers, text = self.fetch("trips/T1/track.gpx?role=ops&id=o&source=raw")
+        self.assertEqual(headers.get_content_type(), "application/gpx+xml")
+        space = "{http://www.topografix.com/GPX/1/1}"
+        gpx = xml.etree.ElementTree.fromstring(text)
+        self.assertEqual((gpx.tag, gpx.get("version")), (space + "gpx", "1.1"))
+        points = gpx.findall(f"{space}trk/{space}trkseg/{space}trkpt")
+        self.assertEqual(len(points), 50)
+        for point, sent in zip(points, fixes):
+            self.assertAlmostEqual(float(point.get("lat")), sent["latitude"], 6)
+            self.assertEqual([child.tag for child in point], [space + "ele", space + "time"])
+            self.assertEqual(float(point[0].text), 12.5)
+
+        _, _, text = self.fetch("trips/T1/track.geojson?role=ops&id=o")
+        feature = json.loads(text)
+        self.assertEqual(feature["geometry"]["type"], "LineString")
+        self.assertEqual(len(feature["geometry"]["coordinates"]), 50)
+        self.assertEqual(feature["properties"]["times"], [sent["timestamp"] for sent in fixes])
+
+        _, _, text = self.fetch("trips/T1/track.csv?role=ops&id=o")
+        rows = list(csv.DictReader(io.StringIO(text, newline="")))
+        self.assertEqual([int(row["t_ms"]) for row in rows], [sent["timestamp"] for sent in fixes])
+
+
 class ForeignTLS(unittest.IsolatedAsyncioTestCase):
     """Python's `ssl`, which is somebody else's reading of RFC 8446 above OpenSSL's own record layer."""
 
@@ -173,7 +228,7 @@ class ForeignTLS(unittest.IsolatedAsyncioTestCase):
              self.certificate], check=True, capture_output=True)
         self.hub = subprocess.Popen(
             [os.environ["LOCATIONHUB"], "serve", "--port", "0", "--dev-auth", "--loops", "2", "--session-rate", "0",
-             "--log-level", "error", "--tls-cert", self.certificate, "--tls-key", key],
+             "--no-journal", "--log-level", "error", "--tls-cert", self.certificate, "--tls-key", key],
             stdout=subprocess.PIPE, text=True)
         self.port = int(self.hub.stdout.readline().split("https://")[1].split(" ")[0].split(":")[1])
 

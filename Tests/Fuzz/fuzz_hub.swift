@@ -14,6 +14,8 @@ private let epoch = InlineText("e")!
 private let loops = 2
 private let ids = (0..<4).map { Identifier("i\($0)")! }
 private let messages = (0..<20).map { MessageID("m\($0)")! }
+/// Through the places that the fixes are at.
+private let route = try? Route(points: (0..<16).map { Coordinate(latitude: Double($0) * 0.0001, longitude: 179.9999)! })
 private let channels: [Channel] = ids.map { .trip($0) } + ids.map { .driver($0) } + [.fleet]
 
 @_cdecl("LLVMFuzzerTestOneInput")
@@ -121,7 +123,9 @@ private struct FuzzedHub: ~Copyable {
   private func move(_ who: UInt8, _ a: UInt8, _ b: UInt8) -> HubInput {
     let report = TripStatusReport(
       tripID: ids[Int(a % 4)], status: TripStatus.allCases[Int(a / 4 % 8)], timestamp: now.timestamp,
-      expectedStatus: b > 200 ? .accepted : nil, driverID: b & 1 == 0 ? nil : ids[Int(b / 2 % 4)])
+      expectedStatus: b > 200 ? .accepted : nil, pickup: Coordinate(latitude: 0, longitude: 180),
+      dropoff: Coordinate(latitude: 0.01, longitude: -179.999), driverID: b & 1 == 0 ? nil : ids[Int(b / 2 % 4)],
+      route: b & 8 == 0 ? nil : route)
     return .tripStatus(
       TripStatusInput(
         session: SessionRef(loop: 0, slot: 9, generation: 0),
@@ -184,12 +188,13 @@ private struct FuzzedHub: ~Copyable {
       guard let state = held[loop][delivery.channel.index] else { preconditionFailure("nobody listens here") }
       switch delivery.publication.body {
       case .driverLocation(let location): precondition(location.after == state.sequence)
+      case .etaUpdate(let update): precondition(update.after == state.sequence)
       case .tripUpdate(let update): advance(loop, delivery.channel, state, update.sequence)
       case .notification(let notification): advance(loop, delivery.channel, state, notification.sequence)
       }
     case .subscriptionRefused, .unsubscribed, .channelEnded, .channelClaimed, .named, .reply, .admitted, .conflict,
       .full, .replaced,
-      .queryResult:
+      .queryResult, .trips:
       break
     }
   }

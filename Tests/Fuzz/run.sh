@@ -17,12 +17,15 @@ out=$root/.build/fuzz/$name
 mkdir -p "$out/corpus"
 cd "$out"
 
-flags="-swift-version 6 -O -parse-as-library -sanitize=fuzzer,address -use-ld=lld -I . -I $root/Sources/COpenSSL -I $root/Sources/CZlib"
+flags="-swift-version 6 -O -parse-as-library -sanitize=fuzzer,address -use-ld=lld -enable-testing -I ."
+for library in CLinux COpenSSL CZlib; do flags="$flags -I $root/Sources/$library"; done
 objects=""
 for module in $modules; do
+  source=$root/Sources/$module
+  [ -d "$source" ] || source=$root/Tests/$module
   # shellcheck disable=SC2086,SC2046 # flags are words, and no path in the repository has spaces
   swiftc $flags -wmo -module-name "$module" -emit-module -emit-module-path "$module.swiftmodule" \
-    -emit-object -o "$module.o" $(find "$root/Sources/$module" -name '*.swift')
+    -emit-object -o "$module.o" $(find "$source" -name '*.swift')
   objects="$objects $module.o"
 done
 # shellcheck disable=SC2086

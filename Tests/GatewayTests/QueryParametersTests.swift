@@ -60,7 +60,8 @@ import Testing
       ("latitude=1&longitude=2&limit=%zz", "limit"), ("latitude=1&longitude=2&limit=5&status=free", "status"),
       ("latitude=1&longitude=2&limit=5&vehicleType=", "vehicleType"),
       ("latitude=1&longitude=2&limit=5&vehicleType=%ff", "vehicleType"),
-      ("latitude=1&longitude=2&limit=5&tags=a,,b", "tags"), ("latitude=1&longitude=2&limit=5&tags=1,2,3,4,5,6,7,8,9", "tags"),
+      ("latitude=1&longitude=2&limit=5&tags=a,,b", "tags"),
+      ("latitude=1&longitude=2&limit=5&tags=1,2,3,4,5,6,7,8,9", "tags"),
       ("latitude=1&longitude=2&limit=5&maxAge=-1", "maxAge"), ("latitude=1&longitude=2&limit=5&stale=1", "stale"),
     ])
   func bad(query: String, name: String) {
@@ -119,9 +120,9 @@ import Testing
     #expect(audience(.rider, DriverSearch(area: .box(small))) == .success(.everybody))
     let cut = try MultiPolygon(
       [
-        [[(-17, 179.99), (-17, 180), (-16.99, 180), (-17, 179.99)].map { Coordinate(latitude: $0.0, longitude: $0.1)! }],
-        [[(-17, -180), (-17, -179.99), (-16.99, -180), (-17, -180)].map { Coordinate(latitude: $0.0, longitude: $0.1)! }],
-      ], limit: 100)
+        [[(-17, 179.99), (-17, 180), (-16.99, 180), (-17, 179.99)]],
+        [[(-17, -180), (-17, -179.99), (-16.99, -180), (-17, -180)]],
+      ].map { rings in rings.map { ring in ring.map { Coordinate(latitude: $0.0, longitude: $0.1)! } } }, limit: 100)
     #expect(audience(.rider, DriverSearch(area: .polygons(cut))) == .success(.everybody))
   }
 }

@@ -104,8 +104,9 @@ func polygon(_ rings: [(Double, Double)]...) throws(PolygonError) -> Polygon {
     #expect(error() == .noRing)
     #expect(error([(0, 0), (1, 1), (0, 0)]) == .tooFewPositions(ring: 0))
     #expect(error([(0, 0), (1, 0), (1, 1), (0, 1)]) == .notClosed(ring: 0))
-    #expect(error([(0, 0), (1, 1), (2, 2), (0, 0)]) == .selfCrossing(ring: 0, edge: 0, and: 1)
-      || error([(0, 0), (1, 1), (2, 2), (0, 0)]) == .noArea(ring: 0))
+    #expect(
+      error([(0, 0), (1, 1), (2, 2), (0, 0)]) == .selfCrossing(ring: 0, edge: 0, and: 1)
+        || error([(0, 0), (1, 1), (2, 2), (0, 0)]) == .noArea(ring: 0))
     #expect(error([(3, 3), (3, 3), (3, 3), (3, 3)]) == .noArea(ring: 0))
     #expect(error([(0, 0), (1, 1), (1, 0), (0, 1), (0, 0)]) == .selfCrossing(ring: 0, edge: 0, and: 2))
     #expect(error([(0, 0), (2, 0), (2, 2), (1, 0), (0, 2), (0, 0)]) != nil, "touches its own edge")

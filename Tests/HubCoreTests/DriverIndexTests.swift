@@ -120,7 +120,9 @@ private struct Region: Sendable, CustomTestStringConvertible {
         #expect(sorted(hits) == expected)
         hits = []
         #expect(
-          index.nearest(to: center, limit: 20, withinMeters: radius, budget: .unlimited, into: &hits) { driver, _ in driver % 3 == 0 }
+          index.nearest(to: center, limit: 20, withinMeters: radius, budget: .unlimited, into: &hits) { driver, _ in
+            driver % 3 == 0
+          }
             == .complete)
         #expect(hits == Array(expected.filter { $0.driver % 3 == 0 }.prefix(20)))
         let box = BoundingBox(center: center, radiusMeters: radius)

@@ -51,6 +51,9 @@ struct Turn {
   var positions: [DriverLocation] {
     deliveries.compactMap { if case .driverLocation(let location) = $0.publication.body { location } else { nil } }
   }
+  var etas: [ETAUpdate] {
+    deliveries.compactMap { if case .etaUpdate(let update) = $0.publication.body { update } else { nil } }
+  }
   var moves: [TripUpdate] { deliveries.compactMap { $0.publication.move } }
   var notifications: [Messages.Notification] { deliveries.compactMap { $0.publication.notification } }
   var subscribed: [(answer: Subscribed, handle: ChannelHandle, missed: [Publication])] {
@@ -84,7 +87,7 @@ extension Publication {
   /// The number of an event; nil for state.
   var sequence: UInt64? {
     switch body {
-    case .driverLocation, .areaUpdate: nil
+    case .driverLocation, .etaUpdate, .areaUpdate: nil
     case .tripUpdate(let update): update.sequence
     case .notification(let notification): notification.sequence
     }

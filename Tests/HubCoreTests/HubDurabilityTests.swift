@@ -22,17 +22,18 @@ final class DurableBench {
 
   init(
     reading records: [[UInt8]] = [], loops: Int = 1, seed: UInt64 = 1, epoch: String = "epoch-1",
-    uptime: Int64 = 5_000_000_000_000, startsEpoch: Bool = false
+    uptime: Int64 = 5_000_000_000_000, startsEpoch: Bool = false, limits: HubLimits = .roomy, looksUp: Bool = false
   ) throws {
     self.loops = loops
     self.uptime = uptime
     hub = Hub(
-      limits: .roomy, timings: HubTimings(), sampling: SamplingRules(),
+      limits: limits, timings: HubTimings(), sampling: SamplingRules(),
       epoch: InlineText("not-" + epoch)!, seed: seed &+ UInt64(records.count), loops: loops,
       now: Moment(uptime: uptime, timestamp: Timestamp(milliseconds: origin + uptime / 1_000_000)))
     for record in records { try record.withUnsafeBytes { try hub.load($0) } }
     hub.finishLoading()
-    hub.attachJournal(limit: 1 << 20, startsEpoch: startsEpoch, epoch: InlineText(epoch)!)
+    hub.attachJournal(
+      limit: 1 << 20, startsEpoch: startsEpoch, epoch: InlineText(epoch)!, looksUp: looksUp)
   }
 
   var now: Moment { Moment(uptime: uptime, timestamp: Timestamp(milliseconds: origin + uptime / 1_000_000)) }
@@ -153,6 +154,37 @@ final class DurableBench {
     }
     #expect(kinds == ["subscribed", "unsubscribed"])
     #expect(Turn(loops: [late]).subscribed.first?.answer.sequence == 1)
+  }
+
+  @Test("Who asks between two events that are stored together gets each of them once")
+  func askingBetween() throws {
+    let bench = try DurableBench()
+    bench.store()
+    bench.turn([
+      bench.subscribe("T", slot: 81), bench.move(.ops, "o", "T", .requested), bench.subscribe("T", since: 0),
+      bench.move(.driver, "D", "T", .accepted),
+    ])
+    let outputs = bench.store()
+    let place = try #require(outputs.firstIndex { if case .subscribed = $0 { true } else { false } })
+    let turn = Turn(loops: [Array(outputs[place...])])
+    #expect(turn.subscribed.first?.missed.compactMap(\.move?.sequence) == [1, 2])
+    #expect(turn.moves.isEmpty, "an event that was missed comes again")
+  }
+
+  @Test("Who asks for a new channel, whose numbers go on from a forgotten one's, is answered when that is stored")
+  func askingAfterForgetting() throws {
+    let bench = try DurableBench()
+    bench.store()
+    bench.turn([bench.move(.ops, "o", "T", .requested), bench.move(.ops, "o", "T", .cancelled)])
+    bench.store()
+    for _ in 0..<(24 * 60 + 2) {
+      bench.advance(seconds: 60)
+      bench.turn([])
+    }
+    #expect(bench.hub.findTrip(id("T")) == nil)
+    #expect(Turn(loops: [bench.turn([bench.subscribe("U")])]).subscribed.isEmpty)
+    let answer = try #require(Turn(loops: [bench.store()]).subscribed.first?.answer)
+    #expect(answer.channel == .trip(id("U")) && answer.sequence == 2)
   }
 
   @Test("The same move again is acked when the first is stored")

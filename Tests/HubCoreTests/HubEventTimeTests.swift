@@ -13,7 +13,7 @@ import Testing
     "a batch in any order is handled in the order of its times, and answered by its places",
     arguments: 1...8 as ClosedRange<UInt64>)
   func shuffledBatch(seed: UInt64) {
-    var random = TrackRandom(seed: seed)
+    var random = SplitMix64(seed: seed)
     let base: Int64 = 1_763_685_000_000
     var inOrder: [Result<Fix, ErrorCode>] = (0..<40).map {
       .success(
@@ -47,7 +47,7 @@ import Testing
     "what was published never goes back in time, however late and mixed the fixes come",
     arguments: 1...8 as ClosedRange<UInt64>)
   func neverBack(seed: UInt64) {
-    var random = TrackRandom(seed: seed)
+    var random = SplitMix64(seed: seed)
     let bench = HubBench()
     bench.turn(bench.subscribe(bench.driver("d")))
     let session = bench.connect("d")
@@ -117,6 +117,27 @@ import Testing
     }
     #expect(published == 19)
     #expect(bench.hub.counters.fixesHeld == 1 && bench.hub.counters.fixesReleased == 0)
+  }
+
+  @Test("a driver whose clock was ahead and is set right is silent until time has caught up, and operators see it")
+  func clockSetRight() {
+    let bench = HubBench()
+    bench.turn(bench.subscribe(bench.driver("d")))
+    let session = bench.connect("d")
+    var published: [Int64] = []
+    var start: Int64 = 0
+    for step in 0..<1000 {
+      bench.pass(seconds: 1)
+      if step == 0 { start = bench.clock }
+      // 15 minutes ahead for the first five fixes, of which the first waits for the second.
+      let milliseconds = bench.clock + (step < 5 ? 900_000 : 0)
+      let turn = bench.turn(bench.fix(session, at: north(0), milliseconds: milliseconds))
+      #expect(turn.errors.isEmpty)
+      published += turn.positions.map { ($0.timestamp.milliseconds - start) / 1000 }
+    }
+    #expect(published == Array(900...999))
+    // From the sixth on, as long as the newest was over 10 minutes ahead.
+    #expect(bench.hub.counters.fixesHistory == 899 && bench.hub.counters.fixesBehindClock == 299)
   }
 
   @Test("a fix that comes twice, live and in a batch, is published once, on whatever way it comes first")

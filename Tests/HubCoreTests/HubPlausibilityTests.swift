@@ -93,7 +93,7 @@ import Testing
 
   @Test("every fix ends in exactly one counter, whatever it is", arguments: 1...4 as ClosedRange<UInt64>)
   func accounting(seed: UInt64) {
-    var random = TrackRandom(seed: seed)
+    var random = SplitMix64(seed: seed)
     let (bench, session) = driving()
     for _ in 0..<500 {
       bench.pass(seconds: 1)

@@ -85,7 +85,7 @@ extension HubBench {
 
   @Test("the table agrees with a dictionary, whatever drivers say", arguments: 1...6 as ClosedRange<UInt64>)
   func model(seed: UInt64) {
-    var random = TrackRandom(seed: seed)
+    var random = SplitMix64(seed: seed)
     var table = DriverProfileTable(capacity: 6, seed: seed)
     var indices = [Int32](repeating: -1, count: 12)
     var model = [DriverProfile](repeating: DriverProfile(), count: 12)

@@ -78,7 +78,8 @@ import Testing
       area: .nearby(center, radiusMeters: nil), limit: 3,
       filter: DriverFilter(status: .background, vehicleType: InlineText("van"), tags: [InlineText("xl")!])),
     DriverSearch(area: .nearby(center, radiusMeters: nil), limit: 50, filter: DriverFilter(includesStale: true)),
-    DriverSearch(area: .nearby(center, radiusMeters: nil), limit: 7, filter: DriverFilter(vehicleType: InlineText("no"))),
+    DriverSearch(
+      area: .nearby(center, radiusMeters: nil), limit: 7, filter: DriverFilter(vehicleType: InlineText("no"))),
     DriverSearch(area: .box(BoundingBox(south: 52.51, west: 13.38, north: 52.53, east: 13.41)!), limit: 1000),
     DriverSearch(area: .box(BoundingBox(south: 52.51, west: 13.38, north: 52.53, east: 13.41)!), limit: 4),
     DriverSearch(area: .polygons(polygons), limit: 1000),
@@ -140,7 +141,9 @@ import Testing
     limits.queriesPerSession = 3
     let bench = HubBench(limits: limits)
     let session = bench.session(slot: 70)
-    func ask(_ session: SessionRef) -> HubInput { .query(session, .drivers(Self.searches[0], .ops), replyTo: message("q")) }
+    func ask(_ session: SessionRef) -> HubInput {
+      .query(session, .drivers(Self.searches[0], .ops), replyTo: message("q"))
+    }
     let own = bench.turn((0..<4).map { _ in ask(session) })
     #expect(own.codes == [.rateLimited] && own.errors.first?.retryAfter == 1)
     #expect(own.errors.first?.replyTo == message("q"))
@@ -160,7 +163,8 @@ import Testing
       bench.ask(search) {
         for number in stride(from: 1, to: count, by: 2) {
           let place = Self.center.destination(
-            bearingDegrees: .random(in: 0..<360, using: &random), distanceMeters: .random(in: 0..<4_000, using: &random))
+            bearingDegrees: .random(in: 0..<360, using: &random), distanceMeters: .random(in: 0..<4_000, using: &random)
+          )
           bench.hub.index.move(UInt32(bench.hub.driver(of: sessions[number])!), to: place)
         }
       })

@@ -29,6 +29,8 @@ enum Cast {
   static let topics = drivers + trips + 1
   static let fleet = topics - 1
 
+  static let route = try? Route(points: (0...40).map { at(52.5 + Double($0) * 0.001, 13.4) })
+
   static let driverIDs = (0..<drivers).map { id("driver-\($0)") }
   static let tripIDs = (0..<trips).map { id("trip-\($0)") }
   /// Drivers, riders, one of ops.

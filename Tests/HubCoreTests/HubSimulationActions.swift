@@ -115,7 +115,9 @@ extension Simulation {
   ) -> SimulatedInput {
     let report = TripStatusReport(
       tripID: Cast.tripIDs[trip], status: status, timestamp: now.timestamp, expectedStatus: expected,
-      driverID: driver.map { Cast.driverIDs[$0] }, riderID: rider.map { Cast.actors[Cast.drivers + $0].id })
+      pickup: message % 2 == 0 ? phones[0].place : nil, dropoff: message % 3 == 0 ? phones[1].place : nil,
+      driverID: driver.map { Cast.driverIDs[$0] }, riderID: rider.map { Cast.actors[Cast.drivers + $0].id },
+      route: message % 4 == 0 ? Cast.route : nil)
     return SimulatedInput(
       kind: .move(actor: actor, trip: trip, report: report, message: message, isGranted: isGranted), session: nil,
       input: .tripStatus(
@@ -182,9 +184,16 @@ extension Simulation {
     let loop = pick(loops.count)
     let session = loops[loop].reference(pick(Cast.slots))
     let input: HubInput =
-      switch pick(4) {
+      switch pick(6) {
       case 0: .query(session, .driver(Cast.driverIDs[pick(Cast.drivers)]))
       case 1: .query(session, .drivers(search(), oneIn(2) ? .ops : .everybody), replyTo: Cast.messages[6])
+      case 4:
+        .trips(
+          session,
+          .show(
+            TripQuery(
+              id: Cast.tripIDs[pick(Cast.trips)], actor: Actor(role: .ops, id: Cast.driverIDs[0]), grant: .granted)))
+      case 5: .trips(session, .list(TripListQuery(limit: 1 + pick(4), below: UInt64(1 + pick(40)))))
       case 2: .driverStatus(session, Cast.messages[4], driverStatus())
       default: .ping(session, Cast.messages[5], Ping())
       }

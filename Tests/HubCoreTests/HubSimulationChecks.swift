@@ -118,7 +118,11 @@ extension Simulation {
       tally.others.append(output)
     case .watching, .wholeArea, .areaUpdate, .areaTickEnded, .viewEnded: throw fail("nobody watches an area")
     case .queryResult(_, .drivers(let list), _): for report in list.drivers { mix(report.distance?.bitPattern ?? 0) }
-    case .queryResult: break
+    case .queryResult, .trips(_, .refused, _): break
+    case .trips(_, .trip(let report, _), _): mix(report.created.milliseconds.magnitude)
+    case .trips(_, .list(let reports, let next), _):
+      for report in reports { mix(report.created.milliseconds.magnitude) }
+      mix(next ?? 0)
     }
   }
 
@@ -149,6 +153,10 @@ extension Simulation {
       try checkOrder(of: location, topic: topic)
       tally.newest = location.timestamp.milliseconds
     case .areaUpdate: throw fail("an area update is no delivery")
+    case .etaUpdate(let update):
+      guard update.after == newest, delivery.conflationKey != 0, update.eta >= 0, update.distance >= 0 else {
+        throw fail("an ETA after \(update.after), events up to \(newest)")
+      }
     case .tripUpdate, .notification:
       guard let sequence = delivery.publication.sequence, sequence == newest + 1 else {
         throw fail("\(delivery.publication.channel): event \(delivery.publication.sequence ?? 0) after \(newest)")
@@ -159,16 +167,13 @@ extension Simulation {
     }
   }
 
-  /// No position is older than one that was published before, in one life of the driver's record; but where a clock that
-  /// was ahead was set right, time goes on from further back than a leap.
+  /// No position is older than one that was published before, in one life of the driver's record.
   private mutating func checkOrder(of location: DriverLocation, topic: Int) throws(SimulationFailure) {
     guard let driver = Cast.driverIDs.firstIndex(of: location.driverID), let index = hub.findDriver(location.driverID)
     else { throw fail("a position of nobody") }
     let life = Handle(index: UInt32(index), generation: hub.drivers.generation(of: index))
     let time = location.timestamp.milliseconds
-    if let last = model.positions[driver], last.life == life, time < last.time,
-      last.time - time <= Tracker.Rules.standard.leapMilliseconds
-    {
+    if let last = model.positions[driver], last.life == life, time < last.time {
       // A confirmed leap publishes two for one input, on each channel: the older one again is in order there.
       throw fail("driver \(driver): position of \(time) after that of \(last.time) on \(Cast.channels[topic])")
     }
@@ -223,7 +228,16 @@ extension Simulation {
   private func judgeNewestState(
     behind missed: [Publication], _ answer: Subscribed, topic: Int
   ) throws(SimulationFailure) {
-    guard answer.snapshot?.position == nil else { throw fail("recovered, and a position in the snapshot too") }
+    guard answer.snapshot?.position == nil, answer.snapshot?.eta == nil else {
+      throw fail("recovered, and a state in the snapshot too")
+    }
+    var missed = missed[...]
+    if case .etaUpdate(let update) = missed.last?.body {
+      missed = missed.dropLast()
+      guard update.after == answer.sequence, missed.last?.sequence == nil else {
+        throw fail("an ETA that is not behind a position and all events")
+      }
+    }
     guard missed.dropLast().allSatisfy({ $0.sequence != nil }) else { throw fail("a state among the missed events") }
     guard let last = missed.last, case .driverLocation(let position) = last.body else { return }
     guard position.after == answer.sequence else { throw fail("recovered state after \(position.after)") }
@@ -328,9 +342,7 @@ extension Simulation {
       return
     }
     let life = Handle(index: UInt32(index), generation: hub.drivers.generation(of: index))
-    if let last = model.positions[driver], last.life == life, last.time >= position.timestamp.milliseconds,
-      last.time - position.timestamp.milliseconds <= Tracker.Rules.standard.leapMilliseconds
-    {
+    if let last = model.positions[driver], last.life == life, last.time >= position.timestamp.milliseconds {
       throw fail("the newest position of driver \(driver) is not newer")
     }
     model.positions[driver] = (life, position.timestamp.milliseconds, isOver ? nil : trip)
@@ -397,7 +409,8 @@ extension Simulation {
       case .full where hub.drivers.count == limits.drivers: return
       case .replaced: break
       case .admitted, .conflict, .full, .delivery, .subscribed, .subscriptionRefused, .unsubscribed, .channelEnded,
-        .channelClaimed, .named, .reply, .queryResult, .watching, .wholeArea, .areaUpdate, .areaTickEnded, .viewEnded:
+        .channelClaimed, .named, .reply, .queryResult, .trips, .watching, .wholeArea, .areaUpdate, .areaTickEnded,
+        .viewEnded:
         throw fail("unexpected answer to a driver: \(output)")
       }
     }

@@ -85,7 +85,7 @@ private struct Bench {
     "no two longer intervals are told within 20 s, whatever the speeds, and a told one always differs",
     arguments: 0..<8 as Range<UInt64>)
   func noFlapping(seed: UInt64) {
-    var random = TrackRandom(seed: seed)
+    var random = SplitMix64(seed: seed)
     var bench = Bench()
     var interval = bench.rules.interval(bench.policy.reason)
     var lengthened = Int64.min / 2

@@ -3,6 +3,7 @@
 import Foundation
 import Geo
 import Messages
+import TestSupport
 
 @testable import HubCore
 
@@ -39,7 +40,7 @@ struct SimulatedDrive {
   /// `seconds` of driving from `start`.
   init(seed: UInt64, seconds: Int, from start: Coordinate = Coordinate(latitude: 48.137, longitude: 11.575)!) {
     self.start = start
-    var random = TrackRandom(seed: seed)
+    var random = SplitMix64(seed: seed)
     var (place, speed, heading) = (start, 0.0, Double.random(in: 0..<360, using: &random))
     var (target, turn, left) = (0.0, 0.0, 0)
     for _ in 0..<seconds * 10 {
@@ -70,7 +71,7 @@ struct SimulatedDrive {
 
   /// What a phone says each `every` seconds.
   func fixes(_ errors: PhoneErrors, every: Double = 1, seed: UInt64) -> [Sample] {
-    var random = TrackRandom(seed: seed)
+    var random = SplitMix64(seed: seed)
     var drift = random.normals() * errors.drift
     let kept = exp(-every / errors.driftSeconds)
     var (samples, gap) = ([Sample](), 0)
@@ -108,7 +109,7 @@ struct SimulatedDrive {
   }
 }
 
-extension TrackRandom {
+extension SplitMix64 {
   mutating func chance(_ part: Double) -> Bool { Double.random(in: 0..<1, using: &self) < part }
 }
 

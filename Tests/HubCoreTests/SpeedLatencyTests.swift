@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import HubCore
@@ -7,7 +8,7 @@ struct SpeedLatencyTests {
   /// Accelerates and brakes, a second a step, with a speed that is `late` seconds late, and says how far ahead each fix
   /// lies of what the reported speeds lead to.
   private func drive(late: Double, steps: Int, every dt: Double = 1, noise: Double = 0) -> SpeedLatency {
-    var random = TrackRandom(seed: 7)
+    var random = SplitMix64(seed: 7)
     var latency = SpeedLatency()
     func speed(_ time: Double) -> Double {
       let phase = (time / 20).truncatingRemainder(dividingBy: 1)

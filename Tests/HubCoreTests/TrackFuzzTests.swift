@@ -1,5 +1,6 @@
 import Geo
 import Messages
+import TestSupport
 import Testing
 
 @testable import HubCore
@@ -7,7 +8,7 @@ import Testing
 @Suite("A tracker against hostile fixes")
 struct TrackFuzzTests {
   /// A fix of the kind that nobody should send.
-  private func hostile(_ random: inout TrackRandom, near: Coordinate, after time: inout Double) -> Fix {
+  private func hostile(_ random: inout SplitMix64, near: Coordinate, after time: inout Double) -> Fix {
     let steps = [0, 0.001, 0.1, 1, 1, 1, 5, 30, 200, 400, 5000, 1e8, -1, -1e6]
     time = min(max(time + steps.randomElement(using: &random)!, -1e9), 2e11)
     var place = near
@@ -44,7 +45,7 @@ struct TrackFuzzTests {
 
   @Test("Whatever comes, what is published is finite and valid", arguments: 0..<40)
   func fuzz(seed: UInt64) throws {
-    var random = TrackRandom(seed: seed)
+    var random = SplitMix64(seed: seed)
     var tracker = Tracker()
     var time = 0.0
     var place = try #require(Coordinate(latitude: [48, 89.99, -90, 0][Int(seed % 4)], longitude: 179.99))

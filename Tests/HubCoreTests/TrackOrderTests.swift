@@ -1,5 +1,6 @@
 import Geo
 import Messages
+import TestSupport
 import Testing
 
 @testable import HubCore
@@ -145,55 +146,95 @@ struct TrackOrderTests {
     #expect(tracker.update(.at(start + 1000, place), receivedAt: 11 * second) == .held)
   }
 
-  /// A driver with a fix each two seconds, of which two came from a clock a day ahead.
-  private func misled() -> Tracker {
+  @Test("The next fix confirms a leap only where it agrees: no minute more passed than at the hub")
+  func agreement() {
     var tracker = Tracker()
     _ = tracker.update(.at(0, place), receivedAt: 0)
-    _ = tracker.update(.at(24 * hour, place), receivedAt: second)
-    #expect(tracker.update(.at(24 * hour + 1, place), receivedAt: 2 * second).position != nil)
-    return tracker
+    #expect(tracker.update(.at(hour, place), receivedAt: second) == .held)
+    var other = tracker
+    #expect(tracker.update(.at(hour + 65, place), receivedAt: 6 * second).position?.timestamp == .test(hour + 65))
+    #expect(other.update(.at(hour + 65.001, place), receivedAt: 6 * second) == .held)
+    #expect(other.heldAndDropped == 1)
+    #expect(other.update(.at(7, place), receivedAt: 7 * second).position?.timestamp == .test(7), "not silenced")
   }
 
-  @Test("Two wrong timestamps that agree silence a driver for half a minute and no longer")
-  func twoWrong() throws {
-    var tracker = misled()
-    let there = Globe.place(from: place, bearing: 0, meters: 300).place
-    var first: Double?
-    for step in stride(from: 4.0, to: 120, by: 2) {
-      guard let position = tracker.update(.at(step, there), receivedAt: Int64(step) * second).position else { continue }
-      first = first ?? step
-      #expect(position.timestamp == .test(step) && Globe.distance(position.coordinate, there) < 5)
+  @Test("Leaps of very different lengths are no row, however many there are")
+  func unlikeLeaps() {
+    var tracker = Tracker()
+    _ = tracker.update(.at(0, place), receivedAt: 0)
+    var time = 0.0
+    for (step, leap) in [1.0, 5, 1, 5, 1, 5].enumerated() {
+      time += leap * hour
+      #expect(tracker.update(.at(time, place), receivedAt: Int64(step) * second) == .held)
     }
-    #expect(try #require(first) == 34)
-    #expect(tracker.newest == .test(118))
+    #expect(tracker.update(.at(7, place), receivedAt: 7 * second).position != nil)
   }
 
-  @Test("A backlog never brings the track back: it comes faster than it was recorded")
-  func backlog() {
-    var tracker = misled()
-    for step in 0..<2000 {
-      let outcome = tracker.update(.at(4 + Double(step) * 5, place), receivedAt: Int64(step) * second / 10)
-      #expect(outcome == .history)
+  /// What a driver with a fix a second and a right clock gets published, when `wrong` gives some of them other times.
+  private func drive(seconds: Int, wrong: (Int) -> Double?) -> [Double] {
+    var tracker = Tracker()
+    var published: [Double] = []
+    for step in 0..<seconds {
+      let time = Double(step)
+      let outcome = tracker.update(
+        .at(wrong(step) ?? time, place), receivedAt: Int64(step) * second, hubClock: .test(time))
+      published += outcome.positions.map { $0.timestamp.seconds(since: .test(0)) }
     }
-    #expect(tracker.newest == .test(24 * hour + 1))
+    return published
   }
 
-  @Test("Nor does anything behind the newest while fixes at its side come")
-  func backlogBesideLive() {
-    var tracker = misled()
-    for step in 4..<300 {
-      let uptime = Int64(step) * second
-      if step % 10 == 0 {
-        #expect(tracker.update(.at(24 * hour + Double(step), place), receivedAt: uptime).position != nil)
+  private func seconds(_ range: Range<Int>) -> [Double] { range.map { Double($0) } }
+
+  @Test("Two wrong timestamps that agree do not silence a driver who was followed for a minute; three are believed")
+  func twoWrong() {
+    let day = 24 * hour
+    let two = drive(seconds: 200) { (100..<102).contains($0) ? day + Double($0) : nil }
+    #expect(two == seconds(0..<100) + seconds(102..<200))
+    let three = drive(seconds: 200) { (100..<103).contains($0) ? day + Double($0) : nil }
+    #expect(three == seconds(0..<100) + [day + 101, day + 102])
+    let young = drive(seconds: 100) { (30..<32).contains($0) ? day + Double($0) : nil }
+    #expect(young == seconds(0..<30) + [day + 30, day + 31])
+  }
+
+  @Test("A clock that was behind and is set right is believed with the next fix, however long the driver was followed")
+  func wasBehind() {
+    let published = drive(seconds: 200) { $0 < 100 ? Double($0) - 24 * hour : nil }
+    #expect(published.count == 200)
+  }
+
+  @Test("A driver whose clock was ahead and is set right is silent until the right time has caught up")
+  func setRight() {
+    // Two fixes of a clock that is 15 minutes ahead: in step with the hub ever after, and yet nothing goes back.
+    let published = drive(seconds: 1200) { $0 == 10 || $0 == 11 ? Double($0) + 900 : nil }
+    #expect(published == seconds(0..<10) + seconds(910..<1200))
+  }
+
+  @Test("Whatever comes, what is published never goes back", arguments: 1...20 as ClosedRange<UInt64>)
+  func neverBack(seed: UInt64) {
+    var random = SplitMix64(seed: seed)
+    let leaps = [0, 0, 0, 0, 30, 700, -700, 3600, -3600, 86_400, -86_400, 630_000_000]
+    var offset = 0.0
+    var tracker = Tracker()
+    var newest = Timestamp(milliseconds: .min)
+    var uptime: Int64 = 0
+    for _ in 0..<3000 {
+      uptime += Int64.random(in: 0...20, using: &random) * second
+      if Int.random(in: 0..<20, using: &random) == 0 { offset = Double(leaps.randomElement(using: &random)!) }
+      let wrong = Int.random(in: 0..<10, using: &random) == 0 ? Double(leaps.randomElement(using: &random)!) : 0
+      let fix = Fix.at(Double(uptime / second) + offset + wrong, place)
+      let outcome = tracker.update(fix, receivedAt: uptime, hubClock: .test(Double(uptime / second)))
+      for position in outcome.positions {
+        #expect(position.timestamp > newest)
+        newest = position.timestamp
       }
-      #expect(tracker.update(.at(Double(step), place), receivedAt: uptime) == .history)
     }
+    #expect(tracker.newest == newest)
   }
 
   @Test("Clocks at the ends of what is accepted, and uptimes that go back, do not overflow")
   func extremes() {
     var tracker = Tracker()
-    var random = TrackRandom(seed: 8)
+    var random = SplitMix64(seed: 8)
     let times = [Timestamp.accepted.lowerBound, Timestamp.accepted.upperBound]
     for _ in 0..<1000 {
       var fix = Fix.at(0, place)

@@ -2,22 +2,11 @@
 import Foundation
 import Geo
 import Messages
+import TestSupport
 
 @testable import HubCore
 
-struct TrackRandom: RandomNumberGenerator {
-  var state: UInt64
-
-  init(seed: UInt64) { state = seed }
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var z = state
-    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-    return z ^ (z >> 31)
-  }
-
+extension SplitMix64 {
   mutating func normals() -> SIMD2<Double> {
     let radius = (-2 * log(Double.random(in: 0x1p-60..<1, using: &self))).squareRoot()
     let angle = Double.random(in: 0..<2 * .pi, using: &self)
@@ -96,6 +85,15 @@ extension Tracker.Outcome {
     switch self {
     case .accepted(let position), .acceptedTwo(_, let position): position
     case .acceptedHeld, .history, .duplicate, .held, .refused: nil
+    }
+  }
+
+  /// All that is published, in order.
+  var positions: [Position] {
+    switch self {
+    case .accepted(let position), .acceptedHeld(let position, _): [position]
+    case .acceptedTwo(let held, let position): [held, position]
+    case .history, .duplicate, .held, .refused: []
     }
   }
 }

@@ -1,6 +1,7 @@
 import Foundation
 import Geo
 import Messages
+import TestSupport
 import Testing
 
 @testable import HubCore
@@ -97,7 +98,7 @@ struct TrackerTests {
 
   @Test("Noise is taken off: the error of a noisy drive is well below that of its fixes")
   func noise() throws {
-    var random = TrackRandom(seed: 42)
+    var random = SplitMix64(seed: 42)
     var tracker = Tracker()
     var (raw, filtered) = (0.0, 0.0)
     for second in 0..<600 {
@@ -136,7 +137,7 @@ struct TrackerTests {
 
   @Test("A parked car stays where it is, keeps its heading, and has speed 0")
   func standstill() throws {
-    var random = TrackRandom(seed: 3)
+    var random = SplitMix64(seed: 3)
     var tracker = Tracker()
     for second in 0..<60 {
       let truth = Globe.place(from: munich, bearing: 75, meters: 10 * Double(second)).place

@@ -1,4 +1,5 @@
 import Glibc
+import JournalSupport
 import TestSupport
 import Testing
 import Transport

@@ -207,8 +207,8 @@ private func length(_ v: SIMD2<Double>) -> Double { (v * v).sum().squareRoot() }
     marker.take(location(5, [500, 0]), atSeconds: 5.5)
     marker.take(location(4, [500, 0]), atSeconds: 5.5)
     #expect(marker.place(6) == before)
-    marker.take(location(-3600, [0, 0]), atSeconds: 6)  // its clock was an hour ahead
-    #expect(abs(marker.place(8).x - 30) < 0.1)
+    marker.take(location(-3600, [0, 0]), atSeconds: 6)
+    #expect(marker.place(6) == before, "however old")
     marker.take(location(7, [9000, 0]), atSeconds: 7)
     #expect(length(marker.place(7) - [9000, 0]) < 1)
   }

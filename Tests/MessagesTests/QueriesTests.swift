@@ -72,7 +72,7 @@ import Testing
       Issue.record("\(text.prefix(80)) was taken")
     } catch {
       #expect("\(error.code.name)" == code, "\(error.text)")
-      #expect(error.text.contains(part), "\(error.text)")
+      #expect(part.isEmpty || error.text.contains(part), "\(error.text)")
     }
   }
 
@@ -98,7 +98,8 @@ import Testing
         #"{"kind":"nearby","latitude":52,"longitude":13,"radius":null,"limit":5,"status":"available","vehicleType":"van","tags":["xl"],"maxAge":30,"stale":true}"#
       ) == .query(.drivers(search)))
     let box = try #require(BoundingBox(south: -20, west: 177, north: -15, east: -178))
-    #expect(try query(#"{"kind":"within","bbox":[177,-20,-178,-15]}"#) == .query(.drivers(DriverSearch(area: .box(box)))))
+    let within = try query(#"{"kind":"within","bbox":[177,-20,-178,-15]}"#)
+    #expect(within == .query(.drivers(DriverSearch(area: .box(box)))))
     #expect(try query(#"{"kind":"driver","driverId":"d1"}"#) == .query(.driver(Identifier("d1")!)))
   }
 

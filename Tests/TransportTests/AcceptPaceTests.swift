@@ -38,7 +38,7 @@ import Testing
     let clock = HandClock()
     let pair = try pair(clock, perSecond: 1)
     var listeners: [Int] = []
-    pair.atServer.onAccepted = { _ in listeners.append(pair.server.acceptedOn) }
+    pair.atServer.onAccepted = { [unowned pair] _ in listeners.append(pair.server.acceptedOn) }
     let free = try pair.server.listen(.loopback(port: 0), isPaced: false)
     for _ in 0..<3 { _ = try pair.client.connect(pair.address) }
     pair.turn(until: { pair.atClient.connected.count == 3 })

@@ -9,7 +9,7 @@ import Testing
 @Suite struct `Connections over loopback` {
   @Test func `bytes come back from an echo, and can be changed where they lie`() throws {
     let pair = try Pair()
-    pair.atServer.onReceived = { id, bytes in
+    pair.atServer.onReceived = { [unowned pair] id, bytes in
       for index in bytes.indices { bytes[index] ^= 0xFF }
       pair.atServer.send(Array(bytes), to: id)
     }
@@ -139,7 +139,7 @@ import Testing
 
   @Test func `a thousand connections echo, and all of them end`() throws {
     let pair = try Pair()
-    pair.atServer.onReceived = { id, bytes in pair.atServer.send(Array(bytes), to: id) }
+    pair.atServer.onReceived = { [unowned pair] id, bytes in pair.atServer.send(Array(bytes), to: id) }
     var ids: [ConnectionID] = []
     for _ in 0..<1000 {
       ids.append(try pair.client.connect(pair.address))
@@ -244,7 +244,7 @@ import Testing
     var pairs: [(atClient: ConnectionID, atServer: ConnectionID)] = []
     for _ in 0..<20 { pairs.append(try pair.connect()) }
     let everyone = pairs.map(\.atServer)
-    pair.atServer.onReceived = { _, _ in
+    pair.atServer.onReceived = { [unowned pair] _, _ in
       for id in everyone { pair.server.abort(id) }
       for id in everyone { pair.atServer.send([1], to: id) }
     }
@@ -264,8 +264,8 @@ import Testing
     let clock = HandClock()
     let pair = try Pair(server: limits, clock: clock)
     var late = 0
-    pair.atServer.onReceived = { id, _ in if pair.atServer.closed[id] != nil { late += 1 } }
-    pair.atServer.onClosed = { id in pair.atServer.send([1], to: id) }
+    pair.atServer.onReceived = { [unowned pair] id, _ in if pair.atServer.closed[id] != nil { late += 1 } }
+    pair.atServer.onClosed = { [unowned pair] id in pair.atServer.send([1], to: id) }
     var started: [ConnectionID] = []
     for _ in 0..<4000 {
       let side = Bool.random(using: &random)

@@ -101,7 +101,7 @@ struct TestFrame: Equatable {
     let pair = try Pair()
     var ids: [(atClient: ConnectionID, atServer: ConnectionID)] = []
     for _ in 0..<50 { ids.append(try pair.connect()) }
-    pair.atServer.onTurnEnding = {
+    pair.atServer.onTurnEnding = { [unowned pair] in
       guard pair.server.counters.writes == 0 else { return }
       pair.server.arena.append("position")
       for id in ids {
@@ -129,7 +129,7 @@ struct TestFrame: Equatable {
   @Test func `what was flushed early and what follows arrive in order, and the arena is free between`() throws {
     let pair = try Pair()
     let (client, server) = try pair.connect()
-    pair.atServer.onTurnEnding = {
+    pair.atServer.onTurnEnding = { [unowned pair] in
       guard pair.server.counters.writes == 0 else { return }
       for number in 0..<3 as Range<UInt8> {
         pair.atServer.send([number, number], to: server)
@@ -233,7 +233,7 @@ struct TestFrame: Equatable {
     let pair = try Pair()
     let (client, server) = try pair.connect()
     var answers = 0
-    pair.atServer.onDrained = { id in
+    pair.atServer.onDrained = { [unowned pair] id in
       answers += 1
       if answers == 1 { pair.atServer.send([42], to: id) }
     }

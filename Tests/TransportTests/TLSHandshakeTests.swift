@@ -186,7 +186,7 @@ import Testing
 
   @Test func `a plain server is no TLS server, and the client says so`() throws {
     let pair = try Pair()
-    pair.atServer.onReceived = { id, _ in
+    pair.atServer.onReceived = { [unowned pair] id, _ in
       pair.atServer.send(Array("HTTP/1.1 400 Bad Request\r\n\r\n".utf8), to: id)
       pair.server.close(id)
     }

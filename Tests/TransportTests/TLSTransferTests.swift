@@ -179,7 +179,7 @@ import Testing
   @Test func `while reading is paused nothing is delivered, and afterwards everything`() throws {
     let pair = try Pair(tls: makeServer())
     let (client, server) = try pair.connect(TLSPeer(makeClient(), name: "localhost"))
-    pair.atServer.onReceived = { id, _ in pair.server.pauseReading(id) }
+    pair.atServer.onReceived = { [unowned pair] id, _ in pair.server.pauseReading(id) }
     var expected = 0
     for _ in 0..<40 {
       pair.atClient.send([UInt8](repeating: 3, count: 5000), to: client)

@@ -160,7 +160,9 @@ import Testing
   @Test func `run goes on until stop`() throws {
     let loop = try EventLoop()
     let recorder = Recorder(loop)
-    recorder.onWoken = { if recorder.wakeUps == 3 { loop.stop() } else { loop.waker.wake() } }
+    recorder.onWoken = { [unowned loop, unowned recorder] in
+      if recorder.wakeUps == 3 { loop.stop() } else { loop.waker.wake() }
+    }
     loop.waker.wake()
     loop.run()
     #expect(recorder.wakeUps == 3)

@@ -98,7 +98,7 @@ import Testing
     var ids: [ConnectionID] = []
     for _ in 0..<4 { ids.append(try pair.connect().atServer) }
     for id in ids { pair.server.setTimer(id, at: clock.reading.uptimeNanoseconds + 1_000_000) }
-    pair.atServer.onTimer = { fired in
+    pair.atServer.onTimer = { [unowned pair] fired in
       let others = ids.filter { $0 != fired }
       pair.server.setTimer(others[0], at: nil)
       pair.server.setTimer(others[1], at: clock.reading.uptimeNanoseconds + 60_000_000_000)

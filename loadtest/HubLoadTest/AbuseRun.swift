@@ -7,6 +7,7 @@
 // where memory did not return.
 import Gateway
 import Glibc
+import LoadTestKit
 import Transport
 
 struct AbuseRun {
@@ -17,8 +18,17 @@ struct AbuseRun {
   var serverOptions: [String] = []
 
   /// 200 drivers with 4 riders each, 1,000 sessions: 800 fixes and 3,200 deliveries a second.
-  static let good = Scenario(
-    name: "abuse", drivers: 200, rate: 4, ridersPerTrip: 4, idle: 0, duration: 0, warmUp: 2, sessionsPerAddress: 100)
+  static var good: Scenario {
+    var scenario = Scenario()
+    scenario.name = "abuse"
+    scenario.drivers = 200
+    scenario.rate = 4
+    scenario.ridersPerTrip = 4
+    scenario.sessionsPerAddress = 100
+    return scenario
+  }
+
+  private static let warmUpSeconds = 2.0
 
   /// How much more memory there may be at the end: what the tables have grown by for the peak of connections, and what the
   /// allocator keeps of it.
@@ -31,46 +41,81 @@ struct AbuseRun {
     "--message-time", "3", "--max-per-address", "150", "--request-rate", "500", "--log-level", "error",
   ]
 
-  /// True where nothing was violated.
-  func run() throws -> Bool {
-    let options = serverOptions.contains("--loops") ? serverOptions : serverOptions + ["--loops", "1"]
-    guard let server = ServerProcess(executable: executable, arguments: Self.options + options, cpus: serverCPU) else {
-      fail("cannot start \(executable)")
+  static func run(_ words: [String], executable: String) throws(LoadTestError) -> Bool {
+    var run = AbuseRun(executable: executable)
+    var words = words[...]
+    while let word = words.popFirst() {
+      if word == "--" {
+        run.serverOptions = Array(words)
+        break
+      }
+      guard let value = words.popFirst() else { throw .usage("\(word) needs a value") }
+      switch word {
+      case "--attackers": run.attackers = Int(value) ?? 0
+      case "--duration": run.duration = Double(value) ?? 0
+      case "--server-cpu": run.serverCPU = value
+      case "--executable": run.executable = value
+      case _: throw .usage("abuse has no option \(word)")
+      }
     }
+    guard run.attackers > 0, run.duration > 0 else { throw .usage("--attackers and --duration are positive numbers") }
+    return try run.run()
+  }
+
+  /// True where nothing was violated.
+  func run() throws(LoadTestError) -> Bool {
+    try ProcessTuning.apply()
+    var options = serverOptions
+    if !options.contains("--loops") { options += ["--loops", "1"] }
+    if !options.contains("--data") { options.append("--no-journal") }
+    let server = try HubProcess(executable: executable, arguments: Self.options + options, cpus: serverCPU)
     defer { server.stop() }
-    let generator = try Generator(Self.good, address: server.address, tls: nil)
+    let generator: Generator
+    do throws(SystemError) {
+      generator = try Generator(Self.good, address: server.address, tls: nil)
+    } catch {
+      throw .failed("no event loop: \(error)")
+    }
     try generator.connectAll()
-    generator.startSending()
-    turn(generator, seconds: Self.good.warmUp)
-    let residentBefore = server.residentBytes
+    var load = Self.good
+    load.duration = 86_400
+    load.warmUp = 0
+    generator.begin(Schedule(load, start: ClockReading.read().uptimeNanoseconds + 10_000_000))
+    turn(generator, seconds: Self.warmUpSeconds)
+    let residentBefore = server.facts.residentBytes ?? 0
     let before = phase(generator, server) { turn(generator, seconds: duration) }
 
     let progress = Locked(AttackProgress())
     let (target, count, seconds) = (server.address, attackers, duration)
-    let thread = try startThread(name: "attackers") { @Sendable in
-      do throws(SystemError) {
-        let attackers = try Attackers(
-          target: target, total: count, seconds: seconds, trips: Self.good.drivers, shared: progress)
-        attackers.run()
-      } catch {
-        fail("the attackers cannot start: \(error)")
+    let thread: ThreadHandle
+    do throws(SystemError) {
+      thread = try startThread(name: "attackers") { @Sendable in
+        do throws(SystemError) {
+          let attackers = try Attackers(
+            target: target, total: count, seconds: seconds, trips: Self.good.drivers, shared: progress)
+          attackers.run()
+        } catch {
+          fail("the attackers cannot start: \(error)")
+        }
       }
+    } catch {
+      throw .failed("the attackers cannot start: \(error)")
     }
     var residentPeak = 0
     let during = phase(generator, server) {
       repeat {
         turn(generator, seconds: 0.5)
-        residentPeak = max(residentPeak, server.residentBytes)
+        residentPeak = max(residentPeak, server.facts.residentBytes ?? 0)
       } while progress.withLock({ $0.ended < count })
     }
     thread.join()
     // What is closing may take a few seconds, and the hub's timers as well.
     turn(generator, seconds: 6)
-    let residentAfter = server.residentBytes
+    let residentAfter = server.facts.residentBytes ?? 0
     generator.isSending = false
     turn(generator, seconds: 1)
     return report(
-      before, during, progress.withLock { $0 }, generator.measurement,
+      before, during, progress.withLock { $0 }, generator.counts,
       resident: (residentBefore, residentPeak, residentAfter))
   }
 
@@ -80,25 +125,26 @@ struct AbuseRun {
     var seconds: Double
   }
 
-  private func phase(_ generator: Generator, _ server: ServerProcess, _ body: () -> Void) -> Phase {
-    let (cpu, start) = (server.cpu, ClockReading.read().uptimeNanoseconds)
-    generator.beginMeasuring()
+  private func phase(_ generator: Generator, _ server: HubProcess, _ body: () -> Void) -> Phase {
+    let (cpu, start) = (cpuSeconds(server), ClockReading.read().uptimeNanoseconds)
+    generator.forgetLatency()
     body()
-    generator.measuring = false
     let seconds = Double(ClockReading.read().uptimeNanoseconds - start) / 1e9
-    let used = server.cpu.user + server.cpu.system - cpu.user - cpu.system
-    return Phase(latency: generator.latency, cpuShare: used / seconds, seconds: seconds)
+    let share = (cpuSeconds(server) - cpu) / seconds
+    return Phase(latency: generator.counts.latency, cpuShare: share, seconds: seconds)
   }
+
+  private func cpuSeconds(_ server: HubProcess) -> Double { server.facts.cpu?.all ?? 0 }
 
   private func turn(_ generator: Generator, seconds: Double) {
     let end = ClockReading.read().uptimeNanoseconds + Int64(seconds * 1e9)
-    while ClockReading.read().uptimeNanoseconds < end { generator.loop.runTurn(timeoutMilliseconds: 10) }
+    while ClockReading.read().uptimeNanoseconds < end { generator.turn() }
   }
 
   // MARK: What came of it
 
   private func report(
-    _ before: Phase, _ during: Phase, _ attack: AttackProgress, _ good: Measurement,
+    _ before: Phase, _ during: Phase, _ attack: AttackProgress, _ good: Counts,
     resident: (before: Int, peak: Int, after: Int)
   ) -> Bool {
     let statuses = attack.statuses.sorted { $0.key < $1.key }.map { "\($0.value)× \($0.key)" }

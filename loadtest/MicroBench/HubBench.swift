@@ -16,7 +16,8 @@ struct HubBench: ~Copyable {
   private let messageID: MessageID
   private var milliseconds: Int64 = 1_763_680_000_000
 
-  init() {
+  /// `isStored`: with a journal, whose records are thrown away. `isOnRoute`: the trip has a route that the driver is on.
+  init(isOnRoute: Bool = false, isStored: Bool = false) {
     guard let driver = Identifier("driver-17"), let trip = Identifier("T17"), let messageID = MessageID("d17-123"),
       let epoch = InlineText("bench")
     else { preconditionFailure("the ids are right") }
@@ -28,6 +29,7 @@ struct HubBench: ~Copyable {
     hub = Hub(
       limits: limits, timings: HubTimings(), sampling: SamplingRules(), epoch: epoch, seed: 1, loops: 1,
       now: Moment(uptime: 0, timestamp: Timestamp(milliseconds: milliseconds)))
+    if isStored { hub.attachJournal(limit: 1 << 20, startsEpoch: true, epoch: epoch) }
     inputs = [
       .driverConnecting(HubBench.driver, driver),
       .subscribe(
@@ -36,7 +38,30 @@ struct HubBench: ~Copyable {
           request: Subscribe(channel: .trip(trip)), grant: .granted)),
     ]
     turn()
+    if isOnRoute { startTrip(driver) }
   }
+
+  /// A trip to the north with a place on its route each 150 m, as far as the bench drives.
+  private mutating func startTrip(_ driver: Identifier) {
+    let points = (0..<2000).compactMap { Coordinate(latitude: HubBench.latitude(80_000 + 10 * $0), longitude: 11.5) }
+    guard let first = points.first, let last = points.last else { preconditionFailure("they are on Earth") }
+    let route: Route
+    do throws(Route.Fault) { route = try Route(points: points) } catch { preconditionFailure("\(error)") }
+    for (number, status) in TripStatus.allCases.prefix(5).enumerated() {
+      guard let id = MessageID("m\(number)") else { preconditionFailure("the ids are right") }
+      let report = TripStatusReport(
+        tripID: trip, status: status, timestamp: now.timestamp, pickup: first, dropoff: last, driverID: driver,
+        route: route)
+      inputs.append(
+        .tripStatus(
+          TripStatusInput(
+            session: HubBench.rider, actor: Actor(role: .ops, id: driver), messageID: id, report: report,
+            tripIsGranted: true)))
+    }
+    turn()
+  }
+
+  private static func latitude(_ second: Int) -> Double { Double(second) * 15 / 111_195 }
 
   private var now: Moment {
     Moment(
@@ -45,6 +70,12 @@ struct HubBench: ~Copyable {
 
   private mutating func turn() {
     hub.process(inputs, now: now)
+    var newest: UInt64 = 0
+    hub.takeRecords { _, ticket in
+      newest = ticket
+      return true
+    }
+    hub.stored(through: newest, condition: .good)
     hub.drain(loop: 0, into: &outputs)
     inputs.removeAll(keepingCapacity: true)
   }
@@ -52,8 +83,8 @@ struct HubBench: ~Copyable {
   /// Drives north at 15 m/s, a fix a second.
   mutating func takeFix() -> Int {
     milliseconds += 1000
-    let second = (milliseconds / 1000) % 100_000
-    guard let place = Coordinate(latitude: Double(second) * 15 / 111_195, longitude: 11.5) else { return 0 }
+    let second = Int(milliseconds / 1000) % 100_000
+    guard let place = Coordinate(latitude: HubBench.latitude(second), longitude: 11.5) else { return 0 }
     let fix = Fix(
       coordinate: place, timestamp: Timestamp(milliseconds: milliseconds), accuracy: 5, heading: 0, speed: 15)
     inputs.append(

@@ -3,7 +3,7 @@
 import Geo
 import HubCore
 
-final class IndexBench {
+struct IndexBench: ~Copyable {
   static let drivers = 100_000
   private static let center = Coordinate(clampingLatitude: 41.15, wrappingLongitude: -8.61)
   /// Metres: 100,000 drivers at 445 a square kilometre.
@@ -18,45 +18,49 @@ final class IndexBench {
   init() {
     places.reserveCapacity(IndexBench.drivers)
     for driver in 0..<IndexBench.drivers {
-      places.append(place())
-      index.move(UInt32(driver), to: places[driver])
+      let place = place()
+      places.append(place)
+      index.move(UInt32(driver), to: place)
     }
   }
 
   /// 0 ..< 1, by a linear congruence (Knuth, MMIX).
-  private func random() -> Double {
+  private mutating func random() -> Double {
     state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
     return Double(state >> 11) * 0x1p-53
   }
 
-  private func place() -> Coordinate {
+  private mutating func place() -> Coordinate {
     let distance = IndexBench.radius * random().squareRoot()
     return IndexBench.center.destination(bearingDegrees: random() * 360, distanceMeters: distance)
   }
 
   /// Of somewhere in the inner city, where the circle is within the whole.
-  private var somewhere: Coordinate {
-    let places = places[Int(random() * Double(IndexBench.drivers))]
+  private mutating func somewhere() -> Coordinate {
+    let old = places[Int(random() * Double(IndexBench.drivers))]
     return Coordinate(
-      clampingLatitude: IndexBench.center.latitude + (places.latitude - IndexBench.center.latitude) * 0.8,
-      wrappingLongitude: IndexBench.center.longitude + (places.longitude - IndexBench.center.longitude) * 0.8)
+      clampingLatitude: IndexBench.center.latitude + (old.latitude - IndexBench.center.latitude) * 0.8,
+      wrappingLongitude: IndexBench.center.longitude + (old.longitude - IndexBench.center.longitude) * 0.8)
   }
 
-  func nearest() -> Int {
+  mutating func nearest() -> Int {
     hits.removeAll(keepingCapacity: true)
-    guard index.nearest(to: somewhere, limit: 10, into: &hits) == .complete else { preconditionFailure("within budget") }
+    let place = somewhere()
+    let outcome = index.nearest(to: place, limit: 10, into: &hits)
+    precondition(outcome == .complete, "within budget")
     return hits.count
   }
 
-  func within() -> Int {
+  mutating func within() -> Int {
     hits.removeAll(keepingCapacity: true)
-    let cursor = index.within(center: somewhere, radiusMeters: 1_000, into: &hits)
+    let place = somewhere()
+    let cursor = index.within(center: place, radiusMeters: 1_000, into: &hits)
     precondition(cursor == nil, "within budget")
     return hits.count
   }
 
   /// One driver goes some 15 m.
-  func move() -> Int {
+  mutating func move() -> Int {
     let driver = Int(random() * Double(IndexBench.drivers))
     let old = places[driver]
     let new = Coordinate(
@@ -66,6 +70,4 @@ final class IndexBench {
     index.move(UInt32(driver), to: new)
     return driver
   }
-
-  var bytesPerDriver: Int { index.allocatedBytes / IndexBench.drivers }
 }

@@ -18,6 +18,10 @@ enum Piece: String, CaseIterable {
   case maskFrame = "mask-frame"
   /// A fix on a trip that somebody follows, from the hub's input to its output.
   case hubFix = "hub-fix"
+  /// The same where the trip has a route that the driver is on: with its ETA.
+  case hubFixOnRoute = "hub-fix-on-route"
+  /// The same with a journal: its record is written, and handed over.
+  case hubStoredFix = "hub-fix-stored"
   /// The 10 nearest of 100,000 drivers in a city; all within 1 km, some 1,400; one of them moves.
   case indexNearest = "index-nearest"
   case indexWithin = "index-within-1km"
@@ -45,6 +49,8 @@ struct MicroBench: ~Copyable {
   private var frame = ByteBuffer(capacity: 4096)
   private let limits = FrameLimits()
   private var hub = HubBench()
+  private var routedHub = HubBench(isOnRoute: true)
+  private var storingHub = HubBench(isStored: true)
   /// Made when it is needed: a city takes a while.
   private var index: IndexBench?
   private let publication: Publication
@@ -89,6 +95,8 @@ struct MicroBench: ~Copyable {
     case .unmaskFrame: unmaskFrames(calls)
     case .maskFrame: maskFrames(calls)
     case .hubFix: takeFixes(calls)
+    case .hubFixOnRoute: takeFixesOnRoute(calls)
+    case .hubStoredFix: takeStoredFixes(calls)
     case .indexNearest: searchIndex(calls) { $0.nearest() }
     case .indexWithin: searchIndex(calls) { $0.within() }
     case .indexMove: searchIndex(calls) { $0.move() }
@@ -173,10 +181,25 @@ struct MicroBench: ~Copyable {
     }
   }
 
-  private mutating func searchIndex(_ calls: Int, _ step: (IndexBench) -> Int) {
-    let bench = index ?? IndexBench()
-    index = bench
-    for _ in 0..<calls { sum &+= UInt64(step(bench)) }
+  private mutating func takeFixesOnRoute(_ calls: Int) {
+    for _ in 0..<calls {
+      let count = routedHub.takeFix()
+      precondition(count >= 1, "each fix makes a position")
+      sum &+= UInt64(count)
+    }
+  }
+
+  private mutating func takeStoredFixes(_ calls: Int) {
+    for _ in 0..<calls {
+      let count = storingHub.takeFix()
+      precondition(count >= 1, "each fix makes a position")
+      sum &+= UInt64(count)
+    }
+  }
+
+  private mutating func searchIndex(_ calls: Int, _ step: (inout IndexBench) -> Int) {
+    if index == nil { index = IndexBench() }
+    for _ in 0..<calls { sum &+= UInt64(step(&index!)) }
   }
 
   private mutating func parseNumbers(_ calls: Int) {

@@ -38,11 +38,14 @@ public struct PublicAudience: Sendable {
 
   /// A pseudonym as an id: `p` and 13 characters of the geohash alphabet.
   static func name(_ pseudonym: UInt64) -> Identifier {
-    var text: InlineArray<14, UInt8> = InlineArray(repeating: UInt8(ascii: "p"))
-    for place in 1..<14 { text[place] = digits[Int(pseudonym >> UInt64(65 - 5 * place)) & 31] }
-    var bytes = [UInt8]()
-    for place in 0..<14 { bytes.append(text[place]) }
-    guard let id = bytes.withUnsafeBytes({ Identifier($0) }) else { preconditionFailure("letters and digits are an id") }
+    var bytes = [UInt8(ascii: "p")]
+    bytes.reserveCapacity(14)
+    for shift in stride(from: UInt64(60), through: 0, by: -5) {
+      bytes.append(digits[Int(truncatingIfNeeded: pseudonym >> shift) & 31])
+    }
+    guard let id = bytes.withUnsafeBytes({ Identifier($0) }) else {
+      preconditionFailure("letters and digits are an id")
+    }
     return id
   }
 
@@ -52,18 +55,6 @@ public struct PublicAudience: Sendable {
   static func rounded(heading: Double) -> Double {
     let whole = heading.rounded()
     return whole < 360 ? whole : 0
-  }
-
-  /// Leaves of more drivers than `limit` those with the smallest pseudonyms, so that the same ones stay from answer to
-  /// answer while they are there, and gives how many went.
-  static func choose<Driver>(
-    _ drivers: inout [Driver], limit: Int = maximumDrivers, pseudonym: (Driver) -> UInt64
-  ) -> Int {
-    guard drivers.count > limit else { return 0 }
-    drivers.sort { pseudonym($0) < pseudonym($1) }
-    let others = drivers.count - limit
-    drivers.removeLast(others)
-    return others
   }
 }
 

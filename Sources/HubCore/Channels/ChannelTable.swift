@@ -211,7 +211,7 @@ struct ChannelTable: ~Copyable {
     switch event.body {
     case .tripUpdate(let update): number = update.sequence
     case .notification(let notification): number = notification.sequence
-    case .driverLocation, .areaUpdate: return false
+    case .driverLocation, .etaUpdate, .areaUpdate: return false
     }
     guard number > 0, let index = findOrInsert(event.channel) else { return false }
     slab[index].isKept = true

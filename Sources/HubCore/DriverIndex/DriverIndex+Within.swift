@@ -27,7 +27,8 @@ extension DriverIndex {
   /// leaf has left. No allocation but for the growth of `hits`.
   public func within(
     center: Coordinate, radiusMeters: Double, from cursor: SearchCursor = .start, limit: Int = .max,
-    budget: SearchBudget = .standard, into hits: inout [DriverHit], where filter: (UInt32, DriverLabel) -> Bool = { _, _ in true }
+    budget: SearchBudget = .standard, into hits: inout [DriverHit],
+    where filter: (UInt32, DriverLabel) -> Bool = { _, _ in true }
   ) -> SearchCursor? {
     guard radiusMeters >= 0 else { return nil }
     let point = SearchPoint(center)
@@ -122,10 +123,13 @@ extension DriverIndex {
       let oldestOfBlock = left - length
       left = min(left, max(first, oldestOfBlock))
       while left > oldestOfBlock {
-        guard work.hits > 0, work.candidates > 0 else { return UInt32(left) }
-        work.candidates -= 1
-        left -= 1
-        if visit(entries[base + left - oldestOfBlock]) { work.hits -= 1 }
+        let run = min(left - oldestOfBlock, work.hits, work.candidates)
+        guard run > 0 else { return UInt32(left) }
+        work.candidates -= run
+        left -= run
+        entries.withRun(from: base + left - oldestOfBlock, count: run) { run in
+          for place in run.indices.reversed() where visit(run[place]) { work.hits -= 1 }
+        }
       }
       block = nextBlock[block]
       length = DriverIndex.leafCapacity

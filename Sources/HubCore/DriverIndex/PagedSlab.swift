@@ -9,7 +9,8 @@
 struct PagedSlab<Element: BitwiseCopyable>: ~Copyable {
   private let pages: UnsafeMutablePointer<UnsafeMutablePointer<Element>>
   private let pageShift: Int
-  private let filler: Element
+  /// On the heap, for a stored property of the type Element keeps debug builds from calling deinit (Swift 6.3.1).
+  private let filler: UnsafeMutablePointer<Element>
   /// The number of elements, all initialised.
   private(set) var count = 0
   /// The most that it may hold.
@@ -21,13 +22,15 @@ struct PagedSlab<Element: BitwiseCopyable>: ~Copyable {
     precondition(limit > 0 && pageShift > 0)
     self.limit = limit
     self.pageShift = pageShift
-    self.filler = filler
+    self.filler = .allocate(capacity: 1)
+    self.filler.initialize(to: filler)
     pages = .allocate(capacity: (limit - 1) >> pageShift + 1)
   }
 
   deinit {
     for page in 0..<pageCount { pages[page].deallocate() }
     pages.deallocate()
+    filler.deallocate()
   }
 
   /// Bytes allocated for elements.
@@ -40,7 +43,7 @@ struct PagedSlab<Element: BitwiseCopyable>: ~Copyable {
       // On a border of cache lines, or half of the 32-byte elements would lie across two of them.
       let bytes = MemoryLayout<Element>.stride << pageShift
       let page = UnsafeMutableRawPointer.allocate(byteCount: bytes, alignment: 64)
-        .initializeMemory(as: Element.self, repeating: filler, count: 1 << pageShift)
+        .initializeMemory(as: Element.self, repeating: filler.pointee, count: 1 << pageShift)
       pages[pageCount] = page
       pageCount += 1
     }

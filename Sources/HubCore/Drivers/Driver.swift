@@ -44,8 +44,12 @@ struct Driver {
   /// What those who watch areas know it by.
   var pseudonym: UInt64 = 0
   var replacements = ReplacementWindow()
+  /// Inputs of it that wait in the second lane.
+  var waiting = 0
   /// The times of its fixes, kept once it has sent a batch.
   var fixTimes: FixTimes?
+  /// What of it is on stable storage.
+  var durable = DriverStorage()
 
   var status: DriverStatus { activeTrips > 0 ? .onTrip : reported }
 }
@@ -98,21 +102,27 @@ struct FixTimes {
   /// Ascending.
   private var milliseconds: [Int64] = []
 
-  init(capacity: Int) { self.capacity = capacity }
+  /// Times from here on that are not in the list have not come.
+  private(set) var vouchesFrom = Int64.min
+
+  /// For a driver whose newest fix is known, if it has sent any. One that could not be recorded counts as never seen.
+  init(capacity: Int, newest: Timestamp? = nil, isRecorded: Bool = true) {
+    self.capacity = capacity
+    guard let newest else { return }
+    if isRecorded { milliseconds = [newest.milliseconds] }
+    vouchesFrom = newest.milliseconds
+  }
+
+  func contains(_ time: Timestamp) -> Bool { milliseconds.containsAscending(time.milliseconds) }
 
   /// False when it was there already. O(log n) to find, O(n) to insert out of order.
   mutating func insert(_ time: Timestamp) -> Bool {
     let value = time.milliseconds
-    var low = 0
-    var high = milliseconds.count
-    while low < high {
-      let middle = (low + high) / 2
-      if milliseconds[middle] < value { low = middle + 1 } else { high = middle }
-    }
+    var low = milliseconds.lowerBound(value)
     if low < milliseconds.count, milliseconds[low] == value { return false }
     if milliseconds.count == capacity {
       if low == 0 { return true }  // older than all that is remembered: cannot be told, counts as new
-      milliseconds.removeFirst()
+      vouchesFrom = max(vouchesFrom, milliseconds.removeFirst() + 1)
       low -= 1
     }
     milliseconds.insert(value, at: low)

@@ -4,7 +4,7 @@ import Bytes
 import Geo
 import Messages
 
-/// One change of the durable state: trips, the events of channels, and their numbers.
+/// One change of the durable state: trips, drivers and their fixes, the events of channels, and their numbers.
 enum DurableRecord: Equatable {
   /// The first record of a journal, and one at each new epoch. The seed never changes: hashes of moves are kept.
   case life(epoch: InlineText, seed: UInt64)
@@ -18,23 +18,45 @@ enum DurableRecord: Equatable {
   case channelForgotten(Channel)
   /// No channel that is gone had a number above this. Written in snapshots.
   case numbersGiven(UInt64)
+  /// The fixes of one message. They are in the journal for who reads it; what the hub keeps of them is in this.
+  case fixes(DurableFixes)
+  /// A driver as it is now: what it says of itself, and its newest fix.
+  case driver(DurableDriver)
+  case driverForgotten(Identifier)
+  /// No trip that is forgotten had a number above this. Written in snapshots.
+  case tripNumbersGiven(UInt64)
 }
 
 /// What is stored of a trip.
 struct DurableTrip: Equatable {
   var id: Identifier
+  /// In the order in which trips began.
+  var number: UInt64
+  /// When it began and was last moved, by the hub's wall clock.
+  var created: Timestamp
+  var updated: Timestamp
   var status: TripStatus
   var changed: Timestamp
   var driverID: Identifier?
   var riderID: Identifier?
   var pickup: Coordinate?
   var dropoff: Coordinate?
-  var route: String?
-  /// The way that its driver had gone at the last move, and how much of it before `trip_started`.
-  var meters = 0.0
-  var approachMeters: Double?
+  var route: Route?
+  /// As it was when the record was written.
+  var progress = TripProgress()
   /// By the hub's wall clock.
   var ended: Timestamp?
   /// Oldest first.
   var recentMoves: [UInt64]
+}
+
+/// What is stored of a driver.
+struct DurableDriver: Equatable {
+  var id: Identifier
+  var status: DriverStatus
+  var profile: DriverProfile
+  /// Its newest fix that was published and stored.
+  var newest: Timestamp?
+  /// When that fix came, or else the driver's word, by the hub's wall clock.
+  var heard: Timestamp
 }

@@ -16,8 +16,9 @@ extension Hub {
 
   /// From now on changes are stored. At `limit` bytes of records that were not taken, further changes are refused.
   /// `startsEpoch` begins a new life of the numbers: something that was promised is gone.
-  public mutating func attachJournal(limit: Int, startsEpoch: Bool, epoch new: InlineText) {
-    storage = HubStorage(limit: limit)
+  /// `looksUp` promises that what `takeLookups` gives is answered.
+  public mutating func attachJournal(limit: Int, startsEpoch: Bool, epoch new: InlineText, looksUp: Bool = false) {
+    storage = HubStorage(limit: limit, looksUp: looksUp)
     if hasLife, !startsEpoch { return }
     epoch = new
     hasLife = true
@@ -29,17 +30,29 @@ extension Hub {
     storage.handOver(body)
   }
 
+  /// Somebody waits for the records up to this number; for others there is time.
+  public var awaitedTicket: UInt64 { storage.awaited }
+
+  /// Appends what the journal is to be asked, for which everything before is stored. Each is answered once, by
+  /// `HubInput.knownFixes`.
+  public mutating func takeLookups(into lookups: inout [HistoryLookup]) {
+    if !self.lookups.isEmpty { self.lookups.take(storedThrough: storage.storedThrough, into: &lookups) }
+  }
+
   /// All records up to `ticket` are on stable storage: what waited for them leaves.
   public mutating func stored(through ticket: UInt64, condition: StorageCondition) {
     storage.condition = condition
     storage.stored(through: ticket)
-    storage.isReleasing = true
+    // Events first: who asked between two of them is shown both as missed, and must not get the second live as well.
+    var parked: [HubInput] = []
     while let next = storage.release() {
       switch next {
       case .output(let output, let loop): emit(output, to: loop)
-      case .input(let input): handle(input)
+      case .input(let input): parked.append(input)
       }
     }
+    storage.isReleasing = true
+    for input in parked { dispatch(input) }
     storage.isReleasing = false
     counters.heldForStorage = storage.held.count
   }
@@ -59,7 +72,14 @@ extension Hub {
   /// Puts an input about a channel off until the channel's events are stored; false where they are, and nothing waits
   /// that came before it.
   mutating func waits(_ input: HubInput, for channel: Channel) -> Bool {
-    guard storage.isOn, let index = channels.find(channel) else { return false }
+    guard storage.isOn else { return false }
+    guard let index = channels.find(channel) else {
+      // A new channel counts on from the numbers of those that are gone: that they are must be stored, or a hub that
+      // comes back gives these numbers to other events.
+      guard storage.forgottenTicket > storage.storedThrough else { return false }
+      storage.park(input)
+      return true
+    }
     // Not before those that came earlier; they are being handled again, in order, while they are released.
     let isBehindOthers = storage.parked > 0 && !storage.isReleasing
     guard isBehindOthers || channels.eventTicket(index) > storage.storedThrough else { return false }
@@ -70,13 +90,17 @@ extension Hub {
   // MARK: Changes
 
   mutating func recordTrip(_ trip: Int) {
+    trips[trip].updated = now.timestamp
     guard storage.isOn else { return }
     storage.write(.trip(trips[trip].durable))
   }
 
   /// The channel's events are no longer kept.
   mutating func forgetEvents(of channel: Int) {
-    if storage.isOn, channels.isKept(channel) { storage.write(.channelForgotten(channels.name(channel))) }
+    if storage.isOn, channels.isKept(channel) {
+      storage.write(.channelForgotten(channels.name(channel)))
+      storage.forgottenTicket = storage.ticket
+    }
     _ = channels.setKept(channel, false)
   }
 
@@ -111,6 +135,10 @@ extension Hub {
       guard let channel = channels.find(name) else { return false }
       _ = channels.setKept(channel, false)
     case .numbersGiven(let number): channels.restore(numbersGiven: number)
+    case .fixes(let fixes): return hasLife && load(fixes)
+    case .driver(let driver): load(driver)
+    case .driverForgotten(let id): if let driver = findDriver(id) { removeDriver(driver) }
+    case .tripNumbersGiven(let number): newestTripNumber = max(newestTripNumber, number)
     }
     return hasLife
   }
@@ -119,12 +147,15 @@ extension Hub {
     guard hasLife else { return false }
     let trip: Int
     if let known = findTrip(durable.id) {
+      guard trips[known].number == durable.number else { return false }
       trip = known
     } else {
       let hash = durable.id.text.hashValue(seed: seed)
       trip = trips.insert(
         Trip(id: durable.id, hash: hash, status: durable.status, changed: durable.changed, lastHeard: now.uptime))
       tripIDs.insert(hash: hash, index: trip)
+      tripOrder.insert(durable.number, trip: trip)
+      newestTripNumber = max(newestTripNumber, durable.number)
     }
     trips[trip].take(durable)
     return true
@@ -143,8 +174,22 @@ extension Hub {
       guard case .driver(let id) = name, let driver = findOrInsertDriver(id) else { continue }
       drivers[driver].channel = channels.find(name)
     }
-    for driver in 0..<drivers.endIndex where findDriver(drivers[driver].id) == driver { beginsOffline(driver) }
+    resumePseudonyms()
+    for driver in 0..<drivers.endIndex where findDriver(drivers[driver].id) == driver {
+      resumeTime(driver)
+      beginsOffline(driver)
+    }
     updateSizes()
+  }
+
+  /// Riders know a driver by another name after each trip, also where the hub was restarted in between.
+  private mutating func resumePseudonyms() {
+    for trip in 0..<trips.endIndex where findTrip(trips[trip].id) == trip {
+      guard let ended = trips[trip].endedAt, let id = trips[trip].driverID, let driver = findDriver(id) else {
+        continue
+      }
+      drivers[driver].lastTripEnded = max(drivers[driver].lastTripEnded, ended.milliseconds)
+    }
   }
 
   /// Writes the durable state as records, in parts of up to about `partBytes`.
@@ -160,7 +205,9 @@ extension Hub {
     }
     try add(.life(epoch: epoch, seed: seed))
     try add(.numbersGiven(channels.numbersGiven))
+    try add(.tripNumbersGiven(newestTripNumber))
     for trip in 0..<trips.endIndex where findTrip(trips[trip].id) == trip { try add(.trip(trips[trip].durable)) }
+    for driver in 0..<drivers.endIndex where drivers[driver].durable.isKnown { try add(.driver(durable(driver))) }
     try channels.forEachKept { (name, sequence) throws(E) in try add(.channel(name, sequence: sequence)) }
     try channels.forEachEvent { (event) throws(E) in try add(.event(event)) }
     if !part.isEmpty { try part.withBytes(body) }
@@ -170,12 +217,15 @@ extension Hub {
 extension Trip {
   var durable: DurableTrip {
     DurableTrip(
-      id: id, status: status, changed: changed, driverID: driverID, riderID: riderID, pickup: pickup, dropoff: dropoff,
-      route: route, meters: odometer.meters, approachMeters: approachMeters, ended: endedAt,
+      id: id, number: number, created: created, updated: updated, status: status, changed: changed, driverID: driverID,
+      riderID: riderID, pickup: pickup, dropoff: dropoff, route: route, progress: progress, ended: endedAt,
       recentMoves: recentMoves.oldestFirst)
   }
 
   mutating func take(_ durable: DurableTrip) {
+    number = durable.number
+    created = durable.created
+    updated = durable.updated
     status = durable.status
     changed = durable.changed
     driverID = durable.driverID
@@ -183,8 +233,7 @@ extension Trip {
     pickup = durable.pickup
     dropoff = durable.dropoff
     route = durable.route
-    odometer = Odometer(meters: durable.meters)
-    approachMeters = durable.approachMeters
+    progress = durable.progress
     endedAt = durable.ended
     recentMoves = RecentMoves(durable.recentMoves)
   }

@@ -1,5 +1,6 @@
 // The hub's side of its journal: records that are still to be handed over, and what waits for them.
 import Bytes
+import Messages
 
 /// Whether what has to be stored can be.
 public enum StorageCondition: Sendable {
@@ -15,25 +16,35 @@ struct HubStorage: ~Copyable {
   private let limit: Int
   /// Changes that were made and not handed over yet.
   private(set) var records = ByteBuffer()
+  /// Fixes of the message that is being handled.
+  private var fixes = ByteBuffer()
   /// The number that `records` will be handed over with.
   private(set) var ticket: UInt64 = 1
   /// Everything up to this number is on stable storage.
   private(set) var storedThrough: UInt64 = 0
+  /// Somebody waits for everything up to this number.
+  private(set) var awaited: UInt64 = 0
+  /// Whoever drives the hub answers `HistoryLookup`s.
+  let looksUp: Bool
   var condition = StorageCondition.good
   private(set) var held = HeldOutputs()
   /// Inputs among what is held.
   private(set) var parked = 0
   /// What waited is being handled.
   var isReleasing = false
+  /// The number with which a channel was forgotten last.
+  var forgottenTicket: UInt64 = 0
 
   /// Without a journal.
   init() {
     isOn = false
     limit = 0
+    looksUp = false
   }
 
-  init(limit: Int) {
+  init(limit: Int, looksUp: Bool) {
     isOn = true
+    self.looksUp = looksUp
     self.limit = limit
   }
 
@@ -47,6 +58,29 @@ struct HubStorage: ~Copyable {
     if isOn { RecordWriter.write(record, into: &records) }
   }
 
+  // MARK: Fixes
+
+  var hasFixes: Bool { !fixes.isEmpty }
+
+  @inline(__always)
+  mutating func add(_ fix: Fix, _ standing: StoredFix.Standing, _ position: Position?) {
+    fixes.append(atMost: StoredFix.size) {
+      StoredFix.write(fix, standing, position, into: $0)
+      return StoredFix.size
+    }
+  }
+
+  /// Makes a record of the fixes that were added.
+  mutating func writeFixes(
+    driverID: Identifier, tripID: Identifier?, received: Timestamp, progress: TripProgress?
+  ) {
+    RecordWriter.write(
+      fixes: fixes, driverID: driverID, tripID: tripID, received: received, progress: progress, into: &records)
+    fixes.removeAll()
+  }
+
+  // MARK: Handing over
+
   /// Gives the records to `body`, which says whether it has taken them; they are forgotten then.
   mutating func handOver(_ body: (UnsafeRawBufferPointer, UInt64) -> Bool) {
     let ticket = ticket
@@ -55,10 +89,18 @@ struct HubStorage: ~Copyable {
     self.ticket += 1
   }
 
-  mutating func hold(_ output: HubOutput, for loop: UInt32) { held.append(.output(output, loop: loop), until: newest) }
+  mutating func hold(_ output: HubOutput, for loop: UInt32) {
+    held.append(.output(output, loop: loop), until: awaitNewest())
+  }
+
+  /// Somebody waits for all changes made so far: gives their number.
+  mutating func awaitNewest() -> UInt64 {
+    awaited = newest
+    return newest
+  }
 
   mutating func park(_ input: HubInput) {
-    held.append(.input(input), until: newest)
+    held.append(.input(input), until: awaitNewest())
     parked += 1
   }
 

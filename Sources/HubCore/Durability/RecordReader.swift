@@ -9,7 +9,7 @@ public struct RecordError: Error, Equatable, CustomStringConvertible {
   public enum Fault: Equatable, Sendable {
     case short
     case kind(UInt8)
-    case number, status, identifier, text, coordinate, distance, timestamp, channel, optional, surplus
+    case number, status, identifier, text, coordinate, distance, timestamp, channel, optional, fix, surplus
     /// The record makes no sense where it stands.
     case order
   }
@@ -36,14 +36,28 @@ struct RecordReader: ~Copyable {
   /// The next record; nil behind the last one.
   mutating func next() throws(RecordError) -> DurableRecord? {
     guard offset < bytes.count else { return nil }
+    try begin()
+    let record = try readRecord()
+    guard offset == end else { throw failure(.surplus) }
+    return record
+  }
+
+  /// The next record, which must be one of fixes.
+  mutating func nextFixes() throws(RecordError) -> FixesRecord {
+    try begin()
+    let kind = try number(UInt8.self)
+    guard kind == RecordKind.fixes.rawValue else { throw failure(.kind(kind)) }
+    let record = try fixes()
+    guard offset == end else { throw failure(.surplus) }
+    return record
+  }
+
+  private mutating func begin() throws(RecordError) {
     position = offset
     end = bytes.count
     let length = Int(try number(UInt32.self))
     guard length <= bytes.count - offset else { throw failure(.short) }
     end = offset + length
-    let record = try readRecord()
-    guard offset == end else { throw failure(.surplus) }
-    return record
   }
 
   private mutating func readRecord() throws(RecordError) -> DurableRecord {
@@ -56,23 +70,68 @@ struct RecordReader: ~Copyable {
     case .channel: return .channel(try channel(), sequence: try count())
     case .channelForgotten: return .channelForgotten(try channel())
     case .numbersGiven: return .numbersGiven(try count())
+    case .fixes: return .fixes(DurableFixes(try fixes()))
+    case .driver: return .driver(try driver())
+    case .driverForgotten: return .driverForgotten(try identifier())
+    case .tripNumbersGiven: return .tripNumbersGiven(try count())
     case nil: throw failure(.kind(kind))
     }
   }
 
   private mutating func trip() throws(RecordError) -> DurableTrip {
     var trip = DurableTrip(
-      id: try identifier(), status: try status(), changed: try timestamp(), recentMoves: [])
+      id: try identifier(), number: try count(), created: try timestamp(), updated: try timestamp(),
+      status: try status(), changed: try timestamp(), recentMoves: [])
     if try isPresent() { trip.driverID = try identifier() }
     if try isPresent() { trip.riderID = try identifier() }
     if try isPresent() { trip.pickup = try coordinate() }
     if try isPresent() { trip.dropoff = try coordinate() }
-    if try isPresent() { trip.route = try longText() }
-    trip.meters = try distance()
-    if try isPresent() { trip.approachMeters = try distance() }
+    if try isPresent() { trip.route = try route() }
+    trip.progress = try TripProgress(from: &self)
     if try isPresent() { trip.ended = try timestamp() }
     for _ in 0..<(try number(UInt8.self)) { trip.recentMoves.append(try number(UInt64.self)) }
     return trip
+  }
+
+  private mutating func fixes() throws(RecordError) -> FixesRecord {
+    let driver = try identifier()
+    let trip = try isPresent() ? try identifier() : nil
+    let received = try timestamp()
+    let progress = try isPresent() ? try TripProgress(from: &self) : nil
+    let count = Int(try number(UInt16.self))
+    guard count > 0 else { throw failure(.fix) }
+    let fixes = try take(count * StoredFix.size)
+    for place in 0..<count {
+      guard StoredFix(UnsafeRawBufferPointer(rebasing: fixes[(place * StoredFix.size)...])) != nil else {
+        throw failure(.fix)
+      }
+    }
+    return FixesRecord(driverID: driver, tripID: trip, received: received, progress: progress, fixes: fixes)
+  }
+
+  private mutating func driver() throws(RecordError) -> DurableDriver {
+    let id = try identifier()
+    guard let status = DriverStatus(rawValue: try number(UInt8.self)), status != .onTrip else {
+      throw failure(.status)
+    }
+    var profile = DriverProfile(vehicleType: try isPresent() ? try text() : nil)
+    for _ in 0..<(try number(UInt8.self)) { profile.tags.append(try text()) }
+    let newest = try isPresent() ? try timestamp() : nil
+    return DurableDriver(id: id, status: status, profile: profile, newest: newest, heard: try timestamp())
+  }
+
+  private mutating func route() throws(RecordError) -> Route {
+    let polyline = try longText()
+    do throws(Route.Fault) {
+      return try Route(polyline: polyline)
+    } catch {
+      throw failure(.text)
+    }
+  }
+
+  private mutating func leg() throws(RecordError) -> Notification.Leg {
+    guard let target = TripTarget(rawValue: try number(UInt8.self)) else { throw failure(.status) }
+    return Notification.Leg(target: target, distance: try distance(), eta: try finite(in: 0...1e15))
   }
 
   private mutating func event(_ isTripUpdate: Bool) throws(RecordError) -> Publication {
@@ -92,7 +151,7 @@ struct RecordReader: ~Copyable {
     let driver = try isPresent() ? try identifier() : nil
     let timestamp = try timestamp()
     let location = try isPresent() ? try coordinate() : nil
-    let summary = try isPresent() ? TripSummary(distance: try distance(), approach: try distance()) : nil
+    let summary = try isPresent() ? try TripSummary(from: &self) : nil
     return TripUpdate(
       tripID: id, status: status, previousStatus: previous, driverID: driver, timestamp: timestamp, location: location,
       summary: summary, sequence: sequence)
@@ -103,12 +162,13 @@ struct RecordReader: ~Copyable {
     let title = try longText()
     let body = try longText()
     let driver = try isPresent() ? try identifier() : nil
-    return Notification(kind: kind, title: title, body: body, driverID: driver, sequence: sequence)
+    let leg = try isPresent() ? try leg() : nil
+    return Notification(kind: kind, title: title, body: body, driverID: driver, leg: leg, sequence: sequence)
   }
 
   // MARK: Members
 
-  private func failure(_ fault: RecordError.Fault) -> RecordError { RecordError(fault: fault, offset: offset) }
+  func failure(_ fault: RecordError.Fault) -> RecordError { RecordError(fault: fault, offset: offset) }
 
   private mutating func take(_ count: Int) throws(RecordError) -> UnsafeRawBufferPointer {
     guard count <= end - offset else { throw failure(.short) }
@@ -116,14 +176,14 @@ struct RecordReader: ~Copyable {
     return UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + count])
   }
 
-  private mutating func number<Number: FixedWidthInteger & BitwiseCopyable>(
+  mutating func number<Number: FixedWidthInteger & BitwiseCopyable>(
     _: Number.Type
   ) throws(RecordError) -> Number {
     Number(littleEndian: try take(MemoryLayout<Number>.size).loadUnaligned(as: Number.self))
   }
 
   /// A number that something was counted with: it never comes near to overflowing.
-  private mutating func count() throws(RecordError) -> UInt64 {
+  mutating func count() throws(RecordError) -> UInt64 {
     let count = try number(UInt64.self)
     guard count < 1 << 62 else { throw failure(.number) }
     return count
@@ -151,13 +211,13 @@ struct RecordReader: ~Copyable {
     return status
   }
 
-  private mutating func timestamp() throws(RecordError) -> Timestamp {
+  mutating func timestamp() throws(RecordError) -> Timestamp {
     let timestamp = Timestamp(milliseconds: try number(Int64.self))
     guard Timestamp.accepted.contains(timestamp) else { throw failure(.timestamp) }
     return timestamp
   }
 
-  private mutating func coordinate() throws(RecordError) -> Coordinate {
+  mutating func coordinate() throws(RecordError) -> Coordinate {
     let latitude = Double(bitPattern: try number(UInt64.self))
     let longitude = Double(bitPattern: try number(UInt64.self))
     guard let coordinate = Coordinate(latitude: latitude, longitude: longitude) else { throw failure(.coordinate) }
@@ -165,13 +225,13 @@ struct RecordReader: ~Copyable {
   }
 
   /// Metres.
-  private mutating func distance() throws(RecordError) -> Double {
+  mutating func distance() throws(RecordError) -> Double {
     let meters = Double(bitPattern: try number(UInt64.self))
     guard meters >= 0, meters < 1e9 else { throw failure(.distance) }
     return meters
   }
 
-  private mutating func isPresent() throws(RecordError) -> Bool {
+  mutating func isPresent() throws(RecordError) -> Bool {
     switch try number(UInt8.self) {
     case 0: return false
     case 1: return true

@@ -17,6 +17,10 @@ enum RecordKind: UInt8 {
   case channel = 6
   case channelForgotten = 7
   case numbersGiven = 8
+  case fixes = 9
+  case driver = 10
+  case driverForgotten = 11
+  case tripNumbersGiven = 12
 }
 
 /// Appends records to a buffer.
@@ -46,22 +50,76 @@ enum RecordWriter {
     case .numbersGiven(let number):
       bytes.append(RecordKind.numbersGiven.rawValue)
       bytes.append(number: number)
+    case .fixes: preconditionFailure("fixes are written by themselves")
+    case .driver(let driver):
+      bytes.append(RecordKind.driver.rawValue)
+      write(driver, into: &bytes)
+    case .driverForgotten(let id):
+      bytes.append(RecordKind.driverForgotten.rawValue)
+      bytes.append(text: id.text)
+    case .tripNumbersGiven(let number):
+      bytes.append(RecordKind.tripNumbersGiven.rawValue)
+      bytes.append(number: number)
     }
+    setLength(at: start, in: &bytes)
+  }
+
+  /// The length of the record that begins at `start` and ends here.
+  private static func setLength(at start: Int, in bytes: inout ByteBuffer) {
     let length = UInt32(bytes.count - start - 4)
     bytes.withMutableBytes { $0.storeBytes(of: length.littleEndian, toByteOffset: start, as: UInt32.self) }
   }
 
+  /// A message's fixes, of which `entries` holds `StoredFix.size` bytes each. Allocates nothing.
+  static func write(
+    fixes entries: borrowing ByteBuffer, driverID: Identifier, tripID: Identifier?, received: Timestamp,
+    progress: TripProgress?, into bytes: inout ByteBuffer
+  ) {
+    let start = bytes.count
+    bytes.append(number: UInt32(0))
+    bytes.append(RecordKind.fixes.rawValue)
+    bytes.append(text: driverID.text)
+    if let tripID {
+      bytes.append(UInt8(1))
+      bytes.append(text: tripID.text)
+    } else {
+      bytes.append(UInt8(0))
+    }
+    bytes.append(number: received.milliseconds)
+    if let progress {
+      bytes.append(UInt8(1))
+      progress.write(into: &bytes)
+    } else {
+      bytes.append(UInt8(0))
+    }
+    bytes.append(number: UInt16(entries.count / StoredFix.size))
+    entries.withBytes { bytes.append($0) }
+    setLength(at: start, in: &bytes)
+  }
+
+  private static func write(_ driver: DurableDriver, into bytes: inout ByteBuffer) {
+    bytes.append(text: driver.id.text)
+    bytes.append(driver.status.rawValue)
+    bytes.append(optional: driver.profile.vehicleType) { $0.append(text: $1) }
+    bytes.append(UInt8(driver.profile.tags.count))
+    for tag in driver.profile.tags { bytes.append(text: tag) }
+    bytes.append(optional: driver.newest) { $0.append(number: $1.milliseconds) }
+    bytes.append(number: driver.heard.milliseconds)
+  }
+
   private static func write(_ trip: DurableTrip, into bytes: inout ByteBuffer) {
     bytes.append(text: trip.id.text)
+    bytes.append(number: trip.number)
+    bytes.append(number: trip.created.milliseconds)
+    bytes.append(number: trip.updated.milliseconds)
     bytes.append(trip.status.rawValue)
     bytes.append(number: trip.changed.milliseconds)
     bytes.append(optional: trip.driverID) { $0.append(text: $1.text) }
     bytes.append(optional: trip.riderID) { $0.append(text: $1.text) }
     bytes.append(optional: trip.pickup) { $0.append(coordinate: $1) }
     bytes.append(optional: trip.dropoff) { $0.append(coordinate: $1) }
-    bytes.append(optional: trip.route) { $0.append(longText: $1) }
-    bytes.append(number: trip.meters.bitPattern)
-    bytes.append(optional: trip.approachMeters) { $0.append(number: $1.bitPattern) }
+    bytes.append(optional: trip.route) { $0.append(longText: $1.polyline) }
+    trip.progress.write(into: &bytes)
     bytes.append(optional: trip.ended) { $0.append(number: $1.milliseconds) }
     bytes.append(UInt8(trip.recentMoves.count))
     for move in trip.recentMoves { bytes.append(number: move) }
@@ -69,7 +127,7 @@ enum RecordWriter {
 
   private static func write(_ event: Publication, into bytes: inout ByteBuffer) {
     switch event.body {
-    case .driverLocation, .areaUpdate: preconditionFailure("state is not stored as an event")
+    case .driverLocation, .etaUpdate, .areaUpdate: preconditionFailure("state is not stored as an event")
     case .tripUpdate(let update):
       bytes.append(RecordKind.tripUpdate.rawValue)
       writeHead(event, sequence: update.sequence, into: &bytes)
@@ -80,8 +138,7 @@ enum RecordWriter {
       bytes.append(number: update.timestamp.milliseconds)
       bytes.append(optional: update.location) { $0.append(coordinate: $1) }
       bytes.append(optional: update.summary) {
-        $0.append(number: $1.distance.bitPattern)
-        $0.append(number: $1.approach.bitPattern)
+        $1.write(into: &$0)
       }
     case .notification(let notification):
       bytes.append(RecordKind.notification.rawValue)
@@ -90,6 +147,11 @@ enum RecordWriter {
       bytes.append(longText: notification.title)
       bytes.append(longText: notification.body)
       bytes.append(optional: notification.driverID) { $0.append(text: $1.text) }
+      bytes.append(optional: notification.leg) {
+        $0.append($1.target.rawValue)
+        $0.append(number: $1.distance.bitPattern)
+        $0.append(number: $1.eta.bitPattern)
+      }
     }
   }
 
@@ -111,32 +173,33 @@ enum RecordWriter {
   }
 }
 
+/// The pieces of records.
 extension ByteBuffer {
-  fileprivate mutating func append(number: some FixedWidthInteger) {
+  mutating func append(number: some FixedWidthInteger) {
     withUnsafeBytes(of: number.littleEndian) { append($0) }
   }
 
-  fileprivate mutating func append(text: InlineText) {
+  mutating func append(text: InlineText) {
     append(number: UInt16(text.count))
     text.withBytes { append($0) }
   }
 
-  fileprivate mutating func append(longText text: String) {
+  mutating func append(longText text: String) {
     append(number: UInt32(text.utf8.count))
     append(utf8: text)
   }
 
-  fileprivate mutating func append(coordinate: Coordinate) {
+  mutating func append(coordinate: Coordinate) {
     append(number: coordinate.latitude.bitPattern)
     append(number: coordinate.longitude.bitPattern)
   }
 
-  fileprivate mutating func append(channel letter: Unicode.Scalar, _ id: Identifier) {
+  mutating func append(channel letter: Unicode.Scalar, _ id: Identifier) {
     append(UInt8(truncatingIfNeeded: letter.value))
     append(text: id.text)
   }
 
-  fileprivate mutating func append<Value>(optional value: Value?, _ write: (inout ByteBuffer, Value) -> Void) {
+  mutating func append<Value>(optional value: Value?, _ write: (inout ByteBuffer, Value) -> Void) {
     guard let value else { return append(UInt8(0)) }
     append(UInt8(1))
     write(&self, value)

@@ -1,16 +1,18 @@
 // Where a fix belongs in time: in front of the filter, which only ever sees fixes in order.
 //
 // The rules are the contract's ("Fixes in time"). Phones are wrong about the time, and traces are replayed, so how
-// old a timestamp is by the hub's clock says nothing. But one fix with a clock far ahead would make history of all
-// that follow and silence the driver; so a leap ahead waits until a second fix says the same.
+// old a timestamp is by the hub's clock says nothing. What was published never goes back in time, so whatever is taken
+// for the newest too early silences the driver until the time has come; therefore a leap ahead waits until the next
+// fix confirms it, which takes that they agree: between them no more time passed than at the hub.
 //
-// Two things more, for what that rule alone gets wrong:
-// - Leaps of which each is far ahead of the one before confirm each other when there are three in a row: a drive with a
-//   fix every quarter of an hour, replayed fast, is nothing but leaps. What it then goes on with is no leap any more,
-//   up to `strides` times as far.
-// - A clock that was ahead, and agreed with itself for two fixes or for an hour, may be set right: then all that comes is
-//   history. Where such fixes come in step with the hub's clock for half a minute, while none comes that is newer, the
-//   newest was wrong, and time goes on from them. A backlog comes faster than it was recorded, and never does that.
+// Three things more, for what that alone gets wrong:
+// - A receiver can be wrong about the time for two fixes that agree (its count of GPS weeks rolls over). So where a
+//   driver was followed for a minute and then leaps into the hub's future, two fixes have to confirm it.
+// - Leaps of which each is far ahead of the one before, and about as far as it, confirm each other when there are three
+//   in a row (four into the hub's future): a drive with a fix every quarter of an hour, replayed fast, is nothing
+//   but leaps. What it then goes on with is no leap any more, up to `strides` times as far.
+// - A clock that was ahead and is set right leaves the driver silent until the right time has caught up: no rule could
+//   tell it from a backlog and go on without going back. The hub counts such fixes (`fixesBehindClock`).
 
 /// The order of one driver's fixes by their own timestamps. At most 112 bytes, no allocation.
 struct FixOrder: Sendable, Equatable {
@@ -22,8 +24,6 @@ struct FixOrder: Sendable, Equatable {
     case confirms(held: TrackMeasurement)
     /// A leap ahead; the next fix decides.
     case held
-    /// The newest was wrong: the track begins anew with this one, which is older.
-    case restarts
     /// Older than the newest.
     case history
     /// The same millisecond as the newest, or as the one held back.
@@ -32,33 +32,38 @@ struct FixOrder: Sendable, Equatable {
 
   /// Leaps in a row, each ahead of the one before, that confirm each other.
   static let leapsInARow: UInt8 = 3
-  /// How many times as far as the step before, ahead of the hub's clock, is no leap.
+  /// How many times as far as the step before, ahead of the hub's clock, is no leap; and how far apart the lengths of two
+  /// leaps may be that are of one row.
   static let strides: Int64 = 4
-  /// Milliseconds for which fixes far behind the newest must come in step with the hub's clock, how many there must be,
-  /// how long the longest pause between them, and how far out of step they may be.
-  static let restartAfter: Int64 = 30_000
-  static let restartFixes: UInt16 = 4
-  static let restartPause: Int64 = 60_000
-  static let restartSlack: Int64 = 5000
+  /// Milliseconds that two fixes may be further apart by their own clock than by the hub's and agree: they may come in one
+  /// batch, or of a drive that is replayed faster than it was recorded.
+  static let agreement: Int64 = 60_000
+  /// Nanoseconds of the hub's uptime without a leap after which a leap into the hub's future needs two fixes more.
+  static let steady: Int64 = 60_000_000_000
 
   /// The timestamp of the newest fix in order, or nil before the first.
   private(set) var newest: Int64?
-  /// When that one came, in nanoseconds of the hub's uptime.
+  /// When that one came, in nanoseconds of the hub's uptime, and since when there was no leap.
   private var newestReceived: Int64 = 0
-  private(set) var held: TrackMeasurement?
-  private var heldReceived: Int64 = 0
+  private var steadySince: Int64 = 0
   /// How much further than the hub's clock the newest was ahead of the fix before it, in milliseconds.
   private var stride: Int64 = 0
-  /// The fixes behind the newest that came in step with the hub's clock: the first, the last, and how many.
-  private var behindFirst: Int64 = 0
-  private var behindFirstReceived: Int64 = 0
-  private var behindLast: Int64 = 0
-  private var behindCount: UInt16 = 0
+  private(set) var held: TrackMeasurement?
+  private var heldReceived: Int64 = 0
+  /// How far the held one leapt, in milliseconds; how many leaps it is the last of; how many of them agree.
+  private var heldLeap: Int64 = 0
   private var leaps: UInt8 = 0
+  private var agreeing: UInt8 = 0
   /// How many held fixes were dropped: the next one did not confirm them, or their place was refused. Wraps.
   private(set) var dropped: UInt32 = 0
 
   init() {}
+
+  /// One whose newest fix came at `uptime`.
+  init(newest: Int64, receivedAt uptime: Int64) {
+    self.newest = newest
+    newestReceived = uptime
+  }
 
   /// Places a fix that came at `uptime` (nanoseconds, monotonic). A fix that is history or a duplicate says nothing
   /// about a held one, which goes on waiting; any other that does not confirm it drops it. O(1).
@@ -71,29 +76,32 @@ struct FixOrder: Sendable, Equatable {
     let time = fix.milliseconds
     if let newest {
       if time == newest { return .duplicate }
-      if time < newest { return behind(time, newest: newest, receivedAt: uptime, leapMilliseconds) }
+      if time < newest { return .history }
     }
-    if held?.milliseconds == time { return .duplicate }
-    behindCount = 0
-    let leap = max(leapMilliseconds, stride * FixOrder.strides)
     if let held {
+      if time == held.milliseconds { return .duplicate }
       let step = FixOrder.excess(from: held.milliseconds, heldReceived, to: time, uptime)
-      self.held = nil
-      let isNext = time > held.milliseconds
-      leaps = isNext ? leaps + 1 : 1
-      if isNext, step <= leap || leaps >= FixOrder.leapsInARow {
+      let future = hubClock.map { time &- $0 > leapMilliseconds } ?? false
+      if isConfirmed(by: time, held: held.milliseconds, step, receivedAt: uptime, future: future, leapMilliseconds) {
+        self.held = nil
+        steadySince = uptime
         advance(to: time, receivedAt: uptime, stride: step)
         return .confirms(held: held)
       }
+      self.held = nil
       countDropped()
     }
     let step = newest.map { FixOrder.excess(from: $0, newestReceived, to: time, uptime) }
-    if let ahead = step ?? hubClock.map({ time &- $0 }), ahead > leap {
+    if let ahead = step ?? hubClock.map({ time &- $0 }), ahead > max(leapMilliseconds, stride * FixOrder.strides) {
+      if leaps == 0 {
+        leaps = 1
+        heldLeap = ahead
+      }
       held = fix
       heldReceived = uptime
-      leaps = max(leaps, 1)
       return .held
     }
+    if newest == nil { steadySince = uptime }
     advance(to: time, receivedAt: uptime, stride: step ?? 0)
     return .next
   }
@@ -106,32 +114,29 @@ struct FixOrder: Sendable, Equatable {
     // A day at most, so that four of them do not overflow.
     self.stride = min(max(stride, 0), 86_400_000)
     leaps = 0
+    agreeing = 0
   }
 
-  /// A fix that is older than the newest: history, unless it is one of those that show that the newest was wrong.
-  private mutating func behind(
-    _ time: Int64, newest: Int64, receivedAt uptime: Int64, _ leapMilliseconds: Int64
-  ) -> Placement {
-    guard newest &- time > leapMilliseconds else {
-      behindCount = 0
-      return .history
+  /// Whether the fix behind the held one confirms it; `step` is how much further it is ahead than the hub's clock. Where
+  /// not, it counts as the next of the row, or begins another.
+  private mutating func isConfirmed(
+    by time: Int64, held: Int64, _ step: Int64, receivedAt uptime: Int64, future: Bool, _ leapMilliseconds: Int64
+  ) -> Bool {
+    // Before the first there is nothing that could be silenced, nor a stride to go by.
+    let slack = newest == nil ? leapMilliseconds : max(FixOrder.agreement, stride * FixOrder.strides)
+    let needed: UInt8 = future && newest != nil && uptime &- steadySince >= FixOrder.steady ? 2 : 1
+    if time > held, step <= slack {
+      agreeing += 1
+      return agreeing >= needed
     }
-    let step = FixOrder.excess(from: behindFirst, behindFirstReceived, to: time, uptime)
-    let isInStep =
-      behindCount > 0 && time > behindLast && time &- behindLast <= FixOrder.restartPause
-      && abs(step) <= FixOrder.restartSlack
-    guard isInStep else {
-      (behindFirst, behindFirstReceived, behindLast, behindCount) = (time, uptime, time, 1)
-      return .history
+    agreeing = 0
+    guard time > held, step <= heldLeap * FixOrder.strides, heldLeap <= step * FixOrder.strides else {
+      leaps = 0
+      return false
     }
-    behindLast = time
-    behindCount = min(behindCount + 1, FixOrder.restartFixes)
-    guard behindCount == FixOrder.restartFixes, time &- behindFirst >= FixOrder.restartAfter else { return .history }
-    behindCount = 0
-    if held != nil { countDropped() }
-    held = nil
-    advance(to: time, receivedAt: uptime, stride: 0)
-    return .restarts
+    leaps += 1
+    heldLeap = step
+    return leaps >= FixOrder.leapsInARow + needed - 1
   }
 
   /// How many milliseconds more passed between two fixes by their own clock than by the hub's.

@@ -9,10 +9,11 @@ import Geo
 
 /// Metres for each degree of latitude and longitude at a latitude. Relative error < 2e-4 · tan(latitude) within
 /// `reach`; differences of 100 m are right to 1 cm up to 85°, and 3 cm up to 88°.
-struct GroundScale: Sendable, Equatable {
+struct GroundScale: Sendable, Equatable, BitwiseCopyable {
   private(set) var metersPerLatitude: Double
   private(set) var metersPerLongitude: Double
-  private var latitude: Double
+  /// Where it was computed.
+  private(set) var latitude: Double
 
   private static let semiMajorAxis = 6_378_137.0  // WGS 84 defining parameter a
   private static let eccentricitySquared = 0.006_694_379_990_141_317  // f (2 − f), f = 1 / 298.257223563

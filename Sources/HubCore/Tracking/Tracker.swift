@@ -28,11 +28,6 @@ public struct Tracker: Sendable {
     case .duplicate: return .duplicate
     case .history: return .history
     case .held: return .held
-    case .restarts:
-      // What the filter knows is of a time that was not.
-      filter = nil
-      guard case .used(let position) = follow(measurement, rules) else { preconditionFailure("a first fix is used") }
-      return .accepted(position)
     case .next:
       switch follow(measurement, rules) {
       case .used(let position): return .accepted(position)
@@ -41,6 +36,13 @@ public struct Tracker: Sendable {
     case .confirms(let held):
       return follow(held, then: measurement, rules)
     }
+  }
+
+  /// Goes on behind a fix of an earlier life of the hub that came at `uptime` (in nanoseconds of this life, so it may be
+  /// negative): what is not newer is history. The filter begins anew.
+  mutating func resume(after newest: Timestamp, receivedAt uptime: Int64) {
+    order = FixOrder(newest: newest.milliseconds, receivedAt: uptime)
+    filter = nil
   }
 
   /// How many fixes were held back as a leap in time and never published. Wraps; a hub counts differences.

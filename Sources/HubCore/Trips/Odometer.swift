@@ -10,7 +10,7 @@
 import Geo
 import Messages
 
-struct Odometer: Sendable, Equatable {
+struct Odometer: Sendable, Equatable, BitwiseCopyable {
   /// Metres per second.
   static let movingSpeed = 1.0
   /// Metres. A car turns on circles of 5 m and more: chords of this length are under 5 % short there, and exact on the
@@ -22,11 +22,21 @@ struct Odometer: Sendable, Equatable {
   static let suspiciousMeters = 90.0
 
   private(set) var meters = 0.0
-  private var anchor: Coordinate?
+  /// Where the way is measured from.
+  private(set) var anchor: Coordinate?
   private var ground = GroundScale(latitude: 0)
 
-  /// One that shows this many metres already.
-  init(meters: Double = 0) { self.meters = meters }
+  init() {}
+
+  /// One that goes on where another was, to the bit.
+  init(meters: Double, anchor: Coordinate?, groundLatitude: Double) {
+    self.meters = meters
+    self.anchor = anchor
+    ground = GroundScale(latitude: groundLatitude)
+  }
+
+  /// The latitude for which it knows how long a degree is.
+  var groundLatitude: Double { ground.latitude }
 
   /// Takes the next published position of the driver; `previous` is the one published before it. About 10 ns.
   @inline(__always)
@@ -55,14 +65,5 @@ struct Odometer: Sendable, Equatable {
   private static func isReachable(_ position: Position, _ previous: Position, _ maximumSpeed: Double) -> Bool {
     let seconds = position.timestamp.seconds(since: previous.timestamp)
     return previous.coordinate.distance(to: position.coordinate) <= maximumSpeed * max(seconds, 1)
-  }
-}
-
-extension Trip {
-  /// The way so far, to 0.1 m.
-  var summary: TripSummary {
-    let approach = approachMeters ?? odometer.meters
-    return TripSummary(
-      distance: TrackMath.rounded(odometer.meters - approach, to: 10), approach: TrackMath.rounded(approach, to: 10))
   }
 }

@@ -5,6 +5,11 @@ import Messages
 struct Trip {
   var id: Identifier
   var hash: UInt64
+  /// Counts the trips of a journal in the order in which they began.
+  var number: UInt64 = 0
+  /// When it began and was last moved, by the hub's wall clock.
+  var created = Timestamp(milliseconds: 0)
+  var updated = Timestamp(milliseconds: 0)
   var status: TripStatus
   /// When the last move happened, by the sender's clock.
   var changed: Timestamp
@@ -12,8 +17,7 @@ struct Trip {
   var riderID: Identifier?
   var pickup: Coordinate?
   var dropoff: Coordinate?
-  /// Encoded polyline, as it came.
-  var route: String?
+  var route: Route?
   /// Index of the trip's channel, where it has one.
   var channel: Int?
   /// The driver that counts this trip among its active ones.
@@ -24,9 +28,10 @@ struct Trip {
   var lastHeard: Int64
   /// When it ended by the hub's wall clock, which a restart does not change.
   var endedAt: Timestamp?
-  /// The way that its driver has gone, and how much of it before `trip_started`, once that has come.
-  var odometer = Odometer()
-  var approachMeters: Double?
+  /// How far it has come.
+  var progress = TripProgress()
+  /// Where the hub's table of guides has what belongs to the present leg; −1 where there is none.
+  var guide: Int32 = -1
   /// When it ended, and when its live positions end (uptime, ns); and whether its subscribers were told so.
   var ended: Int64?
   var closes = Int64.max

@@ -12,7 +12,8 @@ enum JSONKey: UInt8, CaseIterable {
   case driverId, confidence, age, after
   // Drivers and trips.
   case status, vehicleType, tags, location, expectedStatus, previousStatus, pickup, dropoff, riderId, route
-  case summary, distance, approach
+  case summary, distance, approach, track, duration, waiting, fixes, gaps, gapDuration
+  case target, eta, arrivalTime, basis
   // Channels.
   case channel, since, epoch, sequence, recovered, snapshot, trip, position, reason
   case viewId, cells, cell, tick, full, left
@@ -24,6 +25,7 @@ enum JSONKey: UInt8, CaseIterable {
   case storedThrough, message, retryAfter, details
   // Queries.
   case radius, limit, bbox, polygon, maxAge, stale, geometry, coordinates, drivers, more, predicted, online
+  case created, updated, ended
   // Credentials.
   case token
 }

@@ -36,7 +36,7 @@ struct Complaint: Error {
 
 /// Where the known members of one object are on the tape. Token 0 is the message itself, so 0 means "not there".
 struct JSONMembers {
-  fileprivate var indices = InlineArray<96, UInt16>(repeating: 0)
+  fileprivate var indices = InlineArray<104, UInt16>(repeating: 0)
 
   /// The index of the value, also where it is null; 0 where there is no such member.
   @inline(__always)
@@ -89,6 +89,8 @@ extension ErrorCode: Word {}
 extension Notification.Kind: Word {}
 extension Unsubscribed.Reason: Word {}
 extension SamplingReason: Word {}
+extension TripTarget: Word {}
+extension ETABasis: Word {}
 
 /// What a number means that can't be negative: phones send −1 for one that they don't know.
 @inline(__always)

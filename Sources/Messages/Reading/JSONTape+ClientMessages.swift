@@ -45,7 +45,8 @@ extension JSONTape {
     if equals(type, bytes, "refresh") { return .refresh(try refresh(try payload(envelope), bytes)) }
     throw Complaint(
       .unknownType, .type,
-      "expected location_update, location_batch, driver_status, trip_status, subscribe, unsubscribe, query, ping or refresh")
+      "expected location_update, location_batch, driver_status, trip_status, subscribe, unsubscribe, query, ping or refresh"
+    )
   }
 
   private func tripStatus(
@@ -58,13 +59,69 @@ extension JSONTape {
     var report = TripStatusReport(tripID: tripID, status: status, timestamp: timestamp)
     report.location = try place(payload, .location)
     report.expectedStatus = try word(payload, .expectedStatus, bytes, words)
-    guard status == .requested else { return report }
+    if status == .requested { try readRequest(payload, bytes, into: &report) }
+    return report
+  }
+
+  /// What goes with `requested`.
+  private func readRequest(
+    _ payload: JSONMembers, _ bytes: Span<UInt8>, into report: inout TripStatusReport
+  ) throws(Complaint) {
     report.pickup = try place(payload, .pickup)
     report.dropoff = try place(payload, .dropoff)
     report.driverID = try identifier(payload, .driverId, bytes)
     report.riderID = try identifier(payload, .riderId, bytes)
-    report.route = try string(payload, .route, bytes)
+    report.route = try route(payload, bytes)
+  }
+
+  /// The body of `POST /v1/trips`: the members of a `trip_status` with `requested`; id and time may be left out.
+  func tripRequest(
+    _ bytes: Span<UInt8>, _ time: TimeFormat, id: Identifier, now: Timestamp
+  ) throws(Complaint) -> TripStatusReport {
+    guard self[0].kind == .object else { throw Complaint(.unknown, "expected an object: a trip") }
+    let body = members(of: 0)
+    let words: StaticString = "expected requested, or nothing"
+    let status: TripStatus? = try word(body, .status, bytes, words)
+    guard status ?? .requested == .requested else { throw Complaint(.status, words) }
+    var report = TripStatusReport(
+      tripID: try identifier(body, .tripId, bytes) ?? id, status: .requested,
+      timestamp: try timestamp(body, .timestamp, bytes, time) ?? now)
+    report.location = try place(body, .location)
+    try readRequest(body, bytes, into: &report)
     return report
+  }
+
+  /// An encoded polyline, or an array of places.
+  private func route(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> Route? {
+    guard let index = present(payload, .route) else { return nil }
+    let words: StaticString =
+      "expected 2 places or more: an encoded polyline (precision 5), or an array of {latitude, longitude}"
+    let isPolyline = isText(index)
+    guard isPolyline || self[index].kind == .array else { throw Complaint(.route, words) }
+    let points = isPolyline ? [] : try routePoints(index)
+    do throws(Route.Fault) {
+      guard isPolyline else { return try Route(points: points) }
+      return try Route(polyline: withText(index, bytes) { String(decoding: $0, as: UTF8.self) })
+    } catch {
+      switch error {
+      case .tooManyPoints: throw Complaint(.tooLarge, .route, "expected up to 5,000 places")
+      case .notAPolyline, .tooShort: throw Complaint(.route, words)
+      }
+    }
+  }
+
+  private func routePoints(_ list: Int) throws(Complaint) -> [Coordinate] {
+    let count = Int(self[list].count)
+    guard count <= Route.maximumPoints else { throw Complaint(.tooLarge, .route, "expected up to 5,000 places") }
+    var points: [Coordinate] = []
+    points.reserveCapacity(count)
+    var i = list + 1
+    for _ in 0..<count {
+      guard self[i].kind == .object else { throw Complaint(.route, "expected {latitude, longitude} for each place") }
+      points.append(try coordinate(members(of: i)))
+      i = Int(self[i].next)
+    }
+    return points
   }
 
   private func driverStatus(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> DriverStatusReport {

@@ -44,7 +44,9 @@ extension JSONTape {
     try elements(of: index) { (ring) throws(Complaint) in
       // Before anything is made of them.
       count += Int(self[ring].count)
-      guard count <= DriverSearch.maximumPositions else { throw Complaint(.tooLarge, .coordinates, Complaint.positions) }
+      guard count <= DriverSearch.maximumPositions else {
+        throw Complaint(.tooLarge, .coordinates, Complaint.positions)
+      }
       var positions: [Coordinate] = []
       try elements(of: ring) { (position) throws(Complaint) in positions.append(try self.position(at: position)) }
       rings.append(positions)

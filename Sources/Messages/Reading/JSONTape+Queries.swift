@@ -4,13 +4,14 @@ import Geo
 
 /// The kinds of a `query`.
 enum QueryKind: UInt8, Word {
-  case nearby, within, driver
+  case nearby, within, driver, trip
 
   var name: StaticString {
     switch self {
     case .nearby: "nearby"
     case .within: "within"
     case .driver: "driver"
+    case .trip: "trip"
     }
   }
 }
@@ -18,9 +19,10 @@ enum QueryKind: UInt8, Word {
 extension JSONTape {
   /// The payload of a `query`.
   func query(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> QueryRequest {
-    let kind: QueryKind = try required(word(payload, .kind, bytes, "expected nearby, within or driver"), .kind)
+    let kind: QueryKind = try required(word(payload, .kind, bytes, "expected nearby, within, driver or trip"), .kind)
     switch kind {
     case .driver: return .driver(try required(identifier(payload, .driverId, bytes), .driverId))
+    case .trip: return .trip(try required(identifier(payload, .tripId, bytes), .tripId))
     case .nearby:
       let center = try coordinate(payload)
       let radius = try number(payload, .radius)
@@ -79,9 +81,12 @@ extension JSONTape {
 
   // MARK: Answers
 
-  /// The payload of a `result`: a list where it has `drivers`.
+  /// The payload of a `result`: a list where it has `drivers`, a trip where it has `tripId`.
   func result(_ payload: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat) throws(Complaint) -> ResultReply {
     let replyTo = try required(replyTo(payload, bytes), .replyTo)
+    if present(payload, .tripId) != nil {
+      return ResultReply(replyTo: replyTo, result: .trip(try tripReport(payload, bytes, time)))
+    }
     guard let list = present(payload, .drivers) else {
       return ResultReply(replyTo: replyTo, result: .driver(try driverReport(payload, bytes, time)))
     }
@@ -96,6 +101,27 @@ extension JSONTape {
     }
     let more = try smallCount(payload, .more, bytes) ?? 0
     return ResultReply(replyTo: replyTo, result: .drivers(DriverList(drivers: drivers, more: more)))
+  }
+
+  private func tripReport(
+    _ members: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
+  ) throws(Complaint) -> TripReport {
+    var report = TripReport(
+      tripID: try required(identifier(members, .tripId, bytes), .tripId),
+      status: try required(word(members, .status, bytes, "expected the name of a state of a trip"), .status),
+      timestamp: try required(timestamp(members, .timestamp, bytes, time), .timestamp),
+      created: try required(timestamp(members, .created, bytes, time), .created),
+      updated: try required(timestamp(members, .updated, bytes, time), .updated))
+    report.ended = try timestamp(members, .ended, bytes, time)
+    report.driverID = try identifier(members, .driverId, bytes)
+    report.riderID = try identifier(members, .riderId, bytes)
+    report.pickup = try place(members, .pickup)
+    report.dropoff = try place(members, .dropoff)
+    report.route = try string(members, .route, bytes)
+    report.summary = try object(members, .summary).map { (summary) throws(Complaint) in
+      try tripSummary(summary, bytes)
+    }
+    return report
   }
 
   private func driverReport(

@@ -39,6 +39,9 @@ extension JSONTape {
     if equals(type, bytes, "driver_location") {
       return .driverLocation(try driverLocation(try payload(envelope), bytes, time))
     }
+    if equals(type, bytes, "eta_update") {
+      return .etaUpdate(try etaUpdate(try payload(envelope), bytes, time))
+    }
     if equals(type, bytes, "trip_update") {
       return .tripUpdate(try tripUpdate(try payload(envelope), bytes, time))
     }
@@ -83,6 +86,19 @@ extension JSONTape {
       after: try required(count(payload, .after, bytes), .after))
   }
 
+  private func etaUpdate(
+    _ payload: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
+  ) throws(Complaint) -> ETAUpdate {
+    ETAUpdate(
+      tripID: try required(identifier(payload, .tripId, bytes), .tripId),
+      target: try required(word(payload, .target, bytes, "expected pickup or dropoff"), .target),
+      eta: try required(nonNegative(payload, .eta), .eta),
+      distance: try required(nonNegative(payload, .distance), .distance),
+      arrivalTime: try required(timestamp(payload, .arrivalTime, bytes, time), .arrivalTime),
+      basis: try required(word(payload, .basis, bytes, "expected route or direct"), .basis),
+      after: try required(count(payload, .after, bytes), .after))
+  }
+
   private func tripUpdate(
     _ payload: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
   ) throws(Complaint) -> TripUpdate {
@@ -94,14 +110,20 @@ extension JSONTape {
       driverID: try identifier(payload, .driverId, bytes),
       timestamp: try required(timestamp(payload, .timestamp, bytes, time), .timestamp),
       location: try place(payload, .location),
-      summary: try object(payload, .summary).map { (members) throws(Complaint) in try tripSummary(members) },
+      summary: try object(payload, .summary).map { (members) throws(Complaint) in try tripSummary(members, bytes) },
       sequence: try required(count(payload, .sequence, bytes), .sequence))
   }
 
-  private func tripSummary(_ summary: JSONMembers) throws(Complaint) -> TripSummary {
+  func tripSummary(_ summary: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> TripSummary {
     TripSummary(
       distance: try required(nonNegative(summary, .distance), .distance),
-      approach: try required(nonNegative(summary, .approach), .approach))
+      approach: try required(nonNegative(summary, .approach), .approach),
+      track: try required(nonNegative(summary, .track), .track),
+      duration: try required(nonNegative(summary, .duration), .duration),
+      waiting: try required(nonNegative(summary, .waiting), .waiting),
+      fixes: try required(count(summary, .fixes, bytes), .fixes),
+      gaps: try required(count(summary, .gaps, bytes), .gaps),
+      gapDuration: try required(nonNegative(summary, .gapDuration), .gapDuration))
   }
 
   private func notification(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> Notification {
@@ -111,7 +133,17 @@ extension JSONTape {
       title: try required(string(payload, .title, bytes), .title),
       body: try required(string(payload, .body, bytes), .body),
       driverID: try data.flatMap { (data) throws(Complaint) in try identifier(data, .driverId, bytes) },
+      leg: try data.flatMap { (data) throws(Complaint) in try leg(data, bytes) },
       sequence: try required(count(payload, .sequence, bytes), .sequence))
+  }
+
+  /// Of a notification about a driver on its way; other notifications may have some of its members, and mean others.
+  private func leg(_ data: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> Notification.Leg? {
+    let target: TripTarget? = try word(data, .target, bytes, "expected pickup or dropoff")
+    guard let target, let distance = try nonNegative(data, .distance), let eta = try nonNegative(data, .eta) else {
+      return nil
+    }
+    return Notification.Leg(target: target, distance: distance, eta: eta)
   }
 
   private func subscribed(
@@ -132,6 +164,7 @@ extension JSONTape {
     if let position = try object(snapshot, .position) {
       made.snapshot?.position = try driverLocation(position, bytes, time)
     }
+    if let eta = try object(snapshot, .eta) { made.snapshot?.eta = try etaUpdate(eta, bytes, time) }
     return made
   }
 

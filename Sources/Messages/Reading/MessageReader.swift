@@ -87,6 +87,23 @@ public final class MessageReader {
     }
   }
 
+  /// Reads the body of `POST /v1/trips`: a trip that is requested.
+  ///
+  /// `id` and `now` are for what the body leaves out.
+  /// - Throws: as `read`.
+  public func readTripRequest(
+    _ bytes: UnsafeRawBufferPointer, time: TimeFormat, id: Identifier, now: Timestamp
+  ) throws(MessageError) -> TripStatusReport {
+    let span = bytes.assumingMemoryBound(to: UInt8.self).span
+    try parse(&tape.pointee, span, isValidUTF8: false)
+    do throws(Complaint) {
+      try tape.pointee.checkDuplicates()
+      return try tape.pointee.tripRequest(span, time, id: id, now: now)
+    } catch {
+      throw MessageError(error, messageID: nil)
+    }
+  }
+
   /// Reads polygons as GeoJSON: the body of `POST /v1/drivers/within`.
   ///
   /// - Throws: as `read`; what is wrong with a polygon is named with its ring and edges.

@@ -149,7 +149,7 @@ extension JSONWriter {
     buffer.append(",\"riderId\":", ifPresent: report.riderID)
     if let route = report.route {
       buffer.append(",\"route\":")
-      buffer.append(json: route)
+      buffer.append(json: route.polyline)
     }
     buffer.append("}")
   }

@@ -9,6 +9,9 @@ extension JSONWriter {
     case .driver(let id):
       buffer.append("{\"kind\":\"driver\",\"driverId\":")
       buffer.append(quoted: id)
+    case .trip(let id):
+      buffer.append("{\"kind\":\"trip\",\"tripId\":")
+      buffer.append(quoted: id)
     case .drivers(let search):
       write(search.area, &buffer)
       if let limit = search.limit {
@@ -94,6 +97,7 @@ extension JSONWriter {
   static func writeMembers(_ result: QueryResult, _ time: TimeFormat, _ buffer: inout ByteBuffer) {
     switch result {
     case .driver(let report): writeMembers(report, time, &buffer)
+    case .trip(let report): writeMembers(report, time, &buffer)
     case .drivers(let list):
       buffer.append("\"drivers\":[")
       for (place, report) in list.drivers.enumerated() {

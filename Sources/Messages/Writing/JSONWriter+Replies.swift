@@ -93,11 +93,16 @@ extension JSONWriter {
       buffer.append(",\"driverId\":", ifPresent: trip.driverID)
       buffer.append(",\"timestamp\":")
       buffer.append(trip.timestamp, as: time)
-      buffer.append(snapshot.position == nil ? "}" : "},")
+      buffer.append("}")
     }
     if let position = snapshot.position {
-      buffer.append("\"position\":{")
+      buffer.append(snapshot.trip == nil ? "\"position\":{" : ",\"position\":{")
       buffer.withRoom(for: MessageLimits.positionBytes) { writeMembers(position, time, &$0) }
+      buffer.append("}")
+    }
+    if let eta = snapshot.eta {
+      buffer.append(snapshot.trip == nil && snapshot.position == nil ? "\"eta\":{" : ",\"eta\":{")
+      buffer.withRoom(for: MessageLimits.etaBytes) { writeMembers(eta, time, &$0) }
       buffer.append("}")
     }
     buffer.append("}")

@@ -7,12 +7,15 @@ import Geo
 public enum JSONWriter {
   /// Appends a publication with its envelope; its `messageId` is `p` and the publication's number.
   ///
-  /// The same bytes go to all subscribers with this time format. A `driver_location` allocates nothing.
+  /// The same bytes go to all subscribers with this time format. A `driver_location` and an `eta_update` allocate nothing.
   /// - Precondition: all numbers are finite, and timestamps within `Timestamp.accepted`.
   public static func write(_ publication: Publication, time: TimeFormat, into buffer: inout ByteBuffer) {
     switch publication.body {
     case .driverLocation(let location):
       buffer.withRoom(for: MessageLimits.positionBytes) { write(location, of: publication, time, &$0) }
+      return
+    case .etaUpdate(let update):
+      buffer.withRoom(for: MessageLimits.etaBytes) { write(update, of: publication, time, &$0) }
       return
     case .tripUpdate(let update):
       buffer.append("{\"type\":\"trip_update\",\"payload\":{\"channel\":")
@@ -41,15 +44,30 @@ public enum JSONWriter {
     buffer.append(",\"timestamp\":")
     buffer.append(update.timestamp, as: time)
     buffer.append(",\"location\":", ifPresent: update.location)
-    if let summary = update.summary {
-      buffer.append(",\"summary\":{\"distance\":")
-      buffer.append(double: summary.distance)
-      buffer.append(",\"approach\":")
-      buffer.append(double: summary.approach)
-      buffer.append("}")
-    }
+    if let summary = update.summary { writeMember(summary, into: &buffer) }
     buffer.append(",\"sequence\":")
     buffer.append(integer: update.sequence)
+  }
+
+  /// Appends `,"summary":{…}`.
+  static func writeMember(_ summary: TripSummary, into buffer: inout ByteBuffer) {
+    buffer.append(",\"summary\":{\"distance\":")
+    buffer.append(double: summary.distance)
+    buffer.append(",\"approach\":")
+    buffer.append(double: summary.approach)
+    buffer.append(",\"track\":")
+    buffer.append(double: summary.track)
+    buffer.append(",\"duration\":")
+    buffer.append(double: summary.duration)
+    buffer.append(",\"waiting\":")
+    buffer.append(double: summary.waiting)
+    buffer.append(",\"fixes\":")
+    buffer.append(integer: summary.fixes)
+    buffer.append(",\"gaps\":")
+    buffer.append(integer: summary.gaps)
+    buffer.append(",\"gapDuration\":")
+    buffer.append(double: summary.gapDuration)
+    buffer.append("}")
   }
 
   private static func writeMembers(_ notification: Notification, _ buffer: inout ByteBuffer) {
@@ -59,13 +77,27 @@ public enum JSONWriter {
     buffer.append(json: notification.title)
     buffer.append(",\"body\":")
     buffer.append(json: notification.body)
-    if let driverID = notification.driverID {
-      buffer.append(",\"data\":{\"driverId\":")
-      buffer.append(quoted: driverID)
-      buffer.append("}")
-    }
+    writeData(notification, &buffer)
     buffer.append(",\"sequence\":")
     buffer.append(integer: notification.sequence)
+  }
+
+  private static func writeData(_ notification: Notification, _ buffer: inout ByteBuffer) {
+    if notification.driverID == nil, notification.leg == nil { return }
+    buffer.append(",\"data\":{")
+    if let driverID = notification.driverID {
+      buffer.append("\"driverId\":")
+      buffer.append(quoted: driverID)
+    }
+    if let leg = notification.leg {
+      buffer.append(notification.driverID == nil ? "\"target\":" : ",\"target\":")
+      buffer.append(quoted: leg.target.name)
+      buffer.append(",\"distance\":")
+      buffer.append(double: leg.distance)
+      buffer.append(",\"eta\":")
+      buffer.append(double: leg.eta)
+    }
+    buffer.append("}")
   }
 
   /// Appends the body of an HTTP error: `{"error":{"code":…,"message":…}}`.

@@ -24,6 +24,7 @@ struct TLSStream: ~Copyable {
   }
 
   private let origin: Origin
+  /// Copied to a local name before it is written to: else the compiler (6.3.1) breaks off under the thread sanitizer.
   private let room: UnsafeMutablePointer<TLSRoom>
   /// SSL; owned.
   private(set) var ssl: OpaquePointer?
@@ -85,6 +86,7 @@ struct TLSStream: ~Copyable {
 
   /// A client's first words, into the room's output.
   mutating func start() -> TLSFailure? {
+    let room = room
     guard begin() else { return fail(.takingError()) }
     let outcome = SSL_do_handshake(ssl)
     guard outcome <= 0, SSL_get_error(ssl, outcome) != SSL_ERROR_WANT_READ else { return nil }
@@ -116,6 +118,7 @@ struct TLSStream: ~Copyable {
   mutating func open(into buffer: UnsafeMutableRawBufferPointer) -> (count: Int, end: End) {
     guard !isBroken else { return (0, .failed(.internal)) }
     if ssl == nil, !begin() { return (0, .failed(fail(.takingError()))) }
+    let room = room
     room.pointee.keyUpdates = keyUpdates
     // What a connection that failed left unread is nobody else's.
     defer { room.pointee.offer(0) }
@@ -153,12 +156,17 @@ struct TLSStream: ~Copyable {
   // MARK: Sealing
 
   /// Seals bytes, as many as one record takes at most, into the room's output: all of them, or none and the reason.
+  ///
+  /// RFC 8446 §5.5 asks for a new key before 2^24.5 full records of AES-GCM, 360 GiB. OpenSSL counts no use of a key and never
+  /// changes one by itself (openssl/openssl#23566), and nor does this: a session with a record each second would have nine
+  /// months to go, and be ended long before by its token.
   mutating func seal(_ bytes: UnsafeRawBufferPointer) -> (count: Int, failure: TLSFailure?) {
     precondition(isSecured && bytes.count > 0 && bytes.count <= TLSRoom.recordBytes)
     guard !isBroken else { return (0, .internal) }
     var count = 0
     let outcome = SSL_write_ex(ssl, bytes.baseAddress!, bytes.count, &count)
     if outcome == 1, count == bytes.count { return (count, nil) }
+    let room = room
     room.pointee.output.removeAll()
     return (0, fail(failure()))
   }

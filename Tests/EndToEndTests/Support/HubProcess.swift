@@ -31,8 +31,12 @@ final class HubProcess {
     return nil
   }()
 
-  /// `openFiles` lowers the limit of open files, which the process cannot raise again.
-  init(_ arguments: [String], openFiles: Int? = nil) throws {
+  /// `openFiles` lowers the limit of open files, which the process cannot raise again. A hub journals only where it is
+  /// told where to, or has a directory of its own to run in.
+  init(_ given: [String], openFiles: Int? = nil, in directory: String? = nil) throws {
+    let isServe = given.first == "serve" && directory == nil
+    let isSaid = given.contains("--data") || given.contains("--no-journal")
+    let arguments = given + (isServe && !isSaid ? ["--no-journal"] : [])
     guard let executable = HubProcess.executable else {
       throw PeerError.unexpected("locationhub is not beside the test bundle")
     }
@@ -43,6 +47,7 @@ final class HubProcess {
       process.executableURL = executable
       process.arguments = arguments
     }
+    if let directory { process.currentDirectoryURL = URL(fileURLWithPath: directory) }
     process.standardInput = FileHandle.nullDevice
     process.standardOutput = output
     process.standardError = errors
@@ -53,8 +58,11 @@ final class HubProcess {
   deinit { if process.isRunning { kill(process.processIdentifier, SIGKILL) } }
 
   /// Starts `serve` with these options and waits until it listens.
-  static func serve(port: UInt16 = 0, _ more: [String] = [], openFiles: Int? = nil) throws -> HubProcess {
-    let hub = try HubProcess(["serve", "--port", "\(port)", "--dev-auth", "--loops", "1"] + more, openFiles: openFiles)
+  static func serve(
+    port: UInt16 = 0, _ more: [String] = [], openFiles: Int? = nil, in directory: String? = nil
+  ) throws -> HubProcess {
+    let hub = try HubProcess(
+      ["serve", "--port", "\(port)", "--dev-auth", "--loops", "1"] + more, openFiles: openFiles, in: directory)
     try hub.waitUntilItListens()
     return hub
   }
@@ -76,8 +84,8 @@ final class HubProcess {
   }
 
   /// Runs a command to its end.
-  static func run(_ arguments: [String]) throws -> ProcessOutcome {
-    try HubProcess(arguments).outcome()
+  static func run(_ arguments: [String], in directory: String? = nil) throws -> ProcessOutcome {
+    try HubProcess(arguments, in: directory).outcome()
   }
 
   var identifier: Int32 { process.processIdentifier }

@@ -1,0 +1,140 @@
+// The journal as the reader's thread sees it: a trip, and its fixes.
+import HubCore
+import Journal
+import Messages
+
+enum HistoryError: Error, Equatable {
+  case journal(JournalError)
+  case tooManyFixes(limit: Int)
+  case tooManyTrips(limit: Int)
+  /// The hub is shutting down.
+  case stopping
+}
+
+/// The reader's own. The journal is opened with the first question.
+final class HistoryAccess {
+  private let configuration: JournalConfiguration
+  private let isStopping: () -> Bool
+  private var opened: JournalHistory?
+  /// A lookup was not complete, and that was said.
+  private var hasFailed = false
+
+  init(_ configuration: JournalConfiguration, isStopping: @escaping () -> Bool) {
+    self.configuration = configuration
+    self.isStopping = isStopping
+  }
+
+  func journal() throws(JournalError) -> JournalHistory {
+    if let opened { return opened }
+    let history = try JournalHistory(directory: configuration.directory, limits: configuration.limits) {
+      DurableKeys.forEach(in: $0, $1)
+    }
+    opened = history
+    return history
+  }
+
+  /// Gives the records of a key, oldest first, until `body` says false.
+  private func forEachRecord(
+    _ key: UInt64, since: Int64, _ body: (UnsafeRawBufferPointer) -> Bool
+  ) throws(HistoryError) {
+    var isBrokenOff = false
+    do throws(JournalError) {
+      try journal().forEachRecord(key: key, since: since) { record in
+        isBrokenOff = isStopping()
+        return !isBrokenOff && body(record)
+      }
+    } catch {
+      throw .journal(error)
+    }
+    if isBrokenOff { throw .stopping }
+  }
+
+  /// The newest trip of this id, as it was moved last; nil where the journal has none.
+  func trip(_ id: Identifier) throws(HistoryError) -> TripReport? {
+    var found: TripReport?
+    try forEachRecord(DurableKeys.trip(id), since: .min) { record in
+      do throws(RecordError) {
+        if let trip = try StoredTrip(record: record), trip.report.tripID == id { found = trip.report }
+        return true
+      } catch {
+        return true  // its sum is right, so a newer program wrote it: nothing in it can be shown
+      }
+    }
+    return found
+  }
+
+  /// The trips that `query` asks for and that ended by `endedBy`, the newest first, up to its limit and one more. At most
+  /// `limit` records are looked at.
+  func trips(
+    _ query: TripListQuery, endedBy: Timestamp, limit: Int
+  ) throws(HistoryError) -> [StoredTrip] {
+    // A trip has some records after its end, of which the last counts.
+    var found: [UInt64: StoredTrip] = [:]
+    var looked = 0
+    try forEachRecord(DurableKeys.endedTrips, since: query.since?.milliseconds ?? .min) { record in
+      looked += 1
+      do throws(RecordError) {
+        guard let trip = try StoredTrip(record: record), trip.number < query.below, query.matches(trip.report),
+          let ended = trip.report.ended, ended <= endedBy
+        else { return looked <= limit }
+        found[trip.number] = trip
+      } catch {
+        return true  // as above
+      }
+      if found.count > 2 * query.limit + 64 { found = Self.newest(query.limit + 1, of: found) }
+      return looked <= limit
+    }
+    if looked > limit { throw .tooManyTrips(limit: limit) }
+    return Self.newest(query.limit + 1, of: found).values.sorted { $0.number > $1.number }
+  }
+
+  private static func newest(_ count: Int, of trips: [UInt64: StoredTrip]) -> [UInt64: StoredTrip] {
+    let kept = Set(trips.keys.sorted(by: >).prefix(count))
+    return trips.filter { kept.contains($0.key) }
+  }
+
+  /// The fix that begins a trip came before the hub made the trip, and a clock may have been set back meanwhile. An id is
+  /// not used for another trip within a day of the end of the one before.
+  private static let slackMilliseconds: Int64 = 3_600_000
+
+  /// A trip's fixes: what its driver sent for it since it began.
+  func track(of trip: TripReport, _ source: TrackSource, limit: Int) throws(HistoryError) -> Track {
+    var track = Track(tripID: trip.tripID, driverID: trip.driverID, source: source, points: [])
+    guard let driver = trip.driverID else { return track }
+    var gathering = TrackGathering(source, limit: limit)
+    let since = trip.created.milliseconds - Self.slackMilliseconds
+    try forEachRecord(DurableKeys.fixes(ofDriver: driver), since: since) { bytes in
+      do throws(RecordError) {
+        let record = try FixesRecord(bytes)
+        guard record.driverID == driver, record.tripID == trip.tripID, record.received.milliseconds >= since else {
+          return true
+        }
+        for place in 0..<record.count { gathering.add(record[place]) }
+        return !gathering.isOverLimit
+      } catch {
+        return true  // as above
+      }
+    }
+    if gathering.isOverLimit { throw .tooManyFixes(limit: limit) }
+    track.points = gathering.points()
+    return track
+  }
+
+  // MARK: Seen fixes
+
+  /// Which of a lookup's fixes the journal has. What can't be read is not found, and the first time said: at worst a fix is
+  /// stored twice, and is in a track once all the same.
+  func known(_ lookup: HistoryLookup, _ log: Log) -> [Int64] {
+    var found: [Int64] = []
+    do throws(HistoryError) {
+      try forEachRecord(lookup.key, since: lookup.since) { record in
+        _ = FixesRecord.times(ofDriver: lookup.driverID, in: record, within: lookup.times, into: &found)
+        return found.count < lookup.times.count
+      }
+    } catch {
+      if !hasFailed { log(.warning, "lookup_incomplete", ["error": "\(error)"]) }
+      hasFailed = true
+    }
+    return found
+  }
+}

@@ -1,0 +1,151 @@
+// Keeps the journal while the hub runs, on a thread of its own that the hub's never waits for: a new snapshot when enough
+// has been written, indexes of the segments that are full, and the end of what is too old.
+//
+// What is durable is a function of the journal. So a snapshot is not taken from the hub, which would have to stand still or
+// to copy itself, but made from the one before it and the segments since, by a second hub that is read into as at a start
+// and let go of afterwards.
+import HubCore
+import Journal
+import Transport
+
+/// What the keeper has done.
+struct KeepingCounters: Sendable, Equatable {
+  var snapshots: UInt64 = 0
+  /// Time that they took, without that of a failure.
+  var snapshotNanoseconds: UInt64 = 0
+  var segmentsDeleted: UInt64 = 0
+  var failures: UInt64 = 0
+  /// How much there is on the disk.
+  var segments = 0
+  var bytes = 0
+}
+
+/// What keeps a journal.
+final class JournalKeeper: Sendable {
+  private let journal: HubJournal
+  private let configuration: JournalConfiguration
+  private let makeHub: @Sendable () -> HubBox
+  private let log: Log
+
+  /// `makeHub` makes a hub that has not handled anything.
+  init(
+    _ journal: HubJournal, _ configuration: JournalConfiguration, _ log: Log,
+    makeHub: @escaping @Sendable () -> HubBox
+  ) {
+    self.journal = journal
+    self.configuration = configuration
+    self.makeHub = makeHub
+    self.log = log
+  }
+
+  private var limits: JournalLimits { configuration.limits }
+
+  /// Keeps it until the journal closes. `report` says what the start found.
+  func run(after report: RecoveryReport) {
+    lowerThreadPriority()
+    // Where the newest snapshot stands, in bytes since the start.
+    var mark = -Int64(report.bytes)
+    var broken = Set(report.brokenSnapshots)
+    var isFailing = false
+    while !journal.commit.isClosing {
+      do throws(JournalError) {
+        let files = try DiskFiles(beside: configuration.directory)
+        let inventory = try keep(files, broken)
+        isFailing = false
+        let due = mark + Int64(max(limits.snapshotBytes, inventory.snapshots.last?.bytes ?? 0))
+        journal.commit.waitUntilStored(bytes: UInt64(max(0, due)), seconds: limits.keepingSeconds)
+        let stored = Int64(journal.commit.counters.bytes)
+        if stored >= due, !journal.commit.isClosing, try writeSnapshot(files, &broken) { mark = stored }
+      } catch {
+        guard !journal.commit.isClosing else { return }
+        note(error, isFirst: !isFailing)
+        isFailing = true
+        journal.commit.waitUntilStored(bytes: .max, seconds: limits.keepingSeconds)
+      }
+    }
+  }
+
+  private func note(_ error: JournalError, isFirst: Bool) {
+    journal.keeping.withLock { $0.failures += 1 }
+    guard isFirst else { return }
+    log(
+      .error, "journal_keeping_failed",
+      ["error": "\(error)", "hint": "the hub goes on; a start reads more until this is mended, and it is tried again"])
+  }
+
+  // MARK: Snapshots
+
+  /// False where there was nothing to do, or no time.
+  private func writeSnapshot(_ files: DiskFiles, _ broken: inout Set<String>) throws(JournalError) -> Bool {
+    let began = ClockReading.read()
+    guard let last = journal.commit.sealSegment(seconds: limits.keepingSeconds), last > 0 else { return false }
+    defer { ProcessFacts.trimMemory() }
+    let hub = makeHub()
+    let recovery = Recovery(files: files, limits: limits)
+    let report = try recovery.read(through: last) { (part) throws(Senseless) in
+      try load(part, into: hub)
+    } group: { (_, records) throws(Senseless) in
+      try load(records, into: hub)
+    }
+    for name in report.brokenSnapshots where broken.insert(name).inserted {
+      log(.warning, "journal_snapshot_broken", ["file": name])
+    }
+    guard report.snapshot != last else { return false }
+    let bytes = try write(hub.take(), through: last, files)
+    let took = UInt64(ClockReading.read().uptimeNanoseconds - began.uptimeNanoseconds)
+    journal.keeping.withLock {
+      $0.snapshots += 1
+      $0.snapshotNanoseconds += took
+    }
+    log(
+      .info, "journal_snapshot",
+      ["group": "\(last)", "bytes": "\(bytes)", "read": "\(report.bytes)", "milliseconds": "\(took / 1_000_000)"])
+    return true
+  }
+
+  private func load(_ records: UnsafeRawBufferPointer, into hub: HubBox) throws(Senseless) {
+    if journal.commit.isClosing { throw Senseless("the hub stops") }
+    do throws(RecordError) { try hub.load(records) } catch { throw Senseless("\(error)") }
+  }
+
+  private func write(
+    _ hub: consuming Hub, through last: UInt64, _ files: DiskFiles
+  ) throws(JournalError) -> Int {
+    do throws(JournalError) {
+      var snapshot = try SnapshotWriter(
+        files: files, limits: limits, through: last, created: ClockReading.read().unixMilliseconds)
+      try hub.writeSnapshot { (part) throws(JournalError) in
+        if journal.commit.isClosing { throw .stopped }
+        try snapshot.write(part)
+      }
+      let bytes = snapshot.bytes
+      try snapshot.finish()
+      return bytes
+    } catch {
+      // Half a snapshot is of no use, and on a full disk in the way.
+      try SnapshotWriter.removeUnfinished(files)
+      throw error
+    }
+  }
+
+  // MARK: Indexes and retention
+
+  /// Indexes what is full, deletes what is too old; what is left.
+  private func keep(_ files: DiskFiles, _ broken: Set<String>) throws(JournalError) -> JournalInventory {
+    let before = try JournalInventory(files)
+    let deleted = try before.apply(
+      configuration.retention, limits: limits, broken: broken, now: ClockReading.read().unixMilliseconds, in: files)
+    let history = try JournalHistory(directory: configuration.directory, limits: limits) { payload, note in
+      DurableKeys.forEach(in: payload, note)
+    }
+    _ = try history.indexFullSegments { !journal.commit.isClosing }
+    let after = try JournalInventory(files)
+    journal.keeping.withLock {
+      $0.segmentsDeleted += UInt64(deleted)
+      $0.segments = after.segments.count
+      $0.bytes = after.bytes
+    }
+    if deleted > 0 { log(.info, "journal_segments_deleted", ["segments": "\(deleted)", "bytes": "\(after.bytes)"]) }
+    return after
+  }
+}

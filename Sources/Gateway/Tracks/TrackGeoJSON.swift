@@ -1,0 +1,109 @@
+// A track as GeoJSON (RFC 7946): one feature, a LineString; a MultiLineString where it goes over the antimeridian, cut there
+// as §3.1.9 asks for; a Point where there is one fix; no geometry where there is none. Positions are longitude, latitude
+// and, where it is known, altitude (§3.1.1).
+//
+// `properties.times` has the time of each position, in the arrays' own order and nesting: GeoJSON has no place for it.
+import Bytes
+import Messages
+
+enum TrackGeoJSON {
+  static func write(_ track: Track, time: TimeFormat, into bytes: inout ByteBuffer) {
+    let lines = lines(track.points)
+    bytes.reserve(512 + track.points.count * 64)
+    bytes.append("{\"type\":\"Feature\",\"geometry\":")
+    writeGeometry(lines, into: &bytes)
+    bytes.append(",\"properties\":{\"tripId\":\"")
+    bytes.append(utf8: "\(track.tripID)")  // ids need no escaping
+    if let driver = track.driverID { bytes.append(utf8: "\",\"driverId\":\"\(driver)") }
+    bytes.append(utf8: "\",\"source\":\"\(track.source.rawValue)\",\"count\":\(track.points.count),\"times\":")
+    writeNested(lines, into: &bytes) { $1.append(Timestamp(milliseconds: $0.milliseconds), as: time) }
+    bytes.append("}}")
+  }
+
+  private static func writeGeometry(_ lines: [[Vertex]], into bytes: inout ByteBuffer) {
+    guard let first = lines.first?.first else { return bytes.append("null") }  // §3.2: unlocated
+    let isPoint = lines.count == 1 && lines[0].count == 1
+    bytes.append(
+      isPoint
+        ? "{\"type\":\"Point\",\"coordinates\":"
+        : lines.count == 1
+          ? "{\"type\":\"LineString\",\"coordinates\":" : "{\"type\":\"MultiLineString\",\"coordinates\":")
+    if isPoint { writePosition(first, &bytes) } else { writeNested(lines, into: &bytes, writePosition) }
+    bytes.append("}")
+  }
+
+  private static func writePosition(_ vertex: Vertex, _ bytes: inout ByteBuffer) {
+    bytes.append("[")
+    bytes.append(fixed: vertex.longitude, decimals: 7)
+    bytes.append(",")
+    bytes.append(fixed: vertex.latitude, decimals: 7)
+    if let altitude = vertex.altitude {
+      bytes.append(",")
+      bytes.append(fixed: altitude, decimals: 3)
+    }
+    bytes.append("]")
+  }
+
+  /// An array of one line's values, or of arrays where there are several lines.
+  private static func writeNested(
+    _ lines: [[Vertex]], into bytes: inout ByteBuffer, _ write: (Vertex, inout ByteBuffer) -> Void
+  ) {
+    if lines.count != 1 { bytes.append("[") }
+    for (place, line) in lines.enumerated() {
+      bytes.append(place == 0 ? "[" : ",[")
+      for (place, vertex) in line.enumerated() {
+        if place > 0 { bytes.append(",") }
+        write(vertex, &bytes)
+      }
+      bytes.append("]")
+    }
+    if lines.count != 1 { bytes.append("]") }
+  }
+
+  // MARK: The antimeridian
+
+  struct Vertex: Equatable {
+    var longitude: Double
+    var latitude: Double
+    var altitude: Double?
+    var milliseconds: Int64
+  }
+
+  /// The track as lines that do not cross the antimeridian: cut where two neighbours are nearer to each other over it, by
+  /// a position on either side of it, straight between them in degrees, as GeoJSON's lines are (§3.1.1).
+  static func lines(_ points: [TrackPoint]) -> [[Vertex]] {
+    var lines: [[Vertex]] = []
+    var line: [Vertex] = []
+    for point in points {
+      let vertex = Vertex(
+        longitude: point.coordinate.longitude, latitude: point.coordinate.latitude, altitude: point.altitude,
+        milliseconds: point.timestamp.milliseconds)
+      if let last = line.last, abs(vertex.longitude - last.longitude) > 180 {
+        let (end, start) = cut(last, vertex)
+        if end.longitude != last.longitude || end.latitude != last.latitude { line.append(end) }
+        lines.append(line)
+        line = start.longitude != vertex.longitude || start.latitude != vertex.latitude ? [start] : []
+      }
+      line.append(vertex)
+    }
+    if !line.isEmpty { lines.append(line) }
+    // A line has two positions or more (§3.1.4). Shorter ones lie on the antimeridian, where their neighbour ends.
+    let whole = lines.filter { $0.count > 1 }
+    return whole.isEmpty ? Array(lines.prefix(1)) : whole
+  }
+
+  /// Where the way from `a` to `b` meets the antimeridian, on `a`'s side and on `b`'s.
+  private static func cut(_ a: Vertex, _ b: Vertex) -> (Vertex, Vertex) {
+    let goesEast = b.longitude < a.longitude
+    let border = goesEast ? 180.0 : -180.0
+    let way = b.longitude - a.longitude + (goesEast ? 360 : -360)
+    let share = way == 0 ? 0 : (border - a.longitude) / way
+    let end = Vertex(
+      longitude: border,
+      latitude: ((a.latitude + share * (b.latitude - a.latitude)) * 1e7).rounded() / 1e7, altitude: nil,
+      milliseconds: a.milliseconds + Int64((share * Double(b.milliseconds - a.milliseconds)).rounded()))
+    var start = end
+    start.longitude = -border
+    return (end, start)
+  }
+}

@@ -1,0 +1,102 @@
+// The query of `GET /v1/trips`, read into checked values.
+import Bytes
+import HTTP
+import HubCore
+import Messages
+
+/// Where a list of trips goes on. To clients it is a word without meaning.
+enum TripCursor: Equatable {
+  /// With trips that the hub knows and that have smaller numbers.
+  case known(below: UInt64)
+  /// With such that it has forgotten.
+  case forgotten(below: UInt64)
+
+  init?(_ text: String) {
+    guard let number = UInt64(text.dropFirst(), radix: 36) else { return nil }
+    self = text.hasPrefix("h") ? .forgotten(below: number) : .known(below: number)
+    guard self.text == text else { return nil }
+  }
+
+  var text: String {
+    switch self {
+    case .known(let number): "t" + String(number, radix: 36)
+    case .forgotten(let number): "h" + String(number, radix: 36)
+    }
+  }
+}
+
+struct TripListParameters: Equatable {
+  struct Invalid: Error, Equatable {
+    var text: String
+  }
+
+  static let defaultLimit = 100
+
+  var query: TripListQuery
+  /// It goes on with what the hub has forgotten.
+  var isOfHistory = false
+
+  /// `status` (one or several with commas), `driver`, `since` (a time as `time=` says), `limit`, `cursor`.
+  init(_ query: Query, time: TimeFormat, maximumLimit: Int) throws(Invalid) {
+    var list = TripListQuery(limit: TripListParameters.defaultLimit)
+    if let text = try TripListParameters.text(query, "status") {
+      list.statuses = try TripListParameters.statuses(text)
+    }
+    if let text = try TripListParameters.text(query, "driver") {
+      guard let id = Identifier(text) else { throw Invalid(text: "driver must be an id: 1-64 of A-Z a-z 0-9 . _ -") }
+      list.driverID = id
+    }
+    if let text = try TripListParameters.text(query, "since") {
+      guard let since = Timestamp(text, time) else {
+        throw Invalid(text: "since must be a time in the format that time= says (unix_ms by default)")
+      }
+      list.since = since
+    }
+    if let text = try TripListParameters.text(query, "limit") {
+      guard let limit = Int(text), (1...maximumLimit).contains(limit) else {
+        throw Invalid(text: "limit must be a whole number from 1 to \(maximumLimit)")
+      }
+      list.limit = limit
+    }
+    list.limit = min(list.limit, maximumLimit)
+    if let text = try TripListParameters.text(query, "cursor") {
+      guard let cursor = TripCursor(text) else { throw Invalid(text: "cursor must be what next was in an answer") }
+      switch cursor {
+      case .known(let number): list.below = number
+      case .forgotten(let number):
+        list.below = number
+        isOfHistory = true
+      }
+    }
+    self.query = list
+  }
+
+  private static func text(_ query: Query, _ name: StaticString) throws(Invalid) -> String? {
+    do throws(HTTPError) { return try query.string(name) } catch { throw Invalid(text: "\(name) is not well encoded") }
+  }
+
+  private static func statuses(_ text: String) throws(Invalid) -> TripStatusSet {
+    var states: [TripStatus] = []
+    for word in text.split(separator: ",", omittingEmptySubsequences: false) {
+      guard let status = TripStatus.allCases.first(where: { "\($0.name)" == word }) else {
+        throw Invalid(text: "status must be states of a trip with commas between them, as requested,accepted")
+      }
+      states.append(status)
+    }
+    return TripStatusSet(states)
+  }
+}
+
+extension Timestamp {
+  /// A time of a query, in the format of the request.
+  init?(_ text: String, _ format: TimeFormat) {
+    var text = text
+    let made = text.withUTF8 { bytes -> Timestamp? in
+      let bytes = UnsafeRawBufferPointer(bytes)
+      if format == .rfc3339 { return Timestamp(rfc3339: bytes) }
+      return parseDouble(bytes).flatMap { Timestamp(number: $0, format: format) }
+    }
+    guard let made else { return nil }
+    self = made
+  }
+}

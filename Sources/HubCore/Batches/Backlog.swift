@@ -1,0 +1,101 @@
+// The second lane: what is much work and can wait, so that a thousand drivers who come out of a tunnel, or a thousand riders
+// who come back at once, delay nobody's live positions.
+//
+// The rule. A turn handles its live inputs first. Batches and resumes are paid for with credit, counted in fixes: each live
+// input earns a third of one, each turn a few for what it costs by itself, up to a limit; a turn in which nobody else wanted
+// anything gives all of it. What there is credit for is handled at once, in its place; the rest waits here, oldest first.
+// So while live work comes the second lane takes at most a quarter of the time, and where there is little of both nothing
+// waits. It is counted and not measured, so that a run can be repeated.
+//
+// What a driver sends keeps its order: what comes behind a batch that waits, waits behind it (Hub+Batches.swift).
+
+/// Inputs that wait for their turn, oldest first, and the credit for them.
+struct Backlog {
+  /// An input, and the driver whose it was when it came: its session may be gone by now, and its fixes are still true.
+  struct Entry {
+    var input: HubInput
+    var driver: Handle?
+    var cost: Int
+  }
+
+  /// Credit that is kept: two full batches.
+  static let mostCredit = 1000
+  /// What a turn earns by itself: with its system calls it costs as much as some 50 fixes.
+  static let creditOfTurn = 16
+
+  private var batches = FirstInFirstOut<Entry>()
+  private var resumes = FirstInFirstOut<Entry>()
+  private(set) var credit = Backlog.mostCredit
+  /// Live inputs of this turn.
+  private var live = 0
+  private var isResumesTurn = false
+  /// Fixes in batches that wait.
+  private(set) var fixes = 0
+
+  var isEmpty: Bool { batches.isEmpty && resumes.isEmpty }
+  var hasBatches: Bool { !batches.isEmpty }
+  var hasResumes: Bool { !resumes.isEmpty }
+  /// Resumes, and other subscriptions, that wait.
+  var waitingResumes: Int { resumes.count }
+
+  @inline(__always)
+  mutating func countLive() { live += 1 }
+
+  mutating func spend(_ cost: Int) { credit -= cost }
+
+  mutating func append(batch entry: Entry) {
+    fixes += entry.cost
+    batches.append(entry)
+  }
+
+  mutating func append(resume entry: Entry) { resumes.append(entry) }
+
+  /// All live inputs of the turn were handled.
+  mutating func endLive() { credit = min(credit + live / 3 + Backlog.creditOfTurn, Backlog.mostCredit) }
+
+  /// The oldest entry of either kind, in turns, if there is credit for it, or nobody else wanted anything in this turn and
+  /// none was given yet.
+  mutating func next(isFirst: Bool) -> Entry? {
+    guard credit > 0 || (live == 0 && isFirst) else { return nil }
+    isResumesTurn = !isResumesTurn
+    let takesResume = resumes.isEmpty ? false : batches.isEmpty || isResumesTurn
+    guard let entry = takesResume ? resumes.next() : batches.next() else { return nil }
+    if !takesResume { fixes -= entry.cost }
+    credit -= entry.cost
+    return entry
+  }
+
+  /// The turn is over.
+  mutating func endTurn() {
+    if live == 0, isEmpty { credit = Backlog.mostCredit }
+    live = 0
+  }
+}
+
+/// A queue in an array, whose front is given back in large pieces.
+struct FirstInFirstOut<Element> {
+  private var elements: [Element?] = []
+  private var head = 0
+
+  var count: Int { elements.count - head }
+  var isEmpty: Bool { count == 0 }
+  var first: Element? { head < elements.count ? elements[head] : nil }
+
+  mutating func append(_ element: Element) { elements.append(element) }
+
+  /// O(1), amortised.
+  mutating func next() -> Element? {
+    guard head < elements.count else { return nil }
+    let element = elements[head]
+    elements[head] = nil
+    head += 1
+    if head == elements.count {
+      elements.removeAll(keepingCapacity: elements.capacity <= 4096)
+      head = 0
+    } else if head >= 4096, head * 2 >= elements.count {
+      elements.removeFirst(head)
+      head = 0
+    }
+    return element
+  }
+}

@@ -1,0 +1,89 @@
+// Batches with fixes that are older than what memory can vouch for. Whether such a fix came before stands in the journal,
+// and the journal is read by another thread: the hub asks, goes on, and handles those fixes when the answer comes.
+//
+//     batch → its newer fixes are handled; the older ones wait here      hub's thread
+//     all that was recorded before is stored → `takeLookups`             whoever drives the hub
+//     read the driver's records                                          a reader's thread
+//     `HubInput.knownFixes` → the older fixes are handled, and the ack   hub's thread
+//
+// Two lookups of one driver are never under way at once: the second asks for what the first one's batch has brought.
+import Messages
+
+/// A question for the journal: at which of `times` does the driver have a fix in it? Answered by
+/// `HubInput.knownFixes` with the same ticket.
+public struct HistoryLookup: Sendable {
+  public var ticket: UInt64
+  public var driverID: Identifier
+  /// 1–500 in ascending order, ms since 1970.
+  public var times: [Int64]
+
+  /// The key of the driver's fixes in an index.
+  public var key: UInt64 { DurableKeys.fixes(ofDriver: driverID) }
+
+  /// No fix that is asked for came before this, by the hub's clock (ms since 1970), unless the phone's clock was a day ahead:
+  /// such a fix is taken again, and whoever reads the track sees it once.
+  public var since: Int64 { times[0] - 86_400_000 }
+}
+
+/// A batch of which some fixes wait for the journal.
+struct PartialBatch {
+  var input: BatchInput
+  var driver: Handle
+  var driverID: Identifier
+  var trip: Handle?
+  /// The places of the fixes that wait, by time.
+  var places: [Int]
+  /// What became of the others.
+  var summary: Ack.Batch
+}
+
+/// The batches that wait, and what is asked for them.
+struct HistoryLookups {
+  private var batches: [UInt64: PartialBatch] = [:]
+  /// Tickets of each driver's batches, oldest first; the first one's lookup is under way.
+  private var ofDriver: [UInt32: [UInt64]] = [:]
+  /// To be asked when records up to `storage` are stored.
+  private var waiting = FirstInFirstOut<(storage: UInt64, ticket: UInt64)>()
+  private var lastTicket: UInt64 = 0
+  private(set) var fixes = 0
+
+  var isEmpty: Bool { batches.isEmpty }
+
+  /// Keeps a batch until the answer comes; `storage` is the newest record's ticket.
+  mutating func add(_ batch: PartialBatch, storage: UInt64) {
+    lastTicket += 1
+    fixes += batch.input.batch.fixes.count
+    batches[lastTicket] = batch
+    ofDriver[batch.driver.index, default: []].append(lastTicket)
+    if ofDriver[batch.driver.index]?.count == 1 { waiting.append((storage, lastTicket)) }
+  }
+
+  /// The questions whose time has come.
+  mutating func take(storedThrough: UInt64, into lookups: inout [HistoryLookup]) {
+    while let first = waiting.first, first.storage <= storedThrough, let next = waiting.next() {
+      guard let batch = batches[next.ticket] else { continue }
+      let times = batch.places.compactMap { place -> Int64? in
+        guard case .success(let fix) = batch.input.batch.fixes[place] else { return nil }
+        return fix.timestamp.milliseconds
+      }
+      lookups.append(HistoryLookup(ticket: next.ticket, driverID: batch.driverID, times: times))
+    }
+  }
+
+  /// The batch of an answer, which is over with it; the driver's next one is asked for.
+  mutating func finish(_ ticket: UInt64) -> PartialBatch? {
+    guard let batch = batches.removeValue(forKey: ticket) else { return nil }
+    fixes -= batch.input.batch.fixes.count
+    return batch
+  }
+
+  /// The driver's batch was handled, and its records have tickets up to `storage`.
+  mutating func goOn(driver: UInt32, storage: UInt64) {
+    ofDriver[driver]?.removeFirst()
+    if let next = ofDriver[driver]?.first {
+      waiting.append((storage, next))
+    } else {
+      ofDriver[driver] = nil
+    }
+  }
+}

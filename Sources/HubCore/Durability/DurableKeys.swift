@@ -1,0 +1,89 @@
+// Whose each record of a journal is, so that somebody who wants one driver's fixes or one trip's moves need not read all
+// of it: an index of a segment is made from these keys, and kept on the disk. So they never change.
+//
+// A key is a FNV-1a hash (64 bits; draft-eastlake-fnv) of one byte for the kind of owner and the bytes of its id. It has no
+// seed: another process, and a later version, must come to the same. Two owners may have the same key, by chance or because
+// somebody chose the ids so; then records of both are found, and who reads compares the ids that stand in them.
+import Messages
+
+/// The owners of durable records, as keys of an index.
+public enum DurableKeys {
+  /// The key of the records of a driver's fixes.
+  public static func fixes(ofDriver id: Identifier) -> UInt64 { id.text.withBytes { key(Owner.driver, $0) } }
+
+  /// The key of a trip's records: its states, and its `trip_update` events on whatever channel.
+  public static func trip(_ id: Identifier) -> UInt64 { id.text.withBytes { key(Owner.trip, $0) } }
+
+  /// The key of the records of trips as they ended, of whatever id, besides: for lists of trips that are over.
+  public static let endedTrips = UInt64(0x656E_6465_6454_7270)
+
+  /// Gives each record in `group` that has an owner: the key, and the byte of `group` where the record begins (with its
+  /// length). `group` holds whole records, as the hub hands them over; what is none ends the reading.
+  public static func forEach(in group: UnsafeRawBufferPointer, _ body: (_ key: UInt64, _ offset: Int) -> Void) {
+    var offset = 0
+    while let (record, next) = record(in: group, at: offset) {
+      if let key = key(of: record) { body(key, offset) }
+      if isEndedTrip(record) { body(endedTrips, offset) }
+      offset = next
+    }
+  }
+
+  /// The record that begins at `offset`, without its length, and where the next one begins; nil where there is no whole one.
+  public static func record(
+    in group: UnsafeRawBufferPointer, at offset: Int
+  ) -> (record: UnsafeRawBufferPointer, next: Int)? {
+    let start = offset + 4
+    guard offset >= 0, start <= group.count else { return nil }
+    let length = Int(UInt32(littleEndian: group.loadUnaligned(fromByteOffset: offset, as: UInt32.self)))
+    guard length > 0, length <= group.count - start else { return nil }
+    return (UnsafeRawBufferPointer(rebasing: group[start..<start + length]), start + length)
+  }
+
+  // MARK: Keys
+
+  private enum Owner {
+    static let driver = UInt8(ascii: "f")
+    static let trip = UInt8(ascii: "t")
+  }
+
+  private static func key(_ owner: UInt8, _ id: UnsafeRawBufferPointer) -> UInt64 {
+    var hash = (0xCBF2_9CE4_8422_2325 ^ UInt64(owner)) &* 0x100_0000_01B3
+    for byte in id { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
+    return hash
+  }
+
+  /// `record` begins with its kind.
+  private static func key(of record: UnsafeRawBufferPointer) -> UInt64? {
+    switch RecordKind(rawValue: record[0]) {
+    case .fixes: text(record, at: 1).map { key(Owner.driver, $0) }
+    case .trip, .tripForgotten: text(record, at: 1).map { key(Owner.trip, $0) }
+    case .tripUpdate: tripOfUpdate(record).map { key(Owner.trip, $0) }
+    case .life, .notification, .channel, .channelForgotten, .numbersGiven, .driver, .driverForgotten, .tripNumbersGiven,
+      nil:
+      nil
+    }
+  }
+
+  /// Behind its id, its number and two times a trip has its status.
+  private static func isEndedTrip(_ record: UnsafeRawBufferPointer) -> Bool {
+    guard RecordKind(rawValue: record[0]) == .trip, let id = text(record, at: 1) else { return false }
+    let offset = 1 + 2 + id.count + 24
+    return offset < record.count && TripStatus(rawValue: record[offset])?.isFinal == true
+  }
+
+  /// Behind its channel (a letter and an id), its sequence, number and time a trip_update has its trip's id.
+  private static func tripOfUpdate(_ record: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
+    text(record, at: 2).flatMap { text(record, at: 2 + 2 + $0.count + 24) }
+  }
+
+  private static func text(_ record: UnsafeRawBufferPointer, at offset: Int) -> UnsafeRawBufferPointer? {
+    guard offset + 2 <= record.count else { return nil }
+    let count = Int(UInt16(littleEndian: record.loadUnaligned(fromByteOffset: offset, as: UInt16.self)))
+    guard count <= record.count - offset - 2 else { return nil }
+    return UnsafeRawBufferPointer(rebasing: record[offset + 2..<offset + 2 + count])
+  }
+}
+
+extension UInt8 {
+  fileprivate init(ascii letter: Unicode.Scalar) { self = UInt8(truncatingIfNeeded: letter.value) }
+}

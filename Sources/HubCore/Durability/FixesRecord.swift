@@ -1,0 +1,112 @@
+// The record of the fixes that came with one message: whose they are, when they came, and how far the trip had come with
+// them. Effects and not inputs, as in DurableRecord.swift: the trip's progress is that after the last fix, so that a hub
+// that reads them back drives on from there, and has not to filter anything again.
+//
+//     driver id, optional trip id, when they came (hub's wall clock), optional progress of the trip
+//     number of fixes 2, fixes (StoredFix.swift)
+import Bytes
+import Geo
+import Messages
+
+/// A record of fixes in the bytes of a journal, which must stay valid while it is used.
+public struct FixesRecord {
+  public let driverID: Identifier
+  /// The trip that the message named, while it went on.
+  public let tripID: Identifier?
+  /// When the message came, by the hub's clock.
+  public let received: Timestamp
+  let progress: TripProgress?
+  private let fixes: UnsafeRawBufferPointer
+
+  /// Reads the record at the start of `bytes`, which begin with its length, as `DurableKeys.forEach` gives the place. Throws
+  /// where it is damaged or another kind of record.
+  public init(_ bytes: UnsafeRawBufferPointer) throws(RecordError) {
+    var reader = RecordReader(bytes)
+    self = try reader.nextFixes()
+  }
+
+  /// `fixes` holds whole fixes that were read once.
+  init(
+    driverID: Identifier, tripID: Identifier?, received: Timestamp, progress: TripProgress?,
+    fixes: UnsafeRawBufferPointer
+  ) {
+    self.driverID = driverID
+    self.tripID = tripID
+    self.received = received
+    self.progress = progress
+    self.fixes = fixes
+  }
+
+  /// At least 1.
+  public var count: Int { fixes.count / StoredFix.size }
+
+  /// In the order in which the hub took them in: by time, for those of a batch.
+  public subscript(place: Int) -> StoredFix {
+    guard let fix = StoredFix(self.bytes(of: place)) else { preconditionFailure("it was read once") }
+    return fix
+  }
+
+  /// The time of a fix alone, in ms since 1970.
+  func milliseconds(of place: Int) -> Int64 { StoredFix.milliseconds(of: bytes(of: place)) }
+
+  private func bytes(of place: Int) -> UnsafeRawBufferPointer {
+    precondition(place >= 0 && place < count)
+    return UnsafeRawBufferPointer(rebasing: fixes[place * StoredFix.size..<(place + 1) * StoredFix.size])
+  }
+}
+
+/// What a record of fixes changes.
+struct DurableFixes: Equatable {
+  var driverID: Identifier
+  var tripID: Identifier?
+  var received: Timestamp
+  var progress: TripProgress?
+  /// The newest fix that was published, if one was.
+  var newest: Timestamp?
+
+  init(_ record: FixesRecord) {
+    driverID = record.driverID
+    tripID = record.tripID
+    received = record.received
+    progress = record.progress
+    for place in 0..<record.count where record[place].position != nil {
+      newest = Timestamp(milliseconds: record.milliseconds(of: place))
+    }
+  }
+}
+
+extension FixesRecord {
+  /// Appends to `found` those of `times` (ascending, ms since 1970) at which `driver` has a fix in the record that begins `bytes`.
+  /// False where it is no record of fixes.
+  public static func times(
+    ofDriver driver: Identifier, in bytes: UnsafeRawBufferPointer, within times: [Int64], into found: inout [Int64]
+  ) -> Bool {
+    let record: FixesRecord
+    do throws(RecordError) { record = try FixesRecord(bytes) } catch { return false }
+    guard record.driverID == driver else { return true }  // two ids may have one key
+    for place in 0..<record.count {
+      let time = record.milliseconds(of: place)
+      if times.containsAscending(time), !found.contains(time) { found.append(time) }
+    }
+    return true
+  }
+}
+
+extension [Int64] {
+  /// The first place whose value is not less, of values in ascending order. O(log n).
+  @inline(__always)
+  func lowerBound(_ value: Int64) -> Int {
+    var low = 0
+    var high = count
+    while low < high {
+      let middle = (low + high) / 2
+      if self[middle] < value { low = middle + 1 } else { high = middle }
+    }
+    return low
+  }
+
+  func containsAscending(_ value: Int64) -> Bool {
+    let place = lowerBound(value)
+    return place < count && self[place] == value
+  }
+}

@@ -1,0 +1,213 @@
+// Durable records as JSON, for people and programs that look into a journal: one object a line, with the names of protocol/
+// where it has one for the same thing. Read only: nothing is ever made from these lines.
+import Bytes
+import Geo
+import Messages
+
+/// What is in the bytes of durable records.
+public enum RecordJSON {
+  /// Throws where `records` are none.
+  public static func check(_ records: UnsafeRawBufferPointer) throws(RecordError) {
+    var reader = RecordReader(records)
+    while try reader.next() != nil {}
+  }
+
+  /// The epoch that the last `life` record in `records` begins; nil without one.
+  public static func lastEpoch(in records: UnsafeRawBufferPointer) throws(RecordError) -> String? {
+    var reader = RecordReader(records)
+    var found: InlineText?
+    while let record = try reader.next() {
+      if case .life(let epoch, _) = record { found = epoch }
+    }
+    return found.map { "\($0)" }
+  }
+
+  /// Appends a line for each record in `records`, the payload of the journal's group of this number. Times are in ms since
+  /// 1970.
+  public static func write(
+    _ records: UnsafeRawBufferPointer, group: UInt64, into buffer: inout ByteBuffer
+  ) throws(RecordError) {
+    var offset = 0
+    while let (record, next) = DurableKeys.record(in: records, at: offset) {
+      let whole = UnsafeRawBufferPointer(rebasing: records[offset..<next])
+      buffer.append("{\"group\":")
+      buffer.append(integer: group)
+      if record[0] == RecordKind.fixes.rawValue {
+        write(try FixesRecord(whole), &buffer)
+      } else {
+        var reader = RecordReader(whole)
+        if let record = try reader.next() { write(record, &buffer) }
+      }
+      buffer.append("}\n")
+      offset = next
+    }
+    guard offset == records.count else { throw RecordError(fault: .short, offset: offset) }
+  }
+
+  // MARK: Records
+
+  private static func write(_ record: DurableRecord, _ buffer: inout ByteBuffer) {
+    switch record {
+    case .life(let epoch, _):
+      buffer.begin("life")
+      buffer.append(",\"epoch\":")
+      buffer.append(json: epoch)
+    case .trip(let trip): write(trip, &buffer)
+    case .tripForgotten(let id):
+      buffer.begin("trip_forgotten")
+      buffer.append(",\"tripId\":", id)
+    case .event(let publication):
+      buffer.begin("event")
+      buffer.append(",\"message\":")
+      JSONWriter.write(publication, time: .unixMilliseconds, into: &buffer)
+    case .channel(let channel, let sequence):
+      buffer.begin("channel")
+      buffer.append(",\"channel\":")
+      buffer.append(json: "\(channel)")
+      buffer.append(",\"sequence\":")
+      buffer.append(integer: sequence)
+    case .channelForgotten(let channel):
+      buffer.begin("channel_forgotten")
+      buffer.append(",\"channel\":")
+      buffer.append(json: "\(channel)")
+    case .numbersGiven(let number):
+      buffer.begin("numbers_given")
+      buffer.append(",\"sequence\":")
+      buffer.append(integer: number)
+    case .fixes: preconditionFailure("they are read as FixesRecord")
+    case .driver(let driver): write(driver, &buffer)
+    case .driverForgotten(let id):
+      buffer.begin("driver_forgotten")
+      buffer.append(",\"driverId\":", id)
+    case .tripNumbersGiven(let number):
+      buffer.begin("trip_numbers_given")
+      buffer.append(",\"number\":")
+      buffer.append(integer: number)
+    }
+  }
+
+  private static func write(_ trip: DurableTrip, _ buffer: inout ByteBuffer) {
+    buffer.begin("trip")
+    buffer.append(",\"tripId\":", trip.id)
+    buffer.append(",\"number\":")
+    buffer.append(integer: trip.number)
+    buffer.append(",\"status\":", trip.status.name)
+    buffer.append(",\"timestamp\":", trip.changed)
+    buffer.append(",\"created\":", trip.created)
+    buffer.append(",\"updated\":", trip.updated)
+    buffer.append(",\"driverId\":", trip.driverID)
+    buffer.append(",\"riderId\":", trip.riderID)
+    buffer.append(",\"pickup\":", trip.pickup)
+    buffer.append(",\"dropoff\":", trip.dropoff)
+    if let route = trip.route {
+      buffer.append(",\"route\":")
+      buffer.append(json: route.polyline)
+    }
+    buffer.append(",\"distance\":", trip.progress.odometer.meters)
+    buffer.append(",\"approach\":", trip.progress.approachMeters)
+    buffer.append(",\"ended\":", trip.ended)
+  }
+
+  private static func write(_ driver: DurableDriver, _ buffer: inout ByteBuffer) {
+    buffer.begin("driver")
+    buffer.append(",\"driverId\":", driver.id)
+    buffer.append(",\"status\":", driver.status.name)
+    if let type = driver.profile.vehicleType {
+      buffer.append(",\"vehicleType\":")
+      buffer.append(json: type)
+    }
+    buffer.append(",\"tags\":[")
+    for (place, tag) in driver.profile.tags.enumerated() {
+      if place > 0 { buffer.append(",") }
+      buffer.append(json: tag)
+    }
+    buffer.append("]")
+    buffer.append(",\"newestFix\":", driver.newest)
+    buffer.append(",\"heard\":", driver.heard)
+  }
+
+  private static func write(_ record: FixesRecord, _ buffer: inout ByteBuffer) {
+    buffer.begin("fixes")
+    buffer.append(",\"driverId\":", record.driverID)
+    buffer.append(",\"tripId\":", record.tripID)
+    buffer.append(",\"received\":", record.received)
+    buffer.append(",\"fixes\":[")
+    for place in 0..<record.count {
+      if place > 0 { buffer.append(",") }
+      let fix = record[place]
+      buffer.append("{\"standing\":\"")
+      buffer.append(fix.standing.name)
+      buffer.append("\",\"measured\":")
+      JSONWriter.write(LocationUpdate(tripID: nil, fix: fix.measured), time: .unixMilliseconds, into: &buffer)
+      if let position = fix.position { write(position, &buffer) }
+      buffer.append("}")
+    }
+    buffer.append("]")
+  }
+
+  private static func write(_ position: StoredPosition, _ buffer: inout ByteBuffer) {
+    buffer.append(",\"published\":{")
+    buffer.append(members: position.coordinate)
+    buffer.append(",\"heading\":", position.heading)
+    buffer.append(",\"speed\":", position.speed)
+    buffer.append(",\"accuracy\":", position.accuracy)
+    buffer.append(",\"confidence\":", position.confidence.name)
+    buffer.append("}")
+  }
+}
+
+extension StoredFix.Standing {
+  var name: StaticString {
+    switch self {
+    case .live: "live"
+    case .history: "history"
+    case .held: "held"
+    case .confirmed: "confirmed"
+    }
+  }
+}
+
+/// Members with their key, where there is a value.
+extension ByteBuffer {
+  fileprivate mutating func begin(_ record: StaticString) { append(",\"record\":", record) }
+
+  fileprivate mutating func append(_ key: StaticString, _ word: StaticString) {
+    append(key)
+    append("\"")
+    append(word)
+    append("\"")
+  }
+
+  fileprivate mutating func append(_ key: StaticString, _ id: Identifier?) {
+    guard let id else { return }
+    append(key)
+    append(json: id.text)
+  }
+
+  fileprivate mutating func append(_ key: StaticString, _ time: Timestamp?) {
+    guard let time else { return }
+    append(key)
+    append(integer: time.milliseconds)
+  }
+
+  fileprivate mutating func append(_ key: StaticString, _ value: Double?) {
+    guard let value else { return }
+    append(key)
+    append(double: value)
+  }
+
+  fileprivate mutating func append(_ key: StaticString, _ place: Coordinate?) {
+    guard let place else { return }
+    append(key)
+    append("{")
+    append(members: place)
+    append("}")
+  }
+
+  fileprivate mutating func append(members place: Coordinate) {
+    append("\"latitude\":")
+    append(fixed: place.latitude, decimals: 7)
+    append(",\"longitude\":")
+    append(fixed: place.longitude, decimals: 7)
+  }
+}

@@ -1,0 +1,175 @@
+// One fix in a journal: what the phone measured, and what the hub made of it, in 56 bytes of fixed places.
+//
+// Integers, because a journal is read for years and on other machines, and half of a Double's bytes: the resolutions
+// below are finer than anything a phone measures, and those of what is published are the wire's, so that a published
+// position comes back exactly as it was sent. The largest number of each width stands for "absent"; what is larger than
+// the largest but one is stored as that.
+//
+//     at  bytes                                        at  bytes
+//      0  8  timestamp, ms since 1970                  37  1  source, 255 for none
+//      8  4  latitude, 1e-7° (1.1 cm)                  38  1  standing
+//     12  4  longitude, 1e-7°                          39  1  confidence
+//     16  4  accuracy, mm                              40  4  published latitude, 1e-7°
+//     20  4  speed, mm/s                               44  4  published longitude, 1e-7°
+//     24  4  heading, 1e-7°                            48  4  published accuracy, cm
+//     28  4  altitude, mm (signed; the least: none)    52  2  published speed, cm/s
+//     32  2  heading accuracy, 0.01°                   54  2  published heading, 0.01°
+//     34  2  speed accuracy, cm/s
+//     36  1  battery, 0.5 %
+import Geo
+import Messages
+
+/// A fix as it was stored.
+public struct StoredFix: Sendable, Equatable {
+  /// What became of it.
+  public enum Standing: UInt8, Sendable {
+    /// Published when it came.
+    case live = 1
+    /// Not newer than the driver's newest: it belongs into the track, and was not published.
+    case history = 2
+    /// A leap ahead in time, held back: not published, unless a `confirmed` one with the same timestamp follows.
+    case held = 3
+    /// The fix with this timestamp was held back, and is published now. `measured` has nothing but the published place:
+    /// what was measured stands with the `held` one.
+    case confirmed = 4
+  }
+
+  public var standing: Standing
+  public var measured: Fix
+  /// What was published; nil for history and what was held back.
+  public var position: StoredPosition?
+
+  public init(standing: Standing, measured: Fix, position: StoredPosition?) {
+    self.standing = standing
+    self.measured = measured
+    self.position = position
+  }
+}
+
+/// A position as it was published.
+public struct StoredPosition: Sendable, Equatable {
+  public var coordinate: Coordinate
+  public var speed: Double?
+  public var heading: Double?
+  public var accuracy: Double
+  public var confidence: Confidence
+
+  public init(
+    coordinate: Coordinate, speed: Double?, heading: Double?, accuracy: Double, confidence: Confidence
+  ) {
+    self.coordinate = coordinate
+    self.speed = speed
+    self.heading = heading
+    self.accuracy = accuracy
+    self.confidence = confidence
+  }
+}
+
+// MARK: - Bytes
+
+extension StoredFix {
+  /// Bytes of one fix.
+  static let size = 56
+
+  /// Writes a fix. About 100 instructions; allocates nothing.
+  @inline(__always)
+  static func write(
+    _ fix: Fix, _ standing: Standing, _ position: Position?, into bytes: UnsafeMutableRawBufferPointer
+  ) {
+    precondition(bytes.count >= size)
+    func store(_ number: some FixedWidthInteger & BitwiseCopyable, _ offset: Int) {
+      bytes.storeBytes(of: number.littleEndian, toByteOffset: offset, as: type(of: number))
+    }
+    store(fix.timestamp.milliseconds, 0)
+    store(degrees(fix.coordinate.latitude), 8)
+    store(degrees(fix.coordinate.longitude), 12)
+    store(scaled(fix.accuracy, by: 1000, UInt32.self), 16)
+    store(scaled(fix.speed, by: 1000, UInt32.self), 20)
+    store(scaled(fix.heading, by: 1e7, UInt32.self), 24)
+    store(altitude(fix.altitude), 28)
+    store(scaled(fix.headingAccuracy, by: 100, UInt16.self), 32)
+    store(scaled(fix.speedAccuracy, by: 100, UInt16.self), 34)
+    store(scaled(fix.batteryLevel, by: 200, UInt8.self), 36)
+    store(fix.source?.rawValue ?? UInt8.max, 37)
+    store(standing.rawValue, 38)
+    guard let position else {
+      for offset in stride(from: 40, to: size, by: 8) { store(UInt64(0), offset) }
+      return store(UInt8(0), 39)
+    }
+    store(position.confidence.rawValue, 39)
+    store(degrees(position.coordinate.latitude), 40)
+    store(degrees(position.coordinate.longitude), 44)
+    store(scaled(position.accuracy, by: 100, UInt32.self), 48)
+    store(scaled(position.speed, by: 100, UInt16.self), 52)
+    store(scaled(position.heading, by: 100, UInt16.self), 54)
+  }
+
+  /// Reads a fix from the first 56 of `bytes`; nil where they are none.
+  init?(_ bytes: UnsafeRawBufferPointer) {
+    guard bytes.count >= StoredFix.size else { return nil }
+    func load<Number: FixedWidthInteger & BitwiseCopyable>(_: Number.Type, _ offset: Int) -> Number {
+      Number(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: Number.self))
+    }
+    let timestamp = Timestamp(milliseconds: load(Int64.self, 0))
+    guard let standing = Standing(rawValue: bytes[38]), Timestamp.accepted.contains(timestamp),
+      let coordinate = StoredFix.coordinate(load(Int32.self, 8), load(Int32.self, 12))
+    else { return nil }
+    let altitude = load(Int32.self, 28)
+    self.standing = standing
+    measured = Fix(
+      coordinate: coordinate, timestamp: timestamp,
+      accuracy: StoredFix.value(load(UInt32.self, 16), per: 1000),
+      heading: StoredFix.value(load(UInt32.self, 24), per: 1e7),
+      speed: StoredFix.value(load(UInt32.self, 20), per: 1000),
+      altitude: altitude == .min ? nil : Double(altitude) / 1000,
+      headingAccuracy: StoredFix.value(load(UInt16.self, 32), per: 100),
+      speedAccuracy: StoredFix.value(load(UInt16.self, 34), per: 100),
+      source: FixSource(rawValue: bytes[37]),
+      batteryLevel: StoredFix.value(bytes[36], per: 200))
+    guard standing == .live || standing == .confirmed else { return }
+    guard let confidence = Confidence(rawValue: bytes[39]),
+      let published = StoredFix.coordinate(load(Int32.self, 40), load(Int32.self, 44)),
+      let accuracy = StoredFix.value(load(UInt32.self, 48), per: 100)
+    else { return nil }
+    position = StoredPosition(
+      coordinate: published, speed: StoredFix.value(load(UInt16.self, 52), per: 100),
+      heading: StoredFix.value(load(UInt16.self, 54), per: 100), accuracy: accuracy, confidence: confidence)
+  }
+
+  /// The timestamp alone (ms since 1970), of the 56 bytes of a fix.
+  static func milliseconds(of bytes: UnsafeRawBufferPointer) -> Int64 {
+    Int64(littleEndian: bytes.loadUnaligned(as: Int64.self))
+  }
+
+  // MARK: Numbers
+
+  @inline(__always)
+  private static func degrees(_ value: Double) -> Int32 { Int32(rounded(value * 1e7)) }
+
+  private static func coordinate(_ latitude: Int32, _ longitude: Int32) -> Coordinate? {
+    Coordinate(latitude: Double(latitude) / 1e7, longitude: Double(longitude) / 1e7)
+  }
+
+  @inline(__always)
+  private static func scaled<Number: FixedWidthInteger & UnsignedInteger>(
+    _ value: Double?, by unit: Double, _: Number.Type
+  ) -> Number {
+    guard let value else { return .max }
+    return Number(rounded(min(max(value * unit, 0), Double(Number.max - 1))))
+  }
+
+  @inline(__always)
+  private static func altitude(_ value: Double?) -> Int32 {
+    guard let value else { return .min }
+    return Int32(rounded(min(max(value * 1000, Double(Int32.min + 1)), Double(Int32.max))))
+  }
+
+  @inline(__always)
+  private static func value<Number: FixedWidthInteger>(_ number: Number, per unit: Double) -> Double? {
+    number == .max ? nil : Double(number) / unit
+  }
+
+  /// As `TrackMath.rounded`, to whole numbers.
+  @inline(__always)
+  private static func rounded(_ value: Double) -> Double { value + 0x1.8p52 - 0x1.8p52 }
+}

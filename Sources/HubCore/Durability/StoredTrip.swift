@@ -1,0 +1,19 @@
+// A trip as a journal has it, for who reads the journal beside the hub: trips that the hub has forgotten are there.
+import Messages
+
+public struct StoredTrip: Sendable, Equatable {
+  /// Grows from trip to trip in the order in which they began.
+  public let number: UInt64
+  public let report: TripReport
+
+  /// The trip of a record, which begins with its length; nil where the record is of another kind. Throws where it is
+  /// damaged.
+  public init?(record bytes: UnsafeRawBufferPointer) throws(RecordError) {
+    var reader = RecordReader(bytes)
+    guard case .trip(let durable) = try reader.next() else { return nil }
+    var trip = Trip(id: durable.id, hash: 0, status: durable.status, changed: durable.changed, lastHeard: 0)
+    trip.take(durable)
+    number = durable.number
+    report = trip.report
+  }
+}

@@ -1,0 +1,90 @@
+// Trips by the order in which they began, so that a list of them can be given page by page, newest first.
+//
+// Numbers grow, so a trip that begins goes behind all others; trips end and are forgotten in any order. Sorted chunks of up
+// to 512 entries: finding is a binary search over the chunks and one within, a change moves at most 8 KB, and no turn ever
+// copies a table of a million. (A B-tree of two levels, in effect; one array would move 16 MB for one old trip.)
+
+struct CreationOrder {
+  struct Entry: Equatable {
+    var number: UInt64
+    var trip: UInt32
+  }
+
+  static let chunkCapacity = 512
+
+  /// Ascending, none empty.
+  private var chunks: [[Entry]] = []
+  private(set) var count = 0
+
+  /// The chunk that `number` belongs into: the last that begins at or before it, or the first. There must be one.
+  private func chunk(for number: UInt64) -> Int {
+    var low = 0
+    var high = chunks.count
+    while high - low > 1 {
+      let middle = (low + high) / 2
+      if chunks[middle][0].number <= number { low = middle } else { high = middle }
+    }
+    return low
+  }
+
+  /// The first entry of a chunk with this number or a larger one.
+  private func place(of number: UInt64, in chunk: Int) -> Int {
+    var low = 0
+    var high = chunks[chunk].count
+    while low < high {
+      let middle = (low + high) / 2
+      if chunks[chunk][middle].number < number { low = middle + 1 } else { high = middle }
+    }
+    return low
+  }
+
+  /// Adds a trip under a number that is not there yet.
+  mutating func insert(_ number: UInt64, trip: Int) {
+    count += 1
+    let entry = Entry(number: number, trip: UInt32(trip))
+    guard let last = chunks.last else { return chunks.append([entry]) }
+    if last[last.count - 1].number < number, last.count >= Self.chunkCapacity { return chunks.append([entry]) }
+    var chunk = chunk(for: number)
+    if chunks[chunk].count >= Self.chunkCapacity {
+      let half = chunks[chunk].count / 2
+      let upper = Array(chunks[chunk][half...])
+      chunks[chunk].removeSubrange(half...)
+      chunks.insert(upper, at: chunk + 1)
+      if number > upper[0].number { chunk += 1 }
+    }
+    chunks[chunk].insert(entry, at: place(of: number, in: chunk))
+  }
+
+  /// Takes the trip with this number out; nothing where there is none.
+  mutating func remove(_ number: UInt64) {
+    guard !chunks.isEmpty else { return }
+    let chunk = chunk(for: number)
+    let place = place(of: number, in: chunk)
+    guard place < chunks[chunk].count, chunks[chunk][place].number == number else { return }
+    count -= 1
+    chunks[chunk].remove(at: place)
+    if chunks[chunk].isEmpty {
+      chunks.remove(at: chunk)
+    } else if chunk + 1 < chunks.count, chunks[chunk].count + chunks[chunk + 1].count <= Self.chunkCapacity / 2 {
+      // A few that stay for ever do not keep a chunk each.
+      let upper = chunks.remove(at: chunk + 1)
+      chunks[chunk].append(contentsOf: upper)
+    }
+  }
+
+  /// Gives the trips below `number`, the newest first, until `body` returns false. O(log n), and O(1) for each.
+  func visit(below number: UInt64, _ body: (Entry) -> Bool) {
+    guard !chunks.isEmpty else { return }
+    var chunk = chunk(for: number)
+    var place = place(of: number, in: chunk)
+    while true {
+      while place > 0 {
+        place -= 1
+        guard body(chunks[chunk][place]) else { return }
+      }
+      guard chunk > 0 else { return }
+      chunk -= 1
+      place = chunks[chunk].count
+    }
+  }
+}

@@ -1,0 +1,48 @@
+// How long until a driver is where it is going to. Behind a protocol, so that a road router can follow: one more type
+// that answers; which one is asked is said in one place (`Hub.estimate`). Calls are static, for one is made with every fix.
+import Geo
+import Messages
+
+/// The rest of a driver's way to its target.
+struct Leg {
+  var place: Coordinate
+  var target: UnitVector
+  /// Metres as the crow flies.
+  var crowMeters: Double
+  /// Metres per second that the driver gets on with; never 0.
+  var pace: Double
+}
+
+/// What is left of a leg.
+struct Estimate: Equatable {
+  var meters: Double
+  /// From the position on.
+  var seconds: Double
+  var basis: ETABasis
+}
+
+protocol ETAEstimator {
+  func estimate(_ leg: Leg) -> Estimate
+}
+
+/// What was told last, and when it is worth telling again: what changes is the time of arrival, for as long as a driver
+/// gets on as expected, that stays while the seconds run down.
+struct ToldETA: Equatable {
+  var target: TripTarget
+  var basis: ETABasis
+  var meters: Double
+  /// By the hub's wall clock.
+  var arrival: Timestamp
+  /// Uptime, ns.
+  var toldAt: Int64
+
+  /// Whether an arrival at another time, reckoned now, is news.
+  func isOutdated(by arrival: Timestamp, target: TripTarget, basis: ETABasis, at now: Moment, rules: TripRules) -> Bool
+  {
+    guard now.uptime - toldAt >= nanoseconds(rules.etaIntervalSeconds) else { return false }
+    if target != self.target || basis != self.basis { return true }
+    let change = abs(arrival.seconds(since: self.arrival))
+    let left = max(0, self.arrival.seconds(since: now.timestamp))
+    return change > rules.etaChangeSeconds || (change > rules.etaChangePart * left && change >= 1)
+  }
+}

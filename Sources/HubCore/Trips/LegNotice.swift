@@ -1,0 +1,43 @@
+// What a trip's people are told of a driver on its way, in words.
+import Messages
+
+enum LegNotice {
+  case near(TripTarget)
+  case reached(TripTarget)
+  case offRoute(TripTarget)
+
+  var target: TripTarget {
+    switch self {
+    case .near(let target), .reached(let target), .offRoute(let target): target
+    }
+  }
+
+  /// What keeps it from being told twice.
+  var flag: TripNotices {
+    switch self {
+    case .near(let target): target.near
+    case .reached(let target): target.reached
+    case .offRoute: .offRoute
+    }
+  }
+
+  var kind: Notification.Kind {
+    switch self {
+    case .near: .driverArriving
+    case .reached: .driverArrived
+    case .offRoute: .offRoute
+    }
+  }
+
+  func text(seconds: Double) -> (title: String, body: String) {
+    let place = target == .pickup ? "the pickup" : "the dropoff"
+    switch self {
+    case .near:
+      let minutes = Int((seconds / 60).rounded(.up))
+      let time = minutes <= 1 ? "in about a minute" : "in about \(minutes) minutes"
+      return ("Driver arriving", "The driver will be at \(place) \(time).")
+    case .reached: return ("Driver arrived", "The driver is at \(place).")
+    case .offRoute: return ("Off route", "The driver has left the trip's route.")
+    }
+  }
+}

@@ -1,0 +1,162 @@
+// A route as a line that places are matched to: its vertices, the metres before each, and boxes round runs of edges.
+//
+// An edge is straight in degrees (`Route`). Round the place that is matched, degrees are metres by one scale, so the
+// distance to an edge is plane geometry there; longitudes are differences, so the antimeridian is like any other.
+// What a search looks at is bounded: a stretch round a place on the line, or the boxes and the few runs that come near.
+import Geo
+import Messages
+
+struct RoutePath {
+  /// Where the line comes near a place.
+  struct Match {
+    /// Index of the edge.
+    var edge: Int
+    /// Metres from the line's start.
+    var along: Double
+    /// Metres from the place.
+    var off: Double
+  }
+
+  /// A run of edges in degrees; the longitudes by their middle, so that it may lie across the antimeridian.
+  private struct Box {
+    var south: Double
+    var north: Double
+    var middle: Double
+    var halfWidth: Double
+  }
+
+  /// Vertices nearer than this to the one before are left out: a line drawn metre by metre costs no more.
+  static let shortestEdgeMeters = 2.0
+  /// Edges looked at in a stretch.
+  static let edgesPerStretch = 256
+  /// Edges in a box, and boxes that are looked into in one search.
+  static let edgesPerBox = 32
+  static let boxesPerSearch = 16
+
+  private let vertices: [Coordinate]
+  /// Metres of the line before each vertex.
+  private let before: [Double]
+  private let boxes: [Box]
+
+  /// O(its places): about 0.3 ms for the 5,000 that a route may have.
+  init(_ route: Route) {
+    var vertices: [Coordinate] = []
+    var before: [Double] = []
+    let points = route.points
+    vertices.reserveCapacity(points.count)
+    before.reserveCapacity(points.count)
+    for (place, point) in points.enumerated() {
+      guard let last = vertices.last, let meters = before.last else {
+        vertices.append(point)
+        before.append(0)
+        continue
+      }
+      let edge = last.distance(to: point)
+      guard edge >= RoutePath.shortestEdgeMeters || place == points.count - 1 else { continue }
+      vertices.append(point)
+      before.append(meters + edge)
+    }
+    self.vertices = vertices
+    self.before = before
+    boxes = stride(from: 0, to: vertices.count - 1, by: RoutePath.edgesPerBox).map { first in
+      RoutePath.box(vertices[first...min(first + RoutePath.edgesPerBox, vertices.count - 1)])
+    }
+  }
+
+  var vertexCount: Int { vertices.count }
+  var lengthMeters: Double { before[before.count - 1] }
+  var start: Coordinate { vertices[0] }
+  var end: Coordinate { vertices[vertices.count - 1] }
+
+  private static func box(_ run: ArraySlice<Coordinate>) -> Box {
+    guard let first = run.first else { preconditionFailure("a run has an edge") }
+    var (south, north, west, east) = (first.latitude, first.latitude, 0.0, 0.0)
+    var longitude = 0.0  // from the first vertex, unrolled
+    var last = first
+    for vertex in run.dropFirst() {
+      longitude += last.longitudeDifference(to: vertex)
+      (west, east) = (min(west, longitude), max(east, longitude))
+      (south, north) = (min(south, vertex.latitude), max(north, vertex.latitude))
+      last = vertex
+    }
+    return Box(
+      south: south, north: north, middle: Coordinate.wrappedLongitude(first.longitude + (west + east) / 2),
+      halfWidth: (east - west) / 2)
+  }
+
+  // MARK: Matching
+
+  /// The best match between two numbers of metres from the start, from the edge `start` on, which must not begin behind
+  /// the first. What is `weight` × metres away from `expected` along the line must be a metre nearer.
+  @inline(__always)
+  func match(
+    _ place: Coordinate, from start: Int, along range: ClosedRange<Double>, expected: Double, weight: Double,
+    _ ground: GroundScale
+  ) -> Match? {
+    var edge = start
+    var best: Match?
+    var least = Double.infinity
+    let last = min(vertices.count - 2, start + RoutePath.edgesPerStretch - 1)
+    while edge <= last, before[edge] <= range.upperBound {
+      if before[edge + 1] >= range.lowerBound {
+        let found = nearest(on: edge, to: place, ground, from: range.lowerBound)
+        let cost = found.off + weight * abs(found.along - expected)
+        if cost < least { (best, least) = (found, cost) }
+      }
+      edge += 1
+    }
+    return best
+  }
+
+  /// The best match on the whole line that is at most `reach` metres away from the place.
+  func match(
+    _ place: Coordinate, within reach: Double, expected: Double, from start: Int, _ ground: GroundScale
+  ) -> Match? {
+    let latitudes = reach / ground.metersPerLatitude
+    let longitudes = min(180, reach / max(ground.metersPerLongitude, 1e-6))
+    let firstBox = min(start / RoutePath.edgesPerBox, boxes.count - 1)
+    var best: Match?
+    var least = Double.infinity
+    var looked = 0
+    for step in boxes.indices where looked < RoutePath.boxesPerSearch {
+      // From where the driver was on, and round: of too many, the near ones are looked into.
+      let index = (firstBox + step) % boxes.count
+      guard isNear(place, boxes[index], latitudes, longitudes) else { continue }
+      looked += 1
+      let first = index * RoutePath.edgesPerBox
+      for edge in first..<min(first + RoutePath.edgesPerBox, vertices.count - 1) {
+        let found = nearest(on: edge, to: place, ground, from: 0)
+        let cost = found.off + 1e-3 * abs(found.along - expected)
+        if found.off <= reach, cost < least { (best, least) = (found, cost) }
+      }
+    }
+    return best
+  }
+
+  @inline(__always)
+  private func isNear(_ place: Coordinate, _ box: Box, _ latitudes: Double, _ longitudes: Double) -> Bool {
+    place.latitude >= box.south - latitudes && place.latitude <= box.north + latitudes
+      && abs(TrackMath.wrapped(place.longitude - box.middle)) <= box.halfWidth + longitudes
+  }
+
+  /// The nearest point of an edge, not before `along` metres from the start of the line.
+  @inline(__always)
+  private func nearest(on edge: Int, to place: Coordinate, _ ground: GroundScale, from along: Double) -> Match {
+    let from = ground.displacement(from: place, to: vertices[edge])
+    let way = ground.displacement(from: vertices[edge], to: vertices[edge + 1])
+    let length = before[edge + 1] - before[edge]
+    let squared = (way * way).sum()
+    var part = squared > 0 ? -(from * way).sum() / squared : 0
+    part = min(1, max(part, length > 0 ? (along - before[edge]) / length : 0, 0))
+    let off = from + way * part
+    return Match(edge: edge, along: before[edge] + part * length, off: (off * off).sum().squareRoot())
+  }
+
+  /// The first edge, counted down from `edge`, that begins at most `along` metres from the start. O(edges between).
+  @inline(__always)
+  func edge(before along: Double, from edge: Int) -> Int {
+    var edge = edge
+    while edge > 0, before[edge] > along { edge -= 1 }
+    return edge
+  }
+}

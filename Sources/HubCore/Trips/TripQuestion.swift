@@ -1,0 +1,95 @@
+// What can be asked about trips, and what is answered.
+import Geo
+import Messages
+
+extension Trip {
+  var report: TripReport {
+    var report = TripReport(tripID: id, status: status, timestamp: changed, created: created, updated: updated)
+    report.ended = endedAt
+    report.driverID = driverID
+    report.riderID = riderID
+    report.pickup = pickup
+    report.dropoff = dropoff
+    report.route = route?.polyline
+    if status.isFinal { report.summary = progress.summary }
+    return report
+  }
+}
+
+/// One trip, for whoever may follow it.
+public struct TripQuery: Sendable, Equatable {
+  public var id: Identifier
+  public var actor: Actor
+  /// How far the credential opens the trip's channel.
+  public var grant: ChannelGrant
+
+  public init(id: Identifier, actor: Actor, grant: ChannelGrant) {
+    self.id = id
+    self.actor = actor
+    self.grant = grant
+  }
+}
+
+/// A set of states.
+public struct TripStatusSet: Sendable, Equatable {
+  private var bits: UInt8
+
+  public static let all = TripStatusSet(TripStatus.allCases)
+
+  public init(_ states: some Sequence<TripStatus>) {
+    bits = 0
+    for status in states { bits |= 1 << status.rawValue }
+  }
+
+  public func contains(_ status: TripStatus) -> Bool { bits & 1 << status.rawValue != 0 }
+}
+
+/// A page of trips, those that began last first.
+public struct TripListQuery: Sendable, Equatable {
+  public var statuses: TripStatusSet
+  public var driverID: Identifier?
+  /// Only what was moved at or after this, by the hub's wall clock.
+  public var since: Timestamp?
+  public var limit: Int
+  /// Only trips with a smaller number.
+  public var below: UInt64
+
+  public init(
+    statuses: TripStatusSet = .all, driverID: Identifier? = nil, since: Timestamp? = nil, limit: Int,
+    below: UInt64 = .max
+  ) {
+    self.statuses = statuses
+    self.driverID = driverID
+    self.since = since
+    self.limit = limit
+    self.below = below
+  }
+
+  /// Whether a trip belongs into the list, wherever it is in the order.
+  public func matches(_ trip: TripReport) -> Bool {
+    matches(status: trip.status, driverID: trip.driverID, updated: trip.updated)
+  }
+
+  func matches(status: TripStatus, driverID: Identifier?, updated: Timestamp) -> Bool {
+    if let since, updated < since { return false }
+    if let wanted = self.driverID, driverID != wanted { return false }
+    return statuses.contains(status)
+  }
+}
+
+/// What is asked about trips.
+public enum TripQuestion: Sendable {
+  case show(TripQuery)
+  case list(TripListQuery)
+  /// Ops ask for a trip: its status is `requested`.
+  case begin(TripStatusReport)
+}
+
+/// The answer to a `TripQuestion`.
+public enum TripAnswer: Sendable {
+  /// `isNew` where the question began the trip.
+  case trip(TripReport, isNew: Bool)
+  /// Without their routes. `next` is the number to go on below; nil where there are no more.
+  case list([TripReport], next: UInt64?)
+  case refused(ErrorReply)
+}

@@ -1,0 +1,106 @@
+// Reads a segment group by group, in memory for one group and what is read ahead: for whoever looks into a journal beside
+// its writer, where a whole segment in memory would be too much, or the segment still grows.
+import Transport
+
+/// A place in a segment, and the groups from there on.
+struct GroupCursor: ~Copyable {
+  /// Fewer calls of the kernel for many small groups.
+  private static let readAhead = 256 * 1024
+
+  let file: any ReadableJournalFile
+  private let maximum: Int
+  private let crc = CRC32C()
+  /// Written in `fill` only; nobody outside keeps a pointer into it beyond the next call.
+  private var buffer: UnsafeMutableRawBufferPointer
+  /// What part of the file is in the buffer.
+  private var start = 0
+  private var filled = 0
+  /// Where the next group begins.
+  private(set) var offset = FileHeader.size
+  /// The next group's number; nil after `seek`, when any is right.
+  private(set) var number: UInt64?
+
+  /// Begins at the group `first`, behind the header.
+  init(_ file: any ReadableJournalFile, first: UInt64, limits: JournalLimits) {
+    self.file = file
+    number = first
+    maximum = limits.groupBytes
+    buffer = .allocate(byteCount: Self.readAhead, alignment: 16)
+  }
+
+  deinit { buffer.deallocate() }
+
+  /// The segment's header; nil where there is none that this program understands.
+  mutating func header() throws(SystemError) -> FileHeader? {
+    var bytes: [UInt8] = []
+    let count = try file.read(at: 0, count: FileHeader.size, into: &bytes)
+    guard count == FileHeader.size else { return nil }
+    return bytes.withUnsafeBytes { bytes in
+      do throws(FileHeader.Fault) { return try FileHeader(bytes, crc) } catch { return nil }
+    }
+  }
+
+  /// Goes to where a group begins.
+  mutating func seek(to offset: Int) {
+    self.offset = offset
+    number = nil
+  }
+
+  /// The next whole group, whose payload is valid until the next call; nil where there is none, or none yet: then the
+  /// cursor stays where it is, and looks at the file anew when it is asked again.
+  mutating func next() throws(SystemError) -> (header: GroupHeader, offset: Int, payload: UnsafeRawBufferPointer)? {
+    guard let group = try wholeGroup() else {
+      filled = 0  // what is there may be taken back and written otherwise
+      return nil
+    }
+    let at = offset
+    offset += GroupHeader.size + group.payload.count
+    number = group.header.number + 1
+    return (group.header, at, group.payload)
+  }
+
+  private mutating func wholeGroup() throws(SystemError) -> (header: GroupHeader, payload: UnsafeRawBufferPointer)? {
+    guard try fill(GroupHeader.size) else { return nil }
+    let length = GroupHeader(window, at: 0).length
+    guard length <= maximum, try fill(GroupHeader.size + length) else { return nil }
+    guard let group = GroupHeader.payload(in: window, at: 0, maximum: maximum, crc),
+      number == nil || group.header.number == number
+    else { return nil }
+    return group
+  }
+
+  /// The buffer from `offset` on.
+  private var window: UnsafeRawBufferPointer {
+    UnsafeRawBufferPointer(rebasing: buffer[(offset - start)..<filled])
+  }
+
+  /// Has `count` bytes from `offset` on in the buffer; false where the file has fewer.
+  private mutating func fill(_ count: Int) throws(SystemError) -> Bool {
+    let isInside = offset >= start && offset + count <= start + filled
+    if isInside { return true }
+    if count > buffer.count {
+      buffer.deallocate()
+      buffer = .allocate(byteCount: max(count, 2 * buffer.count), alignment: 16)
+    }
+    start = offset
+    filled = 0
+    filled = try file.read(at: offset, into: buffer)
+    return filled >= count
+  }
+}
+
+extension ReadableJournalFile {
+  /// Puts up to `count` bytes from `offset` on in the place of what is in `bytes`; how many there were.
+  func read(at offset: Int, count: Int, into bytes: inout [UInt8]) throws(SystemError) -> Int {
+    var failure: SystemError?
+    bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+      do throws(SystemError) {
+        filled = try read(at: offset, into: UnsafeMutableRawBufferPointer(buffer))
+      } catch {
+        failure = error
+      }
+    }
+    if let failure { throw failure }
+    return bytes.count
+  }
+}

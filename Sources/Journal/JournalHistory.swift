@@ -1,0 +1,238 @@
+// What the journal has of one trip or one driver, read beside its writer: oldest first, up to what is on the disk now.
+//
+//     full segment      its index (a file beside it, made here where it is missing or broken) → groups → records
+//     newest segment    an index in memory, which each question brings up to date
+//
+// Nothing is locked. A segment that retention deletes meanwhile is passed over; a group is given only when its sum is right.
+import Synchronization
+import Transport
+
+/// Names the records of a group's payload that have a key, with where they begin: a length of 4 bytes (of what follows,
+/// little-endian) stands there. A record may have several keys. Payloads that make no sense have no keys.
+public typealias RecordKeys =
+  @Sendable (_ payload: UnsafeRawBufferPointer, _ note: (_ key: UInt64, _ offset: Int) -> Void) -> Void
+
+/// A journal's directory, open for reading. Used by one thread at a time; made and used while a hub writes there, by the
+/// hub's own process or another.
+public final class JournalHistory {
+  private let files: any JournalFiles
+  private let limits: JournalLimits
+  private let keys: RecordKeys
+  private let keepsIndexes: Bool
+  /// When segments began, by their first group: a header is read once.
+  private var created: [UInt64: Int64] = [:]
+  private var newest: SegmentIndexer?
+  /// Times that there was no room for an index file.
+  public private(set) var indexesNotStored = 0
+  private static let unfinishedNames = Atomic<UInt64>(0)
+
+  /// `keepsIndexes` writes index files for full segments, which only the process that has the journal's lock should do;
+  /// without, a full segment that has none is read as a whole for each question.
+  public convenience init(
+    directory: String, limits: JournalLimits, keepsIndexes: Bool = true, keys: @escaping RecordKeys
+  ) throws(JournalError) {
+    self.init(files: try DiskFiles(beside: directory), limits: limits, keepsIndexes: keepsIndexes, keys: keys)
+  }
+
+  init(files: any JournalFiles, limits: JournalLimits, keepsIndexes: Bool, keys: @escaping RecordKeys) {
+    self.files = files
+    self.limits = limits
+    self.keepsIndexes = keepsIndexes
+    self.keys = keys
+  }
+
+  /// Gives each record with `key` to `body`, oldest first, from its length on and no byte more, until `body` says false.
+  ///
+  /// `since` is in ms since 1970 by the hub's clock: segments that were wholly written before it are passed over, so older
+  /// records may come, and newer ones are never missing. Costs some 15 small reads for each segment since then, and one
+  /// read for each group that has such a record; in memory one group and the places of what was found.
+  ///
+  /// Throws `damaged` with the first damage that was met, after everything that can be read was given.
+  public func forEachRecord(
+    key: UInt64, since: Int64 = .min, _ body: (_ record: UnsafeRawBufferPointer) -> Bool
+  ) throws(JournalError) {
+    var damage: Damage?
+    let segments = try segments()
+    for (place, segment) in segments.enumerated() {
+      let isLast = place + 1 == segments.count
+      if !isLast, since != .min, let end = try created(segments[place + 1]), end < since { continue }
+      guard let found = try entries(key, of: segment, isLast: isLast) else { continue }
+      if damage == nil { damage = found.damage }
+      guard try give(found.entries, of: segment, &damage, body) else { return }
+    }
+    if let damage { throw .damaged(damage) }
+  }
+
+  /// Makes the index files that are missing or broken, but for the newest segment's, and while `goesOn`; how many.
+  public func indexFullSegments(while goesOn: () -> Bool = { true }) throws(JournalError) -> Int {
+    var made = 0
+    for segment in try segments().dropLast() where goesOn() {
+      guard let file = try open(segment) else { continue }
+      let isThere = try about(segment.name) { () throws(SystemError) in try openIndex(of: segment, file) != nil }
+      guard !isThere, let indexer = try index(segment, file) else { continue }
+      try about(SegmentIndex.name(segment.first)) { () throws(SystemError) in try store(indexer) }
+      made += 1
+    }
+    return made
+  }
+
+  // MARK: Segments
+
+  private func segments() throws(JournalError) -> [SegmentName] {
+    let names: [String]
+    do throws(SystemError) { names = try files.names() } catch { throw .system(error, file: files.path) }
+    let segments = SegmentName.all(.segment, in: names)
+    if created.count > 2 * segments.count + 16 {
+      let known = Set(segments.map(\.first))
+      created = created.filter { known.contains($0.key) }
+    }
+    return segments
+  }
+
+  /// When a segment began; nil where its header can't be read (any more).
+  private func created(_ segment: SegmentName) throws(JournalError) -> Int64? {
+    if let known = created[segment.first] { return known }
+    let found = try about(segment.name) { () throws(SystemError) -> Int64? in
+      guard let file = try files.openForReading(segment.name) else { return nil }
+      var cursor = GroupCursor(file, first: segment.first, limits: limits)
+      return try cursor.header()?.created
+    }
+    created[segment.first] = found
+    return found
+  }
+
+  private func about<R>(_ name: String, _ body: () throws(SystemError) -> R) throws(JournalError) -> R {
+    do throws(SystemError) { return try body() } catch { throw .system(error, file: name) }
+  }
+
+  // MARK: Indexes
+
+  private struct Found {
+    var entries: [IndexEntry]
+    var damage: Damage?
+  }
+
+  /// Nil where the segment is gone.
+  private func entries(_ key: UInt64, of segment: SegmentName, isLast: Bool) throws(JournalError) -> Found? {
+    if isLast { return try newestEntries(key, of: segment) }
+    if let found = try storedEntries(key, of: segment) { return found }
+    guard let file = try open(segment) else { return nil }
+    guard let indexer = try index(segment, file) else { return Found(entries: [], damage: segment.brokenHeader) }
+    if keepsIndexes {
+      // A disk without room for it is no reason not to answer.
+      do throws(SystemError) { try store(indexer) } catch { indexesNotStored += 1 }
+    }
+    return Found(entries: indexer.entries.filter { $0.key == key }, damage: indexer.segment.damage)
+  }
+
+  /// From the index file; nil where there is none that fits and is whole.
+  private func storedEntries(_ key: UInt64, of segment: SegmentName) throws(JournalError) -> Found? {
+    try about(segment.name) { () throws(SystemError) in
+      guard let file = try files.openForReading(segment.name), var index = try openIndex(of: segment, file),
+        let entries = try index.entries(key)
+      else { return nil }
+      return Found(entries: entries, damage: index.segment.damage)
+    }
+  }
+
+  /// From the index in memory, after what is new in the segment was read.
+  private func newestEntries(_ key: UInt64, of segment: SegmentName) throws(JournalError) -> Found? {
+    if newest?.segment.first != segment.first {
+      newest = nil
+      guard let file = try open(segment) else { return nil }
+      newest = try about(segment.name) { () throws(SystemError) in try SegmentIndexer(file, segment, limits: limits) }
+    }
+    guard let newest else { return nil }  // its header is being written
+    try about(segment.name) { () throws(SystemError) in try newest.extend(keys) }
+    return Found(entries: newest.entries.filter { $0.key == key }, damage: nil)
+  }
+
+  private func open(_ segment: SegmentName) throws(JournalError) -> (any ReadableJournalFile)? {
+    try about(segment.name) { () throws(SystemError) in try files.openForReading(segment.name) }
+  }
+
+  private func openIndex(
+    of segment: SegmentName, _ file: any ReadableJournalFile
+  ) throws(SystemError) -> OpenSegmentIndex? {
+    guard let indexFile = try files.openForReading(SegmentIndex.name(segment.first)),
+      let index = try OpenSegmentIndex.open(indexFile, first: segment.first)
+    else { return nil }
+    // It fits when the segment begins and ends as it did: a segment is never changed between.
+    var cursor = GroupCursor(file, first: segment.first, limits: limits)
+    guard try file.size() == index.segment.bytes, try cursor.header()?.created == index.segment.created else {
+      return nil
+    }
+    guard index.segment.lastGroup > 0 else { return index }
+    var header: [UInt8] = []
+    guard try file.read(at: Int(index.segment.lastGroup), count: GroupHeader.size, into: &header) == GroupHeader.size,
+      header.withUnsafeBytes({ GroupHeader($0, at: 0).sum }) == index.segment.lastSum
+    else { return nil }
+    return index
+  }
+
+  /// Reads a full segment; nil where not even its header makes sense.
+  private func index(
+    _ segment: SegmentName, _ file: any ReadableJournalFile
+  ) throws(JournalError) -> SegmentIndexer? {
+    try about(segment.name) { () throws(SystemError) in
+      let indexer =
+        newest?.segment.first == segment.first ? newest : try SegmentIndexer(file, segment, limits: limits)
+      try indexer?.extend(keys)
+      return indexer
+    }
+  }
+
+  /// Writes an index file: under a name of its own first, as two threads may do the same at once, with the same result.
+  private func store(_ indexer: SegmentIndexer) throws(SystemError) {
+    let name = SegmentIndex.name(indexer.segment.first)
+    let unfinished = "\(name)+\(Self.unfinishedNames.wrappingAdd(1, ordering: .relaxed).newValue)"
+    let bytes = SegmentIndex.encoded(indexer.segment, indexer.entries.sorted(), CRC32C())
+    let file = try files.open(unfinished)
+    do throws(SystemError) {
+      try file.truncate(to: 0)
+      try bytes.withBytes { (bytes) throws(SystemError) in try file.append(bytes) }
+      try files.rename(unfinished, to: name)
+    } catch {
+      try files.remove(unfinished)
+      throw error
+    }
+  }
+
+  // MARK: Records
+
+  /// Gives the records at `entries`; false where `body` wants no more.
+  private func give(
+    _ entries: [IndexEntry], of segment: SegmentName, _ damage: inout Damage?,
+    _ body: (UnsafeRawBufferPointer) -> Bool
+  ) throws(JournalError) -> Bool {
+    guard !entries.isEmpty else { return true }
+    do throws(SystemError) {
+      guard let file = try files.openForReading(segment.name) else { return true }
+      var cursor = GroupCursor(file, first: segment.first, limits: limits)
+      var place = 0
+      while place < entries.count {
+        let start = Int(entries[place].group)
+        let end = entries[place...].firstIndex { $0.group != entries[place].group } ?? entries.count
+        cursor.seek(to: start)
+        if let group = try cursor.next() {
+          for entry in entries[place..<end] {
+            guard let record = Self.record(in: group.payload, at: Int(entry.record)) else { continue }
+            guard body(record) else { return false }
+          }
+        } else if damage == nil {
+          damage = Damage(kind: .group, file: segment.name, offset: start, group: segment.first)
+        }
+        place = end
+      }
+      return true
+    } catch {
+      throw .system(error, file: segment.name)
+    }
+  }
+
+  private static func record(in payload: UnsafeRawBufferPointer, at offset: Int) -> UnsafeRawBufferPointer? {
+    guard offset + 4 <= payload.count else { return nil }
+    let end = offset + 4 + Int(payload.number(at: offset, UInt32.self))
+    return end <= payload.count ? UnsafeRawBufferPointer(rebasing: payload[offset..<end]) : nil
+  }
+}

@@ -1,0 +1,128 @@
+// Which files of a journal are too old: decided from what there is, by a rule, and only of what a snapshot holds.
+import Transport
+
+/// How long what is in the journal can be read. The hub's own state does not need it: that is in the snapshots.
+public struct RetentionRule: Sendable, Equatable {
+  /// Segments whose newest group was written before this are deleted.
+  public var milliseconds: Int64 = 30 * 24 * 3600 * 1000
+  /// The oldest segments are deleted until all files together have no more.
+  public var bytes = 64 << 30
+
+  public init() {}
+}
+
+/// What a journal's directory holds. Files that are not a journal's, and those that were moved aside, are not in it.
+public struct JournalInventory: Sendable, Equatable {
+  public struct Segment: Sendable, Equatable {
+    public var name: String
+    public var first: UInt64
+    /// When it was begun, in ms since 1970; nil where its header makes no sense.
+    public var created: Int64?
+    public var bytes: Int
+    /// Nil without an index.
+    public var indexBytes: Int?
+  }
+
+  public struct Snapshot: Sendable, Equatable {
+    public var name: String
+    /// The last group it holds.
+    public var group: UInt64
+    public var created: Int64?
+    public var bytes: Int
+  }
+
+  /// Oldest first.
+  public var segments: [Segment] = []
+  public var snapshots: [Snapshot] = []
+
+  public var bytes: Int {
+    segments.reduce(0) { $0 + $1.bytes + ($1.indexBytes ?? 0) } + snapshots.reduce(0) { $0 + $1.bytes }
+  }
+
+  /// Looks at the directory, and reads the headers of what is in it. What goes meanwhile is left out.
+  public init(_ files: any JournalFiles) throws(JournalError) {
+    let names: [String]
+    do throws(SystemError) { names = try files.names() } catch { throw .system(error, file: files.path) }
+    for file in SegmentName.all(.segment, in: names) {
+      guard let about = try Self.about(file.name, .segment, file.first, files) else { continue }
+      let index = try Self.about(SegmentIndex.name(file.first), .index, file.first, files)
+      segments.append(
+        Segment(
+          name: file.name, first: file.first, created: about.created, bytes: about.bytes, indexBytes: index?.bytes))
+    }
+    for file in SegmentName.all(.snapshot, in: names) {
+      guard let about = try Self.about(file.name, .snapshot, file.first, files) else { continue }
+      snapshots.append(
+        Snapshot(name: file.name, group: file.first, created: about.created, bytes: about.bytes))
+    }
+  }
+
+  init(segments: [Segment], snapshots: [Snapshot]) {
+    self.segments = segments
+    self.snapshots = snapshots
+  }
+
+  private static func about(
+    _ name: String, _ kind: FileHeader.Kind, _ number: UInt64, _ files: any JournalFiles
+  ) throws(JournalError) -> (bytes: Int, created: Int64?)? {
+    do throws(SystemError) {
+      guard let file = try files.openForReading(name) else { return nil }
+      var bytes: [UInt8] = []
+      _ = try file.read(at: 0, count: FileHeader.size, into: &bytes)
+      let header: FileHeader? = bytes.withUnsafeBytes { bytes in
+        do throws(FileHeader.Fault) { return try FileHeader(bytes, CRC32C()) } catch { return nil }
+      }
+      let created = header.flatMap { $0.kind == kind && $0.group == number ? $0.created : nil }
+      return (try file.size(), created)
+    } catch {
+      throw .system(error, file: name)
+    }
+  }
+
+  // MARK: What goes
+
+  /// What is not needed any more: snapshots first, then segments, oldest first.
+  struct Surplus: Equatable {
+    var snapshots: [Snapshot] = []
+    var segments: [Segment] = []
+  }
+
+  /// `broken` names snapshots that don't count: they are known not to be whole. `now` is in ms since 1970.
+  ///
+  /// The newest segment always stays, and so does every one that has a group behind the oldest snapshot that is kept.
+  func surplus(_ rule: RetentionRule, keeping count: Int, broken: Set<String> = [], now: Int64) -> Surplus {
+    let whole = snapshots.filter { !broken.contains($0.name) }
+    guard let oldestKept = whole.suffix(count).first else { return Surplus() }
+    var surplus = Surplus(snapshots: snapshots.filter { $0.group < oldestKept.group })
+    var left = bytes - surplus.snapshots.reduce(0) { $0 + $1.bytes }
+    for (segment, next) in zip(segments, segments.dropFirst()) {
+      // Its last group is the one before the next segment's first, and was written before that was begun.
+      guard next.first <= oldestKept.group + 1 else { break }
+      let isOld = next.created.map { $0 < now - rule.milliseconds } ?? false
+      guard isOld || left > rule.bytes else { break }
+      surplus.segments.append(segment)
+      left -= segment.bytes + (segment.indexBytes ?? 0)
+    }
+    return surplus
+  }
+
+  /// Deletes what the rule says; how many segments. A power cut at any moment leaves a journal without a gap.
+  public func apply(
+    _ rule: RetentionRule, limits: JournalLimits, broken: Set<String> = [], now: Int64, in files: any JournalFiles
+  ) throws(JournalError) -> Int {
+    let surplus = surplus(rule, keeping: limits.snapshots, broken: broken, now: now)
+    do throws(SystemError) {
+      for snapshot in surplus.snapshots { try files.remove(snapshot.name) }
+      for segment in surplus.segments {
+        if segment.indexBytes != nil { try files.remove(SegmentIndex.name(segment.first)) }
+        try files.remove(segment.name)
+        // Before the next one goes: what comes back after a power cut is then the newest of what was deleted.
+        try files.synchronize()
+      }
+      if !surplus.snapshots.isEmpty { try files.synchronize() }
+    } catch {
+      throw .system(error, file: files.path)
+    }
+    return surplus.segments.count
+  }
+}

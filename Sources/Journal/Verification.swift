@@ -1,0 +1,192 @@
+// Reads every byte of a journal beside whoever writes it, and says what is not as it was written. Changes nothing.
+import Glibc
+import Transport
+
+/// What was found.
+public struct Verification: Sendable, Equatable {
+  /// Damage in segments and snapshots, in the order of the files.
+  public var damages: [Damage] = []
+  /// Indexes that don't fit their segment, which are made again by themselves.
+  public var brokenIndexes: [String] = []
+  /// Bytes behind the last whole group of the newest segment: a write that is under way, or was cut by a crash.
+  public var unfinished: (file: String, offset: Int, bytes: Int)?
+  public var segments = 0
+  public var snapshots = 0
+  public var groups: UInt64 = 0
+  public var bytes = 0
+
+  public static func == (left: Verification, right: Verification) -> Bool {
+    left.damages == right.damages && left.brokenIndexes == right.brokenIndexes && left.groups == right.groups
+      && left.segments == right.segments && left.snapshots == right.snapshots && left.bytes == right.bytes
+      && left.unfinished.map { "\($0)" } == right.unfinished.map { "\($0)" }
+  }
+}
+
+/// Reads a journal from one end to the other.
+public struct Verifier {
+  private let files: any JournalFiles
+  private let limits: JournalLimits
+  private let keys: RecordKeys
+  private var found = Verification()
+
+  public init(files: any JournalFiles, limits: JournalLimits, keys: @escaping RecordKeys) {
+    self.files = files
+    self.limits = limits
+    self.keys = keys
+  }
+
+  /// `check` says of the payload of each group and each part of a snapshot whether it makes sense.
+  public mutating func run(
+    _ check: (UnsafeRawBufferPointer) throws(Senseless) -> Void
+  ) throws(JournalError) -> Verification {
+    let names: [String]
+    do throws(SystemError) { names = try files.names() } catch { throw .system(error, file: files.path) }
+    let snapshots = SegmentName.all(.snapshot, in: names)
+    var wholeSnapshots: [UInt64] = []
+    for snapshot in snapshots where try readSnapshot(snapshot, check) { wholeSnapshots.append(snapshot.first) }
+    let segments = SegmentName.all(.segment, in: names)
+    // The first group that must be there: behind the newest whole snapshot, or behind the segment before.
+    var expected: UInt64? = 1
+    for (place, segment) in segments.enumerated() {
+      if let next = expected, segment.first > next,
+        !(place == 0 && wholeSnapshots.contains { $0 >= segment.first - 1 })
+      {
+        let missing = Damage(kind: .missing(through: segment.first - 1), file: segment.name, offset: 0, group: next)
+        found.damages.append(missing)
+      }
+      expected = try readSegment(segment, isLast: place + 1 == segments.count, check)
+    }
+    return found
+  }
+
+  /// True where it is whole.
+  private mutating func readSnapshot(
+    _ name: SegmentName, _ check: (UnsafeRawBufferPointer) throws(Senseless) -> Void
+  ) throws(JournalError) -> Bool {
+    guard let bytes = try bytes(of: name.name) else { return false }
+    found.snapshots += 1
+    found.bytes += bytes.count
+    switch bytes.withBytes({ SnapshotFile.parts(of: $0, group: name.first, limits: limits) }) {
+    case .newerVersion(let version): throw .newerVersion(version, file: name.name)
+    case .broken:
+      found.damages.append(Damage(kind: .snapshot, file: name.name, offset: 0, group: name.first))
+      return false
+    case .whole(let ranges):
+      for range in ranges {
+        do throws(Senseless) {
+          try bytes.withBytes { (bytes) throws(Senseless) in
+            try check(UnsafeRawBufferPointer(rebasing: bytes[range]))
+          }
+        } catch {
+          let damage = Damage(
+            kind: .meaning(error.text), file: name.name, offset: range.lowerBound, group: name.first)
+          found.damages.append(damage)
+          return false
+        }
+      }
+      return true
+    }
+  }
+
+  /// The number of the group behind it; nil where that is not known.
+  private mutating func readSegment(
+    _ name: SegmentName, isLast: Bool, _ check: (UnsafeRawBufferPointer) throws(Senseless) -> Void
+  ) throws(JournalError) -> UInt64? {
+    guard let bytes = try bytes(of: name.name) else { return nil }
+    found.segments += 1
+    found.bytes += bytes.count
+    var number = name.first
+    var senseless: Damage?
+    let scan = SegmentScan(limits: limits)
+    let end = bytes.withBytes { bytes in
+      scan.read(bytes, file: name.name, isLast: isLast, next: &number) { number, offset, payload in
+        do throws(Senseless) {
+          try check(payload)
+        } catch {
+          guard senseless == nil else { return }
+          senseless = Damage(kind: .meaning(error.text), file: name.name, offset: offset, group: number)
+        }
+      }
+    }
+    found.groups += number - name.first
+    if let senseless { found.damages.append(senseless) }
+    if !isLast { try checkIndex(of: name) }
+    switch end {
+    case .complete: return number
+    case .newerVersion(let version): throw .newerVersion(version, file: name.name)
+    case .torn(let offset):
+      found.unfinished = (name.name, offset, bytes.count - offset)
+      return number
+    case .damaged(let damage):
+      found.damages.append(damage)
+      return nil
+    }
+  }
+
+  /// Makes the index that there should be, and compares.
+  private mutating func checkIndex(of segment: SegmentName) throws(JournalError) {
+    let name = SegmentIndex.name(segment.first)
+    guard let stored = try bytes(of: name) else { return }
+    found.bytes += stored.count
+    do throws(SystemError) {
+      guard let file = try files.openForReading(segment.name),
+        let indexer = try SegmentIndexer(file, segment, limits: limits)
+      else { return }
+      try indexer.extend(keys)
+      if stored != SegmentIndex.encoded(indexer.segment, indexer.entries.sorted(), CRC32C()) {
+        found.brokenIndexes.append(name)
+      }
+    } catch {
+      throw .system(error, file: segment.name)
+    }
+  }
+
+  /// Nil where it is gone.
+  private func bytes(of name: String) throws(JournalError) -> [UInt8]? {
+    do throws(SystemError) { return try files.read(name) } catch {
+      if error.errno == ENOENT { return nil }
+      throw .system(error, file: name)
+    }
+  }
+}
+
+/// Reads all groups of a journal, oldest first, for whoever wants to have all of them: `body` says whether it wants more.
+/// Segments that were wholly written before `since` (ms since 1970) are passed over, and what goes meanwhile. Of a damaged
+/// segment the groups before the damage are given, and then those of the segments behind it; at the end the first damage is
+/// thrown. A payload that makes no sense to `body` ends the reading.
+public func forEachGroup(
+  of files: any JournalFiles, limits: JournalLimits, since: Int64 = .min,
+  _ body: (_ number: UInt64, _ payload: UnsafeRawBufferPointer) throws(Senseless) -> Bool
+) throws(JournalError) {
+  let segments = try JournalInventory(files).segments
+  var damage: Damage?
+  var senseless: Damage?
+  for (place, segment) in segments.enumerated() {
+    let isLast = place + 1 == segments.count
+    if !isLast, let end = segments[place + 1].created, end < since { continue }
+    let name = SegmentName(name: segment.name, first: segment.first)
+    do throws(SystemError) {
+      guard let file = try files.openForReading(segment.name) else { continue }
+      var cursor = GroupCursor(file, first: segment.first, limits: limits)
+      guard try cursor.header() != nil else {
+        if !isLast { damage = damage ?? name.brokenHeader }
+        continue
+      }
+      while let (header, offset, payload) = try cursor.next() {
+        do throws(Senseless) {
+          guard try body(header.number, payload) else { return }
+        } catch {
+          senseless = Damage(kind: .meaning(error.text), file: segment.name, offset: offset, group: header.number)
+          break
+        }
+      }
+      if !isLast, damage == nil, try file.size() > cursor.offset {
+        damage = Damage(kind: .group, file: segment.name, offset: cursor.offset, group: cursor.number ?? segment.first)
+      }
+    } catch {
+      throw .system(error, file: segment.name)
+    }
+    if let senseless { throw .damaged(senseless) }
+  }
+  if let damage { throw .damaged(damage) }
+}

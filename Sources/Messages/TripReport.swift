@@ -1,0 +1,31 @@
+// A trip as queries show it: the same over the socket (`query` of kind `trip`, `result`) and over HTTP.
+import Geo
+
+public struct TripReport: Sendable, Equatable {
+  public var tripID: Identifier
+  public var status: TripStatus
+  /// When the last move happened, by the clock of who sent it.
+  public var timestamp: Timestamp
+  /// When it began, was last moved, and ended, by the hub's wall clock.
+  public var created: Timestamp
+  public var updated: Timestamp
+  public var ended: Timestamp?
+  public var driverID: Identifier?
+  public var riderID: Identifier?
+  public var pickup: Coordinate?
+  public var dropoff: Coordinate?
+  /// Encoded polyline, as it came; nil in a list.
+  public var route: String?
+  /// Of a trip that has ended.
+  public var summary: TripSummary?
+
+  public init(
+    tripID: Identifier, status: TripStatus, timestamp: Timestamp, created: Timestamp, updated: Timestamp
+  ) {
+    self.tripID = tripID
+    self.status = status
+    self.timestamp = timestamp
+    self.created = created
+    self.updated = updated
+  }
+}

@@ -1,0 +1,90 @@
+// A bounded queue to a thread that may block: where a mailbox wakes an event loop, this one has its thread wait for work.
+
+import Glibc
+
+/// Jobs from any threads, taken one by one, in order, by one thread.
+///
+/// `@unchecked Sendable`: `state` is touched only while `mutex` is held, and all three pointers live as long as the object.
+public final class JobQueue<Job: Sendable>: @unchecked Sendable {
+  private struct State {
+    var jobs: [Job] = []
+    /// Jobs before this one were taken.
+    var head = 0
+    var isClosed = false
+  }
+
+  /// Jobs that may wait. At it a job is refused: the caller decides what that means.
+  public let capacity: Int
+  private let mutex: UnsafeMutablePointer<pthread_mutex_t>
+  private let condition: UnsafeMutablePointer<pthread_cond_t>
+  private let state: UnsafeMutablePointer<State>
+
+  public init(capacity: Int) {
+    precondition(capacity > 0)
+    self.capacity = capacity
+    mutex = .allocate(capacity: 1)
+    mutex.initialize(to: pthread_mutex_t())
+    condition = .allocate(capacity: 1)
+    condition.initialize(to: pthread_cond_t())
+    state = .allocate(capacity: 1)
+    state.initialize(to: State())
+    pthread_mutex_init(mutex, nil)
+    pthread_cond_init(condition, nil)
+  }
+
+  deinit {
+    pthread_cond_destroy(condition)
+    pthread_mutex_destroy(mutex)
+    state.deinitialize(count: 1)
+    state.deallocate()
+    condition.deallocate()
+    mutex.deallocate()
+  }
+
+  /// Appends a job; false, and nothing happens, when `capacity` jobs wait or the queue is closed.
+  public func append(_ job: Job) -> Bool {
+    locked { state in
+      guard state.jobs.count - state.head < capacity, !state.isClosed else { return false }
+      state.jobs.append(job)
+      pthread_cond_signal(condition)
+      return true
+    }
+  }
+
+  /// Takes the next job, and waits where there is none; nil once the queue is closed. What waits then is never taken.
+  public func next() -> Job? {
+    locked { state in
+      while state.head == state.jobs.count {
+        if state.isClosed { return nil }
+        pthread_cond_wait(condition, mutex)
+      }
+      guard !state.isClosed else { return nil }
+      let job = state.jobs[state.head]
+      state.head += 1
+      if state.head == state.jobs.count {
+        state.jobs.removeAll(keepingCapacity: true)
+        state.head = 0
+      } else if state.head >= capacity {
+        state.jobs.removeFirst(state.head)
+        state.head = 0
+      }
+      return job
+    }
+  }
+
+  /// Ends the taking: for good.
+  public func close() {
+    locked {
+      $0.isClosed = true
+      pthread_cond_broadcast(condition)
+    }
+  }
+
+  public var isClosed: Bool { locked { $0.isClosed } }
+
+  private func locked<R>(_ body: (inout State) -> R) -> R {
+    pthread_mutex_lock(mutex)
+    defer { pthread_mutex_unlock(mutex) }
+    return body(&state.pointee)
+  }
+}

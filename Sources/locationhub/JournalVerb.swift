@@ -1,0 +1,161 @@
+// `journal`: looks into the directory where a hub keeps what is durable, beside the hub or without one. Changes nothing.
+import Bytes
+import Glibc
+import HubCore
+import Journal
+import Messages
+import Transport
+
+let journal = Verb(
+  name: "journal", operands: "inspect|verify|export DIR",
+  summary: """
+    Looks into a hub's journal, also while the hub runs; changes nothing.
+    inspect: what is there: files, groups, bytes, times, the epoch.
+    verify: reads every byte, and tells where something is not as it was written; exit code 1 then.
+    export: every record of the segments as a line of JSON, oldest first (protocol/journal.md).
+    """,
+  options: [
+    Option("since", "TIME", "export: from the segment on in which this time is (RFC 3339, or ms since 1970)")
+  ],
+  run: runJournal)
+
+private func runJournal(_ arguments: Arguments) throws(CommandError) -> ExitCode {
+  guard arguments.operands.count == 2 else {
+    throw .usage("journal takes a word and a directory: locationhub journal inspect ./data")
+  }
+  let directory = arguments.operands[1]
+  let since = try arguments.string("since").map { (text) throws(CommandError) in try time(text) }
+  guard since == nil || arguments.operands[0] == "export" else { throw .usage("--since is for journal export") }
+  let action: (DiskFiles) throws(JournalError) -> ExitCode
+  switch arguments.operands[0] {
+  case "inspect": action = inspect
+  case "verify": action = verify
+  case "export": action = { (files) throws(JournalError) in try export(files, since: since) }
+  case let word: throw .usage("journal knows inspect, verify and export, not \(word)")
+  }
+  do throws(JournalError) { return try action(try DiskFiles(beside: directory)) } catch { throw .failed("\(error)") }
+}
+
+private func time(_ text: String) throws(CommandError) -> Timestamp {
+  var text = text
+  let written = text.withUTF8 { Timestamp(rfc3339: UnsafeRawBufferPointer($0)) }
+  guard let time = written ?? Double(text).flatMap({ Timestamp(number: $0, format: .unixMilliseconds) }) else {
+    throw .usage("--since must be a time like 2026-11-21T10:00:00Z or milliseconds since 1970, not \(text)")
+  }
+  return time
+}
+
+// MARK: - inspect
+
+private func inspect(_ files: DiskFiles) throws(JournalError) -> ExitCode {
+  let inventory = try JournalInventory(files)
+  var text = ""
+  for snapshot in inventory.snapshots {
+    text += row(snapshot.name, "through group \(snapshot.group)", snapshot.bytes, snapshot.created)
+  }
+  var last = inventory.segments.last?.first ?? inventory.snapshots.last?.group ?? 0
+  var groups: UInt64 = 0
+  var epoch = try newestSnapshotEpoch(files)
+  var damage = ""
+  do throws(JournalError) {
+    try forEachGroup(of: files, limits: JournalLimits()) { (number, payload) throws(Senseless) in
+      last = number
+      groups += 1
+      do throws(RecordError) {
+        epoch = try RecordJSON.lastEpoch(in: payload) ?? epoch
+      } catch {
+        throw Senseless("\(error)")
+      }
+      return true
+    }
+  } catch {
+    damage = "\(error)\n"  // what there is besides is shown all the same
+  }
+  for (place, segment) in inventory.segments.enumerated() {
+    let next = place + 1 < inventory.segments.count ? inventory.segments[place + 1].first : last + 1
+    let range = next > segment.first ? "groups \(segment.first) to \(next - 1)" : "no group yet"
+    text += row(segment.name, range + (segment.indexBytes == nil ? "" : ", indexed"), segment.bytes, segment.created)
+  }
+  text += "epoch \(epoch ?? "none"), \(inventory.segments.count) segments with \(groups) groups, "
+  text += "\(inventory.snapshots.count) snapshots, \(inventory.bytes) bytes\n"
+  StandardStream.output.write(text + damage)
+  return damage.isEmpty ? .ok : .failed
+}
+
+/// As the newest whole snapshot has it.
+private func newestSnapshotEpoch(_ files: DiskFiles) throws(JournalError) -> String? {
+  var epoch: String?
+  _ = try Recovery(files: files, limits: JournalLimits()).read(through: 0) { (part) throws(Senseless) in
+    do throws(RecordError) {
+      epoch = try RecordJSON.lastEpoch(in: part) ?? epoch
+    } catch {
+      throw Senseless("\(error)")
+    }
+  } group: { _, _ in
+  }
+  return epoch
+}
+
+private func row(_ name: String, _ what: String, _ bytes: Int, _ created: Int64?) -> String {
+  var time = ByteBuffer()
+  if let created {
+    time.append(Timestamp(milliseconds: created), as: .rfc3339)
+  } else {
+    time.append("header is damaged")
+  }
+  let size = "\(bytes)"
+  let padding = String(repeating: " ", count: max(1, 14 - size.utf8.count))
+  return "\(name)\(padding)\(size)  \(String(decoding: time.array(), as: UTF8.self))  \(what)\n"
+}
+
+// MARK: - verify
+
+private func verify(_ files: DiskFiles) throws(JournalError) -> ExitCode {
+  var verifier = Verifier(files: files, limits: JournalLimits()) { payload, note in
+    DurableKeys.forEach(in: payload, note)
+  }
+  let found = try verifier.run { (records) throws(Senseless) in
+    do throws(RecordError) { try RecordJSON.check(records) } catch { throw Senseless("\(error)") }
+  }
+  var text = ""
+  for damage in found.damages { text += "damaged: \(damage)\n" }
+  for name in found.brokenIndexes { text += "\(name) does not fit its segment: it is made again when it is needed\n" }
+  if let tail = found.unfinished {
+    text += "\(tail.file): \(tail.bytes) bytes at byte \(tail.offset) are a write that is under way, or was cut\n"
+  }
+  text += "\(found.segments) segments with \(found.groups) groups, \(found.snapshots) snapshots, \(found.bytes) bytes: "
+  text += found.damages.isEmpty ? "good\n" : "\(found.damages.count) damaged\n"
+  StandardStream.output.write(text)
+  return found.damages.isEmpty ? .ok : .failed
+}
+
+// MARK: - export
+
+private func export(_ files: DiskFiles, since: Timestamp?) throws(JournalError) -> ExitCode {
+  do throws(SystemError) { try blockSignals([SIGPIPE]) } catch { throw .system(error, file: files.path) }
+  var output = ByteBuffer()
+  var hasReader = true
+  func flush(over limit: Int) {
+    guard output.count > limit else { return }
+    // A reader that has gone, as `head` does, is an end like any other.
+    hasReader = output.withBytes { StandardStream.output.write($0) }
+    output.removeAll(keepingAtMost: 1 << 20)
+  }
+  do throws(JournalError) {
+    try forEachGroup(of: files, limits: JournalLimits(), since: since?.milliseconds ?? .min) {
+      (number, records) throws(Senseless) in
+      do throws(RecordError) {
+        try RecordJSON.write(records, group: number, into: &output)
+      } catch {
+        throw Senseless("\(error)")
+      }
+      flush(over: 1 << 16)
+      return hasReader
+    }
+  } catch {
+    flush(over: 0)
+    throw error
+  }
+  if hasReader { flush(over: 0) }
+  return .ok
+}

@@ -1,0 +1,175 @@
+// One life of the hub: the real Hub, the real journal over the simulated disk, and loops without sockets. What Gateway's
+// HubJournal and HubThread do on two threads is done here call by call, when the world says so.
+import Bytes
+import HubCore
+import Journal
+import JournalSupport
+import Messages
+
+/// What all lives of one history have in common.
+struct HubSettings {
+  var limits: HubLimits
+  var journal: JournalLimits
+  var loops: Int
+}
+
+final class HubLife {
+  private let settings: HubSettings
+  private var hub: Hub
+  private let commit: GroupCommit
+  private var writer: JournalWriter
+  private var groups = GroupCommit.PendingGroups()
+  let loops: [GatewayLoop]
+  /// What the hub asks its journal, and answers on their way to it.
+  private var lookups: [HistoryLookup] = []
+  private var answers: [HubInput] = []
+  /// What was given up at its start.
+  let loss: Damage?
+
+  /// Reads what is on the disk, as `locationhub serve --data` does.
+  init(
+    _ settings: HubSettings, disk: SimulatedDisk, damage: DamagePolicy, epoch: InlineText, seed: UInt64, now: Moment,
+    _ fix: (_ driver: Identifier, _ time: Int64) -> Void
+  ) throws(JournalError) {
+    var hub = Hub(
+      limits: settings.limits, timings: HubTimings(), sampling: SamplingRules(), epoch: epoch, seed: seed,
+      loops: settings.loops, now: now)
+    let recovered = try Self.read(disk, settings, damage: damage, into: &hub, fix)
+    hub.finishLoading()
+    loss = recovered.report.loss
+    hub.attachJournal(
+      limit: settings.journal.groupBytes / 2, startsEpoch: recovered.report.startsAnew, epoch: epoch, looksUp: true)
+    self.settings = settings
+    self.hub = hub
+    commit = GroupCommit(limits: settings.journal)
+    writer = recovered.takeWriter()
+    loops = (0..<settings.loops).map { GatewayLoop(number: $0) }
+  }
+
+  private static func read(
+    _ disk: SimulatedDisk, _ settings: HubSettings, damage: DamagePolicy, into hub: inout Hub,
+    _ fix: (_ driver: Identifier, _ time: Int64) -> Void
+  ) throws(JournalError) -> Recovered {
+    try Recovery(files: disk, limits: settings.journal).run(damage: damage) { (part) throws(Senseless) in
+      try load(part, into: &hub)
+    } group: { (_, records) throws(Senseless) in
+      try load(records, into: &hub)
+      StoredSegment.forEachFix(in: records, fix)
+    }
+  }
+
+  private static func load(_ records: UnsafeRawBufferPointer, into hub: inout Hub) throws(Senseless) {
+    do throws(RecordError) { try hub.load(records) } catch { throw Senseless("\(error)") }
+  }
+
+  // MARK: Turns
+
+  var hasLookups: Bool { !lookups.isEmpty }
+
+  var counters: HubCounters { hub.counters }
+
+  /// One turn of the hub's thread, with what the loops have for it.
+  func turn(_ now: Moment) {
+    hub.stored(through: commit.durableThrough, condition: commit.currentCondition == .good ? .good : .unavailable)
+    for loop in loops {
+      hub.process(loop.inputs, now: now)
+      loop.inputs.removeAll(keepingCapacity: true)
+    }
+    hub.process(answers, now: now)
+    answers.removeAll(keepingCapacity: true)
+    hub.takeRecords { records, ticket in commit.submit(records, ticket: ticket, isUrgent: true) }
+    hub.takeLookups(into: &lookups)
+    for loop in loops where hub.hasOutput(loop: loop.number) {
+      var list: [HubOutput] = []
+      hub.drain(loop: loop.number, into: &list)
+      for output in list { loop.outputs.append(output) }
+    }
+  }
+
+  /// Answers what the hub has asked. `isStored` says whether a driver's fix is in the journal.
+  func answerLookups(_ isStored: (_ driver: Identifier, _ time: Int64) -> Bool) {
+    for lookup in lookups {
+      answers.append(
+        .knownFixes(ticket: lookup.ticket, lookup.times.filter { isStored(lookup.driverID, $0) }))
+    }
+    lookups.removeAll()
+  }
+
+  /// One group of the journal's thread. Nil where it cannot go on in this life.
+  func write(_ now: Moment) -> GroupCommit.Progress? {
+    guard commit.currentCondition != .stopped else { return nil }
+    do throws(JournalError) {
+      return try commit.writeGroup(&groups, &writer, created: now.timestamp.milliseconds)
+    } catch {
+      return nil
+    }
+  }
+
+  /// Nothing waits for a turn, for the disk or for its clients.
+  var isIdle: Bool {
+    groups.isEmpty && commit.isIdle && lookups.isEmpty && answers.isEmpty && !hub.hasMoreDue
+      && loops.allSatisfy { $0.inputs.isEmpty && $0.outputs.isEmpty && !hub.hasOutput(loop: $0.number) }
+  }
+
+  /// What the keeper does: a snapshot of all that is stored, made from the one before it and the groups since, and the end
+  /// of what is older than the rule says. `fix` is called with each fix in these groups.
+  func keep(
+    _ disk: SimulatedDisk, _ rule: RetentionRule, now: Moment, _ fix: (_ driver: Identifier, _ time: Int64) -> Void
+  ) throws(JournalError) {
+    guard groups.isEmpty, writer.next > 1 else { return }
+    writer.sealSegment()
+    let last = writer.next - 1
+    var copy = Hub(
+      limits: settings.limits, timings: HubTimings(), sampling: SamplingRules(), epoch: InlineText(), seed: 0,
+      loops: settings.loops, now: now)
+    let report = try Recovery(files: disk, limits: settings.journal).read(through: last) { (part) throws(Senseless) in
+      try Self.load(part, into: &copy)
+    } group: { (_, records) throws(Senseless) in
+      try Self.load(records, into: &copy)
+      StoredSegment.forEachFix(in: records, fix)
+    }
+    guard report.snapshot != last else { return }
+    let milliseconds = now.timestamp.milliseconds
+    do throws(JournalError) {
+      var snapshot = try SnapshotWriter(files: disk, limits: settings.journal, through: last, created: milliseconds)
+      try copy.writeSnapshot { (part) throws(JournalError) in try snapshot.write(part) }
+      try snapshot.finish()
+    } catch {
+      try SnapshotWriter.removeUnfinished(disk)
+      throw error
+    }
+    _ = try JournalInventory(disk).apply(
+      rule, limits: settings.journal, broken: Set(report.brokenSnapshots), now: milliseconds, in: disk)
+  }
+
+  // MARK: Its durable state
+
+  /// The records of a snapshot, sorted: tables that were filled in another order are the same.
+  func state() -> [[UInt8]] { Self.state(of: hub) }
+
+  /// The same of a hub that reads the disk now. `fix` is called with each fix behind the newest snapshot.
+  @discardableResult
+  static func read(
+    _ disk: SimulatedDisk, _ settings: HubSettings, now: Moment, _ fix: (_ driver: Identifier, _ time: Int64) -> Void
+  ) throws(JournalError) -> [[UInt8]] {
+    var hub = Hub(
+      limits: settings.limits, timings: HubTimings(), sampling: SamplingRules(), epoch: InlineText(), seed: 0,
+      loops: settings.loops, now: now)
+    _ = try read(disk, settings, damage: .refuse, into: &hub, fix)
+    hub.finishLoading()
+    return state(of: hub)
+  }
+
+  private static func state(of hub: borrowing Hub) -> [[UInt8]] {
+    var records: [[UInt8]] = []
+    hub.writeSnapshot { part in
+      var offset = 0
+      while offset < part.count {
+        let length = 4 + Int(UInt32(littleEndian: part.loadUnaligned(fromByteOffset: offset, as: UInt32.self)))
+        records.append(Array(part[offset..<offset + length]))
+        offset += length
+      }
+    }
+    return records.sorted { $0.lexicographicallyPrecedes($1) }
+  }
+}

@@ -1,0 +1,164 @@
+// What all clients saw and were promised, and whether all of it can be true at once. Knows nothing of how the hub works.
+import Bytes
+import HubCore
+import Messages
+
+/// A promise that was not kept.
+struct Violation: Error {
+  var text: String
+}
+
+struct Ledger {
+  /// What became of a message that a client keeps until it is answered.
+  enum Outcome: Equatable {
+    case pending, acked
+    case refused(ErrorCode)
+  }
+
+  struct Move {
+    let trip: Int
+    let status: TripStatus
+    /// The sender's time of the move, which no other has: the event that the move causes carries it.
+    let mark: Timestamp
+    let message: MessageID
+    var outcome = Outcome.pending
+    /// Journalled data was given up since: nothing is promised any more.
+    var isForgiven = false
+  }
+
+  struct Batch {
+    let driver: Int
+    let trip: Int?
+    let fixes: [Fix]
+    let message: MessageID
+    var outcome = Outcome.pending
+    /// The life of the hub that acked it first.
+    var ackedIn: UInt64?
+  }
+
+  /// A fix that is said to be stored.
+  struct PromisedFix {
+    let driver: Int
+    /// ms since 1970
+    let time: Int64
+  }
+
+  /// How a trip was said to stand, right behind an event.
+  private struct Standing {
+    var epoch: Int
+    var topic: Int
+    var sequence: UInt64
+    var status: TripStatus
+  }
+
+  let topics: Int
+  var moves: [Move] = []
+  var batches: [Batch] = []
+  private var epochs: [InlineText] = []
+  /// By epoch, topic and number.
+  private var events: [[[UInt64: Publication]]] = []
+  /// By epoch, topic and mark: the number of the event that a move caused.
+  private var causes: [[[Timestamp: UInt64]]] = []
+  private var standings: [Standing] = []
+  private(set) var promisedFixes: [PromisedFix] = []
+
+  init(topics: Int) { self.topics = topics }
+
+  private mutating func place(of epoch: InlineText) -> Int {
+    if let place = epochs.lastIndex(of: epoch) { return place }
+    epochs.append(epoch)
+    events.append(Array(repeating: [:], count: topics))
+    causes.append(Array(repeating: [:], count: topics))
+    return epochs.count - 1
+  }
+
+  // MARK: What was seen
+
+  /// Somebody saw an event: it is the one that everybody sees under its number, and the only one of its move.
+  mutating func see(_ event: Publication, _ sequence: UInt64, topic: Int, epoch: InlineText) throws(Violation) {
+    let epoch = place(of: epoch)
+    if let known = events[epoch][topic].updateValue(event, forKey: sequence), known != event {
+      throw Violation(text: "\(event.channel): event \(sequence) was \(known.body), now it is \(event.body)")
+    }
+    guard case .tripUpdate(let update) = event.body, Self.isMark(update.timestamp) else { return }
+    if let other = causes[epoch][topic].updateValue(sequence, forKey: update.timestamp), other != sequence {
+      throw Violation(text: "\(event.channel): one move made the events \(other) and \(sequence)")
+    }
+  }
+
+  /// Somebody was told that a trip stands like this, right behind event `sequence`.
+  mutating func see(_ status: TripStatus, behind sequence: UInt64, topic: Int, epoch: InlineText) {
+    standings.append(Standing(epoch: place(of: epoch), topic: topic, sequence: sequence, status: status))
+  }
+
+  /// Marks are times that nothing else in the simulated world has.
+  static func isMark(_ time: Timestamp) -> Bool { time.milliseconds % 10 == 7 }
+
+  // MARK: What was promised
+
+  mutating func answer(move: Int, _ outcome: Outcome) throws(Violation) {
+    let before = moves[move].outcome
+    if before == .acked, outcome != .acked, !moves[move].isForgiven {
+      throw Violation(text: "\(moves[move].message) was acked, and sent again it gets \(outcome)")
+    }
+    moves[move].outcome = outcome
+  }
+
+  mutating func answer(batch: Int, _ answer: Ack.Batch, life: UInt64) throws(Violation) {
+    if batches[batch].ackedIn == life, answer.accepted > 0 {
+      throw Violation(text: "\(batches[batch].message) was acked, and sent again \(answer.accepted) of it are new")
+    }
+    if batches[batch].ackedIn == nil { batches[batch].ackedIn = life }
+    batches[batch].outcome = .acked
+    for (place, fix) in batches[batch].fixes.enumerated() where !answer.rejected.contains(where: { $0.index == place })
+    {
+      promise(batches[batch].driver, fix.timestamp)
+    }
+  }
+
+  mutating func refuse(batch: Int, _ code: ErrorCode) { batches[batch].outcome = .refused(code) }
+
+  mutating func promise(_ driver: Int, _ time: Timestamp) {
+    promisedFixes.append(PromisedFix(driver: driver, time: time.milliseconds))
+  }
+
+  /// Part of the journal was given up, as was asked for.
+  mutating func forgive() {
+    for move in moves.indices { moves[move].isForgiven = true }
+    promisedFixes.removeAll()
+  }
+
+  // MARK: The end
+
+  /// `list` is everything on a channel in the newest epoch, from the first event on.
+  mutating func check(complete list: [Publication], topic: Int, trip: Int?, epoch: InlineText) throws(Violation) {
+    let epoch = place(of: epoch)
+    for (sequence, event) in events[epoch][topic] where sequence > list.count {
+      throw Violation(text: "event \(sequence) of \(event.channel) was seen and is gone: \(event.body)")
+    }
+    for standing in standings where standing.epoch == epoch && standing.topic == topic {
+      var status: TripStatus?
+      for event in list.prefix(Int(standing.sequence)) {
+        if case .tripUpdate(let update) = event.body { status = update.status }
+      }
+      if status != standing.status {
+        throw Violation(text: "the trip was said to be \(standing.status) behind event \(standing.sequence)")
+      }
+    }
+    if let trip { try checkMoves(of: trip, list) }
+  }
+
+  private func checkMoves(of trip: Int, _ list: [Publication]) throws(Violation) {
+    var marks: [Timestamp] = []
+    for event in list { if case .tripUpdate(let update) = event.body { marks.append(update.timestamp) } }
+    for move in moves where move.trip == trip && !move.isForgiven {
+      let count = marks.count { $0 == move.mark }
+      switch move.outcome {
+      case .acked: if count != 1 { throw Violation(text: "\(move.message) was acked and has \(count) events") }
+      case .refused(let code):
+        if count != 0 { throw Violation(text: "\(move.message) was refused (\(code)) and has \(count) events") }
+      case .pending: throw Violation(text: "\(move.message) was never answered")
+      }
+    }
+  }
+}

@@ -1,0 +1,126 @@
+// What goes wrong: connections, the process, the power, the disk.
+import Bytes
+import Glibc  // errno
+import HubCore
+import Journal
+import JournalSupport
+import Messages
+
+extension World {
+  // MARK: Connections
+
+  /// A connection breaks: a part of what was under way arrives. The client notices at once, the hub some time later.
+  mutating func cut() throws(Violation) {
+    guard let link = links().randomElement(using: &random) else { return }
+    diary.note("cut of client", link.client)
+    arrive(link, pick(link.upward.count + 1))
+    try hear(link, pick(link.downward.count + 1))
+    guard clients[link.client].link === link else { return }
+    clients[link.client].lose()
+    link.isAbandoned = true
+    reach.cuts += 1
+    guard let life, !link.isHungUp else { return }
+    if oneIn(2) { life.loops[link.loop].close(link) } else { abandoned.append(link) }
+  }
+
+  /// The hub notices that a client is gone.
+  mutating func notice() {
+    guard !abandoned.isEmpty else { return }
+    let link = abandoned.remove(at: pick(abandoned.count))
+    life?.loops[link.loop].close(link)
+  }
+
+  // MARK: The process and the machine
+
+  /// Something happens to the hub or its disk.
+  mutating func fail() throws(Violation) {
+    switch pick(10) {
+    case 0: end()
+    case 1:
+      outage = .power
+      end()
+    case 2, 3:
+      outage = oneIn(2) ? .kill : .power
+      disk.callsUntilDeath = pick(8)
+    case 4: if oneIn(3) { disk.syncsUntilFailure = pick(3) }
+    case 5, 6: disk.room = disk.room == .max ? pick(600) : .max
+    default: break
+    }
+  }
+
+  /// The life ends: now, where it has not in a call to the disk. What left it before may still reach its clients.
+  mutating func end() {
+    diary.note("the hub ends by \(outage)")
+    if outage == .power { reach.powerCuts += 1 } else { reach.kills += 1 }
+    for link in links() {
+      link.isHungUp = true
+      link.downward.lose(keeping: pick(link.downward.count + 1))
+      link.downward.append(.closed)
+    }
+    abandoned.removeAll()
+    life = nil
+    loseMachine()
+  }
+
+  /// The process is no more, and with the power all that was not synchronised.
+  private mutating func loseMachine() {
+    disk.revive()
+    disk.syncsUntilFailure = nil
+    if outage == .power {
+      disk.cutPower(&random)
+      boot = time
+    }
+    outage = .none
+    if theme == .damage, oneIn(3) { spoil() }
+  }
+
+  /// A byte of something that was stored changes, where that can be told from a write that was cut.
+  private mutating func spoil() {
+    guard let name = disk.files.keys.filter({ !$0.hasPrefix("damaged-") }).sorted().randomElement(using: &random),
+      let content = disk.files[name]
+    else { return }
+    let end = name == newestSegment() ? StoredSegment.startOfLastButOne(content.bytes) : content.bytes.count
+    guard end > 0 else { return }
+    let offset = pick(end)
+    if (8..<12).contains(offset) { return }  // the version: a newer program's file is left alone
+    diary.note("spoils \(name) at, of, last group at", offset, content.bytes.count, end)
+    disk.spoil(name, offset, UInt8(1 + pick(255)))
+    reach.spoiled += 1
+  }
+
+  private func newestSegment() -> String? {
+    disk.files.keys.filter { $0.hasSuffix(".segment") && !$0.hasPrefix("damaged-") }.max()
+  }
+
+  /// The hub is started, by somebody who accepts a loss where there is one.
+  mutating func start() throws(Violation) {
+    guard life == nil else { return }
+    starts += 1
+    var policy = DamagePolicy.refuse
+    while true {
+      do throws(JournalError) {
+        let life = try HubLife(
+          settings, disk: disk, damage: policy, epoch: InlineText("e\(starts)")!, seed: starts &* 0x9E37_79B9_7F4A_7C15,
+          now: now
+        ) { driver, time in note(storedFix: time, of: driver) }
+        diary.note("the hub starts", Int(starts), life.loss == nil ? 0 : 1)
+        self.life = life
+        reach.starts += 1
+        return
+      } catch {
+        diary.note("start: \(error)")
+        if disk.isDead { return loseMachine() }
+        switch (error, policy) {
+        case (.damaged, .refuse) where theme == .damage:
+          policy = .moveAside
+          ledger.forgive()
+          reach.losses += 1
+        case (.system(let error, _), _) where error.errno == EIO: disk.syncsUntilFailure = nil  // another try
+        // What is moved aside is copied first: somebody makes room for that.
+        case (.system(let error, _), .moveAside) where error.errno == ENOSPC: disk.room = .max
+        default: throw Violation(text: "the hub does not start: \(error)")
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,264 @@
+// A small world with a hub in it: drivers, riders and ops at the far end of connections that break, and a disk that fails.
+// One seed makes one history. What may happen is chosen step by step; what must hold is checked by the clients as they
+// hear (Client.swift) and over all of them (Ledger.swift). The idea is FoundationDB's and TigerBeetle's simulator.
+//
+// Nothing in here runs on a thread or reads a clock: a step of the hub, a write of the journal and the arrival of a
+// message are calls, made in an order that the seed decides.
+import Bytes
+import Geo
+import HubCore
+import Journal
+import JournalSupport
+import Messages
+import TestSupport
+
+struct World: ~Copyable {
+  /// What this history is about, besides what all are.
+  enum Theme: Equatable {
+    case plain
+    /// Few events are kept.
+    case tight
+    /// Days pass: trips and drivers are forgotten.
+    case days
+    /// The disk spoils what lies on it.
+    case damage
+  }
+
+  static let trips = 4
+  static let drivers = 2
+  static let riders = 2
+  /// Trips' channels, then drivers'.
+  static let topics = trips + drivers
+  static let clientCount = drivers + riders + 1
+  static let ops = clientCount - 1
+
+  let theme: Theme
+  let settings: HubSettings
+  let disk = SimulatedDisk()
+  var random: SplitMix64
+  var life: HubLife?
+  var clients: [Client] = []
+  /// Connections that their client let go of, and whose hub has not noticed.
+  var abandoned: [Link] = []
+  var ledger = Ledger(topics: World.topics)
+  var fixes: [Fix] = []
+  /// By driver: times of the fixes that were read back at a start.
+  var storedFixes = [Set<Int64>](repeating: [], count: World.drivers)
+  /// By client: the move that was acked last.
+  var lastAcked = [Int?](repeating: nil, count: World.clientCount)
+  var lastAckedBatch = [Int?](repeating: nil, count: World.clientCount)
+  var subjects: [Subject] = []
+  /// Milliseconds since the beginning.
+  var time: Int64 = 0
+  /// When the machine was switched on last.
+  var boot: Int64 = 0
+  var starts: UInt64 = 0
+  var outage = Outage.none
+  var reach = HistoryReach()
+  var diary: Diary
+
+  /// What a message with a number was about.
+  enum Subject {
+    case kept(Client.Kept.Subject)
+    case subscribe(Int)
+    case other
+  }
+
+  /// How the life that is under way will end, or has.
+  enum Outage {
+    case none
+    /// The process dies during a call to the disk.
+    case kill
+    /// The machine does.
+    case power
+  }
+
+  init(seed: UInt64, diary: Diary) {
+    random = SplitMix64(seed: seed)
+    self.diary = diary
+    theme = seed % 8 == 0 ? .tight : seed % 8 == 1 ? .days : seed % 8 < 4 ? .damage : .plain
+    let isTight = theme == .tight
+    var journal = JournalLimits()
+    journal.segmentBytes = [300, 1500, 20_000][Int(seed / 8 % 3)]
+    journal.groupBytes = 16_384
+    journal.pendingBytes = seed / 24 % 2 == 0 ? 16_384 : 100_000
+    let limits = HubLimits(
+      drivers: 8, trips: 8, channels: 24, eventsPerChannel: isTight ? 3 : 64, events: isTight ? 10 : 400, queryHits: 4,
+      queryBudget: .standard, fixTimesPerDriver: 64, driversWithFixTimes: 8, profiles: 4)
+    settings = HubSettings(limits: limits, journal: journal, loops: 1 + Int(seed / 48 % 2))
+    for number in 0..<World.clientCount {
+      let (role, name): (Role, Int) =
+        number < World.drivers
+        ? (.driver, number) : number == World.ops ? (.ops, 0) : (.rider, number - World.drivers)
+      var client = Client(
+        number: number, actor: Actor(role: role, id: Names.id("\(role.name)-\(name)")), topics: World.topics,
+        trips: World.trips)
+      client.clockOffset = Int64.random(in: -500...500, using: &random) * 100
+      clients.append(client)
+    }
+    for trip in 0..<World.trips { clients[World.ops].views[trip].isWanted = true }
+    for driver in 0..<World.drivers { clients[driver].views[World.trips + driver].isWanted = true }
+  }
+
+  // MARK: Chance and time
+
+  /// True once in `count` times.
+  mutating func oneIn(_ count: Int) -> Bool { pick(count) == 0 }
+  mutating func pick(_ count: Int) -> Int { Int.random(in: 0..<count, using: &random) }
+
+  var now: Moment {
+    Moment(uptime: (time - boot) * 1_000_000, timestamp: Timestamp(milliseconds: Names.origin + time))
+  }
+
+  var terms: Client.Terms { Client.Terms(forgets: theme == .tight || theme == .days) }
+
+  // MARK: Steps
+
+  /// One thing happens.
+  mutating func step() throws(Violation) {
+    time += Int64(1 + pick(40)) * 10
+    switch pick(100) {
+    case 0..<36: act(pick(World.clientCount))
+    case 36..<48: if let link = anyLink() { arrive(link, pick(link.upward.count + 1)) }
+    case 48..<58: turn()
+    case 58..<66: write()
+    case 66..<70: if let loop = life?.loops.randomElement(using: &random) { loop.drain(pick(loop.outputs.count + 1)) }
+    case 70..<76: if let link = anyLink() { try hear(link, pick(link.downward.count + 1)) }
+    case 76..<88: try flow()
+    case 88..<92: try cut()
+    case 92: notice()
+    case 93: lookUp()
+    case 94: if oneIn(2) { passTime() } else { keep() }
+    default: try fail()
+    }
+    if life == nil, oneIn(4) { try start() }
+  }
+
+  /// Everything moves on by one, as it does in a hub that is not busy.
+  mutating func flow() throws(Violation) {
+    for link in links() { arrive(link, link.upward.count) }
+    turn()
+    write()
+    turn()
+    lookUp()
+    for loop in life?.loops ?? [] { loop.drain(loop.outputs.count) }
+    for link in links() { try hear(link, link.downward.count) }
+  }
+
+  /// Connections of clients, in their order.
+  func links() -> [Link] { clients.compactMap(\.link) }
+
+  private mutating func anyLink() -> Link? { links().randomElement(using: &random) }
+
+  private mutating func passTime() {
+    switch theme {
+    case .days where oneIn(3): time += Int64(86_000 + pick(1500)) * 1000
+    case .plain, .tight, .days, .damage: time += Int64(pick(90)) * 1000
+    }
+  }
+
+  // MARK: The hub
+
+  mutating func note(storedFix time: Int64, of driver: Identifier) {
+    if let number = clients.firstIndex(where: { $0.actor.id == driver }) { storedFixes[number].insert(time) }
+  }
+
+  /// The keeper makes a snapshot, or the hub ends in the attempt.
+  mutating func keep() {
+    guard let life else { return }
+    var rule = RetentionRule()
+    if oneIn(2) { rule.milliseconds = 0 }
+    do throws(JournalError) {
+      try life.keep(disk, rule, now: now) { driver, time in note(storedFix: time, of: driver) }
+      reach.snapshots += 1
+      diary.note("keep")
+    } catch {
+      diary.note("keep: \(error)")
+      if disk.isDead { end() }
+    }
+  }
+
+  /// The reader's thread answers what the hub asks its journal.
+  mutating func lookUp() {
+    guard let life, life.hasLookups else { return }
+    for (name, file) in disk.files where name.hasSuffix(".segment") {
+      StoredSegment.forEachGroup(in: file.bytes) { group in
+        StoredSegment.forEachFix(in: group) { driver, time in note(storedFix: time, of: driver) }
+      }
+    }
+    life.answerLookups { driver, time in isStored(time, of: driver) }
+    reach.lookups += 1
+  }
+
+  private func isStored(_ time: Int64, of driver: Identifier) -> Bool {
+    clients.firstIndex { $0.actor.id == driver }.map { storedFixes[$0].contains(time) } ?? false
+  }
+
+  mutating func turn() {
+    guard let life else { return }
+    life.turn(now)
+    diary.note("turn", life.counters.trips)
+  }
+
+  /// One group is written, or the hub ends in the attempt.
+  mutating func write() {
+    guard let life else { return }
+    let progress = life.write(now)
+    switch progress {
+    case .idle: break
+    case .stored: reach.groups += 1
+    case .full: reach.full += 1
+    case nil: if !disk.isDead { reach.stopped += 1 }
+    }
+    diary.note("write \(String(describing: progress))")
+    if disk.isDead { end() }
+  }
+
+  /// Messages reach the hub's loop, in their order.
+  mutating func arrive(_ link: Link, _ count: Int) {
+    guard let life, !link.isHungUp else { return }
+    for _ in 0..<count {
+      guard let message = link.upward.take() else { return }
+      life.loops[link.loop].inputs.append(input(message, link))
+    }
+  }
+
+  func input(_ message: Upward, _ link: Link) -> HubInput {
+    let actor = clients[link.client].actor
+    let sent = Timestamp(milliseconds: now.timestamp.milliseconds + clients[link.client].clockOffset)
+    switch message {
+    case .move(let place):
+      let move = ledger.moves[place]
+      // Who asks for a trip names its driver; the rider is the first.
+      let isRequest = move.status == .requested
+      let named = move.trip % 3 == 2 && actor.role == .rider ? nil : clients[move.trip % World.drivers].actor.id
+      let driver = !isRequest ? nil : actor.role == .driver ? actor.id : named
+      let rider = isRequest && actor.role == .ops ? clients[World.drivers].actor.id : nil
+      let report = TripStatusReport(
+        tripID: Names.trips[move.trip], status: move.status, timestamp: move.mark, driverID: driver, riderID: rider)
+      return .tripStatus(
+        TripStatusInput(
+          session: link.session, actor: actor, messageID: move.message, report: report, tripIsGranted: true))
+    case .batch(let place):
+      let batch = ledger.batches[place]
+      let content = LocationBatch(tripID: batch.trip.map { Names.trips[$0] }, fixes: batch.fixes.map { .success($0) })
+      return .batch(
+        BatchInput(
+          session: link.session, driverID: nil, messageID: batch.message, sent: sent, received: now, batch: content,
+          tripIsGranted: true))
+    case .fix(let place):
+      let trip = tripDriven(by: link.client)
+      return .fix(
+        FixInput(
+          session: link.session, messageID: Names.anyMessage, sent: sent, received: now,
+          update: LocationUpdate(tripID: trip.map { Names.trips[$0] }, fix: fixes[place]), tripIsGranted: true))
+    case .subscribe(let channel, let resume, let message):
+      return .subscribe(
+        SubscribeInput(
+          session: link.session, actor: actor, messageID: message, request: Subscribe(channel: channel, resume: resume),
+          grant: .granted))
+    case .unsubscribe(let channel, let message): return .unsubscribe(link.session, message, channel)
+    case .ping(let message): return .ping(link.session, message, Ping())
+    }
+  }
+}

@@ -1,0 +1,220 @@
+// Tracks: gathered from stored fixes, and written in three forms.
+import Bytes
+import Foundation
+import FoundationXML
+import Geo
+import Messages
+import TestSupport
+import Testing
+
+@testable import Gateway
+@testable import HubCore
+
+@Suite struct TrackTests {
+  private func fix(
+    _ second: Int64, _ standing: StoredFix.Standing, at place: Coordinate = at(48, 11), published: Coordinate? = nil
+  ) -> StoredFix {
+    StoredFix(
+      standing: standing,
+      measured: Fix(
+        coordinate: place, timestamp: Timestamp(milliseconds: second * 1000), accuracy: 5, speed: 3, altitude: 519.25),
+      position: published.map {
+        StoredPosition(coordinate: $0, speed: 2.5, heading: 90, accuracy: 3.21, confidence: .high)
+      })
+  }
+
+  private func track(_ places: [Coordinate], altitude: Double? = nil) -> Track {
+    Track(
+      tripID: Identifier("T-1")!, driverID: Identifier("d.1")!, source: .filtered,
+      points: places.enumerated().map {
+        TrackPoint(
+          timestamp: Timestamp(milliseconds: 1_763_680_000_000 + Int64($0) * 1000), coordinate: $1, altitude: altitude,
+          speed: $0 == 0 ? nil : 8.3, heading: $0 == 0 ? nil : 270.5, accuracy: 4.21)
+      })
+  }
+
+  private func text(_ track: Track, _ format: TrackFormat, time: TimeFormat = .unixMilliseconds) -> String {
+    var bytes = ByteBuffer()
+    format.write(track, time: time, into: &bytes)
+    return String(decoding: bytes.array(), as: UTF8.self)
+  }
+
+  private func json(_ track: Track, time: TimeFormat = .unixMilliseconds) throws -> [String: Any] {
+    let object = try JSONSerialization.jsonObject(with: Data(text(track, .geoJSON, time: time).utf8))
+    return try #require(object as? [String: Any])
+  }
+
+  // MARK: Gathering
+
+  @Test("fixes come by their own time, each once; what was published counts before what was only measured")
+  func gathered() {
+    var filtered = TrackGathering(.filtered, limit: 100)
+    var raw = TrackGathering(.raw, limit: 100)
+    let fixes = [
+      fix(1, .live, published: at(48.1, 11)), fix(5, .live, at: at(48.5, 11), published: at(48.6, 11)),
+      fix(3, .history, at: at(48.3, 11)), fix(2, .history, at: at(48.2, 11)), fix(5, .history),  // sent again
+      fix(900, .held, at: at(49, 11)), fix(900, .confirmed, published: at(49.1, 11)), fix(5000, .held),
+    ]
+    for fix in fixes {
+      filtered.add(fix)
+      raw.add(fix)
+    }
+    let times = filtered.points().map { $0.timestamp.milliseconds / 1000 }
+    #expect(times == [1, 2, 3, 5, 900])
+    #expect(filtered.points().map(\.coordinate.latitude) == [48.1, 48.2, 48.3, 48.6, 49.1])
+    #expect(filtered.points().map(\.speed) == [2.5, 3, 3, 2.5, 2.5])
+    #expect(raw.points().map { $0.timestamp.milliseconds / 1000 } == [1, 2, 3, 5, 900, 5000])
+    #expect(raw.points().map(\.coordinate.latitude) == [48, 48.2, 48.3, 48.5, 49, 48])
+  }
+
+  @Test("no more is gathered than the limit, and that is said")
+  func limit() {
+    var gathering = TrackGathering(.raw, limit: 3)
+    for second in 0..<3 as Range<Int64> { gathering.add(fix(second, .live, published: at(1, 1))) }
+    #expect(!gathering.isOverLimit)
+    gathering.add(fix(9, .history))
+    #expect(gathering.isOverLimit && gathering.points().count == 3)
+  }
+
+  @Test("a simplified track keeps the fixes of the places that remain")
+  func simplified() {
+    let places = (0..<100).map { at(48 + ($0 == 50 ? 0.001 : 0), 11 + Double($0) * 0.001) }
+    let simple = track(places).simplified(toleranceMeters: 20)
+    #expect(simple.points.count < 12 && simple.points.contains { $0.coordinate == places[50] })
+    #expect(simple.points.first == track(places).points.first && simple.points.last == track(places).points.last)
+  }
+
+  // MARK: GeoJSON
+
+  @Test("a line of longitude, latitude and altitude, with the time of each place")
+  func line() throws {
+    let feature = try json(track([at(48.1371, 11.5754), at(48.1372, 11.5749)], altitude: 519.25))
+    #expect(feature["type"] as? String == "Feature")
+    let geometry = try #require(feature["geometry"] as? [String: Any])
+    #expect(geometry["type"] as? String == "LineString")
+    #expect(geometry["coordinates"] as? [[Double]] == [[11.5754, 48.1371, 519.25], [11.5749, 48.1372, 519.25]])
+    let properties = try #require(feature["properties"] as? [String: Any])
+    #expect(properties["tripId"] as? String == "T-1" && properties["driverId"] as? String == "d.1")
+    #expect(properties["times"] as? [Int] == [1_763_680_000_000, 1_763_680_001_000])
+    #expect(properties["source"] as? String == "filtered" && properties["count"] as? Int == 2)
+    let dated = try json(track([at(1, 1), at(2, 2)]), time: .rfc3339)
+    #expect(((dated["properties"] as? [String: Any])?["times"] as? [String])?.first == "2025-11-20T23:06:40.000Z")
+  }
+
+  @Test("one fix is a point, and none is no geometry")
+  func short() throws {
+    let point = try #require(try json(track([at(1, 2)]))["geometry"] as? [String: Any])
+    #expect(point["type"] as? String == "Point" && point["coordinates"] as? [Double] == [2, 1])
+    #expect(try json(track([]))["geometry"] is NSNull)
+    #expect((try json(track([]))["properties"] as? [String: Any])?["times"] as? [Int] == [])
+  }
+
+  @Test("a track over the antimeridian is cut there, on both sides at the same place")
+  func cut() throws {
+    let feature = try json(track([at(10, 179), at(12, -179), at(12, -178), at(11, 179.5)]))
+    let geometry = try #require(feature["geometry"] as? [String: Any])
+    #expect(geometry["type"] as? String == "MultiLineString")
+    let lines = try #require(geometry["coordinates"] as? [[[Double]]])
+    #expect(
+      lines == [
+        [[179, 10], [180, 11]], [[-180, 11], [-179, 12], [-178, 12], [-180, 11.2]], [[180, 11.2], [179.5, 11]],
+      ])
+    let times = try #require((feature["properties"] as? [String: Any])?["times"] as? [[Int]])
+    #expect(times.map(\.count) == lines.map(\.count))
+    #expect(times[0] == [1_763_680_000_000, 1_763_680_000_500])
+  }
+
+  @Test("places on the antimeridian itself lose nothing and make no line of one place")
+  func onAntimeridian() {
+    func lines(_ places: [Coordinate]) -> [[[Double]]] {
+      TrackGeoJSON.lines(track(places).points).map { $0.map { [$0.longitude, $0.latitude] } }
+    }
+    #expect(lines([at(1, 179), at(2, -180)]) == [[[179, 1], [180, 2]]])
+    #expect(lines([at(1, 179), at(2, -180), at(3, -179)]) == [[[179, 1], [180, 2]], [[-180, 2], [-179, 3]]])
+    #expect(lines([at(1, 180), at(2, -179)]) == [[[-180, 1], [-179, 2]]])
+    #expect(lines([at(1, 180), at(2, -180)]) == [[[-180, 1], [-180, 2]]])
+    #expect(lines([at(1, 180), at(1, -180)]).count == 1)
+    #expect(lines([at(1, -180), at(2, 179), at(3, 178)]) == [[[180, 1], [179, 2], [178, 3]]])
+  }
+
+  @Test(
+    "whatever the way, no piece of a line is longer than half of the world, and every fix is there",
+    arguments: 1...20 as ClosedRange<UInt64>)
+  func pieces(seed: UInt64) {
+    var random = SplitMix64(seed: seed)
+    let places = (0..<200).map { _ in
+      at(
+        Double.random(in: -80...80, using: &random).rounded(),
+        [-180, -179.5, 179.5, 180, 178, -178].randomElement(using: &random)!)
+    }
+    let lines = TrackGeoJSON.lines(track(places).points)
+    for line in lines {
+      #expect(line.count >= 2)
+      #expect(zip(line, line.dropFirst()).allSatisfy { abs($0.longitude - $1.longitude) <= 180 })
+      #expect(zip(line, line.dropFirst()).allSatisfy { $0.milliseconds <= $1.milliseconds })
+    }
+    let times = Set(lines.joined().map(\.milliseconds))
+    #expect(track(places).points.allSatisfy { times.contains($0.timestamp.milliseconds) })
+  }
+
+  // MARK: GPX and CSV
+
+  @Test("GPX has the schema's elements in the schema's order, and no longitude of 180")
+  func gpx() throws {
+    let text = text(track([at(48.1371, 11.5754), at(-0.0000001, 180)], altitude: 0.001), .gpx)
+    let parser = XMLParser(data: Data(text.utf8))
+    let outline = Outline()
+    parser.delegate = outline
+    #expect(parser.parse())
+    let point = ["trkpt", "ele", "/ele", "time", "/time", "/trkpt"]
+    #expect(
+      outline.elements == ["gpx", "trk", "name", "/name", "src", "/src", "trkseg"] + point + point
+        + ["/trkseg", "/trk", "/gpx"])
+    #expect(outline.points == [["lat": "48.1371", "lon": "11.5754"], ["lat": "-0.0000001", "lon": "-180"]])
+    #expect(text.contains("<time>2025-11-20T23:06:40.000Z</time>") && text.contains("<ele>0.001</ele>"))
+    #expect(outline.root == ["version": "1.1", "creator": "locationhub", "xmlns": "http://www.topografix.com/GPX/1/1"])
+  }
+
+  private final class Outline: NSObject, XMLParserDelegate {
+    var elements: [String] = []
+    var points: [[String: String]] = []
+    var root: [String: String] = [:]
+
+    func parser(
+      _ parser: XMLParser, didStartElement name: String, namespaceURI: String?, qualifiedName: String?,
+      attributes: [String: String]
+    ) {
+      if name == "gpx" { root = attributes }
+      if name == "trkpt" { points.append(attributes) }
+      elements.append(name)
+    }
+
+    func parser(_ parser: XMLParser, didEndElement name: String, namespaceURI: String?, qualifiedName: String?) {
+      elements.append("/" + name)
+    }
+  }
+
+  @Test("CSV has a row for each fix; what is not known is empty")
+  func csv() {
+    #expect(
+      text(track([at(48.1371, 11.5754), at(48.1372, 11.5749)]), .csv) == """
+        t_ms,lat,lon,speed,bearing,accuracy,altitude\r
+        1763680000000,48.1371,11.5754,,,4.21,\r
+        1763680001000,48.1372,11.5749,8.3,270.5,4.21,\r
+
+        """)
+  }
+
+  // MARK: Which form
+
+  @Test(
+    "the form that Accept prefers",
+    arguments: [
+      (nil, .geoJSON), ("*/*", .geoJSON), ("text/csv", .csv), ("application/gpx+xml", .gpx), ("text/html", nil),
+      ("text/csv;q=0.5, application/gpx+xml", .gpx), ("text/html, */*;q=0.1", .geoJSON), ("Text/CSV ; q=1", .csv),
+      ("text/csv;q=0", nil), ("application/json", .geoJSON), ("", nil),
+    ] as [(String?, TrackFormat?)])
+  func accept(field: String?, format: TrackFormat?) {
+    #expect(TrackFormat(accept: field) == format)
+  }
+}

@@ -1,0 +1,96 @@
+// When an ETA is news, and what legs teach of an area.
+import Geo
+import Messages
+import TestSupport
+import Testing
+
+@testable import HubCore
+
+@Suite struct ETAEstimatorTests {
+  private let rules = TripRules()
+  private let second: Int64 = 1_000_000_000
+
+  private func moment(_ seconds: Double) -> Moment {
+    Moment(uptime: Int64(seconds * 1e9), timestamp: .test(seconds))
+  }
+
+  /// Told at 0: 100 s or more to go.
+  private func told(arrival: Double) -> ToldETA {
+    ToldETA(target: .pickup, basis: .direct, meters: 1000, arrival: .test(arrival), toldAt: 0)
+  }
+
+  private func isOutdated(_ told: ToldETA, by arrival: Double, at seconds: Double) -> Bool {
+    told.isOutdated(by: .test(arrival), target: .pickup, basis: .direct, at: moment(seconds), rules: rules)
+  }
+
+  @Test("a change of more than 15 s is news, either way, and 15 s is not; while it runs down as told nothing is")
+  func seconds() {
+    let told = told(arrival: 1000)
+    for (arrival, isNews) in [(1015.0, false), (1015.001, true), (985, false), (984.999, true), (1000, false)] {
+      #expect(isOutdated(told, by: arrival, at: 5) == isNews, "\(arrival)")
+    }
+    for seconds in stride(from: 5.0, to: 840, by: 5) { #expect(!isOutdated(told, by: 1015, at: seconds)) }
+  }
+
+  @Test("a change of more than 10 % of what is left is news, but never one under a second")
+  func part() {
+    let told = told(arrival: 100)
+    #expect(!isOutdated(told, by: 108, at: 20) && isOutdated(told, by: 108.001, at: 20), "of 80 s")
+    #expect(!isOutdated(told, by: 92, at: 20) && isOutdated(told, by: 91.999, at: 20))
+    #expect(!isOutdated(told, by: 100.999, at: 97) && isOutdated(told, by: 101, at: 97))
+    #expect(isOutdated(told, by: 131, at: 130), "it should be there by now")
+  }
+
+  @Test("nothing is news within 5 s; then another target or basis is, whatever the time")
+  func interval() {
+    let told = told(arrival: 100)
+    #expect(!isOutdated(told, by: 500, at: 4.999) && isOutdated(told, by: 500, at: 5))
+    let now = moment(5)
+    #expect(told.isOutdated(by: .test(100), target: .dropoff, basis: .direct, at: now, rules: rules))
+    #expect(told.isOutdated(by: .test(100), target: .pickup, basis: .route, at: now, rules: rules))
+    #expect(!told.isOutdated(by: .test(100), target: .dropoff, basis: .route, at: moment(4.9), rules: rules))
+  }
+
+  @Test("an area's factor begins at the prior and comes to what its legs say; others know nothing of it")
+  func detours() {
+    var table = DetourTable()
+    let munich = at(48.1, 11.5)
+    #expect(table.factor(at: munich) == DetourTable.priorFactor)
+    table.learn(from: munich, crowMeters: 10_000, drivenMeters: 17_000)
+    #expect(abs(table.factor(at: munich) - 1.5) < 1e-6, "10 km of 1.3 that were assumed and 10 km of 1.7")
+    for _ in 0..<500 { table.learn(from: munich, crowMeters: 4000, drivenMeters: 6800) }
+    #expect(abs(table.factor(at: munich) - 1.7) < 0.01)
+    #expect(table.factor(at: at(40.7, -74)) == DetourTable.priorFactor)
+    // What is old fades: half is forgotten each 500 km.
+    for _ in 0..<1000 { table.learn(from: munich, crowMeters: 4000, drivenMeters: 4800) }
+    #expect(abs(table.factor(at: munich) - 1.2) < 0.01)
+  }
+
+  @Test("short legs, and legs that were no way to a place, teach nothing; a gap's straight line counts as straight")
+  func unfitLegs() {
+    var table = DetourTable()
+    let here = at(48.1, 11.5)
+    table.learn(from: here, crowMeters: 499, drivenMeters: 900)
+    table.learn(from: here, crowMeters: 1000, drivenMeters: 3001)
+    #expect(table.factor(at: here) == DetourTable.priorFactor)
+    table.learn(from: here, crowMeters: 10_000, drivenMeters: 2000)
+    #expect(abs(table.factor(at: here) - 1.15) < 1e-6)
+    // The longest leg there is.
+    table.learn(from: here, crowMeters: 2e7, drivenMeters: 5e7)
+    #expect(table.factor(at: here) < 2.5)
+  }
+
+  @Test("the table has a fixed size, and its factors stay between 1 and 3, whatever it is told")
+  func bounds() {
+    var table = DetourTable()
+    var random = SplitMix64(seed: 8)
+    var places: [Coordinate] = []
+    for _ in 0..<50_000 {
+      let place = random.coordinate()
+      places.append(place)
+      let crow = Double.random(in: 0...3e5, using: &random)
+      table.learn(from: place, crowMeters: crow, drivenMeters: crow * .random(in: 0...5, using: &random))
+    }
+    for place in places { #expect((1...3).contains(table.factor(at: place))) }
+  }
+}

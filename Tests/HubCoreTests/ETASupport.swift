@@ -1,0 +1,104 @@
+// A trip with a pickup, a dropoff and perhaps a route, and its driver, whose drive a test knows.
+import Geo
+import Messages
+import TestSupport
+import Testing
+
+@testable import HubCore
+
+/// Metres east and north of the trip's pickup.
+typealias Offset = (east: Double, north: Double)
+
+final class TripBench {
+  let bench: HubBench
+  let session: SessionRef
+  private let plane: LocalPlane
+  /// All that came on the trip's channel, with the second of its coming.
+  private(set) var etas: [(second: Double, update: ETAUpdate)] = []
+  private(set) var notifications: [(second: Double, notification: Messages.Notification)] = []
+  private let begun: Int64
+
+  /// The trip is requested for the driver, who has accepted it and is on its way. Ops follows it.
+  init(
+    dropoff: Offset, route: [Offset] = [], origin: Coordinate = at(48.1, 11.5), limits: HubLimits = .roomy,
+    timings: HubTimings = HubTimings()
+  ) throws {
+    bench = HubBench(limits: limits, timings: timings)
+    plane = LocalPlane(origin: origin)
+    begun = bench.uptime
+    bench.turn(bench.subscribe(bench.trip("t")))
+    session = bench.connect("d")
+    let report = TripStatusReport(
+      tripID: id("t"), status: .requested, timestamp: bench.now.timestamp, pickup: origin,
+      dropoff: plane.coordinate(eastMeters: dropoff.east, northMeters: dropoff.north), driverID: id("d"),
+      route: route.isEmpty
+        ? nil : try Route(points: route.map { plane.coordinate(eastMeters: $0.east, northMeters: $0.north) }))
+    bench.turn(
+      .tripStatus(
+        TripStatusInput(
+          session: SessionRef(loop: 0, slot: 90, generation: 1), actor: Actor(role: .ops, id: id("o")),
+          messageID: bench.freshMessage(), report: report, tripIsGranted: true)))
+    move(.accepted, .driverEnRoute)
+  }
+
+  var second: Double { Double(bench.uptime - begun) / 1e9 }
+
+  func place(_ offset: Offset) -> Coordinate {
+    plane.coordinate(eastMeters: offset.east, northMeters: offset.north)
+  }
+
+  @discardableResult
+  func move(_ steps: TripStatus...) -> Turn {
+    var last = Turn(loops: [])
+    for step in steps {
+      last = bench.turn(bench.move(.driver, "d", "t", step))
+      #expect(last.acks.count == 1)
+      note(last)
+    }
+    return last
+  }
+
+  /// A fix of now.
+  @discardableResult
+  func fix(_ offset: Offset, speed: Double?, accuracy: Double = 5, heading: Double? = nil) -> Turn {
+    let turn = bench.turn(
+      bench.fix(session, trip: "t", at: place(offset), accuracy: accuracy, speed: speed, heading: heading))
+    #expect(turn.positions.count == 1)
+    note(turn)
+    return turn
+  }
+
+  /// Drives straight with a fix each `interval` seconds, the first one an interval from now.
+  func drive(from: Offset, to: Offset, speed: Double, interval: Double = 1) {
+    let way = (to.east - from.east, to.north - from.north)
+    let heading = place(from).bearing(to: place(to))
+    let seconds = (way.0 * way.0 + way.1 * way.1).squareRoot() / speed
+    for step in 1...max(1, Int((seconds / interval).rounded())) {
+      let part = min(1, Double(step) * interval / seconds)
+      bench.advance(seconds: interval)
+      fix((from.east + way.0 * part, from.north + way.1 * part), speed: speed, heading: heading)
+    }
+  }
+
+  /// Stands there with a fix each second.
+  func stand(_ offset: Offset, seconds: Int) {
+    for _ in 0..<seconds {
+      bench.advance(seconds: 1)
+      fix(offset, speed: 0)
+    }
+  }
+
+  private func note(_ turn: Turn) {
+    for delivery in turn.deliveries where delivery.publication.channel == bench.trip("t") {
+      switch delivery.publication.body {
+      case .etaUpdate(let update): etas.append((second, update))
+      case .notification(let notification): notifications.append((second, notification))
+      case .driverLocation, .tripUpdate, .areaUpdate: break
+      }
+    }
+  }
+
+  func kinds(_ kind: Messages.Notification.Kind) -> [Double] {
+    notifications.filter { $0.notification.kind == kind }.map(\.second)
+  }
+}

@@ -1,0 +1,209 @@
+// A driver on its route: where it is, that crossings do not confuse it, when it has left, and what a search finds.
+import Geo
+import Messages
+import TestSupport
+import Testing
+
+@testable import HubCore
+
+private let munich = at(48.1, 11.5)
+
+/// A place by metres east and north of the origin.
+private func place(_ east: Double, _ north: Double, from origin: Coordinate = munich) -> Coordinate {
+  LocalPlane(origin: origin).coordinate(eastMeters: east, northMeters: north)
+}
+
+private func route(_ points: [(Double, Double)], from origin: Coordinate = munich) throws -> Route {
+  try Route(points: points.map { place($0.0, $0.1, from: origin) })
+}
+
+/// A line through points, by metres along it: the truth that a drive has.
+private struct Line {
+  let points: [(Double, Double)]
+
+  var length: Double { zip(points, points.dropFirst()).reduce(0) { $0 + Line.length($1.0, $1.1) } }
+
+  static func length(_ a: (Double, Double), _ b: (Double, Double)) -> Double {
+    ((a.0 - b.0) * (a.0 - b.0) + (a.1 - b.1) * (a.1 - b.1)).squareRoot()
+  }
+
+  func at(_ along: Double) -> (Double, Double) {
+    var left = along
+    for (from, to) in zip(points, points.dropFirst()) {
+      let length = Line.length(from, to)
+      if left <= length { return (from.0 + (to.0 - from.0) * left / length, from.1 + (to.1 - from.1) * left / length) }
+      left -= length
+    }
+    return points[points.count - 1]
+  }
+}
+
+/// A driver whose way is counted as the hub counts it.
+private struct Drive {
+  var follower: RouteFollower
+  private var odometer = Odometer()
+  private var seconds = 0.0
+  let origin: Coordinate
+
+  init(_ route: Route, isOff: Bool = false, from origin: Coordinate = munich) {
+    follower = RouteFollower(RoutePath(route), isOff: isOff, drivenMeters: 0)
+    self.origin = origin
+  }
+
+  mutating func fix(_ east: Double, _ north: Double, speed: Double? = 10, accuracy: Double = 5) {
+    seconds += 4
+    let position = Position(
+      coordinate: place(east, north, from: origin), speed: speed, heading: nil, accuracy: accuracy, confidence: .high,
+      timestamp: .test(seconds))
+    odometer.follow(position, after: nil, maximumSpeed: 90)
+    follower.follow(position, drivenMeters: odometer.meters, rules: TripRules())
+  }
+
+  /// Follows a line with positions that are off by a few metres, and checks the place on it all the way.
+  mutating func follow(_ line: Line, step: Double, noise: Double, _ random: inout SplitMix64, within bound: Double) {
+    var along = 0.0
+    var last = 0.0
+    while along <= line.length {
+      let (east, north) = line.at(along)
+      let off = random.normals() * noise
+      fix(east + off.x, north + off.y)
+      #expect(follower.isPlaced && abs(follower.along - along) < bound, "\(follower.along) at \(along)")
+      #expect(follower.along >= last, "it never goes back")
+      last = follower.along
+      along += step
+    }
+  }
+}
+
+@Suite struct RouteFollowerTests {
+  @Test("a figure of eight is passed in its order: no jump at the crossing", arguments: [15.0, 40, 90])
+  func crossing(step: Double) throws {
+    let line = Line(points: [(0, 0), (400, 400), (400, 0), (0, 400), (-300, 400)])
+    var random = SplitMix64(seed: 1)
+    var drive = Drive(try route(line.points))
+    drive.follow(line, step: step, noise: 4, &random, within: 25)
+  }
+
+  @Test("a route that comes back along the same road is passed there and back")
+  func thereAndBack() throws {
+    let line = Line(points: [(0, 0), (1000, 0), (0, 0), (0, -500)])
+    var random = SplitMix64(seed: 2)
+    var drive = Drive(try route(line.points))
+    drive.follow(line, step: 30, noise: 3, &random, within: 45)
+  }
+
+  @Test("the antimeridian and a high latitude are places like others", arguments: [at(0, 179.995), at(70, -179.99)])
+  func antimeridian(origin: Coordinate) throws {
+    let points = (0...60).map { step -> (Double, Double) in (Double(step) * 50 - 1500, step % 2 == 0 ? 0.0 : 20.0) }
+    let line = Line(points: points)
+    var random = SplitMix64(seed: 3)
+    var drive = Drive(try route(line.points, from: origin), from: origin)
+    drive.follow(line, step: 30, noise: 3, &random, within: 25)
+    #expect(abs(drive.follower.path.lengthMeters / line.length - 1) < 0.007, "a sphere's metres, not the ellipsoid's")
+  }
+
+  @Test("off is the third fix in a row further than 25 m, on again the second within 15 m")
+  func leaving() throws {
+    var drive = Drive(try route([(0, 0), (5000, 0)]))
+    for step in 0..<5 { drive.fix(Double(step) * 40, 24) }
+    #expect(!drive.follower.isOff)
+    drive.fix(240, 27)
+    drive.fix(280, 27)
+    drive.fix(320, 20)
+    drive.fix(360, 27)
+    drive.fix(400, 27)
+    #expect(!drive.follower.isOff, "not in a row")
+    drive.fix(440, 27)
+    #expect(drive.follower.isOff && !drive.follower.isPlaced)
+    drive.fix(480, 10)
+    drive.fix(520, 16)
+    drive.fix(560, 10)
+    #expect(drive.follower.isOff, "back is nearer than off")
+    drive.fix(600, 10)
+    #expect(!drive.follower.isOff)
+    drive.fix(640, 0)
+    #expect(drive.follower.isPlaced && abs(drive.follower.along - 640) < 5)
+  }
+
+  @Test("a fix that may be wrong by more than the threshold says nothing, nor does one of a driver that stands")
+  func unsure() throws {
+    var drive = Drive(try route([(0, 0), (5000, 0)]))
+    for step in 0..<10 { drive.fix(Double(step) * 40, 60, accuracy: 26) }
+    for _ in 0..<10 { drive.fix(400, 60, speed: 0.5) }
+    #expect(!drive.follower.isOff)
+    for step in 0..<3 { drive.fix(440 + Double(step) * 40, 60, speed: nil) }
+    #expect(drive.follower.isOff)
+  }
+
+  @Test("after a short cut, and after a restart in the middle, the driver is found again where it is")
+  func foundAgain() throws {
+    // A detour of 2 km that the driver does not take.
+    let points = [(0.0, 0.0), (500, 0), (500, 1000), (700, 1000), (700, 0), (3000, 0)]
+    var drive = Drive(try route(points))
+    for step in 0..<12 { drive.fix(Double(step) * 40, 0) }
+    for step in 12..<30 { drive.fix(Double(step) * 40, 0) }
+    #expect(drive.follower.isPlaced)
+    #expect(abs(drive.follower.along - (29 * 40 + 2000)) < 10)
+    var restarted = Drive(try route(points))
+    for step in 0..<5 { restarted.fix(1500 + Double(step) * 40, 5) }
+    #expect(!restarted.follower.isOff && restarted.follower.isPlaced)
+    #expect(abs(restarted.follower.along - (1660 + 2000)) < 10)
+  }
+
+  @Test("who drives the route backwards is not said to be getting on")
+  func backwards() throws {
+    var drive = Drive(try route([(0, 0), (3000, 0)]))
+    for step in 0..<20 { drive.fix(Double(step) * 40, 0) }
+    let along = drive.follower.along
+    for step in 0..<15 { drive.fix(760 - Double(step) * 40, 0) }
+    #expect(drive.follower.along == along && !drive.follower.isPlaced && !drive.follower.isOff)
+  }
+
+  @Test("what a search by boxes finds is the nearest edge of all, for random lines and places")
+  func oracle() throws {
+    var random = SplitMix64(seed: 4)
+    for round in 0..<60 {
+      let origin = round % 3 == 0 ? at(10, 179.99) : at(.random(in: -80...80, using: &random), 20)
+      var points = [(0.0, 0.0)]
+      for _ in 0..<Int.random(in: 1...400, using: &random) {
+        let way = random.normals() * 60
+        points.append((points[points.count - 1].0 + way.x, points[points.count - 1].1 + way.y))
+      }
+      let path = RoutePath(try route(points, from: origin))
+      let length = path.lengthMeters
+      for _ in 0..<20 {
+        let near = points.randomElement(using: &random)!
+        let here = place(
+          near.0 + .random(in: -40...40, using: &random), near.1 + .random(in: -40...40, using: &random), from: origin)
+        let ground = GroundScale(latitude: here.latitude)
+        let found = path.match(here, within: 25, expected: length / 2, from: 0, ground)
+        // All of the line, 256 edges at a time.
+        var best = Double.infinity
+        for start in stride(from: 0, to: path.vertexCount - 1, by: RoutePath.edgesPerStretch) {
+          let match = path.match(here, from: start, along: 0...length, expected: 0, weight: 0, ground)
+          best = min(best, match?.off ?? .infinity)
+        }
+        if best > 25 {
+          #expect(found == nil)
+        } else {
+          // It prefers where the driver should be by a millimetre for each metre.
+          let match = try #require(found)
+          #expect(match.off >= best && match.off <= min(25, best + length / 1000))
+        }
+      }
+    }
+  }
+
+  @Test("a line drawn every few centimetres has an edge every 2 m; one with its places all in one point is a line too")
+  func dense() throws {
+    let path = RoutePath(try Route(points: (0..<5000).map { place(Double($0) * 0.5, 0) }))
+    #expect(path.vertexCount < 1300 && abs(path.lengthMeters - 2500) < 15)
+    let point = RoutePath(try Route(points: [munich, munich, munich]))
+    #expect(point.vertexCount == 2 && point.lengthMeters == 0)
+    var drive = Drive(try Route(points: [munich, munich]))
+    for _ in 0..<5 { drive.fix(0, 0) }
+    #expect(drive.follower.isPlaced)
+    for _ in 0..<5 { drive.fix(100, 0) }
+    #expect(drive.follower.isOff)
+  }
+}

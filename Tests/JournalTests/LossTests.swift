@@ -1,0 +1,82 @@
+// What the model of durability (Tests/DurabilityModel) found: each as a small journal of its own.
+import JournalSupport
+import TestSupport
+import Testing
+import Transport
+
+@testable import Journal
+
+@Suite struct LossTests {
+  @Test("A broken snapshot with nothing to read in its place is damage, and not an empty journal")
+  func brokenSnapshot() throws {
+    let bench = Bench()
+    try bench.open { writer in for step in 1...3 { _ = try writer.append([UInt8(step)]) } }
+    var snapshot = try SnapshotWriter(files: bench.disk, limits: bench.limits, through: 3, created: 0)
+    try [1, 2, 3].withBytes { (bytes) throws(JournalError) in try snapshot.write(bytes) }
+    try snapshot.finish()
+    bench.disk.files[FileHeader.name(.segment, 1)] = nil
+    let name = FileHeader.name(.snapshot, 3)
+    bench.disk.spoil(name, 50, 1)
+    let damage = Damage(kind: .missing(through: 3), file: name, offset: 0, group: 1)
+    #expect(throws: JournalError.damaged(damage)) { try bench.open() }
+    let found = try bench.open(damage: .moveAside) { writer in _ = try writer.append([4]) }
+    #expect(found.report.loss == damage && found.report.startsAnew)
+    #expect(bench.disk.files.keys.contains("damaged-1-" + name))
+    #expect(try bench.open().groups == [1: [4]])
+  }
+
+  @Test("A broken snapshot that the segments make up for is passed over")
+  func needlessSnapshot() throws {
+    let bench = Bench()
+    try bench.open { writer in for step in 1...3 { _ = try writer.append([UInt8(step)]) } }
+    var snapshot = try SnapshotWriter(files: bench.disk, limits: bench.limits, through: 3, created: 0)
+    try [1, 2, 3].withBytes { (bytes) throws(JournalError) in try snapshot.write(bytes) }
+    try snapshot.finish()
+    bench.disk.spoil(FileHeader.name(.snapshot, 3), 50, 1)
+    let found = try bench.open()
+    #expect(found.groups.count == 3 && found.report.loss == nil && found.report.brokenSnapshots.count == 1)
+  }
+
+  @Test("A loss that was accepted is still known at the next start, until something is stored behind it")
+  func lossMark() throws {
+    var bench = Bench()
+    bench.limits.segmentBytes = 100
+    try bench.open { writer in for step in 1...6 { _ = try writer.append([UInt8](repeating: UInt8(step), count: 40)) } }
+    let name = try #require(bench.disk.files.keys.min())
+    bench.disk.spoil(name, FileHeader.size + GroupHeader.size + 3, 4)
+    #expect(try bench.open(damage: .moveAside).report.startsAnew)
+    let second = try bench.open { writer in _ = try writer.append([7]) }
+    #expect(second.report.startsAnew && second.report.loss == nil)
+    #expect(try !bench.open().report.startsAnew)
+  }
+
+  @Test("What a killed hub wrote and did not synchronise is on stable storage before anybody is told of it")
+  func killedBeforeSync() throws {
+    for call in 0..<12 {
+      let bench = Bench()
+      var random = SplitMix64(seed: UInt64(call))
+      try bench.open { writer in
+        bench.disk.callsUntilDeath = call
+        for step in 1...3 {
+          do throws(JournalError) { _ = try writer.append([UInt8(step)]) } catch { return }
+        }
+      }
+      bench.disk.revive()
+      let told = try bench.open { writer in _ = try writer.append([9]) }
+      bench.disk.cutPower(&random)
+      let after = try bench.open()
+      #expect(after.groups == told.groups.merging([told.next: [9]]) { $1 }, "killed at call \(call)")
+    }
+  }
+
+  @Test("A segment's header that was torn while it was written is no newer program's")
+  func tornHeader() throws {
+    let bench = Bench()
+    try bench.open { writer in _ = try writer.append([1]) }
+    let content = SimulatedDisk.Content()
+    content.bytes = Array(FileHeader(kind: .segment, group: 2, created: 0).encoded(CRC32C())[..<8]) + [7, 7, 7, 7, 7]
+    bench.disk.files[FileHeader.name(.segment, 2)] = content
+    #expect(try bench.open { writer in _ = try writer.append([2]) }.groups == [1: [1]])
+    #expect(try bench.open().groups == [1: [1], 2: [2]])
+  }
+}

@@ -1,0 +1,83 @@
+// The built hub-loadtest as a process: what it writes and how it ends.
+import Foundation
+import Testing
+
+@testable import LoadTestKit
+
+@Suite struct CommandTests {
+  /// Runs it in the repository's folder; output and errors together.
+  private func run(_ words: [String]) throws -> (status: Int32, text: String) {
+    let hub = try #require(builtHub, "locationhub is not beside the test bundle")
+    let process = Process()
+    let output = Pipe()
+    process.executableURL = URL(fileURLWithPath: hub).deletingLastPathComponent().appendingPathComponent("hub-loadtest")
+    process.arguments = words
+    process.currentDirectoryURL = URL(fileURLWithPath: repositoryFolder)
+    process.standardOutput = output
+    process.standardError = output
+    try process.run()
+    let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+    process.waitUntilExit()
+    return (process.terminationStatus, text)
+  }
+
+  /// A folder of its own, gone afterwards.
+  private func withFolder(_ body: (String) throws -> Void) throws {
+    let folder = FileManager.default.temporaryDirectory.appendingPathComponent("hub-loadtest-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: folder) }
+    try body(folder.path)
+  }
+
+  @Test("a run leaves a table, JSON that can be read, and a page")
+  func scenario() throws {
+    try withFolder { folder in
+      let outcome = try run([
+        "trip", "--drivers", "5", "--rate", "5", "--warm-up", "0.1", "--duration", "0.5", "--lateness-bound", "100s",
+        "--json", folder + "/a.json", "--html", folder + "/a.html",
+      ])
+      #expect(outcome.status == 0 && outcome.text.contains("positions delivered"), "\(outcome.text)")
+      let results = try Results(parsing: readText(folder + "/a.json"), file: "a.json")
+      #expect(results.runs.count == 1 && results.runs[0].isGood && results.runs[0][.sent] > 10)
+      #expect(try readText(folder + "/a.html").hasPrefix("<!doctype html>"))
+    }
+  }
+
+  @Test("a run that is not valid ends with 1 and says why")
+  func invalid() throws {
+    let outcome = try run([
+      "trip", "--drivers", "5", "--rate", "20", "--warm-up", "0", "--duration", "0.5", "--lateness-bound", "0.1us",
+    ])
+    #expect(outcome.status == 1 && outcome.text.contains("NOT VALID: the load was late"), "\(outcome.text)")
+  }
+
+  @Test("compare ends with 1 where something got worse, and with 0 where nothing did")
+  func compare() throws {
+    try withFolder { folder in
+      for (file, factor) in [("a", 1.0), ("b", 2.0)] {
+        let runs = (0..<5).map { place in
+          var run = sampleRun()
+          run.startedAt += Double(place)
+          run.figures[.cpuPerFix] = (17 + Double(place) / 10) * factor
+          return run
+        }
+        try write(Results(machine: "", runs: runs).json, to: "\(folder)/\(file).json")
+      }
+      let (a, b) = (folder + "/a.json", folder + "/b.json")
+      #expect(try run(["compare", a, b]).status == 1)
+      #expect(try run(["compare", a, a]).status == 0)
+      #expect(try run(["compare", b, a]).text.contains("better"))
+      #expect(try run(["report", a, b, "--html", folder + "/r.html"]).status == 0)
+    }
+  }
+
+  @Test("help names every scenario; what is asked for wrongly ends with 2")
+  func usage() throws {
+    let help = try run(["--help"])
+    #expect(help.status == 0 && help.text.contains("reconnect-storm"))
+    for words in [["nowhere"], ["trip", "--drivers", "x"], ["compare"], ["report"], ["bench", "--speed", "1"], []] {
+      #expect(try run(words).status == 2, "\(words)")
+    }
+    #expect(try run(["compare", "/no/file"]).status == 1)
+  }
+}

@@ -1,0 +1,140 @@
+// What is read from others: callgrind's files, the hub's metrics, its messages; and what follows from capacity terms.
+import Testing
+
+@testable import LoadTestKit
+
+@Suite struct ProfileTests {
+  @Test("callgrind's totals, and the calls of allocators by any of their numbers")
+  func callgrind() throws {
+    let text = """
+      # callgrind format
+      events: Ir
+      fn=(1) main
+      16 400
+      cfn=(2) malloc
+      calls=3 +20
+      17 60
+      cfn=(3) helper
+      calls=100 +30
+      18 90
+      fn=(3)
+      30 90
+      cfn=(2)
+      calls=4 +20
+      31 80
+      cfn=(4) realloc'2
+      calls=1 +20
+      32 10
+      totals: 123456
+      """
+    let profile = try #require(CallgrindProfile(parsing: text))
+    #expect(profile.instructions == 123_456 && profile.allocations == 8)
+    #expect(CallgrindProfile(parsing: "fn=(1) main\n") == nil)
+    #expect(CallgrindProfile(parsing: "cfn=(1) malloc\ncalls=x 1\ntotals: 1") == nil)
+  }
+
+  @Test("bounds are read, what is over one is seen, and a name that is none is refused")
+  func thresholds() throws {
+    let limits = try Bench.thresholds(
+      parsing: #"{"instructionsPerFix": 100, "allocationsPerFix": 0.5}"#, file: "t")
+    #expect(Bench.judge([.instructionsPerFix: 100, .allocationsPerFix: 0.5], limits))
+    #expect(!Bench.judge([.instructionsPerFix: 101], limits))
+    #expect(throws: LoadTestError.self) { try Bench.thresholds(parsing: #"{"speed": 1}"#, file: "t") }
+    #expect(throws: LoadTestError.self) { try Bench.thresholds(parsing: #"{"instructionsPerFix": "x"}"#, file: "t") }
+    let file = repositoryFolder + "/loadtest/thresholds.json"
+    #expect(try Bench.thresholds(parsing: readText(file), file: file).count == BenchFigure.allCases.count)
+  }
+
+  @Test("samples of a metrics page by name and label")
+  func metrics() {
+    let page = MetricsPage(
+      parsing: """
+        HTTP/1.1 200 OK
+        # TYPE locationhub_reads_total counter
+        locationhub_reads_total 7
+        locationhub_dropped_total{reason="conflated_slow"} 3
+        locationhub_dropped_total{reason="conflated_interval"} 2
+        """)
+    #expect(page("reads_total") == 7 && page.conflated == 5 && page("writes_total") == 0)
+  }
+
+  @Test("members of a message are found by name, from the left, and not beyond its end")
+  func scan() {
+    func with<R>(_ text: String, _ body: (UnsafeRawBufferPointer) -> R) -> R { Array(text.utf8).withUnsafeBytes(body) }
+    let message =
+      #"{"type":"driver_location","payload":{"driverId":"driver-12","timestamp":1700000005000,"age":0.1},"timestamp":9}"#
+    #expect(with(message) { Scan.fixTimestamp($0) } == 1_700_000_005_000)
+    #expect(with(message) { Scan.integer("\"driverId\":\"driver-", in: $0) } == 12)
+    #expect(with(message) { Scan.integer("\"speed\":", in: $0) } == nil)
+    #expect(with("\"a\":") { Scan.integer("\"a\":", in: $0) } == nil)
+    #expect(with("\"a\"") { Scan.integer("\"a\":", in: $0) } == nil)
+    #expect(with("") { Scan.contains("x", in: $0) } == false)
+    #expect(with("aab") { Scan.contains("ab", in: $0) })
+    #expect(with(#""replyTo":"0m77","#) { Scan.text("\"replyTo\":\"", in: $0).flatMap(Scan.trailingNumber) } == 77)
+  }
+
+  @Test("CPU is exact where the kernel keeps it so, and user and system share it as their ticks do")
+  func processorTime() {
+    let (first, last) = (ProcessorTime(user: 1, system: 2, exact: 3), ProcessorTime(user: 2, system: 5, exact: 8))
+    let used = last.since(first)
+    #expect(used.all == 5 && used.user == 1.25 && used.system == 3.75)
+    let ticks = ProcessorTime(user: 2, system: 5).since(ProcessorTime(user: 1, system: 2))
+    #expect(ticks.all == 4 && ticks.user == 1 && ticks.system == 3)
+    #expect(first.since(first).all == 0)
+  }
+
+  @Test("a hub's address is found in its first line and in URLs")
+  func addresses() {
+    #expect(HubProcess.address(in: "listening on http://127.0.0.1:8080 (loops 1)")?.port == 8080)
+    #expect(HubProcess.address(in: "ws://[::1]:9/v1/ws")?.isIPv6 == true)
+    #expect(HubProcess.address(in: "listening") == nil && HubProcess.address(in: "http://127.0.0.1") == nil)
+  }
+}
+
+@Suite struct CapacityTests {
+  private let terms = CapacityTerms(
+    machine: "a machine",
+    points: [
+      .init(connections: 1000, fix: 5, fixAndPosition: 15), .init(connections: 4000, fix: 6, fixAndPosition: 17),
+      .init(connections: 16_000, fix: 7, fixAndPosition: 20),
+    ], delivery: 8, heartbeat: 4, connection: 30, idleBytes: 400, riderBytes: 600, driverBytes: 1500, fixBytes: 250,
+    positionBytes: 300)
+
+  @Test("the model goes through the first two sizes, and its error at the third is what it says")
+  func growth() {
+    let model = CapacityModel(terms)
+    #expect(model.cost(\.fix, connections: 1000) == 5 && model.cost(\.fix, connections: 4000) == 6)
+    #expect(model.growth(\.fix) == 0.5 && abs(model.error(\.fix)) < 1e-12)
+    #expect(abs(model.error(\.fixAndPosition) - (19.0 / 20 - 1)) < 1e-12)
+  }
+
+  @Test("each need is the sum of its terms, and twice the load needs twice as much")
+  func needs() {
+    var load = CapacityModel.Load()
+    load.followers = 1
+    load.connectionsPerHub = 4000
+    let needs = CapacityModel(terms).needs(load)
+    #expect(abs(needs.fixCores - 100e6 / 60 * 6 / 1e6) < 1e-9)
+    #expect(abs(needs.deliveryCores - 100e6 / 60 * 11 / 1e6) < 1e-9)
+    #expect(abs(needs.heartbeatCores - 20e6 / 30 * 4 / 1e6) < 1e-9)
+    #expect(needs.memoryBytes == 5e6 * 1500 + 20e6 * 600 && needs.hubs == 6250)
+    load.fixesPerSecond *= 2
+    #expect(abs(CapacityModel(terms).needs(load).fixCores - 2 * needs.fixCores) < 1e-9)
+  }
+
+  @Test("terms are read as they were written, and what lacks one is refused")
+  func file() throws {
+    #expect(try CapacityTerms(parsing: terms.json, file: "t") == terms)
+    #expect(throws: LoadTestError.self) {
+      try CapacityTerms(parsing: terms.json.replacing("\"delivery\"", with: "\"other\""), file: "t")
+    }
+  }
+
+  @Test("the text names the load, the sizes, and how far off the model is")
+  func text() {
+    let text = CapacityModel(terms).markdown()
+    for part in ["5,000,000 drivers", "100,000,000 fixes a minute", "20,000,000 riders", "16,000 connections", "-5 %"] {
+      #expect(text.contains(part), "\(part) in \(text)")
+    }
+  }
+}

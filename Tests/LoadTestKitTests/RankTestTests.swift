@@ -1,0 +1,97 @@
+// The rank sum test against counting every way to deal out the values, and the comparison's rule.
+import TestSupport
+import Testing
+
+@testable import LoadTestKit
+
+@Suite struct RankTestTests {
+  @Test("the probability is that of counting every choice of ranks", arguments: 1...20 as ClosedRange<UInt64>)
+  func oracle(seed: UInt64) {
+    var random = SplitMix64(seed: seed)
+    let a = (0..<Int.random(in: 1...5, using: &random)).map { _ in Double(Int.random(in: 0...6, using: &random)) }
+    let b = (0..<Int.random(in: 1...5, using: &random)).map { _ in Double(Int.random(in: 0...6, using: &random)) }
+    let all = a + b
+    let ranks = all.map { value in
+      Double(all.count { $0 < value }) + Double(all.count { $0 == value } + 1) / 2
+    }
+    let middle = ranks.reduce(0, +) * Double(a.count) / Double(all.count)
+    let observed = abs(ranks[..<a.count].reduce(0, +) - middle)
+    var (asFar, ways) = (0, 0)
+    for choice in 0..<(1 << all.count) where choice.nonzeroBitCount == a.count {
+      let sum = ranks.indices.filter { choice >> $0 & 1 == 1 }.reduce(0.0) { $0 + ranks[$1] }
+      ways += 1
+      if abs(sum - middle) >= observed - 1e-9 { asFar += 1 }
+    }
+    let exact = Double(asFar) / Double(ways)
+    #expect(abs(RankTest.probability(a, b) - exact) < 0.02, "\(a) \(b)")
+    if (2 * a.count) % all.count == 0 { #expect(abs(RankTest.probability(a, b) - exact) < 1e-9) }
+  }
+
+  @Test("five against five that lie apart: 1 in 126; equal samples: 1; an empty one: 1")
+  func known() {
+    #expect(abs(RankTest.probability([1, 2, 3, 4, 5], [6, 7, 8, 9, 10]) - 2.0 / 252) < 1e-12)
+    #expect(RankTest.probability([1, 1], [1, 1]) == 1)
+    #expect(RankTest.probability([], [1]) == 1)
+  }
+
+  @Test("medians and their scatter")
+  func medians() {
+    #expect(RankTest.median([3, 1, 2]) == 2)
+    #expect(RankTest.median([4, 1, 2, 3]) == 2.5)
+    #expect(RankTest.median([]) == 0)
+    #expect(RankTest.medianDeviation([1, 1, 2, 9]) == 0.5)
+  }
+}
+
+@Suite struct ComparisonTests {
+  private func runs(_ values: [Double], hub: String = "a", from start: Double = 0, valid: Bool = true) -> [RunResult] {
+    values.enumerated().map { index, value in
+      RunResult(
+        scenario: "trip", about: "", settings: [], hub: hub, startedAt: start + Double(index) * 10,
+        figures: [.cpuPerFix: value, .fixesPerSecond: 1000 / value, .sent: value], parts: [], buckets: [],
+        invalid: valid ? [] : ["too busy"], violations: [])
+    }
+  }
+
+  private func verdict(_ comparison: Comparison, _ figure: Figure) -> Comparison.Verdict? {
+    comparison.lines.first { $0.figure == figure }?.verdict
+  }
+
+  @Test("what costs clearly more is worse, and a rate that is clearly higher is better")
+  func changed() {
+    let comparison = Comparison(
+      runs([20, 21, 20, 22, 21]), runs([30, 31, 29, 33, 30], hub: "b", from: 5), names: ("a", "b"))
+    #expect(verdict(comparison, .cpuPerFix) == .worse)
+    #expect(verdict(comparison, .fixesPerSecond) == .worse)
+    #expect(comparison.hasWorse && comparison.warnings.isEmpty)
+    let back = Comparison(
+      runs([30, 31, 29, 33, 30]), runs([20, 21, 20, 22, 21], hub: "b", from: 5), names: ("b", "a"))
+    #expect(verdict(back, .cpuPerFix) == .better && verdict(back, .fixesPerSecond) == .better && !back.hasWorse)
+    #expect(verdict(back, .sent) == nil)
+  }
+
+  @Test("what overlaps, and what differs by less than 2 in 100, is noise")
+  func noise() {
+    let overlapping = Comparison(
+      runs([20, 25, 22, 28, 24]), runs([21, 26, 23, 29, 25], hub: "b", from: 5), names: ("a", "b"))
+    #expect(verdict(overlapping, .cpuPerFix) == .same)
+    let small = Comparison(
+      runs([20, 20.01, 20.02, 20.03, 20.04]), runs([20.1, 20.11, 20.12, 20.13, 20.14], hub: "b", from: 5),
+      names: ("a", "b"))
+    #expect(verdict(small, .cpuPerFix) == .same)
+  }
+
+  @Test("three runs of each cannot tell, however far apart")
+  func few() {
+    let comparison = Comparison(runs([1, 1, 1]), runs([9, 9, 9], hub: "b", from: 5), names: ("a", "b"))
+    #expect(verdict(comparison, .cpuPerFix) == .tooFew && !comparison.hasWorse)
+  }
+
+  @Test("runs that are not valid are left out, and runs one after the other are warned of")
+  func warned() {
+    let comparison = Comparison(
+      runs([20, 21]) + runs([1], from: 3, valid: false), runs([20], hub: "b", from: 1000), names: ("a", "b"))
+    #expect(comparison.counts.a == 2)
+    #expect(comparison.warnings.count == 2)
+  }
+}

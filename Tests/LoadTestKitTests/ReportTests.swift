@@ -1,0 +1,82 @@
+// Results as JSON, table and page.
+import Testing
+
+@testable import LoadTestKit
+
+@Suite struct ReportTests {
+  @Test("results that are written as JSON are read again as they were")
+  func roundTrip() throws {
+    var bad = sampleRun("fan-out \"x\" \\ \u{1} ü")
+    bad.invalid = ["a thread was busy"]
+    bad.violations = ["lost: 3"]
+    var results = Results(machine: "2 × a processor", runs: [sampleRun(), bad])
+    results.steps = [
+      RateStep(
+        fixesPerSecond: 1000, deliveriesPerSecond: 999.5, p99: 300, hubCores: 0.25, isValid: true, isKept: false)
+    ]
+    results.bound = 50_000
+    #expect(try Results(parsing: results.json, file: "a.json") == results)
+    #expect(results.json.contains("\"valid\": false"))
+  }
+
+  @Test(
+    "a file that is no result is refused with its name",
+    arguments: [
+      "", "[]", "{\"format\":2,\"machine\":\"\",\"runs\":[]}", "{\"format\":1,\"machine\":\"\",\"runs\":[{}]}",
+    ])
+  func refused(text: String) {
+    do throws(LoadTestError) {
+      _ = try Results(parsing: text, file: "a.json")
+      Issue.record("it was read")
+    } catch {
+      #expect(error.description.contains("a.json"))
+    }
+  }
+
+  @Test("the table shows what a run has, losses also where there are none, and what is to be said against it")
+  func table() {
+    let text = ResultTable.text(sampleRun())
+    #expect(text.contains("latency p99") && text.contains("1891 µs") && text.contains("20.0 ms"))
+    #expect(text.contains("lost") && !text.contains("batches"))
+    var bad = sampleRun()
+    bad.violations = ["lost: 3"]
+    #expect(ResultTable.text(bad).contains("VIOLATED: lost: 3") && !bad.isGood)
+  }
+
+  @Test("a page has a plot over time, a histogram and percentiles, and needs nothing from elsewhere")
+  func page() {
+    let page = HTMLReport.page([("a.json", Results(machine: "here", runs: [sampleRun()]))])
+    #expect(page.contains("Latency over time") && page.contains("How latencies") && page.contains("by percentile"))
+    #expect(!page.contains("http") && !page.contains("<script") && !page.contains("nan") && !page.contains("inf\""))
+    #expect(page.count { $0 == "<" } == page.count { $0 == ">" })
+  }
+
+  @Test("several sizes make plots of how cost grows, and a search its three")
+  func several() {
+    var results = Results(machine: "here", runs: [sampleRun(), sampleRun(connections: 1000)])
+    #expect(HTMLReport.page([("a", results)]).contains("How cost grows"))
+    results.steps = [
+      RateStep(fixesPerSecond: 10, deliveriesPerSecond: 10, p99: 9, hubCores: 0.1, isValid: true, isKept: true),
+      RateStep(fixesPerSecond: 20, deliveriesPerSecond: 19, p99: 99_000, hubCores: 0.2, isValid: true, isKept: false),
+    ]
+    results.bound = 50_000
+    let page = HTMLReport.page([("a", results)])
+    #expect(
+      page.contains("Throughput over offered rate") && page.contains("10 fixes and 10 positions a second is the most"))
+  }
+
+  @Test("names from files are text on the page")
+  func escaping() {
+    var run = sampleRun("<script>")
+    run.about = "a & b"
+    let page = HTMLReport.page([("a", Results(machine: "<b>", runs: [run]))])
+    #expect(!page.contains("<script") && !page.contains("<b>") && page.contains("a &amp; b"))
+  }
+
+  @Test("numbers have the decimals asked for, and thousands their commas")
+  func numbers() {
+    #expect(decimals(1.005, 1) == "1.0" && decimals(-0.26, 1) == "-0.3" && decimals(12, 0) == "12")
+    #expect(grouped(1_234_567) == "1,234,567" && grouped(-12) == "-12" && grouped(100) == "100")
+    #expect(Plot.short(12_300) == "12.3k" && Plot.short(0.25) == "0.25" && Plot.short(100) == "100")
+  }
+}

@@ -1,0 +1,188 @@
+// Each scenario once, small and short, against the built hub: everything that is sent comes, in order, once.
+import Foundation
+import Testing
+
+@testable import LoadTestKit
+
+// One after the other: what they load is one machine.
+@Suite(.serialized) struct RunTests {
+  private func run(
+    _ name: String, threads: Int = 1, serve: [String] = [], _ change: (inout Scenario) -> Void
+  ) throws -> RunResult {
+    var scenario = try LoadArguments.scenario(named: name, in: [repositoryFolder + "/loadtest/scenarios"])
+    scenario.warmUp = 0.3
+    scenario.duration = 1
+    change(&scenario)
+    var options = RunOptions(executable: try #require(builtHub, "locationhub is not beside the test bundle"))
+    options.threads = threads
+    options.serveOptions = serve
+    // A busy machine makes a run invalid, which is no fault of what is tested here.
+    options.connectSeconds = 120
+    let result = try LoadRun(scenario, options).run()
+    #expect(result.violations.isEmpty, "\(ResultTable.text(result))")
+    return result
+  }
+
+  @Test("trip, with two threads against two loops, and over TLS", arguments: [(1, false), (2, false), (1, true)])
+  func trip(threads: Int, tls: Bool) throws {
+    let result = try run("trip", threads: threads, serve: ["--loops", "\(threads)"]) {
+      $0.drivers = 20
+      $0.rate = 10
+      $0.tls = tls
+    }
+    #expect(result[.sent] > 200 && result[.delivered] == result[.sent] && result[.connections] == 40)
+    #expect(result[.latencyP50] > 0 && result[.latencyMax] >= result[.latencyP99] && result[.cpuPerFix] > 0)
+    #expect(result[.events] == 20 && result.parts.count == 1)
+    // Within the window, ten of each driver were due.
+    #expect(result.buckets.reduce(0) { $0 + $1.count } == 200)
+  }
+
+  @Test("in lockstep no two fixes meet, and the run ends with the last")
+  func lockstep() throws {
+    let result = try run("fan-out") {
+      $0.drivers = 2
+      $0.ridersPerTrip = 3
+      $0.lockstep = 25
+      $0.duration = 60
+    }
+    #expect(result[.sent] == 25 && result[.delivered] == result[.sent] * 3 && result[.fixesPerRead] <= 1)
+  }
+
+  @Test("fan-out, compressed or not", arguments: [false, true])
+  func fanOut(compression: Bool) throws {
+    let result = try run("fan-out") {
+      $0.drivers = 2
+      $0.rate = 5
+      $0.ridersPerTrip = 20
+      $0.compression = compression
+    }
+    #expect(result[.delivered] == result[.sent] * 20 && result[.sent] > 10)
+  }
+
+  @Test("idle")
+  func idle() throws {
+    let result = try run("idle") {
+      $0.idle = 200
+      $0.warmUp = 0
+      $0.duration = 0.2
+    }
+    #expect(result[.connections] == 200 && result[.bytesPerConnection] > 0 && result[.connectP99] > 0)
+  }
+
+  @Test("a connect storm: all come, and those who were there lose nothing")
+  func connectStorm() throws {
+    let result = try run("connect-storm") {
+      $0.drivers = 5
+      $0.storm = 200
+    }
+    #expect(result[.joined] == 200 && result[.joinMax] > 0 && result[.delivered] == result[.sent])
+  }
+
+  @Test("a reconnect storm: all who were cut off come again and are up to date")
+  func reconnectStorm() throws {
+    let result = try run("reconnect-storm", threads: 2) {
+      $0.drivers = 5
+      $0.storm = 200
+    }
+    #expect(result[.joined] == 200 && result[.recovered] == 200 && result[.connections] == 210)
+  }
+
+  @Test("slow consumers: what they miss was conflated, and riders get everything")
+  func slow() throws {
+    let result = try run("slow-consumers") {
+      $0.drivers = 200
+      $0.rate = 20
+      $0.slow = 2
+      $0.slowBytesPerSecond = 20_000
+    }
+    #expect(result[.delivered] + result[.conflated] == result[.sent] * 3)
+    #expect(result[.slowDelivered] > 0 && result[.conflated] > 0)
+  }
+
+  @Test("churn: those who leave come again")
+  func churn() throws {
+    let result = try run("churn") {
+      $0.drivers = 10
+      $0.churners = 20
+      $0.churn = 30
+    }
+    #expect(result[.joined] >= 30 && result[.delivered] == result[.sent])
+  }
+
+  @Test("batches: each is acknowledged")
+  func batch() throws {
+    let result = try run("batch") {
+      $0.drivers = 5
+      $0.rate = 4
+      $0.batch = 20
+    }
+    #expect(result[.acknowledged] == result[.requests] && result[.sent] == result[.requests] * 20)
+    #expect(result[.ackP99] > 0)
+  }
+
+  @Test("the city with a journal: its commits are in the figures")
+  func journal() throws {
+    let folder = FileManager.default.temporaryDirectory.appendingPathComponent("hub-loadtest-\(UUID().uuidString)")
+    defer { try? FileManager.default.removeItem(at: folder) }
+    let result = try run("city", serve: ["--data", folder.path]) {
+      $0.drivers = 20
+      $0.rate = 60
+    }
+    #expect(result[.journalGroups] > 0 && result[.journalBytes] > 0 && result[.acknowledged] == result[.requests])
+  }
+
+  @Test("the city: moves are acknowledged, and riders get the positions and events of their trips")
+  func city() throws {
+    let result = try run("city") {
+      $0.drivers = 20
+      $0.rate = 60
+      $0.duration = 2
+    }
+    #expect(result[.requests] > 20 && result[.acknowledged] == result[.requests])
+    #expect(result[.expected] > 100 && result[.delivered] == result[.expected] && result[.events] > 20)
+  }
+
+  @Test("a hub that runs already is loaded twice, and the second run is not taken for history")
+  func runningHub() throws {
+    let hub = try HubProcess(
+      executable: try #require(builtHub, "locationhub is not beside the test bundle"),
+      arguments: [
+        "serve", "--port", "0", "--dev-auth", "--loops", "1", "--session-rate", "0", "--log-level", "warning",
+      ])
+    defer { hub.stop() }
+    for _ in 0..<2 {
+      var scenario = Scenario()
+      (scenario.drivers, scenario.ridersPerTrip, scenario.rate) = (5, 1, 10)
+      (scenario.slow, scenario.warmUp, scenario.duration) = (1, 0, 0.5)
+      var options = RunOptions(executable: "")
+      options.address = hub.address
+      options.pid = hub.pid
+      let result = try LoadRun(scenario, options).run()
+      #expect(result.violations.isEmpty, "\(ResultTable.text(result))")
+      #expect(result[.delivered] + result[.conflated] == result[.sent] * 2 && result[.cpuPerFix] > 0)
+    }
+  }
+
+  @Test("a load that is late by itself calls its run invalid, with the reason")
+  func invalid() throws {
+    var scenario = Scenario()
+    scenario.drivers = 5
+    scenario.rate = 50
+    scenario.warmUp = 0
+    scenario.duration = 0.5
+    var options = RunOptions(executable: try #require(builtHub, "locationhub is not beside the test bundle"))
+    options.latenessBoundMicroseconds = 0.5
+    options.busyBound = 0
+    let result = try LoadRun(scenario, options).run()
+    #expect(!result.isValid && result.invalid.count == 2)
+  }
+
+  @Test("a hub that cannot be started is said, and so is one that does not say where it listens")
+  func noHub() {
+    var scenario = Scenario()
+    scenario.idle = 1
+    #expect(throws: LoadTestError.self) { try LoadRun(scenario, RunOptions(executable: "/no/hub")).run() }
+    #expect(throws: LoadTestError.self) { try LoadRun(scenario, RunOptions(executable: "/bin/true")).run() }
+    #expect(throws: LoadTestError.self) { try LoadRun(Scenario(), RunOptions(executable: "/bin/true")).run() }
+  }
+}

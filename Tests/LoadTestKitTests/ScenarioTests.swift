@@ -1,0 +1,113 @@
+// Scenario files and the command line: what they may say, and what is said of mistakes.
+import Testing
+
+@testable import LoadTestKit
+
+@Suite struct ScenarioTests {
+  private func parse(_ text: String) throws(ScenarioError) -> Scenario {
+    try Scenario(name: "test", parsing: text, file: "test.scenario")
+  }
+
+  @Test("a file says what there is, and what it leaves out is as in an empty scenario")
+  func reads() throws {
+    let scenario = try parse(
+      """
+      # a comment
+      about = two drivers, a storm
+      drivers = 2   # and one behind a setting
+      rate=0.5
+      storm = 10
+      cut = on
+      serve = --accept-rate 0 --heartbeat 5
+      """)
+    #expect(scenario.about == "two drivers, a storm" && scenario.drivers == 2 && scenario.rate == 0.5)
+    #expect(scenario.storm == 10 && scenario.cut && scenario.serve == ["--accept-rate", "0", "--heartbeat", "5"])
+    #expect(scenario.duration == Scenario().duration && scenario.sessions == 12)
+    #expect(scenario.settings.map(\.name) == ["drivers", "rate", "storm", "cut"])
+  }
+
+  @Test(
+    "a mistake is named with its line",
+    arguments: [
+      ("drivers = 2\nriders = 3", "test.scenario:2: there is no setting riders"),
+      ("drivers", "test.scenario:1: expected name = value"),
+      ("drivers = 1\n\ndrivers = 2", "test.scenario:3: drivers is set twice"),
+      ("drivers = -1", "test.scenario:1: drivers cannot be -1: N, drivers, each with a trip"),
+      ("drivers = many", "test.scenario:1: drivers cannot be many: N, drivers, each with a trip"),
+      ("rate = 0", "test.scenario:1: rate cannot be 0: HZ, fixes, batches or steps a second of each driver"),
+      (
+        "cut = yes",
+        "test.scenario:1: cut cannot be yes: on|off, they are there before, and are cut off then: a reconnect storm"
+      ),
+      ("rate = 2", "test.scenario: there is nobody in it"),
+      (
+        "drivers = 1\nbatch = 5\nriders-per-trip = 1",
+        "test.scenario: batch and riders-per-trip do not go together: riders would get each fix"
+      ),
+      ("idle = 1\nchurn = 5", "test.scenario: churn needs churners"),
+    ])
+  func mistakes(text: String, message: String) {
+    do throws(ScenarioError) {
+      _ = try parse(text)
+      Issue.record("it was read: \(text)")
+    } catch {
+      #expect(error.description == message)
+    }
+  }
+
+  @Test("every setting reads what it writes", arguments: ScenarioSetting.all.map(\.name))
+  func roundTrip(name: String) throws {
+    let setting = try #require(ScenarioSetting.all.first { $0.name == name })
+    var scenario = Scenario()
+    let written = setting.write(scenario)
+    #expect(setting.read(&scenario, written))
+    #expect(scenario == Scenario())
+  }
+}
+
+@Suite struct LoadArgumentsTests {
+  private let folders = [repositoryFolder + "/loadtest/scenarios"]
+
+  private func arguments(_ words: String...) throws(LoadTestError) -> LoadArguments {
+    try LoadArguments(words, executable: "/hub", folders: folders)
+  }
+
+  @Test("every scenario of the repository can be read, and is listed with what it is about")
+  func all() throws {
+    let names = LoadArguments.names(in: folders)
+    #expect(names.count >= 9)
+    for name in names {
+      let scenario = try LoadArguments.scenario(named: name, in: folders)
+      #expect(!scenario.about.isEmpty && scenario.name == name)
+      #expect(LoadArguments.help(folders: folders).contains(scenario.about))
+    }
+  }
+
+  @Test("options change the scenario and the run; what stands behind -- is the hub's")
+  func options() throws {
+    let read = try arguments(
+      "trip", "--drivers", "7", "--duration=3", "--threads", "2", "--bound", "200us", "--max", "--json", "a.json", "--",
+      "--loops", "2")
+    #expect(read.scenario.drivers == 7 && read.scenario.duration == 3 && read.run.threads == 2)
+    #expect(read.bound == 200 && read.seeksMaximum && read.json == "a.json")
+    #expect(read.run.serveOptions == ["--loops", "2"])
+    #expect(try arguments("trip", "--url", "http://127.0.0.1:8080/v1/ws").run.address?.port == 8080)
+  }
+
+  @Test(
+    "what is asked for wrongly is said",
+    arguments: [
+      ["nowhere"], [], ["trip", "--drivers"], ["trip", "--drivers", "x"], ["trip", "--colour", "red"], ["trip", "9"],
+      ["trip", "--bound", "50"], ["trip", "--url", "hub.example:1"],
+      ["trip", "--url", "https://127.0.0.1:1"], ["trip", "--threads", "0"], ["idle", "--max"],
+      ["trip", "--url", "http://127.0.0.1:1", "--against", "b"],
+    ])
+  func wrong(words: [String]) {
+    #expect(throws: LoadTestError.self) { try LoadArguments(words, executable: "/hub", folders: folders) }
+  }
+
+  @Test("a hub's options that were given win over the scenario's")
+  func serveOptions() {
+    #expect(LoadRun.options(["--a", "1", "--b", "--c", "2"]) == [["--a", "1"], ["--b"], ["--c", "2"]])
+  }
+}

@@ -1,0 +1,40 @@
+// Jobs between threads.
+import Testing
+import Transport
+
+@Suite struct JobQueueTests {
+  @Test("jobs are taken in order, and no more wait than may")
+  func order() {
+    let queue = JobQueue<Int>(capacity: 3)
+    for round in 0..<10 {
+      for job in 0..<3 { #expect(queue.append(round * 3 + job)) }
+      #expect(!queue.append(-1))
+      for job in 0..<3 { #expect(queue.next() == round * 3 + job) }
+    }
+  }
+
+  @Test("every job of many threads is taken once, and the taker ends when the queue is closed")
+  func threads() throws {
+    let queue = JobQueue<Int>(capacity: 50)
+    let sum = Locked(0)
+    let taken = Locked(0)
+    let taker = try startThread(name: "taker") {
+      while let job = queue.next() {
+        sum.withLock { $0 += job }
+        taken.withLock { $0 += 1 }
+      }
+    }
+    @Sendable func give() {
+      for job in 1...1000 { while !queue.append(job) { pause(microseconds: 50) } }
+    }
+    let first = try startThread(name: "giver") { give() }
+    let second = try startThread(name: "giver") { give() }
+    first.join()
+    second.join()
+    while taken.withLock({ $0 }) < 2000 { pause(microseconds: 100) }
+    queue.close()
+    taker.join()
+    #expect(sum.withLock { $0 } == 1_001_000)
+    #expect(!queue.append(1) && queue.isClosed)
+  }
+}

@@ -1,0 +1,87 @@
+// How many cores, how much memory and network a load needs, computed from measured terms; and loadtest/CAPACITY.md, which
+// says so.
+import Glibc  // log2
+
+package struct CapacityModel: Sendable {
+  /// A load, and how it is spread.
+  package struct Load: Sendable {
+    package var drivers = 5e6
+    package var riders = 20e6
+    package var fixesPerSecond = 100e6 / 60
+    /// Positions that go out for each fix that comes in.
+    package var followers = 4.0
+    /// Seconds between two heartbeats of a session that does not send anything else.
+    package var heartbeatSeconds = 30.0
+    /// Sessions that come (again) in a second, as a part of all: phones change networks twice an hour.
+    package var joining = 2.0 / 3600
+    /// How busy a core may be, so that there is room for a peak.
+    package var busy = 0.6
+    /// Connections of one machine.
+    package var connectionsPerHub = 500_000.0
+
+    package init() {}
+  }
+
+  package struct Needs: Sendable {
+    package var fixCores: Double
+    package var deliveryCores: Double
+    package var heartbeatCores: Double
+    package var joiningCores: Double
+    /// Of all, with room.
+    package var cores: Double
+    package var memoryBytes: Double
+    /// Bits a second.
+    package var networkIn: Double
+    package var networkOut: Double
+    package var hubs: Double
+  }
+
+  /// Ethernet, IPv4 and TCP with timestamps, and half an acknowledgement for each segment (RFC 1122 §4.2.3.2).
+  static let overheadBytes = 14.0 + 20 + 32 + 33
+
+  package let terms: CapacityTerms
+
+  package init(_ terms: CapacityTerms) { self.terms = terms }
+
+  /// µs for a fix, or for a fix and its position, with so many connections on one hub: a + b log₂ n through the first two
+  /// of the measured sizes. Caches and the kernel's tables grow so: each doubling misses a little more.
+  func cost(_ path: KeyPath<CapacityTerms.Point, Double>, connections: Double) -> Double {
+    let (first, second) = (terms.points[0], terms.points[1])
+    let slope = growth(path)
+    let isBetween = connections < second.connections
+    let base = isBetween ? first : second
+    return max(0, base[keyPath: path] + slope * log2(connections / base.connections))
+  }
+
+  /// µs for each doubling of connections.
+  func growth(_ path: KeyPath<CapacityTerms.Point, Double>) -> Double {
+    let (first, second) = (terms.points[0], terms.points[1])
+    return (second[keyPath: path] - first[keyPath: path]) / log2(second.connections / first.connections)
+  }
+
+  /// How far the model is off at the third size, which it does not know: 0.1 is 10 % too high.
+  func error(_ path: KeyPath<CapacityTerms.Point, Double>) -> Double {
+    let third = terms.points[2]
+    return third[keyPath: path] > 0
+      ? cost(path, connections: third.connections) / third[keyPath: path] - 1 : 0
+  }
+
+  package func needs(_ load: Load) -> Needs {
+    let fix = cost(\.fix, connections: load.connectionsPerHub)
+    let pair = cost(\.fixAndPosition, connections: load.connectionsPerHub)
+    // The first follower costs what it costs on a socket of its own; the others what they cost in a fan-out, which is less.
+    let first = max(terms.delivery, pair - fix)
+    let positions = load.fixesPerSecond * (min(1, load.followers) * first + max(0, load.followers - 1) * terms.delivery)
+    let sessions = load.drivers + load.riders
+    let fixCores = load.fixesPerSecond * fix / 1e6
+    let heartbeatCores = load.riders / load.heartbeatSeconds * terms.heartbeat / 1e6
+    let joiningCores = sessions * load.joining * terms.connection / 1e6
+    let all = fixCores + positions / 1e6 + heartbeatCores + joiningCores
+    let out = load.fixesPerSecond * load.followers * (terms.positionBytes + CapacityModel.overheadBytes)
+    return Needs(
+      fixCores: fixCores, deliveryCores: positions / 1e6, heartbeatCores: heartbeatCores, joiningCores: joiningCores,
+      cores: all / load.busy, memoryBytes: load.drivers * terms.driverBytes + load.riders * terms.riderBytes,
+      networkIn: load.fixesPerSecond * (terms.fixBytes + CapacityModel.overheadBytes) * 8, networkOut: out * 8,
+      hubs: (sessions / load.connectionsPerHub).rounded(.up))
+  }
+}

@@ -1,0 +1,127 @@
+// The figures of a run: one list of names that tables, reports and comparisons share.
+
+/// A figure's name in JSON, with what it means.
+package enum Figure: String, CaseIterable, Sendable {
+  case sent, expected, delivered, conflated, lost, duplicated, outOfOrder, errors
+  case fixesPerSecond, deliveriesPerSecond
+  case latencyP50, latencyP90, latencyP99, latencyP999, latencyMax
+  case cpuPerFix, cpuPerDelivery, userPerDelivery, systemPerDelivery, hubCores
+  case bytesInPerFix, bytesOutPerDelivery, fixesPerRead
+  case connections, connectSeconds, connectP50, connectP99, cpuPerConnection, bytesPerConnection, bytesUnderLoad
+  case residentBytes
+  case requests, acknowledged, ackP50, ackP99
+  case events, eventsLost, eventsDuplicated
+  case joined, recovered, joinP50, joinP99, joinMax
+  case journalGroups, journalBytes, journalBusyShare
+  case slowDelivered, extra
+  case harnessCores, latenessP99
+
+  package enum Unit: Sendable { case count, perSecond, microseconds, seconds, bytes, cores }
+  /// Which way is better; `.neither` says what was asked for and not how it went.
+  package enum Better: Sendable { case lower, higher, neither }
+
+  package var unit: Unit {
+    switch self {
+    case .sent, .expected, .delivered, .conflated, .lost, .duplicated, .outOfOrder, .errors, .connections, .requests,
+      .acknowledged, .events, .eventsLost, .eventsDuplicated, .joined, .recovered, .journalGroups, .slowDelivered,
+      .extra, .fixesPerRead:
+      .count
+    case .fixesPerSecond, .deliveriesPerSecond: .perSecond
+    case .latencyP50, .latencyP90, .latencyP99, .latencyP999, .latencyMax, .cpuPerFix, .cpuPerDelivery,
+      .userPerDelivery, .systemPerDelivery, .connectP50, .connectP99, .cpuPerConnection, .ackP50, .ackP99, .joinP50,
+      .joinP99, .joinMax, .latenessP99:
+      .microseconds
+    case .connectSeconds: .seconds
+    case .bytesInPerFix, .bytesOutPerDelivery, .bytesPerConnection, .bytesUnderLoad, .residentBytes, .journalBytes:
+      .bytes
+    case .hubCores, .harnessCores, .journalBusyShare: .cores
+    }
+  }
+
+  package var better: Better {
+    switch self {
+    case .latencyP50, .latencyP90, .latencyP99, .latencyP999, .latencyMax, .cpuPerFix, .cpuPerDelivery,
+      .userPerDelivery, .systemPerDelivery, .bytesInPerFix, .bytesOutPerDelivery, .connectSeconds, .connectP50,
+      .connectP99, .cpuPerConnection, .bytesPerConnection, .bytesUnderLoad, .residentBytes, .ackP50, .ackP99, .joinP50,
+      .joinP99,
+      .joinMax, .lost, .duplicated, .outOfOrder, .errors, .eventsLost, .eventsDuplicated, .hubCores,
+      .journalBusyShare:
+      .lower
+    case .fixesPerSecond, .deliveriesPerSecond: .higher
+    case .sent, .expected, .delivered, .conflated, .fixesPerRead, .connections, .requests, .acknowledged, .events,
+      .joined, .recovered, .journalGroups, .journalBytes, .slowDelivered, .extra, .harnessCores, .latenessP99:
+      .neither
+    }
+  }
+
+  /// For people.
+  package var title: String {
+    switch self {
+    case .sent: "fixes sent"
+    case .expected: "positions expected"
+    case .delivered: "positions delivered"
+    case .conflated: "conflated (a newer one was sent)"
+    case .lost: "lost"
+    case .duplicated: "duplicated"
+    case .outOfOrder: "out of order"
+    case .errors: "errors"
+    case .fixesPerSecond: "fixes a second"
+    case .deliveriesPerSecond: "deliveries a second"
+    case .latencyP50: "latency p50"
+    case .latencyP90: "latency p90"
+    case .latencyP99: "latency p99"
+    case .latencyP999: "latency p99.9"
+    case .latencyMax: "latency max"
+    case .cpuPerFix: "hub CPU for each fix"
+    case .cpuPerDelivery: "hub CPU for each delivery"
+    case .userPerDelivery: "of it in user space"
+    case .systemPerDelivery: "of it in the kernel"
+    case .hubCores: "hub CPU"
+    case .bytesInPerFix: "bytes read for each fix"
+    case .bytesOutPerDelivery: "bytes written for each delivery"
+    case .fixesPerRead: "messages for each read"
+    case .connections: "connections"
+    case .connectSeconds: "time until all stood"
+    case .connectP50: "time to connect p50"
+    case .connectP99: "time to connect p99"
+    case .cpuPerConnection: "hub CPU for each connection"
+    case .bytesPerConnection: "hub memory for each connection"
+    case .bytesUnderLoad: "the same when the load was over"
+    case .residentBytes: "hub memory"
+    case .requests: "batches and moves"
+    case .acknowledged: "acks"
+    case .ackP50: "ack p50"
+    case .ackP99: "ack p99"
+    case .events: "events"
+    case .eventsLost: "events lost"
+    case .eventsDuplicated: "events twice"
+    case .joined: "sessions that came (again)"
+    case .recovered: "brought up to date"
+    case .joinP50: "from due to subscribed p50"
+    case .joinP99: "from due to subscribed p99"
+    case .joinMax: "from due to subscribed, the last"
+    case .journalGroups: "groups stored"
+    case .journalBytes: "bytes stored for each group"
+    case .journalBusyShare: "journal at work"
+    case .slowDelivered: "positions to slow sessions"
+    case .extra: "positions to others"
+    case .harnessCores: "busiest thread of the load"
+    case .latenessP99: "the load's own lateness p99"
+    }
+  }
+
+  /// The value with its unit, for people.
+  package func text(_ value: Double) -> String {
+    switch unit {
+    case .count: value == value.rounded() ? grouped(Int(value)) : decimals(value, 2)
+    case .perSecond: grouped(Int(value.rounded()))
+    case .microseconds:
+      value >= 1e6
+        ? decimals(value / 1e6, 2) + " s"
+        : value >= 10_000 ? decimals(value / 1000, 1) + " ms" : decimals(value, value < 1000 ? 1 : 0) + " µs"
+    case .seconds: decimals(value, 2) + " s"
+    case .bytes: value >= 10_000_000 ? decimals(value / 1_048_576, 1) + " MiB" : grouped(Int(value.rounded())) + " B"
+    case .cores: decimals(value, 2) + " cores"
+    }
+  }
+}

@@ -1,0 +1,165 @@
+// The command line of a scenario: hub-loadtest SCENARIO [options] [-- options of `locationhub serve`].
+import Glibc
+import Transport
+
+package struct LoadArguments: Sendable {
+  package var scenario: Scenario
+  package var run: RunOptions
+  /// A second hub that is run in turn with the first, to compare both.
+  package var against: String?
+  package var rounds = 1
+  package var json: String?
+  package var html: String?
+  package var seeksMaximum = false
+  /// µs
+  package var bound = 50_000.0
+
+  /// Options beside the settings of a scenario.
+  static let options: [(name: String, placeholder: String?, help: String)] = [
+    ("url", "URL", "load a hub that runs already: http://127.0.0.1:8080 (without: start one)"),
+    ("pid", "PID", "its process, where it is on this machine: for its CPU and memory"),
+    ("executable", "PATH", "the hub to start (locationhub beside this program)"),
+    ("against", "PATH", "a second one, run in turn with the first, and compared"),
+    ("rounds", "N", "runs of each (1)"),
+    ("server-cpu", "LIST", "the cores of the hub that is started, as for taskset"),
+    ("threads", "N", "threads that make the load (as many as cores are left)"),
+    ("max", nil, "find the highest rate at which p99 stays under the bound"),
+    ("bound", "TIME", "that bound: 50ms, 200us, 1s (50ms)"),
+    ("lateness-bound", "TIME", "the load's own lateness p99 over which a run is not valid (5ms)"),
+    ("json", "FILE", "write the results there"),
+    ("html", "FILE", "write a report with plots there"),
+  ]
+
+  /// `folders`: where scenarios are looked for by name.
+  package init(_ words: [String], executable: String, folders: [String]) throws(LoadTestError) {
+    var words = words[...]
+    guard let name = words.popFirst() else { throw .usage("name a scenario; --help lists them") }
+    scenario = try LoadArguments.scenario(named: name, in: folders)
+    run = RunOptions(executable: executable)
+    while let word = words.popFirst() {
+      if word == "--" {
+        run.serveOptions = Array(words)
+        break
+      }
+      guard word.hasPrefix("--") else { throw .usage("\(word): what is that? options begin with --") }
+      let parts = word.dropFirst(2).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      let option = String(parts[0])
+      if option == "max" {
+        seeksMaximum = true
+        continue
+      }
+      guard let value = parts.count == 2 ? String(parts[1]) : words.popFirst() else {
+        throw .usage("--\(option) needs a value")
+      }
+      try set(option, value)
+    }
+    if let contradiction = scenario.contradiction { throw .usage("\(scenario.name): \(contradiction)") }
+    if against != nil, run.address != nil { throw .usage("--against needs hubs that are started here: not --url") }
+    if seeksMaximum, scenario.drivers == 0 || scenario.bookings || scenario.batch > 0 {
+      throw .usage("--max needs a scenario of drivers and riders whose rate can be raised")
+    }
+  }
+
+  private mutating func set(_ option: String, _ value: String) throws(LoadTestError) {
+    switch option {
+    case "url":
+      guard value.hasPrefix("http://") || value.hasPrefix("ws://"), let address = HubProcess.address(in: value) else {
+        throw .usage("--url must be http://ADDRESS:PORT with a numeric address, not \(value)")
+      }
+      run.address = address
+    case "pid": run.pid = pid_t(try LoadArguments.whole(option, value, 1...Int(Int32.max)))
+    case "executable": run.executable = value
+    case "against": against = value
+    case "rounds": rounds = try LoadArguments.whole(option, value, 1...1000)
+    case "server-cpu": run.serverCPU = value
+    case "threads": run.threads = try LoadArguments.whole(option, value, 1...64)
+    case "bound": bound = try LoadArguments.microseconds(option, value)
+    case "lateness-bound": run.latenessBoundMicroseconds = try LoadArguments.microseconds(option, value)
+    case "json": json = value
+    case "html": html = value
+    case _:
+      do throws(ScenarioError) {
+        try scenario.set(option, value, place: "--\(option)")
+      } catch { throw .usage("\(error)") }
+    }
+  }
+
+  static func whole(_ option: String, _ value: String, _ range: ClosedRange<Int>) throws(LoadTestError) -> Int {
+    guard let number = Int(value), range.contains(number) else {
+      throw .usage("--\(option) must be a whole number from \(range.lowerBound) to \(range.upperBound), not \(value)")
+    }
+    return number
+  }
+
+  /// `50ms`, `200us`, `1.5s`.
+  static func microseconds(_ option: String, _ value: String) throws(LoadTestError) -> Double {
+    for (unit, factor) in [("us", 1.0), ("µs", 1.0), ("ms", 1000.0), ("s", 1e6)] where value.hasSuffix(unit) {
+      guard let number = Double(value.dropLast(unit.count)), number > 0, number < 1e6 else { continue }
+      return number * factor
+    }
+    throw .usage("--\(option) must be a time with its unit, for instance 50ms, not \(value)")
+  }
+
+  /// A scenario by its name, or by the path of its file.
+  package static func scenario(named name: String, in folders: [String]) throws(LoadTestError) -> Scenario {
+    let isPath = name.contains("/") || name.hasSuffix(".scenario")
+    let paths = isPath ? [name] : folders.map { "\($0)/\(name).scenario" }
+    guard let path = paths.first(where: { access($0, R_OK) == 0 }) else {
+      throw .usage("there is no scenario \(name); there are \(names(in: folders).joined(separator: ", "))")
+    }
+    let file = String(path.split(separator: "/").last ?? "")
+    do throws(ScenarioError) {
+      return try Scenario(
+        name: String(file.prefix { $0 != "." }), parsing: try text(path), file: path)
+    } catch {
+      throw .usage("\(error)")
+    }
+  }
+
+  private static func text(_ path: String) throws(ScenarioError) -> String {
+    do throws(LoadTestError) { return try readText(path) } catch { throw ScenarioError(path, error.description) }
+  }
+
+  /// The scenarios that have files there.
+  package static func names(in folders: [String]) -> [String] {
+    var names: Set<String> = []
+    for folder in folders {
+      guard let stream = opendir(folder) else { continue }
+      defer { _ = closedir(stream) }
+      while let entry = readdir(stream) {
+        let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+          String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+        }
+        if name.hasSuffix(".scenario") { names.insert(String(name.dropLast(".scenario".count))) }
+      }
+    }
+    return names.sorted()
+  }
+
+  package static func help(folders: [String]) -> String {
+    var lines = [
+      "usage: hub-loadtest SCENARIO [options] [-- options of `locationhub serve`]",
+      "       hub-loadtest compare A.json [B.json …]     what got better or worse beyond noise",
+      "       hub-loadtest report A.json … --html FILE   plots of several results",
+      "       hub-loadtest bench | capacity | abuse      see make bench, make capacity, make abuse",
+      "", "scenarios:",
+    ]
+    for name in names(in: folders) {
+      do throws(LoadTestError) {
+        lines.append("  " + padded(name, to: 20) + (try scenario(named: name, in: folders)).about)
+      } catch { lines.append("  " + padded(name, to: 20) + "\(error)") }
+    }
+    lines += ["", "options:"]
+    for (name, placeholder, help) in options {
+      lines.append("  " + padded("--\(name)\(placeholder.map { " " + $0 } ?? "")", to: 26) + help)
+    }
+    lines += ["", "settings of a scenario, as in its file:"]
+    for setting in ScenarioSetting.all {
+      lines.append("  " + padded("--\(setting.name) \(setting.placeholder)", to: 26) + setting.help)
+    }
+    lines += [
+      "", "exit codes: 0 good; 1 the hub did what it must not, or the run is not valid; 2 asked for wrongly",
+    ]
+    return lines.joined(separator: "\n")
+  }
+}

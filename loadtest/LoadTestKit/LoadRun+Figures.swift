@@ -1,0 +1,112 @@
+// What a run gives: its figures, and what is to be said against it.
+import Gateway
+import Transport
+
+extension LoadRun {
+  func read(_ address: SocketAddress, _ facts: ProcessReadings?, _ tls: TLSClient?) -> Reading {
+    // CPU first: the page costs the hub some.
+    let cpu = facts?.cpu
+    return Reading(cpu: cpu, page: MetricsPage.fetch(address, tls: tls))
+  }
+
+  static func seconds(from: ProcessorTime?, to: ProcessorTime?) -> ProcessorTime? {
+    guard let from, let to else { return nil }
+    return to.since(from)
+  }
+
+  func put(_ counts: Counts, into figures: inout [Figure: Double]) {
+    for (figure, value) in [
+      (Figure.sent, counts.sent), (.expected, counts.expected), (.delivered, counts.delivered),
+      (.duplicated, counts.duplicated), (.outOfOrder, counts.outOfOrder), (.errors, counts.errors),
+      (.requests, counts.requests), (.acknowledged, counts.acknowledged), (.events, counts.events),
+      (.eventsLost, counts.eventsLost), (.eventsDuplicated, counts.eventsDuplicated), (.joined, counts.joined),
+      (.recovered, counts.recovered), (.slowDelivered, counts.slowDelivered), (.extra, counts.extra),
+    ] { figures[figure] = Double(value) }
+    figures[.harnessCores] = counts.cpuShare
+    if counts.lateness.count > 0 { figures[.latenessP99] = Double(counts.lateness.value(atQuantile: 0.99)) }
+    let latency = counts.latency
+    if latency.count > 0 {
+      for (figure, quantile) in [
+        (Figure.latencyP50, 0.5), (.latencyP90, 0.9), (.latencyP99, 0.99), (.latencyP999, 0.999),
+      ] { figures[figure] = Double(latency.value(atQuantile: quantile)) }
+      figures[.latencyMax] = Double(latency.maximum)
+    }
+    for (histogram, p50, p99) in [
+      (counts.connects, Figure.connectP50, Figure.connectP99), (counts.joins, .joinP50, .joinP99),
+      (counts.acks, .ackP50, .ackP99),
+    ] where histogram.count > 0 {
+      figures[p50] = Double(histogram.value(atQuantile: 0.5))
+      figures[p99] = Double(histogram.value(atQuantile: 0.99))
+    }
+    if counts.joins.count > 0 { figures[.joinMax] = Double(counts.joins.maximum) }
+  }
+
+  /// What the hub used and counted between two readings.
+  func put(_ begin: Reading, _ end: Reading, into figures: inout [Figure: Double]) {
+    let seconds = Double(end.at - begin.at) / 1e9
+    let cpu = LoadRun.seconds(from: begin.cpu, to: end.cpu)
+    if let cpu { figures[.hubCores] = cpu.all / seconds }
+    guard let first = begin.page, let last = end.page else { return }
+    let difference = { (name: String) in last(name) - first(name) }
+    let (fixes, positions) = (difference("fixes_received_total"), difference("positions_out_total"))
+    figures[.fixesPerSecond] = fixes / seconds
+    figures[.deliveriesPerSecond] = positions / seconds
+    if fixes > 0 {
+      if let cpu { figures[.cpuPerFix] = cpu.all * 1e6 / fixes }
+      figures[.bytesInPerFix] = difference("read_bytes_total") / fixes
+      figures[.fixesPerRead] = difference("messages_in_total") / max(1, difference("reads_total"))
+    }
+    if positions > 0 {
+      if let cpu {
+        figures[.cpuPerDelivery] = cpu.all * 1e6 / positions
+        figures[.userPerDelivery] = cpu.user * 1e6 / positions
+        figures[.systemPerDelivery] = cpu.system * 1e6 / positions
+      }
+      figures[.bytesOutPerDelivery] = difference("written_bytes_total") / positions
+    }
+    let groups = difference("journal_groups_total")
+    if groups > 0 {
+      figures[.journalGroups] = groups
+      figures[.journalBytes] = difference("journal_bytes_total") / groups
+      figures[.journalBusyShare] = difference("journal_busy_microseconds_total") / 1e6 / seconds
+    }
+  }
+
+  // MARK: Judgement
+
+  /// Why this program was the bottleneck.
+  func faults(_ counts: Counts) -> [String] {
+    var faults: [String] = []
+    if counts.cpuShare > options.busyBound {
+      faults.append(
+        "a thread of the load was busy \(decimals(counts.cpuShare * 100, 0)) % of its time: more than "
+          + "\(decimals(options.busyBound * 100, 0)) % (--threads N, or fewer sessions)")
+    }
+    let lateness = Double(counts.lateness.value(atQuantile: 0.99))
+    if lateness > options.latenessBoundMicroseconds {
+      faults.append(
+        "the load was late by itself: p99 \(Figure.latenessP99.text(lateness)), more than "
+          + "\(Figure.latenessP99.text(options.latenessBoundMicroseconds)) (other work on the machine?)")
+    }
+    return faults
+  }
+
+  /// What must not be, whatever the load.
+  func violations(_ counts: Counts, _ figures: [Figure: Double]) -> [String] {
+    var violations: [String] = []
+    let mustBeZero: [Figure] = [.lost, .duplicated, .outOfOrder, .eventsLost, .eventsDuplicated]
+    for figure in mustBeZero {
+      if let value = figures[figure], value > 0 { violations.append("\(figure.title): \(grouped(Int(value)))") }
+    }
+    if counts.errors > 0 {
+      violations.append("\(grouped(counts.errors)) errors, the first: \(counts.firstError ?? "unknown")")
+    }
+    if counts.acknowledged < counts.requests {
+      violations.append("\(grouped(counts.requests - counts.acknowledged)) batches or moves without an ack")
+    }
+    if scenario.storm > 0, counts.joined < scenario.storm {
+      violations.append("only \(grouped(counts.joined)) of \(grouped(scenario.storm)) came (again)")
+    }
+    return violations
+  }
+}

@@ -1,0 +1,81 @@
+// One session of the load, and where it stands.
+import Transport
+import WebSocket
+
+/// What a session is there for.
+enum PeerKind: Equatable {
+  case driver
+  /// Follows a driver's trip; what it gets is expected and measured.
+  case rider
+  case idle
+  /// Follows the fleet and reads too slowly.
+  case slow
+  /// Follows a trip where nothing happens; cut off or newly come in the storm.
+  case storm
+  /// Follows a driver's trip, leaves and comes again.
+  case churner
+
+  var role: String {
+    switch self {
+    case .driver: "driver"
+    case .rider, .idle, .storm, .churner: "rider"
+    case .slow: "ops"
+    }
+  }
+
+  var name: String {
+    switch self {
+    case .driver: "driver"
+    case .rider: "rider"
+    case .idle: "idle"
+    case .slow: "slow"
+    case .storm: "storm"
+    case .churner: "churner"
+    }
+  }
+}
+
+struct Peer: ~Copyable {
+  let kind: PeerKind
+  /// Among those of its kind in all threads; of a rider, its driver's. It is in the session's id.
+  let number: Int
+  /// Tells the riders of one driver apart.
+  let place: Int
+  var id = ConnectionID.none
+  var isUpgraded = false
+  var isReady = false
+  /// It is being ended by us.
+  var isLeaving = false
+  /// When it was due to come (uptime, ns), until it has subscribed.
+  var dueAt: Int64?
+  var head: [UInt8] = []
+  var frames = FrameReader(role: .client)
+  /// The newest fix seen since it subscribed.
+  var lastNumber = -1
+  /// The newest event seen, and in which epoch.
+  var sequence: Int?
+  var epoch: [UInt8] = []
+  /// Of a rider in the city: the trip it follows, by its number among the driver's.
+  var trip: Int?
+  /// From which fix on its positions are expected; nil before it has subscribed.
+  var expectsFrom: Int?
+  /// Of a slow session: the newest fix of each driver, and when it reads again.
+  var lastNumbers: [Int32] = []
+  var readsAt: Int64 = 0
+
+  init(_ kind: PeerKind, _ number: Int, place: Int = 0) {
+    self.kind = kind
+    self.number = number
+    self.place = place
+  }
+
+  /// As it is before it connects; what it has seen stays.
+  mutating func reset(allowsCompression: Bool) {
+    isUpgraded = false
+    isReady = false
+    isLeaving = false
+    head = []
+    frames = FrameReader(role: .client, allowsCompression: allowsCompression)
+    lastNumber = -1
+  }
+}

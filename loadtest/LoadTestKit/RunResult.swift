@@ -1,0 +1,77 @@
+// What came of one run, in the form that tables, JSON, reports and comparisons read.
+import Gateway
+
+package struct RunResult: Sendable, Equatable {
+  /// A second (or a longer part) of the window. Latencies are in µs.
+  package struct Part: Sendable, Equatable {
+    package var second: Double
+    package var delivered: Double
+    package var p50: Double
+    package var p99: Double
+    package var maximum: Double
+  }
+
+  /// So many values up to this many µs.
+  package struct Bucket: Sendable, Equatable {
+    package var microseconds: Double
+    package var count: Double
+  }
+
+  package var scenario: String
+  package var about: String
+  /// Settings and hub options, as they were given.
+  package var settings: [String]
+  /// Which hub: its executable, or its address.
+  package var hub: String
+  /// Milliseconds since 1970.
+  package var startedAt: Double
+  package var figures: [Figure: Double]
+  package var parts: [Part]
+  package var buckets: [Bucket]
+  /// Why it says nothing about the hub: the load itself was too slow.
+  package var invalid: [String]
+  /// What the hub did that it must never do.
+  package var violations: [String]
+
+  package var isValid: Bool { invalid.isEmpty }
+  package var isGood: Bool { invalid.isEmpty && violations.isEmpty }
+
+  package subscript(_ figure: Figure) -> Double { figures[figure] ?? 0 }
+
+  /// Parts and buckets of what was measured.
+  mutating func plot(_ counts: Counts, _ schedule: Schedule) {
+    parts = counts.parts.enumerated().filter { $0.element.count > 0 }.map { index, part in
+      Part(
+        second: Double(index) * schedule.partSeconds, delivered: Double(part.count) / schedule.partSeconds,
+        p50: Double(part.value(atQuantile: 0.5)), p99: Double(part.value(atQuantile: 0.99)),
+        maximum: Double(part.maximum))
+    }
+    buckets = counts.latency.buckets.map { Bucket(microseconds: Double($0.microseconds), count: Double($0.count)) }
+  }
+}
+
+/// One rate that a search for the highest tried.
+package struct RateStep: Sendable, Equatable {
+  package var fixesPerSecond: Double
+  package var deliveriesPerSecond: Double
+  package var p99: Double
+  package var hubCores: Double
+  package var isValid: Bool
+  /// Whether the hub kept the bound and lost nothing.
+  package var isKept: Bool
+}
+
+/// What a file of results holds.
+package struct Results: Sendable, Equatable {
+  package var machine: String
+  package var runs: [RunResult]
+  /// Of a search, in the order in which they were tried.
+  package var steps: [RateStep] = []
+  /// µs that p99 had to keep.
+  package var bound: Double?
+
+  package init(machine: String, runs: [RunResult]) {
+    self.machine = machine
+    self.runs = runs
+  }
+}
