@@ -86,8 +86,19 @@ final class Crowd: ClientLoopDelegate {
       && witnesses.values.allSatisfy(\.isDone)
   }
 
+  /// What is not at rest, for who has to find out why.
+  private var restless: String {
+    let waiting = pairs.filter { $0.move != nil || !$0.batches.isEmpty || loop.session($0.driver).unconfirmed > 0 }
+    let texts = waiting.prefix(5).map { pair in
+      "\(pair.driverID): move \(pair.move != nil), \(pair.batches.count) batches, "
+        + "\(loop.session(pair.driver).unconfirmed) unconfirmed, \(loop.session(pair.driver).state)"
+    }
+    return "\(waiting.count) drivers (\(texts.joined(separator: "; "))), "
+      + "\(witnesses.values.count { !$0.isDone }) witnesses"
+  }
+
   func noteRest() {
-    if !isAtRest { findings.fail("after a minute of quiet something is still not acked or not shown") }
+    if !isAtRest { findings.fail("after a minute of quiet something is still not acked or not shown: \(restless)") }
     for pair in pairs where loop.session(pair.driver).counters.fixesDropped > 0 {
       findings.fail("\(pair.driverID)'s client dropped fixes")
     }
