@@ -147,7 +147,8 @@ import Testing
     let hub = try HubProcess(
       executable: try #require(builtHub, "locationhub is not beside the test bundle"),
       arguments: [
-        "serve", "--port", "0", "--dev-auth", "--loops", "1", "--session-rate", "0", "--log-level", "warning",
+        "serve", "--port", "0", "--dev-auth", "--loops", "1", "--no-journal", "--session-rate", "0", "--log-level",
+        "warning",
       ])
     defer { hub.stop() }
     for _ in 0..<2 {

@@ -12,7 +12,7 @@ private func read(_ text: String) throws(MessageError) -> ServerMessage {
 @Suite struct ServerMessages {
   @Test("a type or a word of a newer hub is unknown, and no error")
   func newerHub() throws {
-    #expect(try read(envelope("area_update", #"{"tick":5}"#)) == .unknown(type: "area_update"))
+    #expect(try read(envelope("weather_update", #"{"tick":5}"#)) == .unknown(type: "weather_update"))
     let sampling = #"{"interval":2,"minDistance":0,"reason":"moonlight"}"#
     #expect(try read(envelope("sampling", sampling)) == .unknown(type: "sampling"))
     let notification = #"{"channel":"fleet","kind":"party","title":"a","body":"b","sequence":1}"#
