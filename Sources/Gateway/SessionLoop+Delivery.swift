@@ -63,6 +63,8 @@ extension SessionLoop {
       if let connection = connection(of: session) { close(Int(connection.slot), .replaced) }
     case .trips(let session, let result, let replyTo):
       if let connection = connection(of: session) { answer(Int(connection.slot), result, replyTo: replyTo) }
+    case .fences(let session, let result):
+      if let connection = connection(of: session) { answer(Int(connection.slot), result) }
     case .queryResult(let session, let result, let replyTo):
       if let connection = connection(of: session) { answer(Int(connection.slot), result, replyTo: replyTo) }
     }

@@ -72,10 +72,9 @@ extension SessionLoop {
   private mutating func subscribe(_ slot: Int, _ messageID: MessageID, _ request: Subscribe) {
     guard let credential = sessions[slot].credential else { return }
     switch request.channel {
-    case .trip, .driver, .fleet: break
+    case .trip, .driver, .fence, .fleet: break
     case .area, .nearby:
       if let fault = areaFault(request.channel, credential.role) { return refuse(slot, messageID, .badMessage, fault) }
-    case .fence: return refuse(slot, messageID, .unknownChannel, "this hub does not serve fence channels yet")
     }
     guard let grant = credential.grant(for: request.channel) else {
       return refuse(

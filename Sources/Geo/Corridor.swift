@@ -99,6 +99,11 @@ public struct Circle: Sendable, Hashable {
     boundingBox.contains(coordinate) && vector.distance(to: UnitVector(coordinate)) <= radiusMeters
   }
 
+  /// The same of a place whose direction is known.
+  public func contains(_ coordinate: Coordinate, _ direction: UnitVector) -> Bool {
+    boundingBox.contains(coordinate) && vector.distance(to: direction) <= radiusMeters
+  }
+
   /// Metres to the border; the same inside and outside.
   public func distanceToBorder(from coordinate: Coordinate) -> Double {
     abs(vector.distance(to: UnitVector(coordinate)) - radiusMeters)

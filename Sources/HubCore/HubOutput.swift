@@ -57,4 +57,6 @@ public enum HubOutput: Sendable {
   indirect case queryResult(SessionRef, QueryResult?, replyTo: MessageID?)
   /// The answer to a question about trips.
   indirect case trips(SessionRef, TripAnswer, replyTo: MessageID?)
+  /// The answer to a question about fences.
+  indirect case fences(SessionRef, FenceAnswer)
 }
