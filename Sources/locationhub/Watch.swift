@@ -9,8 +9,8 @@ import Transport
 let watch = Verb(
   name: "watch", operands: "CHANNEL [more…]",
   summary: """
-    Prints what is published on channels: trip:<id>, driver:<id>, fleet, area:<geohash> or
-    nearby:<latitude>,<longitude>,<metres>.
+    Prints what is published on channels: trip:<id>, driver:<id>, fence:<id>, fleet,
+    area:<geohash> or nearby:<latitude>,<longitude>,<metres>.
     As csv only positions, one row each: \(TraceFile.rowHeader). As json the hub's messages as they came.
     Ends by SIGINT, SIGTERM, --count, --duration, with the last channel, or when the reader of its output has gone.
     """,
@@ -59,7 +59,8 @@ private func channels(_ names: [String]) throws(CommandError) -> [Channel] {
   for name in names {
     guard let channel = Channel(name) else {
       throw .usage(
-        "\(name) is no channel: use trip:<id>, driver:<id>, fleet, area:<geohash> or nearby:<latitude>,<longitude>,<metres>"
+        "\(name) is no channel: use trip:<id>, driver:<id>, fence:<id>, fleet, area:<geohash> or "
+          + "nearby:<latitude>,<longitude>,<metres>"
       )
     }
     channels.append(channel)
