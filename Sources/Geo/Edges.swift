@@ -32,9 +32,10 @@ public struct Edges: Sendable {
     return edges.filter { box.meets(ends[Int($0)].0, ends[Int($0)].1) }
   }
 
-  /// Whether one of some edges ends at a pole.
-  public func touchPole(_ edges: [Int32]) -> Bool {
-    edges.contains { ends[Int($0)].0.y.magnitude == PlanePoint.pole.magnitude }
+  /// Whether one of some edges begins at a latitude.
+  public func touch(latitude: Double, _ edges: [Int32]) -> Bool {
+    let y = PlanePoint.units(latitude)
+    return edges.contains { ends[Int($0)].0.y == y }
   }
 }
 

@@ -207,9 +207,9 @@ import Testing
     let notice = try #require(told.first?.fence)
     let speed = try #require(notice.speed)
     #expect(notice.speedLimit == 8.5 && (8.5...13).contains(speed))
-    #expect(drive(200, 5).isEmpty)
-    #expect(drive(1000, 12).count == 1)
-    #expect(drive(60, 5).isEmpty)
-    #expect(drive(120, 12).isEmpty, "sooner than a minute after the last time")
+    #expect(drive(150, 5).isEmpty)
+    #expect(drive(200, 12).count == 1)
+    #expect(drive(100, 5).isEmpty)
+    #expect(drive(200, 12).isEmpty, "sooner than a minute after the last time")
   }
 }

@@ -22,6 +22,9 @@ enum Piece: String, CaseIterable {
   case hubFixOnRoute = "hub-fix-on-route"
   /// The same with a journal: its record is written, and handed over.
   case hubStoredFix = "hub-fix-stored"
+  /// A fix of a driver who drives round a city: without fences, and with 10,000 of them, what happens at them included.
+  case hubFixInCity = "hub-fix-in-city"
+  case hubFixInFences = "hub-fix-in-10000-fences"
   /// The 10 nearest of 100,000 drivers in a city; all within 1 km, some 1,400; one of them moves.
   case indexNearest = "index-nearest"
   case indexWithin = "index-within-1km"
@@ -53,6 +56,8 @@ struct MicroBench: ~Copyable {
   private var storingHub = HubBench(isStored: true)
   /// Made when it is needed: a city takes a while.
   private var index: IndexBench?
+  private var city: FenceBench?
+  private var fencedCity: FenceBench?
   private let publication: Publication
   /// A round of 256 s at 15 m/s with a fix each second, metres of noise on each, and the driver who drives it.
   private let lap: [Fix]
@@ -97,6 +102,12 @@ struct MicroBench: ~Copyable {
     case .hubFix: takeFixes(calls)
     case .hubFixOnRoute: takeFixesOnRoute(calls)
     case .hubStoredFix: takeStoredFixes(calls)
+    case .hubFixInCity:
+      if city == nil { city = FenceBench(fences: 0) }
+      sum &+= city!.takeFixes(calls)
+    case .hubFixInFences:
+      if fencedCity == nil { fencedCity = FenceBench(fences: 10_000) }
+      sum &+= fencedCity!.takeFixes(calls)
     case .indexNearest: searchIndex(calls) { $0.nearest() }
     case .indexWithin: searchIndex(calls) { $0.within() }
     case .indexMove: searchIndex(calls) { $0.move() }

@@ -105,7 +105,8 @@ private struct FenceOutline {
   private func relation(to cell: FenceCell, _ polygons: MultiPolygon, _ edges: [Int32]) -> Relation {
     guard let border else { return .crossed([]) }
     let box = cell.box
-    if max(abs(box.south), abs(box.north)) == 90, border.touchPole(edges) { return .crossed(edges) }
+    if box.north == 90, border.touch(latitude: 90, edges) { return .crossed(edges) }
+    if box.south == -90, border.touch(latitude: -90, edges) { return .crossed(edges) }
     let meeting = border.meeting(box, among: edges)
     guard meeting.isEmpty else { return .crossed(meeting) }
     return polygons.contains(box.center) ? .within : .outside
