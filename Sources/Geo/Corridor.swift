@@ -61,7 +61,7 @@ public struct Corridor: Sendable, Hashable {
 
   /// Nil when the width is not more than 0 or not finite.
   public init?(_ path: Path, widthMeters: Double) {
-    guard widthMeters > 0, widthMeters.isFinite else { return nil }
+    guard widthMeters * 0.5 > 0, widthMeters.isFinite else { return nil }
     self.path = path
     halfWidthMeters = widthMeters * 0.5
     boundingBox = path.boundingBox.grown(byMeters: halfWidthMeters)

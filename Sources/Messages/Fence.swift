@@ -106,7 +106,7 @@ public enum FenceArea: Sendable, Equatable {
   public var sizeMeters: Double {
     switch self {
     case .circle(let circle): circle.radiusMeters
-    case .polygons(let polygons): (polygons.areaSquareMeters / .pi).squareRoot()
+    case .polygons(let polygons): (max(0, polygons.areaSquareMeters) / .pi).squareRoot()
     case .corridor(let corridor, _): corridor.halfWidthMeters
     }
   }

@@ -17,6 +17,11 @@ struct FenceRecord {
   var covering: FenceCovering
   /// Metres outside of the border where a stay ends, for an exact position.
   var exitMeters = 0.0
+  /// What each fix needs, beside the fence: to take it out of there copies, and counts references.
+  var isForAll = true
+  var circle: Circle?
+  var dwell: Double?
+  var speedLimit: Double?
   /// Drivers or pairs in it.
   var inside = 0
   /// Says, while a fix is looked at, whether its driver was and is in the fence.
@@ -107,6 +112,10 @@ struct FenceTable: ~Copyable {
 
   private mutating func take(_ fence: Fence, _ covering: FenceCovering, _ index: Int, _ rules: FenceRules) {
     positions += fence.positionCount
+    records[index].isForAll = fence.drivers.isEmpty
+    records[index].dwell = fence.dwell
+    records[index].speedLimit = fence.speedLimit
+    records[index].circle = if case .area(.circle(let circle)) = fence.shape { circle } else { nil }
     switch fence.shape {
     case .area(let area):
       records[index].exitMeters = rules.exitMeters(size: area.sizeMeters)

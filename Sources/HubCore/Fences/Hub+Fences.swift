@@ -49,7 +49,7 @@ extension Hub {
       guard isWhole || contains(fence, position.coordinate, direction) else { continue }
       if fences.records[fence].stamp == mark {
         fences.records[fence].stamp = mark + 1
-      } else if matches(fences.records[fence].fence.drivers, driver: driver) {
+      } else if isFor(fence, driver: driver) {
         fences.entering.append(UInt32(fence))
       }
     }
@@ -57,15 +57,18 @@ extension Hub {
 
   @inline(__always)
   private func contains(_ fence: Int, _ place: Coordinate, _ direction: UnitVector) -> Bool {
-    switch fences.records[fence].fence.shape {
-    case .area(.circle(let circle)): circle.contains(place, direction)
-    case .area(let area): area.contains(place, direction)
-    case .roaming: false
-    }
+    if let circle = fences.records[fence].circle { return circle.contains(place, direction) }
+    guard case .area(let area) = fences.records[fence].fence.shape else { return false }
+    return area.contains(place, direction)
   }
 
+  /// Whether a fence is for a driver, as that is now.
   @inline(__always)
-  func matches(_ filter: borrowing FenceFilter, driver: Int) -> Bool {
+  private func isFor(_ fence: Int, driver: Int) -> Bool {
+    fences.records[fence].isForAll || matches(fences.records[fence].fence.drivers, driver: driver)
+  }
+
+  func matches(_ filter: FenceFilter, driver: Int) -> Bool {
     if filter.isEmpty { return true }
     if let status = filter.status, status != drivers[driver].status { return false }
     return profiles.matches(drivers[driver].profile, vehicleType: filter.vehicleType, tags: filter.tags)
@@ -107,7 +110,7 @@ extension Hub {
   private func standing(_ stay: Int, _ position: Position, driver: Int, _ mark: UInt64) -> Standing {
     guard fences.isCurrent(fences.stays[stay].fence) else { return .gone }
     let fence = Int(fences.stays[stay].fence.index)
-    if !matches(fences.records[fence].fence.drivers, driver: driver) { return .left(.filter) }
+    if !isFor(fence, driver: driver) { return .left(.filter) }
     if fences.records[fence].stamp == mark + 1 { return .inside }
     guard case .area(let area) = fences.records[fence].fence.shape else { return .gone }
     let meters = area.distanceToBorder(from: position.coordinate)
@@ -154,7 +157,7 @@ extension Hub {
   @inline(__always)
   private mutating func watchDwell(_ stay: Int, _ position: Position, driver: Int) {
     let fence = Int(fences.stays[stay].fence.index)
-    guard let dwell = fences.records[fence].fence.dwell, !fences.stays[stay].isDwellTold,
+    guard let dwell = fences.records[fence].dwell, !fences.stays[stay].isDwellTold,
       position.timestamp.seconds(since: fences.stays[stay].entered) >= dwell
     else { return }
     fences.stays[stay].isDwellTold = true
@@ -166,7 +169,7 @@ extension Hub {
   @inline(__always)
   private mutating func watchSpeed(_ stay: Int, _ position: Position, driver: Int) {
     let fence = Int(fences.stays[stay].fence.index)
-    guard let limit = fences.records[fence].fence.speedLimit, let speed = position.speed else { return }
+    guard let limit = fences.records[fence].speedLimit, let speed = position.speed else { return }
     if fences.stays[stay].isSpeeding {
       if speed <= limit * timings.fences.speedingEndsPart { fences.stays[stay].isSpeeding = false }
       return
