@@ -80,8 +80,9 @@ extension GroupCommit {
       if health.exchange(.full, ordering: .acquiringAndReleasing) != .full { locked { $0.counters.timesFull += 1 } }
       return .full(error)
     }
-    note(.good, storing: last - groups.first + 1, bytes: end - groups.written)
+    // First what is stored, then the keeper, who is woken by what was counted.
     durable.store(groups.batch.ends[last].ticket, ordering: .releasing)
+    note(.good, storing: last - groups.first + 1, bytes: end - groups.written)
     groups.written = end
     groups.first = last + 1
     if groups.isEmpty { groups.removeAll(keepingAtMost: limits.groupBytes) }

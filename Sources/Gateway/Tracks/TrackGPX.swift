@@ -20,8 +20,8 @@ enum TrackGPX {
   }
 
   private static func write(_ point: TrackPoint, into bytes: inout ByteBuffer) {
-    // longitudeType is −180 ≤ longitude < 180.
-    let longitude = point.coordinate.longitude == 180 ? -180 : point.coordinate.longitude
+    // longitudeType is −180 ≤ longitude < 180, also when it is rounded to seven decimals.
+    let longitude = point.coordinate.longitude >= 179.999_999_95 ? -180 : point.coordinate.longitude
     bytes.append("<trkpt lat=\"")
     bytes.append(fixed: point.coordinate.latitude, decimals: 7)
     bytes.append("\" lon=\"")
