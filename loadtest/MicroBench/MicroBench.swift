@@ -129,7 +129,17 @@ struct MicroBench: ~Copyable {
 
   private mutating func readBatches(_ calls: Int) {
     var message = ByteBuffer()
-    let fixes = (0..<HubBench.batch).map { Result<Fix, ErrorCode>.success(lap[$0]) }
+    // As phones round them.
+    let fixes = lap[..<HubBench.batch].map { fix -> Result<Fix, ErrorCode> in
+      var fix = fix
+      fix.speed = fix.speed.map { ($0 * 100).rounded() / 100 }
+      fix.heading = fix.heading.map { ($0 * 100).rounded() / 100 }
+      let latitude = (fix.coordinate.latitude * 1e7).rounded() / 1e7
+      let longitude = (fix.coordinate.longitude * 1e7).rounded() / 1e7
+      guard let place = Coordinate(latitude: latitude, longitude: longitude) else { return .failure(.invalidLocation) }
+      fix.coordinate = place
+      return .success(fix)
+    }
     JSONWriter.write(
       .locationBatch(LocationBatch(tripID: Identifier("T17"), fixes: fixes)), messageID: MessageID("d17-123")!,
       timestamp: Timestamp(milliseconds: 1_763_680_000_123), time: .unixMilliseconds, into: &message)
