@@ -73,7 +73,7 @@ extension Hub {
     let (cell, shown) = (areas.cells[area].cell, areas.cells[area].shownCount)
     var drivers: [AreaUpdate.Driver] = []
     drivers.reserveCapacity(shown)
-    for place in 0..<shown { drivers.append(shownDriver(areas.cells[area].members[place].driver, area)) }
+    areas.cells[area].members.forEach(ofFirst: shown) { drivers.append(shownDriver($0, area)) }
     let update = AreaUpdate(
       cell: cell, tick: areas.toldTick, isFull: true, drivers: drivers, more: more(area))
     let full = areaPublication(update)
@@ -157,7 +157,7 @@ extension Hub {
       node = areas.node(node).next
       let audience = areas.cells[area].audience
       if let key, audience == .ops || isAvailable, areas.cells[area].cell.contains(key: key) {
-        let place = areas.cells[area].place(rank: areaRank(driver), driver: UInt32(driver)).index
+        let place = areas.cells[area].members.find(rank: areaRank(driver), driver: UInt32(driver)).place
         areas.cells[area].noteChange(at: place, tick: UInt32(truncatingIfNeeded: areas.tick))
         areas.cells[area].full = nil
         areas.touch(area)
@@ -239,16 +239,15 @@ extension Hub {
 
   /// One publication of what has changed in a cell. Gives how many drivers it names.
   private mutating func tell(_ area: Int, changed: [UInt32], left departures: [AreaCell.Departure]) -> Int {
-    let limit = AreaCell.shownLimit(areas.cells[area].audience)
     var drivers: [AreaUpdate.Driver] = []
-    for driver in changed where shownPlace(driver, area) < limit { drivers.append(shownDriver(driver, area)) }
+    for driver in changed where isShown(driver, area) { drivers.append(shownDriver(driver, area)) }
     var left: [Identifier] = []
-    for departure in departures {
-      // Who has come back within the tick, under the same name, is among the others.
-      let isShown = shownPlace(departure.driver, area) < limit
-      if !isShown || areaName(departure.driver, areas.cells[area].audience) != departure.name {
-        left.append(departure.name)
-      }
+    // Who has come back within the tick, under the same name, is among the others.
+    for departure in departures
+    where !isShown(departure.driver, area)
+      || areaName(departure.driver, areas.cells[area].audience) != departure.name
+    {
+      left.append(departure.name)
     }
     guard !drivers.isEmpty || !left.isEmpty else { return 0 }
     let update = AreaUpdate(
@@ -266,10 +265,9 @@ extension Hub {
     return drivers.count + left.count
   }
 
-  /// Where a driver stands in a cell's order; `.max` for who is not in it.
-  private func shownPlace(_ driver: UInt32, _ area: Int) -> Int {
-    let place = areas.cells[area].place(rank: areaRank(Int(driver)), driver: driver)
-    return place.isThere ? place.index : .max
+  private func isShown(_ driver: UInt32, _ area: Int) -> Bool {
+    let (place, isThere) = areas.cells[area].members.find(rank: areaRank(Int(driver)), driver: driver)
+    return isThere && areas.cells[area].members.isAmongFirst(AreaCell.shownLimit(areas.cells[area].audience), place)
   }
 
   // MARK: Cells that begin and end
