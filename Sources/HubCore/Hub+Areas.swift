@@ -13,9 +13,9 @@ import Messages
 
 extension Hub {
   private static var tickNanoseconds: Int64 { 1_000_000_000 }
-  /// How much is done in one turn: some 100 µs of it each.
-  private static var driversPerTurn: Int { 256 }
-  private static var updatesPerTurn: Int { 256 }
+  /// Drivers that one turn looks at, names or lets go: some 100 µs, where all of them are far from each other in memory. The
+  /// last cell that it tells of may be a crowd of 1,000 more.
+  private static var driversPerTurn: Int { 128 }
 
   // MARK: Watching
 
@@ -136,7 +136,7 @@ extension Hub {
     let position = drivers[driver].isStale ? nil : drivers[driver].position
     let isAvailable = position != nil && drivers[driver].status == .available
     var pseudonym = drivers[driver].pseudonym
-    if isAvailable {
+    if isAvailable, areas.precisions(.everybody) != 0 {
       pseudonym = newestPseudonym(driver)
     }
     let isRenamed = pseudonym != drivers[driver].pseudonym
@@ -200,16 +200,16 @@ extension Hub {
   mutating func advanceAreas() -> Bool {
     guard areas.nextTick != .max else { return false }
     if areas.phase == .resting, now.uptime >= areas.nextTick { beginTick() }
+    var budget = Self.driversPerTurn
     if areas.phase == .looking {
-      var budget = Self.driversPerTurn
       while budget > 0, let driver = areas.nextToLookAt() {
         lookAtArea(Int(driver))
         budget -= 1
       }
     }
-    if areas.phase == .telling { tellAreas() }
-    fillAreas()
-    letGoOfAreas()
+    if areas.phase == .telling { tellAreas(&budget) }
+    fillAreas(&budget)
+    letGoOfAreas(&budget)
     if !areas.isActive, areas.phase == .resting, areas.noted.isEmpty { areas.nextTick = .max }
     return areas.phase != .resting || !areas.filling.isEmpty || !areas.ending.isEmpty
   }
@@ -222,8 +222,7 @@ extension Hub {
   }
 
   /// Tells the cells that changed; and the loops, behind the last one, that they may send.
-  private mutating func tellAreas() {
-    var budget = Self.updatesPerTurn
+  private mutating func tellAreas(_ budget: inout Int) {
     while budget > 0 {
       guard let change = areas.nextToTell() else {
         var loops = areas.loopsTold
@@ -240,6 +239,7 @@ extension Hub {
   /// One publication of what has changed in a cell. Gives how many drivers it names.
   private mutating func tell(_ area: Int, changed: [UInt32], left departures: [AreaCell.Departure]) -> Int {
     var drivers: [AreaUpdate.Driver] = []
+    drivers.reserveCapacity(min(changed.count, AreaCell.shownLimit(areas.cells[area].audience)))
     for driver in changed where isShown(driver, area) { drivers.append(shownDriver(driver, area)) }
     var left: [Identifier] = []
     // Who has come back within the tick, under the same name, is among the others.
@@ -273,8 +273,7 @@ extension Hub {
   // MARK: Cells that begin and end
 
   /// Looks up who is in a cell that nobody watched before.
-  private mutating func fillAreas() {
-    var budget = Self.driversPerTurn
+  private mutating func fillAreas(_ budget: inout Int) {
     while budget > 0, let first = areas.filling.first {
       let area = Int(first)
       guard let key = areas.cells[area].fillKey else { preconditionFailure("it is being filled") }
@@ -288,6 +287,7 @@ extension Hub {
       areas.filling.removeFirst()
       let waiting = areas.cells[area].waiting
       areas.cells[area].waiting = []
+      budget -= areas.cells[area].shownCount
       for (session, handle) in waiting { emit(.wholeArea(session, handle, whole(area)), to: session.loop) }
     }
   }
@@ -305,8 +305,7 @@ extension Hub {
   }
 
   /// Lets go of the drivers of cells that nobody watches any more.
-  private mutating func letGoOfAreas() {
-    var budget = Self.driversPerTurn
+  private mutating func letGoOfAreas(_ budget: inout Int) {
     while budget > 0, let last = areas.ending.last {
       let area = Int(last)
       while budget > 0, let member = areas.cells[area].members.popLast() {

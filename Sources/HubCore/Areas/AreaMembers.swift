@@ -37,7 +37,11 @@ struct AreaMembers {
     var high = pieces.count
     while low < high {
       let middle = (low + high) / 2
-      if (pieces[middle][0].rank, pieces[middle][0].driver) <= (rank, driver) { low = middle + 1 } else { high = middle }
+      if (pieces[middle][0].rank, pieces[middle][0].driver) <= (rank, driver) {
+        low = middle + 1
+      } else {
+        high = middle
+      }
     }
     guard low > 0 else { return (Place(piece: 0, offset: 0), false) }
     let piece = low - 1
