@@ -193,6 +193,10 @@ public struct Limits: Sendable {
   public var fencesPerPage = 500
   public var fixTimesPerDriver = 512
   public var driversWithFixTimes = 100_000
+  /// Fixes that came while nothing could be stored and have not come again, whose times are kept, 8 bytes each: of one
+  /// driver, and of all. Past it the driver's `storedThrough` stays where it is for as long as the hub runs.
+  public var missedFixesPerDriver = 4096
+  public var missedFixes = 1 << 20
   /// Fixes of batches that wait for their turn, and as many in batches that wait for the journal: some 90 MB each. Past it a
   /// batch is refused with `rate_limited`.
   public var waitingFixes = 600_000
@@ -270,6 +274,8 @@ public struct Limits: Sendable {
     limits.fenceStays = fenceStays
     limits.pairsPerDriver = pairsPerDriver
     limits.fencePairs = fencePairs
+    limits.missedFixesPerDriver = missedFixesPerDriver
+    limits.missedFixes = missedFixes
     limits.waitingFixes = waitingFixes
     limits.waitingResumes = waitingResumes
     limits.tripLists = tripLists

@@ -65,8 +65,8 @@ private struct PlaneBox {
 
   /// Whether all corners are on one side of the line through an edge.
   private func isAside(_ a: PlanePoint, _ b: PlanePoint) -> Bool {
-    let sides = a.turn(by: b, to: PlanePoint(x: west, y: south)) + a.turn(by: b, to: PlanePoint(x: east, y: south))
-      + a.turn(by: b, to: PlanePoint(x: west, y: north)) + a.turn(by: b, to: PlanePoint(x: east, y: north))
+    func side(_ x: Int64, _ y: Int64) -> Int { a.turn(by: b, to: PlanePoint(x: x, y: y)) }
+    let sides = side(west, south) + side(east, south) + side(west, north) + side(east, north)
     return sides.magnitude == 4
   }
 }

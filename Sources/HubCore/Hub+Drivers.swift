@@ -213,6 +213,7 @@ extension Hub {
     if drivers[driver].fixTimes != nil { driversWithFixTimes -= 1 }
     dropStays(of: driver)
     dropPairs(of: driver)
+    missedFixes -= drivers[driver].durable.missed.count
     profiles.release(drivers[driver].profile)
     driverIDs.remove(hash: drivers[driver].hash, index: driver)
     drivers.remove(

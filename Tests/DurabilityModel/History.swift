@@ -12,7 +12,8 @@ public struct HistoryReach: Sendable, Equatable {
   /// By name, in a fixed order.
   public var counts: [(name: String, count: Int)] {
     [
-      ("events heard", events), ("of fences", fenceEvents), ("positions heard", positions), ("acks", acks), ("groups stored", groups),
+      ("events heard", events), ("of fences", fenceEvents),
+      ("positions heard", positions), ("acks", acks), ("groups stored", groups),
       ("kills", kills), ("power cuts", powerCuts), ("starts", starts), ("cut connections", cuts),
       ("recovered", recovered), ("not recovered", notRecovered), ("moves repeated", repeated),
       ("duplicate fixes", duplicates), ("postponed", postponed), ("disk full", full), ("journal stopped", stopped),

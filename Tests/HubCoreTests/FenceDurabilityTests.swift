@@ -15,7 +15,8 @@ import Testing
     return session
   }
 
-  private func fix(_ bench: DurableBench, _ session: SessionRef, at place: Coordinate, trip: String? = nil) -> HubInput {
+  private func fix(_ bench: DurableBench, _ session: SessionRef, at place: Coordinate, trip: String? = nil) -> HubInput
+  {
     .fix(
       FixInput(
         session: session, messageID: bench.freshMessage(), sent: bench.now.timestamp, received: bench.now,

@@ -78,9 +78,10 @@ extension HubBench {
     var driven = 0.0
     while driven <= distance {
       let place = start.destination(bearingDegrees: bearing, distanceMeters: driven)
-      all += turn(
-        fix(session, trip: trip, at: place, accuracy: accuracy, speed: speed, heading: bearing)
-      ).all
+      all +=
+        turn(
+          fix(session, trip: trip, at: place, accuracy: accuracy, speed: speed, heading: bearing)
+        ).all
       advance(seconds: 1)
       driven += speed
     }

@@ -9,7 +9,8 @@ import Testing
 @Suite struct FenceTests {
   let center = at(48.137, 11.575)
 
-  @Test("A driver that drives through a fence enters once and leaves once, on the fence's, its own and its trip's channel")
+  @Test(
+    "A driver that drives through a fence enters and leaves it once, as the fence, the driver and its trip are told")
   func through() throws {
     let bench = HubBench()
     let driver = bench.connect("D")
@@ -119,7 +120,7 @@ import Testing
     #expect(bench.stand(van, at: center, seconds: 3).events(on: bench.channel("F")).kinds == ["fence_enter"])
   }
 
-  @Test("A driver that goes offline inside stays inside; when it is forgotten the fence's followers hear that it is gone")
+  @Test("A driver that goes offline inside stays inside; when it is forgotten the fence's followers hear of it")
   func offline() throws {
     let bench = HubBench()
     let driver = bench.connect("D")
