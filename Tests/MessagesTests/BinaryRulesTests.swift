@@ -101,14 +101,14 @@ import Testing
 
   @Test("a pseudonym is nine bytes, and comes back as it was")
   func pseudonyms() throws {
-    for text in ["p4kd02nx7t9wbm", "p0000000000000", "pgzzzzzzzzzzzz", "pfzzzzzzzzzzzz", "p4kd02nx7t9wba", "p4kd02nx7t9wbM"] {
+    for text in ["p4kd02nx7t9wbm", "p0000000000000", "phzzzzzzzzzzzz", "pgzzzzzzzzzzzz", "p4kd02nx7t9wba", "p4kd02nx7t9wbM"] {
       var peer = BinaryPeer()
       let id = try #require(Identifier(text))
       let envelope = ClientEnvelope(
         messageID: MessageID(number: 1), timestamp: time, message: .query(.driver(id)))
       let written = peer.write(envelope)
       #expect(try peer.readClient(written) == envelope)
-      let isPseudonym = ["p4kd02nx7t9wbm", "p0000000000000", "pfzzzzzzzzzzzz"].contains(text)
+      let isPseudonym = ["p4kd02nx7t9wbm", "p0000000000000", "pgzzzzzzzzzzzz"].contains(text)
       #expect(written.count == 9 + (isPseudonym ? 9 : 15), "\(text)")
     }
   }
