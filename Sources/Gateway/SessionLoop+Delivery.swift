@@ -76,7 +76,7 @@ extension SessionLoop {
     guard !subscribers.isEmpty else { return }
     var encoded = EncodedFrames()
     for subscriber in subscribers {
-      let frame = 
+      let frame =
         encoded[subscriber.encoding]
         ?? encode(delivery.publication, on: delivery.channel, subscriber.encoding, &encoded)
       send(frame, to: subscriber.connection, conflationKey: delivery.conflationKey)

@@ -99,11 +99,16 @@ extension ClientSession {
       sampling = Connected.Sampling(interval: advice.interval, minDistance: advice.minDistance)
     case .result(let answer): if let number = numbering.number(of: answer.replyTo) { _ = queue.confirm(number) }
     case .error(let error):
-      guard let id = error.replyTo, let number = numbering.number(of: id) else { break }
+      guard let id = error.replyTo, let number = number(of: id) else { break }
       if noteRefresh(number, isTaken: false, now) { return false }
       note(error, number, now)
     }
     return true
+  }
+
+  /// The message of ours that an error answers. In binary a live fix is named by its number alone.
+  private func number(of id: MessageID) -> UInt64? {
+    numbering.number(of: id) ?? (form == .binary ? id.number : nil)
   }
 
   private func note(_ pong: Pong) {

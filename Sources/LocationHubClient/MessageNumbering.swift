@@ -44,10 +44,9 @@ struct MessageNumbering {
     }
   }
 
-  /// The number in an id of this client, with its prefix or by itself; nil in any other.
+  /// The number in an id of this client; nil in any other.
   func number(of id: MessageID) -> UInt64? {
-    if let number = id.number { return number }
-    return id.text.withBytes { bytes in
+    id.text.withBytes { bytes in
       let start = prefix.count
       guard bytes.count > start, prefix.withBytes({ bytes[..<start].elementsEqual($0) }) else { return nil }
       var number: UInt64 = 0

@@ -90,7 +90,7 @@ extension EndToEnd.Binary {
 
   // MARK: A trip
 
-  @Test("followers of a trip are told the same in binary and in JSON, whatever their driver speaks", arguments: loopCounts)
+  @Test("followers of a trip hear the same in binary and in JSON, whatever the driver speaks", arguments: loopCounts)
   func trip(loops: Int) throws {
     let hub = try TestHub(loops: loops)
     for isBinary in [true, false] {
@@ -116,7 +116,8 @@ extension EndToEnd.Binary {
     let snapshot = try #require(try rider.subscribe("trip:\(trip)").object("snapshot"))
     let position = try #require(snapshot["position"] as? [String: Any])
     return [
-      "trip": try #require(snapshot["trip"]), "position": position.filter { $0.key != "age" }, "members": snapshot.count,
+      "trip": try #require(snapshot["trip"]), "position": position.filter { $0.key != "age" },
+      "members": snapshot.count,
     ]
   }
 
@@ -180,6 +181,32 @@ extension EndToEnd.Binary {
     let (json, binary) = (try both[0].settle(), try both[1].settle())
     #expect(json.map(Self.members) == binary.map(Self.members))
     #expect(both[1].binary?.names == 0)
+  }
+
+  @Test("a reader too slow for all positions gets the newest, and those that it gets are whole")
+  func slow() throws {
+    let hub = try TestHub()
+    let driver = try hub.join(.driver, "d1", isBinary: true)
+    let slow = try hub.join(.ops, "slow", receiveBuffer: 4096, isBinary: true)
+    let beside = try hub.ops("o2")
+    for ops in [slow, beside] { try ops.subscribe("driver:d1") }
+    // Trips of ten fixes each: names change often, and most positions give way to newer ones while nobody reads.
+    let count = 15_000
+    var sent: [Int: NSDictionary] = [:]
+    for step in 0..<count {
+      try driver.sendFix(step, trip: "T\(step / 10 % 3)")
+      guard step % 50 == 49 else { continue }
+      _ = try driver.settle()
+      for message in try beside.settle() where message.type == "driver_location" {
+        sent[try #require(message.integer("timestamp"))] = Self.members(message)
+      }
+    }
+    #expect(sent.count == count)
+    let got = try slow.settle().filter { $0.type == "driver_location" }
+    #expect(got.count < count, "some must have given way, or nothing was shown")
+    for message in got { #expect(Self.members(message) == sent[try #require(message.integer("timestamp"))]) }
+    #expect(got.last?.integer("timestamp") == Peer.firstFix + (count - 1) * 1000)
+    #expect(slow.binary?.names ?? 0 > 100)
   }
 
   // MARK: The rest

@@ -5,8 +5,8 @@
 // who leaves and comes again), +City (simulated drives and bookings).
 import Bytes
 import Gateway
-import Simulation
 import Messages
+import Simulation
 import Transport
 import WebSocket
 

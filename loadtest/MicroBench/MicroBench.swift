@@ -94,6 +94,9 @@ struct MicroBench: ~Copyable {
     }
   }
 
+  /// The bytes of messages in each form.
+  func printBytes() { BytesTable(publication, binary).print() }
+
   mutating func run(_ piece: Piece, calls: Int) {
     switch piece {
     case .readLocationUpdate: readLocationUpdates(MicroBench.message, calls)

@@ -4,6 +4,7 @@
 //   hub-microbench PIECE CALLS                     that piece so often and nothing else, for callgrind
 //   hub-microbench memory [DRIVERS]                what a hub with so many drivers holds (a million)
 //   hub-microbench areas [DRIVERS]                 the longest turns of live areas with so many in one cell (100,000)
+//   hub-microbench bytes                           how many bytes messages have in JSON, compressed, and in binary
 //   hub-microbench recovery [RECORDS]              a start from a journal of so many trip records
 //
 // loadtest/microbench.sh runs it both ways. Nanoseconds here differ by a third from run to run on a shared machine;
@@ -19,6 +20,8 @@ if words.first == "memory" {
   MemoryBench.run(drivers: words.dropFirst().first.flatMap { Int($0) } ?? 1_000_000)
 } else if words.first == "areas" {
   AreaBench.run(drivers: words.dropFirst().first.flatMap { Int($0) } ?? 100_000)
+} else if words.first == "bytes" {
+  MicroBench().printBytes()
 } else if words.first == "recovery" {
   try RecoveryBench(records: words.dropFirst().first.flatMap { Int($0) } ?? 1_000_000).run()
 } else if let name = words.first {
@@ -42,7 +45,7 @@ if words.first == "memory" {
 
 func fatalUsage() -> Never {
   print(
-    "hub-microbench [memory [DRIVERS] | areas [DRIVERS] | recovery [RECORDS] | PIECE CALLS], where PIECE is one of:")
+    "hub-microbench [memory [DRIVERS] | areas [DRIVERS] | recovery [RECORDS] | bytes | PIECE CALLS], where PIECE is:")
   for piece in Piece.allCases { print("  \(piece.rawValue)") }
   exit(2)
 }

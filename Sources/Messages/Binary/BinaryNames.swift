@@ -55,18 +55,23 @@ extension Identifier {
     self.init(checked: made)
   }
 
-  /// The number that this id is the pseudonym of; nil for any other id.
+  /// The number that this id is the pseudonym of; nil for any other id. Asked for each driver of an area.
   var pseudonym: UInt64? {
-    guard text.count == 14 else { return nil }
-    return text.withBytes { bytes in
-      guard bytes[0] == UInt8(ascii: "p"), let first = Identifier.five(bytes[1]), first < 16 else { return nil }
-      var number = UInt64(first)
-      for place in 2..<14 {
-        guard let five = Identifier.five(bytes[place]) else { return nil }
-        number = number &<< 5 | UInt64(five)
-      }
-      return number
+    let first = text.word(0)
+    guard text.count == 14, first & 0xFF == UInt64(UInt8(ascii: "p")) else { return nil }
+    var number: UInt64 = 0
+    var all: UInt8 = 0x40
+    for place in 1..<14 {
+      let word = place < 8 ? first : text.word(1)
+      let character = Int(truncatingIfNeeded: word &>> UInt64(8 * (place & 7)) & 0xFF) - 0x30
+      guard character >= 0, character < Identifier.fives.utf8CodeUnitCount else { return nil }
+      let five = Identifier.fives.utf8Start[character]
+      all &= five
+      number = number &<< 5 | UInt64(five & 31)
     }
+    // 65 bits: the highest must be 0, or another pseudonym has the same number.
+    guard all & 0x40 != 0, Identifier.fives.utf8Start[Int(first &>> 8 & 0xFF) - 0x30] & 0x10 == 0 else { return nil }
+    return number
   }
 
   // The geohash alphabet: the digits, then the letters without a, i, l and o.
@@ -78,16 +83,7 @@ extension Identifier {
     return letter + (five >= 17 ? 1 : 0) + (five >= 19 ? 1 : 0) + (five >= 21 ? 1 : 0)
   }
 
-  @inline(__always)
-  private static func five(_ character: UInt8) -> UInt8? {
-    let digit = character &- UInt8(ascii: "0")
-    if digit <= 9 { return digit }
-    switch character {
-    case UInt8(ascii: "b")...UInt8(ascii: "h"): return character - UInt8(ascii: "b") + 10
-    case UInt8(ascii: "j"), UInt8(ascii: "k"): return character - UInt8(ascii: "j") + 17
-    case UInt8(ascii: "m"), UInt8(ascii: "n"): return character - UInt8(ascii: "m") + 19
-    case UInt8(ascii: "p")...UInt8(ascii: "z"): return character - UInt8(ascii: "p") + 21
-    default: return nil
-    }
-  }
+  /// For each character from `0` on, 0x40 and its value, or a space where the alphabet does not have it.
+  private static let fives: StaticString =
+    "@ABCDEFGHI                                        JKLMNOP QR ST UVWXYZ[\\]^_"
 }

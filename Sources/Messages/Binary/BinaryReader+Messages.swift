@@ -20,7 +20,7 @@ extension BinaryInput {
   private mutating func driverStatus() throws(Complaint) -> DriverStatusReport {
     let status: DriverStatus = try word(.status)
     guard status != .onTrip else {
-      throw Complaint(.status, "expected available, unavailable or background (on_trip follows from the driver's trips)")
+      throw Complaint(.status, "expected 0 to 2: available, unavailable or background (on_trip follows from trips)")
     }
     var report = DriverStatusReport(status: status)
     let flags = try byte(.status)
@@ -103,7 +103,7 @@ extension BinaryInput {
       let flags = try byte(.kind)
       let radius = flags & 0x01 != 0 ? try number(.radius) : nil
       if let radius, !(radius > 0 && radius <= DriverSearch.maximumRadiusMeters) {
-        throw Complaint(.radius, "expected more than 0 and up to 20,038,000 metres")
+        throw Complaint(.radius, "expected more than 0 and up to 1,000,000 metres")
       }
       let search = try search(.nearby(center, radiusMeters: radius), flags)
       guard radius != nil || search.limit != nil else {

@@ -79,7 +79,9 @@ extension BinaryInput {
 
   /// What a fix has besides its place and time. Gives what is wrong with a value whose end is known all the same.
   @inline(__always)
-  private mutating func readMembers(_ flags: UInt8, _ more: UInt8, into fix: inout Fix) throws(Complaint) -> Complaint? {
+  private mutating func readMembers(
+    _ flags: UInt8, _ more: UInt8, into fix: inout Fix
+  ) throws(Complaint) -> Complaint? {
     var fault: Complaint?
     if flags & FixFlags.accuracy != 0 { fix.accuracy = try hundredths(.accuracy) }
     if flags & FixFlags.heading != 0 {
@@ -118,7 +120,7 @@ extension BinaryInput {
   private mutating func batchedFix(_ before: inout FixSteps) throws(Complaint) -> Result<Fix, ErrorCode> {
     let flags = try byte(.locations)
     if flags == FixFlags.none { return .failure(.badMessage) }
-    guard flags >> FixFlags.tripShift == 0 else { throw Complaint(.locations, "a fix's three highest bits are reserved") }
+    guard flags >> FixFlags.tripShift == 0 else { throw Complaint(.locations, "its three highest bits are reserved") }
     let more = try moreFlags(flags)
     before.latitude &+= try zigzag(.latitude)
     before.longitude &+= try zigzag(.longitude)

@@ -32,7 +32,8 @@ extension BinaryServerReader {
     let published = try time(lowest: try input.word32(.timestamp), input)
     let seconds = try input.varint(.eta)
     let meters = try input.varint(.distance)
-    let arrival = published.milliseconds &+ Int64(truncatingIfNeeded: seconds &* 1000) &+ (try input.zigzag(.arrivalTime))
+    let reckoned = published.milliseconds &+ Int64(truncatingIfNeeded: seconds &* 1000)
+    let arrival = reckoned &+ (try input.zigzag(.arrivalTime))
     let update = ETAUpdate(
       tripID: trip, target: flags & 0x01 == 0 ? .pickup : .dropoff, eta: Double(seconds), distance: Double(meters),
       arrivalTime: try input.accepted(arrival, .arrivalTime), basis: flags & 0x02 == 0 ? .route : .direct,

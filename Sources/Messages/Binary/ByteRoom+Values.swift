@@ -33,7 +33,6 @@ extension ByteRoom {
     append(littleEndian: UInt32(truncatingIfNeeded: steps.longitude))
   }
 
-  @inline(__always)
   mutating func append(_ id: Identifier) {
     if let pseudonym = id.pseudonym {
       append(UInt8(0))
