@@ -92,6 +92,11 @@ enum PrometheusText {
     page.counter(
       "locationhub_compressed_sessions_opened_total", "WebSocket sessions that agreed to compression.",
       sum(loops) { $0.compressedSessionsOpened })
+    page.family("locationhub_binary_sessions", "gauge", "Open sessions that speak locationhub.v1.binary.")
+    page.sample("locationhub_binary_sessions", sum(loops) { UInt64($0.binarySessions) })
+    page.counter(
+      "locationhub_binary_names_total", "Names of channels said to binary subscribers.",
+      sum(loops) { $0.namesSent })
     page.family("locationhub_compression_contexts", "gauge", "Sessions that keep deflate contexts of their own.")
     page.sample("locationhub_compression_contexts", sum(loops) { UInt64($0.compressionContexts) })
     page.counter(
