@@ -11,24 +11,32 @@ extension SessionLoop {
   mutating func received(_ slot: Int, _ kind: MessageKind, _ payload: UnsafeRawBufferPointer) {
     counters.messagesIn += 1
     charge(slot, 1)
+    if kind == .text, reader.readUpdate(payload, time: sessions[slot].time, into: &update) {
+      return receivedUpdate(slot)
+    }
     do throws(MessageError) {
-      handle(slot, try reader.read(payload, time: sessions[slot].time, isValidUTF8: kind == .text))
+      handle(slot, try reader.readAny(payload, time: sessions[slot].time, isValidUTF8: kind == .text))
     } catch {
       refuse(slot, error.messageID, error.code, error.text)
     }
+  }
+
+  /// The one in `update`.
+  private mutating func receivedUpdate(_ slot: Int) {
+    guard isDriver(slot, update.messageID) else { return }
+    inputs.append(
+      common: FixInput(
+        session: reference(sessions[slot].connection), messageID: update.messageID, sent: update.timestamp,
+        received: now, update: update.update, tripIsGranted: names(slot, update.update.tripID)))
   }
 
   private mutating func handle(_ slot: Int, _ envelope: ClientEnvelope) {
     let session = reference(sessions[slot].connection)
     let messageID = envelope.messageID
     switch envelope.message {
-    case .locationUpdate(let update):
-      guard isDriver(slot, messageID) else { return }
-      inputs.append(
-        .fix(
-          FixInput(
-            session: session, messageID: messageID, sent: envelope.timestamp, received: now, update: update,
-            tripIsGranted: names(slot, update.tripID))))
+    case .locationUpdate(let location):
+      update = UpdateEnvelope(messageID: messageID, timestamp: envelope.timestamp, update: location)
+      receivedUpdate(slot)
     case .locationBatch(let batch):
       guard isDriver(slot, messageID) else { return }
       charge(slot, Double(batch.fixes.count / limits.fixesPerCharge))

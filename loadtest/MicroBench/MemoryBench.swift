@@ -17,7 +17,7 @@ enum MemoryBench {
     let before = residentBytes()
     var hub = Hub(
       limits: limits, timings: HubTimings(), sampling: SamplingRules(), epoch: epoch, seed: 1, loops: 1, now: now)
-    var outputs: [HubOutput] = []
+    var outputs = HubOutputs()
     var state: UInt64 = 1
     func random() -> Double {
       state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
