@@ -4,7 +4,10 @@ import Testing
 @testable import Bytes
 
 @Suite struct `Lists of two kinds` {
-  private enum Thing: Equatable { case common(Int), rare(String) }
+  private enum Thing: Equatable {
+    case common(Int)
+    case rare(String)
+  }
 
   private func all(_ list: borrowing MixedList<Int, String>) -> [Thing] {
     var things: [Thing] = []

@@ -3,6 +3,7 @@
 //   swift run -c release hub-microbench            all pieces, nanoseconds a call
 //   hub-microbench PIECE CALLS                     that piece so often and nothing else, for callgrind
 //   hub-microbench memory [DRIVERS]                what a hub with so many drivers holds (a million)
+//   hub-microbench areas [DRIVERS]                 the longest turns of live areas with so many in one cell (100,000)
 //   hub-microbench recovery [RECORDS]              a start from a journal of so many trip records
 //
 // loadtest/microbench.sh runs it both ways. Nanoseconds here differ by a third from run to run on a shared machine;
@@ -16,6 +17,8 @@ let callsPerRound = 20_000
 
 if words.first == "memory" {
   MemoryBench.run(drivers: words.dropFirst().first.flatMap { Int($0) } ?? 1_000_000)
+} else if words.first == "areas" {
+  AreaBench.run(drivers: words.dropFirst().first.flatMap { Int($0) } ?? 100_000)
 } else if words.first == "recovery" {
   try RecoveryBench(records: words.dropFirst().first.flatMap { Int($0) } ?? 1_000_000).run()
 } else if let name = words.first {
@@ -38,7 +41,8 @@ if words.first == "memory" {
 }
 
 func fatalUsage() -> Never {
-  print("hub-microbench [memory [DRIVERS] | recovery [RECORDS] | PIECE CALLS], where PIECE is one of:")
+  print(
+    "hub-microbench [memory [DRIVERS] | areas [DRIVERS] | recovery [RECORDS] | PIECE CALLS], where PIECE is one of:")
   for piece in Piece.allCases { print("  \(piece.rawValue)") }
   exit(2)
 }
