@@ -69,7 +69,40 @@ final class HubPort {
 
 /// The hub on a thread of its own: an event loop without sockets that sleeps until a mailbox has something.
 final class HubThread: EventLoopDelegate {
-  private let loop: EventLoop
+  // Behind a pointer for the same reason, as SessionLoopDelegate's.
+  private let turns: UnsafeMutablePointer<HubTurns>
+
+  init(_ turns: consuming HubTurns) {
+    let loop = turns.loop
+    let nextTick = turns.nextTick
+    self.turns = .allocate(capacity: 1)
+    self.turns.initialize(to: turns)
+    loop.delegate = self
+    loop.setLoopTimer(at: nextTick)
+  }
+
+  deinit {
+    turns.deinitialize(count: 1)
+    turns.deallocate()
+  }
+
+  func turnEnding() { turns.pointee.take() }
+  func woken() { turns.pointee.stopIfFinished() }
+
+  func accepted(_ id: ConnectionID, from peer: SocketAddress) {}
+  func connected(_ id: ConnectionID) {}
+  func received(_ id: ConnectionID, _ bytes: UnsafeMutableRawBufferPointer) {}
+  func drained(_ id: ConnectionID) {}
+  func overflowed(_ id: ConnectionID) {}
+  func closed(_ id: ConnectionID, _ cause: CloseCause) {}
+  func timerFired(_ id: ConnectionID) {}
+  func loopTimerFired() {}
+  func turnEnded() {}
+}
+
+/// The hub, and what it takes in and gives out in a turn of its own thread.
+struct HubTurns: ~Copyable {
+  let loop: EventLoop
   private var hub: Hub
   private let inboxes: [MixedMailbox<FixInput, HubInput>]
   private let outboxes: [MixedMailbox<PositionDelivery, HubOutput>]
@@ -77,7 +110,7 @@ final class HubThread: EventLoopDelegate {
   private let lookups: FixLookups?
   private var batch = HubInputs()
   private var output = HubOutputs()
-  private var nextTick: Int64
+  private(set) var nextTick: Int64
 
   init(
     hub: consuming Hub, loop: EventLoop, inboxes: [MixedMailbox<FixInput, HubInput>],
@@ -90,11 +123,10 @@ final class HubThread: EventLoopDelegate {
     self.shared = shared
     lookups = FixLookups(shared, waking: loop.waker)
     nextTick = loop.now.uptimeNanoseconds
-    loop.delegate = self
-    loop.setLoopTimer(at: nextTick)
   }
 
-  func turnEnding() {
+  /// One turn.
+  mutating func take() {
     let reading = loop.now
     let now = Moment(
       uptime: reading.uptimeNanoseconds, timestamp: Timestamp(milliseconds: reading.unixMilliseconds))
@@ -108,9 +140,9 @@ final class HubThread: EventLoopDelegate {
     hub.endTurn()
     shared.journal?.submit(&hub)
     lookups?.ask(&hub)
-    for (index, outbox) in outboxes.enumerated() where hub.hasOutput(loop: index) {
-      hub.drain(loop: index, into: &output)
-      post(to: outbox, loop: index)
+    for loop in outboxes.indices {
+      hub.drain(loop: loop, into: &output)
+      if !output.isEmpty { post(to: outboxes[loop], loop: loop) }
     }
     if now.uptime >= nextTick {
       nextTick = now.uptime + 1_000_000_000
@@ -120,7 +152,7 @@ final class HubThread: EventLoopDelegate {
   }
 
   /// A loop that is behind makes the hub wait: the limit of its mailbox is what bounds the memory between them.
-  private func post(to outbox: MixedMailbox<PositionDelivery, HubOutput>, loop index: Int) {
+  private mutating func post(to outbox: MixedMailbox<PositionDelivery, HubOutput>, loop index: Int) {
     while true {
       outbox.append(whatFitsOf: &output)
       if output.isEmpty { return }
@@ -129,17 +161,7 @@ final class HubThread: EventLoopDelegate {
     }
   }
 
-  func woken() {
+  func stopIfFinished() {
     if (0..<outboxes.count).allSatisfy(shared.lifecycle.isFinished) { loop.stop() }
   }
-
-  func accepted(_ id: ConnectionID, from peer: SocketAddress) {}
-  func connected(_ id: ConnectionID) {}
-  func received(_ id: ConnectionID, _ bytes: UnsafeMutableRawBufferPointer) {}
-  func drained(_ id: ConnectionID) {}
-  func overflowed(_ id: ConnectionID) {}
-  func closed(_ id: ConnectionID, _ cause: CloseCause) {}
-  func timerFired(_ id: ConnectionID) {}
-  func loopTimerFired() {}
-  func turnEnded() {}
 }

@@ -218,8 +218,7 @@ public final class Server: Sendable {
     }
     let thread = try startThread(name: "hub") { [inboxes, outboxes] in
       let hub = HubThread(
-        hub: hub.take(), loop: hubLoop, inboxes: inboxes, outboxes: outboxes,
-        shared: shared)
+        HubTurns(hub: hub.take(), loop: hubLoop, inboxes: inboxes, outboxes: outboxes, shared: shared))
       withExtendedLifetime(hub) { hubLoop.run() }
     }
     threads.joinables.append(Joinable(thread))

@@ -81,6 +81,7 @@ extension SessionLoop {
   // MARK: Fan-out
 
   /// One position to every subscriber: one encode for each form in use, then a range for each connection.
+  @inline(__always)
   private mutating func fanOut(_ delivery: PositionDelivery) {
     let subscribers = subscriptions.subscribers(of: delivery.channel)
     guard !subscribers.isEmpty else { return }

@@ -23,7 +23,7 @@ extension SessionLoop {
 
   /// The one in `update`.
   private mutating func receivedUpdate(_ slot: Int) {
-    guard isDriver(slot, update.messageID) else { return }
+    guard sessions[slot].role == .driver else { return refuseRole(slot, update.messageID) }
     inputs.append(
       common: FixInput(
         session: reference(sessions[slot].connection), messageID: update.messageID, sent: update.timestamp,
@@ -64,8 +64,12 @@ extension SessionLoop {
 
   private mutating func isDriver(_ slot: Int, _ messageID: MessageID) -> Bool {
     if sessions[slot].role == .driver { return true }
-    refuse(slot, messageID, .forbidden, "only a driver's session sends this")
+    refuseRole(slot, messageID)
     return false
+  }
+
+  private mutating func refuseRole(_ slot: Int, _ messageID: MessageID) {
+    refuse(slot, messageID, .forbidden, "only a driver's session sends this")
   }
 
   private mutating func tripStatus(_ slot: Int, _ messageID: MessageID, _ report: TripStatusReport) {

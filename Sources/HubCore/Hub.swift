@@ -57,9 +57,11 @@ public struct Hub: ~Copyable {
   public internal(set) var counters = HubCounters()
   /// More waits than one turn looks at: call `process` again soon.
   public internal(set) var hasMoreDue = false
-  /// When the next tick of areas begins (uptime, ns); `.max` while nobody watches. Stored, because a hub is copied whole to be
-  /// asked for what it would have to work out.
+  // What is asked for after each turn is stored: to be asked for what it would have to work out, a hub is copied whole.
+  /// When the next tick of areas begins (uptime, ns); `.max` while nobody watches.
   public private(set) var nextAreaTick = Int64.max
+  /// Somebody waits for the records up to this number, as of the last turn; for others there is time.
+  public private(set) var awaitedTicket: UInt64 = 0
 
   /// An empty hub that serves `loops` loops (1–64).
   ///
@@ -126,6 +128,7 @@ public struct Hub: ~Copyable {
     advanceSearches()
     if advanceAreas() { hasMoreDue = true }
     nextAreaTick = areas.nextTick
+    awaitedTicket = storage.awaited
     updateSizes()
   }
 

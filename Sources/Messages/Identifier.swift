@@ -29,7 +29,8 @@ public struct Identifier: Sendable, Hashable, BitwiseCopyable {
     return byte < 128 && (set &>> UInt64(byte)) & 1 != 0
   }
 
-  @inlinable public static func == (a: Identifier, b: Identifier) -> Bool { a.text == b.text }
+  @inlinable @inline(__always)
+  public static func == (a: Identifier, b: Identifier) -> Bool { a.text == b.text }
 }
 
 extension Identifier: CustomStringConvertible {
