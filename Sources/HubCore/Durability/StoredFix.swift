@@ -144,7 +144,7 @@ extension StoredFix {
   // MARK: Numbers
 
   @inline(__always)
-  private static func degrees(_ value: Double) -> Int32 { Int32(Int64(rounded(value * 1e7))) }
+  private static func degrees(_ value: Double) -> Int32 { Int32(rounded(value * 1e7)) }
 
   private static func coordinate(_ latitude: Int32, _ longitude: Int32) -> Coordinate? {
     Coordinate(latitude: Double(latitude) / 1e7, longitude: Double(longitude) / 1e7)
@@ -155,14 +155,15 @@ extension StoredFix {
     _ value: Double?, by unit: Double, _: Number.Type
   ) -> Number {
     guard let value else { return .max }
-    // By way of Int64, which is one instruction: a Double to any integer type is a function of 100.
-    return Number(truncatingIfNeeded: Int64(rounded(min(max(value * unit, 0), Double(Number.max - 1)))))
+    let largest = Double(UInt64(Number.max) - 1)
+    // By way of an Int64: the generic conversion of a Double takes a hundred instructions.
+    return Number(truncatingIfNeeded: Int64(rounded(min(max(value * unit, 0), largest))))
   }
 
   @inline(__always)
   private static func altitude(_ value: Double?) -> Int32 {
     guard let value else { return .min }
-    return Int32(Int64(rounded(min(max(value * 1000, Double(Int32.min + 1)), Double(Int32.max)))))
+    return Int32(rounded(min(max(value * 1000, Double(Int32.min + 1)), Double(Int32.max))))
   }
 
   @inline(__always)
