@@ -8,20 +8,30 @@ import WebSocket
 
 extension SessionLoop {
   mutating func deliverOutputs() {
+    if outputs.isEmpty { return }
     // Taken out of `self` for the while, so that no element need be copied before it is looked at.
-    var list: [HubOutput] = []
+    var list = HubOutputs()
     swap(&list, &outputs)
-    for place in list.indices {
-      deliver(list[place])
+    var cursor = HubOutputs.Cursor()
+    while let step = list.next(&cursor) {
+      switch step {
+      case .common(let place): deliver(list[common: place])
+      case .rare(let place): deliver(list[rare: place])
+      }
       flushIfLarge()
     }
-    list.removeAll(keepingCapacity: true)
+    list.removeAll()
     swap(&list, &outputs)
   }
 
   /// Between two outputs no range of the arena is in use.
   mutating func flushIfLarge() {
     if loop.arena.count > limits.arenaFlushBytes { loop.flushEarly() }
+  }
+
+  @inline(__always)
+  private mutating func deliver(_ position: PositionDelivery) {
+    if configuration.flushIntervalMilliseconds > 0 { hold(position.delivery) } else { fanOut(position) }
   }
 
   private mutating func deliver(_ output: HubOutput) {
@@ -72,7 +82,23 @@ extension SessionLoop {
 
   // MARK: Fan-out
 
-  /// One publication to every subscriber: one encode for each form, then a range for each connection.
+  /// One position to every subscriber: one encode for each form in use, then a range for each connection.
+  @inline(__always)
+  private mutating func fanOut(_ delivery: PositionDelivery) {
+    let subscribers = subscriptions.subscribers(of: delivery.channel)
+    guard !subscribers.isEmpty else { return }
+    var encoded = EncodedFrames()
+    for subscriber in subscribers {
+      let encoding = subscriber.encoding
+      let frame = encoded[encoding] ?? encode(delivery.position, on: delivery.channel, encoding, &encoded)
+      send(frame, to: subscriber.connection, conflationKey: delivery.conflationKey)
+    }
+    counters.publicationsOut += UInt64(subscribers.count)
+    counters.positionsOut += UInt64(subscribers.count)
+    turnReceived.append(delivery.received)
+  }
+
+  /// The same for a publication of any kind.
   mutating func fanOut(_ delivery: borrowing Delivery) {
     let subscribers = subscriptions.subscribers(of: delivery.channel)
     guard !subscribers.isEmpty else { return }
@@ -86,6 +112,21 @@ extension SessionLoop {
     counters.publicationsOut += UInt64(subscribers.count)
     if case .driverLocation = delivery.publication.body { counters.positionsOut += UInt64(subscribers.count) }
     if delivery.received != 0 { turnReceived.append(delivery.received) }
+  }
+
+  private mutating func encode(
+    _ position: PublishedPosition, on channel: ChannelHandle, _ encoding: Encoding, _ encoded: inout EncodedFrames
+  ) -> Range<Int> {
+    guard !encoding.isCompressed, case .json(let time) = encoding.form else {
+      return encode(Publication(position), on: channel, encoding, &encoded)
+    }
+    let payload = FrameWriter.begin(as: .server, in: &loop.arena)
+    JSONWriter.write(position, time: time, into: &loop.arena)
+    let start = FrameWriter.finish(.text, payloadAt: payload, in: &loop.arena)
+    counters.encodes += 1
+    let frame = start..<loop.arena.count
+    encoded[encoding] = frame
+    return frame
   }
 
   /// The first subscriber of a form: encodes for it. The compressed form is made of the plain one, which is encoded for

@@ -13,7 +13,9 @@ extension SessionLoop {
     charge(slot, 1)
     do throws(MessageError) {
       switch sessions[slot].form {
-      case .json(let time): handle(slot, try reader.read(payload, time: time, isValidUTF8: kind == .text))
+      case .json(let time):
+        if kind == .text, reader.readUpdate(payload, time: time, into: &update) { return receivedUpdate(slot) }
+        handle(slot, try reader.readAny(payload, time: time, isValidUTF8: kind == .text))
       case .binary:
         // RFC 6455 §7.4.1: a kind of data that this session does not take.
         guard kind == .binary else { return close(slot, .unsupportedData, "text on a binary session") }
@@ -24,17 +26,22 @@ extension SessionLoop {
     }
   }
 
+  /// The one in `update`.
+  private mutating func receivedUpdate(_ slot: Int) {
+    guard sessions[slot].role == .driver else { return refuseRole(slot, update.messageID) }
+    inputs.append(
+      common: FixInput(
+        session: reference(sessions[slot].connection), messageID: update.messageID, sent: update.timestamp,
+        received: now, update: update.update, tripIsGranted: names(slot, update.update.tripID)))
+  }
+
   private mutating func handle(_ slot: Int, _ envelope: ClientEnvelope) {
     let session = reference(sessions[slot].connection)
     let messageID = envelope.messageID
     switch envelope.message {
-    case .locationUpdate(let update):
-      guard isDriver(slot, messageID) else { return }
-      inputs.append(
-        .fix(
-          FixInput(
-            session: session, messageID: messageID, sent: envelope.timestamp, received: now, update: update,
-            tripIsGranted: names(slot, update.tripID))))
+    case .locationUpdate(let location):
+      update = UpdateEnvelope(messageID: messageID, timestamp: envelope.timestamp, update: location)
+      receivedUpdate(slot)
     case .locationBatch(let batch):
       guard isDriver(slot, messageID) else { return }
       charge(slot, Double(batch.fixes.count / limits.fixesPerCharge))
@@ -62,8 +69,12 @@ extension SessionLoop {
 
   private mutating func isDriver(_ slot: Int, _ messageID: MessageID) -> Bool {
     if sessions[slot].role == .driver { return true }
-    refuse(slot, messageID, .forbidden, "only a driver's session sends this")
+    refuseRole(slot, messageID)
     return false
+  }
+
+  private mutating func refuseRole(_ slot: Int, _ messageID: MessageID) {
+    refuse(slot, messageID, .forbidden, "only a driver's session sends this")
   }
 
   private mutating func tripStatus(_ slot: Int, _ messageID: MessageID, _ report: TripStatusReport) {

@@ -176,8 +176,7 @@ private struct FuzzedHub: ~Copyable {
   private mutating func process(_ inputs: [HubInput]) {
     hub.process(inputs, now: now)
     for loop in 0..<loops {
-      var outputs: [HubOutput] = []
-      hub.drain(loop: loop, into: &outputs)
+      let outputs = hub.drain(loop: loop)
       for output in outputs { check(output, loop) }
     }
     let counters = hub.counters
