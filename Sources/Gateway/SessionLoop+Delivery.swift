@@ -1,5 +1,5 @@
-// What comes out of the hub, on its way to sockets: encoded once for each time format in use, the same bytes for all
-// subscribers of the channel on this loop.
+// What comes out of the hub, on its way to sockets: encoded once for each form in use (JSON by time format, binary), the same
+// bytes for all subscribers of the channel on this loop.
 import Bytes
 import HubCore
 import Messages
@@ -73,6 +73,8 @@ extension SessionLoop {
       if let connection = connection(of: session) { close(Int(connection.slot), .replaced) }
     case .trips(let session, let result, let replyTo):
       if let connection = connection(of: session) { answer(Int(connection.slot), result, replyTo: replyTo) }
+    case .fences(let session, let result):
+      if let connection = connection(of: session) { answer(Int(connection.slot), result) }
     case .queryResult(let session, let result, let replyTo):
       if let connection = connection(of: session) { answer(Int(connection.slot), result, replyTo: replyTo) }
     }
@@ -88,7 +90,7 @@ extension SessionLoop {
     var encoded = EncodedFrames()
     for subscriber in subscribers {
       let encoding = subscriber.encoding
-      let frame = encoded[encoding] ?? encode(delivery.position, encoding, &encoded)
+      let frame = encoded[encoding] ?? encode(delivery.position, on: delivery.channel, encoding, &encoded)
       send(frame, to: subscriber.connection, conflationKey: delivery.conflationKey)
     }
     counters.publicationsOut += UInt64(subscribers.count)
@@ -102,7 +104,9 @@ extension SessionLoop {
     guard !subscribers.isEmpty else { return }
     var encoded = EncodedFrames()
     for subscriber in subscribers {
-      let frame = encoded[subscriber.encoding] ?? encode(delivery.publication, subscriber.encoding, &encoded)
+      let frame =
+        encoded[subscriber.encoding]
+        ?? encode(delivery.publication, on: delivery.channel, subscriber.encoding, &encoded)
       send(frame, to: subscriber.connection, conflationKey: delivery.conflationKey)
     }
     counters.publicationsOut += UInt64(subscribers.count)
@@ -111,11 +115,13 @@ extension SessionLoop {
   }
 
   private mutating func encode(
-    _ position: PublishedPosition, _ encoding: Encoding, _ encoded: inout EncodedFrames
+    _ position: PublishedPosition, on channel: ChannelHandle, _ encoding: Encoding, _ encoded: inout EncodedFrames
   ) -> Range<Int> {
-    guard !encoding.isCompressed else { return encode(Publication(position), encoding, &encoded) }
+    guard case .json(let time) = encoding.form, !encoding.isCompressed else {
+      return encode(Publication(position), on: channel, encoding, &encoded)
+    }
     let payload = FrameWriter.begin(as: .server, in: &loop.arena)
-    JSONWriter.write(position, time: encoding.time, into: &loop.arena)
+    JSONWriter.write(position, time: time, into: &loop.arena)
     let start = FrameWriter.finish(.text, payloadAt: payload, in: &loop.arena)
     counters.encodes += 1
     let frame = start..<loop.arena.count
@@ -126,19 +132,20 @@ extension SessionLoop {
   /// The first subscriber of a form: encodes for it. The compressed form is made of the plain one, which is encoded for
   /// that if need be.
   mutating func encode(
-    _ publication: borrowing Publication, _ encoding: Encoding, _ encoded: inout EncodedFrames
+    _ publication: borrowing Publication, on channel: ChannelHandle, _ encoding: Encoding,
+    _ encoded: inout EncodedFrames
   ) -> Range<Int> {
     guard encoding.isCompressed else {
-      let frame = encode(publication, encoding.time).frame
+      let frame = encode(publication, on: channel, encoding.form).frame
       encoded[encoding] = frame
       return frame
     }
-    let plain = Encoding(time: encoding.time)
+    let plain = Encoding(form: encoding.form)
     let payload: Range<Int>
     if let ready = encoded[plain] {
       payload = FrameWriter.serverPayload(of: ready)
     } else {
-      let new = encode(publication, encoding.time)
+      let new = encode(publication, on: channel, encoding.form)
       encoded[plain] = new.frame
       payload = new.payload
     }
@@ -148,12 +155,13 @@ extension SessionLoop {
   }
 
   private mutating func encode(
-    _ publication: borrowing Publication, _ time: TimeFormat
+    _ publication: borrowing Publication, on channel: ChannelHandle, _ form: MessageForm
   ) -> (frame: Range<Int>, payload: Range<Int>) {
+    counters.encodes += 1
+    guard case .json(let time) = form else { return encodeBinary(publication, on: channel) }
     let payload = FrameWriter.begin(as: .server, in: &loop.arena)
     JSONWriter.write(publication, time: time, into: &loop.arena)
     let start = FrameWriter.finish(.text, payloadAt: payload, in: &loop.arena)
-    counters.encodes += 1
     return (start..<loop.arena.count, payload..<loop.arena.count)
   }
 
@@ -192,7 +200,7 @@ extension SessionLoop {
       inputs.append(.released(loop: index, channel))
       return refuse(slot, answer.replyTo, .forbidden, "the session's token does not open this channel any more")
     }
-    let encoding = Encoding(time: sessions[slot].time, isCompressed: sharesCompression(slot))
+    let encoding = Encoding(form: sessions[slot].form, isCompressed: sharesCompression(slot))
     var first = sessions[slot].firstSubscription
     let isNew = subscriptions.add(connection, encoding: encoding, to: channel, first: &first)
     sessions[slot].firstSubscription = first
@@ -201,10 +209,11 @@ extension SessionLoop {
       sessions[slot].subscriptions -= 1
       inputs.append(.released(loop: index, channel))
     }
-    send(.subscribed(answer), to: slot)
+    if encoding.form == .binary { binary.open(channel, answer.channel) }
+    send(.subscribed(answer), to: slot, naming: channel)
     for publication in missed {
       var encoded = EncodedFrames()
-      send(encode(publication, encoding, &encoded), to: connection)
+      send(encode(publication, on: channel, encoding, &encoded), to: connection)
       counters.publicationsOut += 1
       counters.recovered += 1
     }
@@ -225,8 +234,14 @@ extension SessionLoop {
     guard subscriptions.remove(channel, first: &first) else { return false }
     sessions[slot].firstSubscription = first
     sessions[slot].subscriptions -= 1
-    inputs.append(.released(loop: index, channel))
+    released(channel)
     return true
+  }
+
+  /// A subscription is gone: the hub counts them, and what was agreed on of a channel ends with its last one.
+  mutating func released(_ channel: ChannelHandle) {
+    inputs.append(.released(loop: index, channel))
+    if !binary.isEmpty, subscriptions.subscribers(of: channel).isEmpty { binary.forget(channel) }
   }
 
   /// The channel is over: every subscriber is told and let go.
@@ -249,29 +264,32 @@ struct EncodedFrames {
   private var unixMilliseconds: Range<Int>?
   private var apple: Range<Int>?
   private var rfc3339: Range<Int>?
+  private var binary: Range<Int>?
   private var compressedUnixMilliseconds: Range<Int>?
   private var compressedApple: Range<Int>?
   private var compressedRFC3339: Range<Int>?
 
   subscript(encoding: Encoding) -> Range<Int>? {
     @inline(__always) get {
-      switch (encoding.time, encoding.isCompressed) {
-      case (.unixMilliseconds, false): unixMilliseconds
-      case (.apple, false): apple
-      case (.rfc3339, false): rfc3339
-      case (.unixMilliseconds, true): compressedUnixMilliseconds
-      case (.apple, true): compressedApple
-      case (.rfc3339, true): compressedRFC3339
+      switch (encoding.form, encoding.isCompressed) {
+      case (.json(.unixMilliseconds), false): unixMilliseconds
+      case (.json(.apple), false): apple
+      case (.json(.rfc3339), false): rfc3339
+      case (.binary, _): binary  // never compressed
+      case (.json(.unixMilliseconds), true): compressedUnixMilliseconds
+      case (.json(.apple), true): compressedApple
+      case (.json(.rfc3339), true): compressedRFC3339
       }
     }
     set {
-      switch (encoding.time, encoding.isCompressed) {
-      case (.unixMilliseconds, false): unixMilliseconds = newValue
-      case (.apple, false): apple = newValue
-      case (.rfc3339, false): rfc3339 = newValue
-      case (.unixMilliseconds, true): compressedUnixMilliseconds = newValue
-      case (.apple, true): compressedApple = newValue
-      case (.rfc3339, true): compressedRFC3339 = newValue
+      switch (encoding.form, encoding.isCompressed) {
+      case (.json(.unixMilliseconds), false): unixMilliseconds = newValue
+      case (.json(.apple), false): apple = newValue
+      case (.json(.rfc3339), false): rfc3339 = newValue
+      case (.binary, _): binary = newValue
+      case (.json(.unixMilliseconds), true): compressedUnixMilliseconds = newValue
+      case (.json(.apple), true): compressedApple = newValue
+      case (.json(.rfc3339), true): compressedRFC3339 = newValue
       }
     }
   }

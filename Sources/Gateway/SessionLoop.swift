@@ -33,6 +33,8 @@ struct SessionLoop: ~Copyable {
   var subscriptions = SubscriptionTable()
   var held = HeldPositions()
   var areas = LoopAreas()
+  /// What binary sessions and this loop have agreed on.
+  var binary = LoopBinary()
   /// Connections with requests that wait for the next turn.
   var stalled: [ConnectionID] = []
   /// HTTP requests that were handled in this turn, of newcomers or of those who waited.
@@ -161,9 +163,15 @@ struct SessionLoop: ~Copyable {
     guard phase == .open || phase == .admitting else { return }
     if sessions[slot].role == .driver { inputs.append(.driverDisconnected(reference(sessions[slot].connection))) }
     shared.admissions.sessionEnded()
-    if phase == .open { counters.sessions[Int(sessions[slot].role.rawValue)] -= 1 }
+    if phase == .open {
+      counters.sessions[Int(sessions[slot].role.rawValue)] -= 1
+      if sessions[slot].form == .binary {
+        counters.binarySessions -= 1
+        binary.forget(slot: slot)
+      }
+    }
     var first = sessions[slot].firstSubscription
-    while let channel = subscriptions.removeFirst(&first) { inputs.append(.released(loop: index, channel)) }
+    while let channel = subscriptions.removeFirst(&first) { released(channel) }
     sessions[slot].firstSubscription = first
     sessions[slot].subscriptions = 0
     areas.views[slot] = nil

@@ -145,6 +145,7 @@ extension Hub {
     noteArea(driver)
     publish(position, driver: driver, trip: trip, received: received)
     if let trip { guide(position, driver: driver, trip: trip) }
+    watchFences(position, driver: driver)
     adviseSampling(driver, trip: trip)
   }
 

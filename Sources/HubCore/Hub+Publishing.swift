@@ -76,6 +76,9 @@ extension Hub {
     return channel
   }
 
+  /// The fence's channel, likewise.
+  mutating func eventChannel(ofFence id: Identifier) -> Int? { eventChannel(nil, .fence(id)) }
+
   /// The channel that is `known`, or else the one of this name, kept for its events.
   private mutating func eventChannel(_ known: Int?, _ name: Channel) -> Int? {
     guard let channel = known ?? channels.findOrInsert(name) else {

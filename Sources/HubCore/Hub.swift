@@ -41,6 +41,7 @@ public struct Hub: ~Copyable {
   /// Queries that go on in the next turn, the one whose turn it is first.
   var searches: [RunningSearch] = []
   var areas: AreaTable
+  var fences = FenceTable()
   var areaScratch: [UInt32] = []
   var deadlines: Deadlines
   /// By loop and slot: the driver of that session, or −1.
@@ -182,6 +183,7 @@ public struct Hub: ~Copyable {
     case .driverStatus(let session, let messageID, let report): handle(session, messageID, report)
     case .tripStatus(let input): handle(input)
     case .trips(let session, let question, let replyTo): answer(session, question, replyTo)
+    case .fences(let session, let question): answer(session, question)
     case .subscribe(let input): subscribe(input)
     case .unsubscribe(let session, let messageID, let channel): unsubscribe(session, messageID, channel)
     case .released(let loop, let channel): release(loop, channel)
@@ -201,6 +203,9 @@ public struct Hub: ~Copyable {
     counters.channels = channels.count
     counters.profiles = profiles.count
     counters.areasWatched = areas.watchedCount
+    counters.fences = fences.count
+    counters.fenceStays = fences.stays.count
+    counters.fencePairs = fences.pairs.count
     counters.eventsKept = channels.eventCount
   }
 

@@ -192,14 +192,20 @@ public struct Notification: Sendable, Equatable {
   /// Written as `data: {"driverId": …, "target": …, "distance": …, "eta": …}`, as far as they are there.
   public var driverID: Identifier?
   public var leg: Leg?
+  /// Further members of `data`, where there is no leg.
+  public var fence: FenceNotice?
   public var sequence: UInt64
 
-  public init(kind: Kind, title: String, body: String, driverID: Identifier?, leg: Leg? = nil, sequence: UInt64) {
+  public init(
+    kind: Kind, title: String, body: String, driverID: Identifier?, leg: Leg? = nil, fence: FenceNotice? = nil,
+    sequence: UInt64
+  ) {
     self.kind = kind
     self.title = title
     self.body = body
     self.driverID = driverID
     self.leg = leg
+    self.fence = fence
     self.sequence = sequence
   }
 }

@@ -26,6 +26,8 @@ enum JSONKey: UInt8, CaseIterable {
   // Queries.
   case radius, limit, bbox, polygon, maxAge, stale, geometry, coordinates, drivers, more, predicted, online
   case created, updated, ended
+  // Fences.
+  case fenceId, otherId, circle, corridor, width, others, dwell, speedLimit
   // Credentials.
   case token
 }

@@ -137,6 +137,20 @@ public final class MessageReader {
     }
   }
 
+  /// Reads a fence: the body of `PUT /v1/fences/{id}`.
+  ///
+  /// - Throws: as `read`; what is wrong with a polygon is named with its ring and edges.
+  public func readFence(_ bytes: UnsafeRawBufferPointer, id: Identifier) throws(MessageError) -> Fence {
+    let span = bytes.assumingMemoryBound(to: UInt8.self).span
+    try parse(&tape.pointee, span, isValidUTF8: false)
+    do throws(Complaint) {
+      try tape.pointee.checkDuplicates()
+      return try tape.pointee.fence(span, id: id)
+    } catch {
+      throw MessageError(error, messageID: nil)
+    }
+  }
+
   /// Reads one message of the hub to a client. Members that this version does not know are passed over, and a message
   /// whose type, or one of whose words, it does not know is `.unknown`: a newer hub may send such.
   ///
