@@ -11,7 +11,8 @@ extension SessionLoop {
   mutating func received(_ slot: Int, _ kind: MessageKind, _ payload: UnsafeRawBufferPointer) {
     counters.messagesIn += 1
     charge(slot, 1)
-    if kind == .text, case .json(let time) = sessions[slot].form, reader.readUpdate(payload, time: time, into: &update) {
+    if kind == .text, case .json(let time) = sessions[slot].form, reader.readUpdate(payload, time: time, into: &update)
+    {
       return receivedUpdate(slot)
     }
     do throws(MessageError) {
