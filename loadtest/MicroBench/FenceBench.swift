@@ -69,7 +69,7 @@ struct FenceBench: ~Copyable {
 
   private mutating func turn() {
     hub.process(inputs, now: now)
-    hub.drain(loop: 0, into: &outputs)
+    outputs = hub.drain(loop: 0)
     inputs.removeAll(keepingCapacity: true)
   }
 
