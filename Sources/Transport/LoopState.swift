@@ -29,6 +29,8 @@ struct LoopState: ~Copyable {
   /// Slots with something to flush.
   var dirty: [UInt32] = []
   var counters = EventLoopCounters()
+  /// Work of this turn that is not in the bytes read (`EventLoop.spend`).
+  var spentBytes = 0
 }
 
 extension EventLoop {

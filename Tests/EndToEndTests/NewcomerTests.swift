@@ -5,6 +5,7 @@
 //     answerBytesPerTurn, requestsPerLoopTurn, tripsPerDriver                      here
 //     incompleteBytes, incompleteFreeBytes                                         IncompleteInputTests
 //     messageSeconds                                                               SlowMessageTests of GatewayTests
+//     readBytesPerTurn, timersPerTurn                                              TurnLengthTests of TransportTests
 //     idleAddresses                                                                AddressTableTests
 import Foundation
 import Gateway
