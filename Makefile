@@ -4,7 +4,7 @@
 
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
-.PHONY: help demo test build release format lint fuzz conformance conformance-full sanitize bench figures capacity abuse torture \
+.PHONY: help demo test build release format lint fuzz conformance conformance-full sanitize bench figures capacity abuse torture ingest \
   microbench gps-score deps loadtest-release swift-tests foreign-tests clean
 
 ARGS ?=
@@ -24,6 +24,7 @@ help:
 	@echo 'make capacity                                    measures what a city needs; writes loadtest/CAPACITY.md'
 	@echo 'make abuse                                       5,000 hostile connections come and go: do others notice?'
 	@echo 'make torture [KILLS=200 SECONDS=60]                seeded histories of failures, and kill -9 under load: is all there?'
+	@echo 'make ingest [DIR=/data]                          batches of 50 fixes with a journal on that disk: fixes/s and acks'
 	@echo 'make microbench                                  nanoseconds and instructions of its pieces'
 	@echo 'make gps-score                                   the tracker on recorded drives, where ../shared has them'
 	@echo 'make conformance                                 a quick run of the Autobahn WebSocket suite, server and client'
@@ -82,6 +83,11 @@ torture: deps
 	.build/release/hub-torture histories $(if $(HISTORIES),--count $(HISTORIES),--seconds $(SECONDS)) \
 	  $(if $(SEED),--seed $(SEED))
 	.build/release/hub-torture kills --kills $(KILLS) $(if $(SEED),--seed $(SEED))
+
+# Half a minute on a machine that does nothing else.
+ingest: loadtest-release
+	swift build -c release --product hub-microbench
+	loadtest/ingest.sh $(DIR)
 
 microbench: deps
 	swift build -c release --product hub-microbench

@@ -184,6 +184,10 @@ public struct Limits: Sendable {
   public var historyAnswerBytes = 64 * 1024 * 1024
   public var fixTimesPerDriver = 512
   public var driversWithFixTimes = 100_000
+  /// Fixes that came while nothing could be stored and have not come again, whose times are kept, 8 bytes each: of one
+  /// driver, and of all. Past it the driver's `storedThrough` stays where it is for as long as the hub runs.
+  public var missedFixesPerDriver = 4096
+  public var missedFixes = 1 << 20
   /// Fixes of batches that wait for their turn, and as many in batches that wait for the journal: some 90 MB each. Past it a
   /// batch is refused with `rate_limited`.
   public var waitingFixes = 600_000
@@ -253,6 +257,8 @@ public struct Limits: Sendable {
       tracking: Tracker.Rules(maximumAccuracyMeters: accuracyMeters))
     limits.tripsPerDriver = tripsPerDriver
     limits.areas = areas
+    limits.missedFixesPerDriver = missedFixesPerDriver
+    limits.missedFixes = missedFixes
     limits.waitingFixes = waitingFixes
     limits.waitingResumes = waitingResumes
     limits.tripLists = tripLists

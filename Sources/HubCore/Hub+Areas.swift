@@ -13,9 +13,9 @@ import Messages
 
 extension Hub {
   private static var tickNanoseconds: Int64 { 1_000_000_000 }
-  /// How much is done in one turn: some 100 µs of it each.
-  private static var driversPerTurn: Int { 256 }
-  private static var updatesPerTurn: Int { 256 }
+  /// Drivers that one turn looks at, names or lets go: some 100 µs, where all of them are far from each other in memory. The
+  /// last cell that it tells of may be a crowd of 1,000 more.
+  private static var driversPerTurn: Int { 128 }
 
   // MARK: Watching
 
@@ -73,7 +73,7 @@ extension Hub {
     let (cell, shown) = (areas.cells[area].cell, areas.cells[area].shownCount)
     var drivers: [AreaUpdate.Driver] = []
     drivers.reserveCapacity(shown)
-    for place in 0..<shown { drivers.append(shownDriver(areas.cells[area].members[place].driver, area)) }
+    areas.cells[area].members.forEach(ofFirst: shown) { drivers.append(shownDriver($0, area)) }
     let update = AreaUpdate(
       cell: cell, tick: areas.toldTick, isFull: true, drivers: drivers, more: more(area))
     let full = areaPublication(update)
@@ -136,7 +136,7 @@ extension Hub {
     let position = drivers[driver].isStale ? nil : drivers[driver].position
     let isAvailable = position != nil && drivers[driver].status == .available
     var pseudonym = drivers[driver].pseudonym
-    if isAvailable {
+    if isAvailable, areas.precisions(.everybody) != 0 {
       pseudonym = newestPseudonym(driver)
     }
     let isRenamed = pseudonym != drivers[driver].pseudonym
@@ -157,7 +157,7 @@ extension Hub {
       node = areas.node(node).next
       let audience = areas.cells[area].audience
       if let key, audience == .ops || isAvailable, areas.cells[area].cell.contains(key: key) {
-        let place = areas.cells[area].place(rank: areaRank(driver), driver: UInt32(driver)).index
+        let place = areas.cells[area].members.find(rank: areaRank(driver), driver: UInt32(driver)).place
         areas.cells[area].noteChange(at: place, tick: UInt32(truncatingIfNeeded: areas.tick))
         areas.cells[area].full = nil
         areas.touch(area)
@@ -200,16 +200,16 @@ extension Hub {
   mutating func advanceAreas() -> Bool {
     guard areas.nextTick != .max else { return false }
     if areas.phase == .resting, now.uptime >= areas.nextTick { beginTick() }
+    var budget = Self.driversPerTurn
     if areas.phase == .looking {
-      var budget = Self.driversPerTurn
       while budget > 0, let driver = areas.nextToLookAt() {
         lookAtArea(Int(driver))
         budget -= 1
       }
     }
-    if areas.phase == .telling { tellAreas() }
-    fillAreas()
-    letGoOfAreas()
+    if areas.phase == .telling { tellAreas(&budget) }
+    fillAreas(&budget)
+    letGoOfAreas(&budget)
     if !areas.isActive, areas.phase == .resting, areas.noted.isEmpty { areas.nextTick = .max }
     return areas.phase != .resting || !areas.filling.isEmpty || !areas.ending.isEmpty
   }
@@ -222,8 +222,7 @@ extension Hub {
   }
 
   /// Tells the cells that changed; and the loops, behind the last one, that they may send.
-  private mutating func tellAreas() {
-    var budget = Self.updatesPerTurn
+  private mutating func tellAreas(_ budget: inout Int) {
     while budget > 0 {
       guard let change = areas.nextToTell() else {
         var loops = areas.loopsTold
@@ -239,16 +238,16 @@ extension Hub {
 
   /// One publication of what has changed in a cell. Gives how many drivers it names.
   private mutating func tell(_ area: Int, changed: [UInt32], left departures: [AreaCell.Departure]) -> Int {
-    let limit = AreaCell.shownLimit(areas.cells[area].audience)
     var drivers: [AreaUpdate.Driver] = []
-    for driver in changed where shownPlace(driver, area) < limit { drivers.append(shownDriver(driver, area)) }
+    drivers.reserveCapacity(min(changed.count, AreaCell.shownLimit(areas.cells[area].audience)))
+    for driver in changed where isShown(driver, area) { drivers.append(shownDriver(driver, area)) }
     var left: [Identifier] = []
-    for departure in departures {
-      // Who has come back within the tick, under the same name, is among the others.
-      let isShown = shownPlace(departure.driver, area) < limit
-      if !isShown || areaName(departure.driver, areas.cells[area].audience) != departure.name {
-        left.append(departure.name)
-      }
+    // Who has come back within the tick, under the same name, is among the others.
+    for departure in departures
+    where !isShown(departure.driver, area)
+      || areaName(departure.driver, areas.cells[area].audience) != departure.name
+    {
+      left.append(departure.name)
     }
     guard !drivers.isEmpty || !left.isEmpty else { return 0 }
     let update = AreaUpdate(
@@ -266,17 +265,15 @@ extension Hub {
     return drivers.count + left.count
   }
 
-  /// Where a driver stands in a cell's order; `.max` for who is not in it.
-  private func shownPlace(_ driver: UInt32, _ area: Int) -> Int {
-    let place = areas.cells[area].place(rank: areaRank(Int(driver)), driver: driver)
-    return place.isThere ? place.index : .max
+  private func isShown(_ driver: UInt32, _ area: Int) -> Bool {
+    let (place, isThere) = areas.cells[area].members.find(rank: areaRank(Int(driver)), driver: driver)
+    return isThere && areas.cells[area].members.isAmongFirst(AreaCell.shownLimit(areas.cells[area].audience), place)
   }
 
   // MARK: Cells that begin and end
 
   /// Looks up who is in a cell that nobody watched before.
-  private mutating func fillAreas() {
-    var budget = Self.driversPerTurn
+  private mutating func fillAreas(_ budget: inout Int) {
     while budget > 0, let first = areas.filling.first {
       let area = Int(first)
       guard let key = areas.cells[area].fillKey else { preconditionFailure("it is being filled") }
@@ -290,6 +287,7 @@ extension Hub {
       areas.filling.removeFirst()
       let waiting = areas.cells[area].waiting
       areas.cells[area].waiting = []
+      budget -= areas.cells[area].shownCount
       for (session, handle) in waiting { emit(.wholeArea(session, handle, whole(area)), to: session.loop) }
     }
   }
@@ -307,8 +305,7 @@ extension Hub {
   }
 
   /// Lets go of the drivers of cells that nobody watches any more.
-  private mutating func letGoOfAreas() {
-    var budget = Self.driversPerTurn
+  private mutating func letGoOfAreas(_ budget: inout Int) {
     while budget > 0, let last = areas.ending.last {
       let area = Int(last)
       while budget > 0, let member = areas.cells[area].members.popLast() {

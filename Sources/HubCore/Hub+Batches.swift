@@ -44,7 +44,7 @@ extension Hub {
       }
     }
     recordFixes(driver: driver, trip: trip, received: input.received.timestamp)
-    guard !partial.places.isEmpty else { return finish(partial, driver: driver) }
+    guard !partial.places.isEmpty else { return finish(partial) }
     counters.lookups += 1
     lookups.add(partial, storage: storage.awaitNewest())
   }
@@ -67,13 +67,14 @@ extension Hub {
       if fix.timestamp == last || known.contains(fix.timestamp.milliseconds) {
         counters.fixesDuplicate += 1
         partial.summary.duplicates += 1
+        noteFound(fix.timestamp, driver: driver)
       } else {
         take(fix, at: place, of: &partial, driver: driver, trip: trip)
       }
       last = fix.timestamp
     }
     recordFixes(driver: driver, trip: trip, received: partial.input.received.timestamp)
-    finish(partial, driver: driver)
+    finish(partial)
   }
 
   /// One readable fix of a batch, which is recorded where there is a journal.
@@ -86,8 +87,7 @@ extension Hub {
     }
   }
 
-  private mutating func finish(_ partial: PartialBatch, driver: Int) {
-    noteRepeated(partial.input.batch.fixes, driver: driver)
+  private mutating func finish(_ partial: PartialBatch) {
     var summary = partial.summary
     summary.rejected.sort { $0.index < $1.index }
     replyStored(.ack(Ack(replyTo: partial.input.messageID, batch: summary)), to: partial.input.session)
@@ -119,18 +119,6 @@ extension Hub {
     counters.fixesPutOff += UInt64(input.batch.fixes.count)
     refuse(
       input.session, input.messageID, .rateLimited, "too many batches wait; send this one again", retryAfter: 2)
-  }
-
-  /// What could not be stored when it came live may have come again with this batch.
-  private mutating func noteRepeated(_ fixes: [Result<Fix, ErrorCode>], driver: Int) {
-    guard storage.isOn, drivers[driver].durable.hasMissed else { return }
-    var range: ClosedRange<Timestamp>?
-    for case .success(let fix) in fixes {
-      let time = fix.timestamp
-      range = range.map { min($0.lowerBound, time)...max($0.upperBound, time) } ?? time...time
-    }
-    guard let range else { return }
-    drivers[driver].durable.repeated(from: range.lowerBound, through: range.upperBound, ticket: storage.newest)
   }
 
   // MARK: Time

@@ -208,6 +208,7 @@ extension Hub {
 
   mutating func removeDriver(_ driver: Int) {
     if drivers[driver].fixTimes != nil { driversWithFixTimes -= 1 }
+    missedFixes -= drivers[driver].durable.missed.count
     profiles.release(drivers[driver].profile)
     driverIDs.remove(hash: drivers[driver].hash, index: driver)
     drivers.remove(

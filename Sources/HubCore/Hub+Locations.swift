@@ -53,7 +53,12 @@ extension Hub {
       return .duplicate
     }
     let outcome = follow(fix, driver: driver, trip: trip, received: received, isRecorded: isRecorded)
-    if storage.isOn, !isRecorded { noteMissed(fix, outcome, driver: driver) }
+    if storage.isOn, !isRecorded {
+      switch outcome {
+      case .accepted, .history, .held: noteMissed(fix.timestamp, driver: driver)
+      case .duplicate, .refused: break
+      }
+    }
     return outcome
   }
 
@@ -110,16 +115,6 @@ extension Hub {
   private mutating func isNew(_ time: Timestamp, driver: Int, isRecorded: Bool) -> Bool {
     if storage.isOn, !isRecorded { return drivers[driver].fixTimes?.contains(time) == false }
     return drivers[driver].fixTimes?.insert(time) ?? true
-  }
-
-  /// A fix that was taken in while nothing could be stored.
-  private mutating func noteMissed(_ fix: Fix, _ outcome: FixOutcome, driver: Int) {
-    switch outcome {
-    case .accepted, .history, .held: break
-    case .duplicate, .refused: return
-    }
-    counters.fixesNotStored += 1
-    drivers[driver].durable.missed(fix.timestamp, storedThrough: storage.storedThrough)
   }
 
   /// Whether nothing of the driver is published because its clock was ahead: its newest fix is of the hub's future, by more

@@ -46,6 +46,8 @@ public struct Hub: ~Copyable {
   /// By loop and slot: the driver of that session, or −1.
   var sessions: [[Int32]]
   var driversWithFixTimes = 0
+  /// In all drivers' `DriverStorage.missed`.
+  var missedFixes = 0
   var backlog = Backlog()
   var lookups = HistoryLookups()
   var publicationNumber: UInt64 = 0

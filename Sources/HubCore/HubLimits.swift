@@ -44,6 +44,11 @@ public struct HubLimits: Sendable, Equatable {
   public var fixTimesPerDriver: Int
   /// Drivers for which fix times are remembered. Past it a repeated old fix of a further driver counts as history.
   public var driversWithFixTimes: Int
+  /// Fixes that were taken in while nothing could be stored and have not come again, whose times are kept: of one driver (as
+  /// many as this project's client keeps to send again), and of all. Past it a driver's `storedThrough` stays before the
+  /// first that has no place for as long as the hub runs, and the driver sends again what is newer, needed or not.
+  public var missedFixesPerDriver = 4096
+  public var missedFixes = 1 << 20
 
   public init(
     drivers: Int, trips: Int, channels: Int, eventsPerChannel: Int, events: Int, queryHits: Int,

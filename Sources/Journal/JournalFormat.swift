@@ -19,10 +19,10 @@ struct FileHeader: Equatable {
   static let version: UInt32 = 1
 
   enum Kind: UInt64 {
-    /// "LHUBSEG\n", "LHUBSNP\n" and "LHUBIDX\n" as they lie in memory.
+    /// "LHUBSEG\n", "LHUBSNP\n" and "LHUBID2\n" as they lie in memory.
     case segment = 0x0A47_4553_4255_484C
     case snapshot = 0x0A50_4E53_4255_484C
-    case index = 0x0A58_4449_4255_484C
+    case index = 0x0A32_4449_4255_484C
 
     var suffix: String {
       switch self {

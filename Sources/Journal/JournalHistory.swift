@@ -45,7 +45,7 @@ public final class JournalHistory {
   ///
   /// `since` is in ms since 1970 by the hub's clock: segments that were wholly written before it are passed over, so older
   /// records may come, and newer ones are never missing. Costs some 15 small reads for each segment since then, and one
-  /// read for each group that has such a record; in memory one group and the places of what was found.
+  /// for each record, or run of records that lie close together; in memory 256 KiB and the places of what was found.
   ///
   /// Throws `damaged` with the first damage that was met, after everything that can be read was given.
   public func forEachRecord(
@@ -206,33 +206,17 @@ public final class JournalHistory {
     _ body: (UnsafeRawBufferPointer) -> Bool
   ) throws(JournalError) -> Bool {
     guard !entries.isEmpty else { return true }
-    do throws(SystemError) {
+    return try about(segment.name) { () throws(SystemError) in
       guard let file = try files.openForReading(segment.name) else { return true }
-      var cursor = GroupCursor(file, first: segment.first, limits: limits)
-      var place = 0
-      while place < entries.count {
-        let start = Int(entries[place].group)
-        let end = entries[place...].firstIndex { $0.group != entries[place].group } ?? entries.count
-        cursor.seek(to: start)
-        if let group = try cursor.next() {
-          for entry in entries[place..<end] {
-            guard let record = Self.record(in: group.payload, at: Int(entry.record)) else { continue }
-            guard body(record) else { return false }
-          }
+      var cursor = RecordCursor(file)
+      for (place, entry) in entries.enumerated() {
+        if let record = try cursor.record(place, of: entries) {
+          guard body(record) else { return false }
         } else if damage == nil {
-          damage = Damage(kind: .group, file: segment.name, offset: start, group: segment.first)
+          damage = Damage(kind: .group, file: segment.name, offset: Int(entry.group), group: segment.first)
         }
-        place = end
       }
       return true
-    } catch {
-      throw .system(error, file: segment.name)
     }
-  }
-
-  private static func record(in payload: UnsafeRawBufferPointer, at offset: Int) -> UnsafeRawBufferPointer? {
-    guard offset + 4 <= payload.count else { return nil }
-    let end = offset + 4 + Int(payload.number(at: offset, UInt32.self))
-    return end <= payload.count ? UnsafeRawBufferPointer(rebasing: payload[offset..<end]) : nil
   }
 }

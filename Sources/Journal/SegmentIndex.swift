@@ -4,8 +4,12 @@
 //     header    32 bytes: magic, version, CRC-32C, the segment's first group, the segment's "created"
 //     about     40 bytes: bytes of the segment 8, bytes of its whole groups 8, the group behind them 8, where its last group
 //               begins 4, that group's CRC-32C 4, number of entries 4, CRC-32C of the 36 bytes before 4
-//     blocks    4096 bytes each: 255 entries (key 8, where the group begins 4, where in its payload the record begins 4),
-//               sorted; zeros; CRC-32C 4 over the block's number (8 bytes) and all before it
+//     blocks    4096 bytes each: 170 entries (key 8, where the group begins 4, where in its payload the record begins 4,
+//               bytes of the record 4, their CRC-32C 4), sorted; zeros; CRC-32C 4 over the block's number (8 bytes) and all
+//               before it
+//
+// An entry has its record's own sum, taken when the group's was checked: so a record is read and believed without the rest
+// of its group, which is where most bytes of a driver's track would lie.
 //
 // Entries are in blocks with sums of their own so that a search reads and checks twelve blocks of a file of a million
 // entries, and not all of it. Nothing waits for it to be on stable storage: what a power cut tears, its sums refuse.
@@ -13,13 +17,22 @@ import Transport
 
 /// A record with a key.
 struct IndexEntry: Comparable, Sendable {
-  static let size = 16
+  static let size = 24
 
   var key: UInt64
   /// Where its group begins, in bytes from the segment's start.
   var group: UInt32
-  /// Where it begins in the group's payload.
+  /// Where it begins in the group's payload, and its bytes, from its length on.
   var record: UInt32
+  var length: UInt32
+  /// CRC-32C of these bytes.
+  var sum: UInt32
+
+  /// Where it lies in the segment.
+  var range: Range<Int> {
+    let start = Int(group) + GroupHeader.size + Int(record)
+    return start..<start + Int(length)
+  }
 
   static func < (left: IndexEntry, right: IndexEntry) -> Bool {
     (left.key, left.group, left.record) < (right.key, right.group, right.record)
@@ -43,7 +56,7 @@ struct IndexedSegment: Equatable, Sendable {
 enum SegmentIndex {
   static let aboutSize = 40
   static let blockSize = 4096
-  static let entriesPerBlock = 255
+  static let entriesPerBlock = 170
 
   static func name(_ first: UInt64) -> String { FileHeader.name(.index, first) }
 
@@ -71,6 +84,8 @@ enum SegmentIndex {
         bytes.append(littleEndian: entry.key)
         bytes.append(littleEndian: entry.group)
         bytes.append(littleEndian: entry.record)
+        bytes.append(littleEndian: entry.length)
+        bytes.append(littleEndian: entry.sum)
       }
       bytes.append(contentsOf: repeatElement(0, count: start + blockSize - 4 - bytes.count))
       bytes.append(littleEndian: sum(bytes, from: start, blockSum(block, crc), crc))
@@ -163,11 +178,12 @@ struct OpenSegmentIndex: ~Copyable {
   }
 
   private func entry(_ place: Int) -> IndexEntry {
-    block.withUnsafeBytes {
+    let start = place * IndexEntry.size
+    return block.withUnsafeBytes {
       IndexEntry(
-        key: $0.number(at: place * IndexEntry.size, UInt64.self),
-        group: $0.number(at: place * IndexEntry.size + 8, UInt32.self),
-        record: $0.number(at: place * IndexEntry.size + 12, UInt32.self))
+        key: $0.number(at: start, UInt64.self), group: $0.number(at: start + 8, UInt32.self),
+        record: $0.number(at: start + 12, UInt32.self), length: $0.number(at: start + 16, UInt32.self),
+        sum: $0.number(at: start + 20, UInt32.self))
     }
   }
 

@@ -30,6 +30,7 @@ final class SegmentIndexer {
   /// In the order in which they lie.
   private(set) var entries: [IndexEntry] = []
   private var cursor: GroupCursor
+  private let crc = CRC32C()
 
   /// Nil where the header is not whole (yet).
   init?(_ file: any ReadableJournalFile, _ name: SegmentName, limits: JournalLimits) throws(SystemError) {
@@ -42,8 +43,15 @@ final class SegmentIndexer {
   /// Takes in the groups that are there by now.
   func extend(_ keys: RecordKeys) throws(SystemError) {
     while let (header, offset, payload) = try cursor.next() {
+      var last: IndexEntry?  // a record may have several keys
       keys(payload) { key, record in
-        entries.append(IndexEntry(key: key, group: UInt32(offset), record: UInt32(record)))
+        if var entry = last, Int(entry.record) == record {
+          entry.key = key
+          entries.append(entry)
+        } else if let entry = entry(key, of: payload, at: record, group: offset) {
+          entries.append(entry)
+          last = entry
+        }
       }
       segment.next = header.number + 1
       segment.wholeBytes = cursor.offset
@@ -51,5 +59,17 @@ final class SegmentIndexer {
       segment.lastSum = header.sum
     }
     segment.bytes = try cursor.file.size()
+  }
+
+  /// Nil where no whole record is.
+  private func entry(
+    _ key: UInt64, of payload: UnsafeRawBufferPointer, at record: Int, group: Int
+  ) -> IndexEntry? {
+    guard record + 4 <= payload.count else { return nil }
+    let end = record + 4 + Int(payload.number(at: record, UInt32.self))
+    guard end <= payload.count else { return nil }
+    return IndexEntry(
+      key: key, group: UInt32(group), record: UInt32(record), length: UInt32(end - record),
+      sum: crc(UnsafeRawBufferPointer(rebasing: payload[record..<end])))
   }
 }

@@ -11,6 +11,20 @@ public final class JobQueue<Job: Sendable>: @unchecked Sendable {
     /// Jobs before this one were taken.
     var head = 0
     var isClosed = false
+
+    /// The first job of those that wait.
+    mutating func take(compactingAt capacity: Int) -> Job {
+      let job = jobs[head]
+      head += 1
+      if head == jobs.count {
+        jobs.removeAll(keepingCapacity: true)
+        head = 0
+      } else if head >= capacity {
+        jobs.removeFirst(head)
+        head = 0
+      }
+      return job
+    }
   }
 
   /// Jobs that may wait. At it a job is refused: the caller decides what that means.
@@ -53,23 +67,15 @@ public final class JobQueue<Job: Sendable>: @unchecked Sendable {
 
   /// Takes the next job, and waits where there is none; nil once the queue is closed. What waits then is never taken.
   public func next() -> Job? {
-    locked { state in
-      while state.head == state.jobs.count {
-        if state.isClosed { return nil }
-        pthread_cond_wait(condition, mutex)
-      }
-      guard !state.isClosed else { return nil }
-      let job = state.jobs[state.head]
-      state.head += 1
-      if state.head == state.jobs.count {
-        state.jobs.removeAll(keepingCapacity: true)
-        state.head = 0
-      } else if state.head >= capacity {
-        state.jobs.removeFirst(state.head)
-        state.head = 0
-      }
-      return job
+    pthread_mutex_lock(mutex)
+    defer { pthread_mutex_unlock(mutex) }
+    // By the pointer, and not by `locked`: an `inout` state may count as unchanged while this waits, so that the
+    // optimiser looks at it only once and a job that comes meanwhile is never seen.
+    while state.pointee.head == state.pointee.jobs.count {
+      if state.pointee.isClosed { return nil }
+      pthread_cond_wait(condition, mutex)
     }
+    return state.pointee.isClosed ? nil : state.pointee.take(compactingAt: capacity)
   }
 
   /// Ends the taking: for good.

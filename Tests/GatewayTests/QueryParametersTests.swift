@@ -54,7 +54,7 @@ import Testing
       ("latitude=1&longitude=181&radius=5", "longitude"), ("latitude=1&longitude=2", "radius"),
       ("latitude=nan&longitude=2&radius=5", "latitude"), ("latitude=x&longitude=2&radius=5", "latitude"),
       ("latitude=1&longitude=2&radius=0", "radius"), ("latitude=1&longitude=2&radius=-1", "radius"),
-      ("latitude=1&longitude=2&radius=20038001", "radius"), ("latitude=1&longitude=2&radius=inf", "radius"),
+      ("latitude=1&longitude=2&radius=10000000", "radius"), ("latitude=1&longitude=2&radius=inf", "radius"),
       ("latitude=1&longitude=2&radius=nan", "radius"), ("latitude=1&longitude=2&limit=0", "limit"),
       ("latitude=1&longitude=2&limit=1000000", "limit"), ("latitude=1&longitude=2&limit=1.5", "limit"),
       ("latitude=1&longitude=2&limit=%zz", "limit"), ("latitude=1&longitude=2&limit=5&status=free", "status"),

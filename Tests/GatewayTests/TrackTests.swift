@@ -175,15 +175,53 @@ import Testing
     #expect(outline.root == ["version": "1.1", "creator": "locationhub", "xmlns": "http://www.topografix.com/GPX/1/1"])
   }
 
+  /// https://www.topografix.com/GPX/1/1/gpx.xsd: latitudeType, longitudeType, xsd:decimal and xsd:dateTime.
+  @Test("whatever was measured, GPX's numbers and times are of the schema's types, and inside their ranges")
+  func gpxTypes() throws {
+    var random = SplitMix64(seed: 11)
+    var places = [at(90, 180), at(-90, -180), at(0, -0.0), at(1e-9, -1e-9), at(-1e-300, 179.99999999)]
+    for _ in 0..<500 {
+      let scale = Double.random(in: -12...0, using: &random)
+      places.append(
+        at(
+          Double.random(in: -90...90, using: &random) * pow(10, scale),
+          Double.random(in: -180...180, using: &random) * pow(10, scale)))
+    }
+    for altitude in [nil, -430.5, 8848.123456, 1e-7, -1e-9, 2_147_483.647] as [Double?] {
+      let parser = XMLParser(data: Data(text(track(places, altitude: altitude), .gpx).utf8))
+      let outline = Outline()
+      parser.delegate = outline
+      #expect(parser.parse() && outline.points.count == places.count)
+      for point in outline.points {
+        let (latitude, longitude) = (try #require(point["lat"]), try #require(point["lon"]))
+        #expect(latitude.wholeMatch(of: Self.decimal) != nil && longitude.wholeMatch(of: Self.decimal) != nil)
+        #expect((-90.0...90).contains(try #require(Double(latitude))))
+        #expect((-180.0..<180).contains(try #require(Double(longitude))))
+      }
+      #expect(outline.texts["ele", default: []].allSatisfy { $0.wholeMatch(of: Self.decimal) != nil })
+      #expect(outline.texts["ele", default: []].count == (altitude == nil ? 0 : places.count))
+      let times = outline.texts["time", default: []]
+      #expect(times.count == places.count)
+      #expect(times.allSatisfy { $0.wholeMatch(of: /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/) != nil })
+    }
+  }
+
+  private nonisolated(unsafe) static let decimal = /-?[0-9]+(\.[0-9]+)?/
+
   private final class Outline: NSObject, XMLParserDelegate {
     var elements: [String] = []
     var points: [[String: String]] = []
     var root: [String: String] = [:]
+    var texts: [String: [String]] = [:]
+    private var text = ""
+
+    func parser(_ parser: XMLParser, foundCharacters string: String) { text += string }
 
     func parser(
       _ parser: XMLParser, didStartElement name: String, namespaceURI: String?, qualifiedName: String?,
       attributes: [String: String]
     ) {
+      text = ""
       if name == "gpx" { root = attributes }
       if name == "trkpt" { points.append(attributes) }
       elements.append(name)
@@ -191,6 +229,7 @@ import Testing
 
     func parser(_ parser: XMLParser, didEndElement name: String, namespaceURI: String?, qualifiedName: String?) {
       elements.append("/" + name)
+      texts[name, default: []].append(text)
     }
   }
 

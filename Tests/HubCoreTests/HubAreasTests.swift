@@ -290,6 +290,37 @@ extension SplitMix64 {
     }
   }
 
+  @Test("Whoever comes and goes in a crowded cell, a map shows what somebody who looks now is shown")
+  func crowdsThatChange() {
+    let bench = HubBench()
+    var random = SplitMix64(seed: 8)
+    var sessions: [SessionRef] = []
+    for driver in 0..<130 { sessions.append(bench.connect("D\(driver)", slot: UInt32(driver))) }
+    let cell = Channel.area(GeohashCell(at(52.52, 13.405), precision: 6))
+    let watcher = map(bench, .rider, cell)
+    var most = 0
+    for second in 0..<40 {
+      // Nearly all are free in the first five of ten seconds, and half of them in the others.
+      let free: UInt64 = second % 10 < 5 ? 19 : 10
+      var inputs: [HubInput] = []
+      for session in sessions where random.next() % 3 == 0 {
+        let place = at(52.52 + random.fraction() * 1e-4, 13.405)
+        inputs.append(bench.fix(session, at: place, milliseconds: bench.clock))
+        let status = random.next() % 20 < free ? DriverStatus.available : .unavailable
+        inputs.append(.driverStatus(session, bench.freshMessage(), DriverStatusReport(status: status)))
+      }
+      settle(bench, [watcher], inputs)
+      for _ in 0..<2 {
+        bench.advance(seconds: 1)
+        settle(bench, [watcher])
+      }
+      let fresh = map(bench, .rider, cell, slot: 200 + UInt32(second))
+      #expect(watcher.map.drivers.mapValues(\.driver) == fresh.map.drivers.mapValues(\.driver), "second \(second)")
+      most = max(most, fresh.map.drivers.count + (fresh.updates.last?.more ?? 0))
+    }
+    #expect(most > 100, "\(most)")
+  }
+
   @Test("The last watcher leaves nothing behind, and the table of cells has a limit")
   func limits() {
     var limits = HubLimits.roomy

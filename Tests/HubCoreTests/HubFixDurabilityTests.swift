@@ -169,10 +169,68 @@ extension DurableBench {
     let again = Turn(loops: [bench.turn([bench.batch([base + 1000, base + 2000, base + 3000])])])
     #expect(again.all.isEmpty)
     let acks = Turn(loops: [bench.store()]).acks
-    // The third has a record already: which of those behind the gap have one is not kept, so it gets another.
-    #expect(acks.map(\.batch?.accepted) == [3] && acks.map(\.batch?.duplicates) == [0])
+    #expect(acks.map(\.batch?.accepted) == [2] && acks.map(\.batch?.duplicates) == [1], "the third has its record")
     #expect(bench.storedThrough() == base + 3000)
     #expect(Set(try bench.fixes().map { $0.measured.timestamp.milliseconds - base }) == [0, 1000, 2000, 3000])
+  }
+
+  @Test("A batch that comes again says nothing of the fixes that came live between its own, and were not stored")
+  func interleaved() throws {
+    let bench = try DurableBench()
+    bench.connect()
+    let base = bench.clock
+    bench.turn([bench.fix(base)])
+    bench.store(condition: .unavailable)
+    bench.turn([bench.fix(base + 2000), bench.batch([base + 1000, base + 3000]), bench.fix(base + 4000)])
+    bench.store(condition: .good)
+    bench.turn([bench.batch([base + 1000, base + 3000])])
+    #expect(Turn(loops: [bench.store()]).acks.map(\.batch?.accepted) == [2])
+    #expect(bench.storedThrough() == base)
+    bench.turn([bench.fix(base + 5000)])
+    bench.store()
+    #expect(bench.storedThrough() == base + 1999)
+    bench.turn([bench.batch([base + 2000])])
+    #expect(bench.storedThrough() == base + 1999, "it is on its way")
+    bench.store()
+    #expect(bench.storedThrough() == base + 3999)
+    // A live one that comes again counts as well.
+    bench.turn([bench.fix(base + 4000)])
+    bench.store()
+    #expect(bench.storedThrough() == base + 5000)
+    #expect(
+      try bench.fixes().map { $0.measured.timestamp.milliseconds - base } == [0, 1000, 3000, 5000, 2000, 4000])
+  }
+
+  @Test("Where there is no room for the times of what was not stored, nothing from there on counts as stored")
+  func missedLimits() throws {
+    var limits = HubLimits.roomy
+    limits.missedFixesPerDriver = 3
+    limits.missedFixes = 4
+    let bench = try DurableBench(limits: limits)
+    bench.connect()
+    let base = bench.clock
+    bench.turn([bench.fix(base)])
+    bench.store(condition: .unavailable)
+    for second in 1...5 as ClosedRange<Int64> { bench.turn([bench.fix(base + second * 1000)]) }
+    #expect(bench.hub.missedFixes == 3 && bench.hub.counters.tableLimitHits == 2)
+    bench.store(condition: .good)
+    bench.turn([bench.batch((1...6).map { base + $0 * 1000 })])
+    bench.store()
+    #expect(bench.storedThrough() == base + 3999)
+    #expect(bench.hub.missedFixes == 0)
+    #expect(Set(try bench.fixes().map { $0.measured.timestamp.milliseconds - base }).count == 7, "all are there")
+    // The limit of all drivers together, which those that are forgotten give back.
+    bench.store(condition: .unavailable)
+    for second in 7...9 as ClosedRange<Int64> { bench.turn([bench.fix(base + second * 1000)]) }
+    #expect(bench.hub.missedFixes == 3)
+    bench.store(condition: .good)
+    bench.turn([.driverDisconnected(DurableBench.session)])
+    for _ in 0..<(24 * 60 + 2) {
+      bench.advance(seconds: 60)
+      bench.turn([])
+    }
+    let isGone = bench.hub.findDriver(id("D")) == nil
+    #expect(isGone && bench.hub.missedFixes == 0)
   }
 
   @Test("A restart loses nothing of a trip's way, and what is older than the newest stored fix is never published")

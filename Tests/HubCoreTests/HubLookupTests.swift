@@ -108,6 +108,25 @@ extension DurableBench {
     #expect(bench.lookups().map(\.times) == [[base]])
   }
 
+  @Test("A fix that the journal knows is not missed, though it came again while nothing could be stored")
+  func knownAndMissed() throws {
+    let first = try DurableBench(lookingUp: [])
+    first.connect()
+    let base = first.clock
+    for second in 0..<3 as Range<Int64> { first.turn([first.fix(base + second * 1000)]) }
+    first.store()
+    let bench = try DurableBench(lookingUp: first.submitted, seed: 4)
+    bench.connect()
+    bench.store(condition: .unavailable)
+    bench.turn([bench.fix(base)])
+    #expect(bench.storedThrough() == base - 1)
+    bench.store(condition: .good)
+    bench.turn([bench.batch([base])])
+    bench.turn([try bench.answer(bench.lookups()[0], reading: first.submitted)])
+    #expect(Turn(loops: [bench.store()]).acks.isEmpty)
+    #expect(bench.storedThrough() == base + 2000)
+  }
+
   @Test("Without room when the answer comes the sender is told to send again, and the driver's next batch goes on")
   func full() throws {
     let bench = try DurableBench(lookingUp: [])

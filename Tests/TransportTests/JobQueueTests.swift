@@ -13,6 +13,24 @@ import Transport
     }
   }
 
+  @Test("a taker that waits already is given the job that comes then, and is let go when the queue is closed")
+  func waiting() throws {
+    let queue = JobQueue<Int>(capacity: 3)
+    let taken = Locked([Int]())
+    let taker = try startThread(name: "taker") {
+      while let job = queue.next() { taken.withLock { $0.append(job) } }
+    }
+    // By the time that one was taken and this thread has seen it, the taker waits for the next. Only an optimised build
+    // ever failed here.
+    for job in 1...100 {
+      #expect(queue.append(job))
+      while taken.withLock({ $0.count }) < job { pause(microseconds: 200) }
+    }
+    queue.close()
+    taker.join()
+    #expect(taken.withLock { $0 } == Array(1...100))
+  }
+
   @Test("every job of many threads is taken once, and the taker ends when the queue is closed")
   func threads() throws {
     let queue = JobQueue<Int>(capacity: 50)

@@ -95,4 +95,25 @@ struct HubBench: ~Copyable {
     turn()
     return outputs.count
   }
+
+  /// Fixes of a batch.
+  static let batch = 50
+
+  /// The same drive, 50 fixes at once.
+  mutating func takeBatch() -> Int {
+    let fixes = (0..<HubBench.batch).map { _ -> Result<Fix, ErrorCode> in
+      milliseconds += 1000
+      guard let place = Coordinate(latitude: HubBench.latitude(Int(milliseconds / 1000) % 100_000), longitude: 11.5)
+      else { return .failure(.invalidLocation) }
+      return .success(
+        Fix(coordinate: place, timestamp: Timestamp(milliseconds: milliseconds), accuracy: 5, heading: 0, speed: 15))
+    }
+    inputs.append(
+      .batch(
+        BatchInput(
+          session: HubBench.driver, driverID: nil, messageID: messageID, sent: now.timestamp, received: now,
+          batch: LocationBatch(tripID: trip, fixes: fixes), tripIsGranted: true)))
+    turn()
+    return outputs.count
+  }
 }

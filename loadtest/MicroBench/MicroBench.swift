@@ -22,6 +22,9 @@ enum Piece: String, CaseIterable {
   case hubFixOnRoute = "hub-fix-on-route"
   /// The same with a journal: its record is written, and handed over.
   case hubStoredFix = "hub-fix-stored"
+  /// A batch of 50 fixes that are newer than all before: read, and taken in with a journal.
+  case readLocationBatch = "read-location_batch"
+  case hubStoredBatch = "hub-batch-stored"
   /// The 10 nearest of 100,000 drivers in a city; all within 1 km, some 1,400; one of them moves.
   case indexNearest = "index-nearest"
   case indexWithin = "index-within-1km"
@@ -97,6 +100,8 @@ struct MicroBench: ~Copyable {
     case .hubFix: takeFixes(calls)
     case .hubFixOnRoute: takeFixesOnRoute(calls)
     case .hubStoredFix: takeStoredFixes(calls)
+    case .readLocationBatch: readBatches(calls)
+    case .hubStoredBatch: for _ in 0..<calls { sum &+= UInt64(storingHub.takeBatch()) }
     case .indexNearest: searchIndex(calls) { $0.nearest() }
     case .indexWithin: searchIndex(calls) { $0.within() }
     case .indexMove: searchIndex(calls) { $0.move() }
@@ -116,6 +121,35 @@ struct MicroBench: ~Copyable {
         let read = try reader.read(bytes, time: .unixMilliseconds, isValidUTF8: true)
         guard case .locationUpdate(let update) = read.message else { preconditionFailure("it is an update") }
         sum &+= update.fix.coordinate.latitude.bitPattern &+ UInt64(bitPattern: read.timestamp.milliseconds)
+      } catch {
+        preconditionFailure(error.text)
+      }
+    }
+  }
+
+  private mutating func readBatches(_ calls: Int) {
+    var message = ByteBuffer()
+    // As phones round them.
+    let fixes = lap[..<HubBench.batch].map { fix -> Result<Fix, ErrorCode> in
+      var fix = fix
+      fix.speed = fix.speed.map { ($0 * 100).rounded() / 100 }
+      fix.heading = fix.heading.map { ($0 * 100).rounded() / 100 }
+      let latitude = (fix.coordinate.latitude * 1e7).rounded() / 1e7
+      let longitude = (fix.coordinate.longitude * 1e7).rounded() / 1e7
+      guard let place = Coordinate(latitude: latitude, longitude: longitude) else { return .failure(.invalidLocation) }
+      fix.coordinate = place
+      return .success(fix)
+    }
+    JSONWriter.write(
+      .locationBatch(LocationBatch(tripID: Identifier("T17"), fixes: fixes)), messageID: MessageID("d17-123")!,
+      timestamp: Timestamp(milliseconds: 1_763_680_000_123), time: .unixMilliseconds, into: &message)
+    for _ in 0..<calls {
+      do throws(MessageError) {
+        let read = try message.withBytes { (bytes) throws(MessageError) in
+          try reader.read(bytes, time: .unixMilliseconds, isValidUTF8: true)
+        }
+        guard case .locationBatch(let batch) = read.message else { preconditionFailure("it is a batch") }
+        sum &+= UInt64(batch.fixes.count)
       } catch {
         preconditionFailure(error.text)
       }

@@ -3,7 +3,10 @@
 //   swift run -c release hub-microbench            all pieces, nanoseconds a call
 //   hub-microbench PIECE CALLS                     that piece so often and nothing else, for callgrind
 //   hub-microbench memory [DRIVERS]                what a hub with so many drivers holds (a million)
+//   hub-microbench areas [DRIVERS]                 the longest turns of live areas with so many in one cell (100,000)
 //   hub-microbench recovery [RECORDS]              a start from a journal of so many trip records
+//   hub-microbench track [FIXES [DRIVERS]]         one driver's track read from a journal with those of others
+//   hub-microbench disk DIR [BYTES]                the disk's own time for a write and its fdatasync
 //
 // loadtest/microbench.sh runs it both ways. Nanoseconds here differ by a third from run to run on a shared machine;
 // instructions don't, so it is those that a change is judged by.
@@ -16,8 +19,15 @@ let callsPerRound = 20_000
 
 if words.first == "memory" {
   MemoryBench.run(drivers: words.dropFirst().first.flatMap { Int($0) } ?? 1_000_000)
+} else if words.first == "areas" {
+  AreaBench.run(drivers: words.dropFirst().first.flatMap { Int($0) } ?? 100_000)
 } else if words.first == "recovery" {
   try RecoveryBench(records: words.dropFirst().first.flatMap { Int($0) } ?? 1_000_000).run()
+} else if words.first == "track" {
+  let numbers = words.dropFirst().compactMap { Int($0) }
+  try TrackBench(fixes: numbers.first ?? 20_000, drivers: numbers.dropFirst().first ?? 50).run()
+} else if words.first == "disk", let directory = words.dropFirst().first {
+  try DiskBench(directory: directory, bytes: words.dropFirst(2).first.flatMap { Int($0) } ?? 100_000).run()
 } else if let name = words.first {
   guard let piece = Piece(rawValue: name), let calls = words.dropFirst().first.flatMap({ Int($0) }) else {
     fatalUsage()
@@ -38,7 +48,9 @@ if words.first == "memory" {
 }
 
 func fatalUsage() -> Never {
-  print("hub-microbench [memory [DRIVERS] | recovery [RECORDS] | PIECE CALLS], where PIECE is one of:")
+  print("hub-microbench memory [DRIVERS] | areas [DRIVERS] | recovery [RECORDS] | track [FIXES [DRIVERS]]")
+  print("hub-microbench disk DIR [BYTES]")
+  print("hub-microbench PIECE CALLS, where PIECE is one of:")
   for piece in Piece.allCases { print("  \(piece.rawValue)") }
   exit(2)
 }

@@ -20,20 +20,23 @@ enum TrackGPX {
   }
 
   private static func write(_ point: TrackPoint, into bytes: inout ByteBuffer) {
-    // longitudeType is −180 ≤ longitude < 180.
-    let longitude = point.coordinate.longitude == 180 ? -180 : point.coordinate.longitude
+    // Rounded first: what has no such decimal would be written with an exponent, and xsd:decimal has none.
+    let latitude = rounded(point.coordinate.latitude, 1e7)
+    let longitude = rounded(point.coordinate.longitude, 1e7)
     bytes.append("<trkpt lat=\"")
-    bytes.append(fixed: point.coordinate.latitude, decimals: 7)
+    bytes.append(fixed: latitude, decimals: 7)
     bytes.append("\" lon=\"")
-    bytes.append(fixed: longitude, decimals: 7)
+    bytes.append(fixed: longitude == 180 ? -180 : longitude, decimals: 7)  // longitudeType: −180 ≤ longitude < 180
     bytes.append("\">")
     if let altitude = point.altitude {
       bytes.append("<ele>")
-      bytes.append(fixed: altitude, decimals: 3)
+      bytes.append(fixed: rounded(altitude, 1000), decimals: 3)
       bytes.append("</ele>")
     }
     bytes.append("<time>")
     bytes.append(rfc3339: point.timestamp)
     bytes.append("</time></trkpt>\n")
   }
+
+  private static func rounded(_ value: Double, _ unit: Double) -> Double { (value * unit).rounded() / unit }
 }

@@ -1,89 +1,9 @@
 // The cells that somebody watches, and who is in each: what a tick has to tell is gathered here while fixes are looked at.
 //
 // A driver knows the cells that it is in by a list of nodes, one for each: moving within a cell finds nothing to change, and
-// leaving one takes it out of there without a search through others. A cell has its drivers in the order of a rank that
-// stays the same, of which it shows the first: so whom a crowded cell shows changes only as drivers come and go.
+// leaving one takes it out of there without a search through others.
 import Geo
 import Messages
-
-/// One cell that is watched by an audience.
-struct AreaCell {
-  struct Member {
-    var rank: UInt64
-    var driver: UInt32
-    /// The tick that it was last put into `changed` for, its low 32 bits.
-    var changed: UInt32
-  }
-
-  struct Departure {
-    var driver: UInt32
-    /// The name that it was shown under.
-    var name: Identifier
-  }
-
-  var cell: GeohashCell
-  var audience: Audience
-  /// Its channel in the channel table.
-  var channel: Int
-  /// By rank, then by driver.
-  var members: [Member] = []
-  /// What the next tick tells.
-  var changed: [UInt32] = []
-  var left: [Departure] = []
-  var isTouched = false
-  /// While the drivers that were there before anybody watched are still being looked up: the next key of the index.
-  var fillKey: UInt64?
-  /// Sessions that wait for the whole cell until it is filled, and their channel.
-  var waiting: [(session: SessionRef, channel: ChannelHandle)] = []
-  /// The whole cell as of the last tick, made when it was asked for first.
-  var full: Publication?
-  /// Nobody watches any more: its members are still being let go.
-  var isOver = false
-
-  init(cell: GeohashCell, audience: Audience, channel: Int) {
-    self.cell = cell
-    self.audience = audience
-    self.channel = channel
-    fillKey = cell.firstKey
-  }
-
-  /// How many drivers it shows at most.
-  static func shownLimit(_ audience: Audience) -> Int {
-    switch audience {
-    case .everybody: 100
-    case .ops: AreaUpdate.maximumDrivers
-    }
-  }
-
-  var shownCount: Int { min(members.count, AreaCell.shownLimit(audience)) }
-
-  /// Where a driver stands, or would.
-  func place(rank: UInt64, driver: UInt32) -> (index: Int, isThere: Bool) {
-    var low = 0
-    var high = members.count
-    while low < high {
-      let middle = (low + high) / 2
-      let member = members[middle]
-      if (member.rank, member.driver) < (rank, driver) { low = middle + 1 } else { high = middle }
-    }
-    return (low, low < members.count && members[low].rank == rank && members[low].driver == driver)
-  }
-
-  /// The driver moved, or came. Once a tick is enough.
-  mutating func noteChange(at index: Int, tick: UInt32) {
-    guard members[index].changed != tick else { return }
-    members[index].changed = tick
-    changed.append(members[index].driver)
-  }
-}
-
-extension GeohashCell {
-  /// The Morton keys of the places in it (see `GridPoint.mortonCode`).
-  var firstKey: UInt64 { bits << UInt64(60 - 5 * precision) }
-  var lastKey: UInt64 { firstKey | ((1 << UInt64(60 - 5 * precision)) - 1) }
-
-  func contains(key: UInt64) -> Bool { key >> UInt64(60 - 5 * precision) == bits }
-}
 
 struct AreaTable: ~Copyable {
   /// A driver is in a cell; a driver's nodes are a list.
@@ -273,29 +193,33 @@ struct AreaTable: ~Copyable {
   ) -> UInt32? {
     let stamp = UInt32(truncatingIfNeeded: tick)
     let limit = AreaCell.shownLimit(cells[cell].audience)
-    let place = cells[cell].place(rank: rank, driver: driver).index
+    let place = cells[cell].members.find(rank: rank, driver: driver).place
     cells[cell].members.insert(.init(rank: rank, driver: driver, changed: stamp &- 1), at: place)
     first = makeNode(Node(cell: UInt32(cell), next: first))
     cells[cell].full = nil
     guard tells else { return nil }
-    cells[cell].noteChange(at: place, tick: stamp)
     touch(cell)
-    return place < limit && cells[cell].members.count > limit ? cells[cell].members[limit].driver : nil
+    // Inserting may have cut the piece that it is in.
+    let (there, _) = cells[cell].members.find(rank: rank, driver: driver)
+    guard cells[cell].members.isAmongFirst(limit, there) else { return nil }
+    cells[cell].noteChange(at: there, tick: stamp)
+    return cells[cell].members.place(at: limit).map { cells[cell].members[$0].driver }
   }
 
   /// Takes a driver out of a cell's members; the node is the caller's. Where it was shown, the first that had no room is
   /// from now on.
   mutating func leave(_ driver: UInt32, rank: UInt64, _ cell: Int, name: Identifier) {
-    let (place, isThere) = cells[cell].place(rank: rank, driver: driver)
+    let (place, isThere) = cells[cell].members.find(rank: rank, driver: driver)
     precondition(isThere, "a node names a cell that the driver is not in")
     let limit = AreaCell.shownLimit(cells[cell].audience)
+    let isShown = cells[cell].members.isAmongFirst(limit, place)
     cells[cell].members.remove(at: place)
     cells[cell].full = nil
     touch(cell)
-    guard place < limit else { return }
+    guard isShown else { return }
     cells[cell].left.append(.init(driver: driver, name: name))
-    if cells[cell].members.count >= limit {
-      cells[cell].noteChange(at: limit - 1, tick: UInt32(truncatingIfNeeded: tick))
+    if let next = cells[cell].members.place(at: limit - 1) {
+      cells[cell].noteChange(at: next, tick: UInt32(truncatingIfNeeded: tick))
     }
   }
 

@@ -27,8 +27,11 @@ struct DriverStorage {
   private var behind = Mark.none
   /// The oldest fix that is not stored though newer ones may be, and with which records it will be.
   private var gap = Mark(milliseconds: .max, ticket: 0)
-  /// The gap's ticket where something in it was not recorded, for want of room: only its sender can mend that.
-  private static var never: UInt64 { .max }
+  /// Times (ms, ascending) of fixes that were taken in without a record, for want of room, and have not come again: only
+  /// their sender can mend that. One by one, because what comes again between two of them says nothing of the others.
+  private(set) var missed: [Int64] = []
+  /// From here on there may be more of them than have a place in `missed`.
+  private var missedFrom = Int64.max
 
   /// A published fix has its record.
   mutating func published(_ time: Timestamp, ticket: UInt64, storedThrough: UInt64) {
@@ -48,38 +51,40 @@ struct DriverStorage {
     gap.ticket = max(gap.ticket, ticket)
   }
 
-  /// A fix was taken in that could not be recorded.
-  mutating func missed(_ time: Timestamp, storedThrough: UInt64) {
-    unpublished(time, ticket: Self.never, storedThrough: storedThrough)
+  /// A fix was taken in that could not be recorded. Where there is no room for its time, nothing from it on counts as
+  /// stored for as long as the hub runs. True where it takes a place.
+  mutating func miss(_ time: Timestamp, hasRoom: Bool) -> Bool {
+    let value = time.milliseconds
+    let place = missed.lowerBound(value)
+    if place < missed.count, missed[place] == value { return false }
+    guard hasRoom else {
+      missedFrom = min(missedFrom, value)
+      return false
+    }
+    missed.insert(value, at: place)
+    return true
   }
 
-  /// Something was taken in without a record, and has not come again.
-  var hasMissed: Bool { gap.ticket == Self.never }
+  /// A fix has its record: true where it had been missed.
+  mutating func find(_ time: Timestamp) -> Bool {
+    let place = missed.lowerBound(time.milliseconds)
+    guard place < missed.count, missed[place] == time.milliseconds else { return false }
+    missed.remove(at: place)
+    return true
+  }
 
   /// Whether the newest fix, which is of this time, may have been taken in without a record.
   func hasNoRecord(ofPublished time: Timestamp) -> Bool {
-    if gap.ticket == Self.never, time.milliseconds >= gap.milliseconds { return true }
+    if time.milliseconds >= missedFrom || missed.containsAscending(time.milliseconds) { return true }
     return newest.map { time > $0 } ?? true
-  }
-
-  /// The sender has sent all of its fixes from `first` to `last` again, and they are recorded, as it does with those newer
-  /// than `storedThrough`.
-  mutating func repeated(from first: Timestamp, through last: Timestamp, ticket: UInt64) {
-    guard gap.ticket == Self.never, first.milliseconds <= gap.milliseconds, last.milliseconds >= gap.milliseconds
-    else { return }
-    if let newest = newest, last < newest {
-      gap.milliseconds = last.milliseconds + 1
-    } else {
-      gap.ticket = ticket
-    }
   }
 
   /// The timestamp through which all fixes that came are stored; nil where none is.
   mutating func storedThrough(_ ticket: UInt64) -> Timestamp? {
     settle(ticket)
     if gap.ticket <= ticket { gap.milliseconds = .max }
-    let through = min(stored, gap.milliseconds == .max ? .max : gap.milliseconds - 1)
-    let timestamp = Timestamp(milliseconds: through)
+    let first = min(gap.milliseconds, missed.first ?? .max, missedFrom)
+    let timestamp = Timestamp(milliseconds: min(stored, first == .max ? .max : first - 1))
     return Timestamp.accepted.contains(timestamp) ? timestamp : nil
   }
 

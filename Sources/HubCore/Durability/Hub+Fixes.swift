@@ -20,6 +20,25 @@ extension Hub {
     } else {
       drivers[driver].durable.unpublished(fix.timestamp, ticket: ticket, storedThrough: through)
     }
+    // What `confirmed` records is where it was published; what was measured may still be missing.
+    if !drivers[driver].durable.missed.isEmpty, standing != .confirmed { noteFound(fix.timestamp, driver: driver) }
+  }
+
+  /// A fix was taken in while nothing could be recorded.
+  mutating func noteMissed(_ time: Timestamp, driver: Int) {
+    counters.fixesNotStored += 1
+    let hasRoom =
+      missedFixes < limits.missedFixes && drivers[driver].durable.missed.count < limits.missedFixesPerDriver
+    if drivers[driver].durable.miss(time, hasRoom: hasRoom) {
+      missedFixes += 1
+    } else if !hasRoom {
+      counters.tableLimitHits += 1
+    }
+  }
+
+  /// The journal has the fix.
+  mutating func noteFound(_ time: Timestamp, driver: Int) {
+    if drivers[driver].durable.find(time) { missedFixes -= 1 }
   }
 
   /// A message's fixes were handled: those that were taken in become a record.

@@ -89,7 +89,7 @@ struct RunningSearch {
 
   static func maximumRadius(_ audience: Audience) -> Double {
     switch audience {
-    case .ops: DriverSearch.maximumRadiusMeters
+    case .ops: DriverSearch.everywhereMeters
     case .everybody: PublicAudience.maximumRadiusMeters
     }
   }

@@ -29,7 +29,7 @@ extension JSONTape {
       let limit = try limit(payload)
       guard radius != nil || limit != nil else { throw Complaint(.radius, "expected radius (metres), limit, or both") }
       if let radius, !(radius > 0 && radius <= DriverSearch.maximumRadiusMeters) {
-        throw Complaint(.radius, "expected more than 0 and up to 20,038,000 metres")
+        throw Complaint(.radius, "expected more than 0 and up to 1,000,000 metres")
       }
       let area = DriverSearch.Area.nearby(center, radiusMeters: radius)
       return .drivers(DriverSearch(area: area, limit: limit, filter: try filter(payload, bytes)))

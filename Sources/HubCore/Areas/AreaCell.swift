@@ -1,0 +1,65 @@
+// One cell that is watched: who is in it, and what the next tick tells.
+//
+// A cell has its drivers in the order of a rank that stays the same, of which it shows the first: so whom a crowded cell
+// shows changes only as drivers come and go.
+import Geo
+import Messages
+
+/// One cell that is watched by an audience.
+struct AreaCell {
+  struct Departure {
+    var driver: UInt32
+    /// The name that it was shown under.
+    var name: Identifier
+  }
+
+  var cell: GeohashCell
+  var audience: Audience
+  /// Its channel in the channel table.
+  var channel: Int
+  /// By rank, then by driver.
+  var members = AreaMembers()
+  /// What the next tick tells.
+  var changed: [UInt32] = []
+  var left: [Departure] = []
+  var isTouched = false
+  /// While the drivers that were there before anybody watched are still being looked up: the next key of the index.
+  var fillKey: UInt64?
+  /// Sessions that wait for the whole cell until it is filled, and their channel.
+  var waiting: [(session: SessionRef, channel: ChannelHandle)] = []
+  /// The whole cell as of the last tick, made when it was asked for first.
+  var full: Publication?
+  /// Nobody watches any more: its members are still being let go.
+  var isOver = false
+
+  init(cell: GeohashCell, audience: Audience, channel: Int) {
+    self.cell = cell
+    self.audience = audience
+    self.channel = channel
+    fillKey = cell.firstKey
+  }
+
+  /// How many drivers it shows at most.
+  static func shownLimit(_ audience: Audience) -> Int {
+    switch audience {
+    case .everybody: 100
+    case .ops: AreaUpdate.maximumDrivers
+    }
+  }
+
+  var shownCount: Int { min(members.count, AreaCell.shownLimit(audience)) }
+
+  /// Of those that are shown one moved, or came. Once a tick is enough; whoever has no room is told of when it gets some.
+  mutating func noteChange(at place: AreaMembers.Place, tick: UInt32) {
+    guard members.isAmongFirst(AreaCell.shownLimit(audience), place), members.note(place, tick: tick) else { return }
+    changed.append(members[place].driver)
+  }
+}
+
+extension GeohashCell {
+  /// The Morton keys of the places in it (see `GridPoint.mortonCode`).
+  var firstKey: UInt64 { bits << UInt64(60 - 5 * precision) }
+  var lastKey: UInt64 { firstKey | ((1 << UInt64(60 - 5 * precision)) - 1) }
+
+  func contains(key: UInt64) -> Bool { key >> UInt64(60 - 5 * precision) == bits }
+}

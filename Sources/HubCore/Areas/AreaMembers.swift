@@ -1,0 +1,131 @@
+// The drivers of a cell, by rank: a list that stays cheap to change when a whole city is in it.
+//
+// An operator may watch a cell of 156 by 156 km. In one sorted array of 100,000 drivers each that comes or goes would move
+// 800 KB on average, 40 µs and more; so the list is cut into pieces of some hundreds. Where somebody stands matters only
+// for those in front, who are shown, and they are in the first few pieces.
+
+struct AreaMembers {
+  struct Member: Equatable {
+    var rank: UInt64
+    var driver: UInt32
+    /// The tick that it was last told to have changed in, its low 32 bits.
+    var changed: UInt32
+  }
+
+  /// Where somebody stands, or would; until the next insertion or removal.
+  struct Place: Equatable {
+    fileprivate var piece: Int
+    fileprivate var offset: Int
+  }
+
+  /// A piece that becomes longer than this is halved; two neighbours that are together not longer than half of it become
+  /// one. So 1,000 members are in nine pieces at most.
+  static let pieceLimit = 512
+
+  /// No piece is empty.
+  private var pieces: [[Member]] = []
+  private(set) var count = 0
+
+  var isEmpty: Bool { count == 0 }
+
+  // MARK: Finding
+
+  /// By rank, then by driver. O(log n).
+  func find(rank: UInt64, driver: UInt32) -> (place: Place, isThere: Bool) {
+    // The last piece that does not begin behind it.
+    var low = 0
+    var high = pieces.count
+    while low < high {
+      let middle = (low + high) / 2
+      if (pieces[middle][0].rank, pieces[middle][0].driver) <= (rank, driver) {
+        low = middle + 1
+      } else {
+        high = middle
+      }
+    }
+    guard low > 0 else { return (Place(piece: 0, offset: 0), false) }
+    let piece = low - 1
+    low = 0
+    high = pieces[piece].count
+    while low < high {
+      let middle = (low + high) / 2
+      let member = pieces[piece][middle]
+      if (member.rank, member.driver) < (rank, driver) { low = middle + 1 } else { high = middle }
+    }
+    let isThere = low < pieces[piece].count && pieces[piece][low].rank == rank && pieces[piece][low].driver == driver
+    return (Place(piece: piece, offset: low), isThere)
+  }
+
+  /// Whether fewer than `limit` stand before it. O(limit / 256).
+  func isAmongFirst(_ limit: Int, _ place: Place) -> Bool {
+    var before = place.offset
+    var piece = 0
+    while before < limit, piece < place.piece {
+      before += pieces[piece].count
+      piece += 1
+    }
+    return before < limit
+  }
+
+  subscript(place: Place) -> Member { pieces[place.piece][place.offset] }
+
+  /// The one with so many before it; nil where there are not so many. O(index / 256).
+  func place(at index: Int) -> Place? {
+    var rest = index
+    for (piece, members) in pieces.enumerated() {
+      if rest < members.count { return Place(piece: piece, offset: rest) }
+      rest -= members.count
+    }
+    return nil
+  }
+
+  func forEach(ofFirst limit: Int, _ body: (UInt32) -> Void) {
+    var rest = limit
+    for piece in pieces where rest > 0 {
+      for member in piece.prefix(rest) { body(member.driver) }
+      rest -= piece.count
+    }
+  }
+
+  // MARK: Changing
+
+  /// Says that it changed in a tick; false where that is known.
+  mutating func note(_ place: Place, tick: UInt32) -> Bool {
+    guard pieces[place.piece][place.offset].changed != tick else { return false }
+    pieces[place.piece][place.offset].changed = tick
+    return true
+  }
+
+  /// Puts a member where `find` said that it is not yet.
+  mutating func insert(_ member: Member, at place: Place) {
+    count += 1
+    guard !pieces.isEmpty else { return pieces.append([member]) }
+    pieces[place.piece].insert(member, at: place.offset)
+    guard pieces[place.piece].count > AreaMembers.pieceLimit else { return }
+    let rear = Array(pieces[place.piece][(AreaMembers.pieceLimit / 2)...])
+    pieces[place.piece].removeSubrange((AreaMembers.pieceLimit / 2)...)
+    pieces.insert(rear, at: place.piece + 1)
+  }
+
+  mutating func remove(at place: Place) {
+    count -= 1
+    pieces[place.piece].remove(at: place.offset)
+    guard !pieces[place.piece].isEmpty else {
+      pieces.remove(at: place.piece)
+      return
+    }
+    // Its neighbour behind it, or else the one before.
+    let first = place.piece + 1 < pieces.count ? place.piece : place.piece - 1
+    guard first >= 0, pieces[first].count + pieces[first + 1].count <= AreaMembers.pieceLimit / 2 else { return }
+    pieces[first].append(contentsOf: pieces[first + 1])
+    pieces.remove(at: first + 1)
+  }
+
+  mutating func popLast() -> Member? {
+    guard let last = pieces.indices.last else { return nil }
+    count -= 1
+    let member = pieces[last].removeLast()
+    if pieces[last].isEmpty { pieces.removeLast() }
+    return member
+  }
+}

@@ -1,0 +1,161 @@
+// The journal's side of the queue: takes what is pending, and writes it group by group.
+import Glibc
+import Synchronization
+
+extension GroupCommit {
+  /// What was taken from the queue and is not stored yet.
+  public struct PendingGroups {
+    var batch = Batch()
+    /// Bytes of it that are stored, and the first submission that is not.
+    var written = 0
+    var first = 0
+
+    public init() {}
+
+    public var isEmpty: Bool { first == batch.ends.count }
+
+    mutating func removeAll(keepingAtMost limit: Int) {
+      batch.bytes.removeAll(keepingCapacity: batch.bytes.capacity <= limit)
+      batch.ends.removeAll(keepingCapacity: true)
+      written = 0
+      first = 0
+    }
+  }
+
+  /// What `writeGroup` did.
+  public enum Progress: Equatable, Sendable {
+    /// Nothing is pending.
+    case idle
+    case stored
+    /// There is no room on the disk; the same group is tried by the next call.
+    case full(JournalError)
+  }
+
+  /// Writes groups until `close`; returns when everything was stored, or with the error after which nothing can be.
+  ///
+  /// `clock` gives ms since 1970. `onChange` is called each time that more is on stable storage or the condition changed.
+  public func run(
+    _ writer: inout JournalWriter, clock: () -> Int64, onChange: () -> Void
+  ) throws(JournalError) {
+    var groups = PendingGroups()
+    while !groups.isEmpty || waitForWork() {
+      if groups.isEmpty { sealIfAsked(&writer) }
+      let before = currentCondition
+      let progress: Progress
+      do throws(JournalError) {
+        progress = try writeGroup(&groups, &writer, created: clock())
+      } catch {
+        onChange()
+        throw error
+      }
+      switch progress {
+      case .idle: break
+      case .stored: onChange()
+      case .full(let error):
+        if before != .full { onChange() }
+        guard !waitForRoom() else { continue }
+        health.store(.stopped, ordering: .releasing)
+        onChange()
+        throw error
+      }
+    }
+  }
+
+  /// Writes the next group of what is pending, and waits for nothing but the disk: what `run` does again and again, and
+  /// whoever has no thread for it. `groups` is the caller's, the same each time. After an error nothing can be stored.
+  public func writeGroup(
+    _ groups: inout PendingGroups, _ writer: inout JournalWriter, created: Int64
+  ) throws(JournalError) -> Progress {
+    if groups.isEmpty { takePending(&groups.batch) }
+    guard !groups.isEmpty else { return .idle }
+    let last = lastOfGroup(groups.batch, from: groups.first, at: groups.written)
+    let end = groups.batch.ends[last].offset
+    do throws(JournalError) {
+      try write(groups.batch, groups.written..<end, &writer, created: created)
+    } catch {
+      guard case .full = error else {
+        health.store(.stopped, ordering: .releasing)
+        throw error
+      }
+      if health.exchange(.full, ordering: .acquiringAndReleasing) != .full { locked { $0.counters.timesFull += 1 } }
+      return .full(error)
+    }
+    // First what is stored, then the keeper, who is woken by what was counted.
+    durable.store(groups.batch.ends[last].ticket, ordering: .releasing)
+    note(.good, storing: last - groups.first + 1, bytes: end - groups.written)
+    groups.written = end
+    groups.first = last + 1
+    if groups.isEmpty { groups.removeAll(keepingAtMost: limits.groupBytes) }
+    return .stored
+  }
+
+  private func sealIfAsked(_ writer: inout JournalWriter) {
+    locked { state in
+      guard state.wantsSeal else { return }
+      writer.sealSegment()
+      state.wantsSeal = false
+      state.sealedThrough = writer.next - 1
+      pthread_cond_signal(keeperCondition)
+    }
+  }
+
+  /// The last submission that still fits into one group with those from `first` on, which begin at `start`.
+  private func lastOfGroup(_ batch: Batch, from first: Int, at start: Int) -> Int {
+    var last = first
+    while last + 1 < batch.ends.count, batch.ends[last + 1].offset - start <= limits.groupBytes { last += 1 }
+    return last
+  }
+
+  private func write(
+    _ batch: Batch, _ range: Range<Int>, _ writer: inout JournalWriter, created: Int64
+  ) throws(JournalError) {
+    let began = Self.now()
+    _ = try batch.bytes.withBytes { (bytes) throws(JournalError) in
+      try writer.append(UnsafeRawBufferPointer(rebasing: bytes[range]), created: created)
+    }
+    let took = UInt64(Self.now() - began)
+    locked { $0.counters.busyNanoseconds += took }
+  }
+
+  private func note(_ condition: JournalCondition, storing submissions: Int, bytes: Int) {
+    health.store(condition, ordering: .releasing)
+    locked {
+      $0.counters.groups += 1
+      $0.counters.submissions += UInt64(submissions)
+      $0.counters.bytes += UInt64(bytes)
+      if $0.counters.bytes >= $0.keeperBytes { pthread_cond_signal(keeperCondition) }
+    }
+  }
+
+  /// Waits for what is worth writing, or for the keeper to ask; false when there is nothing more to come.
+  private func waitForWork() -> Bool {
+    pthread_mutex_lock(mutex)
+    defer { pthread_mutex_unlock(mutex) }
+    while true {
+      let state = state
+      let hasWork = !state.pointee.pending.ends.isEmpty
+      let isDue = state.pointee.isUrgent || state.pointee.isClosing || Self.now() >= state.pointee.deadline
+      if hasWork, isDue { return true }
+      if state.pointee.isClosing { return false }
+      if state.pointee.wantsSeal { return true }
+      wait(on: condition, until: state.pointee.deadline)
+    }
+  }
+
+  private func takePending(_ batch: inout Batch) {
+    locked {
+      swap(&batch, &$0.pending)
+      $0.isUrgent = false
+      $0.deadline = .max
+    }
+  }
+
+  /// The disk is full: waits a while. False when the hub goes down meanwhile.
+  private func waitForRoom() -> Bool {
+    pthread_mutex_lock(mutex)
+    defer { pthread_mutex_unlock(mutex) }
+    let end = Self.now() + fullRetry
+    while !state.pointee.isClosing, Self.now() < end { wait(on: condition, until: end) }
+    return !state.pointee.isClosing
+  }
+}

@@ -1,0 +1,55 @@
+// Reads records of one segment by the places that an index has of them. A driver's records lie in many groups, each among
+// those of thousands of other drivers, so that reading whole groups reads hundreds of times as much as is wanted; records
+// that lie close together come with one call of the kernel.
+import Transport
+
+struct RecordCursor: ~Copyable {
+  /// Up to so many bytes between two records are read with them: a page comes from the disk as a whole.
+  private static let mostBetween = 4096
+  /// Bytes of one read of several records.
+  private static let mostTogether = 256 * 1024
+
+  private let file: any ReadableJournalFile
+  private let crc = CRC32C()
+  /// Written in `read` only; nobody outside keeps a pointer into it beyond the next call.
+  private var buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 4096, alignment: 16)
+  /// What part of the file is in the buffer.
+  private var window = 0..<0
+
+  init(_ file: any ReadableJournalFile) { self.file = file }
+
+  deinit { buffer.deallocate() }
+
+  /// The record at `entries[place]`, from its length on, valid until the next call; nil where the file has other bytes there.
+  /// `entries` ascend, and are asked for in order.
+  mutating func record(_ place: Int, of entries: [IndexEntry]) throws(SystemError) -> UnsafeRawBufferPointer? {
+    let range = entries[place].range
+    if range.lowerBound < window.lowerBound || range.upperBound > window.upperBound {
+      try read(from: range.lowerBound, through: Self.end(ofRunFrom: place, of: entries))
+      guard range.upperBound <= window.upperBound else { return nil }
+    }
+    let start = range.lowerBound - window.lowerBound
+    let record = UnsafeRawBufferPointer(rebasing: buffer[start..<start + range.count])
+    return crc(record) == entries[place].sum ? record : nil
+  }
+
+  /// Where the last record ends that is to be read with the one at `place`.
+  private static func end(ofRunFrom place: Int, of entries: [IndexEntry]) -> Int {
+    let start = entries[place].range.lowerBound
+    var end = entries[place].range.upperBound
+    for entry in entries[(place + 1)...] {
+      guard entry.range.lowerBound - end <= mostBetween, entry.range.upperBound - start <= mostTogether else { break }
+      end = max(end, entry.range.upperBound)
+    }
+    return end
+  }
+
+  private mutating func read(from start: Int, through end: Int) throws(SystemError) {
+    if end - start > buffer.count {
+      buffer.deallocate()
+      buffer = .allocate(byteCount: max(end - start, 2 * buffer.count), alignment: 16)
+    }
+    let count = try file.read(at: start, into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<(end - start)]))
+    window = start..<start + count
+  }
+}

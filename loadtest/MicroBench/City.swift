@@ -1,0 +1,100 @@
+// A hub with very many drivers in one city: each connected, with a status and a position, none on a trip.
+
+import Bytes
+import Geo
+import Glibc
+import HubCore
+import Messages
+
+struct City: ~Copyable {
+  var hub: Hub
+  private(set) var outputs: [HubOutput] = []
+  private let message: MessageID
+  private var now = Moment(uptime: 0, timestamp: Timestamp(milliseconds: 1_763_680_000_000))
+  private var places: [Coordinate] = []
+  private var state: UInt64 = 1
+
+  /// `spread`: of the city, in degrees. It lies round 41.15 N, 8.1 W, in the middle of a cell of three characters.
+  init(drivers: Int, spread: Double) {
+    guard let epoch = InlineText("bench"), let message = MessageID("m") else { preconditionFailure("short texts") }
+    self.message = message
+    let limits = HubLimits(
+      drivers: drivers, trips: 1000, channels: 1000, eventsPerChannel: 16, events: 1000, queryHits: 1000,
+      queryBudget: .standard, fixTimesPerDriver: 64, driversWithFixTimes: 1000, profiles: 1000)
+    hub = Hub(
+      limits: limits, timings: HubTimings(), sampling: SamplingRules(), epoch: epoch, seed: 1, loops: 1, now: now)
+    for number in 0..<drivers {
+      guard let id = Identifier("driver-\(number)") else { preconditionFailure("it is an id") }
+      let report = DriverStatusReport(status: .available, vehicleType: InlineText("van"))
+      places.append(
+        Coordinate(clampingLatitude: 41.15 + random() * spread, wrappingLongitude: -8.1 + random() * spread))
+      let session = session(number)
+      turn([.driverConnecting(session, id), .driverStatus(session, message, report)])
+    }
+    for _ in 0..<2 {
+      for first in stride(from: 0, to: drivers, by: 64) { move(first..<min(first + 64, drivers)) }
+      advance(seconds: 1)
+    }
+  }
+
+  /// −0.5 ..< 0.5.
+  private mutating func random() -> Double {
+    state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+    return Double(state >> 11) * 0x1p-53 - 0.5
+  }
+
+  private func session(_ number: Int) -> SessionRef { SessionRef(loop: 0, slot: UInt32(number), generation: 1) }
+
+  mutating func advance(seconds: Double) {
+    now.uptime += Int64(seconds * 1e9)
+    now.timestamp = Timestamp(milliseconds: now.timestamp.milliseconds + Int64(seconds * 1e3))
+  }
+
+  /// One turn. The CPU time that the hub took for it, in nanoseconds.
+  @discardableResult
+  mutating func turn(_ inputs: [HubInput]) -> Int64 {
+    let began = cpuNanoseconds()
+    hub.process(inputs, now: now)
+    let took = cpuNanoseconds() - began
+    hub.drain(loop: 0, into: &outputs)
+    return took
+  }
+
+  /// These drivers send a fix some 10 m on.
+  mutating func move(_ numbers: Range<Int>) {
+    var inputs: [HubInput] = []
+    for number in numbers {
+      let place = places[number]
+      let next = Coordinate(
+        clampingLatitude: place.latitude + random() * 2e-4, wrappingLongitude: place.longitude + random() * 2e-4)
+      places[number] = next
+      let fix = Fix(coordinate: next, timestamp: now.timestamp, accuracy: 5, heading: 90, speed: 10)
+      inputs.append(
+        .fix(
+          FixInput(
+            session: session(number), messageID: message, sent: now.timestamp, received: now,
+            update: LocationUpdate(fix: fix), tripIsGranted: false)))
+    }
+    turn(inputs)
+  }
+
+  /// Somebody begins to watch a channel; a loop's part of it.
+  mutating func watch(_ channel: Channel, role: Role, slot: UInt32) -> Int64 {
+    guard let id = Identifier("watcher") else { preconditionFailure("it is an id") }
+    let session = SessionRef(loop: 0, slot: slot, generation: 1)
+    var took = turn([
+      .subscribe(
+        SubscribeInput(
+          session: session, actor: Actor(role: role, id: id), messageID: message,
+          request: Subscribe(channel: channel), grant: .granted))
+    ])
+    for case .watching(_, _, let handles) in outputs { took = max(took, turn([.wholeAreas(session, handles)])) }
+    return took
+  }
+
+  private func cpuNanoseconds() -> Int64 {
+    var time = timespec()
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+    return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+  }
+}

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Durable ingest: batches of 50 fixes, each acked when it is on the disk, and what the disk itself takes for that.
+#
+#   loadtest/ingest.sh [DIR [options of hub-loadtest]]      100,000 fixes/s for 20 s; DIR lies on the disk in question
+#
+# The journal's part of the ack's time is what is over the disk's own: the probe writes as much as the hub's groups had.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+directory=$(mktemp -d "${1:-${TMPDIR:-/tmp}}/ingest-XXXXXX")
+trap 'rm -rf "$directory"' EXIT
+shift || true
+echo "machine: $(nproc) × $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(uname -sr)," \
+  "$(df --output=fstype "$directory" | tail -n 1), load $(cut -d' ' -f1 /proc/loadavg)"
+.build/release/hub-loadtest batch --drivers 400 --rate 5 --batch 50 --warm-up 3 --duration 20 "$@" \
+  --json "$directory/run.json" -- --data "$directory/data" --session-rate 0 || echo "(see what is said of it above)"
+bytes=$(sed -n 's/.*"journalBytes": *\([0-9]*\).*/\1/p' "$directory/run.json" | head -n 1)
+for size in 4096 "${bytes:-100000}"; do .build/release/hub-microbench disk "$directory" "$size"; done
