@@ -86,12 +86,20 @@ enum PrometheusText {
     page.counter("locationhub_reads_total", "Reads that gave bytes.", sum(loops) { $0.transport.reads })
     page.counter("locationhub_writes_total", "Writes.", sum(loops) { $0.transport.writes })
     page.counter("locationhub_turns_total", "Turns of event loops.", sum(loops) { $0.transport.turns })
+    page.counter(
+      "locationhub_turns_cut_total", "Turns that left sockets to the next one, having read enough.",
+      sum(loops) { $0.transport.turnsCut })
   }
 
   private static func writeCompression(_ loops: [LoopCounters], _ page: inout Page) {
     page.counter(
       "locationhub_compressed_sessions_opened_total", "WebSocket sessions that agreed to compression.",
       sum(loops) { $0.compressedSessionsOpened })
+    page.family("locationhub_binary_sessions", "gauge", "Open sessions that speak locationhub.v1.binary.")
+    page.sample("locationhub_binary_sessions", sum(loops) { UInt64($0.binarySessions) })
+    page.counter(
+      "locationhub_binary_names_total", "Names of channels said to binary subscribers.",
+      sum(loops) { $0.namesSent })
     page.family("locationhub_compression_contexts", "gauge", "Sessions that keep deflate contexts of their own.")
     page.sample("locationhub_compression_contexts", sum(loops) { UInt64($0.compressionContexts) })
     page.counter(

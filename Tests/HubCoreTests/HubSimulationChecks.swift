@@ -37,8 +37,7 @@ extension Simulation {
     hub.process(input.map { [$0.input] } ?? [], now: now)
     var tally = Tally(loops: loops.count)
     for loop in loops.indices {
-      var list: [HubOutput] = []
-      hub.drain(loop: loop, into: &list)
+      let list = hub.drain(loop: loop)
       for output in list { try look(at: output, loop: loop, input, &tally) }
       loops[loop].outputs += list
     }

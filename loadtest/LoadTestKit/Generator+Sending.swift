@@ -36,11 +36,16 @@ extension Generator {
     counts.expected += scenario.ridersPerTrip
     let numberOfDriver = driver.pointee.number
     sendText(driver) { buffer in
-      buffer.append("{\"type\":\"location_update\",\"payload\":{\"tripId\":\"T")
-      buffer.append(utf8: scenario.tag)
-      buffer.append(integer: Int64(numberOfDriver))
-      buffer.append("\",")
-      Generator.appendFix(numberOfDriver, number, to: &buffer)
+      buffer.append("{\"type\":\"location_update\",\"payload\":{")
+      if scenario.watchers > 0 {
+        watched.appendFix(numberOfDriver, number, to: &buffer)
+      } else {
+        buffer.append("\"tripId\":\"T")
+        buffer.append(utf8: scenario.tag)
+        buffer.append(integer: Int64(numberOfDriver))
+        buffer.append("\",")
+        Generator.appendFix(numberOfDriver, number, to: &buffer)
+      }
       buffer.append("},\"timestamp\":")
       buffer.append(integer: loop.now.unixMilliseconds)
       buffer.append(",\"messageId\":\"d")
@@ -83,8 +88,9 @@ extension Generator {
     buffer.append(integer: Int64(FixTime.timestamp(number)))
   }
 
-  /// A text message to the hub.
+  /// A message to the hub, which `body` writes as JSON.
   func sendText(_ peer: PeerPointer, _ body: (inout ByteBuffer) -> Void) {
+    if let end = peer.pointee.binary { return sendBinary(peer, end, body) }
     let payload = FrameWriter.begin(as: .client, in: &loop.arena)
     body(&loop.arena)
     let start = FrameWriter.finish(.text, payloadAt: payload, mask: MaskKey(0x1234_5678), in: &loop.arena)

@@ -1,4 +1,5 @@
 // One session of the load, and where it stands.
+import Messages
 import Transport
 import WebSocket
 
@@ -14,11 +15,13 @@ enum PeerKind: Equatable {
   case storm
   /// Follows a driver's trip, leaves and comes again.
   case churner
+  /// Watches the cell of the map that all drivers are in.
+  case watcher
 
   var role: String {
     switch self {
     case .driver: "driver"
-    case .rider, .idle, .storm, .churner: "rider"
+    case .rider, .idle, .storm, .churner, .watcher: "rider"
     case .slow: "ops"
     }
   }
@@ -31,6 +34,7 @@ enum PeerKind: Equatable {
     case .slow: "slow"
     case .storm: "storm"
     case .churner: "churner"
+    case .watcher: "watcher"
     }
   }
 }
@@ -50,6 +54,8 @@ struct Peer: ~Copyable {
   var dueAt: Int64?
   var head: [UInt8] = []
   var frames = FrameReader(role: .client)
+  /// Of a session that speaks binary, on this connection.
+  var binary: BinaryEnd?
   /// The newest fix seen since it subscribed.
   var lastNumber = -1
   /// The newest event seen, and in which epoch.
@@ -62,6 +68,8 @@ struct Peer: ~Copyable {
   /// Of a slow session: the newest fix of each driver, and when it reads again.
   var lastNumbers: [Int32] = []
   var readsAt: Int64 = 0
+  /// Of a watcher: the newest tick it was told of since it subscribed.
+  var tick = -1
 
   init(_ kind: PeerKind, _ number: Int, place: Int = 0) {
     self.kind = kind
@@ -70,12 +78,20 @@ struct Peer: ~Copyable {
   }
 
   /// As it is before it connects; what it has seen stays.
-  mutating func reset(allowsCompression: Bool) {
+  mutating func reset(allowsCompression: Bool, isBinary: Bool) {
     isUpgraded = false
     isReady = false
     isLeaving = false
     head = []
     frames = FrameReader(role: .client, allowsCompression: allowsCompression)
+    binary = isBinary ? BinaryEnd() : nil
     lastNumber = -1
+    tick = -1
   }
+}
+
+/// What a binary session remembers of its connection.
+final class BinaryEnd {
+  var reader = BinaryServerReader()
+  var tripBefore: Identifier?
 }

@@ -83,7 +83,7 @@ extension Hub {
   mutating func handleBacklog() {
     backlog.endLive()
     var isFirst = true
-    while let entry = backlog.next(isFirst: isFirst) {
+    while !backlog.isEmpty, let entry = backlog.next(isFirst: isFirst) {
       isFirst = false
       handle(entry)
     }

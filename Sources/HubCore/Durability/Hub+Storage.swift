@@ -30,9 +30,6 @@ extension Hub {
     storage.handOver(body)
   }
 
-  /// Somebody waits for the records up to this number; for others there is time.
-  public var awaitedTicket: UInt64 { storage.awaited }
-
   /// Appends what the journal is to be asked, for which everything before is stored. Each is answered once, by
   /// `HubInput.knownFixes`.
   public mutating func takeLookups(into lookups: inout [HistoryLookup]) {
@@ -45,7 +42,7 @@ extension Hub {
     storage.stored(through: ticket)
     // Events first: who asked between two of them is shown both as missed, and must not get the second live as well.
     var parked: [HubInput] = []
-    while let next = storage.release() {
+    while storage.hasReleasable, let next = storage.release() {
       switch next {
       case .output(let output, let loop): emit(output, to: loop)
       case .input(let input): parked.append(input)

@@ -12,7 +12,11 @@ public enum JSONWriter {
   public static func write(_ publication: Publication, time: TimeFormat, into buffer: inout ByteBuffer) {
     switch publication.body {
     case .driverLocation(let location):
-      buffer.withRoom(for: MessageLimits.positionBytes) { write(location, of: publication, time, &$0) }
+      write(
+        PublishedPosition(
+          channel: publication.channel, number: publication.number, timestamp: publication.timestamp,
+          location: location),
+        time: time, into: &buffer)
       return
     case .etaUpdate(let update):
       buffer.withRoom(for: MessageLimits.etaBytes) { write(update, of: publication, time, &$0) }
