@@ -91,6 +91,25 @@ extension ByteRoom {
     append(fixed: value, decimals: 6)
   }
 
+  /// Appends `value` exactly, as `append(double:)`; in half the time where it was rounded to two decimals and lies in
+  /// 0 ..< 10,000, as speeds, headings and radii do.
+  ///
+  /// - Precondition: `value` is finite.
+  public mutating func append(hundredths value: Double) {
+    let product = value * 100
+    let shifted = product + 0x1p52
+    guard product >= 0, product < 1e6, (shifted - 0x1p52) / 100 == value, value.sign == .plus else {
+      return append(double: value)
+    }
+    let (whole, fraction) = (shifted.bitPattern &- 0x1p52.bitPattern).quotientAndRemainder(dividingBy: 100)
+    demand(numberBytes)
+    put(integer: whole)
+    if fraction == 0 { return }
+    let tens = (fraction &* 103) >> 10
+    let ones = fraction &- tens &* 10
+    put(word: UInt64(UInt8(ascii: ".")) | tens << 8 | ones << 16 | 0x30_3000, count: ones == 0 ? 2 : 3)
+  }
+
   /// Appends `value` / 10^`decimals` as a decimal fraction, trailing zeros left out.
   ///
   /// - Precondition: `decimals` is 0…9.

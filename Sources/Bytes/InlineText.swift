@@ -2,7 +2,7 @@
 // or a reference count (a String of more than 15 bytes has both). Unused bytes are zero, so equality is nine words.
 
 /// Text of 0–64 UTF-8 bytes, stored in place.
-public struct InlineText: Sendable, Hashable {
+public struct InlineText: Sendable, Hashable, BitwiseCopyable {
   public static let capacity = 64
 
   @usableFromInline var words: InlineArray<8, UInt64>
@@ -58,7 +58,8 @@ public struct InlineText: Sendable, Hashable {
     }
   }
 
-  @inlinable public static func == (a: InlineText, b: InlineText) -> Bool {
+  @inlinable @inline(__always)
+  public static func == (a: InlineText, b: InlineText) -> Bool {
     if a.length != b.length { return false }
     var difference: UInt64 = 0
     for i in 0..<8 { difference |= a.words[i] ^ b.words[i] }

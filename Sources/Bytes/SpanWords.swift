@@ -16,6 +16,16 @@ extension Span where Element == UInt8 {
     return lastWord(at: start)
   }
 
+  /// The sixteen bytes from `start` on as two words; nil where the text has fewer.
+  @inlinable @inline(__always)
+  public func twoWords(at start: Int) -> (first: UInt64, second: UInt64)? {
+    guard start >= 0, count &- start >= 16 else { return nil }
+    return (
+      UInt64(littleEndian: bytes.unsafeLoadUnaligned(fromByteOffset: start, as: UInt64.self)),
+      UInt64(littleEndian: bytes.unsafeLoadUnaligned(fromByteOffset: start &+ 8, as: UInt64.self))
+    )
+  }
+
   /// A word of which the end of the text leaves less than eight bytes: pieces that overlap have the same bytes there.
   @inlinable
   func lastWord(at start: Int) -> UInt64 {

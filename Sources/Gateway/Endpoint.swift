@@ -2,9 +2,10 @@
 import HTTP
 
 enum Endpoint: Equatable {
-  case socket, health, readiness, metrics, locations, nearby, within, trips
+  case socket, health, readiness, metrics, locations, nearby, within, trips, fences
   case driver(String)
   case trip(String)
+  case fence(String)
   /// The format where the path names one.
   case track(String, TrackFormat?)
 
@@ -18,6 +19,7 @@ enum Endpoint: Equatable {
     case ["v1", "locations"]: self = .locations
     case ["v1", "drivers", "nearby"]: self = .nearby
     case ["v1", "trips"]: self = .trips
+    case ["v1", "fences"]: self = .fences
     case ["v1", "drivers", "within"]: self = .within
     default:
       if let track = Endpoint.track(segments) {
@@ -28,6 +30,7 @@ enum Endpoint: Equatable {
       switch segments[1] {
       case "drivers": self = .driver(segments[2])
       case "trips": self = .trip(segments[2])
+      case "fences": self = .fence(segments[2])
       default: return nil
       }
     }
@@ -46,7 +49,8 @@ enum Endpoint: Equatable {
     case .socket: true  // the handshake has its own say
     case .locations: method == .post
     case .within, .trips: method == .get || method == .head || method == .post
-    case .health, .readiness, .metrics, .nearby, .driver, .trip, .track: method == .get || method == .head
+    case .fence: method == .get || method == .head || method == .put || method == .delete
+    case .health, .readiness, .metrics, .nearby, .driver, .trip, .track, .fences: method == .get || method == .head
     }
   }
 
@@ -54,7 +58,7 @@ enum Endpoint: Equatable {
   var isForOperators: Bool {
     switch self {
     case .health, .readiness, .metrics: true
-    case .socket, .locations, .nearby, .within, .driver, .trips, .trip, .track: false
+    case .socket, .locations, .nearby, .within, .driver, .trips, .trip, .track, .fences, .fence: false
     }
   }
 
@@ -63,7 +67,8 @@ enum Endpoint: Equatable {
     switch self {
     case .locations: "POST"
     case .within, .trips: "GET, HEAD, POST"
-    case .socket, .health, .readiness, .metrics, .nearby, .driver, .trip, .track: "GET, HEAD"
+    case .fence: "GET, HEAD, PUT, DELETE"
+    case .socket, .health, .readiness, .metrics, .nearby, .driver, .trip, .track, .fences: "GET, HEAD"
     }
   }
 }

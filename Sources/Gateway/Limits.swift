@@ -175,6 +175,22 @@ public struct Limits: Sendable {
   public var historyTrips = 500_000
   /// Bytes of answers out of the journal that were not sent yet. Past it: 503 with `Retry-After`.
   public var historyAnswerBytes = 64 * 1024 * 1024
+  /// Fences, positions that all of them are drawn with (some 60 bytes each), and such that are about two drivers. Past each:
+  /// 503 `storage_full`, until others are deleted. What one fence may have: `DriverSearch.maximumPositions`.
+  public var fences = 50_000
+  public var fencePositions = 2_000_000
+  public var roamingFences = 16
+  /// Fences of one cell of their index, with which the cost of a fix there grows. Past it: 503 `storage_full`.
+  public var fencesPerCell = 256
+  /// Fences that one driver is in, and all drivers together, 64 bytes each. Past it an enter is not told before the driver
+  /// has left another one.
+  public var fencesPerDriver = 128
+  public var fenceStays = 4_000_000
+  /// Pairs of drivers in roaming fences that one driver is in, and all. Past it no further one begins.
+  public var pairsPerDriver = 16
+  public var fencePairs = 1_000_000
+  /// Fences of one page of `GET /v1/fences`. Past it: 400.
+  public var fencesPerPage = 500
   public var fixTimesPerDriver = 512
   public var driversWithFixTimes = 100_000
   /// Fixes that came while nothing could be stored and have not come again, whose times are kept, 8 bytes each: of one
@@ -199,6 +215,8 @@ public struct Limits: Sendable {
     precondition(requestsPerLoopTurn >= requestsPerTurn)
     precondition(incompleteFreeBytes >= 0 && incompleteBytes >= messageBytes, "one message must fit")
     precondition(historyQuestions >= 1 && trackFixes >= 1 && historyTrips >= 1 && historyAnswerBytes >= 0)
+    precondition(fences >= 1 && fencesPerCell >= 1 && fencesPerDriver >= 1 && fencesPerPage >= 1 && pairsPerDriver >= 1)
+    precondition(fencePositions >= DriverSearch.maximumPositions, "one fence must fit")
     precondition(tripsPerDriver >= 1 && tripsPerPage >= 1 && tripLists >= 1 && tripsListedPerTurn >= 1)
     precondition(waitingFixes >= LocationBatch.maximumCount && waitingResumes >= 0, "one batch must fit")
     precondition(requestHeadBytes <= readBufferBytes)
@@ -248,6 +266,14 @@ public struct Limits: Sendable {
       tracking: Tracker.Rules(maximumAccuracyMeters: accuracyMeters))
     limits.tripsPerDriver = tripsPerDriver
     limits.areas = areas
+    limits.fences = fences
+    limits.fencePositions = fencePositions
+    limits.roamingFences = roamingFences
+    limits.fencesPerCell = fencesPerCell
+    limits.fencesPerDriver = fencesPerDriver
+    limits.fenceStays = fenceStays
+    limits.pairsPerDriver = pairsPerDriver
+    limits.fencePairs = fencePairs
     limits.missedFixesPerDriver = missedFixesPerDriver
     limits.missedFixes = missedFixes
     limits.waitingFixes = waitingFixes

@@ -38,6 +38,10 @@ struct LoopCounters: Sendable {
   var wholeAreasOut: UInt64 = 0
   /// Publications that were encoded: what `publicationsOut` would cost without sharing.
   var encodes: UInt64 = 0
+  /// Open sessions that speak binary.
+  var binarySessions = 0
+  /// Times that the ids of a channel's positions were said to its binary subscribers.
+  var namesSent: UInt64 = 0
   /// Sessions that agreed to compression.
   var compressedSessionsOpened: UInt64 = 0
   /// Sessions that have deflate contexts of their own now.

@@ -92,6 +92,11 @@ enum PrometheusText {
     page.counter(
       "locationhub_compressed_sessions_opened_total", "WebSocket sessions that agreed to compression.",
       sum(loops) { $0.compressedSessionsOpened })
+    page.family("locationhub_binary_sessions", "gauge", "Open sessions that speak locationhub.v1.binary.")
+    page.sample("locationhub_binary_sessions", sum(loops) { UInt64($0.binarySessions) })
+    page.counter(
+      "locationhub_binary_names_total", "Names of channels said to binary subscribers.",
+      sum(loops) { $0.namesSent })
     page.family("locationhub_compression_contexts", "gauge", "Sessions that keep deflate contexts of their own.")
     page.sample("locationhub_compression_contexts", sum(loops) { UInt64($0.compressionContexts) })
     page.counter(
@@ -188,6 +193,7 @@ enum PrometheusText {
       hub.routesNotFollowed)
     page.counter("locationhub_trip_moves_total", "Moves of trips.", hub.tripMoves)
     page.counter("locationhub_trip_moves_refused_total", "Refused moves of trips.", hub.tripMovesRefused)
+    writeFences(hub, &page)
     page.counter("locationhub_session_replacements_total", "Driver sessions replaced by newer ones.", hub.replacements)
     page.counter("locationhub_table_limit_hits_total", "Times that a table of the hub was full.", hub.tableLimitHits)
     page.counter("locationhub_queries_total", "Queries for drivers nearby or within, answered.", hub.searches)
@@ -206,9 +212,20 @@ enum PrometheusText {
     let sizes = [
       ("drivers", hub.drivers), ("drivers_online", hub.driversOnline), ("trips", hub.trips),
       ("channels", hub.channels), ("events", hub.eventsKept), ("profiles", hub.profiles),
-      ("areas", hub.areasWatched),
+      ("areas", hub.areasWatched), ("fences", hub.fences), ("fence_stays", hub.fenceStays),
+      ("fence_pairs", hub.fencePairs),
     ]
     for (table, size) in sizes { page.sample("locationhub_table_entries", ("table", table), UInt64(max(0, size))) }
+  }
+
+  private static func writeFences(_ hub: HubCounters, _ page: inout Page) {
+    page.family("locationhub_fence_events_total", "counter", "Events about fences, by kind.")
+    for kind in [Notification.Kind.fenceEnter, .fenceExit, .fenceDwell, .hazard, .speeding] {
+      page.sample("locationhub_fence_events_total", ("kind", "\(kind.name)"), hub.fenceEvents[Int(kind.rawValue)])
+    }
+    page.counter(
+      "locationhub_fences_looked_at_total", "Fences that positions were held against: those with a part of their cell.",
+      hub.fencesLookedAt)
   }
 
   private static func writeJournal(_ journal: HubJournal, _ hub: HubCounters, _ page: inout Page) {

@@ -194,14 +194,14 @@ public final class Server: Sendable {
     let hubWaker = hubLoop.waker
     threads.hubWaker = hubWaker
     let capacity = configuration.limits.mailboxMessages
-    var inboxes: [Mailbox<HubInput>] = []
-    var outboxes: [Mailbox<HubOutput>] = []
+    var inboxes: [MixedMailbox<FixInput, HubInput>] = []
+    var outboxes: [MixedMailbox<PositionDelivery, HubOutput>] = []
     for index in 0..<configuration.loops {
       let loop = try makeLoop(on: address, configuration, loopLimits)
       let loopAdmin = index == 0 ? try listenForOperators(loop, configuration) : nil
       if index == 0 { adminAddress = loopAdmin }
-      let toHub = Mailbox<HubInput>(capacity: capacity, waking: hubWaker)
-      let fromHub = Mailbox<HubOutput>(capacity: capacity, waking: loop.waker)
+      let toHub = MixedMailbox<FixInput, HubInput>(capacity: capacity, waking: hubWaker)
+      let fromHub = MixedMailbox<PositionDelivery, HubOutput>(capacity: capacity, waking: loop.waker)
       inboxes.append(toHub)
       outboxes.append(fromHub)
       threads.wakers.append(loop.waker)
@@ -218,8 +218,7 @@ public final class Server: Sendable {
     }
     let thread = try startThread(name: "hub") { [inboxes, outboxes] in
       let hub = HubThread(
-        hub: hub.take(), loop: hubLoop, inboxes: inboxes, outboxes: outboxes,
-        shared: shared)
+        HubTurns(hub: hub.take(), loop: hubLoop, inboxes: inboxes, outboxes: outboxes, shared: shared))
       withExtendedLifetime(hub) { hubLoop.run() }
     }
     threads.joinables.append(Joinable(thread))

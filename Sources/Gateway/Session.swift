@@ -27,7 +27,7 @@ struct Session: ~Copyable {
   var connection = ConnectionID.none
   var phase = Phase.free
   var role = Messages.Role.rider
-  var time = TimeFormat.unixMilliseconds
+  var form = MessageForm.json(.unixMilliseconds)
   /// Reading has stopped because the session is over its rate.
   var isPaused = false
   /// A ping was sent since the peer was last heard.

@@ -29,21 +29,20 @@ struct LoopAreas {
 struct WholeCells {
   private struct Key: Hashable {
     var number: UInt64
-    var time: UInt8
-    var isCompressed: Bool
+    var encoding: Encoding
   }
 
   private var frames: [Key: [UInt8]] = [:]
   private var bytes = 0
 
   func frame(_ number: UInt64, _ encoding: Encoding) -> [UInt8]? {
-    frames[Key(number: number, time: encoding.time.rawValue, isCompressed: encoding.isCompressed)]
+    frames[Key(number: number, encoding: encoding)]
   }
 
   mutating func keep(_ frame: [UInt8], _ number: UInt64, _ encoding: Encoding, limit: Int) {
     guard bytes + frame.count <= limit else { return }
     bytes += frame.count
-    frames[Key(number: number, time: encoding.time.rawValue, isCompressed: encoding.isCompressed)] = frame
+    frames[Key(number: number, encoding: encoding)] = frame
   }
 
   mutating func removeAll() {
@@ -102,7 +101,7 @@ extension SessionLoop {
 
   /// Subscribes to the cells that are new to the session; the hub has counted all of them.
   private mutating func watch(_ slot: Int, _ cells: [ChannelHandle]) {
-    let encoding = Encoding(time: sessions[slot].time, isCompressed: sharesCompression(slot))
+    let encoding = Encoding(form: sessions[slot].form, isCompressed: sharesCompression(slot))
     var first = sessions[slot].firstSubscription
     for cell in cells {
       if subscriptions.add(
@@ -157,7 +156,7 @@ extension SessionLoop {
           behind.append(subscriber.node)
           continue
         }
-        let frame = encoded[subscriber.encoding] ?? encode(publication, subscriber.encoding, &encoded)
+        let frame = encoded[subscriber.encoding] ?? encode(publication, on: channel, subscriber.encoding, &encoded)
         send(frame, to: subscriber.connection)
         counters.publicationsOut += 1
         counters.areaUpdatesOut += 1
@@ -182,20 +181,22 @@ extension SessionLoop {
         of: channel, first: sessions[Int(connection.slot)].firstSubscription),
       subscriber.isBehind, !loop.isBlocked(connection)  // or it asks again when it has read what waits
     else { return }
-    send(wholeFrame(publication, subscriber.encoding), to: connection)
+    send(wholeFrame(publication, on: channel, subscriber.encoding), to: connection)
     subscriptions.setBehind(subscriber.node, false)
     counters.publicationsOut += 1
     counters.wholeAreasOut += 1
   }
 
-  private mutating func wholeFrame(_ publication: borrowing Publication, _ encoding: Encoding) -> Range<Int> {
+  private mutating func wholeFrame(
+    _ publication: borrowing Publication, on channel: ChannelHandle, _ encoding: Encoding
+  ) -> Range<Int> {
     if let known = areas.whole.frame(publication.number, encoding) {
       let start = loop.arena.count
       loop.arena.append(known)
       return start..<loop.arena.count
     }
     var encoded = EncodedFrames()
-    let frame = encode(publication, encoding, &encoded)
+    let frame = encode(publication, on: channel, encoding, &encoded)
     areas.whole.keep(
       loop.arena.withBytes { Array($0[frame]) }, publication.number, encoding, limit: limits.areaCacheBytes)
     return frame

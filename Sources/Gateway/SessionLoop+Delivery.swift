@@ -1,5 +1,5 @@
-// What comes out of the hub, on its way to sockets: encoded once for each time format in use, the same bytes for all
-// subscribers of the channel on this loop.
+// What comes out of the hub, on its way to sockets: encoded once for each form in use (JSON by time format, binary), the same
+// bytes for all subscribers of the channel on this loop.
 import Bytes
 import HubCore
 import Messages
@@ -8,20 +8,30 @@ import WebSocket
 
 extension SessionLoop {
   mutating func deliverOutputs() {
+    if outputs.isEmpty { return }
     // Taken out of `self` for the while, so that no element need be copied before it is looked at.
-    var list: [HubOutput] = []
+    var list = HubOutputs()
     swap(&list, &outputs)
-    for place in list.indices {
-      deliver(list[place])
+    var cursor = HubOutputs.Cursor()
+    while let step = list.next(&cursor) {
+      switch step {
+      case .common(let place): deliver(list[common: place])
+      case .rare(let place): deliver(list[rare: place])
+      }
       flushIfLarge()
     }
-    list.removeAll(keepingCapacity: true)
+    list.removeAll()
     swap(&list, &outputs)
   }
 
   /// Between two outputs no range of the arena is in use.
   mutating func flushIfLarge() {
     if loop.arena.count > limits.arenaFlushBytes { loop.flushEarly() }
+  }
+
+  @inline(__always)
+  private mutating func deliver(_ position: PositionDelivery) {
+    if configuration.flushIntervalMilliseconds > 0 { hold(position.delivery) } else { fanOut(position) }
   }
 
   private mutating func deliver(_ output: HubOutput) {
@@ -63,6 +73,8 @@ extension SessionLoop {
       if let connection = connection(of: session) { close(Int(connection.slot), .replaced) }
     case .trips(let session, let result, let replyTo):
       if let connection = connection(of: session) { answer(Int(connection.slot), result, replyTo: replyTo) }
+    case .fences(let session, let result):
+      if let connection = connection(of: session) { answer(Int(connection.slot), result) }
     case .queryResult(let session, let result, let replyTo):
       if let connection = connection(of: session) { answer(Int(connection.slot), result, replyTo: replyTo) }
     }
@@ -70,13 +82,31 @@ extension SessionLoop {
 
   // MARK: Fan-out
 
-  /// One publication to every subscriber: one encode for each time format, then a range for each connection.
+  /// One position to every subscriber: one encode for each form in use, then a range for each connection.
+  @inline(__always)
+  private mutating func fanOut(_ delivery: PositionDelivery) {
+    let subscribers = subscriptions.subscribers(of: delivery.channel)
+    guard !subscribers.isEmpty else { return }
+    var encoded = EncodedFrames()
+    for subscriber in subscribers {
+      let encoding = subscriber.encoding
+      let frame = encoded[encoding] ?? encode(delivery.position, on: delivery.channel, encoding, &encoded)
+      send(frame, to: subscriber.connection, conflationKey: delivery.conflationKey)
+    }
+    counters.publicationsOut += UInt64(subscribers.count)
+    counters.positionsOut += UInt64(subscribers.count)
+    turnReceived.append(delivery.received)
+  }
+
+  /// The same for a publication of any kind.
   mutating func fanOut(_ delivery: borrowing Delivery) {
     let subscribers = subscriptions.subscribers(of: delivery.channel)
     guard !subscribers.isEmpty else { return }
     var encoded = EncodedFrames()
     for subscriber in subscribers {
-      let frame = encoded[subscriber.encoding] ?? encode(delivery.publication, subscriber.encoding, &encoded)
+      let frame =
+        encoded[subscriber.encoding]
+        ?? encode(delivery.publication, on: delivery.channel, subscriber.encoding, &encoded)
       send(frame, to: subscriber.connection, conflationKey: delivery.conflationKey)
     }
     counters.publicationsOut += UInt64(subscribers.count)
@@ -84,22 +114,38 @@ extension SessionLoop {
     if delivery.received != 0 { turnReceived.append(delivery.received) }
   }
 
+  private mutating func encode(
+    _ position: PublishedPosition, on channel: ChannelHandle, _ encoding: Encoding, _ encoded: inout EncodedFrames
+  ) -> Range<Int> {
+    guard !encoding.isCompressed, case .json(let time) = encoding.form else {
+      return encode(Publication(position), on: channel, encoding, &encoded)
+    }
+    let payload = FrameWriter.begin(as: .server, in: &loop.arena)
+    JSONWriter.write(position, time: time, into: &loop.arena)
+    let start = FrameWriter.finish(.text, payloadAt: payload, in: &loop.arena)
+    counters.encodes += 1
+    let frame = start..<loop.arena.count
+    encoded[encoding] = frame
+    return frame
+  }
+
   /// The first subscriber of a form: encodes for it. The compressed form is made of the plain one, which is encoded for
   /// that if need be.
   mutating func encode(
-    _ publication: borrowing Publication, _ encoding: Encoding, _ encoded: inout EncodedFrames
+    _ publication: borrowing Publication, on channel: ChannelHandle, _ encoding: Encoding,
+    _ encoded: inout EncodedFrames
   ) -> Range<Int> {
     guard encoding.isCompressed else {
-      let frame = encode(publication, encoding.time).frame
+      let frame = encode(publication, on: channel, encoding.form).frame
       encoded[encoding] = frame
       return frame
     }
-    let plain = Encoding(time: encoding.time)
+    let plain = Encoding(form: encoding.form)
     let payload: Range<Int>
     if let ready = encoded[plain] {
       payload = FrameWriter.serverPayload(of: ready)
     } else {
-      let new = encode(publication, encoding.time)
+      let new = encode(publication, on: channel, encoding.form)
       encoded[plain] = new.frame
       payload = new.payload
     }
@@ -109,12 +155,13 @@ extension SessionLoop {
   }
 
   private mutating func encode(
-    _ publication: borrowing Publication, _ time: TimeFormat
+    _ publication: borrowing Publication, on channel: ChannelHandle, _ form: MessageForm
   ) -> (frame: Range<Int>, payload: Range<Int>) {
+    counters.encodes += 1
+    guard case .json(let time) = form else { return encodeBinary(publication, on: channel) }
     let payload = FrameWriter.begin(as: .server, in: &loop.arena)
     JSONWriter.write(publication, time: time, into: &loop.arena)
     let start = FrameWriter.finish(.text, payloadAt: payload, in: &loop.arena)
-    counters.encodes += 1
     return (start..<loop.arena.count, payload..<loop.arena.count)
   }
 
@@ -153,7 +200,7 @@ extension SessionLoop {
       inputs.append(.released(loop: index, channel))
       return refuse(slot, answer.replyTo, .forbidden, "the session's token does not open this channel any more")
     }
-    let encoding = Encoding(time: sessions[slot].time, isCompressed: sharesCompression(slot))
+    let encoding = Encoding(form: sessions[slot].form, isCompressed: sharesCompression(slot))
     var first = sessions[slot].firstSubscription
     let isNew = subscriptions.add(connection, encoding: encoding, to: channel, first: &first)
     sessions[slot].firstSubscription = first
@@ -162,10 +209,11 @@ extension SessionLoop {
       sessions[slot].subscriptions -= 1
       inputs.append(.released(loop: index, channel))
     }
-    send(.subscribed(answer), to: slot)
+    if encoding.form == .binary { binary.open(channel, answer.channel) }
+    send(.subscribed(answer), to: slot, naming: channel)
     for publication in missed {
       var encoded = EncodedFrames()
-      send(encode(publication, encoding, &encoded), to: connection)
+      send(encode(publication, on: channel, encoding, &encoded), to: connection)
       counters.publicationsOut += 1
       counters.recovered += 1
     }
@@ -186,8 +234,14 @@ extension SessionLoop {
     guard subscriptions.remove(channel, first: &first) else { return false }
     sessions[slot].firstSubscription = first
     sessions[slot].subscriptions -= 1
-    inputs.append(.released(loop: index, channel))
+    released(channel)
     return true
+  }
+
+  /// A subscription is gone: the hub counts them, and what was agreed on of a channel ends with its last one.
+  mutating func released(_ channel: ChannelHandle) {
+    inputs.append(.released(loop: index, channel))
+    if !binary.isEmpty, subscriptions.subscribers(of: channel).isEmpty { binary.forget(channel) }
   }
 
   /// The channel is over: every subscriber is told and let go.
@@ -210,29 +264,32 @@ struct EncodedFrames {
   private var unixMilliseconds: Range<Int>?
   private var apple: Range<Int>?
   private var rfc3339: Range<Int>?
+  private var binary: Range<Int>?
   private var compressedUnixMilliseconds: Range<Int>?
   private var compressedApple: Range<Int>?
   private var compressedRFC3339: Range<Int>?
 
   subscript(encoding: Encoding) -> Range<Int>? {
     @inline(__always) get {
-      switch (encoding.time, encoding.isCompressed) {
-      case (.unixMilliseconds, false): unixMilliseconds
-      case (.apple, false): apple
-      case (.rfc3339, false): rfc3339
-      case (.unixMilliseconds, true): compressedUnixMilliseconds
-      case (.apple, true): compressedApple
-      case (.rfc3339, true): compressedRFC3339
+      switch (encoding.form, encoding.isCompressed) {
+      case (.json(.unixMilliseconds), false): unixMilliseconds
+      case (.json(.apple), false): apple
+      case (.json(.rfc3339), false): rfc3339
+      case (.binary, _): binary  // never compressed
+      case (.json(.unixMilliseconds), true): compressedUnixMilliseconds
+      case (.json(.apple), true): compressedApple
+      case (.json(.rfc3339), true): compressedRFC3339
       }
     }
     set {
-      switch (encoding.time, encoding.isCompressed) {
-      case (.unixMilliseconds, false): unixMilliseconds = newValue
-      case (.apple, false): apple = newValue
-      case (.rfc3339, false): rfc3339 = newValue
-      case (.unixMilliseconds, true): compressedUnixMilliseconds = newValue
-      case (.apple, true): compressedApple = newValue
-      case (.rfc3339, true): compressedRFC3339 = newValue
+      switch (encoding.form, encoding.isCompressed) {
+      case (.json(.unixMilliseconds), false): unixMilliseconds = newValue
+      case (.json(.apple), false): apple = newValue
+      case (.json(.rfc3339), false): rfc3339 = newValue
+      case (.binary, _): binary = newValue
+      case (.json(.unixMilliseconds), true): compressedUnixMilliseconds = newValue
+      case (.json(.apple), true): compressedApple = newValue
+      case (.json(.rfc3339), true): compressedRFC3339 = newValue
       }
     }
   }

@@ -66,8 +66,8 @@ extension SessionLoop {
   /// A large body is kept only for the endpoints that take one, and from someone who may use it.
   private mutating func bodyLimits(_ head: RequestHead, _ exchange: Exchange) -> HTTPLimits {
     guard head.framing != .none else { return httpLimits }
-    let isWanted = head.isPath("/v1/locations") || head.isPath("/v1/trips") || head.isPath("/v1/drivers/within")
-    guard head.method == .post, isWanted else {
+    let isPosted = head.isPath("/v1/locations") || head.isPath("/v1/trips") || head.isPath("/v1/drivers/within")
+    guard head.method == .post ? isPosted : head.method == .put && head.isPath(under: "/v1/fences/") else {
       return unwantedBodyLimits
     }
     do throws(CredentialError) {
@@ -104,7 +104,7 @@ extension SessionLoop {
       case .health: respond(slot, exchange, .ok, text: "ok\n")
       case .readiness: ready(slot, exchange)
       case .metrics: if admitOperator(slot, exchange, request) { metrics(slot, exchange) }
-      case .locations, .nearby, .within, .driver, .trips, .trip, .track:
+      case .locations, .nearby, .within, .driver, .trips, .trip, .track, .fences, .fence:
         try serve(slot, exchange, request, endpoint)
       }
     } catch {
@@ -134,6 +134,8 @@ extension SessionLoop {
     case .trips: try trips(slot, exchange, request, credential)
     case .trip(let id): trip(slot, exchange, id, credential)
     case .track(let id, let format): try track(slot, exchange, request, id, format, credential)
+    case .fences: listFences(slot, exchange, request, credential)
+    case .fence(let id): fence(slot, exchange, request, id, credential)
     case .socket, .health, .readiness, .metrics: break
     }
   }

@@ -12,23 +12,36 @@ extension SessionLoop {
     counters.messagesIn += 1
     charge(slot, 1)
     do throws(MessageError) {
-      handle(slot, try reader.read(payload, time: sessions[slot].time, isValidUTF8: kind == .text))
+      switch sessions[slot].form {
+      case .json(let time):
+        if kind == .text, reader.readUpdate(payload, time: time, into: &update) { return receivedUpdate(slot) }
+        handle(slot, try reader.readAny(payload, time: time, isValidUTF8: kind == .text))
+      case .binary:
+        // RFC 6455 §7.4.1: a kind of data that this session does not take.
+        guard kind == .binary else { return close(slot, .unsupportedData, "text on a binary session") }
+        handle(slot, try readBinary(slot, payload))
+      }
     } catch {
       refuse(slot, error.messageID, error.code, error.text)
     }
+  }
+
+  /// The one in `update`.
+  private mutating func receivedUpdate(_ slot: Int) {
+    guard sessions[slot].role == .driver else { return refuseRole(slot, update.messageID) }
+    inputs.append(
+      common: FixInput(
+        session: reference(sessions[slot].connection), messageID: update.messageID, sent: update.timestamp,
+        received: now, update: update.update, tripIsGranted: names(slot, update.update.tripID)))
   }
 
   private mutating func handle(_ slot: Int, _ envelope: ClientEnvelope) {
     let session = reference(sessions[slot].connection)
     let messageID = envelope.messageID
     switch envelope.message {
-    case .locationUpdate(let update):
-      guard isDriver(slot, messageID) else { return }
-      inputs.append(
-        .fix(
-          FixInput(
-            session: session, messageID: messageID, sent: envelope.timestamp, received: now, update: update,
-            tripIsGranted: names(slot, update.tripID))))
+    case .locationUpdate(let location):
+      update = UpdateEnvelope(messageID: messageID, timestamp: envelope.timestamp, update: location)
+      receivedUpdate(slot)
     case .locationBatch(let batch):
       guard isDriver(slot, messageID) else { return }
       charge(slot, Double(batch.fixes.count / limits.fixesPerCharge))
@@ -56,8 +69,12 @@ extension SessionLoop {
 
   private mutating func isDriver(_ slot: Int, _ messageID: MessageID) -> Bool {
     if sessions[slot].role == .driver { return true }
-    refuse(slot, messageID, .forbidden, "only a driver's session sends this")
+    refuseRole(slot, messageID)
     return false
+  }
+
+  private mutating func refuseRole(_ slot: Int, _ messageID: MessageID) {
+    refuse(slot, messageID, .forbidden, "only a driver's session sends this")
   }
 
   private mutating func tripStatus(_ slot: Int, _ messageID: MessageID, _ report: TripStatusReport) {
@@ -72,10 +89,9 @@ extension SessionLoop {
   private mutating func subscribe(_ slot: Int, _ messageID: MessageID, _ request: Subscribe) {
     guard let credential = sessions[slot].credential else { return }
     switch request.channel {
-    case .trip, .driver, .fleet: break
+    case .trip, .driver, .fence, .fleet: break
     case .area, .nearby:
       if let fault = areaFault(request.channel, credential.role) { return refuse(slot, messageID, .badMessage, fault) }
-    case .fence: return refuse(slot, messageID, .unknownChannel, "this hub does not serve fence channels yet")
     }
     guard let grant = credential.grant(for: request.channel) else {
       return refuse(
@@ -127,13 +143,14 @@ extension SessionLoop {
   }
 
   /// Encodes a reply and puts it into the session's output.
-  mutating func send(_ reply: Reply, to slot: Int) {
+  ///
+  /// `channel`: with `subscribed`, whose messages follow.
+  mutating func send(_ reply: Reply, to slot: Int, naming channel: ChannelHandle? = nil) {
     guard sessions[slot].phase == .open else { return }
     replyNumber += 1
     let payload = FrameWriter.begin(as: .server, in: &loop.arena)
-    JSONWriter.write(
-      reply, timestamp: now.timestamp, messageID: replyNumber, time: sessions[slot].time, into: &loop.arena)
-    let start = FrameWriter.finish(.text, payloadAt: payload, in: &loop.arena)
+    let opcode = write(reply, sessions[slot].form, naming: channel)
+    let start = FrameWriter.finish(opcode, payloadAt: payload, in: &loop.arena)
     let plain = start..<loop.arena.count
     if case .result(let result) = reply, plain.count > limits.largestAnswer {
       return refuse(slot, result.replyTo, .tooLarge, SessionLoop.tooLargeAnswer)
@@ -142,5 +159,19 @@ extension SessionLoop {
     send(frame, to: sessions[slot].connection)
     counters.repliesOut += 1
     if case .error(let error) = reply { count(error, slot) }
+  }
+
+  /// Writes a reply in the session's form, and gives the frame's kind.
+  private mutating func write(_ reply: Reply, _ form: MessageForm, naming channel: ChannelHandle?) -> Opcode {
+    switch form {
+    case .json(let time):
+      JSONWriter.write(reply, timestamp: now.timestamp, messageID: replyNumber, time: time, into: &loop.arena)
+      return .text
+    case .binary:
+      let naming = channel.map { (handle: $0.index, names: binary.names(of: $0)) }
+      BinaryWriter.write(
+        reply, timestamp: now.timestamp, messageID: replyNumber, naming: naming, into: &loop.arena)
+      return .binary
+    }
   }
 }

@@ -10,24 +10,29 @@ import WebSocket
 struct Upgrade {
   var handshake: ServerHandshake
   var credential: Credential
-  var time: TimeFormat
+  var form: MessageForm
 }
 
 extension SessionLoop {
-  static let subprotocols: [StaticString] = ["locationhub.v1.json"]
+  static let subprotocols = Subprotocol.allCases.map(\.name)
 
   mutating func upgrade(_ slot: Int, _ exchange: Exchange, _ request: RequestHead) {
     let upgrade: Upgrade
     do throws(UpgradeRefusal) {
-      let handshake = try ServerHandshake(
+      var handshake = try ServerHandshake(
         request, subprotocols: Self.subprotocols,
         compression: deflatePolicy)
       guard let time = TimeFormat(queryValue: request.query.text("time")) else {
         counters.handshakesRefused += 1
         return respond(slot, exchange, .badRequest, .badMessage, TimeFormat.queryHelp)
       }
+      let isBinary = handshake.subprotocol == Int(Subprotocol.binary.rawValue)
+      // Its messages are short, and have little in them that repeats.
+      if isBinary { handshake.declineCompression() }
       do throws(CredentialError) {
-        upgrade = Upgrade(handshake: handshake, credential: try credential(of: request, exchange), time: time)
+        upgrade = Upgrade(
+          handshake: handshake, credential: try credential(of: request, exchange),
+          form: isBinary ? .binary : .json(time))
       } catch {
         counters.handshakesRefused += 1
         return refuse(slot, exchange, error)
@@ -82,7 +87,8 @@ extension SessionLoop {
 
     sessions[slot].phase = .open
     take(slot, upgrade.credential)
-    sessions[slot].time = upgrade.time
+    sessions[slot].form = upgrade.form
+    if upgrade.form == .binary { counters.binarySessions += 1 }
     sessions[slot].bucket = TokenBucket(burst: burst(of: slot), now: now.uptime)
     sessions[slot].exchange = nil
     if let agreed = upgrade.handshake.compression {

@@ -25,12 +25,16 @@ struct SessionLoop: ~Copyable {
   let unwantedBodyLimits: HTTPLimits
   var sessions = SessionTable()
   let reader = MessageReader()
-  var hub: HubPort
-  var inputs: [HubInput] = []
-  var outputs: [HubOutput] = []
+  /// The `location_update` that is being handled.
+  var update = UpdateEnvelope()
+  let hub: HubPort
+  var inputs = HubInputs()
+  var outputs = HubOutputs()
   var subscriptions = SubscriptionTable()
   var held = HeldPositions()
   var areas = LoopAreas()
+  /// What binary sessions and this loop have agreed on.
+  var binary = LoopBinary()
   /// Connections with requests that wait for the next turn.
   var stalled: [ConnectionID] = []
   /// HTTP requests that were handled in this turn, of newcomers or of those who waited.
@@ -42,7 +46,7 @@ struct SessionLoop: ~Copyable {
   var historyQuestions = 0
   var counters = LoopCounters()
   /// When each delivery of this turn came in as a fix (uptime, ns): its latency is known once the turn is flushed.
-  var turnReceived: [Int64] = []
+  var turnReceived = TurnList<Int64>()
   /// What was sent over all subscribers of this loop gets a number for its envelope.
   var replyNumber: UInt64 = 0
   var nextTick: Int64
@@ -159,9 +163,15 @@ struct SessionLoop: ~Copyable {
     guard phase == .open || phase == .admitting else { return }
     if sessions[slot].role == .driver { inputs.append(.driverDisconnected(reference(sessions[slot].connection))) }
     shared.admissions.sessionEnded()
-    if phase == .open { counters.sessions[Int(sessions[slot].role.rawValue)] -= 1 }
+    if phase == .open {
+      counters.sessions[Int(sessions[slot].role.rawValue)] -= 1
+      if sessions[slot].form == .binary {
+        counters.binarySessions -= 1
+        binary.forget(slot: slot)
+      }
+    }
     var first = sessions[slot].firstSubscription
-    while let channel = subscriptions.removeFirst(&first) { inputs.append(.released(loop: index, channel)) }
+    while let channel = subscriptions.removeFirst(&first) { released(channel) }
     sessions[slot].firstSubscription = first
     sessions[slot].subscriptions = 0
     areas.views[slot] = nil
@@ -193,9 +203,9 @@ struct SessionLoop: ~Copyable {
   mutating func turnEnded() {
     requestsOfTurn = 0
     guard !turnReceived.isEmpty else { return }
-    let flushed = ClockReading.read().uptimeNanoseconds
-    for received in turnReceived { counters.latency.record(nanoseconds: flushed - received) }
-    turnReceived.removeAll(keepingCapacity: true)
+    let flushed = ClockReading.uptime()
+    for place in 0..<turnReceived.count { counters.latency.record(nanoseconds: flushed - turnReceived[place]) }
+    turnReceived.removeAll()
   }
 
   /// The hub's thread has put something into this loop's mailbox, which is looked at when the turn ends; or the server
@@ -266,8 +276,8 @@ struct SessionLoop: ~Copyable {
   mutating func armLoopTimer() {
     var next = nextTick
     if let release = held.deadline { next = min(next, release) }
-    next = min(next, hub.nextAreaTick)
-    if !inputs.isEmpty || !stalled.isEmpty || hub.hasMoreDue { next = now.uptime }
+    next = min(next, hub.nextTurn)
+    if !inputs.isEmpty || !stalled.isEmpty { next = now.uptime }
     loop.setLoopTimer(at: next)
   }
 

@@ -15,8 +15,8 @@ struct Subscriber {
 }
 
 /// In which form a session gets publications: one encode for each form in use.
-struct Encoding: Equatable {
-  var time: TimeFormat
+struct Encoding: Hashable {
+  var form: MessageForm
   var isCompressed = false
 }
 

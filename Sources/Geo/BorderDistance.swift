@@ -76,3 +76,13 @@ extension Polygon {
     return nearest.meters
   }
 }
+
+extension MultiPolygon {
+  /// Metres from a place to the nearest border of one of the polygons.
+  public func distanceToBorder(from coordinate: Coordinate) -> Double {
+    polygons.reduce(.infinity) { min($0, $1.distanceToBorder(from: coordinate)) }
+  }
+
+  /// Square metres of all of them; where they overlap, of each.
+  public var areaSquareMeters: Double { polygons.reduce(0) { $0 + $1.areaSquareMeters } }
+}

@@ -61,7 +61,7 @@ public struct Corridor: Sendable, Hashable {
 
   /// Nil when the width is not more than 0 or not finite.
   public init?(_ path: Path, widthMeters: Double) {
-    guard widthMeters > 0, widthMeters.isFinite else { return nil }
+    guard widthMeters * 0.5 > 0, widthMeters.isFinite else { return nil }
     self.path = path
     halfWidthMeters = widthMeters * 0.5
     boundingBox = path.boundingBox.grown(byMeters: halfWidthMeters)
@@ -97,6 +97,11 @@ public struct Circle: Sendable, Hashable {
   /// Whether a place is in it, the border included: 30 ns, but 5 outside of its box.
   public func contains(_ coordinate: Coordinate) -> Bool {
     boundingBox.contains(coordinate) && vector.distance(to: UnitVector(coordinate)) <= radiusMeters
+  }
+
+  /// The same of a place whose direction is known.
+  public func contains(_ coordinate: Coordinate, _ direction: UnitVector) -> Bool {
+    boundingBox.contains(coordinate) && vector.distance(to: direction) <= radiusMeters
   }
 
   /// Metres to the border; the same inside and outside.

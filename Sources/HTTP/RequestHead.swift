@@ -74,6 +74,11 @@ public struct RequestHead: Sendable {
     return bytes.elementsEqual(UnsafeBufferPointer(start: path.utf8Start, count: path.utf8CodeUnitCount))
   }
 
+  /// Whether the path begins like this, byte by byte. Costs no allocation.
+  public func isPath(under path: StaticString) -> Bool {
+    self.path.starts(with: UnsafeBufferPointer(start: path.utf8Start, count: path.utf8CodeUnitCount))
+  }
+
   /// The path between its slashes, percent-decoded: `/v1/trips/t-1` is `["v1", "trips", "t-1"]`. A slash that came as
   /// `%2F` stays inside its segment. Dot segments are left as they are: nothing here maps paths to files.
   public func pathSegments() throws(HTTPError) -> [String] {

@@ -37,6 +37,7 @@ struct Deadlines {
   /// Takes the next entry that is due; nil when there is none left. O(1), and O(1) for each second that passed.
   mutating func next(uptime: Int64) -> Entry? {
     if place == due.count {
+      if uptime / 1_000_000_000 <= lastSecond { return nil }
       due = takeNextSecond(uptime: uptime)
       place = 0
       if due.isEmpty { return nil }

@@ -193,9 +193,6 @@ extension Hub {
 
   // MARK: Ticks
 
-  /// When the next tick begins (uptime, ns); `.max` while nobody watches.
-  public var nextAreaTick: Int64 { areas.nextTick }
-
   /// Does the next slice of what is to be done; true where there is more.
   mutating func advanceAreas() -> Bool {
     guard areas.nextTick != .max else { return false }

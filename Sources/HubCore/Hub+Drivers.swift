@@ -139,6 +139,7 @@ extension Hub {
       staleIndex.move(UInt32(driver), to: position.coordinate, label: label(of: driver))
     }
     noteArea(driver)
+    endPairs(of: driver, .offline)
     publishPresence(driver, .driverOffline, "Driver offline", "No position has come from the driver for a while.")
     if !drivers[driver].isRetentionArmed { armRetention(driver) }
   }
@@ -201,6 +202,8 @@ extension Hub {
 
   private mutating func forget(_ driver: Int) {
     staleIndex.remove(UInt32(driver))
+    endStays(ofForgotten: driver)
+    endPairs(of: driver, .forgotten)
     if let channel = drivers[driver].channel { forgetEvents(of: channel) }
     if drivers[driver].durable.isKnown { storage.write(.driverForgotten(drivers[driver].id)) }
     removeDriver(driver)
@@ -208,6 +211,8 @@ extension Hub {
 
   mutating func removeDriver(_ driver: Int) {
     if drivers[driver].fixTimes != nil { driversWithFixTimes -= 1 }
+    dropStays(of: driver)
+    dropPairs(of: driver)
     missedFixes -= drivers[driver].durable.missed.count
     profiles.release(drivers[driver].profile)
     driverIDs.remove(hash: drivers[driver].hash, index: driver)

@@ -49,6 +49,8 @@ extension Hub {
     guard let target = trips[trip].status.target else { return nil }
     let known = Int(trips[trip].guide)
     if known >= 0, guides[known].target == target { return known }
+    // Nothing to begin, with each fix, on a trip that says nothing of where it goes.
+    if known < 0, !trips[trip].hasPlace(of: target) { return nil }
     return beginLeg(to: target, position, trip: trip)
   }
 

@@ -5,8 +5,9 @@ import Geo
 import Messages
 
 extension Hub {
-  /// One fix of a session.
-  mutating func handle(_ input: FixInput) {
+  /// One fix of a session. Inlined, with what it calls with the whole input, so that a fix is not copied on its way.
+  @inline(__always)
+  mutating func handle(_ input: borrowing FixInput) {
     guard let driver = driver(of: input.session) else {
       counters.fixesReceived += 1
       counters.fixesOrphaned += 1
@@ -16,7 +17,7 @@ extension Hub {
   }
 
   @inline(__always)
-  mutating func handle(_ input: FixInput, driver: Int) {
+  mutating func handle(_ input: borrowing FixInput, driver: Int) {
     counters.fixesReceived += 1
     drivers[driver].clock.observe(sent: input.sent, received: input.received.timestamp)
     let trip: Int?
@@ -144,6 +145,7 @@ extension Hub {
     noteArea(driver)
     publish(position, driver: driver, trip: trip, received: received)
     if let trip { guide(position, driver: driver, trip: trip) }
+    watchFences(position, driver: driver)
     adviseSampling(driver, trip: trip)
   }
 
@@ -164,10 +166,14 @@ extension Hub {
     let tripChannel = trip.flatMap { trips[$0].channel }
     let driverChannel = drivers[driver].channel
     if tripChannel == nil, driverChannel == nil, fleetChannel == nil { return }
-    let location = location(of: driver, position, trip: trip)
-    if let tripChannel { publishState(location, driver: driver, channel: tripChannel, received: received) }
-    if let driverChannel { publishState(location, driver: driver, channel: driverChannel, received: received) }
-    if let fleetChannel { publishState(location, driver: driver, channel: fleetChannel, received: received) }
+    // One for all three: what belongs to the channel is filled in for each.
+    var delivery = PositionDelivery(
+      channel: ChannelHandle(index: 0), conflationKey: 0, received: received,
+      position: PublishedPosition(
+        channel: .fleet, number: 0, timestamp: now.timestamp, location: location(of: driver, position, trip: trip)))
+    if let tripChannel { publishState(&delivery, driver: driver, channel: tripChannel) }
+    if let driverChannel { publishState(&delivery, driver: driver, channel: driverChannel) }
+    if let fleetChannel { publishState(&delivery, driver: driver, channel: fleetChannel) }
   }
 
   /// A driver's position as it is written to clients; `after` is set for each channel. Inlined, as `lastTrip`.

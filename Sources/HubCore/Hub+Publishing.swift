@@ -6,21 +6,17 @@ extension Hub {
   /// Publishes a state (a position) on a channel: no number, nothing kept, worthless once a newer one with the same
   /// key is there. Costs nothing where nobody listens.
   @inline(__always)
-  mutating func publishState(_ location: DriverLocation, driver: Int, channel: Int, received: Int64) {
+  mutating func publishState(_ delivery: inout PositionDelivery, driver: Int, channel: Int) {
     var loops = channels.loops(channel)
     if loops == 0 { return }
     publicationNumber += 1
-    var location = location
-    location.after = channels.sequence(channel, storedThrough: storage.storedThrough)
-    let delivery = Delivery(
-      channel: ChannelHandle(index: UInt32(channel)),
-      conflationKey: UInt64(channel) << 32 | UInt64(driver + 1),  // never an ETA's: there are fewer drivers
-      received: received,
-      publication: Publication(
-        channel: channels.name(channel), number: publicationNumber, timestamp: now.timestamp,
-        body: .driverLocation(location)))
+    delivery.channel = ChannelHandle(index: UInt32(channel))
+    delivery.conflationKey = UInt64(channel) << 32 | UInt64(driver + 1)  // never an ETA's: there are fewer drivers
+    delivery.position.channel = channels.name(channel)
+    delivery.position.number = publicationNumber
+    delivery.position.location.after = channels.sequence(channel, storedThrough: storage.storedThrough)
     while loops != 0 {
-      outputs[loops.trailingZeroBitCount].append(.delivery(delivery))
+      outputs[loops.trailingZeroBitCount].append(common: delivery)
       counters.deliveries += 1
       loops &= loops - 1
     }
@@ -79,6 +75,9 @@ extension Hub {
     trips[trip].channel = channel
     return channel
   }
+
+  /// The fence's channel, likewise.
+  mutating func eventChannel(ofFence id: Identifier) -> Int? { eventChannel(nil, .fence(id)) }
 
   /// The channel that is `known`, or else the one of this name, kept for its events.
   private mutating func eventChannel(_ known: Int?, _ name: Channel) -> Int? {

@@ -41,6 +41,7 @@ public struct Hub: ~Copyable {
   /// Queries that go on in the next turn, the one whose turn it is first.
   var searches: [RunningSearch] = []
   var areas: AreaTable
+  var fences = FenceTable()
   var areaScratch: [UInt32] = []
   var deadlines: Deadlines
   /// By loop and slot: the driver of that session, or −1.
@@ -54,11 +55,16 @@ public struct Hub: ~Copyable {
   var storage = HubStorage()
   /// The journal knows this hub's epoch and seed.
   var hasLife = false
-  var outputs: [[HubOutput]]
+  var outputs: LoopOutputs
 
   public internal(set) var counters = HubCounters()
   /// More waits than one turn looks at: call `process` again soon.
   public internal(set) var hasMoreDue = false
+  // What is asked for after each turn is stored: to be asked for what it would have to work out, a hub is copied whole.
+  /// When the next tick of areas begins (uptime, ns); `.max` while nobody watches.
+  public private(set) var nextAreaTick = Int64.max
+  /// Somebody waits for the records up to this number, as of the last turn; for others there is time.
+  public private(set) var awaitedTicket: UInt64 = 0
 
   /// An empty hub that serves `loops` loops (1–64).
   ///
@@ -83,11 +89,17 @@ public struct Hub: ~Copyable {
     areas = AreaTable(limit: limits.areas, seed: seed)
     deadlines = Deadlines(uptime: now.uptime)
     sessions = Array(repeating: [], count: loops)
-    outputs = Array(repeating: [], count: loops)
+    outputs = LoopOutputs(loops: loops)
   }
 
   /// A turn with one list of inputs. `now` must not go back.
   public mutating func process(_ inputs: [HubInput], now: Moment) {
+    handle(inputs, now: now)
+    endTurn()
+  }
+
+  /// The same.
+  public mutating func process(_ inputs: borrowing HubInputs, now: Moment) {
     handle(inputs, now: now)
     endTurn()
   }
@@ -98,6 +110,18 @@ public struct Hub: ~Copyable {
     for index in inputs.indices { handle(inputs[index]) }
   }
 
+  /// The same.
+  public mutating func handle(_ inputs: borrowing HubInputs, now: Moment) {
+    self.now = now
+    var cursor = HubInputs.Cursor()
+    while let step = inputs.next(&cursor) {
+      switch step {
+      case .common(let index): handle(live: inputs[common: index])
+      case .rare(let index): handle(inputs[rare: index])
+      }
+    }
+  }
+
   /// After all inputs of a turn: handles what has become due, and what waited as far as this turn has room for it.
   public mutating func endTurn() {
     hasMoreDue = handleDeadlines()
@@ -106,17 +130,40 @@ public struct Hub: ~Copyable {
     continueListings()
     advanceSearches()
     if advanceAreas() { hasMoreDue = true }
+    nextAreaTick = areas.nextTick
+    awaitedTicket = storage.awaited
     updateSizes()
   }
 
   /// Hands over what has come out for one loop and takes the emptied list of the turn before, so that its memory is
   /// used again.
-  public mutating func drain(loop: Int, into list: inout [HubOutput]) {
+  public mutating func drain(loop: Int, into list: inout HubOutputs) {
     swap(&outputs[loop], &list)
-    outputs[loop].removeAll(keepingCapacity: true)
+    outputs[loop].removeAll()
+  }
+
+  /// The same as an array, for those who look at each by itself.
+  public mutating func drain(loop: Int) -> [HubOutput] {
+    var list: [HubOutput] = []
+    var cursor = HubOutputs.Cursor()
+    while let step = outputs[loop].next(&cursor) {
+      switch step {
+      case .common(let index): list.append(.delivery(outputs[loop][common: index].delivery))
+      case .rare(let index): list.append(outputs[loop][rare: index])
+      }
+    }
+    outputs[loop].removeAll()
+    return list
   }
 
   public func hasOutput(loop: Int) -> Bool { !outputs[loop].isEmpty }
+
+  @inline(__always)
+  private mutating func handle(live fix: borrowing FixInput) {
+    backlog.countLive()
+    if !backlog.isEmpty, waitsBehind(.fix(copy fix)) { return }
+    handle(fix)
+  }
 
   mutating func handle(_ input: HubInput) {
     if case .batch(let batch) = input { return admit(batch) }
@@ -136,6 +183,7 @@ public struct Hub: ~Copyable {
     case .driverStatus(let session, let messageID, let report): handle(session, messageID, report)
     case .tripStatus(let input): handle(input)
     case .trips(let session, let question, let replyTo): answer(session, question, replyTo)
+    case .fences(let session, let question): answer(session, question)
     case .subscribe(let input): subscribe(input)
     case .unsubscribe(let session, let messageID, let channel): unsubscribe(session, messageID, channel)
     case .released(let loop, let channel): release(loop, channel)
@@ -155,6 +203,9 @@ public struct Hub: ~Copyable {
     counters.channels = channels.count
     counters.profiles = profiles.count
     counters.areasWatched = areas.watchedCount
+    counters.fences = fences.count
+    counters.fenceStays = fences.stays.count
+    counters.fencePairs = fences.pairs.count
     counters.eventsKept = channels.eventCount
   }
 

@@ -51,6 +51,11 @@ public struct HubCounters: Sendable, Equatable {
   /// Fixes taken in, and published where they were live, that nothing could be stored of. They are among the others, too.
   public var fixesNotStored: UInt64 = 0
 
+  /// Events about fences, by `Notification.Kind.rawValue`: each once, on however many channels.
+  public var fenceEvents = [UInt64](repeating: 0, count: Notification.Kind.allCases.count)
+  /// Fences that fixes were held against, because they have a part of the fix's cell.
+  public var fencesLookedAt: UInt64 = 0
+
   /// Batches whose older fixes were looked for in the journal.
   public var lookups: UInt64 = 0
 
@@ -72,6 +77,10 @@ public struct HubCounters: Sendable, Equatable {
   public var profiles = 0
   /// Cells that somebody watches, by audience.
   public var areasWatched = 0
+  public var fences = 0
+  /// Drivers in fences, and pairs in roaming ones.
+  public var fenceStays = 0
+  public var fencePairs = 0
 
   public init() {}
 }

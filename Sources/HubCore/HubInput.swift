@@ -5,7 +5,7 @@ import Messages
 
 /// A session as the hub knows it: which loop, which slot there, and the slot's generation, so that a late input of a
 /// closed session is recognised.
-public struct SessionRef: Sendable, Hashable {
+public struct SessionRef: Sendable, Hashable, BitwiseCopyable {
   public var loop: UInt32
   public var slot: UInt32
   public var generation: UInt32
@@ -29,7 +29,7 @@ public struct Actor: Sendable, Equatable {
 }
 
 /// One `location_update` of a driver's session.
-public struct FixInput: Sendable {
+public struct FixInput: Sendable, BitwiseCopyable {
   public var session: SessionRef
   public var messageID: MessageID
   /// The sender's clock when it sent; with `received` it bounds the session's clock offset.
@@ -137,10 +137,10 @@ public enum Audience: UInt8, Sendable, CaseIterable {
   case everybody
 }
 
-/// Everything that can be asked of the hub, in the order in which it came.
-///
-/// All but the frequent cases are `indirect`, so that the batch is an array of fixes with a few pointers in it: copying and
-/// dropping an element looks at its tag and no further.
+/// A turn's inputs of one loop, in the order in which they came: fixes by themselves, with everything else among them.
+public typealias HubInputs = MixedList<FixInput, HubInput>
+
+/// Everything that can be asked of the hub. All but the frequent cases are `indirect`.
 public enum HubInput: Sendable {
   case fix(FixInput)
   indirect case batch(BatchInput)
@@ -162,6 +162,8 @@ public enum HubInput: Sendable {
   /// Asks for the name of a channel that the session is subscribed to, because its grants have changed, and whether it
   /// has part in that channel's trip.
   indirect case name(SessionRef, Actor, ChannelHandle)
+  /// Of ops, over HTTP.
+  indirect case fences(SessionRef, FenceQuestion)
   /// `replyTo` is the message's id; over HTTP there is none.
   indirect case query(SessionRef, HubQuery, replyTo: MessageID? = nil)
   /// A driver's ping: its pong says what is stored, so it takes its turn behind the fixes that came before it.

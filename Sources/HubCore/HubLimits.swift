@@ -21,6 +21,19 @@ public struct HubLimits: Sendable, Equatable {
   public var events: Int
   /// Cells watched at once, counted for each audience. At it `subscribe` is refused with `rate_limited`.
   public var areas = 65_536
+  /// Fences, positions of all of them, and such that are about two drivers. At each a new one is refused with `storage_full`.
+  public var fences = 50_000
+  public var fencePositions = 2_000_000
+  public var roamingFences = 16
+  /// Fences of one cell of their index: what a fix looks at grows with it. At it a fence there is refused with
+  /// `storage_full`.
+  public var fencesPerCell = 256
+  /// Fences that one driver is in, and all drivers together. At it an enter is not told before another has been left.
+  public var fencesPerDriver = 128
+  public var fenceStays = 4_000_000
+  /// Pairs of roaming fences that one driver is in, and that there are. At it no further one begins.
+  public var pairsPerDriver = 16
+  public var fencePairs = 1_000_000
   /// Combinations of vehicle type and tags in use. At it a `driver_status` with another one is refused with
   /// `storage_full`.
   public var profiles: Int
@@ -94,6 +107,8 @@ public struct HubTimings: Sendable, Equatable {
 
   /// What holds on trips: when the driver is near, what is a gap, how often an ETA is told.
   public var trips = TripRules()
+  /// What holds at fences: how sure a position must be, and how far outside is outside.
+  public var fences = FenceRules()
 
   public init() {}
 }

@@ -4,9 +4,28 @@ import Geo
 import Messages
 
 /// A channel as loops know it: dense, reused only after every loop has released it.
-public struct ChannelHandle: Sendable, Hashable {
+public struct ChannelHandle: Sendable, Hashable, BitwiseCopyable {
   public var index: UInt32
   public init(index: UInt32) { self.index = index }
+}
+
+/// What comes out of a turn for one loop, in order: positions by themselves, with everything else among them.
+public typealias HubOutputs = MixedList<PositionDelivery, HubOutput>
+
+/// A position on its way to a loop that has subscribers: nothing but bits, so that it is used where it lies.
+public struct PositionDelivery: Sendable, BitwiseCopyable {
+  public var channel: ChannelHandle
+  /// A newer one with the same key makes an unsent older one worthless; never 0.
+  public var conflationKey: UInt64
+  /// When the fix came in (uptime, ns): what latency is measured from.
+  public var received: Int64
+  public var position: PublishedPosition
+
+  /// The same in the form that publications of all kinds have.
+  public var delivery: Delivery {
+    Delivery(
+      channel: channel, conflationKey: conflationKey, received: received, publication: Publication(position))
+  }
 }
 
 /// A publication on its way to a loop that has subscribers.
@@ -21,6 +40,7 @@ public struct Delivery: Sendable {
 
 /// What a loop is told. All but the frequent case are `indirect`, as in `HubInput`.
 public enum HubOutput: Sendable {
+  /// An event or an ETA; positions are `PositionDelivery` (but for `Hub.drain(loop:)`, which gives all as these).
   case delivery(Delivery)
   /// Takes effect when the loop drains it: what follows in this list is live. `missed` leads up to it: events in order,
   /// and after them, where the subscriber was brought up to date, the newest position and ETA. A party may follow its trip
@@ -57,4 +77,35 @@ public enum HubOutput: Sendable {
   indirect case queryResult(SessionRef, QueryResult?, replyTo: MessageID?)
   /// The answer to a question about trips.
   indirect case trips(SessionRef, TripAnswer, replyTo: MessageID?)
+  /// The answer to a question about fences.
+  indirect case fences(SessionRef, FenceAnswer)
+}
+
+/// What has come out for each loop.
+struct LoopOutputs: ~Copyable {
+  // All lists are initialised from `init` to `deinit`, and never move.
+  private let lists: UnsafeMutablePointer<HubOutputs>
+  let count: Int
+
+  init(loops: Int) {
+    count = loops
+    lists = .allocate(capacity: loops)
+    for loop in 0..<loops { (lists + loop).initialize(to: HubOutputs()) }
+  }
+
+  deinit {
+    lists.deinitialize(count: count)
+    lists.deallocate()
+  }
+
+  subscript(loop: Int) -> HubOutputs {
+    @inline(__always) unsafeAddress { UnsafePointer(pointer(loop)) }
+    @inline(__always) unsafeMutableAddress { pointer(loop) }
+  }
+
+  @inline(__always)
+  private func pointer(_ loop: Int) -> UnsafeMutablePointer<HubOutputs> {
+    precondition(loop >= 0 && loop < count)
+    return lists + loop
+  }
 }

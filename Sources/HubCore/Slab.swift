@@ -10,17 +10,21 @@ struct Slab<Record>: ~Copyable {
   private static var shift: Int { 8 }
   private static var chunkSize: Int { 1 << shift }
 
-  private var chunks: [UnsafeMutablePointer<Record>] = []
+  /// The chunks' table: as an array it would check the chunk's number once more with each access, of which a fix makes fifty.
+  private var chunks: UnsafeMutablePointer<UnsafeMutablePointer<Record>>
+  private var chunkCapacity = 16
+  private var chunkCount = 0
   private var generations: [UInt32] = []
   private var free: [UInt32] = []
   /// One more than the largest index ever in use.
   private(set) var endIndex = 0
 
-  init() {}
+  init() { chunks = .allocate(capacity: chunkCapacity) }
 
   deinit {
     for index in 0..<endIndex { pointer(index).deinitialize(count: 1) }
-    for chunk in chunks { chunk.deallocate() }
+    for chunk in 0..<chunkCount { chunks[chunk].deallocate() }
+    chunks.deallocate()
   }
 
   /// Records in use.
@@ -44,11 +48,23 @@ struct Slab<Record>: ~Copyable {
       self[Int(slot)] = record
       return Int(slot)
     }
-    if endIndex >> Self.shift == chunks.count { chunks.append(.allocate(capacity: Self.chunkSize)) }
+    if endIndex >> Self.shift == chunkCount { addChunk() }
     endIndex += 1
     pointer(endIndex - 1).initialize(to: record)
     generations.append(0)
     return endIndex - 1
+  }
+
+  private mutating func addChunk() {
+    if chunkCount == chunkCapacity {
+      chunkCapacity *= 2
+      let larger = UnsafeMutablePointer<UnsafeMutablePointer<Record>>.allocate(capacity: chunkCapacity)
+      larger.initialize(from: chunks, count: chunkCount)
+      chunks.deallocate()
+      chunks = larger
+    }
+    (chunks + chunkCount).initialize(to: .allocate(capacity: Self.chunkSize))
+    chunkCount += 1
   }
 
   /// Ends the record's life, leaving `tombstone` in its slot so that what it held is released.

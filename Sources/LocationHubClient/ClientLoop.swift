@@ -21,8 +21,9 @@ public protocol ClientLoopDelegate: AnyObject {
   func opened(_ client: ClientID, _ connected: Connected)
   /// A message; `connected` comes by `opened`, and events that were seen before do not come.
   func received(_ client: ClientID, _ envelope: borrowing ServerEnvelope)
-  /// The bytes of a message before they are parsed; true: that was all, it is not to be parsed. For load generators.
-  func receivedRaw(_ client: ClientID, _ text: UnsafeRawBufferPointer) -> Bool
+  /// The bytes of a message, in the session's `form`, before they are parsed; true: that was all, it is not to be parsed.
+  /// For load generators.
+  func receivedRaw(_ client: ClientID, _ message: UnsafeRawBufferPointer) -> Bool
   /// A connection or an attempt ended, and what follows.
   func closed(_ client: ClientID, _ disconnection: Disconnection)
   /// The time given to `schedule` has come.
@@ -34,7 +35,7 @@ public protocol ClientLoopDelegate: AnyObject {
 }
 
 extension ClientLoopDelegate {
-  public func receivedRaw(_ client: ClientID, _ text: UnsafeRawBufferPointer) -> Bool { false }
+  public func receivedRaw(_ client: ClientID, _ message: UnsafeRawBufferPointer) -> Bool { false }
   public func due(_ client: ClientID) {}
   public func tick() {}
   public func woken() {}

@@ -10,10 +10,26 @@ extension ClientSession {
     guard state == .connecting else { return }
     state = .handshaking
     let handshake = ClientHandshake(
-      nonce: (random.next(), random.next()), subprotocols: ["locationhub.v1.json"],
+      nonce: (random.next(), random.next()), subprotocols: subprotocols.map { "\($0.name)" },
       compression: configuration.compression)
     socket = ClientSocket(handshake, sharing: sharedCompression)
     lastHeard = now.uptime
+  }
+
+  /// What is asked for, the wanted one first (RFC 6455 §4.1 item 10).
+  private var subprotocols: [Subprotocol] {
+    switch configuration.codec {
+    case .json: [.json]
+    case .binary: [.binary, .json]
+    }
+  }
+
+  /// The upgrade is granted: `chosen` is the place in the list of what was asked for.
+  func upgraded(_ chosen: Int?) {
+    state = .greeting
+    let isBinary = chosen.map { subprotocols[$0] == .binary } ?? false
+    form = isBinary ? .binary : .json(configuration.url.time)
+    binary = isBinary ? BinaryConnection() : nil
   }
 
   /// Appends the request.

@@ -6,7 +6,7 @@ import WebSocket
 
 extension ClientSession {
   /// Bytes came. They are unmasked and read in place, so they may be changed. `deliver` is called with every message
-  /// that the application should see, `connected` first; `raw` may take a text before it is parsed (true: it did),
+  /// that the application should see, `connected` first; `raw` may take a message before it is read (true: it did),
   /// which is for load generators that look at some bytes only.
   public func received(
     _ bytes: UnsafeMutableRawBufferPointer, now: Moment, reader: MessageReader,
@@ -18,7 +18,7 @@ extension ClientSession {
     do throws(ClientSocketError) {
       while let event = try socket?.next(in: bytes, at: &offset, limits: socketLimits) {
         switch event {
-        case .opened: state = .greeting
+        case .opened(let subprotocol): upgraded(subprotocol)
         case .message(let kind, let payload):
           counters.messagesIn += 1
           if state == .open, raw(payload) { continue }
@@ -41,14 +41,18 @@ extension ClientSession {
     _ payload: UnsafeRawBufferPointer, _ kind: MessageKind, _ now: Moment, _ reader: MessageReader,
     _ deliver: (borrowing ServerEnvelope) -> Void
   ) {
-    let envelope: ServerEnvelope
     do throws(MessageError) {
-      envelope = try reader.readServer(payload, time: configuration.url.time, isValidUTF8: kind == .text)
+      switch form {
+      case .json(let time):
+        let envelope = try reader.readServer(payload, time: time, isValidUTF8: kind == .text)
+        if note(envelope, now) { deliver(envelope) }
+      case .binary:
+        // Nil where it is for the reader only.
+        if let envelope = try binary?.reader.read(payload), note(envelope, now) { deliver(envelope) }
+      }
     } catch {
       counters.unreadable += 1
-      return
     }
-    if note(envelope, now) { deliver(envelope) }
   }
 
   /// Does what a message asks of the session; false where the application should not see it.
@@ -95,11 +99,16 @@ extension ClientSession {
       sampling = Connected.Sampling(interval: advice.interval, minDistance: advice.minDistance)
     case .result(let answer): if let number = numbering.number(of: answer.replyTo) { _ = queue.confirm(number) }
     case .error(let error):
-      guard let id = error.replyTo, let number = numbering.number(of: id) else { break }
+      guard let id = error.replyTo, let number = number(of: id) else { break }
       if noteRefresh(number, isTaken: false, now) { return false }
       note(error, number, now)
     }
     return true
+  }
+
+  /// The message of ours that an error answers. In binary a live fix is named by its number alone.
+  private func number(of id: MessageID) -> UInt64? {
+    numbering.number(of: id) ?? (form == .binary ? id.number : nil)
   }
 
   private func note(_ pong: Pong, _ now: Moment) {

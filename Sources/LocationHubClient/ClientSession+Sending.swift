@@ -190,10 +190,31 @@ extension ClientSession {
     budget.charge(cost, now: now.uptime)
     counters.messagesOut += 1
     let payload = FrameWriter.begin(as: .client, in: &buffer)
-    JSONWriter.write(
-      message, messageID: numbering.id(number), timestamp: now.timestamp, time: configuration.url.time, into: &buffer)
+    let kind: MessageKind
+    switch form {
+    case .json(let time):
+      kind = .text
+      JSONWriter.write(
+        message, messageID: numbering.id(number), timestamp: now.timestamp, time: time, into: &buffer)
+    case .binary:
+      kind = .binary
+      writeBinary(message, number: number, now, &buffer)
+    }
     socket?.finish(
-      .text, payloadAt: payload, compressedBytes: limits.compressedBytes, mask: .random(using: &random), in: &buffer)
+      kind, payloadAt: payload, compressedBytes: limits.compressedBytes, mask: .random(using: &random), in: &buffer)
+  }
+
+  private func writeBinary(_ message: ClientMessage, number: UInt64, _ now: Moment, _ buffer: inout ByteBuffer) {
+    var id = numbering.id(number)
+    var trip: Identifier?
+    if case .locationUpdate(let update) = message {
+      // It is answered with an error at most, on this connection: its number is name enough.
+      id = MessageID(number: number)
+      trip = update.tripID
+    }
+    BinaryWriter.write(
+      message, messageID: id, timestamp: now.timestamp, tripBefore: binary?.tripBefore, into: &buffer)
+    if let trip { binary?.tripBefore = trip }
   }
 
   var hasSomethingToSend: Bool {

@@ -52,6 +52,8 @@ public final class ClientSession {
   /// How often the hub wants this driver's fixes, as it said last.
   public internal(set) var sampling: Connected.Sampling?
   public internal(set) var counters = ClientCounters()
+  /// How messages are written, as the hub agreed to; of the last connection.
+  public internal(set) var form: MessageForm
 
   var limits: ClientLimits { configuration.limits }
   var token: String?
@@ -74,6 +76,8 @@ public final class ClientSession {
   var step = Step.none
   /// Nil where TCP does not stand.
   var socket: ClientSocket?
+  /// What both ends of a binary connection remember; nil on one that speaks JSON.
+  var binary: BinaryConnection?
   /// What compresses for all clients of a loop that keep no contexts.
   let sharedCompression: MessageCompression?
   /// What ended the connection, once it is known.
@@ -95,6 +99,7 @@ public final class ClientSession {
     self.configuration = configuration
     self.sharedCompression = sharedCompression
     token = configuration.token
+    form = .json(configuration.url.time)
     renewal = configuration.tokens.map { TokenRenewal($0) }
     random = ClientRandom(seed: configuration.seed)
     numbering = MessageNumbering(random: &random)
@@ -160,6 +165,13 @@ public final class ClientSession {
     if step != .none || socket?.hasControlFrames == true || renewal?.isDueNew == true { return true }
     return state == .open && hasSomethingToSend
   }
+}
+
+/// What a client remembers of one connection that speaks binary.
+struct BinaryConnection {
+  var reader = BinaryServerReader()
+  /// The trip that was named last in a live fix.
+  var tripBefore: Identifier?
 }
 
 /// A ping on its way, and up to which number the queue had been sent when it left.

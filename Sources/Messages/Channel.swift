@@ -3,7 +3,7 @@ import Bytes
 import Geo
 
 /// A channel by its name.
-public enum Channel: Sendable, Hashable {
+public enum Channel: Sendable, Hashable, BitwiseCopyable {
   /// `trip:<tripId>`: driver_location, eta_update, trip_update, notification.
   case trip(Identifier)
   /// `driver:<driverId>`.

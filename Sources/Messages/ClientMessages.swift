@@ -16,6 +16,28 @@ public struct ClientEnvelope: Sendable, Equatable {
   }
 }
 
+/// A `location_update` with its envelope.
+public struct UpdateEnvelope: Sendable, Equatable, BitwiseCopyable {
+  public var messageID: MessageID
+  /// The sender's clock when it sent.
+  public var timestamp: Timestamp
+  public var update: LocationUpdate
+
+  public init(messageID: MessageID, timestamp: Timestamp, update: LocationUpdate) {
+    self.messageID = messageID
+    self.timestamp = timestamp
+    self.update = update
+  }
+
+  /// Room for a message to be read into: it says nothing yet.
+  public init() {
+    let nowhere = Coordinate(clampingLatitude: 0, wrappingLongitude: 0)
+    self.init(
+      messageID: MessageID(checked: InlineText()), timestamp: Timestamp(milliseconds: 0),
+      update: LocationUpdate(fix: Fix(coordinate: nowhere, timestamp: Timestamp(milliseconds: 0))))
+  }
+}
+
 /// Every message type a client may send. All but the frequent one are `indirect`, so that it alone makes the size.
 public enum ClientMessage: Sendable, Equatable {
   case locationUpdate(LocationUpdate)
@@ -29,7 +51,7 @@ public enum ClientMessage: Sendable, Equatable {
   indirect case query(QueryRequest)
 }
 
-public struct LocationUpdate: Sendable, Equatable {
+public struct LocationUpdate: Sendable, Equatable, BitwiseCopyable {
   public var tripID: Identifier?
   public var fix: Fix
 

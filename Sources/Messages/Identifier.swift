@@ -2,7 +2,7 @@
 import Bytes
 
 /// The id of a driver, rider, trip or fence: 1–64 of `A-Z a-z 0-9 . _ -`.
-public struct Identifier: Sendable, Hashable {
+public struct Identifier: Sendable, Hashable, BitwiseCopyable {
   public let text: InlineText
 
   /// Nil when the length or a character is not allowed. O(length).
@@ -29,7 +29,8 @@ public struct Identifier: Sendable, Hashable {
     return byte < 128 && (set &>> UInt64(byte)) & 1 != 0
   }
 
-  @inlinable public static func == (a: Identifier, b: Identifier) -> Bool { a.text == b.text }
+  @inlinable @inline(__always)
+  public static func == (a: Identifier, b: Identifier) -> Bool { a.text == b.text }
 }
 
 extension Identifier: CustomStringConvertible {
@@ -37,7 +38,7 @@ extension Identifier: CustomStringConvertible {
 }
 
 /// The id that a sender gave to its message: any text of 1–64 bytes. An answer carries it as `replyTo`.
-public struct MessageID: Sendable, Hashable {
+public struct MessageID: Sendable, Hashable, BitwiseCopyable {
   public let text: InlineText
 
   /// Nil when empty or longer than 64 bytes. The bytes must be UTF-8.
@@ -50,6 +51,8 @@ public struct MessageID: Sendable, Hashable {
     guard let text = InlineText(string), !text.isEmpty else { return nil }
     self.text = text
   }
+
+  init(checked text: InlineText) { self.text = text }
 }
 
 extension MessageID: CustomStringConvertible {

@@ -27,9 +27,32 @@ public struct Publication: Sendable, Equatable {
   }
 }
 
+/// A publication that is a position: the one frequent kind, and nothing but bits.
+public struct PublishedPosition: Sendable, Equatable, BitwiseCopyable {
+  public var channel: Channel
+  public var number: UInt64
+  public var timestamp: Timestamp
+  public var location: DriverLocation
+
+  @inlinable public init(channel: Channel, number: UInt64, timestamp: Timestamp, location: DriverLocation) {
+    self.channel = channel
+    self.number = number
+    self.timestamp = timestamp
+    self.location = location
+  }
+}
+
+extension Publication {
+  public init(_ position: PublishedPosition) {
+    self.init(
+      channel: position.channel, number: position.number, timestamp: position.timestamp,
+      body: .driverLocation(position.location))
+  }
+}
+
 /// A published position: filtered, state, latest wins. Its numbers are rounded where it is made (coordinates to 1e-7°,
 /// speed and accuracy to 0.01, heading to 0.01°, age to 0.001), so that what is written is exactly what it holds.
-public struct DriverLocation: Sendable, Equatable {
+public struct DriverLocation: Sendable, Equatable, BitwiseCopyable {
   public var driverID: Identifier
   public var tripID: Identifier?
   public var coordinate: Coordinate
@@ -169,14 +192,20 @@ public struct Notification: Sendable, Equatable {
   /// Written as `data: {"driverId": …, "target": …, "distance": …, "eta": …}`, as far as they are there.
   public var driverID: Identifier?
   public var leg: Leg?
+  /// Further members of `data`, where there is no leg.
+  public var fence: FenceNotice?
   public var sequence: UInt64
 
-  public init(kind: Kind, title: String, body: String, driverID: Identifier?, leg: Leg? = nil, sequence: UInt64) {
+  public init(
+    kind: Kind, title: String, body: String, driverID: Identifier?, leg: Leg? = nil, fence: FenceNotice? = nil,
+    sequence: UInt64
+  ) {
     self.kind = kind
     self.title = title
     self.body = body
     self.driverID = driverID
     self.leg = leg
+    self.fence = fence
     self.sequence = sequence
   }
 }

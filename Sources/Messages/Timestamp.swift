@@ -31,7 +31,7 @@ public enum TimeFormat: UInt8, Sendable, CaseIterable {
 }
 
 /// One reading of both clocks, taken once a turn and passed down.
-public struct Moment: Sendable, Hashable {
+public struct Moment: Sendable, Hashable, BitwiseCopyable {
   /// Monotonic nanoseconds since an arbitrary origin: for intervals and deadlines.
   public var uptime: Int64
   /// Wall-clock time: for what is written into messages.

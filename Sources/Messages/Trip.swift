@@ -28,7 +28,7 @@ public enum TripStatus: UInt8, Sendable, CaseIterable {
 public enum DriverStatus: UInt8, Sendable, CaseIterable { case available, unavailable, background, onTrip }
 
 /// How far a published position is to be trusted.
-public enum Confidence: UInt8, Sendable, CaseIterable { case high, medium, low }
+public enum Confidence: UInt8, Sendable, CaseIterable, BitwiseCopyable { case high, medium, low }
 
 extension Role {
   public var name: StaticString {

@@ -22,6 +22,9 @@ public struct ClockReading: Sendable, Hashable {
       unixMilliseconds: nanoseconds(of: CLOCK_REALTIME) / 1_000_000)
   }
 
+  /// The monotonic clock by itself, in nanoseconds.
+  public static func uptime() -> Int64 { nanoseconds(of: CLOCK_MONOTONIC) }
+
   static func nanoseconds(of clock: clockid_t) -> Int64 {
     var time = timespec()
     // Fails only for an unknown clock or a bad pointer: neither can be.

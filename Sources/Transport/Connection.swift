@@ -54,27 +54,31 @@ struct Connection {
 struct ConnectionSlab: ~Copyable {
   static let noSlot = UInt32.max
   private static let chunkBits: UInt32 = 9
-  private static let chunkCapacity = 1 << Int(chunkBits)
+  private static let chunkConnections = 1 << Int(chunkBits)
 
   // Each chunk is allocated once, initialised whole, and deinitialised in deinit: pointers into it stay good.
-  private var chunks: [UnsafeMutablePointer<Connection>] = []
+  // Their table is no array, which would check the chunk's number once more with each access.
+  private var chunks: UnsafeMutablePointer<UnsafeMutablePointer<Connection>>
+  private var chunkCapacity = 16
+  private var chunkCount = 0
   private var firstFree = ConnectionSlab.noSlot
   private(set) var slotCount: UInt32 = 0
 
-  init() {}
+  init() { chunks = .allocate(capacity: chunkCapacity) }
 
   deinit {
-    for chunk in chunks {
-      chunk.deinitialize(count: ConnectionSlab.chunkCapacity)
-      chunk.deallocate()
+    for index in 0..<chunkCount {
+      chunks[index].deinitialize(count: ConnectionSlab.chunkConnections)
+      chunks[index].deallocate()
     }
+    chunks.deallocate()
   }
 
   /// The slot's struct. `slot` must be below `slotCount`.
   @inline(__always)
   func pointer(_ slot: UInt32) -> UnsafeMutablePointer<Connection> {
     precondition(slot < slotCount)
-    return chunks[Int(slot >> ConnectionSlab.chunkBits)] + Int(slot & UInt32(ConnectionSlab.chunkCapacity - 1))
+    return chunks[Int(slot >> ConnectionSlab.chunkBits)] + Int(slot & UInt32(ConnectionSlab.chunkConnections - 1))
   }
 
   /// The connection that `id` names, or nil when it is gone or about to be.
@@ -112,11 +116,19 @@ struct ConnectionSlab: ~Copyable {
   }
 
   private mutating func addChunk() {
-    let capacity = ConnectionSlab.chunkCapacity
+    let capacity = ConnectionSlab.chunkConnections
     let chunk = UnsafeMutablePointer<Connection>.allocate(capacity: capacity)
     chunk.initialize(repeating: Connection(), count: capacity)
     let first = slotCount
-    chunks.append(chunk)
+    if chunkCount == chunkCapacity {
+      chunkCapacity *= 2
+      let larger = UnsafeMutablePointer<UnsafeMutablePointer<Connection>>.allocate(capacity: chunkCapacity)
+      larger.initialize(from: chunks, count: chunkCount)
+      chunks.deallocate()
+      chunks = larger
+    }
+    (chunks + chunkCount).initialize(to: chunk)
+    chunkCount += 1
     slotCount += UInt32(capacity)
     for index in 0..<capacity {
       chunk[index].nextFree = index + 1 < capacity ? first + UInt32(index) + 1 : firstFree

@@ -83,15 +83,16 @@ extension EventLoop {
   /// Writes what this turn has for each connection. Makes no callback, only notices.
   func flush() {
     guard !dirty.isEmpty else { return }
-    for slot in dirty {
+    for place in 0..<dirty.count {
+      let slot = dirty[place]
       let connection = slab.pointer(slot)
       // The slot may have been freed since, and may be another connection's that is not dirty.
       guard connection.pointee.flags.contains(.isDirty) else { continue }
       connection.pointee.flags.remove(.isDirty)
       flush(ConnectionID(slot: slot, generation: connection.pointee.generation), connection)
     }
-    dirty.removeAll(keepingCapacity: true)
-    segments.removeAll(keepingCapacity: true)
+    dirty.removeAll()
+    segments.removeAll()
   }
 
   private func flush(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {

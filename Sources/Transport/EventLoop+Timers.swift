@@ -34,7 +34,7 @@ extension EventLoop {
       case .free, .doomed: break
       }
     }
-    dueTimers.removeAll(keepingCapacity: true)
+    dueTimers.removeAll()
     if let time = loopTimerAt, time <= now.uptimeNanoseconds {
       loopTimerAt = nil
       delegate?.loopTimerFired()

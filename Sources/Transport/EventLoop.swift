@@ -30,22 +30,16 @@ public final class EventLoop {
     let isPaced: Bool
   }
 
-  /// Who is told what happens. Not retained, and must outlive the last turn: `unowned`, because a weak reference would
-  /// slow down every retain of an object that is retained for each event.
-  public unowned var delegate: (any EventLoopDelegate)?
   public let limits: EventLoopLimits
   /// Wakes this loop from any thread.
   public let waker: Waker
   /// What is hot: see LoopState.swift.
   @usableFromInline let state: UnsafeMutablePointer<LoopState>
   let clock: () -> ClockReading
-  var poller: Poller
   let readBuffer: UnsafeMutableRawBufferPointer
   let pieces: UnsafeMutableBufferPointer<iovec>
 
   var spareOutboxes: [Outbox] = []
-
-  var dueTimers: [ConnectionID] = []
 
   var listeners: [Listener] = []
   /// While `accepted` is called: on which listener, in the order of the calls of `listen`, from 0.
@@ -69,11 +63,12 @@ public final class EventLoop {
     acceptPace = Double(limits.acceptsPerSecond)
     acceptPaceAt = now.uptimeNanoseconds
     waker = try Waker()
-    poller = try Poller(eventsPerTurn: limits.eventsPerTurn)
+    let poller = try Poller(eventsPerTurn: limits.eventsPerTurn)
     try poller.add(waker.descriptor, token: Token.waker, .readable)
     // After the last throw: a failed init runs no deinit.
     state = .allocate(capacity: 1)
-    state.initialize(to: LoopState(now: now, wheel: TimerWheel(startingAt: now.uptimeNanoseconds)))
+    state.initialize(
+      to: LoopState(now: now, poller: poller, wheel: TimerWheel(startingAt: now.uptimeNanoseconds)))
     readBuffer = .allocate(byteCount: limits.readBufferBytes, alignment: 64)
     pieces = .allocate(capacity: 64)
     pieces.initialize(repeating: iovec())
@@ -142,7 +137,7 @@ public final class EventLoop {
       rounds += 1
     } while !dirty.isEmpty && rounds < 8
     if dirty.isEmpty {
-      segments.removeAll(keepingCapacity: true)
+      segments.removeAll()
       arena.removeAll(keepingAtMost: limits.arenaKeepBytes)
     }
   }

@@ -3,7 +3,7 @@
 
 /// Names one connection of one loop for as long as it lives. A stale id (its connection is gone, the slot may have
 /// another one) is harmless: every operation on it does nothing.
-public struct ConnectionID: Hashable, Sendable {
+public struct ConnectionID: Hashable, Sendable, BitwiseCopyable {
   /// Index in the loop's slab, small and reused: fit to index the owner's own table.
   public let slot: UInt32
   /// Which life of the slot; never 0 for a real connection.

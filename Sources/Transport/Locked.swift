@@ -11,14 +11,14 @@ import Glibc
 ///
 /// `@unchecked Sendable`, because the compiler does not know that `value` is touched only while `mutex` is held:
 /// `withLock` is the only code that touches it, and only what is Sendable goes in.
-public final class Locked<Value: Sendable>: @unchecked Sendable {
+public final class Locked<Value: ~Copyable & Sendable>: @unchecked Sendable {
   // On the heap, because a pthread_mutex_t must not move after pthread_mutex_init. The value too: the mutex keeps
   // others out already, so the run-time check of accesses to a class's properties would only cost.
   @usableFromInline let mutex: UnsafeMutablePointer<pthread_mutex_t>
   @usableFromInline let value: UnsafeMutablePointer<Value>
 
   @inlinable
-  public init(_ value: Value) {
+  public init(_ value: consuming Value) {
     self.value = .allocate(capacity: 1)
     self.value.initialize(to: value)
     mutex = .allocate(capacity: 1)

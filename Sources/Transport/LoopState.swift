@@ -14,6 +14,9 @@ import Bytes
 @usableFromInline
 struct LoopState: ~Copyable {
   @usableFromInline var now: ClockReading
+  /// Not retained: see `EventLoop.delegate`.
+  unowned var delegate: (any EventLoopDelegate)?
+  var poller: Poller
   var loopTimerAt: Int64?
   var acceptRetryAt: Int64?
   // Notices that wait until no operation is under way, so that no callback comes from within a send or close.
@@ -25,9 +28,11 @@ struct LoopState: ~Copyable {
   var wheel: TimerWheel
   @usableFromInline var arena = ByteBuffer()
   /// This turn's sends; a connection's are linked by index.
-  var segments: [EventLoop.Segment] = []
+  var segments = TurnList<EventLoop.Segment>()
   /// Slots with something to flush.
-  var dirty: [UInt32] = []
+  var dirty = TurnList<UInt32>()
+  /// Connections whose timers this turn has found to be due.
+  var dueTimers = TurnList<ConnectionID>()
   var counters = EventLoopCounters()
 }
 
@@ -63,16 +68,35 @@ extension EventLoop {
     _modify { yield &state.pointee.wheel }
   }
 
+  /// Who is told what happens. Not retained, and must outlive the last turn: `unowned`, because a weak reference would
+  /// slow down every retain of an object that is retained for each event.
+  public var delegate: (any EventLoopDelegate)? {
+    get { state.pointee.delegate }
+    set { state.pointee.delegate = newValue }
+  }
+
   @inline(__always)
-  var segments: [Segment] {
+  var poller: Poller {
+    _read { yield state.pointee.poller }
+    _modify { yield &state.pointee.poller }
+  }
+
+  @inline(__always)
+  var segments: TurnList<Segment> {
     _read { yield state.pointee.segments }
     _modify { yield &state.pointee.segments }
   }
 
   @inline(__always)
-  var dirty: [UInt32] {
+  var dirty: TurnList<UInt32> {
     _read { yield state.pointee.dirty }
     _modify { yield &state.pointee.dirty }
+  }
+
+  @inline(__always)
+  var dueTimers: TurnList<ConnectionID> {
+    _read { yield state.pointee.dueTimers }
+    _modify { yield &state.pointee.dueTimers }
   }
 
   @inline(__always)

@@ -1,15 +1,15 @@
-// A queue into a loop's thread. Producers append whole batches, the consumer takes everything at once by swapping two
-// arrays: the lock is held for a few instructions, memory is reused, and the cost is a batch's, not a message's.
+// A queue into a loop's thread. Producers append, the consumer takes everything at once by swapping two arrays: the lock is
+// held for a few instructions, and memory is reused. Where a turn's whole batch goes over at once: MixedMailbox.swift.
 // Inlinable, because a generic that is not specialised in the caller's module costs ten times as much.
 
 /// A bounded queue from any threads to one consumer, in order for each producer.
 public final class Mailbox<Message: Sendable>: Sendable {
   @usableFromInline let waiting: Locked<[Message]>
   @usableFromInline let waker: Waker?
-  /// Messages that may wait. At it a batch is refused whole: the producer decides what that means.
+  /// Messages that may wait. At it one more is refused: the producer decides what that means.
   public let capacity: Int
 
-  /// A mailbox that wakes `waker` (the consumer's loop) for each batch; with nil nobody is woken.
+  /// A mailbox that wakes `waker` (the consumer's loop) for each message; with nil nobody is woken.
   @inlinable public init(capacity: Int, waking waker: Waker?) {
     precondition(capacity > 0)
     self.capacity = capacity
@@ -22,24 +22,6 @@ public final class Mailbox<Message: Sendable>: Sendable {
     let fits = waiting.withLock { queue in
       guard queue.count < capacity else { return false }
       queue.append(message)
-      return true
-    }
-    if fits { waker?.wake() }
-    return fits
-  }
-
-  /// Appends a batch in order and empties `batch`, which has memory for the next one afterwards; false, and nothing
-  /// happens, when not all of it fits.
-  @inlinable public func append(emptying batch: inout [Message]) -> Bool {
-    if batch.isEmpty { return true }
-    let fits = waiting.withLock { queue in
-      guard queue.count + batch.count <= capacity else { return false }
-      if queue.isEmpty {
-        swap(&queue, &batch)
-      } else {
-        queue.append(contentsOf: batch)
-        batch.removeAll(keepingCapacity: true)
-      }
       return true
     }
     if fits { waker?.wake() }

@@ -4,6 +4,8 @@
 // A heartbeat is pushed back by each message and almost never fires. So moving a timer to a later time only stores the
 // new deadline; the wheel finds out when it comes to the old place, and puts the connection where it belongs then.
 
+import Bytes
+
 /// A connection's place in the wheel.
 struct TimerLink {
   /// The tick at which to fire; 0 when unset.
@@ -25,6 +27,9 @@ struct TimerWheel {
   /// The last tick whose bucket was emptied. Starts at 1, so that 0 can mean "none".
   private var current: UInt32 = 1
   private var heads = [UInt32](repeating: ConnectionSlab.noSlot, count: Int(bucketCount))
+  /// No connection hangs in a bucket of an earlier tick; `.max` where none hangs in any. Too early at most, where a timer was
+  /// unset: then it is found when that tick has come.
+  private var earliest = UInt32.max
   /// A bit for each bucket that is not empty, to find the next one without walking.
   private var occupied = [UInt64](repeating: 0, count: Int(bucketCount) / 64)
 
@@ -57,7 +62,7 @@ struct TimerWheel {
   /// Moves on to `uptimeNanoseconds` and appends the connections that are due to `due`, in no particular order
   /// within a tick. Their timers stay marked until `takeDue`.
   mutating func advance(
-    to uptimeNanoseconds: Int64, in slab: borrowing ConnectionSlab, due: inout [ConnectionID]
+    to uptimeNanoseconds: Int64, in slab: borrowing ConnectionSlab, due: inout TurnList<ConnectionID>
   ) {
     let elapsed = max(0, uptimeNanoseconds - origin) >> TimerWheel.tickBits
     let now = UInt32(min(elapsed, Int64(UInt32.max) - 2 * Int64(TimerWheel.bucketCount))) + 1
@@ -67,6 +72,7 @@ struct TimerWheel {
     let first = current + 1
     current = now
     for tick in first...last { empty(Int(tick % TimerWheel.bucketCount), in: slab, due: &due) }
+    if earliest <= now { earliest = firstOccupied() }
   }
 
   /// Whether a connection that `advance` called due still is: nobody has set or unset its timer since. Unsets it.
@@ -79,6 +85,11 @@ struct TimerWheel {
 
   /// The uptime at which to call `advance` next, or nil with no timer set; early at most, never late. O(1).
   var nextUptimeNanoseconds: Int64? {
+    earliest == .max ? nil : origin + Int64(earliest - 1) << TimerWheel.tickBits
+  }
+
+  /// The tick of the next bucket that is not empty; `.max` where all are.
+  private func firstOccupied() -> UInt32 {
     let start = (current + 1) % TimerWheel.bucketCount
     let words = occupied.count
     var word = Int(start / 64)
@@ -86,13 +97,12 @@ struct TimerWheel {
     for _ in 0...words {
       if bits != 0 {
         let bucket = UInt32(word * 64 + bits.trailingZeroBitCount)
-        let distance = (bucket &- start) % TimerWheel.bucketCount
-        return origin + Int64(current + distance) << TimerWheel.tickBits
+        return current + 1 + (bucket &- start) % TimerWheel.bucketCount
       }
       word = (word + 1) % words
       bits = occupied[word]
     }
-    return nil
+    return .max
   }
 
   private func tick(notBefore uptimeNanoseconds: Int64) -> UInt32 {
@@ -104,7 +114,7 @@ struct TimerWheel {
   }
 
   /// Detaches a bucket, then deals with its connections one by one: due, to be moved on, or unset meanwhile.
-  private mutating func empty(_ bucket: Int, in slab: borrowing ConnectionSlab, due: inout [ConnectionID]) {
+  private mutating func empty(_ bucket: Int, in slab: borrowing ConnectionSlab, due: inout TurnList<ConnectionID>) {
     var slot = heads[bucket]
     heads[bucket] = ConnectionSlab.noSlot
     occupied[bucket / 64] &= ~(1 << UInt64(bucket % 64))
@@ -133,6 +143,7 @@ struct TimerWheel {
     if head != ConnectionSlab.noSlot { slab.pointer(head).pointee.timer.previous = slot }
     heads[bucket] = slot
     occupied[bucket / 64] |= 1 << UInt64(bucket % 64)
+    earliest = min(earliest, queued)
   }
 
   private mutating func unlink(_ slot: UInt32, in slab: borrowing ConnectionSlab) {

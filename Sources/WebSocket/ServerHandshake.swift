@@ -62,7 +62,7 @@ public struct ServerHandshake: Sendable {
   /// Whether the client asked for any subprotocol.
   public let offersSubprotocols: Bool
   /// What was agreed on about compression; nil for none.
-  public let compression: DeflateParameters?
+  public private(set) var compression: DeflateParameters?
 
   /// Checks a request for everything in RFC 6455 §4.2.1 but its target and Origin (item 7, optional).
   ///
@@ -92,6 +92,9 @@ public struct ServerHandshake: Sendable {
     offersSubprotocols = !offered.isEmpty
     subprotocol = ServerHandshake.choose(from: offered, subprotocols)
   }
+
+  /// Declines the client's offers of compression: it then goes on uncompressed (RFC 6455 §9.1).
+  public mutating func declineCompression() { compression = nil }
 
   /// Writes the response that opens the WebSocket (RFC 6455 §4.2.2 item 5). `subprotocols` is the list given to `init`.
   public func write(into buffer: inout ByteBuffer, subprotocols: [StaticString]) {

@@ -13,6 +13,7 @@ struct ClientOptions {
     Option("token-file", "FILE", "tokens from a file, one a line for each driver, read again when a new one is needed"),
     Option("connect-timeout", "SECONDS", "give up when there is no connection for so long (10)"),
     Option("compression", "on|off", "offer permessage-deflate (off)"),
+    Option("codec", "json|binary", "the subprotocol to ask for: locationhub.v1.json or .binary (json)"),
   ]
 
   let url: HubURL
@@ -21,6 +22,7 @@ struct ClientOptions {
   let tokenFile: TokenFile?
   let connectTimeout: Double
   let compression: Bool
+  let codec: Subprotocol
 
   init(_ arguments: Arguments, defaultURL: String = "ws://127.0.0.1:8080/v1/ws") throws(CommandError) {
     do throws(HubURLError) {
@@ -37,6 +39,7 @@ struct ClientOptions {
     }
     connectTimeout = try arguments.number("connect-timeout", in: 0...86_400) ?? 10
     compression = try arguments.choice("compression", of: ["on", "off"]) == "on"
+    codec = try arguments.choice("codec", of: ["json", "binary"]) == "binary" ? .binary : .json
   }
 
   private static func trust(_ arguments: Arguments, _ url: HubURL) throws(CommandError) -> TLSClient {
@@ -59,6 +62,7 @@ struct ClientOptions {
     configuration.tls = tls
     // Without contexts: all clients of the process share one compressor.
     if compression { configuration.compression = .withoutContexts }
+    configuration.codec = codec
     return configuration
   }
 

@@ -9,8 +9,8 @@ import Transport
 let watch = Verb(
   name: "watch", operands: "CHANNEL [more…]",
   summary: """
-    Prints what is published on channels: trip:<id>, driver:<id>, fleet, area:<geohash> or
-    nearby:<latitude>,<longitude>,<metres>.
+    Prints what is published on channels: trip:<id>, driver:<id>, fence:<id>, fleet,
+    area:<geohash> or nearby:<latitude>,<longitude>,<metres>.
     As csv only positions, one row each: \(TraceFile.rowHeader). As json the hub's messages as they came.
     Ends by SIGINT, SIGTERM, --count, --duration, with the last channel, or when the reader of its output has gone.
     """,
@@ -59,7 +59,8 @@ private func channels(_ names: [String]) throws(CommandError) -> [Channel] {
   for name in names {
     guard let channel = Channel(name) else {
       throw .usage(
-        "\(name) is no channel: use trip:<id>, driver:<id>, fleet, area:<geohash> or nearby:<latitude>,<longitude>,<metres>"
+        "\(name) is no channel: use trip:<id>, driver:<id>, fence:<id>, fleet, area:<geohash> or "
+          + "nearby:<latitude>,<longitude>,<metres>"
       )
     }
     channels.append(channel)
@@ -142,14 +143,16 @@ private final class Watcher: ClientLoopDelegate {
     clients.scheduleTick(at: min(now + 250_000_000, endsAt ?? .max))
   }
 
-  func receivedRaw(_ client: ClientID, _ text: UnsafeRawBufferPointer) -> Bool {
-    guard format == .json else { return false }
-    self.text.removeAll()
-    self.text.append(text)
+  /// JSON is shown as it came.
+  func receivedRaw(_ client: ClientID, _ message: UnsafeRawBufferPointer) -> Bool {
+    guard format == .json, clients.session(client).form != .binary else { return false }
+    text.removeAll()
+    text.append(message)
     return false
   }
 
   func received(_ client: ClientID, _ envelope: borrowing ServerEnvelope) {
+    if format == .json, clients.session(client).form == .binary { writeText(envelope) }
     switch envelope.message {
     case .publication(let publication): print(publication)
     case .reply(let reply): print(reply)
@@ -158,6 +161,19 @@ private final class Watcher: ClientLoopDelegate {
   }
 
   // MARK: Printing
+
+  /// A binary message as JSON would have it.
+  private func writeText(_ envelope: borrowing ServerEnvelope) {
+    text.removeAll()
+    switch envelope.message {
+    case .publication(let publication): JSONWriter.write(publication, time: options.url.time, into: &text)
+    case .reply(let reply):
+      JSONWriter.write(
+        reply, timestamp: envelope.timestamp, messageID: envelope.messageID.trailingNumber, time: options.url.time,
+        into: &text)
+    case .unknown: break
+    }
+  }
 
   private func print(_ publication: Publication) {
     switch format {
@@ -286,4 +302,9 @@ enum WatchText {
     buffer.append(rfc3339: timestamp)
     return buffer.withBytes { String(decoding: $0.dropFirst(11), as: UTF8.self) }
   }
+}
+
+extension MessageID {
+  /// The number in an id of the hub's (`r7`).
+  fileprivate var trailingNumber: UInt64 { UInt64(description.drop { !$0.isNumber }) ?? 0 }
 }

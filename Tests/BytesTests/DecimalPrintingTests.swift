@@ -61,6 +61,20 @@ private func printed(_ write: (inout ByteBuffer) -> Void) -> String {
     #expect(printed { $0.append(scaled: 1_234_500, decimals: 3) } == "1234.5")
   }
 
+  @Test("what was rounded to hundredths is printed as everything else is, and so is what was not")
+  func hundredths() {
+    var random = SplitMix64(seed: 11)
+    var values: [Double] = [0, -0.0, 0.1, 0.05, -1.25, 9_999.99, 10_000, 10_000.01, 0.001, 359.99, 1e17, .ulpOfOne]
+    for hundredth in 0..<20_000 { values.append(Double(hundredth) / 100) }
+    for _ in 0..<20_000 { values.append(Double.random(in: -2...11_000, using: &random)) }
+    for value in values {
+      var plain = ByteBuffer()
+      plain.withRoom(for: 32) { $0.append(hundredths: value) }
+      let text = plain.withBytes { String(decoding: $0, as: UTF8.self) }
+      if text != printed({ $0.append(double: value) }) { Issue.record("\(value) is printed as \(text)") }
+    }
+  }
+
   @Test("a scaled integer is printed as its digits with a point, without zeros at the end, for every scale")
   func scaled() {
     var random = SplitMix64(seed: 4)

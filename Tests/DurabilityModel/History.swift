@@ -2,7 +2,7 @@
 
 /// What a run of histories came across: a check that never meets what it checks for proves nothing.
 public struct HistoryReach: Sendable, Equatable {
-  public var events = 0, positions = 0, acks = 0, groups = 0
+  public var events = 0, fenceEvents = 0, positions = 0, acks = 0, groups = 0
   public var kills = 0, powerCuts = 0, starts = 0, cuts = 0
   public var recovered = 0, notRecovered = 0, repeated = 0, duplicates = 0, postponed = 0
   public var full = 0, stopped = 0, spoiled = 0, losses = 0, lookups = 0, snapshots = 0
@@ -12,7 +12,8 @@ public struct HistoryReach: Sendable, Equatable {
   /// By name, in a fixed order.
   public var counts: [(name: String, count: Int)] {
     [
-      ("events heard", events), ("positions heard", positions), ("acks", acks), ("groups stored", groups),
+      ("events heard", events), ("of fences", fenceEvents),
+      ("positions heard", positions), ("acks", acks), ("groups stored", groups),
       ("kills", kills), ("power cuts", powerCuts), ("starts", starts), ("cut connections", cuts),
       ("recovered", recovered), ("not recovered", notRecovered), ("moves repeated", repeated),
       ("duplicate fixes", duplicates), ("postponed", postponed), ("disk full", full), ("journal stopped", stopped),
@@ -23,6 +24,7 @@ public struct HistoryReach: Sendable, Equatable {
 
   public static func += (sum: inout HistoryReach, more: HistoryReach) {
     sum.events += more.events
+    sum.fenceEvents += more.fenceEvents
     sum.positions += more.positions
     sum.acks += more.acks
     sum.groups += more.groups

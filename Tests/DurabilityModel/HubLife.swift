@@ -80,8 +80,7 @@ final class HubLife {
     hub.takeRecords { records, ticket in commit.submit(records, ticket: ticket, isUrgent: true) }
     hub.takeLookups(into: &lookups)
     for loop in loops where hub.hasOutput(loop: loop.number) {
-      var list: [HubOutput] = []
-      hub.drain(loop: loop.number, into: &list)
+      let list = hub.drain(loop: loop.number)
       for output in list { loop.outputs.append(output) }
     }
   }

@@ -146,6 +146,19 @@ struct Ledger {
       }
     }
     if let trip { try checkMoves(of: trip, list) }
+    try checkFence(list)
+  }
+
+  /// On a fence's channel enters and exits of a driver take turns, whatever has died between them.
+  private func checkFence(_ list: [Publication]) throws(Violation) {
+    var inside: Set<Identifier> = []
+    for event in list {
+      guard case .fence = event.channel, case .notification(let made) = event.body, let driver = made.driverID else {
+        continue
+      }
+      let isRight = made.kind == .fenceEnter ? inside.insert(driver).inserted : inside.remove(driver) != nil
+      if !isRight { throw Violation(text: "\(event.channel): \(made.kind.name) of \(driver), event \(made.sequence)") }
+    }
   }
 
   private func checkMoves(of trip: Int, _ list: [Publication]) throws(Violation) {

@@ -6,8 +6,10 @@ enum Names {
   /// When the world begins (ms since 1970).
   static let origin: Int64 = 1_763_680_000_000
   static let trips = (0..<World.trips).map { id("trip-\($0)") }
+  static let fences = (0..<World.fences).map { id("fence-\($0)") }
   static let channels =
     trips.map { Channel.trip($0) } + (0..<World.drivers).map { Channel.driver(id("driver-\($0)")) }
+    + fences.map { Channel.fence($0) }
   /// Of messages that nobody keeps.
   static let anyMessage = message(9_999_999)
 

@@ -14,6 +14,7 @@ extension World {
     if isDriver, oneIn(2) { measure(number) }
     guard let link = clients[number].link else { return connect(number) }
     guard clients[number].isOpen else { return }
+    if number == World.ops, oneIn(3) { putFence() }
     switch pick(isDriver ? 12 : 8) {
     case 0..<3: makeMove(number)
     case 3: repeatMove(number)
@@ -48,6 +49,23 @@ extension World {
       }
       clients[number].kept[place].isSent = true
     }
+  }
+
+  // MARK: Fences
+
+  /// Ops put a fence somewhere on a driver's way, or there where it was another: over HTTP, so no link has to do with it.
+  private mutating func putFence() {
+    guard let life else { return }
+    let number = pick(World.fences)
+    let meters = Double(time) / 1000 * 5 + Double(pick(80)) - 20
+    let latitude = 10 + Double(number % World.drivers) * 20 + meters / 111_195
+    let fence = Fence(
+      id: Names.fences[number],
+      shape: .area(
+        .circle(Circle(center: Coordinate(latitude: latitude, longitude: 13)!, radiusMeters: Double(5 + pick(30)))!)))
+    life.loops[0].inputs.append(
+      .fences(SessionRef(loop: 0, slot: 1 << 20, generation: 0), .put(fence, FenceCovering(fence))))
+    diary.note("ops put fence", number)
   }
 
   // MARK: Moves
@@ -193,7 +211,9 @@ extension World {
     case .tripUpdate(let update):
       sequence = update.sequence
       if let trip = Names.trips.firstIndex(of: update.tripID) { clients[number].known[trip] = update.status }
-    case .notification(let notification): sequence = notification.sequence
+    case .notification(let notification):
+      sequence = notification.sequence
+      if notification.fence != nil { reach.fenceEvents += 1 }
     }
     reach.events += 1
     diary.note("client hears event on topic", number, Int(sequence), topic)

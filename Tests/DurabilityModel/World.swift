@@ -27,8 +27,9 @@ struct World: ~Copyable {
   static let trips = 4
   static let drivers = 2
   static let riders = 2
-  /// Trips' channels, then drivers'.
-  static let topics = trips + drivers
+  static let fences = 2
+  /// Trips' channels, then drivers', then fences'.
+  static let topics = trips + drivers + fences
   static let clientCount = drivers + riders + 1
   static let ops = clientCount - 1
 
@@ -97,6 +98,7 @@ struct World: ~Copyable {
       clients.append(client)
     }
     for trip in 0..<World.trips { clients[World.ops].views[trip].isWanted = true }
+    for fence in 0..<World.fences { clients[World.ops].views[World.trips + World.drivers + fence].isWanted = true }
     for driver in 0..<World.drivers { clients[driver].views[World.trips + driver].isWanted = true }
   }
 

@@ -166,6 +166,6 @@ extension EndToEnd.BadMessages {
     try rider.send("driver_status", ["status": "available"])
     #expect(try rider.receive("error").code == "forbidden")
     try rider.send("subscribe", ["channel": "fence:f1"])
-    #expect(try rider.receive("error").code == "unknown_channel")
+    #expect(try rider.receive("error").code == "forbidden")
   }
 }

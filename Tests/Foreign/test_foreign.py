@@ -23,6 +23,8 @@ import xml.etree.ElementTree
 
 import websockets
 
+import binary_form
+
 FIRST_FIX = 1_700_000_000_000
 
 
@@ -59,6 +61,37 @@ class Client:
         return message["payload"]
 
 
+class BinaryPage(unittest.TestCase):
+    """protocol/binary.md, implemented a second time, against the vectors beside it."""
+
+    def vectors(self, direction):
+        with open(os.path.join(os.path.dirname(__file__), "../../protocol/binary-vectors.ndjson")) as lines:
+            return [vector for vector in map(json.loads, lines) if vector["direction"] == direction]
+
+    def test_positions_are_read_as_the_vectors_say(self):
+        reader, positions = binary_form.Reader(), 0
+        for vector in self.vectors("server"):
+            kind, payload = reader.read(bytes.fromhex(vector["hex"]))
+            self.assertEqual(kind, vector["message"]["type"] if "message" in vector else "names")
+            if kind == "driver_location":
+                self.assertEqual(payload, vector["message"]["payload"])
+                positions += 1
+            if kind == "subscribed":
+                self.assertEqual(reader.last_channel, vector["message"]["payload"]["channel"])
+        self.assertGreaterEqual(positions, 4)
+
+    def test_fixes_are_written_as_the_vectors_say(self):
+        writer, fixes = binary_form.Writer(), 0
+        for vector in self.vectors("client"):
+            message = vector["message"]
+            if message["type"] == "location_update" and message["messageId"] == "4711":
+                writer.trip = "trip-7"  # by the fix before it
+                written = writer.location_update(message["payload"], 4711, message["timestamp"])
+                self.assertEqual(written.hex(), vector["hex"])
+                fixes += 1
+        self.assertEqual(fixes, 1)
+
+
 class ForeignClient(unittest.IsolatedAsyncioTestCase):
     def setUp(self):
         self.hub = subprocess.Popen(
@@ -76,6 +109,41 @@ class ForeignClient(unittest.IsolatedAsyncioTestCase):
 
     def connect(self, role, identity, **options):
         return websockets.connect(f"ws://{self.address}/v1/ws?role={role}&id={identity}", **options)
+
+    async def test_a_binary_driver_and_a_binary_rider_by_the_page_alone(self):
+        options = {"subprotocols": ["locationhub.v1.binary"], "compression": None}
+        async with self.connect("driver", "driver-12", **options) as driver, self.connect(
+            "rider", "r1", **options) as rider, self.connect("rider", "r2") as beside:
+            self.assertEqual(rider.subprotocol, "locationhub.v1.binary")
+            reader, writer, json_rider = binary_form.Reader(), binary_form.Writer(), Client(beside)
+            self.assertEqual(reader.read(await rider.recv())[0], "connected")
+            await json_rider.receive("connected")
+            await rider.send(binary_form.subscribe("trip:trip-7", 1, int(time.time() * 1000)))
+            self.assertEqual(reader.read(await asyncio.wait_for(rider.recv(), 20))[0], "subscribed")
+            await json_rider.send("subscribe", channel="trip:trip-7")
+            await json_rider.receive("subscribed")
+            start = int(time.time() * 1000) - 60_000
+            sizes = []
+            for step in range(20):
+                payload = {**fix(step), "tripId": "trip-7", "timestamp": start + step * 1000}
+                update = writer.location_update(payload, step, int(time.time() * 1000))
+                self.assertLessEqual(len(update), 30 if step > 0 else 40)
+                await driver.send(update)
+                kind = None
+                while kind != "driver_location":
+                    message = await asyncio.wait_for(rider.recv(), 20)
+                    kind, position = reader.read(message)
+                sizes.append(len(message))
+                as_json = None
+                while as_json is None or as_json["type"] != "driver_location":
+                    as_json = json.loads(await asyncio.wait_for(beside.recv(), 20))
+                self.assertEqual(position, as_json["payload"])
+            self.assertLessEqual(sizes[-1], 25, sizes)
+            await rider.send("{}")
+            with self.assertRaises(websockets.ConnectionClosed) as closed:
+                while True:
+                    await asyncio.wait_for(rider.recv(), 20)
+            self.assertEqual(closed.exception.rcvd.code, 1003)
 
     def get(self, target):
         with urllib.request.urlopen(f"http://{self.address}{target}", timeout=20) as answer:

@@ -59,7 +59,7 @@ private struct FuzzedHub: ~Copyable {
 
   mutating func step(_ what: UInt8, _ who: UInt8, _ a: UInt8, _ b: UInt8) {
     let input: HubInput
-    switch what % 10 {
+    switch what % 12 {
     case 0:
       uptime += Int64(a) * (b > 250 ? 1_000_000_000_000 : b > 128 ? 1_000_000_000 : 10_000_000)
       return process([])
@@ -70,6 +70,7 @@ private struct FuzzedHub: ~Copyable {
     case 6: input = move(who, a, b)
     case 7: input = subscribe(who, a, b)
     case 8: input = driverStatus(who, a, b)
+    case 9: input = fence(who, a, b)
     default:
       guard let released = release(who, a) else { return }
       input = released
@@ -93,6 +94,20 @@ private struct FuzzedHub: ~Copyable {
       vehicleType: b & 1 == 0 ? nil : words[Int(a / 3) % 3],
       tags: b & 2 == 0 ? nil : Array(words.prefix(Int(b / 4) % 4)))
     return .driverStatus(sessions[Int(who % 4)], messages[0], report)
+  }
+
+  /// Near where fixes are, which is at the antimeridian: put, or deleted.
+  private func fence(_ who: UInt8, _ a: UInt8, _ b: UInt8) -> HubInput {
+    let id = ids[Int(who % 4)]
+    guard b % 8 != 0 else { return .fences(sessions[0], .delete(id)) }
+    let center = Coordinate(latitude: Double(a % 16) * 0.0001, longitude: b & 64 == 0 ? 179.9999 : -179.9999)!
+    let shape =
+      b % 8 == 1
+      ? Fence.Shape.roaming(meters: Double(a) + 1, others: FenceFilter(status: b & 32 == 0 ? nil : .available))
+      : .area(.circle(Circle(center: center, radiusMeters: Double(a) * Double(b) + 1)!))
+    let fence = Fence(
+      id: id, kind: b % 8 == 1 ? .roaming : .hazard, shape: shape, dwell: b % 8 == 1 || b & 16 == 0 ? nil : 2)
+    return .fences(sessions[0], .put(fence, FenceCovering(fence)))
   }
 
   /// From everywhere on Earth and at any time, mostly near what came before.
@@ -161,8 +176,7 @@ private struct FuzzedHub: ~Copyable {
   private mutating func process(_ inputs: [HubInput]) {
     hub.process(inputs, now: now)
     for loop in 0..<loops {
-      var outputs: [HubOutput] = []
-      hub.drain(loop: loop, into: &outputs)
+      let outputs = hub.drain(loop: loop)
       for output in outputs { check(output, loop) }
     }
     let counters = hub.counters
@@ -191,10 +205,11 @@ private struct FuzzedHub: ~Copyable {
       case .etaUpdate(let update): precondition(update.after == state.sequence)
       case .tripUpdate(let update): advance(loop, delivery.channel, state, update.sequence)
       case .notification(let notification): advance(loop, delivery.channel, state, notification.sequence)
+      case .areaUpdate: preconditionFailure("an area update is no delivery")
       }
     case .subscriptionRefused, .unsubscribed, .channelEnded, .channelClaimed, .named, .reply, .admitted, .conflict,
       .full, .replaced,
-      .queryResult, .trips:
+      .queryResult, .trips, .fences, .watching, .wholeArea, .areaUpdate, .areaTickEnded, .viewEnded:
       break
     }
   }

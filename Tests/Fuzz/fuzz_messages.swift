@@ -13,11 +13,12 @@ nonisolated(unsafe) private let reader = MessageReader()  // libFuzzer calls fro
 public func fuzzMessages(_ data: UnsafePointer<UInt8>, _ size: Int) -> CInt {
   guard size > 0, let time = TimeFormat(rawValue: data[0] % 3) else { return 0 }
   let message = UnsafeRawBufferPointer(start: data + 1, count: size - 1)
-  switch data[0] / 3 % 4 {
+  switch data[0] / 3 % 5 {
   case 0: fuzzClient(message, time)
   case 1: fuzzServer(message, time)
   case 2: fuzzBody(message, time)
-  default: fuzzPolygons(message)
+  case 3: fuzzPolygons(message)
+  default: fuzzFence(message, time)
   }
   return 0
 }
@@ -98,6 +99,17 @@ private func fuzzPolygons(_ message: UnsafeRawBufferPointer) {
   JSONWriter.write(read, into: &buffer)
   let again = buffer.withBytes { bytes in success { () throws(MessageError) in try reader.readPolygons(bytes) } }
   precondition(again == read && again?.polygons == read.polygons, "what was written means something else")
+}
+
+/// A fence that is read is the same when it is put again as it is shown.
+private func fuzzFence(_ message: UnsafeRawBufferPointer, _ time: TimeFormat) {
+  let id = Identifier("F")!
+  guard let read = success({ () throws(MessageError) in try reader.readFence(message, id: id) }) else { return }
+  var buffer = ByteBuffer()
+  let report = FenceReport(fence: read, updated: Timestamp(milliseconds: 0), inside: 0)
+  JSONWriter.write(report, time: time, into: &buffer)
+  let again = buffer.withBytes { bytes in success { () throws(MessageError) in try reader.readFence(bytes, id: id) } }
+  precondition(again == read, "what was written means something else")
 }
 
 private func success<T>(_ body: () throws(MessageError) -> T) -> T? {

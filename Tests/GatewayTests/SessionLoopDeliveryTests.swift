@@ -1,4 +1,4 @@
-// The pure parts of SessionLoop+Delivery.swift: positions that wait for the flush interval, and frames by time format.
+// The pure parts of SessionLoop+Delivery.swift: positions that wait for the flush interval, and frames by form.
 import HubCore
 import Messages
 import Testing
@@ -62,9 +62,11 @@ import Testing
 }
 
 @Suite struct EncodedFramesTests {
-  @Test("each time format has a place of its own, compressed and not")
+  @Test("each form has a place of its own, JSON compressed and not")
   func places() {
-    let all = TimeFormat.allCases.flatMap { [Encoding(time: $0), Encoding(time: $0, isCompressed: true)] }
+    let all =
+      TimeFormat.allCases.flatMap { [Encoding(form: .json($0)), Encoding(form: .json($0), isCompressed: true)] }
+      + [Encoding(form: .binary)]
     for encoding in all {
       var frames = EncodedFrames()
       frames[encoding] = 3..<9

@@ -15,11 +15,11 @@ import Transport
   func once() {
     var table = SubscriptionTable()
     var first = SubscriptionTable.none
-    #expect(table.add(connection(1), encoding: Encoding(time: .apple), to: channel(5), first: &first))
-    #expect(!table.add(connection(1), encoding: Encoding(time: .apple), to: channel(5), first: &first))
+    #expect(table.add(connection(1), encoding: Encoding(form: .json(.apple)), to: channel(5), first: &first))
+    #expect(!table.add(connection(1), encoding: Encoding(form: .json(.apple)), to: channel(5), first: &first))
     #expect(!table.remove(channel(4), first: &first))
     #expect(table.count == 1)
-    #expect(table.subscribers(of: channel(5)).map(\.encoding.time) == [.apple])
+    #expect(table.subscribers(of: channel(5)).map(\.encoding.form) == [.json(.apple)])
     #expect(table.remove(channel(5), first: &first))
     #expect(first == SubscriptionTable.none && table.count == 0)
   }
@@ -47,7 +47,7 @@ import Transport
         model[session] = []
       case 1..<12:
         let isNew = table.add(
-          connection(session), encoding: Encoding(time: .unixMilliseconds), to: self.channel(channel),
+          connection(session), encoding: Encoding(form: .binary), to: self.channel(channel),
           first: &first[session])
         #expect(isNew == model[session].insert(channel).inserted, "seed \(seed)")
       default:

@@ -130,8 +130,7 @@ final class HubBench {
     hub.process(inputs, now: now)
     var loops: [[HubOutput]] = []
     for loop in 0..<loopCount {
-      var list: [HubOutput] = []
-      hub.drain(loop: loop, into: &list)
+      let list = hub.drain(loop: loop)
       loops.append(list)
     }
     return Turn(loops: loops)

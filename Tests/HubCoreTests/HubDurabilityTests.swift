@@ -63,8 +63,7 @@ final class DurableBench {
   private func drain() -> [HubOutput] {
     var all: [HubOutput] = []
     for loop in 0..<loops {
-      var list: [HubOutput] = []
-      hub.drain(loop: loop, into: &list)
+      let list = hub.drain(loop: loop)
       all += list
     }
     return all

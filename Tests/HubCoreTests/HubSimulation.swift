@@ -25,19 +25,23 @@ enum Cast {
   static let trips = 6
   static let riders = 2
   static let slots = 8
-  /// Channels: the drivers', the trips', the fleet.
-  static let topics = drivers + trips + 1
-  static let fleet = topics - 1
+  static let fences = 4
+  /// Channels: the drivers', the trips', the fleet, the fences'.
+  static let topics = drivers + trips + 1 + fences
+  static let fleet = drivers + trips
 
   static let route = try? Route(points: (0...40).map { at(52.5 + Double($0) * 0.001, 13.4) })
 
   static let driverIDs = (0..<drivers).map { id("driver-\($0)") }
   static let tripIDs = (0..<trips).map { id("trip-\($0)") }
+  static let fenceIDs = (0..<fences).map { id("fence-\($0)") }
   /// Drivers, riders, one of ops.
   static let actors =
     driverIDs.map { Actor(role: .driver, id: $0) }
     + (0..<riders).map { Actor(role: .rider, id: id("rider-\($0)")) } + [Actor(role: .ops, id: id("ops"))]
-  static let channels = driverIDs.map { Channel.driver($0) } + tripIDs.map { Channel.trip($0) } + [.fleet]
+  static let channels =
+    driverIDs.map { Channel.driver($0) } + tripIDs.map { Channel.trip($0) } + [.fleet]
+    + fenceIDs.map { Channel.fence($0) }
   static let topicOfChannel = Dictionary(uniqueKeysWithValues: channels.enumerated().map { ($1, $0) })
   /// Few, so that the same one comes again.
   static let messages = (0..<40).map { message("m\($0)") }
@@ -155,7 +159,7 @@ struct Simulation: ~Copyable {
     case 13..<16: subscribeOrLeave()
     case 16, 17: connectDriver()
     case 18: oneIn(2) ? closeSlot() : refreshToken()
-    default: askSomething()
+    default: oneIn(2) ? askSomething() : changeFence()
     }
   }
 
@@ -203,6 +207,7 @@ struct Simulation: ~Copyable {
       for slot in 0..<Cast.slots { loops[loop].close(slot) }
     }
     try settle()
+    try endFences()
     try endTrips()
     for _ in 0..<20 where hub.counters.trips + hub.counters.drivers > 0 {
       uptime += 86_500_000_000_000

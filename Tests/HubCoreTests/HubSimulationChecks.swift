@@ -37,8 +37,7 @@ extension Simulation {
     hub.process(input.map { [$0.input] } ?? [], now: now)
     var tally = Tally(loops: loops.count)
     for loop in loops.indices {
-      var list: [HubOutput] = []
-      hub.drain(loop: loop, into: &list)
+      let list = hub.drain(loop: loop)
       for output in list { try look(at: output, loop: loop, input, &tally) }
       loops[loop].outputs += list
     }
@@ -118,7 +117,7 @@ extension Simulation {
       tally.others.append(output)
     case .watching, .wholeArea, .areaUpdate, .areaTickEnded, .viewEnded: throw fail("nobody watches an area")
     case .queryResult(_, .drivers(let list), _): for report in list.drivers { mix(report.distance?.bitPattern ?? 0) }
-    case .queryResult, .trips(_, .refused, _): break
+    case .queryResult, .trips(_, .refused, _), .fences: break
     case .trips(_, .trip(let report, _), _): mix(report.created.milliseconds.magnitude)
     case .trips(_, .list(let reports, let next), _):
       for report in reports { mix(report.created.milliseconds.magnitude) }
@@ -409,7 +408,8 @@ extension Simulation {
       case .full where hub.drivers.count == limits.drivers: return
       case .replaced: break
       case .admitted, .conflict, .full, .delivery, .subscribed, .subscriptionRefused, .unsubscribed, .channelEnded,
-        .channelClaimed, .named, .reply, .queryResult, .trips, .watching, .wholeArea, .areaUpdate, .areaTickEnded,
+        .channelClaimed, .named, .reply, .queryResult, .trips, .fences, .watching, .wholeArea, .areaUpdate,
+        .areaTickEnded,
         .viewEnded:
         throw fail("unexpected answer to a driver: \(output)")
       }

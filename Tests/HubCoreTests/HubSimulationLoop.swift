@@ -169,7 +169,8 @@ struct SimulatedLoop {
       if let slot = slot(of: session), slots[slot].phase == .admitting { slots[slot].phase = .open }
     case .conflict(let session, _), .full(let session), .replaced(let session):
       if let slot = slot(of: session) { close(slot) }
-    case .reply, .subscriptionRefused, .queryResult, .trips, .watching, .wholeArea, .areaUpdate, .areaTickEnded,
+    case .reply, .subscriptionRefused, .queryResult, .trips, .fences, .watching, .wholeArea, .areaUpdate,
+      .areaTickEnded,
       .viewEnded:
       break
     }

@@ -53,6 +53,7 @@ extension Simulation {
   /// The tables hold what the model says, and nothing else.
   func checkTables() throws(SimulationFailure) {
     try checkProfiles()
+    try checkFences()
     var events = 0
     var channels = 0
     for topic in 0..<Cast.topics {
@@ -100,7 +101,8 @@ extension Simulation {
     let counters = hub.counters
     guard counters.drivers == 0, counters.driversOnline == 0, counters.trips == 0, counters.channels == 0,
       counters.eventsKept == 0, hub.driverIDs.count == 0, hub.tripIDs.count == 0, hub.deadlines.count == 0,
-      hub.driversWithFixTimes == 0, hub.profiles.count == 0, hub.index.count == 0, hub.fleetChannel == nil
+      hub.driversWithFixTimes == 0, hub.profiles.count == 0, hub.index.count == 0, hub.fleetChannel == nil,
+      hub.fences.count == 0, hub.fences.stays.count == 0, hub.fences.pairs.count == 0, hub.fences.index.cellCount == 0
     else { throw fail("something is left at the end: \(counters), \(hub.deadlines.count) deadlines") }
   }
 }

@@ -1,6 +1,7 @@
 // Many seeds of the simulation. A failure prints its seed; SIMULATION_SEED=<n> runs that one alone,
 // SIMULATION_SEEDS=<n> runs more of them.
 import Foundation
+import Messages
 import Testing
 
 @testable import HubCore
@@ -43,7 +44,7 @@ import Testing
 
   @Test("the simulation reaches what it is for: every outcome of a fix, refusals, replacements, full tables")
   func reachesEverything() throws {
-    var total = [UInt64](repeating: 0, count: 15)
+    var total = [UInt64](repeating: 0, count: 19)
     for seed in 0..<12 as Range<UInt64> {
       let (_, counters, reached) = try run(seed)
       let row = [
@@ -51,7 +52,10 @@ import Testing
         counters.fixesReleased,
         counters.fixesUnreadable, counters.fixesForbidden, counters.fixesOrphaned, counters.tripMovesRefused,
         counters.replacements, counters.tableLimitHits, reached.forbidden, reached.recoveredAfterEnd, reached.claims,
-        reached.keptAsParty,
+        reached.keptAsParty, counters.fenceEvents[Int(Messages.Notification.Kind.fenceEnter.rawValue)],
+        counters.fenceEvents[Int(Messages.Notification.Kind.fenceExit.rawValue)],
+        counters.fenceEvents[Int(Messages.Notification.Kind.fenceDwell.rawValue)],
+        counters.fenceEvents[Int(Messages.Notification.Kind.speeding.rawValue)],
       ]
       for (place, count) in row.enumerated() { total[place] += count }
     }

@@ -30,7 +30,8 @@ private func difference(_ text: [UInt8], _ time: TimeFormat, _ reader: MessageRe
 private func isPlain(_ text: String, _ time: TimeFormat = .unixMilliseconds) -> Bool {
   let keys = JSONKeyTable()
   let bytes = Array(text.utf8)
-  return PlainUpdate.read(bytes.span, time, keys) != nil
+  var envelope = UpdateEnvelope()
+  return PlainUpdate.read(bytes.span, time, keys, into: &envelope)
 }
 
 @Suite struct PlainUpdates {
@@ -39,6 +40,31 @@ private func isPlain(_ text: String, _ time: TimeFormat = .unixMilliseconds) -> 
     :0.5,"speed":10.01,"altitude":-3,"headingAccuracy":1,"speedAccuracy":0.5,"batteryLevel":0.75,"source":"gps",\#
     "timestamp":1700000123000},"timestamp":1763680000123,"messageId":"d17-123"}
     """#
+
+  @Test("nothing of one message is left in the next that is read into the same envelope, or of one that is not taken")
+  func reused() throws {
+    let reader = MessageReader()
+    var envelope = UpdateEnvelope()
+    func read(_ text: String) -> Bool {
+      Array(text.utf8).withUnsafeBytes { reader.readUpdate($0, time: .unixMilliseconds, into: &envelope) }
+    }
+    #expect(read(full))
+    let first = envelope
+    #expect(first.update.fix.altitude == -3 && first.update.tripID != nil)
+    #expect(!read(full.replacing("T17", with: "T/17")))
+    #expect(envelope == first)
+    #expect(
+      read(
+        #"{"messageId":"m","timestamp":1,"payload":{"timestamp":5,"longitude":2,"latitude":1},"#
+          + #""type":"location_update"}"#))
+    let place = try #require(Coordinate(latitude: 1, longitude: 2))
+    let id = try #require(MessageID("m"))
+    let fix = Fix(coordinate: place, timestamp: Timestamp(milliseconds: 5))
+    #expect(
+      envelope
+        == UpdateEnvelope(
+          messageID: id, timestamp: Timestamp(milliseconds: 1), update: LocationUpdate(fix: fix)))
+  }
 
   @Test("what a phone sends takes the short way, in any order and with nulls, and what is written otherwise does not")
   func taken() {

@@ -1,5 +1,6 @@
 // Sessions of the load: from TCP to `connected` and `subscribed`, and their ends.
 import Bytes
+import Messages
 import Transport
 import WebSocket
 
@@ -30,7 +31,7 @@ extension Generator {
   }
 
   private func connect(_ peer: PeerPointer) throws(SystemError) {
-    peer.pointee.reset(allowsCompression: offersCompression(peer))
+    peer.pointee.reset(allowsCompression: offersCompression(peer), isBinary: scenario.isBinary)
     if peer.pointee.dueAt == nil { peer.pointee.dueAt = ClockReading.read().uptimeNanoseconds }
     let id = try loop.connect(address, from: localAddress(peer), tls: tls.map { TLSPeer($0, name: "localhost") })
     connecting += 1
@@ -58,7 +59,8 @@ extension Generator {
     let kind = peer.pointee.kind
     let name = "\(kind.name)-\(scenario.tag)\(peer.pointee.number)\(kind == .rider ? "-\(peer.pointee.place)" : "")"
     let handshake = ClientHandshake(
-      nonce: (UInt64(id.slot), 0x5EED), compression: offersCompression(peer) ? DeflateParameters() : nil)
+      nonce: (UInt64(id.slot), 0x5EED), subprotocols: scenario.isBinary ? ["\(Subprotocol.binary.name)"] : [],
+      compression: offersCompression(peer) ? DeflateParameters() : nil)
     let start = loop.arena.count
     handshake.writeRequest(
       host: address.description, target: "/v1/ws?role=\(kind.role)&id=\(name)", into: &loop.arena)

@@ -14,7 +14,8 @@ extension Generator {
     do throws(FrameError) {
       while let event = try peer.pointee.frames.next(in: bytes, at: &offset, limits: frameLimits) {
         switch event {
-        case .message(_, let payload, isCompressed: false): received(peer, payload)
+        case .message(_, let payload, isCompressed: false):
+          if let end = peer.pointee.binary { receivedBinary(peer, end, payload) } else { received(peer, payload) }
         case .message(let kind, let payload, isCompressed: true):
           received(peer, try inflater.inflate(payload, kind, limits: InflateLimits()))
         case .ping(let payload): answer(peer, payload)
@@ -29,7 +30,7 @@ extension Generator {
     if peer.pointee.kind == .slow, peer.pointee.isReady { slowDown(peer, read: bytes.count) }
   }
 
-  private func received(_ peer: PeerPointer, _ payload: UnsafeRawBufferPointer) {
+  func received(_ peer: PeerPointer, _ payload: UnsafeRawBufferPointer) {
     // Behind {"type":"
     let type = UnsafeRawBufferPointer(rebasing: payload[min(9, payload.count)..<min(payload.count, 26)])
     if type.starts(with: "driver_location\"".utf8) { return position(peer, payload) }

@@ -83,8 +83,9 @@ extension Generator {
     buffer.append(integer: Int64(FixTime.timestamp(number)))
   }
 
-  /// A text message to the hub.
+  /// A message to the hub, which `body` writes as JSON.
   func sendText(_ peer: PeerPointer, _ body: (inout ByteBuffer) -> Void) {
+    if let end = peer.pointee.binary { return sendBinary(peer, end, body) }
     let payload = FrameWriter.begin(as: .client, in: &loop.arena)
     body(&loop.arena)
     let start = FrameWriter.finish(.text, payloadAt: payload, mask: MaskKey(0x1234_5678), in: &loop.arena)

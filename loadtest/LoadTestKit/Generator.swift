@@ -5,6 +5,7 @@
 // who leaves and comes again), +City (simulated drives and bookings).
 import Bytes
 import Gateway
+import Messages
 import Simulation
 import Transport
 import WebSocket
@@ -62,6 +63,9 @@ package final class Generator: EventLoopDelegate {
   var cars: [SimulatedDriver] = []
   let frameLimits = FrameLimits()
   var inflater = Inflater(takesContextOver: false)
+  /// For sessions that speak binary: what reads the JSON that the load is made of, and where it is written.
+  let messages = MessageReader()
+  var jsonText = ByteBuffer()
   /// The highest latency since `takeWorst`, µs.
   var worst: UInt64 = 0
   /// CPU of this thread at the window's ends (ns).

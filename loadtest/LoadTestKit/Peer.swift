@@ -1,4 +1,5 @@
 // One session of the load, and where it stands.
+import Messages
 import Transport
 import WebSocket
 
@@ -50,6 +51,8 @@ struct Peer: ~Copyable {
   var dueAt: Int64?
   var head: [UInt8] = []
   var frames = FrameReader(role: .client)
+  /// Of a session that speaks binary, on this connection.
+  var binary: BinaryEnd?
   /// The newest fix seen since it subscribed.
   var lastNumber = -1
   /// The newest event seen, and in which epoch.
@@ -70,12 +73,19 @@ struct Peer: ~Copyable {
   }
 
   /// As it is before it connects; what it has seen stays.
-  mutating func reset(allowsCompression: Bool) {
+  mutating func reset(allowsCompression: Bool, isBinary: Bool) {
     isUpgraded = false
     isReady = false
     isLeaving = false
     head = []
     frames = FrameReader(role: .client, allowsCompression: allowsCompression)
+    binary = isBinary ? BinaryEnd() : nil
     lastNumber = -1
   }
+}
+
+/// What a binary session remembers of its connection.
+final class BinaryEnd {
+  var reader = BinaryServerReader()
+  var tripBefore: Identifier?
 }

@@ -32,6 +32,8 @@ package struct Scenario: Sendable, Equatable {
   package var churn = 0.0
   /// Riders offer permessage-deflate.
   package var compression = false
+  /// All sessions speak `locationhub.v1.binary`.
+  package var isBinary = false
   /// All connections speak TLS, with a certificate made for this run.
   package var tls = false
   package var seed = 1
@@ -67,6 +69,7 @@ package struct Scenario: Sendable, Equatable {
   /// What makes no sense together, in words; nil where all is well.
   package var contradiction: String? {
     if bookings, batch > 0 { return "bookings and batch do not go together: a simulated drive sends each fix" }
+    if isBinary, compression { return "binary and compression do not go together: the hub declines it" }
     if slow > 0, bookings { return "slow and bookings do not go together" }
     if slow > 0, drivers == 0 { return "slow sessions need drivers whose positions they miss" }
     if churn > 0, churners == 0 { return "churn needs churners" }

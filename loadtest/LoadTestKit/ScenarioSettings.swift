@@ -28,6 +28,13 @@ package struct ScenarioSetting: Sendable {
     whole("churners", \.churners, 0...2_000_000, "riders who leave and come again"),
     number("churn", \.churn, 0...100_000, "HZ", "how many of them do so in a second, together"),
     flag("compression", \.compression, "riders offer permessage-deflate"),
+    ScenarioSetting(
+      name: "codec", placeholder: "json|binary", help: "what all sessions speak: locationhub.v1.json or .binary",
+      read: { scenario, text in
+        guard text == "json" || text == "binary" else { return false }
+        scenario.isBinary = text == "binary"
+        return true
+      }, write: { $0.isBinary ? "binary" : "json" }),
     flag("tls", \.tls, "all connections speak TLS"),
     whole("seed", \.seed, 0...Int.max, "chance of simulated drives"),
     whole("in-flight", \.inFlight, 1...100_000, "connections under way at once, of all threads"),

@@ -10,8 +10,8 @@ struct HubBench: ~Copyable {
   private static let rider = SessionRef(loop: 0, slot: 1, generation: 1)
 
   private var hub: Hub
-  private var inputs: [HubInput] = []
-  private var outputs: [HubOutput] = []
+  private var inputs = HubInputs()
+  private var outputs = HubOutputs()
   private let trip: Identifier
   private let messageID: MessageID
   private var milliseconds: Int64 = 1_763_680_000_000
@@ -30,13 +30,12 @@ struct HubBench: ~Copyable {
       limits: limits, timings: HubTimings(), sampling: SamplingRules(), epoch: epoch, seed: 1, loops: 1,
       now: Moment(uptime: 0, timestamp: Timestamp(milliseconds: milliseconds)))
     if isStored { hub.attachJournal(limit: 1 << 20, startsEpoch: true, epoch: epoch) }
-    inputs = [
-      .driverConnecting(HubBench.driver, driver),
+    inputs.append(.driverConnecting(HubBench.driver, driver))
+    inputs.append(
       .subscribe(
         SubscribeInput(
           session: HubBench.rider, actor: Actor(role: .ops, id: driver), messageID: messageID,
-          request: Subscribe(channel: .trip(trip)), grant: .granted)),
-    ]
+          request: Subscribe(channel: .trip(trip)), grant: .granted)))
     turn()
     if isOnRoute { startTrip(driver) }
   }
@@ -77,7 +76,7 @@ struct HubBench: ~Copyable {
     }
     hub.stored(through: newest, condition: .good)
     hub.drain(loop: 0, into: &outputs)
-    inputs.removeAll(keepingCapacity: true)
+    inputs.removeAll()
   }
 
   /// Drives north at 15 m/s, a fix a second.
@@ -88,10 +87,9 @@ struct HubBench: ~Copyable {
     let fix = Fix(
       coordinate: place, timestamp: Timestamp(milliseconds: milliseconds), accuracy: 5, heading: 0, speed: 15)
     inputs.append(
-      .fix(
-        FixInput(
-          session: HubBench.driver, messageID: messageID, sent: now.timestamp, received: now,
-          update: LocationUpdate(tripID: trip, fix: fix), tripIsGranted: true)))
+      common: FixInput(
+        session: HubBench.driver, messageID: messageID, sent: now.timestamp, received: now,
+        update: LocationUpdate(tripID: trip, fix: fix), tripIsGranted: true))
     turn()
     return outputs.count
   }

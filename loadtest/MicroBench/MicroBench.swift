@@ -14,6 +14,12 @@ enum Piece: String, CaseIterable {
   /// One fix through a driver's tracker: placed in time, filtered, rounded.
   case trackFix = "track-fix"
   case writeDriverLocation = "write-driver_location"
+  /// The same two in binary: the trip was named before, the channel's names are agreed on.
+  case readBinaryUpdate = "read-binary-location_update"
+  case writeBinaryLocation = "write-binary-driver_location"
+  /// 100 drivers of one cell as riders see them.
+  case writeArea = "write-area_update"
+  case writeBinaryArea = "write-binary-area_update"
   case unmaskFrame = "unmask-frame"
   case maskFrame = "mask-frame"
   /// A fix on a trip that somebody follows, from the hub's input to its output.
@@ -22,6 +28,9 @@ enum Piece: String, CaseIterable {
   case hubFixOnRoute = "hub-fix-on-route"
   /// The same with a journal: its record is written, and handed over.
   case hubStoredFix = "hub-fix-stored"
+  /// A fix of a driver who drives round a city: without fences, and with 10,000 of them, what happens at them included.
+  case hubFixInCity = "hub-fix-in-city"
+  case hubFixInFences = "hub-fix-in-10000-fences"
   /// A batch of 50 fixes that are newer than all before: read, and taken in with a journal.
   case readLocationBatch = "read-location_batch"
   case hubStoredBatch = "hub-batch-stored"
@@ -56,7 +65,10 @@ struct MicroBench: ~Copyable {
   private var storingHub = HubBench(isStored: true)
   /// Made when it is needed: a city takes a while.
   private var index: IndexBench?
+  private var city: FenceBench?
+  private var fencedCity: FenceBench?
   private let publication: Publication
+  private let binary: BinaryBench
   /// A round of 256 s at 15 m/s with a fix each second, metres of noise on each, and the driver who drives it.
   private let lap: [Fix]
   private var tracker = Tracker()
@@ -74,6 +86,7 @@ struct MicroBench: ~Copyable {
     publication = Publication(
       channel: .trip(trip), number: 123_456, timestamp: Timestamp(milliseconds: 1_763_680_000_123),
       body: .driverLocation(location))
+    binary = BinaryBench(publication, trip)
     lap = MicroBench.lap(around: place)
   }
 
@@ -89,17 +102,30 @@ struct MicroBench: ~Copyable {
     }
   }
 
+  /// The bytes of messages in each form.
+  func printBytes() { BytesTable(publication, binary).print() }
+
   mutating func run(_ piece: Piece, calls: Int) {
     switch piece {
     case .readLocationUpdate: readLocationUpdates(MicroBench.message, calls)
     case .readByTape: readLocationUpdates(MicroBench.spaced, calls)
     case .trackFix: trackFixes(calls)
-    case .writeDriverLocation: writeDriverLocations(calls)
+    case .writeDriverLocation: writeJSON(publication, calls)
+    case .readBinaryUpdate: readBinaryUpdates(calls)
+    case .writeBinaryLocation: writeBinary(publication, binary.names, calls)
+    case .writeArea: writeJSON(binary.area, calls)
+    case .writeBinaryArea: writeBinary(binary.area, ImpliedNames(), calls)
     case .unmaskFrame: unmaskFrames(calls)
     case .maskFrame: maskFrames(calls)
     case .hubFix: takeFixes(calls)
     case .hubFixOnRoute: takeFixesOnRoute(calls)
     case .hubStoredFix: takeStoredFixes(calls)
+    case .hubFixInCity:
+      if city == nil { city = FenceBench(fences: 0) }
+      sum &+= city!.takeFixes(calls)
+    case .hubFixInFences:
+      if fencedCity == nil { fencedCity = FenceBench(fences: 10_000) }
+      sum &+= fencedCity!.takeFixes(calls)
     case .readLocationBatch: readBatches(calls)
     case .hubStoredBatch: for _ in 0..<calls { sum &+= UInt64(storingHub.takeBatch()) }
     case .indexNearest: searchIndex(calls) { $0.nearest() }
@@ -168,11 +194,33 @@ struct MicroBench: ~Copyable {
     }
   }
 
-  private mutating func writeDriverLocations(_ calls: Int) {
+  private mutating func writeJSON(_ publication: Publication, _ calls: Int) {
     for _ in 0..<calls {
       output.removeAll()
       JSONWriter.write(publication, time: .unixMilliseconds, into: &output)
       sum &+= UInt64(output.count)
+    }
+  }
+
+  private mutating func writeBinary(_ publication: Publication, _ names: ImpliedNames, _ calls: Int) {
+    for _ in 0..<calls {
+      output.removeAll()
+      BinaryWriter.write(publication, handle: 4711, names: names, into: &output)
+      sum &+= UInt64(output.count)
+    }
+  }
+
+  private mutating func readBinaryUpdates(_ calls: Int) {
+    for _ in 0..<calls {
+      do throws(MessageError) {
+        let read = try binary.update.span.withUnsafeBytes { (bytes) throws(MessageError) in
+          try BinaryReader.read(bytes, tripBefore: binary.trip)
+        }
+        guard case .locationUpdate(let update) = read.message else { preconditionFailure("it is an update") }
+        sum &+= update.fix.coordinate.latitude.bitPattern &+ UInt64(bitPattern: read.timestamp.milliseconds)
+      } catch {
+        preconditionFailure(error.text)
+      }
     }
   }
 

@@ -52,7 +52,7 @@ struct RecoveryBench {
     }.takeWriter()
     var hub = makeHub()
     hub.attachJournal(limit: limits.groupBytes, startsEpoch: false, epoch: epoch)
-    var outputs: [HubOutput] = []
+    var outputs = HubOutputs()
     for first in stride(from: 0, to: trips, by: Self.turn) {
       for status in Self.moves {
         let inputs = (first..<min(trips, first + Self.turn)).map { move($0, status) }
@@ -67,7 +67,7 @@ struct RecoveryBench {
         if let failure { throw failure }
         hub.stored(through: newest, condition: .good)
         hub.drain(loop: 0, into: &outputs)
-        outputs.removeAll(keepingCapacity: true)
+        outputs.removeAll()
       }
     }
     return writer.next - 1

@@ -64,7 +64,7 @@ struct TrackBench {
         queryBudget: .standard, fixTimesPerDriver: 64, driversWithFixTimes: 10, profiles: 10),
       timings: HubTimings(), sampling: SamplingRules(), epoch: epoch, seed: 1, loops: 1, now: moment(0))
     hub.attachJournal(limit: limits.groupBytes, startsEpoch: true, epoch: epoch)
-    var outputs: [HubOutput] = []
+    var outputs = HubOutputs()
     for second in 0..<fixes {
       var inputs = (0..<drivers).map { input($0, second) }
       if second == 0 { inputs = (0..<drivers).map { .driverConnecting(session($0), driver($0)) } + inputs }
@@ -76,7 +76,7 @@ struct TrackBench {
       }
       if let failure { throw failure }
       hub.drain(loop: 0, into: &outputs)
-      outputs.removeAll(keepingCapacity: true)
+      outputs.removeAll()
     }
   }
 

@@ -4,6 +4,7 @@
 //   hub-microbench PIECE CALLS                     that piece so often and nothing else, for callgrind
 //   hub-microbench memory [DRIVERS]                what a hub with so many drivers holds (a million)
 //   hub-microbench areas [DRIVERS]                 the longest turns of live areas with so many in one cell (100,000)
+//   hub-microbench bytes                           how many bytes messages have in JSON, compressed, and in binary
 //   hub-microbench recovery [RECORDS]              a start from a journal of so many trip records
 //   hub-microbench track [FIXES [DRIVERS]]         one driver's track read from a journal with those of others
 //   hub-microbench disk DIR [BYTES]                the disk's own time for a write and its fdatasync
@@ -21,6 +22,8 @@ if words.first == "memory" {
   MemoryBench.run(drivers: words.dropFirst().first.flatMap { Int($0) } ?? 1_000_000)
 } else if words.first == "areas" {
   AreaBench.run(drivers: words.dropFirst().first.flatMap { Int($0) } ?? 100_000)
+} else if words.first == "bytes" {
+  MicroBench().printBytes()
 } else if words.first == "recovery" {
   try RecoveryBench(records: words.dropFirst().first.flatMap { Int($0) } ?? 1_000_000).run()
 } else if words.first == "track" {
@@ -49,7 +52,7 @@ if words.first == "memory" {
 
 func fatalUsage() -> Never {
   print("hub-microbench memory [DRIVERS] | areas [DRIVERS] | recovery [RECORDS] | track [FIXES [DRIVERS]]")
-  print("hub-microbench disk DIR [BYTES]")
+  print("hub-microbench disk DIR [BYTES] | bytes")
   print("hub-microbench PIECE CALLS, where PIECE is one of:")
   for piece in Piece.allCases { print("  \(piece.rawValue)") }
   exit(2)

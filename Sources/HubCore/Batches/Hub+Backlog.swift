@@ -55,7 +55,7 @@ extension Hub {
       guard backlog.hasResumes else { return false }
       backlog.append(resume: Backlog.Entry(input: input, driver: nil, cost: 1))
       return true
-    case .batch, .driverConnecting, .driverDisconnected, .released, .name, .query, .trips,
+    case .batch, .driverConnecting, .driverDisconnected, .released, .name, .query, .trips, .fences,
       .knownFixes, .wholeAreas:
       return false
     }
@@ -83,7 +83,7 @@ extension Hub {
   mutating func handleBacklog() {
     backlog.endLive()
     var isFirst = true
-    while let entry = backlog.next(isFirst: isFirst) {
+    while !backlog.isEmpty, let entry = backlog.next(isFirst: isFirst) {
       isFirst = false
       handle(entry)
     }
@@ -101,7 +101,7 @@ extension Hub {
     case .fix(let input): self.handle(input, driver: driver)
     case .batch(let input): self.handle(input, driver: driver)
     case .driverConnecting, .driverDisconnected, .driverStatus, .tripStatus, .subscribe, .unsubscribe, .released, .name,
-      .query, .trips, .ping, .knownFixes, .wholeAreas, .leaveView:
+      .query, .trips, .fences, .ping, .knownFixes, .wholeAreas, .leaveView:
       dispatch(entry.input)
     }
   }

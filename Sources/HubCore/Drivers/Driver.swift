@@ -41,6 +41,8 @@ struct Driver {
   /// The first of the watched cells that it is in, and whether it is to be looked at with the next tick.
   var firstArea = AreaTable.none
   var isAreaNoted = false
+  /// The fences that it is in, and what is known of those near it.
+  var fences = DriverFences()
   /// What those who watch areas know it by.
   var pseudonym: UInt64 = 0
   var replacements = ReplacementWindow()

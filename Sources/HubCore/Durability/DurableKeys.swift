@@ -59,7 +59,7 @@ public enum DurableKeys {
     case .trip, .tripForgotten: text(record, at: 1).map { key(Owner.trip, $0) }
     case .tripUpdate: tripOfUpdate(record).map { key(Owner.trip, $0) }
     case .life, .notification, .channel, .channelForgotten, .numbersGiven, .driver, .driverForgotten, .tripNumbersGiven,
-      nil:
+      .fence, .fenceDeleted, .stay, .stayEnded, .pair, .pairEnded, .fenceNotification, nil:
       nil
     }
   }

@@ -25,6 +25,16 @@ enum DurableRecord: Equatable {
   case driverForgotten(Identifier)
   /// No trip that is forgotten had a number above this. Written in snapshots.
   case tripNumbersGiven(UInt64)
+  /// A fence as it is now, new or put again.
+  case fence(DurableFence)
+  /// It was deleted, and all stays and pairs in it went with it.
+  case fenceDeleted(Identifier)
+  /// A driver in a fence, or something of its stay has changed.
+  case stay(DurableStay)
+  case stayEnded(driver: Identifier, fence: Identifier)
+  /// Two drivers in a roaming fence.
+  case pair(DurablePair)
+  case pairEnded(fence: Identifier, driver: Identifier, other: Identifier)
 }
 
 /// What is stored of a trip.

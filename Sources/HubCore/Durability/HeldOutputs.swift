@@ -17,9 +17,13 @@ struct HeldOutputs {
   /// `ticket` never goes back from one call to the next.
   mutating func append(_ held: Held, until ticket: UInt64) { queue.append((ticket, held)) }
 
+  /// Whether an entry has waited long enough.
+  @inline(__always)
+  func hasNext(storedThrough ticket: UInt64) -> Bool { head < queue.count && queue[head].ticket <= ticket }
+
   /// The next entry that has waited long enough. O(1), amortised.
   mutating func next(storedThrough ticket: UInt64) -> Held? {
-    guard head < queue.count, queue[head].ticket <= ticket else { return nil }
+    guard hasNext(storedThrough: ticket) else { return nil }
     let held = queue[head].held
     head += 1
     if head == queue.count {

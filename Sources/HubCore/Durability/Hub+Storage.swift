@@ -30,9 +30,6 @@ extension Hub {
     storage.handOver(body)
   }
 
-  /// Somebody waits for the records up to this number; for others there is time.
-  public var awaitedTicket: UInt64 { storage.awaited }
-
   /// Appends what the journal is to be asked, for which everything before is stored. Each is answered once, by
   /// `HubInput.knownFixes`.
   public mutating func takeLookups(into lookups: inout [HistoryLookup]) {
@@ -45,7 +42,7 @@ extension Hub {
     storage.stored(through: ticket)
     // Events first: who asked between two of them is shown both as missed, and must not get the second live as well.
     var parked: [HubInput] = []
-    while let next = storage.release() {
+    while storage.hasReleasable, let next = storage.release() {
       switch next {
       case .output(let output, let loop): emit(output, to: loop)
       case .input(let input): parked.append(input)
@@ -139,6 +136,12 @@ extension Hub {
     case .driver(let driver): load(driver)
     case .driverForgotten(let id): if let driver = findDriver(id) { removeDriver(driver) }
     case .tripNumbersGiven(let number): newestTripNumber = max(newestTripNumber, number)
+    case .fence(let fence): return hasLife && load(fence)
+    case .fenceDeleted(let id): return loadDeleted(fence: id)
+    case .stay(let stay): return load(stay)
+    case .stayEnded(let driver, let fence): loadEnded(driver: driver, fence: fence)
+    case .pair(let pair): return load(pair)
+    case .pairEnded(let fence, let driver, let other): loadEndedPair(fence: fence, driver, other)
     }
     return hasLife
   }
@@ -208,6 +211,9 @@ extension Hub {
     try add(.tripNumbersGiven(newestTripNumber))
     for trip in 0..<trips.endIndex where findTrip(trips[trip].id) == trip { try add(.trip(trips[trip].durable)) }
     for driver in 0..<drivers.endIndex where drivers[driver].durable.isKnown { try add(.driver(durable(driver))) }
+    for fence in fences.order { try add(.fence(durable(fence: Int(fence)))) }
+    try forEachStay { (stay) throws(E) in try add(.stay(stay)) }
+    try forEachPair { (pair) throws(E) in try add(.pair(pair)) }
     try channels.forEachKept { (name, sequence) throws(E) in try add(.channel(name, sequence: sequence)) }
     try channels.forEachEvent { (event) throws(E) in try add(.event(event)) }
     if !part.isEmpty { try part.withBytes(body) }

@@ -104,6 +104,9 @@ struct HubStorage: ~Copyable {
     parked += 1
   }
 
+  /// Something has waited long enough.
+  @inline(__always) var hasReleasable: Bool { held.hasNext(storedThrough: storedThrough) }
+
   /// What has waited long enough, oldest first.
   mutating func release() -> HeldOutputs.Held? {
     let next = held.next(storedThrough: storedThrough)

@@ -83,6 +83,37 @@ public enum RecordJSON {
       buffer.begin("trip_numbers_given")
       buffer.append(",\"number\":")
       buffer.append(integer: number)
+    case .fence(let fence):
+      buffer.begin("fence")
+      buffer.append(",")
+      JSONWriter.writeMembers(fence.fence, isWhole: true, &buffer)
+      buffer.append(",\"number\":")
+      buffer.append(integer: fence.number)
+      buffer.append(",\"updated\":", fence.updated)
+    case .fenceDeleted(let id):
+      buffer.begin("fence_deleted")
+      buffer.append(",\"fenceId\":", id)
+    case .stay(let stay):
+      buffer.begin("stay")
+      buffer.append(",\"driverId\":", stay.driverID)
+      buffer.append(",\"fenceId\":", stay.fenceID)
+      buffer.append(",\"entered\":", stay.entered)
+      buffer.append(",\"speedingTold\":", stay.speedingTold)
+    case .stayEnded(let driver, let fence):
+      buffer.begin("stay_ended")
+      buffer.append(",\"driverId\":", driver)
+      buffer.append(",\"fenceId\":", fence)
+    case .pair(let pair):
+      buffer.begin("pair")
+      buffer.append(",\"fenceId\":", pair.fenceID)
+      buffer.append(",\"driverId\":", pair.driverID)
+      buffer.append(",\"otherId\":", pair.otherID)
+      buffer.append(",\"entered\":", pair.entered)
+    case .pairEnded(let fence, let driver, let other):
+      buffer.begin("pair_ended")
+      buffer.append(",\"fenceId\":", fence)
+      buffer.append(",\"driverId\":", driver)
+      buffer.append(",\"otherId\":", other)
     }
   }
 

@@ -66,7 +66,7 @@ struct RecordReader: ~Copyable {
     case .life: return .life(epoch: try text(), seed: try number(UInt64.self))  // any 64 bits
     case .trip: return .trip(try trip())
     case .tripForgotten: return .tripForgotten(try identifier())
-    case .tripUpdate, .notification: return .event(try event(RecordKind(rawValue: kind) == .tripUpdate))
+    case .tripUpdate, .notification, .fenceNotification: return .event(try event(RecordKind(rawValue: kind)))
     case .channel: return .channel(try channel(), sequence: try count())
     case .channelForgotten: return .channelForgotten(try channel())
     case .numbersGiven: return .numbersGiven(try count())
@@ -74,6 +74,12 @@ struct RecordReader: ~Copyable {
     case .driver: return .driver(try driver())
     case .driverForgotten: return .driverForgotten(try identifier())
     case .tripNumbersGiven: return .tripNumbersGiven(try count())
+    case .fence: return .fence(try fence())
+    case .fenceDeleted: return .fenceDeleted(try identifier())
+    case .stay: return .stay(try stay())
+    case .stayEnded: return .stayEnded(driver: try identifier(), fence: try identifier())
+    case .pair: return .pair(try pair())
+    case .pairEnded: return .pairEnded(fence: try identifier(), driver: try identifier(), other: try identifier())
     case nil: throw failure(.kind(kind))
     }
   }
@@ -120,7 +126,7 @@ struct RecordReader: ~Copyable {
     return DurableDriver(id: id, status: status, profile: profile, newest: newest, heard: try timestamp())
   }
 
-  private mutating func route() throws(RecordError) -> Route {
+  mutating func route() throws(RecordError) -> Route {
     let polyline = try longText()
     do throws(Route.Fault) {
       return try Route(polyline: polyline)
@@ -134,13 +140,19 @@ struct RecordReader: ~Copyable {
     return Notification.Leg(target: target, distance: try distance(), eta: try finite(in: 0...1e15))
   }
 
-  private mutating func event(_ isTripUpdate: Bool) throws(RecordError) -> Publication {
+  private mutating func event(_ kind: RecordKind?) throws(RecordError) -> Publication {
     let channel = try channel()
     let sequence = try count()
     let number = try count()
     let published = try timestamp()
-    let body: Publication.Body =
-      isTripUpdate ? .tripUpdate(try tripUpdate(sequence)) : .notification(try notification(sequence))
+    let body: Publication.Body
+    if kind == .tripUpdate {
+      body = .tripUpdate(try tripUpdate(sequence))
+    } else {
+      var made = try notification(sequence)
+      if kind == .fenceNotification { made.fence = try fenceNotice() }
+      body = .notification(made)
+    }
     return Publication(channel: channel, number: number, timestamp: published, body: body)
   }
 
@@ -189,7 +201,7 @@ struct RecordReader: ~Copyable {
     return count
   }
 
-  private mutating func text() throws(RecordError) -> InlineText {
+  mutating func text() throws(RecordError) -> InlineText {
     guard let text = InlineText(try take(Int(try number(UInt16.self)))) else { throw failure(.text) }
     return text
   }
@@ -201,7 +213,7 @@ struct RecordReader: ~Copyable {
     return text
   }
 
-  private mutating func identifier() throws(RecordError) -> Identifier {
+  mutating func identifier() throws(RecordError) -> Identifier {
     guard let identifier = Identifier(try take(Int(try number(UInt16.self)))) else { throw failure(.identifier) }
     return identifier
   }

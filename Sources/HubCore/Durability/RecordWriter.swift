@@ -21,6 +21,13 @@ enum RecordKind: UInt8 {
   case driver = 10
   case driverForgotten = 11
   case tripNumbersGiven = 12
+  case fence = 20
+  case fenceDeleted = 21
+  case stay = 22
+  case stayEnded = 23
+  case pair = 24
+  case pairEnded = 25
+  case fenceNotification = 26
 }
 
 /// Appends records to a buffer.
@@ -60,6 +67,24 @@ enum RecordWriter {
     case .tripNumbersGiven(let number):
       bytes.append(RecordKind.tripNumbersGiven.rawValue)
       bytes.append(number: number)
+    case .fence(let fence):
+      bytes.append(RecordKind.fence.rawValue)
+      write(fence, into: &bytes)
+    case .fenceDeleted(let id):
+      bytes.append(RecordKind.fenceDeleted.rawValue)
+      bytes.append(text: id.text)
+    case .stay(let stay):
+      bytes.append(RecordKind.stay.rawValue)
+      write(stay, into: &bytes)
+    case .stayEnded(let driver, let fence):
+      bytes.append(RecordKind.stayEnded.rawValue)
+      for id in [driver, fence] { bytes.append(text: id.text) }
+    case .pair(let pair):
+      bytes.append(RecordKind.pair.rawValue)
+      write(pair, into: &bytes)
+    case .pairEnded(let fence, let driver, let other):
+      bytes.append(RecordKind.pairEnded.rawValue)
+      for id in [fence, driver, other] { bytes.append(text: id.text) }
     }
     setLength(at: start, in: &bytes)
   }
@@ -141,7 +166,8 @@ enum RecordWriter {
         $1.write(into: &$0)
       }
     case .notification(let notification):
-      bytes.append(RecordKind.notification.rawValue)
+      let kind = notification.fence == nil ? RecordKind.notification : .fenceNotification
+      bytes.append(kind.rawValue)
       writeHead(event, sequence: notification.sequence, into: &bytes)
       bytes.append(notification.kind.rawValue)
       bytes.append(longText: notification.title)
@@ -152,6 +178,7 @@ enum RecordWriter {
         $0.append(number: $1.distance.bitPattern)
         $0.append(number: $1.eta.bitPattern)
       }
+      if let fence = notification.fence { write(fence, into: &bytes) }
     }
   }
 

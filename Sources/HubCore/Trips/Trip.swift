@@ -39,6 +39,15 @@ struct Trip {
   /// Hashes of (sender, messageId) of the last moves: the same message again gets the same ack and changes nothing.
   var recentMoves = RecentMoves()
 
+  /// Whether the trip says where that is.
+  @inline(__always)
+  func hasPlace(of target: TripTarget) -> Bool {
+    switch target {
+    case .pickup: pickup != nil
+    case .dropoff: dropoff != nil || route != nil
+    }
+  }
+
   func party(of actor: Actor) -> TripParty {
     switch actor.role {
     case .ops: .ops

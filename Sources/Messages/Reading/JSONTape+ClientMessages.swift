@@ -92,7 +92,7 @@ extension JSONTape {
   }
 
   /// An encoded polyline, or an array of places.
-  private func route(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> Route? {
+  func route(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> Route? {
     guard let index = present(payload, .route) else { return nil }
     let words: StaticString =
       "expected 2 places or more: an encoded polyline (precision 5), or an array of {latitude, longitude}"

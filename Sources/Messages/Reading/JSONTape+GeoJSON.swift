@@ -84,7 +84,7 @@ extension Complaint {
   static let positions: StaticString = "expected up to 1,000 positions in all rings"
 
   /// What is wrong with polygons, and in which polygon, ring and edges.
-  fileprivate init(_ error: MultiPolygonError) {
+  init(_ error: MultiPolygonError) {
     let polygon = Int32(truncatingIfNeeded: error.polygon)
     func complaint(_ text: StaticString, ring: Int, _ edges: (Int, Int)? = nil) -> Complaint {
       var complaint = Complaint(.coordinates, text)

@@ -46,7 +46,7 @@ extension JSONTape {
       return .tripUpdate(try tripUpdate(try payload(envelope), bytes, time))
     }
     if equals(type, bytes, "notification") {
-      return .notification(try notification(try payload(envelope), bytes))
+      return .notification(try notification(try payload(envelope), bytes, time))
     }
     if equals(type, bytes, "area_update") {
       return .areaUpdate(try areaUpdate(try payload(envelope), bytes, time))
@@ -126,15 +126,19 @@ extension JSONTape {
       gapDuration: try required(nonNegative(summary, .gapDuration), .gapDuration))
   }
 
-  private func notification(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> Notification {
+  private func notification(
+    _ payload: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
+  ) throws(Complaint) -> Notification {
     let data = try object(payload, .data)
-    return Notification(
+    var made = Notification(
       kind: try required(word(payload, .kind, bytes, "expected a kind of notification"), .kind),
       title: try required(string(payload, .title, bytes), .title),
       body: try required(string(payload, .body, bytes), .body),
       driverID: try data.flatMap { (data) throws(Complaint) in try identifier(data, .driverId, bytes) },
       leg: try data.flatMap { (data) throws(Complaint) in try leg(data, bytes) },
       sequence: try required(count(payload, .sequence, bytes), .sequence))
+    if made.leg == nil, let data { made.fence = try fenceNotice(data, bytes, time) }
+    return made
   }
 
   /// Of a notification about a driver on its way; other notifications may have some of its members, and mean others.

@@ -27,29 +27,37 @@ struct PlainUpdate: ~Copyable {
   private var source: FixSource?
   private var batteryLevel: Double?
 
-  /// The message, or nil where it is another one or is not written in the plain way. O(bytes), no allocation.
+  /// Reads the message; false where it is another one or is not written in the plain way. O(bytes), no allocation.
   @inline(__always)
-  static func read(_ bytes: Span<UInt8>, _ time: TimeFormat, _ keys: borrowing JSONKeyTable) -> ClientEnvelope? {
-    guard bytes.count <= MessageLimits.plainBytes else { return nil }
+  static func read(
+    _ bytes: Span<UInt8>, _ time: TimeFormat, _ keys: borrowing JSONKeyTable, into envelope: inout UpdateEnvelope
+  ) -> Bool {
+    guard bytes.count <= MessageLimits.plainBytes else { return false }
     var read = PlainUpdate()
-    guard let end = read.takeEnvelope(bytes, time, keys), end == bytes.count else { return nil }
-    return read.envelope
+    guard let end = read.takeEnvelope(bytes, time, keys), end == bytes.count else { return false }
+    return read.store(&envelope)
   }
 
-  /// What was read, where nothing is missing.
-  private var envelope: ClientEnvelope? {
-    @inline(__always) get {
-      guard let messageID, let timestamp, let fixTime,
-        let coordinate = Coordinate(latitude: latitude, longitude: longitude)
-      else { return nil }
-      let fix = Fix(
-        coordinate: coordinate, timestamp: fixTime, accuracy: accuracy, heading: heading, speed: speed,
-        altitude: altitude, headingAccuracy: headingAccuracy, speedAccuracy: speedAccuracy, source: source,
-        batteryLevel: batteryLevel)
-      return ClientEnvelope(
-        messageID: messageID, timestamp: timestamp,
-        message: .locationUpdate(LocationUpdate(tripID: tripID, fix: fix)))
-    }
+  /// Hands over what was read, member by member; false where something is missing.
+  @inline(__always)
+  private func store(_ envelope: inout UpdateEnvelope) -> Bool {
+    guard let messageID, let timestamp, let fixTime,
+      let coordinate = Coordinate(latitude: latitude, longitude: longitude)
+    else { return false }
+    envelope.messageID = messageID
+    envelope.timestamp = timestamp
+    envelope.update.tripID = tripID
+    envelope.update.fix.coordinate = coordinate
+    envelope.update.fix.timestamp = fixTime
+    envelope.update.fix.accuracy = accuracy
+    envelope.update.fix.heading = heading
+    envelope.update.fix.speed = speed
+    envelope.update.fix.altitude = altitude
+    envelope.update.fix.headingAccuracy = headingAccuracy
+    envelope.update.fix.speedAccuracy = speedAccuracy
+    envelope.update.fix.source = source
+    envelope.update.fix.batteryLevel = batteryLevel
+    return true
   }
 
   private mutating func takeEnvelope(
@@ -61,7 +69,7 @@ struct PlainUpdate: ~Copyable {
     var previous = JSONKey.unknown
     while i < bytes.count, bytes[i] == separator {
       separator = UInt8(ascii: ",")
-      let name = bytes.plainName(at: i + 1, keys, after: previous, depth: 1)
+      let name = keys.member(bytes, at: i + 1, after: previous, depth: 1)
       previous = name.key
       let bit = UInt64(1) &<< UInt64(name.key.rawValue)
       guard seen & bit == 0 else { return nil }
@@ -84,8 +92,8 @@ struct PlainUpdate: ~Copyable {
     case .timestamp:
       return PlainUpdate.takeTimestamp(bytes, i, time, &timestamp)
     case .type:
-      guard let text = bytes.plainText(at: i) else { return nil }
-      return bytes.extracting(text).withUnsafeBytes { $0.isSpelled("location_update") } ? text.upperBound + 1 : nil
+      guard bytes.count - i >= 17 else { return nil }
+      return bytes.extracting(i..<i + 17).withUnsafeBytes { $0.isSpelled("\"location_update\"") } ? i + 17 : nil
     case .messageId:
       guard let text = bytes.plainText(at: i) else { return nil }
       messageID = bytes.extracting(text).withUnsafeBytes { MessageID($0) }
@@ -103,7 +111,7 @@ struct PlainUpdate: ~Copyable {
     var previous = JSONKey.unknown
     while i < bytes.count, bytes[i] == separator {
       separator = UInt8(ascii: ",")
-      let name = bytes.plainName(at: i + 1, keys, after: previous, depth: 2)
+      let name = keys.member(bytes, at: i + 1, after: previous, depth: 2)
       previous = name.key
       let bit = UInt64(1) &<< UInt64(name.key.rawValue)
       guard seen & bit == 0 else { return nil }
@@ -201,20 +209,6 @@ extension JSONKey {
 }
 
 extension Span where Element == UInt8 {
-  /// The key of the member's name at `start` and where its value begins; `.unknown` where there is no name of the
-  /// protocol's with a colon right behind it.
-  @inline(__always)
-  fileprivate func plainName(
-    at start: Int, _ keys: borrowing JSONKeyTable, after previous: JSONKey, depth: Int
-  ) -> (key: JSONKey, value: Int) {
-    guard start < count, self[start] == UInt8(ascii: "\"") else { return (.unknown, start) }
-    let (key, length) = keys.key(self, quotedFrom: start + 1, after: previous, depth: depth)
-    guard key != .unknown else { return (.unknown, start) }
-    let colon = start &+ length &+ 2
-    guard colon < count, self[colon] == UInt8(ascii: ":") else { return (.unknown, start) }
-    return (key, colon &+ 1)
-  }
-
   /// Where the text of the string at `start` is, without its quotation marks; nil where it has escapes.
   @inline(__always)
   fileprivate func plainText(at start: Int) -> Range<Int>? {

@@ -4,20 +4,19 @@ import Bytes
 import Geo
 
 extension JSONWriter {
-  /// Writes a position with its envelope.
-  @inline(__always)
-  static func write(
-    _ location: DriverLocation, of publication: borrowing Publication, _ time: TimeFormat, _ room: inout ByteRoom
-  ) {
-    room.append("{\"type\":\"driver_location\",\"payload\":{\"channel\":\"")
-    room.append(publication.channel)
-    room.append("\",")
-    writeMembers(location, time, &room)
-    room.append("},\"timestamp\":")
-    room.append(publication.timestamp, as: time)
-    room.append(",\"messageId\":\"p")
-    room.append(integer: publication.number)
-    room.append("\"}")
+  /// Appends a position with its envelope. Allocates nothing but for the buffer's growth.
+  public static func write(_ position: PublishedPosition, time: TimeFormat, into buffer: inout ByteBuffer) {
+    buffer.withRoom(for: MessageLimits.positionBytes) { room in
+      room.append("{\"type\":\"driver_location\",\"payload\":{\"channel\":\"")
+      room.append(position.channel)
+      room.append("\",")
+      writeMembers(position.location, time, &room)
+      room.append("},\"timestamp\":")
+      room.append(position.timestamp, as: time)
+      room.append(",\"messageId\":\"p")
+      room.append(integer: position.number)
+      room.append("\"}")
+    }
   }
 
   /// The members of a position, without a comma before them: in a publication and in a snapshot.
@@ -34,14 +33,14 @@ extension JSONWriter {
     room.append(fixed: location.coordinate.longitude, decimals: 7)
     if let heading = location.heading {
       room.append(",\"heading\":")
-      room.append(double: heading)
+      room.append(hundredths: heading)
     }
     if let speed = location.speed {
       room.append(",\"speed\":")
-      room.append(double: speed)
+      room.append(hundredths: speed)
     }
     room.append(",\"accuracy\":")
-    room.append(double: location.accuracy)
+    room.append(hundredths: location.accuracy)
     switch location.confidence {
     case .high: room.append(",\"confidence\":\"high\",\"timestamp\":")
     case .medium: room.append(",\"confidence\":\"medium\",\"timestamp\":")

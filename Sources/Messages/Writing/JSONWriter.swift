@@ -12,7 +12,11 @@ public enum JSONWriter {
   public static func write(_ publication: Publication, time: TimeFormat, into buffer: inout ByteBuffer) {
     switch publication.body {
     case .driverLocation(let location):
-      buffer.withRoom(for: MessageLimits.positionBytes) { write(location, of: publication, time, &$0) }
+      write(
+        PublishedPosition(
+          channel: publication.channel, number: publication.number, timestamp: publication.timestamp,
+          location: location),
+        time: time, into: &buffer)
       return
     case .etaUpdate(let update):
       buffer.withRoom(for: MessageLimits.etaBytes) { write(update, of: publication, time, &$0) }
@@ -24,7 +28,7 @@ public enum JSONWriter {
     case .notification(let notification):
       buffer.append("{\"type\":\"notification\",\"payload\":{\"channel\":")
       buffer.append(quoted: publication.channel)
-      writeMembers(notification, &buffer)
+      writeMembers(notification, time, &buffer)
     case .areaUpdate(let update): writeHead(update, on: publication.channel, time, &buffer)
     }
     buffer.append("},\"timestamp\":")
@@ -70,20 +74,20 @@ public enum JSONWriter {
     buffer.append("}")
   }
 
-  private static func writeMembers(_ notification: Notification, _ buffer: inout ByteBuffer) {
+  private static func writeMembers(_ notification: Notification, _ time: TimeFormat, _ buffer: inout ByteBuffer) {
     buffer.append(",\"kind\":")
     buffer.append(quoted: notification.kind.name)
     buffer.append(",\"title\":")
     buffer.append(json: notification.title)
     buffer.append(",\"body\":")
     buffer.append(json: notification.body)
-    writeData(notification, &buffer)
+    writeData(notification, time, &buffer)
     buffer.append(",\"sequence\":")
     buffer.append(integer: notification.sequence)
   }
 
-  private static func writeData(_ notification: Notification, _ buffer: inout ByteBuffer) {
-    if notification.driverID == nil, notification.leg == nil { return }
+  private static func writeData(_ notification: Notification, _ time: TimeFormat, _ buffer: inout ByteBuffer) {
+    if notification.driverID == nil, notification.leg == nil, notification.fence == nil { return }
     buffer.append(",\"data\":{")
     if let driverID = notification.driverID {
       buffer.append("\"driverId\":")
@@ -96,6 +100,10 @@ public enum JSONWriter {
       buffer.append(double: leg.distance)
       buffer.append(",\"eta\":")
       buffer.append(double: leg.eta)
+    }
+    if let fence = notification.fence {
+      if notification.driverID != nil { buffer.append(",") }
+      writeMembers(fence, time, &buffer)
     }
     buffer.append("}")
   }

@@ -51,17 +51,21 @@ final class Peer {
   private var number = 0
   /// The `time` option of the URL.
   private let time: String
+  /// What translates, where binary is spoken: a test writes and reads JSON all the same.
+  let binary: BinaryTranslator?
 
   /// Connects and upgrades; the `connected` message is still to be read.
   init(
     port: UInt16, query: String, time: String? = nil, receiveBuffer: Int32? = nil, source: UInt32? = nil,
-    fields: [(String, String)] = []
+    fields: [(String, String)] = [], isBinary: Bool = false
   ) throws {
     self.time = time ?? "unix_ms"
+    binary = isBinary ? BinaryTranslator() : nil
     let query = query + (time.map { "&time=\($0)" } ?? "")
     connection = try RawConnection(port: port, receiveBuffer: receiveBuffer, source: source)
     var request = UpgradeRequest("/v1/ws?\(query)")
     for (name, value) in fields { request = request.with(name, value) }
+    if isBinary { request = request.with("Sec-WebSocket-Protocol", "locationhub.v1.binary") }
     try connection.send(request.text)
     let response = try connection.readResponse()
     guard response.status == 101 else {
@@ -70,6 +74,9 @@ final class Peer {
     // RFC 6455 §1.3 has this key and its answer.
     guard response.fields["sec-websocket-accept"] == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=" else {
       throw PeerError.unexpected("wrong Sec-WebSocket-Accept: \(response.fields)")
+    }
+    if isBinary, response.fields["sec-websocket-protocol"] != "locationhub.v1.binary" {
+      throw PeerError.unexpected("the hub does not speak binary: \(response.fields)")
     }
   }
 
@@ -99,11 +106,14 @@ final class Peer {
 
   func send(text: String) throws { try connection.send(Peer.frame(Array(text.utf8))) }
 
+  func send(binary message: [UInt8]) throws { try connection.send(Peer.frame(message, opcode: 2)) }
+
   /// A message with an envelope of the present time; returns its id.
   @discardableResult
   func send(_ type: String, _ payload: [String: Any], id: String? = nil, timestamp: Any? = nil) throws -> String {
     let id = id ?? nextID()
-    try send(text: Peer.message(type, payload, id: id, timestamp: timestamp ?? now))
+    let text = try Peer.message(type, payload, id: id, timestamp: timestamp ?? now)
+    if let binary { try send(binary: binary.message(text)) } else { try send(text: text) }
     return id
   }
 
@@ -144,8 +154,12 @@ final class Peer {
     while let event = try reader.next(in: buffer, at: &offset, limits: FrameLimits(messageBytes: 1 << 20)) {
       switch event {
       case .message(let kind, let payload, isCompressed: _):
-        guard kind == .text else { throw PeerError.unexpected("the hub answers in text") }
-        events.append(.message(try HubMessage([UInt8](payload))))
+        guard kind == (binary == nil ? .text : .binary) else { throw PeerError.unexpected("a frame of kind \(kind)") }
+        guard let binary else {
+          events.append(.message(try HubMessage([UInt8](payload))))
+          continue
+        }
+        if let text = try binary.text(payload) { events.append(.message(try HubMessage(text))) }
       case .ping(let payload):
         events.append(.ping([UInt8](payload)))
         if answersPings { try connection.send(Peer.frame([UInt8](payload), opcode: 0xA)) }

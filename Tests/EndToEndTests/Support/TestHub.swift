@@ -47,10 +47,10 @@ final class TestHub {
 
   /// An open session whose `connected` was read.
   func join(
-    _ role: Role, _ id: String, time: String? = nil, receiveBuffer: Int32? = nil
+    _ role: Role, _ id: String, time: String? = nil, receiveBuffer: Int32? = nil, isBinary: Bool = false
   ) throws -> Peer {
     let query = "role=\(role.name)&id=\(id)"
-    let peer = try Peer(port: port, query: query, time: time, receiveBuffer: receiveBuffer)
+    let peer = try Peer(port: port, query: query, time: time, receiveBuffer: receiveBuffer, isBinary: isBinary)
     connections.append(peer.connection)
     _ = try peer.receive("connected")
     return peer

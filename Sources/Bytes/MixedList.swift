@@ -1,0 +1,83 @@
+// A turn's list of two kinds of things in one order: one that is nearly all of it and nothing but bits, and all others.
+//
+// As one enum, the frequent case would be copied with the care that the others need, member by member, each time it is
+// handed on: a tenth of all instructions of a message. Apart from each other, the frequent ones lie side by side and are
+// used in place, and each of the others remembers how many of the frequent ones came before it.
+
+/// A list of `Common` values with some `Rare` ones among them.
+public struct MixedList<Common: BitwiseCopyable, Rare>: ~Copyable {
+  /// Where an element lies.
+  public enum Step {
+    case common(Int)
+    case rare(Int)
+  }
+
+  /// How far a walk has come.
+  public struct Cursor {
+    @usableFromInline var common = 0
+    @usableFromInline var rare = 0
+
+    @inlinable public init() {}
+  }
+
+  @usableFromInline var commons = TurnList<Common>()
+  @usableFromInline var rares: [Rare] = []
+  /// For each rare one, how many common ones come before it: ascending.
+  @usableFromInline var places = TurnList<Int>()
+
+  @inlinable public init() {}
+
+  @inlinable public var count: Int { commons.count + rares.count }
+  @inlinable public var isEmpty: Bool { commons.isEmpty && rares.isEmpty }
+
+  @inlinable @inline(__always)
+  public mutating func append(common element: Common) { commons.append(element) }
+
+  @inlinable
+  public mutating func append(_ element: Rare) {
+    rares.append(element)
+    places.append(commons.count)
+  }
+
+  /// The next element in the order in which they were appended; nil at the end.
+  @inlinable @inline(__always)
+  public func next(_ cursor: inout Cursor) -> Step? {
+    if cursor.rare < places.count, places[cursor.rare] == cursor.common {
+      cursor.rare += 1
+      return .rare(cursor.rare - 1)
+    }
+    guard cursor.common < commons.count else { return nil }
+    cursor.common += 1
+    return .common(cursor.common - 1)
+  }
+
+  @inlinable public subscript(common index: Int) -> Common {
+    @inline(__always) unsafeAddress { UnsafePointer(commons.pointer(index)) }
+  }
+
+  @inlinable public subscript(rare index: Int) -> Rare { rares[index] }
+
+  /// Forgets all elements; keeps the memory.
+  @inlinable
+  public mutating func removeAll() {
+    commons.removeAll()
+    if rares.isEmpty { return }
+    rares.removeAll(keepingCapacity: true)
+    places.removeAll()
+  }
+
+  /// Appends the first `count` elements of another list, in order, and takes them out of it.
+  public mutating func append(first count: Int, of other: inout MixedList) {
+    var cursor = Cursor()
+    for _ in 0..<count where other.next(&cursor) == nil { preconditionFailure("there are fewer elements") }
+    for index in 0..<cursor.rare { places.append(commons.count + other.places[index]) }
+    rares.append(contentsOf: other.rares[..<cursor.rare])
+    commons.append(other.commons, from: 0, count: cursor.common)
+    other.commons.removeFirst(cursor.common)
+    other.rares.removeFirst(cursor.rare)
+    other.places.removeFirst(cursor.rare)
+    for index in 0..<other.places.count { other.places[index] -= cursor.common }
+  }
+}
+
+extension MixedList: Sendable where Common: Sendable, Rare: Sendable {}

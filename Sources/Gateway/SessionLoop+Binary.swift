@@ -1,0 +1,171 @@
+// Binary sessions (protocol/binary.md): what a loop and they have agreed on, so that frequent messages need not say it.
+//
+// A position is encoded once for all binary subscribers of its channel on this loop, and any of them may miss it: a newer one
+// takes its place in a full outbox. So what positions leave out (ids, the lag of the driver's clock) is the loop's own
+// agreement on the channel: whoever subscribes is told it with `subscribed`, and all are told when it changes, by `names`,
+// which nothing takes the place of. An outbox puts a newer position behind all that was there before, so each position is
+// read with the agreement that it was written by.
+import Bytes
+import HubCore
+import Messages
+import Transport
+import WebSocket
+
+/// What a loop keeps of binary sessions.
+struct LoopBinary {
+  /// What the positions of a channel leave out.
+  struct Agreement {
+    var names = ImpliedNames()
+    /// What the last positions said otherwise, and how many of them in a row.
+    var other = ImpliedNames()
+    var repeats = 0
+  }
+
+  /// The trip that a driver's fixes named last. An object, since few of a loop's slots are binary drivers'.
+  private final class NamedTrip {
+    let id: Identifier
+    init(_ id: Identifier) { self.id = id }
+  }
+
+  /// Positions in a row that say the same before it is agreed on. A driver who changes its trip with every fix costs the
+  /// followers bytes, but no message that could not be dropped.
+  static let repeatsBeforeNaming = 4
+
+  private static let none = UInt32.max
+  /// By channel: where its agreement is.
+  private var places: [UInt32] = []
+  private var agreements: [Agreement] = []
+  private var free: [UInt32] = []
+  /// By slot.
+  private var trips: [NamedTrip?] = []
+
+  /// True while nothing is agreed on.
+  var isEmpty: Bool { agreements.count == free.count }
+
+  // MARK: Channels
+
+  /// Somebody subscribes: positions of a trip and of a driver have names in common; those of the fleet do not.
+  mutating func open(_ channel: ChannelHandle, _ name: Channel) {
+    switch name {
+    case .trip, .driver: break
+    case .fence, .area, .nearby, .fleet: return
+    }
+    let index = Int(channel.index)
+    if places.count <= index {
+      places.append(contentsOf: repeatElement(Self.none, count: max(index + 1 - places.count, places.count)))
+    }
+    guard places[index] == Self.none else { return }
+    if let place = free.popLast() {
+      agreements[Int(place)] = Agreement()
+      places[index] = place
+    } else {
+      places[index] = UInt32(agreements.count)
+      agreements.append(Agreement())
+    }
+  }
+
+  /// The last subscriber has gone.
+  mutating func forget(_ channel: ChannelHandle) {
+    guard let place = place(of: channel) else { return }
+    places[Int(channel.index)] = Self.none
+    free.append(UInt32(place))
+  }
+
+  func names(of channel: ChannelHandle) -> ImpliedNames {
+    place(of: channel).map { agreements[$0].names } ?? ImpliedNames()
+  }
+
+  /// Looks at a position that is to be written; gives the new names where they are to be said before it.
+  mutating func follow(
+    _ location: borrowing DriverLocation, publishedAt time: Timestamp, on channel: ChannelHandle
+  ) -> ImpliedNames? {
+    guard let place = place(of: channel) else { return nil }
+    let lag = location.lagMilliseconds(publishedAt: time)
+    if agreements[place].names.isSaid(by: location, lag) {
+      agreements[place].repeats = 0
+      return nil
+    }
+    if agreements[place].repeats > 0, agreements[place].other.isSaid(by: location, lag) {
+      agreements[place].repeats += 1
+    } else {
+      agreements[place].other = ImpliedNames(
+        driverID: location.driverID, tripID: location.tripID, lagMilliseconds: lag)
+      agreements[place].repeats = 1
+    }
+    guard agreements[place].repeats >= Self.repeatsBeforeNaming else { return nil }
+    agreements[place].names = agreements[place].other
+    agreements[place].repeats = 0
+    return agreements[place].names
+  }
+
+  @inline(__always)
+  private func place(of channel: ChannelHandle) -> Int? {
+    let index = Int(channel.index)
+    guard index < places.count, places[index] != Self.none else { return nil }
+    return Int(places[index])
+  }
+
+  // MARK: Trips of drivers
+
+  /// The trip that the session's fixes named last.
+  func trip(of slot: Int) -> Identifier? { slot < trips.count ? trips[slot]?.id : nil }
+
+  mutating func remember(_ trip: Identifier, of slot: Int) {
+    while trips.count <= slot { trips.append(nil) }
+    trips[slot] = NamedTrip(trip)
+  }
+
+  /// The session has ended.
+  mutating func forget(slot: Int) {
+    if slot < trips.count { trips[slot] = nil }
+  }
+}
+
+extension ImpliedNames {
+  @inline(__always)
+  fileprivate func isSaid(by location: borrowing DriverLocation, _ lag: Int64) -> Bool {
+    guard lagMilliseconds == lag, driverID == location.driverID else { return false }
+    return tripID == location.tripID
+  }
+}
+
+extension SessionLoop {
+  /// A message of a binary session.
+  mutating func readBinary(
+    _ slot: Int, _ payload: UnsafeRawBufferPointer
+  ) throws(MessageError) -> ClientEnvelope {
+    let tripBefore = binary.trip(of: slot)
+    let envelope = try BinaryReader.read(payload, tripBefore: tripBefore)
+    if case .locationUpdate(let update) = envelope.message, let trip = update.tripID, trip != tripBefore {
+      binary.remember(trip, of: slot)
+    }
+    return envelope
+  }
+
+  /// Encodes a publication for all binary subscribers of the channel; before it, says new names to them.
+  mutating func encodeBinary(
+    _ publication: borrowing Publication, on channel: ChannelHandle
+  ) -> (frame: Range<Int>, payload: Range<Int>) {
+    if case .driverLocation(let location) = publication.body,
+      let names = binary.follow(location, publishedAt: publication.timestamp, on: channel)
+    {
+      say(names, on: channel)
+    }
+    let payload = FrameWriter.begin(as: .server, in: &loop.arena)
+    BinaryWriter.write(
+      publication, handle: channel.index, names: binary.names(of: channel), into: &loop.arena)
+    let start = FrameWriter.finish(.binary, payloadAt: payload, in: &loop.arena)
+    return (start..<loop.arena.count, payload..<loop.arena.count)
+  }
+
+  private mutating func say(_ names: ImpliedNames, on channel: ChannelHandle) {
+    let payload = FrameWriter.begin(as: .server, in: &loop.arena)
+    BinaryWriter.write(names, handle: channel.index, into: &loop.arena)
+    let start = FrameWriter.finish(.binary, payloadAt: payload, in: &loop.arena)
+    let frame = start..<loop.arena.count
+    for subscriber in subscriptions.subscribers(of: channel) where subscriber.encoding.form == .binary {
+      send(frame, to: subscriber.connection)
+      counters.namesSent += 1
+    }
+  }
+}

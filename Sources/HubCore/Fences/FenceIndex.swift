@@ -1,0 +1,179 @@
+// From a place to the fences that may have it: the cells of all fences in one table.
+//
+// A fix looks its cell up at each level that has cells of fences; which levels have one for the driver's finest cell is
+// remembered with the driver, so that a driver who stays in its cell looks nowhere else, and where there is no fence,
+// nowhere at all. 64 bytes a cell of up to 12 fences; more go into further records behind it.
+import Geo
+
+/// The fences of a cell, or a part of them.
+struct FenceCellRecord {
+  static let capacity = 12
+
+  var key: UInt64
+  var count: UInt32 = 0
+  /// Further fences of the same cell; −1 for none. Records behind the first are full.
+  var next: Int32 = -1
+  /// A fence's index times two, and one more where the cell is wholly within it.
+  var fences = InlineArray<12, UInt32>(repeating: 0)
+}
+
+/// What a place's cell is known to have: kept with each driver.
+struct FenceLevels: Equatable {
+  /// The finest cell and the index's version; 0 for none.
+  var stamp: UInt64 = 0
+  /// Bit l: the cell of level l has fences.
+  var levels: UInt32 = 0
+}
+
+struct FenceIndex: ~Copyable {
+  private var records = Slab<FenceCellRecord>()
+  private var places = IndexTable()
+  /// Cells of each level.
+  private var counts = InlineArray<19, Int>(repeating: 0)
+  /// Goes up with each change, so that no driver keeps what is no longer so; 27 bits of it are looked at.
+  private var version: UInt64 = 1
+
+  /// Cells that have fences.
+  var cellCount: Int { places.count }
+
+  private static func hash(_ key: UInt64) -> UInt64 { (key &* 0x9E37_79B9_7F4A_7C15) >> 32 }
+
+  private func find(_ key: UInt64) -> Int? {
+    places.find(hash: FenceIndex.hash(key)) { records[$0].key == key }
+  }
+
+  // MARK: Looking
+
+  /// Brings what is known of a place's cell up to date. 15 ns where it is.
+  @inline(__always)
+  func look(_ place: Coordinate, _ known: inout FenceLevels) {
+    let code = FenceCell.code(of: place)
+    let stamp = code << 28 | version & 0xFFF_FFFF
+    if known.stamp == stamp { return }
+    known.stamp = stamp
+    known.levels = levels(code)
+  }
+
+  @inline(never)
+  private func levels(_ code: UInt64) -> UInt32 {
+    var levels: UInt32 = 0
+    for level in 0...FenceCell.finestLevel where counts[level] > 0 {
+      let key = FenceCell.key(code >> UInt64(2 * (FenceCell.finestLevel - level)), level: level)
+      if find(key) != nil { levels |= 1 << UInt32(level) }
+    }
+    return levels
+  }
+
+  /// A walk over the fences that a place's cells have.
+  struct Walk {
+    fileprivate var code: UInt64
+    fileprivate var levels: UInt32
+    fileprivate var record = -1
+    fileprivate var place: UInt32 = 0
+  }
+
+  /// `known` was looked up for the place.
+  @inline(__always)
+  func walk(_ known: FenceLevels) -> Walk { Walk(code: known.stamp >> 28, levels: known.levels) }
+
+  /// The next fence, and whether all of its cell is within it. Each comes once.
+  @inline(__always)
+  func next(_ walk: inout Walk) -> (fence: Int, isWhole: Bool)? {
+    while true {
+      if walk.record >= 0 {
+        if walk.place < records[walk.record].count {
+          let entry = records[walk.record].fences[Int(walk.place)]
+          walk.place += 1
+          return (Int(entry >> 1), entry & 1 == 1)
+        }
+        walk.record = Int(records[walk.record].next)
+        walk.place = 0
+        continue
+      }
+      guard walk.levels != 0 else { return nil }
+      let level = walk.levels.trailingZeroBitCount
+      walk.levels &= walk.levels - 1
+      let key = FenceCell.key(walk.code >> UInt64(2 * (FenceCell.finestLevel - level)), level: level)
+      walk.record = find(key) ?? -1
+      walk.place = 0
+    }
+  }
+
+  // MARK: Changing
+
+  /// Whether none of the cells has as many fences as a cell may.
+  func hasRoom(_ covering: FenceCovering, perCell limit: Int) -> Bool {
+    for entry in covering.entries {
+      var record = find(entry.key) ?? -1
+      var count = 0
+      while record >= 0 {
+        count += Int(records[record].count)
+        record = Int(records[record].next)
+      }
+      if count >= limit { return false }
+    }
+    return true
+  }
+
+  mutating func insert(_ covering: FenceCovering, fence: Int) {
+    version += 1
+    for entry in covering.entries { insert(entry, fence) }
+  }
+
+  private mutating func insert(_ entry: FenceCovering.Entry, _ fence: Int) {
+    let value = UInt32(fence) << 1 | (entry.isWhole ? 1 : 0)
+    let first: Int
+    if let found = find(entry.key) {
+      first = found
+    } else {
+      first = records.insert(FenceCellRecord(key: entry.key))
+      places.insert(hash: FenceIndex.hash(entry.key), index: first)
+      counts[Int(entry.key & 31)] += 1
+    }
+    if records[first].count == FenceCellRecord.capacity {
+      let full = records[first]
+      let moved = records.insert(full)
+      records[first].next = Int32(moved)
+      records[first].count = 0
+    }
+    records[first].fences[Int(records[first].count)] = value
+    records[first].count += 1
+  }
+
+  /// Takes a fence out of the cells that it was put in with.
+  mutating func remove(_ covering: FenceCovering, fence: Int) {
+    version += 1
+    for entry in covering.entries { remove(entry, fence) }
+  }
+
+  private mutating func remove(_ entry: FenceCovering.Entry, _ fence: Int) {
+    guard let first = find(entry.key) else { preconditionFailure("it was put in") }
+    var record = first
+    while record >= 0 {
+      for place in 0..<Int(records[record].count) where Int(records[record].fences[place] >> 1) == fence {
+        records[first].count -= 1
+        let last = records[first].fences[Int(records[first].count)]
+        records[record].fences[place] = last
+        return removeIfEmpty(first)
+      }
+      record = Int(records[record].next)
+    }
+    preconditionFailure("it was put in")
+  }
+
+  /// The first record of a cell has none any more: the one behind it takes its place, or the cell goes.
+  private mutating func removeIfEmpty(_ first: Int) {
+    guard records[first].count == 0 else { return }
+    let next = Int(records[first].next)
+    let key = records[first].key
+    if next >= 0 {
+      let moved = records[next]
+      records[first] = moved
+      records.remove(next, leaving: FenceCellRecord(key: 0))
+    } else {
+      places.remove(hash: FenceIndex.hash(key), index: first)
+      counts[Int(key & 31)] -= 1
+      records.remove(first, leaving: FenceCellRecord(key: 0))
+    }
+  }
+}

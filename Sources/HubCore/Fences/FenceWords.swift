@@ -1,0 +1,37 @@
+// What people are told of fences, in words.
+import Messages
+
+enum FenceWords {
+  /// The fence's title, or its id.
+  static func name(of fence: Fence) -> String { fence.title.map { "\($0)" } ?? "Fence \(fence.id)" }
+
+  static func text(_ kind: Notification.Kind, _ notice: FenceNotice, driver: Identifier, fence: Fence)
+    -> (title: String, body: String)
+  {
+    let name = name(of: fence)
+    if let other = notice.otherID { return pair(kind, "Drivers \(driver) and \(other)", name) }
+    switch kind {
+    case .fenceEnter: return ("Fence entered", "Driver \(driver) has entered \(name).")
+    case .fenceExit: return ("Fence left", "Driver \(driver) has left \(name).")
+    case .fenceDwell: return ("Long stay", "Driver \(driver) has stayed in \(name) for \(stay(notice)).")
+    case .hazard: return ("Hazard", "\(name): drive with care.")
+    case .speeding: return ("Too fast", "\(speed(notice.speed)), where \(speed(notice.speedLimit)) are allowed.")
+    case .driverArriving, .driverArrived, .offRoute, .driverOffline, .driverOnline, .message: return (name, name)
+    }
+  }
+
+  private static func pair(_ kind: Notification.Kind, _ drivers: String, _ name: String) -> (String, String) {
+    kind == .fenceExit
+      ? ("Drivers apart", "\(drivers) are no longer near each other (\(name)).")
+      : ("Drivers near", "\(drivers) are near each other (\(name)).")
+  }
+
+  private static func stay(_ notice: FenceNotice) -> String {
+    let seconds = Int(notice.duration ?? 0)
+    return seconds < 120 ? "\(seconds) seconds" : "\(seconds / 60) minutes"
+  }
+
+  private static func speed(_ metersPerSecond: Double?) -> String {
+    "\(Int(((metersPerSecond ?? 0) * 3.6).rounded())) km/h"
+  }
+}

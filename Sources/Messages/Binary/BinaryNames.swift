@@ -1,0 +1,89 @@
+// Ids in few bytes: a message's id that is a number, and a pseudonym.
+import Bytes
+
+extension MessageID {
+  /// The digits of a number, without leading zeros.
+  public init(number: UInt64) { self.init(prefix: nil, number: number) }
+
+  /// A letter and the digits of a number: how the hub names its own messages (`p88123`, `r7`). No allocation.
+  init(prefix: UInt8?, number: UInt64) {
+    let made = withUnsafeTemporaryAllocation(byteCount: 24, alignment: 8) { bytes -> MessageID? in
+      var place = 24
+      var rest = number
+      repeat {
+        place -= 1
+        bytes[place] = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: rest % 10)
+        rest /= 10
+      } while rest > 0
+      if let prefix {
+        place -= 1
+        bytes[place] = prefix
+      }
+      return MessageID(UnsafeRawBufferPointer(rebasing: bytes[place...]))
+    }
+    guard let made else { preconditionFailure("1–21 bytes are an id") }
+    self = made
+  }
+
+  /// The number whose digits this is, where it is one without leading zeros and below 2^63.
+  public var number: UInt64? {
+    text.withBytes { bytes in
+      guard bytes.count <= 18, bytes[0] != UInt8(ascii: "0") || bytes.count == 1 else { return nil }
+      var number: UInt64 = 0
+      for byte in bytes {
+        let digit = byte &- UInt8(ascii: "0")
+        guard digit <= 9 else { return nil }
+        number = number &* 10 &+ UInt64(digit)
+      }
+      return number
+    }
+  }
+}
+
+extension Identifier {
+  /// The id of a driver as riders see it: `p` and 13 characters of the geohash alphabet, the first one's highest bit 0.
+  init(pseudonym: UInt64) {
+    let made = withUnsafeTemporaryAllocation(byteCount: 14, alignment: 8) { bytes -> InlineText? in
+      bytes[0] = UInt8(ascii: "p")
+      for place in 0..<13 {
+        let five = UInt8(truncatingIfNeeded: pseudonym &>> UInt64(60 - 5 * place)) & 31
+        bytes[1 + place] = Identifier.character(five)
+      }
+      return InlineText(UnsafeRawBufferPointer(bytes))
+    }
+    guard let made else { preconditionFailure("14 bytes fit") }
+    self.init(checked: made)
+  }
+
+  /// The number that this id is the pseudonym of; nil for any other id. Asked for each driver of an area.
+  var pseudonym: UInt64? {
+    let first = text.word(0)
+    guard text.count == 14, first & 0xFF == UInt64(UInt8(ascii: "p")) else { return nil }
+    var number: UInt64 = 0
+    var all: UInt8 = 0x40
+    for place in 1..<14 {
+      let word = place < 8 ? first : text.word(1)
+      let character = Int(truncatingIfNeeded: word &>> UInt64(8 * (place & 7)) & 0xFF) - 0x30
+      guard character >= 0, character < Identifier.fives.utf8CodeUnitCount else { return nil }
+      let five = Identifier.fives.utf8Start[character]
+      all &= five
+      number = number &<< 5 | UInt64(five & 31)
+    }
+    // 65 bits: the highest must be 0, or another pseudonym has the same number.
+    guard all & 0x40 != 0, Identifier.fives.utf8Start[Int(first &>> 8 & 0xFF) - 0x30] & 0x10 == 0 else { return nil }
+    return number
+  }
+
+  // The geohash alphabet: the digits, then the letters without a, i, l and o.
+
+  @inline(__always)
+  private static func character(_ five: UInt8) -> UInt8 {
+    if five < 10 { return UInt8(ascii: "0") + five }
+    let letter = UInt8(ascii: "b") + five - 10
+    return letter + (five >= 17 ? 1 : 0) + (five >= 19 ? 1 : 0) + (five >= 21 ? 1 : 0)
+  }
+
+  /// For each character from `0` on, 0x40 and its value, or a space where the alphabet does not have it.
+  private static let fives: StaticString =
+    "@ABCDEFGHI                                        JKLMNOP QR ST UVWXYZ[\\]^_"
+}

@@ -1,0 +1,167 @@
+// The rarer messages of clients in binary, by their type.
+import Bytes
+import Geo
+
+extension BinaryInput {
+  /// What stands behind the envelope's members.
+  mutating func clientMessage(_ type: BinaryClientType) throws(Complaint) -> ClientMessage {
+    switch type {
+    case .locationBatch: .locationBatch(try locationBatch())
+    case .driverStatus: .driverStatus(try driverStatus())
+    case .tripStatus: .tripStatus(try tripStatus())
+    case .subscribe: .subscribe(try subscribe())
+    case .unsubscribe: .unsubscribe(try unsubscribe())
+    case .ping: .ping(try ping())
+    case .refresh: .refresh(try refresh())
+    case .query: .query(try query())
+    }
+  }
+
+  private mutating func driverStatus() throws(Complaint) -> DriverStatusReport {
+    let status: DriverStatus = try word(.status)
+    guard status != .onTrip else {
+      throw Complaint(.status, "expected 0 to 2: available, unavailable or background (on_trip follows from trips)")
+    }
+    var report = DriverStatusReport(status: status)
+    let flags = try byte(.status)
+    if flags & 0x01 != 0 { report.vehicleType = try text(.vehicleType) }
+    if flags & 0x02 != 0 { report.tags = try tags() }
+    return report
+  }
+
+  private mutating func tripStatus() throws(Complaint) -> TripStatusReport {
+    let id = try identifier(.tripId)
+    let status: TripStatus = try word(.status)
+    var report = TripStatusReport(tripID: id, status: status, timestamp: try timestamp(.timestamp))
+    let flags = try byte(.status)
+    if flags & 0x01 != 0 { report.location = try coordinate() }
+    if flags & 0x02 != 0 { report.expectedStatus = try word(.expectedStatus) }
+    // The following only with `requested`, as in JSON.
+    guard status == .requested else { return report }
+    if flags & 0x04 != 0 { report.pickup = try coordinate() }
+    if flags & 0x08 != 0 { report.dropoff = try coordinate() }
+    if flags & 0x10 != 0 { report.driverID = try identifier(.driverId) }
+    if flags & 0x20 != 0 { report.riderID = try identifier(.riderId) }
+    if flags & 0x40 != 0 { report.route = try route() }
+    return report
+  }
+
+  private mutating func route() throws(Complaint) -> Route {
+    let polyline = try longText(.route)
+    do throws(Route.Fault) {
+      return try Route(polyline: polyline)
+    } catch {
+      switch error {
+      case .tooManyPoints: throw Complaint(.tooLarge, .route, "expected up to 5,000 places")
+      case .notAPolyline, .tooShort:
+        throw Complaint(.route, "expected 2 places or more: an encoded polyline (precision 5)")
+      }
+    }
+  }
+
+  private mutating func subscribe() throws(Complaint) -> Subscribe {
+    var subscribe = Subscribe(channel: try channel())
+    let flags = try byte(.channel)
+    if flags & 0x01 != 0 {
+      let since = try varint(.since)
+      subscribe.resume = ResumePoint(since: since, epoch: try text(.epoch, atMost: MessageLimits.epochBytes))
+    }
+    if flags & 0x02 != 0 { subscribe.viewID = try filledText(.viewId) }
+    return subscribe
+  }
+
+  private mutating func unsubscribe() throws(Complaint) -> Unsubscribe {
+    switch try byte(.channel) {
+    case 0: return .channel(try channel())
+    case 1: return .view(try filledText(.viewId))
+    case _: throw Complaint(.channel, "expected 0 for a channel or 1 for a view")
+    }
+  }
+
+  mutating func ping() throws(Complaint) -> Ping {
+    let count = try listCount(.payload)
+    return Ping(members: count == 0 ? nil : try run(count, .payload) { [UInt8]($0) })
+  }
+
+  private mutating func refresh() throws(Complaint) -> Refresh {
+    let token = try longText(.token)
+    guard (1...Refresh.maximumBytes).contains(token.utf8.count) else {
+      throw Complaint(.token, "expected 1–8,192 bytes")
+    }
+    return Refresh(token: token)
+  }
+
+  // MARK: Queries
+
+  private mutating func query() throws(Complaint) -> QueryRequest {
+    let kind: QueryKind = try word(.kind)
+    switch kind {
+    case .driver: return .driver(try identifier(.driverId))
+    case .trip: return .trip(try identifier(.tripId))
+    case .nearby:
+      let center = try coordinate()
+      let flags = try byte(.kind)
+      let radius = flags & 0x01 != 0 ? try number(.radius) : nil
+      if let radius, !(radius > 0 && radius <= DriverSearch.maximumRadiusMeters) {
+        throw Complaint(.radius, "expected more than 0 and up to 1,000,000 metres")
+      }
+      let search = try search(.nearby(center, radiusMeters: radius), flags)
+      guard radius != nil || search.limit != nil else {
+        throw Complaint(.radius, "expected radius (metres), limit, or both")
+      }
+      return .drivers(search)
+    case .within:
+      let flags = try byte(.kind)
+      let area: DriverSearch.Area = flags & 0x01 != 0 ? .polygons(try polygons()) : .box(try box())
+      return .drivers(try search(area, flags))
+    }
+  }
+
+  private mutating func search(_ area: DriverSearch.Area, _ flags: UInt8) throws(Complaint) -> DriverSearch {
+    var search = DriverSearch(area: area)
+    if flags & 0x02 != 0 {
+      let limit = try smallCount(.limit)
+      guard (1...DriverSearch.maximumLimit).contains(limit) else {
+        throw Complaint(.limit, "expected a whole number from 1 to 1,000")
+      }
+      search.limit = limit
+    }
+    if flags & 0x04 != 0 { search.filter.status = try word(.status) }
+    if flags & 0x08 != 0 { search.filter.vehicleType = try text(.vehicleType) }
+    if flags & 0x10 != 0 { search.filter.tags = try tags() }
+    if flags & 0x20 != 0 { search.filter.maxAge = try nonNegative(.maxAge) }
+    search.filter.includesStale = flags & 0x40 != 0
+    return search
+  }
+
+  private mutating func box() throws(Complaint) -> BoundingBox {
+    var sides = InlineArray<4, Double>(repeating: 0)  // west, south, east, north
+    for place in 0..<4 { sides[place] = Double(Int32(bitPattern: try word32(.bbox))) / FixedPoint.degrees }
+    guard let box = BoundingBox(south: sides[1], west: sides[0], north: sides[3], east: sides[2]) else {
+      throw Complaint(.invalidLocation, .bbox, "expected west and east −180…180, south and north −90…90 in that order")
+    }
+    return box
+  }
+
+  private mutating func polygons() throws(Complaint) -> MultiPolygon {
+    var positions: [[[Coordinate]]] = []
+    var left = DriverSearch.maximumPositions
+    for _ in 0..<(try listCount(.polygon)) {
+      var rings: [[Coordinate]] = []
+      for _ in 0..<(try listCount(.coordinates)) {
+        let count = try listCount(.coordinates)
+        left -= count
+        guard left >= 0 else { throw Complaint(.tooLarge, .coordinates, Complaint.positions) }
+        var ring: [Coordinate] = []
+        for _ in 0..<count { ring.append(try coordinate()) }
+        rings.append(ring)
+      }
+      positions.append(rings)
+    }
+    do throws(MultiPolygonError) {
+      return try MultiPolygon(positions, limit: DriverSearch.maximumPositions)
+    } catch {
+      throw Complaint(error)
+    }
+  }
+}

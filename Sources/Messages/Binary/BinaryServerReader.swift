@@ -1,0 +1,155 @@
+// What the hub says in binary, as a client reads it.
+//
+// One for each connection: positions name their channel by a number that `subscribed` gave it, and leave out the ids and the
+// lag that `subscribed` or `names` said, and the high half of the time. No message tells a difference from another one: any
+// position may be missing (the hub drops those that a newer one has made worthless), and the next one says the same.
+import Bytes
+import Geo
+
+/// Reads the hub's messages of one connection (`locationhub.v1.binary`). Not thread-safe.
+public struct BinaryServerReader: Sendable {
+  struct Entry: Sendable {
+    var channel: Channel
+    var names: ImpliedNames
+  }
+
+  /// By handle.
+  var entries: [UInt32: Entry] = [:]
+  var handles: [Channel: UInt32] = [:]
+  /// The hub's clock as the newest message with a whole timestamp told it.
+  var hubTime: Timestamp?
+
+  public init() {}
+
+  /// Reads one message. A message whose type, or one of whose words, this version does not know is `.unknown`: a newer hub
+  /// may send such.
+  ///
+  /// - Returns: nil for `names`, which is for this reader only.
+  /// - Throws: `bad_message` or `too_large`, which a client can only log: the hub does not send such.
+  public mutating func read(_ bytes: UnsafeRawBufferPointer) throws(MessageError) -> ServerEnvelope? {
+    var type = ""
+    do throws(Complaint) {
+      guard bytes.count <= MessageLimits.serverBytes else {
+        throw Complaint(.tooLarge, .unknown, "the message is longer than 524,288 bytes")
+      }
+      var input = BinaryInput(bytes)
+      let first = try input.byte(.type)
+      if first & binaryFrequentBit != 0 {
+        type = "driver_location"
+        return state(try readPosition(first, &input))
+      }
+      guard let known = BinaryServerType(rawValue: first) else {
+        // Without its form, nothing of it is known.
+        return ServerEnvelope(
+          messageID: .ofState, timestamp: hubTime ?? Timestamp(milliseconds: 0), message: .unknown(type: "\(first)"))
+      }
+      type = known.name
+      return try read(known, &input)
+    } catch {
+      guard error.isUnknownWord else { throw MessageError(error, messageID: nil) }
+      return ServerEnvelope(
+        messageID: .ofState, timestamp: hubTime ?? Timestamp(milliseconds: 0), message: .unknown(type: type))
+    }
+  }
+
+  private mutating func read(
+    _ type: BinaryServerType, _ input: inout BinaryInput
+  ) throws(Complaint) -> ServerEnvelope? {
+    switch type {
+    case .names:
+      try readNames(&input)
+      return nil
+    case .etaUpdate: return state(try readETA(&input))
+    case .areaUpdate: return state(try readArea(&input))
+    case .tripUpdate, .notification:
+      let publication = try readEvent(type, &input)
+      note(publication.timestamp)
+      return ServerEnvelope(
+        messageID: MessageID(prefix: UInt8(ascii: "p"), number: publication.number), timestamp: publication.timestamp,
+        message: .publication(publication))
+    case .connected, .subscribed, .unsubscribed, .ack, .pong, .sampling, .error, .result:
+      let number = try input.varint(.messageId)
+      let timestamp = try input.timestamp(.timestamp)
+      note(timestamp)
+      let reply = try readReply(type, &input)
+      return ServerEnvelope(
+        messageID: MessageID(prefix: UInt8(ascii: "r"), number: number), timestamp: timestamp, message: .reply(reply))
+    }
+  }
+
+  private mutating func state(_ publication: Publication) -> ServerEnvelope {
+    note(publication.timestamp)
+    return ServerEnvelope(
+      messageID: .ofState, timestamp: publication.timestamp, message: .publication(publication))
+  }
+
+  // MARK: Times
+
+  /// The newest time counts: a message may be older than one before it, where it was kept for recovery.
+  private mutating func note(_ timestamp: Timestamp) { hubTime = max(hubTime ?? timestamp, timestamp) }
+
+  /// The time whose lowest 32 bits were sent: of all such the nearest to the hub's time as it is known. They are 49.7 days
+  /// apart.
+  func time(lowest bits: UInt32, _ input: borrowing BinaryInput) throws(Complaint) -> Timestamp {
+    guard let hubTime else { throw Complaint(.timestamp, "no message with the whole time has come before") }
+    let difference = Int32(bitPattern: bits &- UInt32(truncatingIfNeeded: hubTime.milliseconds))
+    return try input.accepted(hubTime.milliseconds &+ Int64(difference), .timestamp)
+  }
+
+  // MARK: Handles
+
+  func entry(_ input: inout BinaryInput) throws(Complaint) -> Entry {
+    let handle = try input.varint(.channel)
+    guard let narrow = UInt32(exactly: handle), let entry = entries[narrow] else {
+      throw Complaint(.unknownChannel, .channel, "no subscribed gave a channel this number")
+    }
+    return entry
+  }
+
+  mutating func readHandle(_ input: inout BinaryInput) throws(Complaint) -> UInt32 {
+    guard let handle = UInt32(exactly: try input.varint(.channel)) else {
+      throw Complaint(.channel, "expected a number below 2^32")
+    }
+    return handle
+  }
+
+  private mutating func readNames(_ input: inout BinaryInput) throws(Complaint) {
+    let handle = try readHandle(&input)
+    let names = try input.channelNames()
+    guard entries[handle] != nil else {
+      throw Complaint(.unknownChannel, .channel, "no subscribed gave a channel this number")
+    }
+    entries[handle]?.names = names
+  }
+
+  /// A channel has a number from now on, and this number no other channel.
+  mutating func name(_ channel: Channel, _ handle: UInt32, _ names: ImpliedNames) throws(Complaint) {
+    if let before = entries[handle] { handles[before.channel] = nil }
+    if let before = handles[channel] { entries[before] = nil }
+    guard entries.count < MessageLimits.channelHandles else {
+      throw Complaint(.tooLarge, .channel, "more channels than a client has subscriptions")
+    }
+    entries[handle] = Entry(channel: channel, names: names)
+    handles[channel] = handle
+  }
+
+  mutating func forget(_ channel: Channel) {
+    if let handle = handles.removeValue(forKey: channel) { entries[handle] = nil }
+  }
+}
+
+extension MessageID {
+  /// State has no number in binary: where a message needs an id, it is `p0`.
+  static let ofState = MessageID(prefix: UInt8(ascii: "p"), number: 0)
+}
+
+extension BinaryInput {
+  mutating func channelNames() throws(Complaint) -> ImpliedNames {
+    let flags = try byte(.channel)
+    var names = ImpliedNames()
+    if flags & 0x01 != 0 { names.driverID = try identifier(.driverId) }
+    if flags & 0x02 != 0 { names.tripID = try identifier(.tripId) }
+    names.lagMilliseconds = try zigzag(.age)
+    return names
+  }
+}

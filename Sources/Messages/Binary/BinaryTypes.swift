@@ -1,0 +1,99 @@
+// The bytes that begin binary messages, and the bits of their flags (protocol/binary.md). They are what clients in the field
+// were built with: a number is never used for something else.
+import Bytes
+
+/// The first byte of a client's message, but for the frequent one.
+enum BinaryClientType: UInt8 {
+  case locationBatch = 1
+  case driverStatus, tripStatus, subscribe, unsubscribe, ping, refresh, query
+}
+
+/// The first byte of the hub's message, but for the frequent one.
+enum BinaryServerType: UInt8 {
+  case connected = 1
+  case subscribed, unsubscribed, ack, pong, sampling, error, result
+  case etaUpdate = 16
+  case tripUpdate, notification, areaUpdate, names
+
+  /// What JSON calls it.
+  var name: String {
+    switch self {
+    case .connected: "connected"
+    case .subscribed: "subscribed"
+    case .unsubscribed: "unsubscribed"
+    case .ack: "ack"
+    case .pong: "pong"
+    case .sampling: "sampling"
+    case .error: "error"
+    case .result: "result"
+    case .etaUpdate: "eta_update"
+    case .tripUpdate: "trip_update"
+    case .notification: "notification"
+    case .areaUpdate: "area_update"
+    case .names: "names"
+    }
+  }
+}
+
+/// The frequent message of each direction, a fix or a position, has its flags in its first byte, beside this bit.
+let binaryFrequentBit: UInt8 = 0x80
+
+/// In the first byte of a `location_update` and of each fix of a batch.
+enum FixFlags {
+  static let accuracy: UInt8 = 0x01
+  static let heading: UInt8 = 0x02
+  static let speed: UInt8 = 0x04
+  static let altitude: UInt8 = 0x08
+  /// Another byte of flags follows.
+  static let more: UInt8 = 0x10
+  /// Two bits, of a `location_update` only: whose trip it is.
+  static let tripShift: UInt8 = 5
+  /// In place of a fix's flags in a batch: a fix that could not be read.
+  static let none: UInt8 = 0x80
+
+  // The second byte. Its lowest three bits are the source, 0 for none.
+  static let source: UInt8 = 0x07
+  static let headingAccuracy: UInt8 = 0x08
+  static let speedAccuracy: UInt8 = 0x10
+  static let batteryLevel: UInt8 = 0x20
+  static let reserved: UInt8 = 0xC0
+}
+
+/// How a `location_update` names its trip.
+enum TripNaming: UInt8 {
+  case none, asBefore, inline
+}
+
+/// In the first byte of a `driver_location`. The lowest two bits are the confidence.
+enum PositionFlags {
+  static let confidence: UInt8 = 0x03
+  static let heading: UInt8 = 0x04
+  static let speed: UInt8 = 0x08
+  /// The driver's id follows; else it is the channel's.
+  static let names: UInt8 = 0x10
+  /// The trip's id follows the driver's.
+  static let trip: UInt8 = 0x20
+  /// The lag follows; else it is the channel's.
+  static let lag: UInt8 = 0x40
+}
+
+/// What the positions of a channel mean where they don't say: agreed on in `subscribed` and in `names`.
+public struct ImpliedNames: Sendable, Equatable {
+  public var driverID: Identifier?
+  public var tripID: Identifier?
+  /// How far the clock of the driver's session is behind the hub's: time of publication − time of the fix − age.
+  public var lagMilliseconds: Int64
+
+  public init(driverID: Identifier? = nil, tripID: Identifier? = nil, lagMilliseconds: Int64 = 0) {
+    self.driverID = driverID
+    self.tripID = tripID
+    self.lagMilliseconds = lagMilliseconds
+  }
+}
+
+extension DriverLocation {
+  /// What a position published at `timestamp` says of its lag.
+  public func lagMilliseconds(publishedAt timestamp: Timestamp) -> Int64 {
+    timestamp.milliseconds &- self.timestamp.milliseconds &- Int64(FixedPoint.count(age, FixedPoint.milliseconds))
+  }
+}

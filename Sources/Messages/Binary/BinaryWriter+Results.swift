@@ -1,0 +1,92 @@
+// Answers to queries in binary.
+import Bytes
+import Geo
+
+extension BinaryWriter {
+  static func write(_ result: QueryResult, _ buffer: inout ByteBuffer) {
+    switch result {
+    case .driver(let report):
+      buffer.append(UInt8(0))
+      write(report, &buffer)
+    case .drivers(let list):
+      buffer.append(UInt8(1))
+      buffer.append(varint: UInt64(list.drivers.count))
+      for report in list.drivers { write(report, &buffer) }
+      buffer.append(varint: UInt64(clamping: list.more))
+    case .trip(let report):
+      buffer.append(UInt8(2))
+      write(report, &buffer)
+    }
+  }
+
+  private static func flags(_ report: DriverReport) -> UInt16 {
+    var flags: UInt16 = report.vehicleType == nil ? 0 : 0x001
+    if !report.tags.isEmpty { flags |= 0x002 }
+    if let position = report.position {
+      flags |= 0x004
+      if position.heading != nil { flags |= 0x008 }
+      if position.speed != nil { flags |= 0x010 }
+      if position.accuracy != nil { flags |= 0x020 }
+      if position.timestamp != nil { flags |= 0x040 }
+    }
+    if report.predicted != nil { flags |= 0x080 }
+    if report.distance != nil { flags |= 0x100 }
+    if let isOnline = report.isOnline { flags |= isOnline ? 0x600 : 0x200 }
+    return flags
+  }
+
+  private static func write(_ report: DriverReport, _ buffer: inout ByteBuffer) {
+    buffer.append(values: { room in
+      room.append(littleEndian: flags(report))
+      room.append(report.driverID)
+      room.append(report.status.rawValue)
+      if let vehicleType = report.vehicleType { room.append(lengthAnd: vehicleType) }
+    })
+    if !report.tags.isEmpty { write(report.tags, &buffer) }
+    buffer.append(values: { room in
+      if let position = report.position {
+        room.append(position.coordinate)
+        if let heading = position.heading { room.append(heading: heading) }
+        if let speed = position.speed { room.append(hundredths: speed) }
+        if let accuracy = position.accuracy { room.append(hundredths: accuracy) }
+        room.append(seconds: position.age)
+        if let timestamp = position.timestamp { room.append(timestamp) }
+      }
+      if let predicted = report.predicted { room.append(predicted) }
+      if let distance = report.distance { room.append(hundredths: distance) }
+    })
+  }
+
+  /// Up to 8, each of 1–64 bytes.
+  static func write(_ tags: [InlineText], _ buffer: inout ByteBuffer) {
+    buffer.append(UInt8(truncatingIfNeeded: tags.count))
+    for tag in tags { buffer.append(values: { $0.append(lengthAnd: tag) }) }
+  }
+
+  private static func write(_ report: TripReport, _ buffer: inout ByteBuffer) {
+    buffer.append(values: { room in
+      var flags: UInt8 = report.ended == nil ? 0 : 0x01
+      if report.driverID != nil { flags |= 0x02 }
+      if report.riderID != nil { flags |= 0x04 }
+      if report.pickup != nil { flags |= 0x08 }
+      if report.dropoff != nil { flags |= 0x10 }
+      if report.route != nil { flags |= 0x20 }
+      if report.summary != nil { flags |= 0x40 }
+      room.append(flags)
+      room.append(report.tripID)
+      room.append(report.status.rawValue)
+      room.append(report.timestamp)
+      room.append(report.created)
+      room.append(report.updated)
+      if let ended = report.ended { room.append(ended) }
+    })
+    buffer.append(values: { room in
+      if let driver = report.driverID { room.append(driver) }
+      if let rider = report.riderID { room.append(rider) }
+      if let pickup = report.pickup { room.append(pickup) }
+      if let dropoff = report.dropoff { room.append(dropoff) }
+    })
+    if let route = report.route { buffer.append(lengthAnd: route) }
+    if let summary = report.summary { buffer.append(values: { write(summary, &$0) }) }
+  }
+}

@@ -1,0 +1,224 @@
+// Publications in binary (protocol/binary.md). The same bytes go to all subscribers of a loop, and any of the frequent ones
+// may be dropped when a newer one is there: so none tells a difference from another, and what all of a channel's have in
+// common (its name, ids, the lag of a clock) was said in `subscribed`, or is said in `names`, which are never dropped.
+import Bytes
+import Geo
+
+/// Writes messages in binary (`locationhub.v1.binary`).
+public enum BinaryWriter {
+  /// Appends a publication.
+  ///
+  /// - Parameters:
+  ///   - handle: the number that `subscribed` gave the channel; nothing where the channel is an area, which needs none.
+  ///   - names: what the subscribers were told of the channel. What the message says otherwise it says itself.
+  /// A `driver_location` and an `eta_update` allocate nothing.
+  public static func write(
+    _ publication: Publication, handle: UInt32, names: ImpliedNames, into buffer: inout ByteBuffer
+  ) {
+    switch publication.body {
+    case .driverLocation(let location):
+      buffer.withRoom(for: MessageLimits.binaryPositionBytes) {
+        write(location, at: publication.timestamp, handle, names, &$0)
+      }
+    case .etaUpdate(let update):
+      buffer.withRoom(for: MessageLimits.binaryETABytes) {
+        write(update, at: publication.timestamp, on: publication.channel, handle, &$0)
+      }
+    case .tripUpdate(let update):
+      writeHead(.tripUpdate, publication, handle, &buffer)
+      write(update, on: publication.channel, &buffer)
+    case .notification(let notification):
+      writeHead(.notification, publication, handle, &buffer)
+      write(notification, &buffer)
+    case .areaUpdate(let update): write(update, of: publication, &buffer)
+    }
+  }
+
+  /// Appends `names`: from here on, what the positions of a channel say if they don't say otherwise.
+  public static func write(_ names: ImpliedNames, handle: UInt32, into buffer: inout ByteBuffer) {
+    buffer.append(values: { room in
+      room.append(BinaryServerType.names.rawValue)
+      room.append(varint: UInt64(handle))
+      write(names, &room)
+    })
+  }
+
+  static func write(_ names: ImpliedNames, _ room: inout ByteRoom) {
+    room.append((names.driverID == nil ? 0 : 0x01) | (names.tripID == nil ? 0 : 0x02))
+    if let driver = names.driverID { room.append(driver) }
+    if let trip = names.tripID { room.append(trip) }
+    room.append(zigzag: names.lagMilliseconds)
+  }
+
+  @inline(__always)
+  private static func write(
+    _ location: DriverLocation, at published: Timestamp, _ handle: UInt32, _ names: ImpliedNames,
+    _ room: inout ByteRoom
+  ) {
+    let age = FixedPoint.count(location.age, FixedPoint.milliseconds)
+    let lag = published.milliseconds &- location.timestamp.milliseconds &- Int64(age)
+    let saysNames = location.driverID != names.driverID || location.tripID != names.tripID
+    var flags = binaryFrequentBit | location.confidence.rawValue
+    if location.heading != nil { flags |= PositionFlags.heading }
+    if location.speed != nil { flags |= PositionFlags.speed }
+    if saysNames { flags |= PositionFlags.names | (location.tripID == nil ? 0 : PositionFlags.trip) }
+    if lag != names.lagMilliseconds { flags |= PositionFlags.lag }
+    room.append(flags)
+    room.append(varint: UInt64(handle))
+    if saysNames {
+      room.append(location.driverID)
+      if let trip = location.tripID { room.append(trip) }
+    }
+    room.append(lowestOf: published)
+    if lag != names.lagMilliseconds { room.append(zigzag: lag) }
+    room.append(varint: age)
+    room.append(location.coordinate)
+    if let heading = location.heading { room.append(heading: heading) }
+    if let speed = location.speed { room.append(hundredths: speed) }
+    room.append(hundredths: location.accuracy)
+    room.append(varint: location.after)
+  }
+
+  private static func write(
+    _ update: ETAUpdate, at published: Timestamp, on channel: Channel, _ handle: UInt32, _ room: inout ByteRoom
+  ) {
+    let saysTrip = channel != .trip(update.tripID)
+    let seconds = FixedPoint.count(update.eta, 1)
+    room.append(BinaryServerType.etaUpdate.rawValue)
+    room.append(varint: UInt64(handle))
+    room.append(update.target.rawValue | update.basis.rawValue << 1 | (saysTrip ? 0x04 : 0))
+    if saysTrip { room.append(update.tripID) }
+    room.append(lowestOf: published)
+    room.append(varint: seconds)
+    room.append(varint: FixedPoint.count(update.distance, 1))
+    room.append(zigzag: update.arrivalTime.milliseconds &- published.milliseconds &- Int64(seconds) &* 1000)
+    room.append(varint: update.after)
+  }
+
+  // MARK: Events
+
+  private static func writeHead(
+    _ type: BinaryServerType, _ publication: borrowing Publication, _ handle: UInt32, _ buffer: inout ByteBuffer
+  ) {
+    let (number, timestamp) = (publication.number, publication.timestamp)
+    buffer.append(values: { room in
+      room.append(type.rawValue)
+      room.append(varint: UInt64(handle))
+      room.append(varint: number)
+      room.append(timestamp)
+    })
+  }
+
+  private static func write(_ update: TripUpdate, on channel: Channel, _ buffer: inout ByteBuffer) {
+    let saysTrip = channel != .trip(update.tripID)
+    buffer.append(values: { room in
+      var flags: UInt8 = update.previousStatus == nil ? 0 : 0x01
+      if update.driverID != nil { flags |= 0x02 }
+      if update.location != nil { flags |= 0x04 }
+      if update.summary != nil { flags |= 0x08 }
+      if saysTrip { flags |= 0x10 }
+      room.append(flags)
+      if saysTrip { room.append(update.tripID) }
+      room.append(update.status.rawValue)
+      if let previous = update.previousStatus { room.append(previous.rawValue) }
+      if let driver = update.driverID { room.append(driver) }
+      room.append(update.timestamp)
+      if let place = update.location { room.append(place) }
+    })
+    if let summary = update.summary { buffer.append(values: { write(summary, &$0) }) }
+    buffer.append(varint: update.sequence)
+  }
+
+  static func write(_ summary: TripSummary, _ room: inout ByteRoom) {
+    room.append(hundredths: summary.distance)
+    room.append(hundredths: summary.approach)
+    room.append(hundredths: summary.track)
+    room.append(seconds: summary.duration)
+    room.append(seconds: summary.waiting)
+    room.append(varint: summary.fixes)
+    room.append(varint: summary.gaps)
+    room.append(seconds: summary.gapDuration)
+  }
+
+  private static func write(_ notification: Notification, _ buffer: inout ByteBuffer) {
+    buffer.append(
+      (notification.driverID == nil ? 0 : 0x01) | (notification.leg == nil ? 0 : 0x02)
+        | (notification.fence == nil ? 0 : 0x04))
+    buffer.append(notification.kind.rawValue)
+    buffer.append(lengthAnd: notification.title)
+    buffer.append(lengthAnd: notification.body)
+    buffer.append(values: { room in
+      if let driver = notification.driverID { room.append(driver) }
+      if let leg = notification.leg {
+        room.append(leg.target.rawValue)
+        room.append(varint: FixedPoint.count(leg.distance, 1))
+        room.append(varint: FixedPoint.count(leg.eta, 1))
+      }
+    })
+    if let fence = notification.fence { buffer.append(values: { write(fence, &$0) }) }
+    buffer.append(varint: notification.sequence)
+  }
+
+  private static func write(_ notice: FenceNotice, _ room: inout ByteRoom) {
+    var flags: UInt8 = 0
+    if notice.otherID != nil { flags |= 0x01 }
+    if notice.distance != nil { flags |= 0x02 }
+    if notice.location != nil { flags |= 0x04 }
+    if notice.duration != nil { flags |= 0x08 }
+    if notice.speed != nil { flags |= 0x10 }
+    if notice.speedLimit != nil { flags |= 0x20 }
+    if notice.reason != nil { flags |= 0x40 }
+    room.append(notice.fenceID)
+    room.append(flags)
+    room.append(notice.timestamp)
+    if let other = notice.otherID { room.append(other) }
+    if let distance = notice.distance { room.append(hundredths: distance) }
+    if let location = notice.location { room.append(location) }
+    if let duration = notice.duration { room.append(seconds: duration) }
+    if let speed = notice.speed { room.append(hundredths: speed) }
+    if let limit = notice.speedLimit { room.append(hundredths: limit) }
+    if let reason = notice.reason { room.append(reason.rawValue) }
+  }
+
+  // MARK: Areas
+
+  /// A driver's place is told from the one before it in the same message.
+  private static func write(
+    _ update: AreaUpdate, of publication: borrowing Publication, _ buffer: inout ByteBuffer
+  ) {
+    let (channel, published) = (publication.channel, publication.timestamp)
+    let saysChannel = channel != .area(update.cell)
+    buffer.append(values: { room in
+      room.append(BinaryServerType.areaUpdate.rawValue)
+      room.append((update.isFull ? 0x01 : 0) | (update.more == nil ? 0 : 0x02) | (saysChannel ? 0x04 : 0))
+      room.append(binary: update.cell)
+      room.append(lowestOf: published)
+      room.append(varint: update.tick)
+      if let more = update.more { room.append(varint: UInt64(clamping: more)) }
+    })
+    if saysChannel { buffer.append(binary: channel) }
+    buffer.append(varint: UInt64(update.drivers.count))
+    var before: (latitude: Int64, longitude: Int64) = (0, 0)
+    for driver in update.drivers {
+      buffer.withRoom(for: MessageLimits.binaryAreaDriverBytes) { write(driver, published, &before, &$0) }
+    }
+    buffer.append(varint: UInt64(update.left.count))
+    for id in update.left { buffer.withRoom(for: MessageLimits.binaryIDBytes) { $0.append(id) } }
+  }
+
+  private static func write(
+    _ driver: AreaUpdate.Driver, _ published: Timestamp, _ before: inout (latitude: Int64, longitude: Int64),
+    _ room: inout ByteRoom
+  ) {
+    let steps = driver.coordinate.steps
+    room.append(
+      driver.status.rawValue | (driver.heading == nil ? 0 : 0x04) | (driver.speed == nil ? 0 : 0x08))
+    room.append(driver.driverID)
+    room.append(zigzag: steps.latitude - before.latitude)
+    room.append(zigzag: steps.longitude - before.longitude)
+    if let heading = driver.heading { room.append(heading: heading) }
+    if let speed = driver.speed { room.append(hundredths: speed) }
+    room.append(zigzag: published.milliseconds &- driver.timestamp.milliseconds)
+    before = steps
+  }
+}

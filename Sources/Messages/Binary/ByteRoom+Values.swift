@@ -1,0 +1,111 @@
+// The values that binary messages are made of, written (BinaryInput+Values reads them).
+import Bytes
+import Geo
+
+extension ByteRoom {
+  @inline(__always)
+  mutating func append(hundredths value: Double) { append(varint: FixedPoint.count(value, FixedPoint.hundredths)) }
+
+  @inline(__always)
+  mutating func append(heading degrees: Double) {
+    append(littleEndian: UInt16(truncatingIfNeeded: FixedPoint.count(degrees, FixedPoint.hundredths) % 36_000))
+  }
+
+  @inline(__always)
+  mutating func append(seconds value: Double) { append(varint: FixedPoint.count(value, FixedPoint.milliseconds)) }
+
+  /// Milliseconds since 1970 in six bytes.
+  @inline(__always)
+  mutating func append(_ timestamp: Timestamp) {
+    append(lowest: 6, of: UInt64(bitPattern: timestamp.milliseconds))
+  }
+
+  /// The lowest 32 bits: see `BinaryServerReader.time`.
+  @inline(__always)
+  mutating func append(lowestOf timestamp: Timestamp) {
+    append(littleEndian: UInt32(truncatingIfNeeded: timestamp.milliseconds))
+  }
+
+  @inline(__always)
+  mutating func append(_ place: Coordinate) {
+    let steps = place.steps
+    append(littleEndian: UInt32(truncatingIfNeeded: steps.latitude))
+    append(littleEndian: UInt32(truncatingIfNeeded: steps.longitude))
+  }
+
+  mutating func append(_ id: Identifier) {
+    if let pseudonym = id.pseudonym {
+      append(UInt8(0))
+      append(littleEndian: pseudonym)
+    } else {
+      append(lengthAnd: id.text)
+    }
+  }
+
+  @inline(__always)
+  mutating func append(lengthAnd text: InlineText) {
+    append(UInt8(truncatingIfNeeded: text.count))
+    append(text)
+  }
+
+  @inline(__always)
+  mutating func append(_ id: MessageID) {
+    if let number = id.number {
+      append(varint: number &<< 1 | 1)
+    } else {
+      append(varint: UInt64(id.text.count) &<< 1)
+      append(id.text)
+    }
+  }
+
+  mutating func append(binary cell: GeohashCell) {
+    append(UInt8(truncatingIfNeeded: cell.precision))
+    append(lowest: (5 * cell.precision + 7) / 8, of: cell.bits)
+  }
+
+  /// A double: for what is rare and has no step of its own.
+  mutating func append(exactly value: Double) { append(littleEndian: value.bitPattern) }
+}
+
+extension Coordinate {
+  /// In steps of 1e-7°.
+  @inline(__always)
+  var steps: (latitude: Int64, longitude: Int64) {
+    (FixedPoint.signed(latitude, FixedPoint.degrees), FixedPoint.signed(longitude, FixedPoint.degrees))
+  }
+}
+
+extension ByteBuffer {
+  /// Appends a few values of a rarer message: an id or a text, and some numbers.
+  mutating func append(values body: (inout ByteRoom) -> Void) { withRoom(for: 256, body) }
+
+  /// A length of any size and as many bytes.
+  mutating func append(lengthAnd text: String) {
+    append(varint: UInt64(text.utf8.count))
+    append(utf8: text)
+  }
+
+  mutating func append(binary channel: Channel) {
+    append(values: { room in
+      switch channel {
+      case .trip(let id):
+        room.append(UInt8(0))
+        room.append(id)
+      case .driver(let id):
+        room.append(UInt8(1))
+        room.append(id)
+      case .fence(let id):
+        room.append(UInt8(2))
+        room.append(id)
+      case .area(let cell):
+        room.append(UInt8(3))
+        room.append(binary: cell)
+      case .nearby(let place, let radius):
+        room.append(UInt8(4))
+        room.append(place)
+        room.append(exactly: radius)
+      case .fleet: room.append(UInt8(5))
+      }
+    })
+  }
+}

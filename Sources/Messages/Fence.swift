@@ -1,0 +1,194 @@
+// Fences: places on the map, or distances between drivers, of which the hub tells who comes and who goes. What they mean is
+// in protocol/fences.md; a fence that is made has passed all checks that need no look into the hub's tables.
+import Bytes
+import Geo
+
+/// What ops drew, and what is to be told of it.
+public struct Fence: Sendable, Equatable {
+  /// The kinds, by their names in JSON.
+  public enum Kind: UInt8, Sendable, CaseIterable {
+    /// A place.
+    case area
+    /// A place that drivers are warned of.
+    case hazard
+    /// Two drivers near each other.
+    case roaming
+
+    public var name: StaticString {
+      switch self {
+      case .area: "area"
+      case .hazard: "hazard"
+      case .roaming: "roaming"
+      }
+    }
+  }
+
+  /// Where it is.
+  public enum Shape: Sendable, Equatable {
+    case area(FenceArea)
+    /// Wherever a driver that the fence is for, and one of these others, are within so many metres.
+    case roaming(meters: Double, others: FenceFilter)
+  }
+
+  /// Metres of a circle's radius. Past it: `bad_message`.
+  public static let maximumRadiusMeters = 1_000_000.0
+  /// Metres of a corridor's width. Past it: `bad_message`.
+  public static let maximumWidthMeters = 20_000.0
+  /// Metres between two drivers. Past it: `bad_message`.
+  public static let maximumRoamingMeters = 1_000.0
+  /// Places that a corridor leads by, as many as a polygon's positions. Past it: `too_large`.
+  public static let maximumPlaces = DriverSearch.maximumPositions
+  /// Seconds of a stay after which `fence_dwell` may be asked for.
+  public static let dwellSeconds = 1.0...86_400
+  /// Metres per second.
+  public static let speedLimits = 0.5...90.0
+
+  public var id: Identifier
+  public var kind: Kind
+  /// For people.
+  public var title: InlineText?
+  public var shape: Shape
+  /// The drivers that it is for.
+  public var drivers: FenceFilter
+  /// Seconds after which a stay is told of.
+  public var dwell: Double?
+  /// Metres per second.
+  public var speedLimit: Double?
+
+  public init(
+    id: Identifier, kind: Kind = .area, title: InlineText? = nil, shape: Shape, drivers: FenceFilter = FenceFilter(),
+    dwell: Double? = nil, speedLimit: Double? = nil
+  ) {
+    self.id = id
+    self.kind = kind
+    self.title = title
+    self.shape = shape
+    self.drivers = drivers
+    self.dwell = dwell
+    self.speedLimit = speedLimit
+  }
+
+  /// Positions that it is drawn with: what its memory grows with.
+  public var positionCount: Int {
+    switch shape {
+    case .area(.circle), .roaming: 1
+    case .area(.polygons(let polygons)): polygons.positions.reduce(0) { $0 + $1.reduce(0) { $0 + $1.count } }
+    case .area(.corridor(let corridor, _)): Edges(corridor.path).all.count + 1
+    }
+  }
+}
+
+/// A place on the map; its borders belong to it.
+public enum FenceArea: Sendable, Equatable {
+  case circle(Circle)
+  case polygons(MultiPolygon)
+  /// The route is as it came, for who asks.
+  case corridor(Corridor, Route)
+
+  public func contains(_ place: Coordinate, _ direction: UnitVector) -> Bool {
+    switch self {
+    case .circle(let circle): circle.contains(place, direction)
+    case .polygons(let polygons): polygons.contains(place)
+    case .corridor(let corridor, _): corridor.contains(place)
+    }
+  }
+
+  /// Metres to the border.
+  public func distanceToBorder(from place: Coordinate) -> Double {
+    switch self {
+    case .circle(let circle): circle.distanceToBorder(from: place)
+    case .polygons(let polygons): polygons.distanceToBorder(from: place)
+    case .corridor(let corridor, _): corridor.distanceToBorder(from: place)
+    }
+  }
+
+  /// How large it is, in metres: a radius, half a corridor's width, or the radius of a circle of the polygons' area.
+  public var sizeMeters: Double {
+    switch self {
+    case .circle(let circle): circle.radiusMeters
+    case .polygons(let polygons): (max(0, polygons.areaSquareMeters) / .pi).squareRoot()
+    case .corridor(let corridor, _): corridor.halfWidthMeters
+    }
+  }
+
+  public var boundingBox: BoundingBox {
+    switch self {
+    case .circle(let circle): circle.boundingBox
+    case .polygons(let polygons): polygons.boundingBox
+    case .corridor(let corridor, _): corridor.boundingBox
+    }
+  }
+}
+
+/// Which drivers; nil and empty for any.
+public struct FenceFilter: Sendable, Equatable {
+  public var status: DriverStatus?
+  public var vehicleType: InlineText?
+  /// All of these, up to 8.
+  public var tags: [InlineText]
+
+  public init(status: DriverStatus? = nil, vehicleType: InlineText? = nil, tags: [InlineText] = []) {
+    self.status = status
+    self.vehicleType = vehicleType
+    self.tags = tags
+  }
+
+  public var isEmpty: Bool { status == nil && vehicleType == nil && tags.isEmpty }
+}
+
+/// A fence as it is shown.
+public struct FenceReport: Sendable, Equatable {
+  public var fence: Fence
+  /// When it was last put, by the hub's wall clock.
+  public var updated: Timestamp
+  /// Drivers, or pairs of drivers, that are in it.
+  public var inside: Int
+
+  public init(fence: Fence, updated: Timestamp, inside: Int) {
+    self.fence = fence
+    self.updated = updated
+    self.inside = inside
+  }
+}
+
+/// What a notification says of a fence, beside the driver.
+public struct FenceNotice: Sendable, Equatable {
+  /// Why a driver is no longer in a fence though no position shows it outside.
+  public enum Reason: UInt8, Sendable, CaseIterable {
+    /// The fence is for other drivers.
+    case filter
+    /// One of a pair has gone offline.
+    case offline
+    /// The driver was away for so long that the hub has forgotten it.
+    case forgotten
+
+    public var name: StaticString {
+      switch self {
+      case .filter: "filter"
+      case .offline: "offline"
+      case .forgotten: "forgotten"
+      }
+    }
+  }
+
+  public var fenceID: Identifier
+  /// Of a roaming fence, the other driver.
+  public var otherID: Identifier?
+  /// Metres between the two.
+  public var distance: Double?
+  /// Of the position that decided; where none did, the hub's wall clock.
+  public var timestamp: Timestamp
+  /// That position's place.
+  public var location: Coordinate?
+  /// Seconds since the enter, with exit and dwell.
+  public var duration: Double?
+  public var speed: Double?
+  public var speedLimit: Double?
+  public var reason: Reason?
+
+  public init(fenceID: Identifier, timestamp: Timestamp, location: Coordinate? = nil) {
+    self.fenceID = fenceID
+    self.timestamp = timestamp
+    self.location = location
+  }
+}

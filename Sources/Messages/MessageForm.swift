@@ -1,0 +1,21 @@
+// How the messages of one connection are written: what its subprotocol and `time` say.
+
+/// The form of a connection's messages, both ways.
+public enum MessageForm: Sendable, Hashable {
+  /// `locationhub.v1.json`, in text frames.
+  case json(TimeFormat)
+  /// `locationhub.v1.binary`, in binary frames; timestamps are milliseconds since 1970 (protocol/binary.md).
+  case binary
+}
+
+/// The subprotocols, as they are asked for and agreed on (RFC 6455 §1.9).
+public enum Subprotocol: UInt8, Sendable, CaseIterable {
+  case json, binary
+
+  public var name: StaticString {
+    switch self {
+    case .json: "locationhub.v1.json"
+    case .binary: "locationhub.v1.binary"
+    }
+  }
+}

@@ -1,0 +1,40 @@
+// A queue into a loop's thread for a turn's batch at a time. Both sides swap lists: the lock is held for a few instructions,
+// memory is reused, and the cost is a batch's, not a message's. Inlinable, as Mailbox.swift.
+import Bytes
+
+/// A bounded queue from any threads to one consumer, in order for each producer.
+public final class MixedMailbox<Common: BitwiseCopyable & Sendable, Rare: Sendable>: Sendable {
+  @usableFromInline let waiting: Locked<MixedList<Common, Rare>>
+  @usableFromInline let waker: Waker?
+  /// Elements that may wait.
+  public let capacity: Int
+
+  /// A mailbox that wakes `waker` (the consumer's loop) for each batch; with nil nobody is woken.
+  @inlinable public init(capacity: Int, waking waker: Waker?) {
+    precondition(capacity > 0)
+    self.capacity = capacity
+    self.waker = waker
+    waiting = Locked(MixedList())
+  }
+
+  /// Takes as much of a batch, in order, as there is room for. A batch of more than the whole capacity goes over in pieces.
+  @inlinable public func append(whatFitsOf batch: inout MixedList<Common, Rare>) {
+    if batch.isEmpty { return }
+    let hasTaken = waiting.withLock { queue in
+      if queue.isEmpty, batch.count <= capacity {
+        swap(&queue, &batch)
+        return true
+      }
+      let count = min(capacity - queue.count, batch.count)
+      if count > 0 { queue.append(first: count, of: &batch) }
+      return count > 0
+    }
+    if hasTaken { waker?.wake() }
+  }
+
+  /// Puts everything that waits into `batch`, which must be empty and whose memory the queue uses from then on.
+  @inlinable public func drain(into batch: inout MixedList<Common, Rare>) {
+    precondition(batch.isEmpty, "what is left of the last batch would be lost")
+    waiting.withLock { queue in swap(&queue, &batch) }
+  }
+}

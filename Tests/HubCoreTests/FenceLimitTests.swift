@@ -1,0 +1,92 @@
+// Each limit of fences in the hub, reached.
+import Geo
+import Messages
+import TestSupport
+import Testing
+
+@testable import HubCore
+
+@Suite struct FenceLimitTests {
+  let center = at(48.137, 11.575)
+
+  private func bench(_ change: (inout HubLimits) -> Void) -> HubBench {
+    var limits = HubLimits.roomy
+    change(&limits)
+    return HubBench(limits: limits)
+  }
+
+  @Test("A driver that is in as many fences as it may enters another one when it has left one")
+  func perDriver() {
+    let bench = bench { $0.fencesPerDriver = 2 }
+    let driver = bench.connect("D")
+    bench.turn(bench.subscribe(bench.driver("D")))
+    for (name, radius) in [("A", 100.0), ("B", 400), ("C", 400)] { bench.turn(.put(circle(name, center, radius))) }
+    let out = bench.stand(driver, at: center, seconds: 3).events(on: bench.driver("D"))
+    #expect(out.kinds == ["fence_enter", "fence_enter"])
+    #expect(bench.hub.counters.tableLimitHits > 0)
+    // The small one is left, and there is room for the last of the large ones.
+    let later = bench.drive(driver, from: center, to: center.moved(0, 300)).events(on: bench.driver("D"))
+    let told = (out + later).filter { $0.kind == .fenceEnter }.compactMap(\.fence?.fenceID)
+    #expect(Set(told) == [id("A"), id("B"), id("C")] || !told.contains(id("A")))
+    let stays = bench.hub.fences.stays.count
+    #expect(stays == 2)
+  }
+
+  @Test("The table of stays is full: the next driver is told of when there is room")
+  func stays() {
+    let bench = bench { $0.fenceStays = 1 }
+    let (a, b) = (bench.connect("A"), bench.connect("B", slot: 1))
+    bench.turn(.put(circle("F", center, 200)))
+    bench.turn(bench.subscribe(bench.channel("F")))
+    _ = bench.stand(a, at: center, seconds: 2)
+    #expect(bench.stand(b, at: center, seconds: 2).events(on: bench.channel("F")).isEmpty)
+    let left = bench.drive(a, from: center, to: center.moved(0, 300)).events(on: bench.channel("F"))
+    #expect(left.kinds == ["fence_exit"])
+    let entered = bench.stand(b, at: center, seconds: 2).events(on: bench.channel("F"))
+    #expect(entered.kinds == ["fence_enter"] && entered.first?.driverID == id("B"))
+  }
+
+  @Test("The table of pairs is full: no further one begins")
+  func pairs() {
+    let bench = bench { $0.fencePairs = 1 }
+    let sessions = (0..<3).map { bench.connect("D\($0)", slot: UInt32($0)) }
+    bench.turn(.put(roaming("R", 100)))
+    bench.turn(bench.subscribe(bench.channel("R")))
+    let out = (0..<4).flatMap { _ in sessions.flatMap { bench.stand($0, at: center, seconds: 1) } }
+    #expect(out.events(on: bench.channel("R")).kinds == ["fence_enter"])
+    #expect(bench.hub.counters.tableLimitHits > 0)
+  }
+
+  @Test("Fences and their positions are refused at their limits; one in another's place is not one more")
+  func tables() throws {
+    let bench = bench {
+      $0.fences = 2
+      $0.fencePositions = 12
+    }
+    func put(_ fence: Fence) -> FenceAnswer? { bench.turn(.put(fence)).all.fenceAnswers.first }
+    let ring = stride(from: 0.0, to: 360, by: 36).map { center.moved($0, 500) }
+    #expect(put(circle("A", center, 100))?.isNew == true)
+    #expect(put(try polygon("B", [ring + [ring[0]]]))?.isNew == true)
+    #expect(put(circle("C", center, 100))?.refusal?.message.contains("2 fences") == true)
+    #expect(put(circle("A", center, 200))?.isNew == false)
+    let refused = put(try polygon("A", [ring + [ring[0]]]))?.refusal
+    #expect(refused?.code == .storageFull && refused?.message.contains("12 positions") == true)
+    #expect(bench.turn(.ask(.delete(id("B")))).all.fenceAnswers.first?.isDeleted == true)
+    #expect(put(try polygon("A", [ring + [ring[0]]]))?.isNew == false)
+    #expect(put(circle("C", center, 100))?.isNew == true)
+  }
+
+  @Test("A list gives each fence once, newest first, while fences come and go between its pages")
+  func pages() throws {
+    let bench = HubBench()
+    for number in 0..<7 { bench.turn(.put(circle("F\(number)", center, 100))) }
+    func page(below number: UInt64) throws -> FenceAnswer {
+      try #require(bench.turn(.ask(.list(below: number, limit: 3))).all.fenceAnswers.first)
+    }
+    let first = try page(below: .max)
+    #expect(first.list?.map(\.fence.id) == [id("F6"), id("F5"), id("F4")])
+    bench.turn(.ask(.delete(id("F4"))), .ask(.delete(id("F2"))), .put(circle("F9", center, 50)))
+    let second = try page(below: try #require(first.next))
+    #expect(second.list?.map(\.fence.id) == [id("F3"), id("F1"), id("F0")] && second.next == nil)
+  }
+}

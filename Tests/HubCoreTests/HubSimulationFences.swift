@@ -1,0 +1,101 @@
+// Fences in the simulated world: ops put and delete them where the drivers are, and whatever happens, who is told to be in
+// one is in the hub's list, once.
+import Geo
+import Messages
+import TestSupport
+
+@testable import HubCore
+
+extension Simulation {
+  /// Another shape, or none any more, for one of the fences; the last one is about two drivers.
+  mutating func changeFence() {
+    let number = pick(Cast.fences)
+    let id = Cast.fenceIDs[number]
+    let filter = FenceFilter(status: oneIn(4) ? .available : nil)
+    let question: FenceQuestion
+    if oneIn(6) {
+      question = .delete(id)
+    } else if number == Cast.fences - 1 {
+      question = put(roaming("\(id)", 200 + Double(pick(700)), others: filter))
+    } else {
+      let center = phones[pick(Cast.drivers)].place.moved(Double(pick(360)), Double(pick(200)))
+      question = put(
+        circle("\(id)", center, 20 + Double(pick(300)), drivers: filter, dwell: oneIn(2) ? 60 : nil, speedLimit: 2))
+    }
+    ask(question, loop: pick(loops.count))
+  }
+
+  private func put(_ fence: Fence) -> FenceQuestion { .put(fence, FenceCovering(fence)) }
+
+  mutating func ask(_ question: FenceQuestion, loop: Int) {
+    let session = SessionRef(loop: UInt32(loop), slot: 99, generation: 1)
+    loops[loop].inputs.append(SimulatedInput(kind: .other, session: nil, input: .fences(session, question)))
+  }
+
+  /// Each stay is in its driver's list and counted once, each pair in both lists, and nothing else is there.
+  func checkFences() throws(SimulationFailure) {
+    var stays = 0
+    var ends = 0
+    var inside = [Int: Int]()
+    for id in Cast.driverIDs {
+      guard let driver = hub.findDriver(id) else { continue }
+      var seen: Set<UInt32> = []
+      var stay = Int(hub.drivers[driver].fences.firstStay)
+      while stay >= 0 {
+        stays += 1
+        let fence = hub.fences.stays[stay].fence
+        if hub.fences.isCurrent(fence) {
+          guard seen.insert(fence.index).inserted else { throw fail("\(id) is in one fence twice") }
+          inside[Int(fence.index), default: 0] += 1
+        }
+        stay = Int(hub.fences.stays[stay].next)
+      }
+      var pair = Int(hub.drivers[driver].fences.firstPair)
+      while pair >= 0 {
+        ends += 1
+        let record = hub.fences.pairs[pair]
+        if hub.fences.isCurrent(record.fence), Int(record.ends.0.driver) == driver {
+          inside[Int(record.fence.index), default: 0] += 1
+        }
+        pair = Int(record.end(of: driver).next)
+      }
+    }
+    guard stays == hub.fences.stays.count, ends == 2 * hub.fences.pairs.count else {
+      throw fail("\(hub.fences.stays.count) stays and \(hub.fences.pairs.count) pairs, lists have \(stays), \(ends)")
+    }
+    for fence in hub.fences.order where hub.fences.records[Int(fence)].inside != inside[Int(fence), default: 0] {
+      throw fail("\(hub.fences.records[Int(fence)].fence.id) counts wrongly")
+    }
+    if keepsAllEvents { try checkAlternation() }
+  }
+
+  /// Where all events are kept: enters and exits of a driver, or of two, take turns, and the last one says where it is.
+  private func checkAlternation() throws(SimulationFailure) {
+    for (number, id) in Cast.fenceIDs.enumerated() {
+      guard let fence = hub.findFence(id), let channel = hub.channels.find(Cast.channels[Cast.fleet + 1 + number])
+      else { continue }
+      var inside: Set<Set<Identifier>> = []
+      for event in hub.channels.record(channel).events {
+        guard let made = event.publication.notification, let driver = made.driverID else { continue }
+        let who = Set([driver, made.fence?.otherID ?? driver])
+        switch made.kind {
+        case .fenceEnter:
+          guard inside.insert(who).inserted else { throw fail("\(who) entered \(id) twice") }
+        case .fenceExit:
+          guard inside.remove(who) != nil else { throw fail("\(who) left \(id) without having entered") }
+        default:
+          guard inside.contains(who) else { throw fail("\(made.kind) of \(who), who is not in \(id)") }
+        }
+      }
+      guard inside.count == hub.fences.records[fence].inside else {
+        throw fail("\(inside.count) were told to be in \(id), \(hub.fences.records[fence].inside) are")
+      }
+    }
+  }
+
+  /// All fences go.
+  mutating func endFences() throws(SimulationFailure) {
+    for id in Cast.fenceIDs { ask(.delete(id), loop: 0) }
+    try settle()
+  }
+}

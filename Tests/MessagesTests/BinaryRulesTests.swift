@@ -1,0 +1,209 @@
+// The rules of binary messages, each by itself: what is refused and with which code, what a reader remembers, what it does
+// not need to.
+import Bytes
+import Geo
+import Messages
+import TestSupport
+import Testing
+
+@Suite struct BinaryRules {
+  private let time = Timestamp(milliseconds: 1_763_680_000_131)
+
+  private func code(_ bytes: [UInt8]) -> ErrorCode? {
+    var hub = BinaryPeer()
+    do throws(MessageError) {
+      _ = try hub.readClient(bytes)
+      return nil
+    } catch {
+      return error.code
+    }
+  }
+
+  private func fix(_ latitude: Int32, _ longitude: Int32, flags: UInt8 = 0, _ rest: [UInt8] = []) -> [UInt8] {
+    let places = [latitude, longitude].flatMap { place in (0..<4).map { UInt8(truncatingIfNeeded: place >> (8 * $0)) } }
+    return [0x80 | flags, 3] + places + [0, 0, 0, 0, 0, 1] + [0] + rest
+  }
+
+  @Test("each fault has the code that JSON's has")
+  func codes() {
+    #expect(code(fix(900_000_000, -1_800_000_000)) == nil)
+    #expect(code(fix(900_000_001, 0)) == .invalidLocation)
+    #expect(code(fix(0, 1_800_000_001)) == .invalidLocation)
+    #expect(code(fix(0, 0, flags: 2, [0xA0, 0x8C])) == nil)  // 360.00°
+    #expect(code(fix(0, 0, flags: 2, [0xA1, 0x8C])) == .invalidLocation)
+    #expect(code(fix(0, 0, flags: 0x60)) == .badMessage)  // no such way to name a trip
+    #expect(code(fix(0, 0, flags: 0x20)) == .badMessage)  // as before, and there is none
+    #expect(code([9, 3, 0, 0, 0, 0, 0, 1]) == .unknownType)
+    #expect(code([0, 3, 0, 0, 0, 0, 0, 1]) == .unknownType)
+    #expect(code([]) == .badMessage)
+    #expect(code([1, 3, 0, 0, 0, 0, 0, 1, 0, 0]) == .badMessage)  // a batch of none
+    #expect(code([1, 3, 0, 0, 0, 0, 0, 1, 0, 0xF5, 3] + [UInt8](repeating: 0x80, count: 501)) == .tooLarge)
+    #expect(code([1, 3, 0, 0, 0, 0, 0, 1, 0, 0xF4, 3] + [UInt8](repeating: 0x80, count: 500)) == nil)
+    #expect(code([6, 3, 0, 0, 0, 0, 0, 1, 0xFF, 0xFF, 3]) == .badMessage)  // a ping that says it is longer than it is
+    #expect(code([4, 3, 0, 0, 0, 0, 0, 1, 6, 0]) == .unknownChannel)
+    #expect(code([6, 3, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0]) == .badMessage)  // a time after 9999
+    #expect(code([UInt8](repeating: 6, count: 256 * 1024 + 1)) == .tooLarge)
+  }
+
+  @Test("an error names the message where its id could be read")
+  func errorsAreNamed() throws {
+    var hub = BinaryPeer()
+    for (message, id) in [
+      (fix(900_000_001, 0), "1"), ([6, 4, 0x68, 0x69], "hi"), ([2, 0x0F, 0], "7"), ([0xFF], nil),
+    ] as [([UInt8], String?)] {
+      let error = #expect(throws: MessageError.self) { _ = try hub.readClient(message) }
+      #expect(error?.messageID?.description == id)
+    }
+  }
+
+  @Test("a fix at fault keeps its place in a batch, and the ones behind it count from it")
+  func batchFaults() throws {
+    var hub = BinaryPeer()
+    let far: [UInt8] = [0x80, 0xE8, 0x92, 0xA6, 0x0E]  // 1.9e9 steps, 190°
+    let back: [UInt8] = [0xFF, 0xE7, 0x92, 0xA6, 0x0E]
+    let read = try hub.readClient(
+      [1, 3, 0, 0, 0, 0, 0, 1, 0, 4] + [0, 2, 2, 2] + ([0, 0] + far + [2]) + [0x80] + ([0, 2] + back + [2]))
+    guard case .locationBatch(let batch) = read.message else { throw Unexpected() }
+    #expect(batch.fixes.count == 4)
+    #expect(batch.fixes[1] == .failure(.invalidLocation))
+    #expect(batch.fixes[2] == .failure(.badMessage))
+    guard case .success(let first) = batch.fixes[0], case .success(let last) = batch.fixes[3] else {
+      throw Unexpected()
+    }
+    #expect(first.coordinate == Coordinate(latitude: 1e-7, longitude: 1e-7))
+    #expect(last.coordinate == Coordinate(latitude: 2e-7, longitude: 1e-7))
+    #expect(last.timestamp == Timestamp(milliseconds: 3))
+  }
+
+  @Test("texts must be UTF-8, and ids what ids are")
+  func texts() {
+    #expect(code([6, 4, 0xC3, 0x28, 0, 0, 0, 0, 0, 1, 0]) == .badMessage)  // the message's id
+    #expect(code([6, 4, 0xC3, 0xA9, 0, 0, 0, 0, 0, 1, 0]) == nil)
+    #expect(code([6, 0, 0, 0, 0, 0, 0, 1, 0]) == .badMessage)  // an empty one
+    #expect(code([6, 130, 1] + [UInt8](repeating: 0x61, count: 65) + [0, 0, 0, 0, 0, 1, 0]) == .badMessage)
+    #expect(code([4, 3, 0, 0, 0, 0, 0, 1, 0, 2, 0x61, 0x20, 0]) == .badMessage)  // "a "
+    #expect(code([7, 3, 0, 0, 0, 0, 0, 1, 1, 0x80]) == .badMessage)  // a token
+    #expect(code([7, 3, 0, 0, 0, 0, 0, 1, 0]) == .badMessage)
+  }
+
+  @Test("numbers of variable length have up to 64 bits")
+  func varints() throws {
+    var buffer = ByteBuffer()
+    for value in [0, 127, 128, 16_383, 16_384, UInt64(UInt32.max), 1 << 63, .max] {
+      buffer.removeAll()
+      buffer.append(varint: value)
+      #expect(buffer.count == max(1, (64 - value.leadingZeroBitCount + 6) / 7))
+    }
+    // `since` of a subscribe: 2^64 − 1 is read, and what is more is not.
+    let most = [UInt8](repeating: 0xFF, count: 9)
+    #expect(code([4, 3, 0, 0, 0, 0, 0, 1, 5, 1] + most + [1] + [0]) == nil)
+    #expect(code([4, 3, 0, 0, 0, 0, 0, 1, 5, 1] + most + [2] + [0]) == .badMessage)
+    #expect(code([4, 3, 0, 0, 0, 0, 0, 1, 5, 1] + most + [0x81, 0] + [0]) == .badMessage)
+  }
+
+  @Test("a pseudonym is nine bytes, and comes back as it was")
+  func pseudonyms() throws {
+    let others = ["phzzzzzzzzzzzz", "p4kd02nx7t9wba", "p4kd02nx7t9wbM"]
+    for text in ["p4kd02nx7t9wbm", "p0000000000000", "pgzzzzzzzzzzzz"] + others {
+      var peer = BinaryPeer()
+      let id = try #require(Identifier(text))
+      let envelope = ClientEnvelope(
+        messageID: MessageID(number: 1), timestamp: time, message: .query(.driver(id)))
+      let written = peer.write(envelope)
+      #expect(try peer.readClient(written) == envelope)
+      #expect(written.count == 9 + (others.contains(text) ? 15 : 9), "\(text)")
+    }
+  }
+
+  @Test("any position may be missing: each says the same without those before it")
+  func independence() throws {
+    let driver = try #require(Identifier("driver-12"))
+    let channel = Channel.driver(driver)
+    var (all, some) = (BinaryPeer(), BinaryPeer())
+    try all.name(channel, 9, ImpliedNames(driverID: driver), at: time)
+    try some.name(channel, 9, ImpliedNames(driverID: driver), at: time)
+    var random = SplitMix64(seed: 3)
+    for second in 0..<1000 {
+      let now = Timestamp(milliseconds: time.milliseconds + Int64(second) * 1000)
+      let location = DriverLocation(
+        driverID: driver, tripID: second % 7 == 0 ? driver : nil,
+        coordinate: try #require(Coordinate(latitude: 48 + Double(second) * 1e-4, longitude: -11)), heading: 12.34,
+        speed: 8.3, accuracy: 4, confidence: .high, timestamp: Timestamp(milliseconds: now.milliseconds - 130),
+        age: 0.12, after: 3)
+      let envelope = ServerEnvelope(
+        messageID: try #require(MessageID("p0")), timestamp: now,
+        message: .publication(Publication(channel: channel, number: 0, timestamp: now, body: .driverLocation(location)))
+      )
+      let message = all.write(envelope)
+      #expect(try all.readServer(message) == envelope)
+      if Int.random(in: 0..<20, using: &random) == 0 { #expect(try some.readServer(message) == envelope) }
+    }
+  }
+
+  @Test("the time of state is found over the end of its 32 bits, in both directions")
+  func wrappingTime() throws {
+    let border: Int64 = 411 << 32
+    let driver = try #require(Identifier("d"))
+    for (known, sent) in [(-1, 1), (1, -1), (-2_000_000_000, 100), (100, -2_000_000_000), (0, 0)] as [(Int64, Int64)] {
+      var peer = BinaryPeer()
+      try peer.name(.driver(driver), 1, at: Timestamp(milliseconds: border + known))
+      let published = Timestamp(milliseconds: border + sent)
+      let update = AreaUpdate(
+        cell: GeohashCell(try #require(Coordinate(latitude: 1, longitude: 2)), precision: 6), tick: 1, isFull: true,
+        drivers: [])
+      let envelope = ServerEnvelope(
+        messageID: try #require(MessageID("p0")), timestamp: published,
+        message: .publication(
+          Publication(channel: .area(update.cell), number: 0, timestamp: published, body: .areaUpdate(update))))
+      #expect(try peer.readServer(peer.write(envelope)) == envelope)
+    }
+  }
+
+  @Test("names count from where they come, and a number that was given away means the new channel")
+  func namesChange() throws {
+    let (one, two) = (try #require(Identifier("one")), try #require(Identifier("two")))
+    var peer = BinaryPeer()
+    try peer.name(.trip(one), 5, at: time)
+    let location = DriverLocation(
+      driverID: two, tripID: one, coordinate: try #require(Coordinate(latitude: 1, longitude: 2)), heading: nil,
+      speed: nil, accuracy: 5, confidence: .low, timestamp: time, age: 0, after: 0)
+    func position(on channel: Channel) throws -> ServerEnvelope {
+      ServerEnvelope(
+        messageID: try #require(MessageID("p0")), timestamp: time,
+        message: .publication(
+          Publication(channel: channel, number: 0, timestamp: time, body: .driverLocation(location))))
+    }
+    let long = peer.write(try position(on: .trip(one)))
+    let names = ImpliedNames(driverID: two, tripID: one)
+    var buffer = ByteBuffer()
+    BinaryWriter.write(names, handle: 5, into: &buffer)
+    #expect(try peer.readServer(buffer.array()) == nil)
+    peer.naming[.trip(one)] = (5, names)
+    let short = peer.write(try position(on: .trip(one)))
+    #expect(short.count == long.count - 8)
+    #expect(try peer.readServer(short) == position(on: .trip(one)))
+    #expect(try peer.readServer(long) == position(on: .trip(one)))
+    try peer.name(.driver(two), 5, names, at: time)
+    #expect(try peer.readServer(short) == position(on: .driver(two)))
+    let ended = Unsubscribed(replyTo: nil, channel: .driver(two), reason: .asked)
+    let id = try #require(MessageID("r4"))
+    _ = try peer.readServer(
+      peer.write(ServerEnvelope(messageID: id, timestamp: time, message: .reply(.unsubscribed(ended)))))
+    #expect(throws: MessageError.self) { _ = try peer.readServer(short) }
+  }
+
+  @Test("a type and a word of a newer hub are passed over")
+  func newerHub() throws {
+    var peer = BinaryPeer()
+    try peer.name(.fleet, 1, at: time)
+    guard case .unknown(let type)? = try peer.readServer([99, 1, 2])?.message else { throw Unexpected() }
+    #expect(type == "99")
+    let id = try #require(MessageID("r1"))
+    let advice = SamplingAdvice(interval: 1, minDistance: 2, reason: .watched)
+    var message = peer.write(
+      ServerEnvelope(messageID: id, timestamp: time, message: .reply(.sampling(advice))))
+    message[message.count - 1] = 200
+    guard case .unknown(let named)? = try peer.readServer(message)?.message else { throw Unexpected() }
+    #expect(named == "sampling")
+  }
+}
