@@ -13,7 +13,7 @@ struct FenceBench: ~Copyable {
 
   private var hub: Hub
   private var inputs: [HubInput] = []
-  private var outputs: [HubOutput] = []
+  private var outputs = HubOutputs()
   private let messageID: MessageID
   private var milliseconds: Int64 = 1_763_680_000_000
   private var second = 0
