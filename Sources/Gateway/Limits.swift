@@ -121,6 +121,13 @@ public struct Limits: Sendable {
   public var arenaKeepBytes = 1024 * 1024
   /// Bytes read from one socket in one turn. TLS needs 32 KiB or more: a record, and what came with it.
   public var readBufferBytes = 64 * 1024
+  /// Bytes read from all sockets of a loop in one turn, inflated ones counted twice: as much as 1,000 fixes. What is ready
+  /// besides comes first in the next turn, and what was read so far goes out before it: the fixes of those who behave do
+  /// not wait until a hundred others have been heard who send all that the kernel holds.
+  public var readBytesPerTurn = 256 * 1024
+  /// Timers of connections that fire in one turn, a ping each; the rest waits for the next ones. Sessions that came in the
+  /// same second are silent in the same second, and who sends a fix then would wait for all their pings.
+  public var timersPerTurn = 64
   /// Inputs that may wait for the hub's thread from one loop, and outputs from the hub for one loop. At the first the
   /// loop stops reading until the hub has caught up; at the second the hub's thread waits for the loop.
   public var mailboxMessages = 1 << 18
@@ -219,7 +226,7 @@ public struct Limits: Sendable {
     precondition(fencePositions >= DriverSearch.maximumPositions, "one fence must fit")
     precondition(tripsPerDriver >= 1 && tripsPerPage >= 1 && tripLists >= 1 && tripsListedPerTurn >= 1)
     precondition(waitingFixes >= LocationBatch.maximumCount && waitingResumes >= 0, "one batch must fit")
-    precondition(requestHeadBytes <= readBufferBytes)
+    precondition(requestHeadBytes <= readBufferBytes && readBytesPerTurn >= 1 && timersPerTurn >= 1)
     precondition(rateWarningSeconds < rateCloseSeconds)
     precondition(inflateRatio >= 1 && inflateFreeBytes >= 0)
     precondition(requestsPerTurn >= 1)
@@ -240,6 +247,8 @@ public struct Limits: Sendable {
     var limits = EventLoopLimits()
     limits.maximumConnections = connectionsPerLoop ?? max(16, (openFiles - Limits.reservedDescriptors) / loops)
     limits.readBufferBytes = readBufferBytes
+    limits.readBytesPerTurn = readBytesPerTurn
+    limits.timersPerTurn = timersPerTurn
     limits.acceptsPerTurn = acceptsPerTurn
     limits.tlsHandshakesPerTurn = tlsHandshakesPerTurn
     limits.tlsKeyUpdates = tlsKeyUpdates

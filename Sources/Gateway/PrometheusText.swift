@@ -86,6 +86,9 @@ enum PrometheusText {
     page.counter("locationhub_reads_total", "Reads that gave bytes.", sum(loops) { $0.transport.reads })
     page.counter("locationhub_writes_total", "Writes.", sum(loops) { $0.transport.writes })
     page.counter("locationhub_turns_total", "Turns of event loops.", sum(loops) { $0.transport.turns })
+    page.counter(
+      "locationhub_turns_cut_total", "Turns that left sockets to the next one, having read enough.",
+      sum(loops) { $0.transport.turnsCut })
   }
 
   private static func writeCompression(_ loops: [LoopCounters], _ page: inout Page) {

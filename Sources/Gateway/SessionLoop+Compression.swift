@@ -111,8 +111,14 @@ extension SessionLoop {
     counters.inflates += 1
     let own = compression[slot]
     let inflater = if let own { own } else { compression.shared }
-    let message = try inflater.inflate(payload, kind, limits: inflateLimits)
-    counters.inflatedBytes += UInt64(message.count)
-    return message
+    do throws(FrameError) {
+      let message = try inflater.inflate(payload, kind, limits: inflateLimits)
+      counters.inflatedBytes += UInt64(message.count)
+      loop.spend(bytes: message.count)
+      return message
+    } catch {
+      loop.spend(bytes: limits.messageBytes)  // a bomb is inflated up to its limit before it is refused
+      throw error
+    }
   }
 }

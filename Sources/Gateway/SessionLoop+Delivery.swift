@@ -117,7 +117,7 @@ extension SessionLoop {
   private mutating func encode(
     _ position: PublishedPosition, on channel: ChannelHandle, _ encoding: Encoding, _ encoded: inout EncodedFrames
   ) -> Range<Int> {
-    guard !encoding.isCompressed, case .json(let time) = encoding.form else {
+    guard case .json(let time) = encoding.form, !encoding.isCompressed else {
       return encode(Publication(position), on: channel, encoding, &encoded)
     }
     let payload = FrameWriter.begin(as: .server, in: &loop.arena)

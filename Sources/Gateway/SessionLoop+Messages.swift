@@ -11,11 +11,13 @@ extension SessionLoop {
   mutating func received(_ slot: Int, _ kind: MessageKind, _ payload: UnsafeRawBufferPointer) {
     counters.messagesIn += 1
     charge(slot, 1)
+    if kind == .text, case .json(let time) = sessions[slot].form, reader.readUpdate(payload, time: time, into: &update)
+    {
+      return receivedUpdate(slot)
+    }
     do throws(MessageError) {
       switch sessions[slot].form {
-      case .json(let time):
-        if kind == .text, reader.readUpdate(payload, time: time, into: &update) { return receivedUpdate(slot) }
-        handle(slot, try reader.readAny(payload, time: time, isValidUTF8: kind == .text))
+      case .json(let time): handle(slot, try reader.readAny(payload, time: time, isValidUTF8: kind == .text))
       case .binary:
         // RFC 6455 §7.4.1: a kind of data that this session does not take.
         guard kind == .binary else { return close(slot, .unsupportedData, "text on a binary session") }

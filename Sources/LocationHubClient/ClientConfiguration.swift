@@ -19,7 +19,7 @@ public struct ClientConfiguration: Sendable {
   /// itself. Against a server that keeps contexts a client needs some 80 KiB more; one that offers
   /// `.withoutContexts` never does.
   public var compression: DeflateParameters?
-  /// How messages are written. `.binary` is a fifth of JSON's bytes; it is asked for before JSON, so that a hub without it
+  /// How messages are written. `.binary` takes a seventh of JSON's bytes or fewer; it is asked for before JSON, so that a hub without it
   /// speaks JSON. Compression is then not used: there is little left in such messages that repeats.
   public var codec = Subprotocol.json
   /// Keeps live fixes until the hub has stored them, and sends them again after a break. Without it a fix that can't go

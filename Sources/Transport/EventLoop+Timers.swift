@@ -2,7 +2,8 @@
 
 extension EventLoop {
   /// Sets the connection's timer to an uptime in nanoseconds, replacing the one it had; nil unsets it. `timerFired`
-  /// comes at that time or up to some 70 ms later, never earlier. O(1); pushing it back on each message costs a store.
+  /// comes at that time or up to some 70 ms later, never earlier; where more than `timersPerTurn` are due together, some
+  /// turns later. O(1); pushing it back on each message costs a store.
   public func setTimer(_ id: ConnectionID, at uptimeNanoseconds: Int64?) {
     guard let connection = slab.live(id) else { return }
     switch connection.pointee.state {
@@ -18,23 +19,30 @@ extension EventLoop {
   /// a millisecond later.
   public func setLoopTimer(at uptimeNanoseconds: Int64?) { loopTimerAt = uptimeNanoseconds }
 
+  /// Some wait for the next turn.
+  var hasDueTimers: Bool { nextDueTimer < dueTimers.count }
+
   func fireTimers(_ delegate: (any EventLoopDelegate)?) {
     if let time = acceptRetryAt, time <= now.uptimeNanoseconds { resumeAccepting() }
     wheel.advance(to: now.uptimeNanoseconds, in: slab, due: &dueTimers)
     // By index: a callback may not add to the list, but the array must not be held while it runs.
-    var index = 0
-    while index < dueTimers.count {
-      let id = dueTimers[index]
-      index += 1
+    var room = limits.timersPerTurn
+    while room > 0, nextDueTimer < dueTimers.count {
+      let id = dueTimers[nextDueTimer]
+      nextDueTimer += 1
       // A callback before this one may have ended the connection, or set its timer anew.
       guard let connection = slab.live(id), wheel.takeDue(id.slot, in: slab) else { continue }
+      room -= 1
       switch connection.pointee.state {
       case .connecting, .open: delegate?.timerFired(id)
       case .closing, .lingering: doom(id, connection, .closedByUs)
       case .free, .doomed: break
       }
     }
-    dueTimers.removeAll()
+    if !hasDueTimers {
+      dueTimers.removeAll()
+      nextDueTimer = 0
+    }
     if let time = loopTimerAt, time <= now.uptimeNanoseconds {
       loopTimerAt = nil
       delegate?.loopTimerFired()

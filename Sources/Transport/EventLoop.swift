@@ -41,6 +41,9 @@ public final class EventLoop {
 
   var spareOutboxes: [Outbox] = []
 
+  /// Of the timers that are due, the first that has not fired.
+  var nextDueTimer = 0
+
   var listeners: [Listener] = []
   /// While `accepted` is called: on which listener, in the order of the calls of `listen`, from 0.
   public internal(set) var acceptedOn = 0
@@ -49,6 +52,9 @@ public final class EventLoop {
   var acceptPaceAt: Int64
   var signals: SignalWatch?
   private var isStopping = false
+  /// What epoll has reported, and how much of it is handled.
+  private var reportCount = 0
+  private var nextReport = 0
 
   /// A loop with its own epoll instance. `clock` may be replaced in tests that drive time by hand.
   ///
@@ -102,15 +108,19 @@ public final class EventLoop {
   /// One turn: sleeps until something is ready, a timer is due, the waker is called or `timeoutMilliseconds` passed
   /// (negative: no such limit; 0: does not sleep), then handles everything that is.
   public func runTurn(timeoutMilliseconds: Int32 = -1) {
-    let sleep = timeToSleep(atMost: timeoutMilliseconds)
-    let count = poller.wait(milliseconds: sleep == 0 || !waker.mayFallAsleep() ? 0 : sleep)
+    // What the turn before left comes first, without another look at the sockets.
+    if !hasUnhandledReports {
+      let sleep = timeToSleep(atMost: timeoutMilliseconds)
+      reportCount = poller.wait(milliseconds: sleep == 0 || !waker.mayFallAsleep() ? 0 : sleep)
+      nextReport = 0
+    }
     let isCalled = waker.awaken()
     now = clock()
     counters.turns += 1
     // One strong reference for the turn instead of one for each callback.
     let delegate = self.delegate
 
-    for index in 0..<count { handle(poller.readiness(index), delegate) }
+    handleReports(delegate)
     fireTimers(delegate)
     if isCalled { delegate?.woken() }
     deliverNotices(delegate)
@@ -119,12 +129,35 @@ public final class EventLoop {
     delegate?.turnEnded()
   }
 
+  /// Handles what is ready, as much as one turn has room for. A report that waits may become stale, as any may within a
+  /// turn: `handle` looks.
+  private func handleReports(_ delegate: (any EventLoopDelegate)?) {
+    let before = state.pointee.counters.bytesRead
+    state.pointee.spentBytes = 0
+    var (next, room) = (nextReport, true)
+    let (count, limit) = (reportCount, limits.readBytesPerTurn)
+    while next < count, room {
+      handle(poller.readiness(next), delegate)
+      next += 1
+      let read = Int(truncatingIfNeeded: state.pointee.counters.bytesRead &- before)
+      room = read + state.pointee.spentBytes < limit
+    }
+    nextReport = next
+    if next < count { state.pointee.counters.turnsCut += 1 }
+  }
+
+  private var hasUnhandledReports: Bool { nextReport < reportCount }
+
+  /// What was read is more work than its size shows, as much as so many bytes more: compressed data, for instance. The
+  /// others that are ready wait for the next turn if it is much.
+  public func spend(bytes: Int) { state.pointee.spentBytes += bytes }
+
   /// Sleeps until something is ready or `uptimeNanoseconds`, to within some ten microseconds, where `runTurn` rounds up to
   /// milliseconds. For load generators, which are late by what they oversleep; a turn follows with a timeout of 0, and a
   /// waker's call is seen only then.
   public func sleepPrecisely(until uptimeNanoseconds: Int64) {
     let left = uptimeNanoseconds - clock().uptimeNanoseconds
-    if left > 0, dirty.isEmpty, !hasNotices { poller.sleep(nanoseconds: left) }
+    if left > 0, dirty.isEmpty, !hasNotices, !hasUnhandledReports, !hasDueTimers { poller.sleep(nanoseconds: left) }
   }
 
   /// Flushes and delivers what comes of it until both are done. A delegate that sends in answer to `drained` for ever
@@ -187,7 +220,7 @@ public final class EventLoop {
 
   /// Milliseconds until the next timer, at most `timeout`, and 0 while something waits for the next turn.
   private func timeToSleep(atMost timeout: Int32) -> Int32 {
-    if timeout == 0 || !dirty.isEmpty || hasNotices { return 0 }
+    if timeout == 0 || !dirty.isEmpty || hasNotices || hasDueTimers { return 0 }
     var next = wheel.nextUptimeNanoseconds ?? .max
     if let loopTimerAt { next = min(next, loopTimerAt) }
     if let acceptRetryAt { next = min(next, acceptRetryAt) }

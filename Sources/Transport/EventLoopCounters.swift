@@ -24,6 +24,9 @@ public struct EventLoopCounters: Sendable, Hashable {
   /// Times that accepting waited because of `acceptsPerSecond`.
   public var acceptWaits: UInt64 = 0
 
+  /// Turns that left sockets which were ready to the next one, because of `readBytesPerTurn`.
+  public var turnsCut: UInt64 = 0
+
   /// TLS handshakes that were done, at either end; those among them that resumed a session.
   public var tlsHandshakes: UInt64 = 0
   public var tlsHandshakesResumed: UInt64 = 0

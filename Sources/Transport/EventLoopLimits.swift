@@ -14,8 +14,16 @@ public struct EventLoopLimits: Sendable, Hashable {
   /// and fits the second-level cache; more would only let a busy peer hold up the others.
   public var readBufferBytes = 64 * 1024
 
+  /// Bytes read from all sockets in one turn, and what the owner says is as much work (`spend`); the last read may go
+  /// beyond. What is ready besides comes first in the next turn: what was read so far goes out before it.
+  public var readBytesPerTurn = 1 << 30
+
   /// Ready sockets handled in one turn; the others are first in the next one.
   public var eventsPerTurn = 1024
+
+  /// Timers of connections that fire in one turn; the others do in the next ones. Sessions that came together are silent
+  /// together: a ping to each of thousands would be a turn of many milliseconds.
+  public var timersPerTurn = 64
 
   /// Connections accepted from one listener in one turn, so that a flood of newcomers does not hold up those who are
   /// there. The rest waits in the kernel's backlog.
@@ -71,7 +79,9 @@ public struct EventLoopLimits: Sendable, Hashable {
 
   func validate() {
     precondition(maximumConnections > 0 && maximumConnections < Int(ConnectionSlab.noSlot))
-    precondition(readBufferBytes >= 512 && eventsPerTurn > 0 && acceptsPerTurn > 0 && segmentsPerTurn > 0)
+    precondition(
+      readBufferBytes >= 512 && readBytesPerTurn > 0 && eventsPerTurn > 0 && acceptsPerTurn > 0 && timersPerTurn > 0
+        && segmentsPerTurn > 0)
     precondition(acceptsPerSecond >= 0)
     precondition(outboxBytesPerConnection > 0 && outboxBytesPerConnection <= 1 << 30)
     precondition(outboxBytesTotal >= outboxBytesPerConnection && arenaKeepBytes >= 0)

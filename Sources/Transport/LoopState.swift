@@ -34,6 +34,8 @@ struct LoopState: ~Copyable {
   /// Connections whose timers this turn has found to be due.
   var dueTimers = TurnList<ConnectionID>()
   var counters = EventLoopCounters()
+  /// Work of this turn that is not in the bytes read (`EventLoop.spend`).
+  var spentBytes = 0
 }
 
 extension EventLoop {

@@ -154,7 +154,6 @@ extension EndToEnd.Abuse {
     #expect(after["positions_published_total"] == after["fixes_received_total"])
     let growth = after["resident_bytes"] - before["resident_bytes"]
     // What is freed stays resident in the address sanitizer's quarantine, and the thread sanitizer's history grows.
-    let isSanitized = ProcessInfo.processInfo.environment["HUB_SANITIZER"] != nil
     #expect(isSanitized || growth < 12 * 1024 * 1024, "\(Int(growth) >> 10) KiB more than before")
     print("abuse: \(Int(growth) >> 10) KiB more resident memory than before")
   }

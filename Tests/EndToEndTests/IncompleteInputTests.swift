@@ -1,6 +1,7 @@
 // What is begun and not finished, and what comes faster than it may: messages, bodies, pings.
 //
-//     incompleteBytes, incompleteFreeBytes, messageSeconds                         here
+//     incompleteBytes, incompleteFreeBytes                                         here
+//     messageSeconds                                                               SlowMessageTests of GatewayTests
 import Foundation
 import Gateway
 import Messages
@@ -64,56 +65,6 @@ extension EndToEnd.IncompleteInput {
     try driver.send(Array(UpgradeRequest("/v1/ws?role=driver&id=d1").text.utf8) + Peer.frame(Array(ping.utf8)))
     #expect(try driver.readResponse().status == 101)
     try hub.metrics { $0["messages_in_total"] == 1 && $0["incomplete_bytes"] == 0 }
-  }
-
-  @Test("a message that trickles in must be complete in its time, whatever else its sender says", arguments: loopCounts)
-  func slowMessage(loops: Int) throws {
-    let hub = try TestHub(loops: loops) {
-      $0.heartbeatInterval = 0.1
-      $0.limits.messageSeconds = 0.5
-    }
-    let slow = try hub.rider("slow")
-    slow.answersPings = false
-    let frame = Peer.frame([UInt8](repeating: 0x20, count: 60_000))
-    try slow.send(bytes: Array(frame[..<5000]))
-    let start = uptime()
-    var place = 5000
-    var code: UInt16?
-    // A byte with each of the hub's pings and pongs would be too few: one each 20 ms, the wait being for what comes.
-    while code == nil, place < frame.count {
-      do {
-        if case .close(let received) = try slow.next(until: Deadline(seconds: 0.02)) { code = received }
-        continue
-      } catch PeerError.timedOut {
-        do { try slow.send(bytes: [frame[place]]) } catch PeerError.system { break }
-        place += 1
-      }
-    }
-    #expect(code == 4408)
-    #expect(uptime() - start >= 0.5)
-    try hub.metrics { $0.closes(4408) == 1 && $0["incomplete_bytes"] == 0 }
-  }
-
-  @Test("large messages one behind the other are no slow message", arguments: loopCounts)
-  func manyLargeMessages(loops: Int) throws {
-    let hub = try TestHub(loops: loops) {
-      $0.heartbeatInterval = 0.1
-      $0.limits.messageSeconds = 0.4
-      $0.limits.badMessages = 10_000
-    }
-    let peer = try hub.rider("busy")
-    let text = String(repeating: "y", count: 20_000)
-    let frame = Peer.frame(Array(try Peer.message("ping", ["text": text], id: "p").utf8))
-    // Always part of the next message is with the hub: its end comes with the beginning of the one after it.
-    try peer.send(bytes: Array(frame[..<10_000]))
-    let start = uptime()
-    while uptime() - start < 1 {
-      try peer.send(bytes: Array(frame[10_000...]) + frame[..<10_000])
-      #expect(try peer.receive("pong").string("text") == text)
-    }
-    try peer.send(bytes: Array(frame[10_000...]))
-    _ = try peer.receive("pong")
-    #expect(try peer.settle().isEmpty)
   }
 
   // MARK: Pings

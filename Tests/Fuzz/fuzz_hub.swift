@@ -16,7 +16,11 @@ private let ids = (0..<4).map { Identifier("i\($0)")! }
 private let messages = (0..<20).map { MessageID("m\($0)")! }
 /// Through the places that the fixes are at.
 private let route = try? Route(points: (0..<16).map { Coordinate(latitude: Double($0) * 0.0001, longitude: 179.9999)! })
-private let channels: [Channel] = ids.map { .trip($0) } + ids.map { .driver($0) } + [.fleet]
+private let middle = Coordinate(latitude: 0.0005, longitude: 179.9999)!
+private let parts: [Channel] = (5...8).map { .area(GeohashCell(middle, precision: $0)) }
+private let circles: [Channel] = [50, 5000].map { .nearby(middle, radiusMeters: $0) }
+private let numbered: [Channel] = ids.map { .trip($0) } + ids.map { .driver($0) }
+private let channels: [Channel] = numbered + [.fleet] + parts + circles
 
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzHub(_ data: UnsafePointer<UInt8>, _ size: Int) -> CInt {
@@ -42,12 +46,15 @@ private struct FuzzedHub: ~Copyable {
   private var sessions = [SessionRef](repeating: SessionRef(loop: 0, slot: 0, generation: 0), count: 4)
   /// By loop and channel handle.
   private var held: [[UInt32: Held]] = Array(repeating: [:], count: loops)
+  /// Areas that sessions have begun to watch and have not asked for yet.
+  private var unasked: [(session: SessionRef, cells: [ChannelHandle])] = []
 
   init() {
-    let limits = HubLimits(
+    var limits = HubLimits(
       drivers: 3, trips: 3, channels: 5, eventsPerChannel: 3, events: 8, queryHits: 4,
       queryBudget: SearchBudget(cells: 50, candidates: 50), fixTimesPerDriver: 4, driversWithFixTimes: 1,
       profiles: 2)
+    limits.areas = 4
     hub = Hub(
       limits: limits, timings: HubTimings(), sampling: SamplingRules(), epoch: epoch, seed: 1,
       loops: loops, now: Moment(uptime: 0, timestamp: Timestamp(milliseconds: 1_000_000_000_000)))
@@ -59,7 +66,7 @@ private struct FuzzedHub: ~Copyable {
 
   mutating func step(_ what: UInt8, _ who: UInt8, _ a: UInt8, _ b: UInt8) {
     let input: HubInput
-    switch what % 12 {
+    switch what % 13 {
     case 0:
       uptime += Int64(a) * (b > 250 ? 1_000_000_000_000 : b > 128 ? 1_000_000_000 : 10_000_000)
       return process([])
@@ -71,6 +78,9 @@ private struct FuzzedHub: ~Copyable {
     case 7: input = subscribe(who, a, b)
     case 8: input = driverStatus(who, a, b)
     case 9: input = fence(who, a, b)
+    case 10:
+      guard let asked = unasked.popLast() else { return }
+      input = .wholeAreas(asked.session, asked.cells)
     default:
       guard let released = release(who, a) else { return }
       input = released
@@ -205,13 +215,32 @@ private struct FuzzedHub: ~Copyable {
       case .etaUpdate(let update): precondition(update.after == state.sequence)
       case .tripUpdate(let update): advance(loop, delivery.channel, state, update.sequence)
       case .notification(let notification): advance(loop, delivery.channel, state, notification.sequence)
-      case .areaUpdate: preconditionFailure("an area update is no delivery")
+      case .areaUpdate: preconditionFailure("an area update has an output of its own")
       }
+    case .watching(let session, _, let cells):
+      for cell in cells { held[loop][cell.index, default: Held()].count += 1 }
+      unasked.append((session, cells))
+    case .areaUpdate(let channel, let publication):
+      precondition(held[loop][channel.index] != nil, "nobody watches here")
+      check(publication, isFull: false)
+    case .wholeArea(_, _, let publication): check(publication, isFull: true)
     case .subscriptionRefused, .unsubscribed, .channelEnded, .channelClaimed, .named, .reply, .admitted, .conflict,
-      .full, .replaced,
-      .queryResult, .trips, .fences, .watching, .wholeArea, .areaUpdate, .areaTickEnded, .viewEnded:
+      .full, .replaced, .queryResult, .trips, .fences, .areaTickEnded, .viewEnded:
       break
     }
+  }
+
+  /// What an area shows: each driver once, in the cell, and to riders by another name.
+  private func check(_ publication: Publication, isFull: Bool) {
+    guard case .areaUpdate(let update) = publication.body else { preconditionFailure("it is an area's") }
+    precondition(publication.channel == .area(update.cell) && update.isFull == isFull)
+    precondition(isFull ? update.left.isEmpty : !(update.drivers.isEmpty && update.left.isEmpty))
+    precondition(Set(update.drivers.map(\.driverID)).count == update.drivers.count, "a driver comes twice")
+    precondition(Set(update.left).isDisjoint(with: update.drivers.map(\.driverID)), "it came and went")
+    for driver in update.drivers {
+      precondition(GeohashCell(driver.coordinate, precision: update.cell.precision) == update.cell)
+    }
+    precondition(update.drivers.count <= 3 && update.left.count <= 100 && (update.more ?? 1) > 0)
   }
 
   private mutating func advance(_ loop: Int, _ channel: ChannelHandle, _ state: Held, _ sequence: UInt64) {

@@ -14,19 +14,25 @@ modules=$(sed -n 's|^// modules: ||p' "$root/Tests/Fuzz/$name.swift")
 libraries=$(sed -n 's|^// libraries: ||p' "$root/Tests/Fuzz/$name.swift" | sed 's/[^ ][^ ]*/-l&/g')
 [ -n "$modules" ] || { echo "$name.swift has no line '// modules: …'" >&2; exit 2; }
 out=$root/.build/fuzz/$name
-mkdir -p "$out/corpus"
+modules_out=$root/.build/fuzz/modules
+mkdir -p "$out/corpus" "$modules_out"
 cd "$out"
 
-flags="-swift-version 6 -O -parse-as-library -sanitize=fuzzer,address -use-ld=lld -enable-testing -I ."
+flags="-swift-version 6 -O -parse-as-library -sanitize=fuzzer,address -use-ld=lld -enable-testing -I $modules_out"
 for library in CLinux COpenSSL CZlib; do flags="$flags -I $root/Sources/$library"; done
 objects=""
 for module in $modules; do
   source=$root/Sources/$module
   [ -d "$source" ] || source=$root/Tests/$module
+  # Targets share modules. One is made again where a file of it, or one that comes before it here, is newer.
+  object=$modules_out/$module.o
+  isOld=no
+  [ -f "$object" ] && [ -z "$(find "$source" -newer "$object")" ] || isOld=yes
+  for earlier in $objects; do [ "$object" -nt "$earlier" ] || isOld=yes; done
   # shellcheck disable=SC2086,SC2046 # flags are words, and no path in the repository has spaces
-  swiftc $flags -wmo -module-name "$module" -emit-module -emit-module-path "$module.swiftmodule" \
-    -emit-object -o "$module.o" $(find "$source" -name '*.swift')
-  objects="$objects $module.o"
+  [ $isOld = no ] || swiftc $flags -wmo -module-name "$module" -emit-module \
+    -emit-module-path "$modules_out/$module.swiftmodule" -emit-object -o "$object" $(find "$source" -name '*.swift')
+  objects="$objects $object"
 done
 # shellcheck disable=SC2086
 swiftc $flags -wmo -module-name "$name" "$root/Tests/Fuzz/$name.swift" $objects $libraries -o "$name"

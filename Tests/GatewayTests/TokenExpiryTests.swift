@@ -7,24 +7,13 @@ import Transport
 
 @testable import Gateway
 
-/// Both clocks.
-private final class HandClock {
-  var reading = ClockReading(uptimeNanoseconds: 1_000_000_000_000, unixMilliseconds: 1_763_680_000_000)
-
-  func advance(milliseconds: Int64) {
-    reading.uptimeNanoseconds += milliseconds * 1_000_000
-    reading.unixMilliseconds += milliseconds
-  }
-}
-
 /// A hub and its clients on one thread, turned by the test.
 private final class Stage: ClientLoopDelegate {
   let clock = HandClock()
   let clients: ClientLoop
   var opened = 0
   var ends: [DisconnectCause] = []
-  private let loop: EventLoop
-  private let sessions: SessionLoopDelegate
+  private let hub: HandDrivenHub
   private let key: SigningKey
   private let url: HubURL
 
@@ -32,18 +21,11 @@ private final class Stage: ClientLoopDelegate {
     let clock = self.clock
     let keys = try KeySet(parsing: Array("0123456789abcdef0123456789abcdef".utf8))
     key = keys.keys[0]
-    var configuration = ServerConfiguration()
-    configuration.tokens = TokenAccess(verifier: TokenVerifier(keys: keys))
-    configuration.logLevel = .error
-    loop = try EventLoop(clock: { clock.reading })
-    let address = try loop.listen(try #require(SocketAddress(host: "127.0.0.1", port: 0)))
-    url = try HubURL(address: address)
-    sessions = SessionLoopDelegate(
-      SessionLoop(
-        index: 0, loop: loop, hub: HubPort(hub: HubLife().makeHub(configuration, now: loop.now)),
-        shared: SharedState(configuration: configuration), configuration: configuration))
+    hub = try HandDrivenHub(clock: clock) {
+      $0.tokens = TokenAccess(verifier: TokenVerifier(keys: keys))
+    }
+    url = try HubURL(address: hub.address)
     clients = try ClientLoop(clock: { clock.reading })
-    loop.delegate = sessions
     clients.delegate = self
   }
 
@@ -66,7 +48,7 @@ private final class Stage: ClientLoopDelegate {
   /// Lets everything that is on its way arrive: over the loopback that is there as soon as it is written.
   func turn() {
     for _ in 0..<4 {
-      loop.runTurn(timeoutMilliseconds: 0)
+      hub.loop.runTurn(timeoutMilliseconds: 0)
       clients.runTurn(timeoutMilliseconds: 0)
     }
   }

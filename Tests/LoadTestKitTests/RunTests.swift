@@ -109,6 +109,23 @@ import Testing
     #expect(result[.joined] >= 30 && result[.delivered] == result[.sent])
   }
 
+  @Test("an area: every watcher gets the cell and what changes in it; the drivers stay in it", arguments: [5, 6, 7])
+  func area(characters: Int) throws {
+    let result = try run("area") {
+      $0.drivers = 30
+      $0.rate = 5
+      $0.watchers = 40
+      $0.cellCharacters = characters
+      $0.warmUp = 1.5
+      $0.duration = 3
+    }
+    #expect(result[.sent] > 600 && result[.wholeAreas] == 40)
+    // A tick a second, of which nobody missed one.
+    #expect(result[.areasSkipped] == 0 && result[.areaUpdates] >= 40 * (1 + 3))
+    #expect(result[.areaUpdatesPerSecond] >= 35 && result[.spreadMax] >= result[.spreadP50])
+    #expect(result[.bytesOutPerAreaUpdate] > 30 * 100, "all thirty are in each")
+  }
+
   @Test("batches: each is acknowledged")
   func batch() throws {
     let result = try run("batch") {

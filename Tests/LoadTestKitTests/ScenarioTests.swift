@@ -45,6 +45,11 @@ import Testing
         "test.scenario: batch and riders-per-trip do not go together: riders would get each fix"
       ),
       ("idle = 1\nchurn = 5", "test.scenario: churn needs churners"),
+      ("idle = 1\nwatchers = 5", "test.scenario: watchers need drivers to be seen"),
+      (
+        "drivers = 1\nriders-per-trip = 1\nwatchers = 5",
+        "test.scenario: watchers go with drivers that are free: without bookings, batch, churners and riders-per-trip"
+      ),
     ])
   func mistakes(text: String, message: String) {
     do throws(ScenarioError) {
@@ -75,7 +80,7 @@ import Testing
   @Test("every scenario of the repository can be read, and is listed with what it is about")
   func all() throws {
     let names = LoadArguments.names(in: folders)
-    #expect(names.count >= 9)
+    #expect(names.count >= 10)
     for name in names {
       let scenario = try LoadArguments.scenario(named: name, in: folders)
       #expect(!scenario.about.isEmpty && scenario.name == name)

@@ -27,6 +27,11 @@ package struct Counts: Sendable {
   package var recovered = 0
   /// Positions that slow sessions got; they are in `delivered`, too.
   package var slowDelivered = 0
+  /// Updates of the cell that came to watchers, and those of them that had the whole cell.
+  package var areaUpdates = 0
+  package var wholeAreas = 0
+  /// From the tick, by the hub's wall clock, to when a watcher had read it: how long the fan-out takes.
+  package var spread = LatencyHistogram()
   /// From when a fix was due to when its position was read, one for each part of the window.
   package var parts: [LatencyHistogram] = []
   /// How late fixes were sent: this program's own doing.
@@ -64,6 +69,7 @@ package struct Counts: Sendable {
     acks.merge(other.acks)
     joins.merge(other.joins)
     connects.merge(other.connects)
+    spread.merge(other.spread)
     cpuShare = max(cpuShare, other.cpuShare)
   }
 
@@ -71,6 +77,7 @@ package struct Counts: Sendable {
     [
       \.sent, \.expected, \.delivered, \.duplicated, \.outOfOrder, \.extra, \.errors, \.requests, \.acknowledged,
       \.events, \.eventsLost, \.eventsDuplicated, \.joined, \.recovered, \.slowDelivered,
+      \.areaUpdates, \.wholeAreas,
     ]
   }
 }

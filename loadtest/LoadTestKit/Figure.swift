@@ -3,7 +3,7 @@
 /// A figure's name in JSON, with what it means.
 package enum Figure: String, CaseIterable, Sendable {
   case sent, expected, delivered, conflated, lost, duplicated, outOfOrder, errors
-  case fixesPerSecond, deliveriesPerSecond
+  case fixesPerSecond, deliveriesPerSecond, writesPerSecond
   case latencyP50, latencyP90, latencyP99, latencyP999, latencyMax
   case cpuPerFix, cpuPerDelivery, userPerDelivery, systemPerDelivery, hubCores
   case bytesInPerFix, bytesOutPerDelivery, fixesPerRead
@@ -13,6 +13,8 @@ package enum Figure: String, CaseIterable, Sendable {
   case events, eventsLost, eventsDuplicated
   case joined, recovered, joinP50, joinP99, joinMax
   case journalGroups, journalBytes, journalBusyShare
+  case areaUpdates, wholeAreas, areasSkipped, areaUpdatesPerSecond, spreadP50, spreadP99, spreadMax
+  case cpuPerAreaUpdate, userPerAreaUpdate, systemPerAreaUpdate, bytesOutPerAreaUpdate
   case slowDelivered, extra
   case harnessCores, latenessP99
 
@@ -24,15 +26,17 @@ package enum Figure: String, CaseIterable, Sendable {
     switch self {
     case .sent, .expected, .delivered, .conflated, .lost, .duplicated, .outOfOrder, .errors, .connections, .requests,
       .acknowledged, .events, .eventsLost, .eventsDuplicated, .joined, .recovered, .journalGroups, .slowDelivered,
-      .extra, .fixesPerRead:
+      .extra, .fixesPerRead, .areaUpdates, .wholeAreas, .areasSkipped:
       .count
-    case .fixesPerSecond, .deliveriesPerSecond: .perSecond
+    case .fixesPerSecond, .deliveriesPerSecond, .writesPerSecond, .areaUpdatesPerSecond: .perSecond
     case .latencyP50, .latencyP90, .latencyP99, .latencyP999, .latencyMax, .cpuPerFix, .cpuPerDelivery,
       .userPerDelivery, .systemPerDelivery, .connectP50, .connectP99, .cpuPerConnection, .ackP50, .ackP99, .joinP50,
-      .joinP99, .joinMax, .latenessP99:
+      .joinP99, .joinMax, .latenessP99, .spreadP50, .spreadP99, .spreadMax, .cpuPerAreaUpdate, .userPerAreaUpdate,
+      .systemPerAreaUpdate:
       .microseconds
     case .connectSeconds: .seconds
-    case .bytesInPerFix, .bytesOutPerDelivery, .bytesPerConnection, .bytesUnderLoad, .residentBytes, .journalBytes:
+    case .bytesInPerFix, .bytesOutPerDelivery, .bytesPerConnection, .bytesUnderLoad, .residentBytes, .journalBytes,
+      .bytesOutPerAreaUpdate:
       .bytes
     case .hubCores, .harnessCores, .journalBusyShare: .cores
     }
@@ -44,12 +48,15 @@ package enum Figure: String, CaseIterable, Sendable {
       .userPerDelivery, .systemPerDelivery, .bytesInPerFix, .bytesOutPerDelivery, .connectSeconds, .connectP50,
       .connectP99, .cpuPerConnection, .bytesPerConnection, .bytesUnderLoad, .residentBytes, .ackP50, .ackP99, .joinP50,
       .joinP99,
-      .joinMax, .lost, .duplicated, .outOfOrder, .errors, .eventsLost, .eventsDuplicated, .hubCores,
+      .joinMax, .spreadP50, .spreadP99, .spreadMax, .cpuPerAreaUpdate, .userPerAreaUpdate, .systemPerAreaUpdate,
+      .bytesOutPerAreaUpdate, .areasSkipped, .lost, .duplicated, .outOfOrder, .errors, .eventsLost, .eventsDuplicated,
+      .hubCores,
       .journalBusyShare:
       .lower
-    case .fixesPerSecond, .deliveriesPerSecond: .higher
+    case .fixesPerSecond, .deliveriesPerSecond, .areaUpdatesPerSecond: .higher
     case .sent, .expected, .delivered, .conflated, .fixesPerRead, .connections, .requests, .acknowledged, .events,
-      .joined, .recovered, .journalGroups, .journalBytes, .slowDelivered, .extra, .harnessCores, .latenessP99:
+      .joined, .recovered, .journalGroups, .journalBytes, .slowDelivered, .extra, .harnessCores, .latenessP99,
+      .areaUpdates, .wholeAreas, .writesPerSecond:
       .neither
     }
   }
@@ -67,6 +74,7 @@ package enum Figure: String, CaseIterable, Sendable {
     case .errors: "errors"
     case .fixesPerSecond: "fixes a second"
     case .deliveriesPerSecond: "deliveries a second"
+    case .writesPerSecond: "writes a second"
     case .latencyP50: "latency p50"
     case .latencyP90: "latency p90"
     case .latencyP99: "latency p99"
@@ -103,6 +111,17 @@ package enum Figure: String, CaseIterable, Sendable {
     case .journalGroups: "groups stored"
     case .journalBytes: "bytes stored for each group"
     case .journalBusyShare: "journal at work"
+    case .areaUpdates: "updates of the cell"
+    case .wholeAreas: "whole cells among them"
+    case .areasSkipped: "skipped (unread ones were in the way)"
+    case .areaUpdatesPerSecond: "updates a second"
+    case .spreadP50: "from the tick to its reader p50"
+    case .spreadP99: "from the tick to its reader p99"
+    case .spreadMax: "from the tick to its reader, the last"
+    case .cpuPerAreaUpdate: "hub CPU for each update"
+    case .userPerAreaUpdate: "of it in user space"
+    case .systemPerAreaUpdate: "of it in the kernel"
+    case .bytesOutPerAreaUpdate: "bytes written for each update"
     case .slowDelivered: "positions to slow sessions"
     case .extra: "positions to others"
     case .harnessCores: "busiest thread of the load"

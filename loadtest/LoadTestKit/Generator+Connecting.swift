@@ -102,6 +102,12 @@ extension Generator {
       }
     case .churner: subscribe(peer, toTrip: "T\(scenario.tag)\(peer.pointee.number % max(1, scenario.drivers))")
     case .storm: subscribe(peer, toTrip: "S\(scenario.tag)\(peer.pointee.number)")
+    case .watcher:
+      send(peer) { buffer in
+        buffer.append("{\"type\":\"subscribe\",\"payload\":{\"channel\":\"area:")
+        buffer.append(utf8: watched.cell.description)
+        buffer.append("\"")
+      }
     case .slow:
       send(peer) { $0.append("{\"type\":\"subscribe\",\"payload\":{\"channel\":\"fleet\"") }
     }

@@ -34,6 +34,7 @@ extension Generator {
     // Behind {"type":"
     let type = UnsafeRawBufferPointer(rebasing: payload[min(9, payload.count)..<min(payload.count, 26)])
     if type.starts(with: "driver_location\"".utf8) { return position(peer, payload) }
+    if type.starts(with: "area_update\"".utf8) { return areaUpdate(peer, payload) }
     if type.starts(with: "trip_update\"".utf8) || type.starts(with: "notification\"".utf8) {
       return event(peer, payload)
     }
@@ -60,10 +61,11 @@ extension Generator {
     guard let number = Scan.fixTimestamp(payload).flatMap(FixTime.number) else {
       return counts.fail("a position without a timestamp: \(String(decoding: payload, as: UTF8.self))")
     }
+    lastCame = loop.now.uptimeNanoseconds
     switch peer.pointee.kind {
     case .rider: ridersPosition(peer, number)
     case .slow: slowPosition(peer, payload, number)
-    case .churner, .storm, .idle, .driver: counts.extra += 1
+    case .churner, .storm, .idle, .driver, .watcher: counts.extra += 1
     }
   }
 
@@ -138,6 +140,7 @@ extension Generator {
   /// The ids of batches and moves end with the number of what was due.
   private func acknowledge(_ peer: PeerPointer, _ payload: UnsafeRawBufferPointer) {
     counts.acknowledged += 1
+    lastCame = loop.now.uptimeNanoseconds
     guard let schedule, let id = Scan.text("\"replyTo\":\"", in: payload), let number = Scan.trailingNumber(id) else {
       return
     }

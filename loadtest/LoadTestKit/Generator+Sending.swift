@@ -36,11 +36,16 @@ extension Generator {
     counts.expected += scenario.ridersPerTrip
     let numberOfDriver = driver.pointee.number
     sendText(driver) { buffer in
-      buffer.append("{\"type\":\"location_update\",\"payload\":{\"tripId\":\"T")
-      buffer.append(utf8: scenario.tag)
-      buffer.append(integer: Int64(numberOfDriver))
-      buffer.append("\",")
-      Generator.appendFix(numberOfDriver, number, to: &buffer)
+      buffer.append("{\"type\":\"location_update\",\"payload\":{")
+      if scenario.watchers > 0 {
+        watched.appendFix(numberOfDriver, number, to: &buffer)
+      } else {
+        buffer.append("\"tripId\":\"T")
+        buffer.append(utf8: scenario.tag)
+        buffer.append(integer: Int64(numberOfDriver))
+        buffer.append("\",")
+        Generator.appendFix(numberOfDriver, number, to: &buffer)
+      }
       buffer.append("},\"timestamp\":")
       buffer.append(integer: loop.now.unixMilliseconds)
       buffer.append(",\"messageId\":\"d")

@@ -2,7 +2,7 @@
 // due (see Schedule.swift).
 //
 // Files: Generator+Connecting (sessions, their ends), +Sending (what is due), +Receiving (what comes), +Joining (storms, and
-// who leaves and comes again), +City (simulated drives and bookings).
+// who leaves and comes again), +City (simulated drives and bookings), +Areas (who watches a part of the map).
 import Bytes
 import Gateway
 import Messages
@@ -61,11 +61,14 @@ package final class Generator: EventLoopDelegate {
   var hasStormed = false
   var city: City?
   var cars: [SimulatedDriver] = []
+  let watched: WatchedCell
   let frameLimits = FrameLimits()
   var inflater = Inflater(takesContextOver: false)
   /// For sessions that speak binary: what reads the JSON that the load is made of, and where it is written.
   let messages = MessageReader()
   var jsonText = ByteBuffer()
+  /// When a position or an ack came last (uptime, ns).
+  var lastCame: Int64 = 0
   /// The highest latency since `takeWorst`, µs.
   var worst: UInt64 = 0
   /// CPU of this thread at the window's ends (ns).
@@ -87,6 +90,7 @@ package final class Generator: EventLoopDelegate {
     self.share = share
     self.address = address
     self.tls = tls
+    watched = WatchedCell(characters: scenario.cellCharacters)
     loop.delegate = self
     enlist()
     if scenario.bookings { buildCity() }
@@ -110,6 +114,7 @@ package final class Generator: EventLoopDelegate {
     slow = (0..<share.size(of: scenario.slow)).map { add(.slow, share.number($0)) }
     for peer in slow { peer.pointee.lastNumbers = Array(repeating: -1, count: scenario.drivers) }
     churners = (0..<share.size(of: scenario.churners)).map { add(.churner, share.number($0)) }
+    for local in 0..<share.size(of: scenario.watchers) { _ = add(.watcher, share.number(local)) }
     storm = (0..<share.size(of: scenario.storm)).map { add(.storm, share.number($0)) }
     let later = scenario.cut ? 0 : storm.count
     waiting = peers.dropLast(later).reversed()

@@ -21,6 +21,7 @@ extension LoadRun {
       (.requests, counts.requests), (.acknowledged, counts.acknowledged), (.events, counts.events),
       (.eventsLost, counts.eventsLost), (.eventsDuplicated, counts.eventsDuplicated), (.joined, counts.joined),
       (.recovered, counts.recovered), (.slowDelivered, counts.slowDelivered), (.extra, counts.extra),
+      (.areaUpdates, counts.areaUpdates), (.wholeAreas, counts.wholeAreas),
     ] { figures[figure] = Double(value) }
     figures[.harnessCores] = counts.cpuShare
     if counts.lateness.count > 0 { figures[.latenessP99] = Double(counts.lateness.value(atQuantile: 0.99)) }
@@ -33,11 +34,12 @@ extension LoadRun {
     }
     for (histogram, p50, p99) in [
       (counts.connects, Figure.connectP50, Figure.connectP99), (counts.joins, .joinP50, .joinP99),
-      (counts.acks, .ackP50, .ackP99),
+      (counts.acks, .ackP50, .ackP99), (counts.spread, .spreadP50, .spreadP99),
     ] where histogram.count > 0 {
       figures[p50] = Double(histogram.value(atQuantile: 0.5))
       figures[p99] = Double(histogram.value(atQuantile: 0.99))
     }
+    if counts.spread.count > 0 { figures[.spreadMax] = Double(counts.spread.maximum) }
     if counts.joins.count > 0 { figures[.joinMax] = Double(counts.joins.maximum) }
   }
 
@@ -64,12 +66,28 @@ extension LoadRun {
       }
       figures[.bytesOutPerDelivery] = difference("written_bytes_total") / positions
     }
+    figures[.writesPerSecond] = difference("writes_total") / seconds
+    putAreas(difference, cpu, seconds, into: &figures)
     let groups = difference("journal_groups_total")
     if groups > 0 {
       figures[.journalGroups] = groups
       figures[.journalBytes] = difference("journal_bytes_total") / groups
       figures[.journalBusyShare] = difference("journal_busy_microseconds_total") / 1e6 / seconds
     }
+  }
+
+  private func putAreas(
+    _ difference: (String) -> Double, _ cpu: ProcessorTime?, _ seconds: Double, into figures: inout [Figure: Double]
+  ) {
+    let updates = difference("area_updates_out_total") + difference("whole_areas_out_total")
+    guard updates > 0 else { return }
+    figures[.areaUpdatesPerSecond] = updates / seconds
+    figures[.areasSkipped] = difference("area_updates_skipped_total")
+    figures[.bytesOutPerAreaUpdate] = difference("written_bytes_total") / updates
+    guard let cpu else { return }
+    figures[.cpuPerAreaUpdate] = cpu.all * 1e6 / updates
+    figures[.userPerAreaUpdate] = cpu.user * 1e6 / updates
+    figures[.systemPerAreaUpdate] = cpu.system * 1e6 / updates
   }
 
   // MARK: Judgement

@@ -194,6 +194,10 @@ package struct LoadRun {
     }
   }
 
+  /// How long nothing has come for when nothing more is expected, and how long is waited for that (ns).
+  private static let quiet: Int64 = 3_000_000_000
+  private static let patience: Int64 = 60_000_000_000
+
   /// What each thread does.
   private static func work(
     _ scenario: Scenario, _ share: Share, _ address: SocketAddress, _ tls: TLSClient?, _ board: Locked<Board>,
@@ -226,9 +230,11 @@ package struct LoadRun {
     }
     generator.turn()
     generator.isSending = false
-    // What was due at the end may take its time; what has not come after that is lost.
-    let last = schedule.window.upperBound + 3_000_000_000
-    while !generator.hasAll, loopTime(generator) < last { generator.turn() }
+    // What was due at the end may take its time. What has not come when nothing has for a while is lost.
+    let end = schedule.window.upperBound
+    while !generator.hasAll, loopTime(generator) < min(max(end, generator.lastCame) + quiet, end + patience) {
+      generator.turn()
+    }
     board.withLock { $0.results.append(generator.counts) }
     // Sessions stay until the hub's own counts are read.
     while !board.withLock({ $0.mayEnd || $0.failure != nil }) { generator.turn() }

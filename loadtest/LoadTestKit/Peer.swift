@@ -15,11 +15,13 @@ enum PeerKind: Equatable {
   case storm
   /// Follows a driver's trip, leaves and comes again.
   case churner
+  /// Watches the cell of the map that all drivers are in.
+  case watcher
 
   var role: String {
     switch self {
     case .driver: "driver"
-    case .rider, .idle, .storm, .churner: "rider"
+    case .rider, .idle, .storm, .churner, .watcher: "rider"
     case .slow: "ops"
     }
   }
@@ -32,6 +34,7 @@ enum PeerKind: Equatable {
     case .slow: "slow"
     case .storm: "storm"
     case .churner: "churner"
+    case .watcher: "watcher"
     }
   }
 }
@@ -65,6 +68,8 @@ struct Peer: ~Copyable {
   /// Of a slow session: the newest fix of each driver, and when it reads again.
   var lastNumbers: [Int32] = []
   var readsAt: Int64 = 0
+  /// Of a watcher: the newest tick it was told of since it subscribed.
+  var tick = -1
 
   init(_ kind: PeerKind, _ number: Int, place: Int = 0) {
     self.kind = kind
@@ -81,6 +86,7 @@ struct Peer: ~Copyable {
     frames = FrameReader(role: .client, allowsCompression: allowsCompression)
     binary = isBinary ? BinaryEnd() : nil
     lastNumber = -1
+    tick = -1
   }
 }
 

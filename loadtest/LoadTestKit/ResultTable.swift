@@ -4,7 +4,7 @@ package enum ResultTable {
   /// Sections, each with the figures that it has; what a run has not is left out, and so is what is 0 and was not asked for.
   private static let sections: [(String, [Figure])] = [
     ("messages", [.sent, .expected, .delivered, .conflated, .lost, .duplicated, .outOfOrder, .errors]),
-    ("rates", [.fixesPerSecond, .deliveriesPerSecond, .fixesPerRead]),
+    ("rates", [.fixesPerSecond, .deliveriesPerSecond, .writesPerSecond, .fixesPerRead]),
     ("latency, from when a fix was due", [.latencyP50, .latencyP90, .latencyP99, .latencyP999, .latencyMax]),
     (
       "cost",
@@ -19,6 +19,13 @@ package enum ResultTable {
         .connections, .connectSeconds, .connectP50, .connectP99, .cpuPerConnection, .bytesPerConnection,
         .bytesUnderLoad,
         .residentBytes,
+      ]
+    ),
+    (
+      "the cell that is watched",
+      [
+        .areaUpdates, .wholeAreas, .areasSkipped, .areaUpdatesPerSecond, .spreadP50, .spreadP99, .spreadMax,
+        .cpuPerAreaUpdate, .userPerAreaUpdate, .systemPerAreaUpdate, .bytesOutPerAreaUpdate,
       ]
     ),
     ("batches and moves, from when due to the ack", [.requests, .acknowledged, .ackP50, .ackP99]),

@@ -33,6 +33,17 @@ enum Scan {
     integer(",\"timestamp\":", in: payload, from: max(0, payload.count - 110))
   }
 
+  /// The timestamp of the envelope, which is the last in a message.
+  static func envelopeTimestamp(_ payload: UnsafeRawBufferPointer) -> Int? {
+    var place = max(0, payload.count - 120)
+    var last: Int?
+    while let found = end(of: ",\"timestamp\":", in: payload, from: place) {
+      last = integer(",\"timestamp\":", in: payload, from: place)
+      place = found
+    }
+    return last
+  }
+
   /// The digits at the end of a text.
   static func trailingNumber(_ text: UnsafeRawBufferPointer) -> Int? {
     var place = text.count

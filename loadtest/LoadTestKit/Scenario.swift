@@ -30,6 +30,9 @@ package struct Scenario: Sendable, Equatable {
   /// Riders who leave and come again, and how many of them do so in a second, all together.
   package var churners = 0
   package var churn = 0.0
+  /// Riders who watch a cell of the map in which all drivers are, and how many characters its geohash has.
+  package var watchers = 0
+  package var cellCharacters = 6
   /// Riders offer permessage-deflate.
   package var compression = false
   /// All sessions speak `locationhub.v1.binary`.
@@ -57,7 +60,7 @@ package struct Scenario: Sendable, Equatable {
 
   /// Those that are there when the load begins.
   package var sessions: Int {
-    drivers * (1 + ridersPerTrip) + idle + slow + churners + (cut ? storm : 0)
+    drivers * (1 + ridersPerTrip) + idle + slow + churners + watchers + (cut ? storm : 0)
   }
 
   /// All connections that may be open at once.
@@ -73,6 +76,10 @@ package struct Scenario: Sendable, Equatable {
     if slow > 0, bookings { return "slow and bookings do not go together" }
     if slow > 0, drivers == 0 { return "slow sessions need drivers whose positions they miss" }
     if churn > 0, churners == 0 { return "churn needs churners" }
+    if watchers > 0, drivers == 0 { return "watchers need drivers to be seen" }
+    if watchers > 0, bookings || batch > 0 || ridersPerTrip > 0 || churners > 0 {
+      return "watchers go with drivers that are free: without bookings, batch, churners and riders-per-trip"
+    }
     if batch > 0, ridersPerTrip > 0 { return "batch and riders-per-trip do not go together: riders would get each fix" }
     if mostSessions == 0 { return "there is nobody in it" }
     return nil

@@ -12,7 +12,7 @@ struct FenceBench: ~Copyable {
   private static let session = SessionRef(loop: 0, slot: 0, generation: 1)
 
   private var hub: Hub
-  private var inputs: [HubInput] = []
+  private var inputs = HubInputs()
   private var outputs = HubOutputs()
   private let messageID: MessageID
   private var milliseconds: Int64 = 1_763_680_000_000
@@ -28,7 +28,7 @@ struct FenceBench: ~Copyable {
     hub = Hub(
       limits: limits, timings: HubTimings(), sampling: SamplingRules(), epoch: epoch, seed: 1, loops: 1,
       now: Moment(uptime: 0, timestamp: Timestamp(milliseconds: milliseconds)))
-    inputs = [.driverConnecting(FenceBench.session, driver)]
+    inputs.append(.driverConnecting(FenceBench.session, driver))
     var state: UInt64 = 1
     for number in 0..<count {
       let fence = FenceBench.fence(number, &state)
@@ -70,7 +70,8 @@ struct FenceBench: ~Copyable {
   private mutating func turn() {
     hub.process(inputs, now: now)
     hub.drain(loop: 0, into: &outputs)
-    inputs.removeAll(keepingCapacity: true)
+    outputs.removeAll()
+    inputs.removeAll()
   }
 
   /// Drives round the city at 14 m/s, a fix a second, 8 km from its middle; never over the same place again for a day.
@@ -85,10 +86,9 @@ struct FenceBench: ~Copyable {
       coordinate: place, timestamp: Timestamp(milliseconds: milliseconds), accuracy: 5,
       heading: (direction + 90).truncatingRemainder(dividingBy: 360), speed: 14)
     inputs.append(
-      .fix(
-        FixInput(
-          session: FenceBench.session, messageID: messageID, sent: now.timestamp, received: now,
-          update: LocationUpdate(tripID: nil, fix: fix), tripIsGranted: false)))
+      common: FixInput(
+        session: FenceBench.session, messageID: messageID, sent: now.timestamp, received: now,
+        update: LocationUpdate(tripID: nil, fix: fix), tripIsGranted: false))
     turn()
   }
 

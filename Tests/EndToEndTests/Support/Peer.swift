@@ -44,7 +44,8 @@ enum PeerEvent {
 
 final class Peer {
   let connection: RawConnection
-  /// Pings are answered, as RFC 6455 §5.5.2 wants, unless a test says otherwise.
+  /// Pings are answered, as RFC 6455 §5.5.2 wants, unless a test says otherwise. One that leaves a frame half sent, and
+  /// gives the hub reason to ping, must: the answer would be taken for the rest of the frame.
   var answersPings = true
   private var reader = FrameReader(role: .client)
   private var events: [PeerEvent] = []

@@ -1,6 +1,7 @@
 // A TCP connection that a test holds in its hand: any bytes may be sent, in any pieces, and every wait has an end.
 //
 // It is written against the kernel, not against Transport, so that a mistake there cannot hide itself.
+import Foundation
 import Glibc
 import Transport
 
@@ -44,6 +45,11 @@ struct Deadline {
 
 /// Seconds of the monotonic clock, to measure how long something took.
 func uptime() -> Double { Double(ClockReading.read().uptimeNanoseconds) / 1e9 }
+
+/// What a test holds against the clock: so many seconds, but ten times as many where a sanitizer makes everything slow.
+func bound(_ seconds: Double) -> Double { isSanitized ? seconds * 10 : seconds }
+
+let isSanitized = ProcessInfo.processInfo.environment["HUB_SANITIZER"] != nil
 
 final class RawConnection {
   private var descriptor: Int32

@@ -1,0 +1,54 @@
+// How long a message may be under way (`Limits.messageSeconds`), by clocks that are moved by hand: seconds that pass
+// while the machine is busy with something else would count as the peer's.
+import Testing
+import WebSocket
+
+@testable import Gateway
+
+@Suite struct SlowMessageTests {
+  private func stage() throws -> (HandClock, HandDrivenPeer) {
+    let clock = HandClock()
+    let hub = try HandDrivenHub(clock: clock) {
+      $0.allowsDevelopmentCredentials = true
+      $0.limits.sessionRate = 0
+      $0.heartbeatInterval = 10
+      $0.limits.messageSeconds = 60
+    }
+    return (clock, try HandDrivenPeer(hub))
+  }
+
+  @Test("a message that trickles in must be complete in its time, however diligently its bytes come")
+  func trickle() throws {
+    let (clock, peer) = try stage()
+    let frame = HandDrivenPeer.frame(HandDrivenPeer.ping(String(repeating: "y", count: 60_000)))
+    peer.send(frame[..<5000])
+    peer.turn()
+    var seconds = 0
+    while peer.closeCode == nil, seconds < 100 {
+      clock.advance(milliseconds: 1000)
+      peer.send(frame[5000 + seconds..<5001 + seconds])
+      peer.turn()
+      seconds += 1
+    }
+    #expect(peer.closeCode == CloseCode(4408))
+    #expect((60...70).contains(seconds), "it is looked at with the heartbeat")
+  }
+
+  @Test("large messages one behind the other are no slow message")
+  func oneBehindTheOther() throws {
+    let (clock, peer) = try stage()
+    let text = String(repeating: "y", count: 20_000)
+    let frame = HandDrivenPeer.frame(HandDrivenPeer.ping(text))
+    // Always part of the next message is with the hub: its end comes with the beginning of the one after it.
+    peer.send(frame[..<10_000])
+    for round in 0..<300 {
+      clock.advance(milliseconds: 1000)
+      peer.send(frame[10_000...] + frame[..<10_000])
+      peer.turn()
+      try #require(peer.messages.count == round + 1)
+    }
+    let answered = peer.messages.filter { $0.contains("\"pong\"") && $0.contains(text) }
+    #expect(answered.count == 300)
+    #expect(peer.isOpen && peer.closeCode == nil)
+  }
+}
