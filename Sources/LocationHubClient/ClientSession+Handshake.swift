@@ -78,6 +78,7 @@ extension ClientSession {
     wantsPing = false
     beginRenewal(greeting, now)
     pingsSent.removeAll()
+    answeredPing = nil
     queue.beginConnection(maximumBatch: maximumBatch(greeting))
     // The first ping at a random time, so that clients which came together do not ping together.
     let interval = nanoseconds(heartbeatInterval * limits.pingPart)
@@ -85,7 +86,7 @@ extension ClientSession {
   }
 
   /// A fix with all its members is below 300 bytes of JSON, an envelope below 300 too.
-  private func maximumBatch(_ greeting: Connected) -> Int {
+  func maximumBatch(_ greeting: Connected) -> Int {
     min(greeting.limits.maxBatch, LocationBatch.maximumCount, greeting.limits.maxMessageBytes / 300 - 1)
   }
 }

@@ -94,7 +94,7 @@ extension ClientSession {
       guard let number = numbering.number(of: ack.replyTo) else { break }
       if noteRefresh(number, isTaken: true, now) { return false }
       _ = queue.confirm(number)
-    case .pong(let pong): note(pong)
+    case .pong(let pong): note(pong, now)
     case .sampling(let advice):
       sampling = Connected.Sampling(interval: advice.interval, minDistance: advice.minDistance)
     case .result(let answer): if let number = numbering.number(of: answer.replyTo) { _ = queue.confirm(number) }
@@ -111,15 +111,27 @@ extension ClientSession {
     numbering.number(of: id) ?? (form == .binary ? id.number : nil)
   }
 
-  private func note(_ pong: Pong) {
+  private func note(_ pong: Pong, _ now: Moment) {
     guard let number = numbering.number(of: pong.replyTo),
       let place = pingsSent.firstIndex(where: { $0.number == number })
     else { return }
     let ping = pingsSent[place]
     pingsSent.removeFirst(place + 1)  // pongs come in order
-    guard let through = pong.storedThrough else { return }
-    storedThrough = max(through, storedThrough ?? through)
-    queue.confirmFixes(through: through, sentThrough: ping.sentThrough)
+    if let through = pong.storedThrough {
+      storedThrough = max(through, storedThrough ?? through)
+      queue.confirmFixes(through: through, sentThrough: ping.sentThrough)
+    }
+    resendUnstored(behind: ping, now)
+  }
+
+  /// What had been sent before a ping that was answered long ago is stored by now, or the hub could not store it when it
+  /// came, as on a full disk: then nothing but sending it again helps.
+  private func resendUnstored(behind ping: SentPing, _ now: Moment) {
+    if let before = answeredPing {
+      guard now.uptime - before.uptime >= nanoseconds(limits.storedSeconds), let connected else { return }
+      queue.resendFixes(through: before.sentThrough, maximumBatch: maximumBatch(connected))
+    }
+    answeredPing = (ping.sentThrough, now.uptime)
   }
 
   /// An error answers a message of ours.

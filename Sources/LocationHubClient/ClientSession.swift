@@ -89,6 +89,8 @@ public final class ClientSession {
   var nextPing: Int64 = .max
   /// Pings that were not answered yet, in order.
   var pingsSent: [SentPing] = []
+  /// A ping that was answered: what had been sent before it, and when its pong came (uptime, ns).
+  var answeredPing: (sentThrough: UInt64, uptime: Int64)?
   /// Nothing is taken from the queue before this uptime: the hub asked for patience.
   var queueNotBefore = Int64.min
 

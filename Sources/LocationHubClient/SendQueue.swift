@@ -143,14 +143,40 @@ struct SendQueue {
       }
     }
     run.finish(into: &rebuilt)
+    replaceEntries(rebuilt)
+    sentThrough = 0
+  }
+
+  /// Fixes up to this number that were sent and are not confirmed are to be sent again, in batches of at most `maximumBatch`:
+  /// there was time to store them.
+  mutating func resendFixes(through number: UInt64, maximumBatch: Int) {
+    var rebuilt: [Entry] = []
+    var run = FixRun(maximum: max(1, maximumBatch))
+    var isNeeded = false
+    for entry in entries[head...] {
+      switch entry.payload {
+      case .done: continue
+      case .fix(let fix, let trip) where entry.isSent && entry.number <= number:
+        isNeeded = true
+        if !run.takes(trip) { run.finish(into: &rebuilt) }
+        run.append(fix, trip, entry.number)
+      case .fix, .message, .resentFixes:
+        run.finish(into: &rebuilt)
+        rebuilt.append(entry)
+      }
+    }
+    run.finish(into: &rebuilt)
+    if isNeeded { replaceEntries(rebuilt) }
+  }
+
+  private mutating func replaceEntries(_ rebuilt: [Entry]) {
     entries = rebuilt
     head = 0
     cursor = 0
-    sentThrough = 0
     count = entries.count
     bytes = entries.reduce(0) { $0 + SendQueue.bytes(of: $1.payload) }
-    unsent = count
-    unconfirmedFixes = 0
+    unsent = entries.count { !$0.isSent }
+    unconfirmedFixes = entries.count { $0.isSent && SendQueue.holdsFixes($0.payload) }
   }
 
   // MARK: Confirming

@@ -84,6 +84,42 @@ import WebSocket
     #expect(stage.session.unconfirmed == 1)
   }
 
+  @Test("Fixes that are not stored long after they were sent go out again as a batch, on the same connection")
+  func unstored() throws {
+    let stage = try Stage()
+    try stage.open(heartbeat: 300)
+    for time in 1...4 as ClosedRange<Int64> { stage.session.send(Stage.fix(time)) }
+    try stage.flush()
+    func ping(storedThrough: Int64?) throws {
+      stage.session.ping()
+      try stage.flush()
+      try stage.answerPing(storedThrough: storedThrough)
+      stage.messages.removeAll()
+      try stage.flush()
+    }
+    try ping(storedThrough: 1)
+    #expect(stage.session.unconfirmed == 3)
+    stage.session.send(Stage.move(.requested))
+    stage.session.send(Stage.fix(5))
+    try stage.flush()
+    stage.advance(seconds: 10)
+    try ping(storedThrough: 1)
+    #expect(stage.ids.isEmpty, "there may be much to store")
+    stage.advance(seconds: 10)
+    try ping(storedThrough: 1)
+    #expect(stage.messages.count == 1 && stage.fixTimes == [2, 3, 4], "the fifth came behind the first ping")
+    #expect(stage.session.counters.fixesResent == 3)
+    let batch = try #require(stage.ids.first)
+    try ping(storedThrough: 1)
+    #expect(stage.ids.isEmpty, "it is on its way")
+    stage.ack(batch)
+    try ping(storedThrough: 5)
+    #expect(stage.session.unconfirmed == 1, "the move")
+    stage.advance(seconds: 20)
+    try ping(storedThrough: 5)
+    #expect(stage.ids.isEmpty && stage.session.unconfirmed == 1)
+  }
+
   @Test("A pong does not confirm fixes that were sent after its ping, however old they are")
   func latePong() throws {
     let stage = try Stage()

@@ -3,7 +3,8 @@
 //
 // Fixes go on coming while earlier ones are on their way to the disk, and one number for each fix would grow. So two marks
 // are kept: the one that is waited for, and the newest behind it. When the first is stored the second takes its place;
-// what is told is at most one commit behind.
+// what is told is at most one commit behind. Only of fixes that came while nothing could be stored each has its time here,
+// until it comes again.
 import Messages
 
 struct DriverStorage {
