@@ -92,13 +92,13 @@ extension BinaryWriter {
   }
 
   private static func writeMembers(_ fix: Fix, _ room: inout ByteRoom) {
-    if let accuracy = fix.accuracy { room.append(hundredths: accuracy) }
+    if let accuracy = fix.accuracy { room.append(centi: accuracy) }
     if let heading = fix.heading { room.append(heading: heading) }
-    if let speed = fix.speed { room.append(hundredths: speed) }
+    if let speed = fix.speed { room.append(centi: speed) }
     if let altitude = fix.altitude { room.append(zigzag: FixedPoint.signed(altitude, FixedPoint.hundredths)) }
-    if let accuracy = fix.headingAccuracy { room.append(hundredths: accuracy) }
-    if let accuracy = fix.speedAccuracy { room.append(hundredths: accuracy) }
-    if let level = fix.batteryLevel { room.append(hundredths: level) }
+    if let accuracy = fix.headingAccuracy { room.append(centi: accuracy) }
+    if let accuracy = fix.speedAccuracy { room.append(centi: accuracy) }
+    if let level = fix.batteryLevel { room.append(centi: level) }
   }
 
   /// A fix that could not be read keeps its place.

@@ -127,8 +127,8 @@ extension BinaryWriter {
     if let trip = position.tripID { room.append(trip) }
     room.append(position.coordinate)
     if let heading = position.heading { room.append(heading: heading) }
-    if let speed = position.speed { room.append(hundredths: speed) }
-    room.append(hundredths: position.accuracy)
+    if let speed = position.speed { room.append(centi: speed) }
+    room.append(centi: position.accuracy)
     room.append(position.confidence.rawValue)
     room.append(position.timestamp)
     room.append(seconds: position.age)

@@ -47,13 +47,13 @@ extension BinaryWriter {
       if let position = report.position {
         room.append(position.coordinate)
         if let heading = position.heading { room.append(heading: heading) }
-        if let speed = position.speed { room.append(hundredths: speed) }
-        if let accuracy = position.accuracy { room.append(hundredths: accuracy) }
+        if let speed = position.speed { room.append(centi: speed) }
+        if let accuracy = position.accuracy { room.append(centi: accuracy) }
         room.append(seconds: position.age)
         if let timestamp = position.timestamp { room.append(timestamp) }
       }
       if let predicted = report.predicted { room.append(predicted) }
-      if let distance = report.distance { room.append(hundredths: distance) }
+      if let distance = report.distance { room.append(centi: distance) }
     })
   }
 

@@ -74,8 +74,8 @@ public enum BinaryWriter {
     room.append(varint: age)
     room.append(location.coordinate)
     if let heading = location.heading { room.append(heading: heading) }
-    if let speed = location.speed { room.append(hundredths: speed) }
-    room.append(hundredths: location.accuracy)
+    if let speed = location.speed { room.append(centi: speed) }
+    room.append(centi: location.accuracy)
     room.append(varint: location.after)
   }
 
@@ -130,9 +130,9 @@ public enum BinaryWriter {
   }
 
   static func write(_ summary: TripSummary, _ room: inout ByteRoom) {
-    room.append(hundredths: summary.distance)
-    room.append(hundredths: summary.approach)
-    room.append(hundredths: summary.track)
+    room.append(centi: summary.distance)
+    room.append(centi: summary.approach)
+    room.append(centi: summary.track)
     room.append(seconds: summary.duration)
     room.append(seconds: summary.waiting)
     room.append(varint: summary.fixes)
@@ -172,11 +172,11 @@ public enum BinaryWriter {
     room.append(flags)
     room.append(notice.timestamp)
     if let other = notice.otherID { room.append(other) }
-    if let distance = notice.distance { room.append(hundredths: distance) }
+    if let distance = notice.distance { room.append(centi: distance) }
     if let location = notice.location { room.append(location) }
     if let duration = notice.duration { room.append(seconds: duration) }
-    if let speed = notice.speed { room.append(hundredths: speed) }
-    if let limit = notice.speedLimit { room.append(hundredths: limit) }
+    if let speed = notice.speed { room.append(centi: speed) }
+    if let limit = notice.speedLimit { room.append(centi: limit) }
     if let reason = notice.reason { room.append(reason.rawValue) }
   }
 
@@ -217,7 +217,7 @@ public enum BinaryWriter {
     room.append(zigzag: steps.latitude - before.latitude)
     room.append(zigzag: steps.longitude - before.longitude)
     if let heading = driver.heading { room.append(heading: heading) }
-    if let speed = driver.speed { room.append(hundredths: speed) }
+    if let speed = driver.speed { room.append(centi: speed) }
     room.append(zigzag: published.milliseconds &- driver.timestamp.milliseconds)
     before = steps
   }

@@ -3,8 +3,9 @@ import Bytes
 import Geo
 
 extension ByteRoom {
+  /// Hundredths of a metre, of a metre per second, of a percent.
   @inline(__always)
-  mutating func append(hundredths value: Double) { append(varint: FixedPoint.count(value, FixedPoint.hundredths)) }
+  mutating func append(centi value: Double) { append(varint: FixedPoint.count(value, FixedPoint.hundredths)) }
 
   @inline(__always)
   mutating func append(heading degrees: Double) {
