@@ -274,7 +274,6 @@ extension Simulation {
     }
   }
 
-
   private mutating func forgetTrips() throws(SimulationFailure) {
     for trip in 0..<Cast.trips where model.trips[trip] != nil && hub.findTrip(Cast.tripIDs[trip]) == nil {
       guard let ended = model.trips[trip]?.ended, uptime >= ended + 86_400_000_000_000 else {
