@@ -1,6 +1,6 @@
 // Where each thread hangs a copy of its counters, for whoever asks.
 import HubCore
-import Synchronization
+import Transport
 
 final class MetricsBoard: Sendable {
   private struct State {
@@ -8,10 +8,10 @@ final class MetricsBoard: Sendable {
     var hub = HubCounters()
   }
 
-  private let state: Mutex<State>
+  private let state: Locked<State>
 
   init(loops: Int) {
-    state = Mutex(State(loops: Array(repeating: LoopCounters(), count: loops)))
+    state = Locked(State(loops: Array(repeating: LoopCounters(), count: loops)))
   }
 
   func store(_ counters: LoopCounters, loop: Int) { state.withLock { $0.loops[loop] = counters } }
