@@ -1,0 +1,205 @@
+// What the hub answers to one session.
+import Bytes
+import Geo
+
+/// What one session is told, as the answer to a message or because of a change that concerns it alone.
+public enum Reply: Sendable, Equatable {
+  case connected(Connected)
+  case subscribed(Subscribed)
+  case unsubscribed(Unsubscribed)
+  case ack(Ack)
+  case pong(Pong)
+  /// Answers nothing: it comes when it changes.
+  case sampling(SamplingAdvice)
+  case error(ErrorReply)
+  indirect case result(ResultReply)
+}
+
+public struct Connected: Sendable, Equatable {
+  public struct Limits: Sendable, Equatable {
+    public var maxMessageBytes: Int
+    public var maxBatch: Int
+    /// Messages a second; 0 for no limit.
+    public var rate: Double
+    public init(maxMessageBytes: Int, maxBatch: Int, rate: Double) {
+      self.maxMessageBytes = maxMessageBytes
+      self.maxBatch = maxBatch
+      self.rate = rate
+    }
+  }
+
+  public struct Sampling: Sendable, Equatable {
+    /// Seconds between fixes.
+    public var interval: Double
+    /// Metres to move before another fix is worth sending.
+    public var minDistance: Double
+    public init(interval: Double, minDistance: Double) {
+      self.interval = interval
+      self.minDistance = minDistance
+    }
+  }
+
+  public var sessionID: InlineText
+  public var role: Role
+  public var id: Identifier
+  /// Seconds.
+  public var heartbeatInterval: Double
+  public var serverTime: Timestamp
+  public var limits: Limits
+  /// For drivers.
+  public var sampling: Sampling?
+
+  public init(
+    sessionID: InlineText, role: Role, id: Identifier, heartbeatInterval: Double, serverTime: Timestamp,
+    limits: Limits, sampling: Sampling?
+  ) {
+    self.sessionID = sessionID
+    self.role = role
+    self.id = id
+    self.heartbeatInterval = heartbeatInterval
+    self.serverTime = serverTime
+    self.limits = limits
+    self.sampling = sampling
+  }
+}
+
+public struct Subscribed: Sendable, Equatable {
+  /// A trip, position and ETA as they stand.
+  public struct Snapshot: Sendable, Equatable {
+    public struct Trip: Sendable, Equatable {
+      public var tripID: Identifier
+      public var status: TripStatus
+      public var driverID: Identifier?
+      public var timestamp: Timestamp
+      public init(tripID: Identifier, status: TripStatus, driverID: Identifier?, timestamp: Timestamp) {
+        self.tripID = tripID
+        self.status = status
+        self.driverID = driverID
+        self.timestamp = timestamp
+      }
+    }
+    public var trip: Trip?
+    public var position: DriverLocation?
+    public var eta: ETAUpdate?
+    public init(trip: Trip? = nil, position: DriverLocation? = nil, eta: ETAUpdate? = nil) {
+      self.trip = trip
+      self.position = position
+      self.eta = eta
+    }
+  }
+
+  public var replyTo: MessageID
+  public var channel: Channel
+  /// Of an area or nearby: the name that the client gave the subscription, and the cells that it gets updates of.
+  public var viewID: InlineText?
+  public var cells: [GeohashCell]?
+  /// The channel's newest event sequence; the events in `missed` lead up to it.
+  public var sequence: UInt64
+  public var epoch: InlineText
+  /// True when a resume point was given and everything since then follows.
+  public var recovered: Bool
+  public var snapshot: Snapshot?
+
+  public init(
+    replyTo: MessageID, channel: Channel, sequence: UInt64, epoch: InlineText, recovered: Bool, snapshot: Snapshot?
+  ) {
+    self.replyTo = replyTo
+    self.channel = channel
+    self.sequence = sequence
+    self.epoch = epoch
+    self.recovered = recovered
+    self.snapshot = snapshot
+  }
+}
+
+public struct Unsubscribed: Sendable, Equatable {
+  public enum Reason: UInt8, Sendable, CaseIterable {
+    case asked, tripEnded, grantEnded, revoked
+
+    public var name: StaticString {
+      switch self {
+      case .asked: "asked"
+      case .tripEnded: "trip_ended"
+      case .grantEnded: "grant_ended"
+      case .revoked: "revoked"
+      }
+    }
+  }
+
+  /// The `unsubscribe` it answers, where it answers one.
+  public var replyTo: MessageID?
+  public var channel: Channel
+  public var reason: Reason
+
+  public init(replyTo: MessageID?, channel: Channel, reason: Reason) {
+    self.replyTo = replyTo
+    self.channel = channel
+    self.reason = reason
+  }
+}
+
+public struct Ack: Sendable, Equatable {
+  /// What became of a batch.
+  public struct Batch: Sendable, Equatable {
+    public struct Rejection: Sendable, Equatable {
+      public var index: Int
+      public var code: ErrorCode
+      public init(index: Int, code: ErrorCode) {
+        self.index = index
+        self.code = code
+      }
+    }
+    public var accepted: Int
+    public var duplicates: Int
+    public var rejected: [Rejection]
+    public init(accepted: Int, duplicates: Int, rejected: [Rejection]) {
+      self.accepted = accepted
+      self.duplicates = duplicates
+      self.rejected = rejected
+    }
+  }
+
+  public var replyTo: MessageID
+  public var batch: Batch?
+
+  public init(replyTo: MessageID, batch: Batch? = nil) {
+    self.replyTo = replyTo
+    self.batch = batch
+  }
+}
+
+public struct Pong: Sendable, Equatable {
+  public var replyTo: MessageID
+  public var ping: Ping
+  public var serverTime: Timestamp
+  /// For drivers: the timestamp up to which all fixes that came are stored.
+  public var storedThrough: Timestamp?
+
+  public init(replyTo: MessageID, ping: Ping, serverTime: Timestamp, storedThrough: Timestamp?) {
+    self.replyTo = replyTo
+    self.ping = ping
+    self.serverTime = serverTime
+    self.storedThrough = storedThrough
+  }
+}
+
+public struct ErrorReply: Sendable, Equatable {
+  public var code: ErrorCode
+  /// For the developer who reads it: what was wrong, where, and what would be right.
+  public var message: String
+  public var replyTo: MessageID?
+  /// Seconds.
+  public var retryAfter: Double?
+  /// Written as `details: {"status": …}`: the state that a trip is in, with `invalid_transition`.
+  public var status: TripStatus?
+
+  public init(
+    code: ErrorCode, message: String, replyTo: MessageID? = nil, retryAfter: Double? = nil, status: TripStatus? = nil
+  ) {
+    self.code = code
+    self.message = message
+    self.replyTo = replyTo
+    self.retryAfter = retryAfter
+    self.status = status
+  }
+}
