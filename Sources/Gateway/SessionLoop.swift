@@ -40,7 +40,7 @@ struct SessionLoop: ~Copyable {
   /// HTTP requests that were handled in this turn, of newcomers or of those who waited.
   var requestsOfTurn = 0
   /// Nil until a session needs it.
-  var compression = LoopCompression()
+  var compression: LoopCompression
   /// What the reader of the journal has found for this loop's requests, and how many it was asked for.
   let historyAnswers: Mailbox<HistoryAnswer>
   var historyQuestions = 0
@@ -85,6 +85,7 @@ struct SessionLoop: ~Copyable {
     unwantedBodyLimits = HTTPLimits(
       headBytes: limits.requestHeadBytes, bodyBytes: min(limits.requestBodyBytes, limits.unwantedBodyBytes))
     self.limits = limits
+    compression = LoopCompression(limits)
     nextTick = loop.now.uptimeNanoseconds
     wallClockOffset = loop.now.wallClockOffset
     loop.setLoopTimer(at: nextTick)
