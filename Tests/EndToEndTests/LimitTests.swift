@@ -62,7 +62,7 @@ extension EndToEnd.LimitsReached {
     try hub.metrics { $0["rate_pauses_total"] >= 1 && $0.errors("rate_limited") == 0 }
   }
 
-  @Test("of many that are over the rate some go on in each turn, all have theirs, and miss nothing", arguments: loopCounts)
+  @Test("of many over the rate some go on in each turn, and none misses anything", arguments: loopCounts)
   func manyOverRate(loops: Int) throws {
     let hub = try TestHub(loops: loops) {
       $0.limits.sessionRate = 500
