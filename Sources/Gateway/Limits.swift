@@ -131,8 +131,8 @@ public struct Limits: Sendable {
   /// Connections that go on in one turn of those that had sent too much and had to wait; the rest goes on in the next ones,
   /// in order. Sessions over their rate take up one message at a time, and hundreds of them in the same tick of the timers.
   public var resumedPerTurn = 16
-  /// Inputs that may wait for the hub's thread from one loop, and outputs from the hub for one loop. At the first the
-  /// loop stops reading until the hub has caught up; at the second the hub's thread waits for the loop.
+  /// Inputs of one loop that may wait while another has the hub, and outputs of the hub that may wait for one loop. At the
+  /// first the loop stops reading until the hub has caught up; at the second the one that has the hub waits for the loop.
   public var mailboxMessages = 1 << 18
 
   // MARK: The hub's tables

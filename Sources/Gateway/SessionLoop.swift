@@ -27,7 +27,7 @@ struct SessionLoop: ~Copyable {
   let reader = MessageReader()
   /// The `location_update` that is being handled.
   var update = UpdateEnvelope()
-  let hub: HubPort
+  var hub: HubPort
   var inputs = HubInputs()
   var outputs = HubOutputs()
   var subscriptions = SubscriptionTable()
@@ -209,8 +209,8 @@ struct SessionLoop: ~Copyable {
     turnReceived.removeAll()
   }
 
-  /// The hub's thread has put something into this loop's mailbox, which is looked at when the turn ends; or the server
-  /// is shutting down, which cannot wait for the next second.
+  /// Another loop has put something into this loop's mailbox, or something is stored: both are looked at when the turn ends;
+  /// or the server is shutting down, which cannot wait for the next second.
   mutating func woken() {
     pickUpAccess()
     if shared.lifecycle.isShuttingDown { nextTick = min(nextTick, now.uptime) }
