@@ -75,9 +75,14 @@ import Testing
   func usage() throws {
     let help = try run(["--help"])
     #expect(help.status == 0 && help.text.contains("reconnect-storm"))
-    for words in [["nowhere"], ["trip", "--drivers", "x"], ["compare"], ["report"], ["bench", "--speed", "1"], []] {
+    for words in [
+      ["nowhere"], ["trip", "--drivers", "x"], ["compare"], ["report"], ["bench", "--speed", "1"],
+      ["figures", "--only", "x"],
+      ["growth", "--rounds", "0"], [],
+    ] {
       #expect(try run(words).status == 2, "\(words)")
     }
     #expect(try run(["compare", "/no/file"]).status == 1)
+    #expect(try run(["figures", "--from", "/no/file"]).status == 1)
   }
 }

@@ -10,6 +10,8 @@ package struct CapacityModel: Sendable {
     package var fixesPerSecond = 100e6 / 60
     /// Positions that go out for each fix that comes in.
     package var followers = 4.0
+    /// Which part of the riders looks at a map of free drivers: an update a second for each.
+    package var watching = 0.05
     /// Seconds between two heartbeats of a session that does not send anything else.
     package var heartbeatSeconds = 30.0
     /// Sessions that come (again) in a second, as a part of all: phones change networks twice an hour.
@@ -25,6 +27,7 @@ package struct CapacityModel: Sendable {
   package struct Needs: Sendable {
     package var fixCores: Double
     package var deliveryCores: Double
+    package var mapCores: Double
     package var heartbeatCores: Double
     package var joiningCores: Double
     /// Of all, with room.
@@ -33,6 +36,8 @@ package struct CapacityModel: Sendable {
     /// Bits a second.
     package var networkIn: Double
     package var networkOut: Double
+    /// Bytes a second that all journals together write.
+    package var disk: Double
     package var hubs: Double
   }
 
@@ -73,15 +78,23 @@ package struct CapacityModel: Sendable {
     let first = max(terms.delivery, pair - fix)
     let positions = load.fixesPerSecond * (min(1, load.followers) * first + max(0, load.followers - 1) * terms.delivery)
     let sessions = load.drivers + load.riders
-    let fixCores = load.fixesPerSecond * fix / 1e6
+    let fixCores = load.fixesPerSecond * (fix + terms.stored) / 1e6
+    let maps = load.riders * load.watching
+    let mapCores = maps * terms.mapUpdate / 1e6
     let heartbeatCores = load.riders / load.heartbeatSeconds * terms.heartbeat / 1e6
     let joiningCores = sessions * load.joining * terms.connection / 1e6
-    let all = fixCores + positions / 1e6 + heartbeatCores + joiningCores
-    let out = load.fixesPerSecond * load.followers * (terms.positionBytes + CapacityModel.overheadBytes)
+    let all = fixCores + positions / 1e6 + mapCores + heartbeatCores + joiningCores
+    let out =
+      load.fixesPerSecond * load.followers * CapacityModel.onTheWire(terms.positionBytes)
+      + maps * CapacityModel.onTheWire(terms.mapBytes)
     return Needs(
-      fixCores: fixCores, deliveryCores: positions / 1e6, heartbeatCores: heartbeatCores, joiningCores: joiningCores,
-      cores: all / load.busy, memoryBytes: load.drivers * terms.driverBytes + load.riders * terms.riderBytes,
-      networkIn: load.fixesPerSecond * (terms.fixBytes + CapacityModel.overheadBytes) * 8, networkOut: out * 8,
-      hubs: (sessions / load.connectionsPerHub).rounded(.up))
+      fixCores: fixCores, deliveryCores: positions / 1e6, mapCores: mapCores, heartbeatCores: heartbeatCores,
+      joiningCores: joiningCores, cores: all / load.busy,
+      memoryBytes: load.drivers * terms.driverBytes + load.riders * terms.riderBytes,
+      networkIn: load.fixesPerSecond * CapacityModel.onTheWire(terms.fixBytes) * 8, networkOut: out * 8,
+      disk: load.fixesPerSecond * terms.storedBytes, hubs: (sessions / load.connectionsPerHub).rounded(.up))
   }
+
+  /// A message with what the layers below add, for each segment that it takes (1,448 bytes of it in one, RFC 6691).
+  static func onTheWire(_ bytes: Double) -> Double { bytes + overheadBytes * max(1, (bytes / 1448).rounded(.up)) }
 }

@@ -141,33 +141,7 @@ package enum HTMLReport {
       + "<div class=\"plots\">\(through.html)\(latency.html)\(cores.html)</div></section>\n"
   }
 
-  /// Cost over the number of connections, where runs differ in that.
-  private static func growth(_ runs: [RunResult]) -> String {
-    let sizes = Set(runs.map { $0[.connections] })
-    guard sizes.count > 1 else { return "" }
-    let sorted = runs.sorted { $0[.connections] < $1[.connections] }
-    let scenarios = sorted.reduce(into: [String]()) { if !$0.contains($1.scenario) { $0.append($1.scenario) } }
-    func plot(_ title: String, _ figure: Figure) -> String {
-      let series = scenarios.enumerated().map { index, scenario in
-        Plot.Series(
-          name: scenario, color: index % 4 + 1, mark: .points,
-          points: sorted.filter { $0.scenario == scenario && $0.figures[figure] != nil }.map {
-            ($0[.connections], $0[figure])
-          })
-      }.filter { !$0.points.isEmpty }
-      var plot = Plot(
-        title, x: "connections", y: figure.unit == .microseconds ? "time" : "bytes",
-        xScale: .logarithmic, series: series)
-      if figure.unit == .microseconds { plot.yText = time }
-      return plot.html
-    }
-    return "<section><h2>How cost grows</h2><div class=\"plots\">"
-      + plot("Hub CPU for each delivery", .cpuPerDelivery) + plot("Of it in user space", .userPerDelivery)
-      + plot("Memory for each connection", .bytesPerConnection) + plot("p99", .latencyP99)
-      + "</div></section>\n"
-  }
-
-  private static func time(_ microseconds: Double) -> String {
+  static func time(_ microseconds: Double) -> String {
     switch microseconds {
     case ..<1000: Plot.short(microseconds) + " µs"
     case ..<1e6: Plot.short(microseconds / 1000) + " ms"

@@ -114,24 +114,27 @@ package struct ProcessReadings: Sendable {
     let fields = text[(text.lastIndex(of: ")") ?? text.startIndex)...].split(separator: " ")
     guard fields.count > 13, let user = Double(fields[12]), let system = Double(fields[13]) else { return nil }
     let ticks = Double(sysconf(Int32(_SC_CLK_TCK)))
-    return ProcessorTime(user: user / ticks, system: system / ticks, exact: threadSeconds)
+    return ProcessorTime(user: user / ticks, system: system / ticks, exact: threadSeconds())
   }
 
-  /// Of the threads that are there: the hub's last as long as it does.
-  private var threadSeconds: Double? {
+  /// CPU of all threads that are there, or of those with that name; nil where none has it. The hub's threads last as long
+  /// as it does.
+  func threadSeconds(named wanted: String? = nil) -> Double? {
     guard let stream = opendir("/proc/\(pid)/task") else { return nil }
     defer { _ = closedir(stream) }
-    var nanoseconds = 0.0
+    var (nanoseconds, count) = (0.0, 0)
     while let entry = readdir(stream) {
       let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
         String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
       }
       if name.hasPrefix(".") { continue }
+      if let wanted, contents("task/\(name)/comm")?.dropLast() != wanted[...] { continue }
       guard let first = contents("task/\(name)/schedstat")?.split(separator: " ").first, let time = Double(first)
       else { return nil }
       nanoseconds += time
+      count += 1
     }
-    return nanoseconds / 1e9
+    return count > 0 ? nanoseconds / 1e9 : nil
   }
 
   package var residentBytes: Int? {
@@ -139,6 +142,20 @@ package struct ProcessReadings: Sendable {
       return nil
     }
     return pages * sysconf(Int32(_SC_PAGESIZE))
+  }
+
+  /// Resident bytes, and those of them that no other process has a part in.
+  var memory: (resident: Int, own: Int)? {
+    guard let text = contents("smaps_rollup") else { return nil }
+    var kibibytes: [Substring: Int] = [:]
+    for line in text.split(separator: "\n") {
+      let fields = line.split(separator: " ")
+      if fields.count == 3, let value = Int(fields[1]) { kibibytes[fields[0]] = value }
+    }
+    guard let resident = kibibytes["Rss:"], let clean = kibibytes["Private_Clean:"],
+      let dirty = kibibytes["Private_Dirty:"]
+    else { return nil }
+    return (resident << 10, (clean + dirty) << 10)
   }
 
   private func contents(_ name: String) -> String? {

@@ -47,6 +47,8 @@ package struct LoadRun {
   struct Reading {
     var at = ClockReading.read().uptimeNanoseconds
     var cpu: ProcessorTime?
+    /// Seconds of the hub's own thread, where it has one.
+    var hubThread: Double?
     var page: MetricsPage?
   }
 
@@ -143,6 +145,8 @@ package struct LoadRun {
       if let connectCPU { figures[.cpuPerConnection] = connectCPU.all * 1e6 / count }
     }
     figures[.connections] = Double(scenario.sessions)
+    if scenario.fleet > 0 { figures[.fleet] = Double(scenario.fleet) }
+    if scenario.quietChannels > 0 { figures[.quietChannels] = Double(scenario.quietChannels) }
 
     let schedule = Schedule(scenario, start: ClockReading.read().uptimeNanoseconds + 20_000_000)
     let atStart = MetricsPage.fetch(address, tls: tls)

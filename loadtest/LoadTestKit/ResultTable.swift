@@ -9,7 +9,7 @@ package enum ResultTable {
     (
       "cost",
       [
-        .hubCores, .cpuPerFix, .cpuPerDelivery, .userPerDelivery, .systemPerDelivery, .bytesInPerFix,
+        .hubCores, .cpuPerFix, .hubThreadPerFix, .cpuPerDelivery, .userPerDelivery, .systemPerDelivery, .bytesInPerFix,
         .bytesOutPerDelivery,
       ]
     ),
@@ -17,8 +17,7 @@ package enum ResultTable {
       "connections",
       [
         .connections, .connectSeconds, .connectP50, .connectP99, .cpuPerConnection, .bytesPerConnection,
-        .bytesUnderLoad,
-        .residentBytes,
+        .bytesUnderLoad, .residentBytes, .fleet, .quietChannels,
       ]
     ),
     (
