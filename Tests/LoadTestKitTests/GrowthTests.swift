@@ -18,14 +18,15 @@ import Testing
   func line() throws {
     let line = try #require(GrowthLine(.index, runs([(10, 2), (1000, 2.2), (10, 2), (1000, 9), (10, 5), (1000, 2.1)])))
     #expect(line.points.map(\.size) == [10, 1000] && line.points.map(\.user) == [2, 2.2])
-    #expect(abs(line.userGrowth - 0.1) < 1e-12 && line.text.contains("grows by 10 %"))
+    #expect(abs((line.userGrowth ?? 0) - 0.1) < 1e-12 && line.text.contains("from 2.00 to 2.20 µs: 10 %"))
+    #expect(GrowthLine(.index, runs([(10, 0), (20, 2)]))?.userGrowth == nil, "too short to see")
     #expect(GrowthLine(.index, runs([(10, 2)])) == nil && GrowthLine(.channels, runs([(10, 2), (20, 2)])) == nil)
   }
 
   @Test("a page of curves says how much each grew, and whether that is within the bar")
   func page() {
     let good = HTMLReport.page([("growth", Results(machine: "", runs: runs([(10, 2), (1000, 2.1)])))])
-    #expect(good.contains("From 10 to 1,000 drivers in the index") && good.contains("5 % (the bar: 10 %)"))
+    #expect(good.contains("from 10 to 1,000 drivers in the index") && good.contains("5 % (the bar: 10 %)"))
     let bad = HTMLReport.page([("growth", Results(machine: "", runs: runs([(10, 2), (1000, 3)])))])
     #expect(bad.contains("verdict bad") && !good.contains("verdict bad"))
   }

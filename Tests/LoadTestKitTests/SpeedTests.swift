@@ -62,6 +62,7 @@ import Testing
       run(load, user: 0, system: 0, [.connections: connections, .residentBytes: bytes, .cpuPerConnection: 30])
     }
     #expect(try row(runs, "an idle connection").value == 250)
+    #expect(try row([run(.fastTrip, user: 1, system: 1)], "20,000/s: p50").verdict == "aim missed")
     #expect(try row(runs, "accept and upgrade").verdict == "met")
   }
 

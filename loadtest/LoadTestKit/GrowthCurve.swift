@@ -69,7 +69,7 @@ package enum GrowthCurve: String, CaseIterable, Sendable {
 package struct GrowthRun {
   package var options: RunOptions
   package var rounds = 3
-  package var seconds = 8.0
+  package var seconds = 10.0
   /// Of sizes and of the rate: 1 is what the curves are about.
   package var scale = 1.0
   package var progress: (String) -> Void = { _ in }
@@ -85,8 +85,9 @@ package struct GrowthRun {
     for round in 0..<rounds {
       for curve in GrowthCurve.allCases {
         for size in curve.sizes {
-          progress("round \(round + 1) of \(rounds): \(grouped(size)) \(curve.title)")
-          results.runs.append(try LoadRun(sized(curve, size), options).run())
+          let scenario = sized(curve, size)
+          progress("round \(round + 1) of \(rounds): \(curve.title), \(grouped(Int(Double(size) * scale)))")
+          results.runs.append(try LoadRun(scenario, options).run())
         }
       }
     }
@@ -131,11 +132,29 @@ package struct GrowthLine {
     }
   }
 
-  /// By how much the user part is more at the largest size than at the smallest: 0.1 is 10 %.
-  package var userGrowth: Double {
-    guard let first = points.first, let last = points.last, first.user > 0 else { return 0 }
+  /// By how much the user part is more at the largest size than at the smallest: 0.1 is 10 %. Nil where the runs were too
+  /// short to see one.
+  package var userGrowth: Double? {
+    guard let first = points.first, let last = points.last, first.user > 0 else { return nil }
     return last.user / first.user - 1
   }
+
+  package static let bar = 0.1
+
+  /// The growth in words.
+  package var verdict: String {
+    guard let userGrowth, let first = points.first, let last = points.last else {
+      return "\(curve.title): too short to see the user part"
+    }
+    return
+      "from \(grouped(Int(first.size))) to \(grouped(Int(last.size))) \(curve.title) the user part of a message goes "
+      + "from \(decimals(first.user)) to \(decimals(last.user)) µs: \(decimals(userGrowth * 100, 0)) % "
+      + "(the bar: \(decimals(GrowthLine.bar * 100, 0)) %)"
+      + (points.allSatisfy(\.isGood) ? "" : "; not all runs count")
+  }
+
+  /// Whether all runs count and the bar is met.
+  package var isGood: Bool { points.allSatisfy(\.isGood) && (userGrowth ?? .infinity) <= GrowthLine.bar }
 
   package var text: String {
     var lines = [
@@ -148,7 +167,7 @@ package struct GrowthLine {
           + padded(decimals(point.user), to: 9, right: true) + padded(decimals(point.system), to: 9, right: true)
           + (point.isGood ? "" : "  does not count"))
     }
-    lines.append("the user part grows by \(decimals(userGrowth * 100, 0)) % (the bar: 10 %)")
+    lines.append(verdict)
     return lines.joined(separator: "\n")
   }
 }

@@ -12,14 +12,7 @@ extension HTMLReport {
   }
 
   private static func verdict(_ line: GrowthLine) -> String {
-    guard let first = line.points.first, let last = line.points.last else { return "" }
-    let growth = decimals(line.userGrowth * 100, 0)
-    let text =
-      "From \(grouped(Int(first.size))) to \(grouped(Int(last.size))) \(line.curve.title) the user part of a message goes "
-      + "from \(decimals(first.user)) to \(decimals(last.user)) µs: \(growth) % (the bar: 10 %)"
-    let doubt = line.points.allSatisfy(\.isGood) ? "" : "; not all runs count"
-    let isGood = line.userGrowth <= 0.1 && doubt.isEmpty
-    return "<p class=\"verdict \(isGood ? "good" : "bad")\">\(escaped(text + doubt)).</p>\n"
+    "<p class=\"verdict \(line.isGood ? "good" : "bad")\">\(escaped(line.verdict))</p>\n"
   }
 
   private static func plot(_ line: GrowthLine) -> String {

@@ -15,12 +15,24 @@ package enum HTMLReport {
       let runs = results.steps.isEmpty ? results.runs : best(results)
       for (index, run) in runs.enumerated() {
         let title = files.count > 1 || runs.count > 1 ? " · \(name), run \(index + 1)" : ""
-        body += section(run, title)
+        let section = section(run, title)
+        body += runs.count > mostOpen ? folded(run, title, section) : section
       }
     }
     return "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
       + "<meta name=\"viewport\" content=\"width=device-width\"><title>hub-loadtest</title>\n<style>\(style)</style>"
       + "</head>\n<body><main>\n\(body)</main></body></html>\n"
+  }
+
+  /// Of more runs than these, each is opened by a click.
+  private static let mostOpen = 4
+
+  private static func folded(_ run: RunResult, _ title: String, _ section: String) -> String {
+    let latency = run[.latencyP99] > 0 ? ", p99 \(Figure.latencyP99.text(run[.latencyP99]))" : ""
+    let cost = run[.cpuPerDelivery] > 0 ? ", \(Figure.cpuPerDelivery.text(run[.cpuPerDelivery])) a position" : ""
+    let doubt = run.isGood ? "" : " — does not count"
+    let summary = "\(run.scenario)\(title): \(grouped(Int(run[.connections]))) connections\(cost)\(latency)\(doubt)"
+    return "<details class=\"run\"><summary>\(escaped(summary))</summary>\(section)</details>\n"
   }
 
   private static func best(_ results: Results) -> [RunResult] {
@@ -108,7 +120,11 @@ package enum HTMLReport {
       series: [Plot.Series(name: "positions", color: 2, mark: .line, points: points)])
     plot.xText = { value in
       let percent = 100 - 100 / value
-      return decimals(percent, percent < 99 ? 0 : percent < 99.9 ? 1 : percent < 99.99 ? 2 : 4)
+      // As many nines as there are: 99, 99.5, 99.99.
+      var text = decimals(percent, 5)
+      while text.hasSuffix("0") { text.removeLast() }
+      if text.hasSuffix(".") { text.removeLast() }
+      return text
     }
     plot.yText = time
     return plot.html
@@ -168,7 +184,7 @@ package enum HTMLReport {
     stroke:currentColor;stroke-width:2;stroke-linejoin:round}.thin{stroke-width:1.2}rect,circle{fill:currentColor}
     .c1{color:var(--c1)}.c2{color:var(--c2)}.c3{color:var(--c3)}.c4{color:var(--c4)}.legend{font-size:13px;
     padding-left:4px}.key::before{content:"";display:inline-block;width:14px;height:3px;background:currentColor;
-    margin-right:6px;vertical-align:middle}.key{margin-right:14px}details{margin:12px 0}summary{cursor:pointer;
+    margin-right:6px;vertical-align:middle}.key{margin-right:14px}details{margin:12px 0}details.run{margin:4px 0}summary{cursor:pointer;
     color:var(--soft)}pre{background:var(--panel);border-radius:8px;padding:14px;overflow:auto;font-size:12.5px}
     """
 }

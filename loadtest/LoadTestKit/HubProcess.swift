@@ -144,7 +144,8 @@ package struct ProcessReadings: Sendable {
     return pages * sysconf(Int32(_SC_PAGESIZE))
   }
 
-  /// Resident bytes, and those of them that no other process has a part in.
+  /// Resident bytes, and those of them that are the process's own: the rest are pages of files, which all who have them open
+  /// share and the kernel can drop.
   var memory: (resident: Int, own: Int)? {
     guard let text = contents("smaps_rollup") else { return nil }
     var kibibytes: [Substring: Int] = [:]
@@ -152,10 +153,8 @@ package struct ProcessReadings: Sendable {
       let fields = line.split(separator: " ")
       if fields.count == 3, let value = Int(fields[1]) { kibibytes[fields[0]] = value }
     }
-    guard let resident = kibibytes["Rss:"], let clean = kibibytes["Private_Clean:"],
-      let dirty = kibibytes["Private_Dirty:"]
-    else { return nil }
-    return (resident << 10, (clean + dirty) << 10)
+    guard let resident = kibibytes["Rss:"], let anonymous = kibibytes["Anonymous:"] else { return nil }
+    return (resident << 10, anonymous << 10)
   }
 
   private func contents(_ name: String) -> String? {

@@ -60,7 +60,10 @@ struct Plot {
         "<line class=\"limit\" x1=\"\(Plot.left)\" x2=\"\(Plot.width - Plot.right)\" y1=\"\(n(y))\" y2=\"\(n(y))\"/>"
     }
     svg += "</svg>"
-    let legend = series.map { "<span class=\"key c\($0.color)\">\(escaped($0.name))</span>" }.joined(separator: " ")
+    // One series is what title and axes say.
+    let legend =
+      series.count < 2
+      ? "" : series.map { "<span class=\"key c\($0.color)\">\(escaped($0.name))</span>" }.joined(separator: " ")
     return "<figure><figcaption>\(escaped(title))</figcaption>\(svg)<p class=\"legend\">\(legend)</p></figure>\n"
   }
 

@@ -4,7 +4,7 @@
 package struct SpeedRun {
   package var options: RunOptions
   package var rounds = 3
-  package var seconds = 8.0
+  package var seconds = 10.0
   /// Of sessions: 1 is what the table is about.
   package var scale = 1.0
   /// Which of the loads, by their names; nil for all.

@@ -51,8 +51,9 @@ package struct SpeedTable {
     var verdict: String {
       guard let value else { return "not measured" }
       if let doubt = doubts.first { return "does not count: \(doubt)" }
-      guard let bar else { return "" }
-      return value > bar ? "**missed**" : aim.map { value <= $0 } == true ? "aim met" : "met"
+      let isAimMet = aim.map { value <= $0 }
+      guard let bar else { return isAimMet.map { $0 ? "aim met" : "aim missed" } ?? "no bar here" }
+      return value > bar ? "**missed**" : isAimMet == true ? "aim met" : "met"
     }
   }
 
@@ -79,10 +80,10 @@ package struct SpeedTable {
 
   private func user(_ load: SpeedLoad, _ what: String, bar: Double?, aim: Double?) -> Row {
     let (user, all) = (median(load, .userPerDelivery), median(load, .cpuPerDelivery))
-    let system = median(load, .systemPerDelivery)
+    let values = runs(load.name).map { $0[.userPerDelivery] }
+    let range = "\(micro(values.min() ?? 0)) to \(micro(values.max() ?? 0))"
     return Row(
-      what: what, value: user,
-      text: "\(micro(user ?? 0)): \(micro(all ?? 0)) with the kernel's \(micro(system ?? 0))", bar: bar, aim: aim,
+      what: what, value: user, text: "\(micro(user ?? 0)) (\(range)) of \(micro(all ?? 0))", bar: bar, aim: aim,
       unit: micro, doubts: doubts(load))
   }
 
