@@ -67,6 +67,8 @@ import Testing
       #expect(try run(["compare", a, b]).status == 1)
       #expect(try run(["compare", a, a]).status == 0)
       #expect(try run(["compare", b, a]).text.contains("better"))
+      try write(Results(machine: "", runs: [sampleRun("fan-out")]).json, to: folder + "/c.json")
+      #expect(try run(["compare", a, folder + "/c.json"]).status == 2)
       #expect(try run(["report", a, b, "--html", folder + "/r.html"]).status == 0)
     }
   }

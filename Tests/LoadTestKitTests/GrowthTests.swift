@@ -4,29 +4,39 @@ import Testing
 @testable import LoadTestKit
 
 @Suite(.serialized) struct GrowthTests {
-  private func runs(_ sizes: [(size: Double, user: Double)]) -> [RunResult] {
+  private func runs(_ sizes: [(size: Double, user: Double)], positions: Double = 1e9) -> [RunResult] {
     sizes.map { size, user in
       var run = sampleRun(GrowthCurve.index.rawValue)
       run.figures[.fleet] = size
       run.figures[.userPerDelivery] = user
       run.figures[.systemPerDelivery] = 10
+      run.buckets = [.init(microseconds: 40, count: positions)]
       return run
     }
   }
 
-  @Test("a curve has the median at each size, and grows from its first to its last")
+  @Test("a curve has the mean at each size, and grows from its first to its last")
   func line() throws {
-    let line = try #require(GrowthLine(.index, runs([(10, 2), (1000, 2.2), (10, 2), (1000, 9), (10, 5), (1000, 2.1)])))
-    #expect(line.points.map(\.size) == [10, 1000] && line.points.map(\.user) == [2, 2.2])
-    #expect(abs((line.userGrowth ?? 0) - 0.1) < 1e-12 && line.text.contains("from 2.00 to 2.20 µs: 10 %"))
+    let line = try #require(GrowthLine(.index, runs([(10, 2), (1000, 2.1), (10, 3), (1000, 3), (10, 4), (1000, 3)])))
+    #expect(line.points.map(\.size) == [10, 1000] && line.points.map(\.user) == [3, 2.7])
+    #expect(abs((line.userGrowth?.part ?? 0) + 0.1) < 1e-12 && line.text.contains("from 3.00 to 2.70 µs: -10 ± 0 %"))
     #expect(GrowthLine(.index, runs([(10, 0), (20, 2)]))?.userGrowth == nil, "too short to see")
     #expect(GrowthLine(.index, runs([(10, 2)])) == nil && GrowthLine(.channels, runs([(10, 2), (20, 2)])) == nil)
+  }
+
+  @Test("what few ticks cannot tell apart from the bar is open", arguments: [1e9, 1e5])
+  func ticks(positions: Double) throws {
+    // 1e5 positions of 2 µs are 50 ticks: each end is known to 14 %.
+    let verdicts = try [2.1, 2.5, 9].map { last in
+      try #require(GrowthLine(.index, runs([(10, 2), (1000, last)], positions: positions))).verdict
+    }
+    #expect(verdicts == (positions == 1e9 ? [.met, .missed, .missed] : [.open, .open, .missed]))
   }
 
   @Test("a page of curves says how much each grew, and whether that is within the bar")
   func page() {
     let good = HTMLReport.page([("growth", Results(machine: "", runs: runs([(10, 2), (1000, 2.1)])))])
-    #expect(good.contains("from 10 to 1,000 drivers in the index") && good.contains("5 % (the bar: 10 %)"))
+    #expect(good.contains("from 10 to 1,000 drivers in the index") && good.contains("5 ± 0 % (the bar: 10 %, met)"))
     let bad = HTMLReport.page([("growth", Results(machine: "", runs: runs([(10, 2), (1000, 3)])))])
     #expect(bad.contains("verdict bad") && !good.contains("verdict bad"))
   }

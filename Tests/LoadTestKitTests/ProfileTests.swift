@@ -106,6 +106,14 @@ import Testing
     #expect(model.cost(\.fix, connections: 1000) == 5 && model.cost(\.fix, connections: 4000) == 6)
     #expect(model.growth(\.fix) == 0.5 && abs(model.error(\.fix)) < 1e-12)
     #expect(abs(model.error(\.fixAndPosition) - (19.0 / 20 - 1)) < 1e-12)
+    var cheaper = terms
+    cheaper.points[1].fix = 4
+    #expect(CapacityModel(cheaper).growth(\.fix) == 0 && CapacityModel(cheaper).cost(\.fix, connections: 1e6) == 4)
+  }
+
+  @Test("a message takes the overhead of each segment that it has")
+  func segments() {
+    #expect(CapacityModel.onTheWire(300) == 399 && CapacityModel.onTheWire(14_800) == 14_800 + 11 * 99)
   }
 
   @Test("each need is the sum of its terms, and twice the load needs twice as much")
@@ -136,7 +144,7 @@ import Testing
     let text = CapacityModel(terms).markdown()
     for part in [
       "5,000,000 drivers", "100,000,000 fixes a minute", "20,000,000 riders", "16,000 connections", "-5 %",
-      "14,800 B a map",
+      "14,800 B an update of a map",
     ] {
       #expect(text.contains(part), "\(part) in \(text)")
     }

@@ -61,8 +61,10 @@ package struct CapacityMeasuring {
     let moreCPU = many[.hubCores] - few[.hubCores]
     let moreDeliveries = many[.deliveriesPerSecond] - few[.deliveriesPerSecond]
     guard moreDeliveries > 0 else { throw .failed("more riders did not get more") }
+    // As often as drivers send in the load that the model is for: 20 fixes a minute.
     let map = try run("a map with 100 drivers that many look at") {
       $0.drivers = 100
+      $0.rate = 1 / 3.0
       $0.watchers = 2 * drivers[1]
     }
     return (moreCPU * 1e6 / moreDeliveries, map)

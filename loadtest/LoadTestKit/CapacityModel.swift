@@ -36,6 +36,8 @@ package struct CapacityModel: Sendable {
     /// Bits a second.
     package var networkIn: Double
     package var networkOut: Double
+    /// Of it for maps.
+    package var networkOutForMaps: Double
     /// Bytes a second that all journals together write.
     package var disk: Double
     package var hubs: Double
@@ -58,10 +60,11 @@ package struct CapacityModel: Sendable {
     return max(0, base[keyPath: path] + slope * log2(connections / base.connections))
   }
 
-  /// µs for each doubling of connections.
+  /// µs for each doubling of connections. Where the larger size was the cheaper one, that is chance, and no reason to think
+  /// that a hundred times as many cost nothing.
   func growth(_ path: KeyPath<CapacityTerms.Point, Double>) -> Double {
     let (first, second) = (terms.points[0], terms.points[1])
-    return (second[keyPath: path] - first[keyPath: path]) / log2(second.connections / first.connections)
+    return max(0, (second[keyPath: path] - first[keyPath: path]) / log2(second.connections / first.connections))
   }
 
   /// How far the model is off at the third size, which it does not know: 0.1 is 10 % too high.
@@ -84,14 +87,14 @@ package struct CapacityModel: Sendable {
     let heartbeatCores = load.riders / load.heartbeatSeconds * terms.heartbeat / 1e6
     let joiningCores = sessions * load.joining * terms.connection / 1e6
     let all = fixCores + positions / 1e6 + mapCores + heartbeatCores + joiningCores
-    let out =
-      load.fixesPerSecond * load.followers * CapacityModel.onTheWire(terms.positionBytes)
-      + maps * CapacityModel.onTheWire(terms.mapBytes)
+    let outForMaps = maps * CapacityModel.onTheWire(terms.mapBytes)
+    let out = load.fixesPerSecond * load.followers * CapacityModel.onTheWire(terms.positionBytes) + outForMaps
     return Needs(
       fixCores: fixCores, deliveryCores: positions / 1e6, mapCores: mapCores, heartbeatCores: heartbeatCores,
       joiningCores: joiningCores, cores: all / load.busy,
       memoryBytes: load.drivers * terms.driverBytes + load.riders * terms.riderBytes,
       networkIn: load.fixesPerSecond * CapacityModel.onTheWire(terms.fixBytes) * 8, networkOut: out * 8,
+      networkOutForMaps: outForMaps * 8,
       disk: load.fixesPerSecond * terms.storedBytes, hubs: (sessions / load.connectionsPerHub).rounded(.up))
   }
 

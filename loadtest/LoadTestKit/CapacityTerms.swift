@@ -14,7 +14,7 @@ package struct CapacityTerms: Sendable, Equatable {
   package var points: [Point]
   /// CPU of one position more where many follow, µs.
   package var delivery: Double
-  /// CPU of an update of a map with a hundred drivers, µs, where many look at the same cell.
+  /// CPU of an update of a map with a hundred drivers, a third of whom has moved, µs, where many look at the same cell.
   package var mapUpdate: Double
   /// CPU that a fix takes more where it is stored, µs.
   package var stored: Double

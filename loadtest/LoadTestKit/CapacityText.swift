@@ -20,12 +20,13 @@ extension CapacityModel {
       **\(grouped(Int(needs.cores.rounded(.up)))) cores** of this kind (\(decimals(load.busy * 100, 0)) % busy), \
       **\(gibibytes(needs.memoryBytes))** of memory, \(gigabits(needs.networkIn)) in and \(gigabits(needs.networkOut)) out, \
       on \(grouped(Int(needs.hubs))) hubs of \(grouped(Int(load.connectionsPerHub))) connections. That is for each of them \
-      \(decimals(needs.cores / needs.hubs, 0)) cores, \(gibibytes(needs.memoryBytes / needs.hubs)), \
+      \(decimals(needs.cores / needs.hubs, 1)) cores, \(gibibytes(needs.memoryBytes / needs.hubs)), \
       \(gigabits(needs.networkIn / needs.hubs)) in and \(gigabits(needs.networkOut / needs.hubs)) out, and \
       \(decimals(needs.disk / needs.hubs / 1e6, 1)) MB/s of journal, \
       \(decimals(needs.disk / needs.hubs * 86_400 / 1e12, 2)) TB a day while fixes are kept. One rider in \
-      \(decimals(1 / load.watching, 0)) looks at a map of free drivers meanwhile; all sessions have heartbeats; phones \
-      connect anew twice an hour.
+      \(decimals(1 / load.watching, 0)) looks at a map of free drivers meanwhile, which makes \
+      \(gigabits(needs.networkOutForMaps)) of what goes out, in JSON and not compressed: compressed it is a quarter, in binary \
+      a sixth. All sessions have heartbeats; phones connect anew twice an hour.
       """
   }
 
@@ -65,7 +66,7 @@ extension CapacityModel {
     | CPU for the first follower | fixes that somebody follows | \(micro(terms.points[1].fixAndPosition - terms.points[1].fix)) each |
     | CPU for more followers | positions a second | \(micro(terms.delivery)) each |
     | CPU for storing | fixes a second | \(micro(terms.stored)) each |
-    | CPU for maps | riders who look at one | \(micro(terms.mapUpdate)) each a second, with 100 drivers on it |
+    | CPU for maps | riders who look at one | \(micro(terms.mapUpdate)) each a second, with 100 drivers on it of whom a third has moved |
     | CPU for heartbeats | silent sessions ÷ 30 s | \(micro(terms.heartbeat)) each |
     | CPU for coming and going | connections a second | \(micro(terms.connection)) each |
     | the same with more connections on a hub | log₂ connections | \(micro(growth(\.fix))) a fix and \
@@ -74,7 +75,7 @@ extension CapacityModel {
     | memory | sessions | \(grouped(Int(terms.driverBytes))) B a driver with a trip, \(grouped(Int(terms.riderBytes))) B a \
     rider, \(grouped(Int(terms.idleBytes))) B a session that says nothing |
     | network | messages | \(grouped(Int(terms.fixBytes))) B a fix, \(grouped(Int(terms.positionBytes))) B a position, \
-    \(grouped(Int(terms.mapBytes))) B a map of 100 drivers, all in JSON without compression, and \
+    \(grouped(Int(terms.mapBytes))) B an update of a map, all in JSON without compression, and \
     \(grouped(Int(CapacityModel.overheadBytes))) B a segment for Ethernet, IP, TCP and its acknowledgements |
     | disk | fixes | \(grouped(Int(terms.storedBytes))) B each |
     """

@@ -31,8 +31,8 @@ package enum GrowthCurve: String, CaseIterable, Sendable {
     }
   }
 
-  /// Fixes a second of all drivers.
-  static let fixesPerSecond = 9000.0
+  /// Fixes a second of all drivers: as many as there are ticks for, by which the kernel tells user from system.
+  static let fixesPerSecond = 18_000.0
   /// Of the curves in which connections stay as they are.
   static let drivers = 1000
   /// Who follow the channels on which nothing happens: a session may have 256 subscriptions.
@@ -101,73 +101,5 @@ package struct GrowthRun {
     scenario.duration = seconds
     scenario.warmUp = min(2, seconds)
     return scenario
-  }
-}
-
-/// A curve, read from results: medians at each size.
-package struct GrowthLine {
-  package struct Point: Sendable, Equatable {
-    package var size: Double
-    package var all: Double
-    package var user: Double
-    package var system: Double
-    package var isGood: Bool
-  }
-
-  package let curve: GrowthCurve
-  package let points: [Point]
-
-  /// Nil where the results have fewer than two sizes of it.
-  package init?(_ curve: GrowthCurve, _ runs: [RunResult]) {
-    let own = runs.filter { $0.scenario == curve.rawValue && $0.figures[curve.figure] != nil }
-    let sizes = Set(own.map { $0[curve.figure] }).sorted()
-    guard sizes.count > 1 else { return nil }
-    self.curve = curve
-    points = sizes.map { size in
-      let same = own.filter { $0[curve.figure] == size }
-      let median = { (figure: Figure) in RankTest.median(same.map { $0[figure] }) }
-      return Point(
-        size: size, all: median(.cpuPerDelivery), user: median(.userPerDelivery), system: median(.systemPerDelivery),
-        isGood: same.allSatisfy(\.isGood))
-    }
-  }
-
-  /// By how much the user part is more at the largest size than at the smallest: 0.1 is 10 %. Nil where the runs were too
-  /// short to see one.
-  package var userGrowth: Double? {
-    guard let first = points.first, let last = points.last, first.user > 0 else { return nil }
-    return last.user / first.user - 1
-  }
-
-  package static let bar = 0.1
-
-  /// The growth in words.
-  package var verdict: String {
-    guard let userGrowth, let first = points.first, let last = points.last else {
-      return "\(curve.title): too short to see the user part"
-    }
-    return
-      "from \(grouped(Int(first.size))) to \(grouped(Int(last.size))) \(curve.title) the user part of a message goes "
-      + "from \(decimals(first.user)) to \(decimals(last.user)) µs: \(decimals(userGrowth * 100, 0)) % "
-      + "(the bar: \(decimals(GrowthLine.bar * 100, 0)) %)"
-      + (points.allSatisfy(\.isGood) ? "" : "; not all runs count")
-  }
-
-  /// Whether all runs count and the bar is met.
-  package var isGood: Bool { points.allSatisfy(\.isGood) && (userGrowth ?? .infinity) <= GrowthLine.bar }
-
-  package var text: String {
-    var lines = [
-      padded(curve.title, to: 28) + padded("µs", to: 9, right: true) + padded("user", to: 9, right: true)
-        + padded("kernel", to: 9, right: true)
-    ]
-    for point in points {
-      lines.append(
-        padded(grouped(Int(point.size)), to: 28) + padded(decimals(point.all), to: 9, right: true)
-          + padded(decimals(point.user), to: 9, right: true) + padded(decimals(point.system), to: 9, right: true)
-          + (point.isGood ? "" : "  does not count"))
-    }
-    lines.append(verdict)
-    return lines.joined(separator: "\n")
   }
 }

@@ -12,7 +12,13 @@ extension HTMLReport {
   }
 
   private static func verdict(_ line: GrowthLine) -> String {
-    "<p class=\"verdict \(line.isGood ? "good" : "bad")\">\(escaped(line.verdict))</p>\n"
+    let mark: String
+    switch line.verdict {
+    case .met: mark = "good"
+    case .missed: mark = "bad"
+    case .open: mark = "open"
+    }
+    return "<p class=\"verdict \(mark)\">\(escaped(line.summary))</p>\n"
   }
 
   private static func plot(_ line: GrowthLine) -> String {
@@ -20,7 +26,7 @@ extension HTMLReport {
       Plot.Series(name: name, color: color, mark: .points, points: line.points.map { ($0.size, $0[keyPath: path]) })
     }
     var plot = Plot(
-      "A message over \(line.curve.title)", x: line.curve.title, y: "hub CPU, medians", xScale: .logarithmic,
+      "A message over \(line.curve.title)", x: line.curve.title, y: "hub CPU", xScale: .logarithmic,
       series: [series("all", 1, \.all), series("kernel", 3, \.system), series("user", 2, \.user)])
     plot.yText = time
     return plot.html

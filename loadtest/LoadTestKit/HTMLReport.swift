@@ -13,6 +13,7 @@ package enum HTMLReport {
     for (name, results) in files {
       // Of a search, what was found is of interest, and the run at that rate.
       let runs = results.steps.isEmpty ? results.runs : best(results)
+      if runs.count > mostOpen { body += "<h2>The \(runs.count) runs</h2>\n" }
       for (index, run) in runs.enumerated() {
         let title = files.count > 1 || runs.count > 1 ? " · \(name), run \(index + 1)" : ""
         let section = section(run, title)
@@ -31,7 +32,9 @@ package enum HTMLReport {
     let latency = run[.latencyP99] > 0 ? ", p99 \(Figure.latencyP99.text(run[.latencyP99]))" : ""
     let cost = run[.cpuPerDelivery] > 0 ? ", \(Figure.cpuPerDelivery.text(run[.cpuPerDelivery])) a position" : ""
     let doubt = run.isGood ? "" : " — does not count"
-    let summary = "\(run.scenario)\(title): \(grouped(Int(run[.connections]))) connections\(cost)\(latency)\(doubt)"
+    let more = [Figure.fleet, .quietChannels].filter { run[$0] > 0 }.map { ", \($0.text(run[$0])) \($0.title)" }
+    let size = "\(grouped(Int(run[.connections]))) connections\(more.joined())"
+    let summary = "\(run.scenario)\(title): \(size)\(cost)\(latency)\(doubt)"
     return "<details class=\"run\"><summary>\(escaped(summary))</summary>\(section)</details>\n"
   }
 
@@ -174,7 +177,7 @@ package enum HTMLReport {
     main{max-width:1360px;margin:0 auto;padding:28px 24px 60px}h1{font-size:24px;margin:0 0 2px}
     h2{font-size:19px;margin:36px 0 2px}p{margin:4px 0}.machine{color:var(--soft);font-size:13px}
     .verdict{padding:6px 12px;border-left:4px solid;background:var(--panel);margin:8px 0}.good{border-color:var(--good)}
-    .bad{border-color:var(--bad)}.cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(170px,1fr));gap:10px;
+    .bad{border-color:var(--bad)}.open{border-color:var(--soft)}.cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(170px,1fr));gap:10px;
     margin:14px 0}.cards div{background:var(--panel);border-radius:8px;padding:9px 13px}dt{color:var(--soft);font-size:12.5px}
     dd{margin:0;font-size:19px;font-variant-numeric:tabular-nums}.plots{display:grid;gap:16px;
     grid-template-columns:repeat(auto-fill,minmax(min(100%,370px),1fr))}figure{margin:0;background:var(--panel);
