@@ -15,7 +15,7 @@ let serve = Verb(
   options: [
     Option("host", "ADDRESS", "numeric address to listen on (127.0.0.1)"),
     Option("port", "PORT", "TCP port; 0 picks a free one (8080)"),
-    Option("loops", "N", "event loops, 1-64 (one for each core; with one the hub is on its thread)"),
+    Option("loops", "N", "event loops, 1-64 (one for each core)"),
     Option("dev-auth", nil, "take ?role=…&id=… for a credential; only on loopback"),
     Option("tls-cert", "FILE", "speak TLS with this certificate (PEM), its chain behind it"),
     Option("tls-key", "FILE", "the certificate's private key (PEM, not encrypted)"),

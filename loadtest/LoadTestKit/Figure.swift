@@ -15,7 +15,7 @@ package enum Figure: String, CaseIterable, Sendable {
   case journalGroups, journalBytes, journalBusyShare
   case areaUpdates, wholeAreas, areasSkipped, areaUpdatesPerSecond, spreadP50, spreadP99, spreadMax
   case cpuPerAreaUpdate, userPerAreaUpdate, systemPerAreaUpdate, bytesOutPerAreaUpdate
-  case hubThreadPerFix, fleet, quietChannels
+  case fleet, quietChannels
   case startTime, startSlowest, startBytes, startOwnBytes, executableBytes
   case slowDelivered, extra
   case harnessCores, latenessP99
@@ -34,7 +34,7 @@ package enum Figure: String, CaseIterable, Sendable {
     case .latencyP50, .latencyP90, .latencyP99, .latencyP999, .latencyMax, .cpuPerFix, .cpuPerDelivery,
       .userPerDelivery, .systemPerDelivery, .connectP50, .connectP99, .cpuPerConnection, .ackP50, .ackP99, .joinP50,
       .joinP99, .joinMax, .latenessP99, .spreadP50, .spreadP99, .spreadMax, .cpuPerAreaUpdate, .userPerAreaUpdate,
-      .systemPerAreaUpdate, .hubThreadPerFix, .startTime, .startSlowest:
+      .systemPerAreaUpdate, .startTime, .startSlowest:
       .microseconds
     case .connectSeconds: .seconds
     case .bytesInPerFix, .bytesOutPerDelivery, .bytesPerConnection, .bytesUnderLoad, .residentBytes, .journalBytes,
@@ -49,7 +49,7 @@ package enum Figure: String, CaseIterable, Sendable {
     case .latencyP50, .latencyP90, .latencyP99, .latencyP999, .latencyMax, .cpuPerFix, .cpuPerDelivery,
       .userPerDelivery, .systemPerDelivery, .bytesInPerFix, .bytesOutPerDelivery, .connectSeconds, .connectP50,
       .connectP99, .cpuPerConnection, .bytesPerConnection, .bytesUnderLoad, .residentBytes, .ackP50, .ackP99, .joinP50,
-      .joinP99, .hubThreadPerFix, .startTime, .startSlowest, .startBytes, .startOwnBytes, .executableBytes, .joinMax,
+      .joinP99, .startTime, .startSlowest, .startBytes, .startOwnBytes, .executableBytes, .joinMax,
       .spreadP50, .spreadP99, .spreadMax, .cpuPerAreaUpdate, .userPerAreaUpdate, .systemPerAreaUpdate,
       .bytesOutPerAreaUpdate, .areasSkipped, .lost, .duplicated, .outOfOrder, .errors, .eventsLost, .eventsDuplicated,
       .hubCores,
@@ -124,7 +124,6 @@ package enum Figure: String, CaseIterable, Sendable {
     case .userPerAreaUpdate: "of it in user space"
     case .systemPerAreaUpdate: "of it in the kernel"
     case .bytesOutPerAreaUpdate: "bytes written for each update"
-    case .hubThreadPerFix: "of it on the hub's own thread"
     case .fleet: "drivers in the index without a session"
     case .quietChannels: "channels without news"
     case .startTime: "from start to listening"

@@ -114,27 +114,24 @@ package struct ProcessReadings: Sendable {
     let fields = text[(text.lastIndex(of: ")") ?? text.startIndex)...].split(separator: " ")
     guard fields.count > 13, let user = Double(fields[12]), let system = Double(fields[13]) else { return nil }
     let ticks = Double(sysconf(Int32(_SC_CLK_TCK)))
-    return ProcessorTime(user: user / ticks, system: system / ticks, exact: threadSeconds())
+    return ProcessorTime(user: user / ticks, system: system / ticks, exact: threadSeconds)
   }
 
-  /// CPU of all threads that are there, or of those with that name; nil where none has it. The hub's threads last as long
-  /// as it does.
-  func threadSeconds(named wanted: String? = nil) -> Double? {
+  /// Of the threads that are there: the hub's last as long as it does.
+  private var threadSeconds: Double? {
     guard let stream = opendir("/proc/\(pid)/task") else { return nil }
     defer { _ = closedir(stream) }
-    var (nanoseconds, count) = (0.0, 0)
+    var nanoseconds = 0.0
     while let entry = readdir(stream) {
       let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
         String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
       }
       if name.hasPrefix(".") { continue }
-      if let wanted, contents("task/\(name)/comm")?.dropLast() != wanted[...] { continue }
       guard let first = contents("task/\(name)/schedstat")?.split(separator: " ").first, let time = Double(first)
       else { return nil }
       nanoseconds += time
-      count += 1
     }
-    return count > 0 ? nanoseconds / 1e9 : nil
+    return nanoseconds / 1e9
   }
 
   package var residentBytes: Int? {

@@ -6,7 +6,7 @@ extension LoadRun {
   func read(_ address: SocketAddress, _ facts: ProcessReadings?, _ tls: TLSClient?) -> Reading {
     // CPU first: the page costs the hub some.
     let cpu = facts?.cpu
-    return Reading(cpu: cpu, hubThread: facts?.threadSeconds(named: "hub"), page: MetricsPage.fetch(address, tls: tls))
+    return Reading(cpu: cpu, page: MetricsPage.fetch(address, tls: tls))
   }
 
   static func seconds(from: ProcessorTime?, to: ProcessorTime?) -> ProcessorTime? {
@@ -55,9 +55,6 @@ extension LoadRun {
     figures[.deliveriesPerSecond] = positions / seconds
     if fixes > 0 {
       if let cpu { figures[.cpuPerFix] = cpu.all * 1e6 / fixes }
-      if let before = begin.hubThread, let after = end.hubThread {
-        figures[.hubThreadPerFix] = (after - before) * 1e6 / fixes
-      }
       figures[.bytesInPerFix] = difference("read_bytes_total") / fixes
       figures[.fixesPerRead] = difference("messages_in_total") / max(1, difference("reads_total"))
     }

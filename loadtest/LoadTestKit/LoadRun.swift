@@ -47,8 +47,6 @@ package struct LoadRun {
   struct Reading {
     var at = ClockReading.read().uptimeNanoseconds
     var cpu: ProcessorTime?
-    /// Seconds of the hub's own thread, where it has one.
-    var hubThread: Double?
     var page: MetricsPage?
   }
 
@@ -113,9 +111,9 @@ package struct LoadRun {
       quiet: options.quiet)
   }
 
-  /// Cores that the hub leaves: with more loops than one it has a thread of its own, too.
+  /// Cores that the hub leaves.
   private var threadCount: Int {
-    let wanted = options.threads ?? max(1, min(8, ProcessFacts.processors - loops - (loops > 1 ? 1 : 0)))
+    let wanted = options.threads ?? max(1, min(8, ProcessFacts.processors - loops))
     return max(1, min(wanted, max(scenario.drivers, scenario.mostSessions / 1000)))
   }
 

@@ -9,7 +9,7 @@ package enum ResultTable {
     (
       "cost",
       [
-        .hubCores, .cpuPerFix, .hubThreadPerFix, .cpuPerDelivery, .userPerDelivery, .systemPerDelivery, .bytesInPerFix,
+        .hubCores, .cpuPerFix, .cpuPerDelivery, .userPerDelivery, .systemPerDelivery, .bytesInPerFix,
         .bytesOutPerDelivery,
       ]
     ),

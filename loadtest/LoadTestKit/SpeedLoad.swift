@@ -45,7 +45,7 @@ package struct SpeedLoad: Sendable {
 extension SpeedLoad {
   static let trip = SpeedLoad("trip", "1,800 drivers × 5 Hz, a rider each") { drive(&$0, 1800, 5) }
   static let stored = SpeedLoad("trip, stored", "the same with a journal", stores: true) { drive(&$0, 1800, 5) }
-  static let twoLoops = SpeedLoad("trip, two loops", "the same with two loops and the hub's own thread") {
+  static let twoLoops = SpeedLoad("trip, two loops", "the same with two loops, which share the hub") {
     drive(&$0, 1800, 5)
     $0.serve = ["--loops", "2"]
   }

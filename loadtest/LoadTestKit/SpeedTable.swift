@@ -123,24 +123,20 @@ package struct SpeedTable {
   private var ratios: [Row] {
     [
       ratio("with a journal, to without", .stored, .trip, .cpuPerDelivery, bar: 1.3),
-      ratio("two loops and the hub's thread, to one loop", .twoLoops, .trip, .cpuPerDelivery, bar: 1.15, note: hop),
+      ratio("two loops that share the hub, to one loop", .twoLoops, .trip, .cpuPerDelivery, bar: 1.15),
       ratio("TLS, to plain, 1,000 sessions", .tls, .plain, .cpuPerDelivery, bar: 1.6),
       smallArea, area,
     ]
   }
 
   private func ratio(
-    _ what: String, _ load: SpeedLoad, _ base: SpeedLoad, _ figure: Figure, bar: Double, note: String = ""
+    _ what: String, _ load: SpeedLoad, _ base: SpeedLoad, _ figure: Figure, bar: Double
   ) -> Row {
     let value = paired(base, load) { base, load in base[figure] > 0 ? load[figure] / base[figure] : nil }
     let text = "\(decimals(value ?? 0, 2)): \(micro(median(load, figure) ?? 0)) to \(micro(median(base, figure) ?? 0))"
     return Row(
-      what: what, value: value, text: text + note, bar: bar, aim: nil, unit: { decimals($0, 2) },
+      what: what, value: value, text: text, bar: bar, aim: nil, unit: { decimals($0, 2) },
       doubts: doubts(load) + doubts(base))
-  }
-
-  private var hop: String {
-    median(.twoLoops, .hubThreadPerFix).map { ", of which the hub's own thread \(micro($0)) a fix" } ?? ""
   }
 
   /// An update of as many bytes as a position has.
