@@ -87,6 +87,18 @@ import Testing
     #expect(Set(SpeedRun.names).count == SpeedRun.names.count)
   }
 
+  @Test("a run that fails is one that does not count, and the others go on")
+  func failure() throws {
+    var run = SpeedRun(options: RunOptions(executable: "/bin/true"))
+    (run.rounds, run.only) = (2, ["trip"])
+    let results = try run.run()
+    #expect(results.runs.count == 2 && results.runs.allSatisfy { !$0.isValid })
+    #expect(try row(results.runs, "one fix in, one position out").verdict.contains("did not say where it listens"))
+    let growth = GrowthRun(options: RunOptions(executable: "/bin/true")).run()
+    #expect(growth.runs.count == 42 && GrowthLine(.index, growth.runs) == nil)
+    #expect(HTMLReport.page([("growth", growth)]).contains("does not count"))
+  }
+
   @Test("a small round runs: without a journal, with one, which is gone afterwards, and a start")
   func small() throws {
     var run = SpeedRun(options: RunOptions(executable: try #require(builtHub, "locationhub is not beside the tests")))

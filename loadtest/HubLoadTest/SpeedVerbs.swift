@@ -47,7 +47,7 @@ enum SpeedVerbs {
     run.seconds = try options.number("--seconds", or: run.seconds)
     run.scale = try options.number("--scale", or: run.scale)
     run.progress = { StandardStream.error.write($0 + "\n") }
-    let results = try run.run()
+    let results = run.run()
     if let path = options["--json"] { try write(results.json, to: path) }
     if let path = options["--html"] { try write(HTMLReport.page([("growth", results)]), to: path) }
     for curve in GrowthCurve.allCases {

@@ -80,14 +80,14 @@ package struct GrowthRun {
     self.options.connectSeconds = 300
   }
 
-  package func run() throws(LoadTestError) -> Results {
+  package func run() -> Results {
     var results = Results(machine: Machine.description(), runs: [])
     for round in 0..<rounds {
       for curve in GrowthCurve.allCases {
         for size in curve.sizes {
           let scenario = sized(curve, size)
           progress("round \(round + 1) of \(rounds): \(curve.title), \(grouped(Int(Double(size) * scale)))")
-          results.runs.append(try LoadRun(scenario, options).run())
+          results.runs.append(LoadRun(scenario, options).runOrSay())
         }
       }
     }

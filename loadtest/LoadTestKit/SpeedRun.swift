@@ -44,9 +44,7 @@ package struct SpeedRun {
     var options = options
     let journal = load.stores ? try TemporaryFolder(in: directory) : nil
     if let journal { options.serveOptions += ["--data", journal.path] }
-    var result = try withExtendedLifetime(journal) { () throws(LoadTestError) in
-      try LoadRun(load.sized(scale, seconds: seconds), options).run()
-    }
+    var result = withExtendedLifetime(journal) { LoadRun(load.sized(scale, seconds: seconds), options).runOrSay() }
     // A run says for itself whether it counts.
     if result[.conflated] > 0 {
       result.invalid.append("\(Figure.conflated.text(result[.conflated])) positions were not sent, for newer ones were")
@@ -68,7 +66,7 @@ package struct SpeedRun {
       step.rate = rate
       step.warmUp = min(1, seconds)
       progress("the highest rate: \(grouped(Int(step.fixesPerSecond))) fixes/s")
-      search.note(try LoadRun(step, options).run())
+      search.note(LoadRun(step, options).runOrSay())
       if search.steps.last?.isKept == true { best = max(best, rate) }
     }
     results.steps = search.steps
@@ -79,7 +77,7 @@ package struct SpeedRun {
     fifth.about = "a fifth of the highest rate"
     fifth.rate = best / 5
     progress(fifth.name)
-    results.runs.append(try LoadRun(fifth, options).run())
+    results.runs.append(LoadRun(fifth, options).runOrSay())
   }
 
   static let fifth = "a fifth"

@@ -49,8 +49,8 @@ package struct SpeedTable {
     var doubts: [String]
 
     var verdict: String {
-      guard let value else { return "not measured" }
       if let doubt = doubts.first { return "does not count: \(doubt)" }
+      guard let value else { return "not measured" }
       let isAimMet = aim.map { value <= $0 }
       guard let bar else { return isAimMet.map { $0 ? "aim met" : "aim missed" } ?? "no bar here" }
       return value > bar ? "**missed**" : isAimMet == true ? "aim met" : "met"
