@@ -36,6 +36,7 @@ import Testing
     #expect(try row(runs, "one fix in, one position out").verdict == "does not count: p99 is 90 ms")
     #expect(SpeedTable(Results(machine: "", runs: runs)).missed == 0)
     #expect(try row([], "one fix in, one position out").verdict == "not measured")
+    #expect(try row([run(.trip, user: 0, system: 9)], "one fix in, one position out").verdict.contains("too short"))
   }
 
   @Test("a ratio is the median of those within each round, so that a slow round meets both")
@@ -73,6 +74,7 @@ import Testing
     let text = SpeedTable(results).markdown
     #expect(text.contains("2 × a processor") && text.contains("| trip: 1,800 drivers × 5 Hz"))
     #expect(text.contains("no rate that was tried") && !text.contains("nan"))
+    #expect(text.contains("one fix in, one position out") && !text.contains("not measured"))
     #expect(SpeedTable(results).rows.count == Set(SpeedTable(results).rows.map(\.what)).count)
   }
 

@@ -59,11 +59,14 @@ package struct SpeedTable {
 
   private var judged: String {
     var lines = ["| | measured | bar | aim | |", "| --- | --- | --- | --- | --- |"]
-    for row in rows {
+    let shown = rows.filter { $0.value != nil || !$0.doubts.isEmpty }
+    for row in shown {
       let bounds = [row.bar, row.aim].map { $0.map { "≤ " + row.unit($0) } ?? "" }
       lines.append(
         "| \(row.what) | \(row.value == nil ? "" : row.text) | \(bounds[0]) | \(bounds[1]) | \(row.verdict) |")
     }
+    let missing = rows.count - shown.count
+    if missing > 0 { lines += ["", "\(missing) rows are left out, for their loads were not run."] }
     return lines.joined(separator: "\n")
   }
 
@@ -82,9 +85,10 @@ package struct SpeedTable {
     let (user, all) = (median(load, .userPerDelivery), median(load, .cpuPerDelivery))
     let values = runs(load.name).map { $0[.userPerDelivery] }
     let range = "\(micro(values.min() ?? 0)) to \(micro(values.max() ?? 0))"
+    let tooShort = user == 0 ? ["too short for a tick in user space"] : []
     return Row(
       what: what, value: user, text: "\(micro(user ?? 0)) (\(range)) of \(micro(all ?? 0))", bar: bar, aim: aim,
-      unit: micro, doubts: doubts(load))
+      unit: micro, doubts: doubts(load) + tooShort)
   }
 
   private var latencies: [Row] {
