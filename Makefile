@@ -4,10 +4,14 @@
 
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
-.PHONY: help demo test build release format lint fuzz conformance conformance-full sanitize bench figures capacity abuse torture ingest \
+.PHONY: help demo test build release format lint fuzz conformance conformance-full sanitize bench figures growth capacity abuse torture ingest \
   microbench gps-score deps loadtest-release swift-tests foreign-tests test-release clean
 
 ARGS ?=
+# With the Swift runtime in the executable, so that it runs where no Swift is. One and the same for all targets: with other
+# flags everything would be built anew. Symbols stay: they are read by debuggers, profilers and crash reports alone, and take
+# no memory.
+RELEASE := swift build -c release --static-swift-stdlib
 # What each fuzz target runs for. Given on the command line or in the environment; bash's own SECONDS is not exported.
 SECONDS ?= 60
 KILLS ?= 200
@@ -19,9 +23,10 @@ help:
 	@echo 'make demo [ARGS="--duration 20 --drivers 500"]   hub, simulated drivers, riders; Ctrl-C ends it'
 	@echo 'make test                                        every test'
 	@echo 'make test-release                                the tests of sockets, threads and disks, as the optimiser leaves them'
-	@echo 'make release                                     .build/release/locationhub'
+	@echo 'make release                                     .build/release/locationhub, which needs no Swift where it runs'
 	@echo 'make bench                                       instructions, allocations and memory, held against limits'
-	@echo 'make figures                                     what a message costs the hub on this machine, in time'
+	@echo 'make figures                                     what a message costs the hub on this machine, held against its bars'
+	@echo 'make growth                                      how that grows with connections, drivers and channels'
 	@echo 'make capacity                                    measures what a city needs; writes loadtest/CAPACITY.md'
 	@echo 'make abuse                                       5,000 hostile connections come and go: do others notice?'
 	@echo 'make torture [KILLS=200 SECONDS=60]                seeded histories of failures, and kill -9 under load: is all there?'
@@ -56,7 +61,7 @@ build: deps
 	swift build
 
 release: deps
-	swift build -c release --product locationhub
+	$(RELEASE) --product locationhub
 
 format:
 	swift format -i -r Sources Tests loadtest Package.swift
@@ -65,39 +70,43 @@ lint:
 	swift format lint --strict -r Sources Tests loadtest Package.swift
 
 loadtest-release: deps
-	swift build -c release --product hub-loadtest
-	swift build -c release --product locationhub
+	$(RELEASE) --product hub-loadtest
+	$(RELEASE) --product locationhub
 
 # Repeatable figures, not times: they mean the same on a busy machine.
 bench: DEPS := valgrind
 bench: loadtest-release
 	.build/release/hub-loadtest bench
 
+# Ten minutes on a machine that does nothing else, and as many.
 figures: loadtest-release
-	loadtest/figures.sh
+	loadtest/pinned.sh figures --json loadtest/results/speed.json --output loadtest/results/speed.md
+
+growth: loadtest-release
+	loadtest/pinned.sh growth --json loadtest/results/growth.json --html loadtest/results/growth.html
 
 # A few minutes on a machine that does nothing else.
 capacity: loadtest-release
-	.build/release/hub-loadtest capacity --json loadtest/results/capacity.json --output loadtest/CAPACITY.md
+	loadtest/pinned.sh capacity --json loadtest/results/capacity.json --output loadtest/CAPACITY.md
 
 abuse: loadtest-release
 	.build/release/hub-loadtest abuse
 
 # HISTORIES=… for so many instead of so many seconds; SEED=… for those that a run before has printed.
 torture: deps
-	swift build -c release --product hub-torture
-	swift build -c release --product locationhub
+	$(RELEASE) --product hub-torture
+	$(RELEASE) --product locationhub
 	.build/release/hub-torture histories $(if $(HISTORIES),--count $(HISTORIES),--seconds $(SECONDS)) \
 	  $(if $(SEED),--seed $(SEED))
 	.build/release/hub-torture kills --kills $(KILLS) $(if $(SEED),--seed $(SEED))
 
 # Half a minute on a machine that does nothing else.
 ingest: loadtest-release
-	swift build -c release --product hub-microbench
+	$(RELEASE) --product hub-microbench
 	loadtest/ingest.sh $(DIR)
 
 microbench: deps
-	swift build -c release --product hub-microbench
+	$(RELEASE) --product hub-microbench
 	loadtest/microbench.sh
 
 gps-score: release
@@ -108,8 +117,8 @@ fuzz: deps
 
 # Skips, and says so, where the suite is not beside the repository (../shared/tools/autobahn).
 conformance conformance-full: deps
-	swift build -c release --product locationhub
-	swift build -c release --product autobahn-client
+	$(RELEASE) --product locationhub
+	$(RELEASE) --product autobahn-client
 	Tests/Conformance/run.sh $(if $(findstring full,$@),full,quick)
 
 sanitize: deps

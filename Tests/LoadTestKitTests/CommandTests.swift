@@ -67,6 +67,8 @@ import Testing
       #expect(try run(["compare", a, b]).status == 1)
       #expect(try run(["compare", a, a]).status == 0)
       #expect(try run(["compare", b, a]).text.contains("better"))
+      try write(Results(machine: "", runs: [sampleRun("fan-out")]).json, to: folder + "/c.json")
+      #expect(try run(["compare", a, folder + "/c.json"]).status == 2)
       #expect(try run(["report", a, b, "--html", folder + "/r.html"]).status == 0)
     }
   }
@@ -75,9 +77,14 @@ import Testing
   func usage() throws {
     let help = try run(["--help"])
     #expect(help.status == 0 && help.text.contains("reconnect-storm"))
-    for words in [["nowhere"], ["trip", "--drivers", "x"], ["compare"], ["report"], ["bench", "--speed", "1"], []] {
+    for words in [
+      ["nowhere"], ["trip", "--drivers", "x"], ["compare"], ["report"], ["bench", "--speed", "1"],
+      ["figures", "--only", "x"],
+      ["growth", "--rounds", "0"], [],
+    ] {
       #expect(try run(words).status == 2, "\(words)")
     }
     #expect(try run(["compare", "/no/file"]).status == 1)
+    #expect(try run(["figures", "--from", "/no/file"]).status == 1)
   }
 }

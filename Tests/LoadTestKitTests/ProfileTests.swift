@@ -98,7 +98,7 @@ import Testing
       .init(connections: 1000, fix: 5, fixAndPosition: 15), .init(connections: 4000, fix: 6, fixAndPosition: 17),
       .init(connections: 16_000, fix: 7, fixAndPosition: 20),
     ], delivery: 8, heartbeat: 4, connection: 30, idleBytes: 400, riderBytes: 600, driverBytes: 1500, fixBytes: 250,
-    positionBytes: 300)
+    positionBytes: 300, mapUpdate: 7, mapBytes: 14_800, stored: 1, storedBytes: 57)
 
   @Test("the model goes through the first two sizes, and its error at the third is what it says")
   func growth() {
@@ -106,6 +106,14 @@ import Testing
     #expect(model.cost(\.fix, connections: 1000) == 5 && model.cost(\.fix, connections: 4000) == 6)
     #expect(model.growth(\.fix) == 0.5 && abs(model.error(\.fix)) < 1e-12)
     #expect(abs(model.error(\.fixAndPosition) - (19.0 / 20 - 1)) < 1e-12)
+    var cheaper = terms
+    cheaper.points[1].fix = 4
+    #expect(CapacityModel(cheaper).growth(\.fix) == 0 && CapacityModel(cheaper).cost(\.fix, connections: 1e6) == 4)
+  }
+
+  @Test("a message takes the overhead of each segment that it has")
+  func segments() {
+    #expect(CapacityModel.onTheWire(300) == 399 && CapacityModel.onTheWire(14_800) == 14_800 + 11 * 99)
   }
 
   @Test("each need is the sum of its terms, and twice the load needs twice as much")
@@ -114,9 +122,10 @@ import Testing
     load.followers = 1
     load.connectionsPerHub = 4000
     let needs = CapacityModel(terms).needs(load)
-    #expect(abs(needs.fixCores - 100e6 / 60 * 6 / 1e6) < 1e-9)
+    #expect(abs(needs.fixCores - 100e6 / 60 * (6 + 1) / 1e6) < 1e-9)
     #expect(abs(needs.deliveryCores - 100e6 / 60 * 11 / 1e6) < 1e-9)
     #expect(abs(needs.heartbeatCores - 20e6 / 30 * 4 / 1e6) < 1e-9)
+    #expect(abs(needs.mapCores - 20e6 * 0.05 * 7 / 1e6) < 1e-9 && abs(needs.disk - 100e6 / 60 * 57) < 1e-3)
     #expect(needs.memoryBytes == 5e6 * 1500 + 20e6 * 600 && needs.hubs == 6250)
     load.fixesPerSecond *= 2
     #expect(abs(CapacityModel(terms).needs(load).fixCores - 2 * needs.fixCores) < 1e-9)
@@ -133,7 +142,10 @@ import Testing
   @Test("the text names the load, the sizes, and how far off the model is")
   func text() {
     let text = CapacityModel(terms).markdown()
-    for part in ["5,000,000 drivers", "100,000,000 fixes a minute", "20,000,000 riders", "16,000 connections", "-5 %"] {
+    for part in [
+      "5,000,000 drivers", "100,000,000 fixes a minute", "20,000,000 riders", "16,000 connections", "-5 %",
+      "14,800 B an update of a map",
+    ] {
       #expect(text.contains(part), "\(part) in \(text)")
     }
   }

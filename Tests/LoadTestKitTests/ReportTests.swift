@@ -51,6 +51,15 @@ import Testing
     #expect(page.count { $0 == "<" } == page.count { $0 == ">" })
   }
 
+  @Test("of many runs each is opened by a click, and a percentile has as many nines as there are")
+  func many() {
+    func page(_ count: Int) -> String {
+      HTMLReport.page([("a", Results(machine: "", runs: Array(repeating: sampleRun(), count: count)))])
+    }
+    #expect(!page(4).contains("details class=\"run\"") && page(5).contains("details class=\"run\""))
+    #expect(page(1).contains(">50<") && !page(1).contains("99.0<"))
+  }
+
   @Test("several sizes make plots of how cost grows, and a search its three")
   func several() {
     var results = Results(machine: "here", runs: [sampleRun(), sampleRun(connections: 1000)])

@@ -17,17 +17,19 @@ enum ReportVerbs {
       let b = try Results(parsing: try readText(path), file: path)
       pairs.append((a.runs, b.runs, (first, path)))
     }
-    var isGood = true
+    var (isGood, isCompared) = (true, false)
     for pair in pairs {
       let scenarios = pair.a.map(\.scenario).reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }
       for scenario in scenarios {
         let b = pair.b.filter { $0.scenario == scenario }
         if b.isEmpty { continue }
+        isCompared = true
         let comparison = Comparison(pair.a.filter { $0.scenario == scenario }, b, names: pair.names)
         show(comparison.text)
         isGood = isGood && !comparison.hasWorse
       }
     }
+    guard isCompared else { throw .usage("the files have no scenario in common") }
     return isGood
   }
 

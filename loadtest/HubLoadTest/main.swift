@@ -21,6 +21,8 @@ do throws(LoadTestError) {
   case "report": isGood = try ReportVerbs.report(Array(words.dropFirst()))
   case "bench": isGood = try MeasuringVerbs.bench(Array(words.dropFirst()))
   case "capacity": isGood = try MeasuringVerbs.capacity(Array(words.dropFirst()))
+  case "figures": isGood = try SpeedVerbs.figures(Array(words.dropFirst()))
+  case "growth": isGood = try SpeedVerbs.growth(Array(words.dropFirst()))
   case "abuse": isGood = try AbuseRun.run(Array(words.dropFirst()), executable: Machine.hubBesides())
   case _: isGood = try ScenarioVerb(words, folders).run()
   }

@@ -10,6 +10,8 @@ package struct CapacityModel: Sendable {
     package var fixesPerSecond = 100e6 / 60
     /// Positions that go out for each fix that comes in.
     package var followers = 4.0
+    /// Which part of the riders looks at a map of free drivers: an update a second for each.
+    package var watching = 0.05
     /// Seconds between two heartbeats of a session that does not send anything else.
     package var heartbeatSeconds = 30.0
     /// Sessions that come (again) in a second, as a part of all: phones change networks twice an hour.
@@ -25,6 +27,7 @@ package struct CapacityModel: Sendable {
   package struct Needs: Sendable {
     package var fixCores: Double
     package var deliveryCores: Double
+    package var mapCores: Double
     package var heartbeatCores: Double
     package var joiningCores: Double
     /// Of all, with room.
@@ -33,6 +36,10 @@ package struct CapacityModel: Sendable {
     /// Bits a second.
     package var networkIn: Double
     package var networkOut: Double
+    /// Of it for maps.
+    package var networkOutForMaps: Double
+    /// Bytes a second that all journals together write.
+    package var disk: Double
     package var hubs: Double
   }
 
@@ -53,10 +60,11 @@ package struct CapacityModel: Sendable {
     return max(0, base[keyPath: path] + slope * log2(connections / base.connections))
   }
 
-  /// µs for each doubling of connections.
+  /// µs for each doubling of connections. Where the larger size was the cheaper one, that is chance, and no reason to think
+  /// that a hundred times as many cost nothing.
   func growth(_ path: KeyPath<CapacityTerms.Point, Double>) -> Double {
     let (first, second) = (terms.points[0], terms.points[1])
-    return (second[keyPath: path] - first[keyPath: path]) / log2(second.connections / first.connections)
+    return max(0, (second[keyPath: path] - first[keyPath: path]) / log2(second.connections / first.connections))
   }
 
   /// How far the model is off at the third size, which it does not know: 0.1 is 10 % too high.
@@ -73,15 +81,23 @@ package struct CapacityModel: Sendable {
     let first = max(terms.delivery, pair - fix)
     let positions = load.fixesPerSecond * (min(1, load.followers) * first + max(0, load.followers - 1) * terms.delivery)
     let sessions = load.drivers + load.riders
-    let fixCores = load.fixesPerSecond * fix / 1e6
+    let fixCores = load.fixesPerSecond * (fix + terms.stored) / 1e6
+    let maps = load.riders * load.watching
+    let mapCores = maps * terms.mapUpdate / 1e6
     let heartbeatCores = load.riders / load.heartbeatSeconds * terms.heartbeat / 1e6
     let joiningCores = sessions * load.joining * terms.connection / 1e6
-    let all = fixCores + positions / 1e6 + heartbeatCores + joiningCores
-    let out = load.fixesPerSecond * load.followers * (terms.positionBytes + CapacityModel.overheadBytes)
+    let all = fixCores + positions / 1e6 + mapCores + heartbeatCores + joiningCores
+    let outForMaps = maps * CapacityModel.onTheWire(terms.mapBytes)
+    let out = load.fixesPerSecond * load.followers * CapacityModel.onTheWire(terms.positionBytes) + outForMaps
     return Needs(
-      fixCores: fixCores, deliveryCores: positions / 1e6, heartbeatCores: heartbeatCores, joiningCores: joiningCores,
-      cores: all / load.busy, memoryBytes: load.drivers * terms.driverBytes + load.riders * terms.riderBytes,
-      networkIn: load.fixesPerSecond * (terms.fixBytes + CapacityModel.overheadBytes) * 8, networkOut: out * 8,
-      hubs: (sessions / load.connectionsPerHub).rounded(.up))
+      fixCores: fixCores, deliveryCores: positions / 1e6, mapCores: mapCores, heartbeatCores: heartbeatCores,
+      joiningCores: joiningCores, cores: all / load.busy,
+      memoryBytes: load.drivers * terms.driverBytes + load.riders * terms.riderBytes,
+      networkIn: load.fixesPerSecond * CapacityModel.onTheWire(terms.fixBytes) * 8, networkOut: out * 8,
+      networkOutForMaps: outForMaps * 8,
+      disk: load.fixesPerSecond * terms.storedBytes, hubs: (sessions / load.connectionsPerHub).rounded(.up))
   }
+
+  /// A message with what the layers below add, for each segment that it takes (1,448 bytes of it in one, RFC 6691).
+  static func onTheWire(_ bytes: Double) -> Double { bytes + overheadBytes * max(1, (bytes / 1448).rounded(.up)) }
 }

@@ -15,6 +15,8 @@ package enum Figure: String, CaseIterable, Sendable {
   case journalGroups, journalBytes, journalBusyShare
   case areaUpdates, wholeAreas, areasSkipped, areaUpdatesPerSecond, spreadP50, spreadP99, spreadMax
   case cpuPerAreaUpdate, userPerAreaUpdate, systemPerAreaUpdate, bytesOutPerAreaUpdate
+  case fleet, quietChannels
+  case startTime, startSlowest, startBytes, startOwnBytes, executableBytes
   case slowDelivered, extra
   case harnessCores, latenessP99
 
@@ -26,17 +28,17 @@ package enum Figure: String, CaseIterable, Sendable {
     switch self {
     case .sent, .expected, .delivered, .conflated, .lost, .duplicated, .outOfOrder, .errors, .connections, .requests,
       .acknowledged, .events, .eventsLost, .eventsDuplicated, .joined, .recovered, .journalGroups, .slowDelivered,
-      .extra, .fixesPerRead, .areaUpdates, .wholeAreas, .areasSkipped:
+      .extra, .fixesPerRead, .areaUpdates, .wholeAreas, .areasSkipped, .fleet, .quietChannels:
       .count
     case .fixesPerSecond, .deliveriesPerSecond, .writesPerSecond, .areaUpdatesPerSecond: .perSecond
     case .latencyP50, .latencyP90, .latencyP99, .latencyP999, .latencyMax, .cpuPerFix, .cpuPerDelivery,
       .userPerDelivery, .systemPerDelivery, .connectP50, .connectP99, .cpuPerConnection, .ackP50, .ackP99, .joinP50,
       .joinP99, .joinMax, .latenessP99, .spreadP50, .spreadP99, .spreadMax, .cpuPerAreaUpdate, .userPerAreaUpdate,
-      .systemPerAreaUpdate:
+      .systemPerAreaUpdate, .startTime, .startSlowest:
       .microseconds
     case .connectSeconds: .seconds
     case .bytesInPerFix, .bytesOutPerDelivery, .bytesPerConnection, .bytesUnderLoad, .residentBytes, .journalBytes,
-      .bytesOutPerAreaUpdate:
+      .bytesOutPerAreaUpdate, .startBytes, .startOwnBytes, .executableBytes:
       .bytes
     case .hubCores, .harnessCores, .journalBusyShare: .cores
     }
@@ -47,8 +49,8 @@ package enum Figure: String, CaseIterable, Sendable {
     case .latencyP50, .latencyP90, .latencyP99, .latencyP999, .latencyMax, .cpuPerFix, .cpuPerDelivery,
       .userPerDelivery, .systemPerDelivery, .bytesInPerFix, .bytesOutPerDelivery, .connectSeconds, .connectP50,
       .connectP99, .cpuPerConnection, .bytesPerConnection, .bytesUnderLoad, .residentBytes, .ackP50, .ackP99, .joinP50,
-      .joinP99,
-      .joinMax, .spreadP50, .spreadP99, .spreadMax, .cpuPerAreaUpdate, .userPerAreaUpdate, .systemPerAreaUpdate,
+      .joinP99, .startTime, .startSlowest, .startBytes, .startOwnBytes, .executableBytes, .joinMax,
+      .spreadP50, .spreadP99, .spreadMax, .cpuPerAreaUpdate, .userPerAreaUpdate, .systemPerAreaUpdate,
       .bytesOutPerAreaUpdate, .areasSkipped, .lost, .duplicated, .outOfOrder, .errors, .eventsLost, .eventsDuplicated,
       .hubCores,
       .journalBusyShare:
@@ -56,7 +58,7 @@ package enum Figure: String, CaseIterable, Sendable {
     case .fixesPerSecond, .deliveriesPerSecond, .areaUpdatesPerSecond: .higher
     case .sent, .expected, .delivered, .conflated, .fixesPerRead, .connections, .requests, .acknowledged, .events,
       .joined, .recovered, .journalGroups, .journalBytes, .slowDelivered, .extra, .harnessCores, .latenessP99,
-      .areaUpdates, .wholeAreas, .writesPerSecond:
+      .areaUpdates, .wholeAreas, .writesPerSecond, .fleet, .quietChannels:
       .neither
     }
   }
@@ -122,6 +124,13 @@ package enum Figure: String, CaseIterable, Sendable {
     case .userPerAreaUpdate: "of it in user space"
     case .systemPerAreaUpdate: "of it in the kernel"
     case .bytesOutPerAreaUpdate: "bytes written for each update"
+    case .fleet: "drivers in the index without a session"
+    case .quietChannels: "channels without news"
+    case .startTime: "from start to listening"
+    case .startSlowest: "the slowest"
+    case .startBytes: "resident then"
+    case .startOwnBytes: "of it the process's own"
+    case .executableBytes: "the executable"
     case .slowDelivered: "positions to slow sessions"
     case .extra: "positions to others"
     case .harnessCores: "busiest thread of the load"

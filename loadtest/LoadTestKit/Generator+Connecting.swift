@@ -57,6 +57,7 @@ extension Generator {
   package func connected(_ id: ConnectionID) {
     guard let peer = peer(id) else { return }
     let kind = peer.pointee.kind
+    if kind == .fleet { return tellFleet(peer) }
     let name = "\(kind.name)-\(scenario.tag)\(peer.pointee.number)\(kind == .rider ? "-\(peer.pointee.place)" : "")"
     let handshake = ClientHandshake(
       nonce: (UInt64(id.slot), 0x5EED), subprotocols: scenario.isBinary ? ["\(Subprotocol.binary.name)"] : [],
@@ -93,7 +94,9 @@ extension Generator {
   /// The hub has said `connected`.
   func welcome(_ peer: PeerPointer) {
     switch peer.pointee.kind {
-    case .driver, .idle: becameReady(peer)
+    case .driver: becameReady(peer)
+    case .idle: followQuietChannels(peer)
+    case .fleet: break  // has no session
     case .rider:
       if scenario.bookings {
         becameReady(peer)
@@ -114,7 +117,7 @@ extension Generator {
   }
 
   /// With what it saw last, where it saw anything: then the hub sends what it missed.
-  private func subscribe(_ peer: PeerPointer, toTrip trip: String) {
+  func subscribe(_ peer: PeerPointer, toTrip trip: String) {
     let (sequence, epoch) = (peer.pointee.sequence, peer.pointee.epoch)
     send(peer) { buffer in
       buffer.append("{\"type\":\"subscribe\",\"payload\":{\"channel\":\"trip:")

@@ -6,6 +6,7 @@ import WebSocket
 extension Generator {
   package func received(_ id: ConnectionID, _ bytes: UnsafeMutableRawBufferPointer) {
     guard let peer = peer(id) else { return }
+    if peer.pointee.kind == .fleet { return answeredFleet(peer, bytes) }
     var offset = 0
     if !peer.pointee.isUpgraded {
       guard let frames = readHead(peer, bytes) else { return }
@@ -52,6 +53,10 @@ extension Generator {
     if let epoch = Scan.text("\"epoch\":\"", in: payload) { peer.pointee.epoch = Array(epoch) }
     if Scan.contains("\"recovered\":true", in: payload) { counts.recovered += 1 }
     if scenario.bookings, peer.pointee.kind == .rider { return follows(peer, payload) }
+    if peer.pointee.awaited > 1 {
+      peer.pointee.awaited -= 1
+      return
+    }
     becameReady(peer)
   }
 
@@ -65,7 +70,7 @@ extension Generator {
     switch peer.pointee.kind {
     case .rider: ridersPosition(peer, number)
     case .slow: slowPosition(peer, payload, number)
-    case .churner, .storm, .idle, .driver, .watcher: counts.extra += 1
+    case .churner, .storm, .idle, .driver, .watcher, .fleet: counts.extra += 1
     }
   }
 

@@ -2,7 +2,8 @@
 // due (see Schedule.swift).
 //
 // Files: Generator+Connecting (sessions, their ends), +Sending (what is due), +Receiving (what comes), +Joining (storms, and
-// who leaves and comes again), +City (simulated drives and bookings), +Areas (who watches a part of the map).
+// who leaves and comes again), +City (simulated drives and bookings), +Areas (who watches a part of the map), +Fleet (what
+// only has to be there).
 import Bytes
 import Gateway
 import Messages
@@ -115,6 +116,11 @@ package final class Generator: EventLoopDelegate {
     for peer in slow { peer.pointee.lastNumbers = Array(repeating: -1, count: scenario.drivers) }
     churners = (0..<share.size(of: scenario.churners)).map { add(.churner, share.number($0)) }
     for local in 0..<share.size(of: scenario.watchers) { _ = add(.watcher, share.number(local)) }
+    if scenario.fleet > 0 {
+      for local in 0..<Generator.fleetConnections {
+        add(.fleet, share.number(local)).pointee.told = share.number(local)
+      }
+    }
     storm = (0..<share.size(of: scenario.storm)).map { add(.storm, share.number($0)) }
     let later = scenario.cut ? 0 : storm.count
     waiting = peers.dropLast(later).reversed()

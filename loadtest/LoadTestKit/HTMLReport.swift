@@ -13,14 +13,29 @@ package enum HTMLReport {
     for (name, results) in files {
       // Of a search, what was found is of interest, and the run at that rate.
       let runs = results.steps.isEmpty ? results.runs : best(results)
+      if runs.count > mostOpen { body += "<h2>The \(runs.count) runs</h2>\n" }
       for (index, run) in runs.enumerated() {
         let title = files.count > 1 || runs.count > 1 ? " · \(name), run \(index + 1)" : ""
-        body += section(run, title)
+        let section = section(run, title)
+        body += runs.count > mostOpen ? folded(run, title, section) : section
       }
     }
     return "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
       + "<meta name=\"viewport\" content=\"width=device-width\"><title>hub-loadtest</title>\n<style>\(style)</style>"
       + "</head>\n<body><main>\n\(body)</main></body></html>\n"
+  }
+
+  /// Of more runs than these, each is opened by a click.
+  private static let mostOpen = 4
+
+  private static func folded(_ run: RunResult, _ title: String, _ section: String) -> String {
+    let latency = run[.latencyP99] > 0 ? ", p99 \(Figure.latencyP99.text(run[.latencyP99]))" : ""
+    let cost = run[.cpuPerDelivery] > 0 ? ", \(Figure.cpuPerDelivery.text(run[.cpuPerDelivery])) a position" : ""
+    let doubt = run.isGood ? "" : " — does not count"
+    let more = [Figure.fleet, .quietChannels].filter { run[$0] > 0 }.map { ", \($0.text(run[$0])) \($0.title)" }
+    let size = "\(grouped(Int(run[.connections]))) connections\(more.joined())"
+    let summary = "\(run.scenario)\(title): \(size)\(cost)\(latency)\(doubt)"
+    return "<details class=\"run\"><summary>\(escaped(summary))</summary>\(section)</details>\n"
   }
 
   private static func best(_ results: Results) -> [RunResult] {
@@ -108,7 +123,11 @@ package enum HTMLReport {
       series: [Plot.Series(name: "positions", color: 2, mark: .line, points: points)])
     plot.xText = { value in
       let percent = 100 - 100 / value
-      return decimals(percent, percent < 99 ? 0 : percent < 99.9 ? 1 : percent < 99.99 ? 2 : 4)
+      // As many nines as there are: 99, 99.5, 99.99.
+      var text = decimals(percent, 5)
+      while text.hasSuffix("0") { text.removeLast() }
+      if text.hasSuffix(".") { text.removeLast() }
+      return text
     }
     plot.yText = time
     return plot.html
@@ -141,33 +160,7 @@ package enum HTMLReport {
       + "<div class=\"plots\">\(through.html)\(latency.html)\(cores.html)</div></section>\n"
   }
 
-  /// Cost over the number of connections, where runs differ in that.
-  private static func growth(_ runs: [RunResult]) -> String {
-    let sizes = Set(runs.map { $0[.connections] })
-    guard sizes.count > 1 else { return "" }
-    let sorted = runs.sorted { $0[.connections] < $1[.connections] }
-    let scenarios = sorted.reduce(into: [String]()) { if !$0.contains($1.scenario) { $0.append($1.scenario) } }
-    func plot(_ title: String, _ figure: Figure) -> String {
-      let series = scenarios.enumerated().map { index, scenario in
-        Plot.Series(
-          name: scenario, color: index % 4 + 1, mark: .points,
-          points: sorted.filter { $0.scenario == scenario && $0.figures[figure] != nil }.map {
-            ($0[.connections], $0[figure])
-          })
-      }.filter { !$0.points.isEmpty }
-      var plot = Plot(
-        title, x: "connections", y: figure.unit == .microseconds ? "time" : "bytes",
-        xScale: .logarithmic, series: series)
-      if figure.unit == .microseconds { plot.yText = time }
-      return plot.html
-    }
-    return "<section><h2>How cost grows</h2><div class=\"plots\">"
-      + plot("Hub CPU for each delivery", .cpuPerDelivery) + plot("Of it in user space", .userPerDelivery)
-      + plot("Memory for each connection", .bytesPerConnection) + plot("p99", .latencyP99)
-      + "</div></section>\n"
-  }
-
-  private static func time(_ microseconds: Double) -> String {
+  static func time(_ microseconds: Double) -> String {
     switch microseconds {
     case ..<1000: Plot.short(microseconds) + " µs"
     case ..<1e6: Plot.short(microseconds / 1000) + " ms"
@@ -184,7 +177,7 @@ package enum HTMLReport {
     main{max-width:1360px;margin:0 auto;padding:28px 24px 60px}h1{font-size:24px;margin:0 0 2px}
     h2{font-size:19px;margin:36px 0 2px}p{margin:4px 0}.machine{color:var(--soft);font-size:13px}
     .verdict{padding:6px 12px;border-left:4px solid;background:var(--panel);margin:8px 0}.good{border-color:var(--good)}
-    .bad{border-color:var(--bad)}.cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(170px,1fr));gap:10px;
+    .bad{border-color:var(--bad)}.open{border-color:var(--soft)}.cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(170px,1fr));gap:10px;
     margin:14px 0}.cards div{background:var(--panel);border-radius:8px;padding:9px 13px}dt{color:var(--soft);font-size:12.5px}
     dd{margin:0;font-size:19px;font-variant-numeric:tabular-nums}.plots{display:grid;gap:16px;
     grid-template-columns:repeat(auto-fill,minmax(min(100%,370px),1fr))}figure{margin:0;background:var(--panel);
@@ -194,7 +187,7 @@ package enum HTMLReport {
     stroke:currentColor;stroke-width:2;stroke-linejoin:round}.thin{stroke-width:1.2}rect,circle{fill:currentColor}
     .c1{color:var(--c1)}.c2{color:var(--c2)}.c3{color:var(--c3)}.c4{color:var(--c4)}.legend{font-size:13px;
     padding-left:4px}.key::before{content:"";display:inline-block;width:14px;height:3px;background:currentColor;
-    margin-right:6px;vertical-align:middle}.key{margin-right:14px}details{margin:12px 0}summary{cursor:pointer;
+    margin-right:6px;vertical-align:middle}.key{margin-right:14px}details{margin:12px 0}details.run{margin:4px 0}summary{cursor:pointer;
     color:var(--soft)}pre{background:var(--panel);border-radius:8px;padding:14px;overflow:auto;font-size:12.5px}
     """
 }

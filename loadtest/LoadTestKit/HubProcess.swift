@@ -141,6 +141,19 @@ package struct ProcessReadings: Sendable {
     return pages * sysconf(Int32(_SC_PAGESIZE))
   }
 
+  /// Resident bytes, and those of them that are the process's own: the rest are pages of files, which all who have them open
+  /// share and the kernel can drop.
+  var memory: (resident: Int, own: Int)? {
+    guard let text = contents("smaps_rollup") else { return nil }
+    var kibibytes: [Substring: Int] = [:]
+    for line in text.split(separator: "\n") {
+      let fields = line.split(separator: " ")
+      if fields.count == 3, let value = Int(fields[1]) { kibibytes[fields[0]] = value }
+    }
+    guard let resident = kibibytes["Rss:"], let anonymous = kibibytes["Anonymous:"] else { return nil }
+    return (resident << 10, anonymous << 10)
+  }
+
   private func contents(_ name: String) -> String? {
     do throws(SystemError) {
       return String(decoding: try readFile("/proc/\(pid)/\(name)"), as: UTF8.self)

@@ -141,7 +141,8 @@ package struct LoadArguments: Sendable {
       "usage: hub-loadtest SCENARIO [options] [-- options of `locationhub serve`]",
       "       hub-loadtest compare A.json [B.json …]     what got better or worse beyond noise",
       "       hub-loadtest report A.json … --html FILE   plots of several results",
-      "       hub-loadtest bench | capacity | abuse      see make bench, make capacity, make abuse",
+      "       hub-loadtest bench | figures | growth | capacity | abuse",
+      "                                                  see make bench, make figures and so on",
       "", "scenarios:",
     ]
     for name in names(in: folders) {

@@ -7,31 +7,6 @@
 import Glibc
 import Transport
 
-/// How a scenario is run.
-package struct RunOptions: Sendable {
-  package var executable: String
-  /// Of `locationhub serve`; they win over the scenario's.
-  package var serveOptions: [String] = []
-  /// Cores for the hub, as for taskset.
-  package var serverCPU: String?
-  /// A hub that runs already, and its process where that is on this machine.
-  package var address: SocketAddress?
-  package var pid: pid_t?
-  /// What the hub is run by: valgrind, for instance.
-  package var wrapper: [String] = []
-  package var quiet = false
-  /// Threads of the load; nil for as many as cores are left.
-  package var threads: Int?
-  /// The load is to blame past either: the share of a core of its busiest thread, and its own lateness.
-  package var busyBound = 0.9
-  package var latenessBoundMicroseconds = 5000.0
-  package var connectSeconds = 60.0
-  /// Called about once a second.
-  package var progress: (@Sendable (String) -> Void)?
-
-  package init(executable: String) { self.executable = executable }
-}
-
 package struct LoadRun {
   /// What the threads and the one who started them tell each other.
   private struct Board: Sendable {
@@ -73,6 +48,18 @@ package struct LoadRun {
     return try load(address, facts, tls)
   }
 
+  /// Runs it once, as one of many: what goes wrong makes it a run that does not count, and not the end of all others.
+  package func runOrSay() -> RunResult {
+    let startedAt = Double(ClockReading.read().unixMilliseconds)
+    do throws(LoadTestError) {
+      return try run()
+    } catch {
+      return RunResult(
+        scenario: scenario.name, about: scenario.about, settings: [], hub: options.executable, startedAt: startedAt,
+        figures: [:], parts: [], buckets: [], invalid: ["\(error)"], violations: [])
+    }
+  }
+
   // MARK: The hub
 
   private var loops: Int {
@@ -111,9 +98,9 @@ package struct LoadRun {
       quiet: options.quiet)
   }
 
-  /// Cores that the hub leaves: with more loops than one it has a thread of its own, too.
+  /// Cores that the hub leaves.
   private var threadCount: Int {
-    let wanted = options.threads ?? max(1, min(8, ProcessFacts.processors - loops - (loops > 1 ? 1 : 0)))
+    let wanted = options.threads ?? max(1, min(8, ProcessFacts.processors - loops))
     return max(1, min(wanted, max(scenario.drivers, scenario.mostSessions / 1000)))
   }
 
@@ -143,6 +130,8 @@ package struct LoadRun {
       if let connectCPU { figures[.cpuPerConnection] = connectCPU.all * 1e6 / count }
     }
     figures[.connections] = Double(scenario.sessions)
+    if scenario.fleet > 0 { figures[.fleet] = Double(scenario.fleet) }
+    if scenario.quietChannels > 0 { figures[.quietChannels] = Double(scenario.quietChannels) }
 
     let schedule = Schedule(scenario, start: ClockReading.read().uptimeNanoseconds + 20_000_000)
     let atStart = MetricsPage.fetch(address, tls: tls)

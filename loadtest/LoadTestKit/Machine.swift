@@ -3,13 +3,24 @@ import Glibc
 import Transport
 
 package enum Machine {
-  /// Cores, processor, system, load.
+  /// Cores, processor, system, load, and when.
   package static func description() -> String {
     var name = utsname()
     uname(&name)
     let model = (line("/proc/cpuinfo", "model name") ?? "unknown processor")
     let load = text("/proc/loadavg")?.split(separator: " ").first ?? "?"
-    return "\(ProcessFacts.processors) × \(model), \(cString(&name.sysname)) \(cString(&name.release)), load \(load)"
+    return
+      "\(ProcessFacts.processors) × \(model), \(cString(&name.sysname)) \(cString(&name.release)), load \(load), \(now())"
+  }
+
+  /// 2026-11-22 02:04 UTC
+  private static func now() -> String {
+    var seconds = time(nil)
+    var parts = tm()
+    gmtime_r(&seconds, &parts)
+    let two = { (value: Int32) in (value < 10 ? "0" : "") + "\(value)" }
+    return
+      "\(parts.tm_year + 1900)-\(two(parts.tm_mon + 1))-\(two(parts.tm_mday)) \(two(parts.tm_hour)):\(two(parts.tm_min)) UTC"
   }
 
   /// The folders in which scenarios are looked for: here, and beside the sources that this program was built from.

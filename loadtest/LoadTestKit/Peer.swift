@@ -17,10 +17,12 @@ enum PeerKind: Equatable {
   case churner
   /// Watches the cell of the map that all drivers are in.
   case watcher
+  /// No session: a connection over which drivers without one send a fix each.
+  case fleet
 
   var role: String {
     switch self {
-    case .driver: "driver"
+    case .driver, .fleet: "driver"
     case .rider, .idle, .storm, .churner, .watcher: "rider"
     case .slow: "ops"
     }
@@ -35,6 +37,7 @@ enum PeerKind: Equatable {
     case .storm: "storm"
     case .churner: "churner"
     case .watcher: "watcher"
+    case .fleet: "fleet"
     }
   }
 }
@@ -70,6 +73,9 @@ struct Peer: ~Copyable {
   var readsAt: Int64 = 0
   /// Of a watcher: the newest tick it was told of since it subscribed.
   var tick = -1
+  /// Answers that are still to come before it is ready; of a connection of the fleet, the driver who is next.
+  var awaited = 0
+  var told = 0
 
   init(_ kind: PeerKind, _ number: Int, place: Int = 0) {
     self.kind = kind
@@ -87,6 +93,7 @@ struct Peer: ~Copyable {
     binary = isBinary ? BinaryEnd() : nil
     lastNumber = -1
     tick = -1
+    awaited = 0
   }
 }
 

@@ -60,7 +60,10 @@ struct Plot {
         "<line class=\"limit\" x1=\"\(Plot.left)\" x2=\"\(Plot.width - Plot.right)\" y1=\"\(n(y))\" y2=\"\(n(y))\"/>"
     }
     svg += "</svg>"
-    let legend = series.map { "<span class=\"key c\($0.color)\">\(escaped($0.name))</span>" }.joined(separator: " ")
+    // One series is what title and axes say.
+    let legend =
+      series.count < 2
+      ? "" : series.map { "<span class=\"key c\($0.color)\">\(escaped($0.name))</span>" }.joined(separator: " ")
     return "<figure><figcaption>\(escaped(title))</figcaption>\(svg)<p class=\"legend\">\(legend)</p></figure>\n"
   }
 
@@ -176,7 +179,7 @@ struct Plot {
     case .bars:
       let base = Plot.height - Plot.bottom
       return places.enumerated().map { index, place in
-        let next = index + 1 < places.count ? places[index + 1].0 : place.0 + 4
+        let next = index + 1 < places.count ? places[index + 1].0 : Plot.width - Plot.right
         let width = min(24, max(1, next - place.0 - 0.5))
         return "<rect class=\"c\(one.color)\" x=\"\(n(place.0))\" y=\"\(n(place.1))\" width=\"\(n(width))\" "
           + "height=\"\(n(max(0, base - place.1)))\"/>"

@@ -17,8 +17,7 @@ package enum ResultTable {
       "connections",
       [
         .connections, .connectSeconds, .connectP50, .connectP99, .cpuPerConnection, .bytesPerConnection,
-        .bytesUnderLoad,
-        .residentBytes,
+        .bytesUnderLoad, .residentBytes, .fleet, .quietChannels,
       ]
     ),
     (

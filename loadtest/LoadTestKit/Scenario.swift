@@ -33,6 +33,10 @@ package struct Scenario: Sendable, Equatable {
   /// Riders who watch a cell of the map in which all drivers are, and how many characters its geohash has.
   package var watchers = 0
   package var cellCharacters = 6
+  /// Drivers whom the hub knows by one fix over HTTP, and who have no session: they fill its index.
+  package var fleet = 0
+  /// Trips without news, which the idle sessions follow, each its part of them.
+  package var quietChannels = 0
   /// Riders offer permessage-deflate.
   package var compression = false
   /// All sessions speak `locationhub.v1.binary`.
@@ -81,6 +85,8 @@ package struct Scenario: Sendable, Equatable {
       return "watchers go with drivers that are free: without bookings, batch, churners and riders-per-trip"
     }
     if batch > 0, ridersPerTrip > 0 { return "batch and riders-per-trip do not go together: riders would get each fix" }
+    if quietChannels > 0, idle == 0 { return "quiet-channels need idle sessions that follow them" }
+    if fleet > 0, tls { return "fleet and tls do not go together" }
     if mostSessions == 0 { return "there is nobody in it" }
     return nil
   }

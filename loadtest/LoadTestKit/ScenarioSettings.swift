@@ -29,6 +29,8 @@ package struct ScenarioSetting: Sendable {
     number("churn", \.churn, 0...100_000, "HZ", "how many of them do so in a second, together"),
     whole("watchers", \.watchers, 0...2_000_000, "riders who watch the cell of the map that all drivers are in"),
     whole("cell-characters", \.cellCharacters, 5...7, "characters of its geohash; 6: 1.2 by 0.6 km on the equator"),
+    whole("fleet", \.fleet, 0...2_000_000, "drivers in the index without a session, by a fix over HTTP"),
+    whole("quiet-channels", \.quietChannels, 0...10_000_000, "channels without news that the idle sessions follow"),
     flag("compression", \.compression, "riders offer permessage-deflate"),
     ScenarioSetting(
       name: "codec", placeholder: "json|binary", help: "what all sessions speak: locationhub.v1.json or .binary",

@@ -1,0 +1,117 @@
+// The table of speeds from made-up results, its loads, and a small run of it.
+import Testing
+
+@testable import LoadTestKit
+
+@Suite struct SpeedTests {
+  /// A run of a load: µs in user space and in the kernel.
+  private func run(_ load: SpeedLoad, user: Double, system: Double, _ more: [Figure: Double] = [:]) -> RunResult {
+    var run = sampleRun(load.name)
+    run.figures[.userPerDelivery] = user
+    run.figures[.systemPerDelivery] = system
+    run.figures[.cpuPerDelivery] = user + system
+    run.figures[.latencyP99] = 300
+    run.figures.merge(more) { $1 }
+    return run
+  }
+
+  private func row(_ runs: [RunResult], _ what: String) throws -> SpeedTable.Row {
+    let rows = SpeedTable(Results(machine: "here", runs: runs)).rows
+    return try #require(rows.first { $0.what.contains(what) })
+  }
+
+  @Test(
+    "a bar is held against the median of the rounds",
+    arguments: [([2.0, 9, 2.5], "aim met"), ([3.5, 3.5, 2], "met"), ([4.5, 4.5, 2], "**missed**")])
+  func verdict(users: [Double], verdict: String) throws {
+    let row = try row(users.map { run(.trip, user: $0, system: 10) }, "one fix in, one position out")
+    #expect(row.verdict == verdict)
+  }
+
+  @Test("a load of which a run does not count judges nothing, and says why")
+  func doubt() throws {
+    var bad = run(.trip, user: 1, system: 1)
+    bad.invalid = ["p99 is 90 ms"]
+    let runs = [run(.trip, user: 1, system: 1), bad]
+    #expect(try row(runs, "one fix in, one position out").verdict == "does not count: p99 is 90 ms")
+    #expect(SpeedTable(Results(machine: "", runs: runs)).missed == 0)
+    #expect(try row([], "one fix in, one position out").verdict == "not measured")
+    #expect(try row([run(.trip, user: 0, system: 9)], "one fix in, one position out").verdict.contains("too short"))
+  }
+
+  @Test("a ratio is the median of those within each round, so that a slow round meets both")
+  func ratio() throws {
+    let runs = [
+      run(.trip, user: 2, system: 8), run(.stored, user: 3, system: 9),
+      run(.trip, user: 4, system: 16), run(.stored, user: 6, system: 18),
+      run(.trip, user: 2, system: 8), run(.stored, user: 2, system: 8),
+    ]
+    let row = try row(runs, "with a journal")
+    #expect(row.value == 1.2 && row.verdict == "met")
+  }
+
+  @Test("an update of a cell is held against a position, the kernel's part of as many bytes counted as equal")
+  func area() throws {
+    let costs: [Figure: Double] = [.cpuPerAreaUpdate: 8, .userPerAreaUpdate: 1, .systemPerAreaUpdate: 7]
+    let runs = [run(.area, user: 0, system: 0, costs), run(.wideFanOut, user: 0.5, system: 5)]
+    #expect(try row(runs, "with 100 drivers").value == 8 / 7.5)
+  }
+
+  @Test("memory of a session is what more of them take")
+  func memory() throws {
+    let runs = [(SpeedLoad.fewIdle, 2000.0, 10e6), (.idle, 10_000, 12e6)].map { load, connections, bytes in
+      run(load, user: 0, system: 0, [.connections: connections, .residentBytes: bytes, .cpuPerConnection: 30])
+    }
+    #expect(try row(runs, "an idle connection").value == 250)
+    #expect(try row([run(.fastTrip, user: 1, system: 1)], "20,000/s: p50").verdict == "aim missed")
+    #expect(try row(runs, "accept and upgrade").verdict == "met")
+  }
+
+  @Test("the page has every load that ran, and each bar once")
+  func page() {
+    var results = Results(machine: "2 × a processor", runs: [run(.trip, user: 1, system: 9)])
+    results.bound = 20_000
+    let text = SpeedTable(results).markdown
+    #expect(text.contains("2 × a processor") && text.contains("| trip: 1,800 drivers × 5 Hz"))
+    #expect(text.contains("no rate that was tried") && !text.contains("nan"))
+    #expect(text.contains("one fix in, one position out") && !text.contains("not measured"))
+    #expect(SpeedTable(results).rows.count == Set(SpeedTable(results).rows.map(\.what)).count)
+  }
+
+  @Test("loads are what the table says, and nobody is lost by making them small")
+  func loads() {
+    #expect(SpeedLoad.trip.scenario.fixesPerSecond == 9000 && SpeedLoad.fastTrip.scenario.fixesPerSecond == 19_800)
+    #expect(SpeedLoad.plain.scenario.sessions == 1000)
+    for load in SpeedLoad.all {
+      #expect(load.scenario.contradiction == nil, "\(load.name)")
+      #expect(load.sized(0.001, seconds: 1).contradiction == nil && load.sized(1, seconds: 8).sessions > 1000 - 1)
+    }
+    #expect(Set(SpeedRun.names).count == SpeedRun.names.count)
+  }
+
+  @Test("a run that fails is one that does not count, and the others go on")
+  func failure() throws {
+    var run = SpeedRun(options: RunOptions(executable: "/bin/true"))
+    (run.rounds, run.only) = (2, ["trip"])
+    let results = try run.run()
+    #expect(results.runs.count == 2 && results.runs.allSatisfy { !$0.isValid })
+    #expect(try row(results.runs, "one fix in, one position out").verdict.contains("did not say where it listens"))
+    let growth = GrowthRun(options: RunOptions(executable: "/bin/true")).run()
+    #expect(growth.runs.count == 42 && GrowthLine(.index, growth.runs) == nil)
+    #expect(HTMLReport.page([("growth", growth)]).contains("does not count"))
+  }
+
+  @Test("a small round runs: without a journal, with one, which is gone afterwards, and a start")
+  func small() throws {
+    var run = SpeedRun(options: RunOptions(executable: try #require(builtHub, "locationhub is not beside the tests")))
+    (run.rounds, run.seconds, run.scale, run.only) = (
+      1, 0.3, 0.005, ["start", "trip", "trip, stored", "10,000 riders"]
+    )
+    let results = try run.run()
+    #expect(results.runs.map(\.scenario) == ["start", "trip", "trip, stored", "10,000 riders"])
+    for run in results.runs { #expect(run.violations.isEmpty, "\(ResultTable.text(run))") }
+    let start = results.runs[0]
+    #expect(start[.startTime] > 0 && start[.startBytes] > start[.startOwnBytes] && start[.executableBytes] > 0)
+    #expect(results.runs[2][.journalGroups] > 0 && results.runs[1][.journalGroups] == 0)
+  }
+}

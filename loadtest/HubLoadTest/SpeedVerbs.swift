@@ -1,0 +1,58 @@
+// hub-loadtest figures and growth: what make figures and make growth call.
+import LoadTestKit
+import Transport
+
+enum SpeedVerbs {
+  /// All loads of the table, round after round; or the table of results that are there already (`--from`). False where a
+  /// bar is missed.
+  static func figures(_ words: [String]) throws(LoadTestError) -> Bool {
+    let options = try VerbOptions(
+      words,
+      [
+        "--rounds", "--seconds", "--scale", "--only", "--server-cpu", "--threads", "--executable", "--data", "--json",
+        "--output", "--from",
+      ])
+    let results: Results
+    if let file = options["--from"] {
+      results = try Results(parsing: try readText(file), file: file)
+    } else {
+      var run = SpeedRun(options: try options.run())
+      run.rounds = try options.whole("--rounds", or: run.rounds)
+      run.seconds = try options.number("--seconds", or: run.seconds)
+      run.scale = try options.number("--scale", or: run.scale)
+      if let names = options["--only"] {
+        let wanted = names.split(separator: ",").map(String.init)
+        guard wanted.allSatisfy(SpeedRun.names.contains) else {
+          throw .usage("--only takes names out of: \(SpeedRun.names.joined(separator: ", "))")
+        }
+        run.only = Set(wanted)
+      }
+      run.directory = options["--data"] ?? run.directory
+      run.progress = { StandardStream.error.write($0 + "\n") }
+      results = try run.run()
+    }
+    if let path = options["--json"] { try write(results.json, to: path) }
+    let table = SpeedTable(results)
+    if let path = options["--output"] { try write(table.markdown, to: path) }
+    show(table.markdown)
+    return table.missed == 0
+  }
+
+  /// All sizes of all curves, round after round.
+  static func growth(_ words: [String]) throws(LoadTestError) -> Bool {
+    let options = try VerbOptions(
+      words, ["--rounds", "--seconds", "--scale", "--server-cpu", "--threads", "--executable", "--json", "--html"])
+    var run = GrowthRun(options: try options.run())
+    run.rounds = try options.whole("--rounds", or: run.rounds)
+    run.seconds = try options.number("--seconds", or: run.seconds)
+    run.scale = try options.number("--scale", or: run.scale)
+    run.progress = { StandardStream.error.write($0 + "\n") }
+    let results = run.run()
+    if let path = options["--json"] { try write(results.json, to: path) }
+    if let path = options["--html"] { try write(HTMLReport.page([("growth", results)]), to: path) }
+    for curve in GrowthCurve.allCases {
+      if let line = GrowthLine(curve, results.runs) { show(line.text) }
+    }
+    return results.runs.allSatisfy(\.isGood)
+  }
+}

@@ -1,0 +1,106 @@
+// The terms of the capacity model, each measured by runs of its own.
+
+package struct CapacityMeasuring {
+  package var options: RunOptions
+  /// Drivers of the three sizes; their fixes a second are the same, so that only the number of connections differs.
+  package var drivers = [500, 2000, 8000]
+  package var fixesPerSecond = 4000.0
+  package var seconds = 8.0
+  /// Under which directory a journal is made.
+  package var directory = "/tmp"
+  /// Called with a line before each run.
+  package var progress: (String) -> Void = { _ in }
+
+  package init(options: RunOptions) { self.options = options }
+
+  package func measure(machine: String) throws(LoadTestError) -> CapacityTerms {
+    var points: [CapacityTerms.Point] = []
+    var (driverBytes, riderBytes, fixBytes, positionBytes) = (0.0, 0.0, 0.0, 0.0)
+    let idle = try run("sessions that only are there") { $0.idle = 2 * drivers[1] }
+    for count in drivers {
+      // As many connections as with the riders, so that these cost a fix as much in both.
+      let alone = try run("\(count) drivers whom nobody follows, and as many idle sessions") {
+        $0.drivers = count
+        $0.idle = count
+        $0.rate = fixesPerSecond / Double(count)
+      }
+      let followed = try run("\(count) drivers, each with a rider") {
+        $0.drivers = count
+        $0.rate = fixesPerSecond / Double(count)
+        $0.ridersPerTrip = 1
+      }
+      points.append(
+        CapacityTerms.Point(
+          connections: Double(2 * count), fix: alone[.cpuPerFix], fixAndPosition: followed[.cpuPerFix]))
+      fixBytes = alone[.bytesInPerFix]
+      positionBytes = followed[.bytesOutPerDelivery]
+      // Memory is what there is when all trips have begun: the sessions', and the drivers', trips' and channels'.
+      driverBytes = max(0, alone[.bytesUnderLoad] * 2 - idle[.bytesPerConnection])
+      riderBytes = max(0, followed[.bytesUnderLoad] * 2 - driverBytes)
+    }
+    let crowd = try measureCrowds()
+    let stored = try measureStored()
+    let heartbeats = try run("the same with a heartbeat each second", serve: ["--heartbeat", "1"]) {
+      $0.idle = 2 * drivers[1]
+    }
+    let pings = Double(2 * drivers[1])
+    return CapacityTerms(
+      machine: machine, points: points, delivery: crowd.delivery,
+      heartbeat: max(0, heartbeats[.hubCores] - idle[.hubCores]) * 1e6 / pings, connection: idle[.cpuPerConnection],
+      idleBytes: idle[.bytesPerConnection], riderBytes: riderBytes, driverBytes: driverBytes, fixBytes: fixBytes,
+      positionBytes: positionBytes, mapUpdate: crowd.map[.cpuPerAreaUpdate],
+      mapBytes: crowd.map[.bytesOutPerAreaUpdate],
+      stored: max(0, stored[.cpuPerFix] - points[1].fix),
+      storedBytes: stored[.journalGroups] * stored[.journalBytes] / max(1, stored[.fixesPerSecond] * seconds))
+  }
+
+  /// What one more follower costs, and one who looks at a map that many look at.
+  private func measureCrowds() throws(LoadTestError) -> (delivery: Double, map: RunResult) {
+    let few = try run("10 drivers, each with 100 riders") { fanOut(&$0, riders: 100) }
+    let many = try run("10 drivers, each with 400 riders") { fanOut(&$0, riders: 400) }
+    let moreCPU = many[.hubCores] - few[.hubCores]
+    let moreDeliveries = many[.deliveriesPerSecond] - few[.deliveriesPerSecond]
+    guard moreDeliveries > 0 else { throw .failed("more riders did not get more") }
+    // As often as drivers send in the load that the model is for: 20 fixes a minute.
+    let map = try run("a map with 100 drivers that many look at") {
+      $0.drivers = 100
+      $0.rate = 1 / 3.0
+      $0.watchers = 2 * drivers[1]
+    }
+    return (moreCPU * 1e6 / moreDeliveries, map)
+  }
+
+  /// The middle size again, with a journal.
+  private func measureStored() throws(LoadTestError) -> RunResult {
+    let folder = try TemporaryFolder(in: directory)
+    defer { withExtendedLifetime(folder) {} }
+    return try run("\(drivers[1]) drivers whose fixes are stored", serve: ["--data", folder.path]) {
+      $0.drivers = drivers[1]
+      $0.idle = drivers[1]
+      $0.rate = fixesPerSecond / Double(drivers[1])
+    }
+  }
+
+  private func fanOut(_ scenario: inout Scenario, riders: Int) {
+    scenario.drivers = 10
+    scenario.rate = 1
+    scenario.ridersPerTrip = riders
+  }
+
+  private func run(
+    _ what: String, serve: [String] = [], _ set: (inout Scenario) -> Void
+  ) throws(LoadTestError) -> RunResult {
+    progress(what)
+    var scenario = Scenario()
+    scenario.name = "capacity"
+    scenario.about = what
+    scenario.duration = seconds
+    scenario.warmUp = min(2, seconds)
+    scenario.serve = serve
+    set(&scenario)
+    let result = try LoadRun(scenario, options).run()
+    guard result.violations.isEmpty else { throw .failed("\(what): \(result.violations.joined(separator: "; "))") }
+    for reason in result.invalid { progress("  not to be trusted: \(reason)") }
+    return result
+  }
+}

@@ -1,0 +1,28 @@
+// What is the same for all loads that a program runs: which hub, on which cores, and when a run is this program's fault.
+import Glibc
+import Transport
+
+/// How a scenario is run.
+package struct RunOptions: Sendable {
+  package var executable: String
+  /// Of `locationhub serve`; they win over the scenario's.
+  package var serveOptions: [String] = []
+  /// Cores for the hub, as for taskset.
+  package var serverCPU: String?
+  /// A hub that runs already, and its process where that is on this machine.
+  package var address: SocketAddress?
+  package var pid: pid_t?
+  /// What the hub is run by: valgrind, for instance.
+  package var wrapper: [String] = []
+  package var quiet = false
+  /// Threads of the load; nil for as many as cores are left.
+  package var threads: Int?
+  /// The load is to blame past either: the share of a core of its busiest thread, and its own lateness.
+  package var busyBound = 0.9
+  package var latenessBoundMicroseconds = 5000.0
+  package var connectSeconds = 60.0
+  /// Called about once a second.
+  package var progress: (@Sendable (String) -> Void)?
+
+  package init(executable: String) { self.executable = executable }
+}

@@ -1,0 +1,263 @@
+// The table of speeds, written from results alone: medians over the rounds, ratios within each round, the bar beside each
+// and whether it is met. A load of which a run does not count judges nothing.
+
+package struct SpeedTable {
+  private let results: Results
+
+  package init(_ results: Results) { self.results = results }
+
+  package var markdown: String {
+    """
+    # What a message costs, held against its bars
+
+    Written by `make figures`; none of it is typed by hand.
+
+        \(results.machine)
+
+    `serve --dev-auth --loops 1 --session-rate 0 --flush-interval 0`, without a journal, over loopback, a hub of its own \
+    for each run. CPU is the hub's, in the window, over what the hub counted within it; medians of \(rounds) rounds in \
+    turn, ratios within each round. A run counts where everything that was expected was delivered, nothing gave way to \
+    something newer, the load itself was not the limit, and p99 is at most 20 ms (50 ms in the faster fan-out). The bars \
+    against uWebSockets need it beside the hub in the same minutes and are not judged here; what it took elsewhere is \
+    in brackets.
+
+    \(judged)
+
+    ## The loads
+
+    \(loads)
+
+    \(highest)
+    """ + "\n"
+  }
+
+  /// How many bars are missed: what is not judged is none of them.
+  package var missed: Int { rows.count { $0.verdict == "**missed**" } }
+
+  // MARK: What is judged
+
+  struct Row {
+    var what: String
+    /// What is judged; nil where there was no run.
+    var value: Double?
+    /// With its parts.
+    var text: String
+    var bar: Double?
+    var aim: Double?
+    var unit: (Double) -> String
+    /// Why it doesn't count.
+    var doubts: [String]
+
+    var verdict: String {
+      if let doubt = doubts.first { return "does not count: \(doubt)" }
+      guard let value else { return "not measured" }
+      let isAimMet = aim.map { value <= $0 }
+      guard let bar else { return isAimMet.map { $0 ? "aim met" : "aim missed" } ?? "no bar here" }
+      return value > bar ? "**missed**" : isAimMet == true ? "aim met" : "met"
+    }
+  }
+
+  private var judged: String {
+    var lines = ["| | measured | bar | aim | |", "| --- | --- | --- | --- | --- |"]
+    let shown = rows.filter { $0.value != nil || !$0.doubts.isEmpty }
+    for row in shown {
+      let bounds = [row.bar, row.aim].map { $0.map { "≤ " + row.unit($0) } ?? "" }
+      lines.append(
+        "| \(row.what) | \(row.value == nil ? "" : row.text) | \(bounds[0]) | \(bounds[1]) | \(row.verdict) |")
+    }
+    let missing = rows.count - shown.count
+    if missing > 0 { lines += ["", "\(missing) rows are left out, for their loads were not run."] }
+    return lines.joined(separator: "\n")
+  }
+
+  var rows: [Row] { messages + latencies + sessions + ratios + once }
+
+  private var messages: [Row] {
+    [
+      user(.trip, "one fix in, one position out, 9,000/s: user part (uWebSockets 5.6 of 23.6 µs)", bar: 4, aim: 3),
+      user(.fastTrip, "the same, 20,000/s (5.0 of 21.1)", bar: nil, aim: nil),
+      user(.fanOut, "a delivery in fan-out, 9,000/s: user part (0.7 of 11.3)", bar: 0.7, aim: 0.35),
+      user(.fastFanOut, "the same, 72,000/s (0.7 of 9.0)", bar: nil, aim: nil),
+    ]
+  }
+
+  private func user(_ load: SpeedLoad, _ what: String, bar: Double?, aim: Double?) -> Row {
+    let (user, all) = (median(load, .userPerDelivery), median(load, .cpuPerDelivery))
+    let values = runs(load.name).map { $0[.userPerDelivery] }
+    let range = "\(micro(values.min() ?? 0)) to \(micro(values.max() ?? 0))"
+    let tooShort = user == 0 ? ["too short for a tick in user space"] : []
+    return Row(
+      what: what, value: user, text: "\(micro(user ?? 0)) (\(range)) of \(micro(all ?? 0))", bar: bar, aim: aim,
+      unit: micro, doubts: doubts(load) + tooShort)
+  }
+
+  private var latencies: [Row] {
+    let time = { (value: Double) in Figure.latencyP99.text(value) }
+    return [
+      Row(
+        what: "latency at 20,000/s: p50", value: median(.fastTrip, .latencyP50),
+        text: time(median(.fastTrip, .latencyP50) ?? 0), bar: nil, aim: 35, unit: time, doubts: doubts(.fastTrip)),
+      Row(
+        what: "… p99", value: median(.fastTrip, .latencyP99), text: time(median(.fastTrip, .latencyP99) ?? 0),
+        bar: 1000, aim: 200, unit: time, doubts: doubts(.fastTrip)),
+    ]
+  }
+
+  private var sessions: [Row] {
+    let bytes = { (value: Double) in grouped(Int(value.rounded())) + " B" }
+    func row(_ what: String, _ few: SpeedLoad, _ many: SpeedLoad, bar: Double, aim: Double) -> Row {
+      let value = paired(few, many) { few, many in
+        let more = many[.connections] - few[.connections]
+        return more > 0 ? (many[.residentBytes] - few[.residentBytes]) / more : nil
+      }
+      return Row(
+        what: what, value: value, text: bytes(value ?? 0), bar: bar, aim: aim, unit: bytes,
+        doubts: violations(few) + violations(many))
+    }
+    let accept = median(.idle, .cpuPerConnection)
+    return [
+      row("resident memory of an idle connection", .fewIdle, .idle, bar: 256, aim: 128),
+      row("… of a rider who follows a trip", .fewRiders, .riders, bar: 512, aim: 256),
+      Row(
+        what: "accept and upgrade (24–35 µs)", value: accept, text: micro(accept ?? 0), bar: 35, aim: 24, unit: micro,
+        doubts: violations(.idle)),
+    ]
+  }
+
+  private var ratios: [Row] {
+    [
+      ratio("with a journal, to without", .stored, .trip, .cpuPerDelivery, bar: 1.3),
+      ratio("two loops that share the hub, to one loop", .twoLoops, .trip, .cpuPerDelivery, bar: 1.15),
+      ratio("TLS, to plain, 1,000 sessions", .tls, .plain, .cpuPerDelivery, bar: 1.6),
+      smallArea, area,
+    ]
+  }
+
+  private func ratio(
+    _ what: String, _ load: SpeedLoad, _ base: SpeedLoad, _ figure: Figure, bar: Double
+  ) -> Row {
+    let value = paired(base, load) { base, load in base[figure] > 0 ? load[figure] / base[figure] : nil }
+    let text = "\(decimals(value ?? 0, 2)): \(micro(median(load, figure) ?? 0)) to \(micro(median(base, figure) ?? 0))"
+    return Row(
+      what: what, value: value, text: text, bar: bar, aim: nil, unit: { decimals($0, 2) },
+      doubts: doubts(load) + doubts(base))
+  }
+
+  /// An update of as many bytes as a position has.
+  private var smallArea: Row {
+    let value = paired(.wideFanOut, .smallArea) { fanOut, area in
+      fanOut[.cpuPerDelivery] > 0 ? area[.cpuPerAreaUpdate] / fanOut[.cpuPerDelivery] : nil
+    }
+    return Row(
+      what: "an update of a cell with one driver, to a position in fan-out, 10,000 riders each", value: value,
+      text: "\(decimals(value ?? 0, 2)): \(micro(median(.smallArea, .cpuPerAreaUpdate) ?? 0)) for "
+        + "\(bytes(.smallArea, .bytesOutPerAreaUpdate)) to \(micro(median(.wideFanOut, .cpuPerDelivery) ?? 0)) for "
+        + bytes(.wideFanOut, .bytesOutPerDelivery),
+      bar: 1.1, aim: nil, unit: { decimals($0, 2) }, doubts: doubts(.smallArea) + doubts(.wideFanOut))
+  }
+
+  /// No position has as many bytes as a cell with a hundred drivers. Both are encoded once and written by one call for each
+  /// rider, so what the kernel takes for such a write is counted as equal, and the user parts are compared.
+  private var area: Row {
+    let value = paired(.wideFanOut, .area) { fanOut, area in
+      let kernel = area[.systemPerAreaUpdate]
+      let other = fanOut[.userPerDelivery] + kernel
+      return other > 0 ? (area[.userPerAreaUpdate] + kernel) / other : nil
+    }
+    return Row(
+      what: "… with 100 drivers, to a position in fan-out, the kernel's part of as many bytes counted as equal",
+      value: value,
+      text: "\(decimals(value ?? 0, 2)): \(micro(median(.area, .cpuPerAreaUpdate) ?? 0)) for "
+        + "\(bytes(.area, .bytesOutPerAreaUpdate)), user \(micro(median(.area, .userPerAreaUpdate) ?? 0)) to "
+        + micro(median(.wideFanOut, .userPerDelivery) ?? 0),
+      bar: 1.1, aim: nil, unit: { decimals($0, 2) }, doubts: doubts(.area) + doubts(.wideFanOut))
+  }
+
+  private var once: [Row] {
+    let time = { (value: Double) in Figure.latencyP99.text(value) }
+    let size = { (value: Double) in decimals(value / 1_048_576, 1) + " MiB" }
+    func row(
+      _ what: String, _ run: String, _ figure: Figure, bar: Double?, aim: Double? = nil,
+      _ unit: @escaping (Double) -> String
+    ) -> Row {
+      let value = median(run, figure)
+      return Row(
+        what: what, value: value, text: unit(value ?? 0), bar: bar, aim: aim, unit: unit, doubts: doubts(run))
+    }
+    return [
+      row("p99 at a fifth of the highest rate", SpeedRun.fifth, .latencyP99, bar: 5000, time),
+      row("reconnect storm of 10,000: until the last has subscribed", SpeedLoad.storm.name, .joinMax, bar: 5e6, time),
+      row("… p99 of those who stayed", SpeedLoad.storm.name, .latencyP99, bar: 500_000, time),
+      row("start to listening", StartRun.name, .startTime, bar: 50_000, time),
+      row("resident before the first connection", StartRun.name, .startBytes, bar: nil, aim: 10 * 1_048_576, size),
+      row("… of it the process's own", StartRun.name, .startOwnBytes, bar: nil, size),
+      row("the executable", StartRun.name, .executableBytes, bar: nil, size),
+    ]
+  }
+
+  // MARK: The loads
+
+  private var loads: String {
+    var lines = [
+      "| load | runs that count | µs | user | kernel | p50 | p99 | messages a read | bytes out |",
+      "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for load in SpeedLoad.all where !load.isBrief {
+      let runs = runs(load.name)
+      guard let first = runs.first else { continue }
+      let isArea = first[.cpuPerAreaUpdate] > 0
+      let cost: [Figure] =
+        isArea
+        ? [.cpuPerAreaUpdate, .userPerAreaUpdate, .systemPerAreaUpdate]
+        : [.cpuPerDelivery, .userPerDelivery, .systemPerDelivery]
+      let latency: [Figure] = isArea ? [.spreadP50, .spreadP99] : [.latencyP50, .latencyP99]
+      let cells =
+        ["\(load.name): \(load.scenario.about)", "\(runs.count(where: \.isGood)) of \(runs.count)"]
+        + cost.map { micro(median(load, $0) ?? 0) } + latency.map { $0.text(median(load, $0) ?? 0) }
+        + [
+          decimals(median(load, .fixesPerRead) ?? 0, 2),
+          bytes(load, isArea ? .bytesOutPerAreaUpdate : .bytesOutPerDelivery),
+        ]
+      lines.append("| " + cells.joined(separator: " | ") + " |")
+    }
+    return lines.joined(separator: "\n")
+  }
+
+  private var highest: String {
+    guard let bound = results.bound else { return "" }
+    return "The highest rate of trips: \(RateSearch.verdict(results.steps, bound: bound))."
+  }
+
+  // MARK: Figures
+
+  private var rounds: Int { runs(SpeedLoad.trip.name).count }
+
+  private func runs(_ name: String) -> [RunResult] { results.runs.filter { $0.scenario == name } }
+
+  private func median(_ load: SpeedLoad, _ figure: Figure) -> Double? { median(load.name, figure) }
+
+  private func median(_ name: String, _ figure: Figure) -> Double? {
+    let values = runs(name).compactMap { $0.figures[figure] }
+    return values.isEmpty ? nil : RankTest.median(values)
+  }
+
+  /// The median of what each round gives for two loads.
+  private func paired(_ a: SpeedLoad, _ b: SpeedLoad, _ value: (RunResult, RunResult) -> Double?) -> Double? {
+    let values = zip(runs(a.name), runs(b.name)).compactMap(value)
+    return values.isEmpty ? nil : RankTest.median(values)
+  }
+
+  private func doubts(_ load: SpeedLoad) -> [String] { doubts(load.name) }
+
+  /// What is said against the first run that does not count.
+  private func doubts(_ name: String) -> [String] { runs(name).flatMap { $0.violations + $0.invalid } }
+
+  /// Of brief runs: they measure no time of which the load could have taken a part.
+  private func violations(_ load: SpeedLoad) -> [String] { runs(load.name).flatMap(\.violations) }
+
+  private func micro(_ value: Double) -> String { decimals(value, value < 10 ? 2 : 1) + " µs" }
+
+  private func bytes(_ load: SpeedLoad, _ figure: Figure) -> String {
+    grouped(Int((median(load, figure) ?? 0).rounded())) + " B"
+  }
+}

@@ -1,0 +1,41 @@
+// How long a hub takes from its first instruction to the line that says that it listens, and what it holds before anybody
+// has come.
+import Glibc
+import Transport
+
+package struct StartRun {
+  package var options: RunOptions
+  package var times = 15
+  static let name = "start"
+
+  package init(options: RunOptions) { self.options = options }
+
+  /// The medians.
+  package func run() throws(LoadTestError) -> RunResult {
+    let arguments = ["serve", "--port", "0", "--dev-auth", "--loops", "1", "--no-journal", "--log-level", "error"]
+    let startedAt = Double(ClockReading.read().unixMilliseconds)
+    var (times, resident, own): ([Double], [Double], [Double]) = ([], [], [])
+    for _ in 0..<self.times {
+      let began = ClockReading.read().uptimeNanoseconds
+      let hub = try HubProcess(executable: options.executable, arguments: arguments, cpus: options.serverCPU)
+      times.append(Double(ClockReading.read().uptimeNanoseconds - began) / 1000)
+      defer { hub.stop() }
+      guard let memory = hub.facts.memory else { continue }
+      resident.append(Double(memory.resident))
+      own.append(Double(memory.own))
+    }
+    var status = stat()
+    guard stat(options.executable, &status) == 0 else { throw .failed("there is no \(options.executable)") }
+    var figures: [Figure: Double] = [
+      .startTime: RankTest.median(times), .startSlowest: times.max() ?? 0, .executableBytes: Double(status.st_size),
+    ]
+    if !resident.isEmpty {
+      figures[.startBytes] = RankTest.median(resident)
+      figures[.startOwnBytes] = RankTest.median(own)
+    }
+    return RunResult(
+      scenario: StartRun.name, about: "from its start to listening, \(self.times) times, and what it holds then",
+      settings: arguments, hub: options.executable, startedAt: startedAt, figures: figures, parts: [], buckets: [],
+      invalid: [], violations: [])
+  }
+}
