@@ -117,7 +117,7 @@ public struct Limits: Sendable {
   public var outboxBytes = 256 * 1024 * 1024
   /// Output of one turn; past it what there is is written at once. It keeps offsets within 32 bits, whatever comes at once.
   public var arenaFlushBytes = 16 * 1024 * 1024
-  /// Memory that a loop keeps for the next turn's output.
+  /// Memory that a loop keeps for the next turn's output, and at most as much for the next inflated message.
   public var arenaKeepBytes = 1024 * 1024
   /// Bytes read from one socket in one turn. TLS needs 32 KiB or more: a record, and what came with it.
   public var readBufferBytes = 64 * 1024
@@ -127,9 +127,12 @@ public struct Limits: Sendable {
   public var readBytesPerTurn = 256 * 1024
   /// Timers of connections that fire in one turn, a ping each; the rest waits for the next ones. Sessions that came in the
   /// same second are silent in the same second, and who sends a fix then would wait for all their pings.
-  public var timersPerTurn = 64
-  /// Inputs that may wait for the hub's thread from one loop, and outputs from the hub for one loop. At the first the
-  /// loop stops reading until the hub has caught up; at the second the hub's thread waits for the loop.
+  public var timersPerTurn = 16
+  /// Connections that go on in one turn of those that had sent too much and had to wait; the rest goes on in the next ones,
+  /// in order. Sessions over their rate take up one message at a time, and hundreds of them in the same tick of the timers.
+  public var resumedPerTurn = 16
+  /// Inputs of one loop that may wait while another has the hub, and outputs of the hub that may wait for one loop. At the
+  /// first the loop stops reading until the hub has caught up; at the second the one that has the hub waits for the loop.
   public var mailboxMessages = 1 << 18
 
   // MARK: The hub's tables
@@ -229,7 +232,8 @@ public struct Limits: Sendable {
     precondition(fencePositions >= DriverSearch.maximumPositions, "one fence must fit")
     precondition(tripsPerDriver >= 1 && tripsPerPage >= 1 && tripLists >= 1 && tripsListedPerTurn >= 1)
     precondition(waitingFixes >= LocationBatch.maximumCount && waitingResumes >= 0, "one batch must fit")
-    precondition(requestHeadBytes <= readBufferBytes && readBytesPerTurn >= 1 && timersPerTurn >= 1)
+    precondition(requestHeadBytes <= readBufferBytes && readBytesPerTurn >= 1)
+    precondition(timersPerTurn >= 1 && resumedPerTurn >= 1)
     precondition(rateWarningSeconds < rateCloseSeconds)
     precondition(inflateRatio >= 1 && inflateFreeBytes >= 0)
     precondition(requestsPerTurn >= 1 && areas >= 1 && areaDriversPerTurn >= 1)

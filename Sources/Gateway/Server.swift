@@ -21,11 +21,9 @@ public final class Server: Sendable {
   /// The thread that reads the journal's past.
   private let historyThread: Joinable?
 
-  /// The threads in the order in which they end: loops, then the hub's.
+  /// The loops' threads.
   private struct Threads: Sendable {
     var wakers: [Waker] = []
-    /// Wakes the thread that the hub is on.
-    var hubWaker: Waker?
     var joinables: [Joinable] = []
   }
 
@@ -123,10 +121,10 @@ public final class Server: Sendable {
       if configuration.loops == 1 {
         adminAddress = try startOnlyLoop(on: lock.address, configuration, loopLimits, shared, hub, &threads)
       } else {
-        adminAddress = try startLoopsAndHub(on: lock.address, configuration, loopLimits, shared, hub, &threads)
+        adminAddress = try startLoops(on: lock.address, configuration, loopLimits, shared, hub, &threads)
       }
-      if let writer, let journal = shared.journal, let waker = threads.hubWaker {
-        journalThreads.append(try startJournal(writer, journal, waking: waker, shared.log))
+      if let writer, let journal = shared.journal {
+        journalThreads.append(try startJournal(writer, journal, waking: threads.wakers[0], shared.log))
       }
       if let journal = configuration.journal, let history = shared.history {
         historyThread = Joinable(try startThread(name: "history") { history.run(journal) })
@@ -171,7 +169,6 @@ public final class Server: Sendable {
     let loop = try makeLoop(on: address, configuration, loopLimits)
     let adminAddress = try listenForOperators(loop, configuration)
     threads.wakers.append(loop.waker)
-    threads.hubWaker = loop.waker
     let thread = try startThread(name: "loop-0") {
       let port = HubPort(
         hub: hub.take(), journal: shared.journal, lookups: FixLookups(shared, waking: loop.waker))
@@ -184,45 +181,38 @@ public final class Server: Sendable {
     return adminAddress
   }
 
-  /// Several loops, and the hub on a thread of its own that starts last, when all mailboxes are there.
-  private static func startLoopsAndHub(
+  /// Several loops, and a hub that they share.
+  private static func startLoops(
     on address: SocketAddress, _ configuration: ServerConfiguration, _ loopLimits: EventLoopLimits,
     _ shared: SharedState, _ hub: sending HubBox, _ threads: inout Threads
   ) throws(SystemError) -> SocketAddress? {
     var adminAddress: SocketAddress?
-    let hubLoop = try EventLoop()
-    let hubWaker = hubLoop.waker
-    threads.hubWaker = hubWaker
-    let capacity = configuration.limits.mailboxMessages
-    var inboxes: [MixedMailbox<FixInput, HubInput>] = []
-    var outboxes: [MixedMailbox<PositionDelivery, HubOutput>] = []
+    var loops: [LoopBox] = []
     for index in 0..<configuration.loops {
       let loop = try makeLoop(on: address, configuration, loopLimits)
-      let loopAdmin = index == 0 ? try listenForOperators(loop, configuration) : nil
-      if index == 0 { adminAddress = loopAdmin }
-      let toHub = MixedMailbox<FixInput, HubInput>(capacity: capacity, waking: hubWaker)
-      let fromHub = MixedMailbox<PositionDelivery, HubOutput>(capacity: capacity, waking: loop.waker)
-      inboxes.append(toHub)
-      outboxes.append(fromHub)
+      if index == 0 { adminAddress = try listenForOperators(loop, configuration) }
       threads.wakers.append(loop.waker)
+      loops.append(LoopBox(loop, adminListener: index == 0 && adminAddress != nil ? 1 : nil))
+    }
+    let sharedHub = SharedHub(
+      hub.take(), wakers: threads.wakers, capacity: configuration.limits.mailboxMessages, shared: shared, now: now())
+    for (index, box) in loops.enumerated() {
       let thread = try startThread(name: "loop-\(index)") {
-        let port = HubPort(toHub: toHub, fromHub: fromHub)
         run(
           SessionLoop(
-            index: index, loop: loop, hub: port, shared: shared, configuration: configuration,
-            adminListener: loopAdmin == nil ? nil : 1), on: loop)
+            index: index, loop: box.loop, hub: HubPort(sharedHub, loop: index), shared: shared,
+            configuration: configuration, adminListener: box.adminListener), on: box.loop)
         shared.lifecycle.loopFinished(index)
-        hubWaker.wake()
+        sharedHub.finish(index, now: now())
       }
       threads.joinables.append(Joinable(thread))
     }
-    let thread = try startThread(name: "hub") { [inboxes, outboxes] in
-      let hub = HubThread(
-        HubTurns(hub: hub.take(), loop: hubLoop, inboxes: inboxes, outboxes: outboxes, shared: shared))
-      withExtendedLifetime(hub) { hubLoop.run() }
-    }
-    threads.joinables.append(Joinable(thread))
     return adminAddress
+  }
+
+  private static func now() -> Moment {
+    let reading = ClockReading.read()
+    return Moment(uptime: reading.uptimeNanoseconds, timestamp: Timestamp(milliseconds: reading.unixMilliseconds))
   }
 
   private static func run(_ sessions: consuming SessionLoop, on loop: EventLoop) {
@@ -284,6 +274,20 @@ final class Joinable: Sendable {
   func join() {
     let taken = handle.withLock { $0.take() }
     if let taken { taken.join() }
+  }
+}
+
+/// A loop on its way to the thread that will run it.
+///
+/// `@unchecked Sendable`: the thread that made it does not touch it once the other has begun, which the compiler cannot see
+/// because it is in an array meanwhile.
+private final class LoopBox: @unchecked Sendable {
+  let loop: EventLoop
+  let adminListener: Int?
+
+  init(_ loop: EventLoop, adminListener: Int?) {
+    self.loop = loop
+    self.adminListener = adminListener
   }
 }
 

@@ -24,10 +24,15 @@ extension DeflatePolicy {
 /// What the sessions of one loop compress with.
 struct LoopCompression {
   /// Made with the first session that needs it.
-  private(set) lazy var shared = MessageCompression(for: .withoutContexts, as: .server)
+  private(set) lazy var shared = MessageCompression(
+    for: .withoutContexts, as: .server, keepingInflated: keptBytes)
   /// By slot, of the sessions that have their own.
   private var own: [MessageCompression?] = []
   private(set) var contexts = 0
+  private let keptBytes: Int
+
+  /// The shared one keeps room for the largest message, as far as a loop keeps memory at all. A buffer grows by doubling.
+  init(_ limits: Limits) { keptBytes = min(2 * limits.messageBytes, limits.arenaKeepBytes) }
 
   /// What a session compresses with if not with the shared one.
   @inline(__always) subscript(slot: Int) -> MessageCompression? {

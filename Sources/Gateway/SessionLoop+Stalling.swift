@@ -64,22 +64,25 @@ extension SessionLoop {
     let connections = stalled
     stalled.removeAll(keepingCapacity: true)
     requestsOfTurn = 0  // those who wait have as many as those who came in this turn
+    var resumed = 0
     for (place, id) in connections.enumerated() where isCurrent(id) && !loop.isBlocked(id) {
-      guard requestsOfTurn < limits.requestsPerLoopTurn else {
+      guard requestsOfTurn < limits.requestsPerLoopTurn, resumed < limits.resumedPerTurn else {
         // First in the next turn, before those that had theirs in this one.
         stalled.insert(contentsOf: connections[place...], at: 0)
         return
       }
       let slot = Int(id.slot)
+      resumed += 1
+      // The socket is read again only where nothing is left to wait: most of those who flood have more.
       if let exchange = sessions[slot].exchange, exchange.isStalled {
         exchange.isStalled = false
-        loop.resumeReading(id)
         sendPiece(slot, exchange)
         advance(slot, exchange)
+        if !exchange.isStalled { loop.resumeReading(id) }
       } else if let held = sessions[slot].held, sessions[slot].unansweredSubscriptions == 0, !sessions[slot].isPaused {
         sessions[slot].held = nil
-        readAgain(slot)
         held.bytes.withMutableBytes { receivedFrames(slot, $0) }
+        readAgain(slot)
       }
       settleIncomplete(slot)
       flushIfLarge()

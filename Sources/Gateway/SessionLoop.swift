@@ -27,7 +27,7 @@ struct SessionLoop: ~Copyable {
   let reader = MessageReader()
   /// The `location_update` that is being handled.
   var update = UpdateEnvelope()
-  let hub: HubPort
+  var hub: HubPort
   var inputs = HubInputs()
   var outputs = HubOutputs()
   var subscriptions = SubscriptionTable()
@@ -40,7 +40,7 @@ struct SessionLoop: ~Copyable {
   /// HTTP requests that were handled in this turn, of newcomers or of those who waited.
   var requestsOfTurn = 0
   /// Nil until a session needs it.
-  var compression = LoopCompression()
+  var compression: LoopCompression
   /// What the reader of the journal has found for this loop's requests, and how many it was asked for.
   let historyAnswers: Mailbox<HistoryAnswer>
   var historyQuestions = 0
@@ -85,6 +85,7 @@ struct SessionLoop: ~Copyable {
     unwantedBodyLimits = HTTPLimits(
       headBytes: limits.requestHeadBytes, bodyBytes: min(limits.requestBodyBytes, limits.unwantedBodyBytes))
     self.limits = limits
+    compression = LoopCompression(limits)
     nextTick = loop.now.uptimeNanoseconds
     wallClockOffset = loop.now.wallClockOffset
     loop.setLoopTimer(at: nextTick)
@@ -208,8 +209,8 @@ struct SessionLoop: ~Copyable {
     turnReceived.removeAll()
   }
 
-  /// The hub's thread has put something into this loop's mailbox, which is looked at when the turn ends; or the server
-  /// is shutting down, which cannot wait for the next second.
+  /// Another loop has put something into this loop's mailbox, or something is stored: both are looked at when the turn ends;
+  /// or the server is shutting down, which cannot wait for the next second.
   mutating func woken() {
     pickUpAccess()
     if shared.lifecycle.isShuttingDown { nextTick = min(nextTick, now.uptime) }

@@ -23,7 +23,7 @@ public struct EventLoopLimits: Sendable, Hashable {
 
   /// Timers of connections that fire in one turn; the others do in the next ones. Sessions that came together are silent
   /// together: a ping to each of thousands would be a turn of many milliseconds.
-  public var timersPerTurn = 64
+  public var timersPerTurn = 16
 
   /// Connections accepted from one listener in one turn, so that a flood of newcomers does not hold up those who are
   /// there. The rest waits in the kernel's backlog.

@@ -5,7 +5,7 @@
 //     messageBytes, fragments                                                    BadFrameTests
 //     badMessages, badMessageWindowSeconds                                       BadMessageTests
 //     sessionRate, sessionBurst, fixesPerCharge, rateWarningSeconds,
-//     rateCloseSeconds, subscriptionsPerSession, closingSeconds,
+//     rateCloseSeconds, resumedPerTurn, subscriptionsPerSession, closingSeconds,
 //     outboxBytesPerSession, outboxBytes, readBufferBytes, arenaKeepBytes,
 //     mailboxMessages, and the hub's tables                                      here
 //     profiles, accuracyMeters                                                   MotionTests
@@ -60,6 +60,26 @@ extension EndToEnd.LimitsReached {
     for place in 0..<40 { try rider.send("ping", ["n": place]) }
     for place in 0..<40 { #expect(try rider.receive("pong").integer("n") == place) }
     try hub.metrics { $0["rate_pauses_total"] >= 1 && $0.errors("rate_limited") == 0 }
+  }
+
+  @Test("of many over the rate some go on in each turn, and none misses anything", arguments: loopCounts)
+  func manyOverRate(loops: Int) throws {
+    let hub = try TestHub(loops: loops) {
+      $0.limits.sessionRate = 500
+      $0.limits.sessionBurst = 10
+      $0.limits.resumedPerTurn = 2
+    }
+    let riders = try (0..<16).map { try hub.rider("r\($0)") }
+    var bytes: [UInt8] = []
+    for place in 0..<60 { bytes += Peer.frame(Array(try Peer.message("ping", ["n": place], id: "p").utf8)) }
+    for rider in riders { try rider.send(bytes: bytes) }
+    for rider in riders {
+      for place in 0..<60 { #expect(try rider.receive("pong").integer("n") == place) }
+      // What came while it waited is read, too.
+      try rider.send("ping", ["n": -1])
+      #expect(try rider.receive("pong").integer("n") == -1)
+    }
+    try hub.metrics { $0["rate_pauses_total"] >= 16 && $0.errors("rate_limited") == 0 }
   }
 
   @Test("a batch is charged by its fixes")

@@ -199,3 +199,67 @@ extension Numbers {
     #expect(recorder.wakeUps == 3)
   }
 }
+
+@Suite struct `Combining lock between threads` {
+  /// What the holder alone touches.
+  private final class Counts: @unchecked Sendable {
+    var byThread: [[Int]]
+    var holders = 0
+
+    init(_ threads: Int) { byThread = Array(repeating: [], count: threads) }
+  }
+
+  @Test func `all that was left is done, in each thread's order, by one thread at a time`() throws {
+    let (threads, each) = (4, 20_000)
+    let lock = CombiningLock()
+    let counts = Counts(threads)
+    let inboxes = (0..<threads).map { _ in MixedMailbox<Int, Int>(capacity: each, waking: nil) }
+    @Sendable func work() {
+      counts.holders += 1
+      #expect(counts.holders == 1)
+      for (thread, inbox) in inboxes.enumerated() {
+        var batch = Numbers()
+        inbox.drain(into: &batch)
+        counts.byThread[thread] += batch.all
+      }
+      counts.holders -= 1
+    }
+    let started = try (0..<threads).map { thread in
+      let handle = try startThread(name: "combiner-\(thread)") { @Sendable in
+        for next in 0..<each {
+          var batch = Numbers(next..<next + 1)
+          inboxes[thread].append(whatFitsOf: &batch)
+          // Nobody comes back here: what is left with a false must be done by who has the lock.
+          guard lock.lockOrDelegate() else { continue }
+          repeat { work() } while !lock.unlock()
+        }
+      }
+      return Handle(handle)
+    }
+    for thread in started { thread.join() }
+    for thread in 0..<threads { #expect(counts.byThread[thread] == Array(0..<each)) }
+    #expect(lock.tryLock())
+  }
+
+  @Test func `who comes while it is held is told no, and the holder that somebody came`() {
+    let lock = CombiningLock()
+    #expect(lock.tryLock() && !lock.tryLock())
+    #expect(lock.unlock())
+    #expect(lock.lockOrDelegate() && !lock.lockOrDelegate() && !lock.lockOrDelegate())
+    #expect(!lock.unlock())
+    #expect(!lock.tryLock())
+    #expect(lock.unlock())
+    #expect(lock.tryLock() && !lock.lockOrDelegate())
+    lock.unlockAnyway()
+    #expect(lock.tryLock() && lock.unlock())
+  }
+}
+
+/// A thread in an array, which holds copyable things only.
+private final class Handle {
+  private var handle: ThreadHandle?
+
+  init(_ handle: consuming ThreadHandle) { self.handle = consume handle }
+
+  func join() { handle.take()?.join() }
+}

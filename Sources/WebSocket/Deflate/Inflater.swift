@@ -42,7 +42,7 @@ public struct Inflater: ~Copyable {
   private var isBroken = false
 
   /// Costs 40 KiB once something was inflated, and the largest message up to `keptBytes`. Any window is understood.
-  public init(takesContextOver: Bool, keptBytes: Int = 64 * 1024) {
+  public init(takesContextOver: Bool, keptBytes: Int = MessageCompression.keptBytes) {
     self.takesContextOver = takesContextOver
     self.keptBytes = keptBytes
     stream = .allocate(capacity: 1)

@@ -14,7 +14,7 @@ public final class MessageCompression {
   private static let memoryLevel = 5
   private static let level = 1
   /// Memory for a message that is kept from one to the next.
-  private static let keptBytes = 64 * 1024
+  public static let keptBytes = 64 * 1024
 
   private var deflater: Deflater?
   private var inflater: Inflater
@@ -24,8 +24,11 @@ public final class MessageCompression {
   private let windowBits: Int
   private var payload = ByteBuffer()
 
-  /// For one connection.
-  public init(for agreed: DeflateParameters, as role: Role) {
+  /// For one connection, or for all that keep no contexts. Of the memory for inflated messages so much is kept from one to
+  /// the next: one that serves many keeps the largest message's, for else every bomb makes the kernel find it anew.
+  public init(
+    for agreed: DeflateParameters, as role: Role, keepingInflated inflatedBytes: Int = MessageCompression.keptBytes
+  ) {
     let limit = role == .client ? agreed.clientMaxWindowBits : agreed.serverMaxWindowBits
     let ownContext = role == .client ? !agreed.clientNoContextTakeover : !agreed.serverNoContextTakeover
     let peerContext = role == .client ? !agreed.serverNoContextTakeover : !agreed.clientNoContextTakeover
@@ -38,7 +41,7 @@ public final class MessageCompression {
         windowBits: windowBits, level: MessageCompression.level, memoryLevel: MessageCompression.memoryLevel,
         takesContextOver: ownContext)
     }
-    inflater = Inflater(takesContextOver: peerContext)
+    inflater = Inflater(takesContextOver: peerContext, keptBytes: inflatedBytes)
   }
 
   /// To be shared by clients' connections that keep no contexts.
