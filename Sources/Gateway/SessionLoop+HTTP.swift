@@ -82,7 +82,15 @@ extension SessionLoop {
     guard let exchange = sessions[slot].exchange else { return }
     if now.uptime >= exchange.deadline {
       counters.requestTimeouts += 1
-      return loop.abort(sessions[slot].connection)
+      guard exchange.isWaiting, exchange.unsent == nil, sessions[slot].phase == .http else {
+        return loop.abort(sessions[slot].connection)
+      }
+      // It was asked in time: most likely for what the disk takes too long over.
+      exchange.keepsAlive = false
+      return finish(
+        slot, exchange, .serviceUnavailable, .storageFull,
+        "not stored in time; it may still be: send the same again, which changes nothing then",
+        retryAfter: Int(limits.retryAfterSeconds))
     }
     loop.setTimer(sessions[slot].connection, at: exchange.deadline)
   }

@@ -25,16 +25,24 @@ extension Hub {
     emitStored(.trips(session, answer, replyTo: replyTo), to: session.loop)
   }
 
+  /// At once: that nothing can be stored must be heard just then.
   private mutating func refuse(
     _ session: SessionRef, _ replyTo: MessageID?, _ code: ErrorCode, _ message: String, retryAfter: Double? = nil
   ) {
     let error = ErrorReply(code: code, message: message, replyTo: replyTo, retryAfter: retryAfter)
-    answer(.refused(error), to: session, replyTo)
+    emit(.trips(session, .refused(error), replyTo: replyTo), to: session.loop)
+  }
+
+  private mutating func refuseUnstored(_ session: SessionRef, _ replyTo: MessageID?) {
+    counters.refusedForStorage += 1
+    refuse(
+      session, replyTo, .storageFull, "this hub cannot store what this is about now; ask again", retryAfter: 5)
   }
 
   // MARK: One trip
 
   private mutating func show(_ query: TripQuery, to session: SessionRef, _ replyTo: MessageID?) {
+    if !storage.hasRoom, isUnstored(.trip(query.id)) { return refuseUnstored(session, replyTo) }
     if waits(.trips(session, .show(query), replyTo: replyTo), for: .trip(query.id)) { return }
     guard access(of: query.actor, by: query.grant, to: .trip(query.id)) != .forbidden else {
       // The same words whether or not there is such a trip.
@@ -56,6 +64,8 @@ extension Hub {
         session, replyTo, .rateLimited, "this hub puts \(limits.tripLists) lists of trips together already",
         retryAfter: 1)
     }
+    // It would wait with all that is not stored.
+    guard storage.hasRoom || storage.newest <= storage.storedThrough else { return refuseUnstored(session, replyTo) }
     listings.append(TripListing(session: session, query: query, replyTo: replyTo))
   }
 
@@ -117,9 +127,9 @@ extension Hub {
     if let trip = findTrip(report.tripID) {
       guard trips[trip].recentMoves.contains(content) else {
         counters.tripMovesRefused += 1
-        return refuse(
-          session, replyTo, .invalidTransition,
-          "there is a trip \(report.tripID) of other content, in \(trips[trip].status.name)")
+        let message = "there is a trip \(report.tripID) of other content, in \(trips[trip].status.name)"
+        return answer(
+          .refused(ErrorReply(code: .invalidTransition, message: message, replyTo: replyTo)), to: session, replyTo)
       }
       return answer(.trip(trips[trip].report, isNew: false), to: session, replyTo)
     }

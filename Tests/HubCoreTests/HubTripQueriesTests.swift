@@ -216,4 +216,27 @@ extension HubBench {
     #expect(answers(durable.turn([bench.show("t"), bench.list(TripListQuery(limit: 5)), bench.request("t")])) == 0)
     #expect(answers(durable.store()) == 4)
   }
+
+  @Test("while nothing can be stored new trips, what is not stored, and lists are refused at once; the rest is shown")
+  func storageFull() throws {
+    let durable = try DurableBench()
+    let bench = HubBench()
+    func ask(_ question: HubInput) -> Turn { Turn(loops: [durable.turn([question])]) }
+    _ = ask(bench.request("t"))
+    #expect(Turn(loops: [durable.store()]).trip?.tripID == id("t"))
+    #expect(ask(bench.request("u")).results.isEmpty)
+    durable.store(0, condition: .unavailable)
+    let list = bench.list(TripListQuery(limit: 10))
+    for question in [bench.request("v"), bench.show("u"), list] {
+      let turn = ask(question)
+      #expect(turn.refusal == .storageFull && turn.results.count == 1)
+    }
+    #expect(ask(bench.show("t")).trip?.tripID == id("t"))
+    #expect(ask(bench.show("w")).refusal == .unknownTrip)
+    #expect(durable.hub.counters.refusedForStorage == 3)
+    // What was taken before is answered when it is stored, and nothing else is left.
+    let stored = Turn(loops: [durable.store()])
+    #expect(stored.trip?.tripID == id("u") && stored.results.count == 1)
+    #expect(ask(list).page?.trips.count == 2)
+  }
 }

@@ -70,18 +70,18 @@ extension Hub {
   /// that came before it.
   mutating func waits(_ input: HubInput, for channel: Channel) -> Bool {
     guard storage.isOn else { return false }
-    guard let index = channels.find(channel) else {
-      // A new channel counts on from the numbers of those that are gone: that they are must be stored, or a hub that
-      // comes back gives these numbers to other events.
-      guard storage.forgottenTicket > storage.storedThrough else { return false }
-      storage.park(input)
-      return true
-    }
     // Not before those that came earlier; they are being handled again, in order, while they are released.
-    let isBehindOthers = storage.parked > 0 && !storage.isReleasing
-    guard isBehindOthers || channels.eventTicket(index) > storage.storedThrough else { return false }
+    let isBehindOthers = storage.parked > 0 && !storage.isReleasing && channels.find(channel) != nil
+    guard isBehindOthers || isUnstored(channel) else { return false }
     storage.park(input)
     return true
+  }
+
+  /// Whether a channel's newest event is not stored yet. A new channel counts on from the numbers of those that are gone:
+  /// that they are must be stored, or a hub that comes back gives these numbers to other events.
+  mutating func isUnstored(_ channel: Channel) -> Bool {
+    guard let index = channels.find(channel) else { return storage.forgottenTicket > storage.storedThrough }
+    return channels.eventTicket(index) > storage.storedThrough
   }
 
   // MARK: Changes

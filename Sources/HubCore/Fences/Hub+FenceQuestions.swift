@@ -13,6 +13,8 @@ extension Hub {
     case .list(let number, let limit): answer = list(below: number, limit: limit)
     case .delete(let id): answer = delete(id)
     }
+    // That nothing can be stored must be heard just then.
+    if case .refused = answer { return emit(.fences(session, answer), to: session.loop) }
     emitStored(.fences(session, answer), to: session.loop)
   }
 
