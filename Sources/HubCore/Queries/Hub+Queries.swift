@@ -79,7 +79,7 @@ extension Hub {
     let (filter, audience) = (search.search.filter, search.audience)
     // It can't be interrupted: what it may look at is as much as one turn has time for, but enough for so many hits.
     var share = budget
-    share.candidates = min(budget.candidates, max(search.limit * 3 / 2, budget.candidates / search.weight))
+    share.candidates = min(budget.candidates, max(search.limit * 5 / 4, budget.candidates / search.weight))
     let given = share.candidates
     let outcome = index.nearest(
       to: search.center, limit: search.limit, withinMeters: search.boundMeters + search.slackMeters,

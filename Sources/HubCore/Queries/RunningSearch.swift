@@ -90,7 +90,7 @@ struct RunningSearch {
     let filter = search.filter
     // An age takes the driver's record, which is rarely in cache.
     weight =
-      (audience == .ops ? 1 : 3) + edges / 16 + limit / 256 + filter.tags.count / 4 + (filter.maxAge == nil ? 0 : 4)
+      (audience == .ops ? 1 : 3) + edges / 16 + limit / 128 + filter.tags.count / 4 + (filter.maxAge == nil ? 0 : 4)
     cellWeight = 1 + polygonCount / 8
     point = SearchPoint(center)
     best = BestHits(start: 0, limit: limit, withinMeters: boundMeters)
