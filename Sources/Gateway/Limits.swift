@@ -164,6 +164,9 @@ public struct Limits: Sendable {
   public var answerBytes = 512 * 1024
   /// Cells of areas that are watched at once, counted for riders and for ops. Past it: `rate_limited`.
   public var areas = 65_536
+  /// Drivers that one turn of the hub looks at, names or lets go for areas: some 100 µs where all are far from each other in
+  /// memory. What is left goes on in the next turn.
+  public var areaDriversPerTurn = 128
   /// Metres of `nearby:` for ops (riders' limit is `PublicAudience.maximumRadiusMeters`). Past it: `bad_message`.
   public var areaRadiusMeters = 500_000.0
   /// Bytes of whole cells that a loop keeps encoded for those who begin to watch within the same second. Past it they are
@@ -233,7 +236,7 @@ public struct Limits: Sendable {
     precondition(timersPerTurn >= 1 && resumedPerTurn >= 1)
     precondition(rateWarningSeconds < rateCloseSeconds)
     precondition(inflateRatio >= 1 && inflateFreeBytes >= 0)
-    precondition(requestsPerTurn >= 1)
+    precondition(requestsPerTurn >= 1 && areas >= 1 && areaDriversPerTurn >= 1)
     precondition(sessionBurst >= 1 && sessionRate >= 0)
   }
 
@@ -279,6 +282,7 @@ public struct Limits: Sendable {
       tracking: Tracker.Rules(maximumAccuracyMeters: accuracyMeters))
     limits.tripsPerDriver = tripsPerDriver
     limits.areas = areas
+    limits.areaDriversPerTurn = areaDriversPerTurn
     limits.fences = fences
     limits.fencePositions = fencePositions
     limits.roamingFences = roamingFences

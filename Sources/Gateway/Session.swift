@@ -158,36 +158,38 @@ final class Exchange {
   }
 }
 
-/// The sessions of one loop, by connection slot: chunks that never move, so that a table of 100,000 grows without
+/// The sessions of one loop, by connection slot: in chunks that never move, so that a table of 100,000 grows without
 /// copying and without leaving a hole of its old size.
 struct SessionTable: ~Copyable {
-  private static let shift = 10
-  private static let chunkSize = 1 << shift
-  // Each chunk is allocated and initialised whole, and lives as long as the table.
-  private var chunks: [UnsafeMutablePointer<Session>] = []
+  // All its places are initialised when it grows, until `deinit`.
+  private var table = ChunkTable<Session>()
+
+  init() {}
 
   deinit {
-    for chunk in chunks {
-      chunk.deinitialize(count: Self.chunkSize)
-      chunk.deallocate()
-    }
+    for slot in 0..<endIndex { table.pointer(slot).deinitialize(count: 1) }
   }
 
   /// One more than the largest slot that may be asked for.
-  var endIndex: Int { chunks.count * Self.chunkSize }
+  var endIndex: Int { table.capacity }
 
   mutating func makeRoom(for slot: Int) {
     while endIndex <= slot {
-      let chunk = UnsafeMutablePointer<Session>.allocate(capacity: Self.chunkSize)
-      for index in 0..<Self.chunkSize { (chunk + index).initialize(to: Session()) }
-      chunks.append(chunk)
+      let first = endIndex
+      table.grow()
+      for slot in first..<endIndex { table.pointer(slot).initialize(to: Session()) }
     }
   }
 
-  /// In-place access. The slot must be below `endIndex`: the array's own bounds check holds that, and chunks live as
-  /// long as the table. (A coroutine accessor would cost a heap allocation where it is not inlined.)
+  /// In-place access. (A coroutine accessor would cost a heap allocation where it is not inlined.)
   subscript(slot: Int) -> Session {
-    @inline(__always) unsafeAddress { UnsafePointer(chunks[slot >> Self.shift] + (slot & (Self.chunkSize - 1))) }
-    @inline(__always) unsafeMutableAddress { chunks[slot >> Self.shift] + (slot & (Self.chunkSize - 1)) }
+    @inline(__always) unsafeAddress { UnsafePointer(pointer(slot)) }
+    @inline(__always) unsafeMutableAddress { pointer(slot) }
+  }
+
+  @inline(__always)
+  private func pointer(_ slot: Int) -> UnsafeMutablePointer<Session> {
+    precondition(slot >= 0 && slot < endIndex)
+    return table.pointer(slot)
   }
 }

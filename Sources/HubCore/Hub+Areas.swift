@@ -6,16 +6,14 @@
 //
 // A driver is looked at once a tick, for all cells at a time: so a move between two cells is in the same tick of both. The
 // work is done in slices, since a hub's turn is short and a city is large; the loops send what a tick brought when all of
-// it is there. Who begins to watch, or was too slow, asks for the whole cell, and gets what has changed since from then on.
+// it is there (Hub+AreaUpdates.swift). Who begins to watch, or was too slow, asks for the whole cell, and gets what has
+// changed since from then on.
 import Bytes
 import Geo
 import Messages
 
 extension Hub {
   private static var tickNanoseconds: Int64 { 1_000_000_000 }
-  /// Drivers that one turn looks at, names or lets go: some 100 µs, where all of them are far from each other in memory. The
-  /// last cell that it tells of may be a crowd of 1,000 more.
-  private static var driversPerTurn: Int { 128 }
 
   // MARK: Watching
 
@@ -56,42 +54,6 @@ extension Hub {
     return channel
   }
 
-  /// Sessions begin to watch, or have fallen behind: they get cells as they are.
-  mutating func tellWhole(_ session: SessionRef, _ handles: [ChannelHandle]) {
-    for handle in handles {
-      guard let area = channels.area(Int(handle.index)) else { continue }  // the session has left it meanwhile
-      if areas.cells[area].fillKey != nil {
-        areas.cells[area].waiting.append((session, handle))
-      } else {
-        emit(.wholeArea(session, handle, whole(area)), to: session.loop)
-      }
-    }
-  }
-
-  private mutating func whole(_ area: Int) -> Publication {
-    if let full = areas.cells[area].full { return full }
-    let (cell, shown) = (areas.cells[area].cell, areas.cells[area].shownCount)
-    var drivers: [AreaUpdate.Driver] = []
-    drivers.reserveCapacity(shown)
-    areas.cells[area].members.forEach(ofFirst: shown) { drivers.append(shownDriver($0, area)) }
-    let update = AreaUpdate(
-      cell: cell, tick: areas.toldTick, isFull: true, drivers: drivers, more: more(area))
-    let full = areaPublication(update)
-    areas.cells[area].full = full
-    return full
-  }
-
-  private func more(_ area: Int) -> Int? {
-    let rest = areas.cells[area].members.count - areas.cells[area].shownCount
-    return rest > 0 ? rest : nil
-  }
-
-  private mutating func areaPublication(_ update: AreaUpdate) -> Publication {
-    publicationNumber += 1
-    return Publication(
-      channel: .area(update.cell), number: publicationNumber, timestamp: now.timestamp, body: .areaUpdate(update))
-  }
-
   // MARK: What changes
 
   /// Something about a driver has changed that those who watch areas see: its place, its status, its presence.
@@ -102,36 +64,19 @@ extension Hub {
     areas.noted.append(UInt32(driver))
   }
 
-  /// The name that an audience knows a driver by.
-  private func areaName(_ driver: UInt32, _ audience: Audience) -> Identifier {
-    switch audience {
-    case .everybody: PublicAudience.name(drivers[Int(driver)].pseudonym)
-    case .ops: drivers[Int(driver)].id
-    }
-  }
-
+  @inline(__always)
   private func newestPseudonym(_ driver: Int) -> UInt64 {
     audience.pseudonym(
       of: drivers[driver].id, lastTripEnded: drivers[driver].lastTripEnded, at: now.timestamp)
   }
 
   /// Which of a crowd are shown: the same ones from tick to tick.
-  private func areaRank(_ driver: Int) -> UInt64 { drivers[driver].hash &* 0x9E37_79B9_7F4A_7C15 }
+  @inline(__always)
+  func areaRank(_ driver: Int) -> UInt64 { drivers[driver].hash &* 0x9E37_79B9_7F4A_7C15 }
 
-  private func shownDriver(_ driver: UInt32, _ area: Int) -> AreaUpdate.Driver {
-    let audience = areas.cells[area].audience
-    guard let position = drivers[Int(driver)].position else { preconditionFailure("who is in a cell has a position") }
-    let isPublic = audience == .everybody
-    return AreaUpdate.Driver(
-      driverID: areaName(driver, audience),
-      coordinate: isPublic ? PublicGrid.snapped(position.coordinate) : position.coordinate,
-      heading: isPublic ? position.heading.map(PublicAudience.rounded(heading:)) : position.heading,
-      speed: isPublic ? position.speed?.rounded() : position.speed, status: drivers[Int(driver)].status,
-      timestamp: position.timestamp)
-  }
-
-  /// Which cells a driver is in, after what has changed since it was looked at last.
-  private mutating func lookAtArea(_ driver: Int) {
+  /// Which cells a driver is in, after what has changed since it was looked at last. Gives what that costs of the turn's
+  /// budget: most are in one cell or two.
+  private mutating func lookAtArea(_ driver: Int) -> Int {
     drivers[driver].isAreaNoted = false
     let position = drivers[driver].isStale ? nil : drivers[driver].position
     let isAvailable = position != nil && drivers[driver].status == .available
@@ -142,24 +87,26 @@ extension Hub {
     let isRenamed = pseudonym != drivers[driver].pseudonym
     // A rounded place is in the same cell as the place itself.
     let key = position.map { GridPoint($0.coordinate).mortonCode }
-    keepOrLeave(driver, key: key, isAvailable: isAvailable && !isRenamed)
+    var cells = keepOrLeave(driver, key: key, isAvailable: isAvailable && !isRenamed)
     drivers[driver].pseudonym = pseudonym
-    guard let key else { return }
-    join(driver, key: key, .ops)
-    if isAvailable { join(driver, key: key, .everybody) }
+    guard let key else { return 1 + cells / 3 }
+    cells += join(driver, key: key, .ops)
+    if isAvailable { cells += join(driver, key: key, .everybody) }
+    return 1 + cells / 3
   }
 
-  /// Goes through the cells that the driver was in.
-  private mutating func keepOrLeave(_ driver: Int, key: UInt64?, isAvailable: Bool) {
+  /// Goes through the cells that the driver was in; gives how many these are.
+  private mutating func keepOrLeave(_ driver: Int, key: UInt64?, isAvailable: Bool) -> Int {
+    var count = 0
     var node = drivers[driver].firstArea
     while node != AreaTable.none {
       let area = Int(areas.node(node).cell)
       node = areas.node(node).next
+      count += 1
       let audience = areas.cells[area].audience
       if let key, audience == .ops || isAvailable, areas.cells[area].cell.contains(key: key) {
         let place = areas.cells[area].members.find(rank: areaRank(driver), driver: UInt32(driver)).place
         areas.cells[area].noteChange(at: place, tick: UInt32(truncatingIfNeeded: areas.tick))
-        areas.cells[area].full = nil
         areas.touch(area)
       } else {
         let name = areaName(UInt32(driver), audience)
@@ -167,10 +114,12 @@ extension Hub {
         areas.unlink(area, first: &drivers[driver].firstArea)
       }
     }
+    return count
   }
 
-  /// Puts the driver into the watched cells at a key that it is not in yet.
-  private mutating func join(_ driver: Int, key: UInt64, _ audience: Audience) {
+  /// Puts the driver into the watched cells at a key that it is not in yet; gives how many are watched there.
+  private mutating func join(_ driver: Int, key: UInt64, _ audience: Audience) -> Int {
+    var count = 0
     var rest = areas.precisions(audience)
     while rest != 0 {
       let precision = rest.trailingZeroBitCount
@@ -179,7 +128,9 @@ extension Hub {
         let area = areas.find(cell, audience)
       else { continue }
       join(driver, area, tells: true)
+      count += 1
     }
+    return count
   }
 
   private mutating func join(_ driver: Int, _ area: Int, tells: Bool) {
@@ -188,7 +139,7 @@ extension Hub {
       UInt32(driver), rank: areaRank(driver), area, first: &drivers[driver].firstArea, tells: tells)
     guard let displaced else { return }
     let name = areaName(displaced, areas.cells[area].audience)
-    areas.cells[area].left.append(.init(driver: displaced, name: name))
+    areas.cells[area].noteDeparture(.init(driver: displaced, name: name))
   }
 
   // MARK: Ticks
@@ -197,18 +148,19 @@ extension Hub {
   mutating func advanceAreas() -> Bool {
     guard areas.nextTick != .max else { return false }
     if areas.phase == .resting, now.uptime >= areas.nextTick { beginTick() }
-    var budget = Self.driversPerTurn
+    // A part is for those who begin to watch: they are served even where ticks take all the time that there is.
+    var share = max(1, limits.areaDriversPerTurn / 4)
+    var budget = limits.areaDriversPerTurn - share
+    showAreas(&share)
+    budget += share
     if areas.phase == .looking {
-      while budget > 0, let driver = areas.nextToLookAt() {
-        lookAtArea(Int(driver))
-        budget -= 1
-      }
+      while budget > 0, let driver = areas.nextToLookAt() { budget -= lookAtArea(Int(driver)) }
     }
     if areas.phase == .telling { tellAreas(&budget) }
-    fillAreas(&budget)
+    showAreas(&budget)
     letGoOfAreas(&budget)
     if !areas.isActive, areas.phase == .resting, areas.noted.isEmpty { areas.nextTick = .max }
-    return areas.phase != .resting || !areas.filling.isEmpty || !areas.ending.isEmpty
+    return areas.phase != .resting || areas.isAskedFor || !areas.ending.isEmpty
   }
 
   private mutating func beginTick() {
@@ -218,79 +170,40 @@ extension Hub {
     if areas.nextTick <= now.uptime { areas.nextTick = now.uptime + Self.tickNanoseconds }
   }
 
-  /// Tells the cells that changed; and the loops, behind the last one, that they may send.
-  private mutating func tellAreas(_ budget: inout Int) {
-    while budget > 0 {
-      guard let change = areas.nextToTell() else {
-        var loops = areas.loopsTold
-        while loops != 0 {
-          emit(.areaTickEnded, to: UInt32(loops.trailingZeroBitCount))
-          loops &= loops - 1
-        }
-        return
-      }
-      budget -= 1 + tell(change.area, changed: change.changed, left: change.left)
-    }
-  }
-
-  /// One publication of what has changed in a cell. Gives how many drivers it names.
-  private mutating func tell(_ area: Int, changed: [UInt32], left departures: [AreaCell.Departure]) -> Int {
-    var drivers: [AreaUpdate.Driver] = []
-    drivers.reserveCapacity(min(changed.count, AreaCell.shownLimit(areas.cells[area].audience)))
-    for driver in changed where isShown(driver, area) { drivers.append(shownDriver(driver, area)) }
-    var left: [Identifier] = []
-    // Who has come back within the tick, under the same name, is among the others.
-    for departure in departures
-    where !isShown(departure.driver, area)
-      || areaName(departure.driver, areas.cells[area].audience) != departure.name
-    {
-      left.append(departure.name)
-    }
-    guard !drivers.isEmpty || !left.isEmpty else { return 0 }
-    let update = AreaUpdate(
-      cell: areas.cells[area].cell, tick: areas.tick, isFull: false, drivers: drivers, left: left, more: more(area))
-    let publication = areaPublication(update)
-    let channel = areas.cells[area].channel
-    var loops = channels.loops(channel)
-    areas.loopsTold |= loops
-    while loops != 0 {
-      emit(
-        .areaUpdate(ChannelHandle(index: UInt32(channel)), publication), to: UInt32(loops.trailingZeroBitCount))
-      counters.deliveries += 1
-      loops &= loops - 1
-    }
-    return drivers.count + left.count
-  }
-
-  private func isShown(_ driver: UInt32, _ area: Int) -> Bool {
-    let (place, isThere) = areas.cells[area].members.find(rank: areaRank(Int(driver)), driver: driver)
-    return isThere && areas.cells[area].members.isAmongFirst(AreaCell.shownLimit(areas.cells[area].audience), place)
-  }
-
   // MARK: Cells that begin and end
+
+  /// Works for those who wait for whole cells: looks up who is in one that nobody watched before, and names all of them.
+  private mutating func showAreas(_ budget: inout Int) {
+    fillAreas(&budget)
+    tellWholeAreas(&budget)
+  }
 
   /// Looks up who is in a cell that nobody watched before.
   private mutating func fillAreas(_ budget: inout Int) {
     while budget > 0, let first = areas.filling.first {
       let area = Int(first)
+      while budget > 0, let driver = areas.found.popLast() {
+        fill(area, with: Int(driver))
+        budget -= 1
+      }
+      guard budget > 0 else { return }
       guard let key = areas.cells[area].fillKey else { preconditionFailure("it is being filled") }
-      areaScratch.removeAll(keepingCapacity: true)
+      if key == AreaCell.allFound {
+        areas.endFilling(area)
+        continue
+      }
       let next = index.drivers(
-        from: key, through: areas.cells[area].cell.lastKey, limit: budget, into: &areaScratch)
-      budget -= max(areaScratch.count, 16)
-      for driver in areaScratch { fill(area, with: Int(driver)) }
-      areas.cells[area].fillKey = next
-      guard next == nil else { continue }
-      areas.filling.removeFirst()
-      let waiting = areas.cells[area].waiting
-      areas.cells[area].waiting = []
-      budget -= areas.cells[area].shownCount
-      for (session, handle) in waiting { emit(.wholeArea(session, handle, whole(area)), to: session.loop) }
+        from: key, through: areas.cells[area].cell.lastKey, limit: budget, into: &areas.found)
+      areas.cells[area].fillKey = next ?? AreaCell.allFound
+      budget -= 4 + areas.found.count / 4
     }
   }
 
+  /// One that was found there a turn ago may have gone, or joined with a tick.
   private mutating func fill(_ area: Int, with driver: Int) {
-    guard drivers[driver].position != nil else { return }
+    guard !drivers[driver].isStale, let place = drivers[driver].position?.coordinate,
+      areas.cells[area].cell.contains(key: GridPoint(place).mortonCode)
+    else { return }
     if areas.cells[area].audience == .everybody {
       guard drivers[driver].status == .available else { return }
       // Where riders see it already, they do by the name that it has.

@@ -103,7 +103,7 @@ extension Hub {
   // MARK: Presence
 
   /// When the driver is stale if nothing comes: its session gone for 60 s, or no fix for longer than it should take.
-  private func staleAt(_ driver: Int) -> Int64 {
+  private mutating func staleAt(_ driver: Int) -> Int64 {
     let silence = max(timings.stale, timings.staleSamplingIntervals * drivers[driver].samplingInterval)
     // Who was told another interval gets the time for a fix by that one.
     let bySilence = max(drivers[driver].lastFix, drivers[driver].samplingTold) + nanoseconds(silence)
@@ -114,6 +114,7 @@ extension Hub {
     return min(bySilence, drivers[driver].disconnected + nanoseconds(timings.stale))
   }
 
+  @inline(__always)
   private func handle(ofDriver driver: Int) -> Handle {
     Handle(index: UInt32(driver), generation: drivers.generation(of: driver))
   }

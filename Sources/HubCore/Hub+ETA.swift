@@ -33,10 +33,11 @@ extension Hub {
     guide(position, driver: driver, trip: trip)
   }
 
+  @inline(__always)
   private func isMoving(_ position: Position) -> Bool { position.speed.map { $0 >= Odometer.movingSpeed } ?? false }
 
   /// Along the route where the driver is on one, else by the area's experience. A road router would be asked here.
-  private func estimate(_ leg: Leg, guide: Int) -> Estimate {
+  private mutating func estimate(_ leg: Leg, guide: Int) -> Estimate {
     guard let route = guides[guide].route, route.isPlaced else { return detours.estimate(leg) }
     return route.estimate(leg)
   }
@@ -126,6 +127,7 @@ extension Hub {
     if let channel = trips[trip].channel { publishState(etaUpdate(told, trip: trip), channel: channel) }
   }
 
+  @inline(__always)
   private func arrival(in seconds: Double) -> Timestamp {
     Timestamp(milliseconds: now.timestamp.milliseconds + Int64((seconds * 1000).rounded()))
   }

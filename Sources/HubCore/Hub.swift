@@ -42,7 +42,6 @@ public struct Hub: ~Copyable {
   var searches: [RunningSearch] = []
   var areas: AreaTable
   var fences = FenceTable()
-  var areaScratch: [UInt32] = []
   var deadlines: Deadlines
   /// By loop and slot: the driver of that session, or −1.
   var sessions: [[Int32]]

@@ -21,6 +21,9 @@ public struct HubLimits: Sendable, Equatable {
   public var events: Int
   /// Cells watched at once, counted for each audience. At it `subscribe` is refused with `rate_limited`.
   public var areas = 65_536
+  /// Drivers that one turn looks at, names or lets go for areas: some 100 µs where all of them are far from each other in
+  /// memory. What is left of a tick goes on in the next turn.
+  public var areaDriversPerTurn = 128
   /// Fences, positions of all of them, and such that are about two drivers. At each a new one is refused with `storage_full`.
   public var fences = 50_000
   public var fencePositions = 2_000_000

@@ -1,30 +1,22 @@
 // Records addressed by a dense index, in chunks that never move, with a free list. A generation per slot, bumped when
 // the record goes, tells a stale reference from a live one.
 //
-// Why not an array: growing one of a million drivers copies half a gigabyte in the middle of a turn, and access through
-// `subscript` with a coroutine costs a heap allocation where it is not inlined. `unsafeAddress` hands out a pointer.
-// Why it is right: slots below `endIndex` are initialised from their first `insert` until `deinit`, every access is
-// bounds-checked against `endIndex`, and a chunk is never freed or moved while the slab lives.
+// Access through `subscript` with a coroutine would cost a heap allocation where it is not inlined; `unsafeAddress` hands
+// out a pointer. Why it is right: slots below `endIndex` are initialised from their first `insert` until `deinit`, every
+// access is bounds-checked against `endIndex`, and what ChunkTable gives never moves.
+import Bytes
 
 struct Slab<Record>: ~Copyable {
-  private static var shift: Int { 8 }
-  private static var chunkSize: Int { 1 << shift }
-
-  /// The chunks' table: as an array it would check the chunk's number once more with each access, of which a fix makes fifty.
-  private var chunks: UnsafeMutablePointer<UnsafeMutablePointer<Record>>
-  private var chunkCapacity = 16
-  private var chunkCount = 0
+  private var table = ChunkTable<Record>()
   private var generations: [UInt32] = []
   private var free: [UInt32] = []
   /// One more than the largest index ever in use.
   private(set) var endIndex = 0
 
-  init() { chunks = .allocate(capacity: chunkCapacity) }
+  init() {}
 
   deinit {
     for index in 0..<endIndex { pointer(index).deinitialize(count: 1) }
-    for chunk in 0..<chunkCount { chunks[chunk].deallocate() }
-    chunks.deallocate()
   }
 
   /// Records in use.
@@ -33,7 +25,7 @@ struct Slab<Record>: ~Copyable {
   @inline(__always)
   private func pointer(_ index: Int) -> UnsafeMutablePointer<Record> {
     precondition(index >= 0 && index < endIndex)
-    return chunks[index >> Self.shift] + (index & (Self.chunkSize - 1))
+    return table.pointer(index)
   }
 
   /// In-place access; the index must have been given by `insert`.
@@ -48,23 +40,11 @@ struct Slab<Record>: ~Copyable {
       self[Int(slot)] = record
       return Int(slot)
     }
-    if endIndex >> Self.shift == chunkCount { addChunk() }
+    if endIndex == table.capacity { table.grow() }
     endIndex += 1
     pointer(endIndex - 1).initialize(to: record)
     generations.append(0)
     return endIndex - 1
-  }
-
-  private mutating func addChunk() {
-    if chunkCount == chunkCapacity {
-      chunkCapacity *= 2
-      let larger = UnsafeMutablePointer<UnsafeMutablePointer<Record>>.allocate(capacity: chunkCapacity)
-      larger.initialize(from: chunks, count: chunkCount)
-      chunks.deallocate()
-      chunks = larger
-    }
-    (chunks + chunkCount).initialize(to: .allocate(capacity: Self.chunkSize))
-    chunkCount += 1
   }
 
   /// Ends the record's life, leaving `tombstone` in its slot so that what it held is released.
@@ -74,9 +54,11 @@ struct Slab<Record>: ~Copyable {
     free.append(UInt32(index))
   }
 
+  @inline(__always)
   func generation(of index: Int) -> UInt32 { generations[index] }
 
   /// True while the record that was there when `generation` was taken is still there.
+  @inline(__always)
   func isCurrent(_ index: Int, _ generation: UInt32) -> Bool {
     index < generations.count && generations[index] == generation
   }

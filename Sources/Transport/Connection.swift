@@ -1,6 +1,7 @@
 // What the loop knows of one connection, and the slab in which these structs live: chunks that never move, so a
 // connection costs no object, growth copies nothing, and a pointer to a slot is good for as long as the loop.
 
+import Bytes
 import Glibc
 
 /// One connection's state: 64 bytes with everything that an idle connection needs.
@@ -53,32 +54,23 @@ struct Connection {
 /// All connections of a loop. Slots are handed out lowest first after a start, then the last freed one first.
 struct ConnectionSlab: ~Copyable {
   static let noSlot = UInt32.max
-  private static let chunkBits: UInt32 = 9
-  private static let chunkConnections = 1 << Int(chunkBits)
 
-  // Each chunk is allocated once, initialised whole, and deinitialised in deinit: pointers into it stay good.
-  // Their table is no array, which would check the chunk's number once more with each access.
-  private var chunks: UnsafeMutablePointer<UnsafeMutablePointer<Connection>>
-  private var chunkCapacity = 16
-  private var chunkCount = 0
+  // All its places are initialised when it grows and deinitialised in deinit; pointers to them stay good.
+  private var table = ChunkTable<Connection>()
   private var firstFree = ConnectionSlab.noSlot
   private(set) var slotCount: UInt32 = 0
 
-  init() { chunks = .allocate(capacity: chunkCapacity) }
+  init() {}
 
   deinit {
-    for index in 0..<chunkCount {
-      chunks[index].deinitialize(count: ConnectionSlab.chunkConnections)
-      chunks[index].deallocate()
-    }
-    chunks.deallocate()
+    for slot in 0..<slotCount { pointer(slot).deinitialize(count: 1) }
   }
 
   /// The slot's struct. `slot` must be below `slotCount`.
   @inline(__always)
   func pointer(_ slot: UInt32) -> UnsafeMutablePointer<Connection> {
     precondition(slot < slotCount)
-    return chunks[Int(slot >> ConnectionSlab.chunkBits)] + Int(slot & UInt32(ConnectionSlab.chunkConnections - 1))
+    return table.pointer(Int(slot))
   }
 
   /// The connection that `id` names, or nil when it is gone or about to be.
@@ -95,7 +87,7 @@ struct ConnectionSlab: ~Copyable {
 
   /// Takes a free slot for `descriptor`, which belongs to the slab from now on.
   mutating func insert(descriptor: Int32, state: Connection.State) -> ConnectionID {
-    if firstFree == ConnectionSlab.noSlot { addChunk() }
+    if firstFree == ConnectionSlab.noSlot { grow() }
     let slot = firstFree
     let connection = pointer(slot)
     firstFree = connection.pointee.nextFree
@@ -115,23 +107,14 @@ struct ConnectionSlab: ~Copyable {
     firstFree = slot
   }
 
-  private mutating func addChunk() {
-    let capacity = ConnectionSlab.chunkConnections
-    let chunk = UnsafeMutablePointer<Connection>.allocate(capacity: capacity)
-    chunk.initialize(repeating: Connection(), count: capacity)
+  private mutating func grow() {
     let first = slotCount
-    if chunkCount == chunkCapacity {
-      chunkCapacity *= 2
-      let larger = UnsafeMutablePointer<UnsafeMutablePointer<Connection>>.allocate(capacity: chunkCapacity)
-      larger.initialize(from: chunks, count: chunkCount)
-      chunks.deallocate()
-      chunks = larger
-    }
-    (chunks + chunkCount).initialize(to: chunk)
-    chunkCount += 1
-    slotCount += UInt32(capacity)
-    for index in 0..<capacity {
-      chunk[index].nextFree = index + 1 < capacity ? first + UInt32(index) + 1 : firstFree
+    table.grow()
+    slotCount = UInt32(table.capacity)
+    for slot in first..<slotCount {
+      var free = Connection()
+      free.nextFree = slot + 1 < slotCount ? slot + 1 : ConnectionSlab.noSlot
+      pointer(slot).initialize(to: free)
     }
     firstFree = first
   }

@@ -13,33 +13,12 @@ enum AreaBench {
     for (slot, precision) in [3, 4, 5].enumerated() {
       let cell = GeohashCell(middle, precision: precision)
       let first = city.watch(.area(cell), role: .ops, slot: UInt32(drivers + slot))
-      report("an operator begins to watch \(cell)", settle(&city, first))
+      print("an operator begins to watch \(cell): \(city.settle(first))")
     }
     for _ in 0..<3 {
       for first in stride(from: 0, to: drivers, by: 64) { city.move(first..<min(first + 64, drivers)) }
       city.advance(seconds: 1)
-      report("a tick, everybody has moved", settle(&city, 0))
+      print("a tick, everybody has moved: \(city.settle())")
     }
-  }
-
-  private struct Turns {
-    var count = 0
-    var all: Int64 = 0
-    var longest: Int64 = 0
-  }
-
-  private static func settle(_ city: inout City, _ first: Int64) -> Turns {
-    var turns = Turns(count: 1, all: first, longest: first)
-    repeat {
-      let took = city.turn([])
-      turns.count += 1
-      turns.all += took
-      turns.longest = max(turns.longest, took)
-    } while city.hub.hasMoreDue
-    return turns
-  }
-
-  private static func report(_ what: String, _ turns: Turns) {
-    print("\(what): \(turns.all / 1000) us in \(turns.count) turns, the longest \(turns.longest / 1000) us")
   }
 }

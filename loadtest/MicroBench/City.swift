@@ -6,13 +6,36 @@ import Glibc
 import HubCore
 import Messages
 
+/// Turns of the hub, by the CPU time that each took.
+struct Turns: CustomStringConvertible {
+  private var count = 0
+  private var all: Int64 = 0
+  private(set) var longest: Int64 = 0
+
+  mutating func add(_ nanoseconds: Int64) {
+    count += 1
+    all += nanoseconds
+    longest = max(longest, nanoseconds)
+  }
+
+  var description: String { "\(all / 1000) us in \(count) turns, the longest \(longest / 1000) us" }
+}
+
 struct City: ~Copyable {
   var hub: Hub
   private(set) var outputs: [HubOutput] = []
   private let message: MessageID
   private var now = Moment(uptime: 0, timestamp: Timestamp(milliseconds: 1_763_680_000_000))
-  private var places: [Coordinate] = []
+  private(set) var places: [Coordinate] = []
   private var state: UInt64 = 1
+
+  /// What all drivers say of themselves, as much of it as they may.
+  static let tags = (1...DriverStatusReport.maximumTags).map { number in
+    guard let tag = InlineText("a tag that is as long as somebody may make one, number \(number)") else {
+      preconditionFailure("it is short enough")
+    }
+    return tag
+  }
 
   /// `spread`: of the city, in degrees. It lies round 41.15 N, 8.1 W, in the middle of a cell of three characters.
   init(drivers: Int, spread: Double) {
@@ -25,7 +48,7 @@ struct City: ~Copyable {
       limits: limits, timings: HubTimings(), sampling: SamplingRules(), epoch: epoch, seed: 1, loops: 1, now: now)
     for number in 0..<drivers {
       guard let id = Identifier("driver-\(number)") else { preconditionFailure("it is an id") }
-      let report = DriverStatusReport(status: .available, vehicleType: InlineText("van"))
+      let report = DriverStatusReport(status: .available, vehicleType: InlineText("van"), tags: City.tags)
       places.append(
         Coordinate(clampingLatitude: 41.15 + random() * spread, wrappingLongitude: -8.1 + random() * spread))
       let session = session(number)
@@ -78,6 +101,23 @@ struct City: ~Copyable {
     turn(inputs)
   }
 
+  /// Gives the hub turns until it has nothing more to do at this moment; `first` was the first of them.
+  mutating func settle(_ first: Int64? = nil) -> Turns {
+    var turns = Turns()
+    if let first { turns.add(first) }
+    repeat { turns.add(turn([])) } while hub.hasMoreDue
+    return turns
+  }
+
+  /// Queries that come at once, each of a session of its own. The turns until the last is answered.
+  mutating func ask(_ searches: [DriverSearch], _ audience: Audience) -> Turns {
+    settle(
+      turn(
+        searches.enumerated().map { number, search in
+          .query(session(number), .drivers(search, audience), replyTo: message)
+        }))
+  }
+
   /// Somebody begins to watch a channel; a loop's part of it.
   mutating func watch(_ channel: Channel, role: Role, slot: UInt32) -> Int64 {
     guard let id = Identifier("watcher") else { preconditionFailure("it is an id") }
@@ -92,9 +132,11 @@ struct City: ~Copyable {
     return took
   }
 
-  private func cpuNanoseconds() -> Int64 {
-    var time = timespec()
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
-    return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
-  }
+}
+
+/// CPU time of this thread. A call of the kernel: some 300 ns.
+func cpuNanoseconds() -> Int64 {
+  var time = timespec()
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+  return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
 }

@@ -75,7 +75,7 @@ struct FenceBench: ~Copyable {
   }
 
   /// Drives round the city at 14 m/s, a fix a second, 8 km from its middle; never over the same place again for a day.
-  private mutating func takeFix() {
+  private mutating func prepareFix() {
     milliseconds += 1000
     second += 1
     let direction = Double(second) * 14 / 8_000 * 180 / .pi
@@ -89,7 +89,38 @@ struct FenceBench: ~Copyable {
       common: FixInput(
         session: FenceBench.session, messageID: messageID, sent: now.timestamp, received: now,
         update: LocationUpdate(tripID: nil, fix: fix), tripIsGranted: false))
+  }
+
+  private mutating func takeFix() {
+    prepareFix()
     turn()
+  }
+
+  /// What fences cost most fixes: each is timed by itself, in both cities in turn, and the one in the middle is told.
+  static func printMedians(fixes: Int) {
+    var bare = FenceBench(fences: 0)
+    var fenced = FenceBench(fences: 10_000)
+    var times: (bare: [Int64], fenced: [Int64], quiet: [Int64]) = ([], [], [])
+    for _ in 0..<fixes {
+      times.bare.append(bare.timeFix().nanoseconds)
+      let (nanoseconds, events) = fenced.timeFix()
+      times.fenced.append(nanoseconds)
+      if events == 0 { times.quiet.append(nanoseconds) }
+    }
+    func middle(_ times: [Int64]) -> Int64 { times.sorted()[times.count / 2] }
+    let (without, with) = (middle(times.bare), middle(times.fenced))
+    print("a fix in the city, at the median: \(without) ns, among 10,000 fences \(with) ns: \(with - without) ns more")
+    let part = Double(times.quiet.count * 1000 / fixes) / 10
+    print("\(part) % of the fixes make no event: \(middle(times.quiet) - without) ns more at their median")
+    print("on average \((times.fenced.reduce(0, +) - times.bare.reduce(0, +)) / Int64(fixes)) ns more")
+  }
+
+  private mutating func timeFix() -> (nanoseconds: Int64, events: UInt64) {
+    let events = hub.counters.fenceEvents.reduce(0, +)
+    prepareFix()
+    let began = cpuNanoseconds()
+    turn()
+    return (cpuNanoseconds() - began, hub.counters.fenceEvents.reduce(0, +) - events)
   }
 
   /// Takes so many; gives how many events there were so far.

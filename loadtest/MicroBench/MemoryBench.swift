@@ -1,6 +1,7 @@
 // What a hub with very many drivers holds.
 
 import Glibc
+import HubCore
 
 enum MemoryBench {
   /// Prints the resident bytes of the process before and after, for each driver.
@@ -9,6 +10,9 @@ enum MemoryBench {
     let city = City(drivers: drivers, spread: 1)
     let bytes = residentBytes() - before
     print("\(city.hub.counters.drivers) drivers, \(bytes / 1_000_000) MB resident, \(bytes / drivers) bytes a driver")
+    var index = DriverIndex(capacity: drivers)
+    for driver in 0..<drivers { index.move(UInt32(driver), to: city.places[driver]) }
+    print("of these the index \(index.allocatedBytes / drivers) bytes a driver")
   }
 
   /// Field 2 of /proc/self/statm, in pages (proc(5)).

@@ -4,6 +4,10 @@
 //   hub-microbench PIECE CALLS                     that piece so often and nothing else, for callgrind
 //   hub-microbench memory [DRIVERS]                what a hub with so many drivers holds (a million)
 //   hub-microbench areas [DRIVERS]                 the longest turns of live areas with so many in one cell (100,000)
+//   hub-microbench queries [DRIVERS]               the longest turns of the worst queries among so many (100,000)
+//   hub-microbench fences [FIXES]                  what 10,000 fences cost a fix at the median
+//   hub-microbench growth                          what a fix and a publication cost as drivers and channels grow
+//   hub-microbench growth PIECE SIZE CALLS         one of these so often and nothing else, for loadtest/growth.sh
 //   hub-microbench bytes                           how many bytes messages have in JSON, compressed, and in binary
 //   hub-microbench recovery [RECORDS]              a start from a journal of so many trip records
 //   hub-microbench track [FIXES [DRIVERS]]         one driver's track read from a journal with those of others
@@ -22,6 +26,21 @@ if words.first == "memory" {
   MemoryBench.run(drivers: words.dropFirst().first.flatMap { Int($0) } ?? 1_000_000)
 } else if words.first == "areas" {
   AreaBench.run(drivers: words.dropFirst().first.flatMap { Int($0) } ?? 100_000)
+} else if words.first == "queries" {
+  QueryBench.run(drivers: words.dropFirst().first.flatMap { Int($0) } ?? 100_000)
+} else if words.first == "fences" {
+  FenceBench.printMedians(fixes: words.dropFirst().first.flatMap { Int($0) } ?? 100_000)
+} else if words.first == "growth" {
+  let rest = Array(words.dropFirst())
+  if rest.isEmpty {
+    GrowthBench.printTable()
+  } else if rest.count == 3, let piece = GrowthBench.Piece(rawValue: rest[0]), let size = Int(rest[1]),
+    piece.sizes.contains(size), let calls = Int(rest[2])
+  {
+    GrowthBench.run(piece, size: size, calls: calls)
+  } else {
+    fatalUsage()
+  }
 } else if words.first == "bytes" {
   MicroBench().printBytes()
 } else if words.first == "recovery" {
@@ -52,6 +71,7 @@ if words.first == "memory" {
 
 func fatalUsage() -> Never {
   print("hub-microbench memory [DRIVERS] | areas [DRIVERS] | recovery [RECORDS] | track [FIXES [DRIVERS]]")
+  print("hub-microbench queries [DRIVERS] | fences [FIXES] | growth [fix|move|publish SIZE CALLS]")
   print("hub-microbench disk DIR [BYTES] | bytes")
   print("hub-microbench PIECE CALLS, where PIECE is one of:")
   for piece in Piece.allCases { print("  \(piece.rawValue)") }

@@ -23,11 +23,12 @@ struct AreaCell {
   var changed: [UInt32] = []
   var left: [Departure] = []
   var isTouched = false
-  /// While the drivers that were there before anybody watched are still being looked up: the next key of the index.
+  /// While the drivers that were there before anybody watched are still being looked up: the next key of the index, or
+  /// `allFound`.
   var fillKey: UInt64?
-  /// Sessions that wait for the whole cell until it is filled, and their channel.
+  /// Sessions that wait for the whole cell, and their channel.
   var waiting: [(session: SessionRef, channel: ChannelHandle)] = []
-  /// The whole cell as of the last tick, made when it was asked for first.
+  /// The whole cell, made when it was asked for first, until a tick changes it.
   var full: Publication?
   /// Nobody watches any more: its members are still being let go.
   var isOver = false
@@ -39,6 +40,11 @@ struct AreaCell {
     fillKey = cell.firstKey
   }
 
+  /// Beyond all keys: those in the cell are found, and only to be put into it.
+  static let allFound = UInt64.max
+  /// Who left, up to here. Of more, as when a network fails, the cell is told as a whole: then its size has a limit too.
+  static let toldDepartures = AreaUpdate.maximumDrivers
+
   /// How many drivers it shows at most.
   static func shownLimit(_ audience: Audience) -> Int {
     switch audience {
@@ -48,6 +54,11 @@ struct AreaCell {
   }
 
   var shownCount: Int { min(members.count, AreaCell.shownLimit(audience)) }
+
+  /// One that was shown is not any more. One too many says that there were others.
+  mutating func noteDeparture(_ departure: Departure) {
+    if left.count <= AreaCell.toldDepartures { left.append(departure) }
+  }
 
   /// Of those that are shown one moved, or came. Once a tick is enough; whoever has no room is told of when it gets some.
   mutating func noteChange(at place: AreaMembers.Place, tick: UInt32) {

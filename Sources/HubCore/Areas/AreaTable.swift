@@ -37,12 +37,20 @@ struct AreaTable: ~Copyable {
   private var looking: [UInt32] = []
   private var lookedAt = 0
   /// Cells that have something to tell at this tick, and how many have told it.
-  private var touched: [UInt32] = []
-  private var told = 0
+  var touched: [UInt32] = []
+  var told = 0
+  /// The update of a tick whose drivers are being named.
+  var telling: AreaNaming?
   /// Loops that were told something at this tick.
   var loopsTold: UInt64 = 0
-  /// Cells whose drivers are being looked up, and those that are over.
+  /// Cells whose drivers are being looked up, and drivers that were found for the first of them.
   var filling: [UInt32] = []
+  var found: [UInt32] = []
+  /// Cells that sessions wait for, how many of these have been answered, and the next one while it is put together.
+  var asked: [Handle] = []
+  var answered = 0
+  var showing: AreaNaming?
+  /// Cells that are over.
   var ending: [UInt32] = []
   /// The number of the present tick and of the last one that was told; when the next one begins (uptime, ns).
   private(set) var tick: UInt64 = 0
@@ -84,7 +92,10 @@ struct AreaTable: ~Copyable {
     let (cell, audience) = (cells[index].cell, cells[index].audience)
     places.remove(hash: hash(cell, audience), index: index)
     count(cell, audience, by: -1)
-    if cells[index].fillKey != nil { filling.removeAll { $0 == UInt32(index) } }
+    if cells[index].fillKey != nil {
+      if filling.first == UInt32(index) { found.removeAll() }
+      filling.removeAll { $0 == UInt32(index) }
+    }
     cells[index].isOver = true
     cells[index].waiting = []
     cells[index].full = nil
@@ -115,6 +126,12 @@ struct AreaTable: ~Copyable {
 
   // MARK: Ticks
 
+  mutating func endTick() {
+    touched.removeAll(keepingCapacity: true)
+    toldTick = tick
+    phase = .resting
+  }
+
   mutating func beginTick() {
     tick += 1
     swap(&noted, &looking)
@@ -129,36 +146,12 @@ struct AreaTable: ~Copyable {
       looking.removeAll(keepingCapacity: true)
       told = 0
       phase = .telling
+      // A whole cell from here on has all that this tick changes: the loops send it behind the tick.
+      if let begun = showing, cells[Int(begun.area.index)].isTouched { showing = nil }
       return nil
     }
     lookedAt += 1
     return looking[lookedAt - 1]
-  }
-
-  /// What the next cell has to tell; nil behind the last one, and then the tick is over.
-  mutating func nextToTell() -> (area: Int, changed: [UInt32], left: [AreaCell.Departure])? {
-    while told < touched.count {
-      let area = Int(touched[told])
-      told += 1
-      // The record may have ended meanwhile, and be another cell's.
-      guard cells[area].isTouched else { continue }
-      cells[area].isTouched = false
-      let change = (area, cells[area].changed, cells[area].left)
-      cells[area].changed = []
-      cells[area].left = []
-      // Nobody has seen anything of a cell that is still being filled.
-      if !cells[area].isOver, cells[area].fillKey == nil { return change }
-    }
-    touched.removeAll(keepingCapacity: true)
-    toldTick = tick
-    phase = .resting
-    return nil
-  }
-
-  mutating func touch(_ index: Int) {
-    guard !cells[index].isTouched else { return }
-    cells[index].isTouched = true
-    touched.append(UInt32(index))
   }
 
   // MARK: Drivers in cells
@@ -196,7 +189,6 @@ struct AreaTable: ~Copyable {
     let place = cells[cell].members.find(rank: rank, driver: driver).place
     cells[cell].members.insert(.init(rank: rank, driver: driver, changed: stamp &- 1), at: place)
     first = makeNode(Node(cell: UInt32(cell), next: first))
-    cells[cell].full = nil
     guard tells else { return nil }
     touch(cell)
     // Inserting may have cut the piece that it is in.
@@ -214,10 +206,9 @@ struct AreaTable: ~Copyable {
     let limit = AreaCell.shownLimit(cells[cell].audience)
     let isShown = cells[cell].members.isAmongFirst(limit, place)
     cells[cell].members.remove(at: place)
-    cells[cell].full = nil
     touch(cell)
     guard isShown else { return }
-    cells[cell].left.append(.init(driver: driver, name: name))
+    cells[cell].noteDeparture(.init(driver: driver, name: name))
     if let next = cells[cell].members.place(at: limit - 1) {
       cells[cell].noteChange(at: next, tick: UInt32(truncatingIfNeeded: tick))
     }

@@ -2,52 +2,56 @@
 import Geo
 import Messages
 
+/// 816 bytes. A million of these are most of what a hub holds, so members stand in an order in which the small ones fill
+/// the gaps that alignment leaves: behind the id, the tracker and optionals.
 struct Driver {
   var id: Identifier
-  var hash: UInt64
-  var tracker: Tracker
-  /// The session that may send for this driver; nil when none is connected.
-  var session: SessionRef?
-  var clock = SessionClock()
   /// What the driver said of itself; `on_trip` is derived from `activeTrips`.
   var reported = DriverStatus.available
-  /// Its vehicle type and tags in the hub's `profiles`; −1 for none.
-  var profile: Int32 = -1
-  var activeTrips = 0
-  /// When its last trip ended, by the hub's wall clock: since then riders know it by another name.
-  var lastTripEnded: Int64 = 0
-  /// Trips that it began and that are still known.
-  var tripsBegun: UInt32 = 0
-  /// Index of the driver's channel, where it has one.
-  var channel: Int?
-  /// The trip that its fixes named last, so that the id need not be looked up again.
-  var lastTrip: Handle?
-  /// The newest published position, and the trip that its fix named.
-  var position: Position?
-  var positionTrip: Handle?
-  var positionAge = 0.0
-  /// When the newest accepted fix came, and since when no session is there (uptime, ns).
-  var lastFix: Int64
-  var disconnected: Int64
   /// Exactly while this is false an entry of the deadlines watches for staleness.
   var isStale = false
   /// An entry of the deadlines waits to forget the driver. It stays when the driver comes back, so that one that comes
   /// and goes all day has two entries, not one for each time.
   var isRetentionArmed = false
+  /// It is to be looked at with the next tick of areas.
+  var isAreaNoted = false
+  var hash: UInt64
+  var tracker: Tracker
+  /// Trips that it began and that are still known.
+  var tripsBegun: UInt32 = 0
+  /// Its vehicle type and tags in the hub's `profiles`; −1 for none.
+  var profile: Int32 = -1
+  /// The session that may send for this driver; nil when none is connected.
+  var session: SessionRef?
+  /// The first of the watched cells that it is in.
+  var firstArea = AreaTable.none
+  var activeTrips: Int32 = 0
+  /// The trip that its fixes named last, so that the id need not be looked up again.
+  var lastTrip: Handle?
+  /// Inputs of it that wait in the second lane.
+  var waiting: Int32 = 0
+  /// The trip that the fix of `position` named.
+  var positionTrip: Handle?
+  /// The fences that it is in, and what is known of those near it.
+  var fences = DriverFences()
+  var clock = SessionClock()
+  /// Index of the driver's channel, where it has one.
+  var channel: Int?
+  /// The newest published position, and its age when it was published.
+  var position: Position?
+  var positionAge = 0.0
+  /// When its last trip ended, by the hub's wall clock: since then riders know it by another name.
+  var lastTripEnded: Int64 = 0
+  /// When the newest accepted fix came, and since when no session is there (uptime, ns).
+  var lastFix: Int64
+  var disconnected: Int64
   /// What decides how often it should send; the seconds between fixes that it was told last, and when (uptime, ns).
   var sampling = SamplingPolicy()
   var samplingInterval = 0.0
   var samplingTold = Int64.min / 2
-  /// The first of the watched cells that it is in, and whether it is to be looked at with the next tick.
-  var firstArea = AreaTable.none
-  var isAreaNoted = false
-  /// The fences that it is in, and what is known of those near it.
-  var fences = DriverFences()
   /// What those who watch areas know it by.
   var pseudonym: UInt64 = 0
   var replacements = ReplacementWindow()
-  /// Inputs of it that wait in the second lane.
-  var waiting = 0
   /// The times of its fixes, kept once it has sent a batch.
   var fixTimes: FixTimes?
   /// What of it is on stable storage.

@@ -16,10 +16,10 @@ struct DriverStorage {
     static var none: Mark { Mark(milliseconds: .min, ticket: 0) }
   }
 
-  /// The journal has something of this driver.
-  var isKnown = false
   /// The newest fix that was published and has its record.
   private(set) var newest: Timestamp?
+  /// The journal has something of this driver.
+  var isKnown = false
   /// When that fix came, or else the driver's word, by the hub's wall clock.
   var heard = Timestamp(milliseconds: 0)
   /// Stored through here, but for the gap.

@@ -38,6 +38,7 @@ struct FenceIndex: ~Copyable {
 
   private static func hash(_ key: UInt64) -> UInt64 { (key &* 0x9E37_79B9_7F4A_7C15) >> 32 }
 
+  @inline(__always)
   private func find(_ key: UInt64) -> Int? {
     places.find(hash: FenceIndex.hash(key)) { records[$0].key == key }
   }

@@ -73,8 +73,10 @@ struct FenceTable: ~Copyable {
 
   func find(_ id: Identifier, hash: UInt64) -> Int? { places.find(hash: hash) { records[$0].fence.id == id } }
 
+  @inline(__always)
   func isCurrent(_ handle: Handle) -> Bool { records.isCurrent(Int(handle.index), handle.generation) }
 
+  @inline(__always)
   func handle(of fence: Int) -> Handle { Handle(index: UInt32(fence), generation: records.generation(of: fence)) }
 
   /// Two marks for one look: fences that the driver was in, and of these the ones that it still is in.

@@ -68,6 +68,7 @@ extension Hub {
     fences.records[fence].isForAll || matches(fences.records[fence].fence.drivers, driver: driver)
   }
 
+  @inline(__always)
   func matches(_ filter: FenceFilter, driver: Int) -> Bool {
     if filter.isEmpty { return true }
     if let status = filter.status, status != drivers[driver].status { return false }
@@ -107,7 +108,7 @@ extension Hub {
     }
   }
 
-  private func standing(_ stay: Int, _ position: Position, driver: Int, _ mark: UInt64) -> Standing {
+  private mutating func standing(_ stay: Int, _ position: Position, driver: Int, _ mark: UInt64) -> Standing {
     guard fences.isCurrent(fences.stays[stay].fence) else { return .gone }
     let fence = Int(fences.stays[stay].fence.index)
     if !isFor(fence, driver: driver) { return .left(.filter) }
@@ -145,7 +146,7 @@ extension Hub {
     publish(.fenceExit, notice, driver: driver, fence: fence, on: .all)
   }
 
-  private func notice(of stay: Int, _ position: Position) -> FenceNotice {
+  private mutating func notice(of stay: Int, _ position: Position) -> FenceNotice {
     var notice = FenceNotice(
       fenceID: fences.records[Int(fences.stays[stay].fence.index)].fence.id, timestamp: position.timestamp,
       location: position.coordinate)

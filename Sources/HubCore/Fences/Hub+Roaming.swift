@@ -39,6 +39,7 @@ extension Hub {
   }
 
   /// Whether the fence is for one of the two, and the other one is of its others.
+  @inline(__always)
   private func isPair(_ fence: Int, _ others: FenceFilter, _ a: Int, _ b: Int) -> Bool {
     let first = fences.records[fence].fence.drivers
     return matches(first, driver: a) && matches(others, driver: b)
@@ -177,7 +178,7 @@ extension Hub {
     fences.pairs.remove(pair, leaving: record)
   }
 
-  private func findPair(_ fence: Int, _ driver: Int, _ other: Int) -> Int? {
+  private mutating func findPair(_ fence: Int, _ driver: Int, _ other: Int) -> Int? {
     var pair = Int(drivers[driver].fences.firstPair)
     while pair >= 0 {
       if fences.pairs[pair].fence == fences.handle(of: fence), fences.pairs[pair].other(than: driver) == other {
@@ -188,7 +189,7 @@ extension Hub {
     return nil
   }
 
-  private func pairCount(of driver: Int) -> Int {
+  private mutating func pairCount(of driver: Int) -> Int {
     var (pair, count) = (Int(drivers[driver].fences.firstPair), 0)
     while pair >= 0 {
       count += 1

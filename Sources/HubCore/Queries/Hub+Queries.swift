@@ -77,10 +77,16 @@ extension Hub {
 
   private func findNearest(_ search: inout RunningSearch, _ budget: inout SearchBudget) {
     let (filter, audience) = (search.search.filter, search.audience)
+    // It can't be interrupted: what it may look at is as much as one turn has time for, but enough for so many hits.
+    var share = budget
+    share.candidates = min(budget.candidates, max(search.limit * 5 / 4, budget.candidates / search.weight))
+    let given = share.candidates
     let outcome = index.nearest(
       to: search.center, limit: search.limit, withinMeters: search.boundMeters + search.slackMeters,
-      spending: &budget, into: &search.hits
+      spending: &share, into: &search.hits
     ) { driver, label in matches(driver, label, filter, audience) }
+    budget.cells = share.cells
+    budget.candidates = max(0, budget.candidates - (given - share.candidates) * search.weight)
     let isFull = search.hits.count == search.limit
     // Of riders' hits, each is shown up to the slack nearer or farther than it is.
     let reach = search.hits.last.map { $0.distanceMeters + 2 * search.slackMeters } ?? 0
@@ -95,15 +101,16 @@ extension Hub {
   private func scan(
     _ search: inout RunningSearch, from cursor: SearchCursor, _ pass: RunningSearch.Pass, _ budget: inout SearchBudget
   ) {
-    var share = SearchBudget(cells: budget.cells, candidates: max(1, budget.candidates / search.weight))
-    let given = share.candidates
+    let given = SearchBudget(
+      cells: max(1, budget.cells / search.cellWeight), candidates: max(1, budget.candidates / search.weight))
+    var share = given
     let next: SearchCursor?
     switch pass {
     case .current: next = scan(index, &search, from: cursor, &share)
     case .stale: next = scan(staleIndex, &search, from: cursor, &share)
     }
-    budget.cells = share.cells
-    budget.candidates = max(0, budget.candidates - (given - share.candidates) * search.weight)
+    budget.cells = max(0, budget.cells - (given.cells - share.cells) * search.cellWeight)
+    budget.candidates = max(0, budget.candidates - (given.candidates - share.candidates) * search.weight)
     if let next {
       search.phase = .scanning(next, pass)
       // Where the cells have run out the turn is over, whatever is left of the rest.
@@ -120,7 +127,9 @@ extension Hub {
     _ budget: inout SearchBudget
   ) -> SearchCursor? {
     var running = search
+    // What it changes is its own then, or it would be copied.
     search.hits = []
+    search.marks = HitMarks()
     defer { search = running }
     return index.traverse(from: cursor, limit: .max, spending: &budget) { cell in
       running.mayHave(cell)
@@ -170,6 +179,7 @@ extension Hub {
 
   /// True where all hits are made into reports.
   private func report(_ search: inout RunningSearch, from first: Int, _ budget: inout SearchBudget) -> Bool {
+    if first == 0 { search.reports.reserveCapacity(search.hits.count) }
     let last = min(search.hits.count, first + max(1, budget.candidates / Hub.reportWeight))
     budget.candidates = max(0, budget.candidates - (last - first) * Hub.reportWeight)
     for hit in search.hits[first..<last] {

@@ -24,8 +24,10 @@ struct RunningSearch {
   let slackMeters: Double
   /// Around what a driver may be that is in the area as it is shown.
   private let boxes: [BoundingBox]
-  /// Candidates that one costs of the budget.
+  /// What a candidate, and a cell, costs of the budget: more where there is more to be asked about each, and where many
+  /// hits are kept in order.
   let weight: Int
+  let cellWeight: Int
 
   enum Phase {
     /// Depth first, among drivers that are not stale.
@@ -47,6 +49,7 @@ struct RunningSearch {
   var boundMeters: Double
   var best: BestHits
   var hits: [DriverHit] = []
+  var marks = HitMarks()
   /// All that match in an area, hits or not.
   var matches = 0
   var turns = 0
@@ -63,26 +66,32 @@ struct RunningSearch {
     limit = min(search.limit ?? DriverSearch.defaultLimit, most)
     let slack = audience == .ops ? 0 : PublicGrid.displacementMeters
     slackMeters = slack
+    let (edges, polygonCount): (Int, Int)
     switch search.area {
     case .nearby(let place, let radius):
       center = place
       boundMeters = radius ?? RunningSearch.maximumRadius(audience)
-      weight = audience == .ops ? 1 : 3
+      (edges, polygonCount) = (0, 0)
       phase = .nearest
       boxes = []
     case .box(let box):
       center = box.center
       boundMeters = .infinity
-      weight = audience == .ops ? 1 : 3
+      (edges, polygonCount) = (0, 1)
       phase = .scanning(.start, .current)
       boxes = [slack > 0 ? box.grown(byMeters: slack) : box]
     case .polygons(let polygons):
       center = polygons.boundingBox.center
       boundMeters = .infinity
-      weight = (audience == .ops ? 1 : 3) + polygons.edgeCount / 16
+      (edges, polygonCount) = (polygons.edgeCount, polygons.polygons.count)
       phase = .scanning(.start, .current)
       boxes = polygons.polygons.map { slack > 0 ? $0.boundingBox.grown(byMeters: slack) : $0.boundingBox }
     }
+    let filter = search.filter
+    // An age takes the driver's record, which is rarely in cache.
+    weight =
+      (audience == .ops ? 1 : 3) + edges / 16 + limit / 128 + filter.tags.count / 4 + (filter.maxAge == nil ? 0 : 4)
+    cellWeight = 1 + polygonCount / 8
     point = SearchPoint(center)
     best = BestHits(start: 0, limit: limit, withinMeters: boundMeters)
   }
@@ -153,7 +162,43 @@ struct RunningSearch {
     matches += 1
     guard best.wants(hit, hits) else { return }
     // Only from turn to turn can one come again: it has moved over the cursor.
-    if turns > 0, hits.contains(where: { $0.driver == hit.driver }) { return }
+    if turns > 0 {
+      if marks.mayHave(hit.driver, hits), hits.contains(where: { $0.driver == hit.driver }) { return }
+      marks.add(hit.driver)
+    }
     best.add(hit, to: &hits)
+  }
+}
+
+/// Which drivers may be among the hits: to look through a thousand for each that is found would be most of the work.
+///
+/// A bit for some of a driver's number. Hits that have given way to nearer ones leave theirs; when these are as many as hits
+/// there are it is made anew.
+struct HitMarks {
+  private static let words = 512
+  private var bits: [UInt64] = []
+  /// Marked since it was made.
+  private var added = 0
+
+  private static func place(of driver: UInt32) -> (word: Int, bit: UInt64) {
+    let mixed = driver &* 0x9E37_79B1  // 2^32 over the golden ratio: Knuth, TAOCP 3, 6.4
+    return (Int(mixed >> 23), 1 << UInt64(mixed >> 17 & 63))
+  }
+
+  /// False only for a driver that is not among `hits`, all of which were added or were there when it was made.
+  mutating func mayHave(_ driver: UInt32, _ hits: [DriverHit]) -> Bool {
+    if bits.isEmpty || added > max(hits.count, 64) {
+      bits = Array(repeating: 0, count: HitMarks.words)
+      for hit in hits { add(hit.driver) }
+      added = 0
+    }
+    let (word, bit) = HitMarks.place(of: driver)
+    return bits[word] & bit != 0
+  }
+
+  mutating func add(_ driver: UInt32) {
+    let (word, bit) = HitMarks.place(of: driver)
+    bits[word] |= bit
+    added += 1
   }
 }

@@ -14,7 +14,8 @@
 // - A clock that was ahead and is set right leaves the driver silent until the right time has caught up: no rule could
 //   tell it from a backlog and go on without going back. The hub counts such fixes (`fixesBehindClock`).
 
-/// The order of one driver's fixes by their own timestamps. At most 112 bytes, no allocation.
+/// The order of one driver's fixes by their own timestamps. 96 bytes, the small members where optionals leave room; no
+/// allocation.
 struct FixOrder: Sendable, Equatable {
   /// What to do with a fix.
   enum Placement: Equatable {
@@ -43,19 +44,20 @@ struct FixOrder: Sendable, Equatable {
 
   /// The timestamp of the newest fix in order, or nil before the first.
   private(set) var newest: Int64?
-  /// When that one came, in nanoseconds of the hub's uptime, and since when there was no leap.
+  /// How many leaps in a row the held one is the last of, and how many of them agree.
+  private var leaps: UInt8 = 0
+  private var agreeing: UInt8 = 0
+  /// How many held fixes were dropped: the next one did not confirm them, or their place was refused. Wraps.
+  private(set) var dropped: UInt32 = 0
+  /// When the newest came, in nanoseconds of the hub's uptime, and since when there was no leap.
   private var newestReceived: Int64 = 0
   private var steadySince: Int64 = 0
   /// How much further than the hub's clock the newest was ahead of the fix before it, in milliseconds.
   private var stride: Int64 = 0
   private(set) var held: TrackMeasurement?
   private var heldReceived: Int64 = 0
-  /// How far the held one leapt, in milliseconds; how many leaps it is the last of; how many of them agree.
+  /// How far the held one leapt, in milliseconds.
   private var heldLeap: Int64 = 0
-  private var leaps: UInt8 = 0
-  private var agreeing: UInt8 = 0
-  /// How many held fixes were dropped: the next one did not confirm them, or their place was refused. Wraps.
-  private(set) var dropped: UInt32 = 0
 
   init() {}
 

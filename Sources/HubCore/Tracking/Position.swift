@@ -8,6 +8,11 @@ public struct Position: Sendable, Equatable {
   public var coordinate: Coordinate
   /// Metres per second, to 0.01; nil until the track shows one.
   public var speed: Double?
+  // These two stand here because the optional before them leaves room: there is a position in each driver's record.
+  public var confidence: Confidence
+  /// Why the place of the fix was not used, where it was not: then the position is where the motion leads. Not on the
+  /// wire; the hub counts it.
+  public var absorbed: Tracker.Refusal?
   /// Degrees clockwise from true north, to 0.01, 0 ≤ heading < 360. Kept through a standstill; nil until the driver
   /// has moved or reported one.
   public var heading: Double?
@@ -16,10 +21,6 @@ public struct Position: Sendable, Equatable {
   public var turnRate: Double
   /// The radius in metres, to 0.01, that holds the truth with 68 %.
   public var accuracy: Double
-  public var confidence: Confidence
-  /// Why the place of the fix was not used, where it was not: then the position is where the motion leads. Not on the
-  /// wire; the hub counts it.
-  public var absorbed: Tracker.Refusal?
   /// Of the fix, unchanged.
   public var timestamp: Timestamp
 
