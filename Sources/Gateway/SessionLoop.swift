@@ -204,7 +204,7 @@ struct SessionLoop: ~Copyable {
   mutating func turnEnded() {
     requestsOfTurn = 0
     guard !turnReceived.isEmpty else { return }
-    let flushed = ClockReading.uptime()
+    let flushed = loop.readUptime()
     for place in 0..<turnReceived.count { counters.latency.record(nanoseconds: flushed - turnReceived[place]) }
     turnReceived.removeAll()
   }
