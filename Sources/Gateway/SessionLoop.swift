@@ -26,7 +26,7 @@ struct SessionLoop: ~Copyable {
   var sessions = SessionTable()
   let reader = MessageReader()
   /// The `location_update` that is being handled.
-  var update = UpdateEnvelope()
+  var fix = FixInput()
   var hub: HubPort
   var inputs = HubInputs()
   var outputs = HubOutputs()
