@@ -5,7 +5,7 @@
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .PHONY: help demo test build release format lint fuzz conformance conformance-full sanitize bench figures capacity abuse torture ingest \
-  microbench gps-score deps loadtest-release swift-tests foreign-tests clean
+  microbench gps-score deps loadtest-release swift-tests foreign-tests test-release clean
 
 ARGS ?=
 # What each fuzz target runs for. Given on the command line or in the environment; bash's own SECONDS is not exported.
@@ -18,6 +18,7 @@ FUZZ_TARGETS := $(patsubst Tests/Fuzz/%.swift,%,$(wildcard Tests/Fuzz/fuzz_*.swi
 help:
 	@echo 'make demo [ARGS="--duration 20 --drivers 500"]   hub, simulated drivers, riders; Ctrl-C ends it'
 	@echo 'make test                                        every test'
+	@echo 'make test-release                                the tests of sockets, threads and disks, as the optimiser leaves them'
 	@echo 'make release                                     .build/release/locationhub'
 	@echo 'make bench                                       instructions, allocations and memory, held against limits'
 	@echo 'make figures                                     what a message costs the hub on this machine, in time'
@@ -41,6 +42,12 @@ test: deps lint swift-tests foreign-tests
 swift-tests: deps
 	swift build --build-tests
 	swift test --skip-build
+
+# What only the optimiser breaks, tests without it never see: those with sockets, threads and disks, built as what is shipped.
+test-release: deps
+	swift build -c release --build-tests --scratch-path .build/release-tests -Xswiftc -enable-testing
+	swift test -c release --skip-build --scratch-path .build/release-tests -Xswiftc -enable-testing \
+	  --filter '^(Transport|Gateway|Journal|EndToEnd)Tests\.'
 
 foreign-tests: deps
 	@Tests/Foreign/run.sh

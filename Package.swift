@@ -94,7 +94,7 @@ let package = Package(
     .testTarget(name: "DurabilityModelTests", dependencies: ["DurabilityModel"]),
     tests(
       "Gateway", ["HubCore", "LocationHubClient", "Tokens", "Messages", "Geo", "Bytes", "HTTP", "Transport"]),
-    tests("LocationHubClient", ["Tokens", "Messages", "WebSocket", "Bytes"]),
+    tests("LocationHubClient", ["Tokens", "Messages", "WebSocket", "Bytes", "Transport"]),
     tests("Simulation", ["Geo", "Messages"]),
     // Both executables are built, so that the tests can run them as processes.
     tests("LoadTestKit", ["Transport", "locationhub", "hub-loadtest"]),

@@ -22,6 +22,16 @@
 static const uint64_t hub_ssl_options =
     SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION | SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA;
 
+/// Sets up a ticket's MAC: HMAC-SHA-256 with a key of 32 bytes (SSL_CTX_set_tlsext_ticket_key_evp_cb(3)).
+static inline int hub_ticket_mac(EVP_MAC_CTX *mac, const unsigned char *key) {
+  OSSL_PARAM parameters[] = {
+      OSSL_PARAM_construct_octet_string(OSSL_MAC_PARAM_KEY, (void *)key, 32),
+      OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, (char *)"SHA256", 0),
+      OSSL_PARAM_construct_end(),
+  };
+  return EVP_MAC_CTX_set_params(mac, parameters);
+}
+
 static inline int hub_err_library(unsigned long error) { return ERR_GET_LIB(error); }
 static inline int hub_err_reason(unsigned long error) { return ERR_GET_REASON(error); }
 /// The words for a reason of libssl, or NULL.

@@ -2,6 +2,27 @@
 import Messages
 import Transport
 
+/// Limits whose hits are counted by name: the close code or the status that a peer gets may stand for several.
+enum LimitHit: UInt8, CaseIterable {
+  case sessions, connectionsPerAddress, requestRate, incompleteBytes
+  case messageBytes, fragments, inflateRatio, messageTime, subscriptions
+
+  /// As the metrics have it.
+  var name: StaticString {
+    switch self {
+    case .sessions: "sessions"
+    case .connectionsPerAddress: "connections_per_address"
+    case .requestRate: "request_rate"
+    case .incompleteBytes: "incomplete_bytes"
+    case .messageBytes: "message_bytes"
+    case .fragments: "fragments"
+    case .inflateRatio: "inflate_ratio"
+    case .messageTime: "message_time"
+    case .subscriptions: "subscriptions"
+    }
+  }
+}
+
 struct LoopCounters: Sendable {
   // Now.
   var connections = 0
@@ -20,13 +41,8 @@ struct LoopCounters: Sendable {
   /// Credentials of requests that were looked at.
   var credentialChecks: UInt64 = 0
   var originsRefused: UInt64 = 0
-  /// Times that an address had too many connections, that there were too many sessions, and that an address asked too
-  /// much over HTTP.
-  var addressLimitHits: UInt64 = 0
-  var sessionLimitHits: UInt64 = 0
-  var requestsOverRate: UInt64 = 0
-  /// Connections ended because all of them together kept too much incomplete input.
-  var incompleteLimitHits: UInt64 = 0
+  /// By `LimitHit.rawValue`.
+  private(set) var limitHits = [UInt64](repeating: 0, count: LimitHit.allCases.count)
   var messagesIn: UInt64 = 0
   var repliesOut: UInt64 = 0
   /// Publications handed to sockets, and the positions among them.
@@ -70,6 +86,8 @@ struct LoopCounters: Sendable {
   var latency = LatencyHistogram()
   var transport = EventLoopCounters()
 
+  mutating func count(_ limit: LimitHit) { limitHits[Int(limit.rawValue)] += 1 }
+  func hits(_ limit: LimitHit) -> UInt64 { limitHits[Int(limit.rawValue)] }
   mutating func count(close code: UInt16) { closesSent[code, default: 0] += 1 }
   mutating func count(status code: UInt16) { responses[code, default: 0] += 1 }
 }

@@ -152,12 +152,14 @@ enum PrometheusText {
       "locationhub_credential_checks_total", "Credentials of requests checked.", sum(loops) { $0.credentialChecks })
     page.counter(
       "locationhub_accept_waits_total", "Times accepting waited for its rate.", sum(loops) { $0.transport.acceptWaits })
-    page.family("locationhub_limit_hits_total", "counter", "Newcomers and requests turned away, by limit.")
-    let hits: [(String, (LoopCounters) -> UInt64)] = [
-      ("sessions", { $0.sessionLimitHits }), ("connections_per_address", { $0.addressLimitHits }),
-      ("request_rate", { $0.requestsOverRate }), ("incomplete_bytes", { $0.incompleteLimitHits }),
-    ]
-    for (limit, count) in hits { page.sample("locationhub_limit_hits_total", ("limit", limit), sum(loops, count)) }
+    page.family("locationhub_limit_hits_total", "counter", "Times that somebody was refused or sent away, by limit.")
+    for limit in LimitHit.allCases {
+      page.sample("locationhub_limit_hits_total", ("limit", "\(limit.name)"), sum(loops) { $0.hits(limit) })
+    }
+    let together = sum(loops) { $0.transport.overflowedTogether }
+    page.sample(
+      "locationhub_limit_hits_total", ("limit", "outbox_bytes"), sum(loops) { $0.transport.overflowed } - together)
+    page.sample("locationhub_limit_hits_total", ("limit", "all_outbox_bytes"), together)
   }
 
   private static func writeHub(_ hub: HubCounters, _ page: inout Page) {

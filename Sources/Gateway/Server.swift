@@ -3,7 +3,6 @@ import Bytes
 import HubCore
 import Journal
 import Messages
-import Synchronization
 import Transport
 
 /// A hub that serves until it is told to drain.
@@ -267,9 +266,9 @@ public final class Server: Sendable {
 
 /// A thread that is waited for at most once.
 final class Joinable: Sendable {
-  private let handle: Mutex<ThreadHandle?>
+  private let handle: Locked<ThreadHandle?>
 
-  init(_ handle: consuming ThreadHandle) { self.handle = Mutex(consume handle) }
+  init(_ handle: consuming ThreadHandle) { self.handle = Locked(consume handle) }
 
   func join() {
     let taken = handle.withLock { $0.take() }

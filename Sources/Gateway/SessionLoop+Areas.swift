@@ -85,6 +85,7 @@ extension SessionLoop {
       Int(sessions[slot].subscriptions) + new.count <= limits.subscriptionsPerSession
     else {
       for cell in cells { inputs.append(.released(loop: index, cell)) }
+      counters.count(.subscriptions)
       return refuse(
         slot, answer.replyTo, .rateLimited,
         "a session has at most \(limits.subscriptionsPerSession) subscriptions; each cell of an area is one",

@@ -32,7 +32,7 @@ extension SessionLoop {
     let count = enterAddress(slot, exchange.peer)
     guard count > limits.connectionsPerAddress else { return }
     exchange.isOverAddressLimit = true
-    counters.addressLimitHits += 1
+    counters.count(.connectionsPerAddress)
     if count > limits.connectionsPerAddress + limits.refusalsPerAddress {
       loop.abort(sessions[slot].connection, reset: true)
     }
@@ -102,7 +102,7 @@ extension SessionLoop {
       let key = limitedKey(clientAddress(exchange, request), onLoopback: limits.countsLoopbackRequests),
       let wait = shared.admissions.charge(key, now: now.uptime)
     else { return true }
-    counters.requestsOverRate += 1
+    counters.count(.requestRate)
     // To ask on costs a new connection. A proxy's is shared by others, who are within their rate.
     if !exchange.isFromProxy { exchange.keepsAlive = false }
     respond(
@@ -130,7 +130,7 @@ extension SessionLoop {
       let count = enterAddress(slot, clientAddress(exchange, request))
       if count > limits.connectionsPerAddress {
         leaveAddress(slot)
-        counters.addressLimitHits += 1
+        counters.count(.connectionsPerAddress)
         counters.handshakesRefused += 1
         refuseAddress(slot, exchange)
         return false
@@ -138,7 +138,7 @@ extension SessionLoop {
     }
     guard shared.admissions.sessionBegins() else {
       leaveProxied(slot, exchange)
-      counters.sessionLimitHits += 1
+      counters.count(.sessions)
       counters.handshakesRefused += 1
       respond(
         slot, exchange, .serviceUnavailable, .rateLimited, "this hub has as many sessions as it may",

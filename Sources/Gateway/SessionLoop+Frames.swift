@@ -58,6 +58,7 @@ extension SessionLoop {
   private mutating func fail(_ slot: Int, _ error: FrameError) {
     guard sessions[slot].phase == .open else { return loop.close(sessions[slot].connection) }
     counters.protocolErrors += 1
+    if let limit = LimitHit(error) { counters.count(limit) }
     close(slot, error.closeCode, "protocol error")
   }
 
@@ -104,7 +105,10 @@ extension SessionLoop {
     case .http, .admitting: checkRequestDeadline(slot)
     case .open:
       if isExpired(slot) { return close(slot, .tokenExpired) }
-      if isOverdue(slot) { return close(slot, .silentTooLong) }
+      if isOverdue(slot) {
+        counters.count(.messageTime)
+        return close(slot, .silentTooLong)
+      }
       if sessions[slot].isPaused { checkRate(slot) } else { checkHeartbeat(slot) }
       if sessions[slot].phase == .open { armSessionTimer(slot) }
     }
@@ -179,5 +183,20 @@ extension SessionLoop {
     excess.resumedAt = now.uptime
     sessions[slot].lastHeard = now.uptime  // it could not be heard meanwhile
     goOn(slot)
+  }
+}
+
+extension LimitHit {
+  /// The limit that a frame or message passed; nil where it broke a rule.
+  fileprivate init?(_ error: FrameError) {
+    switch error {
+    case .messageTooLarge: self = .messageBytes
+    case .tooManyFragments: self = .fragments
+    case .inflatesTooMuch: self = .inflateRatio
+    case .reservedBits, .reservedOpcode, .fragmentedControlFrame, .controlFrameTooLong, .unmaskedFrame, .maskedFrame,
+      .lengthNotMinimal, .lengthOutOfRange, .unexpectedContinuation, .expectedContinuation, .closeFrameOfOneByte,
+      .invalidCloseCode, .invalidUTF8, .invalidDeflate:
+      return nil
+    }
   }
 }

@@ -39,7 +39,7 @@ extension SessionLoop {
     sessions[slot].keepsInput = bytes > 0
     incomplete[slot] = bytes > 0 ? IncompleteInput(bytes: bytes, since: before?.since ?? now.uptime) : nil
     guard !shared.admissions.keeps(bytes - (before?.bytes ?? 0)) else { return }
-    counters.incompleteLimitHits += 1
+    counters.count(.incompleteBytes)
     refuseInput(slot)
     forgetIncomplete(slot)
   }

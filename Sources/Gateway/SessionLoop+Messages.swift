@@ -101,6 +101,7 @@ extension SessionLoop {
         slot, messageID, .forbidden, "a \(credential.role.name) may not subscribe to this channel")
     }
     guard Int(sessions[slot].subscriptions) < limits.subscriptionsPerSession else {
+      counters.count(.subscriptions)
       return refuse(
         slot, messageID, .rateLimited, "a session has at most \(limits.subscriptionsPerSession) subscriptions",
         retryAfter: 1)

@@ -239,7 +239,9 @@ struct SessionLoop: ~Copyable {
   /// What an operator should know of the last second, once, however often it happened.
   private mutating func logShortages(since before: EventLoopCounters) {
     let now = loop.counters
-    let (hits, hitsBefore) = (counters.addressLimitHits + counters.requestsOverRate, loggedAddressHits)
+    let (hits, hitsBefore) = (
+      counters.hits(.connectionsPerAddress) + counters.hits(.requestRate), loggedAddressHits
+    )
     loggedAddressHits = hits
     if hits > hitsBefore {
       shared.log(

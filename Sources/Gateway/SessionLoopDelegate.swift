@@ -7,6 +7,9 @@ final class SessionLoopDelegate: EventLoopDelegate {
   // What that would find can't be: the loop makes one call after the other, and none from within what it is asked to do.
   private let sessions: UnsafeMutablePointer<SessionLoop>
 
+  /// What the loop has counted so far.
+  var counters: LoopCounters { sessions.pointee.counters }
+
   init(_ sessions: consuming SessionLoop) {
     self.sessions = .allocate(capacity: 1)
     self.sessions.initialize(to: sessions)

@@ -5,6 +5,7 @@
 import Messages
 import Synchronization
 import Tokens
+import Transport
 
 /// What decides whether a token opens the door. Immutable.
 public struct TokenAccess: Sendable {
@@ -26,11 +27,11 @@ public struct TokenAccess: Sendable {
 
 /// Where loops look for the newest value.
 final class AccessBoard: Sendable {
-  private let access: Mutex<TokenAccess?>
+  private let access: Locked<TokenAccess?>
   /// Counts the values, so that a loop sees without the lock that it has the newest.
   private let newest = Atomic<UInt64>(0)
 
-  init(_ access: TokenAccess?) { self.access = Mutex(access) }
+  init(_ access: TokenAccess?) { self.access = Locked(access) }
 
   var generation: UInt64 { newest.load(ordering: .acquiring) }
 

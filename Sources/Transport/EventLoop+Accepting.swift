@@ -79,7 +79,10 @@ extension EventLoop {
     do throws(SystemError) {
       let id = try adopt(descriptor, state: .open, interest: .readable)
       counters.accepted += 1
-      if let server { secure(id, TLSStream(server, tls.room(limits))) }
+      if let server {
+        server.ticketKeys.look(at: now.uptimeNanoseconds)
+        secure(id, TLSStream(server, tls.room(limits)))
+      }
       delegate?.accepted(id, from: peer)
     } catch {
       counters.acceptErrors += 1

@@ -240,13 +240,15 @@ extension EventLoop {
       }
     }
     counters.outboxBytes += outbox.cost - before
-    if isFull { overflow(id, connection) }
+    if isFull { overflow(id, connection, together: limit < limits.outboxBytesPerConnection) }
   }
 
-  private func overflow(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
+  /// `together` where it was the limit of all connections that was reached.
+  private func overflow(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, together: Bool) {
     guard !connection.pointee.flags.contains(.hasOverflowed) else { return }
     connection.pointee.flags.insert(.hasOverflowed)
     counters.overflowed += 1
+    if together { counters.overflowedTogether += 1 }
     note(id, in: &overflowedNotices)
     // Nothing fit at all: there is nothing to wait for, and nothing was drained either.
     if let outbox = connection.pointee.outbox, outbox.isEmpty, !hasUnsentRecords(id, connection) {

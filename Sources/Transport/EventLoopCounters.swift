@@ -44,6 +44,8 @@ public struct EventLoopCounters: Sendable, Hashable {
   public var dropped: UInt64 = 0
   /// Connections that passed a limit of unsent bytes.
   public var overflowed: UInt64 = 0
+  /// Of these, such that had room of their own left: it was the limit of all connections together.
+  public var overflowedTogether: UInt64 = 0
 
   /// Connections that are open, connecting or closing.
   public var connections: Int = 0

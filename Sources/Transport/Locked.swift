@@ -38,7 +38,7 @@ public final class Locked<Value: ~Copyable & Sendable>: @unchecked Sendable {
 
   /// Calls `body` with the value while no other thread can. `body` must not call it again: that would wait for ever.
   @inlinable
-  public func withLock<R>(_ body: (inout Value) -> R) -> R {
+  public func withLock<R: ~Copyable>(_ body: (inout Value) -> R) -> R {
     pthread_mutex_lock(mutex)
     defer { pthread_mutex_unlock(mutex) }
     return body(&value.pointee)

@@ -28,14 +28,14 @@ final class DemoBoard: Sendable {
     var uptime: Int64 = 0
   }
 
-  private let sends: Mutex<[Send]>
-  private let drivers = Mutex(DriverFigures())
-  private let waker = Mutex<Waker?>(nil)
+  private let sends: Locked<[Send]>
+  private let drivers = Locked(DriverFigures())
+  private let waker = Locked<Waker?>(nil)
   private let stops = Atomic(false)
   private let news: Mailbox<TripNews>
 
   init(drivers: Int, waker: Waker) {
-    sends = Mutex(Array(repeating: Send(), count: drivers))
+    sends = Locked(Array(repeating: Send(), count: drivers))
     news = Mailbox(capacity: 1 << 20, waking: waker)
   }
 

@@ -69,6 +69,7 @@ extension EndToEnd.BadFrames {
     try hub.metrics { metrics in
       metrics["protocol_errors_total"] == Double(Self.cases.count)
         && codes.allSatisfy { metrics.closes($0.key) == $0.value }
+        && metrics.hits("message_bytes") == codes[1009] && metrics.hits("fragments") == 0
     }
   }
 
@@ -98,6 +99,7 @@ extension EndToEnd.BadFrames {
     for _ in 0..<8 { bytes += Peer.frame([], opcode: 0, isFinal: false) }
     try bad.send(bytes: bytes)
     #expect(try bad.receiveClose().code == 1009)
+    try hub.metrics { $0.hits("fragments") == 1 && $0.hits("message_bytes") == 0 }
   }
 
   @Test("a message of exactly the limit is read")

@@ -127,6 +127,7 @@ extension EndToEnd.Compression {
       #expect(peer.closeCode == code)
       try witness.check()
     }
+    try hub.metrics { $0.hits("message_bytes") == 1 && $0.hits("inflate_ratio") == 1 }
   }
 
   @Test("offers that one compressor for all can't serve are declined, and so are all when it is off")

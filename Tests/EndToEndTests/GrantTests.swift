@@ -3,9 +3,9 @@ import Foundation
 import Gateway
 import LocationHubClient
 import Messages
-import Synchronization
 import Testing
 import Tokens
+import Transport
 
 extension EndToEnd {
   @Suite struct Grants {}
@@ -13,9 +13,9 @@ extension EndToEnd {
 
 /// Tokens to be used one after the other.
 private final class TokenList: Sendable {
-  private let list: Mutex<[String]>
+  private let list: Locked<[String]>
 
-  init(_ list: [String]) { self.list = Mutex(list) }
+  init(_ list: [String]) { self.list = Locked(list) }
 
   func next() -> TokenAnswer { list.withLock { $0.isEmpty ? .none : .token($0.removeFirst()) } }
 }

@@ -59,7 +59,8 @@ extension EndToEnd.LimitOptions {
     try tooMany.send(bytes: fragments(5))
     #expect(try tooMany.receiveClose().code == 1009)
     try metrics(hub) {
-      $0.closes(1009) == 2 && $0["http_responses_total{status=\"431\"}"] == 1
+      $0.closes(1009) == 2 && $0.hits("message_bytes") == 1 && $0.hits("fragments") == 1
+        && $0["http_responses_total{status=\"431\"}"] == 1
         && $0["http_responses_total{status=\"413\"}"] == 1 && $0["bad_requests_total"] >= 1
     }
   }

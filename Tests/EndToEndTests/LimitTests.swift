@@ -117,6 +117,7 @@ extension EndToEnd.LimitsReached {
     try rider.subscribe("trip:T3")
     try rider.send("subscribe", ["channel": "trip:T0"])
     #expect(try rider.receive("error").code == "rate_limited")
+    try hub.metrics { $0.hits("subscriptions") == 2 }
   }
 
   // MARK: Output
@@ -195,6 +196,7 @@ extension EndToEnd.LimitsReached {
     #expect(code == 4413)
     #expect(before.allSatisfy { $0.type == "pong" }, "whole messages up to the close frame")
     try hub.metrics { $0["outbox_bytes"] == 0 && $0["dropped_total{reason=\"overflow\"}"] >= 1 }
+    try hub.metrics { $0.hits("outbox_bytes") == 1 && $0.hits("all_outbox_bytes") == 0 }
   }
 
   @Test("a closed session that never reads its close frame is cut off", arguments: loopCounts)
@@ -225,7 +227,7 @@ extension EndToEnd.LimitsReached {
       for peer in deaf { do { _ = try peer.connection.sendWhatFits(ping) } catch PeerError.system {} }
       let metrics = try hub.metrics()
       #expect(metrics["outbox_bytes"] <= 96 * 1024 + 32 * 1024)
-      isClosed = metrics.closes(4413) >= 1
+      isClosed = metrics.closes(4413) >= 1 && metrics.hits("all_outbox_bytes") >= 1
     }
     #expect(isClosed)
     try witness.check()

@@ -18,8 +18,6 @@ extension EndToEnd {
 }
 
 extension EndToEnd.Newcomers {
-  private func hits(_ metrics: Metrics, _ limit: String) -> Double { metrics["limit_hits_total{limit=\"\(limit)\"}"] }
-
   // MARK: Sessions in total
 
   @Test("at the limit of sessions a newcomer gets 503 and those inside keep full service", arguments: loopCounts)
@@ -42,7 +40,7 @@ extension EndToEnd.Newcomers {
       _ = try rider.receive("trip_update")
       _ = try rider.receive("driver_location")
     }
-    try hub.metrics { self.hits($0, "sessions") == 3 && $0["handshakes_refused_total"] == 3 }
+    try hub.metrics { $0.hits("sessions") == 3 && $0["handshakes_refused_total"] == 3 }
     // A session that ends makes room for one, however it ends.
     riders[0].connection.reset()
     try hub.metrics { $0["sessions{role=\"rider\"}"] == 2 }
@@ -93,7 +91,7 @@ extension EndToEnd.Newcomers {
     try hub.metrics { $0["connections"] == 4 }  // three, and who asks
     // Those that only wait to be told are bounded themselves.
     let waiting = try (0..<2).map { _ in try connect() }
-    try hub.metrics { self.hits($0, "connections_per_address") >= 3 }
+    try hub.metrics { $0.hits("connections_per_address") >= 3 }
     let cut = try connect()
     try cut.waitForEnd()
     try waiting[0].send("GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n")
@@ -178,7 +176,7 @@ extension EndToEnd.Newcomers {
     try other.send(request)
     #expect(try other.readResponse().status == 200)
     for _ in 0..<30 { #expect(try rider.settle().isEmpty) }
-    try hub.metrics { self.hits($0, "request_rate") == 2 }  // by the admin port
+    try hub.metrics { $0.hits("request_rate") == 2 }  // by the admin port
   }
 
   // MARK: Answers

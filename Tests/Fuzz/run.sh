@@ -19,15 +19,16 @@ mkdir -p "$out/corpus" "$modules_out"
 cd "$out"
 
 flags="-swift-version 6 -O -parse-as-library -sanitize=fuzzer,address -use-ld=lld -enable-testing -I $modules_out"
+flags="$flags -package-name location-hub"  # what one module has for the others of the package
 for library in CLinux COpenSSL CZlib; do flags="$flags -I $root/Sources/$library"; done
 objects=""
 for module in $modules; do
   source=$root/Sources/$module
   [ -d "$source" ] || source=$root/Tests/$module
-  # Targets share modules. One is made again where a file of it, or one that comes before it here, is newer.
+  # Targets share modules. One is made again where a file of it, this one, or one that comes before it here, is newer.
   object=$modules_out/$module.o
   isOld=no
-  [ -f "$object" ] && [ -z "$(find "$source" -newer "$object")" ] || isOld=yes
+  [ -f "$object" ] && [ -z "$(find "$source" "$root/Tests/Fuzz/run.sh" -newer "$object")" ] || isOld=yes
   for earlier in $objects; do [ "$object" -nt "$earlier" ] || isOld=yes; done
   # shellcheck disable=SC2086,SC2046 # flags are words, and no path in the repository has spaces
   [ $isOld = no ] || swiftc $flags -wmo -module-name "$module" -emit-module \

@@ -6,7 +6,7 @@ import WebSocket
 @testable import Gateway
 
 @Suite struct SlowMessageTests {
-  private func stage() throws -> (HandClock, HandDrivenPeer) {
+  private func stage() throws -> (HandClock, HandDrivenHub, HandDrivenPeer) {
     let clock = HandClock()
     let hub = try HandDrivenHub(clock: clock) {
       $0.allowsDevelopmentCredentials = true
@@ -14,12 +14,12 @@ import WebSocket
       $0.heartbeatInterval = 10
       $0.limits.messageSeconds = 60
     }
-    return (clock, try HandDrivenPeer(hub))
+    return (clock, hub, try HandDrivenPeer(hub))
   }
 
   @Test("a message that trickles in must be complete in its time, however diligently its bytes come")
   func trickle() throws {
-    let (clock, peer) = try stage()
+    let (clock, hub, peer) = try stage()
     let frame = HandDrivenPeer.frame(HandDrivenPeer.ping(String(repeating: "y", count: 60_000)))
     peer.send(frame[..<5000])
     peer.turn()
@@ -32,11 +32,12 @@ import WebSocket
     }
     #expect(peer.closeCode == CloseCode(4408))
     #expect((60...70).contains(seconds), "it is looked at with the heartbeat")
+    #expect(hub.counters.hits(.messageTime) == 1)
   }
 
   @Test("large messages one behind the other are no slow message")
   func oneBehindTheOther() throws {
-    let (clock, peer) = try stage()
+    let (clock, hub, peer) = try stage()
     let text = String(repeating: "y", count: 20_000)
     let frame = HandDrivenPeer.frame(HandDrivenPeer.ping(text))
     // Always part of the next message is with the hub: its end comes with the beginning of the one after it.
@@ -50,5 +51,6 @@ import WebSocket
     let answered = peer.messages.filter { $0.contains("\"pong\"") && $0.contains(text) }
     #expect(answered.count == 300)
     #expect(peer.isOpen && peer.closeCode == nil)
+    #expect(hub.counters.hits(.messageTime) == 0)
   }
 }

@@ -1,15 +1,15 @@
 // Tokens that end before the client does.
 import Messages
-import Synchronization
 import Testing
 import Tokens
+import Transport
 import WebSocket
 
 @testable import LocationHubClient
 
 /// A source of tokens that a test fills, and that notes what it was asked.
 private final class Source: Sendable {
-  private let state = Mutex<(answers: [TokenAnswer], needs: [TokenNeed])>(([], []))
+  private let state = Locked<(answers: [TokenAnswer], needs: [TokenNeed])>(([], []))
 
   init(_ answers: TokenAnswer...) { state.withLock { $0.answers = answers } }
 

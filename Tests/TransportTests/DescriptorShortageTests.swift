@@ -3,7 +3,6 @@
 
 import CLinux
 import Glibc
-import Synchronization
 import Testing
 
 @testable import Transport
@@ -24,7 +23,7 @@ import Testing
       print("skipped: filling a table of \(limit) descriptors would take too long")
       return
     }
-    let outcome = Mutex(Outcome())
+    let outcome = Locked(Outcome())
     let thread = try startThread(name: "no-descriptors") {
       let result = Self.run()
       outcome.withLock { $0 = result }

@@ -158,6 +158,7 @@ struct TestFrame: Equatable {
       #expect(pair.server.counters.outboxBytes <= 100_000)
     }
     #expect(pair.atServer.overflowed == [server])
+    #expect(pair.server.counters.overflowed == 1 && pair.server.counters.overflowedTogether == 0)
     for _ in 0..<50 { pair.atServer.send([1, 2, 3], to: server) }
     pair.turn(times: 3)
     #expect(pair.atServer.overflowed == [server])
@@ -223,6 +224,7 @@ struct TestFrame: Equatable {
       #expect(pair.server.counters.outboxBytes <= 500_000 + 4 * 10_064)
     }
     #expect(!pair.atServer.overflowed.isEmpty)
+    #expect(pair.server.counters.overflowedTogether == pair.server.counters.overflowed)
     #expect(servers.allSatisfy { pair.server.pendingBytes($0) < 300_000 })
     for id in servers { pair.server.abort(id) }
     pair.turn(times: 1)

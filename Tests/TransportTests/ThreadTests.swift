@@ -3,7 +3,6 @@
 import Bytes
 import CLinux
 import Glibc
-import Synchronization
 import TestSupport
 import Testing
 
@@ -159,7 +158,7 @@ extension Numbers {
 
 @Suite struct `Threads and signals` {
   @Test func `a thread runs its body under its name, and join waits for it`() throws {
-    let name = Mutex("")
+    let name = Locked("")
     let thread = try startThread(name: "a-name-that-is-too-long") {
       guard let bytes = ProcessFacts.contents(of: "/proc/thread-self/comm") else { return }
       name.withLock { $0 = String(decoding: bytes.dropLast(), as: UTF8.self) }
@@ -169,7 +168,7 @@ extension Numbers {
   }
 
   @Test func `a signal is an event of the loop`() throws {
-    let seen = Mutex<[Int32]>([])
+    let seen = Locked<[Int32]>([])
     // On a thread of its own, so that the signals do not stay blocked in the runner's.
     let thread = try startThread(name: "signals") {
       do {

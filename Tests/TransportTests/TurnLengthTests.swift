@@ -41,7 +41,9 @@ import Testing
   @Test("what an owner spends counts as read, and for one turn only")
   func spend() throws {
     let (pair, connections) = try pair(4, bytes: 10)
-    pair.atServer.onReceived = { id, _ in if id == connections[1].atServer { pair.server.spend(bytes: 5000) } }
+    pair.atServer.onReceived = { [unowned pair] id, _ in
+      if id == connections[1].atServer { pair.server.spend(bytes: 5000) }
+    }
     pair.server.runTurn(timeoutMilliseconds: 0)
     #expect(Set(pair.atServer.received.keys) == [connections[0].atServer, connections[1].atServer])
     pair.server.runTurn(timeoutMilliseconds: 0)

@@ -2,7 +2,6 @@
 // session has. Each lives until the hub has had enough of it, or for a few seconds.
 import Bytes
 import Glibc
-import Synchronization
 import Transport
 import WebSocket
 

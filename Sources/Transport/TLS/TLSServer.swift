@@ -1,49 +1,42 @@
 // What a listener needs to speak TLS: a certificate and its key, which may be replaced while connections stand, and the
-// keys of session tickets, which stay the same over that, so that clients resume whatever was reloaded.
+// keys of session tickets, which do not depend on them, so that clients resume whatever was reloaded.
 //
 // Sessions are resumed by tickets alone (RFC 8446 §2.2, RFC 5077): the client keeps the state, encrypted with a key that
-// all loops share, and the server keeps nothing. The keys live as long as the process. With TLS 1.3 a stolen ticket key
-// opens no recorded traffic, because a new key exchange is always part of it; with TLS 1.2 it opens that of resumed
-// sessions.
+// all loops share, and the server keeps nothing. With TLS 1.3 a stolen ticket key opens no recorded traffic, because a
+// new key exchange is always part of it; with TLS 1.2 it opens that of resumed sessions, so keys change (TicketKeys).
 
 import COpenSSL
 
 /// A server's side of TLS. Shared by all loops; a handshake uses what was newest when its first bytes came.
 public final class TLSServer: Sendable {
   private let context: Locked<TLSContext>
-  private let ticketKeys: [UInt8]
+  let ticketKeys = TicketKeys()
 
   /// From PEM texts: the certificate with its chain behind it, and its private key.
   public init(certificate: [UInt8], key: [UInt8]) throws(TLSError) {
-    // A name, an AES-256 key and a MAC key (SSL_CTX_set_tlsext_ticket_keys(3)).
-    var keys = [UInt8](repeating: 0, count: 80)
-    let outcome = RAND_bytes(&keys, Int32(keys.count))
-    precondition(outcome == 1, "OpenSSL has no randomness")
-    ticketKeys = keys
-    context = Locked(try TLSServer.makeContext(certificate, key, keys))
+    context = Locked(try TLSServer.makeContext(certificate, key, ticketKeys))
   }
 
-  /// New connections get this certificate; those that stand go on as they are. Throws, and nothing changes, where it can't
-  /// be used.
+  /// New connections get this certificate, and tickets new keys; those that stand go on as they are, and sessions are
+  /// resumed over it. Throws, and nothing changes, where it can't be used.
   public func replace(certificate: [UInt8], key: [UInt8]) throws(TLSError) {
     let new = try TLSServer.makeContext(certificate, key, ticketKeys)
     context.withLock { $0 = new }
+    ticketKeys.change()
   }
 
   /// A mutex for each handshake, which takes some hundred microseconds, is nothing.
   var current: TLSContext { context.withLock { $0 } }
 
   private static func makeContext(
-    _ certificate: [UInt8], _ key: [UInt8], _ ticketKeys: [UInt8]
+    _ certificate: [UInt8], _ key: [UInt8], _ ticketKeys: TicketKeys
   ) throws(TLSError) -> TLSContext {
     try TLSContext(TLS_server_method()) { (context) throws(TLSError) in
       try useChain(certificate, context)
       try useKey(key, context)
       guard SSL_CTX_check_private_key(context) == 1 else { throw .keyDoesNotFit }
       SSL_CTX_ctrl(context, SSL_CTRL_SET_SESS_CACHE_MODE, Int(SSL_SESS_CACHE_OFF), nil)
-      var keys = ticketKeys
-      let isSet = SSL_CTX_ctrl(context, SSL_CTRL_SET_TLSEXT_TICKET_KEYS, keys.count, &keys)
-      precondition(isSet == 1, "OpenSSL's ticket keys have another size")
+      ticketKeys.serve(context)
       // One is enough: a client has one connection. The default is two.
       SSL_CTX_set_num_tickets(context, 1)
       SSL_CTX_set_alpn_select_cb(context, chooseProtocol, nil)

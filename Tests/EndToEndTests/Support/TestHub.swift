@@ -180,5 +180,6 @@ struct Metrics {
 
   func errors(_ code: String) -> Double { self["errors_total{code=\"\(code)\"}"] }
   func closes(_ code: UInt16) -> Double { self["closes_total{code=\"\(code)\"}"] }
+  func hits(_ limit: String) -> Double { self["limit_hits_total{limit=\"\(limit)\"}"] }
   func fixes(_ outcome: String) -> Double { self["fixes_total{outcome=\"\(outcome)\"}"] }
 }

@@ -37,6 +37,8 @@ final class HandDrivenHub {
         shared: SharedState(configuration: configuration), configuration: configuration))
     loop.delegate = sessions
   }
+
+  var counters: LoopCounters { sessions.counters }
 }
 
 /// A session whose bytes a test makes by hand: any part of a frame, at any time.

@@ -1,0 +1,133 @@
+// The keys that session tickets are sealed with, and their change: every 12 hours, and when the operator asks for it.
+//
+// A ticket is the server's state of a session in the client's hands (RFC 5077, RFC 8446 §4.6.1). Who steals its key can open
+// what was resumed with it under TLS 1.2, recorded traffic too, so a key must not live as long as the process (RFC 5077
+// §5.5; RFC 9325 §4.3.1 wants it changed at least once a week). The key before stays good for opening for as long again:
+// tickets live for two hours (OpenSSL's default), so nobody who comes back in time pays for the change.
+//
+// OpenSSL's own keys never change, so it asks here (SSL_CTX_set_tlsext_ticket_key_evp_cb(3)). All loops share the keys.
+
+import COpenSSL
+import Synchronization
+
+/// The keys of one server's tickets. Made by chance, and never on a disk.
+final class TicketKeys: Sendable {
+  /// Nanoseconds for which a key seals, and then for which it only opens.
+  static let period: Int64 = 12 * 3600 * 1_000_000_000
+  /// Keys that only open. More come together only where the operator reloads more often than every 90 minutes.
+  static let maximumRetired = 8
+
+  /// A name of 16 bytes, which stands in each ticket, an AES-256 key, and a key for HMAC-SHA-256.
+  private struct Key: Sendable {
+    let bytes: [UInt8]
+
+    init() {
+      var bytes = [UInt8](repeating: 0, count: 80)
+      let outcome = RAND_bytes(&bytes, Int32(bytes.count))
+      precondition(outcome == 1, "OpenSSL has no randomness")
+      self.bytes = bytes
+    }
+  }
+
+  private struct Ring: Sendable {
+    var newest = Key()
+    /// Newest first, each with the time until which it opens (uptime, ns).
+    var retired: [(key: Key, until: Int64)] = []
+    /// When `newest` retires; nil before the first connection.
+    var changesAt: Int64?
+    var isChangeAsked = false
+  }
+
+  private let ring = Locked(Ring())
+  /// Before this there is nothing to do: a load instead of the lock.
+  private let nextLook = Atomic<Int64>(.min)
+
+  /// Sets up a context to use these keys. They must live as long as any connection of the context.
+  func serve(_ context: OpaquePointer) {
+    let isSet = SSL_CTX_set_ex_data(context, 0, Unmanaged.passUnretained(self).toOpaque())
+    precondition(isSet == 1, "OpenSSL has no memory for a pointer")
+    SSL_CTX_set_tlsext_ticket_key_evp_cb(context, useTicketKey)
+  }
+
+  /// Has the next connection find new keys.
+  func change() {
+    ring.withLock {
+      $0.isChangeAsked = true
+      nextLook.store(.min, ordering: .relaxed)
+    }
+  }
+
+  /// Changes and forgets what is due. Called with each connection that comes, so that a hub without connections needs no
+  /// timer: keys that nobody uses harm nobody.
+  func look(at now: Int64) {
+    guard now >= nextLook.load(ordering: .relaxed) else { return }
+    ring.withLock { ring in
+      let due = ring.changesAt ?? now + TicketKeys.period
+      if ring.isChangeAsked || due <= now {
+        ring.retired.insert((ring.newest, min(due, now) + TicketKeys.period), at: 0)
+        if ring.retired.count > TicketKeys.maximumRetired { ring.retired.removeLast() }
+        ring.newest = Key()
+        ring.isChangeAsked = false
+        ring.changesAt = now + TicketKeys.period
+      } else {
+        ring.changesAt = due
+      }
+      ring.retired.removeAll { $0.until <= now }
+      let changesAt = ring.changesAt ?? .max
+      nextLook.store(ring.retired.reduce(changesAt) { min($0, $1.until) }, ordering: .relaxed)
+    }
+  }
+
+  // MARK: What OpenSSL asks
+
+  /// Gives the newest key, by its name and ready for use: 1, or -1 where OpenSSL failed.
+  fileprivate func seal(
+    _ name: UnsafeMutablePointer<UInt8>, _ iv: UnsafeMutablePointer<UInt8>, _ cipher: OpaquePointer,
+    _ mac: OpaquePointer
+  ) -> Int32 {
+    ring.withLock { $0.newest }.bytes.withUnsafeBufferPointer { key in
+      name.update(from: key.baseAddress!, count: 16)
+      guard RAND_bytes(iv, 16) == 1,
+        EVP_EncryptInit_ex(cipher, EVP_aes_256_cbc(), nil, key.baseAddress! + 16, iv) == 1,
+        hub_ticket_mac(mac, key.baseAddress! + 48) == 1
+      else { return -1 }
+      return 1
+    }
+  }
+
+  /// Finds the key that a ticket names: 1 or, where the client is to have a new ticket, 2; 0 for a key that is unknown, and
+  /// so for a whole handshake; -1 where OpenSSL failed.
+  fileprivate func open(
+    _ name: UnsafeMutablePointer<UInt8>, _ iv: UnsafeMutablePointer<UInt8>, _ cipher: OpaquePointer,
+    _ mac: OpaquePointer, isUsedOnce: Bool
+  ) -> Int32 {
+    let name = UnsafeBufferPointer(start: name, count: 16)
+    let (key, isNewest) = ring.withLock { ring -> (Key?, Bool) in
+      if ring.newest.bytes.starts(with: name) { return (ring.newest, true) }
+      return (ring.retired.first { $0.key.bytes.starts(with: name) }?.key, false)
+    }
+    guard let key else { return 0 }
+    return key.bytes.withUnsafeBufferPointer { key in
+      guard EVP_DecryptInit_ex(cipher, EVP_aes_256_cbc(), nil, key.baseAddress! + 16, iv) == 1,
+        hub_ticket_mac(mac, key.baseAddress! + 48) == 1
+      else { return -1 }
+      return isUsedOnce || !isNewest ? 2 : 1
+    }
+  }
+}
+
+/// OpenSSL wants a key: the name to be written or read, the initialisation vector likewise, and the contexts of cipher and
+/// MAC to be set up.
+private let useTicketKey:
+  @convention(c) (
+    OpaquePointer?, UnsafeMutablePointer<UInt8>?, UnsafeMutablePointer<UInt8>?, OpaquePointer?, OpaquePointer?, Int32
+  ) -> Int32 = { ssl, name, iv, cipher, mac, isSealing in
+    guard let ssl, let name, let iv, let cipher, let mac, let context = SSL_get_SSL_CTX(ssl),
+      let pointer = SSL_CTX_get_ex_data(context, 0)
+    else { return -1 }
+    // Each stream holds its TLSServer, which holds the keys.
+    let keys = Unmanaged<TicketKeys>.fromOpaque(pointer).takeUnretainedValue()
+    if isSealing == 1 { return keys.seal(name, iv, cipher, mac) }
+    // With TLS 1.3 a ticket should be used once (RFC 8446 §C.4), so whoever comes with one gets another.
+    return keys.open(name, iv, cipher, mac, isUsedOnce: SSL_version(ssl) == TLS1_3_VERSION)
+  }
