@@ -30,36 +30,37 @@ public struct ScannedNumber: Sendable, Equatable {
 /// - Complexity: O(length); no allocation up to 19 digits and −27 ≤ exponent ≤ 22.
 @inlinable @inline(__always)
 public func scanNumber(_ bytes: Span<UInt8>, from start: Int) -> ScannedNumber? {
-  // Up to 15 digits without an exponent, which is what phones send, are done where the call stands. A leading zero is
-  // one of those others, unless a point follows it.
-  precondition(start >= 0 && start <= bytes.count)
-  let isNegative = start < bytes.count && bytes[start] == UInt8(ascii: "-")
-  let firstDigit = isNegative ? start &+ 1 : start
-  var mantissa: UInt64 = 0
-  var i = scanDigits(bytes, from: firstDigit, into: &mantissa)
-  let wholeDigits = i &- firstDigit
-  guard wholeDigits > 0, wholeDigits == 1 || bytes[firstDigit] != UInt8(ascii: "0") else { return nil }
-  var divisor = 1.0
-  var digits = wholeDigits
-  if i < bytes.count, bytes[i] == UInt8(ascii: ".") {
-    let fraction = i &+ 1
-    i = scanDigits(bytes, from: fraction, into: &mantissa)
-    let fractionDigits = i &- fraction
+  // Up to seven digits, a point and up to eight more, which is what phones send, are done where the call stands, a word
+  // of each. What has an exponent, more digits, or not two words behind it, is one of the others.
+  precondition(UInt(bitPattern: start) <= UInt(bitPattern: bytes.count))
+  let isNegative = bytes.has(UInt8(ascii: "-"), at: start)
+  let first = isNegative ? start &+ 1 : start
+  guard let ahead = bytes.twoWords(at: first) else { return scanAnyNumber(bytes, from: start) }
+  let whole = DigitRun(ahead.first)
+  guard !whole.isWhole else { return scanAnyNumber(bytes, from: start) }
+  let wholeDigits = whole.count
+  guard wholeDigits > 0, wholeDigits == 1 || whole.digits & 0xFF != 0 else { return nil }
+  var end = first &+ wholeDigits
+  var mantissa = whole.value(ofFirst: wholeDigits)
+  var divisor: UInt64 = 1
+  if bytes.has(UInt8(ascii: "."), at: end) {
+    let fraction = DigitRun(bytes.word(at: end &+ 1))
+    guard !fraction.isWhole else { return scanAnyNumber(bytes, from: start) }
+    let fractionDigits = fraction.count
     guard fractionDigits > 0 else { return nil }
-    digits &+= fractionDigits
-    guard digits <= 15 else { return scanLongNumber(bytes, from: start) }
-    divisor = exactPowerOfTen(fractionDigits)
+    divisor = powerOfTen(fractionDigits)
+    mantissa = mantissa &* divisor &+ fraction.value(ofFirst: fractionDigits)
+    end &+= 1 &+ fractionDigits
   }
-  guard digits <= 15, i == bytes.count || bytes[i] | 0x20 != UInt8(ascii: "e") else {
-    return scanLongNumber(bytes, from: start)
-  }
-  let magnitude = Double(Int64(truncatingIfNeeded: mantissa)) / divisor
-  return ScannedNumber(end: i, value: isNegative ? -magnitude : magnitude)
+  guard end == bytes.count || bytes[end] | 0x20 != UInt8(ascii: "e") else { return scanAnyNumber(bytes, from: start) }
+  // Fourteen digits at most: both are exact doubles. Signed they become one in an instruction.
+  let magnitude = Double(Int64(truncatingIfNeeded: mantissa)) / Double(Int64(truncatingIfNeeded: divisor))
+  return ScannedNumber(end: end, value: isNegative ? -magnitude : magnitude)
 }
 
 /// Any number.
 @usableFromInline @inline(never)
-func scanLongNumber(_ bytes: Span<UInt8>, from start: Int) -> ScannedNumber? {
+func scanAnyNumber(_ bytes: Span<UInt8>, from start: Int) -> ScannedNumber? {
   var i = start
   let isNegative = i < bytes.count && bytes[i] == UInt8(ascii: "-")
   if isNegative { i += 1 }
@@ -127,37 +128,33 @@ public func parseInteger(_ bytes: UnsafeRawBufferPointer) -> Int64? {
   return Int64(exactly: magnitude).map { -$0 }
 }
 
-/// Reads a whole number of 8–16 digits, such as a time in milliseconds, eight digits at once.
+/// Reads a whole number of 8–15 digits, such as a time in milliseconds, eight digits at once.
 ///
-/// - Returns: nil where there is another number, or none: `scanNumber` knows. What follows is the caller's business,
+/// - Returns: nil where there is another number, or none, or less than 16 bytes: `scanNumber` knows. What follows is the caller's business,
 ///   also where it is a point or an exponent, with which the number is another one.
 @inlinable @inline(__always)
 public func scanWholeNumber(_ bytes: Span<UInt8>, from start: Int) -> (end: Int, value: UInt64)? {
-  guard bytes.count - start >= 8 else { return nil }
-  let digits = bytes.word(at: start) ^ 0x3030_3030_3030_3030  // 0…9 in each byte where all are digits
-  guard ((digits &+ 0x7676_7676_7676_7676) | digits) & 0x8080_8080_8080_8080 == 0, digits & 0xFF != 0 else {
-    return nil
-  }
-  // Pairs, then fours, then the eight (D. Lemire, "Quickly parsing eight digits").
-  let pairs = digits &* 10 &+ (digits >> 8)
-  let low = (pairs & 0x0000_00FF_0000_00FF) &* 0x000F_4240_0000_0064
-  let high = ((pairs >> 16) & 0x0000_00FF_0000_00FF) &* 0x0000_2710_0000_0001
-  var value = (low &+ high) >> 32
-  let end = scanDigits(bytes, from: start &+ 8, into: &value)
-  return end &- start <= 16 ? (end, value) : nil
+  guard let (first, second) = bytes.twoWords(at: start) else { return nil }
+  let high = DigitRun(first)
+  let low = DigitRun(second)
+  guard high.isWhole, high.digits & 0xFF != 0, !low.isWhole else { return nil }
+  let digits = low.count
+  if digits == 0 { return (start &+ 8, high.value) }
+  return (start &+ 8 &+ digits, high.value &* powerOfTen(digits) &+ low.value(ofFirst: digits))
 }
 
 /// Adds digits to `mantissa` (which wraps around behind 19 of them) and returns the index of the first other byte.
-@inlinable @inline(__always)
-func scanDigits(_ bytes: Span<UInt8>, from start: Int, into mantissa: inout UInt64) -> Int {
+private func scanDigits(_ bytes: Span<UInt8>, from start: Int, into mantissa: inout UInt64) -> Int {
   var i = start
-  while i < bytes.count {
-    let digit = bytes[i] &- UInt8(ascii: "0")
-    guard digit <= 9 else { break }
-    mantissa = mantissa &* 10 &+ UInt64(digit)
-    i &+= 1
+  var run = DigitRun(bytes.word(at: i))
+  while run.isWhole {
+    mantissa = mantissa &* 100_000_000 &+ run.value
+    i &+= 8
+    run = DigitRun(bytes.word(at: i))
   }
-  return i
+  let count = run.count
+  if count > 0 { mantissa = mantissa &* powerOfTen(count) &+ run.value(ofFirst: count) }
+  return i &+ count
 }
 
 private func scanExponent(_ bytes: Span<UInt8>, from start: Int) -> (exponent: Int, end: Int)? {
@@ -196,8 +193,7 @@ private func decimal(_ mantissa: UInt64, _ exponent: Int) -> Double? {
 
 /// `mantissa` / 10^`power`, correctly rounded, for 1 ≤ power ≤ 27 and a mantissa other than 0.
 private func quotient(_ mantissa: UInt64, overTenToThe power: Int) -> Double {
-  var divisor: UInt64 = 1
-  for _ in 0..<power { divisor *= 5 }  // 5^27 < 2^63
+  let divisor = power <= 19 ? powerOfFive(power) : powerOfFive(19) * powerOfFive(power - 19)  // 5^27 < 2^63
   // With both scaled so that their top bit is set, mantissa · 2^63 / divisor lies in (2^62, 2^64): at least nine bits
   // more than a double holds, and the high half is less than the divisor, as the division demands.
   let mantissaShift = mantissa.leadingZeroBitCount
@@ -209,8 +205,11 @@ private func quotient(_ mantissa: UInt64, overTenToThe power: Int) -> Double {
   return Double(sign: .plus, exponent: divisorShift - mantissaShift - power - 63, significand: significand)
 }
 
+/// 5^`n` for n in 0…19: 10^n without its factors of two.
+private func powerOfFive(_ n: Int) -> UInt64 { powerOfTen(n) >> UInt64(n) }
+
 /// 10^`n` for n in 0…22, all of which a Double holds exactly. A switch over constants becomes one load.
-@inlinable @inline(__always)
+@inline(__always)
 func exactPowerOfTen(_ n: Int) -> Double {
   switch n {
   case 0: 1e0

@@ -110,6 +110,25 @@ extension ByteRoom {
     put(word: UInt64(UInt8(ascii: ".")) | tens << 8 | ones << 16 | 0x30_3000, count: ones == 0 ? 2 : 3)
   }
 
+  /// Appends `value` exactly, as `append(fixed:decimals: 7)`; in two thirds of the time where it was rounded to 1e-7 and is
+  /// no further than 1,000 from 0, as degrees are.
+  ///
+  /// - Precondition: `value` is finite.
+  public mutating func append(degrees value: Double) {
+    let magnitude = value.magnitude
+    let product = magnitude * 1e7
+    let shifted = product + 0x1p52
+    guard product < 1e10, (shifted - 0x1p52) / 1e7 == magnitude else { return append(fixed: value, decimals: 7) }
+    demand(numberBytes)
+    if value.sign == .minus { put(UInt8(ascii: "-")) }
+    let (whole, fraction) = (shifted.bitPattern &- 0x1p52.bitPattern).quotientAndRemainder(dividingBy: 10_000_000)
+    put(integer: whole)
+    if fraction == 0 { return }
+    // Seven digits and a zero, of which the point takes the room.
+    let digits = eightDigits(fraction &* 10)
+    put(word: (digits | asciiZeros) << 8 | UInt64(UInt8(ascii: ".")), count: 9 &- digits.leadingZeroBitCount / 8)
+  }
+
   /// Appends `value` / 10^`decimals` as a decimal fraction, trailing zeros left out.
   ///
   /// - Precondition: `decimals` is 0…9.
@@ -207,7 +226,7 @@ private func eightDigits(_ value: UInt64) -> UInt64 {
 }
 
 /// 10^`n` for n in 0…19. A switch over constants becomes one load; a global array would cost a once-check per access.
-@inline(__always)
+@inlinable @inline(__always)
 func powerOfTen(_ n: Int) -> UInt64 {
   switch n {
   case 0: 1

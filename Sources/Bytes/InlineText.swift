@@ -42,6 +42,14 @@ public struct InlineText: Sendable, Hashable, BitwiseCopyable {
     length = UInt8(16 - unused)
   }
 
+  /// Appends the lowest `count` (1…8) bytes of a word, whose others are 0, to a text of so many whole words and no more.
+  @inlinable @inline(__always)
+  public mutating func append(word: UInt64, count: Int) {
+    precondition(length & 7 == 0 && count <= 8)
+    words[Int(length &>> 3)] = word
+    length &+= UInt8(truncatingIfNeeded: count)
+  }
+
   /// Eight bytes of the text as they lie in memory, those past its end zero. `index` is 0–7.
   @inlinable public func word(_ index: Int) -> UInt64 { words[index] }
 

@@ -55,6 +55,10 @@ public struct MixedList<Common: BitwiseCopyable, Rare>: ~Copyable {
     @inline(__always) unsafeAddress { UnsafePointer(commons.pointer(index)) }
   }
 
+  /// Where one lies, until the list is changed: a large value is loaded whole, member by member, to be looked at in part.
+  @inlinable @inline(__always)
+  public func place(ofCommon index: Int) -> UnsafePointer<Common> { UnsafePointer(commons.pointer(index)) }
+
   @inlinable public subscript(rare index: Int) -> Rare { rares[index] }
 
   /// Forgets all elements; keeps the memory.

@@ -24,6 +24,8 @@ extension SessionLoop {
           return receivedClose(slot, code)
         }
         guard sessions[slot].phase == .open else { continue }
+        // Nearly always that was all, and nothing is kept: there is nothing to ask for.
+        if offset == bytes.count, sessions[slot].frames.isIdle { return }
         if sessions[slot].isPaused || sessions[slot].unansweredSubscriptions >= limits.unansweredSubscriptions {
           return stall(slot, UnsafeRawBufferPointer(rebasing: bytes[offset...]))
         }

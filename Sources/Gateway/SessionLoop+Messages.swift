@@ -11,9 +11,10 @@ extension SessionLoop {
   mutating func received(_ slot: Int, _ kind: MessageKind, _ payload: UnsafeRawBufferPointer) {
     counters.messagesIn += 1
     charge(slot, 1)
-    if kind == .text, case .json(let time) = sessions[slot].form, reader.readUpdate(payload, time: time, into: &update)
+    if kind == .text, case .json(let time) = sessions[slot].form,
+      reader.readUpdate(payload, time: time, into: &fix.message)
     {
-      return receivedUpdate(slot)
+      return receivedFix(slot)
     }
     do throws(MessageError) {
       switch sessions[slot].form {
@@ -28,13 +29,13 @@ extension SessionLoop {
     }
   }
 
-  /// The one in `update`.
-  private mutating func receivedUpdate(_ slot: Int) {
-    guard sessions[slot].role == .driver else { return refuseRole(slot, update.messageID) }
-    inputs.append(
-      common: FixInput(
-        session: reference(sessions[slot].connection), messageID: update.messageID, sent: update.timestamp,
-        received: now, update: update.update, tripIsGranted: names(slot, update.update.tripID)))
+  /// The one in `fix`.
+  private mutating func receivedFix(_ slot: Int) {
+    guard sessions[slot].role == .driver else { return refuseRole(slot, fix.message.messageID) }
+    fix.session = reference(sessions[slot].connection)
+    fix.received = now
+    fix.tripIsGranted = names(slot, fix.message.update.tripID)
+    inputs.append(common: fix)
   }
 
   private mutating func handle(_ slot: Int, _ envelope: ClientEnvelope) {
@@ -42,8 +43,8 @@ extension SessionLoop {
     let messageID = envelope.messageID
     switch envelope.message {
     case .locationUpdate(let location):
-      update = UpdateEnvelope(messageID: messageID, timestamp: envelope.timestamp, update: location)
-      receivedUpdate(slot)
+      fix.message = UpdateEnvelope(messageID: messageID, timestamp: envelope.timestamp, update: location)
+      receivedFix(slot)
     case .locationBatch(let batch):
       guard isDriver(slot, messageID) else { return }
       charge(slot, Double(batch.fixes.count / limits.fixesPerCharge))

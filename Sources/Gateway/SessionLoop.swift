@@ -26,7 +26,7 @@ struct SessionLoop: ~Copyable {
   var sessions = SessionTable()
   let reader = MessageReader()
   /// The `location_update` that is being handled.
-  var update = UpdateEnvelope()
+  var fix = FixInput()
   var hub: HubPort
   var inputs = HubInputs()
   var outputs = HubOutputs()
@@ -204,7 +204,7 @@ struct SessionLoop: ~Copyable {
   mutating func turnEnded() {
     requestsOfTurn = 0
     guard !turnReceived.isEmpty else { return }
-    let flushed = ClockReading.uptime()
+    let flushed = loop.readUptime()
     for place in 0..<turnReceived.count { counters.latency.record(nanoseconds: flushed - turnReceived[place]) }
     turnReceived.removeAll()
   }

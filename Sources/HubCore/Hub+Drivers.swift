@@ -7,9 +7,10 @@ extension Hub {
   /// The driver whose live session this is; nil when it was replaced, closed or never a driver's.
   @inline(__always)
   func driver(of session: SessionRef) -> Int? {
-    let slots = sessions[Int(session.loop)]
-    guard Int(session.slot) < slots.count else { return nil }
-    let driver = Int(slots[Int(session.slot)])
+    // Where they are: an array of the loop's by name would be retained and released.
+    let (loop, slot) = (Int(session.loop), Int(session.slot))
+    guard slot < sessions[loop].count else { return nil }
+    let driver = Int(sessions[loop][slot])
     guard driver >= 0, drivers[driver].session == session else { return nil }
     return driver
   }

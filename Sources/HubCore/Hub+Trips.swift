@@ -36,19 +36,24 @@ extension Hub {
 
   /// The trip that a driver's fix belongs to. The first fix of an entitled driver that names an unknown trip begins it.
   @inline(__always)
+  mutating func tripForFixes(of driver: Int, _ input: UnsafePointer<FixInput>) -> TripForFixes {
+    guard input.pointee.message.update.tripID != nil else { return .none }
+    // Where both ids lie: they are compared, not copied.
+    if let last = lastTrip(of: driver), trips[last].id == input.pointee.message.update.tripID,
+      trips[last].driverID == drivers[driver].id
+    {
+      return isOver(last) ? .none : .use(last)
+    }
+    return tripForFixes(
+      of: driver, input.pointee.message.update.tripID, isGranted: input.pointee.tripIsGranted,
+      at: input.pointee.message.update.fix.timestamp)
+  }
+
+  /// The same, by the trip's id.
   mutating func tripForFixes(
     of driver: Int, _ id: Identifier?, isGranted: Bool, at time: Timestamp
   ) -> TripForFixes {
     guard let id else { return .none }
-    if let last = lastTrip(of: driver), trips[last].id == id, trips[last].driverID == drivers[driver].id {
-      return isOver(last) ? .none : .use(last)
-    }
-    return lookUpTripForFixes(of: driver, id, isGranted: isGranted, at: time)
-  }
-
-  private mutating func lookUpTripForFixes(
-    of driver: Int, _ id: Identifier, isGranted: Bool, at time: Timestamp
-  ) -> TripForFixes {
     let known = findTrip(id)
     if known == nil, isGranted, !mayBeginTrip(driver) { return .refused(.rateLimited, tooManyTrips, retryAfter: 60) }
     guard let trip = known ?? (isGranted ? beginTrip(id, driver: driver, at: time) : nil) else {

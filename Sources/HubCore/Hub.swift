@@ -4,7 +4,7 @@
 // of it is appended to one output list a loop. No I/O, no clock, no randomness in here: time, epoch and hash seed are
 // parameters, so that a test can run an hour of traffic in a second and a run can be repeated byte for byte.
 //
-// The way of a location update is `handle(_: FixInput)` in Hub+Locations.swift.
+// The way of a location update is `handle(_: UnsafePointer<FixInput>)` in Hub+Locations.swift.
 import Bytes
 import Geo
 import Messages
@@ -115,7 +115,7 @@ public struct Hub: ~Copyable {
     var cursor = HubInputs.Cursor()
     while let step = inputs.next(&cursor) {
       switch step {
-      case .common(let index): handle(live: inputs[common: index])
+      case .common(let index): handle(live: inputs.place(ofCommon: index))
       case .rare(let index): handle(inputs[rare: index])
       }
     }
@@ -158,9 +158,9 @@ public struct Hub: ~Copyable {
   public func hasOutput(loop: Int) -> Bool { !outputs[loop].isEmpty }
 
   @inline(__always)
-  private mutating func handle(live fix: borrowing FixInput) {
+  private mutating func handle(live fix: UnsafePointer<FixInput>) {
     backlog.countLive()
-    if !backlog.isEmpty, waitsBehind(.fix(copy fix)) { return }
+    if !backlog.isEmpty, waitsBehind(.fix(fix.pointee)) { return }
     handle(fix)
   }
 
@@ -175,7 +175,7 @@ public struct Hub: ~Copyable {
   @inline(__always)
   mutating func dispatch(_ input: HubInput) {
     switch input {
-    case .fix(let input): handle(input)
+    case .fix(let input): withUnsafePointer(to: input) { handle($0) }
     case .batch(let input): admit(input)
     case .driverConnecting(let session, let id): connect(session, id)
     case .driverDisconnected(let session): disconnect(session)

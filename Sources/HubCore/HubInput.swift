@@ -28,14 +28,13 @@ public struct Actor: Sendable, Equatable {
   }
 }
 
-/// One `location_update` of a driver's session.
+/// One `location_update` of a driver's session, with the message as it was read: a loop keeps one that each message is read
+/// into, so that it is copied once.
 public struct FixInput: Sendable, BitwiseCopyable {
   public var session: SessionRef
-  public var messageID: MessageID
-  /// The sender's clock when it sent; with `received` it bounds the session's clock offset.
-  public var sent: Timestamp
   public var received: Moment
-  public var update: LocationUpdate
+  /// Its id and its fix; the sender's clock when it sent, which with `received` bounds the session's clock offset.
+  public var message: UpdateEnvelope
   /// False when the session's token does not name the trip; then only a trip's own driver may use it.
   public var tripIsGranted: Bool
 
@@ -44,11 +43,17 @@ public struct FixInput: Sendable, BitwiseCopyable {
     tripIsGranted: Bool
   ) {
     self.session = session
-    self.messageID = messageID
-    self.sent = sent
     self.received = received
-    self.update = update
+    message = UpdateEnvelope(messageID: messageID, timestamp: sent, update: update)
     self.tripIsGranted = tripIsGranted
+  }
+
+  /// Room for a message to be read into.
+  public init() {
+    session = SessionRef(loop: 0, slot: 0, generation: 0)
+    received = Moment(uptime: 0, timestamp: Timestamp(milliseconds: 0))
+    message = UpdateEnvelope()
+    tripIsGranted = false
   }
 }
 

@@ -7,9 +7,14 @@ public struct Identifier: Sendable, Hashable, BitwiseCopyable {
 
   /// Nil when the length or a character is not allowed. O(length).
   @inlinable public init?(_ bytes: UnsafeRawBufferPointer) {
-    guard bytes.count >= 1 else { return nil }
-    for byte in bytes where !Identifier.allows(byte) { return nil }
-    guard let text = InlineText(bytes) else { return nil }
+    guard let text = InlineText(bytes), Identifier.allows(text) else { return nil }
+    self.text = text
+  }
+
+  /// Nil when the length or a character is not allowed.
+  @inlinable @inline(__always)
+  public init?(_ text: InlineText) {
+    guard Identifier.allows(text) else { return nil }
     self.text = text
   }
 
@@ -23,10 +28,36 @@ public struct Identifier: Sendable, Hashable, BitwiseCopyable {
     self = made
   }
 
-  @inlinable @inline(__always) static func allows(_ byte: UInt8) -> Bool {
-    // A bit for each of the 128 characters of ASCII: `-`, `.`, 0–9 in the first word, A–Z, `_`, a–z in the second.
-    let set: UInt64 = byte < 64 ? 0x03FF_6000_0000_0000 : 0x07FF_FFFE_87FF_FFFE
-    return byte < 128 && (set &>> UInt64(byte)) & 1 != 0
+  /// Whether an id may be so: eight characters at a time.
+  @inlinable @inline(__always)
+  static func allows(_ text: InlineText) -> Bool {
+    var left = text.count
+    guard left > 0 else { return false }
+    var i = 0
+    while left > 0 {
+      let wanted = left < 8 ? tops & ((1 &<< UInt64(8 * left)) - 1) : tops
+      guard allowed(text.word(i)) & wanted == wanted else { return false }
+      left -= 8
+      i += 1
+    }
+    return true
+  }
+
+  /// The top bit of each byte.
+  @inlinable @inline(__always) static var tops: UInt64 { 0x8080_8080_8080_8080 }
+
+  /// The top bits of those bytes that are a character of ids: of the sums one is carried into a top bit where the byte is at
+  /// least the first of a range, the other where it is beyond the last. What is not ASCII is none of them.
+  @inlinable @inline(__always)
+  static func allowed(_ word: UInt64) -> UInt64 {
+    let ones: UInt64 = 0x0101_0101_0101_0101
+    let ascii = word & ~tops
+    let lower = ascii | ones &* 0x20
+    let letters = (lower &+ ones &* (0x80 - 0x61)) & ~(lower &+ ones &* (0x7F - 0x7A))  // a–z, and A–Z
+    let digits = (ascii &+ ones &* (0x80 - 0x30)) & ~(ascii &+ ones &* (0x7F - 0x39))
+    let points = (ascii &+ ones &* (0x80 - 0x2D)) & ~(ascii &+ ones &* (0x7F - 0x2E))  // - and .
+    let lines = (ascii &+ ones &* (0x80 - 0x5F)) & ~(ascii &+ ones &* (0x7F - 0x5F))  // _
+    return (letters | digits | points | lines) & ~word & tops
   }
 
   @inlinable @inline(__always)
@@ -44,6 +75,13 @@ public struct MessageID: Sendable, Hashable, BitwiseCopyable {
   /// Nil when empty or longer than 64 bytes. The bytes must be UTF-8.
   @inlinable public init?(_ bytes: UnsafeRawBufferPointer) {
     guard bytes.count >= 1, let text = InlineText(bytes) else { return nil }
+    self.text = text
+  }
+
+  /// Nil when empty. The bytes must be UTF-8.
+  @inlinable @inline(__always)
+  public init?(_ text: InlineText) {
+    guard !text.isEmpty else { return nil }
     self.text = text
   }
 

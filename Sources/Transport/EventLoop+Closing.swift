@@ -61,6 +61,6 @@ extension EventLoop {
     connection.pointee.descriptor = -1
     connection.pointee.state = .doomed
     connection.pointee.cause = cause
-    doomedNotices.append(id)
+    note(id, in: &doomedNotices)
   }
 }

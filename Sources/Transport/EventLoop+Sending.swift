@@ -249,7 +249,7 @@ extension EventLoop {
     connection.pointee.flags.insert(.hasOverflowed)
     counters.overflowed += 1
     if together { counters.overflowedTogether += 1 }
-    overflowedNotices.append(id)
+    note(id, in: &overflowedNotices)
     // Nothing fit at all: there is nothing to wait for, and nothing was drained either.
     if let outbox = connection.pointee.outbox, outbox.isEmpty, !hasUnsentRecords(id, connection) {
       releaseOutbox(connection)
@@ -268,7 +268,7 @@ extension EventLoop {
   func unblock(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
     releaseOutbox(connection)
     watch(id, connection)
-    if connection.pointee.state == .open { drainedNotices.append(id) }
+    if connection.pointee.state == .open { note(id, in: &drainedNotices) }
   }
 
   /// Gives the outbox back; a few are kept for the next that block.

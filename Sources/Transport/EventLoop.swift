@@ -35,7 +35,8 @@ public final class EventLoop {
   public let waker: Waker
   /// What is hot: see LoopState.swift.
   @usableFromInline let state: UnsafeMutablePointer<LoopState>
-  let clock: () -> ClockReading
+  /// Nil for the system's.
+  private let clock: (() -> ClockReading)?
   let readBuffer: UnsafeMutableRawBufferPointer
   let pieces: UnsafeMutableBufferPointer<iovec>
 
@@ -56,16 +57,16 @@ public final class EventLoop {
   private var reportCount = 0
   private var nextReport = 0
 
-  /// A loop with its own epoll instance. `clock` may be replaced in tests that drive time by hand.
+  /// A loop with its own epoll instance. `clock` is for tests that drive time by hand.
   ///
   /// Throws when the kernel has no descriptor left for it.
   public init(
-    limits: EventLoopLimits = EventLoopLimits(), clock: @escaping () -> ClockReading = ClockReading.read
+    limits: EventLoopLimits = EventLoopLimits(), clock: (() -> ClockReading)? = nil
   ) throws(SystemError) {
     limits.validate()
     self.limits = limits
     self.clock = clock
-    let now = clock()
+    let now = clock?() ?? ClockReading.read()
     acceptPace = Double(limits.acceptsPerSecond)
     acceptPaceAt = now.uptimeNanoseconds
     waker = try Waker()
@@ -74,7 +75,9 @@ public final class EventLoop {
     // After the last throw: a failed init runs no deinit.
     state = .allocate(capacity: 1)
     state.initialize(
-      to: LoopState(now: now, poller: poller, wheel: TimerWheel(startingAt: now.uptimeNanoseconds)))
+      to: LoopState(
+        now: now, latestUptime: now.uptimeNanoseconds, poller: poller,
+        wheel: TimerWheel(startingAt: now.uptimeNanoseconds)))
     readBuffer = .allocate(byteCount: limits.readBufferBytes, alignment: 64)
     pieces = .allocate(capacity: 64)
     pieces.initialize(repeating: iovec())
@@ -99,7 +102,8 @@ public final class EventLoop {
   /// Turns until `stop` is called.
   public func run() {
     isStopping = false
-    while !isStopping { runTurn() }
+    state.pointee.latestUptime = now.uptimeNanoseconds
+    while !isStopping { takeTurn(timeoutMilliseconds: -1) }
   }
 
   /// Lets `run` return after the present turn. From another thread: wake the loop, and call it in `woken`.
@@ -108,6 +112,12 @@ public final class EventLoop {
   /// One turn: sleeps until something is ready, a timer is due, the waker is called or `timeoutMilliseconds` passed
   /// (negative: no such limit; 0: does not sleep), then handles everything that is.
   public func runTurn(timeoutMilliseconds: Int32 = -1) {
+    // Time may have passed since the turn before: its last reading says nothing of this one's sleep.
+    state.pointee.latestUptime = now.uptimeNanoseconds
+    takeTurn(timeoutMilliseconds: timeoutMilliseconds)
+  }
+
+  private func takeTurn(timeoutMilliseconds: Int32) {
     // What the turn before left comes first, without another look at the sockets.
     if !hasUnhandledReports {
       let sleep = timeToSleep(atMost: timeoutMilliseconds)
@@ -115,7 +125,8 @@ public final class EventLoop {
       nextReport = 0
     }
     let isCalled = waker.awaken()
-    now = clock()
+    now = clock?() ?? ClockReading.read()
+    state.pointee.latestUptime = now.uptimeNanoseconds
     counters.turns += 1
     // One strong reference for the turn instead of one for each callback.
     let delegate = self.delegate
@@ -146,6 +157,14 @@ public final class EventLoop {
     if next < count { state.pointee.counters.turnsCut += 1 }
   }
 
+  /// The monotonic clock as it is at this moment of a turn, in nanoseconds. The sleep that follows is reckoned from the newest
+  /// reading, so that a turn which asks at its end costs no reading more.
+  public func readUptime() -> Int64 {
+    let uptime = clock?().uptimeNanoseconds ?? ClockReading.uptime()
+    state.pointee.latestUptime = uptime
+    return uptime
+  }
+
   private var hasUnhandledReports: Bool { nextReport < reportCount }
 
   /// What was read is more work than its size shows, as much as so many bytes more: compressed data, for instance. The
@@ -156,8 +175,9 @@ public final class EventLoop {
   /// milliseconds. For load generators, which are late by what they oversleep; a turn follows with a timeout of 0, and a
   /// waker's call is seen only then.
   public func sleepPrecisely(until uptimeNanoseconds: Int64) {
-    let left = uptimeNanoseconds - clock().uptimeNanoseconds
-    if left > 0, dirty.isEmpty, !hasNotices, !hasUnhandledReports, !hasDueTimers { poller.sleep(nanoseconds: left) }
+    let left = uptimeNanoseconds - readUptime()
+    let isIdle = dirty.isEmpty && !state.pointee.hasNotices && !hasUnhandledReports && !hasDueTimers
+    if left > 0, isIdle { poller.sleep(nanoseconds: left) }
   }
 
   /// Flushes and delivers what comes of it until both are done. A delegate that sends in answer to `drained` for ever
@@ -178,7 +198,7 @@ public final class EventLoop {
   /// Calls back what was noted during operations, as far as it is still true. What the callbacks note in their turn
   /// waits for the next call, so that two sides that keep failing cannot hold up the loop.
   private func deliverNotices(_ delegate: (any EventLoopDelegate)?) {
-    if !hasNotices { return }
+    if !state.pointee.hasNotices { return }
     var notices = takeAll(&drainedNotices)
     for id in notices {
       guard let connection = slab.live(id), connection.pointee.outbox == nil else { continue }
@@ -203,6 +223,7 @@ public final class EventLoop {
       delegate?.closed(id, cause)
     }
     giveBack(&notices, to: &doomedNotices)
+    state.pointee.hasNotices = !doomedNotices.isEmpty || !drainedNotices.isEmpty || !overflowedNotices.isEmpty
   }
 
   private func takeAll(_ list: inout [ConnectionID]) -> [ConnectionID] {
@@ -220,18 +241,23 @@ public final class EventLoop {
 
   /// Milliseconds until the next timer, at most `timeout`, and 0 while something waits for the next turn.
   private func timeToSleep(atMost timeout: Int32) -> Int32 {
-    if timeout == 0 || !dirty.isEmpty || hasNotices || hasDueTimers { return 0 }
+    if timeout == 0 || !dirty.isEmpty || state.pointee.hasNotices || hasDueTimers { return 0 }
     var next = wheel.nextUptimeNanoseconds ?? .max
     if let loopTimerAt { next = min(next, loopTimerAt) }
     if let acceptRetryAt { next = min(next, acceptRetryAt) }
     if next == .max { return timeout }
+    // What the turn took counts; who has looked at the clock at its end has seen that.
+    let latest = state.pointee.latestUptime
+    let reckoned = latest > now.uptimeNanoseconds ? latest : readUptime()
     // Rounded up: a sleep that ends just before the time would be followed by a second one.
-    let nanoseconds = max(0, next - clock().uptimeNanoseconds)
+    let nanoseconds = max(0, next - reckoned)
     let milliseconds = Int32(clamping: nanoseconds / 1_000_000 + (nanoseconds % 1_000_000 == 0 ? 0 : 1))
     return timeout < 0 ? milliseconds : min(timeout, milliseconds)
   }
 
-  private var hasNotices: Bool {
-    !doomedNotices.isEmpty || !drainedNotices.isEmpty || !overflowedNotices.isEmpty
+  /// Has a callback made when no operation is under way.
+  func note(_ id: ConnectionID, in list: inout [ConnectionID]) {
+    list.append(id)
+    state.pointee.hasNotices = true
   }
 }

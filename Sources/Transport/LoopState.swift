@@ -14,12 +14,16 @@ import Bytes
 @usableFromInline
 struct LoopState: ~Copyable {
   @usableFromInline var now: ClockReading
+  /// The newest reading of the monotonic clock; later than `now` where somebody has looked since.
+  var latestUptime: Int64
   /// Not retained: see `EventLoop.delegate`.
   unowned var delegate: (any EventLoopDelegate)?
   var poller: Poller
   var loopTimerAt: Int64?
   var acceptRetryAt: Int64?
   // Notices that wait until no operation is under way, so that no callback comes from within a send or close.
+  /// There are some: asked four times a turn.
+  var hasNotices = false
   var doomedNotices: [ConnectionID] = []
   var drainedNotices: [ConnectionID] = []
   var overflowedNotices: [ConnectionID] = []

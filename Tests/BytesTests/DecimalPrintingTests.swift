@@ -75,6 +75,24 @@ private func printed(_ write: (inout ByteBuffer) -> Void) -> String {
     }
   }
 
+  @Test("degrees that were rounded to 1e-7 are printed as everything else is, and so are those that were not")
+  func degrees() {
+    var random = SplitMix64(seed: 12)
+    var values: [Double] = [
+      0, -0.0, 1e-7, -1e-7, 0.1, -0.05, 9.9999999, 10, -100.0000001, 180, -179.9999999, 999.5, 1e4, 1e17,
+    ]
+    for _ in 0..<50_000 {
+      let value = Double.random(in: -180...180, using: &random)
+      values += [value, (value * 1e7).rounded() / 1e7, (value * 100).rounded() / 100]
+    }
+    for value in values {
+      var plain = ByteBuffer()
+      plain.withRoom(for: 32) { $0.append(degrees: value) }
+      let text = plain.withBytes { String(decoding: $0, as: UTF8.self) }
+      if text != printed({ $0.append(fixed: value, decimals: 7) }) { Issue.record("\(value) is printed as \(text)") }
+    }
+  }
+
   @Test("a scaled integer is printed as its digits with a point, without zeros at the end, for every scale")
   func scaled() {
     var random = SplitMix64(seed: 4)

@@ -17,22 +17,25 @@ import Testing
     }
   }
 
-  @Test("a whole number of 8 to 16 digits is read with its end, and others are left to the scanner")
+  @Test("a whole number of 8 to 15 digits is read with its end, and others are left to the scanner")
   func wholeNumbers() {
-    func scan(_ text: String) -> (Int, UInt64)? { scanWholeNumber(Array(text.utf8).span, from: 0) }
+    func scan(_ text: String) -> (Int, UInt64)? {
+      scanWholeNumber(Array((text + ",\"next\":12345678").utf8).span, from: 0)
+    }
     var random = SplitMix64(seed: 22)
     for _ in 0..<10_000 {
       let value = random.next() >> UInt64.random(in: 0..<64, using: &random)
       let text = "\(value)"
-      let read = scan(text + ",")
-      #expect(read?.1 == ((8...16).contains(text.count) ? value : nil))
+      let read = scan(text)
+      #expect(read?.1 == ((8...15).contains(text.count) ? value : nil))
       #expect(read.map { $0.0 == text.count } ?? true)
     }
     for other in [
-      "", "1", "1234567", "01234567", "00000000", "1234567a", "-12345678", "1234567.8", "12345678901234567",
+      "", "1", "1234567", "01234567", "00000000", "1234567a", "-12345678", "1234567.8", "1234567890123456",
     ] {
       #expect(scan(other) == nil, "\(other)")
     }
+    #expect(scanWholeNumber(Array("123456789012345".utf8).span, from: 0) == nil, "there are less than 16 bytes")
   }
 
   @Test("inline text holds its bytes, and zeros behind them, at every length")
@@ -46,5 +49,18 @@ import Testing
       #expect(room.array() == Array(text.utf8))
     }
     #expect(InlineText(String(repeating: "x", count: 65)) == nil)
+  }
+
+  @Test("inline text that is put together of words is the text that they were taken of")
+  func wordsToInlineText() {
+    let bytes = Array("The quick brown fox jumps over the lazy dog, and over 9 others!!".utf8)
+    for length in 0...bytes.count {
+      let part = Array(bytes[..<length])
+      var made = InlineText()
+      for start in stride(from: 0, to: length, by: 8) {
+        made.append(word: part.span.word(at: start), count: min(8, length - start))
+      }
+      #expect(made == part.withUnsafeBytes { InlineText($0) })
+    }
   }
 }

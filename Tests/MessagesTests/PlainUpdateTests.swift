@@ -41,7 +41,7 @@ private func isPlain(_ text: String, _ time: TimeFormat = .unixMilliseconds) -> 
     "timestamp":1700000123000},"timestamp":1763680000123,"messageId":"d17-123"}
     """#
 
-  @Test("nothing of one message is left in the next that is read into the same envelope, or of one that is not taken")
+  @Test("nothing of one message is left in the next that is read into the same envelope, whether it was taken or not")
   func reused() throws {
     let reader = MessageReader()
     var envelope = UpdateEnvelope()
@@ -49,10 +49,8 @@ private func isPlain(_ text: String, _ time: TimeFormat = .unixMilliseconds) -> 
       Array(text.utf8).withUnsafeBytes { reader.readUpdate($0, time: .unixMilliseconds, into: &envelope) }
     }
     #expect(read(full))
-    let first = envelope
-    #expect(first.update.fix.altitude == -3 && first.update.tripID != nil)
-    #expect(!read(full.replacing("T17", with: "T/17")))
-    #expect(envelope == first)
+    #expect(envelope.update.fix.altitude == -3 && envelope.update.tripID != nil)
+    #expect(!read(full.replacing("1700000123000", with: "x")))
     #expect(
       read(
         #"{"messageId":"m","timestamp":1,"payload":{"timestamp":5,"longitude":2,"latitude":1},"#

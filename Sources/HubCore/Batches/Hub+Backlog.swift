@@ -98,7 +98,7 @@ extension Hub {
     let driver = Int(handle.index)
     drivers[driver].waiting -= 1
     switch entry.input {
-    case .fix(let input): self.handle(input, driver: driver)
+    case .fix(let input): withUnsafePointer(to: input) { self.handle($0, driver: driver) }
     case .batch(let input): self.handle(input, driver: driver)
     case .driverConnecting, .driverDisconnected, .driverStatus, .tripStatus, .subscribe, .unsubscribe, .released, .name,
       .query, .trips, .fences, .ping, .knownFixes, .wholeAreas, .leaveView:

@@ -65,16 +65,26 @@ extension Word {
 }
 
 extension UnsafeRawBufferPointer {
-  /// Whether these bytes are those of `word`; compared eight at a time.
+  /// Whether these bytes are those of `word`.
   @inline(__always)
   func isSpelled(_ word: StaticString) -> Bool {
-    guard count == word.utf8CodeUnitCount else { return false }
-    let text = assumingMemoryBound(to: UInt8.self).span
-    let other = UnsafeBufferPointer(start: word.utf8Start, count: count).span
+    count == word.utf8CodeUnitCount && assumingMemoryBound(to: UInt8.self).span.isSpelled(word, at: 0)
+  }
+}
+
+extension Span where Element == UInt8 {
+  /// Whether the bytes from `start` on are those of `word`; compared eight at a time.
+  @inline(__always)
+  func isSpelled(_ word: StaticString, at start: Int) -> Bool {
+    let length = word.utf8CodeUnitCount
+    guard start >= 0, count &- start >= length else { return false }
+    let other = UnsafeBufferPointer(start: word.utf8Start, count: length).span
     var i = 0
-    while i < count {
-      if text.word(at: i) != other.word(at: i) { return false }
-      i += 8
+    while i < length {
+      // Of the last word, without what stands behind it.
+      let difference = self.word(at: start &+ i) ^ other.word(at: i)
+      if difference &<< UInt64(8 &* Swift.max(0, i &+ 8 &- length)) != 0 { return false }
+      i &+= 8
     }
     return true
   }

@@ -15,15 +15,32 @@ extension Span where Element == UInt8 {
   func plainEnd(from start: Int) -> Int {
     var i = start
     while i < count {
-      let word = word(at: i)
-      let quote = word ^ (ones &* 0x22)
-      let slash = word ^ (ones &* 0x5C)
-      let found =
-        (((word &- (ones &* 0x20)) & ~word) | ((quote &- ones) & ~quote) | ((slash &- ones) & ~slash)) & tops
+      let found = plainEnds(word(at: i))
       if found != 0 { return Swift.min(i &+ found.trailingZeroBitCount / 8, count) }  // zeros behind the end count too
       i += 8
     }
     return count
+  }
+
+  /// The string at `start`, which has no escapes and at most 64 bytes, and the index behind it; nil for any other.
+  @inline(__always)
+  func plainString(at start: Int) -> (text: InlineText, end: Int)? {
+    guard has(UInt8(ascii: "\""), at: start) else { return nil }
+    var text = InlineText()
+    var i = start &+ 1
+    for _ in 0..<InlineText.capacity / 8 {
+      let word = word(at: i)  // the zeros behind the end of the bytes end it
+      let found = plainEnds(word)
+      guard found == 0 else {
+        let rest = found.trailingZeroBitCount &>> 3
+        if rest > 0 { text.append(word: word & below(found), count: rest) }
+        i &+= rest
+        break
+      }
+      text.append(word: word, count: 8)
+      i &+= 8
+    }
+    return has(UInt8(ascii: "\""), at: i) ? (text, i &+ 1) : nil
   }
 
   /// A hash of all bytes, to tell names apart that are none of the protocol's.
@@ -49,6 +66,19 @@ private func quotationMarks(_ word: UInt64) -> UInt64 {
   return (quote &- ones) & ~quote & tops
 }
 
+/// The bits of `word` whose lowest one is the top bit of the first byte that ends the plain part of a string; 0 where none
+/// does.
+@inline(__always)
+private func plainEnds(_ word: UInt64) -> UInt64 {
+  let quote = word ^ (ones &* 0x22)
+  let slash = word ^ (ones &* 0x5C)
+  return (((word &- (ones &* 0x20)) & ~word) | ((quote &- ones) & ~quote) | ((slash &- ones) & ~slash)) & tops
+}
+
+/// The bits of the bytes below the lowest mark.
+@inline(__always)
+private func below(_ marks: UInt64) -> UInt64 { ((marks & (0 &- marks)) >> 7) &- 1 }
+
 /// Up to 24 bytes of a name as three words, unused bytes zero.
 struct PackedName {
   static let capacity = 24
@@ -67,7 +97,7 @@ struct PackedName {
     var marks = quotationMarks(first)
     if marks != 0 {
       length = marks.trailingZeroBitCount / 8
-      first &= PackedName.below(marks)
+      first &= below(marks)
       return
     }
     guard bytes.count - start > 8 else {
@@ -78,7 +108,7 @@ struct PackedName {
     marks = quotationMarks(second)
     if marks != 0 {
       length = 8 + marks.trailingZeroBitCount / 8
-      second &= PackedName.below(marks)
+      second &= below(marks)
       return
     }
     guard bytes.count - start > 16 else {
@@ -88,7 +118,7 @@ struct PackedName {
     third = bytes.word(at: start + 16)
     marks = quotationMarks(third)
     length = marks != 0 ? 16 + marks.trailingZeroBitCount / 8 : .max
-    third &= PackedName.below(marks)
+    third &= below(marks)
   }
 
   /// A name without anything around it; its first 24 bytes where it is longer.
@@ -97,12 +127,6 @@ struct PackedName {
     first = bytes.word(at: 0)
     if length > 8 { second = bytes.word(at: 8) }
     if length > 16 { third = bytes.word(at: 16) }
-  }
-
-  /// The bits of the bytes below the lowest mark.
-  @inline(__always)
-  private static func below(_ marks: UInt64) -> UInt64 {
-    ((marks & (0 &- marks)) >> 7) &- 1
   }
 
   /// The first word and the length tell all names of the protocol apart.

@@ -44,7 +44,7 @@ public final class MessageReader {
   /// for whatever is unusual in the least: `readAny` takes that, and says what is wrong.
   ///
   /// What is read goes into an envelope that the caller keeps: it is 300 bytes, which would be copied several times on the
-  /// way to being a result.
+  /// way to being a result. After false, what stands there says nothing.
   /// - Precondition: the bytes are UTF-8.
   /// - Complexity: O(bytes). Allocates nothing.
   public func readUpdate(

@@ -28,9 +28,9 @@ extension JSONWriter {
       room.append(tripID.text)
     }
     room.append("\",\"latitude\":")
-    room.append(fixed: location.coordinate.latitude, decimals: 7)
+    room.append(degrees: location.coordinate.latitude)
     room.append(",\"longitude\":")
-    room.append(fixed: location.coordinate.longitude, decimals: 7)
+    room.append(degrees: location.coordinate.longitude)
     if let heading = location.heading {
       room.append(",\"heading\":")
       room.append(hundredths: heading)
