@@ -30,8 +30,51 @@ public struct ScannedNumber: Sendable, Equatable {
 /// - Complexity: O(length); no allocation up to 19 digits and −27 ≤ exponent ≤ 22.
 @inlinable @inline(__always)
 public func scanNumber(_ bytes: Span<UInt8>, from start: Int) -> ScannedNumber? {
-  // Up to seven digits, a point and up to eight more, which is what phones send, are done where the call stands, a word
-  // of each. What has an exponent, more digits, or not two words behind it, is one of the others.
+  // Most numbers end within one word: a speed, a heading, an accuracy. That is done where the call stands.
+  if let word = bytes.wholeWord(at: start), let number = ShortNumber(word) {
+    return ScannedNumber(end: start &+ number.length, value: number.value)
+  }
+  return scanLongNumber(bytes, from: start)
+}
+
+/// A number without sign and exponent that a word begins with, together with the byte that ends it.
+@usableFromInline
+struct ShortNumber {
+  @usableFromInline let length: Int
+  @usableFromInline let value: Double
+
+  /// Nil for any other number, and for what is none: `scanLongNumber` tells them apart.
+  @inlinable @inline(__always)
+  init?(_ word: UInt64) {
+    let run = DigitRun(word)
+    guard !run.isWhole else { return nil }
+    let whole = run.count
+    guard whole > 0, whole == 1 || run.digits & 0xFF != 0 else { return nil }
+    let wholeBits = UInt64(truncatingIfNeeded: 8 &* whole)
+    var last = (word &>> wholeBits) & 0xFF
+    if last == 0x2E {  // a point, which carries nothing into the bytes behind it: the next end is exact as well
+      let ends = run.ends & (run.ends &- 1)
+      length = ends.trailingZeroBitCount &>> 3
+      let decimals = length &- whole &- 1
+      guard ends != 0, decimals > 0 else { return nil }
+      // The digits before the point go up by its byte: one row, with a zero before it.
+      let before = (1 &<< wholeBits) &- 1
+      let row = (run.digits & before) &<< 8 | run.digits & ~(before &<< 8 | 0xFF)
+      let mantissa = DigitRun.value(row &<< UInt64(truncatingIfNeeded: 64 &- 8 &* length))
+      last = (word &>> UInt64(truncatingIfNeeded: 8 &* length)) & 0xFF
+      value = Double(Int64(truncatingIfNeeded: mantissa)) / Double(Int64(truncatingIfNeeded: powerOfTen(decimals)))
+    } else {
+      length = whole
+      value = Double(Int64(truncatingIfNeeded: run.value(ofFirst: whole)))
+    }
+    if last | 0x20 == 0x65 { return nil }  // e or E
+  }
+}
+
+/// Numbers of up to seven digits before the point and 15 behind it, which is what coordinates have, a word at a time; what has
+/// an exponent, more digits, or not two words behind it, is `scanAnyNumber`'s.
+@usableFromInline @inline(never)
+func scanLongNumber(_ bytes: Span<UInt8>, from start: Int) -> ScannedNumber? {
   precondition(UInt(bitPattern: start) <= UInt(bitPattern: bytes.count))
   let isNegative = bytes.has(UInt8(ascii: "-"), at: start)
   let first = isNegative ? start &+ 1 : start
@@ -42,19 +85,25 @@ public func scanNumber(_ bytes: Span<UInt8>, from start: Int) -> ScannedNumber? 
   guard wholeDigits > 0, wholeDigits == 1 || whole.digits & 0xFF != 0 else { return nil }
   var end = first &+ wholeDigits
   var mantissa = whole.value(ofFirst: wholeDigits)
-  var divisor: UInt64 = 1
+  var decimals = 0
   if bytes.has(UInt8(ascii: "."), at: end) {
-    let fraction = DigitRun(bytes.word(at: end &+ 1))
-    guard !fraction.isWhole else { return scanAnyNumber(bytes, from: start) }
-    let fractionDigits = fraction.count
-    guard fractionDigits > 0 else { return nil }
-    divisor = powerOfTen(fractionDigits)
-    mantissa = mantissa &* divisor &+ fraction.value(ofFirst: fractionDigits)
-    end &+= 1 &+ fractionDigits
+    var fraction = DigitRun(bytes.word(at: end &+ 1))
+    if fraction.isWhole {
+      mantissa = mantissa &* 100_000_000 &+ fraction.value
+      decimals = 8
+      fraction = DigitRun(bytes.word(at: end &+ 9))
+      guard !fraction.isWhole else { return scanAnyNumber(bytes, from: start) }
+    }
+    let rest = fraction.count
+    if rest > 0 { mantissa = mantissa &* powerOfTen(rest) &+ fraction.value(ofFirst: rest) }
+    decimals &+= rest
+    guard decimals > 0 else { return nil }
+    end &+= 1 &+ decimals
   }
-  guard end == bytes.count || bytes[end] | 0x20 != UInt8(ascii: "e") else { return scanAnyNumber(bytes, from: start) }
-  // Fourteen digits at most: both are exact doubles. Signed they become one in an instruction.
-  let magnitude = Double(Int64(truncatingIfNeeded: mantissa)) / Double(Int64(truncatingIfNeeded: divisor))
+  // 19 digits always fit 64 bits.
+  guard end == bytes.count || bytes[end] | 0x20 != UInt8(ascii: "e"), wholeDigits &+ decimals <= 19,
+    let magnitude = decimal(mantissa, -decimals)
+  else { return scanAnyNumber(bytes, from: start) }
   return ScannedNumber(end: end, value: isNegative ? -magnitude : magnitude)
 }
 

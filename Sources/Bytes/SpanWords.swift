@@ -13,6 +13,13 @@ extension Span where Element == UInt8 {
     return count &- start >= 8 ? uncheckedWord(at: start) : lastWord(at: start)
   }
 
+  /// The eight bytes from `start` on; nil where the text has fewer.
+  @inlinable @inline(__always)
+  public func wholeWord(at start: Int) -> UInt64? {
+    guard start >= 0, count &- start >= 8 else { return nil }
+    return uncheckedWord(at: start)
+  }
+
   /// The sixteen bytes from `start` on as two words; nil where the text has fewer.
   @inlinable @inline(__always)
   public func twoWords(at start: Int) -> (first: UInt64, second: UInt64)? {

@@ -80,6 +80,53 @@ func parse(_ text: String) -> Double? {
     #expect(scanNumber(text.span, from: 11) == nil)
   }
 
+  @Test("whatever stands there and behind it, the number at a text's head is the longest one by the grammar")
+  func everyWay() {
+    var random = SplitMix64(seed: 2)
+    let bytes = Array("0123456789012345678901234567890123456789....--+eE,} ".utf8)
+    for round in 0..<100_000 {
+      var text: [UInt8] = []
+      if round % 2 == 0 {  // a number of the usual form, and then anything
+        for length in [Int.random(in: 1...9, using: &random), Int.random(in: 0...17, using: &random)] where length > 0 {
+          if !text.isEmpty { text.append(UInt8(ascii: ".")) }
+          for _ in 0..<length { text.append(UInt8.random(in: 48...57, using: &random)) }
+        }
+      }
+      for _ in 0..<Int.random(in: 0...20, using: &random) { text.append(bytes.randomElement(using: &random)!) }
+      if round % 3 == 0 { text += [UInt8](repeating: 0x2C, count: 16) }
+      let expected = longestNumber(text)
+      let got = scanNumber(text.span, from: 0)
+      if got?.end != expected?.end || got?.value.bitPattern != expected?.value.bitPattern {
+        Issue.record("\(String(decoding: text, as: UTF8.self)): \(String(describing: got))")
+      }
+    }
+  }
+
+  /// RFC 8259 §6 letter by letter; what is begun and not ended (`1.`, `1e`) is no number.
+  private func longestNumber(_ text: [UInt8]) -> ScannedNumber? {
+    var rest = text[...]
+    func digits() -> Int {
+      let count = rest.prefix { $0 >= 48 && $0 <= 57 }.count
+      rest = rest.dropFirst(count)
+      return count
+    }
+    if rest.first == UInt8(ascii: "-") { rest = rest.dropFirst() }
+    let startsWithZero = rest.first == UInt8(ascii: "0")
+    let whole = digits()
+    guard whole > 0, whole == 1 || !startsWithZero else { return nil }
+    if rest.first == UInt8(ascii: ".") {
+      rest = rest.dropFirst()
+      guard digits() > 0 else { return nil }
+    }
+    if let letter = rest.first, letter == UInt8(ascii: "e") || letter == UInt8(ascii: "E") {
+      rest = rest.dropFirst()
+      if let sign = rest.first, sign == UInt8(ascii: "+") || sign == UInt8(ascii: "-") { rest = rest.dropFirst() }
+      guard digits() > 0 else { return nil }
+    }
+    let number = text[..<rest.startIndex]
+    return Double(String(decoding: number, as: UTF8.self)).map { ScannedNumber(end: number.count, value: $0) }
+  }
+
   @Test("a number of 200,000 digits neither crashes nor loses its value")
   func longNumber() {
     #expect(parse("0." + String(repeating: "3", count: 200_000)) == 1.0 / 3)
