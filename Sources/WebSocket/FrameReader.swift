@@ -76,6 +76,7 @@ public struct FrameReader: ~Copyable {
           return nil
         case .idle:
           guard offset < buffer.count else { return nil }
+          if let message = try plainMessage(buffer, &offset, limits) { return message }
           if let event = try readFrame(buffer, &offset, limits, keptIn: nil) { return event }
         case .cut(let partial):
           if partial.forgetDelivered() {
@@ -91,6 +92,36 @@ public struct FrameReader: ~Copyable {
       offset = buffer.count
       throw error
     }
+  }
+
+  /// Takes a client's message that is one uncompressed frame of up to 65,535 bytes and all there, as nearly every one is: its
+  /// header is one word. Nil for any other frame and for whatever is at fault, of which nothing is taken.
+  @inline(__always)
+  private func plainMessage(
+    _ buffer: UnsafeMutableRawBufferPointer, _ offset: inout Int, _ limits: FrameLimits
+  ) throws(FrameError) -> FrameEvent? {
+    let left = buffer.count &- offset
+    guard role == .server, left >= 8, let base = buffer.baseAddress else { return nil }
+    let start = base + offset
+    let header = UInt64(littleEndian: start.loadUnaligned(as: UInt64.self))
+    let kind: MessageKind
+    switch header & 0x80FF {  // FIN, no RSV, the opcode; MASK
+    case 0x8081: kind = .text
+    case 0x8082: kind = .binary
+    case _: return nil
+    }
+    let short = Int(truncatingIfNeeded: (header &>> 8) & 0x7F)
+    guard short != 127 else { return nil }
+    let isShort = short < 126
+    let length = isShort ? short : Int(UInt16(truncatingIfNeeded: header &>> 16).byteSwapped)
+    let headerLength = isShort ? 6 : 8
+    guard isShort || length > 125, length <= left &- headerLength, length <= limits.messageBytes else { return nil }
+    let key = MaskKey(UInt32(truncatingIfNeeded: header &>> (isShort ? 16 : 32)))
+    offset &+= headerLength &+ length
+    let payload = UnsafeMutableRawBufferPointer(start: start + headerLength, count: length)
+    let isASCII = applyMask(key, to: payload)
+    if kind == .text, !isASCII { try FrameHeader.checkUTF8(UnsafeRawBufferPointer(payload)) }  // RFC 6455 §8.1
+    return .message(kind, UnsafeRawBufferPointer(payload), isCompressed: false)
   }
 
   /// Reads a frame that begins at `offset`, between frames.
@@ -196,7 +227,7 @@ extension FrameHeader {
     return .close(code, reason: reason)
   }
 
-  private static func checkUTF8(_ bytes: UnsafeRawBufferPointer) throws(FrameError) {
+  static func checkUTF8(_ bytes: UnsafeRawBufferPointer) throws(FrameError) {
     var text = UTF8Validator()
     guard text.consume(bytes), text.isComplete else { throw .invalidUTF8 }
   }

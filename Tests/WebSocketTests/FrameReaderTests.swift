@@ -142,6 +142,28 @@ import WebSocket
     }
   }
 
+  @Test("A frame that is there whole means what it means byte by byte, whatever its first bytes and its length")
+  func everyHeader() {
+    var random = SplitMix64(seed: 8)
+    let limits = FrameLimits(messageBytes: 300)
+    for first in [0x81, 0x82, 0x80, 0x83, 0x88, 0x89, 0x8A, 0x8B, 0x01, 0x02, 0x91, 0xA2, 0xC1] as [UInt8] {
+      for count in [0, 1, 2, 8, 125, 126, 127, 256, 300, 301] {
+        let payload = (0..<count).map { _ in UInt8.random(in: 0..<128, using: &random) }
+        var bytes = frame(.binary, payload, key: UInt32.random(in: 0...UInt32.max, using: &random))
+        bytes[0] = first
+        // A length in a longer form than it needs, one that is not masked, and the right one with less or more behind it.
+        var variants = [bytes, bytes + [0x81], bytes.dropLast(), bytes + text("next")]
+        variants.append([first, 0xFE, 0, UInt8(truncatingIfNeeded: count)] + bytes.dropFirst(2))
+        variants.append([first, bytes[1] & 0x7F] + bytes.dropFirst(2))
+        for variant in variants {
+          let whole = readWhole(variant, limits: limits)
+          let bytewise = read(variant, ends: Array(0...variant.count), limits: limits).seen
+          if whole != bytewise { Issue.record("\(variant.prefix(12)): \(whole) and \(bytewise)") }
+        }
+      }
+    }
+  }
+
   @Test("A message of 16 MiB in reads of 64 KiB costs linear time and arrives whole") func largeMessage() {
     let payload = [UInt8](repeating: 0x61, count: 16 << 20)
     let bytes = frame(.text, payload)
