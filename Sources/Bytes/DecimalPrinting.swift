@@ -110,6 +110,28 @@ extension ByteRoom {
     put(word: UInt64(UInt8(ascii: ".")) | tens << 8 | ones << 16 | 0x30_3000, count: ones == 0 ? 2 : 3)
   }
 
+  /// Appends `value` exactly, as `append(double:)`; in half the time where it was rounded to three decimals and lies in
+  /// 0 ..< 10^12, as seconds do that were milliseconds.
+  ///
+  /// - Precondition: `value` is finite.
+  public mutating func append(thousandths value: Double) {
+    let product = value * 1000
+    let shifted = product + 0x1p52
+    guard product >= 0, product < 1e15, (shifted - 0x1p52) / 1000 == value, value.sign == .plus else {
+      return append(double: value)
+    }
+    let (whole, fraction) = (shifted.bitPattern &- 0x1p52.bitPattern).quotientAndRemainder(dividingBy: 1000)
+    demand(numberBytes)
+    put(integer: whole)
+    if fraction == 0 { return }
+    let hundreds = (fraction &* 41) >> 12  // 41 / 2^12 is 1/100, right below 1,000
+    let rest = fraction &- hundreds &* 100
+    let tens = (rest &* 103) >> 10
+    let digits = hundreds | tens << 8 | (rest &- tens &* 10) << 16
+    put(
+      word: UInt64(UInt8(ascii: ".")) | (digits | 0x30_3030) << 8, count: 9 &- digits.leadingZeroBitCount / 8)
+  }
+
   /// Appends `value` exactly, as `append(fixed:decimals: 7)`; in two thirds of the time where it was rounded to 1e-7 and is
   /// no further than 1,000 from 0, as degrees are.
   ///

@@ -75,6 +75,25 @@ private func printed(_ write: (inout ByteBuffer) -> Void) -> String {
     }
   }
 
+  @Test("what was rounded to thousandths is printed as everything else is, and so is what was not")
+  func thousandths() {
+    var random = SplitMix64(seed: 13)
+    var values: [Double] = [
+      0, -0.0, 0.1, 0.05, 0.001, -1.25, 0.0005, 1e12, 999_999_999_999.999, 1e12 + 0.5, 1e17, .ulpOfOne,
+    ]
+    for thousandth in 0..<20_000 { values.append(Double(thousandth) / 1000) }
+    for _ in 0..<20_000 {
+      let value = Double.random(in: -2...1e9, using: &random)
+      values += [value, (value * 1000).rounded() / 1000]
+    }
+    for value in values {
+      var plain = ByteBuffer()
+      plain.withRoom(for: 32) { $0.append(thousandths: value) }
+      let text = plain.withBytes { String(decoding: $0, as: UTF8.self) }
+      if text != printed({ $0.append(double: value) }) { Issue.record("\(value) is printed as \(text)") }
+    }
+  }
+
   @Test("degrees that were rounded to 1e-7 are printed as everything else is, and so are those that were not")
   func degrees() {
     var random = SplitMix64(seed: 12)

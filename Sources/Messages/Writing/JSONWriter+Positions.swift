@@ -20,6 +20,7 @@ extension JSONWriter {
   }
 
   /// The members of a position, without a comma before them: in a publication and in a snapshot.
+  @inline(__always)
   static func writeMembers(_ location: DriverLocation, _ time: TimeFormat, _ room: inout ByteRoom) {
     room.append("\"driverId\":\"")
     room.append(location.driverID.text)
@@ -48,7 +49,7 @@ extension JSONWriter {
     }
     room.append(location.timestamp, as: time)
     room.append(",\"age\":")
-    room.append(double: location.age)
+    room.append(thousandths: location.age)
     room.append(",\"after\":")
     room.append(integer: location.after)
   }
