@@ -33,6 +33,16 @@ public struct MixedList<Common: BitwiseCopyable, Rare>: ~Copyable {
   @inlinable @inline(__always)
   public mutating func append(common element: Common) { commons.append(element) }
 
+  /// Where the next common element will lie: `TurnList.nextPlace`.
+  @inlinable @inline(__always)
+  public mutating func nextCommonPlace(_ blank: @autoclosure () -> Common) -> UnsafeMutablePointer<Common> {
+    commons.nextPlace(blank())
+  }
+
+  /// Appends what stands in `nextCommonPlace`.
+  @inlinable @inline(__always)
+  public mutating func appendPlacedCommon() { commons.appendPlaced() }
+
   @inlinable
   public mutating func append(_ element: Rare) {
     rares.append(element)

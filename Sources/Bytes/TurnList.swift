@@ -6,11 +6,12 @@
 
 /// A growable list with one owner, whose elements are used in place.
 public struct TurnList<Element: BitwiseCopyable>: ~Copyable {
-  // Unsafe island: elements [0, used) are initialised, every access is checked against `used`, and the memory moves only in
-  // `append`, while no access to an element can be under way: the list has one owner and hands out no storage.
+  // Unsafe island: elements [0, used) and [0, placed) are initialised, every access is checked against `used`, and the memory moves only in
+  // `append` and `nextPlace`, while no access to an element can be under way: the list has one owner and hands out no storage.
   @usableFromInline var base: UnsafeMutablePointer<Element>?
   @usableFromInline var capacity = 0
   @usableFromInline var used = 0
+  @usableFromInline var placed = 0
 
   /// An empty list; allocates nothing until something is appended.
   @inlinable public init() {}
@@ -30,6 +31,21 @@ public struct TurnList<Element: BitwiseCopyable>: ~Copyable {
   public mutating func append(_ element: Element) {
     if used == capacity { grow(to: used + 1) }
     (base! + used).initialize(to: element)
+    used += 1
+  }
+
+  /// Where the next element will lie, for an owner who makes it there: `appendPlaced` then makes it one. Good until the list is
+  /// changed. It holds `blank` or what an element has left there.
+  @inlinable @inline(__always)
+  public mutating func nextPlace(_ blank: @autoclosure () -> Element) -> UnsafeMutablePointer<Element> {
+    if used >= placed { makePlace(blank()) }
+    return base! + used
+  }
+
+  /// Appends what stands in `nextPlace`.
+  @inlinable @inline(__always)
+  public mutating func appendPlaced() {
+    precondition(used < placed)
     used += 1
   }
 
@@ -61,6 +77,12 @@ public struct TurnList<Element: BitwiseCopyable>: ~Copyable {
     return base! + index
   }
 
+  @usableFromInline mutating func makePlace(_ blank: Element) {
+    if used == capacity { grow(to: used + 1) }
+    (base! + used).initialize(to: blank)
+    placed = used + 1
+  }
+
   @usableFromInline mutating func grow(to needed: Int) {
     let wanted = max(capacity * 2, needed, 16)
     let larger = UnsafeMutablePointer<Element>.allocate(capacity: wanted)
@@ -70,6 +92,7 @@ public struct TurnList<Element: BitwiseCopyable>: ~Copyable {
     }
     base = larger
     capacity = wanted
+    placed = min(placed, used)
   }
 }
 

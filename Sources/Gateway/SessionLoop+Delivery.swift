@@ -9,19 +9,16 @@ import WebSocket
 extension SessionLoop {
   mutating func deliverOutputs() {
     if outputs.isEmpty { return }
-    // Taken out of `self` for the while, so that no element need be copied before it is looked at.
-    var list = HubOutputs()
-    swap(&list, &outputs)
     var cursor = HubOutputs.Cursor()
-    while let step = list.next(&cursor) {
+    while let step = outputs.next(&cursor) {
       switch step {
-      case .common(let place): deliver(list[common: place])
-      case .rare(let place): deliver(list[rare: place])
+      // Looked at where it lies: only the hub appends to the list, and it is not asked before all are delivered.
+      case .common(let place): deliver(outputs.place(ofCommon: place))
+      case .rare(let place): deliver(outputs[rare: place])
       }
       flushIfLarge()
     }
-    list.removeAll()
-    swap(&list, &outputs)
+    outputs.removeAll()
   }
 
   /// Between two outputs no range of the arena is in use.
@@ -30,8 +27,8 @@ extension SessionLoop {
   }
 
   @inline(__always)
-  private mutating func deliver(_ position: PositionDelivery) {
-    if configuration.flushIntervalMilliseconds > 0 { hold(position.delivery) } else { fanOut(position) }
+  private mutating func deliver(_ position: UnsafePointer<PositionDelivery>) {
+    if configuration.flushIntervalMilliseconds > 0 { hold(position.pointee.delivery) } else { fanOut(position) }
   }
 
   private mutating func deliver(_ output: HubOutput) {
@@ -84,18 +81,18 @@ extension SessionLoop {
 
   /// One position to every subscriber: one encode for each form in use, then a range for each connection.
   @inline(__always)
-  private mutating func fanOut(_ delivery: PositionDelivery) {
-    let subscribers = subscriptions.subscribers(of: delivery.channel)
+  private mutating func fanOut(_ delivery: UnsafePointer<PositionDelivery>) {
+    let subscribers = subscriptions.subscribers(of: delivery.pointee.channel)
     guard !subscribers.isEmpty else { return }
     var encoded = EncodedFrames()
     for subscriber in subscribers {
       let encoding = subscriber.encoding
-      let frame = encoded[encoding] ?? encode(delivery.position, on: delivery.channel, encoding, &encoded)
-      send(frame, to: subscriber.connection, conflationKey: delivery.conflationKey)
+      let frame = encoded[encoding] ?? encode(delivery.pointee.position, on: delivery.pointee.channel, encoding, &encoded)
+      send(frame, to: subscriber.connection, conflationKey: delivery.pointee.conflationKey)
     }
     counters.publicationsOut += UInt64(subscribers.count)
     counters.positionsOut += UInt64(subscribers.count)
-    turnReceived.append(delivery.received)
+    turnReceived.append(delivery.pointee.received)
   }
 
   /// The same for a publication of any kind.

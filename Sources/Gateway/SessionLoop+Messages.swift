@@ -11,10 +11,10 @@ extension SessionLoop {
   mutating func received(_ slot: Int, _ kind: MessageKind, _ payload: UnsafeRawBufferPointer) {
     counters.messagesIn += 1
     charge(slot, 1)
-    if kind == .text, case .json(let time) = sessions[slot].form,
-      reader.readUpdate(payload, time: time, into: &fix.message)
-    {
-      return receivedFix(slot)
+    if kind == .text, case .json(let time) = sessions[slot].form {
+      // Read where it is to lie: nobody else touches the list meanwhile.
+      let place = inputs.nextCommonPlace(FixInput())
+      if reader.readUpdate(payload, time: time, into: &place.pointee.message) { return receivedFix(slot, place) }
     }
     do throws(MessageError) {
       switch sessions[slot].form {
@@ -29,13 +29,14 @@ extension SessionLoop {
     }
   }
 
-  /// The one in `fix`.
-  private mutating func receivedFix(_ slot: Int) {
-    guard sessions[slot].role == .driver else { return refuseRole(slot, fix.message.messageID) }
-    fix.session = reference(sessions[slot].connection)
-    fix.received = now
-    fix.tripIsGranted = names(slot, fix.message.update.tripID)
-    inputs.append(common: fix)
+  /// The one that stands in the next place of `inputs`.
+  @inline(__always)
+  private mutating func receivedFix(_ slot: Int, _ fix: UnsafeMutablePointer<FixInput>) {
+    guard sessions[slot].role == .driver else { return refuseRole(slot, fix.pointee.message.messageID) }
+    fix.pointee.session = reference(sessions[slot].connection)
+    fix.pointee.received = now
+    fix.pointee.tripIsGranted = names(slot, fix.pointee.message.update.tripID)
+    inputs.appendPlacedCommon()
   }
 
   private mutating func handle(_ slot: Int, _ envelope: ClientEnvelope) {
@@ -43,8 +44,9 @@ extension SessionLoop {
     let messageID = envelope.messageID
     switch envelope.message {
     case .locationUpdate(let location):
-      fix.message = UpdateEnvelope(messageID: messageID, timestamp: envelope.timestamp, update: location)
-      receivedFix(slot)
+      let place = inputs.nextCommonPlace(FixInput())
+      place.pointee.message = UpdateEnvelope(messageID: messageID, timestamp: envelope.timestamp, update: location)
+      receivedFix(slot, place)
     case .locationBatch(let batch):
       guard isDriver(slot, messageID) else { return }
       charge(slot, Double(batch.fixes.count / limits.fixesPerCharge))

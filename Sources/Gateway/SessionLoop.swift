@@ -25,8 +25,6 @@ struct SessionLoop: ~Copyable {
   let unwantedBodyLimits: HTTPLimits
   var sessions = SessionTable()
   let reader = MessageReader()
-  /// The `location_update` that is being handled.
-  var fix = FixInput()
   var hub: HubPort
   var inputs = HubInputs()
   var outputs = HubOutputs()

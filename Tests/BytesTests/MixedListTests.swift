@@ -30,7 +30,13 @@ import Testing
     for number in 0..<20_000 {
       switch Int.random(in: 0..<40, using: &random) {
       case 0..<24:
-        list.append(common: number)
+        if number % 2 == 0 {
+          list.append(common: number)
+        } else {
+          let place = list.nextCommonPlace(-1)
+          place.pointee = number
+          if number % 3 == 0 { list.append(common: number) } else { list.appendPlacedCommon() }
+        }
         expected.append(.common(number))
       case 24..<32:
         list.append("\(number)")
