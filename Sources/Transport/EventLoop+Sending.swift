@@ -145,6 +145,12 @@ extension EventLoop {
   private func writeOnce(_ descriptor: Int32, from first: Int32, skipping skip: Int) -> (Transfer, asked: Int) {
     // The pointers into the arena are used before withBytes returns, and nothing in it touches the arena.
     arena.withBytes { bytes in
+      let segment = segments[Int(first)]
+      if segment.next < 0 {
+        let start = bytes.baseAddress! + Int(segment.offset) + skip
+        let rest = UnsafeRawBufferPointer(start: start, count: Int(segment.length) - skip)
+        return (SocketCalls.send(descriptor, rest), rest.count)
+      }
       let gathered = gatherSegments(in: bytes, from: first, skipping: skip)
       return (SocketCalls.send(descriptor, pieces.baseAddress!, count: gathered.count), gathered.bytes)
     }

@@ -37,6 +37,8 @@ public final class EventLoop {
   @usableFromInline let state: UnsafeMutablePointer<LoopState>
   /// Nil for the system's.
   private let clock: (() -> ClockReading)?
+  /// Asked instead of the closure, which is retained to be looked at.
+  private let hasOwnClock: Bool
   let readBuffer: UnsafeMutableRawBufferPointer
   let pieces: UnsafeMutableBufferPointer<iovec>
 
@@ -66,6 +68,7 @@ public final class EventLoop {
     limits.validate()
     self.limits = limits
     self.clock = clock
+    hasOwnClock = clock != nil
     let now = clock?() ?? ClockReading.read()
     acceptPace = Double(limits.acceptsPerSecond)
     acceptPaceAt = now.uptimeNanoseconds
@@ -125,7 +128,7 @@ public final class EventLoop {
       nextReport = 0
     }
     let isCalled = waker.awaken()
-    now = clock?() ?? ClockReading.read()
+    now = readClock()
     state.pointee.latestUptime = now.uptimeNanoseconds
     counters.turns += 1
     // One strong reference for the turn instead of one for each callback.
@@ -160,9 +163,15 @@ public final class EventLoop {
   /// The monotonic clock as it is at this moment of a turn, in nanoseconds. The sleep that follows is reckoned from the newest
   /// reading, so that a turn which asks at its end costs no reading more.
   public func readUptime() -> Int64 {
-    let uptime = clock?().uptimeNanoseconds ?? ClockReading.uptime()
+    let uptime = hasOwnClock ? readClock().uptimeNanoseconds : ClockReading.uptime()
     state.pointee.latestUptime = uptime
     return uptime
+  }
+
+  @inline(__always)
+  private func readClock() -> ClockReading {
+    if hasOwnClock, let clock { return clock() }
+    return ClockReading.read()
   }
 
   private var hasUnhandledReports: Bool { nextReport < reportCount }

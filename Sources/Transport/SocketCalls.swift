@@ -133,34 +133,38 @@ enum SocketCalls {
     return errno == EAGAIN || errno == EINTR ? .wouldBlock : .failed(errno: errno)
   }
 
-  /// One write of `count` pieces of memory (at least one byte in all). MSG_NOSIGNAL: a peer that went is an error,
-  /// not a SIGPIPE that ends the process.
+  /// One write of `count` pieces of memory (at least one byte in all).
   static func send(_ socket: Int32, _ pieces: UnsafeMutablePointer<iovec>, count: Int) -> Transfer {
+    if count == 1 {
+      return send(socket, UnsafeRawBufferPointer(start: pieces.pointee.iov_base, count: pieces.pointee.iov_len))
+    }
+    var message = msghdr()
+    message.msg_iov = pieces
+    message.msg_iovlen = count
     while true {
-      let sent: Int
-      if count == 1 {
-        sent = Glibc.send(socket, pieces.pointee.iov_base, pieces.pointee.iov_len, Int32(MSG_NOSIGNAL))
-      } else {
-        var message = msghdr()
-        message.msg_iov = pieces
-        message.msg_iovlen = count
-        sent = sendmsg(socket, &message, Int32(MSG_NOSIGNAL))
-      }
+      let sent = sendmsg(socket, &message, Int32(MSG_NOSIGNAL))
       if sent >= 0 { return .moved(sent) }
-      switch errno {
-      case EINTR: continue
-      // ENOBUFS and ENOMEM pass; EPOLLOUT comes when there is room again.
-      case EAGAIN, ENOBUFS, ENOMEM: return .wouldBlock
-      case let number: return .failed(errno: number)
-      }
+      if errno != EINTR { return unsent(errno) }
     }
   }
 
-  /// One write of memory in one piece, at least one byte.
+  /// One write of memory in one piece, at least one byte. MSG_NOSIGNAL: a peer that went is an error, not a SIGPIPE that
+  /// ends the process.
+  @inline(__always)
   static func send(_ socket: Int32, _ bytes: UnsafeRawBufferPointer) -> Transfer {
-    // send only reads through the pointer; that iovec is mutable is for recvmsg's sake.
-    var piece = iovec(iov_base: UnsafeMutableRawPointer(mutating: bytes.baseAddress), iov_len: bytes.count)
-    return send(socket, &piece, count: 1)
+    while true {
+      let sent = Glibc.send(socket, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
+      if sent >= 0 { return .moved(sent) }
+      if errno != EINTR { return unsent(errno) }
+    }
+  }
+
+  /// What a write that failed with `number` came to. ENOBUFS and ENOMEM pass; EPOLLOUT comes when there is room again.
+  private static func unsent(_ number: Int32) -> Transfer {
+    switch number {
+    case EAGAIN, ENOBUFS, ENOMEM: .wouldBlock
+    case _: .failed(errno: number)
+    }
   }
 
   /// Says that no more bytes will come (FIN), and keeps the other direction. False when the peer is gone already.
