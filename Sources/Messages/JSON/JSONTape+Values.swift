@@ -79,14 +79,17 @@ extension Span where Element == UInt8 {
     let length = word.utf8CodeUnitCount
     guard start >= 0, count &- start >= length else { return false }
     let other = UnsafeBufferPointer(start: word.utf8Start, count: length).span
+    guard length > 8 else {
+      // Without what stands behind it.
+      return length == 0 || (self.word(at: start) ^ other.word(at: 0)) &<< UInt64(64 &- 8 &* length) == 0
+    }
     var i = 0
-    while i < length {
-      // Of the last word, without what stands behind it.
-      let difference = self.word(at: start &+ i) ^ other.word(at: i)
-      if difference &<< UInt64(8 &* Swift.max(0, i &+ 8 &- length)) != 0 { return false }
+    while i &+ 8 < length {
+      if self.word(at: start &+ i) != other.word(at: i) { return false }
       i &+= 8
     }
-    return true
+    // The last eight bytes, of which some may have been compared before.
+    return self.word(at: start &+ length &- 8) == other.word(at: length &- 8)
   }
 }
 
