@@ -87,7 +87,7 @@ extension SessionLoop {
     var encoded = EncodedFrames()
     for subscriber in subscribers {
       let encoding = subscriber.encoding
-      let frame = encoded[encoding] ?? encode(delivery.pointee.position, on: delivery.pointee.channel, encoding, &encoded)
+      let frame = encoded[encoding] ?? encode(delivery, encoding, &encoded)
       send(frame, to: subscriber.connection, conflationKey: delivery.pointee.conflationKey)
     }
     counters.publicationsOut += UInt64(subscribers.count)
@@ -112,13 +112,15 @@ extension SessionLoop {
   }
 
   private mutating func encode(
-    _ position: PublishedPosition, on channel: ChannelHandle, _ encoding: Encoding, _ encoded: inout EncodedFrames
+    _ delivery: UnsafePointer<PositionDelivery>, _ encoding: Encoding, _ encoded: inout EncodedFrames
   ) -> Range<Int> {
-    guard case .json(let time) = encoding.form, !encoding.isCompressed else {
-      return encode(Publication(position), on: channel, encoding, &encoded)
+    guard case .json(let time) = encoding.form, !encoding.isCompressed,
+      let position = delivery.pointer(to: \.position)
+    else {
+      return encode(Publication(delivery.pointee.position), on: delivery.pointee.channel, encoding, &encoded)
     }
     let payload = FrameWriter.begin(as: .server, in: &loop.arena)
-    JSONWriter.write(position, time: time, into: &loop.arena)
+    JSONWriter.write(at: position, time: time, into: &loop.arena)
     let start = FrameWriter.finish(.text, payloadAt: payload, in: &loop.arena)
     counters.encodes += 1
     let frame = start..<loop.arena.count
