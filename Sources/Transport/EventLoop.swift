@@ -131,9 +131,13 @@ public final class EventLoop {
     now = readClock()
     state.pointee.latestUptime = now.uptimeNanoseconds
     counters.turns += 1
-    // One strong reference for the turn instead of one for each callback.
-    let delegate = self.delegate
+    callBack(delegate, isCalled: isCalled)
+  }
 
+  /// The turn's callbacks. A function of its own, whose parameter is one strong reference for all of them: a variable would be
+  /// retained for each.
+  @inline(never)
+  private func callBack(_ delegate: (any EventLoopDelegate)?, isCalled: Bool) {
     handleReports(delegate)
     fireTimers(delegate)
     if isCalled { delegate?.woken() }
