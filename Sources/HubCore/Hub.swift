@@ -126,7 +126,7 @@ public struct Hub: ~Copyable {
     hasMoreDue = handleDeadlines()
     handleBacklog()
     if !backlog.isEmpty { hasMoreDue = true }
-    continueListings()
+    if !listings.isEmpty { continueListings() }
     advanceSearches()
     if advanceAreas() { hasMoreDue = true }
     nextAreaTick = areas.nextTick
