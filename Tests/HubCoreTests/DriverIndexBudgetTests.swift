@@ -59,6 +59,33 @@ import Testing
     #expect(outcome == .exhausted(completeWithinMeters: 0) && asked == 100)
   }
 
+  @Test("Who stays is not missed where a leaf is split and merged again between two pieces")
+  func reshaped() {
+    var random = SplitMix64(seed: 6)
+    let center = at(41.15, -8.61)
+    func place() -> Coordinate {
+      center.destination(
+        bearingDegrees: .random(in: 0..<360, using: &random), distanceMeters: .random(in: 0..<2_000, using: &random))
+    }
+    for _ in 0..<200 {
+      var index = DriverIndex(capacity: 100)
+      for driver in 0..<UInt32(12) { index.move(driver, to: place()) }
+      var hits: [DriverHit] = []
+      var cursor = index.within(center: center, radiusMeters: 5_000, limit: 5, into: &hits)
+      #expect(hits.count == 5)
+      let visited = hits.map(\.driver)
+      // A crowd comes and goes, and all but one of those that were visited with it: the eight that are left fit one leaf
+      // again, in another order.
+      for driver in 20..<UInt32(60) { index.move(driver, to: place()) }
+      for driver in 20..<UInt32(60) { index.remove(driver) }
+      for driver in visited.dropFirst() { index.remove(driver) }
+      while let from = cursor {
+        cursor = index.within(center: center, radiusMeters: 5_000, from: from, limit: 5, into: &hits)
+      }
+      #expect(Set(hits.map(\.driver)) == Set(0..<12))
+    }
+  }
+
   @Test("A within search in pieces gives each driver once, however small the pieces", arguments: [1, 7, 100, 10_000])
   func pieces(size: Int) {
     var random = SplitMix64(seed: 4)

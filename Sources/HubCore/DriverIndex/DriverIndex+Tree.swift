@@ -71,8 +71,10 @@ extension DriverIndex {
   private mutating func split(_ index: UInt32) {
     let leaf = nodes[index]
     let first = takeGroup()
+    shapes &+= 1
     for child in first..<first + 4 {
-      nodes[child] = Node(link: DriverIndex.none, count: 0, parent: index, level: leaf.level + 1, isLeaf: true)
+      nodes[child] = Node(
+        link: DriverIndex.none, count: 0, parent: index, level: leaf.level + 1, isLeaf: true, shape: shapes)
     }
     nodes[index].link = first
     nodes[index].isLeaf = false
@@ -90,7 +92,9 @@ extension DriverIndex {
   mutating func mergeIfFew(_ index: UInt32) {
     let node = nodes[index]
     guard !node.isLeaf, node.count <= DriverIndex.mergeCount else { return }
+    shapes &+= 1
     nodes[index].isLeaf = true
+    nodes[index].shape = shapes
     nodes[index].link = DriverIndex.none
     var held: UInt32 = 0
     for child in node.link..<node.link + 4 {

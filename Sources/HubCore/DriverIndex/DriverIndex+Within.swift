@@ -11,11 +11,12 @@ public struct SearchCursor: Sendable, Hashable {
   fileprivate var key: UInt64
   /// Entries of the leaf that begins at `key` that are still to be visited: its oldest ...
   fileprivate var left: UInt32
-  /// ... if it is still of this level; if it is not, it is begun again.
-  fileprivate var level: UInt8
+  /// ... if it is still the same leaf; if it was split or merged meanwhile, even to where it was, its entries lie in
+  /// another order, and it is begun again.
+  fileprivate var shape: UInt16
 
   /// The beginning.
-  public static let start = SearchCursor(key: 0, left: .max, level: 0)
+  public static let start = SearchCursor(key: 0, left: .max, shape: 0)
 }
 
 extension DriverIndex {
@@ -90,13 +91,13 @@ extension DriverIndex {
     while let next = stack.pop() {
       let node = nodes[next.node]
       if node.count == 0 || next.cell.lastKey < cursor.key || !enter(next.cell) { continue }
-      guard work.cells > 0 else { return SearchCursor(key: next.cell.firstKey, left: .max, level: node.level) }
+      guard work.cells > 0 else { return SearchCursor(key: next.cell.firstKey, left: .max, shape: 0) }
       work.cells -= 1
       if node.isLeaf {
         let key = next.cell.firstKey
-        let isResumed = key == cursor.key && node.level == cursor.level
+        let isResumed = key == cursor.key && node.shape == cursor.shape
         guard let left = scan(node, oldest: isResumed ? cursor.left : .max, &work, visit) else { continue }
-        return SearchCursor(key: key, left: left, level: node.level)
+        return SearchCursor(key: key, left: left, shape: node.shape)
       }
       for quadrant in (0..<UInt32(4)).reversed() {
         stack.push(Pending(node: node.link + quadrant, cell: next.cell.child(quadrant), squaredChord: 0))

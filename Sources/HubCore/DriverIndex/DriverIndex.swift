@@ -60,6 +60,8 @@ public struct DriverIndex: ~Copyable {
     var parent: UInt32
     var level: UInt8
     var isLeaf: Bool
+    /// Of a leaf, which of all splits and merges made it (`shapes`).
+    var shape: UInt16
   }
 
   var places: PagedSlab<Place>
@@ -70,6 +72,8 @@ public struct DriverIndex: ~Copyable {
   var freeBlock = DriverIndex.none
   /// First node of a free group of four, linked by `link`.
   var freeGroup = DriverIndex.none
+  /// Counts splits and merges, and wraps around.
+  var shapes: UInt16 = 0
 
   /// The number of drivers in the index.
   public private(set) var count = 0
@@ -90,7 +94,7 @@ public struct DriverIndex: ~Copyable {
     nextBlock = PagedSlab(limit: blocks, pageShift: 12, filler: DriverIndex.none)
     // Each inner cell holds more than 8 drivers, each driver is in at most 20 of them, and each has 4 children.
     let inner = capacity * DriverIndex.deepestLevel / Int(DriverIndex.mergeCount) + DriverIndex.deepestLevel
-    let root = Node(link: DriverIndex.none, count: 0, parent: DriverIndex.none, level: 0, isLeaf: true)
+    let root = Node(link: DriverIndex.none, count: 0, parent: DriverIndex.none, level: 0, isLeaf: true, shape: 0)
     nodes = PagedSlab(limit: 4 * (inner + 1), pageShift: 12, filler: root)
     nodes.grow(to: 4)
   }
