@@ -179,8 +179,8 @@ public func parseInteger(_ bytes: UnsafeRawBufferPointer) -> Int64? {
 
 /// Reads a whole number of 8–15 digits, such as a time in milliseconds, eight digits at once.
 ///
-/// - Returns: nil where there is another number, or none, or less than 16 bytes: `scanNumber` knows. What follows is the caller's business,
-///   also where it is a point or an exponent, with which the number is another one.
+/// - Returns: nil where there is another number, or none, or less than 16 bytes: `scanNumber` knows. What follows is the
+///   caller's business, also where it is a point or an exponent, with which the number is another one.
 @inlinable @inline(__always)
 public func scanWholeNumber(_ bytes: Span<UInt8>, from start: Int) -> (end: Int, value: UInt64)? {
   guard let (first, second) = bytes.twoWords(at: start) else { return nil }

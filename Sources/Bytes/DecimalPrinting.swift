@@ -96,12 +96,8 @@ extension ByteRoom {
   ///
   /// - Precondition: `value` is finite.
   public mutating func append(hundredths value: Double) {
-    let product = value * 100
-    let shifted = product + 0x1p52
-    guard product >= 0, product < 1e6, (shifted - 0x1p52) / 100 == value, value.sign == .plus else {
-      return append(double: value)
-    }
-    let (whole, fraction) = (shifted.bitPattern &- 0x1p52.bitPattern).quotientAndRemainder(dividingBy: 100)
+    guard value.sign == .plus, let steps = exactSteps(value, 100, below: 1e6) else { return append(double: value) }
+    let (whole, fraction) = steps.quotientAndRemainder(dividingBy: 100)
     demand(numberBytes)
     put(integer: whole)
     if fraction == 0 { return }
@@ -115,12 +111,8 @@ extension ByteRoom {
   ///
   /// - Precondition: `value` is finite.
   public mutating func append(thousandths value: Double) {
-    let product = value * 1000
-    let shifted = product + 0x1p52
-    guard product >= 0, product < 1e15, (shifted - 0x1p52) / 1000 == value, value.sign == .plus else {
-      return append(double: value)
-    }
-    let (whole, fraction) = (shifted.bitPattern &- 0x1p52.bitPattern).quotientAndRemainder(dividingBy: 1000)
+    guard value.sign == .plus, let steps = exactSteps(value, 1000, below: 1e15) else { return append(double: value) }
+    let (whole, fraction) = steps.quotientAndRemainder(dividingBy: 1000)
     demand(numberBytes)
     put(integer: whole)
     if fraction == 0 { return }
@@ -137,13 +129,10 @@ extension ByteRoom {
   ///
   /// - Precondition: `value` is finite.
   public mutating func append(degrees value: Double) {
-    let magnitude = value.magnitude
-    let product = magnitude * 1e7
-    let shifted = product + 0x1p52
-    guard product < 1e10, (shifted - 0x1p52) / 1e7 == magnitude else { return append(fixed: value, decimals: 7) }
+    guard let steps = exactSteps(value.magnitude, 1e7, below: 1e10) else { return append(fixed: value, decimals: 7) }
     demand(numberBytes)
     if value.sign == .minus { put(UInt8(ascii: "-")) }
-    let (whole, fraction) = (shifted.bitPattern &- 0x1p52.bitPattern).quotientAndRemainder(dividingBy: 10_000_000)
+    let (whole, fraction) = steps.quotientAndRemainder(dividingBy: 10_000_000)
     put(integer: whole)
     if fraction == 0 { return }
     // Seven digits and a zero, of which the point takes the room.
@@ -245,6 +234,16 @@ private func eightDigits(_ value: UInt64) -> UInt64 {
   let pairs = hundreds | (fours &- hundreds &* 100) << 16
   let tens = ((pairs &* 103) >> 10) & 0x000F_000F_000F_000F  // 103 / 2^10 is 1/10, right below 100
   return tens | (pairs &- tens &* 10) << 8
+}
+
+/// The whole number that `magnitude` is when multiplied by `scale`; nil where it is none that gives it back, or not below
+/// `limit` (at most 2^51). Adding 2^52 rounds: in that range a double has no room for a fraction.
+@inline(__always)
+private func exactSteps(_ magnitude: Double, _ scale: Double, below limit: Double) -> UInt64? {
+  let product = magnitude * scale
+  let shifted = product + 0x1p52
+  guard product < limit, (shifted - 0x1p52) / scale == magnitude else { return nil }
+  return shifted.bitPattern &- 0x1p52.bitPattern
 }
 
 /// 10^`n` for n in 0…19. A switch over constants becomes one load; a global array would cost a once-check per access.

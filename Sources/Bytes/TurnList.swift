@@ -6,8 +6,9 @@
 
 /// A growable list with one owner, whose elements are used in place.
 public struct TurnList<Element: BitwiseCopyable>: ~Copyable {
-  // Unsafe island: elements [0, used) and [0, placed) are initialised, every access is checked against `used`, and the memory moves only in
-  // `append` and `nextPlace`, while no access to an element can be under way: the list has one owner and hands out no storage.
+  // Unsafe island: elements [0, used) and [0, placed) are initialised, every access is checked against `used`, and the memory
+  // moves only in `append` and `nextPlace`, while no access to an element can be under way: the list has one owner, who keeps
+  // the place that `nextPlace` gives no longer than until the next change.
   @usableFromInline var base: UnsafeMutablePointer<Element>?
   @usableFromInline var capacity = 0
   @usableFromInline var used = 0

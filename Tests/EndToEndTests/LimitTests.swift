@@ -70,13 +70,11 @@ extension EndToEnd.LimitsReached {
       $0.limits.resumedPerTurn = 2
     }
     let riders = try (0..<16).map { try hub.rider("r\($0)") }
-    var bytes: [UInt8] = []
-    for place in 0..<60 { bytes += Peer.frame(Array(try Peer.message("ping", ["n": place], id: "p").utf8)) }
+    let bytes = try (0..<60).flatMap { Peer.frame(Array(try Peer.message("ping", ["n": $0], id: "p").utf8)) }
     for rider in riders { try rider.send(bytes: bytes) }
     for rider in riders {
       for place in 0..<60 { #expect(try rider.receive("pong").integer("n") == place) }
-      // What came while it waited is read, too.
-      try rider.send("ping", ["n": -1])
+      try rider.send("ping", ["n": -1])  // and what comes behind it is read, too
       #expect(try rider.receive("pong").integer("n") == -1)
     }
     try hub.metrics { $0["rate_pauses_total"] >= 16 && $0.errors("rate_limited") == 0 }

@@ -45,6 +45,39 @@ import Testing
     #expect(code([UInt8](repeating: 6, count: 256 * 1024 + 1)) == .tooLarge)
   }
 
+  @Test("a number of steps beyond all measures is the same when it is written again")
+  func largeNumbers() throws {
+    func written(_ message: [UInt8]) throws -> [UInt8] {
+      var peer = BinaryPeer()
+      let read = try peer.readClient(message)
+      var buffer = ByteBuffer()
+      BinaryWriter.write(
+        read.message, messageID: read.messageID, timestamp: read.timestamp, tripBefore: nil, into: &buffer)
+      return buffer.array()
+    }
+    // Found by fuzz_binary: a speed of 2^53 hundredths, less some.
+    let found: [UInt8] = [
+      0x01, 0x01, 0x75, 0xFF, 0xFF, 0xFF, 0xF9, 0x01, 0x02, 0x01, 0x15, 0x3B, 0x05, 0x01, 0x00, 0x00, 0xFB, 0xFF, 0xFF,
+      0xFF, 0xFF, 0xFF, 0xFF, 0x0E, 0xFD, 0x01, 0x00, 0xF0, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x1C, 0x00, 0xF9,
+    ]
+    let once = try written(found)
+    #expect(try written(once) == once)
+    var random = SplitMix64(seed: 50)
+    for _ in 0..<10_000 {
+      let steps = UInt64.random(in: 0 ... .max, using: &random) >> UInt64.random(in: 0..<64, using: &random)
+      var rest: [UInt8] = []
+      var left = steps
+      while left > 127 {
+        rest.append(UInt8(truncatingIfNeeded: left) | 0x80)
+        left >>= 7
+      }
+      let message = fix(0, 0, flags: 1, rest + [UInt8(left)])
+      let once = try written(message)
+      #expect(try written(once) == once)
+      if steps < 1 << 50 { #expect(once == message) }
+    }
+  }
+
   @Test("an error names the message where its id could be read")
   func errorsAreNamed() throws {
     var hub = BinaryPeer()

@@ -8,8 +8,9 @@ enum FixedPoint {
   static let degrees = 1e7
   static let milliseconds = 1000.0
 
-  /// Where whole numbers end in a Double: more than anything that is measured.
-  private static let limit = 0x1p53
+  /// More than anything that is measured. Up to here a number of steps is the same again after a division and a
+  /// multiplication, which are off by half a unit in the last place each: by a quarter of a step together.
+  private static let limit = 0x1p50
 
   /// The nearest number of steps of a value that can't be negative; what is beyond the range goes to its end.
   @inline(__always)
