@@ -39,7 +39,8 @@ public struct Hub: ~Copyable {
   var staleIndex: DriverIndex
   let audience: PublicAudience
   /// Queries that go on in the next turn, the one whose turn it is first.
-  var searches: [RunningSearch] = []
+  var searches: [SearchBox] = []
+  var searchesBySession: [SessionRef: Int] = [:]
   var areas: AreaTable
   var fences = FenceTable()
   var deadlines: Deadlines

@@ -16,6 +16,15 @@ public struct DriverHit: Sendable, Hashable {
   static func isNearer(_ a: DriverHit, _ b: DriverHit) -> Bool {
     a.distanceMeters < b.distanceMeters || a.distanceMeters == b.distanceMeters && a.driver < b.driver
   }
+
+  /// Puts the hits from `start` on into order, nearest first.
+  static func sort(_ hits: inout [DriverHit], from start: Int) {
+    // By way of the buffer: `hits[start...].sort` would copy the array.
+    hits.withUnsafeMutableBufferPointer { all in
+      var own = UnsafeMutableBufferPointer(rebasing: all[start...])
+      own.sort(by: isNearer)
+    }
+  }
 }
 
 /// How much work one call may do before it stops, so that the hub's thread is never held for long.
@@ -32,7 +41,7 @@ public struct SearchBudget: Sendable, Hashable {
 
   /// Under 200 µs with all of it out of cache, a cheap filter and a limit of some hundred; room for the 1,400 within
   /// 1 km of a place in a city of 100,000 drivers.
-  public static let standard = SearchBudget(cells: 1_000, candidates: 3_000)
+  public static let standard = SearchBudget(cells: 1_000, candidates: 2_500)
   public static let unlimited = SearchBudget(cells: .max, candidates: .max)
 }
 
@@ -56,18 +65,23 @@ extension DriverIndex {
     into hits: inout [DriverHit], where filter: (UInt32, DriverLabel) -> Bool = { _, _ in true }
   ) -> NearestOutcome {
     var budget = budget
-    return nearest(
+    let first = hits.count
+    let outcome = nearest(
       to: center, limit: limit, withinMeters: withinMeters, spending: &budget, into: &hits, where: filter)
+    if outcome != .complete { DriverHit.sort(&hits, from: first) }
+    return outcome
   }
 
-  /// The same, and takes what it did off the budget.
+  /// The same, and takes what it did off the budget. Where that ran out the hits are in no particular order: who looks
+  /// further sorts them in the end.
   func nearest(
     to center: Coordinate, limit: Int, withinMeters: Double, spending budget: inout SearchBudget,
     into hits: inout [DriverHit], where filter: (UInt32, DriverLabel) -> Bool
   ) -> NearestOutcome {
     guard limit > 0, withinMeters >= 0, count > 0 else { return .complete }
     let point = SearchPoint(center)
-    var best = BestHits(start: hits.count, limit: limit, withinMeters: withinMeters)
+    let first = hits.count
+    var best = BestHits(start: first, limit: limit, withinMeters: withinMeters)
     var stack = SearchStack()
     stack.push(Pending(node: 0, cell: .world, squaredChord: 0))
     while let next = stack.pop() {
@@ -92,8 +106,9 @@ extension DriverIndex {
       }
       budget.candidates -= min(Int(node.count), budget.candidates)
     }
-    best.sort(&hits)
-    return outcome(stack, best)
+    let outcome = outcome(stack, best)
+    if outcome == .complete { DriverHit.sort(&hits, from: first) }
+    return outcome
   }
 
   /// Complete, unless a cell is left that could have a hit.

@@ -91,15 +91,6 @@ struct BestHits {
     squaredChordLimit = SearchPoint.squaredChordLimit(meters: worstMeters)
   }
 
-  /// Puts the hits into order, nearest first.
-  func sort(_ hits: inout [DriverHit]) {
-    // By way of the buffer: `hits[start...].sort` would copy the array.
-    hits.withUnsafeMutableBufferPointer { all in
-      var own = UnsafeMutableBufferPointer(rebasing: all[start...])
-      own.sort(by: DriverHit.isNearer)
-    }
-  }
-
   /// Puts a hit in the place of the one at `index` of a heap, and restores the order below.
   private func siftDown(_ hits: inout [DriverHit], _ hit: DriverHit, from index: Int) {
     var index = index

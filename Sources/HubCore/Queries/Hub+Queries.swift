@@ -9,7 +9,7 @@ extension Hub {
       let found = findDriver(id).map { QueryResult.driver(report(of: $0)) }
       emit(.queryResult(session, found, replyTo: replyTo), to: session.loop)
     case .drivers(let search, let audience):
-      let own = searches.count { $0.session == session }
+      let own = searchesBySession[session, default: 0]
       guard searches.count < limits.queries, own < limits.queriesPerSession else {
         counters.searchesRefused += 1
         return reply(
@@ -18,8 +18,10 @@ extension Hub {
               code: .rateLimited, message: "too many queries are under way", replyTo: replyTo, retryAfter: 1)),
           to: session)
       }
+      searchesBySession[session] = own + 1
       searches.append(
-        RunningSearch(search, audience, maximumLimit: limits.queryHits, session: session, replyTo: replyTo))
+        SearchBox(
+          RunningSearch(search, audience, maximumLimit: limits.queryHits, session: session, replyTo: replyTo)))
     }
   }
 
@@ -27,17 +29,19 @@ extension Hub {
   /// its next turn when all others had theirs.
   mutating func advanceSearches() {
     guard !searches.isEmpty else { return }
-    var all: [RunningSearch] = []
+    var all: [SearchBox] = []
     swap(&all, &searches)
     var budget = limits.queryBudget
     var place = 0
-    var unfinished: [RunningSearch] = []
-    while place < all.count, mayBegin(all[place], isFirst: place == 0, budget) {
-      if advance(&all[place], &budget) {
-        finish(all[place])
+    var unfinished: [SearchBox] = []
+    while place < all.count, mayBegin(all[place].running, isFirst: place == 0, budget) {
+      let box = all[place]
+      if advance(&box.running, &budget) {
+        finish(box.running)
+        budget.candidates = max(0, budget.candidates - Hub.searchWeight)
       } else {
-        all[place].turns += 1
-        unfinished.append(all[place])
+        box.running.turns += 1
+        unfinished.append(box)
       }
       place += 1
     }
@@ -54,6 +58,8 @@ extension Hub {
 
   private mutating func finish(_ search: RunningSearch) {
     counters.searches += 1
+    let own = searchesBySession[search.session, default: 1] - 1
+    searchesBySession[search.session] = own > 0 ? own : nil
     if search.turns > 0 { counters.searchesContinued += 1 }
     let isArea = if case .nearby = search.search.area { false } else { true }
     let list = DriverList(drivers: search.reports, more: isArea ? max(0, search.matches - search.reports.count) : 0)
@@ -89,7 +95,8 @@ extension Hub {
     budget.candidates = max(0, budget.candidates - (given - share.candidates) * search.weight)
     let isFull = search.hits.count == search.limit
     // Of riders' hits, each is shown up to the slack nearer or farther than it is.
-    let reach = search.hits.last.map { $0.distanceMeters + 2 * search.slackMeters } ?? 0
+    let farthest = search.hits.lazy.map(\.distanceMeters).max() ?? 0
+    let reach = farthest + 2 * search.slackMeters
     switch (outcome, audience) {
     case (.complete, .ops) where filter.includesStale: search.scanStale()
     case (.complete, .ops): search.phase = .reporting(0)
@@ -174,14 +181,18 @@ extension Hub {
 
   // MARK: Reports
 
-  /// What one report costs of the budget: a driver's record is rarely in cache, and its prediction takes some sines.
-  private static var reportWeight: Int { 8 }
+  /// What one report costs of the budget, in candidates: a driver's record is rarely in cache, its prediction takes some
+  /// sines and a rider's pseudonym a hash, and the report lies in memory that nobody has touched yet.
+  private static func reportWeight(_ audience: Audience) -> Int { audience == .ops ? 24 : 32 }
+  /// What a search costs besides: it is taken up, answered and forgotten.
+  private static var searchWeight: Int { 64 }
 
   /// True where all hits are made into reports.
   private func report(_ search: inout RunningSearch, from first: Int, _ budget: inout SearchBudget) -> Bool {
     if first == 0 { search.reports.reserveCapacity(search.hits.count) }
-    let last = min(search.hits.count, first + max(1, budget.candidates / Hub.reportWeight))
-    budget.candidates = max(0, budget.candidates - (last - first) * Hub.reportWeight)
+    let weight = Hub.reportWeight(search.audience)
+    let last = min(search.hits.count, first + max(1, budget.candidates / weight))
+    budget.candidates = max(0, budget.candidates - (last - first) * weight)
     for hit in search.hits[first..<last] {
       if let report = report(of: Int(hit.driver), search) { search.reports.append(report) }
     }

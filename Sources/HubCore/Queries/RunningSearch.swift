@@ -90,7 +90,7 @@ struct RunningSearch {
     let filter = search.filter
     // An age takes the driver's record, which is rarely in cache.
     weight =
-      (audience == .ops ? 1 : 3) + edges / 16 + limit / 128 + filter.tags.count / 4 + (filter.maxAge == nil ? 0 : 4)
+      (audience == .ops ? 1 : 5) + edges / 12 + limit / 128 + filter.tags.count / 4 + (filter.maxAge == nil ? 0 : 4)
     cellWeight = 1 + polygonCount / 8
     point = SearchPoint(center)
     best = BestHits(start: 0, limit: limit, withinMeters: boundMeters)
@@ -168,6 +168,13 @@ struct RunningSearch {
     }
     best.add(hit, to: &hits)
   }
+}
+
+/// Where a search lies while it runs: each turn puts those under way into another order, which costs a reference each.
+final class SearchBox {
+  var running: RunningSearch
+
+  init(_ running: RunningSearch) { self.running = running }
 }
 
 /// Which drivers may be among the hits: to look through a thousand for each that is found would be most of the work.
