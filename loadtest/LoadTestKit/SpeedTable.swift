@@ -19,8 +19,8 @@ package struct SpeedTable {
     turn, ratios within each round. A run counts where everything that was expected was delivered, nothing gave way to \
     something newer, the load itself was not the limit, and p99 is at most 20 ms (50 ms in the faster fan-out). Fixes \
     come 0.3 % more slowly than said, or each tick of the kernel's clock, by which it tells user time from its own, would \
-    meet the same place of a message's way. The bars against uWebSockets need it beside the hub in the same minutes and are not judged here; what it took elsewhere is \
-    in brackets.
+    meet the same place of a message's way. The bars against uWebSockets need it beside the hub in the same minutes and \
+    are not judged here; what it took elsewhere is in brackets.
 
     \(judged)
 
