@@ -80,14 +80,14 @@ bench: loadtest-release
 
 # Ten minutes on a machine that does nothing else, and as many.
 figures: loadtest-release
-	loadtest/pinned.sh figures --json loadtest/results/speed.json --output loadtest/results/speed.md
+	loadtest/pinned.sh figures --json .build/speed.json --output loadtest/results/speed.md
 
 growth: loadtest-release
-	loadtest/pinned.sh growth --json loadtest/results/growth.json --html loadtest/results/growth.html
+	loadtest/pinned.sh growth --json .build/growth.json --html .build/growth.html
 
 # A few minutes on a machine that does nothing else.
 capacity: loadtest-release
-	loadtest/pinned.sh capacity --json loadtest/results/capacity.json --output loadtest/CAPACITY.md
+	loadtest/pinned.sh capacity --json .build/capacity.json --output loadtest/CAPACITY.md
 
 abuse: loadtest-release
 	.build/release/hub-loadtest abuse

@@ -31,8 +31,8 @@ package enum GrowthCurve: String, CaseIterable, Sendable {
     }
   }
 
-  /// Fixes a second of all drivers: as many as there are ticks for, by which the kernel tells user from system.
-  static let fixesPerSecond = 18_000.0
+  /// Fixes a second of all drivers, many, for the kernel tells user from system by its ticks.
+  static let fixesPerSecond = 18_000 * SpeedLoad.offTheTicks
   /// Of the curves in which connections stay as they are.
   static let drivers = 1000
   /// Who follow the channels on which nothing happens: a session may have 256 subscriptions.
