@@ -40,6 +40,7 @@ public struct Hub: ~Copyable {
   let audience: PublicAudience
   /// Queries that go on in the next turn, the one whose turn it is first.
   var searches: [SearchBox] = []
+  /// How many of them are whose: to count them for each newcomer would take as long as a turn.
   var searchesBySession: [SessionRef: Int] = [:]
   var areas: AreaTable
   var fences = FenceTable()

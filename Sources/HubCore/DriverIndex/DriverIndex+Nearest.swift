@@ -27,7 +27,7 @@ public struct DriverHit: Sendable, Hashable {
   }
 }
 
-/// How much work one call may do before it stops, so that the hub's thread is never held for long.
+/// How much work one call may do before it stops, so that the hub is never held for long.
 public struct SearchBudget: Sendable, Hashable {
   /// Cells looked at: about 50 ns each, their four children with them.
   public var cells: Int
@@ -68,20 +68,18 @@ extension DriverIndex {
     let first = hits.count
     let outcome = nearest(
       to: center, limit: limit, withinMeters: withinMeters, spending: &budget, into: &hits, where: filter)
-    if outcome != .complete { DriverHit.sort(&hits, from: first) }
+    DriverHit.sort(&hits, from: first)
     return outcome
   }
 
-  /// The same, and takes what it did off the budget. Where that ran out the hits are in no particular order: who looks
-  /// further sorts them in the end.
+  /// The same, in no particular order, and takes what it did off the budget: who has to look further throws the hits away.
   func nearest(
     to center: Coordinate, limit: Int, withinMeters: Double, spending budget: inout SearchBudget,
     into hits: inout [DriverHit], where filter: (UInt32, DriverLabel) -> Bool
   ) -> NearestOutcome {
     guard limit > 0, withinMeters >= 0, count > 0 else { return .complete }
     let point = SearchPoint(center)
-    let first = hits.count
-    var best = BestHits(start: first, limit: limit, withinMeters: withinMeters)
+    var best = BestHits(start: hits.count, limit: limit, withinMeters: withinMeters)
     var stack = SearchStack()
     stack.push(Pending(node: 0, cell: .world, squaredChord: 0))
     while let next = stack.pop() {
@@ -106,9 +104,7 @@ extension DriverIndex {
       }
       budget.candidates -= min(Int(node.count), budget.candidates)
     }
-    let outcome = outcome(stack, best)
-    if outcome == .complete { DriverHit.sort(&hits, from: first) }
-    return outcome
+    return outcome(stack, best)
   }
 
   /// Complete, unless a cell is left that could have a hit.

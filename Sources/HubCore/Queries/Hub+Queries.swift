@@ -58,8 +58,8 @@ extension Hub {
 
   private mutating func finish(_ search: RunningSearch) {
     counters.searches += 1
-    let own = searchesBySession[search.session, default: 1] - 1
-    searchesBySession[search.session] = own > 0 ? own : nil
+    let left = searchesBySession[search.session, default: 0] - 1
+    searchesBySession[search.session] = left > 0 ? left : nil
     if search.turns > 0 { counters.searchesContinued += 1 }
     let isArea = if case .nearby = search.search.area { false } else { true }
     let list = DriverList(drivers: search.reports, more: isArea ? max(0, search.matches - search.reports.count) : 0)
@@ -99,7 +99,9 @@ extension Hub {
     let reach = farthest + 2 * search.slackMeters
     switch (outcome, audience) {
     case (.complete, .ops) where filter.includesStale: search.scanStale()
-    case (.complete, .ops): search.phase = .reporting(0)
+    case (.complete, .ops):
+      DriverHit.sort(&search.hits, from: 0)
+      search.phase = .reporting(0)
     case (.complete, .everybody) where search.hits.isEmpty: search.phase = .reporting(0)
     case (.complete, .everybody), (.exhausted, _): search.scan(within: isFull ? reach : .infinity)
     }

@@ -31,8 +31,6 @@ final class TLSContext: Sendable {
     let suites = "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
     let areKnown = SSL_CTX_set_ciphersuites(context, suites)
     precondition(areKnown == 1, "OpenSSL without the suites of TLS 1.3")
-    // A record's header and the rest of it are taken from the room at once, and several records with one copy.
-    SSL_CTX_ctrl(context, SSL_CTRL_SET_READ_AHEAD, 1, nil)
     // An idle connection keeps no record buffers, which are 34 KiB.
     let mode = SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER
     SSL_CTX_ctrl(context, SSL_CTRL_MODE, Int(mode), nil)

@@ -124,7 +124,7 @@ struct TLSStream: ~Copyable {
     defer { room.pointee.offer(0) }
     var filled = 0
     var end = End.none
-    reading: repeat {
+    repeat {
       var count = 0
       let outcome = SSL_read_ex(ssl, buffer.baseAddress! + filled, buffer.count - filled, &count)
       if outcome == 1 {
@@ -135,11 +135,13 @@ struct TLSStream: ~Copyable {
       }
       switch SSL_get_error(ssl, outcome) {
       case SSL_ERROR_WANT_READ where room.pointee.hasTooManyKeyUpdates: end = .failed(fail(.tooManyKeyUpdates))
-      case SSL_ERROR_WANT_READ: break reading
+      case SSL_ERROR_WANT_READ:
+        room.pointee.offer(0)
+        continue
       case SSL_ERROR_ZERO_RETURN: end = .closed
       case _: end = .failed(fail(failure()))
       }
-    } while end == .none && (!room.pointee.isInputEmpty || SSL_has_pending(ssl) == 1)
+    } while end == .none && (!room.pointee.isInputEmpty || SSL_pending(ssl) > 0)
     keyUpdates = room.pointee.keyUpdates
     noteSecured()
     return (filled, end)
