@@ -2,6 +2,7 @@
 //
 // `[UInt8]` costs a uniqueness check and a bounds check for each append and cannot hand out its uninitialised tail
 // to read(2). This is the one place that owns raw memory for output; everything above it goes through checked calls.
+import Glibc
 
 /// A growable byte store that encoders append to.
 ///
@@ -15,12 +16,13 @@ public struct ByteBuffer: ~Copyable {
   /// An empty buffer; allocates nothing until something is appended unless a capacity is asked for.
   public init(capacity: Int = 0) {
     precondition(capacity >= 0)
-    storage = capacity
+    base = nil
+    storage = 0
     used = 0
-    base = capacity > 0 ? UnsafeMutableRawPointer.allocate(byteCount: capacity, alignment: 16) : nil
+    if capacity > 0 { resize(to: capacity) }
   }
 
-  deinit { base?.deallocate() }
+  deinit { free(base) }
 
   /// The number of bytes written so far.
   @inlinable public var count: Int { used }
@@ -35,13 +37,14 @@ public struct ByteBuffer: ~Copyable {
   @usableFromInline mutating func grow(to needed: Int) {
     var wanted = max(storage * 2, 256)
     if wanted < needed { wanted = needed }
-    let larger = UnsafeMutableRawPointer.allocate(byteCount: wanted, alignment: 16)
-    if let base {
-      larger.copyMemory(from: base, byteCount: used)
-      base.deallocate()
-    }
-    base = larger
-    storage = wanted
+    resize(to: wanted)
+  }
+
+  /// By realloc(3): the kernel moves the pages of a large block, which are not copied then.
+  private mutating func resize(to capacity: Int) {
+    guard let block = realloc(base, capacity) else { fatalError("no memory for a buffer of \(capacity) bytes") }
+    base = block
+    storage = capacity
   }
 
   @inlinable public mutating func append(_ byte: UInt8) {
@@ -99,7 +102,7 @@ public struct ByteBuffer: ~Copyable {
   public mutating func removeAll(keepingAtMost limit: Int = .max) {
     used = 0
     if storage > limit {
-      base?.deallocate()
+      free(base)
       base = nil
       storage = 0
     }

@@ -121,16 +121,16 @@ public struct Limits: Sendable {
   public var arenaKeepBytes = 1024 * 1024
   /// Bytes read from one socket in one turn. TLS needs 32 KiB or more: a record, and what came with it.
   public var readBufferBytes = 64 * 1024
-  /// Bytes read from all sockets of a loop in one turn, inflated ones counted twice: as much as 1,000 fixes. What is ready
+  /// Bytes read from all sockets of a loop in one turn, inflated ones counted twice: as much as 300 fixes. What is ready
   /// besides comes first in the next turn, and what was read so far goes out before it: the fixes of those who behave do
   /// not wait until a hundred others have been heard who send all that the kernel holds.
-  public var readBytesPerTurn = 256 * 1024
+  public var readBytesPerTurn = 64 * 1024
   /// Timers of connections that fire in one turn, a ping each; the rest waits for the next ones. Sessions that came in the
   /// same second are silent in the same second, and who sends a fix then would wait for all their pings.
   public var timersPerTurn = 16
   /// Connections that go on in one turn of those that had sent too much and had to wait; the rest goes on in the next ones,
   /// in order. Sessions over their rate take up one message at a time, and hundreds of them in the same tick of the timers.
-  public var resumedPerTurn = 16
+  public var resumedPerTurn = 8
   /// Inputs of one loop that may wait while another has the hub, and outputs of the hub that may wait for one loop. At the
   /// first the loop stops reading until the hub has caught up; at the second the one that has the hub waits for the loop.
   public var mailboxMessages = 1 << 18

@@ -6,8 +6,9 @@ import Transport
 import WebSocket
 
 extension SessionLoop {
-  /// Takes every frame out of what was read. The bytes are the loop's own buffer: payloads are ranges of it.
-  mutating func receivedFrames(_ slot: Int, _ bytes: UnsafeMutableRawBufferPointer) {
+  /// Takes every frame out of what was read. The bytes are the loop's own buffer, or the end of those of `waiting`: payloads
+  /// are ranges of them.
+  mutating func receivedFrames(_ slot: Int, _ bytes: UnsafeMutableRawBufferPointer, of waiting: HeldInput? = nil) {
     var offset = 0
     if let held = sessions[slot].held { return held.bytes.append(UnsafeRawBufferPointer(bytes)) }
     do throws(FrameError) {
@@ -27,7 +28,7 @@ extension SessionLoop {
         // Nearly always that was all, and nothing is kept: there is nothing to ask for.
         if offset == bytes.count, sessions[slot].frames.isIdle { return }
         if sessions[slot].isPaused || sessions[slot].unansweredSubscriptions >= limits.unansweredSubscriptions {
-          return stall(slot, UnsafeRawBufferPointer(rebasing: bytes[offset...]))
+          return stall(slot, UnsafeRawBufferPointer(rebasing: bytes[offset...]), taken: offset, of: waiting)
         }
       }
     } catch {

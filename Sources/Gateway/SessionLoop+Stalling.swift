@@ -11,6 +11,9 @@ import WebSocket
 /// Frames that were read and wait.
 final class HeldInput {
   var bytes = ByteBuffer()
+  /// So many of them are done with. They stay until all are: a session over its rate takes up one message at a time, and
+  /// what lies behind it is not moved for each.
+  var done = 0
 }
 
 extension SessionLoop {
@@ -30,12 +33,17 @@ extension SessionLoop {
   }
 
   /// WebSocket: enough subscriptions are under way, or the session is over its rate. `rest` is what was read behind them:
-  /// 64 KiB may hold 7,000 pings, which others would wait for.
-  mutating func stall(_ slot: Int, _ rest: UnsafeRawBufferPointer) {
+  /// 64 KiB may hold 7,000 pings, which others would wait for. It is copied, unless it lies `taken` bytes on in what was `held` before.
+  mutating func stall(_ slot: Int, _ rest: UnsafeRawBufferPointer, taken: Int, of held: HeldInput?) {
     guard !rest.isEmpty || !sessions[slot].isPaused else { return }  // a pause has stopped reading already
-    let held = HeldInput()
-    held.bytes.append(rest)
-    sessions[slot].held = held
+    if let held, !rest.isEmpty {
+      held.done += taken
+      sessions[slot].held = held
+    } else {
+      let held = HeldInput()
+      held.bytes.append(rest)
+      sessions[slot].held = held
+    }
     loop.pauseReading(sessions[slot].connection)
   }
 
@@ -81,7 +89,9 @@ extension SessionLoop {
         if !exchange.isStalled { loop.resumeReading(id) }
       } else if let held = sessions[slot].held, sessions[slot].unansweredSubscriptions == 0, !sessions[slot].isPaused {
         sessions[slot].held = nil
-        held.bytes.withMutableBytes { receivedFrames(slot, $0) }
+        held.bytes.withMutableBytes {
+          receivedFrames(slot, UnsafeMutableRawBufferPointer(rebasing: $0[held.done...]), of: held)
+        }
         readAgain(slot)
       }
       settleIncomplete(slot)
