@@ -36,7 +36,7 @@ help:
 	@echo 'make conformance                                 a quick run of the Autobahn WebSocket suite, server and client'
 	@echo 'make conformance-full                            all 517 cases of it: half an hour or more'
 	@echo 'make fuzz [SECONDS=60]                           every fuzz target for so long'
-	@echo 'make sanitize                                    the tests under the address and the thread sanitizer: half an hour'
+	@echo 'make sanitize                                    every test under the address and the thread sanitizer: an hour'
 	@echo 'make format, make lint                           swift format'
 
 demo: release

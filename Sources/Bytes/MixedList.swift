@@ -28,6 +28,7 @@ public struct MixedList<Common: BitwiseCopyable, Rare>: ~Copyable {
   @inlinable public init() {}
 
   @inlinable public var count: Int { commons.count + rares.count }
+  @inlinable public var rareCount: Int { rares.count }
   @inlinable public var isEmpty: Bool { commons.isEmpty && rares.isEmpty }
 
   @inlinable @inline(__always)
@@ -81,6 +82,7 @@ public struct MixedList<Common: BitwiseCopyable, Rare>: ~Copyable {
   }
 
   /// Appends the first `count` elements of another list, in order, and takes them out of it.
+  @inlinable
   public mutating func append(first count: Int, of other: inout MixedList) {
     var cursor = Cursor()
     for _ in 0..<count where other.next(&cursor) == nil { preconditionFailure("there are fewer elements") }

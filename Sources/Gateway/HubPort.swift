@@ -45,6 +45,10 @@ struct HubPort: ~Copyable {
     return shared?.nextTurn(of: loop) ?? .max
   }
 
+  /// A turn is over and its output sent: other loops that sleep and have little to bring out are visited.
+  @inline(__always)
+  func visitOthers() { shared?.visitOthers(from: loop) }
+
   /// Hands a turn's inputs over, in order, and puts what has come out into the empty `outputs`.
   ///
   /// False where another loop has the hub and the mailbox to it is full: `inputs` holds what did not fit. Then the caller

@@ -187,14 +187,17 @@ public final class Server: Sendable {
   ) throws(SystemError) -> SocketAddress? {
     var adminAddress: SocketAddress?
     var loops: [LoopBox] = []
+    var visitors: [LoopVisitor] = []
     for index in 0..<configuration.loops {
       let loop = try makeLoop(on: address, configuration, loopLimits)
       if index == 0 { adminAddress = try listenForOperators(loop, configuration) }
       threads.wakers.append(loop.waker)
+      visitors.append(loop.allowVisits())
       loops.append(LoopBox(loop, adminListener: index == 0 && adminAddress != nil ? 1 : nil))
     }
     let sharedHub = SharedHub(
-      hub.take(), wakers: threads.wakers, capacity: configuration.limits.mailboxMessages, shared: shared, now: now())
+      hub.take(), wakers: threads.wakers, visitors: visitors, capacity: configuration.limits.mailboxMessages,
+      shared: shared, now: now())
     for (index, box) in loops.enumerated() {
       let thread = try startThread(name: "loop-\(index)") {
         run(

@@ -189,6 +189,7 @@ struct SessionLoop: ~Copyable {
     repeat {
       while !hub.exchange(&inputs, into: &outputs, now: now) {
         deliverOutputs()
+        if loop.isVisited { break }  // its own thread can wait; who has the hub may be waiting for the visitor's loop
         pause(microseconds: 500)
       }
       deliverOutputs()
@@ -201,10 +202,12 @@ struct SessionLoop: ~Copyable {
 
   mutating func turnEnded() {
     requestsOfTurn = 0
-    guard !turnReceived.isEmpty else { return }
-    let flushed = loop.readUptime()
-    for place in 0..<turnReceived.count { counters.latency.record(nanoseconds: flushed - turnReceived[place]) }
-    turnReceived.removeAll()
+    if !turnReceived.isEmpty {
+      let flushed = loop.readUptime()
+      for place in 0..<turnReceived.count { counters.latency.record(nanoseconds: flushed - turnReceived[place]) }
+      turnReceived.removeAll()
+    }
+    hub.visitOthers()
   }
 
   /// Another loop has put something into this loop's mailbox, or something is stored: both are looked at when the turn ends;

@@ -1,12 +1,13 @@
 // One hub for several loops, without a thread of its own: a turn of it runs on the thread of whichever loop has something
 // for it. A loop that finds it busy leaves its inputs and goes on; who is at it takes them too.
 //
-//     loop A   reads, parses → takes the hub: A's fixes → its own deliveries at once, B's into B's mailbox, B is woken
+//     loop A   reads, parses → takes the hub: A's fixes → its own deliveries at once, B's into B's mailbox → B's deliveries
 //     loop B   reads, parses → the hub is taken: its fixes into its mailbox; A handles them before it lets go
 //
 // Why not a thread for it, as there was: every message crossed to that thread and back, and each crossing is a wake-up, a
 // switch of threads and cold caches. Here a position whose driver and rider are on the same loop crosses nothing, and
-// another one once. It is still one hub: one thread at a time, one order of all events, and what it does is the same code.
+// another one once. And where that is little and the other loop sleeps, it is brought out on this thread
+// (EventLoop+Visits); where it is much, or B is awake, B does it. It is still one hub: one thread at a time, one order of all events, and what it does is the same code.
 import HubCore
 import Messages
 import Synchronization
@@ -22,6 +23,10 @@ final class SharedHub: @unchecked Sendable {
   /// The loop that is woken for what comes from other threads than the loops': what is stored, what was looked up.
   private static let host = 0
 
+  /// So many deliveries are worth waking loops for, which bring them out while this one goes on; as long as there are fewer in a
+  /// turn, for all others together, they are brought out for those that sleep.
+  private static let manyDeliveries = 9
+
   private let turn = CombiningLock()
   private let state: UnsafeMutablePointer<SharedTurns>
   private let inboxes: [MixedMailbox<FixInput, HubInput>]
@@ -32,14 +37,27 @@ final class SharedHub: @unchecked Sendable {
   /// cache line from the next one's.
   private let nextTurns: UnsafeMutablePointer<Int64>
   private static let stride = 8
+  private let wakers: [Waker]
+  private let visitors: [LoopVisitor]
+  /// The loops that each loop has put a little out for, a bit each; touched only by that loop's turns.
+  private let visits: UnsafeMutablePointer<UInt64>
+  /// A journal is written and read besides.
+  private let hasOtherThreads: Bool
   private let shared: SharedState
 
-  /// `wakers`: of the loops, by number; 64 at most.
-  init(_ hub: consuming Hub, wakers: [Waker], capacity: Int, shared: SharedState, now: Moment) {
-    precondition((1...64).contains(wakers.count))
+  /// `wakers` and `visitors`: of the loops, by number; 64 at most.
+  init(
+    _ hub: consuming Hub, wakers: [Waker], visitors: [LoopVisitor], capacity: Int, shared: SharedState, now: Moment
+  ) {
+    precondition((1...64).contains(wakers.count) && visitors.count == wakers.count)
+    self.wakers = wakers
+    self.visitors = visitors
     inboxes = wakers.map { _ in MixedMailbox(capacity: capacity, waking: nil) }
-    outboxes = wakers.map { MixedMailbox(capacity: capacity, waking: $0) }
+    outboxes = wakers.map { _ in MixedMailbox(capacity: capacity, waking: nil) }
+    visits = .allocate(capacity: wakers.count * SharedHub.stride)
+    visits.initialize(repeating: 0, count: wakers.count * SharedHub.stride)
     self.shared = shared
+    hasOtherThreads = shared.journal != nil || shared.history != nil
     state = .allocate(capacity: 1)
     state.initialize(
       to: SharedTurns(hub, lookups: FixLookups(shared, waking: wakers[SharedHub.host]), shared: shared, now: now))
@@ -51,6 +69,7 @@ final class SharedHub: @unchecked Sendable {
     state.deinitialize(count: 1)
     state.deallocate()
     nextTurns.deallocate()
+    visits.deallocate()
   }
 
   /// When this loop has to come back (uptime, ns); 0 for at once.
@@ -77,11 +96,27 @@ final class SharedHub: @unchecked Sendable {
     var inputs = HubInputs()
     var outputs = HubOutputs()
     repeat { run(loop, &inputs, into: &outputs, now: now) } while !turn.unlock()
+    visitOthers(from: loop)
+  }
+
+  /// A loop's turn is over: what it has put out for others that sleep is brought out.
+  @inline(__always)
+  func visitOthers(from loop: Int) {
+    if visits[loop * SharedHub.stride] != 0 { visitThem(from: loop) }
+  }
+
+  private func visitThem(from loop: Int) {
+    var loops = visits[loop * SharedHub.stride]
+    visits[loop * SharedHub.stride] = 0
+    while loops != 0 {
+      visitors[loops.trailingZeroBitCount].visit()
+      loops &= loops - 1
+    }
   }
 
   /// Most turns of a loop that only sends, or reads pongs, have nothing for the hub.
   private func isWanted(by loop: Int, _ inputs: borrowing HubInputs, _ now: Moment) -> Bool {
-    !inputs.isEmpty || loop == SharedHub.host || nextTurns[loop * SharedHub.stride] <= now.uptime
+    !inputs.isEmpty || loop == SharedHub.host && hasOtherThreads || nextTurns[loop * SharedHub.stride] <= now.uptime
       || shared.lifecycle.isShuttingDown
   }
 
@@ -108,11 +143,14 @@ final class SharedHub: @unchecked Sendable {
       loops &= loops - 1
     }
     state.pointee.end(with: &inputs)
+    var room = SharedHub.manyDeliveries
     for other in outboxes.indices {
       if other == loop {
         state.pointee.giveOut(to: loop, into: &outputs)
       } else {
-        state.pointee.post(to: outboxes[other], of: other)
+        let isVisit = state.pointee.post(
+          to: outboxes[other], of: other, waking: wakers[other], unlessWithin: &room)
+        if isVisit { visits[loop * SharedHub.stride] |= 1 << UInt64(other) }
       }
     }
   }
@@ -168,6 +206,7 @@ private struct SharedTurns: ~Copyable {
   mutating func pickUp(_ mailbox: MixedMailbox<PositionDelivery, HubOutput>, into outputs: inout HubOutputs) {
     if outputs.isEmpty { return mailbox.drain(into: &outputs) }
     mailbox.drain(into: &output)
+    if output.isEmpty { return }
     outputs.append(first: output.count, of: &output)
   }
 
@@ -179,16 +218,29 @@ private struct SharedTurns: ~Copyable {
     outputs.append(first: output.count, of: &output)
   }
 
-  /// What came out for another loop. One that is behind makes who has the hub wait: the limit of its mailbox is what bounds
-  /// the memory between them.
-  mutating func post(to mailbox: MixedMailbox<PositionDelivery, HubOutput>, of loop: Int) {
-    guard hub.hasOutput(loop: loop) else { return }
+  /// What came out for another loop. True where that is fewer deliveries than `room`, which they then take of it: its thread is
+  /// not woken for them. A loop that is behind makes who has the hub wait: the limit of its mailbox is what bounds the memory
+  /// between them.
+  mutating func post(
+    to mailbox: MixedMailbox<PositionDelivery, HubOutput>, of loop: Int, waking waker: Waker,
+    unlessWithin room: inout Int
+  ) -> Bool {
+    guard hub.hasOutput(loop: loop) else { return false }
+    let deliveries = hub.deliveryCount(loop: loop, below: room)
+    let isFew = deliveries < room
+    if isFew { room -= deliveries }
     hub.drain(loop: loop, into: &output)
+    mailbox.append(whatFitsOf: &output)
+    if output.isEmpty, isFew { return true }
     while true {
-      mailbox.append(whatFitsOf: &output)
-      if output.isEmpty { return }
-      if shared.lifecycle.isFinished(loop) { return output.removeAll() }
+      waker.wake()
+      if output.isEmpty { return false }
+      if shared.lifecycle.isFinished(loop) {
+        output.removeAll()
+        return false
+      }
       pause(microseconds: 500)
+      mailbox.append(whatFitsOf: &output)
     }
   }
 }

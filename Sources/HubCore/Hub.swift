@@ -157,7 +157,19 @@ public struct Hub: ~Copyable {
     return list
   }
 
-  public func hasOutput(loop: Int) -> Bool { !outputs[loop].isEmpty }
+  // Mutating, as what is not and is not inlined copies the whole hub for its caller (loadtest/NOTES.md).
+  public mutating func hasOutput(loop: Int) -> Bool { !outputs[loop].isEmpty }
+
+  /// How many subscribers what waits to be drained by `loop` is for, where that is positions alone and fewer than `limit`;
+  /// else `limit`. O(limit).
+  public mutating func deliveryCount(loop: Int, below limit: Int) -> Int {
+    guard outputs[loop].rareCount == 0, outputs[loop].count < limit else { return limit }
+    var count = 0
+    for place in 0..<outputs[loop].count {
+      count += channels.subscribers(Int(outputs[loop].place(ofCommon: place).pointee.channel.index), loop: loop)
+    }
+    return min(count, limit)
+  }
 
   @inline(__always)
   private mutating func handle(live fix: UnsafePointer<FixInput>) {

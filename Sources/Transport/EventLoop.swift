@@ -4,8 +4,8 @@
 // connection that got something with one call. What goes to many connections lies once in the arena of the turn; a
 // connection holds 24 bytes for each send, and bytes are copied only where the kernel takes no more.
 //
-// The files: EventLoop+Events (sockets that are ready), +Accepting, +Sending (send and flush), +Closing, +Timers;
-// LoopState holds what is hot.
+// The files: EventLoop+Events (sockets that are ready), +Accepting, +Sending (send and flush), +Closing, +Timers, +Visits (turns
+// on another thread); LoopState holds what is hot.
 
 import Bytes
 import CLinux
@@ -54,7 +54,7 @@ public final class EventLoop {
   var acceptPace: Double
   var acceptPaceAt: Int64
   var signals: SignalWatch?
-  private var isStopping = false
+  private(set) var isStopping = false
   /// What epoll has reported, and how much of it is handled.
   private var reportCount = 0
   private var nextReport = 0
@@ -92,6 +92,7 @@ public final class EventLoop {
       SocketCalls.close(slab.pointer(slot).pointee.descriptor)
     }
     for listener in listeners { SocketCalls.close(listener.descriptor) }
+    endVisits()
     state.deinitialize(count: 1)
     state.deallocate()
     readBuffer.deallocate()
@@ -105,8 +106,12 @@ public final class EventLoop {
   /// Turns until `stop` is called.
   public func run() {
     isStopping = false
+    lockTurns()
+    state.pointee.isRunning = true
     state.pointee.latestUptime = now.uptimeNanoseconds
     while !isStopping { takeTurn(timeoutMilliseconds: -1) }
+    state.pointee.isRunning = false
+    unlockTurns()
   }
 
   /// Lets `run` return after the present turn. From another thread: wake the loop, and call it in `woken`.
@@ -124,9 +129,20 @@ public final class EventLoop {
     // What the turn before left comes first, without another look at the sockets.
     if !hasUnhandledReports {
       let sleep = timeToSleep(atMost: timeoutMilliseconds)
-      reportCount = poller.wait(milliseconds: sleep == 0 || !waker.mayFallAsleep() ? 0 : sleep)
+      reportCount = sleep != 0 && waker.mayFallAsleep() ? fallAsleep(milliseconds: sleep) : poller.wait(milliseconds: 0)
       nextReport = 0
     }
+    beginTurn()
+  }
+
+  private func fallAsleep(milliseconds: Int32) -> Int {
+    unlockTurns()
+    let count = poller.wait(milliseconds: milliseconds)
+    lockTurns()
+    return count
+  }
+
+  func beginTurn() {
     let isCalled = waker.awaken()
     now = readClock()
     state.pointee.latestUptime = now.uptimeNanoseconds
@@ -253,11 +269,12 @@ public final class EventLoop {
   }
 
   /// Milliseconds until the next timer, at most `timeout`, and 0 while something waits for the next turn.
-  private func timeToSleep(atMost timeout: Int32) -> Int32 {
+  func timeToSleep(atMost timeout: Int32) -> Int32 {
     if timeout == 0 || !dirty.isEmpty || state.pointee.hasNotices || hasDueTimers { return 0 }
     var next = wheel.nextUptimeNanoseconds ?? .max
     if let loopTimerAt { next = min(next, loopTimerAt) }
     if let acceptRetryAt { next = min(next, acceptRetryAt) }
+    state.pointee.wakesAt = next
     if next == .max { return timeout }
     // What the turn took counts; who has looked at the clock at its end has seen that.
     let latest = state.pointee.latestUptime

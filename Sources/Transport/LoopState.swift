@@ -9,6 +9,7 @@
 // changed, so don't write into the arena and send in one expression.
 
 import Bytes
+import Glibc
 
 /// The parts of a loop that are hot.
 @usableFromInline
@@ -19,6 +20,14 @@ struct LoopState: ~Copyable {
   /// Not retained: see `EventLoop.delegate`.
   unowned var delegate: (any EventLoopDelegate)?
   var poller: Poller
+  /// Of a loop that others may visit (EventLoop+Visits): held by who runs its turns, and by nobody while it sleeps.
+  var turnLock: UnsafeMutablePointer<pthread_mutex_t>?
+  /// `run` has begun and not ended.
+  var isRunning = false
+  /// Another thread runs this turn.
+  var isVisited = false
+  /// When the present sleep ends by itself (uptime, ns).
+  var wakesAt = Int64.max
   var loopTimerAt: Int64?
   var acceptRetryAt: Int64?
   // Notices that wait until no operation is under way, so that no callback comes from within a send or close.

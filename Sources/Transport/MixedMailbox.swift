@@ -1,10 +1,13 @@
 // A queue into a loop's thread for a turn's batch at a time. Both sides swap lists: the lock is held for a few instructions,
 // memory is reused, and the cost is a batch's, not a message's. Inlinable, as Mailbox.swift.
 import Bytes
+import Synchronization
 
 /// A bounded queue from any threads to one consumer, in order for each producer.
 public final class MixedMailbox<Common: BitwiseCopyable & Sendable, Rare: Sendable>: Sendable {
   @usableFromInline let waiting: Locked<MixedList<Common, Rare>>
+  /// Something waits: looked at without the lock, changed with it.
+  @usableFromInline let isFilled = Atomic<Bool>(false)
   @usableFromInline let waker: Waker?
   /// Elements that may wait.
   public let capacity: Int
@@ -21,6 +24,7 @@ public final class MixedMailbox<Common: BitwiseCopyable & Sendable, Rare: Sendab
   @inlinable public func append(whatFitsOf batch: inout MixedList<Common, Rare>) {
     if batch.isEmpty { return }
     let hasTaken = waiting.withLock { queue in
+      isFilled.store(true, ordering: .relaxed)
       if queue.isEmpty, batch.count <= capacity {
         swap(&queue, &batch)
         return true
@@ -32,9 +36,14 @@ public final class MixedMailbox<Common: BitwiseCopyable & Sendable, Rare: Sendab
     if hasTaken { waker?.wake() }
   }
 
-  /// Puts everything that waits into `batch`, which must be empty and whose memory the queue uses from then on.
+  /// Puts everything that waits into `batch`, which must be empty and whose memory the queue uses from then on. What was
+  /// appended before the consumer was woken, or told in another way that other threads see, is there.
   @inlinable public func drain(into batch: inout MixedList<Common, Rare>) {
     precondition(batch.isEmpty, "what is left of the last batch would be lost")
-    waiting.withLock { queue in swap(&queue, &batch) }
+    guard isFilled.load(ordering: .relaxed) else { return }
+    waiting.withLock { queue in
+      isFilled.store(false, ordering: .relaxed)
+      swap(&queue, &batch)
+    }
   }
 }

@@ -27,8 +27,14 @@ public final class Waker: Sendable {
   var descriptor: Int32 { event.raw }
 
   /// Has the loop call `woken` soon. One atomic exchange; a write to an eventfd if the loop sleeps.
-  public func wake() {
-    guard state.exchange(Waker.called, ordering: .sequentiallyConsistent) == Waker.asleep else { return }
+  public func wake() { if call() { ring() } }
+
+  /// Has the loop call `woken` soon if it is awake. True where it sleeps: then the caller sees to it, by `ring` or by a turn
+  /// on the loop's behalf.
+  func call() -> Bool { state.exchange(Waker.called, ordering: .sequentiallyConsistent) == Waker.asleep }
+
+  /// Ends the loop's sleep.
+  func ring() {
     var one: UInt64 = 1
     // It can only fail with EAGAIN at 2^64 − 2 unread wake-ups, and then the descriptor is readable anyway.
     _ = write(event.raw, &one, MemoryLayout<UInt64>.size)

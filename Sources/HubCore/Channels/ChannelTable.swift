@@ -67,6 +67,7 @@ struct ChannelTable: ~Copyable {
   func record(_ index: Int) -> ChannelRecord { slab[index] }
   func sequence(_ index: Int) -> UInt64 { slab[index].sequence }
   @inline(__always) func loops(_ index: Int) -> UInt64 { slab[index].loops }
+  func subscribers(_ index: Int, loop: Int) -> Int { Int(counts[index * loopCount + loop]) }
   func name(_ index: Int) -> Channel { slab[index].name }
 
   func find(_ name: Channel) -> Int? {

@@ -1,0 +1,164 @@
+// Turns of a loop that sleeps, on another thread. Run with the thread sanitizer, too.
+
+import Glibc
+import Testing
+
+@testable import Transport
+
+/// A loop that a thread of its own runs, and others visit.
+private final class VisitedLoop {
+  /// What the loop's delegate sees and is told, from any thread.
+  struct Notes {
+    var posted: [Int] = []
+    var seen: [Int] = []
+    var visited = 0
+    var timers = 0
+    /// The visit that comes next is to set the loop's timer.
+    var setsTimer = false
+    /// The visit that comes next is to stop the loop.
+    var stops = false
+  }
+
+  let notes: Locked<Notes>
+  let visitor: LoopVisitor
+  let waker: Waker
+  private let thread: Joinable
+
+  /// `@unchecked Sendable`: the test's thread lets go of the loop before the other begins.
+  private struct Box: @unchecked Sendable {
+    let loop: EventLoop
+  }
+
+  final class Joinable {
+    private var handle: ThreadHandle?
+    init(_ handle: consuming ThreadHandle) { self.handle = consume handle }
+    func join() { handle.take()?.join() }
+  }
+
+  private final class Delegate: EventLoopDelegate {
+    unowned let loop: EventLoop
+    let notes: Locked<Notes>
+
+    init(_ loop: EventLoop, _ notes: Locked<Notes>) {
+      self.loop = loop
+      self.notes = notes
+      loop.delegate = self
+    }
+
+    func woken() {
+      let isVisited = loop.isVisited
+      let (setsTimer, stops) = notes.withLock { notes in
+        notes.seen += notes.posted
+        notes.posted = []
+        if isVisited { notes.visited += 1 }
+        defer {
+          if isVisited {
+            notes.setsTimer = false
+            notes.stops = false
+          }
+        }
+        return (isVisited && notes.setsTimer, isVisited && notes.stops)
+      }
+      if setsTimer { loop.setLoopTimer(at: loop.now.uptimeNanoseconds + 1_000_000) }
+      if stops { loop.stop() }
+    }
+
+    func loopTimerFired() { notes.withLock { $0.timers += 1 } }
+    func accepted(_ id: ConnectionID, from peer: SocketAddress) {}
+    func connected(_ id: ConnectionID) {}
+    func received(_ id: ConnectionID, _ bytes: UnsafeMutableRawBufferPointer) {}
+    func drained(_ id: ConnectionID) {}
+    func overflowed(_ id: ConnectionID) {}
+    func closed(_ id: ConnectionID, _ cause: CloseCause) {}
+    func timerFired(_ id: ConnectionID) {}
+    func turnEnding() {}
+    func turnEnded() {}
+  }
+
+  init() throws(SystemError) {
+    let loop = try EventLoop()
+    let notes = Locked(Notes())
+    visitor = loop.allowVisits()
+    waker = loop.waker
+    self.notes = notes
+    let box = Box(loop: loop)
+    thread = Joinable(
+      try startThread(name: "visited") {
+        let delegate = Delegate(box.loop, notes)
+        withExtendedLifetime(delegate) { box.loop.run() }
+      })
+  }
+
+  /// Visits until `isDone`: the loop may not sleep yet, and then it looks for itself.
+  func visit(until isDone: (Notes) -> Bool) {
+    while !notes.withLock({ isDone($0) }) {
+      visitor.visit()
+      sched_yield()
+    }
+  }
+
+  func stop() {
+    notes.withLock { $0.stops = true }
+    visit { !$0.stops }
+    thread.join()
+  }
+}
+
+@Suite struct `Visits to a loop that sleeps` {
+  @Test func `what two visitors bring is seen once and in order, some of it without waking the thread`() throws {
+    let loop = try VisitedLoop()
+    let (each, notes, visitor) = (20_000, loop.notes, loop.visitor)
+    @Sendable func bring(_ base: Int) {
+      for number in base..<base + each {
+        notes.withLock { $0.posted.append(number) }
+        visitor.visit()
+      }
+    }
+    let other = try startThread(name: "visitor") { @Sendable in bring(1_000_000) }
+    bring(0)
+    other.join()
+    loop.visit { $0.seen.count == 2 * each && $0.visited > 0 }
+    loop.stop()
+    let seen = notes.withLock { $0.seen }
+    #expect(seen.filter { $0 < 1_000_000 } == Array(0..<each))
+    #expect(seen.filter { $0 >= 1_000_000 } == Array(1_000_000..<1_000_000 + each))
+  }
+
+  @Test func `calls by the waker and by visits at the same time are all seen`() throws {
+    let loop = try VisitedLoop()
+    let (each, notes, visitor, waker) = (20_000, loop.notes, loop.visitor, loop.waker)
+    let other = try startThread(name: "waker") { @Sendable in
+      for number in 0..<each {
+        notes.withLock { $0.posted.append(number) }
+        waker.wake()
+      }
+    }
+    for number in each..<2 * each {
+      notes.withLock { $0.posted.append(number) }
+      visitor.visit()
+    }
+    other.join()
+    // Nobody calls any more: the last calls must have been enough.
+    while notes.withLock({ $0.seen.count }) < 2 * each { sched_yield() }
+    loop.stop()
+    #expect(notes.withLock { $0.seen.sorted() } == Array(0..<2 * each))
+  }
+
+  @Test func `a timer that a visit sets earlier than the loop's sleep ends, ends that sleep`() throws {
+    let loop = try VisitedLoop()
+    loop.notes.withLock { $0.setsTimer = true }
+    loop.visit { !$0.setsTimer }
+    // The loop slept without end, and is not visited any more.
+    while loop.notes.withLock({ $0.timers }) == 0 { sched_yield() }
+    loop.stop()
+    #expect(loop.notes.withLock { $0.timers } == 1)
+  }
+
+  @Test func `a visit can stop the loop, and comes to nothing afterwards`() throws {
+    let loop = try VisitedLoop()
+    loop.stop()
+    let visited = loop.notes.withLock { $0.visited }
+    for _ in 0..<10 { loop.visitor.visit() }
+    #expect(visited > 0 && loop.notes.withLock { $0.visited } == visited)
+  }
+}
