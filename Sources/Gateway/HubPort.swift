@@ -49,6 +49,9 @@ struct HubPort: ~Copyable {
   @inline(__always)
   func visitOthers() { shared?.visitOthers(from: loop) }
 
+  /// Puts what other loops have left for this one into the empty `outputs`.
+  func collect(into outputs: inout HubOutputs) { shared?.collect(loop, into: &outputs) }
+
   /// Hands a turn's inputs over, in order, and puts what has come out into the empty `outputs`.
   ///
   /// False where another loop has the hub and the mailbox to it is full: `inputs` holds what did not fit. Then the caller

@@ -184,12 +184,17 @@ struct SessionLoop: ~Copyable {
   private static let exchangesPerTurn = 16
 
   mutating func turnEnding() {
+    if loop.isVisited {
+      // Where that gives the hub something to do, it is for this loop's own thread: the timer is due then.
+      hub.collect(into: &outputs)
+      deliverOutputs()
+      return armLoopTimer()
+    }
     deliverHistory()
     var rounds = 0
     repeat {
       while !hub.exchange(&inputs, into: &outputs, now: now) {
         deliverOutputs()
-        if loop.isVisited { break }  // its own thread can wait; who has the hub may be waiting for the visitor's loop
         pause(microseconds: 500)
       }
       deliverOutputs()

@@ -90,6 +90,9 @@ final class SharedHub: @unchecked Sendable {
     return inputs.isEmpty
   }
 
+  /// What the other loops have left for this one, without a turn of the hub.
+  func collect(_ loop: Int, into outputs: inout HubOutputs) { outboxes[loop].drain(into: &outputs) }
+
   /// A loop's thread has ended: what it and others have left is done, for it may be the last one.
   func finish(_ loop: Int, now: Moment) {
     while !turn.tryLock() { pause(microseconds: 100) }

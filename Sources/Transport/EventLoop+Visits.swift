@@ -1,8 +1,9 @@
 // A turn of a loop that sleeps, on the thread of another that has something for it.
 //
 // To wake a thread for one message takes two calls of the kernel, a switch of threads and a return from epoll_wait: half as
-// much as to send it. So who has only a little for a loop that sleeps runs a turn of it, all but the look at its sockets. Its own
-// thread sleeps on; if it wakes meanwhile, it waits for the end of that turn.
+// much as to send it. So who has only a little for a loop that sleeps runs a turn of it: no look at its sockets, its timers and
+// who called, only its end (`turnEnding`, the flush, `turnEnded`). Its own thread sleeps on; if it wakes meanwhile, it waits for
+// the end of that turn, and what a visit leaves to do wakes it.
 //
 //     own thread   turn … falls asleep, unlocks ─────── epoll_wait ─────── locks, turn …
 //     visitor                                   locks, turn, unlocks
@@ -18,16 +19,12 @@ public final class LoopVisitor: @unchecked Sendable {
 
   fileprivate init(_ loop: EventLoop) { self.loop = loop }
 
-  /// Has the loop call `woken` soon, as `Waker.wake` does; where it sleeps, on this thread before this returns. For work that
-  /// takes less time than a thread to wake. The caller may hold its own loop's turn, and no lock that the visited loop's
-  /// delegate takes.
+  /// Has the loop end a turn soon, as after `Waker.wake`; where it sleeps, on this thread before this returns, without `woken`.
+  /// For work that takes less time than a thread to wake. The caller may be within a turn of its own loop.
   public func visit() { loop.beVisited() }
 }
 
 extension EventLoop {
-  /// Turns in a row that a visitor runs, where more came in meanwhile, before the loop's own thread has to.
-  private static let turnsInARow = 2
-
   /// Makes the loop one that others may visit. Before `run`, once; costs two operations of a lock for each sleep.
   public func allowVisits() -> LoopVisitor {
     precondition(state.pointee.turnLock == nil && !state.pointee.isRunning)
@@ -39,7 +36,7 @@ extension EventLoop {
     return LoopVisitor(self)
   }
 
-  /// This turn is run by a visitor, who should not be held up.
+  /// This turn is run by a visitor, who must not wait for anything that other loops do.
   public var isVisited: Bool { state.pointee.isVisited }
 
   func lockTurns() { if let lock = state.pointee.turnLock { pthread_mutex_lock(lock) } }
@@ -55,29 +52,20 @@ extension EventLoop {
 
   /// On the visitor's thread.
   fileprivate func beVisited() {
-    // Awake, or called by another who sees to it: it looks before it sleeps.
-    guard waker.call() else { return }
-    // Taken: its thread has just woken by itself, or the visitor before has not yet left.
+    // Awake: it looks before it sleeps.
+    guard waker.takePlace() else { return }
+    // Taken: its thread has just woken by itself, or the visitor before has not yet left. For all others it is awake already.
     guard let lock = state.pointee.turnLock, pthread_mutex_trylock(lock) == 0 else { return waker.ring() }
     defer { pthread_mutex_unlock(lock) }
     guard state.pointee.isRunning else { return }
     let wakesAt = state.pointee.wakesAt
     state.pointee.isVisited = true
-    var turns = 0
-    while true {
-      beginTurn()
-      turns += 1
-      // What cannot wait until its thread wakes by itself is for that thread, and so is what keeps coming.
-      let isDueEarlier = timeToSleep(atMost: -1) == 0 || state.pointee.wakesAt < wakesAt
-      if !isStopping, !isDueEarlier {
-        if waker.mayFallAsleep() { break }
-        if turns < EventLoop.turnsInARow { continue }
-      }
-      waker.ring()
-      break
-    }
-    state.pointee.wakesAt = wakesAt
+    takeVisitedTurn()
     state.pointee.isVisited = false
-    counters.visits += UInt64(turns)
+    counters.visits += 1
+    // What cannot wait until its thread wakes by itself, and who called meanwhile, is for that thread.
+    let isDueEarlier = timeToSleep(atMost: -1) == 0 || state.pointee.wakesAt < wakesAt
+    state.pointee.wakesAt = wakesAt
+    if isStopping || isDueEarlier || !waker.mayFallAsleep() { waker.ring() }
   }
 }

@@ -132,7 +132,9 @@ public final class EventLoop {
       reportCount = sleep != 0 && waker.mayFallAsleep() ? fallAsleep(milliseconds: sleep) : poller.wait(milliseconds: 0)
       nextReport = 0
     }
+    let isCalled = waker.awaken()
     beginTurn()
+    callBack(delegate, isCalled: isCalled)
   }
 
   private func fallAsleep(milliseconds: Int32) -> Int {
@@ -142,12 +144,16 @@ public final class EventLoop {
     return count
   }
 
-  func beginTurn() {
-    let isCalled = waker.awaken()
+  private func beginTurn() {
     now = readClock()
     state.pointee.latestUptime = now.uptimeNanoseconds
     counters.turns += 1
-    callBack(delegate, isCalled: isCalled)
+  }
+
+  /// A turn on a visitor's thread: brings out what others have left. Sockets, timers and who called are for the loop's own.
+  func takeVisitedTurn() {
+    beginTurn()
+    callBack(delegate)
   }
 
   /// The turn's callbacks. A function of its own, whose parameter is one strong reference for all of them: a variable would be
@@ -157,6 +163,14 @@ public final class EventLoop {
     handleReports(delegate)
     fireTimers(delegate)
     if isCalled { delegate?.woken() }
+    endTurn(delegate)
+  }
+
+  @inline(never)
+  private func callBack(_ delegate: (any EventLoopDelegate)?) { endTurn(delegate) }
+
+  @inline(__always)
+  private func endTurn(_ delegate: (any EventLoopDelegate)?) {
     deliverNotices(delegate)
     delegate?.turnEnding()
     settle(delegate)

@@ -27,11 +27,22 @@ public final class Waker: Sendable {
   var descriptor: Int32 { event.raw }
 
   /// Has the loop call `woken` soon. One atomic exchange; a write to an eventfd if the loop sleeps.
-  public func wake() { if call() { ring() } }
+  public func wake() {
+    if state.exchange(Waker.called, ordering: .sequentiallyConsistent) == Waker.asleep { ring() }
+  }
 
-  /// Has the loop call `woken` soon if it is awake. True where it sleeps: then the caller sees to it, by `ring` or by a turn
-  /// on the loop's behalf.
-  func call() -> Bool { state.exchange(Waker.called, ordering: .sequentiallyConsistent) == Waker.asleep }
+  /// Takes the place of a loop that sleeps: true, and for all others it is awake. Where it is awake already it is called, and
+  /// looks before it sleeps: false.
+  func takePlace() -> Bool {
+    while true {
+      let (exchanged, seen) = state.compareExchange(
+        expected: Waker.asleep, desired: Waker.awake, ordering: .sequentiallyConsistent)
+      if exchanged { return true }
+      let (isCalled, _) = state.compareExchange(
+        expected: seen, desired: Waker.called, ordering: .sequentiallyConsistent)
+      if isCalled { return false }
+    }
+  }
 
   /// Ends the loop's sleep.
   func ring() {
