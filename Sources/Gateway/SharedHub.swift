@@ -20,7 +20,8 @@ import Transport
 final class SharedHub: @unchecked Sendable {
   /// Turns for the sake of others before a loop looks at its own sockets again.
   private static let roundsInARow = 2
-  /// The loop that is woken for what comes from other threads than the loops': what is stored, what was looked up.
+  /// The loop that takes the hub whenever its thread is awake, once a second at least: for what is due by the clock, and for what
+  /// comes from other threads than the loops', which wake it: what is stored, what was looked up.
   private static let host = 0
 
   /// So many deliveries are worth waking loops for, which bring them out while this one goes on; as long as there are fewer in a
@@ -41,8 +42,6 @@ final class SharedHub: @unchecked Sendable {
   private let visitors: [LoopVisitor]
   /// The loops that each loop has put a little out for, a bit each; touched only by that loop's turns.
   private let visits: UnsafeMutablePointer<UInt64>
-  /// A journal is written and read besides.
-  private let hasOtherThreads: Bool
   private let shared: SharedState
 
   /// `wakers` and `visitors`: of the loops, by number; 64 at most.
@@ -57,7 +56,6 @@ final class SharedHub: @unchecked Sendable {
     visits = .allocate(capacity: wakers.count * SharedHub.stride)
     visits.initialize(repeating: 0, count: wakers.count * SharedHub.stride)
     self.shared = shared
-    hasOtherThreads = shared.journal != nil || shared.history != nil
     state = .allocate(capacity: 1)
     state.initialize(
       to: SharedTurns(hub, lookups: FixLookups(shared, waking: wakers[SharedHub.host]), shared: shared, now: now))
@@ -119,7 +117,7 @@ final class SharedHub: @unchecked Sendable {
 
   /// Most turns of a loop that only sends, or reads pongs, have nothing for the hub.
   private func isWanted(by loop: Int, _ inputs: borrowing HubInputs, _ now: Moment) -> Bool {
-    !inputs.isEmpty || loop == SharedHub.host && hasOtherThreads || nextTurns[loop * SharedHub.stride] <= now.uptime
+    !inputs.isEmpty || loop == SharedHub.host || nextTurns[loop * SharedHub.stride] <= now.uptime
       || shared.lifecycle.isShuttingDown
   }
 
