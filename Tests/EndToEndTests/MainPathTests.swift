@@ -76,6 +76,23 @@ extension EndToEnd.MainPath {
     #expect(try rider.settle().isEmpty)
   }
 
+  @Test("positions for a loop that sleeps come by the thread of another, once and in order")
+  func visits() throws {
+    let hub = try TestHub(loops: 4)
+    let pairs = try (0..<12).map { (driver: try hub.driver("d\($0)"), rider: try hub.rider("r\($0)"), trip: "T\($0)") }
+    for pair in pairs { _ = try pair.rider.subscribe("trip:\(pair.trip)") }
+    for step in 0..<20 {
+      for pair in pairs {
+        try pair.driver.sendFix(step, trip: pair.trip)
+        if step == 0 { _ = try pair.rider.receive("trip_update") }
+        let position = try pair.rider.receive("driver_location")
+        #expect(position.integer("timestamp") == Peer.firstFix + step * 1000)
+      }
+    }
+    for pair in pairs { #expect(try pair.rider.settle().isEmpty) }
+    try hub.metrics { $0["turns_visited_total"] > 0 }
+  }
+
   @Test("the driver's own channel and the fleet's have the same positions", arguments: loopCounts)
   func driverAndFleetChannels(loops: Int) throws {
     let hub = try TestHub(loops: loops)
