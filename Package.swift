@@ -21,7 +21,7 @@ let package = Package(
     .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
 
     // Bytes and values: no I/O, no clock, no randomness.
-    .target(name: "Bytes", dependencies: ["CLinux"]),
+    .target(name: "Bytes"),
     .target(name: "Geo"),
     .target(name: "Messages", dependencies: ["Bytes", "Geo"]),
     .target(name: "HTTP", dependencies: ["Bytes"]),

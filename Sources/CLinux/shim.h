@@ -20,6 +20,3 @@ int pthread_setname_np(pthread_t thread, const char *name);
 int ppoll(struct pollfd *descriptors, nfds_t count, const struct timespec *timeout, const sigset_t *signals);
 // Used by the tests only: a table of descriptors for one thread, to run out of them without harm to others.
 int close_range(unsigned int first, unsigned int last, int flags);
-
-// What the compiler knows and Swift does not say: see Prefetching.swift of Bytes.
-static inline void prefetch_line(const void *address) { __builtin_prefetch(address); }

@@ -51,8 +51,6 @@ struct Session: ~Copyable {
   var excess: Excess?
   /// A request that is not complete, or is being answered.
   var exchange: Exchange?
-  /// Where the hub keeps its driver.
-  var driverHint = DriverHint()
   /// Frames that wait until the peer has read what it asked for.
   var held: HeldInput?
 

@@ -60,8 +60,8 @@ extension SessionLoop {
     case .channelEnded(let channel, let name, let reason): ended(channel, name, reason)
     case .reply(let session, let reply):
       if let connection = connection(of: session) { answer(Int(connection.slot), reply) }
-    case .admitted(let session, let sampling, let hint):
-      if let connection = connection(of: session) { admit(Int(connection.slot), sampling, hint) }
+    case .admitted(let session, let sampling):
+      if let connection = connection(of: session) { admit(Int(connection.slot), sampling) }
     case .conflict(let session, let retryAfter):
       if let connection = connection(of: session) { refuseDriver(Int(connection.slot), .conflict, retryAfter) }
     case .full(let session):
@@ -83,8 +83,7 @@ extension SessionLoop {
   @inline(__always)
   private mutating func fanOut(_ delivery: UnsafePointer<PositionDelivery>) {
     let subscribers = subscriptions.subscribers(of: delivery.pointee.channel)
-    guard let first = subscribers.first else { return }
-    loop.prefetch(first.connection)
+    guard !subscribers.isEmpty else { return }
     var encoded = EncodedFrames()
     for subscriber in subscribers {
       let encoding = subscriber.encoding

@@ -10,7 +10,6 @@ extension SessionLoop {
   /// One message of an open session.
   mutating func received(_ slot: Int, _ kind: MessageKind, _ payload: UnsafeRawBufferPointer) {
     counters.messagesIn += 1
-    if sessions[slot].role == .driver { sessions[slot].driverHint.prefetch() }
     charge(slot, 1)
     if kind == .text, case .json(let time) = sessions[slot].form {
       // Read where it is to lie: nobody else touches the list meanwhile.

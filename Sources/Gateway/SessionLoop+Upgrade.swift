@@ -55,11 +55,10 @@ extension SessionLoop {
   }
 
   /// The hub admits the driver, and says how often it should send.
-  mutating func admit(_ slot: Int, _ sampling: Connected.Sampling, _ hint: DriverHint) {
+  mutating func admit(_ slot: Int, _ sampling: Connected.Sampling) {
     guard sessions[slot].phase == .admitting, let exchange = sessions[slot].exchange,
       let upgrade = exchange.upgrade
     else { return }
-    sessions[slot].driverHint = hint
     open(slot, exchange, upgrade, sampling)
     settleIncomplete(slot)
   }

@@ -59,7 +59,7 @@ extension Hub {
         contentsOf: repeatElement(-1, count: max(slot + 1 - sessions[loop].count, sessions[loop].count)))
     }
     sessions[loop][slot] = Int32(driver)
-    emit(.admitted(session, beginSampling(driver), DriverHint(drivers.address(driver))), to: session.loop)
+    emit(.admitted(session, beginSampling(driver)), to: session.loop)
   }
 
   mutating func disconnect(_ session: SessionRef) {

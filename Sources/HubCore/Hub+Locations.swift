@@ -20,7 +20,6 @@ extension Hub {
   @inline(__always)
   mutating func handle(_ input: UnsafePointer<FixInput>, driver: Int) {
     counters.fixesReceived += 1
-    prefetchForFix(driver)
     let (sent, received) = (input.pointee.message.timestamp, input.pointee.received)
     drivers[driver].clock.observe(sent: sent, received: received.timestamp)
     let trip: Int?
@@ -38,15 +37,6 @@ extension Hub {
     case .accepted, .history, .duplicate, .held: return
     case .refused(let refusal):
       refuse(input.pointee.session, input.pointee.message.messageID, refusal.code, refusal.explanation)
-    }
-  }
-
-  /// What is looked at behind the filter: the driver's place in the index and its trip.
-  @inline(__always)
-  private mutating func prefetchForFix(_ driver: Int) {
-    index.prefetch(UInt32(driver))
-    if let trip = drivers[driver].lastTrip {
-      Bytes.prefetch(trips.address(Int(trip.index)), byteCount: MemoryLayout<Trip>.size)
     }
   }
 

@@ -65,7 +65,7 @@ public enum HubOutput: Sendable {
   indirect case named(SessionRef, ChannelHandle, Channel, isParty: Bool)
   indirect case reply(SessionRef, Reply)
   /// The driver may connect, and is to send this often.
-  case admitted(SessionRef, Connected.Sampling, DriverHint)
+  case admitted(SessionRef, Connected.Sampling)
   /// Too many replacements of this driver's session: refused for this many seconds.
   case conflict(SessionRef, retryAfter: Double)
   /// The driver table is full.

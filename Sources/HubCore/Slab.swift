@@ -28,10 +28,6 @@ struct Slab<Record>: ~Copyable {
     return table.pointer(index)
   }
 
-  /// Where a record lies, to be asked for before it is needed.
-  @inline(__always)
-  func address(_ index: Int) -> UnsafeRawPointer { UnsafeRawPointer(pointer(index)) }
-
   /// In-place access; the index must have been given by `insert`.
   subscript(index: Int) -> Record {
     @inline(__always) unsafeAddress { UnsafePointer(pointer(index)) }

@@ -6,12 +6,6 @@ import CLinux
 import Glibc
 
 extension EventLoop {
-  /// Asks the processor for the connection that will be sent to once the frame is written.
-  @inline(__always)
-  public func prefetch(_ id: ConnectionID) {
-    if id.slot < slab.slotCount { Bytes.prefetch(slab.pointer(id.slot), byteCount: MemoryLayout<Connection>.size) }
-  }
-
   /// Sends a range of `arena` to a connection, in order, at the end of this turn. Some 10 ns; no system call, no copy.
   ///
   /// One send is one frame: it is replaced, dropped or sent as a whole. With `conflationKey` 0 it is never dropped

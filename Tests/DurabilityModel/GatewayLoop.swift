@@ -87,7 +87,7 @@ final class GatewayLoop {
         slots[slot].link?.downward.append(.reply(.unsubscribed(end)))
       }
     case .reply(let session, let reply): tell(session, .reply(reply))
-    case .admitted(let session, _, _): tell(session, .admitted)
+    case .admitted(let session, _): tell(session, .admitted)
     case .conflict(let session, _), .full(let session), .replaced(let session):
       guard let slot = slot(of: session), let link = slots[slot].link else { return }
       link.downward.append(.closed)

@@ -68,7 +68,7 @@ private final class Road {
     let bench = HubBench(sampling: SamplingRules())
     func connect() -> Connected.Sampling? {
       let turn = bench.turn(.driverConnecting(bench.session(slot: 3), id("d")))
-      for case .admitted(_, let sampling, _) in turn.all { return sampling }
+      for case .admitted(_, let sampling) in turn.all { return sampling }
       return nil
     }
     #expect(connect() == Connected.Sampling(interval: 30, minDistance: 0))

@@ -165,7 +165,7 @@ struct SimulatedLoop {
       slots[slot].reviews[topic] -= 1
       if slots[slot].views[topic] == nil || slots[slot].visitor.grant(topic) != .onlyForParties { return }
       if isParty { keptAsParty += 1 } else { leave(slot, topic) }
-    case .admitted(let session, _, _):
+    case .admitted(let session, _):
       if let slot = slot(of: session), slots[slot].phase == .admitting { slots[slot].phase = .open }
     case .conflict(let session, _), .full(let session), .replaced(let session):
       if let slot = slot(of: session) { close(slot) }

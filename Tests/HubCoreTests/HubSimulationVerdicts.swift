@@ -128,7 +128,7 @@ extension Simulation {
     for case .replaced(let old) in tally.others { replaced = old }
     for output in tally.others {
       switch output {
-      case .admitted(let admitted, _, _) where admitted == session:
+      case .admitted(let admitted, _) where admitted == session:
         if replaced != model.sessions[driver] { throw fail("the older session was not told") }
         model.sessions[driver] = session
         return

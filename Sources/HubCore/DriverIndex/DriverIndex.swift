@@ -75,10 +75,6 @@ public struct DriverIndex: ~Copyable {
   /// Counts splits and merges, and wraps around.
   var shapes: UInt16 = 0
 
-  /// Asks the processor for what a move of this driver looks at first.
-  @inline(__always)
-  func prefetch(_ driver: UInt32) { places.prefetch(Int(driver)) }
-
   /// The number of drivers in the index.
   public private(set) var count = 0
   /// Handles are 0 ..< capacity.

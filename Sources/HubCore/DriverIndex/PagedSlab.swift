@@ -4,7 +4,6 @@
 // Why the unsafe code is right: a page is allocated and initialised before `count` passes its first element, and is
 // freed only in deinit; every access checks its index against `count`; the type is not copyable, so there is one
 // owner, and elements are trivial, so there is nothing to destroy.
-import Bytes
 
 /// A growing table of trivial elements with stable numbers from 0.
 struct PagedSlab<Element: BitwiseCopyable>: ~Copyable {
@@ -55,12 +54,6 @@ struct PagedSlab<Element: BitwiseCopyable>: ~Copyable {
   private func address(_ index: Int) -> UnsafeMutablePointer<Element> {
     precondition(UInt(bitPattern: index) < UInt(bitPattern: count))
     return pages[index >> pageShift] + index & (1 << pageShift - 1)
-  }
-
-  /// Asks the processor for an element that will be looked at soon.
-  @inline(__always)
-  func prefetch(_ index: Int) {
-    if index < count { Bytes.prefetch(address(index), byteCount: MemoryLayout<Element>.size) }
   }
 
   subscript(index: Int) -> Element {

@@ -1,5 +1,4 @@
 // A driver as the hub holds it.
-import Bytes
 import Geo
 import Messages
 
@@ -59,24 +58,6 @@ struct Driver {
   var durable = DriverStorage()
 
   var status: DriverStatus { activeTrips > 0 ? .onTrip : reported }
-}
-
-/// Where a driver's record lies: for a loop that reads a message of its session, before the hub gets it. It is never read
-/// through, so it may be out of date, and may be used on any thread.
-public struct DriverHint: Sendable, BitwiseCopyable {
-  private let address: UInt
-
-  init(_ record: UnsafeRawPointer) { address = UInt(bitPattern: record) }
-
-  /// No driver's.
-  public init() { address = 0 }
-
-  /// Asks the processor for the record. Some twenty instructions.
-  public func prefetch() {
-    if let start = UnsafeRawPointer(bitPattern: address) {
-      Bytes.prefetch(start, byteCount: MemoryLayout<Driver>.size)
-    }
-  }
 }
 
 /// The offset between a session's clock and the hub's, for `age`: the smallest of (receive time − envelope timestamp),
