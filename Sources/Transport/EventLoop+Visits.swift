@@ -1,9 +1,9 @@
 // A turn of a loop that sleeps, on the thread of another that has something for it.
 //
-// To wake a thread for one message takes two calls of the kernel, a switch of threads and a return from epoll_wait: half as
-// much as to send it. So who has only a little for a loop that sleeps runs a turn of it: no look at its sockets, its timers and
-// who called, only its end (`turnEnding`, the flush, `turnEnded`). Its own thread sleeps on; if it wakes meanwhile, it waits for
-// the end of that turn, and what a visit leaves to do wakes it.
+// To wake a thread for one message takes two calls of the kernel, a switch of threads and a return from epoll_wait: it made two
+// loops a quarter dearer than one (loadtest/NOTES.md). So who has only a little for a loop that sleeps runs a turn of it: no look
+// at its sockets, its timers and who called, only its end (`turnEnding`, the flush, `turnEnded`). Its own thread sleeps on; if it
+// wakes meanwhile, it waits for the end of that turn, and what a visit leaves to do wakes it.
 //
 //     own thread   turn … falls asleep, unlocks ─────── epoll_wait ─────── locks, turn …
 //     visitor                                   locks, turn, unlocks
