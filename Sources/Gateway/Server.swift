@@ -196,8 +196,7 @@ public final class Server: Sendable {
       loops.append(LoopBox(loop, adminListener: index == 0 && adminAddress != nil ? 1 : nil))
     }
     let sharedHub = SharedHub(
-      hub.take(), wakers: threads.wakers, visitors: visitors, capacity: configuration.limits.mailboxMessages,
-      shared: shared, now: now())
+      hub.take(), visitors: visitors, capacity: configuration.limits.mailboxMessages, shared: shared, now: now())
     for (index, box) in loops.enumerated() {
       let thread = try startThread(name: "loop-\(index)") {
         run(

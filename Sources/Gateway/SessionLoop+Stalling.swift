@@ -33,18 +33,13 @@ extension SessionLoop {
   }
 
   /// WebSocket: enough subscriptions are under way, or the session is over its rate. `rest` is what was read behind them:
-  /// 64 KiB may hold 7,000 pings, which others would wait for. It is copied, unless it lies `taken` bytes on in what was
-  /// `held` before.
-  mutating func stall(_ slot: Int, _ rest: UnsafeRawBufferPointer, taken: Int, of held: HeldInput?) {
+  /// 64 KiB may hold 7,000 pings, which others would wait for. It is copied, unless it lies `taken` bytes on in what has
+  /// waited before.
+  mutating func stall(_ slot: Int, _ rest: UnsafeRawBufferPointer, taken: Int, of waiting: HeldInput?) {
     guard !rest.isEmpty || !sessions[slot].isPaused else { return }  // a pause has stopped reading already
-    if let held, !rest.isEmpty {
-      held.done += taken
-      sessions[slot].held = held
-    } else {
-      let held = HeldInput()
-      held.bytes.append(rest)
-      sessions[slot].held = held
-    }
+    let held = waiting ?? HeldInput()
+    if waiting == nil { held.bytes.append(rest) } else { held.done += taken }
+    sessions[slot].held = held
     loop.pauseReading(sessions[slot].connection)
   }
 

@@ -38,29 +38,25 @@ final class SharedHub: @unchecked Sendable {
   /// cache line from the next one's.
   private let nextTurns: UnsafeMutablePointer<Int64>
   private static let stride = 8
-  private let wakers: [Waker]
   private let visitors: [LoopVisitor]
   /// The loops that each loop has put a little out for, a bit each; touched only by that loop's turns.
   private let visits: UnsafeMutablePointer<UInt64>
   private let shared: SharedState
 
-  /// `wakers` and `visitors`: of the loops, by number; 64 at most.
-  init(
-    _ hub: consuming Hub, wakers: [Waker], visitors: [LoopVisitor], capacity: Int, shared: SharedState, now: Moment
-  ) {
-    precondition((1...64).contains(wakers.count) && visitors.count == wakers.count)
-    self.wakers = wakers
+  /// `visitors`: of the loops, by number; 64 at most.
+  init(_ hub: consuming Hub, visitors: [LoopVisitor], capacity: Int, shared: SharedState, now: Moment) {
+    precondition((1...64).contains(visitors.count))
     self.visitors = visitors
-    inboxes = wakers.map { _ in MixedMailbox(capacity: capacity, waking: nil) }
-    outboxes = wakers.map { _ in MixedMailbox(capacity: capacity, waking: nil) }
-    visits = .allocate(capacity: wakers.count * SharedHub.stride)
-    visits.initialize(repeating: 0, count: wakers.count * SharedHub.stride)
+    inboxes = visitors.map { _ in MixedMailbox(capacity: capacity) }
+    outboxes = visitors.map { _ in MixedMailbox(capacity: capacity) }
+    visits = .allocate(capacity: visitors.count * SharedHub.stride)
+    visits.initialize(repeating: 0, count: visitors.count * SharedHub.stride)
     self.shared = shared
     state = .allocate(capacity: 1)
     state.initialize(
-      to: SharedTurns(hub, lookups: FixLookups(shared, waking: wakers[SharedHub.host]), shared: shared, now: now))
-    nextTurns = .allocate(capacity: wakers.count * SharedHub.stride)
-    nextTurns.initialize(repeating: 0, count: wakers.count * SharedHub.stride)
+      to: SharedTurns(hub, lookups: FixLookups(shared, waking: visitors[SharedHub.host].waker), shared: shared, now: now))
+    nextTurns = .allocate(capacity: visitors.count * SharedHub.stride)
+    nextTurns.initialize(repeating: 0, count: visitors.count * SharedHub.stride)
   }
 
   deinit {
@@ -150,7 +146,7 @@ final class SharedHub: @unchecked Sendable {
         state.pointee.giveOut(to: loop, into: &outputs)
       } else {
         let isVisit = state.pointee.post(
-          to: outboxes[other], of: other, waking: wakers[other], unlessWithin: &room)
+          to: outboxes[other], of: other, waking: visitors[other].waker, unlessWithin: &room)
         if isVisit { visits[loop * SharedHub.stride] |= 1 << UInt64(other) }
       }
     }

@@ -16,8 +16,13 @@ import Glibc
 /// `@unchecked Sendable`: the loop is touched only by who holds its lock, which the compiler cannot see.
 public final class LoopVisitor: @unchecked Sendable {
   private let loop: EventLoop
+  /// The loop's.
+  public let waker: Waker
 
-  fileprivate init(_ loop: EventLoop) { self.loop = loop }
+  fileprivate init(_ loop: EventLoop) {
+    self.loop = loop
+    waker = loop.waker
+  }
 
   /// Has the loop end a turn soon, as after `Waker.wake`; where it sleeps, on this thread before this returns, without `woken`.
   /// For work that takes less time than a thread to wake. The caller may be within a turn of its own loop.

@@ -8,32 +8,27 @@ public final class MixedMailbox<Common: BitwiseCopyable & Sendable, Rare: Sendab
   @usableFromInline let waiting: Locked<MixedList<Common, Rare>>
   /// Something waits: looked at without the lock, changed with it.
   @usableFromInline let isFilled = Atomic<Bool>(false)
-  @usableFromInline let waker: Waker?
   /// Elements that may wait.
   public let capacity: Int
 
-  /// A mailbox that wakes `waker` (the consumer's loop) for each batch; with nil nobody is woken.
-  @inlinable public init(capacity: Int, waking waker: Waker?) {
+  /// Nobody is woken for a batch: how soon the consumer has to look the producer knows.
+  @inlinable public init(capacity: Int) {
     precondition(capacity > 0)
     self.capacity = capacity
-    self.waker = waker
     waiting = Locked(MixedList())
   }
 
   /// Takes as much of a batch, in order, as there is room for. A batch of more than the whole capacity goes over in pieces.
   @inlinable public func append(whatFitsOf batch: inout MixedList<Common, Rare>) {
     if batch.isEmpty { return }
-    let hasTaken = waiting.withLock { queue in
+    waiting.withLock { queue in
       isFilled.store(true, ordering: .relaxed)
       if queue.isEmpty, batch.count <= capacity {
-        swap(&queue, &batch)
-        return true
+        return swap(&queue, &batch)
       }
       let count = min(capacity - queue.count, batch.count)
       if count > 0 { queue.append(first: count, of: &batch) }
-      return count > 0
     }
-    if hasTaken { waker?.wake() }
   }
 
   /// Puts everything that waits into `batch`, which must be empty and whose memory the queue uses from then on. What was

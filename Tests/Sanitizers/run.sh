@@ -4,7 +4,7 @@
 #   Tests/Sanitizers/run.sh address
 #   Tests/Sanitizers/run.sh thread TransportTests
 #
-# Arguments: the sanitizer (address, thread), and which tests: without it all.
+# Arguments: the sanitizer (address, thread), and which tests: all where none are named.
 #
 # HUB_TESTS=brief makes the longest random tests a tenth as long; HUB_SANITIZER tells tests which one there is, for what
 # cannot hold under it: memory that was freed stays in the address sanitizer's quarantine.

@@ -91,7 +91,8 @@ extension Numbers {
     let each = 20_000
     let loop = try EventLoop()
     let recorder = Recorder(loop)
-    let mailbox = MixedMailbox<Int, Int>(capacity: 500, waking: loop.waker)
+    let mailbox = MixedMailbox<Int, Int>(capacity: 500)
+    let waker = loop.waker
     @Sendable func produce(_ base: Int) {
       var random = SplitMix64(seed: UInt64(base))
       var next = 0
@@ -99,9 +100,11 @@ extension Numbers {
         let count = min(each - next, Int.random(in: 1...60, using: &random))
         var batch = Numbers(base + next..<base + next + count)
         mailbox.append(whatFitsOf: &batch)
+        waker.wake()
         while !batch.isEmpty {
           sched_yield()
           mailbox.append(whatFitsOf: &batch)
+          waker.wake()
         }
         next += count
       }
@@ -125,7 +128,7 @@ extension Numbers {
   }
 
   @Test func `a full mailbox takes what it has room for and leaves the rest with the producer, in order`() {
-    let mailbox = MixedMailbox<Int, Int>(capacity: 10, waking: nil)
+    let mailbox = MixedMailbox<Int, Int>(capacity: 10)
     var batch = Numbers(0..<4)
     mailbox.append(whatFitsOf: &batch)
     #expect(batch.count == 0)
@@ -212,7 +215,7 @@ extension Numbers {
     let (threads, each) = (4, 20_000)
     let lock = CombiningLock()
     let counts = Counts(threads)
-    let inboxes = (0..<threads).map { _ in MixedMailbox<Int, Int>(capacity: each, waking: nil) }
+    let inboxes = (0..<threads).map { _ in MixedMailbox<Int, Int>(capacity: each) }
     @Sendable func work() {
       counts.holders += 1
       #expect(counts.holders == 1)
@@ -254,8 +257,8 @@ extension Numbers {
   }
 }
 
-/// A thread in an array, which holds copyable things only.
-private final class Handle {
+/// A thread in an array or an object, which hold copyable things only.
+final class Handle {
   private var handle: ThreadHandle?
 
   init(_ handle: consuming ThreadHandle) { self.handle = consume handle }

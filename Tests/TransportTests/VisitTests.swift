@@ -25,42 +25,36 @@ private final class VisitedLoop {
 
   let notes: Locked<Notes>
   let visitor: LoopVisitor
-  let waker: Waker
-  private let thread: Joinable
+  private let thread: Handle
 
   /// `@unchecked Sendable`: the test's thread lets go of the loop before the other begins.
   private struct Box: @unchecked Sendable {
     let loop: EventLoop
   }
 
-  final class Joinable {
-    private var handle: ThreadHandle?
-    init(_ handle: consuming ThreadHandle) { self.handle = consume handle }
-    func join() { handle.take()?.join() }
+  init() throws(SystemError) {
+    let loop = try EventLoop()
+    let notes = Locked(Notes())
+    visitor = loop.allowVisits()
+    self.notes = notes
+    let box = Box(loop: loop)
+    thread = Handle(try startThread(name: "visited") { VisitedLoop.run(box.loop, notes) })
   }
 
-  private final class Delegate: EventLoopDelegate {
-    unowned let loop: EventLoop
-    let notes: Locked<Notes>
-
-    init(_ loop: EventLoop, _ notes: Locked<Notes>) {
-      self.loop = loop
-      self.notes = notes
-      loop.delegate = self
-    }
-
-    func woken() {
+  private static func run(_ loop: EventLoop, _ notes: Locked<Notes>) {
+    let recorder = Recorder(loop)
+    recorder.onWoken = {
       notes.withLock { notes in
         notes.heard += notes.called
         notes.called = []
       }
     }
-
-    func turnEnding() {
+    recorder.onTurnEnding = { [unowned recorder] in
       let isVisited = loop.isVisited
       let (setsTimer, stops) = notes.withLock { notes in
         notes.seen += notes.posted
         notes.posted = []
+        notes.timers = recorder.loopTimers
         guard isVisited else { return (false, false) }
         notes.visited += 1
         defer { (notes.setsTimer, notes.stops) = (false, false) }
@@ -69,43 +63,25 @@ private final class VisitedLoop {
       if setsTimer { loop.setLoopTimer(at: loop.now.uptimeNanoseconds + 1_000_000) }
       if stops { loop.stop() }
     }
-
-    func loopTimerFired() { notes.withLock { $0.timers += 1 } }
-    func accepted(_ id: ConnectionID, from peer: SocketAddress) {}
-    func connected(_ id: ConnectionID) {}
-    func received(_ id: ConnectionID, _ bytes: UnsafeMutableRawBufferPointer) {}
-    func drained(_ id: ConnectionID) {}
-    func overflowed(_ id: ConnectionID) {}
-    func closed(_ id: ConnectionID, _ cause: CloseCause) {}
-    func timerFired(_ id: ConnectionID) {}
-    func turnEnded() {}
+    withExtendedLifetime(recorder) { loop.run() }
   }
 
-  init() throws(SystemError) {
-    let loop = try EventLoop()
-    let notes = Locked(Notes())
-    visitor = loop.allowVisits()
-    waker = loop.waker
-    self.notes = notes
-    let box = Box(loop: loop)
-    thread = Joinable(
-      try startThread(name: "visited") {
-        let delegate = Delegate(box.loop, notes)
-        withExtendedLifetime(delegate) { box.loop.run() }
-      })
-  }
-
-  /// Visits until `isDone`: the loop may not sleep yet, and then it looks for itself.
-  func visit(until isDone: (Notes) -> Bool) {
+  /// Waits for what the loop's thread does, for half a minute at most.
+  func wait(calling call: () -> Void = {}, until isDone: (Notes) -> Bool) throws {
+    let start = ClockReading.read().uptimeNanoseconds
     while !notes.withLock({ isDone($0) }) {
-      visitor.visit()
+      try #require(ClockReading.read().uptimeNanoseconds - start < 30_000_000_000, "nothing came in time")
+      call()
       sched_yield()
     }
   }
 
-  func stop() {
+  /// Visits until `isDone`: the loop may not sleep yet, and then it looks for itself.
+  func visit(until isDone: (Notes) -> Bool) throws { try wait(calling: { visitor.visit() }, until: isDone) }
+
+  func stop() throws {
     notes.withLock { $0.stops = true }
-    visit { !$0.stops }
+    try visit { !$0.stops }
     thread.join()
   }
 }
@@ -123,8 +99,8 @@ private final class VisitedLoop {
     let other = try startThread(name: "visitor") { @Sendable in bring(1_000_000) }
     bring(0)
     other.join()
-    loop.visit { $0.seen.count == 2 * each && $0.visited > 0 }
-    loop.stop()
+    try loop.visit { $0.seen.count == 2 * each && $0.visited > 0 }
+    try loop.stop()
     let seen = notes.withLock { $0.seen }
     #expect(seen.filter { $0 < 1_000_000 } == Array(0..<each))
     #expect(seen.filter { $0 >= 1_000_000 } == Array(1_000_000..<1_000_000 + each))
@@ -132,7 +108,7 @@ private final class VisitedLoop {
 
   @Test func `no call by the waker is lost among visits: it is for the loop's own thread`() throws {
     let loop = try VisitedLoop()
-    let (each, notes, visitor, waker) = (20_000, loop.notes, loop.visitor, loop.waker)
+    let (each, notes, visitor, waker) = (20_000, loop.notes, loop.visitor, loop.visitor.waker)
     let other = try startThread(name: "waker") { @Sendable in
       for number in 0..<each {
         notes.withLock { $0.called.append(number) }
@@ -145,8 +121,8 @@ private final class VisitedLoop {
     }
     other.join()
     // Nobody calls any more: the last calls must have been enough.
-    while notes.withLock({ $0.seen.count + $0.heard.count }) < 2 * each { sched_yield() }
-    loop.stop()
+    try loop.wait { $0.seen.count + $0.heard.count == 2 * each }
+    try loop.stop()
     #expect(notes.withLock { $0.seen } == Array(0..<each))
     #expect(notes.withLock { $0.heard } == Array(0..<each))
   }
@@ -154,16 +130,16 @@ private final class VisitedLoop {
   @Test func `a timer that a visit sets earlier than the loop's sleep ends, ends that sleep`() throws {
     let loop = try VisitedLoop()
     loop.notes.withLock { $0.setsTimer = true }
-    loop.visit { !$0.setsTimer }
+    try loop.visit { !$0.setsTimer }
     // The loop slept without end, and is not visited any more.
-    while loop.notes.withLock({ $0.timers }) == 0 { sched_yield() }
-    loop.stop()
+    try loop.wait { $0.timers > 0 }
+    try loop.stop()
     #expect(loop.notes.withLock { $0.timers } == 1)
   }
 
   @Test func `a visit can stop the loop, and comes to nothing afterwards`() throws {
     let loop = try VisitedLoop()
-    loop.stop()
+    try loop.stop()
     let visited = loop.notes.withLock { $0.visited }
     for _ in 0..<10 { loop.visitor.visit() }
     #expect(visited > 0 && loop.notes.withLock { $0.visited } == visited)
