@@ -54,7 +54,8 @@ final class SharedHub: @unchecked Sendable {
     self.shared = shared
     state = .allocate(capacity: 1)
     state.initialize(
-      to: SharedTurns(hub, lookups: FixLookups(shared, waking: visitors[SharedHub.host].waker), shared: shared, now: now))
+      to: SharedTurns(
+        hub, lookups: FixLookups(shared, waking: visitors[SharedHub.host].waker), shared: shared, now: now))
     nextTurns = .allocate(capacity: visitors.count * SharedHub.stride)
     nextTurns.initialize(repeating: 0, count: visitors.count * SharedHub.stride)
   }
