@@ -53,7 +53,8 @@ let package = Package(
     .target(
       name: "LoadTestKit",
       dependencies: [
-        "Bytes", "Gateway", "Geo", "Messages", "Simulation", "TestCertificates", "Tokens", "Transport", "WebSocket",
+        "Bytes", "CLinux", "Gateway", "Geo", "Messages", "Simulation", "TestCertificates", "Tokens", "Transport",
+        "WebSocket",
       ],
       path: "loadtest/LoadTestKit"),
     .executableTarget(

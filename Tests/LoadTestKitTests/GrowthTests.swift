@@ -1,5 +1,7 @@
 // Curves of growth, and what only has to be there for them.
+import Glibc
 import Testing
+import Transport
 
 @testable import LoadTestKit
 
@@ -19,9 +21,38 @@ import Testing
   func line() throws {
     let line = try #require(GrowthLine(.index, runs([(10, 2), (1000, 2.1), (10, 3), (1000, 3), (10, 4), (1000, 3)])))
     #expect(line.points.map(\.size) == [10, 1000] && line.points[0].user == 3)
-    #expect(abs((line.userGrowth?.part ?? 0) + 0.1) < 1e-12 && line.text.contains("from 3.00 to 2.70 µs: -10 ± 0 %"))
+    #expect(abs((line.userGrowth?.part ?? 0) + 0.1) < 1e-12 && line.text.contains("from 3.00 to 2.70 µs: -10 ± 9 %"))
     #expect(GrowthLine(.index, runs([(10, 0), (20, 2)]))?.userGrowth == nil, "too short to see")
     #expect(GrowthLine(.index, runs([(10, 2)])) == nil && GrowthLine(.channels, runs([(10, 2), (20, 2)])) == nil)
+  }
+
+  @Test("what the samples cannot tell apart from the bar is open, too")
+  func samples() throws {
+    let verdicts = try [50.0, 50_000].map { samples in
+      var runs = runs([(10, 2), (1000, 2.1)])
+      for index in runs.indices { runs[index].figures[.userSamples] = samples }
+      return try #require(GrowthLine(.index, runs)).verdict
+    }
+    #expect(verdicts == [.open, .met])
+  }
+
+  @Test("a process's time is told apart by samples, as far as this program may")
+  func sampler() throws {
+    #expect(ModeSampler(pid: pid_t.max) == nil, "there is no such process")
+    guard let sampler = ModeSampler(pid: getpid()) else {
+      return print("skipped: this process may not sample (kernel.perf_event_paranoid)")
+    }
+    // Half a second of this thread in user space: some 2,000 samples.
+    let end = ProcessFacts.threadCPUTimeNanoseconds() + 500_000_000
+    var sum = 0
+    while ProcessFacts.threadCPUTimeNanoseconds() < end { for number in 0..<100_000 { sum &+= number &* sum | 1 } }
+    sampler.collect()
+    #expect(sampler.user > 1000 && sampler.kernel < sampler.user && sum != 0)
+    let (user, kernel) = (sampler.user, sampler.kernel)
+    var time = ProcessorTime(user: 9, system: 9, exact: 9)
+    time.split(sampler)
+    #expect(time.user == Double(user) / Double(ModeSampler.frequency) && time.exact == 9)
+    #expect(time.system == Double(kernel) / Double(ModeSampler.frequency))
   }
 
   @Test("what few ticks cannot tell apart from the bar is open", arguments: [1e9, 1e5])

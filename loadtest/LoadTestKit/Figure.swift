@@ -5,7 +5,7 @@ package enum Figure: String, CaseIterable, Sendable {
   case sent, expected, delivered, conflated, lost, duplicated, outOfOrder, errors
   case fixesPerSecond, deliveriesPerSecond, writesPerSecond
   case latencyP50, latencyP90, latencyP99, latencyP999, latencyMax
-  case cpuPerFix, cpuPerDelivery, userPerDelivery, systemPerDelivery, hubCores
+  case cpuPerFix, cpuPerDelivery, userPerDelivery, systemPerDelivery, userSamples, hubCores
   case bytesInPerFix, bytesOutPerDelivery, fixesPerRead
   case connections, connectSeconds, connectP50, connectP99, cpuPerConnection, bytesPerConnection, bytesUnderLoad
   case residentBytes
@@ -28,7 +28,7 @@ package enum Figure: String, CaseIterable, Sendable {
     switch self {
     case .sent, .expected, .delivered, .conflated, .lost, .duplicated, .outOfOrder, .errors, .connections, .requests,
       .acknowledged, .events, .eventsLost, .eventsDuplicated, .joined, .recovered, .journalGroups, .slowDelivered,
-      .extra, .fixesPerRead, .areaUpdates, .wholeAreas, .areasSkipped, .fleet, .quietChannels:
+      .extra, .fixesPerRead, .areaUpdates, .wholeAreas, .areasSkipped, .fleet, .quietChannels, .userSamples:
       .count
     case .fixesPerSecond, .deliveriesPerSecond, .writesPerSecond, .areaUpdatesPerSecond: .perSecond
     case .latencyP50, .latencyP90, .latencyP99, .latencyP999, .latencyMax, .cpuPerFix, .cpuPerDelivery,
@@ -58,7 +58,7 @@ package enum Figure: String, CaseIterable, Sendable {
     case .fixesPerSecond, .deliveriesPerSecond, .areaUpdatesPerSecond: .higher
     case .sent, .expected, .delivered, .conflated, .fixesPerRead, .connections, .requests, .acknowledged, .events,
       .joined, .recovered, .journalGroups, .journalBytes, .slowDelivered, .extra, .harnessCores, .latenessP99,
-      .areaUpdates, .wholeAreas, .writesPerSecond, .fleet, .quietChannels:
+      .areaUpdates, .wholeAreas, .writesPerSecond, .fleet, .quietChannels, .userSamples:
       .neither
     }
   }
@@ -86,6 +86,7 @@ package enum Figure: String, CaseIterable, Sendable {
     case .cpuPerDelivery: "hub CPU for each delivery"
     case .userPerDelivery: "of it in user space"
     case .systemPerDelivery: "of it in the kernel"
+    case .userSamples: "samples in user space"
     case .hubCores: "hub CPU"
     case .bytesInPerFix: "bytes read for each fix"
     case .bytesOutPerDelivery: "bytes written for each delivery"

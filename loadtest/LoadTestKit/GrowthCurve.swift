@@ -31,7 +31,7 @@ package enum GrowthCurve: String, CaseIterable, Sendable {
     }
   }
 
-  /// Fixes a second of all drivers, many, for the kernel tells user from system by its ticks.
+  /// Fixes a second of all drivers: many, for what is counted are samples or the kernel's ticks.
   static let fixesPerSecond = 18_000 * SpeedLoad.offTheTicks
   /// Of the curves in which connections stay as they are.
   static let drivers = 1000
@@ -78,6 +78,7 @@ package struct GrowthRun {
     self.options = options
     // A million drivers are told to the hub one by one.
     self.options.connectSeconds = 300
+    self.options.samplesModes = true
   }
 
   package func run() -> Results {

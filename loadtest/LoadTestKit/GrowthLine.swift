@@ -1,8 +1,9 @@
 // A curve of growth, read from results, and whether it keeps its bar.
 //
 // The kernel says to the nanosecond how long a process ran, and divides that into user and system by what its clock's ticks
-// met. A user part of 2 µs is a few hundred ticks in a curve's runs, so its growth is known to some percent only: a curve that
-// is nearer to the bar than that is said to be open.
+// met; samples divide it more finely (ModeSampler). Either way some hundreds to thousands of them are counted, and the
+// machine is not the same from minute to minute: growth is known to some percent only, and a curve that is nearer to the
+// bar than that is said to be open.
 
 package struct GrowthLine {
   package struct Point: Sendable, Equatable {
@@ -11,8 +12,10 @@ package struct GrowthLine {
     package var all: Double
     package var user: Double
     package var system: Double
-    /// In user space, of all runs together.
-    package var userSeconds: Double
+    /// The user part of each run, in order.
+    var rounds: [Double]
+    /// Ticks or samples that met user space, of all runs together.
+    var samples: Double
     package var isGood: Bool
   }
 
@@ -35,22 +38,33 @@ package struct GrowthLine {
     points = sizes.map { size in
       let same = own.filter { $0[curve.figure] == size }
       let mean = { (figure: Figure) in same.reduce(0) { $0 + $1[figure] } / Double(same.count) }
-      let userSeconds = same.reduce(0) { sum, run in
-        sum + run[.userPerDelivery] * run.buckets.reduce(0) { $0 + $1.count } / 1e6
+      let samples = same.reduce(0) { sum, run in
+        let seconds = run[.userPerDelivery] * run.buckets.reduce(0) { $0 + $1.count } / 1e6
+        return sum + (run.figures[.userSamples] ?? seconds * GrowthLine.ticksPerSecond)
       }
       return Point(
         size: size, all: mean(.cpuPerDelivery), user: mean(.userPerDelivery), system: mean(.systemPerDelivery),
-        userSeconds: userSeconds, isGood: same.allSatisfy(\.isGood))
+        rounds: same.map { $0[.userPerDelivery] }, samples: samples, isGood: same.allSatisfy(\.isGood))
     }
   }
 
-  /// By how much the user part is more at the largest size than at the smallest, and how exactly that is known (a standard
-  /// deviation, of counted ticks): 0.1 is 10 %. Nil where the runs were too short to see one.
+  /// By how much the user part is more at the largest size than at the smallest, and how exactly that is known (the standard
+  /// error): 0.1 is 10 %. Nil where the runs were too short to see one.
   package var userGrowth: (part: Double, error: Double)? {
     guard let first = points.first, let last = points.last, first.user > 0, last.user > 0 else { return nil }
     let ratio = last.user / first.user
-    let ticks = { (point: Point) in max(1, point.userSeconds * GrowthLine.ticksPerSecond) }
-    return (ratio - 1, ratio * (1 / ticks(first) + 1 / ticks(last)).squareRoot())
+    let counted = ratio * (1 / max(1, first.samples) + 1 / max(1, last.samples)).squareRoot()
+    return (ratio - 1, max(counted, GrowthLine.spread(first.rounds, last.rounds) ?? 0))
+  }
+
+  /// The standard error of what the rounds give each for itself; nil with fewer than three.
+  private static func spread(_ first: [Double], _ last: [Double]) -> Double? {
+    let ratios = zip(first, last).compactMap { $0 > 0 ? $1 / $0 : nil }
+    guard ratios.count > 2 else { return nil }
+    let count = Double(ratios.count)
+    let mean = ratios.reduce(0, +) / count
+    let variance = ratios.reduce(0) { $0 + ($1 - mean) * ($1 - mean) } / (count - 1)
+    return (variance / count).squareRoot()
   }
 
   package var verdict: Verdict {
@@ -69,7 +83,7 @@ package struct GrowthLine {
     switch verdict {
     case .met: judged = "met"
     case .missed: judged = "missed"
-    case .open: judged = points.allSatisfy(\.isGood) ? "open, for so few ticks" : "open, for not all runs count"
+    case .open: judged = points.allSatisfy(\.isGood) ? "open, not known better" : "open, not all runs count"
     }
     return
       "from \(grouped(Int(first.size))) to \(grouped(Int(last.size))) \(curve.title) the user part of a message goes "

@@ -89,7 +89,13 @@ package struct ProcessorTime: Sendable {
 
   package var all: Double { exact ?? user + system }
 
-  /// What was used since then. User and system share what is exact as their ticks do.
+  /// Tells user from system by samples.
+  mutating func split(_ sampler: ModeSampler) {
+    let second = Double(ModeSampler.frequency)
+    (user, system) = (Double(sampler.user) / second, Double(sampler.kernel) / second)
+  }
+
+  /// What was used since then. User and system share what is exact as their ticks or samples do.
   func since(_ earlier: ProcessorTime) -> ProcessorTime {
     var time = ProcessorTime(user: user - earlier.user, system: system - earlier.system)
     guard let exact, let before = earlier.exact else { return time }

@@ -3,9 +3,15 @@ import Gateway
 import Transport
 
 extension LoadRun {
-  func read(_ address: SocketAddress, _ facts: ProcessReadings?, _ tls: TLSClient?) -> Reading {
+  func read(
+    _ address: SocketAddress, _ facts: ProcessReadings?, _ sampler: ModeSampler?, _ tls: TLSClient?
+  ) -> Reading {
     // CPU first: the page costs the hub some.
-    let cpu = facts?.cpu
+    var cpu = facts?.cpu
+    if let sampler {
+      sampler.collect()
+      cpu?.split(sampler)
+    }
     return Reading(cpu: cpu, page: MetricsPage.fetch(address, tls: tls))
   }
 

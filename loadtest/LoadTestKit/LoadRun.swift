@@ -137,9 +137,11 @@ package struct LoadRun {
     let atStart = MetricsPage.fetch(address, tls: tls)
     board.withLock { $0.schedule = schedule }
     try wait(board, until: schedule.window.lowerBound)
-    let begin = read(address, facts, tls)
-    try wait(board, until: schedule.window.upperBound)
-    let end = read(address, facts, tls)
+    let sampler = options.samplesModes ? facts.flatMap { ModeSampler(pid: $0.pid) } : nil
+    let begin = read(address, facts, sampler, tls)
+    try wait(board, until: schedule.window.upperBound, sampler)
+    let end = read(address, facts, sampler, tls)
+    if let sampler { figures[.userSamples] = Double(sampler.user) }
     try wait(board, "what was sent has come") { $0.results.count == threads.count }
     let atEnd = MetricsPage.fetch(address, tls: tls)
     if let first = before.resident, let last = facts?.residentBytes {
@@ -251,7 +253,9 @@ extension LoadRun {
   }
 
   /// Until a time, or until all threads are done before it.
-  private func wait(_ board: Locked<Board>, until time: Int64) throws(LoadTestError) {
+  private func wait(
+    _ board: Locked<Board>, until time: Int64, _ sampler: ModeSampler? = nil
+  ) throws(LoadTestError) {
     var nextLine = ClockReading.read().uptimeNanoseconds + 1_000_000_000
     var last = Progress()
     while true {
@@ -259,6 +263,7 @@ extension LoadRun {
       if let failure { throw failure }
       let now = ClockReading.read().uptimeNanoseconds
       if now >= time || isDone { return }
+      sampler?.collect()
       if now >= nextLine, let progress = options.progress {
         nextLine += 1_000_000_000
         let sum = board.withLock { board in

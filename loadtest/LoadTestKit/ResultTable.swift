@@ -9,8 +9,8 @@ package enum ResultTable {
     (
       "cost",
       [
-        .hubCores, .cpuPerFix, .cpuPerDelivery, .userPerDelivery, .systemPerDelivery, .bytesInPerFix,
-        .bytesOutPerDelivery,
+        .hubCores, .cpuPerFix, .cpuPerDelivery, .userPerDelivery, .systemPerDelivery, .userSamples,
+        .bytesInPerFix, .bytesOutPerDelivery,
       ]
     ),
     (

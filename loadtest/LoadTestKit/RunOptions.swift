@@ -21,6 +21,8 @@ package struct RunOptions: Sendable {
   package var busyBound = 0.9
   package var latenessBoundMicroseconds = 5000.0
   package var connectSeconds = 60.0
+  /// Tells user space from the kernel by samples instead of the kernel's ticks, where this program may.
+  package var samplesModes = false
   /// Called about once a second.
   package var progress: (@Sendable (String) -> Void)?
 

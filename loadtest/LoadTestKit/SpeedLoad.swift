@@ -58,11 +58,16 @@ extension SpeedLoad {
     drive(&$0, 10, 8)
     $0.ridersPerTrip = 900
   }
-  static let plain = SpeedLoad("plain", "500 drivers × 10 Hz, a rider each: 1,000 sessions") { drive(&$0, 500, 10) }
-  static let tls = SpeedLoad("TLS", "the same over TLS") {
+  /// How much dearer TLS is depends on how often the hub sleeps, after which OpenSSL's code is in no near cache: the rates
+  /// of the trips, and half of the lower one.
+  static let slowPlain = SpeedLoad("plain 5k", "500 drivers × 10 Hz, a rider each: 1,000 sessions") {
     drive(&$0, 500, 10)
-    $0.tls = true
   }
+  static let slowTLS = SpeedLoad("TLS 5k", "the same over TLS", secured(500, 10))
+  static let plain = SpeedLoad("plain 9k", "500 drivers × 18 Hz") { drive(&$0, 500, 18) }
+  static let tls = SpeedLoad("TLS 9k", "the same over TLS", secured(500, 18))
+  static let fastPlain = SpeedLoad("plain 20k", "500 drivers × 40 Hz") { drive(&$0, 500, 40) }
+  static let fastTLS = SpeedLoad("TLS 20k", "the same over TLS", secured(500, 40))
   static let area = SpeedLoad("area", "10,000 riders watch a cell in which 100 drivers move at 1 Hz") {
     watch(&$0, 100)
   }
@@ -96,7 +101,8 @@ extension SpeedLoad {
 
   /// Those of every round.
   package static let all = [
-    trip, stored, twoLoops, fastTrip, fanOut, fastFanOut, plain, tls, area, smallArea, wideFanOut, fewIdle, idle,
+    trip, stored, twoLoops, fastTrip, fanOut, fastFanOut, slowPlain, slowTLS, plain, tls, fastPlain,
+    fastTLS, area, smallArea, wideFanOut, fewIdle, idle,
     fewRiders, riders,
   ]
 
@@ -108,6 +114,13 @@ extension SpeedLoad {
     scenario.drivers = drivers
     scenario.rate = rate * offTheTicks
     scenario.ridersPerTrip = 1
+  }
+
+  private static func secured(_ drivers: Int, _ rate: Double) -> (inout Scenario) -> Void {
+    {
+      drive(&$0, drivers, rate)
+      $0.tls = true
+    }
   }
 
   private static func watch(_ scenario: inout Scenario, _ drivers: Int) {
