@@ -45,6 +45,12 @@ struct HubPort: ~Copyable {
     return shared?.nextTurn(of: loop) ?? .max
   }
 
+  /// Whether other loops share the hub.
+  var isShared: Bool { shared != nil }
+
+  /// Has the other loops take a turn, and the first of them the hub.
+  func wakeOthers() { shared?.wakeOthers(than: loop) }
+
   /// A turn is over and its output sent: other loops that sleep and have little to bring out are visited.
   @inline(__always)
   func visitOthers() { shared?.visitOthers(from: loop) }

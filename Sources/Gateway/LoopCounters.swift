@@ -1,4 +1,4 @@
-// What one loop counts. Plain integers of the loop's own thread; a copy goes to the metrics board once a second.
+// What one loop counts. Plain integers of the loop's own thread; a copy goes to the metrics board once a second, and when it is asked for.
 import Messages
 import Transport
 

@@ -166,17 +166,6 @@ extension SessionLoop {
     }
   }
 
-  private mutating func metrics(_ slot: Int, _ exchange: Exchange) {
-    publishCounters()
-    let text = PrometheusText.write(
-      loops: shared.metrics.loops, hub: shared.metrics.hub, journal: shared.journal, history: shared.history,
-      residentBytes: ProcessFacts.residentBytes() ?? 0, incompleteBytes: shared.admissions.incomplete,
-      addresses: shared.admissions.addressCount)
-    respond(
-      slot, exchange,
-      Response(.ok, contentType: "text/plain; version=0.0.4; charset=utf-8", body: text))
-  }
-
   /// `POST /v1/locations`: a fix or a batch, of a driver without a socket.
   private mutating func postLocations(_ slot: Int, _ exchange: Exchange, _ credential: Credential) {
     guard credential.role == .driver else {

@@ -43,6 +43,10 @@ struct SessionLoop: ~Copyable {
   let historyAnswers: Mailbox<HistoryAnswer>
   var historyQuestions = 0
   var counters = LoopCounters()
+  /// The newest question for this loop's counters that was answered, and requests for all counters that wait for others' answers.
+  private var answeredQuestion: UInt64 = 0
+  var awaitedMetrics: [AwaitedMetrics] = []
+  var nextMetricsLook: Int64 = 0
   /// When each delivery of this turn came in as a fix (uptime, ns): its latency is known once the turn is flushed.
   var turnReceived = TurnList<Int64>()
   /// What was sent over all subscribers of this loop gets a number for its envelope.
@@ -216,13 +220,17 @@ struct SessionLoop: ~Copyable {
   }
 
   /// Another loop has put something into this loop's mailbox, or something is stored: both are looked at when the turn ends;
-  /// or the server is shutting down, which cannot wait for the next second.
+  /// or somebody asks for counters; or the server is shutting down, which cannot wait for the next second.
   mutating func woken() {
     pickUpAccess()
+    if shared.metrics.question != answeredQuestion { publishCounters() }
     if shared.lifecycle.isShuttingDown { nextTick = min(nextTick, now.uptime) }
   }
 
-  mutating func loopTimerFired() { resumeStalled() }
+  mutating func loopTimerFired() {
+    resumeStalled()
+    if !awaitedMetrics.isEmpty { answerMetrics() }
+  }
 
   /// Once a second: presence deadlines, metrics for the other loops, and the wishes of the server.
   private mutating func tick() {
@@ -275,17 +283,20 @@ struct SessionLoop: ~Copyable {
   }
 
   mutating func publishCounters() {
+    let question = shared.metrics.question
+    answeredQuestion = question
     counters.transport = loop.counters
     counters.compressionContexts = compression.contexts
     counters.subscriptions = subscriptions.count
-    shared.metrics.store(counters, loop: Int(index))
-    if let counters = hub.counters { shared.metrics.store(counters) }
+    shared.metrics.store(counters, loop: Int(index), answering: question)
+    if let counters = hub.counters { shared.metrics.store(counters, answering: question) }
   }
 
   mutating func armLoopTimer() {
     var next = nextTick
     if let release = held.deadline { next = min(next, release) }
     next = min(next, hub.nextTurn)
+    if !awaitedMetrics.isEmpty { next = min(next, nextMetricsLook) }
     if !inputs.isEmpty || !stalled.isEmpty { next = now.uptime }
     loop.setLoopTimer(at: next)
   }

@@ -97,6 +97,10 @@ final class SharedHub: @unchecked Sendable {
     visitOthers(from: loop)
   }
 
+  func wakeOthers(than loop: Int) {
+    for other in visitors.indices where other != loop { visitors[other].waker.wake() }
+  }
+
   /// A loop's turn is over: what it has put out for others that sleep is brought out.
   @inline(__always)
   func visitOthers(from loop: Int) {
@@ -161,8 +165,9 @@ private struct SharedTurns: ~Copyable {
   private let shared: SharedState
   private var batch = HubInputs()
   private var output = HubOutputs()
-  /// When the counters are shown next (uptime, ns).
+  /// When the counters are shown next (uptime, ns), and the newest question for them that was answered.
   private var nextTick: Int64
+  private var answered: UInt64 = 0
   /// Loops read the clock when they wake, so one that takes the hub later may have an earlier time.
   private var now: Moment
 
@@ -195,9 +200,11 @@ private struct SharedTurns: ~Copyable {
     hub.endTurn()
     shared.journal?.submit(&hub)
     lookups?.ask(&hub)
-    guard now.uptime >= nextTick else { return }
+    let question = shared.metrics.question
+    guard now.uptime >= nextTick || question != answered else { return }
     nextTick = now.uptime + 1_000_000_000
-    shared.metrics.store(hub.counters)
+    answered = question
+    shared.metrics.store(hub.counters, answering: question)
   }
 
   /// What is in a mailbox, behind what is in `outputs`.

@@ -86,8 +86,7 @@ final class TestHub {
     return try Metrics(try connection.readResponse().text)
   }
 
-  /// Reads the metrics until they are as `condition` wants: with two loops the copies that one loop has of the others'
-  /// counters are up to a second old.
+  /// Reads the metrics until they are as `condition` wants: what a test waits for may not have happened yet.
   func metrics(
     sourceLocation: SourceLocation = #_sourceLocation, until condition: (Metrics) -> Bool
   ) throws {

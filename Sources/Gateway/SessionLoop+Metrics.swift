@@ -1,0 +1,59 @@
+// GET /metrics: the counters of all loops and the hub, as they are when it is asked. Where there are several loops, each is
+// woken to tell its own, and the request waits for that.
+import HTTP
+import Transport
+
+/// A request for all counters, on a loop that waits for what others tell.
+struct AwaitedMetrics {
+  let connection: ConnectionID
+  let question: UInt64
+  /// When it is answered with what there is (uptime, ns).
+  let deadline: Int64
+}
+
+extension SessionLoop {
+  /// Between two looks whether the others have answered (ns).
+  private static let metricsPause: Int64 = 1_000_000
+  /// For how long they are waited for (ns): a loop that is held up has told its counters a second ago or so.
+  private static let metricsPatience: Int64 = 500_000_000
+
+  mutating func metrics(_ slot: Int, _ exchange: Exchange) {
+    guard hub.isShared else {
+      publishCounters()
+      return respond(slot, exchange, metricsPage())
+    }
+    let question = shared.metrics.ask()
+    publishCounters()
+    hub.wakeOthers()
+    exchange.isWaiting = true
+    nextMetricsLook = now.uptime + Self.metricsPause
+    awaitedMetrics.append(
+      AwaitedMetrics(
+        connection: sessions[slot].connection, question: question, deadline: now.uptime + Self.metricsPatience))
+  }
+
+  /// Answers those for whom everybody has told its counters.
+  mutating func answerMetrics() {
+    let waiting = awaitedMetrics
+    awaitedMetrics = []
+    nextMetricsLook = now.uptime + Self.metricsPause
+    for awaited in waiting {
+      guard isCurrent(awaited.connection), let exchange = sessions[Int(awaited.connection.slot)].exchange,
+        exchange.isWaiting
+      else { continue }
+      if shared.metrics.isAnswered(awaited.question) || now.uptime >= awaited.deadline {
+        finish(Int(awaited.connection.slot), exchange, metricsPage())
+      } else {
+        awaitedMetrics.append(awaited)
+      }
+    }
+  }
+
+  private func metricsPage() -> Response {
+    let text = PrometheusText.write(
+      loops: shared.metrics.loops, hub: shared.metrics.hub, journal: shared.journal, history: shared.history,
+      residentBytes: ProcessFacts.residentBytes() ?? 0, incompleteBytes: shared.admissions.incomplete,
+      addresses: shared.admissions.addressCount)
+    return Response(.ok, contentType: "text/plain; version=0.0.4; charset=utf-8", body: text)
+  }
+}

@@ -1,0 +1,35 @@
+// What /metrics shows at the moment in which it is asked.
+import Testing
+
+extension EndToEnd {
+  @Suite struct MetricsPages {}
+}
+
+extension EndToEnd.MetricsPages {
+  @Test("a page has what happened before it was asked for, on whichever loop", arguments: [1, 2, 4])
+  func fresh(loops: Int) throws {
+    let hub = try TestHub(loops: loops)
+    let driver = try hub.driver("d1")
+    let watchers = try (0..<12).map { try hub.ops("o\($0)") }
+    for watcher in watchers { try watcher.subscribe("driver:d1") }
+    for step in 1...20 {
+      try driver.sendFix(step)
+      for watcher in watchers { _ = try watcher.receive("driver_location") }
+      let page = try hub.metrics()
+      #expect(page["fixes_received_total"] == Double(step))
+      #expect(page["positions_out_total"] == Double(step * watchers.count))
+      #expect(page["messages_in_total"] == Double(step + watchers.count))
+    }
+  }
+
+  @Test("many ask at once, and each is answered; one that leaves is not waited for")
+  func many() throws {
+    let hub = try TestHub(loops: 3)
+    let request = "GET /metrics HTTP/1.1\r\nHost: hub\r\n\r\n"
+    let connections = try (0..<20).map { _ in try hub.connect() }
+    for connection in connections { try connection.send(request + request) }
+    for connection in connections.dropFirst(5) {
+      for _ in 0..<2 { #expect(try connection.readResponse().status == 200) }
+    }
+  }
+}
