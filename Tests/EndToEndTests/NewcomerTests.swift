@@ -106,6 +106,7 @@ extension EndToEnd.Newcomers {
     try hub.metrics { $0["sessions{role=\"rider\"}"] == 3 && $0["connections"] == 4 }  // three, and who asks
     let next = try Peer(port: hub.port, query: "role=rider&id=next", source: 2)
     #expect(try next.receive("connected").string("id") == "next")
+    withExtendedLifetime((inside, other)) {}  // the optimiser would close them with their last use
   }
 
   @Test("behind a trusted proxy each client's own address is counted", arguments: loopCounts)
@@ -135,6 +136,7 @@ extension EndToEnd.Newcomers {
     two[0].connection.close()
     try hub.metrics { $0["sessions{role=\"rider\"}"] == 4 }
     _ = try join("d", "192.0.2.1")
+    withExtendedLifetime((two, subnet, other)) {}
   }
 
   @Test("by default nothing is counted by address on loopback")
