@@ -37,6 +37,7 @@ struct SessionLoop: ~Copyable {
   var stalled: [ConnectionID] = []
   /// HTTP requests that were handled in this turn, of newcomers or of those who waited.
   var requestsOfTurn = 0
+  var answers = AnswersUnderWay()
   /// Nil until a session needs it.
   var compression: LoopCompression
   /// What the reader of the journal has found for this loop's requests, and how many it was asked for.
@@ -222,7 +223,10 @@ struct SessionLoop: ~Copyable {
     if shared.lifecycle.isShuttingDown { nextTick = min(nextTick, now.uptime) }
   }
 
-  mutating func loopTimerFired() { resumeStalled() }
+  mutating func loopTimerFired() {
+    resumeStalled()
+    if !answers.isEmpty { writeAnswers() }
+  }
 
   /// Once a second: presence deadlines, metrics for the other loops, and the wishes of the server.
   private mutating func tick() {
@@ -286,7 +290,7 @@ struct SessionLoop: ~Copyable {
     var next = nextTick
     if let release = held.deadline { next = min(next, release) }
     next = min(next, hub.nextTurn)
-    if !inputs.isEmpty || !stalled.isEmpty { next = now.uptime }
+    if !inputs.isEmpty || !stalled.isEmpty || !answers.isEmpty { next = now.uptime }
     loop.setLoopTimer(at: next)
   }
 
