@@ -157,9 +157,13 @@ public struct Limits: Sendable {
   /// Index cells and drivers that the queries of one turn look at: what a hub thread does in 200 µs. What is left goes on
   /// in the next turn, behind what has come meanwhile.
   public var queryBudget = SearchBudget.standard
-  /// Queries under way, of all sessions and of one. Past it: `rate_limited`.
+  /// Queries under way, of all sessions and of one, and as many answers that are being written, of each loop and of one session.
+  /// Past it: `rate_limited`.
   public var queries = 256
   public var queriesPerSession = 4
+  /// Drivers of answers to queries that a loop writes in one turn, compressed ones counted fourfold: some 150 µs for such that
+  /// have 8 tags. What is left goes on in the next turn. An answer has as many where nobody says how many: it goes out at once.
+  public var reportsPerTurn = DriverSearch.defaultLimit
   /// Bytes of the answer to a query: what clients read at most. Past it, and past what fits an outbox: `too_large`.
   public var answerBytes = 512 * 1024
   /// Cells of areas that are watched at once, counted for riders and for ops. Past it: `rate_limited`.
@@ -236,6 +240,7 @@ public struct Limits: Sendable {
     precondition(timersPerTurn >= 1 && resumedPerTurn >= 1)
     precondition(rateWarningSeconds < rateCloseSeconds)
     precondition(inflateRatio >= 1 && inflateFreeBytes >= 0)
+    precondition(reportsPerTurn >= 1)
     precondition(requestsPerTurn >= 1 && areas >= 1 && areaDriversPerTurn >= 1)
     precondition(sessionBurst >= 1 && sessionRate >= 0)
   }

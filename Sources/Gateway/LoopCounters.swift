@@ -45,6 +45,9 @@ struct LoopCounters: Sendable {
   private(set) var limitHits = [UInt64](repeating: 0, count: LimitHit.allCases.count)
   var messagesIn: UInt64 = 0
   var repliesOut: UInt64 = 0
+  /// Answers that were written over several turns, and queries refused because too many were.
+  var answersContinued: UInt64 = 0
+  var queriesRefused: UInt64 = 0
   /// Publications handed to sockets, and the positions among them.
   var publicationsOut: UInt64 = 0
   var positionsOut: UInt64 = 0

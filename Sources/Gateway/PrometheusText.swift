@@ -21,6 +21,7 @@ enum PrometheusText {
     page.family("locationhub_client_addresses", "gauge", "Addresses that are counted or remembered.")
     page.sample("locationhub_client_addresses", UInt64(addresses))
     writeHub(hub, &page)
+    writeQueries(loops, hub, &page)
     if let journal { writeJournal(journal, hub, &page) }
     if let history { writeHistory(history.counters, loops, &page) }
     page.family("locationhub_resident_bytes", "gauge", "Resident memory of the process.")
@@ -204,11 +205,6 @@ enum PrometheusText {
     writeFences(hub, &page)
     page.counter("locationhub_session_replacements_total", "Driver sessions replaced by newer ones.", hub.replacements)
     page.counter("locationhub_table_limit_hits_total", "Times that a table of the hub was full.", hub.tableLimitHits)
-    page.counter("locationhub_queries_total", "Queries for drivers nearby or within, answered.", hub.searches)
-    page.counter(
-      "locationhub_queries_continued_total", "Of these, such that took more than one turn.", hub.searchesContinued)
-    page.counter(
-      "locationhub_queries_refused_total", "Queries refused because too many were under way.", hub.searchesRefused)
     page.family("locationhub_sampling_told_total", "counter", "Times drivers were told how often to send, by why.")
     for reason in SamplingReason.allCases {
       page.sample(
@@ -224,6 +220,18 @@ enum PrometheusText {
       ("fence_pairs", hub.fencePairs),
     ]
     for (table, size) in sizes { page.sample("locationhub_table_entries", ("table", table), UInt64(max(0, size))) }
+  }
+
+  private static func writeQueries(_ loops: [LoopCounters], _ hub: HubCounters, _ page: inout Page) {
+    page.counter("locationhub_queries_total", "Queries for drivers nearby or within, answered.", hub.searches)
+    page.counter(
+      "locationhub_queries_continued_total", "Of these, such that took more than one turn.", hub.searchesContinued)
+    page.counter(
+      "locationhub_answers_continued_total", "Answers to them that were written over more than one turn of a loop.",
+      sum(loops) { $0.answersContinued })
+    page.counter(
+      "locationhub_queries_refused_total", "Queries refused because too many were under way.",
+      hub.searchesRefused + sum(loops) { $0.queriesRefused })
   }
 
   private static func writeFences(_ hub: HubCounters, _ page: inout Page) {

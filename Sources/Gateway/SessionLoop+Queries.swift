@@ -31,6 +31,10 @@ extension SessionLoop {
     do throws(MessageError) {
       let search = try readSearch(exchange, request, endpoint)
       let audience = try audience(of: credential.role, asking: search)
+      guard mayQuery(slot) else {
+        counters.queriesRefused += 1
+        return respond(slot, exchange, .serviceUnavailable, .rateLimited, Self.tooManyQueries, retryAfter: 1)
+      }
       exchange.isWaiting = true
       inputs.append(.query(reference(sessions[slot].connection), .drivers(search, audience)))
     } catch {
@@ -82,6 +86,10 @@ extension SessionLoop {
     case .drivers(let search):
       do throws(MessageError) {
         let audience = try audience(of: credential.role, asking: search)
+        guard mayQuery(slot) else {
+          counters.queriesRefused += 1
+          return refuse(slot, messageID, .rateLimited, Self.tooManyQueries, retryAfter: 1)
+        }
         inputs.append(.query(session, .drivers(search, audience), replyTo: messageID))
       } catch {
         refuse(slot, messageID, error.code, error.text)
@@ -95,6 +103,8 @@ extension SessionLoop {
   mutating func answer(_ slot: Int, _ result: QueryResult?, replyTo: MessageID?) {
     var result = result
     if case .drivers(var list) = result {
+      let isCompressed = replyTo != nil && sharesCompression(slot)
+      guard mayWriteAtOnce(list, isCompressed: isCompressed) else { return writeOverTurns(slot, list, replyTo) }
       list.sort()
       result = .drivers(list)
     }

@@ -37,6 +37,7 @@ struct SessionLoop: ~Copyable {
   var stalled: [ConnectionID] = []
   /// HTTP requests that were handled in this turn, of newcomers or of those who waited.
   var requestsOfTurn = 0
+  var answers = AnswersUnderWay()
   /// Nil until a session needs it.
   var compression: LoopCompression
   /// What the reader of the journal has found for this loop's requests, and how many it was asked for.
@@ -230,6 +231,7 @@ struct SessionLoop: ~Copyable {
   mutating func loopTimerFired() {
     resumeStalled()
     if !awaitedMetrics.isEmpty { answerMetrics() }
+    if !answers.isEmpty { writeAnswers() }
   }
 
   /// Once a second: presence deadlines, metrics for the other loops, and the wishes of the server.
@@ -297,7 +299,7 @@ struct SessionLoop: ~Copyable {
     if let release = held.deadline { next = min(next, release) }
     next = min(next, hub.nextTurn)
     if !awaitedMetrics.isEmpty { next = min(next, nextMetricsLook) }
-    if !inputs.isEmpty || !stalled.isEmpty { next = now.uptime }
+    if !inputs.isEmpty || !stalled.isEmpty || !answers.isEmpty { next = now.uptime }
     loop.setLoopTimer(at: next)
   }
 

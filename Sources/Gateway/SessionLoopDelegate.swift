@@ -5,7 +5,7 @@ import Transport
 final class SessionLoopDelegate: EventLoopDelegate {
   // Behind a pointer, because every use of a class's stored variable is checked for exclusive access while the program runs.
   // What that would find can't be: the loop makes one call after the other, and none from within what it is asked to do.
-  private let sessions: UnsafeMutablePointer<SessionLoop>
+  let sessions: UnsafeMutablePointer<SessionLoop>
 
   /// What the loop has counted so far.
   var counters: LoopCounters { sessions.pointee.counters }

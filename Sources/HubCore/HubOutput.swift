@@ -73,7 +73,7 @@ public enum HubOutput: Sendable {
   /// A newer session of the same driver took over.
   case replaced(SessionRef)
   /// The answer to a query; nil for a driver that nobody knows. Who writes a list puts it in order
-  /// (`DriverList.sort`): that is not the hub's thread's work.
+  /// (`DriverListWriter`): that is not the hub's thread's work.
   indirect case queryResult(SessionRef, QueryResult?, replyTo: MessageID?)
   /// The answer to a question about trips.
   indirect case trips(SessionRef, TripAnswer, replyTo: MessageID?)

@@ -91,7 +91,7 @@ public enum FrameWriter {
   }
 
   /// RFC 6455 §5.2: the shortest form.
-  static func headerLength(payload: Int, isMasked: Bool) -> Int {
+  public static func headerLength(payload: Int, isMasked: Bool) -> Int {
     (payload < 126 ? 2 : payload <= Int(UInt16.max) ? 4 : 10) + (isMasked ? 4 : 0)
   }
 

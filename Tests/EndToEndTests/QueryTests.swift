@@ -8,8 +8,8 @@ extension EndToEnd {
 
 extension EndToEnd.Queries {
   /// Five drivers a kilometre apart along a meridian, each with a van and a tag.
-  private func hub(loops: Int) throws -> (TestHub, [Peer]) {
-    let hub = try TestHub(loops: loops)
+  private func hub(loops: Int, reportsPerTurn: Int = 100) throws -> (TestHub, [Peer]) {
+    let hub = try TestHub(loops: loops) { $0.limits.reportsPerTurn = reportsPerTurn }
     var drivers: [Peer] = []
     for number in 0..<5 {
       let driver = try hub.driver("d\(number)")
@@ -66,6 +66,19 @@ extension EndToEnd.Queries {
     #expect(one["driverId"] as? String == "d3" && one["online"] as? Bool == true)
     try ops.send("query", ["kind": "driver", "driverId": "nobody"])
     #expect(try ops.receive("error").code == "unknown_channel")
+  }
+
+  @Test("answers that are written over several turns have all drivers, nearest first", arguments: loopCounts)
+  func overTurns(loops: Int) throws {
+    let (hub, drivers) = try hub(loops: loops, reportsPerTurn: 2)
+    defer { _ = drivers }
+    let ops = try hub.ops("o1")
+    try ops.send("query", ["kind": "nearby", "latitude": 52.52, "longitude": 179.999, "limit": 10])
+    let answer = try ops.receive("result").payload
+    #expect(ids(answer) == ["d2", "d1", "d3", "d0", "d4"] || ids(answer) == ["d2", "d3", "d1", "d0", "d4"])
+    let near = try hub.get("/v1/drivers/nearby?role=ops&id=o2&latitude=52.52&longitude=179.999&limit=10")
+    #expect(near.status == 200 && ids(near.json) == ids(answer))
+    try hub.metrics { $0["answers_continued_total"] == 2 && $0["queries_refused_total"] == 0 }
   }
 
   @Test("a rider sees free drivers around under pseudonyms, on the socket and over HTTP alike", arguments: loopCounts)

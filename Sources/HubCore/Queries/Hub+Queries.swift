@@ -275,13 +275,3 @@ extension Hub {
     staleIndex.label(UInt32(driver), label)
   }
 }
-
-extension DriverList {
-  /// Puts the nearest first, of equal distances the smaller id.
-  public mutating func sort() {
-    drivers.sort {
-      let (a, b) = ($0.distance ?? 0, $1.distance ?? 0)
-      return a != b ? a < b : $0.driverID.description < $1.driverID.description
-    }
-  }
-}

@@ -13,13 +13,7 @@ extension BinaryWriter {
     _ reply: Reply, timestamp: Timestamp, messageID: UInt64, naming: (handle: UInt32, names: ImpliedNames)? = nil,
     into buffer: inout ByteBuffer
   ) {
-    func head(_ type: BinaryServerType) {
-      buffer.append(values: { room in
-        room.append(type.rawValue)
-        room.append(varint: messageID)
-        room.append(timestamp)
-      })
-    }
+    func head(_ type: BinaryServerType) { writeHead(type, timestamp, messageID, &buffer) }
     switch reply {
     case .connected(let connected):
       head(.connected)
@@ -50,10 +44,27 @@ extension BinaryWriter {
       head(.error)
       write(error, &buffer)
     case .result(let result):
-      head(.result)
-      buffer.append(values: { $0.append(result.replyTo) })
+      writeResultHead(replyTo: result.replyTo, timestamp: timestamp, messageID: messageID, into: &buffer)
       write(result.result, &buffer)
     }
+  }
+
+  private static func writeHead(
+    _ type: BinaryServerType, _ timestamp: Timestamp, _ messageID: UInt64, _ buffer: inout ByteBuffer
+  ) {
+    buffer.append(values: { room in
+      room.append(type.rawValue)
+      room.append(varint: messageID)
+      room.append(timestamp)
+    })
+  }
+
+  /// Appends what stands before the answer to a query, where that is written in pieces; the parameters are those of `write`.
+  public static func writeResultHead(
+    replyTo: MessageID, timestamp: Timestamp, messageID: UInt64, into buffer: inout ByteBuffer
+  ) {
+    writeHead(.result, timestamp, messageID, &buffer)
+    buffer.append(values: { $0.append(replyTo) })
   }
 
   private static func write(_ connected: Connected, _ buffer: inout ByteBuffer) {

@@ -9,15 +9,21 @@ extension BinaryWriter {
       buffer.append(UInt8(0))
       write(report, &buffer)
     case .drivers(let list):
-      buffer.append(UInt8(1))
-      buffer.append(varint: UInt64(list.drivers.count))
+      beginDrivers(list.drivers.count, &buffer)
       for report in list.drivers { write(report, &buffer) }
-      buffer.append(varint: UInt64(clamping: list.more))
+      endDrivers(more: list.more, &buffer)
     case .trip(let report):
       buffer.append(UInt8(2))
       write(report, &buffer)
     }
   }
+
+  static func beginDrivers(_ count: Int, _ buffer: inout ByteBuffer) {
+    buffer.append(UInt8(1))
+    buffer.append(varint: UInt64(count))
+  }
+
+  static func endDrivers(more: Int, _ buffer: inout ByteBuffer) { buffer.append(varint: UInt64(clamping: more)) }
 
   private static func flags(_ report: DriverReport) -> UInt16 {
     var flags: UInt16 = report.vehicleType == nil ? 0 : 0x001
@@ -35,7 +41,7 @@ extension BinaryWriter {
     return flags
   }
 
-  private static func write(_ report: DriverReport, _ buffer: inout ByteBuffer) {
+  static func write(_ report: DriverReport, _ buffer: inout ByteBuffer) {
     buffer.append(values: { room in
       room.append(littleEndian: flags(report))
       room.append(report.driverID)

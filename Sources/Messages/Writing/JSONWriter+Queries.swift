@@ -99,17 +99,27 @@ extension JSONWriter {
     case .driver(let report): writeMembers(report, time, &buffer)
     case .trip(let report): writeMembers(report, time, &buffer)
     case .drivers(let list):
-      buffer.append("\"drivers\":[")
-      for (place, report) in list.drivers.enumerated() {
-        buffer.append(place == 0 ? "{" : ",{")
-        writeMembers(report, time, &buffer)
-        buffer.append("}")
-      }
-      buffer.append("]")
-      if list.more > 0 {
-        buffer.append(",\"more\":")
-        buffer.append(integer: Int64(list.more))
-      }
+      beginDrivers(&buffer)
+      for (place, report) in list.drivers.enumerated() { writeDriver(report, isFirst: place == 0, time, &buffer) }
+      endDrivers(more: list.more, &buffer)
+    }
+  }
+
+  // The parts of a list, for those who write it in pieces.
+
+  static func beginDrivers(_ buffer: inout ByteBuffer) { buffer.append("\"drivers\":[") }
+
+  static func writeDriver(_ report: DriverReport, isFirst: Bool, _ time: TimeFormat, _ buffer: inout ByteBuffer) {
+    buffer.append(isFirst ? "{" : ",{")
+    writeMembers(report, time, &buffer)
+    buffer.append("}")
+  }
+
+  static func endDrivers(more: Int, _ buffer: inout ByteBuffer) {
+    buffer.append("]")
+    if more > 0 {
+      buffer.append(",\"more\":")
+      buffer.append(integer: Int64(more))
     }
   }
 

@@ -22,6 +22,21 @@ extension JSONWriter {
     case .error(let error): writeHead(error, &buffer)
     case .result(let result): writeHead(result, time, &buffer)
     }
+    writeEnd(timestamp: timestamp, messageID: messageID, time: time, into: &buffer)
+  }
+
+  /// Appends what stands before the members of the answer to a query, where these are written in pieces. What stands behind
+  /// them: `writeEnd`.
+  public static func writeResultHead(replyTo: MessageID, into buffer: inout ByteBuffer) {
+    buffer.append("{\"type\":\"result\",\"payload\":{\"replyTo\":")
+    buffer.append(json: replyTo.text)
+    buffer.append(",")
+  }
+
+  /// Appends the end of a reply, from its payload's closing brace on; the parameters are those of `write`.
+  public static func writeEnd(
+    timestamp: Timestamp, messageID: UInt64, time: TimeFormat, into buffer: inout ByteBuffer
+  ) {
     buffer.append("},\"timestamp\":")
     buffer.append(timestamp, as: time)
     buffer.append(",\"messageId\":\"r")
@@ -162,9 +177,7 @@ extension JSONWriter {
   }
 
   private static func writeHead(_ reply: ResultReply, _ time: TimeFormat, _ buffer: inout ByteBuffer) {
-    buffer.append("{\"type\":\"result\",\"payload\":{\"replyTo\":")
-    buffer.append(json: reply.replyTo.text)
-    buffer.append(",")
+    writeResultHead(replyTo: reply.replyTo, into: &buffer)
     writeMembers(reply.result, time, &buffer)
   }
 

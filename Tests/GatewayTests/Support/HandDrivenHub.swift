@@ -1,6 +1,8 @@
 // One loop of a hub with its sessions, and clients of it, on the test's own thread: real sockets, and clocks that are
 // moved by hand. So what depends on time holds however slow the machine is, or the sanitizer makes it.
 import Bytes
+import Geo
+import HubCore
 import Messages
 import Testing
 import Transport
@@ -39,32 +41,79 @@ final class HandDrivenHub {
   }
 
   var counters: LoopCounters { sessions.counters }
+  var answersUnderWay: Int { sessions.sessions.pointee.answers.count }
+
+  /// The slots of open sessions.
+  var openSlots: [Int] {
+    (0..<sessions.sessions.pointee.sessions.endIndex).filter {
+      sessions.sessions.pointee.sessions[$0].phase == .open
+    }
+  }
+
+  /// Gives the hub drivers without connections, some metres apart, and a turn that takes them in. The first is the nearest to
+  /// 52.5 N, 13.4 E.
+  func addDrivers(_ count: Int, tags: [String] = []) throws {
+    let moment = sessions.sessions.pointee.now
+    let message = try #require(MessageID("m"))
+    let tags = try tags.map { try #require(InlineText($0)) }
+    for number in 0..<count {
+      let session = SessionRef(loop: 0, slot: UInt32(1 << 20 + number), generation: 1)
+      let place = Coordinate(clampingLatitude: 52.5 + Double(number) * 1e-5, wrappingLongitude: 13.4)
+      let fix = Fix(coordinate: place, timestamp: moment.timestamp, accuracy: 5)
+      sessions.sessions.pointee.inputs.append(
+        .driverConnecting(session, try #require(Identifier("driver-\(number * 7919 % count)"))))
+      sessions.sessions.pointee.inputs.append(
+        .driverStatus(session, message, DriverStatusReport(status: .available, vehicleType: nil, tags: tags)))
+      sessions.sessions.pointee.inputs.append(
+        .fix(
+          FixInput(
+            session: session, messageID: message, sent: moment.timestamp, received: moment,
+            update: LocationUpdate(fix: fix), tripIsGranted: false)))
+    }
+    for _ in 0..<4 { loop.runTurn(timeoutMilliseconds: 0) }
+  }
+
+  /// Turns until something holds, at most so many.
+  func turn(atMost limit: Int = 3000, until isThere: () -> Bool) throws {
+    var left = limit
+    while !isThere(), left > 0 {
+      loop.runTurn(timeoutMilliseconds: 0)
+      left -= 1
+    }
+    try #require(isThere())
+  }
 }
 
 /// A session whose bytes a test makes by hand: any part of a frame, at any time.
 final class HandDrivenPeer: EventLoopDelegate {
-  /// Messages of the hub, and the code of its close frame.
+  /// Messages of the hub (as text), how many of them were compressed, and the code of its close frame.
   private(set) var messages: [String] = []
+  private(set) var compressedMessages = 0
   private(set) var closeCode: CloseCode?
   private(set) var isOpen = false
   private let hub: HandDrivenHub
   private let loop: EventLoop
   private var id = ConnectionID.none
   private var head = ByteBuffer()
-  private var frames = FrameReader(role: .client)
+  private var frames: FrameReader
+  private let compression = MessageCompression.shared()
 
-  /// A rider's session that is open.
-  init(_ hub: HandDrivenHub) throws {
+  /// A session that is open.
+  init(_ hub: HandDrivenHub, role: String = "rider", id name: String = "r1", isCompressed: Bool = false) throws {
     self.hub = hub
+    frames = FrameReader(role: .client, allowsCompression: isCompressed)
     let clock = hub.clock
     loop = try EventLoop(clock: { clock.reading })
     loop.delegate = self
     id = try loop.connect(hub.address)
+    let offer =
+      isCompressed
+      ? "Sec-WebSocket-Extensions: permessage-deflate; server_no_context_takeover; client_no_context_takeover\r\n" : ""
     send(
       Array(
         """
-        GET /v1/ws?role=rider&id=r1 HTTP/1.1\r\nHost: hub\r\nUpgrade: websocket\r\nConnection: Upgrade\r
-        Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n
+        GET /v1/ws?role=\(role)&id=\(name) HTTP/1.1\r\nHost: hub\r\nUpgrade: websocket\r\nConnection: Upgrade\r
+        \(offer)Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n
         """.utf8))
     let deadline = ClockReading.read().uptimeNanoseconds + 20_000_000_000
     while messages.isEmpty, ClockReading.read().uptimeNanoseconds < deadline { turn() }
@@ -85,6 +134,15 @@ final class HandDrivenPeer: EventLoopDelegate {
       hub.loop.runTurn(timeoutMilliseconds: 0)
     }
     loop.runTurn(timeoutMilliseconds: 0)
+  }
+
+  /// A turn of its own: what was sent leaves, what has come is read.
+  func ownTurn() { loop.runTurn(timeoutMilliseconds: 0) }
+
+  /// Breaks the connection.
+  func abort() {
+    loop.abort(id)
+    ownTurn()
   }
 
   /// A text message in one masked frame (RFC 6455 §5.2).
@@ -116,7 +174,11 @@ final class HandDrivenPeer: EventLoopDelegate {
     do {
       while let event = try frames.next(in: bytes, at: &offset, limits: FrameLimits(messageBytes: 1 << 20)) {
         switch event {
-        case .message(_, let payload, isCompressed: _): messages.append(String(decoding: payload, as: UTF8.self))
+        case .message(_, let payload, isCompressed: false): messages.append(String(decoding: payload, as: UTF8.self))
+        case .message(let kind, let payload, isCompressed: true):
+          compressedMessages += 1
+          let limits = InflateLimits(messageBytes: 1 << 20, ratio: 1000, freeBytes: 1 << 20)
+          messages.append(String(decoding: try compression.inflate(payload, kind, limits: limits), as: UTF8.self))
         case .ping, .pong: break  // an answer would come within the frame that a test has begun
         case .close(let code, reason: _): closeCode = code
         }
