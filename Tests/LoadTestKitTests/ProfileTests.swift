@@ -58,6 +58,28 @@ import Testing
     #expect(page("reads_total") == 7 && page.conflated == 5 && page("writes_total") == 0)
   }
 
+  @Test("what gave way to a newer position has not been delivered, and costs nothing by itself")
+  func gaveWay() {
+    func page(_ made: Int, _ conflated: Int) -> MetricsPage {
+      MetricsPage(
+        parsing: """
+          locationhub_fixes_received_total \(made / 2)
+          locationhub_positions_out_total \(made)
+          locationhub_dropped_total{reason="conflated_slow"} \(conflated)
+          locationhub_dropped_total{reason="conflated_interval"} \(conflated)
+          locationhub_written_bytes_total \((made - conflated) * 300)
+          """)
+    }
+    let cpu = { (seconds: Double) in ProcessorTime(user: seconds / 4, system: seconds * 3 / 4, exact: seconds) }
+    var figures: [Figure: Double] = [:]
+    LoadRun(Scenario(), RunOptions(executable: "")).put(
+      LoadRun.Reading(at: 0, cpu: cpu(1), page: page(1000, 500)),
+      LoadRun.Reading(at: 2_000_000_000, cpu: cpu(3), page: page(5000, 2500)), into: &figures)
+    #expect(figures[.fixesPerSecond] == 1000 && figures[.deliveriesPerSecond] == 1000)
+    #expect(figures[.cpuPerDelivery] == 1000 && figures[.userPerDelivery] == 250)
+    #expect(figures[.bytesOutPerDelivery] == 300)
+  }
+
   @Test("members of a message are found by name, from the left, and not beyond its end")
   func scan() {
     func with<R>(_ text: String, _ body: (UnsafeRawBufferPointer) -> R) -> R { Array(text.utf8).withUnsafeBytes(body) }

@@ -76,6 +76,9 @@ import Testing
       $0.storm = 200
     }
     #expect(result[.joined] == 200 && result[.joinMax] > 0 && result[.delivered] == result[.sent])
+    #expect(result[.connections] == 10 && result[.mostConnections] == 210)
+    // Two hundred take some 100 kB: not so much each of the ten who came first.
+    #expect(result[.bytesUnderLoad] * 210 < 10e6, "\(result[.bytesUnderLoad])")
   }
 
   @Test("a reconnect storm: all who were cut off come again and are up to date")
@@ -97,6 +100,8 @@ import Testing
     }
     #expect(result[.delivered] + result[.conflated] == result[.sent] * 3)
     #expect(result[.slowDelivered] > 0 && result[.conflated] > 0)
+    // What gave way did not leave: without that, as many left as were made, three for each fix.
+    #expect(result[.deliveriesPerSecond] < result[.fixesPerSecond] * 2.9)
   }
 
   @Test("churn: those who leave come again")

@@ -7,7 +7,8 @@ package enum Figure: String, CaseIterable, Sendable {
   case latencyP50, latencyP90, latencyP99, latencyP999, latencyMax
   case cpuPerFix, cpuPerDelivery, userPerDelivery, systemPerDelivery, userSamples, hubCores
   case bytesInPerFix, bytesOutPerDelivery, fixesPerRead
-  case connections, connectSeconds, connectP50, connectP99, cpuPerConnection, bytesPerConnection, bytesUnderLoad
+  case connections, mostConnections, connectSeconds, connectP50, connectP99, cpuPerConnection, bytesPerConnection,
+    bytesUnderLoad
   case residentBytes
   case requests, acknowledged, ackP50, ackP99
   case events, eventsLost, eventsDuplicated
@@ -26,8 +27,9 @@ package enum Figure: String, CaseIterable, Sendable {
 
   package var unit: Unit {
     switch self {
-    case .sent, .expected, .delivered, .conflated, .lost, .duplicated, .outOfOrder, .errors, .connections, .requests,
-      .acknowledged, .events, .eventsLost, .eventsDuplicated, .joined, .recovered, .journalGroups, .slowDelivered,
+    case .sent, .expected, .delivered, .conflated, .lost, .duplicated, .outOfOrder, .errors, .connections,
+      .mostConnections, .requests, .acknowledged, .events, .eventsLost, .eventsDuplicated, .joined, .recovered,
+      .journalGroups, .slowDelivered,
       .extra, .fixesPerRead, .areaUpdates, .wholeAreas, .areasSkipped, .fleet, .quietChannels, .userSamples:
       .count
     case .fixesPerSecond, .deliveriesPerSecond, .writesPerSecond, .areaUpdatesPerSecond: .perSecond
@@ -56,7 +58,8 @@ package enum Figure: String, CaseIterable, Sendable {
       .journalBusyShare:
       .lower
     case .fixesPerSecond, .deliveriesPerSecond, .areaUpdatesPerSecond: .higher
-    case .sent, .expected, .delivered, .conflated, .fixesPerRead, .connections, .requests, .acknowledged, .events,
+    case .sent, .expected, .delivered, .conflated, .fixesPerRead, .connections, .mostConnections, .requests,
+      .acknowledged, .events,
       .joined, .recovered, .journalGroups, .journalBytes, .slowDelivered, .extra, .harnessCores, .latenessP99,
       .areaUpdates, .wholeAreas, .writesPerSecond, .fleet, .quietChannels, .userSamples:
       .neither
@@ -91,13 +94,14 @@ package enum Figure: String, CaseIterable, Sendable {
     case .bytesInPerFix: "bytes read for each fix"
     case .bytesOutPerDelivery: "bytes written for each delivery"
     case .fixesPerRead: "messages for each read"
-    case .connections: "connections"
+    case .connections: "connections as the load began"
+    case .mostConnections: "connections at most, with the storm"
     case .connectSeconds: "time until all stood"
     case .connectP50: "time to connect p50"
     case .connectP99: "time to connect p99"
     case .cpuPerConnection: "hub CPU for each connection"
     case .bytesPerConnection: "hub memory for each connection"
-    case .bytesUnderLoad: "the same when the load was over"
+    case .bytesUnderLoad: "hub memory for each, after the load"
     case .residentBytes: "hub memory"
     case .requests: "batches and moves"
     case .acknowledged: "acks"

@@ -29,6 +29,7 @@ extension LoadRun {
       (.recovered, counts.recovered), (.slowDelivered, counts.slowDelivered), (.extra, counts.extra),
       (.areaUpdates, counts.areaUpdates), (.wholeAreas, counts.wholeAreas),
     ] { figures[figure] = Double(value) }
+    if scenario.mostSessions > scenario.sessions { figures[.mostConnections] = Double(scenario.mostSessions) }
     figures[.harnessCores] = counts.cpuShare
     if counts.lateness.count > 0 { figures[.latenessP99] = Double(counts.lateness.value(atQuantile: 0.99)) }
     let latency = counts.latency
@@ -56,7 +57,8 @@ extension LoadRun {
     if let cpu { figures[.hubCores] = cpu.all / seconds }
     guard let first = begin.page, let last = end.page else { return }
     let difference = { (name: String) in last(name) - first(name) }
-    let (fixes, positions) = (difference("fixes_received_total"), difference("positions_out_total"))
+    let fixes = difference("fixes_received_total")
+    let positions = max(0, last.positionsSent - first.positionsSent)
     figures[.fixesPerSecond] = fixes / seconds
     figures[.deliveriesPerSecond] = positions / seconds
     if fixes > 0 {

@@ -17,7 +17,7 @@ package enum ResultTable {
       "connections",
       [
         .connections, .connectSeconds, .connectP50, .connectP99, .cpuPerConnection, .bytesPerConnection,
-        .bytesUnderLoad, .residentBytes, .fleet, .quietChannels,
+        .mostConnections, .bytesUnderLoad, .residentBytes, .fleet, .quietChannels,
       ]
     ),
     (
