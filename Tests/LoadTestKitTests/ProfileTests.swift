@@ -1,4 +1,5 @@
 // What is read from others: callgrind's files, the hub's metrics, its messages; and what follows from capacity terms.
+import Gateway
 import Testing
 
 @testable import LoadTestKit
@@ -78,6 +79,57 @@ import Testing
     #expect(figures[.fixesPerSecond] == 1000 && figures[.deliveriesPerSecond] == 1000)
     #expect(figures[.cpuPerDelivery] == 1000 && figures[.userPerDelivery] == 250)
     #expect(figures[.bytesOutPerDelivery] == 300)
+  }
+
+  @Test(
+    "a percentile that so few values do not carry is left out, the maximum never",
+    arguments: [9, 10, 99, 100, 999, 1000])
+  func percentiles(count: Int) {
+    var counts = Counts()
+    counts.parts = [LatencyHistogram()]
+    for value in 1...count {
+      counts.parts[0].record(microseconds: UInt64(value))
+      counts.acks.record(microseconds: UInt64(value))
+      counts.connects.record(microseconds: UInt64(value))
+    }
+    var figures: [Figure: Double] = [:]
+    LoadRun(Scenario(), RunOptions(executable: "")).put(counts, into: &figures)
+    for (figure, fewest) in [
+      (Figure.latencyP50, 1), (.latencyP90, 10), (.latencyP99, 100), (.latencyP999, 1000), (.latencyMax, 1),
+      (.ackP50, 1), (.ackP90, 10), (.ackP99, 100), (.ackMax, 1), (.connectP90, 10), (.connectP99, 100),
+      (.connectMax, 1),
+    ] { #expect((figures[figure] != nil) == (count >= fewest), "\(figure) of \(count)") }
+    #expect(figures[.ackMax] == Double(count))
+  }
+
+  @Test("memory is told for each session from a thousand on")
+  func memory() {
+    for (idle, storm) in [(999, 0), (999, 1), (1000, 0)] {
+      var scenario = Scenario()
+      (scenario.idle, scenario.storm) = (idle, storm)
+      var figures: [Figure: Double] = [.bytesPerConnection: 300, .bytesUnderLoad: 400]
+      LoadRun(scenario, RunOptions(executable: "")).put(Counts(), into: &figures)
+      #expect((figures[.bytesPerConnection] != nil) == (idle >= 1000))
+      #expect((figures[.bytesUnderLoad] != nil) == (idle + storm >= 1000))
+    }
+  }
+
+  @Test("user space is told from the kernel by 50 ticks of CPU or more, or by samples", arguments: [false, true])
+  func split(isSampled: Bool) {
+    let page = { (count: Int) in
+      MetricsPage(parsing: "locationhub_positions_out_total \(count)\nlocationhub_area_updates_out_total \(count)")
+    }
+    for seconds in [0.19, 0.2] {
+      var figures: [Figure: Double] = isSampled ? [.userSamples: 100] : [:]
+      LoadRun(Scenario(), RunOptions(executable: "")).put(
+        LoadRun.Reading(at: 0, cpu: ProcessorTime(user: 0, system: 0, exact: 0), page: page(0)),
+        LoadRun.Reading(at: 1_000_000_000, cpu: ProcessorTime(user: 0, system: 0, exact: seconds), page: page(100)),
+        into: &figures)
+      #expect(figures[.cpuPerDelivery] != nil && figures[.cpuPerAreaUpdate] != nil)
+      for figure in [Figure.userPerDelivery, .systemPerDelivery, .userPerAreaUpdate, .systemPerAreaUpdate] {
+        #expect((figures[figure] != nil) == (isSampled || seconds >= 0.2), "\(figure) of \(seconds) s")
+      }
+    }
   }
 
   @Test("members of a message are found by name, from the left, and not beyond its end")

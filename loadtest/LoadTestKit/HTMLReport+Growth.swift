@@ -50,7 +50,8 @@ extension HTMLReport {
       return plot.html
     }
     guard !scenarios.isEmpty else { return "" }
-    return plot("Hub CPU for each delivery", .cpuPerDelivery) + plot("Of it in user space", .userPerDelivery)
+    return plot("All hub CPU over positions sent", .cpuPerDelivery)
+      + plot("Its user space over positions sent", .userPerDelivery)
       + plot("Memory for each connection", .bytesPerConnection) + plot("p99", .latencyP99)
   }
 }
