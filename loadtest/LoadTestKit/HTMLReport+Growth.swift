@@ -52,6 +52,6 @@ extension HTMLReport {
     guard !scenarios.isEmpty else { return "" }
     return plot("All hub CPU over positions sent", .cpuPerDelivery)
       + plot("Its user space over positions sent", .userPerDelivery)
-      + plot("Memory for each connection", .bytesPerConnection) + plot("p99", .latencyP99)
+      + plot("Hub memory growth over connections", .bytesPerConnection) + plot("p99", .latencyP99)
   }
 }
