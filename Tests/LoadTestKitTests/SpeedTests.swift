@@ -84,6 +84,8 @@ import Testing
     start.figures = [.startTime: 5000, .startBytes: 12e6, .startOwnBytes: 1e6, .executableBytes: 28e6]
     let text = SpeedTable(Results(machine: "here", runs: [start])).markdown
     #expect(text.contains("start to listening | 5000 µs") && !text.contains("round") && !text.contains("## The loads"))
+    let none = SpeedTable(Results(machine: "here", runs: [run(.stored, user: 1, system: 9)])).markdown
+    #expect(!none.contains("| measured |") && none.contains("rows are left out") && none.contains("| trip stored:"))
     let one = SpeedTable(Results(machine: "here", runs: [run(.fanOut, user: 1, system: 9)])).markdown
     #expect(one.contains("medians of 1 round in turn") && one.contains("| fan-out: 10 drivers × 1 Hz"))
   }

@@ -107,7 +107,7 @@ package enum Figure: String, CaseIterable, Sendable {
     case .connectMax: "time to connect, the last"
     case .cpuPerConnection: "hub CPU for each connection"
     case .bytesPerConnection: "hub memory growth over connections"
-    case .bytesUnderLoad: "the same, over all, after the load"
+    case .bytesUnderLoad: "memory growth over all, after load"
     case .residentBytes: "hub memory"
     case .requests: "batches and moves"
     case .acknowledged: "acks"

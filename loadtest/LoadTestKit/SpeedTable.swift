@@ -27,7 +27,7 @@ package struct SpeedTable {
     \(counted(rounds, "round")) in turn, ratios within each round. A run counts where everything that was expected was \
     delivered, nothing gave way to something newer, the load itself was not the limit, and p99 is at most 20 ms (50 ms in the \
     faster fan-out, 500 ms in the reconnect storm). Where 10,000 read the same message (wide fan-out and the cells) the last of \
-    them waits for the writes to all others, and p99 has no bound; where memory is measured nothing has. Fixes \
+    them waits for the writes to all others, and where memory is measured nothing is timed: p99 has no bound there. Fixes \
     come 0.3 % more slowly than said, or each tick of the kernel's clock, by which it tells user time from its own, would \
     meet the same place of a message's way. The bars against uWebSockets need it beside the hub in the same minutes and \
     are not judged here; what it took elsewhere is in brackets. Memory of a connection is what one more takes, of 10,000 \
@@ -69,8 +69,12 @@ package struct SpeedTable {
       lines.append(
         "| \(row.what) | \(row.value == nil ? "" : row.text) | \(bounds[0]) | \(bounds[1]) | \(row.verdict) |")
     }
+    if shown.isEmpty { lines = [] }
     let missing = rows.count - shown.count
-    if missing > 0 { lines += ["", "\(missing) rows are left out, for their loads were not run."] }
+    if missing > 0, missing < rows.count { lines.append("") }
+    if missing > 0 {
+      lines.append("\(counted(missing, "row")) \(missing == 1 ? "is" : "are") left out, for their loads were not run.")
+    }
     return lines.joined(separator: "\n")
   }
 
