@@ -14,7 +14,7 @@ enum MeasuringVerbs {
   /// `--seconds`: of how many drivers the three sizes are, how many fixes a second they send together, how long each run is.
   static func capacity(_ words: [String]) throws(LoadTestError) -> Bool {
     let options = try VerbOptions(words, .capacity)
-    try options.nothingIsMeasured(with: "--terms", but: ["--json", "--output"])
+    try options.nothingIsMeasured(with: "--terms", but: ["--json", "--output", "--server-cpu", "--threads"])
     let terms: CapacityTerms
     if let file = options["--terms"] {
       terms = try CapacityTerms(parsing: try readText(file), file: file)

@@ -7,7 +7,7 @@ enum SpeedVerbs {
   /// bar is missed.
   static func figures(_ words: [String]) throws(LoadTestError) -> Bool {
     let options = try VerbOptions(words, .figures)
-    try options.nothingIsMeasured(with: "--from", but: ["--json", "--output"])
+    try options.nothingIsMeasured(with: "--from", but: ["--json", "--output", "--server-cpu", "--threads"])
     let results: Results
     if let file = options["--from"] {
       results = try Results(parsing: try readText(file), file: file)
