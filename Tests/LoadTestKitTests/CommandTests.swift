@@ -69,6 +69,12 @@ import Testing
       #expect(try run(["compare", b, a]).text.contains("better"))
       try write(Results(machine: "", runs: [sampleRun("fan-out")]).json, to: folder + "/c.json")
       #expect(try run(["compare", a, folder + "/c.json"]).status == 2)
+      var broken = sampleRun()
+      broken.invalid = ["too busy"]
+      try write(Results(machine: "", runs: [broken]).json, to: folder + "/nv.json")
+      let outcome = try run(["compare", folder + "/nv.json", b])
+      #expect(outcome.status == 2 && outcome.text.contains("no valid run of trip in \(folder)/nv.json"), "\(outcome)")
+      #expect(try run(["figures", "--from", a]).text.contains("was not written by `figures --json`"))
       #expect(try run(["report", a, b, "--html", folder + "/r.html"]).status == 0)
     }
   }
@@ -79,10 +85,14 @@ import Testing
     #expect(help.status == 0 && help.text.contains("reconnect-storm"))
     for words in [
       ["nowhere"], ["trip", "--drivers", "x"], ["compare"], ["report"], ["bench", "--speed", "1"],
-      ["figures", "--only", "x"],
-      ["growth", "--rounds", "0"], [],
+      ["figures", "--only", "x"], ["figures", "--from", "a", "--rounds", "3"], ["abuse", "--nope", "1"],
+      ["growth", "--rounds", "0"], ["capacity", "--drivers", "5,20,80"], [], ["help", "nowhere"],
     ] {
       #expect(try run(words).status == 2, "\(words)")
+    }
+    for words in [["trip", "--help"], ["figures", "--help"], ["compare", "--help"], ["help", "abuse"], ["help"]] {
+      let help = try run(words)
+      #expect(help.status == 0 && help.text.hasPrefix("usage: "), "\(words): \(help.text)")
     }
     #expect(try run(["compare", "/no/file"]).status == 1)
     #expect(try run(["figures", "--from", "/no/file"]).status == 1)

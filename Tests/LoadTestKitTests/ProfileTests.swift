@@ -1,4 +1,5 @@
 // What is read from others: callgrind's files, the hub's metrics, its messages; and what follows from capacity terms.
+import Gateway
 import Testing
 
 @testable import LoadTestKit
@@ -58,6 +59,79 @@ import Testing
     #expect(page("reads_total") == 7 && page.conflated == 5 && page("writes_total") == 0)
   }
 
+  @Test("what gave way to a newer position has not been delivered, and costs nothing by itself")
+  func gaveWay() {
+    func page(_ made: Int, _ conflated: Int) -> MetricsPage {
+      MetricsPage(
+        parsing: """
+          locationhub_fixes_received_total \(made / 2)
+          locationhub_positions_out_total \(made)
+          locationhub_dropped_total{reason="conflated_slow"} \(conflated)
+          locationhub_dropped_total{reason="conflated_interval"} \(conflated)
+          locationhub_written_bytes_total \((made - conflated) * 300)
+          """)
+    }
+    let cpu = { (seconds: Double) in ProcessorTime(user: seconds / 4, system: seconds * 3 / 4, exact: seconds) }
+    var figures: [Figure: Double] = [:]
+    LoadRun(Scenario(), RunOptions(executable: "")).put(
+      LoadRun.Reading(at: 0, cpu: cpu(1), page: page(1000, 500)),
+      LoadRun.Reading(at: 2_000_000_000, cpu: cpu(3), page: page(5000, 2500)), into: &figures)
+    #expect(figures[.fixesPerSecond] == 1000 && figures[.deliveriesPerSecond] == 1000)
+    #expect(figures[.cpuPerDelivery] == 1000 && figures[.userPerDelivery] == 250)
+    #expect(figures[.bytesOutPerDelivery] == 300)
+  }
+
+  @Test(
+    "a percentile that so few values do not carry is left out, the maximum never",
+    arguments: [9, 10, 99, 100, 999, 1000])
+  func percentiles(count: Int) {
+    var counts = Counts()
+    counts.parts = [LatencyHistogram()]
+    for value in 1...count {
+      counts.parts[0].record(microseconds: UInt64(value))
+      counts.acks.record(microseconds: UInt64(value))
+      counts.connects.record(microseconds: UInt64(value))
+    }
+    var figures: [Figure: Double] = [:]
+    LoadRun(Scenario(), RunOptions(executable: "")).put(counts, into: &figures)
+    for (figure, fewest) in [
+      (Figure.latencyP50, 1), (.latencyP90, 10), (.latencyP99, 100), (.latencyP999, 1000), (.latencyMax, 1),
+      (.ackP50, 1), (.ackP90, 10), (.ackP99, 100), (.ackMax, 1), (.connectP90, 10), (.connectP99, 100),
+      (.connectMax, 1),
+    ] { #expect((figures[figure] != nil) == (count >= fewest), "\(figure) of \(count)") }
+    #expect(figures[.ackMax] == Double(count))
+  }
+
+  @Test("memory is told for each session from a thousand on")
+  func memory() {
+    for (idle, storm) in [(999, 0), (999, 1), (1000, 0)] {
+      var scenario = Scenario()
+      (scenario.idle, scenario.storm) = (idle, storm)
+      var figures: [Figure: Double] = [.bytesPerConnection: 300, .bytesUnderLoad: 400]
+      LoadRun(scenario, RunOptions(executable: "")).put(Counts(), into: &figures)
+      #expect((figures[.bytesPerConnection] != nil) == (idle >= 1000))
+      #expect((figures[.bytesUnderLoad] != nil) == (idle + storm >= 1000))
+    }
+  }
+
+  @Test("user space is told from the kernel by 50 ticks of CPU or more, or by samples", arguments: [false, true])
+  func split(isSampled: Bool) {
+    let page = { (count: Int) in
+      MetricsPage(parsing: "locationhub_positions_out_total \(count)\nlocationhub_area_updates_out_total \(count)")
+    }
+    for seconds in [0.19, 0.2] {
+      var figures: [Figure: Double] = isSampled ? [.userSamples: 100] : [:]
+      LoadRun(Scenario(), RunOptions(executable: "")).put(
+        LoadRun.Reading(at: 0, cpu: ProcessorTime(user: 0, system: 0, exact: 0), page: page(0)),
+        LoadRun.Reading(at: 1_000_000_000, cpu: ProcessorTime(user: 0, system: 0, exact: seconds), page: page(100)),
+        into: &figures)
+      #expect(figures[.cpuPerDelivery] != nil && figures[.cpuPerAreaUpdate] != nil)
+      for figure in [Figure.userPerDelivery, .systemPerDelivery, .userPerAreaUpdate, .systemPerAreaUpdate] {
+        #expect((figures[figure] != nil) == (isSampled || seconds >= 0.2), "\(figure) of \(seconds) s")
+      }
+    }
+  }
+
   @Test("members of a message are found by name, from the left, and not beyond its end")
   func scan() {
     func with<R>(_ text: String, _ body: (UnsafeRawBufferPointer) -> R) -> R { Array(text.utf8).withUnsafeBytes(body) }
@@ -100,15 +174,26 @@ import Testing
     ], delivery: 8, heartbeat: 4, connection: 30, idleBytes: 400, riderBytes: 600, driverBytes: 1500, fixBytes: 250,
     positionBytes: 300, mapUpdate: 7, mapBytes: 14_800, stored: 1, storedBytes: 57)
 
-  @Test("the model goes through the first two sizes, and its error at the third is what it says")
+  @Test("a cost is never less than what was measured up to the next larger size, and grows as it grew most")
   func growth() {
     let model = CapacityModel(terms)
-    #expect(model.cost(\.fix, connections: 1000) == 5 && model.cost(\.fix, connections: 4000) == 6)
-    #expect(model.growth(\.fix) == 0.5 && abs(model.error(\.fix)) < 1e-12)
-    #expect(abs(model.error(\.fixAndPosition) - (19.0 / 20 - 1)) < 1e-12)
-    var cheaper = terms
-    cheaper.points[1].fix = 4
-    #expect(CapacityModel(cheaper).growth(\.fix) == 0 && CapacityModel(cheaper).cost(\.fix, connections: 1e6) == 4)
+    #expect([1, 1000, 1001, 4000, 16_000].map { model.cost(\.fix, connections: $0) } == [5, 5, 6, 6, 7])
+    #expect(model.growth(\.fix) == 0.5 && model.cost(\.fix, connections: 64_000) == 8)
+    #expect(model.growth(\.fixAndPosition) == 1.5 && model.cost(\.fixAndPosition, connections: 32_000) == 21.5)
+    #expect(abs(model.error(\.fix)) < 1e-12 && abs(model.error(\.fixAndPosition) - (19.0 / 20 - 1)) < 1e-12)
+  }
+
+  @Test(
+    "a size that is cheaper than a smaller one is chance: the most that was measured counts, and growth is none at least"
+  )
+  func noise() {
+    var noisy = terms
+    (noisy.points[0].fix, noisy.points[1].fix, noisy.points[2].fix) = (11, 8, 9)
+    let model = CapacityModel(noisy)
+    #expect(model.cost(\.fix, connections: 4000) == 11 && model.cost(\.fix, connections: 16_000) == 11)
+    #expect(model.growth(\.fix) == 0.5 && model.cost(\.fix, connections: 64_000) == 12)
+    (noisy.points[1].fix, noisy.points[2].fix) = (9, 8)
+    #expect(CapacityModel(noisy).growth(\.fix) == 0 && CapacityModel(noisy).cost(\.fix, connections: 1e6) == 11)
   }
 
   @Test("a message takes the overhead of each segment that it has")
@@ -144,7 +229,8 @@ import Testing
     let text = CapacityModel(terms).markdown()
     for part in [
       "5,000,000 drivers", "100,000,000 fixes a minute", "20,000,000 riders", "16,000 connections", "-5 %",
-      "14,800 B an update of a map",
+      "14,800 B an update of a map", "rounded up", "1.50 µs a fix with its position for each doubling beyond 16,000",
+      "results/speed.md",
     ] {
       #expect(text.contains(part), "\(part) in \(text)")
     }

@@ -92,6 +92,34 @@ import Testing
     let comparison = Comparison(
       runs([20, 21]) + runs([1], from: 3, valid: false), runs([20], hub: "b", from: 1000), names: ("a", "b"))
     #expect(comparison.counts.a == 2)
-    #expect(comparison.warnings.count == 2)
+    #expect(comparison.warnings.count == 2 && comparison.warnings[0] == "1 run is not valid and left out")
+    #expect(comparison.text.hasPrefix("trip: A is a (2 runs), B is b (1 run)"))
+    let none = Comparison(runs([20], valid: false), runs([20], hub: "b"), names: ("a", "b"))
+    #expect(none.text.contains("no valid run in A") && !none.text.contains("medians"))
+  }
+
+  @Test("files are compared scenario by scenario, and what cannot be is named")
+  func files() throws {
+    func file(_ name: String, _ runs: [RunResult]) -> (name: String, results: Results) {
+      (name, Results(machine: "", runs: runs))
+    }
+    let both = file("a.json", runs([20, 21]) + [sampleRun("fan-out")])
+    let one = try FileComparison([both, file("b.json", runs([20], hub: "b") + [sampleRun("area")])])
+    #expect(one.comparisons.count == 1 && one.failures.isEmpty)
+    #expect(one.leftOut == ["fan-out is only in a.json", "area is only in b.json"])
+    #expect(one.text.contains("left out: fan-out is only in a.json"))
+    let invalid = try FileComparison([both, file("nv.json", runs([20], valid: false))])
+    #expect(invalid.failures == ["no valid run of trip in nv.json"] && invalid.comparisons.isEmpty)
+    let strange = try FileComparison([both, file("b.json", runs([20])), file("c.json", [sampleRun("area")])])
+    #expect(strange.comparisons.count == 1 && strange.failures == ["a.json and c.json have no scenario in common"])
+    let hubs = try FileComparison([file("a.json", runs([20]) + runs([21], hub: "b"))])
+    #expect(hubs.comparisons.first?.names.b == "b")
+    do throws(LoadTestError) {
+      _ = try FileComparison([file("a.json", runs([20]))])
+      Issue.record("compared with nothing")
+    } catch {
+      #expect(error.description.contains("runs of 1 hub, not of two"))
+    }
+    #expect(throws: LoadTestError.self) { try FileComparison([]) }
   }
 }

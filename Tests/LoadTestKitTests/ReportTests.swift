@@ -15,6 +15,7 @@ import Testing
         fixesPerSecond: 1000, deliveriesPerSecond: 999.5, p99: 300, hubCores: 0.25, isValid: true, isKept: false)
     ]
     results.bound = 50_000
+    results.kind = SpeedRun.kind
     #expect(try Results(parsing: results.json, file: "a.json") == results)
     #expect(results.json.contains("\"valid\": false"))
   }
@@ -46,9 +47,25 @@ import Testing
   @Test("a page has a plot over time, a histogram and percentiles, and needs nothing from elsewhere")
   func page() {
     let page = HTMLReport.page([("a.json", Results(machine: "here", runs: [sampleRun()]))])
-    #expect(page.contains("Latency over time") && page.contains("How latencies") && page.contains("by percentile"))
+    #expect(
+      page.contains("Latency over time") && page.contains("how it is distributed") && page.contains("by percentile"))
     #expect(!page.contains("http") && !page.contains("<script") && !page.contains("nan") && !page.contains("inf\""))
     #expect(page.count { $0 == "<" } == page.count { $0 == ">" })
+  }
+
+  @Test(
+    "where no position is expected, the page has the plots of what else was timed",
+    arguments: [
+      (Figure.spreadP50, "From the tick to its reader"), (.ackP50, "due to its ack"), (.connectP50, "Time to connect"),
+    ])
+  func otherTimes(figure: Figure, title: String) {
+    var run = sampleRun("area")
+    run.parts = []
+    for latency in [Figure.latencyP50, .latencyP99, .latencyMax] { run.figures[latency] = nil }
+    run.figures[figure] = 500
+    let page = HTMLReport.page([("a", Results(machine: "", runs: [run]))])
+    #expect(page.contains("\(title): how it is distributed") && page.contains("\(title): by percentile"))
+    #expect(!page.contains("Latency"))
   }
 
   @Test("of many runs each is opened by a click, and a percentile has as many nines as there are")
@@ -80,6 +97,15 @@ import Testing
     run.about = "a & b"
     let page = HTMLReport.page([("a", Results(machine: "<b>", runs: [run]))])
     #expect(!page.contains("<script") && !page.contains("<b>") && page.contains("a &amp; b"))
+  }
+
+  @Test("rows that divide the same CPU say by what, and little of it has three decimals")
+  func costs() {
+    let titles = [Figure.cpuPerFix, .cpuPerDelivery, .cpuPerAreaUpdate].map(\.title)
+    #expect(titles.allSatisfy { $0.hasPrefix("all hub CPU over ") } && Set(titles).count == 3)
+    #expect(Figure.hubCores.text(0.0123) == "0.012 cores" && Figure.hubCores.text(0.123) == "0.12 cores")
+    #expect(Set(Figure.allCases.map(\.title)).count == Figure.allCases.count)
+    #expect(ResultTable.text(sampleRun()).contains("do not add up"))
   }
 
   @Test("numbers have the decimals asked for, and thousands their commas")

@@ -44,6 +44,11 @@ import Testing
         "drivers = 1\nbatch = 5\nriders-per-trip = 1",
         "test.scenario: batch and riders-per-trip do not go together: riders would get each fix"
       ),
+      (
+        "drivers = 1\nchurners = 5",
+        "test.scenario: churners need churn: how many of them leave and come again in a second"
+      ),
+      ("drivers = 1\ncut = on", "test.scenario: cut needs a storm: sessions that are cut off"),
       ("idle = 1\nchurn = 5", "test.scenario: churn needs churners"),
       ("idle = 1\nwatchers = 5", "test.scenario: watchers need drivers to be seen"),
       (
@@ -106,9 +111,59 @@ import Testing
       ["trip", "--bound", "50"], ["trip", "--url", "hub.example:1"],
       ["trip", "--url", "https://127.0.0.1:1"], ["trip", "--threads", "0"], ["idle", "--max"],
       ["trip", "--url", "http://127.0.0.1:1", "--against", "b"],
+      ["trip", "--bound", "20ms"], ["trip", "--max", "--rounds", "3"], ["reconnect-storm", "--storm", "0"],
+      ["churn", "--churn", "0"],
     ])
   func wrong(words: [String]) {
     #expect(throws: LoadTestError.self) { try LoadArguments(words, executable: "/hub", folders: folders) }
+  }
+
+  @Test("an option that is none is said to be none before it lacks a value, and that the hub's stand behind --")
+  func unknown() {
+    for (words, said) in [
+      (["trip", "--nope"], "there is no option --nope; "), (["--nope"], "there is no option --nope "),
+      (["trip", "--loops", "2"], "behind --: -- --loops 2"),
+      (["trip", "--bound", "20ms"], "--bound is what --max keeps"),
+      (["trip", "--max", "--rounds", "3"], "--max tries each rate once"),
+    ] {
+      do throws(LoadTestError) {
+        _ = try LoadArguments(words, executable: "/hub", folders: folders)
+        Issue.record("\(words) were taken")
+      } catch {
+        #expect(error.description.contains(said), "\(error)")
+      }
+    }
+  }
+
+  @Test("every verb and every scenario has a help of its own, asked for in front or behind, but not behind --")
+  func help() throws {
+    for name in CommandVerb.all.map(\.name) + LoadArguments.names(in: folders) {
+      let text = try #require(try Help.asked(by: [name, "--help"], folders: folders))
+      #expect(text.hasPrefix("usage: hub-loadtest \(name)") && text.contains("exit codes"), "\(text)")
+      #expect(try Help.asked(by: ["help", name], folders: folders) == text)
+      #expect(try Help.asked(by: [name, "--json", "a", "-h"], folders: folders) == text)
+    }
+    for verb in CommandVerb.all {
+      let text = try #require(try Help.asked(by: ["help", verb.name], folders: folders))
+      for option in verb.options { #expect(text.contains("--\(option.name) \(option.placeholder ?? "")")) }
+    }
+    let trip = try #require(try Help.asked(by: ["trip", "-h"], folders: folders))
+    #expect(trip.contains("drivers, each with a trip (0 to 2,000,000; 2000)") && trip.contains("--executable PATH"))
+    #expect(try Help.asked(by: ["trip", "--", "--help"], folders: folders) == nil)
+    #expect(try Help.asked(by: ["trip"], folders: folders) == nil && Help.asked(by: [], folders: folders) == nil)
+    #expect(throws: LoadTestError.self) { try Help.asked(by: ["help", "nowhere"], folders: folders) }
+  }
+
+  @Test("a verb's words are its options and files, and what it would pass over is refused")
+  func verbs() throws {
+    let options = try VerbOptions(["a.json", "--html", "x", "b.json"], .report)
+    #expect(options.operands == ["a.json", "b.json"] && options["--html"] == "x")
+    #expect(try VerbOptions(["--attackers=7", "--", "--loops", "2"], .abuse).serveOptions == ["--loops", "2"])
+    for (words, verb) in [
+      (["--nope", "1"], CommandVerb.figures), (["--rounds"], .growth), (["x"], .bench), (["--", "--loops"], .figures),
+    ] { #expect(throws: LoadTestError.self) { try VerbOptions(words, verb) } }
+    let from = try VerbOptions(["--from", "a", "--rounds", "3"], .figures)
+    #expect(throws: LoadTestError.self) { try from.nothingIsMeasured(with: "--from", but: ["--json"]) }
   }
 
   @Test("a hub's options that were given win over the scenario's")

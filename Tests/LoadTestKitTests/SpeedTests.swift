@@ -62,7 +62,7 @@ import Testing
     let runs = [(SpeedLoad.fewIdle, 2000.0, 10e6), (.idle, 10_000, 12e6)].map { load, connections, bytes in
       run(load, user: 0, system: 0, [.connections: connections, .residentBytes: bytes, .cpuPerConnection: 30])
     }
-    #expect(try row(runs, "an idle connection").value == 250)
+    #expect(try row(runs, "one idle connection more").value == 250)
     #expect(try row([run(.fastTrip, user: 1, system: 1)], "20,000/s: p50").verdict == "aim missed")
     #expect(try row(runs, "accept and upgrade").verdict == "met")
   }
@@ -76,6 +76,39 @@ import Testing
     #expect(text.contains("no rate that was tried") && !text.contains("nan"))
     #expect(text.contains("one fix in, one position out") && !text.contains("not measured"))
     #expect(SpeedTable(results).rows.count == Set(SpeedTable(results).rows.map(\.what)).count)
+  }
+
+  @Test("what no load was run for is not on the page: no rounds, no empty table")
+  func startOnly() {
+    var start = sampleRun(StartRun.name)
+    start.figures = [.startTime: 5000, .startBytes: 12e6, .startOwnBytes: 1e6, .executableBytes: 28e6]
+    let text = SpeedTable(Results(machine: "here", runs: [start])).markdown
+    #expect(text.contains("start to listening | 5000 µs") && !text.contains("round") && !text.contains("## The loads"))
+    let none = SpeedTable(Results(machine: "here", runs: [run(.stored, user: 1, system: 9)])).markdown
+    #expect(!none.contains("| measured |") && none.contains("rows are left out") && none.contains("| trip stored:"))
+    let one = SpeedTable(Results(machine: "here", runs: [run(.fanOut, user: 1, system: 9)])).markdown
+    #expect(one.contains("medians of 1 round in turn") && one.contains("| fan-out: 10 drivers × 1 Hz"))
+  }
+
+  @Test("where user and kernel could not be told apart, neither is said")
+  func unsplit() throws {
+    var short = run(.trip, user: 0, system: 0, [.cpuPerDelivery: 14])
+    (short.figures[.userPerDelivery], short.figures[.systemPerDelivery]) = (nil, nil)
+    #expect(try row([short], "one fix in, one position out").verdict.contains("too short"))
+    #expect(SpeedTable(Results(machine: "", runs: [short])).markdown.contains("| 14.0 µs |  |  |"))
+    let area = run(.area, user: 0, system: 0, [.cpuPerAreaUpdate: 8])
+    #expect(try row([area, run(.wideFanOut, user: 1, system: 5)], "with 100 drivers").value == nil)
+  }
+
+  @Test("a load's name has no comma, which stands between names, and its p99 counts though there be few latencies")
+  func names() throws {
+    #expect(SpeedRun.names.allSatisfy { !$0.contains(",") })
+    var few = run(.trip, user: 1, system: 9, [.latencyMax: 90_000])
+    few.figures[.latencyP99] = nil
+    #expect(few.tail == 90_000 && run(.trip, user: 1, system: 9).tail == 300)
+    var search = RateSearch(first: 10, bound: 20_000)
+    search.note(few)
+    #expect(search.steps[0].isKept == false && search.steps[0].p99 == 90_000)
   }
 
   @Test("loads are what the table says, and nobody is lost by making them small")
@@ -112,10 +145,10 @@ import Testing
   func small() throws {
     var run = SpeedRun(options: RunOptions(executable: try #require(builtHub, "locationhub is not beside the tests")))
     (run.rounds, run.seconds, run.scale, run.only) = (
-      1, 0.3, 0.005, ["start", "trip", "trip, stored", "10,000 riders"]
+      1, 0.3, 0.005, ["start", "trip", "trip stored", "10000 riders"]
     )
     let results = try run.run()
-    #expect(results.runs.map(\.scenario) == ["start", "trip", "trip, stored", "10,000 riders"])
+    #expect(results.runs.map(\.scenario) == ["start", "trip", "trip stored", "10000 riders"])
     for run in results.runs { #expect(run.violations.isEmpty, "\(ResultTable.text(run))") }
     let start = results.runs[0]
     #expect(start[.startTime] > 0 && start[.startBytes] > start[.startOwnBytes] && start[.executableBytes] > 0)

@@ -42,23 +42,12 @@ struct AbuseRun {
   ]
 
   static func run(_ words: [String], executable: String) throws(LoadTestError) -> Bool {
-    var run = AbuseRun(executable: executable)
-    var words = words[...]
-    while let word = words.popFirst() {
-      if word == "--" {
-        run.serverOptions = Array(words)
-        break
-      }
-      guard let value = words.popFirst() else { throw .usage("\(word) needs a value") }
-      switch word {
-      case "--attackers": run.attackers = Int(value) ?? 0
-      case "--duration": run.duration = Double(value) ?? 0
-      case "--server-cpu": run.serverCPU = value
-      case "--executable": run.executable = value
-      case _: throw .usage("abuse has no option \(word)")
-      }
-    }
-    guard run.attackers > 0, run.duration > 0 else { throw .usage("--attackers and --duration are positive numbers") }
+    let options = try VerbOptions(words, .abuse)
+    var run = AbuseRun(executable: options["--executable"] ?? executable)
+    run.duration = try options.number("--duration", or: run.duration)
+    run.attackers = try options.whole("--attackers", or: run.attackers, in: 1...1_000_000)
+    run.serverCPU = options["--server-cpu"]
+    run.serverOptions = options.serveOptions
     return try run.run()
   }
 

@@ -4,7 +4,7 @@ import Transport
 
 enum MeasuringVerbs {
   static func bench(_ words: [String]) throws(LoadTestError) -> Bool {
-    let options = try VerbOptions(words, ["--thresholds", "--executable"])
+    let options = try VerbOptions(words, .bench)
     let file = options["--thresholds"] ?? "loadtest/thresholds.json"
     let thresholds = try Bench.thresholds(parsing: try readText(file), file: file)
     return try Bench(executable: options["--executable"] ?? Machine.hubBesides()).run(thresholds)
@@ -13,13 +13,8 @@ enum MeasuringVerbs {
   /// Measures the terms, or reads them (`--terms`), and writes what follows from them. `--drivers`, `--fixes` and
   /// `--seconds`: of how many drivers the three sizes are, how many fixes a second they send together, how long each run is.
   static func capacity(_ words: [String]) throws(LoadTestError) -> Bool {
-    let options = try VerbOptions(
-      words,
-      [
-        "--terms", "--json", "--output", "--server-cpu", "--threads", "--executable", "--drivers", "--fixes",
-        "--seconds",
-        "--data",
-      ])
+    let options = try VerbOptions(words, .capacity)
+    try options.nothingIsMeasured(with: "--terms", but: ["--json", "--output", "--server-cpu", "--threads"])
     let terms: CapacityTerms
     if let file = options["--terms"] {
       terms = try CapacityTerms(parsing: try readText(file), file: file)
@@ -28,9 +23,14 @@ enum MeasuringVerbs {
       measuring.directory = options["--data"] ?? measuring.directory
       if let sizes = options["--drivers"] {
         measuring.drivers = sizes.split(separator: ",").compactMap { Int($0) }
-        guard measuring.drivers.count == 3, measuring.drivers == measuring.drivers.sorted(), measuring.drivers[0] > 0,
+        guard measuring.drivers.count == 3, measuring.drivers == measuring.drivers.sorted(),
+          measuring.drivers[0] >= CapacityMeasuring.fewestDrivers,
           Set(measuring.drivers).count == 3
-        else { throw .usage("--drivers must be three growing numbers, for instance 500,2000,8000") }
+        else {
+          throw .usage(
+            "--drivers must be three growing numbers from \(CapacityMeasuring.fewestDrivers), for instance 500,2000,8000"
+          )
+        }
       }
       measuring.fixesPerSecond = try options.number("--fixes", or: measuring.fixesPerSecond)
       measuring.seconds = try options.number("--seconds", or: measuring.seconds)

@@ -6,24 +6,24 @@ enum SpeedVerbs {
   /// All loads of the table, round after round; or the table of results that are there already (`--from`). False where a
   /// bar is missed.
   static func figures(_ words: [String]) throws(LoadTestError) -> Bool {
-    let options = try VerbOptions(
-      words,
-      [
-        "--rounds", "--seconds", "--scale", "--only", "--server-cpu", "--threads", "--executable", "--data", "--json",
-        "--output", "--from",
-      ])
+    let options = try VerbOptions(words, .figures)
+    try options.nothingIsMeasured(with: "--from", but: ["--json", "--output", "--server-cpu", "--threads"])
     let results: Results
     if let file = options["--from"] {
       results = try Results(parsing: try readText(file), file: file)
+      guard results.kind == SpeedRun.kind else {
+        throw .usage("\(file) was not written by `figures --json`: its runs are not the loads of the table")
+      }
     } else {
       var run = SpeedRun(options: try options.run())
       run.rounds = try options.whole("--rounds", or: run.rounds)
       run.seconds = try options.number("--seconds", or: run.seconds)
       run.scale = try options.number("--scale", or: run.scale)
       if let names = options["--only"] {
-        let wanted = names.split(separator: ",").map(String.init)
-        guard wanted.allSatisfy(SpeedRun.names.contains) else {
-          throw .usage("--only takes names out of: \(SpeedRun.names.joined(separator: ", "))")
+        let wanted = names.split(separator: ",").map { String($0.trimmed) }
+        guard !wanted.isEmpty, wanted.allSatisfy(SpeedRun.names.contains) else {
+          throw .usage(
+            "--only takes names, with commas between them, out of: \(SpeedRun.names.joined(separator: ", "))")
         }
         run.only = Set(wanted)
       }
@@ -40,8 +40,7 @@ enum SpeedVerbs {
 
   /// All sizes of all curves, round after round.
   static func growth(_ words: [String]) throws(LoadTestError) -> Bool {
-    let options = try VerbOptions(
-      words, ["--rounds", "--seconds", "--scale", "--server-cpu", "--threads", "--executable", "--json", "--html"])
+    let options = try VerbOptions(words, .growth)
     var run = GrowthRun(options: try options.run())
     run.rounds = try options.whole("--rounds", or: run.rounds)
     run.seconds = try options.number("--seconds", or: run.seconds)

@@ -12,11 +12,15 @@ func fail(_ text: String, _ code: Int32 = 2) -> Never {
 }
 
 do throws(LoadTestError) {
+  if let help = try Help.asked(by: words, folders: folders) {
+    show(help)
+    exit(0)
+  }
   let isGood: Bool
   switch words.first {
-  case "--help", "help", "-h", nil:
-    show(LoadArguments.help(folders: folders))
-    isGood = !words.isEmpty
+  case nil:
+    StandardStream.error.write(LoadArguments.help(folders: folders) + "\n")
+    exit(2)
   case "compare": isGood = try ReportVerbs.compare(Array(words.dropFirst()))
   case "report": isGood = try ReportVerbs.report(Array(words.dropFirst()))
   case "bench": isGood = try MeasuringVerbs.bench(Array(words.dropFirst()))
@@ -26,7 +30,7 @@ do throws(LoadTestError) {
   case "abuse": isGood = try AbuseRun.run(Array(words.dropFirst()), executable: Machine.hubBesides())
   case _: isGood = try ScenarioVerb(words, folders).run()
   }
-  exit(isGood ? 0 : words.isEmpty ? 2 : 1)
+  exit(isGood ? 0 : 1)
 } catch .usage(let text) {
   fail(text, 2)
 } catch .failed(let text) {

@@ -4,6 +4,8 @@ package struct CapacityMeasuring {
   package var options: RunOptions
   /// Drivers of the three sizes; their fixes a second are the same, so that only the number of connections differs.
   package var drivers = [500, 2000, 8000]
+  /// With fewer, memory of a session is that of the hub's own tables, which grow in steps.
+  package static let fewestDrivers = LoadRun.fewestForMemory / 2
   package var fixesPerSecond = 4000.0
   package var seconds = 8.0
   /// Under which directory a journal is made.

@@ -50,28 +50,36 @@ package struct CapacityModel: Sendable {
 
   package init(_ terms: CapacityTerms) { self.terms = terms }
 
-  /// µs for a fix, or for a fix and its position, with so many connections on one hub: a + b log₂ n through the first two
-  /// of the measured sizes. Caches and the kernel's tables grow so: each doubling misses a little more.
+  /// µs for a fix, or for a fix and its position, with so many connections on one hub. Measured costs scatter by more than
+  /// they grow, so it is never less than what was measured at any size up to the next larger one, and beyond the largest it
+  /// grows with each doubling as it did most between two sizes: caches and the kernel's tables miss a little more each time.
   func cost(_ path: KeyPath<CapacityTerms.Point, Double>, connections: Double) -> Double {
-    let (first, second) = (terms.points[0], terms.points[1])
-    let slope = growth(path)
-    let isBetween = connections < second.connections
-    let base = isBetween ? first : second
-    return max(0, base[keyPath: path] + slope * log2(connections / base.connections))
+    let points = terms.points
+    let next = points.firstIndex { $0.connections >= connections } ?? points.count - 1
+    let most = points[...next].map { $0[keyPath: path] }.max() ?? 0
+    return most + growth(path) * max(0, log2(connections / points[next].connections))
   }
 
-  /// µs for each doubling of connections. Where the larger size was the cheaper one, that is chance, and no reason to think
-  /// that a hundred times as many cost nothing.
+  /// µs for each doubling of connections: the most between two sizes that stand one behind the other. Where the larger one was
+  /// always the cheaper, that is chance, and no reason to think that a hundred times as many cost nothing.
   func growth(_ path: KeyPath<CapacityTerms.Point, Double>) -> Double {
-    let (first, second) = (terms.points[0], terms.points[1])
-    return max(0, (second[keyPath: path] - first[keyPath: path]) / log2(second.connections / first.connections))
+    zip(terms.points, terms.points.dropFirst()).map { CapacityModel.slope(path, $0, $1) }.max().map { max(0, $0) } ?? 0
   }
 
-  /// How far the model is off at the third size, which it does not know: 0.1 is 10 % too high.
+  private static func slope(
+    _ path: KeyPath<CapacityTerms.Point, Double>, _ first: CapacityTerms.Point, _ second: CapacityTerms.Point
+  ) -> Double {
+    (second[keyPath: path] - first[keyPath: path]) / log2(second.connections / first.connections)
+  }
+
+  /// How far off the third size is what the first two say of it, by a + b log₂ n: 0.1 is 10 % too high. It shows how much such
+  /// a line is worth.
   func error(_ path: KeyPath<CapacityTerms.Point, Double>) -> Double {
-    let third = terms.points[2]
-    return third[keyPath: path] > 0
-      ? cost(path, connections: third.connections) / third[keyPath: path] - 1 : 0
+    let (first, second, third) = (terms.points[0], terms.points[1], terms.points[2])
+    let said =
+      second[keyPath: path]
+      + CapacityModel.slope(path, first, second) * log2(third.connections / second.connections)
+    return third[keyPath: path] > 0 ? said / third[keyPath: path] - 1 : 0
   }
 
   package func needs(_ load: Load) -> Needs {

@@ -17,9 +17,9 @@ extension CapacityModel {
 
       \(grouped(Int(load.drivers))) drivers send \(grouped(Int((load.fixesPerSecond * 60).rounded()))) fixes a minute, \
       each fix goes to \(decimals(load.followers, 0)) of \(grouped(Int(load.riders))) riders: \
-      **\(grouped(Int(needs.cores.rounded(.up)))) cores** of this kind (\(decimals(load.busy * 100, 0)) % busy), \
+      **\(grouped(Int(needs.cores.rounded(.up)))) cores** of this kind (rounded up; \(decimals(load.busy * 100, 0)) % busy), \
       **\(gibibytes(needs.memoryBytes))** of memory, \(gigabits(needs.networkIn)) in and \(gigabits(needs.networkOut)) out, \
-      on \(grouped(Int(needs.hubs))) hubs of \(grouped(Int(load.connectionsPerHub))) connections. That is for each of them \
+      on \(grouped(Int(needs.hubs))) hubs (rounded up) of \(grouped(Int(load.connectionsPerHub))) connections. That is for each of them \
       \(decimals(needs.cores / needs.hubs, 1)) cores, \(gibibytes(needs.memoryBytes / needs.hubs)), \
       \(gigabits(needs.networkIn / needs.hubs)) in and \(gigabits(needs.networkOut / needs.hubs)) out, and \
       \(decimals(needs.disk / needs.hubs / 1e6, 1)) MB/s of journal, \
@@ -51,7 +51,7 @@ extension CapacityModel {
       "",
       "0.4: two in five drivers are on a trip, with one rider each, and the other riders only have the app open. 4: all "
         + "riders follow somebody. The middle columns are cores at 100 %; \"cores in all\" are busy to "
-        + "\(decimals(load.busy * 100, 0)) %.",
+        + "\(decimals(load.busy * 100, 0)) %, and rounded up.",
     ]
     return rows.joined(separator: "\n")
   }
@@ -70,10 +70,12 @@ extension CapacityModel {
     | CPU for heartbeats | silent sessions ÷ 30 s | \(micro(terms.heartbeat)) each |
     | CPU for coming and going | connections a second | \(micro(terms.connection)) each |
     | the same with more connections on a hub | log₂ connections | \(micro(growth(\.fix))) a fix and \
-    \(micro(growth(\.fixAndPosition))) a fix with its position for each doubling: beyond \(size(2)) connections this is \
-    extrapolated |
+    \(micro(growth(\.fixAndPosition))) a fix with its position for each doubling beyond \(size(2)) connections, on top of the \
+    largest cost measured: extrapolated |
     | memory | sessions | \(grouped(Int(terms.driverBytes))) B a driver with a trip, \(grouped(Int(terms.riderBytes))) B a \
-    rider, \(grouped(Int(terms.idleBytes))) B a session that says nothing |
+    rider, \(grouped(Int(terms.idleBytes))) B a session that says nothing: all that the hub's memory grew by, over all sessions of a run (\(size(1)) that say nothing, \
+    \(size(2)) others). The first sessions make a hub take some 3 MB once, so it is more than what one session takes more, which is in \
+    [speed.md](results/speed.md) |
     | network | messages | \(grouped(Int(terms.fixBytes))) B a fix, \(grouped(Int(terms.positionBytes))) B a position, \
     \(grouped(Int(terms.mapBytes))) B an update of a map, all in JSON without compression, and \
     \(grouped(Int(CapacityModel.overheadBytes))) B a segment for Ethernet, IP, TCP and its acknowledgements |
@@ -119,13 +121,16 @@ extension CapacityModel {
     """
     ## How far off it is
 
-    The growth is taken from the first two sizes. For the third, with \(size(2)) connections, the model says \
-    \(micro(cost(\.fix, connections: terms.points[2].connections))) a fix and \
-    \(micro(cost(\.fixAndPosition, connections: terms.points[2].connections))) with its position: \
-    \(percent(error(\.fix))) and \(percent(error(\.fixAndPosition))) off what was measured.
+    A line through the first two sizes, a + b log₂ n, is \(percent(error(\.fix))) off what was measured at the third, with \
+    \(size(2)) connections, for a fix, and \(percent(error(\.fixAndPosition))) for a fix with its position. So the sizes differ \
+    by chance as much as by growth, and the model takes the dearer side: never less than the most that was measured at any \
+    size up to the next larger one, and beyond \(size(2)) connections the steepest growth between two sizes on top of that. At \
+    \(grouped(Int(Load().connectionsPerHub))) connections it says \
+    \(micro(cost(\.fix, connections: Load().connectionsPerHub))) a fix and \
+    \(micro(cost(\.fixAndPosition, connections: Load().connectionsPerHub))) with its position.
 
-    What it leaves out: TLS (a half more CPU a message, a third of a millisecond a handshake, 15 KB a session: \
-    [NOTES.md](NOTES.md)), a backplane between hubs, that a session which changes its network may come to another hub, and \
+    What it leaves out: TLS (1.2 to 2 times the CPU of a message, the less the more messages come: \
+    [speed.md](results/speed.md); a third of a millisecond a handshake, 15 KB a session: [NOTES.md](NOTES.md)), a backplane between hubs, that a session which changes its network may come to another hub, and \
     that network cards and their interrupts take cores, too; loopback has none. What would make it less: the binary \
     protocol, in which a position has 24 bytes instead of \(grouped(Int(terms.positionBytes))) and a map a sixth of its \
     bytes, and sampling, by which drivers whom nobody follows send less often.

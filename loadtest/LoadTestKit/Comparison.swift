@@ -73,7 +73,7 @@ package struct Comparison: Sendable {
   ) -> [String] {
     var warnings: [String] = []
     let left = a.count + b.count - validA.count - validB.count
-    if left > 0 { warnings.append("\(left) runs are not valid and are left out") }
+    if left > 0 { warnings.append("\(counted(left, "run")) \(left == 1 ? "is" : "are") not valid and left out") }
     if Set((a + b).map { $0.settings.sorted() }).count > 1 { warnings.append("the runs have different settings") }
     if let lastA = validA.map(\.startedAt).max(), let firstA = validA.map(\.startedAt).min(),
       let lastB = validB.map(\.startedAt).max(), let firstB = validB.map(\.startedAt).min(),
@@ -88,7 +88,12 @@ package struct Comparison: Sendable {
   package var hasWorse: Bool { lines.contains { $0.verdict == .worse } }
 
   package var text: String {
-    var rows = ["\(scenario): A is \(names.a) (\(counts.a) runs), B is \(names.b) (\(counts.b) runs)"]
+    let runs = (a: counted(counts.a, "run"), b: counted(counts.b, "run"))
+    var rows = ["\(scenario): A is \(names.a) (\(runs.a)), B is \(names.b) (\(runs.b))"]
+    let empty = [("A", counts.a), ("B", counts.b)].filter { $0.1 == 0 }.map {
+      "  no valid run in \($0.0): nothing to compare"
+    }
+    if !empty.isEmpty { return (rows + empty).joined(separator: "\n") }
     rows.append(
       "  " + padded("medians", to: 36) + padded("A", to: 14, right: true) + padded("B", to: 14, right: true)
         + padded("B / A", to: 9, right: true) + padded("scatter", to: 14, right: true) + padded("p", to: 8, right: true)

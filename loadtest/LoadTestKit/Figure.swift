@@ -7,13 +7,15 @@ package enum Figure: String, CaseIterable, Sendable {
   case latencyP50, latencyP90, latencyP99, latencyP999, latencyMax
   case cpuPerFix, cpuPerDelivery, userPerDelivery, systemPerDelivery, userSamples, hubCores
   case bytesInPerFix, bytesOutPerDelivery, fixesPerRead
-  case connections, connectSeconds, connectP50, connectP99, cpuPerConnection, bytesPerConnection, bytesUnderLoad
+  case connections, mostConnections, connectSeconds, connectP50, connectP90, connectP99, connectMax, cpuPerConnection,
+    bytesPerConnection,
+    bytesUnderLoad
   case residentBytes
-  case requests, acknowledged, ackP50, ackP99
+  case requests, acknowledged, ackP50, ackP90, ackP99, ackMax
   case events, eventsLost, eventsDuplicated
-  case joined, recovered, joinP50, joinP99, joinMax
+  case joined, recovered, joinP50, joinP90, joinP99, joinMax
   case journalGroups, journalBytes, journalBusyShare
-  case areaUpdates, wholeAreas, areasSkipped, areaUpdatesPerSecond, spreadP50, spreadP99, spreadMax
+  case areaUpdates, wholeAreas, areasSkipped, areaUpdatesPerSecond, spreadP50, spreadP90, spreadP99, spreadMax
   case cpuPerAreaUpdate, userPerAreaUpdate, systemPerAreaUpdate, bytesOutPerAreaUpdate
   case fleet, quietChannels
   case startTime, startSlowest, startBytes, startOwnBytes, executableBytes
@@ -26,13 +28,15 @@ package enum Figure: String, CaseIterable, Sendable {
 
   package var unit: Unit {
     switch self {
-    case .sent, .expected, .delivered, .conflated, .lost, .duplicated, .outOfOrder, .errors, .connections, .requests,
-      .acknowledged, .events, .eventsLost, .eventsDuplicated, .joined, .recovered, .journalGroups, .slowDelivered,
+    case .sent, .expected, .delivered, .conflated, .lost, .duplicated, .outOfOrder, .errors, .connections,
+      .mostConnections, .requests, .acknowledged, .events, .eventsLost, .eventsDuplicated, .joined, .recovered,
+      .journalGroups, .slowDelivered,
       .extra, .fixesPerRead, .areaUpdates, .wholeAreas, .areasSkipped, .fleet, .quietChannels, .userSamples:
       .count
     case .fixesPerSecond, .deliveriesPerSecond, .writesPerSecond, .areaUpdatesPerSecond: .perSecond
     case .latencyP50, .latencyP90, .latencyP99, .latencyP999, .latencyMax, .cpuPerFix, .cpuPerDelivery,
-      .userPerDelivery, .systemPerDelivery, .connectP50, .connectP99, .cpuPerConnection, .ackP50, .ackP99, .joinP50,
+      .userPerDelivery, .systemPerDelivery, .connectP50, .connectP90, .connectP99, .connectMax,
+      .cpuPerConnection, .ackP50, .ackP90, .ackP99, .ackMax, .joinP50, .joinP90, .spreadP90,
       .joinP99, .joinMax, .latenessP99, .spreadP50, .spreadP99, .spreadMax, .cpuPerAreaUpdate, .userPerAreaUpdate,
       .systemPerAreaUpdate, .startTime, .startSlowest:
       .microseconds
@@ -48,7 +52,9 @@ package enum Figure: String, CaseIterable, Sendable {
     switch self {
     case .latencyP50, .latencyP90, .latencyP99, .latencyP999, .latencyMax, .cpuPerFix, .cpuPerDelivery,
       .userPerDelivery, .systemPerDelivery, .bytesInPerFix, .bytesOutPerDelivery, .connectSeconds, .connectP50,
-      .connectP99, .cpuPerConnection, .bytesPerConnection, .bytesUnderLoad, .residentBytes, .ackP50, .ackP99, .joinP50,
+      .connectP90, .connectP99, .connectMax, .cpuPerConnection, .bytesPerConnection, .bytesUnderLoad, .residentBytes,
+      .ackP50, .ackP90, .ackP99, .ackMax, .joinP50,
+      .joinP90, .spreadP90,
       .joinP99, .startTime, .startSlowest, .startBytes, .startOwnBytes, .executableBytes, .joinMax,
       .spreadP50, .spreadP99, .spreadMax, .cpuPerAreaUpdate, .userPerAreaUpdate, .systemPerAreaUpdate,
       .bytesOutPerAreaUpdate, .areasSkipped, .lost, .duplicated, .outOfOrder, .errors, .eventsLost, .eventsDuplicated,
@@ -56,7 +62,8 @@ package enum Figure: String, CaseIterable, Sendable {
       .journalBusyShare:
       .lower
     case .fixesPerSecond, .deliveriesPerSecond, .areaUpdatesPerSecond: .higher
-    case .sent, .expected, .delivered, .conflated, .fixesPerRead, .connections, .requests, .acknowledged, .events,
+    case .sent, .expected, .delivered, .conflated, .fixesPerRead, .connections, .mostConnections, .requests,
+      .acknowledged, .events,
       .joined, .recovered, .journalGroups, .journalBytes, .slowDelivered, .extra, .harnessCores, .latenessP99,
       .areaUpdates, .wholeAreas, .writesPerSecond, .fleet, .quietChannels, .userSamples:
       .neither
@@ -75,40 +82,46 @@ package enum Figure: String, CaseIterable, Sendable {
     case .outOfOrder: "out of order"
     case .errors: "errors"
     case .fixesPerSecond: "fixes a second"
-    case .deliveriesPerSecond: "deliveries a second"
+    case .deliveriesPerSecond: "positions sent a second"
     case .writesPerSecond: "writes a second"
     case .latencyP50: "latency p50"
     case .latencyP90: "latency p90"
     case .latencyP99: "latency p99"
     case .latencyP999: "latency p99.9"
     case .latencyMax: "latency max"
-    case .cpuPerFix: "hub CPU for each fix"
-    case .cpuPerDelivery: "hub CPU for each delivery"
-    case .userPerDelivery: "of it in user space"
-    case .systemPerDelivery: "of it in the kernel"
-    case .userSamples: "samples in user space"
-    case .hubCores: "hub CPU"
-    case .bytesInPerFix: "bytes read for each fix"
-    case .bytesOutPerDelivery: "bytes written for each delivery"
+    case .cpuPerFix: "all hub CPU over fixes received"
+    case .cpuPerDelivery: "all hub CPU over positions sent"
+    case .userPerDelivery: "… its user space over positions sent"
+    case .systemPerDelivery: "… its kernel over positions sent"
+    case .userSamples: "samples that met user space"
+    case .hubCores: "hub CPU, all of it"
+    case .bytesInPerFix: "all bytes read over fixes received"
+    case .bytesOutPerDelivery: "all bytes written over positions sent"
     case .fixesPerRead: "messages for each read"
-    case .connections: "connections"
+    case .connections: "connections as the load began"
+    case .mostConnections: "connections at most, with the storm"
     case .connectSeconds: "time until all stood"
     case .connectP50: "time to connect p50"
+    case .connectP90: "time to connect p90"
     case .connectP99: "time to connect p99"
+    case .connectMax: "time to connect, the last"
     case .cpuPerConnection: "hub CPU for each connection"
-    case .bytesPerConnection: "hub memory for each connection"
-    case .bytesUnderLoad: "the same when the load was over"
+    case .bytesPerConnection: "hub memory growth over connections"
+    case .bytesUnderLoad: "memory growth over all, after load"
     case .residentBytes: "hub memory"
     case .requests: "batches and moves"
     case .acknowledged: "acks"
     case .ackP50: "ack p50"
+    case .ackP90: "ack p90"
     case .ackP99: "ack p99"
+    case .ackMax: "ack max"
     case .events: "events"
     case .eventsLost: "events lost"
     case .eventsDuplicated: "events twice"
     case .joined: "sessions that came (again)"
     case .recovered: "brought up to date"
     case .joinP50: "from due to subscribed p50"
+    case .joinP90: "from due to subscribed p90"
     case .joinP99: "from due to subscribed p99"
     case .joinMax: "from due to subscribed, the last"
     case .journalGroups: "groups stored"
@@ -119,12 +132,13 @@ package enum Figure: String, CaseIterable, Sendable {
     case .areasSkipped: "skipped (unread ones were in the way)"
     case .areaUpdatesPerSecond: "updates a second"
     case .spreadP50: "from the tick to its reader p50"
+    case .spreadP90: "from the tick to its reader p90"
     case .spreadP99: "from the tick to its reader p99"
     case .spreadMax: "from the tick to its reader, the last"
-    case .cpuPerAreaUpdate: "hub CPU for each update"
-    case .userPerAreaUpdate: "of it in user space"
-    case .systemPerAreaUpdate: "of it in the kernel"
-    case .bytesOutPerAreaUpdate: "bytes written for each update"
+    case .cpuPerAreaUpdate: "all hub CPU over updates sent"
+    case .userPerAreaUpdate: "… its user space over updates sent"
+    case .systemPerAreaUpdate: "… its kernel over updates sent"
+    case .bytesOutPerAreaUpdate: "all bytes written over updates sent"
     case .fleet: "drivers in the index without a session"
     case .quietChannels: "channels without news"
     case .startTime: "from start to listening"
@@ -150,7 +164,7 @@ package enum Figure: String, CaseIterable, Sendable {
         : value >= 10_000 ? decimals(value / 1000, 1) + " ms" : decimals(value, value < 1000 ? 1 : 0) + " µs"
     case .seconds: decimals(value, 2) + " s"
     case .bytes: value >= 10_000_000 ? decimals(value / 1_048_576, 1) + " MiB" : grouped(Int(value.rounded())) + " B"
-    case .cores: decimals(value, 2) + " cores"
+    case .cores: decimals(value, value < 0.1 ? 3 : 2) + " cores"
     }
   }
 }

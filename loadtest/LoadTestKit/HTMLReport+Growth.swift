@@ -50,7 +50,8 @@ extension HTMLReport {
       return plot.html
     }
     guard !scenarios.isEmpty else { return "" }
-    return plot("Hub CPU for each delivery", .cpuPerDelivery) + plot("Of it in user space", .userPerDelivery)
-      + plot("Memory for each connection", .bytesPerConnection) + plot("p99", .latencyP99)
+    return plot("All hub CPU over positions sent", .cpuPerDelivery)
+      + plot("Its user space over positions sent", .userPerDelivery)
+      + plot("Hub memory growth over connections", .bytesPerConnection) + plot("p99", .latencyP99)
   }
 }

@@ -61,7 +61,8 @@ package enum HTMLReport {
 
   private static let cards: [Figure] = [
     .fixesPerSecond, .deliveriesPerSecond, .latencyP50, .latencyP99, .latencyP999, .cpuPerFix, .cpuPerDelivery, .lost,
-    .connections, .bytesPerConnection, .ackP99, .joinMax, .harnessCores,
+    .areaUpdatesPerSecond, .cpuPerAreaUpdate, .spreadP99, .connections, .bytesPerConnection, .connectP99, .ackP99,
+    .joinMax, .harnessCores,
   ]
 
   private static func verdict(_ run: RunResult) -> String {
@@ -102,8 +103,8 @@ package enum HTMLReport {
       (x: max(1, low) * pow(ratio, Double(index) / Double(columns)), y: count)
     }
     var plot = Plot(
-      "How latencies are distributed", x: "latency", y: "positions", xScale: .logarithmic,
-      series: [Plot.Series(name: "positions", color: 1, mark: .bars, points: points)])
+      "\(run.timed.title): how it is distributed", x: "time", y: run.timed.what, xScale: .logarithmic,
+      series: [Plot.Series(name: run.timed.what, color: 1, mark: .bars, points: points)])
     plot.xText = time
     return plot.html
   }
@@ -119,8 +120,8 @@ package enum HTMLReport {
       points.append((total / max(1, total - seen), bucket.microseconds))
     }
     var plot = Plot(
-      "Latency by percentile", x: "percentile", y: "latency", xScale: .logarithmic, yScale: .logarithmic,
-      series: [Plot.Series(name: "positions", color: 2, mark: .line, points: points)])
+      "\(run.timed.title): by percentile", x: "percentile", y: "time", xScale: .logarithmic, yScale: .logarithmic,
+      series: [Plot.Series(name: run.timed.what, color: 2, mark: .line, points: points)])
     plot.xText = { value in
       let percent = 100 - 100 / value
       // As many nines as there are: 99, 99.5, 99.99.

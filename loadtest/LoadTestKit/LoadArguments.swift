@@ -20,9 +20,9 @@ package struct LoadArguments: Sendable {
     ("pid", "PID", "its process, where it is on this machine: for its CPU and memory"),
     ("executable", "PATH", "the hub to start (locationhub beside this program)"),
     ("against", "PATH", "a second one, run in turn with the first, and compared"),
-    ("rounds", "N", "runs of each (1)"),
+    ("rounds", "N", "runs of each (1 to 1000; 1)"),
     ("server-cpu", "LIST", "the cores of the hub that is started, as for taskset"),
-    ("threads", "N", "threads that make the load (as many as cores are left)"),
+    ("threads", "N", "threads that make the load (1 to 64; as many as cores are left)"),
     ("max", nil, "find the highest rate at which p99 stays under the bound"),
     ("bound", "TIME", "that bound: 50ms, 200us, 1s (50ms)"),
     ("lateness-bound", "TIME", "the load's own lateness p99 over which a run is not valid (5ms)"),
@@ -33,7 +33,11 @@ package struct LoadArguments: Sendable {
   /// `folders`: where scenarios are looked for by name.
   package init(_ words: [String], executable: String, folders: [String]) throws(LoadTestError) {
     var words = words[...]
+    var given: Set<String> = []
     guard let name = words.popFirst() else { throw .usage("name a scenario; --help lists them") }
+    if name.hasPrefix("-") {
+      throw .usage("there is no option \(name) here: a scenario or a verb comes first; --help lists them")
+    }
     scenario = try LoadArguments.scenario(named: name, in: folders)
     run = RunOptions(executable: executable)
     while let word = words.popFirst() {
@@ -44,6 +48,10 @@ package struct LoadArguments: Sendable {
       guard word.hasPrefix("--") else { throw .usage("\(word): what is that? options begin with --") }
       let parts = word.dropFirst(2).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       let option = String(parts[0])
+      guard LoadArguments.isKnown(option) else {
+        throw .usage("there is no option --\(option)\(CommandVerb.serveHint(word, words))")
+      }
+      given.insert(option)
       if option == "max" {
         seeksMaximum = true
         continue
@@ -58,6 +66,12 @@ package struct LoadArguments: Sendable {
     if seeksMaximum, scenario.drivers == 0 || scenario.bookings || scenario.batch > 0 {
       throw .usage("--max needs a scenario of drivers and riders whose rate can be raised")
     }
+    if given.contains("bound"), !seeksMaximum { throw .usage("--bound is what --max keeps: it has no meaning without") }
+    if given.contains("rounds"), seeksMaximum { throw .usage("--max tries each rate once: it has no --rounds") }
+  }
+
+  private static func isKnown(_ option: String) -> Bool {
+    options.contains { $0.name == option } || ScenarioSetting.all.contains { $0.name == option }
   }
 
   private mutating func set(_ option: String, _ value: String) throws(LoadTestError) {
@@ -139,10 +153,12 @@ package struct LoadArguments: Sendable {
   package static func help(folders: [String]) -> String {
     var lines = [
       "usage: hub-loadtest SCENARIO [options] [-- options of `locationhub serve`]",
-      "       hub-loadtest compare A.json [B.json …]     what got better or worse beyond noise",
-      "       hub-loadtest report A.json … --html FILE   plots of several results",
-      "       hub-loadtest bench | figures | growth | capacity | abuse",
-      "                                                  see make bench, make figures and so on",
+      "       hub-loadtest VERB [options]",
+      "       hub-loadtest help SCENARIO | VERB           its options and what they are by default",
+      "", "verbs:",
+    ]
+    lines += CommandVerb.all.map { "  " + padded($0.name, to: 20) + $0.about }
+    lines += [
       "", "scenarios:",
     ]
     for name in names(in: folders) {
@@ -151,16 +167,12 @@ package struct LoadArguments: Sendable {
       } catch { lines.append("  " + padded(name, to: 20) + "\(error)") }
     }
     lines += ["", "options:"]
-    for (name, placeholder, help) in options {
-      lines.append("  " + padded("--\(name)\(placeholder.map { " " + $0 } ?? "")", to: 26) + help)
-    }
+    lines += options.map(Help.line)
     lines += ["", "settings of a scenario, as in its file:"]
     for setting in ScenarioSetting.all {
-      lines.append("  " + padded("--\(setting.name) \(setting.placeholder)", to: 26) + setting.help)
+      lines.append(padded("  --\(setting.name) \(setting.placeholder)", to: 28) + "\(setting.help) (\(setting.range))")
     }
-    lines += [
-      "", "exit codes: 0 good; 1 the hub did what it must not, or the run is not valid; 2 asked for wrongly",
-    ]
+    lines += ["", Help.exitCodes]
     return lines.joined(separator: "\n")
   }
 }

@@ -29,25 +29,45 @@ extension LoadRun {
       (.recovered, counts.recovered), (.slowDelivered, counts.slowDelivered), (.extra, counts.extra),
       (.areaUpdates, counts.areaUpdates), (.wholeAreas, counts.wholeAreas),
     ] { figures[figure] = Double(value) }
+    if scenario.mostSessions > scenario.sessions { figures[.mostConnections] = Double(scenario.mostSessions) }
     figures[.harnessCores] = counts.cpuShare
-    if counts.lateness.count > 0 { figures[.latenessP99] = Double(counts.lateness.value(atQuantile: 0.99)) }
-    let latency = counts.latency
-    if latency.count > 0 {
-      for (figure, quantile) in [
-        (Figure.latencyP50, 0.5), (.latencyP90, 0.9), (.latencyP99, 0.99), (.latencyP999, 0.999),
-      ] { figures[figure] = Double(latency.value(atQuantile: quantile)) }
-      figures[.latencyMax] = Double(latency.maximum)
-    }
-    for (histogram, p50, p99) in [
-      (counts.connects, Figure.connectP50, Figure.connectP99), (counts.joins, .joinP50, .joinP99),
-      (counts.acks, .ackP50, .ackP99), (counts.spread, .spreadP50, .spreadP99),
-    ] where histogram.count > 0 {
-      figures[p50] = Double(histogram.value(atQuantile: 0.5))
-      figures[p99] = Double(histogram.value(atQuantile: 0.99))
-    }
-    if counts.spread.count > 0 { figures[.spreadMax] = Double(counts.spread.maximum) }
-    if counts.joins.count > 0 { figures[.joinMax] = Double(counts.joins.maximum) }
+    put(counts.latency, [.latencyP50, .latencyP90, .latencyP99, .latencyP999], .latencyMax, into: &figures)
+    put(counts.connects, [.connectP50, .connectP90, .connectP99], .connectMax, into: &figures)
+    put(counts.joins, [.joinP50, .joinP90, .joinP99], .joinMax, into: &figures)
+    put(counts.acks, [.ackP50, .ackP90, .ackP99], .ackMax, into: &figures)
+    put(counts.spread, [.spreadP50, .spreadP90, .spreadP99], .spreadMax, into: &figures)
+    put(counts.lateness, [nil, nil, .latenessP99], nil, into: &figures)
+    // What a hub takes by itself for its first sessions is most of what a few hundred take.
+    if scenario.sessions < LoadRun.fewestForMemory { figures[.bytesPerConnection] = nil }
+    if scenario.mostSessions < LoadRun.fewestForMemory { figures[.bytesUnderLoad] = nil }
   }
+
+  /// Sessions below which memory is not told for each.
+  static let fewestForMemory = 1000
+
+  /// Percentiles 50, 90, 99 and 99.9, as far as there are names for them and values enough: p99 of fewer than a hundred
+  /// is the maximum, called by another name.
+  private func put(
+    _ histogram: LatencyHistogram, _ names: [Figure?], _ maximum: Figure?, into figures: inout [Figure: Double]
+  ) {
+    guard histogram.count > 0 else { return }
+    for (name, (quantile, fewest)) in zip(names, [(0.5, 1), (0.9, 10), (0.99, 100), (0.999, 1000)]) {
+      if let name, histogram.count >= fewest { figures[name] = Double(histogram.value(atQuantile: quantile)) }
+    }
+    if let maximum { figures[maximum] = Double(histogram.maximum) }
+  }
+
+  /// How much of the hub's CPU time was in user space and in the kernel; nil where too few of the clock's ticks met it to tell (50 of
+  /// 250 a second are known to 14 %), and nothing sampled it.
+  private func split(
+    _ cpu: ProcessorTime?, _ figures: [Figure: Double]
+  ) -> (user: Double, system: Double)? {
+    guard let cpu, figures[.userSamples] != nil || cpu.all >= LoadRun.leastToSplit else { return nil }
+    return (cpu.user, cpu.system)
+  }
+
+  /// Seconds of CPU: 50 ticks.
+  static let leastToSplit = 0.2
 
   /// What the hub used and counted between two readings.
   func put(_ begin: Reading, _ end: Reading, into figures: inout [Figure: Double]) {
@@ -56,7 +76,8 @@ extension LoadRun {
     if let cpu { figures[.hubCores] = cpu.all / seconds }
     guard let first = begin.page, let last = end.page else { return }
     let difference = { (name: String) in last(name) - first(name) }
-    let (fixes, positions) = (difference("fixes_received_total"), difference("positions_out_total"))
+    let fixes = difference("fixes_received_total")
+    let positions = max(0, last.positionsSent - first.positionsSent)
     figures[.fixesPerSecond] = fixes / seconds
     figures[.deliveriesPerSecond] = positions / seconds
     if fixes > 0 {
@@ -67,8 +88,10 @@ extension LoadRun {
     if positions > 0 {
       if let cpu {
         figures[.cpuPerDelivery] = cpu.all * 1e6 / positions
-        figures[.userPerDelivery] = cpu.user * 1e6 / positions
-        figures[.systemPerDelivery] = cpu.system * 1e6 / positions
+        if let split = split(cpu, figures) {
+          figures[.userPerDelivery] = split.user * 1e6 / positions
+          figures[.systemPerDelivery] = split.system * 1e6 / positions
+        }
       }
       figures[.bytesOutPerDelivery] = difference("written_bytes_total") / positions
     }
@@ -92,8 +115,9 @@ extension LoadRun {
     figures[.bytesOutPerAreaUpdate] = difference("written_bytes_total") / updates
     guard let cpu else { return }
     figures[.cpuPerAreaUpdate] = cpu.all * 1e6 / updates
-    figures[.userPerAreaUpdate] = cpu.user * 1e6 / updates
-    figures[.systemPerAreaUpdate] = cpu.system * 1e6 / updates
+    guard let split = split(cpu, figures) else { return }
+    figures[.userPerAreaUpdate] = split.user * 1e6 / updates
+    figures[.systemPerAreaUpdate] = split.system * 1e6 / updates
   }
 
   // MARK: Judgement

@@ -145,7 +145,7 @@ package struct LoadRun {
     try wait(board, "what was sent has come") { $0.results.count == threads.count }
     let atEnd = MetricsPage.fetch(address, tls: tls)
     if let first = before.resident, let last = facts?.residentBytes {
-      figures[.bytesUnderLoad] = Double(last - first) / Double(max(1, scenario.sessions))
+      figures[.bytesUnderLoad] = Double(last - first) / Double(max(1, scenario.mostSessions))
     }
     var counts = Counts()
     for part in board.withLock({ $0.results }) { counts.merge(part) }

@@ -25,10 +25,10 @@ package struct RateSearch {
   /// What came of a run at `next`.
   package mutating func note(_ run: RunResult) {
     guard let rate = next else { return }
-    let isKept = run.isGood && run[.latencyP99] <= bound && run[.conflated] == 0
+    let isKept = run.isGood && run.tail <= bound && run[.conflated] == 0
     steps.append(
       RateStep(
-        fixesPerSecond: run[.fixesPerSecond], deliveriesPerSecond: run[.deliveriesPerSecond], p99: run[.latencyP99],
+        fixesPerSecond: run[.fixesPerSecond], deliveriesPerSecond: run[.deliveriesPerSecond], p99: run.tail,
         hubCores: run[.hubCores], isValid: run.isValid, isKept: isKept))
     if !run.isValid {
       isOver = kept == nil && steps.count > 3

@@ -7,7 +7,7 @@ package enum ResultTable {
     ("rates", [.fixesPerSecond, .deliveriesPerSecond, .writesPerSecond, .fixesPerRead]),
     ("latency, from when a fix was due", [.latencyP50, .latencyP90, .latencyP99, .latencyP999, .latencyMax]),
     (
-      "cost",
+      "cost; each row divides all of the hub's, so they do not add up",
       [
         .hubCores, .cpuPerFix, .cpuPerDelivery, .userPerDelivery, .systemPerDelivery, .userSamples,
         .bytesInPerFix, .bytesOutPerDelivery,
@@ -16,20 +16,21 @@ package enum ResultTable {
     (
       "connections",
       [
-        .connections, .connectSeconds, .connectP50, .connectP99, .cpuPerConnection, .bytesPerConnection,
-        .bytesUnderLoad, .residentBytes, .fleet, .quietChannels,
+        .connections, .connectSeconds, .connectP50, .connectP90, .connectP99, .connectMax, .cpuPerConnection,
+        .bytesPerConnection,
+        .mostConnections, .bytesUnderLoad, .residentBytes, .fleet, .quietChannels,
       ]
     ),
     (
       "the cell that is watched",
       [
-        .areaUpdates, .wholeAreas, .areasSkipped, .areaUpdatesPerSecond, .spreadP50, .spreadP99, .spreadMax,
+        .areaUpdates, .wholeAreas, .areasSkipped, .areaUpdatesPerSecond, .spreadP50, .spreadP90, .spreadP99, .spreadMax,
         .cpuPerAreaUpdate, .userPerAreaUpdate, .systemPerAreaUpdate, .bytesOutPerAreaUpdate,
       ]
     ),
-    ("batches and moves, from when due to the ack", [.requests, .acknowledged, .ackP50, .ackP99]),
+    ("batches and moves, from when due to the ack", [.requests, .acknowledged, .ackP50, .ackP90, .ackP99, .ackMax]),
     ("events", [.events, .eventsLost, .eventsDuplicated]),
-    ("those who came (again)", [.joined, .recovered, .joinP50, .joinP99, .joinMax]),
+    ("those who came (again)", [.joined, .recovered, .joinP50, .joinP90, .joinP99, .joinMax]),
     ("journal", [.journalGroups, .journalBytes, .journalBusyShare]),
     ("others", [.slowDelivered, .extra]),
     ("this program", [.harnessCores, .latenessP99]),

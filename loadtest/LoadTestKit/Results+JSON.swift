@@ -58,6 +58,7 @@ extension Results {
       }
       members.append(("steps", .list(rows)))
     }
+    if let kind { members.append(("kind", .text(kind))) }
     if let bound { members.append(("bound", .number(bound))) }
     return JSONText.record(members).text
   }
@@ -83,6 +84,7 @@ extension Results {
         isKept: $0[5] == 1)
     }
     bound = members["bound"]?.number
+    kind = members["kind"]?.string
   }
 
   static func rows(_ json: JSONValue?, _ count: Int) -> [[Double]]? {

@@ -27,6 +27,7 @@ package struct RunResult: Sendable, Equatable {
   package var startedAt: Double
   package var figures: [Figure: Double]
   package var parts: [Part]
+  /// Of latencies; where no position is expected, of what else has a time (`timed`).
   package var buckets: [Bucket]
   /// Why it says nothing about the hub: the load itself was too slow.
   package var invalid: [String]
@@ -38,6 +39,18 @@ package struct RunResult: Sendable, Equatable {
 
   package subscript(_ figure: Figure) -> Double { figures[figure] ?? 0 }
 
+  /// What the buckets hold: positions from when they were due; without those, updates of a cell, acks, or connecting.
+  package var timed: (what: String, title: String) {
+    if figures[.latencyP50] != nil { return ("positions", "Latency, from when a fix was due") }
+    if figures[.spreadP50] != nil { return ("updates", "From the tick to its reader") }
+    if figures[.ackP50] != nil { return ("acks", "From when a batch or move was due to its ack") }
+    if figures[.connectP50] != nil { return ("sessions", "Time to connect") }
+    return ("positions", "Latency, from when a fix was due")
+  }
+
+  /// The p99 that a bound is held against; the maximum where there are too few latencies for a p99. µs
+  package var tail: Double { figures[.latencyP99] ?? self[.latencyMax] }
+
   /// Parts and buckets of what was measured.
   mutating func plot(_ counts: Counts, _ schedule: Schedule) {
     parts = counts.parts.enumerated().filter { $0.element.count > 0 }.map { index, part in
@@ -46,7 +59,10 @@ package struct RunResult: Sendable, Equatable {
         p50: Double(part.value(atQuantile: 0.5)), p99: Double(part.value(atQuantile: 0.99)),
         maximum: Double(part.maximum))
     }
-    buckets = counts.latency.buckets.map { Bucket(microseconds: Double($0.microseconds), count: Double($0.count)) }
+    let histogram = [counts.latency, counts.spread, counts.acks, counts.connects].first { $0.count > 0 }
+    buckets = (histogram ?? LatencyHistogram()).buckets.map {
+      Bucket(microseconds: Double($0.microseconds), count: Double($0.count))
+    }
   }
 }
 
@@ -64,6 +80,8 @@ package struct RateStep: Sendable, Equatable {
 /// What a file of results holds.
 package struct Results: Sendable, Equatable {
   package var machine: String
+  /// What wrote them, where that is not a scenario: `figures`.
+  package var kind: String?
   package var runs: [RunResult]
   /// Of a search, in the order in which they were tried.
   package var steps: [RateStep] = []

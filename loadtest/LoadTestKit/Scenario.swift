@@ -80,6 +80,8 @@ package struct Scenario: Sendable, Equatable {
     if slow > 0, bookings { return "slow and bookings do not go together" }
     if slow > 0, drivers == 0 { return "slow sessions need drivers whose positions they miss" }
     if churn > 0, churners == 0 { return "churn needs churners" }
+    if churners > 0, churn == 0 { return "churners need churn: how many of them leave and come again in a second" }
+    if cut, storm == 0 { return "cut needs a storm: sessions that are cut off" }
     if watchers > 0, drivers == 0 { return "watchers need drivers to be seen" }
     if watchers > 0, bookings || batch > 0 || ridersPerTrip > 0 || churners > 0 {
       return "watchers go with drivers that are free: without bookings, batch, churners and riders-per-trip"

@@ -6,6 +6,8 @@ package struct ScenarioSetting: Sendable {
   /// What stands for the value in the help.
   package let placeholder: String
   package let help: String
+  /// What it may be, in words.
+  package let range: String
   /// Puts the value in; false where it is none.
   let read: @Sendable (inout Scenario, String) -> Bool
   /// As it stands in a scenario.
@@ -34,6 +36,7 @@ package struct ScenarioSetting: Sendable {
     flag("compression", \.compression, "riders offer permessage-deflate"),
     ScenarioSetting(
       name: "codec", placeholder: "json|binary", help: "what all sessions speak: locationhub.v1.json or .binary",
+      range: "json or binary",
       read: { scenario, text in
         guard text == "json" || text == "binary" else { return false }
         scenario.isBinary = text == "binary"
@@ -49,6 +52,8 @@ package struct ScenarioSetting: Sendable {
   ) -> ScenarioSetting {
     ScenarioSetting(
       name: name, placeholder: "N", help: help,
+      range: range.upperBound == .max
+        ? "\(range.lowerBound) and more" : "\(grouped(range.lowerBound)) to \(grouped(range.upperBound))",
       read: { scenario, text in
         guard let value = Int(text), range.contains(value) else { return false }
         scenario[keyPath: path] = value
@@ -62,6 +67,7 @@ package struct ScenarioSetting: Sendable {
   ) -> ScenarioSetting {
     ScenarioSetting(
       name: name, placeholder: placeholder, help: help,
+      range: "\(short(range.lowerBound)) to \(short(range.upperBound))",
       read: { scenario, text in
         guard let value = Double(text), range.contains(value) else { return false }
         scenario[keyPath: path] = value
@@ -69,11 +75,15 @@ package struct ScenarioSetting: Sendable {
       }, write: { "\($0[keyPath: path])" })
   }
 
+  private static func short(_ value: Double) -> String {
+    value == value.rounded() ? grouped(Int(value)) : "\(value)"
+  }
+
   private static func flag(
     _ name: String, _ path: WritableKeyPath<Scenario, Bool> & Sendable, _ help: String
   ) -> ScenarioSetting {
     ScenarioSetting(
-      name: name, placeholder: "on|off", help: help,
+      name: name, placeholder: "on|off", help: help, range: "on or off",
       read: { scenario, text in
         guard text == "on" || text == "off" else { return false }
         scenario[keyPath: path] = text == "on"
@@ -133,7 +143,7 @@ extension Scenario {
 }
 
 extension Substring {
-  var trimmed: Substring {
+  package var trimmed: Substring {
     var text = self
     while let first = text.first, first.isWhitespace { text.removeFirst() }
     while let last = text.last, last.isWhitespace { text.removeLast() }

@@ -44,8 +44,8 @@ package struct SpeedLoad: Sendable {
 
 extension SpeedLoad {
   static let trip = SpeedLoad("trip", "1,800 drivers × 5 Hz, a rider each") { drive(&$0, 1800, 5) }
-  static let stored = SpeedLoad("trip, stored", "the same with a journal", stores: true) { drive(&$0, 1800, 5) }
-  static let twoLoops = SpeedLoad("trip, two loops", "the same with two loops, which share the hub") {
+  static let stored = SpeedLoad("trip stored", "the same with a journal", stores: true) { drive(&$0, 1800, 5) }
+  static let twoLoops = SpeedLoad("trip two loops", "the same with two loops, which share the hub") {
     drive(&$0, 1800, 5)
     $0.serve = ["--loops", "2"]
   }
@@ -77,16 +77,15 @@ extension SpeedLoad {
     drive(&$0, 1, 1)
     $0.ridersPerTrip = 10_000
   }
-  static let fewIdle = SpeedLoad("2,000 idle", "sessions that only are there", isBrief: true) { $0.idle = 2000 }
-  static let idle = SpeedLoad("10,000 idle", "sessions that only are there", isBrief: true) { $0.idle = 10_000 }
+  static let fewIdle = SpeedLoad("2000 idle", "sessions that only are there", isBrief: true) { $0.idle = 2000 }
+  static let idle = SpeedLoad("10000 idle", "sessions that only are there", isBrief: true) { $0.idle = 10_000 }
   static let fewRiders = SpeedLoad(
-    "2,000 riders", "10 trips with 200 riders each", p99Bound: .infinity, isBrief: true
+    "2000 riders", "10 trips with 200 riders each", p99Bound: .infinity, isBrief: true
   ) {
     drive(&$0, 10, 1)
     $0.ridersPerTrip = 200
   }
-  static let riders = SpeedLoad("10,000 riders", "10 trips with 1,000 riders each", p99Bound: .infinity, isBrief: true)
-  {
+  static let riders = SpeedLoad("10000 riders", "10 trips with 1,000 riders each", p99Bound: .infinity, isBrief: true) {
     drive(&$0, 10, 1)
     $0.ridersPerTrip = 1000
   }

@@ -25,6 +25,9 @@ package func grouped(_ value: Int) -> String {
   return (value < 0 ? "-" : "") + text
 }
 
+/// `1 run`, `2,000 runs`.
+func counted(_ count: Int, _ what: String) -> String { "\(grouped(count)) \(what)\(count == 1 ? "" : "s")" }
+
 /// Text that fills at least so many columns.
 func padded(_ text: String, to width: Int, right: Bool = false) -> String {
   let space = String(repeating: " ", count: max(0, width - text.count))
