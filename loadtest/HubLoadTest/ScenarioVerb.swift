@@ -32,7 +32,7 @@ struct ScenarioVerb {
     for round in 0..<arguments.rounds {
       var hubs = [arguments.run.executable] + (arguments.against.map { [$0] } ?? [])
       if round % 2 == 1 { hubs.reverse() }
-      for hub in hubs {
+      for hub in hubs where !isInterrupted {
         var options = arguments.run
         options.executable = hub
         let result = try LoadRun(arguments.scenario, options).run()
@@ -42,7 +42,7 @@ struct ScenarioVerb {
         if arguments.against != nil { show("  hub: \(hub)") }
       }
     }
-    if let against = arguments.against {
+    if let against = arguments.against, !isInterrupted {
       let (first, second) = (results.runs.filter { $0.hub != against }, results.runs.filter { $0.hub == against })
       show(Comparison(first, second, names: (arguments.run.executable, against)).text)
     }
@@ -50,7 +50,7 @@ struct ScenarioVerb {
 
   private func search(_ results: inout Results) throws(LoadTestError) {
     var search = RateSearch(first: arguments.scenario.rate, bound: arguments.bound)
-    while let rate = search.next {
+    while !isInterrupted, let rate = search.next {
       var scenario = arguments.scenario
       scenario.rate = rate
       let run = try LoadRun(scenario, arguments.run).run()
@@ -66,6 +66,8 @@ struct ScenarioVerb {
     results.bound = arguments.bound
     show(ResultTable.text(results))
   }
+
+  private var isInterrupted: Bool { arguments.run.interruption.signal != nil }
 
   private func endProgress() { if StandardStream.error.isTerminal { StandardStream.error.write("\r\u{1B}[K") } }
 }

@@ -6,7 +6,11 @@ import WebSocket
 
 extension Generator {
   /// Opens all sessions that are there from the beginning, and returns when all have subscribed, or with what went wrong.
-  package func connectAll(within seconds: Double = 60) throws(LoadTestError) {
+  /// False where it was not to go on: `goesOn` is asked in each turn.
+  @discardableResult
+  package func connectAll(
+    within seconds: Double = 60, while goesOn: () -> Bool = { true }
+  ) throws(LoadTestError) -> Bool {
     let wanted = waiting.count
     let end = ClockReading.read().uptimeNanoseconds + Int64(seconds * 1e9)
     while ready < wanted {
@@ -14,8 +18,10 @@ extension Generator {
       guard ClockReading.read().uptimeNanoseconds < end else {
         throw .failed("after \(Int(seconds)) s only \(ready) of \(wanted) sessions stand")
       }
+      guard goesOn() else { return false }
       turn()
     }
+    return true
   }
 
   /// How many may be under way at once.

@@ -209,6 +209,10 @@ package final class Generator: EventLoopDelegate {
   package func takeProgress() -> Progress {
     var progress = Progress()
     progress.ready = ready
+    progress.wanted = ready + connecting + waiting.count
+    progress.missing =
+      max(0, counts.expected - counts.delivered) + max(0, counts.requests - counts.acknowledged) + leaving.count
+      + waiting.count + connecting
     progress.sent = counts.sent
     progress.delivered = counts.delivered
     progress.joined = counts.joined

@@ -86,6 +86,7 @@ package struct GrowthRun {
     for round in 0..<rounds {
       for curve in GrowthCurve.allCases {
         for size in curve.sizes {
+          if options.interruption.signal != nil { return results }
           let scenario = sized(curve, size)
           progress("round \(round + 1) of \(rounds): \(curve.title), \(grouped(Int(Double(size) * scale)))")
           results.runs.append(LoadRun(scenario, options).runOrSay())

@@ -21,6 +21,10 @@ package struct RunOptions: Sendable {
   package var busyBound = 0.9
   package var latenessBoundMicroseconds = 5000.0
   package var connectSeconds = 60.0
+  /// How long the hub may take to end when it is asked to.
+  package var stopSeconds = HubProcess.patience
+  /// What ends a run before its time.
+  package var interruption = Interruption.process
   /// Tells user space from the kernel by samples instead of the kernel's ticks, where this program may.
   package var samplesModes = false
   /// Called about once a second.

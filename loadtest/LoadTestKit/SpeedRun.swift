@@ -23,17 +23,20 @@ package struct SpeedRun {
     if isWanted(StartRun.name) { results.runs.append(try StartRun(options: options).run()) }
     for round in 0..<rounds {
       for load in SpeedLoad.all where isWanted(load.name) {
+        if isInterrupted { return results }
         progress("round \(round + 1) of \(rounds): \(load.name)")
         results.runs.append(try run(load))
       }
     }
     if isWanted(SpeedRun.fifth) { try search(&results) }
-    if isWanted(SpeedLoad.storm.name) {
+    if isWanted(SpeedLoad.storm.name), !isInterrupted {
       progress(SpeedLoad.storm.name)
       results.runs.append(try run(.storm))
     }
     return results
   }
+
+  private var isInterrupted: Bool { options.interruption.signal != nil }
 
   private func isWanted(_ name: String) -> Bool { only?.contains(name) ?? true }
 
@@ -61,7 +64,7 @@ package struct SpeedRun {
     let scenario = SpeedLoad.fastTrip.sized(scale, seconds: min(3, seconds))
     var search = RateSearch(first: scenario.rate, bound: SpeedRun.bound)
     var best = 0.0
-    while let rate = search.next {
+    while !isInterrupted, let rate = search.next {
       var step = scenario
       step.rate = rate
       step.warmUp = min(1, seconds)
@@ -71,7 +74,7 @@ package struct SpeedRun {
     }
     results.steps = search.steps
     results.bound = SpeedRun.bound
-    guard best > 0 else { return }
+    guard best > 0, !isInterrupted else { return }
     var fifth = SpeedLoad.fastTrip.sized(scale, seconds: seconds)
     fifth.name = SpeedRun.fifth
     fifth.about = "a fifth of the highest rate"
