@@ -29,7 +29,7 @@ package struct LoadRun {
   /// What is loaded.
   struct Target {
     let address: SocketAddress
-    let tls: TLSClient?
+    let tls: ServerTrust?
     /// Where it was started here.
     let hub: HubProcess?
     /// Where its process is known.
@@ -66,12 +66,12 @@ package struct LoadRun {
     if let contradiction = scenario.contradiction { throw .usage(contradiction) }
     let certificate = scenario.tls && options.address == nil ? RunCertificate() : nil
     defer { certificate?.removeFiles() }
-    let tls = try certificate.map { certificate throws(LoadTestError) in try certificate.client() }
+    let own = try certificate.map { certificate throws(LoadTestError) in try certificate.trust() }
     let hub = try startHub(certificate)
     guard let address = options.address ?? hub?.address else { throw .usage("there is no hub to load") }
     let facts = (options.pid ?? hub?.pid).map(ProcessReadings.init)
     let outcome = Result { () throws(LoadTestError) in
-      try load(Target(address: address, tls: tls, hub: hub, facts: facts))
+      try load(Target(address: address, tls: options.tls ?? own, hub: hub, facts: facts))
     }
     let complaint = hub?.stop(within: options.stopSeconds)
     var result = try outcome.get()
@@ -156,14 +156,17 @@ package struct LoadRun {
     let figures = course.figures
     var result = RunResult(
       scenario: scenario.name, about: scenario.about,
-      settings: scenario.settings.map { "\($0.name) \($0.value)" }
-        + LoadRun.options(serveWords).map {
-          $0.joined(separator: " ")
-        }, hub: options.address.map { "\($0)" } ?? options.executable,
+      settings: settings, hub: options.address.map { "\($0)" } ?? options.executable,
       startedAt: Double(course.startedAt.unixMilliseconds), figures: figures, parts: [], buckets: [],
       invalid: cut.map(\.invalid) ?? faults(counts), violations: cut.map(\.violations) ?? violations(counts, figures))
     if let schedule = course.schedule { result.plot(counts, schedule) }
     return result
+  }
+
+  /// The scenario's, and the hub's where it was started here.
+  private var settings: [String] {
+    let words = options.address == nil ? LoadRun.options(serveWords) : []
+    return scenario.settings.map { "\($0.name) \($0.value)" } + words.map { $0.joined(separator: " ") }
   }
 
   private func measure(_ target: Target, _ board: Locked<Board>, _ course: inout Course) throws(Cut) {
@@ -233,7 +236,7 @@ package struct LoadRun {
 
   /// What each thread does.
   private static func work(
-    _ scenario: Scenario, _ share: Share, _ address: SocketAddress, _ tls: TLSClient?, _ board: Locked<Board>,
+    _ scenario: Scenario, _ share: Share, _ address: SocketAddress, _ tls: ServerTrust?, _ board: Locked<Board>,
     connectWithin seconds: Double
   ) throws(LoadTestError) {
     let generator: Generator

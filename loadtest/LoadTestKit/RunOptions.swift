@@ -12,6 +12,8 @@ package struct RunOptions: Sendable {
   /// A hub that runs already, and its process where that is on this machine.
   package var address: SocketAddress?
   package var pid: pid_t?
+  /// Where that hub speaks TLS.
+  package var tls: ServerTrust?
   /// What the hub is run by: valgrind, for instance.
   package var wrapper: [String] = []
   package var quiet = false
