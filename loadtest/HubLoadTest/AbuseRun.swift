@@ -59,6 +59,7 @@ struct AbuseRun {
       }
     }
     guard run.attackers > 0, run.duration > 0 else { throw .usage("--attackers and --duration are positive numbers") }
+    try HubProcess.check(executable: run.executable)
     return try run.run()
   }
 

@@ -42,6 +42,20 @@ package struct HubProcess {
     self.interruption = interruption
   }
 
+  /// Throws where there is no such program, as execvp(3) would look for it: said before a series, and not within it.
+  package static func check(executable: String) throws(LoadTestError) {
+    var paths = [executable]
+    if !executable.contains("/") {
+      let folders = getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"
+      paths = folders.split(separator: ":").map { "\($0)/\(executable)" }
+    }
+    for path in paths {
+      var status = stat()
+      if access(path, X_OK) == 0, stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG { return }
+    }
+    throw .usage("there is no program \(executable) that can be started")
+  }
+
   /// Nil where it ends before its line does, or this program is to end.
   private static func readLine(_ descriptor: Int32, _ interruption: Interruption) -> String? {
     var line: [UInt8] = []

@@ -33,6 +33,13 @@ package struct LoadArguments: Sendable {
     ("html", "FILE", "write a report with plots there"),
   ]
 
+  /// The hubs that are started in turn. Where there are two, results tell them apart by their names: their paths may be the
+  /// same, which shows what differs by chance.
+  package var hubs: [(name: String, executable: String)] {
+    guard let against else { return [(run.executable, run.executable)] }
+    return [("A \(run.executable)", run.executable), ("B \(against)", against)]
+  }
+
   /// `folders`: where scenarios are looked for by name.
   package init(_ words: [String], executable: String, folders: [String]) throws(LoadTestError) {
     var words = words[...]

@@ -12,6 +12,8 @@ package struct SpeedRun {
   /// Under which directory a journal is made.
   package var directory = "/tmp"
   package var progress: (String) -> Void = { _ in }
+  /// Called with all that there is, after each run.
+  package var keep: (Results) throws(LoadTestError) -> Void = { _ in }
 
   /// p99 that the highest rate keeps, µs.
   static let bound = 20_000.0
@@ -26,6 +28,7 @@ package struct SpeedRun {
         if isInterrupted { return results }
         progress("round \(round + 1) of \(rounds): \(load.name)")
         results.runs.append(try run(load))
+        try keep(results)
       }
     }
     if isWanted(SpeedRun.fifth) { try search(&results) }
@@ -81,6 +84,7 @@ package struct SpeedRun {
     fifth.rate = best / 5
     progress(fifth.name)
     results.runs.append(LoadRun(fifth, options).runOrSay())
+    try keep(results)
   }
 
   static let fifth = "a fifth"
