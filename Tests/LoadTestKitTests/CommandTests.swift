@@ -43,6 +43,58 @@ import Testing
     }
   }
 
+  private static let short = [
+    "trip", "--drivers", "5", "--rate", "5", "--warm-up", "0.1", "--duration", "0.5", "--lateness-bound", "100s",
+  ]
+
+  @Test("a hub against itself is two hubs, A and B")
+  func againstItself() throws {
+    try withFolder { folder in
+      let hub = try #require(builtHub, "locationhub is not beside the test bundle")
+      let file = folder + "/a.json"
+      let outcome = try run(Self.short + ["--executable", hub, "--against", hub, "--rounds", "2", "--json", file])
+      #expect(outcome.status == 0 && outcome.text.contains("A is \(hub) (2 runs), B is \(hub) (2 runs)"))
+      let results = try Results(parsing: readText(file), file: file)
+      #expect(results.runs.map { $0.hub.first } == ["A", "B", "B", "A"])
+      #expect(try run(["compare", file]).text.contains("A is A \(hub) (2 runs), B is B \(hub) (2 runs)"))
+    }
+  }
+
+  @Test("what cannot be written or started is said before anything runs")
+  func checkedBefore() throws {
+    let file = try run(Self.short + ["--html", "/no/folder/a.html"])
+    #expect(file.status == 1)
+    #expect(file.text == "hub-loadtest: cannot write /no/folder/a.html: No such file or directory\n")
+    for words in [Self.short, ["figures"], ["growth"], ["bench"], ["capacity"], ["abuse"]] {
+      #expect(try run(words + ["--executable", "/no/hub"]).status == 2, "\(words)")
+    }
+    #expect(try run(Self.short + ["--against", "/no/hub"]).status == 2)
+    for verb in ["figures", "growth", "capacity"] {
+      let outcome = try run([verb, "--json", "/no/folder/a.json"])
+      #expect(outcome.status == 1 && outcome.text.contains("cannot write"), "\(verb): \(outcome.text)")
+    }
+  }
+
+  @Test("what was measured before a run fails is in the file")
+  func keptAsItGoes() throws {
+    try withFolder { folder in
+      // The first time it is a hub.
+      let hub = folder + "/hub"
+      try write(
+        """
+        #!/bin/sh
+        [ -e "$0.ran" ] && exit 1
+        touch "$0.ran"
+        exec '\(try #require(builtHub, "locationhub is not beside the test bundle"))' "$@"
+        """, to: hub)
+      chmod(hub, 0o755)
+      let file = folder + "/a.json"
+      let outcome = try run(Self.short + ["--executable", hub, "--rounds", "2", "--json", file])
+      #expect(outcome.status == 1 && outcome.text.contains("did not say where it listens"), "\(outcome.text)")
+      #expect(try Results(parsing: readText(file), file: file).runs.count == 1)
+    }
+  }
+
   @Test("a run that is not valid ends with 1 and says why")
   func invalid() throws {
     let outcome = try run([

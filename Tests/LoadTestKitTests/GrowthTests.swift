@@ -107,7 +107,7 @@ import Transport
   func small() throws {
     var run = GrowthRun(options: RunOptions(executable: try #require(builtHub, "locationhub is not beside the tests")))
     (run.rounds, run.seconds, run.scale) = (1, 0.2, 0.002)
-    let results = run.run()
+    let results = try run.run()
     #expect(results.runs.count == GrowthCurve.allCases.reduce(0) { $0 + $1.sizes.count })
     for run in results.runs { #expect(run.violations.isEmpty, "\(ResultTable.text(run))") }
     for curve in GrowthCurve.allCases { #expect(GrowthLine(curve, results.runs) != nil, "\(curve)") }

@@ -188,6 +188,54 @@ import Testing
     }
   }
 
+  @Test("a hub that runs already is loaded over TLS, as far as its certificate is trusted")
+  func runningHubWithTLS() throws {
+    let certificate = RunCertificate()
+    defer { certificate.removeFiles() }
+    let trusted = FileManager.default.temporaryDirectory.appendingPathComponent("hub-loadtest-\(UUID().uuidString).pem")
+    try Data(certificate.authority.pem).write(to: trusted)
+    defer { try? FileManager.default.removeItem(at: trusted) }
+    let hub = try HubProcess(
+      executable: try #require(builtHub, "locationhub is not beside the test bundle"),
+      arguments: [
+        "serve", "--port", "0", "--dev-auth", "--loops", "1", "--no-journal", "--session-rate", "0", "--log-level",
+        "error", "--tls-cert", certificate.certificateFile, "--tls-key", certificate.keyFile,
+      ])
+    defer { hub.stop() }
+    let words = [
+      "trip", "--drivers", "5", "--rate", "10", "--warm-up", "0", "--duration", "0.5", "--url",
+      "https://localhost:\(hub.address.port)", "--pid", "\(hub.pid)",
+    ]
+    func run(_ more: [String]) throws -> RunResult {
+      let read = try LoadArguments(
+        words + more, executable: "", folders: [repositoryFolder + "/loadtest/scenarios"])
+      return try LoadRun(read.scenario, read.run).run()
+    }
+    let result = try run(["--ca", trusted.path])
+    #expect(result.violations.isEmpty && result[.sent] > 10 && result[.cpuPerFix] > 0, "\(ResultTable.text(result))")
+    #expect(!result.settings.contains { $0.contains("--") }, "a hub that was not started here has no options of ours")
+    #expect(throws: LoadTestError.self) { try run([]) }
+  }
+
+  @Test("an address on which nothing listens is said")
+  func nobody() throws {
+    // Whoever listened there has gone.
+    let hub = try HubProcess(
+      executable: try #require(builtHub, "locationhub is not beside the test bundle"),
+      arguments: ["serve", "--port", "0", "--dev-auth", "--no-journal", "--log-level", "error"])
+    hub.stop()
+    var options = RunOptions(executable: "")
+    options.address = hub.address
+    var scenario = Scenario()
+    scenario.idle = 5
+    do throws(LoadTestError) {
+      _ = try LoadRun(scenario, options).run()
+      Issue.record("it ran")
+    } catch {
+      #expect(error.description == "nothing listens on \(hub.address) (Connection refused)")
+    }
+  }
+
   @Test("a load that is late by itself calls its run invalid, with the reason")
   func invalid() throws {
     var scenario = Scenario()

@@ -1,5 +1,7 @@
 // Scenario files and the command line: what they may say, and what is said of mistakes.
+import Glibc
 import Testing
+import Transport
 
 @testable import LoadTestKit
 
@@ -109,10 +111,20 @@ import Testing
     arguments: [
       ["nowhere"], [], ["trip", "--drivers"], ["trip", "--drivers", "x"], ["trip", "--colour", "red"], ["trip", "9"],
       ["trip", "--bound", "50"], ["trip", "--url", "hub.example:1"],
-      ["trip", "--url", "https://127.0.0.1:1"], ["trip", "--threads", "0"], ["idle", "--max"],
+      ["trip", "--url", "https://hub.example:1"], ["trip", "--threads", "0"], ["idle", "--max"],
+      // What would be without effect.
       ["trip", "--url", "http://127.0.0.1:1", "--against", "b"],
       ["trip", "--bound", "20ms"], ["trip", "--max", "--rounds", "3"], ["reconnect-storm", "--storm", "0"],
       ["churn", "--churn", "0"],
+      ["trip", "--url", "http://127.0.0.1:1", "--executable", "b"],
+      ["trip", "--url", "http://127.0.0.1:1", "--server-cpu", "0"],
+      ["trip", "--url", "http://127.0.0.1:1", "--", "--loops", "2"],
+      ["trip", "--url", "http://127.0.0.1:1", "--tls", "on"], ["trip", "--url", "http://127.0.0.1:1", "--ca", "a.pem"],
+      ["trip", "--url", "https://127.0.0.1:1", "--ca", "/no/file"],
+      ["trip", "--url", "https://127.0.0.1:1", "--ca", "/dev/null"],
+      ["trip", "--pid", "1"], ["trip", "--ca", "a.pem"],
+      // No process has that number: the kernel's bound is 4,194,304 (proc(5), pid_max).
+      ["trip", "--url", "http://127.0.0.1:1", "--pid", "4194305"],
     ])
   func wrong(words: [String]) {
     #expect(throws: LoadTestError.self) { try LoadArguments(words, executable: "/hub", folders: folders) }
@@ -164,6 +176,20 @@ import Testing
     ] { #expect(throws: LoadTestError.self) { try VerbOptions(words, verb) } }
     let from = try VerbOptions(["--from", "a", "--rounds", "3"], .figures)
     #expect(throws: LoadTestError.self) { try from.nothingIsMeasured(with: "--from", but: ["--json"]) }
+  }
+
+  @Test("a hub that runs already: its address, its process, and the name that its certificate must be for")
+  func target() throws {
+    let own = String(getpid())
+    let plain = try arguments("trip", "--pid", own, "--url", "ws://localhost:8080")
+    #expect(plain.run.address == .loopback(port: 8080) && plain.run.pid == getpid() && plain.run.tls == nil)
+    #expect(!plain.scenario.tls)
+    for (url, name) in [
+      ("https://localhost:8443", "localhost"), ("wss://127.0.0.1:1/v1/ws", "127.0.0.1"), ("https://[::1]:2/", "::1"),
+    ] {
+      let read = try arguments("trip", "--url", url)
+      #expect(read.run.tls?.name == name && read.run.address != nil && read.scenario.tls)
+    }
   }
 
   @Test("a hub's options that were given win over the scenario's")

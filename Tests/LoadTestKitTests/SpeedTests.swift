@@ -136,7 +136,7 @@ import Testing
     let results = try run.run()
     #expect(results.runs.count == 2 && results.runs.allSatisfy { !$0.isValid })
     #expect(try row(results.runs, "one fix in, one position out").verdict.contains("did not say where it listens"))
-    let growth = GrowthRun(options: RunOptions(executable: "/bin/true")).run()
+    let growth = try GrowthRun(options: RunOptions(executable: "/bin/true")).run()
     #expect(growth.runs.count == 42 && GrowthLine(.index, growth.runs) == nil)
     #expect(HTMLReport.page([("growth", growth)]).contains("does not count"))
   }

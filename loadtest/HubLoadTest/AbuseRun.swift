@@ -48,6 +48,7 @@ struct AbuseRun {
     run.attackers = try options.whole("--attackers", or: run.attackers, in: 1...1_000_000)
     run.serverCPU = options["--server-cpu"]
     run.serverOptions = options.serveOptions
+    try HubProcess.check(executable: run.executable)
     return try run.run()
   }
 
@@ -58,14 +59,20 @@ struct AbuseRun {
     if !options.contains("--loops") { options += ["--loops", "1"] }
     if !options.contains("--data") { options.append("--no-journal") }
     let server = try HubProcess(executable: executable, arguments: Self.options + options, cpus: serverCPU)
-    defer { server.stop() }
+    let outcome = Result { () throws(LoadTestError) in try load(server) }
+    let complaint = server.stop()
+    if let complaint { show("  VIOLATED: \(complaint)") }
+    return try outcome.get() && complaint == nil
+  }
+
+  private func load(_ server: HubProcess) throws(LoadTestError) -> Bool {
     let generator: Generator
     do throws(SystemError) {
       generator = try Generator(Self.good, address: server.address, tls: nil)
     } catch {
       throw .failed("no event loop: \(error)")
     }
-    try generator.connectAll()
+    try generator.connectAll { Interruption.process.signal == nil }
     var load = Self.good
     load.duration = 86_400
     load.warmUp = 0
@@ -73,6 +80,8 @@ struct AbuseRun {
     turn(generator, seconds: Self.warmUpSeconds)
     let residentBefore = server.facts.residentBytes ?? 0
     let before = phase(generator, server) { turn(generator, seconds: duration) }
+
+    try look(server)
 
     let progress = Locked(AttackProgress())
     let (target, count, seconds) = (server.address, attackers, duration)
@@ -95,8 +104,9 @@ struct AbuseRun {
       repeat {
         turn(generator, seconds: 0.5)
         residentPeak = max(residentPeak, server.facts.residentBytes ?? 0)
-      } while progress.withLock({ $0.ended < count })
+      } while progress.withLock({ $0.ended < count }) && canGoOn(server)
     }
+    try look(server)
     thread.join()
     // What is closing may take a few seconds, and the hub's timers as well.
     turn(generator, seconds: 6)
@@ -104,6 +114,7 @@ struct AbuseRun {
     let after = phase(generator, server) { turn(generator, seconds: duration) }
     generator.isSending = false
     turn(generator, seconds: 1)
+    try look(server)
     return report(
       before, during, after, progress.withLock { $0 }, generator.counts,
       resident: (residentBefore, residentPeak, residentAfter))
@@ -128,7 +139,14 @@ struct AbuseRun {
 
   private func turn(_ generator: Generator, seconds: Double) {
     let end = ClockReading.read().uptimeNanoseconds + Int64(seconds * 1e9)
-    while ClockReading.read().uptimeNanoseconds < end { generator.turn() }
+    while ClockReading.read().uptimeNanoseconds < end, Interruption.process.signal == nil { generator.turn() }
+  }
+
+  private func canGoOn(_ server: HubProcess) -> Bool { Interruption.process.signal == nil && server.ending == nil }
+
+  private func look(_ server: HubProcess) throws(LoadTestError) {
+    try Interruption.process.check()
+    if let ending = server.ending { throw .failed("the hub ended \(ending)") }
   }
 
   // MARK: What came of it

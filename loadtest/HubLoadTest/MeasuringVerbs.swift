@@ -6,8 +6,10 @@ enum MeasuringVerbs {
   static func bench(_ words: [String]) throws(LoadTestError) -> Bool {
     let options = try VerbOptions(words, .bench)
     let file = options["--thresholds"] ?? "loadtest/thresholds.json"
+    let executable = options["--executable"] ?? Machine.hubBesides()
+    try HubProcess.check(executable: executable)
     let thresholds = try Bench.thresholds(parsing: try readText(file), file: file)
-    return try Bench(executable: options["--executable"] ?? Machine.hubBesides()).run(thresholds)
+    return try Bench(executable: executable).run(thresholds)
   }
 
   /// Measures the terms, or reads them (`--terms`), and writes what follows from them. `--drivers`, `--fixes` and
@@ -15,11 +17,13 @@ enum MeasuringVerbs {
   static func capacity(_ words: [String]) throws(LoadTestError) -> Bool {
     let options = try VerbOptions(words, .capacity)
     try options.nothingIsMeasured(with: "--terms", but: ["--json", "--output", "--server-cpu", "--threads"])
+    let (json, output) = (try OutputFile.optional(options["--json"]), try OutputFile.optional(options["--output"]))
     let terms: CapacityTerms
     if let file = options["--terms"] {
       terms = try CapacityTerms(parsing: try readText(file), file: file)
     } else {
       var measuring = CapacityMeasuring(options: try options.run())
+      try HubProcess.check(executable: measuring.options.executable)
       measuring.directory = options["--data"] ?? measuring.directory
       if let sizes = options["--drivers"] {
         measuring.drivers = sizes.split(separator: ",").compactMap { Int($0) }
@@ -37,9 +41,9 @@ enum MeasuringVerbs {
       measuring.progress = { StandardStream.error.write($0 + "\n") }
       terms = try measuring.measure(machine: Machine.description())
     }
-    if let path = options["--json"] { try write(terms.json, to: path) }
+    try json?.write(terms.json)
     let text = CapacityModel(terms).markdown()
-    if let path = options["--output"] { try write(text, to: path) } else { show(text) }
+    if let output { try output.write(text) } else { show(text) }
     return true
   }
 }

@@ -4,9 +4,16 @@ import Transport
 
 struct ScenarioVerb {
   private var arguments: LoadArguments
+  private let json: OutputFile?
+  private let html: OutputFile?
 
   init(_ words: [String], _ folders: [String]) throws(LoadTestError) {
     arguments = try LoadArguments(words, executable: Machine.hubBesides(), folders: folders)
+    if arguments.run.address == nil {
+      for hub in arguments.hubs { try HubProcess.check(executable: hub.executable) }
+    }
+    json = try .optional(arguments.json)
+    html = try .optional(arguments.html)
     let isTerminal = StandardStream.error.isTerminal
     arguments.run.progress = { line in
       // On a terminal each line takes the place of the one before.
@@ -22,41 +29,45 @@ struct ScenarioVerb {
     } else {
       try rounds(&results)
     }
-    if let path = arguments.json { try write(results.json, to: path) }
-    if let path = arguments.html { try write(HTMLReport.page([(arguments.scenario.name, results)]), to: path) }
+    try json?.write(results.json)
+    try html?.write(HTMLReport.page([(arguments.scenario.name, results)]))
     return arguments.seeksMaximum ? results.steps.contains(where: \.isKept) : results.runs.allSatisfy(\.isGood)
   }
 
   /// In turn, and the first of a round is the second of the next: what changes on the machine meanwhile meets both.
   private func rounds(_ results: inout Results) throws(LoadTestError) {
+    let hubs = arguments.hubs
+    /// Of each hub, by its place: both may have the same path.
+    var runs: [[RunResult]] = Array(repeating: [], count: hubs.count)
     for round in 0..<arguments.rounds {
-      var hubs = [arguments.run.executable] + (arguments.against.map { [$0] } ?? [])
-      if round % 2 == 1 { hubs.reverse() }
-      for hub in hubs {
+      let places = round % 2 == 0 ? Array(hubs.indices) : hubs.indices.reversed()
+      for place in places where !isInterrupted {
         var options = arguments.run
-        options.executable = hub
-        let result = try LoadRun(arguments.scenario, options).run()
+        options.executable = hubs[place].executable
+        var result = try LoadRun(arguments.scenario, options).run()
         endProgress()
+        if hubs.count > 1 { result.hub = hubs[place].name }
+        runs[place].append(result)
         results.runs.append(result)
         show(ResultTable.text(result))
-        if arguments.against != nil { show("  hub: \(hub)") }
+        if hubs.count > 1 { show("  hub: \(hubs[place].name)") }
+        try json?.update(results.json)
       }
     }
-    if let against = arguments.against {
-      let (first, second) = (results.runs.filter { $0.hub != against }, results.runs.filter { $0.hub == against })
-      show(Comparison(first, second, names: (arguments.run.executable, against)).text)
-    }
+    guard hubs.count > 1, !isInterrupted else { return }
+    show(Comparison(runs[0], runs[1], names: (hubs[0].executable, hubs[1].executable)).text)
   }
 
   private func search(_ results: inout Results) throws(LoadTestError) {
     var search = RateSearch(first: arguments.scenario.rate, bound: arguments.bound)
-    while let rate = search.next {
+    while !isInterrupted, let rate = search.next {
       var scenario = arguments.scenario
       scenario.rate = rate
       let run = try LoadRun(scenario, arguments.run).run()
       endProgress()
       search.note(run)
       results.runs.append(run)
+      try json?.update(results.json)
       let verdict = ResultTable.verdict(run).first
       show(
         "\(Figure.fixesPerSecond.text(run[.fixesPerSecond])) fixes/s: p99 "
@@ -66,6 +77,8 @@ struct ScenarioVerb {
     results.bound = arguments.bound
     show(ResultTable.text(results))
   }
+
+  private var isInterrupted: Bool { arguments.run.interruption.signal != nil }
 
   private func endProgress() { if StandardStream.error.isTerminal { StandardStream.error.write("\r\u{1B}[K") } }
 }

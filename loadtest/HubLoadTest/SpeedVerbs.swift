@@ -8,6 +8,7 @@ enum SpeedVerbs {
   static func figures(_ words: [String]) throws(LoadTestError) -> Bool {
     let options = try VerbOptions(words, .figures)
     try options.nothingIsMeasured(with: "--from", but: ["--json", "--output", "--server-cpu", "--threads"])
+    let (json, output) = (try OutputFile.optional(options["--json"]), try OutputFile.optional(options["--output"]))
     let results: Results
     if let file = options["--from"] {
       results = try Results(parsing: try readText(file), file: file)
@@ -16,6 +17,8 @@ enum SpeedVerbs {
       }
     } else {
       var run = SpeedRun(options: try options.run())
+      try HubProcess.check(executable: run.options.executable)
+      run.keep = { (results) throws(LoadTestError) in try json?.update(results.json) }
       run.rounds = try options.whole("--rounds", or: run.rounds)
       run.seconds = try options.number("--seconds", or: run.seconds)
       run.scale = try options.number("--scale", or: run.scale)
@@ -31,9 +34,9 @@ enum SpeedVerbs {
       run.progress = { StandardStream.error.write($0 + "\n") }
       results = try run.run()
     }
-    if let path = options["--json"] { try write(results.json, to: path) }
+    try json?.write(results.json)
     let table = SpeedTable(results)
-    if let path = options["--output"] { try write(table.markdown, to: path) }
+    try output?.write(table.markdown)
     show(table.markdown)
     return table.missed == 0
   }
@@ -41,14 +44,17 @@ enum SpeedVerbs {
   /// All sizes of all curves, round after round.
   static func growth(_ words: [String]) throws(LoadTestError) -> Bool {
     let options = try VerbOptions(words, .growth)
+    let (json, html) = (try OutputFile.optional(options["--json"]), try OutputFile.optional(options["--html"]))
     var run = GrowthRun(options: try options.run())
+    try HubProcess.check(executable: run.options.executable)
+    run.keep = { (results) throws(LoadTestError) in try json?.update(results.json) }
     run.rounds = try options.whole("--rounds", or: run.rounds)
     run.seconds = try options.number("--seconds", or: run.seconds)
     run.scale = try options.number("--scale", or: run.scale)
     run.progress = { StandardStream.error.write($0 + "\n") }
-    let results = run.run()
-    if let path = options["--json"] { try write(results.json, to: path) }
-    if let path = options["--html"] { try write(HTMLReport.page([("growth", results)]), to: path) }
+    let results = try run.run()
+    try json?.write(results.json)
+    try html?.write(HTMLReport.page([("growth", results)]))
     for curve in GrowthCurve.allCases {
       if let line = GrowthLine(curve, results.runs) { show(line.text) }
     }

@@ -6,9 +6,18 @@ import Transport
 let words = Array(CommandLine.arguments.dropFirst())
 let folders = Machine.scenarioFolders()
 
+/// Verbs that start no hub: a signal ends them as it ends any program.
+let reading: Set<String?> = [nil, "compare", "report"]
+
 func fail(_ text: String, _ code: Int32 = 2) -> Never {
   StandardStream.error.write("hub-loadtest: \(text)\n")
   exit(code)
+}
+
+/// As a shell has it: 128 and the signal.
+func endIfInterrupted() {
+  guard let signal = Interruption.process.signal, let text = Interruption.process.text else { return }
+  fail(text, 128 + signal)
 }
 
 do throws(LoadTestError) {
@@ -16,6 +25,7 @@ do throws(LoadTestError) {
     show(help)
     exit(0)
   }
+  if !reading.contains(words.first) { try Interruption.watch() }
   let isGood: Bool
   switch words.first {
   case nil:
@@ -30,9 +40,11 @@ do throws(LoadTestError) {
   case "abuse": isGood = try AbuseRun.run(Array(words.dropFirst()), executable: Machine.hubBesides())
   case _: isGood = try ScenarioVerb(words, folders).run()
   }
+  endIfInterrupted()
   exit(isGood ? 0 : 1)
 } catch .usage(let text) {
   fail(text, 2)
 } catch .failed(let text) {
+  endIfInterrupted()
   fail(text, 1)
 }

@@ -124,7 +124,10 @@ package struct Bench {
     var options = RunOptions(executable: executable)
     options.wrapper = ["valgrind", "--tool=callgrind", "--callgrind-out-file=\(path)"]
     options.quiet = true
+    // It writes its profile when it ends.
+    options.stopSeconds = 120
     let result = try LoadRun(scenario(load, fixes: fixes), options).run()
+    try options.interruption.check()
     guard result.violations.isEmpty else {
       throw .failed("under valgrind: \(result.violations.joined(separator: "; "))")
     }
@@ -145,6 +148,9 @@ package struct Bench {
     scenario.idle = count
     scenario.warmUp = 0
     scenario.duration = 0.2
-    return try LoadRun(scenario, RunOptions(executable: executable)).run()[.residentBytes]
+    let options = RunOptions(executable: executable)
+    let result = try LoadRun(scenario, options).run()
+    try options.interruption.check()
+    return result[.residentBytes]
   }
 }

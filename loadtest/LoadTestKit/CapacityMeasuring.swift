@@ -101,6 +101,7 @@ package struct CapacityMeasuring {
     scenario.serve = serve
     set(&scenario)
     let result = try LoadRun(scenario, options).run()
+    try options.interruption.check()
     guard result.violations.isEmpty else { throw .failed("\(what): \(result.violations.joined(separator: "; "))") }
     for reason in result.invalid { progress("  not to be trusted: \(reason)") }
     return result

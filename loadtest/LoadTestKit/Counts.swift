@@ -81,16 +81,3 @@ package struct Counts: Sendable {
     ]
   }
 }
-
-/// How far a thread is, for the line that is shown meanwhile.
-package struct Progress: Sendable {
-  package var ready = 0
-  package var sent = 0
-  package var delivered = 0
-  package var joined = 0
-  package var errors = 0
-  /// The highest latency since it was last shown, µs.
-  package var worst: UInt64 = 0
-
-  package init() {}
-}

@@ -1,21 +1,29 @@
 // Sessions of the load: from TCP to `connected` and `subscribed`, and their ends.
 import Bytes
+import Glibc
 import Messages
 import Transport
 import WebSocket
 
 extension Generator {
   /// Opens all sessions that are there from the beginning, and returns when all have subscribed, or with what went wrong.
-  package func connectAll(within seconds: Double = 60) throws(LoadTestError) {
+  /// False where it was not to go on: `goesOn` is asked in each turn.
+  @discardableResult
+  package func connectAll(
+    within seconds: Double = 60, while goesOn: () -> Bool = { true }
+  ) throws(LoadTestError) -> Bool {
     let wanted = waiting.count
     let end = ClockReading.read().uptimeNanoseconds + Int64(seconds * 1e9)
     while ready < wanted {
+      if isRefused { throw .failed(refusal) }
       if let error = counts.firstError { throw .failed("while connecting: \(error)") }
       guard ClockReading.read().uptimeNanoseconds < end else {
         throw .failed("after \(Int(seconds)) s only \(ready) of \(wanted) sessions stand")
       }
+      guard goesOn() else { return false }
       turn()
     }
+    return true
   }
 
   /// How many may be under way at once.
@@ -33,7 +41,7 @@ extension Generator {
   private func connect(_ peer: PeerPointer) throws(SystemError) {
     peer.pointee.reset(allowsCompression: offersCompression(peer), isBinary: scenario.isBinary)
     if peer.pointee.dueAt == nil { peer.pointee.dueAt = ClockReading.read().uptimeNanoseconds }
-    let id = try loop.connect(address, from: localAddress(peer), tls: tls.map { TLSPeer($0, name: "localhost") })
+    let id = try loop.connect(address, from: localAddress(peer), tls: tls?.peer)
     connecting += 1
     peer.pointee.id = id
     while table.count <= Int(id.slot) { table.append(nil) }
@@ -163,8 +171,14 @@ extension Generator {
     table[Int(id.slot)] = nil
     if peer.pointee.isReady { ready -= 1 } else { connecting -= 1 }
     if peer.pointee.isLeaving { return comeAgain(peer) }
+    if cause == .connectFailed(errno: ECONNREFUSED) {
+      isRefused = true
+      return counts.fail(refusal)
+    }
     counts.fail("the hub ended \(peer.pointee.kind.name)-\(peer.pointee.number): \(cause)")
   }
+
+  private var refusal: String { "nothing listens on \(address) (\(SystemError.text(ECONNREFUSED)))" }
 
   /// Ends all sessions at once, when the run is over.
   package func closeAll() {

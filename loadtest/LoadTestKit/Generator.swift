@@ -35,7 +35,7 @@ package final class Generator: EventLoopDelegate {
   package let scenario: Scenario
   let share: Share
   let address: SocketAddress
-  let tls: TLSClient?
+  let tls: ServerTrust?
   package var counts = Counts()
   /// By the connection's slot.
   var table: [PeerPointer?] = []
@@ -52,6 +52,8 @@ package final class Generator: EventLoopDelegate {
   /// To be connected, the last first.
   var waiting: [PeerPointer] = []
   var connecting = 0
+  /// Nothing listens where the hub should.
+  var isRefused = false
   var ready = 0
   var schedule: Schedule?
   package var isSending = false
@@ -80,7 +82,7 @@ package final class Generator: EventLoopDelegate {
   /// Between turns fixes are sent when they are due; else the load would be late by itself, and those who stayed with it.
   static let stepsPerTurn = 64
 
-  package init(_ scenario: Scenario, address: SocketAddress, tls: TLSClient?, share: Share = Share())
+  package init(_ scenario: Scenario, address: SocketAddress, tls: ServerTrust?, share: Share = Share())
     throws(SystemError)
   {
     var limits = EventLoopLimits()
@@ -209,6 +211,10 @@ package final class Generator: EventLoopDelegate {
   package func takeProgress() -> Progress {
     var progress = Progress()
     progress.ready = ready
+    progress.wanted = ready + connecting + waiting.count
+    progress.missing =
+      max(0, counts.expected - counts.delivered) + max(0, counts.requests - counts.acknowledged) + leaving.count
+      + waiting.count + connecting
     progress.sent = counts.sent
     progress.delivered = counts.delivered
     progress.joined = counts.joined

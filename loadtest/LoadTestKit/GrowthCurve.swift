@@ -73,6 +73,8 @@ package struct GrowthRun {
   /// Of sizes and of the rate: 1 is what the curves are about.
   package var scale = 1.0
   package var progress: (String) -> Void = { _ in }
+  /// Called with all that there is, after each run.
+  package var keep: (Results) throws(LoadTestError) -> Void = { _ in }
 
   package init(options: RunOptions) {
     self.options = options
@@ -81,14 +83,16 @@ package struct GrowthRun {
     self.options.samplesModes = true
   }
 
-  package func run() -> Results {
+  package func run() throws(LoadTestError) -> Results {
     var results = Results(machine: Machine.description(), runs: [])
     for round in 0..<rounds {
       for curve in GrowthCurve.allCases {
         for size in curve.sizes {
+          if options.interruption.signal != nil { return results }
           let scenario = sized(curve, size)
           progress("round \(round + 1) of \(rounds): \(curve.title), \(grouped(Int(Double(size) * scale)))")
           results.runs.append(LoadRun(scenario, options).runOrSay())
+          try keep(results)
         }
       }
     }

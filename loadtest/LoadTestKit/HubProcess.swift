@@ -1,5 +1,6 @@
 // The hub under test: a process of its own that this program starts, on cores of its own where it is told so, or one that
-// runs already.
+// runs already. One that was started here never outlives this program, whatever ends that, and is waited for in bounds.
+import CLinux
 import Glibc
 import Transport
 
@@ -8,45 +9,61 @@ package struct HubProcess {
   package let address: SocketAddress
   /// Where its words come out: open as long as it runs, so that it can say more than one.
   private let output: Int32
+  private let interruption: Interruption
 
   /// Starts `locationhub serve` and waits for its line. `cpus` as for taskset, or nil; `wrapper` is what it is run by,
-  /// a program and its first arguments.
+  /// a program and its first arguments. It ends with the thread that calls this.
   package init(
-    executable: String, arguments: [String], cpus: String? = nil, wrapper: [String] = [], quiet: Bool = false
+    executable: String, arguments: [String], cpus: String? = nil, wrapper: [String] = [], quiet: Bool = false,
+    interruption: Interruption = .process
   ) throws(LoadTestError) {
     var ends: [Int32] = [0, 0]
-    guard pipe(&ends) == 0 else { throw .failed("pipe: \(SystemError.text(errno))") }
-    var actions = posix_spawn_file_actions_t()
-    posix_spawn_file_actions_init(&actions)
-    defer { posix_spawn_file_actions_destroy(&actions) }
-    posix_spawn_file_actions_adddup2(&actions, ends[1], 1)
-    posix_spawn_file_actions_addclose(&actions, ends[0])
-    if quiet { posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0) }
+    guard pipe2(&ends, O_CLOEXEC) == 0 else { throw .failed("pipe: \(SystemError.text(errno))") }
     let words = (cpus.map { ["taskset", "-c", $0] } ?? []) + wrapper + [executable] + arguments
     var argv: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
     defer { for word in argv { free(word) } }
-    var pid: pid_t = 0
-    let outcome = posix_spawnp(&pid, words[0], &actions, nil, &argv, environ)
+    let pid = hub_start_bound(&argv, ends[1], quiet ? 1 : 0)
+    let number = errno
     close(ends[1])
-    guard outcome == 0 else {
+    guard pid > 0 else {
       close(ends[0])
-      throw .failed("cannot start \(words[0]): \(SystemError.text(outcome))")
+      throw .failed("cannot start \(words[0]): \(SystemError.text(number))")
     }
-    guard let line = HubProcess.readLine(ends[0]), let address = HubProcess.address(in: line) else {
+    guard let line = HubProcess.readLine(ends[0], interruption), let address = HubProcess.address(in: line) else {
       kill(pid, SIGKILL)
       waitpid(pid, nil, 0)
       close(ends[0])
+      if let signal = interruption.signal { throw .failed(Interruption.text(signal)) }
       throw .failed("\(executable) \(arguments.joined(separator: " ")) did not say where it listens")
     }
     output = ends[0]
     self.pid = pid
     self.address = address
+    self.interruption = interruption
   }
 
-  private static func readLine(_ descriptor: Int32) -> String? {
+  /// Throws where there is no such program, as execvp(3) would look for it: said before a series, and not within it.
+  package static func check(executable: String) throws(LoadTestError) {
+    var paths = [executable]
+    if !executable.contains("/") {
+      let folders = getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"
+      paths = folders.split(separator: ":").map { "\($0)/\(executable)" }
+    }
+    for path in paths {
+      var status = stat()
+      if access(path, X_OK) == 0, stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG { return }
+    }
+    throw .usage("there is no program \(executable) that can be started")
+  }
+
+  /// Nil where it ends before its line does, or this program is to end.
+  private static func readLine(_ descriptor: Int32, _ interruption: Interruption) -> String? {
     var line: [UInt8] = []
     var byte: UInt8 = 0
-    while read(descriptor, &byte, 1) == 1 {
+    var wanted = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+    while interruption.signal == nil {
+      if poll(&wanted, 1, 50) <= 0 { continue }
+      guard read(descriptor, &byte, 1) == 1 else { return nil }
       if byte == 10 { return String(decoding: line, as: UTF8.self) }
       line.append(byte)
     }
@@ -66,17 +83,51 @@ package struct HubProcess {
 
   package var facts: ProcessReadings { ProcessReadings(pid: pid) }
 
-  /// Ends it in order and waits for that.
-  package func stop() { end(SIGTERM) }
+  /// How it ended; nil while it runs.
+  package var ending: ProcessEnding? {
+    var value: Int32 = 0
+    switch hub_peek_end(pid, &value) {
+    case 0: return nil
+    case 1: return .code(value)
+    case _: return .signal(value)
+    }
+  }
+
+  /// How long it may take to end when it is asked to.
+  package static let patience = 10.0
+
+  /// Ends it in order and waits for that, so many seconds. Gives what is to be said of a hub that had to be killed.
+  @discardableResult
+  package func stop(within seconds: Double = HubProcess.patience) -> String? { end(SIGTERM, within: seconds) }
 
   /// Ends it as if it had crashed, at whatever it is doing.
-  package func crash() { end(SIGKILL) }
+  package func crash() { _ = end(SIGKILL, within: HubProcess.patience) }
 
-  private func end(_ signal: Int32) {
+  private func end(_ signal: Int32, within seconds: Double) -> String? {
     kill(pid, signal)
-    var status: Int32 = 0
-    waitpid(pid, &status, 0)
+    let limit = ClockReading.read().uptimeNanoseconds + Int64(seconds * 1e9)
+    while ending == nil, ClockReading.read().uptimeNanoseconds < limit { pause(microseconds: 1000) }
+    let isLate = ending == nil
+    // Also one that stands still (SIGSTOP) dies of this.
+    if isLate { kill(pid, SIGKILL) }
+    while waitpid(pid, nil, 0) < 0, errno == EINTR {}
     close(output)
+    interruption.noteStopped()
+    guard isLate else { return nil }
+    return "the hub did not end within \(decimals(seconds, seconds < 1 ? 1 : 0)) s of SIGTERM, and was killed"
+  }
+}
+
+/// How a process ended.
+package enum ProcessEnding: Sendable, Equatable, CustomStringConvertible {
+  case code(Int32)
+  case signal(Int32)
+
+  package var description: String {
+    switch self {
+    case .code(let code): "with exit code \(code)"
+    case .signal(let signal): "by signal \(signal)"
+    }
   }
 }
 
@@ -158,6 +209,13 @@ package struct ProcessReadings: Sendable {
     }
     guard let resident = kibibytes["Rss:"], let anonymous = kibibytes["Anonymous:"] else { return nil }
     return (resident << 10, anonymous << 10)
+  }
+
+  /// Whether there is such a process, and it has not ended: one for which nobody has waited is a zombie (proc(5), "state").
+  package var isThere: Bool {
+    guard let text = contents("stat"), let name = text.lastIndex(of: ")") else { return false }
+    let state = text[text.index(after: name)...].drop { $0 == " " }.first
+    return state != "Z" && state != "X"
   }
 
   private func contents(_ name: String) -> String? {

@@ -13,10 +13,13 @@ package struct LoadArguments: Sendable {
   package var seeksMaximum = false
   /// µs
   package var bound = 50_000.0
+  /// Options of this list that were given, with what they were given.
+  private var given: [String: String] = [:]
 
   /// Options beside the settings of a scenario.
   static let options: [(name: String, placeholder: String?, help: String)] = [
-    ("url", "URL", "load a hub that runs already: http://127.0.0.1:8080 (without: start one)"),
+    ("url", "URL", "load a hub that runs already: http://127.0.0.1:8080, or https:// (without: start one)"),
+    ("ca", "FILE", "of that hub: whose certificates to trust, as PEM (whom the system trusts)"),
     ("pid", "PID", "its process, where it is on this machine: for its CPU and memory"),
     ("executable", "PATH", "the hub to start (locationhub beside this program)"),
     ("against", "PATH", "a second one, run in turn with the first, and compared"),
@@ -29,6 +32,13 @@ package struct LoadArguments: Sendable {
     ("json", "FILE", "write the results there"),
     ("html", "FILE", "write a report with plots there"),
   ]
+
+  /// The hubs that are started in turn. Where there are two, results tell them apart by their names: their paths may be the
+  /// same, which shows what differs by chance.
+  package var hubs: [(name: String, executable: String)] {
+    guard let against else { return [(run.executable, run.executable)] }
+    return [("A \(run.executable)", run.executable), ("B \(against)", against)]
+  }
 
   /// `folders`: where scenarios are looked for by name.
   package init(_ words: [String], executable: String, folders: [String]) throws(LoadTestError) {
@@ -62,7 +72,7 @@ package struct LoadArguments: Sendable {
       try set(option, value)
     }
     if let contradiction = scenario.contradiction { throw .usage("\(scenario.name): \(contradiction)") }
-    if against != nil, run.address != nil { throw .usage("--against needs hubs that are started here: not --url") }
+    try checkTarget()
     if seeksMaximum, scenario.drivers == 0 || scenario.bookings || scenario.batch > 0 {
       throw .usage("--max needs a scenario of drivers and riders whose rate can be raised")
     }
@@ -74,13 +84,51 @@ package struct LoadArguments: Sendable {
     options.contains { $0.name == option } || ScenarioSetting.all.contains { $0.name == option }
   }
 
+  private static func isPlain(_ url: String) -> Bool { url.hasPrefix("http://") || url.hasPrefix("ws://") }
+  private static func isTLS(_ url: String) -> Bool { url.hasPrefix("https://") || url.hasPrefix("wss://") }
+
+  /// What goes only with a hub that is started here, and what only with one that runs already, is refused with the other: it
+  /// would be without effect.
+  private mutating func checkTarget() throws(LoadTestError) {
+    guard let url = given["url"] else {
+      for option in ["pid", "ca"] where given[option] != nil {
+        throw .usage("--\(option) is of a hub that runs already: it needs --url")
+      }
+      return
+    }
+    for option in ["against", "executable", "server-cpu"] where given[option] != nil {
+      throw .usage("--\(option) is for hubs that are started here: not with --url")
+    }
+    guard run.serveOptions.isEmpty else {
+      let words = run.serveOptions.joined(separator: " ")
+      throw .usage("-- \(words): these are for hubs that are started here: not with --url")
+    }
+    if let pid = run.pid, !ProcessReadings(pid: pid).isThere { throw .usage("--pid \(pid): there is no such process") }
+    if LoadArguments.isTLS(url) {
+      let authority = url.drop { $0 != "/" }.dropFirst(2).prefix { $0 != "/" }
+      let host = authority[..<(authority.lastIndex(of: ":") ?? authority.endIndex)]
+      let name = host.drop { $0 == "[" }.prefix { $0 != "]" }
+      run.tls = try ServerTrust(name: String(name), authority: given["ca"])
+      scenario.tls = true
+    } else if let file = given["ca"] {
+      throw .usage("--ca \(file) needs an https:// URL, not \(url)")
+    } else if scenario.tls {
+      throw .usage("tls is on: it needs an https:// URL, not \(url)")
+    }
+  }
+
   private mutating func set(_ option: String, _ value: String) throws(LoadTestError) {
+    given[option] = value
     switch option {
     case "url":
-      guard value.hasPrefix("http://") || value.hasPrefix("ws://"), let address = HubProcess.address(in: value) else {
-        throw .usage("--url must be http://ADDRESS:PORT with a numeric address, not \(value)")
+      guard let address = HubProcess.address(in: value), LoadArguments.isPlain(value) || LoadArguments.isTLS(value)
+      else {
+        throw .usage(
+          "--url must be http://ADDRESS:PORT or https://ADDRESS:PORT, where the address is numeric or localhost, not "
+            + value)
       }
       run.address = address
+    case "ca": break  // with the URL, which may come later
     case "pid": run.pid = pid_t(try LoadArguments.whole(option, value, 1...Int(Int32.max)))
     case "executable": run.executable = value
     case "against": against = value

@@ -4,7 +4,7 @@ import Transport
 
 extension LoadRun {
   func read(
-    _ address: SocketAddress, _ facts: ProcessReadings?, _ sampler: ModeSampler?, _ tls: TLSClient?
+    _ address: SocketAddress, _ facts: ProcessReadings?, _ sampler: ModeSampler?, _ tls: ServerTrust?
   ) -> Reading {
     // CPU first: the page costs the hub some.
     var cpu = facts?.cpu

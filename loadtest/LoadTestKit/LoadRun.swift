@@ -9,10 +9,11 @@ import Transport
 
 package struct LoadRun {
   /// What the threads and the one who started them tell each other.
-  private struct Board: Sendable {
+  struct Board: Sendable {
     var standing = 0
     var schedule: Schedule?
-    var mayEnd = false
+    /// The hub's own counts are read, or the run is cut short: sessions may go, and threads end.
+    var isOver = false
     var failure: LoadTestError?
     var progress: [Progress]
     var results: [Counts] = []
@@ -25,6 +26,31 @@ package struct LoadRun {
     var page: MetricsPage?
   }
 
+  /// What is loaded.
+  struct Target {
+    let address: SocketAddress
+    let tls: ServerTrust?
+    /// Where it was started here.
+    let hub: HubProcess?
+    /// Where its process is known.
+    let facts: ProcessReadings?
+
+    /// How the hub has ended; nil while it is there, or nobody knows.
+    var ending: String? {
+      if let hub { return hub.ending.map { "the hub ended \($0)" } }
+      guard let facts, !facts.isThere else { return nil }
+      return "the hub's process \(facts.pid) is gone"
+    }
+  }
+
+  /// How far a run is.
+  struct Course {
+    let startedAt = ClockReading.read()
+    var figures: [Figure: Double] = [:]
+    var schedule: Schedule?
+    var lines: ProgressLines
+  }
+
   package private(set) var scenario: Scenario
   package let options: RunOptions
 
@@ -35,17 +61,22 @@ package struct LoadRun {
     if options.address != nil { self.scenario.tag = String(ClockReading.read().unixMilliseconds, radix: 36) + "-" }
   }
 
-  /// Runs it once.
+  /// Runs it once. What cuts it short, a signal or the hub's end, is in the result.
   package func run() throws(LoadTestError) -> RunResult {
     if let contradiction = scenario.contradiction { throw .usage(contradiction) }
     let certificate = scenario.tls && options.address == nil ? RunCertificate() : nil
-    let tls = try certificate.map { certificate throws(LoadTestError) in try certificate.client() }
+    defer { certificate?.removeFiles() }
+    let own = try certificate.map { certificate throws(LoadTestError) in try certificate.trust() }
     let hub = try startHub(certificate)
-    defer { hub?.stop() }
-    certificate?.removeFiles()
     guard let address = options.address ?? hub?.address else { throw .usage("there is no hub to load") }
     let facts = (options.pid ?? hub?.pid).map(ProcessReadings.init)
-    return try load(address, facts, tls)
+    let outcome = Result { () throws(LoadTestError) in
+      try load(Target(address: address, tls: options.tls ?? own, hub: hub, facts: facts))
+    }
+    let complaint = hub?.stop(within: options.stopSeconds)
+    var result = try outcome.get()
+    if let complaint { result.violations.append(complaint) }
+    return result
   }
 
   /// Runs it once, as one of many: what goes wrong makes it a run that does not count, and not the end of all others.
@@ -95,83 +126,97 @@ package struct LoadRun {
     if let certificate { arguments += ["--tls-cert", certificate.certificateFile, "--tls-key", certificate.keyFile] }
     return try HubProcess(
       executable: options.executable, arguments: arguments, cpus: options.serverCPU, wrapper: options.wrapper,
-      quiet: options.quiet)
+      quiet: options.quiet, interruption: options.interruption)
   }
 
   /// Cores that the hub leaves.
-  private var threadCount: Int {
+  var threadCount: Int {
     let wanted = options.threads ?? max(1, min(8, ProcessFacts.processors - loops))
     return max(1, min(wanted, max(scenario.drivers, scenario.mostSessions / 1000)))
   }
 
   // MARK: The load
 
-  private func load(
-    _ address: SocketAddress, _ facts: ProcessReadings?, _ tls: TLSClient?
-  ) throws(LoadTestError) -> RunResult {
-    let startedAt = ClockReading.read()
-    var figures: [Figure: Double] = [:]
-    let before = (resident: facts?.residentBytes, cpu: facts?.cpu)
+  private func load(_ target: Target) throws(LoadTestError) -> RunResult {
+    var course = Course(lines: ProgressLines(name: scenario.name))
     let board = Locked(Board(progress: Array(repeating: Progress(), count: threadCount)))
-    var threads: [Int] = []
-    try ProcessTuning.apply()
-    for index in 0..<threadCount {
-      try startThread(Share(index: index, of: threadCount), address, tls, board)
-      threads.append(index)
-    }
-    try wait(board, "sessions stand") { $0.standing == threads.count }
-    figures[.connectSeconds] = Double(ClockReading.read().uptimeNanoseconds - startedAt.uptimeNanoseconds) / 1e9
-    let connectCPU = LoadRun.seconds(from: before.cpu, to: facts?.cpu)
-    pause(microseconds: 300_000)
-    if let resident = facts?.residentBytes {
-      figures[.residentBytes] = Double(resident)
-      let count = Double(max(1, scenario.sessions))
-      if let first = before.resident { figures[.bytesPerConnection] = Double(resident - first) / count }
-      if let connectCPU { figures[.cpuPerConnection] = connectCPU.all * 1e6 / count }
-    }
-    figures[.connections] = Double(scenario.sessions)
-    if scenario.fleet > 0 { figures[.fleet] = Double(scenario.fleet) }
-    if scenario.quietChannels > 0 { figures[.quietChannels] = Double(scenario.quietChannels) }
-
-    let schedule = Schedule(scenario, start: ClockReading.read().uptimeNanoseconds + 20_000_000)
-    let atStart = MetricsPage.fetch(address, tls: tls)
-    board.withLock { $0.schedule = schedule }
-    try wait(board, until: schedule.window.lowerBound)
-    let sampler = options.samplesModes ? facts.flatMap { ModeSampler(pid: $0.pid) } : nil
-    let begin = read(address, facts, sampler, tls)
-    try wait(board, until: schedule.window.upperBound, sampler)
-    let end = read(address, facts, sampler, tls)
-    if let sampler { figures[.userSamples] = Double(sampler.user) }
-    try wait(board, "what was sent has come") { $0.results.count == threads.count }
-    let atEnd = MetricsPage.fetch(address, tls: tls)
-    if let first = before.resident, let last = facts?.residentBytes {
-      figures[.bytesUnderLoad] = Double(last - first) / Double(max(1, scenario.mostSessions))
-    }
+    defer { board.withLock { $0.isOver = true } }
+    var cut: Cut?
+    do throws(Cut) { try measure(target, board, &course) } catch { cut = error }
+    if case .failed(let error) = cut { throw error }
+    if cut != nil { end(board) }
     var counts = Counts()
     for part in board.withLock({ $0.results }) { counts.merge(part) }
-    board.withLock { $0.mayEnd = true }
-
     counts.expected += counts.sent * scenario.slow
-    put(counts, into: &figures)
-    put(begin, end, into: &figures)
-    let conflated = atEnd.flatMap { end in atStart.map { end.conflated - $0.conflated } } ?? 0
-    figures[.conflated] = conflated
-    figures[.lost] = max(0, Double(counts.expected - counts.delivered) - conflated)
+    put(counts, into: &course.figures)
+    if cut == nil {
+      let missing = Double(counts.expected - counts.delivered)
+      course.figures[.lost] = max(0, missing - course.figures[.conflated, default: 0])
+    }
+    let figures = course.figures
     var result = RunResult(
       scenario: scenario.name, about: scenario.about,
-      settings: scenario.settings.map { "\($0.name) \($0.value)" }
-        + LoadRun.options(serveWords).map {
-          $0.joined(separator: " ")
-        }, hub: options.address.map { "\($0)" } ?? options.executable, startedAt: Double(startedAt.unixMilliseconds),
-      figures: figures, parts: [], buckets: [], invalid: faults(counts), violations: violations(counts, figures))
-    result.plot(counts, schedule)
+      settings: settings, hub: options.address.map { "\($0)" } ?? options.executable,
+      startedAt: Double(course.startedAt.unixMilliseconds), figures: figures, parts: [], buckets: [],
+      invalid: cut.map(\.invalid) ?? faults(counts), violations: cut.map(\.violations) ?? violations(counts, figures))
+    if let schedule = course.schedule { result.plot(counts, schedule) }
     return result
   }
 
-  private func startThread(
-    _ share: Share, _ address: SocketAddress, _ tls: TLSClient?, _ board: Locked<Board>
-  ) throws(LoadTestError) {
-    let (scenario, seconds) = (scenario, options.connectSeconds)
+  /// The scenario's, and the hub's where it was started here.
+  private var settings: [String] {
+    let words = options.address == nil ? LoadRun.options(serveWords) : []
+    return scenario.settings.map { "\($0.name) \($0.value)" } + words.map { $0.joined(separator: " ") }
+  }
+
+  private func measure(_ target: Target, _ board: Locked<Board>, _ course: inout Course) throws(Cut) {
+    let (address, facts, tls) = (target.address, target.facts, target.tls)
+    let before = (resident: facts?.residentBytes, cpu: facts?.cpu)
+    do throws(LoadTestError) {
+      try ProcessTuning.apply()
+      for index in 0..<threadCount { try startThread(Share(index: index, of: threadCount), target, board) }
+    } catch {
+      throw .failed(error)
+    }
+    let all = threadCount
+    try wait(target, board, &course, "sessions stand") { $0.standing == all }
+    course.figures[.connectSeconds] = seconds(since: course.startedAt.uptimeNanoseconds)
+    let connectCPU = LoadRun.seconds(from: before.cpu, to: facts?.cpu)
+    pause(microseconds: 300_000)
+    if let resident = facts?.residentBytes {
+      course.figures[.residentBytes] = Double(resident)
+      let count = Double(max(1, scenario.sessions))
+      if let first = before.resident { course.figures[.bytesPerConnection] = Double(resident - first) / count }
+      if let connectCPU { course.figures[.cpuPerConnection] = connectCPU.all * 1e6 / count }
+    }
+    course.figures[.connections] = Double(scenario.sessions)
+    if scenario.fleet > 0 { course.figures[.fleet] = Double(scenario.fleet) }
+    if scenario.quietChannels > 0 { course.figures[.quietChannels] = Double(scenario.quietChannels) }
+
+    let schedule = Schedule(scenario, start: ClockReading.read().uptimeNanoseconds + 20_000_000)
+    let atStart = MetricsPage.fetch(address, tls: tls)
+    course.schedule = schedule
+    board.withLock { $0.schedule = schedule }
+    begin(.warmUp, board, &course)
+    try wait(target, board, &course, until: schedule.window.lowerBound)
+    let sampler = options.samplesModes ? facts.flatMap { ModeSampler(pid: $0.pid) } : nil
+    let begin = read(address, facts, sampler, tls)
+    self.begin(.window, board, &course)
+    try wait(target, board, &course, until: schedule.window.upperBound, sampler)
+    let end = read(address, facts, sampler, tls)
+    if let sampler { course.figures[.userSamples] = Double(sampler.user) }
+    self.begin(.waiting, board, &course)
+    try wait(target, board, &course, "what was sent has come") { $0.results.count == all }
+    let atEnd = MetricsPage.fetch(address, tls: tls)
+    if let first = before.resident, let last = facts?.residentBytes {
+      course.figures[.bytesUnderLoad] = Double(last - first) / Double(max(1, scenario.mostSessions))
+    }
+    put(begin, end, into: &course.figures)
+    course.figures[.conflated] = atEnd.flatMap { end in atStart.map { end.conflated - $0.conflated } } ?? 0
+  }
+
+  private func startThread(_ share: Share, _ target: Target, _ board: Locked<Board>) throws(LoadTestError) {
+    let (scenario, seconds, address, tls) = (scenario, options.connectSeconds, target.address, target.tls)
     do throws(SystemError) {
       _ = try Transport.startThread(name: "load-\(share.index)") { @Sendable in
         do throws(LoadTestError) {
@@ -191,7 +236,7 @@ package struct LoadRun {
 
   /// What each thread does.
   private static func work(
-    _ scenario: Scenario, _ share: Share, _ address: SocketAddress, _ tls: TLSClient?, _ board: Locked<Board>,
+    _ scenario: Scenario, _ share: Share, _ address: SocketAddress, _ tls: ServerTrust?, _ board: Locked<Board>,
     connectWithin seconds: Double
   ) throws(LoadTestError) {
     let generator: Generator
@@ -200,99 +245,55 @@ package struct LoadRun {
     } catch {
       throw .failed("no event loop: \(error)")
     }
-    try generator.connectAll(within: seconds)
+    /// Tells how far it is; false where the run is over.
+    let report = { () -> Bool in
+      let progress = generator.takeProgress()
+      return board.withLock { board in
+        board.progress[share.index].update(progress)
+        return !board.isOver
+      }
+    }
+    guard try generator.connectAll(within: seconds, while: report) else { return }
     board.withLock { $0.standing += 1 }
     var schedule: Schedule?
     while schedule == nil {
       generator.turn()
-      schedule = board.withLock { $0.failure == nil ? $0.schedule : nil }
-      if board.withLock({ $0.failure != nil }) { return }
+      let isOver = board.withLock { board in
+        schedule = board.schedule
+        return board.isOver
+      }
+      if isOver { return }
     }
     guard let schedule else { return }
     generator.begin(schedule)
     var nextReport = schedule.start
-    while loopTime(generator) < schedule.window.upperBound, !generator.isDone {
+    var goesOn = true
+    while goesOn, loopTime(generator) < schedule.window.upperBound, !generator.isDone {
       generator.turn()
       if loopTime(generator) >= nextReport {
-        nextReport += 100_000_000
-        let progress = generator.takeProgress()
-        board.withLock { $0.progress[share.index] = progress }
+        nextReport += reportInterval
+        goesOn = report()
       }
     }
     generator.turn()
     generator.isSending = false
     // What was due at the end may take its time. What has not come when nothing has for a while is lost.
     let end = schedule.window.upperBound
-    while !generator.hasAll, loopTime(generator) < min(max(end, generator.lastCame) + quiet, end + patience) {
+    while goesOn, !generator.hasAll, loopTime(generator) < min(max(end, generator.lastCame) + quiet, end + patience) {
       generator.turn()
+      goesOn = report()
     }
     board.withLock { $0.results.append(generator.counts) }
     // Sessions stay until the hub's own counts are read.
-    while !board.withLock({ $0.mayEnd || $0.failure != nil }) { generator.turn() }
+    while !board.withLock({ $0.isOver }) { generator.turn() }
     generator.closeAll()
   }
 
+  private static let reportInterval: Int64 = 100_000_000
+
   private static func loopTime(_ generator: Generator) -> Int64 { ClockReading.read().uptimeNanoseconds }
-}
 
-extension LoadRun {
-  // MARK: Waiting
-
-  /// Until the threads have come so far; a failure of one ends it.
-  private func wait(
-    _ board: Locked<Board>, _ what: String, until isTrue: (Board) -> Bool
-  ) throws(LoadTestError) {
-    let end = ClockReading.read().uptimeNanoseconds + Int64((options.connectSeconds + 10) * 1e9)
-    while true {
-      let (isDone, failure) = board.withLock { (isTrue($0), $0.failure) }
-      if let failure { throw failure }
-      if isDone { return }
-      guard ClockReading.read().uptimeNanoseconds < end else { throw .failed("gave up waiting until \(what)") }
-      pause(microseconds: 2000)
-    }
-  }
-
-  /// Until a time, or until all threads are done before it.
-  private func wait(
-    _ board: Locked<Board>, until time: Int64, _ sampler: ModeSampler? = nil
-  ) throws(LoadTestError) {
-    var nextLine = ClockReading.read().uptimeNanoseconds + 1_000_000_000
-    var last = Progress()
-    while true {
-      let (failure, isDone) = board.withLock { ($0.failure, $0.results.count == threadCount) }
-      if let failure { throw failure }
-      let now = ClockReading.read().uptimeNanoseconds
-      if now >= time || isDone { return }
-      sampler?.collect()
-      if now >= nextLine, let progress = options.progress {
-        nextLine += 1_000_000_000
-        let sum = board.withLock { board in
-          let sum = LoadRun.sum(board.progress)
-          for index in board.progress.indices { board.progress[index].worst = 0 }
-          return sum
-        }
-        progress(
-          "\(scenario.name): \(grouped(sum.ready)) sessions, \(grouped(sum.sent - last.sent)) fixes and "
-            + "\(grouped(sum.delivered - last.delivered)) positions in this second, worst "
-            + "\(Figure.latencyMax.text(Double(sum.worst)))"
-            + (sum.joined > 0 ? ", \(grouped(sum.joined)) came again" : "")
-            + (sum.errors > 0 ? ", \(grouped(sum.errors)) errors" : ""))
-        last = sum
-      }
-      pause(microseconds: Int(min(20_000, max(1, (time - now) / 1000))))
-    }
-  }
-
-  private static func sum(_ all: [Progress]) -> Progress {
-    var sum = Progress()
-    for one in all {
-      sum.ready += one.ready
-      sum.sent += one.sent
-      sum.delivered += one.delivered
-      sum.joined += one.joined
-      sum.errors += one.errors
-      sum.worst = max(sum.worst, one.worst)
-    }
-    return sum
+  private func seconds(since start: Int64) -> Double {
+    Double(ClockReading.read().uptimeNanoseconds - start) / 1e9
   }
 }

@@ -28,7 +28,7 @@ package struct MetricsPage: Sendable {
   var positionsSent: Double { self("positions_out_total") - self("dropped_total{reason=\"conflated_slow\"}") }
 
   /// Fetches the page, within two seconds; nil where that fails.
-  package static func fetch(_ address: SocketAddress, tls: TLSClient? = nil) -> MetricsPage? {
+  package static func fetch(_ address: SocketAddress, tls: ServerTrust? = nil) -> MetricsPage? {
     do throws(SystemError) {
       let fetch = try Fetch(address, tls)
       return fetch.run().map { MetricsPage(parsing: $0) }
@@ -45,10 +45,10 @@ private final class Fetch: EventLoopDelegate {
   private var answer: [UInt8] = []
   private var isOver = false
 
-  init(_ address: SocketAddress, _ tls: TLSClient?) throws(SystemError) {
+  init(_ address: SocketAddress, _ tls: ServerTrust?) throws(SystemError) {
     loop = try EventLoop()
     self.address = address
-    id = try loop.connect(address, tls: tls.map { TLSPeer($0, name: "localhost") })
+    id = try loop.connect(address, tls: tls?.peer)
     loop.delegate = self
   }
 

@@ -24,8 +24,12 @@ package struct RunCertificate {
     close(file)
   }
 
-  func client() throws(LoadTestError) -> TLSClient {
-    do throws(TLSError) { return try TLSClient(trusting: authority.pem) } catch { throw .failed("TLS: \(error)") }
+  func trust() throws(LoadTestError) -> ServerTrust {
+    do throws(TLSError) {
+      return ServerTrust(try TLSClient(trusting: authority.pem), name: "localhost")
+    } catch {
+      throw .failed("TLS: \(error)")
+    }
   }
 
   func removeFiles() {

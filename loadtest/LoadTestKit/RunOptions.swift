@@ -12,6 +12,8 @@ package struct RunOptions: Sendable {
   /// A hub that runs already, and its process where that is on this machine.
   package var address: SocketAddress?
   package var pid: pid_t?
+  /// Where that hub speaks TLS.
+  package var tls: ServerTrust?
   /// What the hub is run by: valgrind, for instance.
   package var wrapper: [String] = []
   package var quiet = false
@@ -21,6 +23,10 @@ package struct RunOptions: Sendable {
   package var busyBound = 0.9
   package var latenessBoundMicroseconds = 5000.0
   package var connectSeconds = 60.0
+  /// How long the hub may take to end when it is asked to.
+  package var stopSeconds = HubProcess.patience
+  /// What ends a run before its time.
+  package var interruption = Interruption.process
   /// Tells user space from the kernel by samples instead of the kernel's ticks, where this program may.
   package var samplesModes = false
   /// Called about once a second.

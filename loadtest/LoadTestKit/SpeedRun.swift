@@ -12,6 +12,8 @@ package struct SpeedRun {
   /// Under which directory a journal is made.
   package var directory = "/tmp"
   package var progress: (String) -> Void = { _ in }
+  /// Called with all that there is, after each run.
+  package var keep: (Results) throws(LoadTestError) -> Void = { _ in }
 
   /// By which its results are known in a file.
   package static let kind = "figures"
@@ -27,17 +29,21 @@ package struct SpeedRun {
     if isWanted(StartRun.name) { results.runs.append(try StartRun(options: options).run()) }
     for round in 0..<rounds {
       for load in SpeedLoad.all where isWanted(load.name) {
+        if isInterrupted { return results }
         progress("round \(round + 1) of \(rounds): \(load.name)")
         results.runs.append(try run(load))
+        try keep(results)
       }
     }
     if isWanted(SpeedRun.fifth) { try search(&results) }
-    if isWanted(SpeedLoad.storm.name) {
+    if isWanted(SpeedLoad.storm.name), !isInterrupted {
       progress(SpeedLoad.storm.name)
       results.runs.append(try run(.storm))
     }
     return results
   }
+
+  private var isInterrupted: Bool { options.interruption.signal != nil }
 
   private func isWanted(_ name: String) -> Bool { only?.contains(name) ?? true }
 
@@ -65,7 +71,7 @@ package struct SpeedRun {
     let scenario = SpeedLoad.fastTrip.sized(scale, seconds: min(3, seconds))
     var search = RateSearch(first: scenario.rate, bound: SpeedRun.bound)
     var best = 0.0
-    while let rate = search.next {
+    while !isInterrupted, let rate = search.next {
       var step = scenario
       step.rate = rate
       step.warmUp = min(1, seconds)
@@ -75,13 +81,14 @@ package struct SpeedRun {
     }
     results.steps = search.steps
     results.bound = SpeedRun.bound
-    guard best > 0 else { return }
+    guard best > 0, !isInterrupted else { return }
     var fifth = SpeedLoad.fastTrip.sized(scale, seconds: seconds)
     fifth.name = SpeedRun.fifth
     fifth.about = "a fifth of the highest rate"
     fifth.rate = best / 5
     progress(fifth.name)
     results.runs.append(LoadRun(fifth, options).runOrSay())
+    try keep(results)
   }
 
   static let fifth = "a fifth"

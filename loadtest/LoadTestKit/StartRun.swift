@@ -16,11 +16,15 @@ package struct StartRun {
     let startedAt = Double(ClockReading.read().unixMilliseconds)
     var (times, resident, own): ([Double], [Double], [Double]) = ([], [], [])
     for _ in 0..<self.times {
+      try options.interruption.check()
       let began = ClockReading.read().uptimeNanoseconds
-      let hub = try HubProcess(executable: options.executable, arguments: arguments, cpus: options.serverCPU)
+      let hub = try HubProcess(
+        executable: options.executable, arguments: arguments, cpus: options.serverCPU,
+        interruption: options.interruption)
       times.append(Double(ClockReading.read().uptimeNanoseconds - began) / 1000)
-      defer { hub.stop() }
-      guard let memory = hub.facts.memory else { continue }
+      let memory = hub.facts.memory
+      if let complaint = hub.stop(within: options.stopSeconds) { throw .failed(complaint) }
+      guard let memory else { continue }
       resident.append(Double(memory.resident))
       own.append(Double(memory.own))
     }

@@ -1,0 +1,215 @@
+// What ends a run before its time: a signal to the load test, the end of its hub, and a hub that does not end.
+import Foundation
+import Testing
+import Transport
+
+@testable import LoadTestKit
+
+@Suite(.serialized) struct InterruptionTests {
+  private static let serve = [
+    "serve", "--port", "0", "--dev-auth", "--loops", "1", "--no-journal", "--session-rate", "0", "--log-level",
+    "warning",
+  ]
+
+  private func startHub() throws -> HubProcess {
+    try HubProcess(
+      executable: try #require(builtHub, "locationhub is not beside the test bundle"), arguments: Self.serve)
+  }
+
+  /// A folder with a name of the hub in it that nobody else uses, so that its process is found by it.
+  private func withHub(_ body: (String) throws -> Void) throws {
+    let folder = FileManager.default.temporaryDirectory.appendingPathComponent("hub-loadtest-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: folder) }
+    let hub = folder.path + "/hub"
+    try FileManager.default.createSymbolicLink(
+      atPath: hub, withDestinationPath: try #require(builtHub, "locationhub is not beside the test bundle"))
+    try body(hub)
+  }
+
+  /// The process that was started under this name, where it has not ended.
+  private static func process(of executable: String) -> pid_t? {
+    let all = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
+    return all.compactMap { pid_t($0) }.first { pid in
+      guard let words = try? readText("/proc/\(pid)/cmdline") else { return false }
+      return words.hasPrefix(executable + "\0") && ProcessReadings(pid: pid).isThere
+    }
+  }
+
+  /// Whether that has ended within ten seconds.
+  private func isGone(_ executable: String) -> Bool {
+    let limit = ClockReading.read().uptimeNanoseconds + 10_000_000_000
+    while Self.process(of: executable) != nil {
+      if ClockReading.read().uptimeNanoseconds > limit { return false }
+      pause(microseconds: 5000)
+    }
+    return true
+  }
+
+  /// A run that would take minutes; `meanwhile` is called when it has sent for a second.
+  private func run(
+    _ executable: String, address: SocketAddress? = nil, pid: pid_t? = nil, interruption: Interruption = Interruption(),
+    _ meanwhile: @escaping @Sendable () -> Void
+  ) throws -> RunResult {
+    var scenario = Scenario()
+    (scenario.drivers, scenario.ridersPerTrip, scenario.rate) = (5, 1, 20)
+    (scenario.warmUp, scenario.duration) = (0, 300)
+    var options = RunOptions(executable: executable)
+    (options.address, options.pid, options.interruption) = (address, pid, interruption)
+    options.stopSeconds = 0.5
+    options.progress = { if $0.contains("positions in this second") { meanwhile() } }
+    return try LoadRun(scenario, options).run()
+  }
+
+  @Test("a signal cuts a run short: what was measured is there, not valid, and the hub is stopped")
+  func interrupted() throws {
+    try withHub { hub in
+      let interruption = Interruption()
+      let result = try run(hub, interruption: interruption) { interruption.note(SIGTERM) }
+      #expect(result.invalid == ["interrupted by SIGTERM"] && result.violations.isEmpty)
+      #expect(result[.sent] > 20 && result[.latencyP50] > 0 && result.figures[.lost] == nil)
+      #expect(interruption.text == "interrupted by SIGTERM, the hub is stopped")
+      #expect(Self.process(of: hub) == nil)
+    }
+  }
+
+  @Test("a hub that dies in the middle is what is said of the run, and not what broke by it")
+  func killed() throws {
+    try withHub { hub in
+      let result = try run(hub) { if let pid = Self.process(of: hub) { kill(pid, SIGKILL) } }
+      let said = try #require(result.violations.first)
+      #expect(said.hasPrefix("the hub ended by signal 9 after ") && said.hasSuffix(" s"))
+      #expect(result.violations.count == 1 && result[.sent] > 20)
+    }
+  }
+
+  @Test("a hub that ends while sessions connect is said, too")
+  func killedEarly() throws {
+    var scenario = Scenario()
+    scenario.idle = 10
+    var options = RunOptions(executable: try #require(builtHub, "locationhub is not beside the test bundle"))
+    // Says where it listens, and is gone.
+    options.wrapper = ["/bin/sh", "-c", "echo listening on http://127.0.0.1:1; exit 3"]
+    let result = try LoadRun(scenario, options).run()
+    #expect(result.violations == ["the hub ended with exit code 3 while sessions were connecting"])
+  }
+
+  @Test("the process of a hub that runs already is watched as well")
+  func killedElsewhere() throws {
+    let hub = try startHub()
+    let result = try run("", address: hub.address, pid: hub.pid) { kill(hub.pid, SIGKILL) }
+    hub.crash()
+    #expect(result.violations.first?.hasPrefix("the hub's process \(hub.pid) is gone after ") == true)
+  }
+
+  @Test("a hub that stands still is killed when its time is over, which is said")
+  func standsStill() throws {
+    let hub = try startHub()
+    kill(hub.pid, SIGSTOP)
+    #expect(hub.ending == nil)
+    #expect(hub.stop(within: 0.2)?.hasSuffix("and was killed") == true)
+    #expect(!ProcessReadings(pid: hub.pid).isThere)
+    #expect(try startHub().stop() == nil)
+  }
+
+  @Test("a hub that stands still at the end of a run takes none of its results")
+  func standsStillInRun() throws {
+    try withHub { hub in
+      let interruption = Interruption()
+      let result = try run(hub, interruption: interruption) {
+        if let pid = Self.process(of: hub) { kill(pid, SIGSTOP) }
+        interruption.note(SIGINT)
+      }
+      #expect(result[.sent] > 20 && result.invalid == ["interrupted by SIGINT"])
+      #expect(result.violations == ["the hub did not end within 0.5 s of SIGTERM, and was killed"])
+    }
+  }
+
+  // MARK: The built program
+
+  /// Starts a run of minutes, calls `body` with its process when it has sent for a second, and waits for its end.
+  private func program(
+    _ words: [String], shell: String = "exec \"$0\" \"$@\"", _ body: (pid_t) -> Void
+  ) throws -> (status: Int32, text: String) {
+    let built = try #require(builtHub, "locationhub is not beside the test bundle")
+    let process = Process()
+    let output = Pipe()
+    process.executableURL = URL(fileURLWithPath: "/bin/sh")
+    process.arguments =
+      ["-c", shell, URL(fileURLWithPath: built).deletingLastPathComponent().path + "/hub-loadtest"] + words
+    process.currentDirectoryURL = URL(fileURLWithPath: repositoryFolder)
+    process.standardOutput = output
+    process.standardError = output
+    try process.run()
+    var text = ""
+    var isCalled = false
+    while true {
+      let more = output.fileHandleForReading.availableData
+      if more.isEmpty { break }
+      text += String(decoding: more, as: UTF8.self)
+      if !isCalled, text.contains("positions in this second") {
+        isCalled = true
+        body(process.processIdentifier)
+      }
+    }
+    process.waitUntilExit()
+    return (process.terminationReason == .exit ? process.terminationStatus : -process.terminationStatus, text)
+  }
+
+  private func words(_ hub: String, duration: String = "300") -> [String] {
+    [
+      "trip", "--drivers", "5", "--rate", "20", "--warm-up", "0", "--duration", duration, "--executable", hub,
+      "--lateness-bound", "100s",
+    ]
+  }
+
+  @Test(
+    "the program ends with 128 and the signal, and leaves results but no hub", arguments: [SIGINT, SIGTERM, SIGHUP])
+  func signals(signal: Int32) throws {
+    try withHub { hub in
+      let file = hub + ".json"
+      let outcome = try program(words(hub) + ["--json", file, "--html", hub + ".html"]) { kill($0, signal) }
+      #expect(outcome.status == 128 + signal && outcome.text.contains(", the hub is stopped\n"), "\(outcome.text)")
+      let results = try Results(parsing: readText(file), file: file)
+      #expect(results.runs.count == 1 && results.runs[0].invalid.first?.hasPrefix("interrupted by SIG") == true)
+      #expect(try readText(hub + ".html").hasPrefix("<!doctype html>"))
+      #expect(Self.process(of: hub) == nil)
+    }
+  }
+
+  @Test("a kill -9 of the program leaves no hub")
+  func killedProgram() throws {
+    try withHub { hub in
+      let outcome = try program(words(hub)) { kill($0, SIGKILL) }
+      #expect(outcome.status == -SIGKILL && isGone(hub))
+    }
+  }
+
+  @Test("a second signal ends the program at once, and its hub that stands still")
+  func secondSignal() throws {
+    try withHub { hub in
+      let outcome = try program(words(hub)) { program in
+        stopHub(hub)
+        kill(program, SIGINT)
+        // Of two that wait, the lower number comes first.
+        kill(program, SIGTERM)
+      }
+      #expect(outcome.status == 128 + SIGTERM, "\(outcome.text)")
+      #expect(isGone(hub))
+    }
+  }
+
+  private func stopHub(_ executable: String) {
+    if let hub = Self.process(of: executable) { kill(hub, SIGSTOP) }
+  }
+
+  @Test("a SIGINT that was ignored when it started stays ignored")
+  func ignored() throws {
+    try withHub { hub in
+      let outcome = try program(words(hub, duration: "2"), shell: "trap '' INT; exec \"$0\" \"$@\"") {
+        kill($0, SIGINT)
+      }
+      #expect(outcome.status == 0 && !outcome.text.contains("interrupted"), "\(outcome.text)")
+    }
+  }
+}
