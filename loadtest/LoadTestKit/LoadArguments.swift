@@ -207,7 +207,8 @@ package struct LoadArguments: Sendable {
       lines.append("  " + padded("--\(setting.name) \(setting.placeholder)", to: 26) + setting.help)
     }
     lines += [
-      "", "exit codes: 0 good; 1 the hub did what it must not, or the run is not valid; 2 asked for wrongly",
+      "", "exit codes: 0 good; 1 the hub did what it must not, or the run is not valid; 2 asked for wrongly;",
+      "128 + N ended by signal N: the hub that was started is stopped, and what was measured is written",
     ]
     return lines.joined(separator: "\n")
   }
