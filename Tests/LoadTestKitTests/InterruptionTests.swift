@@ -94,6 +94,28 @@ import Transport
     #expect(result.violations == ["the hub ended with exit code 3 while sessions were connecting"])
   }
 
+  @Test("a signal ends the waiting for a hub that does not say where it listens")
+  func silent() {
+    let interruption = Interruption()
+    interruption.note(SIGINT)
+    do throws(LoadTestError) {
+      _ = try HubProcess(executable: "/bin/sleep", arguments: ["60"], interruption: interruption)
+      Issue.record("it listens")
+    } catch {
+      #expect(error.description == "interrupted by SIGINT")
+    }
+  }
+
+  @Test("what is not there cannot be started, and the reason is the kernel's")
+  func cannotStart() {
+    do throws(LoadTestError) {
+      _ = try HubProcess(executable: "/no/hub", arguments: [])
+      Issue.record("it listens")
+    } catch {
+      #expect(error.description == "cannot start /no/hub: No such file or directory")
+    }
+  }
+
   @Test("the process of a hub that runs already is watched as well")
   func killedElsewhere() throws {
     let hub = try startHub()

@@ -49,13 +49,16 @@ package enum Help {
   }
 
   static let exitCodes =
-    "exit codes: 0 good; 1 the hub did what it must not, or the run is not valid; 2 asked for wrongly"
+    "exit codes: 0 good; 1 the hub did what it must not, or the run is not valid; 2 asked for wrongly;\n" + bySignal
+  private static let bySignal =
+    "128 + N ended by signal N: the hub that was started is stopped, and what was measured is written"
 
   private static func exitCodes(of verb: CommandVerb) -> String {
     switch verb.name {
     case CommandVerb.compare.name:
       "exit codes: 0 nothing got worse; 1 something did; 2 asked for wrongly, or there was nothing to compare"
-    case CommandVerb.bench.name, CommandVerb.figures.name: "exit codes: 0 good; 1 a bar is missed; 2 asked for wrongly"
+    case CommandVerb.bench.name, CommandVerb.figures.name:
+      "exit codes: 0 good; 1 a bar is missed; 2 asked for wrongly;\n" + bySignal
     case _: exitCodes
     }
   }

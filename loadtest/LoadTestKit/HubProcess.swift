@@ -33,6 +33,7 @@ package struct HubProcess {
       kill(pid, SIGKILL)
       waitpid(pid, nil, 0)
       close(ends[0])
+      interruption.noteStopped()
       if let signal = interruption.signal { throw .failed(Interruption.text(signal)) }
       throw .failed("\(executable) \(arguments.joined(separator: " ")) did not say where it listens")
     }
