@@ -217,6 +217,16 @@ import Testing
     #expect(throws: LoadTestError.self) { try run([]) }
   }
 
+  @Test("a hub that cannot be started leaves no certificate behind")
+  func certificateGone() {
+    var scenario = Scenario()
+    (scenario.idle, scenario.tls) = (1, true)
+    // The second would not find the files' names free.
+    for _ in 0..<2 {
+      #expect(throws: LoadTestError.self) { try LoadRun(scenario, RunOptions(executable: "/no/hub")).run() }
+    }
+  }
+
   @Test("an address on which nothing listens is said")
   func nobody() throws {
     // Whoever listened there has gone.

@@ -86,7 +86,7 @@ extension LoadRun {
 
   // MARK: What is said meanwhile
 
-  func begin(_ phase: ProgressLines.Phase, _ board: Locked<Board>, _ course: inout Course) {
+  func enter(_ phase: ProgressLines.Phase, _ board: Locked<Board>, _ course: inout Course) {
     course.lines.begin(phase, at: ClockReading.read().uptimeNanoseconds, board.withLock { $0.takeProgress() })
   }
 

@@ -65,9 +65,10 @@ package struct LoadRun {
   package func run() throws(LoadTestError) -> RunResult {
     if let contradiction = scenario.contradiction { throw .usage(contradiction) }
     let certificate = scenario.tls && options.address == nil ? RunCertificate() : nil
-    defer { certificate?.removeFiles() }
     let own = try certificate.map { certificate throws(LoadTestError) in try certificate.trust() }
-    let hub = try startHub(certificate)
+    let start = Result { () throws(LoadTestError) in try startHub(certificate) }
+    certificate?.removeFiles()
+    let hub = try start.get()
     guard let address = options.address ?? hub?.address else { throw .usage("there is no hub to load") }
     let facts = (options.pid ?? hub?.pid).map(ProcessReadings.init)
     let outcome = Result { () throws(LoadTestError) in
@@ -183,29 +184,21 @@ package struct LoadRun {
     course.figures[.connectSeconds] = seconds(since: course.startedAt.uptimeNanoseconds)
     let connectCPU = LoadRun.seconds(from: before.cpu, to: facts?.cpu)
     pause(microseconds: 300_000)
-    if let resident = facts?.residentBytes {
-      course.figures[.residentBytes] = Double(resident)
-      let count = Double(max(1, scenario.sessions))
-      if let first = before.resident { course.figures[.bytesPerConnection] = Double(resident - first) / count }
-      if let connectCPU { course.figures[.cpuPerConnection] = connectCPU.all * 1e6 / count }
-    }
-    course.figures[.connections] = Double(scenario.sessions)
-    if scenario.fleet > 0 { course.figures[.fleet] = Double(scenario.fleet) }
-    if scenario.quietChannels > 0 { course.figures[.quietChannels] = Double(scenario.quietChannels) }
+    putSessions(residentBefore: before.resident, residentBytes: facts?.residentBytes, connectCPU, into: &course.figures)
 
     let schedule = Schedule(scenario, start: ClockReading.read().uptimeNanoseconds + 20_000_000)
     let atStart = MetricsPage.fetch(address, tls: tls)
     course.schedule = schedule
     board.withLock { $0.schedule = schedule }
-    begin(.warmUp, board, &course)
+    enter(.warmUp, board, &course)
     try wait(target, board, &course, until: schedule.window.lowerBound)
     let sampler = options.samplesModes ? facts.flatMap { ModeSampler(pid: $0.pid) } : nil
     let begin = read(address, facts, sampler, tls)
-    self.begin(.window, board, &course)
+    enter(.window, board, &course)
     try wait(target, board, &course, until: schedule.window.upperBound, sampler)
     let end = read(address, facts, sampler, tls)
     if let sampler { course.figures[.userSamples] = Double(sampler.user) }
-    self.begin(.waiting, board, &course)
+    enter(.waiting, board, &course)
     try wait(target, board, &course, "what was sent has come") { $0.results.count == all }
     let atEnd = MetricsPage.fetch(address, tls: tls)
     if let first = before.resident, let last = facts?.residentBytes {
@@ -213,6 +206,21 @@ package struct LoadRun {
     }
     put(begin, end, into: &course.figures)
     course.figures[.conflated] = atEnd.flatMap { end in atStart.map { end.conflated - $0.conflated } } ?? 0
+  }
+
+  /// How many sessions there are, and what they have cost until they all stood.
+  private func putSessions(
+    residentBefore: Int?, residentBytes: Int?, _ connectCPU: ProcessorTime?, into figures: inout [Figure: Double]
+  ) {
+    if let residentBytes {
+      figures[.residentBytes] = Double(residentBytes)
+      let count = Double(max(1, scenario.sessions))
+      if let residentBefore { figures[.bytesPerConnection] = Double(residentBytes - residentBefore) / count }
+      if let connectCPU { figures[.cpuPerConnection] = connectCPU.all * 1e6 / count }
+    }
+    figures[.connections] = Double(scenario.sessions)
+    if scenario.fleet > 0 { figures[.fleet] = Double(scenario.fleet) }
+    if scenario.quietChannels > 0 { figures[.quietChannels] = Double(scenario.quietChannels) }
   }
 
   private func startThread(_ share: Share, _ target: Target, _ board: Locked<Board>) throws(LoadTestError) {
