@@ -7,9 +7,8 @@ package enum Figure: String, CaseIterable, Sendable {
   case latencyP50, latencyP90, latencyP99, latencyP999, latencyMax
   case cpuPerFix, cpuPerDelivery, userPerDelivery, systemPerDelivery, userSamples, hubCores
   case bytesInPerFix, bytesOutPerDelivery, fixesPerRead
-  case connections, mostConnections, connectSeconds, connectP50, connectP90, connectP99, connectMax, cpuPerConnection,
-    bytesPerConnection,
-    bytesUnderLoad
+  case connections, mostConnections, connectSeconds, connectP50, connectP90, connectP99, connectMax
+  case cpuPerConnection, bytesPerConnection, bytesUnderLoad
   case residentBytes
   case requests, acknowledged, ackP50, ackP90, ackP99, ackMax
   case events, eventsLost, eventsDuplicated
@@ -30,13 +29,13 @@ package enum Figure: String, CaseIterable, Sendable {
     switch self {
     case .sent, .expected, .delivered, .conflated, .lost, .duplicated, .outOfOrder, .errors, .connections,
       .mostConnections, .requests, .acknowledged, .events, .eventsLost, .eventsDuplicated, .joined, .recovered,
-      .journalGroups, .slowDelivered,
-      .extra, .fixesPerRead, .areaUpdates, .wholeAreas, .areasSkipped, .fleet, .quietChannels, .userSamples:
+      .journalGroups, .slowDelivered, .extra, .fixesPerRead, .areaUpdates, .wholeAreas, .areasSkipped, .fleet,
+      .quietChannels, .userSamples:
       .count
     case .fixesPerSecond, .deliveriesPerSecond, .writesPerSecond, .areaUpdatesPerSecond: .perSecond
     case .latencyP50, .latencyP90, .latencyP99, .latencyP999, .latencyMax, .cpuPerFix, .cpuPerDelivery,
-      .userPerDelivery, .systemPerDelivery, .connectP50, .connectP90, .connectP99, .connectMax,
-      .cpuPerConnection, .ackP50, .ackP90, .ackP99, .ackMax, .joinP50, .joinP90, .spreadP90,
+      .userPerDelivery, .systemPerDelivery, .connectP50, .connectP90, .connectP99, .connectMax, .cpuPerConnection,
+      .ackP50, .ackP90, .ackP99, .ackMax, .joinP50, .joinP90, .spreadP90,
       .joinP99, .joinMax, .latenessP99, .spreadP50, .spreadP99, .spreadMax, .cpuPerAreaUpdate, .userPerAreaUpdate,
       .systemPerAreaUpdate, .startTime, .startSlowest:
       .microseconds
@@ -53,18 +52,16 @@ package enum Figure: String, CaseIterable, Sendable {
     case .latencyP50, .latencyP90, .latencyP99, .latencyP999, .latencyMax, .cpuPerFix, .cpuPerDelivery,
       .userPerDelivery, .systemPerDelivery, .bytesInPerFix, .bytesOutPerDelivery, .connectSeconds, .connectP50,
       .connectP90, .connectP99, .connectMax, .cpuPerConnection, .bytesPerConnection, .bytesUnderLoad, .residentBytes,
-      .ackP50, .ackP90, .ackP99, .ackMax, .joinP50,
-      .joinP90, .spreadP90,
-      .joinP99, .startTime, .startSlowest, .startBytes, .startOwnBytes, .executableBytes, .joinMax,
-      .spreadP50, .spreadP99, .spreadMax, .cpuPerAreaUpdate, .userPerAreaUpdate, .systemPerAreaUpdate,
+      .ackP50, .ackP90, .ackP99, .ackMax, .joinP50, .joinP90, .joinP99, .joinMax, .startTime, .startSlowest,
+      .startBytes, .startOwnBytes, .executableBytes, .spreadP50, .spreadP90, .spreadP99, .spreadMax, .cpuPerAreaUpdate,
+      .userPerAreaUpdate, .systemPerAreaUpdate,
       .bytesOutPerAreaUpdate, .areasSkipped, .lost, .duplicated, .outOfOrder, .errors, .eventsLost, .eventsDuplicated,
-      .hubCores,
-      .journalBusyShare:
+      .hubCores, .journalBusyShare:
       .lower
     case .fixesPerSecond, .deliveriesPerSecond, .areaUpdatesPerSecond: .higher
     case .sent, .expected, .delivered, .conflated, .fixesPerRead, .connections, .mostConnections, .requests,
-      .acknowledged, .events,
-      .joined, .recovered, .journalGroups, .journalBytes, .slowDelivered, .extra, .harnessCores, .latenessP99,
+      .acknowledged, .events, .joined, .recovered, .journalGroups, .journalBytes, .slowDelivered, .extra, .harnessCores,
+      .latenessP99,
       .areaUpdates, .wholeAreas, .writesPerSecond, .fleet, .quietChannels, .userSamples:
       .neither
     }

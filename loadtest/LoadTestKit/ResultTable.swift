@@ -17,8 +17,7 @@ package enum ResultTable {
       "connections",
       [
         .connections, .connectSeconds, .connectP50, .connectP90, .connectP99, .connectMax, .cpuPerConnection,
-        .bytesPerConnection,
-        .mostConnections, .bytesUnderLoad, .residentBytes, .fleet, .quietChannels,
+        .bytesPerConnection, .mostConnections, .bytesUnderLoad, .residentBytes, .fleet, .quietChannels,
       ]
     ),
     (

@@ -58,8 +58,7 @@ extension SpeedLoad {
     drive(&$0, 10, 8)
     $0.ridersPerTrip = 900
   }
-  /// How much dearer TLS is depends on how often the hub sleeps, after which OpenSSL's code is in no near cache: the rates
-  /// of the trips, and half of the lower one.
+  /// How much dearer TLS is, at the rates of the trips and at half of the lower one.
   static let slowPlain = SpeedLoad("plain 5k", "500 drivers × 10 Hz, a rider each: 1,000 sessions") {
     drive(&$0, 500, 10)
   }
