@@ -181,6 +181,7 @@ import Transport
   @Test("a hub that runs already: its address, its process, and the name that its certificate must be for")
   func target() throws {
     let own = String(getpid())
+    #expect(try arguments("trip", "--sample").run.samplesModes && !arguments("trip").run.samplesModes)
     let plain = try arguments("trip", "--pid", own, "--url", "ws://localhost:8080")
     #expect(plain.run.address == .loopback(port: 8080) && plain.run.pid == getpid() && plain.run.tls == nil)
     #expect(!plain.scenario.tls)

@@ -29,6 +29,7 @@ package struct LoadArguments: Sendable {
     ("max", nil, "find the highest rate at which p99 stays under the bound"),
     ("bound", "TIME", "that bound: 50ms, 200us, 1s (50ms)"),
     ("lateness-bound", "TIME", "the load's own lateness p99 over which a run is not valid (5ms)"),
+    ("sample", nil, "tell user space from the kernel by samples instead of ticks (root: perf_event_open)"),
     ("json", "FILE", "write the results there"),
     ("html", "FILE", "write a report with plots there"),
   ]
@@ -64,6 +65,10 @@ package struct LoadArguments: Sendable {
       given.insert(option)
       if option == "max" {
         seeksMaximum = true
+        continue
+      }
+      if option == "sample" {
+        run.samplesModes = true
         continue
       }
       guard let value = parts.count == 2 ? String(parts[1]) : words.popFirst() else {
