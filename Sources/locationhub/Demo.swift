@@ -192,6 +192,7 @@ private func startDrivers(_ plan: FleetPlan, _ board: DemoBoard) throws(SystemEr
     withExtendedLifetime(side) {
       fleet.start()
       loop.run()
+      fleet.end()
       finish(loop)
     }
   }

@@ -116,6 +116,7 @@ final class Fleet: ClientLoopDelegate {
   private(set) var openCount = 0
   private(set) var endedCount = 0
   private(set) var fixesSent: UInt64 = 0
+  private var isOver = false
   private(set) var errors: UInt64 = 0
   private(set) var reconnects: UInt64 = 0
   private(set) var activeTrips = 0
@@ -170,7 +171,11 @@ final class Fleet: ClientLoopDelegate {
     return members[index].start + (max(0, passed) / tick + 1) * tick
   }
 
+  /// Nobody sends any more: what is handed to a client that says goodbye never leaves.
+  func end() { isOver = true }
+
   func due(_ client: ClientID) {
+    if isOver { return }
     let index = client.index
     let now = clients.now.uptime
     let step = members[index].simulated.step(to: Double(now - members[index].start) / 1e9)

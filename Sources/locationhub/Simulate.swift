@@ -69,6 +69,7 @@ private final class Simulator: FleetObserver {
   func run() throws(CommandError) -> ExitCode {
     fleet.start()
     clients.run()
+    fleet.end()
     finish(clients)
     display.end()
     if let failure { throw failure }

@@ -32,4 +32,16 @@ extension EndToEnd.MetricsPages {
       for _ in 0..<2 { #expect(try connection.readResponse().status == 200) }
     }
   }
+
+  @Test(
+    "`simulate` counts as sent what the hub received",
+    .enabled(if: HubProcess.executable != nil, "locationhub is built beside the tests"))
+  func simulated() throws {
+    let hub = try TestHub(loops: 2)
+    let url = "ws://127.0.0.1:\(hub.port)/v1/ws"
+    let outcome = try HubProcess.run(["simulate", "--url", url, "--drivers", "300", "--duration", "2"])
+    let received = try hub.metrics()["fixes_received_total"]
+    #expect(outcome.status == 0 && received > 100)
+    #expect(outcome.output.contains("300 drivers sent \(Int(received)) fixes in"), "\(outcome.output), \(received)")
+  }
 }
