@@ -16,6 +16,7 @@ let package = Package(
   ],
   targets: [
     .systemLibrary(name: "CLinux"),
+    .systemLibrary(name: "CLoadTest", path: "loadtest/CLoadTest"),
     .systemLibrary(
       name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
@@ -53,7 +54,7 @@ let package = Package(
     .target(
       name: "LoadTestKit",
       dependencies: [
-        "Bytes", "CLinux", "Gateway", "Geo", "Messages", "Simulation", "TestCertificates", "Tokens", "Transport",
+        "Bytes", "CLoadTest", "Gateway", "Geo", "Messages", "Simulation", "TestCertificates", "Tokens", "Transport",
         "WebSocket",
       ],
       path: "loadtest/LoadTestKit"),

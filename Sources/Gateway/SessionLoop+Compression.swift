@@ -86,19 +86,6 @@ extension SessionLoop {
     return start..<loop.arena.count
   }
 
-  /// Compresses a part of a message, all that stands in the arena behind `start`, in its place. Parts that follow each other
-  /// are one compressed message (RFC 7692 §7.2.3.4): each is made for itself and ends with the empty block of a flush, whose
-  /// last bytes only the message's end goes without (§7.2.1).
-  mutating func deflatePart(at start: Int, isLast: Bool) {
-    let shared = compression.shared
-    loop.arena.withBytes { arena in
-      _ = shared.compress(UnsafeRawBufferPointer(rebasing: arena[start...]), minimumBytes: 0)
-    }
-    loop.arena.truncate(to: start)
-    shared.withCompressed { loop.arena.append($0) }
-    if !isLast { loop.arena.append([0x00, 0x00, 0xFF, 0xFF]) }
-  }
-
   /// Sends the plain frame at `frame`, compressed with the session's own context where there is one.
   @inline(__always)
   mutating func send(_ frame: Range<Int>, to connection: ConnectionID, conflationKey: UInt64 = 0) {

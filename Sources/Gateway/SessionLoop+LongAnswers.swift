@@ -132,7 +132,7 @@ extension SessionLoop {
     let drivers = answer.writer.write(atMost: max(1, share / weight), into: &loop.arena)
     answers.spend(max(1, drivers) * weight, in: loop.turn)
     answer.plainBytes += loop.arena.count - start
-    if answer.isCompressed { deflatePart(at: start, isLast: false) }
+    if answer.isCompressed { compression.shared.compress(partAt: start, isLast: false, in: &loop.arena) }
     if isFirst {
       // All will most likely be as long as these: else what is there is copied again and again as it grows.
       let expected = (loop.arena.count - start) * all / max(1, drivers) + 1024
@@ -165,7 +165,7 @@ extension SessionLoop {
         replyTo: replyTo, timestamp: now.timestamp, messageID: replyNumber, into: &loop.arena)
     }
     var plainBytes = answer.plainBytes + loop.arena.count - payload
-    if answer.isCompressed { deflatePart(at: payload, isLast: false) }
+    if answer.isCompressed { compression.shared.compress(partAt: payload, isLast: false, in: &loop.arena) }
     loop.arena.append(answer.body)
     let end = loop.arena.count
     if case .json(let time) = form {
@@ -176,7 +176,7 @@ extension SessionLoop {
       return refuse(slot, replyTo, .tooLarge, Self.tooLargeAnswer)
     }
     if answer.isCompressed {
-      deflatePart(at: end, isLast: true)
+      compression.shared.compress(partAt: end, isLast: true, in: &loop.arena)
       counters.deflates += 1
       counters.deflatedBytesIn += UInt64(plainBytes)
       counters.deflatedBytesOut += UInt64(loop.arena.count - payload)

@@ -36,7 +36,7 @@ extension SessionLoop {
   mutating func answerMetrics() {
     let waiting = awaitedMetrics
     awaitedMetrics = []
-    nextMetricsLook = now.uptime + Self.metricsPause
+    nextMetricsLook = .max
     for awaited in waiting {
       guard isCurrent(awaited.connection), let exchange = sessions[Int(awaited.connection.slot)].exchange,
         exchange.isWaiting
@@ -45,6 +45,7 @@ extension SessionLoop {
         finish(Int(awaited.connection.slot), exchange, metricsPage())
       } else {
         awaitedMetrics.append(awaited)
+        nextMetricsLook = now.uptime + Self.metricsPause
       }
     }
   }

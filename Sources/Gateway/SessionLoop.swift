@@ -47,7 +47,8 @@ struct SessionLoop: ~Copyable {
   /// The newest question for this loop's counters that was answered, and requests for all counters that wait for others' answers.
   private var answeredQuestion: UInt64 = 0
   var awaitedMetrics: [AwaitedMetrics] = []
-  var nextMetricsLook: Int64 = 0
+  /// When they are looked at next (uptime, ns).
+  var nextMetricsLook: Int64 = .max
   /// When each delivery of this turn came in as a fix (uptime, ns): its latency is known once the turn is flushed.
   var turnReceived = TurnList<Int64>()
   /// What was sent over all subscribers of this loop gets a number for its envelope.
@@ -230,7 +231,7 @@ struct SessionLoop: ~Copyable {
 
   mutating func loopTimerFired() {
     resumeStalled()
-    if !awaitedMetrics.isEmpty { answerMetrics() }
+    if now.uptime >= nextMetricsLook { answerMetrics() }
     if !answers.isEmpty { writeAnswers() }
   }
 
@@ -298,7 +299,7 @@ struct SessionLoop: ~Copyable {
     var next = nextTick
     if let release = held.deadline { next = min(next, release) }
     next = min(next, hub.nextTurn)
-    if !awaitedMetrics.isEmpty { next = min(next, nextMetricsLook) }
+    next = min(next, nextMetricsLook)
     if !inputs.isEmpty || !stalled.isEmpty || !answers.isEmpty { next = now.uptime }
     loop.setLoopTimer(at: next)
   }

@@ -28,9 +28,11 @@ extension EndToEnd.MetricsPages {
     let request = "GET /metrics HTTP/1.1\r\nHost: hub\r\n\r\n"
     let connections = try (0..<20).map { _ in try hub.connect() }
     for connection in connections { try connection.send(request + request) }
+    for connection in connections.prefix(5) { connection.close() }
     for connection in connections.dropFirst(5) {
       for _ in 0..<2 { #expect(try connection.readResponse().status == 200) }
     }
+    try hub.metrics { $0["connections"] == 16 }  // fifteen, and who asks
   }
 
   @Test(

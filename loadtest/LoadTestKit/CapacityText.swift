@@ -19,7 +19,8 @@ extension CapacityModel {
       each fix goes to \(decimals(load.followers, 0)) of \(grouped(Int(load.riders))) riders: \
       **\(grouped(Int(needs.cores.rounded(.up)))) cores** of this kind (rounded up; \(decimals(load.busy * 100, 0)) % busy), \
       **\(gibibytes(needs.memoryBytes))** of memory, \(gigabits(needs.networkIn)) in and \(gigabits(needs.networkOut)) out, \
-      on \(grouped(Int(needs.hubs))) hubs (rounded up) of \(grouped(Int(load.connectionsPerHub))) connections. That is for each of them \
+      on \(grouped(Int(needs.hubs))) hubs (rounded up) of \(grouped(Int(load.connectionsPerHub))) connections. \
+      That is for each of them \
       \(decimals(needs.cores / needs.hubs, 1)) cores, \(gibibytes(needs.memoryBytes / needs.hubs)), \
       \(gigabits(needs.networkIn / needs.hubs)) in and \(gigabits(needs.networkOut / needs.hubs)) out, and \
       \(decimals(needs.disk / needs.hubs / 1e6, 1)) MB/s of journal, \
@@ -73,8 +74,9 @@ extension CapacityModel {
     \(micro(growth(\.fixAndPosition))) a fix with its position for each doubling beyond \(size(2)) connections, on top of the \
     largest cost measured: extrapolated |
     | memory | sessions | \(grouped(Int(terms.driverBytes))) B a driver with a trip, \(grouped(Int(terms.riderBytes))) B a \
-    rider, \(grouped(Int(terms.idleBytes))) B a session that says nothing: all that the hub's memory grew by, over all sessions of a run (\(size(1)) that say nothing, \
-    \(size(2)) others). The first sessions make a hub take some 3 MB once, so it is more than what one session takes more, which is in \
+    rider, \(grouped(Int(terms.idleBytes))) B a session that says nothing: all that the hub's memory grew by, over all \
+    sessions of a run (\(size(1)) that say nothing, \(size(2)) others). The first sessions make a hub take some 3 MB once, so \
+    it is more than what one session takes more, which is in \
     [speed.md](results/speed.md) |
     | network | messages | \(grouped(Int(terms.fixBytes))) B a fix, \(grouped(Int(terms.positionBytes))) B a position, \
     \(grouped(Int(terms.mapBytes))) B an update of a map, all in JSON without compression, and \
@@ -130,7 +132,8 @@ extension CapacityModel {
     \(micro(cost(\.fixAndPosition, connections: Load().connectionsPerHub))) with its position.
 
     What it leaves out: TLS (some 9 µs more for a message in and one out: \
-    [speed.md](results/speed.md); a third of a millisecond a handshake, 15 KB a session: [NOTES.md](NOTES.md)), a backplane between hubs, that a session which changes its network may come to another hub, and \
+    [speed.md](results/speed.md); a third of a millisecond a handshake, 15 KB a session: [NOTES.md](NOTES.md)), \
+    a backplane between hubs, that a session which changes its network may come to another hub, and \
     that network cards and their interrupts take cores, too; loopback has none. What would make it less: the binary \
     protocol, in which a position has 24 bytes instead of \(grouped(Int(terms.positionBytes))) and a map a sixth of its \
     bytes, and sampling, by which drivers whom nobody follows send less often.

@@ -1,6 +1,6 @@
 // The hub under test: a process of its own that this program starts, on cores of its own where it is told so, or one that
 // runs already. One that was started here never outlives this program, whatever ends that, and is waited for in bounds.
-import CLinux
+import CLoadTest
 import Glibc
 import Transport
 

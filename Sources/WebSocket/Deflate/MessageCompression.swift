@@ -86,6 +86,20 @@ public final class MessageCompression {
     payload.withBytes { buffer.append($0) }
     return true
   }
+
+  /// Compresses a part of a message, all that stands in `buffer` behind `start`, in its place. Parts one behind the other are
+  /// one compressed message (RFC 7692 §7.2.3.4): each is compressed for itself and ends with the empty block of a flush, whose
+  /// last bytes only the end of the message goes without (§7.2.1).
+  ///
+  /// - Precondition: it compresses, and keeps no context: other messages may go out between two parts.
+  public func compress(partAt start: Int, isLast: Bool, in buffer: inout ByteBuffer) {
+    precondition(deflater != nil && !keepsContext)
+    payload.removeAll(keepingAtMost: MessageCompression.keptBytes)
+    buffer.withBytes { deflater!.compress(UnsafeRawBufferPointer(rebasing: $0[start...]), into: &payload) }
+    buffer.truncate(to: start)
+    payload.withBytes { buffer.append($0) }
+    if !isLast { buffer.append([0x00, 0x00, 0xFF, 0xFF]) }
+  }
 }
 
 extension DeflateParameters.WindowBits {
