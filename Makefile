@@ -44,9 +44,12 @@ demo: release
 
 test: deps lint swift-tests foreign-tests
 
+# What failed is said once more at the end, where one among thousands of lines is found.
 swift-tests: deps
 	swift build --build-tests
-	swift test --skip-build
+	@set -o pipefail; swift test --skip-build 2>&1 | tee .build/tests.log || { \
+	  echo; echo 'What failed (all of it: .build/tests.log):'; \
+	  grep -A 3 -E '✘ Test .* recorded an issue|Fatal error|error: .*(signal|exited)|: error: ' .build/tests.log; exit 1; }
 
 # What only the optimiser breaks, tests without it never see: those with sockets, threads and disks, built as what is shipped.
 test-release: deps

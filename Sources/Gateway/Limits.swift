@@ -27,6 +27,9 @@ public struct Limits: Sendable {
   /// HTTP requests of all connections that a loop handles in one turn, and as many of those who waited for their turn: what
   /// sessions wait for at most. The rest waits, in order.
   public var requestsPerLoopTurn = 16
+  /// Seconds for which a page of metrics waits for a loop that is held up. Past it: it has that loop's counters of up to a
+  /// second before, which is counted.
+  public var metricsSeconds = 0.5
   /// Connections of one loop; nil for what the limit of open files allows. Past it a newcomer is closed at once.
   public var connectionsPerLoop: Int?
   /// Sessions of all loops; nil for 15/16 of the connections that fit, so that the rest is left for HTTP and for telling

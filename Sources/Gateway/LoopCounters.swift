@@ -6,7 +6,7 @@ import Transport
 /// Limits whose hits are counted by name: the close code or the status that a peer gets may stand for several.
 enum LimitHit: UInt8, CaseIterable {
   case sessions, connectionsPerAddress, requestRate, incompleteBytes
-  case messageBytes, fragments, inflateRatio, messageTime, subscriptions
+  case messageBytes, fragments, inflateRatio, messageTime, metricsTime, subscriptions
 
   /// As the metrics have it.
   var name: StaticString {
@@ -19,6 +19,7 @@ enum LimitHit: UInt8, CaseIterable {
     case .fragments: "fragments"
     case .inflateRatio: "inflate_ratio"
     case .messageTime: "message_time"
+    case .metricsTime: "metrics_time"
     case .subscriptions: "subscriptions"
     }
   }
@@ -42,6 +43,8 @@ struct LoopCounters: Sendable {
   /// Credentials of requests that were looked at.
   var credentialChecks: UInt64 = 0
   var originsRefused: UInt64 = 0
+  /// How often the loop did not turn for more than a second.
+  var standstills: UInt64 = 0
   /// By `LimitHit.rawValue`.
   private(set) var limitHits = [UInt64](repeating: 0, count: LimitHit.allCases.count)
   var messagesIn: UInt64 = 0

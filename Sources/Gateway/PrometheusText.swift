@@ -88,6 +88,9 @@ enum PrometheusText {
     page.counter("locationhub_writes_total", "Writes.", sum(loops) { $0.transport.writes })
     page.counter("locationhub_turns_total", "Turns of event loops.", sum(loops) { $0.transport.turns })
     page.counter(
+      "locationhub_standstills_total", "How often a loop did not turn for more than a second.",
+      sum(loops) { $0.standstills })
+    page.counter(
       "locationhub_turns_visited_total", "Turns of a loop that slept, run by the thread of another.",
       sum(loops) { $0.transport.visits })
     page.counter(

@@ -131,12 +131,19 @@ extension SessionLoop {
     }
   }
 
-  /// One silent interval: a WebSocket ping. Two and a half: the session is over.
+  /// One silent interval: a WebSocket ping. One and a half without an answer: the session is over. Where the hub itself stood
+  /// still (a machine that is suspended, or moved to another host) all its sessions have been silent; none of them is closed
+  /// that was not asked.
   private mutating func checkHeartbeat(_ slot: Int) {
+    let interval = seconds(configuration.heartbeatInterval)
     let silent = now.uptime - sessions[slot].lastHeard
-    if silent >= seconds(configuration.heartbeatInterval * 2.5) { return close(slot, .silentTooLong) }
-    guard silent >= seconds(configuration.heartbeatInterval), !sessions[slot].wasPinged else { return }
+    if sessions[slot].wasPinged {
+      if silent >= interval * 5 / 2 { close(slot, .silentTooLong) }
+      return
+    }
+    guard silent >= interval else { return }
     sessions[slot].wasPinged = true
+    sessions[slot].lastHeard = now.uptime - interval  // however late the ping is, its answer has its time
     let start = loop.arena.count
     FrameWriter.write(.ping, UnsafeRawBufferPointer(start: nil, count: 0), into: &loop.arena)
     loop.send(start..<loop.arena.count, to: sessions[slot].connection)
@@ -173,9 +180,10 @@ extension SessionLoop {
   private mutating func checkRate(_ slot: Int) {
     let excess = excess(of: slot)
     let over = now.uptime - excess.overRateSince
-    if over >= seconds(limits.rateCloseSeconds) { return close(slot, .overRate) }
+    if excess.wasWarnedOfRate, over >= seconds(limits.rateCloseSeconds) { return close(slot, .overRate) }
     if over >= seconds(limits.rateWarningSeconds), !excess.wasWarnedOfRate {
       excess.wasWarnedOfRate = true
+      excess.overRateSince = now.uptime - seconds(limits.rateWarningSeconds)  // however late it is told
       refuse(slot, nil, .rateLimited, "more than \(rate(of: slot)) messages a second", retryAfter: 1)
     }
     let wait = sessions[slot].bucket.wait(rate: rate(of: slot), burst: burst(of: slot), now: now.uptime)

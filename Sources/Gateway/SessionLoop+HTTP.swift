@@ -81,9 +81,15 @@ extension SessionLoop {
   mutating func checkRequestDeadline(_ slot: Int) {
     guard let exchange = sessions[slot].exchange else { return }
     if now.uptime >= exchange.deadline {
+      let id = sessions[slot].connection
+      // A loop that stood still may not blame the peer for it: these wait for nobody but the loops.
+      if isAwaitingMetrics(id) || exchange.isStalled && !loop.isBlocked(id) {
+        exchange.deadline = now.uptime + seconds(limits.keepAliveSeconds)
+        return loop.setTimer(id, at: exchange.deadline)
+      }
       counters.requestTimeouts += 1
       guard exchange.isWaiting, exchange.unsent == nil, sessions[slot].phase == .http else {
-        return loop.abort(sessions[slot].connection)
+        return loop.abort(id)
       }
       // It was asked in time: most likely for what the disk takes too long over.
       exchange.keepsAlive = false

@@ -82,9 +82,14 @@ extension SessionLoop {
     incomplete[slot]?.since = time
   }
 
+  /// So much of the time that messages have been under way (ns) is not theirs.
+  mutating func excuseIncomplete(_ time: Int64) {
+    for slot in incomplete.keys { incomplete[slot]?.since += time }
+  }
+
   /// Whether a session's message has been under way for too long. Looked at with each of the session's timers.
   func isOverdue(_ slot: Int) -> Bool {
-    guard sessions[slot].keepsInput, let since = incomplete[slot]?.since else { return false }
+    guard sessions[slot].keepsInput, standstill == 0, let since = incomplete[slot]?.since else { return false }
     return now.uptime - since >= seconds(limits.messageSeconds)
   }
 }

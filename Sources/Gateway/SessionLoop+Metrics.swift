@@ -14,8 +14,6 @@ struct AwaitedMetrics {
 extension SessionLoop {
   /// Between two looks whether the others have answered (ns).
   private static let metricsPause: Int64 = 1_000_000
-  /// For how long they are waited for (ns): a loop that is held up has told its counters a second ago or so.
-  private static let metricsPatience: Int64 = 500_000_000
 
   mutating func metrics(_ slot: Int, _ exchange: Exchange) {
     guard hub.isShared else {
@@ -29,8 +27,11 @@ extension SessionLoop {
     nextMetricsLook = now.uptime + Self.metricsPause
     awaitedMetrics.append(
       AwaitedMetrics(
-        connection: sessions[slot].connection, question: question, deadline: now.uptime + Self.metricsPatience))
+        connection: sessions[slot].connection, question: question,
+        deadline: now.uptime + seconds(limits.metricsSeconds)))
   }
+
+  func isAwaitingMetrics(_ id: ConnectionID) -> Bool { awaitedMetrics.contains { $0.connection == id } }
 
   /// Answers those for whom everybody has told its counters.
   mutating func answerMetrics() {
@@ -41,7 +42,9 @@ extension SessionLoop {
       guard isCurrent(awaited.connection), let exchange = sessions[Int(awaited.connection.slot)].exchange,
         exchange.isWaiting
       else { continue }
-      if shared.metrics.isAnswered(awaited.question) || now.uptime >= awaited.deadline {
+      let isWhole = shared.metrics.isAnswered(awaited.question)
+      if isWhole || now.uptime >= awaited.deadline {
+        if !isWhole { counters.count(.metricsTime) }
         finish(Int(awaited.connection.slot), exchange, metricsPage())
       } else {
         awaitedMetrics.append(awaited)

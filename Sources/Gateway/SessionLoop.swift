@@ -196,6 +196,7 @@ struct SessionLoop: ~Copyable {
       deliverOutputs()
       return armLoopTimer()
     }
+    if standstill > 0 { excuseStandstill() }
     deliverHistory()
     var rounds = 0
     repeat {
@@ -243,6 +244,22 @@ struct SessionLoop: ~Copyable {
     followWallClock()
     publishCounters()
     checkDrain()
+  }
+
+  /// For how long this loop did not turn, though it was due to: its machine was suspended, or had no time for it (ns; 0 for
+  /// less than a second).
+  var standstill: Int64 {
+    let late = now.uptime - nextTick
+    return late > 1_000_000_000 && loop.turn > 1 ? late : 0
+  }
+
+  /// Nobody is blamed for time in which nobody was listened to.
+  private mutating func excuseStandstill() {
+    shared.log(.warning, "stood_still", ["seconds": "\(Double(standstill / 1_000_000) / 1000)", "loop": "\(index)"])
+    counters.standstills += 1
+    inputs.append(.stoodStill)
+    excuseIncomplete(standstill)
+    nextTick = now.uptime
   }
 
   /// Somebody has set the clock that tokens end by: the sessions' timers, which follow the uptime, are set anew.

@@ -103,16 +103,17 @@ extension Hub {
 
   // MARK: Presence
 
-  /// When the driver is stale if nothing comes: its session gone for 60 s, or no fix for longer than it should take.
+  /// When the driver is stale if nothing comes: its session gone for 60 s, or no fix for longer than it should take. Time in
+  /// which the hub stood still is not the driver's.
   private mutating func staleAt(_ driver: Int) -> Int64 {
     let silence = max(timings.stale, timings.staleSamplingIntervals * drivers[driver].samplingInterval)
     // Who was told another interval gets the time for a fix by that one.
-    let bySilence = max(drivers[driver].lastFix, drivers[driver].samplingTold) + nanoseconds(silence)
+    let bySilence = max(drivers[driver].lastFix, drivers[driver].samplingTold, lastStandstill) + nanoseconds(silence)
     // A driver that posts over HTTP has no session: only silence makes it stale.
     guard drivers[driver].session == nil, drivers[driver].disconnected > drivers[driver].lastFix else {
       return bySilence
     }
-    return min(bySilence, drivers[driver].disconnected + nanoseconds(timings.stale))
+    return min(bySilence, max(drivers[driver].disconnected, lastStandstill) + nanoseconds(timings.stale))
   }
 
   @inline(__always)

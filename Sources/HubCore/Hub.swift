@@ -56,6 +56,8 @@ public struct Hub: ~Copyable {
   var storage = HubStorage()
   /// The journal knows this hub's epoch and seed.
   var hasLife = false
+  /// When a loop came back that had heard nobody for a while (uptime, ns).
+  var lastStandstill = Int64.min / 2
   var outputs: LoopOutputs
 
   public internal(set) var counters = HubCounters()
@@ -193,6 +195,7 @@ public struct Hub: ~Copyable {
     case .batch(let input): admit(input)
     case .driverConnecting(let session, let id): connect(session, id)
     case .driverDisconnected(let session): disconnect(session)
+    case .stoodStill: lastStandstill = now.uptime
     case .driverStatus(let session, let messageID, let report): handle(session, messageID, report)
     case .tripStatus(let input): handle(input)
     case .trips(let session, let question, let replyTo): answer(session, question, replyTo)

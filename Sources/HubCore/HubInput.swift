@@ -152,6 +152,8 @@ public enum HubInput: Sendable {
   /// A driver wants to connect; answered by `.admitted` or `.conflict` before its upgrade is answered.
   case driverConnecting(SessionRef, Identifier)
   case driverDisconnected(SessionRef)
+  /// A loop has come back that heard nobody for a while: what its drivers sent meanwhile is still to be read.
+  case stoodStill
   indirect case driverStatus(SessionRef, MessageID, DriverStatusReport)
   indirect case tripStatus(TripStatusInput)
   /// `replyTo` is the message's id; over HTTP there is none.

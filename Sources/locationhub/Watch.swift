@@ -91,6 +91,7 @@ private final class Watcher: ClientLoopDelegate {
   private let options: ClientOptions
   private let format: WatchFormat
   private var left: Int?
+  private var hasEnded = false
   private var report: ConnectionReport
   private var failure: CommandError?
   private var endsAt: Int64?
@@ -125,6 +126,7 @@ private final class Watcher: ClientLoopDelegate {
 
   func end(_ failure: CommandError? = nil) {
     self.failure = self.failure ?? failure
+    hasEnded = true
     clients.stop()
   }
 
@@ -151,7 +153,9 @@ private final class Watcher: ClientLoopDelegate {
     return false
   }
 
+  /// What came in one piece with the last line that was asked for is not shown.
   func received(_ client: ClientID, _ envelope: borrowing ServerEnvelope) {
+    if hasEnded { return }
     if format == .json, clients.session(client).form == .binary { writeText(envelope) }
     switch envelope.message {
     case .publication(let publication): print(publication)

@@ -11,7 +11,7 @@ extension EndToEnd {
 extension EndToEnd.HeartbeatAndDrain {
   @Test("after a silent interval comes a ping, and after two and a half 4408", arguments: loopCounts)
   func silent(loops: Int) throws {
-    let hub = try TestHub(loops: loops) { $0.heartbeatInterval = 0.2 }
+    let hub = try TestHub(loops: loops) { $0.heartbeatInterval = 0.5 }
     let silent = try hub.rider("silent")
     silent.answersPings = false
     let start = uptime()
@@ -19,22 +19,22 @@ extension EndToEnd.HeartbeatAndDrain {
       Issue.record("a ping is due after one interval")
       return
     }
-    #expect(uptime() - start > 0.15)
+    #expect(uptime() - start > 0.4)
     guard case .close(let code) = try silent.next() else {
       Issue.record("a close frame is due after two and a half")
       return
     }
     #expect(code == 4408)
-    #expect(uptime() - start > 0.45)
+    #expect(uptime() - start > 1.2)
     try hub.metrics { $0.closes(4408) == 1 }
   }
 
   @Test("who answers pings stays, whatever else it does not say", arguments: loopCounts)
   func alive(loops: Int) throws {
-    let hub = try TestHub(loops: loops) { $0.heartbeatInterval = 0.1 }
+    let hub = try TestHub(loops: loops) { $0.heartbeatInterval = 1 }
     let rider = try hub.rider("r1")
     var pings = 0
-    while pings < 8 {
+    while pings < 3 {
       guard case .ping = try rider.next() else {
         Issue.record("nothing but pings was due")
         return
@@ -61,7 +61,7 @@ extension EndToEnd.HeartbeatAndDrain {
     }
     try idle.waitForEnd()
     hub.server.wait()
-    #expect(uptime() - start < bound(2))
+    #expect(uptime() - start < bound(10))
     #expect(throws: PeerError.self) { try RawConnection(port: hub.port) }
   }
 
@@ -77,27 +77,31 @@ extension EndToEnd.HeartbeatAndDrain {
     let start = uptime()
     hub.server.drain()
     hub.server.wait()
-    #expect(uptime() - start < bound(3))
+    #expect(uptime() - start < bound(10), "not the 30 s that a peer has to answer")
     #expect(try stubborn.receiveClose().code == 1001)
   }
 
   @Test("during the drain delay readiness fails, and everything else goes on", arguments: loopCounts)
   func drainDelay(loops: Int) throws {
-    let hub = try TestHub(loops: loops) { $0.drainDelay = 1.5 }
-    let witness = try Witness(hub)
-    let rider = try hub.rider("r1")
-    let start = uptime()
-    hub.server.drain()
-    let ready = try hub.get("/readyz")
-    #expect(ready.status == 503)
-    #expect(ready.errorCode == "shutting_down")
-    #expect(try hub.get("/healthz").status == 200)
-    // Whom the load balancer still sends is let in: it has not looked at readiness again yet.
-    let newcomer = try hub.rider("new")
-    try witness.check()
-    #expect(try newcomer.receiveClose().code == 1001)
-    #expect(try rider.receiveClose().code == 1001)
-    let told = uptime() - start
-    #expect(told > 1.4 && told < 1.9, "at the end of the delay, not at the next full second")
+    let isPunctual = try isWithin(1.9) {
+      let hub = try TestHub(loops: loops) { $0.drainDelay = 1.5 }
+      let witness = try Witness(hub)
+      let rider = try hub.rider("r1")
+      let start = uptime()
+      hub.server.drain()
+      let ready = try hub.get("/readyz")
+      #expect(ready.status == 503)
+      #expect(ready.errorCode == "shutting_down")
+      #expect(try hub.get("/healthz").status == 200)
+      // Whom the load balancer still sends is let in: it has not looked at readiness again yet.
+      let newcomer = try hub.rider("new")
+      try witness.check()
+      #expect(try newcomer.receiveClose().code == 1001)
+      #expect(try rider.receiveClose().code == 1001)
+      let told = uptime() - start
+      #expect(told > 1.4)
+      return told
+    }
+    #expect(isPunctual, "at the end of the delay, not at the next full second")
   }
 }

@@ -127,7 +127,7 @@ extension EndToEnd.TLS {
   func slowHandshake() throws {
     let hub = try TestHub {
       $0.tls = try? server()
-      $0.limits.handshakeSeconds = 0.3
+      $0.limits.handshakeSeconds = 1.5
     }
     let silent = try hub.connect()
     let slow = try hub.connect()

@@ -120,6 +120,20 @@ import Testing
     #expect(bench.hub.counters.driversOnline == 1)
   }
 
+  @Test("a hub that stood still calls nobody offline whom it could not hear", arguments: [true, false])
+  func standstill(isConnected: Bool) {
+    let bench = HubBench()
+    bench.turn(bench.subscribe(bench.driver("d")))
+    let session = bench.connect("d")
+    bench.turn(bench.fix(session))
+    if !isConnected { bench.turn(.driverDisconnected(session)) }
+    bench.tick(seconds: 30)
+    bench.skip(seconds: 3600)
+    #expect(bench.turn(.stoodStill).notifications.isEmpty)
+    #expect(bench.tick(seconds: 59).notifications.isEmpty)
+    #expect(bench.tick(seconds: 3).notifications.map(\.kind) == [.driverOffline])
+  }
+
   @Test("a driver that came back goes offline again as promptly as the first time", arguments: [2, 5])
   func flapping(rounds: Int) {
     let bench = HubBench()

@@ -128,7 +128,7 @@ import Testing
     #expect(result[.sent] > 600 && result[.wholeAreas] == 40)
     // A tick a second, of which nobody missed one.
     #expect(result[.areasSkipped] == 0 && result[.areaUpdates] >= 40 * (1 + 3))
-    #expect(result[.areaUpdatesPerSecond] >= 35 && result[.spreadMax] >= result[.spreadP50])
+    #expect(result[.areaUpdatesPerSecond] > 20 && result[.spreadMax] >= result[.spreadP50])
     #expect(result[.bytesOutPerAreaUpdate] > 30 * 100, "all thirty are in each")
     #expect(result.timed.what == "updates" && !result.buckets.isEmpty)
   }

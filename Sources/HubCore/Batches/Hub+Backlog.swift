@@ -55,7 +55,7 @@ extension Hub {
       guard backlog.hasResumes else { return false }
       backlog.append(resume: Backlog.Entry(input: input, driver: nil, cost: 1))
       return true
-    case .batch, .driverConnecting, .driverDisconnected, .released, .name, .query, .trips, .fences,
+    case .batch, .driverConnecting, .driverDisconnected, .stoodStill, .released, .name, .query, .trips, .fences,
       .knownFixes, .wholeAreas:
       return false
     }
@@ -100,8 +100,8 @@ extension Hub {
     switch entry.input {
     case .fix(let input): withUnsafePointer(to: input) { self.handle($0, driver: driver) }
     case .batch(let input): self.handle(input, driver: driver)
-    case .driverConnecting, .driverDisconnected, .driverStatus, .tripStatus, .subscribe, .unsubscribe, .released, .name,
-      .query, .trips, .fences, .ping, .knownFixes, .wholeAreas, .leaveView:
+    case .driverConnecting, .driverDisconnected, .stoodStill, .driverStatus, .tripStatus, .subscribe, .unsubscribe,
+      .released, .name, .query, .trips, .fences, .ping, .knownFixes, .wholeAreas, .leaveView:
       dispatch(entry.input)
     }
   }

@@ -25,19 +25,38 @@ final class HandDrivenHub {
   let loop: EventLoop
   let address: SocketAddress
   private let sessions: SessionLoopDelegate
+  private let idle: [EventLoop]
 
-  init(clock: HandClock, _ change: (inout ServerConfiguration) -> Void) throws {
+  /// `idleLoops`: so many more that share the hub, and are never given a turn.
+  init(clock: HandClock, idleLoops: Int = 0, _ change: (inout ServerConfiguration) -> Void) throws {
     self.clock = clock
     var configuration = ServerConfiguration()
     configuration.logLevel = .error
+    configuration.loops = 1 + idleLoops
     change(&configuration)
     loop = try EventLoop(clock: { clock.reading })
     address = try loop.listen(try #require(SocketAddress(host: "127.0.0.1", port: 0)))
+    idle = try (0..<idleLoops).map { _ in try EventLoop(clock: { clock.reading }) }
+    let shared = SharedState(configuration: configuration)
     sessions = SessionLoopDelegate(
       SessionLoop(
-        index: 0, loop: loop, hub: HubPort(hub: HubLife().makeHub(configuration, now: loop.now)),
-        shared: SharedState(configuration: configuration), configuration: configuration))
+        index: 0, loop: loop, hub: HandDrivenHub.port(configuration, loop, idle, shared), shared: shared,
+        configuration: configuration))
     loop.delegate = sessions
+  }
+
+  private static func port(
+    _ configuration: ServerConfiguration, _ loop: EventLoop, _ idle: [EventLoop], _ shared: SharedState
+  ) -> HubPort {
+    let hub = HubLife().makeHub(configuration, now: loop.now)
+    if idle.isEmpty { return HubPort(hub: hub) }
+    let moment = Moment(
+      uptime: loop.now.uptimeNanoseconds, timestamp: Timestamp(milliseconds: loop.now.unixMilliseconds))
+    let visitors = ([loop] + idle).map { $0.allowVisits() }
+    return HubPort(
+      SharedHub(
+        hub, visitors: visitors, capacity: configuration.limits.mailboxMessages, shared: shared, now: moment),
+      loop: 0)
   }
 
   var counters: LoopCounters { sessions.counters }
@@ -86,9 +105,10 @@ final class HandDrivenHub {
 
 /// A session whose bytes a test makes by hand: any part of a frame, at any time.
 final class HandDrivenPeer: EventLoopDelegate {
-  /// Messages of the hub (as text), how many of them were compressed, and the code of its close frame.
+  /// Messages of the hub (as text), how many of them were compressed, its WebSocket pings, and the code of its close frame.
   private(set) var messages: [String] = []
   private(set) var compressedMessages = 0
+  private(set) var pings = 0
   private(set) var closeCode: CloseCode?
   private(set) var isOpen = false
   private let hub: HandDrivenHub
@@ -154,7 +174,14 @@ final class HandDrivenPeer: EventLoopDelegate {
     return buffer.withBytes { [UInt8]($0) }
   }
 
-  /// A ping, whose answer has the text.
+  /// An empty pong, as WebSocket has it.
+  static func pong() -> [UInt8] {
+    var buffer = ByteBuffer()
+    FrameWriter.write(.pong, UnsafeRawBufferPointer(start: nil, count: 0), mask: MaskKey(0x3D21_FA37), into: &buffer)
+    return buffer.withBytes { [UInt8]($0) }
+  }
+
+  /// A message `ping`, whose answer has the text.
   static func ping(_ text: String) -> String {
     #"{"type":"ping","payload":{"text":"\#(text)"},"timestamp":1763680000000,"messageId":"p"}"#
   }
@@ -179,7 +206,8 @@ final class HandDrivenPeer: EventLoopDelegate {
           compressedMessages += 1
           let limits = InflateLimits(messageBytes: 1 << 20, ratio: 1000, freeBytes: 1 << 20)
           messages.append(String(decoding: try compression.inflate(payload, kind, limits: limits), as: UTF8.self))
-        case .ping, .pong: break  // an answer would come within the frame that a test has begun
+        case .ping: pings += 1  // an answer would come within the frame that a test has begun
+        case .pong: break
         case .close(let code, reason: _): closeCode = code
         }
       }

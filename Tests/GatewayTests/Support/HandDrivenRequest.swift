@@ -1,0 +1,54 @@
+// A request to a hub whose turns a test gives by hand.
+import Transport
+
+/// A GET, and what has come of its response.
+final class HandDrivenRequest: EventLoopDelegate {
+  private(set) var text = ""
+  private(set) var isClosed = false
+  private let loop: EventLoop
+  private var id = ConnectionID.none
+
+  init(_ hub: HandDrivenHub, _ target: String) throws {
+    let clock = hub.clock
+    loop = try EventLoop(clock: { clock.reading })
+    loop.delegate = self
+    id = try loop.connect(hub.address)
+    let start = loop.arena.count
+    loop.arena.append(utf8: "GET \(target) HTTP/1.1\r\nHost: hub\r\n\r\n")
+    loop.send(start..<loop.arena.count, to: id)
+    ownTurn()
+    ownTurn()
+  }
+
+  func ownTurn() { loop.runTurn(timeoutMilliseconds: 0) }
+
+  func abort() {
+    loop.abort(id)
+    ownTurn()
+  }
+
+  var status: String { String(text.prefix(12).suffix(3)) }
+
+  /// The body, once it is there.
+  var body: String? {
+    guard let end = text.firstRange(of: "\r\n\r\n"), let length = text.firstMatch(of: /Content-Length: (\d+)/) else {
+      return nil
+    }
+    let body = text[end.upperBound...]
+    return body.utf8.count == Int(length.1) ? String(body) : nil
+  }
+
+  func received(_ id: ConnectionID, _ bytes: UnsafeMutableRawBufferPointer) {
+    text += String(decoding: bytes, as: UTF8.self)
+  }
+  func accepted(_ id: ConnectionID, from peer: SocketAddress) {}
+  func connected(_ id: ConnectionID) {}
+  func drained(_ id: ConnectionID) {}
+  func overflowed(_ id: ConnectionID) {}
+  func closed(_ id: ConnectionID, _ cause: CloseCause) { isClosed = true }
+  func timerFired(_ id: ConnectionID) {}
+  func woken() {}
+  func loopTimerFired() {}
+  func turnEnding() {}
+  func turnEnded() {}
+}
