@@ -84,7 +84,8 @@ extension SessionLoop {
 
   /// So much of the time that messages have been under way (ns) is not theirs.
   mutating func excuseIncomplete(_ time: Int64) {
-    for slot in incomplete.keys { incomplete[slot]?.since += time }
+    let now = now.uptime
+    for (slot, input) in incomplete { incomplete[slot]?.since = min(now, input.since + time) }
   }
 
   /// Whether a session's message has been under way for too long. Looked at with each of the session's timers.

@@ -8,6 +8,7 @@
 //     rateCloseSeconds, resumedPerTurn, subscriptionsPerSession, closingSeconds,
 //     outboxBytesPerSession, outboxBytes, readBufferBytes, arenaKeepBytes,
 //     mailboxMessages, and the hub's tables                                      here
+//     metricsSeconds                                                             GatewayTests/StandstillTests
 //     profiles, accuracyMeters                                                   MotionTests
 //     the options that set them                                                  LimitOptionTests
 import Foundation
