@@ -44,11 +44,9 @@ for hub in small large; do
   pid[$hub]=$!
   started+=($!)
   until url[$hub]=$(grep -Eom 1 'https?://[0-9.:]*' "$folder/$hub"); do sleep 0.1; done
-  if [ "$curve" = tls ]; then
-    continue
-  elif [ "$curve" = index ]; then
+  if [ "$curve" = index ]; then
     load trip --url "${url[$hub]}" --drivers 10 --rate 1 --fleet "${size[$hub]}" --duration 1 --warm-up 0
-  else
+  elif [ "$curve" = channels ]; then
     taskset -c 1 $bin/hub-loadtest idle --threads 1 --url "${url[$hub]}" --drivers 0 --idle 400 \
       --quiet-channels "${size[$hub]}" --duration 86400 --warm-up 0 >"$folder/idle-$hub" 2>&1 &
     started+=($!)
@@ -74,6 +72,7 @@ done | awk -v figure="$figure" -v small="${size[small]}" -v large="${size[large]
   }
   function percent(place) { return (sorted[place < 1 ? 1 : place > n ? n : place] - 1) * 100 }
   END {
+    if (n == 0) exit 1
     printf "%s, %d rounds: median %+.0f %%, the middle half %+.0f to %+.0f %%\n", figure, n,
       (percent(int((n + 1) / 2)) + percent(int(n / 2) + 1)) / 2, percent(int(n / 4) + 1), percent(n - int(n / 4))
   }'

@@ -89,15 +89,17 @@ extension EndToEnd.Door {
     let witness = try Witness(hub)
     let count = 1500
     let request = "GET /metrics HTTP/1.1\r\nHost: hub\r\n\r\n"
-    var flood = try hub.connect()
+    var latest: RawConnection?
     let isFair = try isWithin(1) {
-      flood = try hub.connect()
+      let flood = try hub.connect()
+      latest = flood
       try flood.send(String(repeating: request, count: count))
       let start = uptime()
       for _ in 0..<20 { try witness.check() }
       return uptime() - start
     }
     #expect(isFair, "other sessions come in between")
+    let flood = try #require(latest)
     var answered = 0
     while answered < count {
       #expect(try flood.readResponse().status == 200)

@@ -4,9 +4,8 @@
 //     requestsPerTurn, connectionsPerLoop, acceptsPerTurn, acceptBacklog         DoorTests
 //     messageBytes, fragments                                                    BadFrameTests
 //     badMessages, badMessageWindowSeconds                                       BadMessageTests
-//     sessionRate, sessionBurst, fixesPerCharge, rateWarningSeconds,
-//     rateCloseSeconds, resumedPerTurn, subscriptionsPerSession, closingSeconds,
-//     outboxBytesPerSession, outboxBytes, readBufferBytes, arenaKeepBytes,
+//     sessionRate, sessionBurst, fixesPerCharge, rateWarningSeconds, rateCloseSeconds, resumedPerTurn,
+//     subscriptionsPerSession, closingSeconds, outboxBytesPerSession, outboxBytes, readBufferBytes, arenaKeepBytes,
 //     mailboxMessages, and the hub's tables                                      here
 //     metricsSeconds                                                             GatewayTests/StandstillTests
 //     profiles, accuracyMeters                                                   MotionTests

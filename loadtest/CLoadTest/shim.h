@@ -50,7 +50,6 @@ static inline void hub_become(char *const words[], int output, int silent, pid_t
 // Starts a program that is killed when the thread that calls this ends, by whatever: posix_spawn(3) has no word for
 // PR_SET_PDEATHSIG, and nobody but the child can ask for it. It is in a process group of its own, for a ^C is meant for who
 // called; no signal is blocked in it; its standard output is `output`. Gives its pid, or -1 and errno, also that of execvp(3).
-//
 static inline pid_t hub_start_bound(char *const words[], int output, int silent) {
   int failure[2];
   if (pipe2(failure, O_CLOEXEC) != 0) return -1;
