@@ -9,6 +9,14 @@ extension Timestamp {
   ///
   /// - Returns: nil where the text is none, where the calendar has no such day, or outside `accepted`. No allocation.
   public init?(rfc3339 bytes: UnsafeRawBufferPointer) {
+    guard let milliseconds = Timestamp.milliseconds(rfc3339: bytes) else { return nil }
+    let made = Timestamp(milliseconds: milliseconds)
+    guard Timestamp.accepted.contains(made) else { return nil }
+    self = made
+  }
+
+  /// Milliseconds since 1970 of a date and time by RFC 3339 in any year from 0 on; nil where the text is none.
+  static func milliseconds(rfc3339 bytes: UnsafeRawBufferPointer) -> Int64? {
     // full-date "T" partial-time: 2025-11-21T10:15:30
     guard bytes.count >= 20, bytes[4] == UInt8(ascii: "-"), bytes[7] == UInt8(ascii: "-"),
       bytes[10] | 0x20 == UInt8(ascii: "t"), bytes[13] == UInt8(ascii: ":"), bytes[16] == UInt8(ascii: ":"),
@@ -27,9 +35,7 @@ extension Timestamp {
       let (days, rest) = seconds.quotientAndRemainder(dividingBy: 86_400)
       guard rest == 0, CivilDate(daysSince1970: days).day == 1 else { return nil }
     }
-    let made = Timestamp(milliseconds: Int64(seconds * 1000 + fraction))
-    guard Timestamp.accepted.contains(made) else { return nil }
-    self = made
+    return Int64(seconds * 1000 + fraction)
   }
 
   /// Reads a number in the format of a connection: milliseconds since 1970, or seconds since 2001.

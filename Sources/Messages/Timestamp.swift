@@ -13,8 +13,13 @@ public struct Timestamp: Sendable, Hashable, Comparable, BitwiseCopyable {
     Double(milliseconds &- earlier.milliseconds) / 1000
   }
 
-  /// The range that is accepted from outside: years 1970 to 9999, so that every difference fits.
+  /// The range that can be written and stored: years 1970 to 9999, so that every difference fits.
   public static let accepted = Timestamp(milliseconds: 0)...Timestamp(milliseconds: 253_402_300_799_999)
+  /// 2000-01-01T00:00:00Z: the earliest time that a client may name for a fix, for sending one, or for a trip's move.
+  ///
+  /// Seconds since 2001 or since 1970 that are read as milliseconds since 1970 are times of January 1970. So this tells
+  /// a client that has forgotten the `time=` option.
+  public static let earliestFromClients = Timestamp(milliseconds: 946_684_800_000)
 }
 
 /// How timestamps are written on one connection, in both directions (the `time` option of the URL).

@@ -20,7 +20,7 @@ extension EndToEnd.BadMessages {
   }
 
   private static func update(_ members: String) -> String {
-    #"{"type":"location_update","payload":{\#(members)},"timestamp":1,"messageId":"x"}"#
+    #"{"type":"location_update","payload":{\#(members)},"timestamp":1763680000001,"messageId":"x"}"#
   }
 
   private static let good = #""latitude":37,"longitude":-122,"timestamp":1700000000000"#
@@ -31,19 +31,24 @@ extension EndToEnd.BadMessages {
     Case(name: "no JSON", text: "hello", code: "bad_json", isNamed: false),
     Case(name: "an empty message", text: "", code: "bad_json", isNamed: false),
     Case(name: "two messages in one", text: update(good) + update(good), code: "bad_json", isNamed: false),
-    Case(name: "NaN", text: update(#""latitude":NaN,"longitude":0,"timestamp":1"#), code: "bad_json", isNamed: false),
+    Case(
+      name: "NaN", text: update(#""latitude":NaN,"longitude":0,"timestamp":1763680000001"#), code: "bad_json",
+      isNamed: false),
     Case(name: "a NUL byte", text: update(good) + "\u{0}", code: "bad_json", isNamed: false),
     Case(
       name: "nested too deep", text: String(repeating: "[", count: 200) + String(repeating: "]", count: 200),
       code: "too_large", isNamed: false),
     Case(name: "an array", text: "[]", code: "bad_message", isNamed: false),
-    Case(name: "no type", text: #"{"payload":{},"timestamp":1,"messageId":"x"}"#, code: "bad_message"),
+    Case(name: "no type", text: #"{"payload":{},"timestamp":1763680000001,"messageId":"x"}"#, code: "bad_message"),
     Case(
-      name: "a number for type", text: #"{"type":5,"payload":{},"timestamp":1,"messageId":"x"}"#, code: "bad_message"),
+      name: "a number for type", text: #"{"type":5,"payload":{},"timestamp":1763680000001,"messageId":"x"}"#,
+      code: "bad_message"),
     Case(
-      name: "unknown type", text: #"{"type":"teleport","payload":{},"timestamp":1,"messageId":"x"}"#,
+      name: "unknown type", text: #"{"type":"teleport","payload":{},"timestamp":1763680000001,"messageId":"x"}"#,
       code: "unknown_type"),
-    Case(name: "no payload", text: #"{"type":"location_update","timestamp":1,"messageId":"x"}"#, code: "bad_message"),
+    Case(
+      name: "no payload", text: #"{"type":"location_update","timestamp":1763680000001,"messageId":"x"}"#,
+      code: "bad_message"),
     Case(
       name: "no messageId", text: #"{"type":"ping","payload":{},"timestamp":1}"#, code: "bad_message", isNamed: false),
     Case(
@@ -59,12 +64,22 @@ extension EndToEnd.BadMessages {
     Case(
       name: "a text for a number", text: update(#""latitude":"37","longitude":-122,"timestamp":1700000000000"#),
       code: "bad_message"),
-    Case(name: "latitude 91", text: update(#""latitude":91,"longitude":0,"timestamp":1"#), code: "invalid_location"),
     Case(
-      name: "longitude −181", text: update(#""latitude":1,"longitude":-181,"timestamp":1"#), code: "invalid_location"),
-    Case(name: "1e999", text: update(#""latitude":1e999,"longitude":0,"timestamp":1"#), code: "invalid_location"),
+      name: "latitude 91", text: update(#""latitude":91,"longitude":0,"timestamp":1763680000001"#),
+      code: "invalid_location"),
+    Case(
+      name: "longitude −181", text: update(#""latitude":1,"longitude":-181,"timestamp":1763680000001"#),
+      code: "invalid_location"),
+    Case(
+      name: "1e999", text: update(#""latitude":1e999,"longitude":0,"timestamp":1763680000001"#),
+      code: "invalid_location"),
+    Case(
+      name: "time=apple forgotten", text: update(#""latitude":37,"longitude":-122,"timestamp":785372800.5"#),
+      code: "invalid_location"),
     Case(name: "heading 361", text: update(good + #","heading":361"#), code: "invalid_location"),
-    Case(name: "null island", text: update(#""latitude":0,"longitude":0,"timestamp":1"#), code: "implausible_location"),
+    Case(
+      name: "null island", text: update(#""latitude":0,"longitude":0,"timestamp":1763680000001"#),
+      code: "implausible_location"),
     Case(name: "accuracy 5 km", text: update(good + #","accuracy":5000"#), code: "implausible_location"),
     Case(name: "a trip id of 65 bytes", text: update(good + #","tripId":"\#(long)""#), code: "bad_message"),
     Case(name: "a trip id with foreign characters", text: update(good + #","tripId":"Straße 7""#), code: "bad_message"),
@@ -76,12 +91,13 @@ extension EndToEnd.BadMessages {
     Case(
       name: "a batch of 501",
       text: #"{"type":"location_batch","payload":{"locations":["# + String(repeating: "0,", count: 500)
-        + #"0]},"timestamp":1,"messageId":"x"}"#,
+        + #"0]},"timestamp":1763680000001,"messageId":"x"}"#,
       code: "too_large"),
     Case(
       name: "a state that is none",
       text:
-        #"{"type":"trip_status","payload":{"tripId":"T","status":"lost","timestamp":1},"timestamp":1,"messageId":"x"}"#,
+        #"{"type":"trip_status","payload":{"tripId":"T","status":"lost","timestamp":1763680000001},"timestamp":1,"#
+        + #""messageId":"x"}"#,
       code: "bad_message"),
   ]
 

@@ -203,7 +203,7 @@ extension EndToEnd.Compression {
     }
     try hub.metrics { $0["dropped_total{reason=\"conflated_slow\"}"] > 1000 }
     // A status is an event: compressed with the context while the socket takes nothing, and never dropped.
-    try driver.send("trip_status", ["tripId": "T1", "status": "driver_en_route", "timestamp": 1])
+    try driver.send("trip_status", ["tripId": "T1", "status": "driver_en_route", "timestamp": 1_763_680_000_001])
     _ = try driver.receive("ack")
     var (last, received, wasCompressed, wasPlain) = (0, 0, false, false)
     while last < Peer.firstFix + (count - 1) * 1000 {

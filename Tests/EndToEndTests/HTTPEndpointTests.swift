@@ -52,7 +52,8 @@ extension EndToEnd.HTTPEndpoints {
       ("role=rider&id=r1", "{}", 403, "forbidden"), ("role=driver&id=d1", "{", 400, "bad_json"),
       ("role=driver&id=d1", "{}", 400, "bad_message"), ("", "{}", 401, "unauthorized"),
       ("role=driver&id=d1&time=never", "{}", 400, "bad_message"),
-      ("role=driver&id=d1", #"{"latitude":91,"longitude":0,"timestamp":1}"#, 400, "invalid_location"),
+      ("role=driver&id=d1", #"{"latitude":91,"longitude":0,"timestamp":1763680000001}"#, 400, "invalid_location"),
+      ("role=driver&id=d1", #"{"latitude":1,"longitude":0,"timestamp":785372800.5}"#, 400, "invalid_location"),
       ("role=driver&id=d1", #"{"locations":[]}"#, 400, "bad_message"),
     ])
   func badPosts(query: String, body: String, status: Int, code: String) throws {

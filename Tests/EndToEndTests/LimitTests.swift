@@ -275,7 +275,7 @@ extension EndToEnd.LimitsReached {
     let refusal = try hub.request(UpgradeRequest("/v1/ws?role=driver&id=d3").text)
     #expect(refusal.status == 503)
     #expect(refusal.fields["retry-after"] != nil)
-    let fix = #"{"latitude":1,"longitude":1,"timestamp":1}"#
+    let fix = #"{"latitude":1,"longitude":1,"timestamp":1763680000001}"#
     #expect(try hub.post("/v1/locations?role=driver&id=d3", fix).status == 503)
     #expect(try hub.post("/v1/locations?role=driver&id=d4", fix).fields["retry-after"] == "60")
     #expect(try first.settle().isEmpty)
@@ -291,7 +291,7 @@ extension EndToEnd.LimitsReached {
     #expect(try driver.settle().isEmpty)
     try driver.sendFix(1, trip: "T2")
     #expect(try driver.receive("error").code == "storage_full")
-    try rider.send("trip_status", ["tripId": "T3", "status": "requested", "timestamp": 1])
+    try rider.send("trip_status", ["tripId": "T3", "status": "requested", "timestamp": 1_763_680_000_001])
     let error = try rider.receive("error")
     #expect(error.code == "storage_full")
     #expect(error.number("retryAfter") != nil)
@@ -324,7 +324,7 @@ extension EndToEnd.LimitsReached {
       let driver = try hub.driver("d1")
       try driver.sendFix(0, trip: "T1")
       for state in states {
-        try driver.send("trip_status", ["tripId": "T1", "status": state, "timestamp": 1])
+        try driver.send("trip_status", ["tripId": "T1", "status": state, "timestamp": 1_763_680_000_001])
         _ = try driver.receive("ack")
       }
       let rider = try hub.rider("r1")
@@ -347,7 +347,7 @@ extension EndToEnd.LimitsReached {
       $0.limits.answerBytes = 3072
     }
     for place in 0..<60 {
-      let body = #"{"latitude":\#(37 + Double(place) / 1000),"longitude":-122,"timestamp":1}"#
+      let body = #"{"latitude":\#(37 + Double(place) / 1000),"longitude":-122,"timestamp":1763680000001}"#
       #expect(try hub.post("/v1/locations?role=driver&id=d\(place)", body).status == 200)
     }
     let target = "/v1/drivers/nearby?role=ops&id=o1&latitude=37&longitude=-122"

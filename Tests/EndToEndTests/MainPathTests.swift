@@ -136,7 +136,8 @@ extension EndToEnd.MainPath {
     try ops.subscribe("driver:d1")
     let place: [String: Any] = ["latitude": 37.0, "longitude": -122.0]
     let request: [String: Any] = [
-      "tripId": "T1", "status": "requested", "timestamp": 1, "driverId": "d1", "pickup": place, "dropoff": place,
+      "tripId": "T1", "status": "requested", "timestamp": 1_763_680_000_001, "driverId": "d1", "pickup": place,
+      "dropoff": place,
     ]
     let requested = try rider.send("trip_status", request)
     #expect(try rider.receive("trip_update").string("status") == "requested")
@@ -147,18 +148,19 @@ extension EndToEnd.MainPath {
       "accepted", "driver_en_route", "arrived_pickup", "trip_started", "arrived_destination", "completed",
     ]
     for (place, state) in states.enumerated() {
-      let id = try driver.send("trip_status", ["tripId": "T1", "status": state, "timestamp": 1000 + place])
+      let id = try driver.send(
+        "trip_status", ["tripId": "T1", "status": state, "timestamp": 1_763_680_001_000 + place])
       #expect(try driver.receive("ack").replyTo == id)
       let update = try rider.receive("trip_update")
       #expect(update.string("status") == state)
       #expect(update.string("previousStatus") == before)
       #expect(update.integer("sequence") == place + 2)
-      #expect(update.integer("timestamp") == 1000 + place)
+      #expect(update.integer("timestamp") == 1_763_680_001_000 + place)
       let atDriver = try ops.skip(to: "trip_update")
       #expect(atDriver.string("channel") == "driver:d1")
       before = state
     }
-    let late = try driver.send("trip_status", ["tripId": "T1", "status": "cancelled", "timestamp": 2000])
+    let late = try driver.send("trip_status", ["tripId": "T1", "status": "cancelled", "timestamp": 1_763_680_002_000])
     let error = try driver.receive("error")
     #expect(error.code == "invalid_transition")
     #expect(error.replyTo == late)
@@ -173,11 +175,12 @@ extension EndToEnd.MainPath {
     try rider.subscribe("trip:T1")
     try driver.sendFix(0, trip: "T1")
     for _ in 0..<2 {
-      try driver.send("trip_status", ["tripId": "T1", "status": "driver_en_route", "timestamp": 1], id: "once")
+      try driver.send(
+        "trip_status", ["tripId": "T1", "status": "driver_en_route", "timestamp": 1_763_680_000_001], id: "once")
       #expect(try driver.receive("ack").replyTo == "once")
     }
     #expect(try rider.settle().map(\.type) == ["trip_update", "driver_location", "trip_update"])
-    try driver.send("trip_status", ["tripId": "T9", "status": "accepted", "timestamp": 1])
+    try driver.send("trip_status", ["tripId": "T9", "status": "accepted", "timestamp": 1_763_680_000_001])
     #expect(try driver.receive("error").code == "unknown_trip")
   }
 
@@ -187,7 +190,7 @@ extension EndToEnd.MainPath {
     let driver = try hub.driver("d1")
     try driver.sendFix(0, trip: "T1")  // sequence 1: accepted
     for state in ["driver_en_route", "arrived_pickup", "trip_started"] {
-      try driver.send("trip_status", ["tripId": "T1", "status": state, "timestamp": 1])
+      try driver.send("trip_status", ["tripId": "T1", "status": state, "timestamp": 1_763_680_000_001])
       _ = try driver.receive("ack")
     }
     let rider = try hub.rider("r1")
@@ -252,7 +255,7 @@ extension EndToEnd.MainPath {
     let rider = try hub.rider("r1")
     try rider.subscribe("trip:T1")
     try driver.sendFix(0, trip: "T1")
-    try driver.send("trip_status", ["tripId": "T1", "status": "cancelled", "timestamp": 1])
+    try driver.send("trip_status", ["tripId": "T1", "status": "cancelled", "timestamp": 1_763_680_000_001])
     let ended = try rider.skip(to: "unsubscribed")
     #expect(ended.string("reason") == "trip_ended")
     #expect(ended.replyTo == nil)
@@ -290,7 +293,8 @@ extension EndToEnd.MainPath {
       for state in states {
         let place: [String: Any] = ["latitude": 37.0, "longitude": -122.0]
         try ops.send(
-          "trip_status", ["tripId": "T\(trip)", "status": state, "timestamp": 1, "driverId": "d1", "location": place])
+          "trip_status",
+          ["tripId": "T\(trip)", "status": state, "timestamp": 1_763_680_000_001, "driverId": "d1", "location": place])
       }
       for _ in states { _ = try ops.receive("ack") }
     }

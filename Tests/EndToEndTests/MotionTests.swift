@@ -131,7 +131,7 @@ extension EndToEnd.Motion {
     let rider = try hub.rider("r1")
     try rider.subscribe("trip:T1")
     func move(_ status: String) throws {
-      try driver.send("trip_status", ["tripId": "T1", "status": status, "timestamp": 1])
+      try driver.send("trip_status", ["tripId": "T1", "status": status, "timestamp": 1_763_680_000_001])
       _ = try driver.receive("ack")
     }
     for step in 0...30 { try driver.sendFix(step, trip: "T1") }

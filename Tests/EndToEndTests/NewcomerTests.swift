@@ -33,7 +33,8 @@ extension EndToEnd.Newcomers {
     }
     // HTTP is no session, and sessions go on.
     #expect(
-      try hub.post("/v1/locations?role=driver&id=d2", #"{"latitude":1,"longitude":1,"timestamp":1}"#).status == 200)
+      try hub.post("/v1/locations?role=driver&id=d2", #"{"latitude":1,"longitude":1,"timestamp":1763680000001}"#).status
+        == 200)
     for rider in riders { try rider.subscribe("trip:T1") }
     try driver.sendFix(0, trip: "T1")
     for rider in riders {
@@ -188,7 +189,8 @@ extension EndToEnd.Newcomers {
     let hub = try TestHub(loops: loops)
     let count = 1000
     for place in 0..<count {
-      let body = #"{"latitude":\#(37 + Double(place) / 10000),"longitude":-122,"heading":12.3456789,"timestamp":1}"#
+      let body =
+        #"{"latitude":\#(37 + Double(place) / 10000),"longitude":-122,"heading":12.3456789,"timestamp":1763680000001}"#
       let id = String(repeating: "d", count: 50) + "\(place)"
       #expect(try hub.post("/v1/locations?role=driver&id=\(id)", body).status == 200)
     }
@@ -238,16 +240,17 @@ extension EndToEnd.Newcomers {
     try driver.sendFix(3, trip: "T3")
     let error = try driver.receive("error")
     #expect(error.code == "rate_limited" && error.number("retryAfter") == 60)
-    try driver.send("trip_status", ["tripId": "T4", "status": "requested", "timestamp": 1])
+    try driver.send("trip_status", ["tripId": "T4", "status": "requested", "timestamp": 1_763_680_000_001])
     #expect(try driver.receive("error").code == "rate_limited")
-    let body = #"{"tripId":"T5","latitude":1,"longitude":1,"timestamp":1}"#
+    let body = #"{"tripId":"T5","latitude":1,"longitude":1,"timestamp":1763680000001}"#
     #expect(try hub.post("/v1/locations?role=driver&id=d1", body).status == 503)
     // Its three trips go on, as do other drivers and trips that others requested for it.
     try driver.sendFix(5, trip: "T1")
     let other = try hub.driver("d2")
     try other.sendFix(0, trip: "T3")
     let ops = try hub.ops()
-    try ops.send("trip_status", ["tripId": "T6", "status": "requested", "driverId": "d1", "timestamp": 1])
+    try ops.send(
+      "trip_status", ["tripId": "T6", "status": "requested", "driverId": "d1", "timestamp": 1_763_680_000_001])
     _ = try ops.receive("ack")
     try driver.sendFix(6, trip: "T6")
     #expect(try driver.settle().isEmpty && other.settle().isEmpty)

@@ -105,9 +105,12 @@ private struct RandomMessages {
 
   // MARK: Clients
 
+  /// A time that a client may name.
+  mutating func clientTime() -> Timestamp { max(time(), Timestamp.earliestFromClients) }
+
   mutating func fix() throws -> Fix {
     Fix(
-      coordinate: try place(), timestamp: time(), accuracy: maybe(20_000, 100), heading: maybe(35_999, 100),
+      coordinate: try place(), timestamp: clientTime(), accuracy: maybe(20_000, 100), heading: maybe(35_999, 100),
       speed: maybe(9000, 100), altitude: chance() ? Double(whole(-40_000...900_000)) / 100 : nil,
       headingAccuracy: maybe(18_000, 100), speedAccuracy: maybe(1000, 100),
       source: chance() ? try one(FixSource.self) : nil, batteryLevel: maybe(100, 100))
@@ -137,11 +140,11 @@ private struct RandomMessages {
         tags: chance() ? [try text()] : [], maxAge: maybe(600, 8), includesStale: chance())
       message = .query([.drivers(search), .driver(try id()), .trip(try id())][Int(whole(0...2))])
     }
-    return ClientEnvelope(messageID: try messageID(), timestamp: time(), message: message)
+    return ClientEnvelope(messageID: try messageID(), timestamp: clientTime(), message: message)
   }
 
   private mutating func tripStatus() throws -> TripStatusReport {
-    var report = TripStatusReport(tripID: try id(), status: try one(TripStatus.self), timestamp: time())
+    var report = TripStatusReport(tripID: try id(), status: try one(TripStatus.self), timestamp: clientTime())
     report.location = try maybePlace()
     report.expectedStatus = chance() ? try one(TripStatus.self) : nil
     guard report.status == .requested else { return report }

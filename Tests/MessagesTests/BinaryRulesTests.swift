@@ -95,7 +95,8 @@ import Testing
     let far: [UInt8] = [0x80, 0xE8, 0x92, 0xA6, 0x0E]  // 1.9e9 steps, 190°
     let back: [UInt8] = [0xFF, 0xE7, 0x92, 0xA6, 0x0E]
     let read = try hub.readClient(
-      [1, 3, 0, 0, 0, 0, 0, 1, 0, 4] + [0, 2, 2, 2] + ([0, 0] + far + [2]) + [0x80] + ([0, 2] + back + [2]))
+      [1, 3, 0, 0, 0, 0, 0, 1, 0, 4] + [0, 2, 2, 0x82, 0x80, 0x80, 0x80, 0x80, 0x40] + ([0, 0] + far + [2]) + [0x80]
+        + ([0, 2] + back + [2]))
     guard case .locationBatch(let batch) = read.message else { throw Unexpected() }
     #expect(batch.fixes.count == 4)
     #expect(batch.fixes[1] == .failure(.invalidLocation))
@@ -105,7 +106,31 @@ import Testing
     }
     #expect(first.coordinate == Coordinate(latitude: 1e-7, longitude: 1e-7))
     #expect(last.coordinate == Coordinate(latitude: 2e-7, longitude: 1e-7))
-    #expect(last.timestamp == Timestamp(milliseconds: 3))
+    #expect(last.timestamp == Timestamp(milliseconds: 1 << 40 + 3))
+  }
+
+  @Test(
+    "times before 2000 are refused: of fixes and of sending them as invalid_location, of a trip's move as bad_message")
+  func earlyTimes() throws {
+    let earliest = Timestamp.earliestFromClients.milliseconds
+    func time(_ milliseconds: Int64) -> [UInt8] { (0..<6).map { UInt8(truncatingIfNeeded: milliseconds >> (8 * $0)) } }
+    func update(_ fix: Int64, sentLater: UInt8) -> [UInt8] {
+      [0x80, 3, 0, 0, 0, 0, 0, 0, 0, 0] + time(fix) + [sentLater]
+    }
+    #expect(code(update(earliest, sentLater: 0)) == nil)
+    #expect(code(update(earliest - 1, sentLater: 2)) == .invalidLocation)
+    #expect(code(update(earliest, sentLater: 1)) == .invalidLocation, "sent a millisecond before")
+    var hub = BinaryPeer()
+    let error = #expect(throws: MessageError.self) { _ = try hub.readClient(update(785_372_800, sentLater: 0)) }
+    #expect(error?.text.contains("time=") == true)
+    #expect(code([1, 3] + time(earliest - 1) + [0, 1, 0x80]) == .invalidLocation, "a batch, by its envelope")
+    let batch = try hub.readClient([1, 3] + time(earliest) + [0, 1] + [0, 2, 2, 2])
+    guard case .locationBatch(let read) = batch.message else { throw Unexpected() }
+    #expect(read.fixes == [.failure(.invalidLocation)])
+    let trip: [UInt8] = [1, 0x74, 1]
+    #expect(code([3, 3] + time(earliest) + trip + time(earliest) + [0]) == nil)
+    #expect(code([3, 3] + time(earliest) + trip + time(earliest - 1) + [0]) == .badMessage)
+    #expect(code([6, 3] + time(1) + [0]) == nil, "a ping's time says nothing")
   }
 
   @Test("texts must be UTF-8, and ids what ids are")

@@ -52,12 +52,13 @@ import Testing
   func order() throws {
     let read = try readClient(
       #"""
-      { "x": [1, {"type": 2}], "messageId": "m1", "timestamp": 5.4, "payload": {"y": {"latitude": 9},
-        "timestamp": 7, "longitude": 2, "latitude": 1}, "type": "location_update" }
+      { "x": [1, {"type": 2}], "messageId": "m1", "timestamp": 1763680000005.4, "payload": {"y": {"latitude": 9},
+        "timestamp": 1763680000007, "longitude": 2, "latitude": 1}, "type": "location_update" }
       """#)
-    let fix = Fix(coordinate: Coordinate(latitude: 1, longitude: 2)!, timestamp: Timestamp(milliseconds: 7))
+    let fix = Fix(
+      coordinate: Coordinate(latitude: 1, longitude: 2)!, timestamp: Timestamp(milliseconds: 1_763_680_000_007))
     #expect(read.message == .locationUpdate(LocationUpdate(fix: fix)))
-    #expect(read.timestamp == Timestamp(milliseconds: 5))
+    #expect(read.timestamp == Timestamp(milliseconds: 1_763_680_000_005))
   }
 
   @Test("null and, for what can't be negative, a negative number mean absent")
@@ -87,7 +88,7 @@ import Testing
   func places() {
     func code(_ latitude: String, _ longitude: String) -> ErrorCode? {
       errorCode(
-        envelope("location_update", #"{"latitude":\#(latitude),"longitude":\#(longitude),"timestamp":1}"#))
+        envelope("location_update", #"{"latitude":\#(latitude),"longitude":\#(longitude),"timestamp":1763680000001}"#))
     }
     for (latitude, longitude) in [("90", "180"), ("-90", "-180"), ("0", "-0")] {
       #expect(code(latitude, longitude) == nil)
@@ -98,7 +99,7 @@ import Testing
     for (latitude, longitude) in [("null", "0"), ("\"1\"", "0"), ("0", "[]"), ("0", "true")] {
       #expect(code(latitude, longitude) == .badMessage)
     }
-    #expect(errorCode(envelope("location_update", #"{"latitude":1,"timestamp":1}"#)) == .badMessage)
+    #expect(errorCode(envelope("location_update", #"{"latitude":1,"timestamp":1763680000001}"#)) == .badMessage)
     #expect(errorCode(envelope("location_update", #"{"latitude":1,"longitude":1}"#)) == .badMessage)
   }
 
@@ -127,25 +128,25 @@ import Testing
     let mixed = envelope(
       "location_batch",
       #"""
-      {"locations":[{"latitude":1,"longitude":2,"timestamp":3},{"latitude":91,"longitude":2,"timestamp":3},null,7,
-      {"latitude":1,"longitude":2},{"latitude":1,"longitude":2,"timestamp":-1},{"latitude":1,"longitude":2,"timestamp":4}]}
+      {"locations":[{"latitude":1,"longitude":2,"timestamp":1763680000003},{"latitude":91,"longitude":2,"timestamp":1763680000003},null,7,
+      {"latitude":1,"longitude":2},{"latitude":1,"longitude":2,"timestamp":-1},{"latitude":1,"longitude":2,"timestamp":1763680000004}]}
       """#)
     guard case .locationBatch(let read) = try readClient(mixed).message else { throw Unexpected() }
     #expect(
       read.fixes.map { $0.map(\.timestamp.milliseconds) } == [
-        .success(3), .failure(.invalidLocation), .failure(.badMessage), .failure(.badMessage), .failure(.badMessage),
-        .failure(.badMessage), .success(4),
+        .success(1_763_680_000_003), .failure(.invalidLocation), .failure(.badMessage), .failure(.badMessage),
+        .failure(.badMessage), .failure(.invalidLocation), .success(1_763_680_000_004),
       ])
   }
 
   @Test("a fix in the nested form of the original design means the same as a flat one")
   func nested() throws {
     let flat =
-      #"{"latitude":1,"longitude":2,"altitude":3,"heading":4,"speed":5,"accuracy":6,"timestamp":7,"source":"gps"}"#
+      #"{"latitude":1,"longitude":2,"altitude":3,"heading":4,"speed":5,"accuracy":6,"timestamp":1763680000007,"source":"gps"}"#
     let place = #"{"latitude":1,"longitude":2,"altitude":3,"heading":4,"speed":5}"#
     for accuracy in [#"{"horizontal":6,"vertical":9}"#, "6"] {
       let nested =
-        #"{"id":"x","coordinate":\#(place),"accuracy":\#(accuracy),"timestamp":7,"source":"gps","metadata":{}}"#
+        #"{"id":"x","coordinate":\#(place),"accuracy":\#(accuracy),"timestamp":1763680000007,"source":"gps","metadata":{}}"#
       guard
         case .locationBatch(let read) = try readClient(
           envelope("location_batch", #"{"locations":[\#(flat),\#(nested)]}"#)
@@ -156,6 +157,51 @@ import Testing
     }
   }
 
+  @Test(
+    "a time before 2000 is refused in words that name time=, of fixes and of sending them as invalid_location",
+    arguments: [
+      (TimeFormat.unixMilliseconds, "785372800.123", "946684799999", "946684800000"),
+      (.unixMilliseconds, "-1", "0", "1763680000000"),
+      (.apple, "-978307200", "-31622400.001", "-31622400"),
+      (.rfc3339, #""0001-01-01T00:00:00Z""#, #""1999-12-31T23:59:59.999Z""#, #""2000-01-01T00:00:00Z""#),
+    ])
+  func earlyTimes(time: TimeFormat, early: String, justEarly: String, good: String) throws {
+    func fault(_ text: String) -> MessageError? {
+      do throws(MessageError) {
+        _ = try readClient(text, time: time)
+        return nil
+      } catch {
+        return error
+      }
+    }
+    func message(_ type: String, _ payload: String, sent: String) -> String {
+      #"{"type":"\#(type)","payload":{\#(payload)},"timestamp":\#(sent),"messageId":"m"}"#
+    }
+    for wrong in [early, justEarly] {
+      func fix(_ timestamp: String) -> String { #""latitude":1,"longitude":2,"timestamp":\#(timestamp)"# }
+      for text in [
+        message("location_update", fix(wrong), sent: good), message("location_update", fix(good), sent: justEarly),
+        message("location_batch", #""locations":[{\#(fix(good))}]"#, sent: justEarly),
+      ] {
+        #expect(fault(text)?.code == .invalidLocation, "\(text)")
+        #expect(fault(text)?.text.contains("time=") == true, "\(text)")
+      }
+      let batch = message("location_batch", #""locations":[{\#(fix(good))},{\#(fix(wrong))}]"#, sent: good)
+      guard case .locationBatch(let read) = try readClient(batch, time: time).message else { throw Unexpected() }
+      #expect(read.fixes.map { $0.map { _ in true } } == [.success(true), .failure(.invalidLocation)])
+      let move = message("trip_status", #""tripId":"t","status":"accepted","timestamp":\#(wrong)"#, sent: good)
+      #expect(fault(move)?.code == .badMessage)
+      #expect(fault(move)?.text.contains("time=") == true)
+      #expect(throws: MessageError.self) {
+        try Array("{\(fix(wrong))}".utf8).span.withUnsafeBytes { (bytes) throws(MessageError) in
+          try MessageReader().readLocations(bytes, time: time)
+        }
+      }
+    }
+    #expect(fault(message("location_update", #""latitude":1,"longitude":2,"timestamp":\#(good)"#, sent: good)) == nil)
+    #expect(fault(message("ping", "", sent: good)) == nil)
+  }
+
   @Test("an HTTP body is one fix or a batch, and its bytes are checked to be UTF-8")
   func httpBody() throws {
     func read(_ text: String) throws -> LocationBatch {
@@ -163,12 +209,13 @@ import Testing
         try MessageReader().readLocations(bytes, time: .unixMilliseconds)
       }
     }
-    let one = try read(#"{"tripId":"t1","latitude":1,"longitude":2,"timestamp":3}"#)
+    let one = try read(#"{"tripId":"t1","latitude":1,"longitude":2,"timestamp":1763680000003}"#)
     #expect(one.tripID == Identifier("t1") && one.fixes.count == 1)
     let two = try read(
-      #"{"locations":[{"latitude":1,"longitude":2,"timestamp":3},{"latitude":1,"longitude":2,"timestamp":4}]}"#)
+      #"{"locations":[{"latitude":1,"longitude":2,"timestamp":1763680000003},{"latitude":1,"longitude":2,"timestamp":1763680000004}]}"#
+    )
     #expect(two.tripID == nil && two.fixes.count == 2)
-    for wrong in ["", "[]", "{}", #"{"locations":[]}"#, #"{"latitude":91,"longitude":2,"timestamp":3}"#] {
+    for wrong in ["", "[]", "{}", #"{"locations":[]}"#, #"{"latitude":91,"longitude":2,"timestamp":1763680000003}"#] {
       #expect(throws: MessageError.self) { try read(wrong) }
     }
   }
@@ -189,7 +236,7 @@ import Testing
   @Test("what belongs to requested is read with it and passed over without it")
   func tripStatus() throws {
     let more =
-      #""tripId":"t","timestamp":1,"pickup":{"latitude":1,"longitude":2},"driverId":"d","riderId":"r""#
+      #""tripId":"t","timestamp":1763680000001,"pickup":{"latitude":1,"longitude":2},"driverId":"d","riderId":"r""#
       + #","route":"_p~iF~ps|U_ulLnnqC""#
     guard
       case .tripStatus(let asked) = try readClient(envelope("trip_status", #"{"status":"requested",\#(more)}"#)).message,
@@ -197,10 +244,14 @@ import Testing
     else { throw Unexpected() }
     #expect(asked.pickup != nil && asked.driverID == Identifier("d") && asked.riderID != nil)
     #expect(asked.route?.points.count == 2)
-    #expect(moved == TripStatusReport(tripID: asked.tripID, status: .accepted, timestamp: Timestamp(milliseconds: 1)))
-    #expect(errorCode(envelope("trip_status", #"{"tripId":"t","status":"gone","timestamp":1}"#)) == .badMessage)
+    #expect(
+      moved
+        == TripStatusReport(
+          tripID: asked.tripID, status: .accepted, timestamp: Timestamp(milliseconds: 1_763_680_000_001)))
+    #expect(
+      errorCode(envelope("trip_status", #"{"tripId":"t","status":"gone","timestamp":1763680000001}"#)) == .badMessage)
     #expect(errorCode(envelope("trip_status", #"{"tripId":"t","status":"accepted"}"#)) == .badMessage)
-    let far = #"{"tripId":"t","status":"accepted","timestamp":1,"location":{"latitude":99,"longitude":0}}"#
+    let far = #"{"tripId":"t","status":"accepted","timestamp":1763680000001,"location":{"latitude":99,"longitude":0}}"#
     #expect(errorCode(envelope("trip_status", far)) == .invalidLocation)
   }
 

@@ -53,15 +53,15 @@ private func isPlain(_ text: String, _ time: TimeFormat = .unixMilliseconds) -> 
     #expect(!read(full.replacing("1700000123000", with: "x")))
     #expect(
       read(
-        #"{"messageId":"m","timestamp":1,"payload":{"timestamp":5,"longitude":2,"latitude":1},"#
+        #"{"messageId":"m","timestamp":1763680000001,"payload":{"timestamp":1763680000005,"longitude":2,"latitude":1},"#
           + #""type":"location_update"}"#))
     let place = try #require(Coordinate(latitude: 1, longitude: 2))
     let id = try #require(MessageID("m"))
-    let fix = Fix(coordinate: place, timestamp: Timestamp(milliseconds: 5))
+    let fix = Fix(coordinate: place, timestamp: Timestamp(milliseconds: 1_763_680_000_005))
     #expect(
       envelope
         == UpdateEnvelope(
-          messageID: id, timestamp: Timestamp(milliseconds: 1), update: LocationUpdate(fix: fix)))
+          messageID: id, timestamp: Timestamp(milliseconds: 1_763_680_000_001), update: LocationUpdate(fix: fix)))
   }
 
   @Test("what a phone sends takes the short way, in any order and with nulls, and what is written otherwise does not")
@@ -70,7 +70,7 @@ private func isPlain(_ text: String, _ time: TimeFormat = .unixMilliseconds) -> 
     #expect(isPlain(full.replacing("5.2", with: "null").replacing("10.01", with: "-1")))
     #expect(
       isPlain(
-        #"{"messageId":"m","timestamp":1,"payload":{"timestamp":5,"longitude":2,"latitude":1},"#
+        #"{"messageId":"m","timestamp":1763680000001,"payload":{"timestamp":1763680000005,"longitude":2,"latitude":1},"#
           + #""type":"location_update"}"#))
     #expect(!isPlain(" " + full))
     #expect(!isPlain(full.replacing(":0.5", with: ": 0.5")))

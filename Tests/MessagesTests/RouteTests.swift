@@ -8,7 +8,7 @@ import Testing
 
 @Suite struct RouteTests {
   private func read(_ route: String) throws -> TripStatusReport {
-    let payload = #"{"tripId":"t","status":"requested","timestamp":1,"route":\#(route)}"#
+    let payload = #"{"tripId":"t","status":"requested","timestamp":1763680000001,"route":\#(route)}"#
     guard case .tripStatus(let report) = try readClient(envelope("trip_status", payload)).message else {
       throw Unexpected()
     }
@@ -16,7 +16,8 @@ import Testing
   }
 
   private func code(_ route: String) -> ErrorCode? {
-    errorCode(envelope("trip_status", #"{"tripId":"t","status":"requested","timestamp":1,"route":\#(route)}"#))
+    errorCode(
+      envelope("trip_status", #"{"tripId":"t","status":"requested","timestamp":1763680000001,"route":\#(route)}"#))
   }
 
   @Test("an encoded polyline is kept as it came, an array of places as one of 5 decimals")
@@ -73,7 +74,7 @@ import Testing
         #expect(route.points.count >= 2)
         var buffer = ByteBuffer()
         let report = TripStatusReport(
-          tripID: Identifier("t")!, status: .requested, timestamp: .init(milliseconds: 1), route: route)
+          tripID: Identifier("t")!, status: .requested, timestamp: .earliestFromClients, route: route)
         JSONWriter.write(
           .tripStatus(report), messageID: MessageID("m")!, timestamp: report.timestamp, time: .unixMilliseconds,
           into: &buffer)

@@ -58,6 +58,23 @@ extension BinaryInput {
     return try accepted(Int64(low | UInt64(try word16(key)) &<< 32), key)
   }
 
+  /// A time that a client names. One before `Timestamp.earliestFromClients` is refused with `early`.
+  @inline(__always)
+  mutating func clientTimestamp(_ key: JSONKey, early: ErrorCode) throws(Complaint) -> Timestamp {
+    let timestamp = try timestamp(key)
+    try checkEarly(timestamp, key, early)
+    return timestamp
+  }
+
+  /// Refuses a time before `Timestamp.earliestFromClients`.
+  @inline(__always)
+  func checkEarly(_ timestamp: Timestamp, _ key: JSONKey, _ code: ErrorCode) throws(Complaint) {
+    guard timestamp >= Timestamp.earliestFromClients else {
+      throw Complaint(
+        code, key, "is before 2000-01-01: expected milliseconds since 1970, whatever the URL's time= says")
+    }
+  }
+
   /// A time that was put together.
   @inline(__always)
   func accepted(_ milliseconds: Int64, _ key: JSONKey) throws(Complaint) -> Timestamp {

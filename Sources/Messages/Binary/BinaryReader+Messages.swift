@@ -32,7 +32,8 @@ extension BinaryInput {
   private mutating func tripStatus() throws(Complaint) -> TripStatusReport {
     let id = try identifier(.tripId)
     let status: TripStatus = try word(.status)
-    var report = TripStatusReport(tripID: id, status: status, timestamp: try timestamp(.timestamp))
+    var report = TripStatusReport(
+      tripID: id, status: status, timestamp: try clientTimestamp(.timestamp, early: .badMessage))
     let flags = try byte(.status)
     if flags & 0x01 != 0 { report.location = try coordinate() }
     if flags & 0x02 != 0 { report.expectedStatus = try word(.expectedStatus) }

@@ -37,6 +37,7 @@ public enum BinaryReader {
       let id = try input.messageID(.messageId)
       messageID = id
       let timestamp = try input.timestamp(.timestamp)
+      if type == .locationBatch { _ = try input.sendingTime(timestamp.milliseconds) }
       return ClientEnvelope(messageID: id, timestamp: timestamp, message: try input.clientMessage(type))
     } catch {
       throw MessageError(error, messageID: messageID)
@@ -61,11 +62,20 @@ extension BinaryInput {
     case nil: throw Complaint(.tripId, "expected 0, 1 or 2")
     }
     let more = try moreFlags(flags)
-    var fix = Fix(coordinate: try coordinate(), timestamp: try timestamp(.timestamp))
-    let sent = try accepted(fix.timestamp.milliseconds &+ (try zigzag(.timestamp)), .timestamp)
+    var fix = Fix(
+      coordinate: try coordinate(), timestamp: try clientTimestamp(.timestamp, early: .invalidLocation))
+    let sent = try sendingTime(fix.timestamp.milliseconds &+ (try zigzag(.timestamp)))
     if let fault = try readMembers(flags, more, into: &fix) { throw fault }
     return ClientEnvelope(
       messageID: messageID, timestamp: sent, message: .locationUpdate(LocationUpdate(tripID: trip, fix: fix)))
+  }
+
+  /// The envelope's time of a message with fixes, in ms since 1970: it says how far the phone's clock is off, so it is
+  /// checked as those of the fixes are.
+  @inline(__always)
+  fileprivate func sendingTime(_ milliseconds: Int64) throws(Complaint) -> Timestamp {
+    try checkEarly(Timestamp(milliseconds: milliseconds), .timestamp, .invalidLocation)
+    return try accepted(milliseconds, .timestamp)
   }
 
   /// The second byte of flags, where there is one.
@@ -131,7 +141,7 @@ extension BinaryInput {
     guard let origin = Coordinate(latitude: 0, longitude: 0) else { preconditionFailure("0, 0 is a place") }
     var fix = Fix(coordinate: place ?? origin, timestamp: timestamp)
     let fault = try readMembers(flags, more, into: &fix)
-    if place == nil { return .failure(.invalidLocation) }
+    if place == nil || timestamp < Timestamp.earliestFromClients { return .failure(.invalidLocation) }
     guard Timestamp.accepted.contains(timestamp) else { return .failure(.badMessage) }
     return fault.map { .failure($0.code) } ?? .success(fix)
   }

@@ -246,6 +246,34 @@ extension JSONTape {
     withText(index, bytes) { $0.isSpelled(word) }
   }
 
+  /// A time that a client names. One before `Timestamp.earliestFromClients` is refused with `early`.
+  @inline(__always)
+  func clientTimestamp(
+    _ members: JSONMembers, _ key: JSONKey, _ bytes: Span<UInt8>, _ format: TimeFormat, early: ErrorCode
+  ) throws(Complaint) -> Timestamp? {
+    if let index = present(members, key), isEarly(index, bytes, format) {
+      throw Complaint(early, key, format.earlyExplanation)
+    }
+    return try timestamp(members, key, bytes, format)
+  }
+
+  /// Whether the value is a time before `Timestamp.earliestFromClients`; false for what is no time at all.
+  private func isEarly(_ index: Int, _ bytes: Span<UInt8>, _ format: TimeFormat) -> Bool {
+    let earliest = Timestamp.earliestFromClients.milliseconds
+    let number = Double(bitPattern: self[index].bits)
+    switch format {
+    case .unixMilliseconds:
+      return self[index].kind == .number && number < Double(earliest) - 0.5
+    case .apple:
+      let seconds = Double(earliest - TimeFormat.appleEpochMilliseconds) / 1000
+      return self[index].kind == .number && number < seconds - 0.0005
+    case .rfc3339:
+      guard isText(index) else { return false }
+      return withText(index, bytes) { Timestamp.milliseconds(rfc3339: $0).map { $0 < earliest } ?? false }
+    }
+  }
+
+  /// A time in the years 1970 to 9999.
   @inline(__always)
   func timestamp(
     _ members: JSONMembers, _ key: JSONKey, _ bytes: Span<UInt8>, _ format: TimeFormat
@@ -305,5 +333,17 @@ extension JSONTape {
   func required<T>(_ value: T?, _ key: JSONKey) throws(Complaint) -> T {
     guard let value else { throw Complaint(key, "is missing") }
     return value
+  }
+}
+
+extension TimeFormat {
+  /// What is wrong with a time before 2000 that a client names on a connection of this format.
+  var earlyExplanation: StaticString {
+    switch self {
+    case .unixMilliseconds:
+      "is before 2000-01-01: expected milliseconds since 1970 (time=unix_ms); for seconds since 2001 the URL needs time=apple"
+    case .apple: "is before 2000-01-01: expected seconds since 2001-01-01T00:00:00Z, as the URL's time=apple says"
+    case .rfc3339: "is before 2000-01-01: expected the time by the sender's clock (time=rfc3339)"
+    }
   }
 }

@@ -11,6 +11,7 @@ extension JSONTape {
     let head = try envelopeHead(envelope, bytes, time)
     let type = try typeIndex(envelope)
     if equals(type, bytes, "location_update") {  // nine in ten messages are
+      try checkSendingTime(envelope, bytes, time)
       let update = try locationUpdate(try payload(envelope), bytes, time)
       return ClientEnvelope(messageID: head.messageID, timestamp: head.timestamp, message: .locationUpdate(update))
     }
@@ -18,11 +19,19 @@ extension JSONTape {
     return ClientEnvelope(messageID: head.messageID, timestamp: head.timestamp, message: message)
   }
 
+  /// The envelope's time says how far the phone's clock is off, so with fixes it is checked as theirs is.
+  private func checkSendingTime(
+    _ envelope: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
+  ) throws(Complaint) {
+    _ = try clientTimestamp(envelope, .timestamp, bytes, time, early: .invalidLocation)
+  }
+
   @inline(never)
   private func otherMessage(
     _ type: Int, _ envelope: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
   ) throws(Complaint) -> ClientMessage {
     if equals(type, bytes, "location_batch") {
+      try checkSendingTime(envelope, bytes, time)
       return .locationBatch(try locationBatch(try payload(envelope), bytes, time))
     }
     if equals(type, bytes, "trip_status") {
@@ -55,7 +64,8 @@ extension JSONTape {
     let words: StaticString = "expected the name of a state of a trip"
     let tripID = try required(identifier(payload, .tripId, bytes), .tripId)
     let status: TripStatus = try required(word(payload, .status, bytes, words), .status)
-    let timestamp = try required(timestamp(payload, .timestamp, bytes, time), .timestamp)
+    let timestamp = try required(
+      clientTimestamp(payload, .timestamp, bytes, time, early: .badMessage), .timestamp)
     var report = TripStatusReport(tripID: tripID, status: status, timestamp: timestamp)
     report.location = try place(payload, .location)
     report.expectedStatus = try word(payload, .expectedStatus, bytes, words)
@@ -85,7 +95,7 @@ extension JSONTape {
     guard status ?? .requested == .requested else { throw Complaint(.status, words) }
     var report = TripStatusReport(
       tripID: try identifier(body, .tripId, bytes) ?? id, status: .requested,
-      timestamp: try timestamp(body, .timestamp, bytes, time) ?? now)
+      timestamp: try clientTimestamp(body, .timestamp, bytes, time, early: .badMessage) ?? now)
     report.location = try place(body, .location)
     try readRequest(body, bytes, into: &report)
     return report

@@ -21,7 +21,7 @@ extension JSONTape {
     }
     let coordinate = try coordinate(members)
     var fix = Fix(
-      coordinate: coordinate, timestamp: try required(timestamp(members, .timestamp, bytes, time), .timestamp))
+      coordinate: coordinate, timestamp: try fixTimestamp(members, bytes, time))
     switch form {
     case .flat: fix.accuracy = try nonNegative(members, .accuracy)
     case .flatOrNested: try readAccuracy(members, into: &fix)
@@ -39,13 +39,20 @@ extension JSONTape {
   ) throws(Complaint) -> Fix {
     var fix = Fix(
       coordinate: try coordinate(place),
-      timestamp: try required(timestamp(members, .timestamp, bytes, time), .timestamp))
+      timestamp: try fixTimestamp(members, bytes, time))
     fix.heading = try heading(place)
     fix.speed = try nonNegative(place, .speed)
     fix.altitude = try number(place, .altitude)
     try readAccuracy(members, into: &fix)
     try readCommon(members, bytes, into: &fix)
     return fix
+  }
+
+  @inline(__always)
+  private func fixTimestamp(
+    _ members: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
+  ) throws(Complaint) -> Timestamp {
+    try required(clientTimestamp(members, .timestamp, bytes, time, early: .invalidLocation), .timestamp)
   }
 
   private func readAccuracy(_ members: JSONMembers, into fix: inout Fix) throws(Complaint) {

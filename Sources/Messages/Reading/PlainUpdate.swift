@@ -164,7 +164,8 @@ enum PlainUpdate {
   ) -> Int? {
     if time == .unixMilliseconds, let whole = scanWholeNumber(bytes, from: i) {
       timestamp = Timestamp(milliseconds: Int64(truncatingIfNeeded: whole.value))
-      return Timestamp.accepted.contains(timestamp) ? whole.end : nil
+      return timestamp >= Timestamp.earliestFromClients && timestamp <= Timestamp.accepted.upperBound
+        ? whole.end : nil
     }
     return takeUnusualTimestamp(bytes, i, time, &timestamp)
   }
@@ -183,7 +184,7 @@ enum PlainUpdate {
       guard let text = bytes.plainText(at: i) else { return nil }
       (read, end) = (bytes.extracting(text).withUnsafeBytes { Timestamp(rfc3339: $0) }, text.upperBound + 1)
     }
-    guard let read else { return nil }
+    guard let read, read >= Timestamp.earliestFromClients else { return nil }
     timestamp = read
     return end
   }
