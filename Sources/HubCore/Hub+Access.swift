@@ -36,16 +36,16 @@ extension Hub {
   }
 
   /// The trip has a driver now: others may have followed it because it had none.
+  ///
+  /// This leaves at once and does not wait for the journal, because the driver's positions do not wait either. A crash that
+  /// undoes it takes nothing from anybody: whoever was let go may subscribe again.
   mutating func tellClaimed(_ trip: Int) {
     guard let channel = trips[trip].channel, let driver = trips[trip].driverID else { return }
-    let handle = ChannelHandle(index: UInt32(channel))
-    tellLoops(of: channel, .channelClaimed(handle, channels.name(channel), by: driver))
-  }
-
-  private mutating func tellLoops(of channel: Int, _ output: HubOutput) {
+    let claimed = HubOutput.channelClaimed(
+      ChannelHandle(index: UInt32(channel)), channels.name(channel), by: driver)
     var loops = channels.loops(channel)
     while loops != 0 {
-      emitStored(output, to: UInt32(loops.trailingZeroBitCount))
+      emit(claimed, to: UInt32(loops.trailingZeroBitCount))
       loops &= loops - 1
     }
   }
@@ -101,8 +101,13 @@ extension Hub {
     guard !trips[trip].isClosed else { return }
     trips[trip].isClosed = true
     guard let channel = trips[trip].channel else { return }
-    let handle = ChannelHandle(index: UInt32(channel))
-    tellLoops(of: channel, .channelEnded(handle, channels.name(channel), .tripEnded))
+    let ended = HubOutput.channelEnded(
+      ChannelHandle(index: UInt32(channel)), channels.name(channel), .tripEnded)
+    var loops = channels.loops(channel)
+    while loops != 0 {
+      emitStored(ended, to: UInt32(loops.trailingZeroBitCount))
+      loops &= loops - 1
+    }
   }
 
   private mutating func forgetTrip(_ trip: Int) {

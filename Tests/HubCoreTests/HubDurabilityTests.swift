@@ -221,6 +221,32 @@ final class DurableBench {
     #expect(Turn(loops: [bench.store()]).moves.map(\.sequence) == [2])
   }
 
+  @Test(
+    "who follows a trip that another driver takes is let go before any position of it, though the move is not stored yet",
+    arguments: [1, 2], [false, true])
+  func claimed(loops: Int, isRestarted: Bool) throws {
+    let first = try DurableBench(loops: loops)
+    first.turn([first.move(.ops, "o", "other", .requested)])
+    first.store()
+    let bench = isRestarted ? try DurableBench(reading: first.submitted, loops: loops, seed: 7) : first
+    let session = SessionRef(loop: 0, slot: 3, generation: 9)
+    let follower = SubscribeInput(
+      session: SessionRef(loop: UInt32(loops - 1), slot: 80, generation: 1), actor: Actor(role: .driver, id: id("D2")),
+      messageID: message("s"), request: Subscribe(channel: .trip(id("T"))), grant: .whileUnclaimed)
+    bench.turn([.driverConnecting(session, id("D")), .subscribe(follower)])
+    bench.store()
+    let fix = FixInput(
+      session: session, messageID: message("f"), sent: bench.now.timestamp, received: bench.now,
+      update: LocationUpdate(
+        tripID: id("T"), fix: Fix(coordinate: at(52.5, 13.4), timestamp: bench.now.timestamp, accuracy: 5)),
+      tripIsGranted: true)
+    let outputs = bench.turn([.fix(fix)])
+    let claim = try #require(outputs.firstIndex { if case .channelClaimed = $0 { true } else { false } })
+    let position = try #require(outputs.firstIndex { if case .delivery = $0 { true } else { false } })
+    #expect(claim < position)
+    #expect(Turn(loops: [bench.store()]).moves.map(\.status) == [.accepted])
+  }
+
   @Test("While nothing can be stored moves are refused with storage_full, and go on when there is room")
   func full() throws {
     let bench = try DurableBench()
