@@ -101,11 +101,10 @@ extension Hub {
     switch channel {
     case .trip(let id):
       guard let trip = findTrip(id) else { return nil }
-      let state = Subscribed.Snapshot.Trip(
-        tripID: id, status: trips[trip].status, driverID: trips[trip].driverID, timestamp: trips[trip].changed)
       let position = position(onTrip: trip, after: after)
       return Subscribed.Snapshot(
-        trip: state, position: position, eta: position == nil ? nil : currentETA(ofTrip: trip, after: after))
+        trip: trips[trip].state, position: position, eta: position == nil ? nil : currentETA(ofTrip: trip, after: after)
+      )
     case .driver(let id):
       guard let driver = findDriver(id), let position = drivers[driver].position else { return nil }
       return Subscribed.Snapshot(position: refreshed(driver, position, trip: tripOfPosition(of: driver), after: after))

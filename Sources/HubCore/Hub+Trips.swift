@@ -152,6 +152,9 @@ extension Hub {
     if let expected = input.report.expectedStatus, expected != status {
       return refuseMove(input, status, "the trip is in \(status.name), not in \(expected.name) as expected")
     }
+    if target == .requested, repeats(input, trip) {
+      return replyStored(.ack(Ack(replyTo: input.messageID, trip: trips[trip].state)), to: input.session)
+    }
     guard status.allows(target) else {
       return refuseMove(input, status, "no move leads from \(status.name) to \(target.name)")
     }
@@ -167,6 +170,17 @@ extension Hub {
     replyStored(
       .error(ErrorReply(code: .invalidTransition, message: message, replyTo: input.messageID, status: status)),
       to: input.session)
+  }
+
+  /// Whether a `requested` asks for the trip that is there: it goes on, and has the same parties and content. The driver
+  /// may have come since, so a request that names none is the same.
+  private func repeats(_ input: TripStatusInput, _ trip: Int) -> Bool {
+    let report = input.report
+    let rider = report.riderID ?? (input.actor.role == .rider ? input.actor.id : nil)
+    let driver = report.driverID ?? (input.actor.role == .driver ? input.actor.id : nil)
+    return !trips[trip].status.isFinal && rider == trips[trip].riderID
+      && (driver == nil || driver == trips[trip].driverID) && report.pickup == trips[trip].pickup
+      && report.dropoff == trips[trip].dropoff && report.route == trips[trip].route
   }
 
   /// Ops; the trip's parties within their rights; an entitled driver while the trip has none, to accept it.

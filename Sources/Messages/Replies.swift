@@ -63,25 +63,29 @@ public struct Connected: Sendable, Equatable {
   }
 }
 
+/// How a trip stands.
+public struct TripState: Sendable, Equatable {
+  public var tripID: Identifier
+  public var status: TripStatus
+  public var driverID: Identifier?
+  /// When the last move happened, by the clock of who sent it.
+  public var timestamp: Timestamp
+
+  public init(tripID: Identifier, status: TripStatus, driverID: Identifier?, timestamp: Timestamp) {
+    self.tripID = tripID
+    self.status = status
+    self.driverID = driverID
+    self.timestamp = timestamp
+  }
+}
+
 public struct Subscribed: Sendable, Equatable {
   /// A trip, position and ETA as they stand.
   public struct Snapshot: Sendable, Equatable {
-    public struct Trip: Sendable, Equatable {
-      public var tripID: Identifier
-      public var status: TripStatus
-      public var driverID: Identifier?
-      public var timestamp: Timestamp
-      public init(tripID: Identifier, status: TripStatus, driverID: Identifier?, timestamp: Timestamp) {
-        self.tripID = tripID
-        self.status = status
-        self.driverID = driverID
-        self.timestamp = timestamp
-      }
-    }
-    public var trip: Trip?
+    public var trip: TripState?
     public var position: DriverLocation?
     public var eta: ETAUpdate?
-    public init(trip: Trip? = nil, position: DriverLocation? = nil, eta: ETAUpdate? = nil) {
+    public init(trip: TripState? = nil, position: DriverLocation? = nil, eta: ETAUpdate? = nil) {
       self.trip = trip
       self.position = position
       self.eta = eta
@@ -161,10 +165,13 @@ public struct Ack: Sendable, Equatable {
 
   public var replyTo: MessageID
   public var batch: Batch?
+  /// The trip as it stands, where `requested` asked for one that was there already.
+  public var trip: TripState?
 
-  public init(replyTo: MessageID, batch: Batch? = nil) {
+  public init(replyTo: MessageID, batch: Batch? = nil, trip: TripState? = nil) {
     self.replyTo = replyTo
     self.batch = batch
+    self.trip = trip
   }
 }
 

@@ -12,6 +12,8 @@ struct Ledger {
   /// What became of a message that a client keeps until it is answered.
   enum Outcome: Equatable {
     case pending, acked
+    /// A `requested` for a trip that was there already: acknowledged, and it changes nothing.
+    case repeated
     case refused(ErrorCode)
   }
 
@@ -168,6 +170,10 @@ struct Ledger {
       let count = marks.count { $0 == move.mark }
       switch move.outcome {
       case .acked: if count != 1 { throw Violation(text: "\(move.message) was acked and has \(count) events") }
+      case .repeated:
+        if count != 0 {
+          throw Violation(text: "\(move.message) asked for a trip that was there, and has \(count) events")
+        }
       case .refused(let code):
         if count != 0 { throw Violation(text: "\(move.message) was refused (\(code)) and has \(count) events") }
       case .pending: throw Violation(text: "\(move.message) was never answered")

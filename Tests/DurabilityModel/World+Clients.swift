@@ -257,6 +257,11 @@ extension World {
     reach.acks += 1
     switch subject {
     case .move(let place):
+      if let trip = ack.trip {
+        try ledger.answer(move: place, .repeated)
+        clients[number].known[ledger.moves[place].trip] = trip.status
+        return diary.note("move was made before", place)
+      }
       try ledger.answer(move: place, .acked)
       lastAcked[number] = place
       diary.note("move acked", place)

@@ -29,6 +29,8 @@ struct SimulationModel {
     var status: TripStatus
     var driver: Int?
     var rider: Int?
+    /// What it was requested with; nil for one that began with a fix.
+    var request: TripStatusReport?
     var ended: Int64?
     /// Its last move or position (uptime, ns).
     var heard: Int64
@@ -100,6 +102,7 @@ struct SimulationModel {
     if known.moves.contains(Move(actor: actor, message: message)) { return .repeated }
     guard mayMove(actor, known, report.status, isGranted) else { return .refused(.forbidden) }
     if let expected = report.expectedStatus, expected != known.status { return .refused(.invalidTransition) }
+    if report.status == .requested, isSame(actor, known, report) { return .repeated }
     let targets = TripMovesTests.table[Int(known.status.rawValue)].1
     if report.status == .accepted, known.driver == nil, Cast.actors[actor].role != .driver {
       return .refused(.invalidTransition)  // nobody is there to drive
@@ -122,8 +125,21 @@ struct SimulationModel {
     case .driver: return trip.driver == actor || (trip.driver == nil && isGranted && status == .accepted)
     case .rider:
       let early: [TripStatus] = [.requested, .accepted, .driverEnRoute, .arrivedPickup]
-      return trip.rider == actor - Cast.drivers && status == .cancelled && early.contains(trip.status)
+      guard trip.rider == actor - Cast.drivers else { return false }
+      return status == .requested || status == .cancelled && early.contains(trip.status)
     }
+  }
+
+  /// Whether someone who has part in a trip asks for the same trip again.
+  private func isSame(_ actor: Int, _ trip: Trip, _ report: TripStatusReport) -> Bool {
+    let me = Cast.actors[actor]
+    let rider = report.riderID ?? (me.role == .rider ? me.id : nil)
+    let driver = report.driverID ?? (me.role == .driver ? me.id : nil)
+    if trip.status == .completed || trip.status == .cancelled { return false }
+    if rider != trip.rider.map({ Cast.actors[Cast.drivers + $0].id }) { return false }
+    if let driver, driver != trip.driver.map({ Cast.driverIDs[$0] }) { return false }
+    return report.pickup == trip.request?.pickup && report.dropoff == trip.request?.dropoff
+      && report.route == trip.request?.route
   }
 
   mutating func apply(actor: Int, trip: Int, _ report: TripStatusReport, message: Int, uptime: Int64) {
@@ -133,7 +149,8 @@ struct SimulationModel {
       let rider = report.riderID.flatMap { id in Cast.actors.firstIndex { $0.role == .rider && $0.id == id } }
       trips[trip] = Trip(
         status: .requested, driver: role == .driver ? actor : named,
-        rider: role == .rider ? actor - Cast.drivers : rider.map { $0 - Cast.drivers }, heard: uptime)
+        rider: role == .rider ? actor - Cast.drivers : rider.map { $0 - Cast.drivers }, request: report,
+        heard: uptime)
     } else {
       trips[trip]!.status = report.status
       trips[trip]!.heard = uptime

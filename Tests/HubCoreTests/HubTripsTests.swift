@@ -76,7 +76,10 @@ import Testing
           let party = trip.party(of: Actor(role: role, id: id(actor)))
           let mayAccept = actor == "d" && trip.driverID == nil && target == .accepted
           let comment: Comment = "\(role) \(actor): \(from) → \(target)"
-          if !mayAccept && !party.mayMove(from: from, to: target) {
+          if actor == "r", target == .requested, !from.isFinal {
+            #expect(turn.acks.first?.trip?.status == from && turn.errors.isEmpty, comment)
+            #expect(bench.hub.trips[0].status == from, comment)
+          } else if !mayAccept && !party.mayMove(from: from, to: target) {
             #expect(turn.codes == [.forbidden], comment)
           } else if !from.allows(target) || (role == .ops && target == .accepted && trip.driverID == nil) {
             // Ops cannot accept for nobody: a trip without a driver is accepted by the driver that takes it.
@@ -108,6 +111,35 @@ import Testing
     let turn = bench.turn(bench.move(.driver, "7", "t", .accepted, message: message("1")))
     #expect(turn.acks.count == 1)
     #expect(bench.hub.trips[0].status == .accepted)
+  }
+
+  @Test(
+    "requested again with another messageId: an ack with the trip as it stands where it is the same, else its state")
+  func requestedAgain() {
+    let bench = HubBench()
+    bench.turn(bench.subscribe(bench.trip("t")))
+    bench.turn(bench.move(.rider, "r", "t", .requested))
+    bench.turn(bench.move(.driver, "d", "t", .accepted), bench.move(.driver, "d", "t", .driverEnRoute))
+    let moves = bench.hub.counters.tripMoves
+    for (role, actor, rider) in [(Role.rider, "r", nil), (.rider, "r", "r"), (.driver, "d", "r"), (.ops, "o", "r")] {
+      let turn = bench.turn(bench.move(role, actor, "t", .requested, rider: rider))
+      #expect(turn.acks.map(\.trip) == [bench.hub.trips[0].state] && turn.deliveries.isEmpty, "\(role)")
+      #expect(turn.acks.first?.trip?.driverID == id("d") && turn.acks.first?.trip?.status == .driverEnRoute)
+    }
+    #expect(bench.hub.counters.tripMoves == moves)
+    let others: [(Role, String, driver: String?, rider: String?)] = [
+      (.ops, "o", nil, nil), (.ops, "o", "d2", "r"), (.rider, "r", nil, "r2"), (.driver, "d", nil, nil),
+    ]
+    for (role, actor, driver, rider) in others {
+      let turn = bench.turn(bench.move(role, actor, "t", .requested, driver: driver, rider: rider))
+      #expect(turn.codes == [.invalidTransition] && turn.errors.first?.status == .driverEnRoute, "\(role)")
+    }
+    for (role, actor) in [(Role.rider, "r2"), (.driver, "d2")] {
+      #expect(bench.turn(bench.move(role, actor, "t", .requested)).codes == [.forbidden])
+    }
+    bench.turn(bench.move(.ops, "o", "t", .cancelled))
+    let over = bench.turn(bench.move(.rider, "r", "t", .requested))
+    #expect(over.codes == [.invalidTransition] && over.errors.first?.status == .cancelled, "it is over")
   }
 
   @Test("a rider requests for itself, a driver for itself, ops for all")

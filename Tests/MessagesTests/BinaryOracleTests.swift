@@ -245,8 +245,7 @@ private struct RandomMessages {
     switch whole(0...4) {
     case 0:
       guard let epoch = InlineText("k3v9q2") else { throw Unexpected() }
-      let trip = Subscribed.Snapshot.Trip(
-        tripID: try id(), status: try one(TripStatus.self), driverID: try maybeID(), timestamp: time())
+      let trip = try tripState()
       let snapshot = Subscribed.Snapshot(
         trip: chance() ? trip : nil, position: chance() ? try location() : nil, eta: chance() ? try eta(try id()) : nil)
       var answer = Subscribed(
@@ -262,7 +261,8 @@ private struct RandomMessages {
     case 2:
       let rejected = try (0..<whole(0...5)).map { Ack.Batch.Rejection(index: Int($0), code: try one(ErrorCode.self)) }
       let batch = Ack.Batch(accepted: Int(whole(0...500)), duplicates: Int(whole(0...500)), rejected: rejected)
-      return .ack(Ack(replyTo: try messageID(), batch: chance() ? batch : nil))
+      return .ack(
+        Ack(replyTo: try messageID(), batch: chance() ? batch : nil, trip: chance() ? try tripState() : nil))
     case 3:
       return .error(
         ErrorReply(
@@ -275,6 +275,10 @@ private struct RandomMessages {
           replyTo: try messageID(),
           result: chance() ? .drivers(DriverList(drivers: drivers, more: Int(whole(0...9)))) : .driver(try driver())))
     }
+  }
+
+  private mutating func tripState() throws -> TripState {
+    TripState(tripID: try id(), status: try one(TripStatus.self), driverID: try maybeID(), timestamp: time())
   }
 
   private mutating func driver() throws -> DriverReport {

@@ -33,11 +33,12 @@ extension TripStatus {
 enum TripParty {
   case driver, rider, ops, stranger
 
-  /// Whether this party may make the move, whatever the state it is in otherwise.
+  /// Whether this party may make the move, whatever the state it is in otherwise. Whoever has part in a trip may send
+  /// `requested` again, which no state allows: it is answered with the state that the trip is in.
   func mayMove(from status: TripStatus, to target: TripStatus) -> Bool {
     switch self {
     case .ops, .driver: true
-    case .rider: target == .cancelled && status < .tripStarted
+    case .rider: target == .cancelled && status < .tripStarted || target == .requested
     case .stranger: false
     }
   }

@@ -3,6 +3,10 @@ import Geo
 import Messages
 
 extension Trip {
+  /// What its subscribers and who asks for it again are told of it.
+  var state: TripState { TripState(tripID: id, status: status, driverID: driverID, timestamp: changed) }
+
+  /// All of it, as queries show it.
   var report: TripReport {
     var report = TripReport(tripID: id, status: status, timestamp: changed, created: created, updated: updated)
     report.ended = endedAt

@@ -44,7 +44,7 @@ extension BinaryServerReader {
     }
     guard flags & 0x10 != 0 else { return made }
     var snapshot = Subscribed.Snapshot()
-    if flags & 0x20 != 0 { snapshot.trip = try input.snapshotTrip() }
+    if flags & 0x20 != 0 { snapshot.trip = try input.tripState() }
     if flags & 0x40 != 0 { snapshot.position = try input.snapshotPosition() }
     if flags & 0x80 != 0 { snapshot.eta = try input.snapshotETA() }
     made.snapshot = snapshot
@@ -68,12 +68,12 @@ extension BinaryInput {
     return made
   }
 
-  fileprivate mutating func snapshotTrip() throws(Complaint) -> Subscribed.Snapshot.Trip {
+  fileprivate mutating func tripState() throws(Complaint) -> TripState {
     let id = try identifier(.tripId)
     let status: TripStatus = try word(.status)
     let timestamp = try timestamp(.timestamp)
     let hasDriver = try byte(.driverId) & 0x01 != 0
-    return Subscribed.Snapshot.Trip(
+    return TripState(
       tripID: id, status: status, driverID: hasDriver ? try identifier(.driverId) : nil, timestamp: timestamp)
   }
 
@@ -103,15 +103,20 @@ extension BinaryInput {
 
   fileprivate mutating func ack() throws(Complaint) -> Ack {
     var ack = Ack(replyTo: try messageID(.replyTo))
-    guard try byte(.accepted) & 0x01 != 0 else { return ack }
+    let flags = try byte(.accepted)
+    if flags & 0x01 != 0 { ack.batch = try batchOutcome() }
+    if flags & 0x02 != 0 { ack.trip = try tripState() }
+    return ack
+  }
+
+  private mutating func batchOutcome() throws(Complaint) -> Ack.Batch {
     var batch = Ack.Batch(
       accepted: try smallCount(.accepted), duplicates: try smallCount(.duplicates), rejected: [])
     for _ in 0..<(try listCount(.rejected)) {
       let index = try smallCount(.index)
       batch.rejected.append(Ack.Batch.Rejection(index: index, code: try errorCode()))
     }
-    ack.batch = batch
-    return ack
+    return batch
   }
 
   fileprivate mutating func pong() throws(Complaint) -> Pong {

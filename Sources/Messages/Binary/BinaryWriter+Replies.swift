@@ -121,7 +121,7 @@ extension BinaryWriter {
     if let eta = snapshot?.eta { buffer.append(values: { write(eta, &$0) }) }
   }
 
-  private static func write(_ trip: Subscribed.Snapshot.Trip, _ room: inout ByteRoom) {
+  private static func write(_ trip: TripState, _ room: inout ByteRoom) {
     room.append(trip.tripID)
     room.append(trip.status.rawValue)
     room.append(trip.timestamp)
@@ -158,8 +158,12 @@ extension BinaryWriter {
 
   private static func write(_ ack: Ack, _ buffer: inout ByteBuffer) {
     buffer.append(values: { $0.append(ack.replyTo) })
-    buffer.append(ack.batch == nil ? 0 : 0x01)
-    guard let batch = ack.batch else { return }
+    buffer.append((ack.batch == nil ? 0 : 0x01) | (ack.trip == nil ? 0 : 0x02))
+    if let batch = ack.batch { write(batch, &buffer) }
+    if let trip = ack.trip { buffer.append(values: { write(trip, &$0) }) }
+  }
+
+  private static func write(_ batch: Ack.Batch, _ buffer: inout ByteBuffer) {
     buffer.append(varint: UInt64(clamping: batch.accepted))
     buffer.append(varint: UInt64(clamping: batch.duplicates))
     buffer.append(varint: UInt64(batch.rejected.count))

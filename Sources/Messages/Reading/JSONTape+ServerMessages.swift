@@ -58,7 +58,7 @@ extension JSONTape {
   private func reply(
     _ type: Int, _ envelope: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
   ) throws(Complaint) -> Reply? {
-    if equals(type, bytes, "ack") { return .ack(try ack(try payload(envelope), bytes)) }
+    if equals(type, bytes, "ack") { return .ack(try ack(try payload(envelope), bytes, time)) }
     if equals(type, bytes, "pong") { return .pong(try pong(envelope, bytes, time)) }
     if equals(type, bytes, "subscribed") { return .subscribed(try subscribed(try payload(envelope), bytes, time)) }
     if equals(type, bytes, "unsubscribed") { return .unsubscribed(try unsubscribed(try payload(envelope), bytes)) }
@@ -164,7 +164,7 @@ extension JSONTape {
     made.cells = try cells(payload, bytes)
     guard let snapshot = try object(payload, .snapshot) else { return made }
     made.snapshot = Subscribed.Snapshot()
-    if let trip = try object(snapshot, .trip) { made.snapshot?.trip = try snapshotTrip(trip, bytes, time) }
+    if let trip = try object(snapshot, .trip) { made.snapshot?.trip = try tripState(trip, bytes, time) }
     if let position = try object(snapshot, .position) {
       made.snapshot?.position = try driverLocation(position, bytes, time)
     }
@@ -172,10 +172,10 @@ extension JSONTape {
     return made
   }
 
-  private func snapshotTrip(
+  private func tripState(
     _ trip: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
-  ) throws(Complaint) -> Subscribed.Snapshot.Trip {
-    Subscribed.Snapshot.Trip(
+  ) throws(Complaint) -> TripState {
+    TripState(
       tripID: try required(identifier(trip, .tripId, bytes), .tripId),
       status: try required(word(trip, .status, bytes, "expected the name of a state of a trip"), .status),
       driverID: try identifier(trip, .driverId, bytes),
@@ -206,9 +206,15 @@ extension JSONTape {
       reason: try required(word(payload, .reason, bytes, "expected a reason for an interval"), .reason))
   }
 
-  private func ack(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> Ack {
-    let replyTo = try required(replyTo(payload, bytes), .replyTo)
-    guard let accepted = try smallCount(payload, .accepted, bytes) else { return Ack(replyTo: replyTo) }
+  private func ack(_ payload: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat) throws(Complaint) -> Ack {
+    Ack(
+      replyTo: try required(replyTo(payload, bytes), .replyTo), batch: try batchOutcome(payload, bytes),
+      trip: try object(payload, .trip).map { (trip) throws(Complaint) in try tripState(trip, bytes, time) })
+  }
+
+  /// Nil in the answer to anything but a batch.
+  private func batchOutcome(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> Ack.Batch? {
+    guard let accepted = try smallCount(payload, .accepted, bytes) else { return nil }
     var batch = Ack.Batch(
       accepted: accepted, duplicates: try smallCount(payload, .duplicates, bytes) ?? 0, rejected: [])
     if let list = present(payload, .rejected) {
@@ -222,7 +228,7 @@ extension JSONTape {
         i = Int(self[i].next)
       }
     }
-    return Ack(replyTo: replyTo, batch: batch)
+    return batch
   }
 
   private func errorReply(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> ErrorReply {

@@ -16,7 +16,7 @@ extension JSONWriter {
     case .connected(let connected): writeHead(connected, time, &buffer)
     case .subscribed(let subscribed): writeHead(subscribed, time, &buffer)
     case .unsubscribed(let unsubscribed): writeHead(unsubscribed, &buffer)
-    case .ack(let ack): writeHead(ack, &buffer)
+    case .ack(let ack): writeHead(ack, time, &buffer)
     case .pong(let pong): writeHead(pong, time, &buffer)
     case .sampling(let advice): writeHead(advice, &buffer)
     case .error(let error): writeHead(error, &buffer)
@@ -100,16 +100,7 @@ extension JSONWriter {
     buffer.append(subscribed.recovered ? ",\"recovered\":true" : ",\"recovered\":false")
     guard let snapshot = subscribed.snapshot else { return }
     buffer.append(",\"snapshot\":{")
-    if let trip = snapshot.trip {
-      buffer.append("\"trip\":{\"tripId\":")
-      buffer.append(quoted: trip.tripID)
-      buffer.append(",\"status\":")
-      buffer.append(quoted: trip.status.name)
-      buffer.append(",\"driverId\":", ifPresent: trip.driverID)
-      buffer.append(",\"timestamp\":")
-      buffer.append(trip.timestamp, as: time)
-      buffer.append("}")
-    }
+    if let trip = snapshot.trip { writeMember(trip, time, &buffer) }
     if let position = snapshot.position {
       buffer.append(snapshot.trip == nil ? "\"position\":{" : ",\"position\":{")
       buffer.withRoom(for: MessageLimits.positionBytes) { writeMembers(position, time, &$0) }
@@ -120,6 +111,18 @@ extension JSONWriter {
       buffer.withRoom(for: MessageLimits.etaBytes) { writeMembers(eta, time, &$0) }
       buffer.append("}")
     }
+    buffer.append("}")
+  }
+
+  /// Appends `"trip":{…}`.
+  private static func writeMember(_ trip: TripState, _ time: TimeFormat, _ buffer: inout ByteBuffer) {
+    buffer.append("\"trip\":{\"tripId\":")
+    buffer.append(quoted: trip.tripID)
+    buffer.append(",\"status\":")
+    buffer.append(quoted: trip.status.name)
+    buffer.append(",\"driverId\":", ifPresent: trip.driverID)
+    buffer.append(",\"timestamp\":")
+    buffer.append(trip.timestamp, as: time)
     buffer.append("}")
   }
 
@@ -136,11 +139,13 @@ extension JSONWriter {
     buffer.append(quoted: unsubscribed.reason.name)
   }
 
-  private static func writeHead(_ ack: Ack, _ buffer: inout ByteBuffer) {
+  private static func writeHead(_ ack: Ack, _ time: TimeFormat, _ buffer: inout ByteBuffer) {
     buffer.append("{\"type\":\"ack\",\"payload\":{\"replyTo\":")
     buffer.append(json: ack.replyTo.text)
-    guard let batch = ack.batch else { return }
-    writeMembers(batch, &buffer)
+    if let batch = ack.batch { writeMembers(batch, &buffer) }
+    guard let trip = ack.trip else { return }
+    buffer.append(",")
+    writeMember(trip, time, &buffer)
   }
 
   private static func writeMembers(_ batch: Ack.Batch, _ buffer: inout ByteBuffer) {
