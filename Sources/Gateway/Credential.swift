@@ -111,7 +111,7 @@ extension Credential {
   }
 
   /// The token of a request: one, in one place (RFC 6750 §2); nil where there is none.
-  private static func token(of request: RequestHead) throws(CredentialError) -> [UInt8]? {
+  static func token(of request: RequestHead) throws(CredentialError) -> [UInt8]? {
     let inQuery: [UInt8]?
     do throws(HTTPError) {
       inQuery = try request.query.bytes("access_token")

@@ -66,8 +66,8 @@ extension SessionLoop {
       if let connection = connection(of: session) { refuseDriver(Int(connection.slot), .conflict, retryAfter) }
     case .full(let session):
       if let connection = connection(of: session) { refuseDriver(Int(connection.slot), .serviceUnavailable, 60) }
-    case .replaced(let session):
-      if let connection = connection(of: session) { close(Int(connection.slot), .replaced) }
+    case .replaced(let session, let isRepeated):
+      if let connection = connection(of: session) { closeReplaced(Int(connection.slot), isRepeated: isRepeated) }
     case .trips(let session, let result, let replyTo):
       if let connection = connection(of: session) { answer(Int(connection.slot), result, replyTo: replyTo) }
     case .fences(let session, let result):

@@ -112,7 +112,7 @@ extension SessionLoop {
     return false
   }
 
-  private func clientAddress(_ exchange: Exchange, _ request: RequestHead) -> SocketAddress {
+  func clientAddress(_ exchange: Exchange, _ request: RequestHead) -> SocketAddress {
     guard exchange.isFromProxy else { return exchange.peer }
     return client(exchange, request).address
   }

@@ -11,6 +11,8 @@ struct Upgrade {
   var handshake: ServerHandshake
   var credential: Credential
   var form: MessageForm
+  /// See `HubInput.driverConnecting`.
+  var client: UInt32
 }
 
 extension SessionLoop {
@@ -32,7 +34,7 @@ extension SessionLoop {
       do throws(CredentialError) {
         upgrade = Upgrade(
           handshake: handshake, credential: try credential(of: request, exchange),
-          form: isBinary ? .binary : .json(time))
+          form: isBinary ? .binary : .json(time), client: try client(of: request, exchange))
       } catch {
         counters.handshakesRefused += 1
         return refuse(slot, exchange, error)
@@ -51,7 +53,23 @@ extension SessionLoop {
     // A driver has one session: the hub decides before the upgrade is answered.
     sessions[slot].phase = .admitting
     sessions[slot].role = .driver
-    inputs.append(.driverConnecting(reference(sessions[slot].connection), upgrade.credential.id))
+    inputs.append(
+      .driverConnecting(reference(sessions[slot].connection), upgrade.credential.id, client: upgrade.client))
+  }
+
+  /// Names who connects, by the token (development's credentials say no more than the id) and the address. Never 0.
+  private func client(of request: RequestHead, _ exchange: Exchange) throws(CredentialError) -> UInt32 {
+    var hasher = Hasher()
+    hasher.combine(try Credential.token(of: request))
+    hasher.combine(clientAddress(exchange, request).limitKey)
+    return max(1, UInt32(truncatingIfNeeded: hasher.finalize()))
+  }
+
+  /// A newer session of the driver has taken over. A client that came again after it was told so gets 1000 in place of
+  /// 4409: it connects again on every other code.
+  mutating func closeReplaced(_ slot: Int, isRepeated: Bool) {
+    guard isRepeated else { return close(slot, .replaced) }
+    close(slot, .normal, CloseReason.replaced.text)
   }
 
   /// The hub admits the driver, and says how often it should send.

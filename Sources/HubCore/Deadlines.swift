@@ -7,6 +7,8 @@ struct Deadlines {
     case driverStaleness
     /// A driver may be forgotten.
     case driverRetention
+    /// An older session of a driver may have to be told that it was replaced.
+    case replacedSession
     /// A trip may have been abandoned.
     case tripSilence
     /// An ended trip's grace or retention may be over.

@@ -1,4 +1,4 @@
-// Drivers: their sessions, their presence, what they say of themselves.
+// Drivers: their presence, and what they say of themselves.
 import Bytes
 import Geo
 import Messages
@@ -37,40 +37,8 @@ extension Hub {
     return driver
   }
 
-  // MARK: Sessions
-
-  /// A driver's session begins; an older one of the same driver ends.
-  mutating func connect(_ session: SessionRef, _ id: Identifier) {
-    guard let driver = findOrInsertDriver(id) else { return emit(.full(session), to: session.loop) }
-    if let old = drivers[driver].session {
-      if let wait = drivers[driver].replacements.replace(at: now.uptime, timings: timings) {
-        return emit(.conflict(session, retryAfter: wait), to: session.loop)
-      }
-      counters.replacements += 1
-      sessions[Int(old.loop)][Int(old.slot)] = -1
-      emit(.replaced(old), to: old.loop)
-    }
-    drivers[driver].session = session
-    drivers[driver].clock = SessionClock()
-    let slot = Int(session.slot)
-    let loop = Int(session.loop)
-    if sessions[loop].count <= slot {
-      sessions[loop].append(
-        contentsOf: repeatElement(-1, count: max(slot + 1 - sessions[loop].count, sessions[loop].count)))
-    }
-    sessions[loop][slot] = Int32(driver)
-    emit(.admitted(session, beginSampling(driver)), to: session.loop)
-  }
-
-  mutating func disconnect(_ session: SessionRef) {
-    guard let driver = driver(of: session) else { return }
-    drivers[driver].session = nil
-    drivers[driver].disconnected = now.uptime
-    sessions[Int(session.loop)][Int(session.slot)] = -1
-  }
-
   mutating func handle(_ session: SessionRef, _ messageID: MessageID, _ report: DriverStatusReport) {
-    guard let driver = driver(of: session) else { return }
+    guard let driver = driver(of: session) else { return refuseReplaced(session, messageID) }
     guard storage.hasRoom else {
       counters.refusedForStorage += 1
       return refuse(
@@ -218,6 +186,7 @@ extension Hub {
     dropPairs(of: driver)
     missedFixes -= drivers[driver].durable.missed.count
     profiles.release(drivers[driver].profile)
+    overlaps[Int32(driver)] = nil
     driverIDs.remove(hash: drivers[driver].hash, index: driver)
     drivers.remove(
       driver,
@@ -238,6 +207,7 @@ extension Hub {
       switch entry.kind {
       case .driverStaleness: if drivers.isCurrent(index, entry.handle.generation) { checkStaleness(index) }
       case .driverRetention: if drivers.isCurrent(index, entry.handle.generation) { checkRetention(index) }
+      case .replacedSession: if drivers.isCurrent(index, entry.handle.generation) { tellReplaced(index) }
       case .tripSilence: if trips.isCurrent(index, entry.handle.generation) { checkSilence(index) }
       case .trip: if trips.isCurrent(index, entry.handle.generation) { checkEnded(index) }
       }

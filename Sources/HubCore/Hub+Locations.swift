@@ -12,7 +12,7 @@ extension Hub {
     guard let driver = driver(of: input.pointee.session) else {
       counters.fixesReceived += 1
       counters.fixesOrphaned += 1
-      return
+      return refuseReplaced(input.pointee.session, input.pointee.message.messageID)
     }
     handle(input, driver: driver)
   }

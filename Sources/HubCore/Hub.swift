@@ -45,8 +45,12 @@ public struct Hub: ~Copyable {
   var areas: AreaTable
   var fences = FenceTable()
   var deadlines: Deadlines
-  /// By loop and slot: the driver of that session, or −1.
+  /// By loop and slot: the driver of that session, or −1. Below −1: see `SessionOverlap`.
   var sessions: [[Int32]]
+  /// Likewise: the client of that session (`HubInput.driverConnecting`).
+  var clients: [[UInt32]]
+  /// By driver: older sessions of its client. Only while there are some, and for a while after.
+  var overlaps: [Int32: SessionOverlap] = [:]
   var driversWithFixTimes = 0
   /// In all drivers' `DriverStorage.missed`.
   var missedFixes = 0
@@ -92,6 +96,7 @@ public struct Hub: ~Copyable {
     areas = AreaTable(limit: limits.areas, seed: seed)
     deadlines = Deadlines(uptime: now.uptime)
     sessions = Array(repeating: [], count: loops)
+    clients = Array(repeating: [], count: loops)
     outputs = LoopOutputs(loops: loops)
   }
 
@@ -193,7 +198,7 @@ public struct Hub: ~Copyable {
     switch input {
     case .fix(let input): withUnsafePointer(to: input) { handle($0) }
     case .batch(let input): admit(input)
-    case .driverConnecting(let session, let id): connect(session, id)
+    case .driverConnecting(let session, let id, let client): connect(session, id, client: client)
     case .driverDisconnected(let session): disconnect(session)
     case .stoodStill: lastStandstill = now.uptime
     case .driverStatus(let session, let messageID, let report): handle(session, messageID, report)

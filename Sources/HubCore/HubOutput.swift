@@ -70,8 +70,8 @@ public enum HubOutput: Sendable {
   case conflict(SessionRef, retryAfter: Double)
   /// The driver table is full.
   case full(SessionRef)
-  /// A newer session of the same driver took over.
-  case replaced(SessionRef)
+  /// A newer session of the same driver took over. `isRepeated`: its client came again although it was told so before.
+  case replaced(SessionRef, isRepeated: Bool)
   /// The answer to a query; nil for a driver that nobody knows. Who writes a list puts it in order
   /// (`DriverListWriter`): that is not the hub's thread's work.
   indirect case queryResult(SessionRef, QueryResult?, replyTo: MessageID?)

@@ -88,7 +88,7 @@ final class GatewayLoop {
       }
     case .reply(let session, let reply): tell(session, .reply(reply))
     case .admitted(let session, _): tell(session, .admitted)
-    case .conflict(let session, _), .full(let session), .replaced(let session):
+    case .conflict(let session, _), .full(let session), .replaced(let session, _):
       guard let slot = slot(of: session), let link = slots[slot].link else { return }
       link.downward.append(.closed)
       close(link)

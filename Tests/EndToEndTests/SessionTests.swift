@@ -27,20 +27,43 @@ extension EndToEnd.Sessions {
     try hub.metrics { $0["session_replacements_total"] == 1 && $0.closes(4409) == 1 }
   }
 
+  @Test(
+    "who connects again with the same token keeps the older session for 2 s, which takes no fixes; another token replaces it",
+    arguments: loopCounts)
+  func takeover(loops: Int) throws {
+    let hub = try TokenHub(loops: loops)
+    let own = try hub.token(.driver, "d1", jti: "own")
+    let first = try hub.join(own)
+    let second = try hub.join(own)
+    let refused = try first.sendFix(0)
+    let error = try first.receive("error")
+    #expect(error.replyTo == refused && error.code == "rate_limited" && error.payload["retryAfter"] as? Double == 2)
+    try second.sendFix(1)
+    #expect(try second.settle().isEmpty)
+    #expect(try first.receiveClose().code == 4409)
+    let third = try hub.join(hub.token(.driver, "d1", jti: "another"))
+    #expect(try second.receiveClose().code == 4409)
+    try third.sendFix(2)
+    #expect(try third.settle().isEmpty)
+    try hub.hub.metrics { $0.fixes("orphaned") == 1 && $0.fixes("accepted") == 2 }
+  }
+
   @Test("more than three replacements in a minute: the newcomer gets 409", arguments: loopCounts)
   func tooManyReplacements(loops: Int) throws {
-    let hub = try TestHub(loops: loops)
+    let tokens = try TokenHub(loops: loops)
+    let hub = tokens.hub
+    func token(_ driver: String, _ number: Int) throws -> String { try tokens.token(.driver, driver, jti: "\(number)") }
     var sessions: [Peer] = []
-    for _ in 0..<4 { sessions.append(try hub.driver("d1")) }
+    for number in 0..<4 { sessions.append(try tokens.join(token("d1", number))) }
     let newcomer = try hub.connect()
-    try newcomer.send(UpgradeRequest("/v1/ws?role=driver&id=d1").text)
+    try newcomer.send(UpgradeRequest("/v1/ws?access_token=\(try token("d1", 4))").text)
     let refusal = try newcomer.readResponse()
     #expect(refusal.status == 409)
     #expect(refusal.errorCode == "rate_limited")
     let wait = try #require(refusal.fields["retry-after"].flatMap(Int.init))
     #expect((25...30).contains(wait))
     #expect(try sessions[3].settle().isEmpty, "the last session goes on")
-    #expect(try hub.driver("d2").settle().isEmpty, "other drivers are not concerned")
+    #expect(try tokens.join(token("d2", 0)).settle().isEmpty, "other drivers are not concerned")
   }
 
   @Test("the ack of a batch names duplicates and what was rejected", arguments: loopCounts)

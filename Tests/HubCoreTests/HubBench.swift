@@ -72,7 +72,11 @@ struct Turn {
   }
   var admitted: Int { all.count { if case .admitted = $0 { true } else { false } } }
   var replaced: [SessionRef] {
-    all.compactMap { if case .replaced(let session) = $0 { session } else { nil } }
+    all.compactMap { if case .replaced(let session, _) = $0 { session } else { nil } }
+  }
+  /// Sessions that are closed with 1000: their client was told before.
+  var replacedAgain: [SessionRef] {
+    all.compactMap { if case .replaced(let session, true) = $0 { session } else { nil } }
   }
   var conflicts: [Double] {
     all.compactMap { if case .conflict(_, let retryAfter) = $0 { retryAfter } else { nil } }
@@ -172,9 +176,9 @@ final class HubBench {
   }
 
   /// A driver's session that the hub has admitted.
-  func connect(_ driver: String, slot: UInt32 = 0, loop: UInt32 = 0) -> SessionRef {
+  func connect(_ driver: String, slot: UInt32 = 0, loop: UInt32 = 0, client: UInt32 = 0) -> SessionRef {
     let made = session(loop: loop, slot: slot)
-    let turn = turn(.driverConnecting(made, id(driver)))
+    let turn = turn(.driverConnecting(made, id(driver), client: client))
     #expect(turn.admitted == 1)
     return made
   }

@@ -39,6 +39,68 @@ import Testing
     #expect(bench.hub.counters.replacements == 4)
   }
 
+  @Test("a client that connects again has 2 s before its older session is told; in the meantime that takes no fixes")
+  func takeover() {
+    let bench = HubBench(loops: 2)
+    let old = bench.connect("d", slot: 4, client: 7)
+    let new = bench.session(loop: 1, slot: 9)
+    #expect(bench.turn(.driverConnecting(new, id("d"), client: 7)).replaced.isEmpty)
+    let status = HubInput.driverStatus(old, message("s"), DriverStatusReport(status: .unavailable))
+    let late = bench.turn(bench.fix(old), bench.batch(old, [bench.measured(1)]), status)
+    #expect(late.codes == [.rateLimited, .rateLimited, .rateLimited])
+    #expect(late.errors.allSatisfy { $0.retryAfter == 2 && $0.replyTo != nil })
+    #expect(bench.hub.counters.fixesOrphaned == 2 && bench.hub.drivers[0].status == .available)
+    #expect(bench.turn(bench.fix(new)).errors.isEmpty && bench.hub.counters.fixesAccepted == 1)
+    #expect(bench.pass(seconds: 1.9).replaced.isEmpty)
+    let told = bench.pass(seconds: 1.1)
+    #expect(told.replaced == [old] && told.replacedAgain.isEmpty)
+    #expect(bench.turn(bench.fix(old)).all.isEmpty, "it was told")
+    bench.turn(.driverDisconnected(old))
+    #expect(bench.turn(bench.fix(new)).errors.isEmpty)
+  }
+
+  @Test("of two sessions of a client the one that stays open speaks for the driver, whichever it closes")
+  func closesOne() {
+    for closesNewer in [false, true] {
+      let bench = HubBench()
+      let old = bench.connect("d", slot: 1, client: 7)
+      let new = bench.connect("d", slot: 2, client: 7)
+      bench.turn(.driverDisconnected(closesNewer ? new : old))
+      #expect(bench.turn(bench.fix(closesNewer ? old : new)).errors.isEmpty)
+      #expect(bench.hub.counters.fixesAccepted == 1)
+      #expect(bench.tick(seconds: 5).replaced.isEmpty, "nobody is left to be told")
+      bench.turn(.driverDisconnected(closesNewer ? old : new))
+      #expect(bench.hub.drivers[0].session == nil)
+    }
+  }
+
+  @Test("a client's own replacements do not count towards 409, those of another client do")
+  func ownReplacements() {
+    let bench = HubBench()
+    for slot in 0...9 as ClosedRange<UInt32> { _ = bench.connect("d", slot: slot, client: 7) }
+    for slot in 10...12 as ClosedRange<UInt32> { _ = bench.connect("d", slot: slot, client: slot) }
+    #expect(bench.turn(.driverConnecting(bench.session(slot: 13), id("d"), client: 13)).conflicts == [30])
+    _ = bench.connect("d", slot: 14, client: 12)
+    let replaced = bench.tick(seconds: 4).replaced.map(\.slot)
+    #expect(Set(replaced) == Set(0...8).union([12]), "all but those that another client replaced at once")
+  }
+
+  @Test("a client that comes again within 60 s of a 4409 is told with 1000 from then on; later with 4409 again")
+  func comesAgain() {
+    let bench = HubBench()
+    _ = bench.connect("d", slot: 0, client: 7)
+    for (slot, pause) in [(1, 30), (2, 50), (3, 30), (4, 70)] {
+      _ = bench.connect("d", slot: UInt32(slot), client: 7)
+      let told = bench.tick(seconds: 4)
+      #expect(told.replaced.map(\.slot) == [UInt32(slot - 1)])
+      #expect(told.replacedAgain.isEmpty == (slot == 1), "\(slot)")
+      bench.tick(seconds: pause)
+    }
+    #expect(bench.hub.overlaps.isEmpty)
+    _ = bench.connect("d", slot: 5, client: 7)
+    #expect(bench.tick(seconds: 4).replacedAgain.isEmpty)
+  }
+
   @Test("a session that ended makes way without counting as a replacement")
   func reconnects() {
     let bench = HubBench()

@@ -167,7 +167,7 @@ struct SimulatedLoop {
       if isParty { keptAsParty += 1 } else { leave(slot, topic) }
     case .admitted(let session, _):
       if let slot = slot(of: session), slots[slot].phase == .admitting { slots[slot].phase = .open }
-    case .conflict(let session, _), .full(let session), .replaced(let session):
+    case .conflict(let session, _), .full(let session), .replaced(let session, _):
       if let slot = slot(of: session) { close(slot) }
     case .reply, .subscriptionRefused, .queryResult, .trips, .fences, .watching, .wholeArea, .areaUpdate,
       .areaTickEnded,

@@ -125,7 +125,7 @@ extension Simulation {
   private mutating func judgeConnecting(_ driver: Int, _ session: SessionRef?, _ tally: Tally) throws(SimulationFailure)
   {
     var replaced: SessionRef?
-    for case .replaced(let old) in tally.others { replaced = old }
+    for case .replaced(let old, _) in tally.others { replaced = old }
     for output in tally.others {
       switch output {
       case .admitted(let admitted, _) where admitted == session:

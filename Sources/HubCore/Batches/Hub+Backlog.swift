@@ -17,7 +17,7 @@ extension Hub {
     guard let driver = driver(of: input) else {
       counters.fixesReceived += UInt64(count)
       counters.fixesOrphaned += UInt64(count)
-      return
+      return refuseReplaced(input.session, input.messageID)
     }
     if !backlog.hasBatches, backlog.credit > 0 {
       backlog.spend(count)

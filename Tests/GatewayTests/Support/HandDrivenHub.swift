@@ -26,6 +26,7 @@ final class HandDrivenHub {
   let address: SocketAddress
   private let sessions: SessionLoopDelegate
   private let idle: [EventLoop]
+  private let shared: SharedState
 
   /// `idleLoops`: so many more that share the hub, and are never given a turn.
   init(clock: HandClock, idleLoops: Int = 0, _ change: (inout ServerConfiguration) -> Void) throws {
@@ -37,7 +38,7 @@ final class HandDrivenHub {
     loop = try EventLoop(clock: { clock.reading })
     address = try loop.listen(try #require(SocketAddress(host: "127.0.0.1", port: 0)))
     idle = try (0..<idleLoops).map { _ in try EventLoop(clock: { clock.reading }) }
-    let shared = SharedState(configuration: configuration)
+    shared = SharedState(configuration: configuration)
     sessions = SessionLoopDelegate(
       SessionLoop(
         index: 0, loop: loop, hub: HandDrivenHub.port(configuration, loop, idle, shared), shared: shared,
@@ -67,6 +68,20 @@ final class HandDrivenHub {
     (0..<sessions.sessions.pointee.sessions.endIndex).filter {
       sessions.sessions.pointee.sessions[$0].phase == .open
     }
+  }
+
+  /// What SIGTERM brings about: sessions are told to go (1001), and nobody new is let in.
+  func drain() {
+    shared.lifecycle.requestStop(at: clock.reading.uptimeNanoseconds)
+    clock.advance(milliseconds: 1000)
+    for _ in 0..<4 { loop.runTurn(timeoutMilliseconds: 0) }
+  }
+
+  /// What kill -9 brings about: all sockets are closed without a word.
+  func kill() {
+    loop.stopListening()
+    for slot in openSlots { loop.abort(sessions.sessions.pointee.sessions[slot].connection, reset: true) }
+    loop.runTurn(timeoutMilliseconds: 0)
   }
 
   /// Gives the hub drivers without connections, some metres apart, and a turn that takes them in. The first is the nearest to
