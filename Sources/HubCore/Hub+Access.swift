@@ -37,8 +37,8 @@ extension Hub {
 
   /// The trip has a driver now: others may have followed it because it had none.
   ///
-  /// This leaves at once and does not wait for the journal, because the driver's positions do not wait either. A crash that
-  /// undoes it takes nothing from anybody: whoever was let go may subscribe again.
+  /// This leaves at once and does not wait for the journal, because the driver's positions do not wait either. A crash
+  /// that undoes it takes nothing from anybody: whoever was let go may subscribe again.
   mutating func tellClaimed(_ trip: Int) {
     guard let channel = trips[trip].channel, let driver = trips[trip].driverID else { return }
     let claimed = HubOutput.channelClaimed(

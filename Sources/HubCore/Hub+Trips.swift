@@ -172,8 +172,8 @@ extension Hub {
       to: input.session)
   }
 
-  /// Whether a `requested` asks for the trip that is there: it goes on, and has the same parties and content. The driver
-  /// may have come since, so a request that names none is the same.
+  /// Whether a `requested` asks for the trip that is there: it goes on, and has the same parties and content. The
+  /// driver may have come since, so a request that names none is the same.
   private func repeats(_ input: TripStatusInput, _ trip: Int) -> Bool {
     let report = input.report
     let rider = report.riderID ?? (input.actor.role == .rider ? input.actor.id : nil)

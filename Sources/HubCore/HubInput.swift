@@ -149,8 +149,8 @@ public typealias HubInputs = MixedList<FixInput, HubInput>
 public enum HubInput: Sendable {
   case fix(FixInput)
   indirect case batch(BatchInput)
-  /// A driver wants to connect; answered by `.admitted` or `.conflict` before its upgrade is answered. `client` is the same
-  /// for connections with the same credential from the same address, and 0 where that is unknown.
+  /// A driver wants to connect; answered by `.admitted` or `.conflict` before its upgrade is answered. `client` is the
+  /// same for connections with the same credential from the same address, and 0 where that is unknown.
   case driverConnecting(SessionRef, Identifier, client: UInt32 = 0)
   case driverDisconnected(SessionRef)
   /// A loop has come back that heard nobody for a while: what its drivers sent meanwhile is still to be read.

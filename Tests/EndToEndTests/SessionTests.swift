@@ -28,7 +28,7 @@ extension EndToEnd.Sessions {
   }
 
   @Test(
-    "who connects again with the same token keeps the older session for 2 s, which takes no fixes; another token replaces it",
+    "a newer session with the same token leaves the older one 2 s, in which it takes no fixes; another token's none",
     arguments: loopCounts)
   func takeover(loops: Int) throws {
     let hub = try TokenHub(loops: loops)

@@ -222,7 +222,7 @@ final class DurableBench {
   }
 
   @Test(
-    "who follows a trip that another driver takes is let go before any position of it, though the move is not stored yet",
+    "who follows a trip that another driver takes is let go before any position of it, stored or not",
     arguments: [1, 2], [false, true])
   func claimed(loops: Int, isRestarted: Bool) throws {
     let first = try DurableBench(loops: loops)

@@ -1,9 +1,10 @@
 // A driver's sessions. The newest one speaks for the driver; the older one is told that it was replaced (4409).
 //
-// Where both belong to one client (same credential, same address), the older one is told only after `HubTimings.takeover`.
-// Clients exist that open a new connection at once and a second one by a timer, and that connect again after a 4409, too:
-// told at once, such a client would replace its own sessions without end and be refused with 409. In the meantime it may
-// close one of the two itself; if it closes the newer one, the older one speaks for the driver again.
+// Where both belong to one client (same credential, same address), the older one is told only after
+// `HubTimings.takeover`. Clients exist that open a new connection at once and a second one by a timer, and that connect
+// again after a 4409, too: told at once, such a client would replace its own sessions without end and be refused with
+// 409. In the meantime it may close one of the two itself; if it closes the newer one, the older one speaks for the
+// driver again.
 //
 // A client that comes again within `HubTimings.replacementWindow` of a 4409 does not understand that code. Its older
 // sessions are closed with 1000, which means the same to everybody: do not connect again.
@@ -18,7 +19,7 @@ struct SessionOverlap {
 }
 
 extension Hub {
-  /// In `sessions`, the cell of a session that was replaced and not told yet; of a driver's own it is the driver's index.
+  /// In `sessions`, the cell of a session that was replaced and not told yet.
   private static func cell(ofReplaced driver: Int) -> Int32 { -2 - Int32(driver) }
 
   /// A driver's session begins; an older one of the same driver ends. `client` says whose it is; 0 for unknown.
