@@ -86,7 +86,10 @@ extension JournalConfiguration {
     } group: { (_, records) throws(Senseless) in
       try load(records, into: &hub)
     }
-    hub.finishLoading()
+    let now = ClockReading.read()
+    hub.finishLoading(
+      at: Moment(
+        uptime: now.uptimeNanoseconds, timestamp: Timestamp(milliseconds: now.unixMilliseconds)))
     hub.attachJournal(
       limit: recordLimit, startsEpoch: recovered.report.startsAnew, epoch: newEpoch.epoch, looksUp: true)
     note(recovered.report, hub, nanoseconds: ClockReading.read().uptimeNanoseconds - began, log)

@@ -18,7 +18,8 @@ extension Server {
     case .damaged: "; --accept-loss goes on from before it and keeps the damaged files aside"
     case .locked: "; give this hub a --data of its own, or --no-journal"
     case .system: "; give a directory that the hub may write to with --data, or --no-journal to store nothing"
-    case .full, .stopped, .newerVersion: ""
+    case .otherVersion: "; use the program that wrote it, or give this hub another --data"
+    case .full, .stopped: ""
     }
   }
 

@@ -308,7 +308,7 @@ struct HubLife: Sendable {
   func makeHub(_ configuration: ServerConfiguration, now: ClockReading) -> Hub {
     Hub(
       limits: configuration.limits.hub, timings: configuration.timings, sampling: configuration.sampling, epoch: epoch,
-      seed: seed, pseudonymKey: configuration.pseudonymKey ?? pseudonymKey, loops: configuration.loops,
+      seed: seed, pseudonymKey: configuration.pseudonymKey, drawnKey: pseudonymKey, loops: configuration.loops,
       now: Moment(uptime: now.uptimeNanoseconds, timestamp: Timestamp(milliseconds: now.unixMilliseconds)))
   }
 }

@@ -74,7 +74,9 @@ extension Hub {
   /// When the driver is stale if nothing comes: its session gone for 60 s, or no fix for longer than it should take. Time in
   /// which the hub stood still is not the driver's.
   private mutating func staleAt(_ driver: Int) -> Int64 {
-    let silence = max(timings.stale, timings.staleSamplingIntervals * drivers[driver].samplingInterval)
+    let silence = max(
+      timings.stale, timings.staleSamplingIntervals * Double(drivers[driver].samplingInterval),
+      min(timings.staleSamplingIntervals * Double(drivers[driver].sendingInterval), timings.longestSendingSilence))
     // Who was told another interval gets the time for a fix by that one.
     let bySilence = max(drivers[driver].lastFix, drivers[driver].samplingTold, lastStandstill) + nanoseconds(silence)
     // A driver that posts over HTTP has no session: only silence makes it stale.
@@ -82,6 +84,24 @@ extension Hub {
       return bySilence
     }
     return min(bySilence, max(drivers[driver].disconnected, lastStandstill) + nanoseconds(timings.stale))
+  }
+
+  /// A fix came without a session: the time since the one before is how often the driver sends. Messages that come in
+  /// quick succession, as of a phone that empties its queue, do not hide a longer interval: it holds until as much time
+  /// has passed in shorter ones.
+  @inline(never)
+  mutating func noteSending(_ driver: Int) {
+    let known = drivers[driver].sendingInterval
+    let passed = Float(now.uptime - max(drivers[driver].lastFix, lastStandstill)) * 1e-9
+    drivers[driver].sendingInterval = known < 0 ? 0 : max(passed, known - passed)
+  }
+
+  /// Whole seconds at which a driver sends that has no session, for the journal; 0 for one with a session.
+  @inline(__always)
+  func storedSendingInterval(_ driver: Int) -> UInt16 {
+    guard drivers[driver].session == nil else { return 0 }
+    let seconds = max(drivers[driver].samplingInterval, drivers[driver].sendingInterval, 1).rounded(.up)
+    return UInt16(min(seconds, Float(UInt16.max)))
   }
 
   @inline(__always)
@@ -111,7 +131,7 @@ extension Hub {
     }
     noteArea(driver)
     endPairs(of: driver, .offline)
-    publishPresence(driver, .driverOffline, "Driver offline", "No position has come from the driver for a while.")
+    tellOffline(driver)
     if !drivers[driver].isRetentionArmed { armRetention(driver) }
   }
 
@@ -119,12 +139,12 @@ extension Hub {
     drivers[driver].isStale = false
     staleIndex.remove(UInt32(driver))
     counters.driversOnline += 1
-    publishPresence(driver, .driverOnline, "Driver online", "The driver's positions are coming again.")
+    if drivers[driver].durable.isOffline, storage.hasRoom { tellOnline(driver) }
     armStaleness(driver)
   }
 
-  /// A driver of the life before, of whom nothing is known but events: offline, without a word, until it comes back.
-  mutating func beginsOffline(_ driver: Int) {
+  /// A driver of the life before that is offline already, or of whom nothing is known but events: no notification.
+  mutating func beginOffline(_ driver: Int) {
     drivers[driver].isStale = true
     counters.driversOnline -= 1
     if !drivers[driver].isRetentionArmed { armRetention(driver) }
@@ -138,10 +158,19 @@ extension Hub {
     deadlines.arm(.driverRetention, handle(ofDriver: driver), at: lastSeen + nanoseconds(timings.retention))
   }
 
+  /// A start that read a wrong wall clock took the driver for one that is long gone: by the clock of now it may not be.
+  private mutating func reckonAgain(_ driver: Int) {
+    guard drivers[driver].durable.isKnown else { return }
+    let passed = now.timestamp.milliseconds - drivers[driver].durable.heard.milliseconds
+    let heard = now.uptime - (min(max(passed, 0), 1 << 40) + 1) * 1_000_000
+    drivers[driver].disconnected = max(drivers[driver].disconnected, heard)
+  }
+
   /// The entry that waits to forget the driver came up. A driver that is back is watched for staleness instead.
   private mutating func checkRetention(_ driver: Int) {
     drivers[driver].isRetentionArmed = false
     guard drivers[driver].isStale else { return }
+    reckonAgain(driver)
     if drivers[driver].session != nil || drivers[driver].activeTrips > 0 {
       drivers[driver].disconnected = now.uptime  // still there: look again a retention later
     } else if now.uptime >= max(drivers[driver].lastFix, drivers[driver].disconnected) + nanoseconds(timings.retention)
@@ -152,12 +181,26 @@ extension Hub {
     armRetention(driver)
   }
 
-  /// Presence goes to the driver's channel and to the trip that its fixes named last, while that goes on.
-  private mutating func publishPresence(_ driver: Int, _ kind: Notification.Kind, _ title: String, _ body: String) {
+  /// Says that the driver is offline, and stores it: a restart must not say it again.
+  private mutating func tellOffline(_ driver: Int) {
+    guard !drivers[driver].durable.isOffline else { return }
     guard storage.hasRoom else {
       counters.eventsNotStored += 1
       return
     }
+    drivers[driver].durable.goOffline(at: now.timestamp, isStored: storage.isOn)
+    storage.write(.driverOffline(drivers[driver].id, at: now.timestamp))
+    publishPresence(driver, .driverOffline, "Driver offline", "No position has come from the driver for a while.")
+  }
+
+  /// Says that a driver is back of which it was said that it is offline. Its fix is stored with it, or there is no journal.
+  mutating func tellOnline(_ driver: Int) {
+    drivers[driver].durable.isOffline = false
+    publishPresence(driver, .driverOnline, "Driver online", "The driver's positions are coming again.")
+  }
+
+  /// Presence goes to the driver's channel and to the trip that its fixes named last, while that goes on.
+  private mutating func publishPresence(_ driver: Int, _ kind: Notification.Kind, _ title: String, _ body: String) {
     let id = drivers[driver].id
     if let channel = eventChannel(ofDriver: driver) {
       publishEvent(on: channel) {

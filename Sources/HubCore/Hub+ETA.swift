@@ -56,7 +56,6 @@ extension Hub {
   }
 
   private mutating func beginLeg(to target: TripTarget, _ position: Position, trip: Int) -> Int? {
-    let told = trips[trip].guide >= 0 ? guides[Int(trips[trip].guide)].told : nil
     releaseGuide(trip)
     let place: Coordinate?
     var route: RouteFollower?
@@ -70,7 +69,7 @@ extension Hub {
     let guide = guides.insert(
       TripGuide(
         target: target, place: UnitVector(place), route: route, start: position.coordinate,
-        startMeters: trips[trip].progress.odometer.meters, told: told))
+        startMeters: trips[trip].progress.odometer.meters))
     trips[trip].guide = Int32(guide)
     routePoints += guides[guide].routePoints
     return guide
@@ -115,14 +114,15 @@ extension Hub {
   private mutating func tellETA(_ estimate: Estimate, seconds: Double, driver: Int, trip: Int, guide: Int) {
     let target = guides[guide].target
     let arrival = arrival(in: seconds)
-    if let told = guides[guide].told,
+    if let told = trips[trip].told,
       !told.isOutdated(by: arrival, target: target, basis: estimate.basis, at: now, rules: timings.trips)
     {
       return
     }
     let told = ToldETA(
       target: target, basis: estimate.basis, meters: estimate.meters, arrival: arrival, toldAt: now.uptime)
-    guides[guide].told = told
+    trips[trip].told = told
+    if storage.isOn, storage.hasRoom { storage.write(.eta(trips[trip].id, told.durable)) }
     counters.etaUpdates += 1
     if let channel = trips[trip].channel { publishState(etaUpdate(told, trip: trip), channel: channel) }
   }
@@ -142,9 +142,7 @@ extension Hub {
 
   /// The trip's ETA for who begins to follow it: the one that its other followers know.
   func currentETA(ofTrip trip: Int, after: UInt64) -> ETAUpdate? {
-    guard trips[trip].guide >= 0, let told = guides[Int(trips[trip].guide)].told,
-      told.target == trips[trip].status.target
-    else { return nil }
+    guard let told = trips[trip].told, told.target == trips[trip].status.target else { return nil }
     var update = etaUpdate(told, trip: trip)
     update.after = after
     return update

@@ -141,6 +141,7 @@ extension Hub {
     drivers[driver].position = position
     drivers[driver].positionTrip = trip.map { Handle(index: UInt32($0), generation: trips.generation(of: $0)) }
     if let trip { trips[trip].lastHeard = now.uptime }
+    if drivers[driver].session == nil { noteSending(driver) }
     drivers[driver].lastFix = now.uptime
     if drivers[driver].isStale { returnFromStale(driver) }
     index.move(UInt32(driver), to: position.coordinate, label: label(of: driver))

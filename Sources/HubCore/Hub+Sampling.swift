@@ -38,7 +38,7 @@ extension Hub {
 
   private mutating func noteSampling(_ driver: Int, _ reason: SamplingReason) {
     counters.samplingTold[Int(reason.rawValue)] += 1
-    drivers[driver].samplingInterval = samplingRules.interval(reason)
+    drivers[driver].samplingInterval = Float(samplingRules.interval(reason))
     drivers[driver].samplingTold = now.uptime
   }
 

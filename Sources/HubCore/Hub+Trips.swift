@@ -274,6 +274,7 @@ extension Hub {
       let driver = Int(handle.index)
       drivers[driver].activeTrips -= 1
       drivers[driver].lastTripEnded = now.timestamp.milliseconds
+      recordDriver(driver)
       relabel(driver)
       noteArea(driver)
     }

@@ -37,7 +37,10 @@ public struct Hub: ~Copyable {
   var index: DriverIndex
   /// Where stale drivers were last: only for those who ask for them.
   var staleIndex: DriverIndex
-  let audience: PublicAudience
+  private(set) var audience: PublicAudience
+  /// What pseudonyms are made with where the operator has given no key: stored with the seed.
+  private(set) var pseudonymKey: SipKey
+  private let hasOperatorsKey: Bool
   /// Queries that go on in the next turn, the one whose turn it is first.
   var searches: [SearchBox] = []
   /// How many of them are whose: to count them for each newcomer would take as long as a turn.
@@ -76,10 +79,11 @@ public struct Hub: ~Copyable {
   /// An empty hub that serves `loops` loops (1–64).
   ///
   /// `seed` keeps peers from choosing ids that collide in the hash tables: draw it at random where inputs are hostile.
-  /// `pseudonymKey` makes what riders know drivers by, and who has it can tell them; by default it is made of the seed.
+  /// `pseudonymKey` makes what riders know drivers by, and who has it can tell them. Without one it is `drawnKey`, or that of
+  /// the journal that is read; by default it is made of the seed.
   public init(
     limits: HubLimits, timings: HubTimings, sampling: SamplingRules, epoch: InlineText, seed: UInt64,
-    pseudonymKey: SipKey? = nil, loops: Int, now: Moment
+    pseudonymKey: SipKey? = nil, drawnKey: SipKey? = nil, loops: Int, now: Moment
   ) {
     precondition(timings.tripGrace <= timings.retention, "a trip is closed before it is forgotten")
     self.limits = limits
@@ -92,7 +96,9 @@ public struct Hub: ~Copyable {
     channels = ChannelTable(limits: limits, seed: seed, loopCount: loops)
     index = DriverIndex(capacity: limits.drivers)
     staleIndex = DriverIndex(capacity: limits.drivers)
-    audience = PublicAudience(key: pseudonymKey ?? SipKey(seed, ~seed))
+    self.pseudonymKey = drawnKey ?? SipKey(seed, ~seed)
+    hasOperatorsKey = pseudonymKey != nil
+    audience = PublicAudience(key: pseudonymKey ?? self.pseudonymKey)
     areas = AreaTable(limit: limits.areas, seed: seed)
     deadlines = Deadlines(uptime: now.uptime)
     sessions = Array(repeating: [], count: loops)
@@ -230,11 +236,13 @@ public struct Hub: ~Copyable {
     counters.eventsKept = channels.eventCount
   }
 
-  /// Takes over the seed of the life before. Only while all tables are empty.
-  mutating func setSeed(_ seed: UInt64) {
+  /// Takes over the seed and the key of the life before. Only while all tables are empty.
+  mutating func takeLife(seed: UInt64, pseudonymKey: SipKey) {
     precondition(drivers.count == 0 && trips.count == 0)
     self.seed = seed
     channels.setSeed(seed)
+    self.pseudonymKey = pseudonymKey
+    if !hasOperatorsKey { audience = PublicAudience(key: pseudonymKey) }
   }
 
   // MARK: Output

@@ -12,8 +12,8 @@ public enum JournalError: Error, Equatable, CustomStringConvertible {
   /// Another process has the directory.
   case locked(directory: String)
   case damaged(Damage)
-  /// A newer program wrote the file.
-  case newerVersion(UInt32, file: String)
+  /// The file is of another format than this program's: a newer or an older one wrote it.
+  case otherVersion(UInt32, file: String)
 
   public var description: String {
     switch self {
@@ -22,7 +22,10 @@ public enum JournalError: Error, Equatable, CustomStringConvertible {
     case .stopped: "the journal has stopped after a failed write; restart the hub"
     case .locked(let directory): "another process uses the journal in \(directory)"
     case .damaged(let damage): "\(damage)"
-    case .newerVersion(let version, let file): "\(file) is of format \(version): a newer program wrote it"
+    case .otherVersion(let version, let file) where version > FileHeader.version:
+      "\(file) is of format \(version): a newer program wrote it"
+    case .otherVersion(let version, let file):
+      "\(file) is of format \(version): an older program wrote it, and this one reads only \(FileHeader.version)"
     }
   }
 }

@@ -132,7 +132,7 @@ public struct Recovery: ~Copyable {
       let snapshot = bytes.withUnsafeBytes { SnapshotFile.parts(of: $0, group: name.first, limits: limits) }
       switch snapshot {
       case .broken: report.brokenSnapshots.append(name.name)
-      case .newerVersion(let version): throw .newerVersion(version, file: name.name)
+      case .otherVersion(let version): throw .otherVersion(version, file: name.name)
       case .whole(let ranges):
         for range in ranges {
           do throws(Senseless) {
@@ -203,7 +203,7 @@ public struct Recovery: ~Copyable {
     switch end {
     case .complete: return nil
     case .damaged(let damage): return damage
-    case .newerVersion(let version): throw .newerVersion(version, file: segment.name)
+    case .otherVersion(let version): throw .otherVersion(version, file: segment.name)
     case .torn(let offset):
       report.tail = RecoveryReport.Tail(file: segment.name, offset: offset, bytes: bytes.count - offset)
       try cut(segment.name, to: offset)

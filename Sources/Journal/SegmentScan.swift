@@ -7,7 +7,7 @@ enum SegmentEnd: Equatable {
   /// A group was being written, or nothing but the header's beginning was: cut here.
   case torn(at: Int)
   case damaged(Damage)
-  case newerVersion(UInt32)
+  case otherVersion(UInt32)
 }
 
 /// Walks through a segment's bytes.
@@ -34,7 +34,7 @@ struct SegmentScan: ~Copyable {
     } catch {
       // A file of a header's size holds nothing, in whatever version: its header was being written when the power failed.
       let isBegun = isLast && bytes.count <= FileHeader.size
-      if case .version(let version) = error, !isBegun { return .newerVersion(version) }
+      if case .version(let version) = error, !isBegun { return .otherVersion(version) }
       // Groups are only written behind a header that is on stable storage.
       let isTorn = isLast && findGroup(in: bytes, from: FileHeader.size, after: number &- 1) == nil
       return isTorn ? .torn(at: 0) : .damaged(Damage(kind: .header, file: file, offset: 0, group: number))

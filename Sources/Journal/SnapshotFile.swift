@@ -14,7 +14,7 @@ enum SnapshotFile {
   enum Content {
     case whole([Range<Int>])
     case broken
-    case newerVersion(UInt32)
+    case otherVersion(UInt32)
   }
 
   /// Where the parts lie in a snapshot's bytes.
@@ -24,7 +24,7 @@ enum SnapshotFile {
       let header = try FileHeader(bytes, crc)
       guard header.kind == .snapshot, header.group == group else { return .broken }
     } catch {
-      if case .version(let version) = error { return .newerVersion(version) }
+      if case .version(let version) = error { return .otherVersion(version) }
       return .broken
     }
     var ranges: [Range<Int>] = []

@@ -67,7 +67,7 @@ public struct Verifier {
     found.snapshots += 1
     found.bytes += bytes.count
     switch bytes.withBytes({ SnapshotFile.parts(of: $0, group: name.first, limits: limits) }) {
-    case .newerVersion(let version): throw .newerVersion(version, file: name.name)
+    case .otherVersion(let version): throw .otherVersion(version, file: name.name)
     case .broken:
       found.damages.append(Damage(kind: .snapshot, file: name.name, offset: 0, group: name.first))
       return false
@@ -113,7 +113,7 @@ public struct Verifier {
     if !isLast { try checkIndex(of: name) }
     switch end {
     case .complete: return number
-    case .newerVersion(let version): throw .newerVersion(version, file: name.name)
+    case .otherVersion(let version): throw .otherVersion(version, file: name.name)
     case .torn(let offset):
       found.unfinished = (name.name, offset, bytes.count - offset)
       return number

@@ -5,7 +5,7 @@ public struct HistoryReach: Sendable, Equatable {
   public var events = 0, fenceEvents = 0, positions = 0, acks = 0, groups = 0
   public var kills = 0, powerCuts = 0, starts = 0, cuts = 0
   public var recovered = 0, notRecovered = 0, repeated = 0, duplicates = 0, postponed = 0
-  public var full = 0, stopped = 0, spoiled = 0, losses = 0, lookups = 0, snapshots = 0
+  public var full = 0, stopped = 0, spoiled = 0, losses = 0, lookups = 0, snapshots = 0, places = 0, absences = 0
 
   public init() {}
 
@@ -18,7 +18,7 @@ public struct HistoryReach: Sendable, Equatable {
       ("recovered", recovered), ("not recovered", notRecovered), ("moves repeated", repeated),
       ("duplicate fixes", duplicates), ("postponed", postponed), ("disk full", full), ("journal stopped", stopped),
       ("files spoiled", spoiled), ("losses accepted", losses), ("journal asked", lookups),
-      ("snapshots", snapshots),
+      ("snapshots", snapshots), ("places after a start", places), ("drivers offline", absences),
     ]
   }
 
@@ -42,6 +42,8 @@ public struct HistoryReach: Sendable, Equatable {
     sum.spoiled += more.spoiled
     sum.losses += more.losses
     sum.lookups += more.lookups
+    sum.places += more.places
+    sum.absences += more.absences
     sum.snapshots += more.snapshots
   }
 }

@@ -6,6 +6,9 @@ import Journal
 import JournalSupport
 import Messages
 
+/// Takes a fix that was read from a group of the journal.
+typealias FixReader = (_ group: UInt64, _ driver: Identifier, _ fix: StoredFix) -> Void
+
 /// What all lives of one history have in common.
 struct HubSettings {
   var limits: HubLimits
@@ -23,20 +26,22 @@ final class HubLife {
   /// What the hub asks its journal, and answers on their way to it.
   private var lookups: [HistoryLookup] = []
   private var answers: [HubInput] = []
-  /// What was given up at its start.
+  /// What was given up at its start, and the last group of the snapshot that it began with; 0 without one.
   let loss: Damage?
+  let snapshot: UInt64
 
   /// Reads what is on the disk, as `locationhub serve --data` does.
   init(
     _ settings: HubSettings, disk: SimulatedDisk, damage: DamagePolicy, epoch: InlineText, seed: UInt64, now: Moment,
-    _ fix: (_ driver: Identifier, _ time: Int64) -> Void
+    _ fix: FixReader
   ) throws(JournalError) {
     var hub = Hub(
       limits: settings.limits, timings: HubTimings(), sampling: SamplingRules(), epoch: epoch, seed: seed,
       loops: settings.loops, now: now)
     let recovered = try Self.read(disk, settings, damage: damage, into: &hub, fix)
-    hub.finishLoading()
+    hub.finishLoading(at: now)
     loss = recovered.report.loss
+    snapshot = recovered.report.snapshot ?? 0
     hub.attachJournal(
       limit: settings.journal.groupBytes / 2, startsEpoch: recovered.report.startsAnew, epoch: epoch, looksUp: true)
     self.settings = settings
@@ -48,18 +53,32 @@ final class HubLife {
 
   private static func read(
     _ disk: SimulatedDisk, _ settings: HubSettings, damage: DamagePolicy, into hub: inout Hub,
-    _ fix: (_ driver: Identifier, _ time: Int64) -> Void
+    _ fix: FixReader
   ) throws(JournalError) -> Recovered {
     try Recovery(files: disk, limits: settings.journal).run(damage: damage) { (part) throws(Senseless) in
       try load(part, into: &hub)
-    } group: { (_, records) throws(Senseless) in
+    } group: { (number, records) throws(Senseless) in
       try load(records, into: &hub)
-      StoredSegment.forEachFix(in: records, fix)
+      StoredSegment.forEachFix(in: records) { fix(number, $0, $1) }
     }
   }
 
   private static func load(_ records: UnsafeRawBufferPointer, into hub: inout Hub) throws(Senseless) {
     do throws(RecordError) { try hub.load(records) } catch { throw Senseless("\(error)") }
+  }
+
+  /// What the hub says of a driver; nil where it does not know it.
+  func report(of driver: Identifier, _ now: Moment) -> DriverReport? {
+    hub.process([.query(SessionRef(loop: 0, slot: 1 << 21, generation: 0), .driver(driver))], now: now)
+    var report: DriverReport?
+    for output in hub.drain(loop: 0) {
+      if case .queryResult(_, .driver(let found), _) = output {
+        report = found
+      } else {
+        loops[0].outputs.append(output)
+      }
+    }
+    return report
   }
 
   // MARK: Turns
@@ -111,11 +130,12 @@ final class HubLife {
   }
 
   /// What the keeper does: a snapshot of all that is stored, made from the one before it and the groups since, and the end
-  /// of what is older than the rule says. `fix` is called with each fix in these groups.
+  /// of what is older than the rule says. `fix` is called with each fix in these groups. The last group of the snapshot that
+  /// it was made from (0 without one); nil where there was nothing to do.
   func keep(
-    _ disk: SimulatedDisk, _ rule: RetentionRule, now: Moment, _ fix: (_ driver: Identifier, _ time: Int64) -> Void
-  ) throws(JournalError) {
-    guard groups.isEmpty, writer.next > 1 else { return }
+    _ disk: SimulatedDisk, _ rule: RetentionRule, now: Moment, _ fix: FixReader
+  ) throws(JournalError) -> UInt64? {
+    guard groups.isEmpty, writer.next > 1 else { return nil }
     writer.sealSegment()
     let last = writer.next - 1
     var copy = Hub(
@@ -123,11 +143,11 @@ final class HubLife {
       loops: settings.loops, now: now)
     let report = try Recovery(files: disk, limits: settings.journal).read(through: last) { (part) throws(Senseless) in
       try Self.load(part, into: &copy)
-    } group: { (_, records) throws(Senseless) in
+    } group: { (number, records) throws(Senseless) in
       try Self.load(records, into: &copy)
-      StoredSegment.forEachFix(in: records, fix)
+      StoredSegment.forEachFix(in: records) { fix(number, $0, $1) }
     }
-    guard report.snapshot != last else { return }
+    guard report.snapshot != last else { return nil }
     let milliseconds = now.timestamp.milliseconds
     do throws(JournalError) {
       var snapshot = try SnapshotWriter(files: disk, limits: settings.journal, through: last, created: milliseconds)
@@ -139,6 +159,7 @@ final class HubLife {
     }
     _ = try JournalInventory(disk).apply(
       rule, limits: settings.journal, broken: Set(report.brokenSnapshots), now: milliseconds, in: disk)
+    return report.snapshot ?? 0
   }
 
   // MARK: Its durable state
@@ -149,13 +170,13 @@ final class HubLife {
   /// The same of a hub that reads the disk now. `fix` is called with each fix behind the newest snapshot.
   @discardableResult
   static func read(
-    _ disk: SimulatedDisk, _ settings: HubSettings, now: Moment, _ fix: (_ driver: Identifier, _ time: Int64) -> Void
+    _ disk: SimulatedDisk, _ settings: HubSettings, now: Moment, _ fix: FixReader
   ) throws(JournalError) -> [[UInt8]] {
     var hub = Hub(
       limits: settings.limits, timings: HubTimings(), sampling: SamplingRules(), epoch: InlineText(), seed: 0,
       loops: settings.loops, now: now)
     _ = try read(disk, settings, damage: .refuse, into: &hub, fix)
-    hub.finishLoading()
+    hub.finishLoading(at: now)
     return state(of: hub)
   }
 

@@ -149,6 +149,21 @@ struct Ledger {
     }
     if let trip { try checkMoves(of: trip, list) }
     try checkFence(list)
+    try checkPresence(list)
+  }
+
+  /// On a driver's channel offline and online take turns, whatever has died between them: offline first.
+  private func checkPresence(_ list: [Publication]) throws(Violation) {
+    var isOffline = false
+    for event in list {
+      guard case .driver = event.channel, case .notification(let made) = event.body,
+        made.kind == .driverOffline || made.kind == .driverOnline
+      else { continue }
+      if isOffline == (made.kind == .driverOffline) {
+        throw Violation(text: "\(event.channel): \(made.kind.name) again, event \(made.sequence)")
+      }
+      isOffline = made.kind == .driverOffline
+    }
   }
 
   /// On a fence's channel enters and exits of a driver take turns, whatever has died between them.

@@ -33,12 +33,12 @@ public enum StoredSegment {
     return starts.count > 3 ? starts[starts.count - 3] : 0
   }
 
-  /// Each fix in the records of a group: whose, and when it was measured (ms since 1970).
-  public static func forEachFix(in group: UnsafeRawBufferPointer, _ body: (Identifier, Int64) -> Void) {
+  /// Each fix in the records of a group, and whose it is.
+  public static func forEachFix(in group: UnsafeRawBufferPointer, _ body: (Identifier, StoredFix) -> Void) {
     DurableKeys.forEach(in: group) { _, offset in
       do throws(RecordError) {
         let record = try FixesRecord(UnsafeRawBufferPointer(rebasing: group[offset...]))
-        for place in 0..<record.count { body(record.driverID, record[place].measured.timestamp.milliseconds) }
+        for place in 0..<record.count { body(record.driverID, record[place]) }
       } catch {
         return  // a trip's record
       }

@@ -214,6 +214,7 @@ extension World {
     case .notification(let notification):
       sequence = notification.sequence
       if notification.fence != nil { reach.fenceEvents += 1 }
+      if notification.kind == .driverOffline { reach.absences += 1 }
     }
     reach.events += 1
     diary.note("client hears event on topic", number, Int(sequence), topic)

@@ -98,15 +98,17 @@ extension World {
     starts += 1
     var policy = DamagePolicy.refuse
     while true {
+      var read: [ReadFix] = []
       do throws(JournalError) {
         let life = try HubLife(
           settings, disk: disk, damage: policy, epoch: InlineText("e\(starts)")!, seed: starts &* 0x9E37_79B9_7F4A_7C15,
           now: now
-        ) { driver, time in note(storedFix: time, of: driver) }
+        ) { read.append(($0, $1, $2)) }
         diary.note("the hub starts", Int(starts), life.loss == nil ? 0 : 1)
         self.life = life
         reach.starts += 1
-        return
+        note(read, behind: life.snapshot)
+        break
       } catch {
         diary.note("start: \(error)")
         if disk.isDead { return loseMachine() }
@@ -120,6 +122,24 @@ extension World {
         case (.system(let error, _), .moveAside) where error.errno == ENOSPC: disk.room = .max
         default: throw Violation(text: "the hub does not start: \(error)")
         }
+      }
+    }
+    if let life { try checkPlaces(life) }
+  }
+
+  /// After a start each driver is where its newest stored fix has it, unless it was forgotten.
+  private mutating func checkPlaces(_ life: HubLife) throws(Violation) {
+    for driver in 0..<World.drivers {
+      guard let last = storedPlaces[driver].last?.fix, let expected = last.position else { continue }
+      let id = clients[driver].actor.id
+      guard let position = life.report(of: id, now)?.position else {
+        if theme == .days { continue }
+        throw Violation(text: "\(id) has no position after a start, and had one at \(expected.coordinate)")
+      }
+      reach.places += 1
+      if hasUnstoredFixes, let time = position.timestamp, time > last.measured.timestamp { continue }
+      guard position.timestamp == last.measured.timestamp, position.coordinate == expected.coordinate else {
+        throw Violation(text: "\(id) is at \(position) after a start, and was at \(last)")
       }
     }
   }

@@ -118,7 +118,7 @@ extension World {
   /// Each fix that was promised to be stored was read back at some start, or is on the disk now.
   private mutating func checkFixes() throws(Violation) {
     do throws(JournalError) {
-      try HubLife.read(disk, settings, now: now) { driver, time in note(storedFix: time, of: driver) }
+      try HubLife.read(disk, settings, now: now) { _, driver, fix in note(fix, of: driver) }
     } catch {
       throw Violation(text: "the disk cannot be read: \(error)")
     }
@@ -132,14 +132,17 @@ extension World {
     guard let life else { return }
     var here = life.state()
     var there: [[UInt8]]
-    do throws(JournalError) { there = try HubLife.read(disk, settings, now: now) { _, _ in } } catch {
+    do throws(JournalError) { there = try HubLife.read(disk, settings, now: now) { _, _, _ in } } catch {
       throw Violation(text: "the disk cannot be read: \(error)")
     }
     if life.counters.fixesNotStored > 0 {
-      // A trip's way goes on with positions that could not be stored; its next record brings both together.
-      here.removeAll { $0[4] == 2 }
-      there.removeAll { $0[4] == 2 }
+      // A trip's way, and its driver, go on with positions that could not be stored; the next record brings both together.
+      here.removeAll { $0[4] == 2 || $0[4] == 10 }
+      there.removeAll { $0[4] == 2 || $0[4] == 10 }
     }
+    // A driver's record ends with 20 bytes of how it is followed, which also a fix changes that is refused.
+    here = here.map { $0[4] == 10 ? $0.dropLast(20) : $0 }
+    there = there.map { $0[4] == 10 ? $0.dropLast(20) : $0 }
     guard here != there else { return }
     let differences = here.filter { !there.contains($0) } + there.filter { !here.contains($0) }
     let shown = differences.prefix(2).map { "kind \($0[4]): \($0)" }.joined(separator: "; ")

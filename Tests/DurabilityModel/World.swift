@@ -45,6 +45,10 @@ struct World: ~Copyable {
   var fixes: [Fix] = []
   /// By driver: times of the fixes that were read back at a start.
   var storedFixes = [Set<Int64>](repeating: [], count: World.drivers)
+  /// By driver: its published fixes in the journal, with their groups, in order.
+  var storedPlaces = [[(group: UInt64, fix: StoredFix)]](repeating: [], count: World.drivers)
+  /// Fixes were published while nothing could be stored: a driver may be known farther on than its newest stored fix.
+  var hasUnstoredFixes = false
   /// By client: the move that was acked last.
   var lastAcked = [Int?](repeating: nil, count: World.clientCount)
   var lastAckedBatch = [Int?](repeating: nil, count: World.clientCount)
@@ -161,17 +165,35 @@ struct World: ~Copyable {
 
   // MARK: The hub
 
-  mutating func note(storedFix time: Int64, of driver: Identifier) {
-    if let number = clients.firstIndex(where: { $0.actor.id == driver }) { storedFixes[number].insert(time) }
+  mutating func note(_ fix: StoredFix, of driver: Identifier) {
+    guard let number = clients.firstIndex(where: { $0.actor.id == driver }) else { return }
+    storedFixes[number].insert(fix.measured.timestamp.milliseconds)
   }
+
+  /// All fixes behind the group `snapshot` were read: what was known of these groups before gives way.
+  mutating func note(_ read: [ReadFix], behind snapshot: UInt64) {
+    for driver in storedPlaces.indices { storedPlaces[driver].removeAll { $0.group > snapshot } }
+    for found in read {
+      note(found.fix, of: found.driver)
+      guard found.fix.position != nil, let number = clients.firstIndex(where: { $0.actor.id == found.driver }) else {
+        continue
+      }
+      storedPlaces[number].append((found.group, found.fix))
+    }
+  }
+
+  typealias ReadFix = (group: UInt64, driver: Identifier, fix: StoredFix)
 
   /// The keeper makes a snapshot, or the hub ends in the attempt.
   mutating func keep() {
     guard let life else { return }
     var rule = RetentionRule()
     if oneIn(2) { rule.milliseconds = 0 }
+    var read: [ReadFix] = []
     do throws(JournalError) {
-      try life.keep(disk, rule, now: now) { driver, time in note(storedFix: time, of: driver) }
+      if let snapshot = try life.keep(disk, rule, now: now, { read.append(($0, $1, $2)) }) {
+        note(read, behind: snapshot)
+      }
       reach.snapshots += 1
       diary.note("keep")
     } catch {
@@ -185,7 +207,7 @@ struct World: ~Copyable {
     guard let life, life.hasLookups else { return }
     for (name, file) in disk.files where name.hasSuffix(".segment") {
       StoredSegment.forEachGroup(in: file.bytes) { group in
-        StoredSegment.forEachFix(in: group) { driver, time in note(storedFix: time, of: driver) }
+        StoredSegment.forEachFix(in: group) { driver, fix in note(fix, of: driver) }
       }
     }
     life.answerLookups { driver, time in isStored(time, of: driver) }
@@ -199,6 +221,7 @@ struct World: ~Copyable {
   mutating func turn() {
     guard let life else { return }
     life.turn(now)
+    if life.counters.fixesNotStored > 0 { hasUnstoredFixes = true }
     diary.note("turn", life.counters.trips)
   }
 

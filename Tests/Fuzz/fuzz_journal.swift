@@ -56,7 +56,7 @@ private func scan(_ bytes: [UInt8], isLast: Bool) -> (groups: [[UInt8]], end: Se
   switch end {
   case .torn(let offset): precondition(isLast && offset <= bytes.count, "only the last segment has a torn tail")
   case .damaged(let damage): precondition(damage.offset <= bytes.count)
-  case .complete, .newerVersion: break
+  case .complete, .otherVersion: break
   }
   return (groups, end)
 }

@@ -62,7 +62,7 @@ private func reloaded(_ snapshot: [UInt8]) -> Hub {
   } catch {
     preconditionFailure("a snapshot is refused: \(error)")
   }
-  hub.finishLoading()
+  hub.finishLoading(at: now)
   return hub
 }
 
@@ -80,7 +80,7 @@ public func fuzzRecords(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
   } catch {
     return 0
   }
-  hub.finishLoading()
+  hub.finishLoading(at: now)
   hub.process([], now: now)
   // The first snapshot brings the tables into the order of the second.
   let first = snapshot(of: hub)

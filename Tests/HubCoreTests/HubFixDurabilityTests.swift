@@ -119,7 +119,7 @@ extension DurableBench {
     #expect(try second.state() == first.state())
     let driverPlace = second.hub.findDriver(id("D"))
     let driver = try #require(driverPlace)
-    #expect(second.hub.drivers[driver].reported == .background && second.hub.drivers[driver].isStale)
+    #expect(second.hub.drivers[driver].reported == .background && !second.hub.drivers[driver].isStale)
     #expect(second.hub.profiles.profile(second.hub.drivers[driver].profile).tags == ["a", "b"].map { InlineText($0)! })
   }
 

@@ -223,7 +223,9 @@ import Testing
       #expect(turn.positions.count == 1)
       #expect(bench.tick(seconds: 50).notifications.isEmpty, "round \(round)")
     }
-    #expect(bench.tick(seconds: 13).notifications.map(\.kind) == [.driverOffline])
+    // It sends each 50 s: 125 s of silence make it offline.
+    #expect(bench.tick(seconds: 73).notifications.isEmpty)
+    #expect(bench.tick(seconds: 4).notifications.map(\.kind) == [.driverOffline])
   }
 }
 

@@ -169,7 +169,7 @@ private final class Road {
       road.drive(kmh: kmh, seconds: 60)
       road.turn(.driverStatus(road.session, message("s"), DriverStatusReport(status: status)))
       let told = 0.4 * Double(expected)
-      #expect(road.bench.hub.drivers[0].samplingInterval == told)
+      #expect(road.bench.hub.drivers[0].samplingInterval == Float(told))
       // Who follows the fleet has no notifications: the counter says it.
       var seconds = 0
       while road.bench.hub.counters.driversOnline == 1, seconds < 1000 {

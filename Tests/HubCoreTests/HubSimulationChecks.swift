@@ -269,7 +269,8 @@ extension Simulation {
     guard let driver = model.sessions.firstIndex(of: session), let index = hub.findDriver(Cast.driverIDs[driver]) else {
       throw fail("advice to nobody")
     }
-    guard hub.drivers[index].samplingInterval == advice.interval, hub.drivers[index].samplingTold == uptime else {
+    guard Double(hub.drivers[index].samplingInterval) == advice.interval, hub.drivers[index].samplingTold == uptime
+    else {
       throw fail("driver \(driver) was told \(advice.interval) s, not \(hub.drivers[index].samplingInterval)")
     }
   }

@@ -20,14 +20,16 @@ extension Simulation {
     else { throw fail("a table is over its limit") }
   }
 
-  /// Who counts as online was heard of in the last 60 s, or 2.5 of its sampling intervals, and a trip that ended longer ago is closed.
+  /// Who counts as online was heard of in the last 60 s, or 2.5 of its intervals, and a trip that ended longer ago is closed.
   func checkPresence() throws(SimulationFailure) {
     var online = 0
     for driver in Cast.driverIDs {
       guard let index = hub.findDriver(driver), !hub.drivers[index].isStale else { continue }
       online += 1
       let heard = max(hub.drivers[index].lastFix, hub.drivers[index].samplingTold)
-      let silence = Int64(max(62, 2 + 2.5 * hub.drivers[index].samplingInterval) * 1e9)
+      let told = 2.5 * Double(hub.drivers[index].samplingInterval)
+      let sent = min(2.5 * Double(hub.drivers[index].sendingInterval), 900)
+      let silence = Int64((2 + max(60, told, sent)) * 1e9)
       if uptime >= heard + silence { throw fail("\(driver) is silent and still online") }
     }
     if online != hub.counters.driversOnline { throw fail("\(hub.counters.driversOnline) online, counted \(online)") }

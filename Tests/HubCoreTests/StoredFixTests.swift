@@ -27,7 +27,8 @@ import Testing
       }
     }
     RecordWriter.write(
-      fixes: fixes, driverID: id(driver), tripID: trip.map(id), received: time(77), progress: progress, into: &bytes)
+      fixes: fixes, driverID: id(driver), tripID: trip.map(id), received: time(77), tracking: StoredTracking(),
+      progress: progress, into: &bytes)
     return bytes.array()
   }
 

@@ -151,7 +151,7 @@ extension JournalWriter {
       } catch JournalError.damaged(let damage) {
         #expect(bit / 8 < lastGroup, "bit \(bit)")
         #expect(damage.file == name)
-      } catch JournalError.newerVersion {
+      } catch JournalError.otherVersion {
         #expect((8..<12).contains(bit / 8))
       }
     }

@@ -10,6 +10,7 @@
 //   hub-microbench growth PIECE SIZE CALLS         one of these so often and nothing else, for loadtest/growth.sh
 //   hub-microbench bytes                           how many bytes messages have in JSON, compressed, and in binary
 //   hub-microbench recovery [RECORDS]              a start from a journal of so many trip records
+//   hub-microbench start [DRIVERS]                 a start from a journal of so many drivers
 //   hub-microbench track [FIXES [DRIVERS]]         one driver's track read from a journal with those of others
 //   hub-microbench disk DIR [BYTES]                the disk's own time for a write and its fdatasync
 //
@@ -45,6 +46,8 @@ if words.first == "memory" {
   MicroBench().printBytes()
 } else if words.first == "recovery" {
   try RecoveryBench(records: words.dropFirst().first.flatMap { Int($0) } ?? 1_000_000).run()
+} else if words.first == "start" {
+  try StartBench(drivers: words.dropFirst().first.flatMap { Int($0) } ?? 1_000_000).run()
 } else if words.first == "track" {
   let numbers = words.dropFirst().compactMap { Int($0) }
   try TrackBench(fixes: numbers.first ?? 20_000, drivers: numbers.dropFirst().first ?? 50).run()
@@ -70,7 +73,9 @@ if words.first == "memory" {
 }
 
 func fatalUsage() -> Never {
-  print("hub-microbench memory [DRIVERS] | areas [DRIVERS] | recovery [RECORDS] | track [FIXES [DRIVERS]]")
+  print(
+    "hub-microbench memory [DRIVERS] | areas [DRIVERS] | recovery [RECORDS] | start [DRIVERS] | track [FIXES [DRIVERS]]"
+  )
   print("hub-microbench queries [DRIVERS] | fences [FIXES] | growth [fix|move|publish SIZE CALLS]")
   print("hub-microbench disk DIR [BYTES] | bytes")
   print("hub-microbench PIECE CALLS, where PIECE is one of:")

@@ -22,7 +22,9 @@ final class JournalTail {
       guard name.utf8.count == 28, name.utf8.suffix(8).elementsEqual(".segment".utf8) else { continue }
       let bytes = try readFile("\(directory)/\(name)")
       places[name] = StoredSegment.forEachGroup(in: bytes, from: places[name]) { group in
-        StoredSegment.forEachFix(in: group) { driver, time in fixes.insert(DrivenFix(driver: driver, time: time)) }
+        StoredSegment.forEachFix(in: group) { driver, fix in
+          fixes.insert(DrivenFix(driver: driver, time: fix.measured.timestamp.milliseconds))
+        }
       }
     }
   }

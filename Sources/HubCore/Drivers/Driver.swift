@@ -47,7 +47,9 @@ struct Driver {
   var disconnected: Int64
   /// What decides how often it should send; the seconds between fixes that it was told last, and when (uptime, ns).
   var sampling = SamplingPolicy()
-  var samplingInterval = 0.0
+  var samplingInterval: Float = 0
+  /// The seconds at which a driver without a session sends (`Hub.noteSending`); negative before its first message.
+  var sendingInterval: Float = -1
   var samplingTold = Int64.min / 2
   /// What those who watch areas know it by.
   var pseudonym: UInt64 = 0
@@ -63,11 +65,26 @@ struct Driver {
 /// The offset between a session's clock and the hub's, for `age`: the smallest of (receive time − envelope timestamp),
 /// because what makes it larger is delay on the way.
 struct SessionClock {
-  private var offsetMilliseconds: Int64?
+  /// Nil before the first observation.
+  private(set) var offsetMilliseconds: Int64?
+  /// The offset is an earlier session's: it holds until this one shows its own.
+  private var isInherited = false
+
+  /// Times are between `Timestamp.accepted`'s bounds, and so is their difference.
+  static let largestOffset = Timestamp.accepted.upperBound.milliseconds
+
+  init() {}
+
+  /// Of a driver that was known before.
+  init(inheriting offsetMilliseconds: Int64?) {
+    self.offsetMilliseconds = offsetMilliseconds
+    isInherited = true
+  }
 
   mutating func observe(sent: Timestamp, received: Timestamp) {
     let difference = received.milliseconds - sent.milliseconds
-    offsetMilliseconds = min(offsetMilliseconds ?? difference, difference)
+    offsetMilliseconds = isInherited ? difference : min(offsetMilliseconds ?? difference, difference)
+    isInherited = false
   }
 
   /// What the session's clock shows when the hub's shows `now`.

@@ -38,7 +38,8 @@ extension Hub {
       counters.replacements += 1
     }
     drivers[driver].session = session
-    drivers[driver].clock = SessionClock()
+    drivers[driver].clock = SessionClock(inheriting: drivers[driver].clock.offsetMilliseconds)
+    drivers[driver].sendingInterval = -1
     let (loop, slot) = (Int(session.loop), Int(session.slot))
     if sessions[loop].count <= slot {
       let missing = max(slot + 1 - sessions[loop].count, sessions[loop].count)
@@ -56,7 +57,7 @@ extension Hub {
     if let older = overlaps[Int32(driver)]?.older.popLast()?.session {
       sessions[Int(older.loop)][Int(older.slot)] = Int32(driver)
       drivers[driver].session = older
-      drivers[driver].clock = SessionClock()
+      drivers[driver].clock = SessionClock(inheriting: drivers[driver].clock.offsetMilliseconds)
       return
     }
     drivers[driver].session = nil

@@ -20,6 +20,10 @@ struct DriverStorage {
   private(set) var newest: Timestamp?
   /// The journal has something of this driver.
   var isKnown = false
+  /// It was said that the driver is offline, and not that it is back. Without a journal as well.
+  var isOffline = false
+  /// How often the driver sends, as its newest record of fixes says (`StoredTracking.sendingInterval`).
+  var sendingInterval: UInt16 = 0
   /// When that fix came, or else the driver's word, by the hub's wall clock.
   var heard = Timestamp(milliseconds: 0)
   /// Stored through here, but for the gap.
@@ -101,11 +105,22 @@ struct DriverStorage {
     }
   }
 
-  /// As it was read back.
-  mutating func restore(newest: Timestamp?, heard: Timestamp) {
+  /// A message's fixes, or another word of the driver, have a record. They came at `time`.
+  mutating func note(heard time: Timestamp, hasPublished: Bool) {
     isKnown = true
-    self.heard = heard
-    guard let newest else { return }
+    if hasPublished || newest == nil { heard = time }
+  }
+
+  /// It is said that the driver is offline, and there is a record of it where there is a journal.
+  mutating func goOffline(at time: Timestamp, isStored: Bool) {
+    isOffline = true
+    guard isStored else { return }
+    if !isKnown { heard = time }
+    isKnown = true
+  }
+
+  /// Its newest fix, as it was read back.
+  mutating func restore(newest: Timestamp) {
     self.newest = newest
     stored = newest.milliseconds
   }

@@ -6,11 +6,14 @@ import Messages
 
 /// One change of the durable state: trips, drivers and their fixes, the events of channels, and their numbers.
 enum DurableRecord: Equatable {
-  /// The first record of a journal, and one at each new epoch. The seed never changes: hashes of moves are kept.
-  case life(epoch: InlineText, seed: UInt64)
+  /// The first record of a journal, and one at each new epoch. Seed and key never change: hashes of moves are kept, and
+  /// drivers that got new pseudonyms at a start, where they were before it, could be told by their places.
+  case life(epoch: InlineText, seed: UInt64, pseudonymKey: SipKey)
   /// A trip as it is now, new or changed.
   case trip(DurableTrip)
   case tripForgotten(Identifier)
+  /// The ETA that a trip's people know.
+  case eta(Identifier, DurableETA)
   /// An event on a channel, with its number.
   case event(Publication)
   /// A channel whose events are kept: the number of its newest. Written in snapshots, before the events.
@@ -22,6 +25,8 @@ enum DurableRecord: Equatable {
   case fixes(DurableFixes)
   /// A driver as it is now: what it says of itself, and its newest fix.
   case driver(DurableDriver)
+  /// It was said that a driver is offline, at this time by the hub's wall clock.
+  case driverOffline(Identifier, at: Timestamp)
   case driverForgotten(Identifier)
   /// No trip that is forgotten had a number above this. Written in snapshots.
   case tripNumbersGiven(UInt64)
@@ -58,6 +63,17 @@ struct DurableTrip: Equatable {
   var ended: Timestamp?
   /// Oldest first.
   var recentMoves: [UInt64]
+  /// The newest one that its people know, for the target that it has now.
+  var eta: DurableETA?
+}
+
+/// What is stored of an ETA.
+struct DurableETA: Equatable {
+  var target: TripTarget
+  var basis: ETABasis
+  var meters: Double
+  /// By the hub's wall clock.
+  var arrival: Timestamp
 }
 
 /// What is stored of a driver.
@@ -69,4 +85,13 @@ struct DurableDriver: Equatable {
   var newest: Timestamp?
   /// When that fix came, or else the driver's word, by the hub's wall clock.
   var heard: Timestamp
+  /// It was said that the driver is offline, and not that it is back.
+  var isOffline = false
+  /// When its last trip ended, ms since 1970 by the hub's wall clock; 0 for none.
+  var lastTripEnded: Int64 = 0
+  /// Its newest published position, and the trip that this, or else the last fix with a trip, named.
+  var position: Position?
+  var tripID: Identifier?
+  var isPositionOnTrip = false
+  var tracking = StoredTracking()
 }

@@ -2,8 +2,8 @@
 // them. Effects and not inputs, as in DurableRecord.swift: the trip's progress is that after the last fix, so that a hub
 // that reads them back drives on from there, and has not to filter anything again.
 //
-//     driver id, optional trip id, when they came (hub's wall clock), optional progress of the trip
-//     number of fixes 2, fixes (StoredFix.swift)
+//     driver id, optional trip id, when they came (hub's wall clock), how the driver is followed (StoredTracking.swift)
+//     optional progress of the trip, number of fixes 2, fixes (StoredFix.swift)
 import Bytes
 import Geo
 import Messages
@@ -15,6 +15,7 @@ public struct FixesRecord {
   public let tripID: Identifier?
   /// When the message came, by the hub's clock.
   public let received: Timestamp
+  let tracking: StoredTracking
   let progress: TripProgress?
   private let fixes: UnsafeRawBufferPointer
 
@@ -27,12 +28,13 @@ public struct FixesRecord {
 
   /// `fixes` holds whole fixes that were read once.
   init(
-    driverID: Identifier, tripID: Identifier?, received: Timestamp, progress: TripProgress?,
-    fixes: UnsafeRawBufferPointer
+    driverID: Identifier, tripID: Identifier?, received: Timestamp, tracking: StoredTracking,
+    progress: TripProgress?, fixes: UnsafeRawBufferPointer
   ) {
     self.driverID = driverID
     self.tripID = tripID
     self.received = received
+    self.tracking = tracking
     self.progress = progress
     self.fixes = fixes
   }
@@ -49,6 +51,11 @@ public struct FixesRecord {
   /// The time of a fix alone, in ms since 1970.
   func milliseconds(of place: Int) -> Int64 { StoredFix.milliseconds(of: bytes(of: place)) }
 
+  /// The newest fix that was published; nil where none was.
+  var newestPublished: StoredFix? {
+    (0..<count).last { StoredFix.isPublished(bytes(of: $0)) }.map { self[$0] }
+  }
+
   private func bytes(of place: Int) -> UnsafeRawBufferPointer {
     precondition(place >= 0 && place < count)
     return UnsafeRawBufferPointer(rebasing: fixes[place * StoredFix.size..<(place + 1) * StoredFix.size])
@@ -60,17 +67,19 @@ struct DurableFixes: Equatable {
   var driverID: Identifier
   var tripID: Identifier?
   var received: Timestamp
+  var tracking: StoredTracking
   var progress: TripProgress?
-  /// The newest fix that was published, if one was.
-  var newest: Timestamp?
+  /// The newest position that was published, if one was.
+  var newest: Position?
 
   init(_ record: FixesRecord) {
     driverID = record.driverID
     tripID = record.tripID
     received = record.received
+    tracking = record.tracking
     progress = record.progress
-    for place in 0..<record.count where record[place].position != nil {
-      newest = Timestamp(milliseconds: record.milliseconds(of: place))
+    if let fix = record.newestPublished, let position = fix.position {
+      newest = Position(position, at: fix.measured.timestamp)
     }
   }
 }

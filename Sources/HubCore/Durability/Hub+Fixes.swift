@@ -17,6 +17,8 @@ extension Hub {
     let (ticket, through) = (storage.ticket, storage.storedThrough)
     if position != nil {
       drivers[driver].durable.published(fix.timestamp, ticket: ticket, storedThrough: through)
+      // While nothing could be stored nobody could be told that it is back.
+      if drivers[driver].durable.isOffline { tellOnline(driver) }
     } else {
       drivers[driver].durable.unpublished(fix.timestamp, ticket: ticket, storedThrough: through)
     }
@@ -45,37 +47,58 @@ extension Hub {
   @inline(__always)
   mutating func recordFixes(driver: Int, trip: Int?, received: Timestamp) {
     guard storage.hasFixes else { return }
-    drivers[driver].durable.isKnown = true
-    drivers[driver].durable.heard = received
+    drivers[driver].durable.note(heard: received, hasPublished: storage.hasPublishedFixes)
+    drivers[driver].durable.sendingInterval = storedSendingInterval(driver)
     storage.writeFixes(
       driverID: drivers[driver].id, tripID: trip.map { trips[$0].id }, received: received,
-      progress: trip.map { trips[$0].progress })
+      tracking: tracking(of: driver), progress: trip.map { trips[$0].progress })
+  }
+
+  /// How the driver is followed now.
+  @inline(__always)
+  private func tracking(of driver: Int) -> StoredTracking {
+    StoredTracking(
+      clockOffset: drivers[driver].clock.offsetMilliseconds,
+      sendingInterval: drivers[driver].durable.sendingInterval, motion: drivers[driver].tracker.storedMotion)
   }
 
   mutating func recordDriver(_ driver: Int) {
     guard storage.isOn else { return }
-    drivers[driver].durable.isKnown = true
-    if drivers[driver].durable.newest == nil { drivers[driver].durable.heard = now.timestamp }
+    drivers[driver].durable.note(heard: now.timestamp, hasPublished: false)
     storage.write(.driver(durable(driver)))
   }
 
   func durable(_ driver: Int) -> DurableDriver {
-    DurableDriver(
+    let positionTrip = tripOfPosition(of: driver)
+    return DurableDriver(
       id: drivers[driver].id, status: drivers[driver].reported, profile: profiles.profile(drivers[driver].profile),
-      newest: drivers[driver].durable.newest, heard: drivers[driver].durable.heard)
+      newest: drivers[driver].durable.newest, heard: drivers[driver].durable.heard,
+      isOffline: drivers[driver].durable.isOffline, lastTripEnded: drivers[driver].lastTripEnded,
+      position: drivers[driver].position, tripID: (positionTrip ?? lastTrip(of: driver)).map { trips[$0].id },
+      isPositionOnTrip: positionTrip != nil, tracking: tracking(of: driver))
   }
 
   // MARK: Reading back
 
   mutating func load(_ fixes: DurableFixes) -> Bool {
+    var trip: Int?
     if let id = fixes.tripID {
-      guard let trip = findTrip(id) else { return false }
+      trip = findTrip(id)
+      guard let trip else { return false }
       if let progress = fixes.progress { trips[trip].progress = progress }
     }
     // A driver that the table has no room for begins anew when it comes.
-    if let driver = findOrInsertDriver(fixes.driverID) {
-      drivers[driver].durable.restore(newest: fixes.newest, heard: fixes.received)
+    guard let driver = findOrInsertDriver(fixes.driverID) else { return true }
+    drivers[driver].durable.note(heard: fixes.received, hasPublished: fixes.newest != nil)
+    let handle = trip.map { Handle(index: UInt32($0), generation: trips.generation(of: $0)) }
+    if let handle { drivers[driver].lastTrip = handle }
+    if let position = fixes.newest {
+      drivers[driver].durable.restore(newest: position.timestamp)
+      drivers[driver].durable.isOffline = false
+      drivers[driver].positionTrip = handle
+      drivers[driver].position = position
     }
+    restore(fixes.tracking, driver: driver)
     return true
   }
 
@@ -87,16 +110,59 @@ extension Hub {
     } else {
       counters.tableLimitHits += 1
     }
-    drivers[driver].durable.restore(newest: durable.newest, heard: durable.heard)
+    drivers[driver].durable.isKnown = true
+    drivers[driver].durable.heard = durable.heard
+    drivers[driver].durable.isOffline = durable.isOffline
+    if let newest = durable.newest { drivers[driver].durable.restore(newest: newest) }
+    drivers[driver].lastTripEnded = durable.lastTripEnded
+    let trip = durable.tripID.flatMap { findTrip($0) }
+    drivers[driver].lastTrip = trip.map { Handle(index: UInt32($0), generation: trips.generation(of: $0)) }
+    drivers[driver].positionTrip = durable.isPositionOnTrip ? drivers[driver].lastTrip : nil
+    if let position = durable.position { drivers[driver].position = position }
+    restore(durable.tracking, driver: driver)
   }
 
-  /// A driver that was read back: what is older than its newest fix is history, and it is forgotten when it would have been.
-  mutating func resumeTime(_ driver: Int) {
-    guard drivers[driver].durable.isKnown else { return }
+  private mutating func restore(_ tracking: StoredTracking, driver: Int) {
+    drivers[driver].clock = SessionClock(inheriting: tracking.clockOffset)
+    drivers[driver].durable.sendingInterval = tracking.sendingInterval
+    guard let position = drivers[driver].position else { return }
+    drivers[driver].tracker.resume(at: position, tracking.motion)
+  }
+
+  mutating func loadOffline(_ id: Identifier, at time: Timestamp) {
+    guard let driver = findOrInsertDriver(id) else { return }
+    drivers[driver].durable.goOffline(at: time, isStored: true)
+  }
+
+  /// A driver that was read back goes on as if the hub had not been away: what is older than its newest fix is history, and
+  /// it is offline, or forgotten, when it would have been. Only what it could not send while there was no hub is not held
+  /// against it.
+  mutating func resume(_ driver: Int) {
+    guard drivers[driver].durable.isKnown else { return beginOffline(driver) }
+    resumeTime(driver)
+    if drivers[driver].durable.sendingInterval > 0 {
+      drivers[driver].sendingInterval = Float(drivers[driver].durable.sendingInterval)
+    }
+    if drivers[driver].durable.isOffline { beginOffline(driver) }
+    guard let place = drivers[driver].position?.coordinate else { return }
+    let label = label(of: driver)
+    if drivers[driver].isStale {
+      staleIndex.move(UInt32(driver), to: place, label: label)
+    } else {
+      index.move(UInt32(driver), to: place, label: label)
+    }
+  }
+
+  /// When its last fix came, by this life's uptime: reckoned by the wall clock, which may have been set meanwhile. Where it
+  /// was set back no time has passed.
+  private mutating func resumeTime(_ driver: Int) {
     let passed = max(0, now.timestamp.milliseconds - drivers[driver].durable.heard.milliseconds)
     let heard = now.uptime - min(passed, 1 << 40) * 1_000_000
     drivers[driver].lastFix = heard
     drivers[driver].disconnected = heard
-    if let newest = drivers[driver].durable.newest { drivers[driver].tracker.resume(after: newest, receivedAt: heard) }
+    // The position may be newer than what is stored of its fixes: it was published when the disk was full.
+    guard var newest = drivers[driver].durable.newest ?? drivers[driver].position?.timestamp else { return }
+    if let position = drivers[driver].position { newest = max(newest, position.timestamp) }
+    drivers[driver].tracker.resume(after: newest, receivedAt: heard)
   }
 }

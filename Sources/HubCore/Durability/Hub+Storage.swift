@@ -22,7 +22,7 @@ extension Hub {
     if hasLife, !startsEpoch { return }
     epoch = new
     hasLife = true
-    storage.write(.life(epoch: epoch, seed: seed))
+    storage.write(.life(epoch: epoch, seed: seed, pseudonymKey: pseudonymKey))
   }
 
   /// Gives the records since the last time to `body` with their number, for `stored`; it says whether it has taken them.
@@ -115,15 +115,18 @@ extension Hub {
   /// False where the record makes no sense after those before it.
   private mutating func load(_ record: DurableRecord) -> Bool {
     switch record {
-    case .life(let epoch, let seed):
+    case .life(let epoch, let seed, let pseudonymKey):
       guard !hasLife || seed == self.seed else { return false }
-      if !hasLife { setSeed(seed) }
+      if !hasLife { takeLife(seed: seed, pseudonymKey: pseudonymKey) }
       self.epoch = epoch
       hasLife = true
     case .trip(let trip): return load(trip)
     case .tripForgotten(let id):
       guard let trip = findTrip(id) else { return false }
       removeTrip(trip)
+    case .eta(let id, let eta):
+      guard let trip = findTrip(id) else { return false }
+      trips[trip].told = ToldETA(eta, toldAt: now.uptime)
     case .event(let publication):
       publicationNumber = max(publicationNumber, publication.number)
       return channels.restore(publication)
@@ -134,6 +137,7 @@ extension Hub {
     case .numbersGiven(let number): channels.restore(numbersGiven: number)
     case .fixes(let fixes): return hasLife && load(fixes)
     case .driver(let driver): load(driver)
+    case .driverOffline(let id, let time): loadOffline(id, at: time)
     case .driverForgotten(let id): if let driver = findDriver(id) { removeDriver(driver) }
     case .tripNumbersGiven(let number): newestTripNumber = max(newestTripNumber, number)
     case .fence(let fence): return hasLife && load(fence)
@@ -160,12 +164,15 @@ extension Hub {
       tripOrder.insert(durable.number, trip: trip)
       newestTripNumber = max(newestTripNumber, durable.number)
     }
-    trips[trip].take(durable)
+    trips[trip].take(durable, now: now.uptime)
     return true
   }
 
-  /// Ends the reading: what is not stored (presence, deadlines, links between tables) begins anew.
-  public mutating func finishLoading() {
+  /// Ends the reading, at `start`: what is not stored (deadlines, links between tables, indexes) is made anew. Nobody is
+  /// offline for what could not reach a hub that was not there: presence counts from `start`.
+  public mutating func finishLoading(at start: Moment) {
+    now = start
+    lastStandstill = start.uptime
     // Positions had numbers too, and theirs are not stored.
     if publicationNumber > 0 { publicationNumber += 1 << 32 }
     for trip in 0..<trips.endIndex where findTrip(trips[trip].id) == trip {
@@ -177,22 +184,8 @@ extension Hub {
       guard case .driver(let id) = name, let driver = findOrInsertDriver(id) else { continue }
       drivers[driver].channel = channels.find(name)
     }
-    resumePseudonyms()
-    for driver in 0..<drivers.endIndex where findDriver(drivers[driver].id) == driver {
-      resumeTime(driver)
-      beginsOffline(driver)
-    }
+    for driver in 0..<drivers.endIndex where findDriver(drivers[driver].id) == driver { resume(driver) }
     updateSizes()
-  }
-
-  /// Riders know a driver by another name after each trip, also where the hub was restarted in between.
-  private mutating func resumePseudonyms() {
-    for trip in 0..<trips.endIndex where findTrip(trips[trip].id) == trip {
-      guard let ended = trips[trip].endedAt, let id = trips[trip].driverID, let driver = findDriver(id) else {
-        continue
-      }
-      drivers[driver].lastTripEnded = max(drivers[driver].lastTripEnded, ended.milliseconds)
-    }
   }
 
   /// Writes the durable state as records, in parts of up to about `partBytes`.
@@ -206,7 +199,7 @@ extension Hub {
       try part.withBytes(body)
       part.removeAll()
     }
-    try add(.life(epoch: epoch, seed: seed))
+    try add(.life(epoch: epoch, seed: seed, pseudonymKey: pseudonymKey))
     try add(.numbersGiven(channels.numbersGiven))
     try add(.tripNumbersGiven(newestTripNumber))
     for trip in 0..<trips.endIndex where findTrip(trips[trip].id) == trip { try add(.trip(trips[trip].durable)) }
@@ -225,10 +218,11 @@ extension Trip {
     DurableTrip(
       id: id, number: number, created: created, updated: updated, status: status, changed: changed, driverID: driverID,
       riderID: riderID, pickup: pickup, dropoff: dropoff, route: route, progress: progress, ended: endedAt,
-      recentMoves: recentMoves.oldestFirst)
+      recentMoves: recentMoves.oldestFirst, eta: told?.target == status.target ? told?.durable : nil)
   }
 
-  mutating func take(_ durable: DurableTrip) {
+  /// `uptime`: when it is read.
+  mutating func take(_ durable: DurableTrip, now uptime: Int64) {
     number = durable.number
     created = durable.created
     updated = durable.updated
@@ -242,5 +236,6 @@ extension Trip {
     progress = durable.progress
     endedAt = durable.ended
     recentMoves = RecentMoves(durable.recentMoves)
+    told = durable.eta.map { ToldETA($0, toldAt: uptime) }
   }
 }

@@ -16,8 +16,9 @@ struct HubStorage: ~Copyable {
   private let limit: Int
   /// Changes that were made and not handed over yet.
   private(set) var records = ByteBuffer()
-  /// Fixes of the message that is being handled.
+  /// Fixes of the message that is being handled, and whether one of them was published.
   private var fixes = ByteBuffer()
+  private(set) var hasPublishedFixes = false
   /// The number that `records` will be handed over with.
   private(set) var ticket: UInt64 = 1
   /// Everything up to this number is on stable storage.
@@ -64,6 +65,7 @@ struct HubStorage: ~Copyable {
 
   @inline(__always)
   mutating func add(_ fix: Fix, _ standing: StoredFix.Standing, _ position: Position?) {
+    if position != nil { hasPublishedFixes = true }
     fixes.append(atMost: StoredFix.size) {
       StoredFix.write(fix, standing, position, into: $0)
       return StoredFix.size
@@ -72,11 +74,13 @@ struct HubStorage: ~Copyable {
 
   /// Makes a record of the fixes that were added.
   mutating func writeFixes(
-    driverID: Identifier, tripID: Identifier?, received: Timestamp, progress: TripProgress?
+    driverID: Identifier, tripID: Identifier?, received: Timestamp, tracking: StoredTracking, progress: TripProgress?
   ) {
     RecordWriter.write(
-      fixes: fixes, driverID: driverID, tripID: tripID, received: received, progress: progress, into: &records)
+      fixes: fixes, driverID: driverID, tripID: tripID, received: received, tracking: tracking, progress: progress,
+      into: &records)
     fixes.removeAll()
+    hasPublishedFixes = false
   }
 
   // MARK: Handing over

@@ -17,7 +17,7 @@ public enum RecordJSON {
     var reader = RecordReader(records)
     var found: InlineText?
     while let record = try reader.next() {
-      if case .life(let epoch, _) = record { found = epoch }
+      if case .life(let epoch, _, _) = record { found = epoch }
     }
     return found.map { "\($0)" }
   }
@@ -48,7 +48,7 @@ public enum RecordJSON {
 
   private static func write(_ record: DurableRecord, _ buffer: inout ByteBuffer) {
     switch record {
-    case .life(let epoch, _):
+    case .life(let epoch, _, _):
       buffer.begin("life")
       buffer.append(",\"epoch\":")
       buffer.append(json: epoch)
@@ -56,6 +56,10 @@ public enum RecordJSON {
     case .tripForgotten(let id):
       buffer.begin("trip_forgotten")
       buffer.append(",\"tripId\":", id)
+    case .eta(let id, let eta):
+      buffer.begin("eta")
+      buffer.append(",\"tripId\":", id)
+      write(eta, &buffer)
     case .event(let publication):
       buffer.begin("event")
       buffer.append(",\"message\":")
@@ -76,6 +80,10 @@ public enum RecordJSON {
       buffer.append(integer: number)
     case .fixes: preconditionFailure("they are read as FixesRecord")
     case .driver(let driver): write(driver, &buffer)
+    case .driverOffline(let id, let time):
+      buffer.begin("driver_offline")
+      buffer.append(",\"driverId\":", id)
+      buffer.append(",\"timestamp\":", time)
     case .driverForgotten(let id):
       buffer.begin("driver_forgotten")
       buffer.append(",\"driverId\":", id)
@@ -137,6 +145,19 @@ public enum RecordJSON {
     buffer.append(",\"distance\":", trip.progress.odometer.meters)
     buffer.append(",\"approach\":", trip.progress.approachMeters)
     buffer.append(",\"ended\":", trip.ended)
+    if let eta = trip.eta {
+      buffer.append(",\"eta\":{\"tripId\":")
+      buffer.append(json: trip.id.text)
+      write(eta, &buffer)
+      buffer.append("}")
+    }
+  }
+
+  private static func write(_ eta: DurableETA, _ buffer: inout ByteBuffer) {
+    buffer.append(",\"target\":", eta.target.name)
+    buffer.append(",\"distance\":", eta.meters)
+    buffer.append(",\"arrivalTime\":", eta.arrival)
+    buffer.append(",\"basis\":", eta.basis.name)
   }
 
   private static func write(_ driver: DurableDriver, _ buffer: inout ByteBuffer) {
@@ -155,6 +176,13 @@ public enum RecordJSON {
     buffer.append("]")
     buffer.append(",\"newestFix\":", driver.newest)
     buffer.append(",\"heard\":", driver.heard)
+    buffer.append(",\"online\":")
+    buffer.append(driver.isOffline ? "false" : "true")
+    buffer.append(",\"tripId\":", driver.isPositionOnTrip ? driver.tripID : nil)
+    if let position = driver.position {
+      buffer.append(",\"timestamp\":", position.timestamp)
+      write(position, &buffer)
+    }
   }
 
   private static func write(_ record: FixesRecord, _ buffer: inout ByteBuffer) {
@@ -170,13 +198,13 @@ public enum RecordJSON {
       buffer.append(fix.standing.name)
       buffer.append("\",\"measured\":")
       JSONWriter.write(LocationUpdate(tripID: nil, fix: fix.measured), time: .unixMilliseconds, into: &buffer)
-      if let position = fix.position { write(position, &buffer) }
+      if let position = fix.position { write(Position(position, at: fix.measured.timestamp), &buffer) }
       buffer.append("}")
     }
     buffer.append("]")
   }
 
-  private static func write(_ position: StoredPosition, _ buffer: inout ByteBuffer) {
+  private static func write(_ position: Position, _ buffer: inout ByteBuffer) {
     buffer.append(",\"published\":{")
     buffer.append(members: position.coordinate)
     buffer.append(",\"heading\":", position.heading)

@@ -63,15 +63,20 @@ struct RecordReader: ~Copyable {
   private mutating func readRecord() throws(RecordError) -> DurableRecord {
     let kind = try number(UInt8.self)
     switch RecordKind(rawValue: kind) {
-    case .life: return .life(epoch: try text(), seed: try number(UInt64.self))  // any 64 bits
+    case .life:  // any bits
+      return .life(
+        epoch: try text(), seed: try number(UInt64.self),
+        pseudonymKey: SipKey(try number(UInt64.self), try number(UInt64.self)))
     case .trip: return .trip(try trip())
     case .tripForgotten: return .tripForgotten(try identifier())
+    case .eta: return .eta(try identifier(), try eta())
     case .tripUpdate, .notification, .fenceNotification: return .event(try event(RecordKind(rawValue: kind)))
     case .channel: return .channel(try channel(), sequence: try count())
     case .channelForgotten: return .channelForgotten(try channel())
     case .numbersGiven: return .numbersGiven(try count())
     case .fixes: return .fixes(DurableFixes(try fixes()))
     case .driver: return .driver(try driver())
+    case .driverOffline: return .driverOffline(try identifier(), at: try timestamp())
     case .driverForgotten: return .driverForgotten(try identifier())
     case .tripNumbersGiven: return .tripNumbersGiven(try count())
     case .fence: return .fence(try fence())
@@ -96,13 +101,22 @@ struct RecordReader: ~Copyable {
     trip.progress = try TripProgress(from: &self)
     if try isPresent() { trip.ended = try timestamp() }
     for _ in 0..<(try number(UInt8.self)) { trip.recentMoves.append(try number(UInt64.self)) }
+    if try isPresent() { trip.eta = try eta() }
     return trip
+  }
+
+  private mutating func eta() throws(RecordError) -> DurableETA {
+    guard let target = TripTarget(rawValue: try number(UInt8.self)),
+      let basis = ETABasis(rawValue: try number(UInt8.self))
+    else { throw failure(.status) }
+    return DurableETA(target: target, basis: basis, meters: try distance(), arrival: try timestamp())
   }
 
   private mutating func fixes() throws(RecordError) -> FixesRecord {
     let driver = try identifier()
     let trip = try isPresent() ? try identifier() : nil
     let received = try timestamp()
+    let tracking = try tracking()
     let progress = try isPresent() ? try TripProgress(from: &self) : nil
     let count = Int(try number(UInt16.self))
     guard count > 0 else { throw failure(.fix) }
@@ -112,7 +126,8 @@ struct RecordReader: ~Copyable {
         throw failure(.fix)
       }
     }
-    return FixesRecord(driverID: driver, tripID: trip, received: received, progress: progress, fixes: fixes)
+    return FixesRecord(
+      driverID: driver, tripID: trip, received: received, tracking: tracking, progress: progress, fixes: fixes)
   }
 
   private mutating func driver() throws(RecordError) -> DurableDriver {
@@ -123,7 +138,23 @@ struct RecordReader: ~Copyable {
     var profile = DriverProfile(vehicleType: try isPresent() ? try text() : nil)
     for _ in 0..<(try number(UInt8.self)) { profile.tags.append(try text()) }
     let newest = try isPresent() ? try timestamp() : nil
-    return DurableDriver(id: id, status: status, profile: profile, newest: newest, heard: try timestamp())
+    var driver = DurableDriver(id: id, status: status, profile: profile, newest: newest, heard: try timestamp())
+    driver.isOffline = try isPresent()
+    driver.lastTripEnded = try timestamp().milliseconds
+    if try isPresent() { driver.tripID = try identifier() }
+    driver.isPositionOnTrip = try isPresent()
+    if try isPresent() {
+      let time = try timestamp()
+      guard let position = StoredPosition(try take(StoredPosition.size), at: 0) else { throw failure(.fix) }
+      driver.position = Position(position, at: time)
+    }
+    driver.tracking = try tracking()
+    return driver
+  }
+
+  private mutating func tracking() throws(RecordError) -> StoredTracking {
+    guard let tracking = StoredTracking(try take(StoredTracking.size)) else { throw failure(.fix) }
+    return tracking
   }
 
   mutating func route() throws(RecordError) -> Route {

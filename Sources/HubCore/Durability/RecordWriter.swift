@@ -21,6 +21,8 @@ enum RecordKind: UInt8 {
   case driver = 10
   case driverForgotten = 11
   case tripNumbersGiven = 12
+  case driverOffline = 13
+  case eta = 14
   case fence = 20
   case fenceDeleted = 21
   case stay = 22
@@ -36,16 +38,20 @@ enum RecordWriter {
     let start = bytes.count
     bytes.append(number: UInt32(0))
     switch record {
-    case .life(let epoch, let seed):
+    case .life(let epoch, let seed, let pseudonymKey):
       bytes.append(RecordKind.life.rawValue)
       bytes.append(text: epoch)
-      bytes.append(number: seed)
+      for number in [seed, pseudonymKey.first, pseudonymKey.second] { bytes.append(number: number) }
     case .trip(let trip):
       bytes.append(RecordKind.trip.rawValue)
       write(trip, into: &bytes)
     case .tripForgotten(let id):
       bytes.append(RecordKind.tripForgotten.rawValue)
       bytes.append(text: id.text)
+    case .eta(let id, let eta):
+      bytes.append(RecordKind.eta.rawValue)
+      bytes.append(text: id.text)
+      write(eta, into: &bytes)
     case .event(let publication): write(publication, into: &bytes)
     case .channel(let channel, let sequence):
       bytes.append(RecordKind.channel.rawValue)
@@ -61,6 +67,10 @@ enum RecordWriter {
     case .driver(let driver):
       bytes.append(RecordKind.driver.rawValue)
       write(driver, into: &bytes)
+    case .driverOffline(let id, let time):
+      bytes.append(RecordKind.driverOffline.rawValue)
+      bytes.append(text: id.text)
+      bytes.append(number: time.milliseconds)
     case .driverForgotten(let id):
       bytes.append(RecordKind.driverForgotten.rawValue)
       bytes.append(text: id.text)
@@ -98,7 +108,7 @@ enum RecordWriter {
   /// A message's fixes, of which `entries` holds `StoredFix.size` bytes each. Allocates nothing.
   static func write(
     fixes entries: borrowing ByteBuffer, driverID: Identifier, tripID: Identifier?, received: Timestamp,
-    progress: TripProgress?, into bytes: inout ByteBuffer
+    tracking: StoredTracking, progress: TripProgress?, into bytes: inout ByteBuffer
   ) {
     let start = bytes.count
     bytes.append(number: UInt32(0))
@@ -111,6 +121,7 @@ enum RecordWriter {
       bytes.append(UInt8(0))
     }
     bytes.append(number: received.milliseconds)
+    write(tracking, into: &bytes)
     if let progress {
       bytes.append(UInt8(1))
       progress.write(into: &bytes)
@@ -130,6 +141,33 @@ enum RecordWriter {
     for tag in driver.profile.tags { bytes.append(text: tag) }
     bytes.append(optional: driver.newest) { $0.append(number: $1.milliseconds) }
     bytes.append(number: driver.heard.milliseconds)
+    bytes.append(UInt8(driver.isOffline ? 1 : 0))
+    bytes.append(number: driver.lastTripEnded)
+    bytes.append(optional: driver.tripID) { $0.append(text: $1.text) }
+    bytes.append(UInt8(driver.isPositionOnTrip ? 1 : 0))
+    bytes.append(optional: driver.position) { bytes, position in
+      bytes.append(number: position.timestamp.milliseconds)
+      bytes.append(atMost: StoredPosition.size) {
+        StoredFix.write(position, into: $0, at: 0)
+        return StoredPosition.size
+      }
+    }
+    write(driver.tracking, into: &bytes)
+  }
+
+  @inline(__always)
+  private static func write(_ tracking: StoredTracking, into bytes: inout ByteBuffer) {
+    bytes.append(atMost: StoredTracking.size) {
+      tracking.write(into: $0)
+      return StoredTracking.size
+    }
+  }
+
+  private static func write(_ eta: DurableETA, into bytes: inout ByteBuffer) {
+    bytes.append(eta.target.rawValue)
+    bytes.append(eta.basis.rawValue)
+    bytes.append(number: eta.meters.bitPattern)
+    bytes.append(number: eta.arrival.milliseconds)
   }
 
   private static func write(_ trip: DurableTrip, into bytes: inout ByteBuffer) {
@@ -148,6 +186,7 @@ enum RecordWriter {
     bytes.append(optional: trip.ended) { $0.append(number: $1.milliseconds) }
     bytes.append(UInt8(trip.recentMoves.count))
     for move in trip.recentMoves { bytes.append(number: move) }
+    bytes.append(optional: trip.eta) { write($1, into: &$0) }
   }
 
   private static func write(_ event: Publication, into bytes: inout ByteBuffer) {

@@ -65,6 +65,15 @@ public struct StoredPosition: Sendable, Equatable {
   }
 }
 
+extension Position {
+  /// As it was published. Its turn rate is not stored, nor whether its place was only led to by the motion.
+  init(_ stored: StoredPosition, at timestamp: Timestamp) {
+    self.init(
+      coordinate: stored.coordinate, speed: stored.speed, heading: stored.heading, accuracy: stored.accuracy,
+      confidence: stored.confidence, timestamp: timestamp)
+  }
+}
+
 // MARK: - Bytes
 
 extension StoredFix {
@@ -96,12 +105,22 @@ extension StoredFix {
       for offset in stride(from: 40, to: size, by: 8) { store(UInt64(0), offset) }
       return store(UInt8(0), 39)
     }
-    store(position.confidence.rawValue, 39)
-    store(degrees(position.coordinate.latitude), 40)
-    store(degrees(position.coordinate.longitude), 44)
-    store(scaled(position.accuracy, by: 100, UInt32.self), 48)
-    store(scaled(position.speed, by: 100, UInt16.self), 52)
-    store(scaled(position.heading, by: 100, UInt16.self), 54)
+    write(position, into: bytes, at: 39)
+  }
+
+  /// Writes a published position, 17 bytes.
+  @inline(__always)
+  static func write(_ position: Position, into bytes: UnsafeMutableRawBufferPointer, at start: Int) {
+    precondition(start + StoredPosition.size <= bytes.count)
+    func store(_ number: some FixedWidthInteger & BitwiseCopyable, _ offset: Int) {
+      bytes.storeBytes(of: number.littleEndian, toByteOffset: start + offset, as: type(of: number))
+    }
+    store(position.confidence.rawValue, 0)
+    store(degrees(position.coordinate.latitude), 1)
+    store(degrees(position.coordinate.longitude), 5)
+    store(scaled(position.accuracy, by: 100, UInt32.self), 9)
+    store(scaled(position.speed, by: 100, UInt16.self), 13)
+    store(scaled(position.heading, by: 100, UInt16.self), 15)
   }
 
   /// Reads a fix from the first 56 of `bytes`; nil where they are none.
@@ -127,13 +146,13 @@ extension StoredFix {
       source: FixSource(rawValue: bytes[37]),
       batteryLevel: StoredFix.value(bytes[36], per: 200))
     guard standing == .live || standing == .confirmed else { return }
-    guard let confidence = Confidence(rawValue: bytes[39]),
-      let published = StoredFix.coordinate(load(Int32.self, 40), load(Int32.self, 44)),
-      let accuracy = StoredFix.value(load(UInt32.self, 48), per: 100)
-    else { return nil }
-    position = StoredPosition(
-      coordinate: published, speed: StoredFix.value(load(UInt16.self, 52), per: 100),
-      heading: StoredFix.value(load(UInt16.self, 54), per: 100), accuracy: accuracy, confidence: confidence)
+    guard let published = StoredPosition(bytes, at: 39) else { return nil }
+    position = published
+  }
+
+  /// Whether a fix was published, of its 56 bytes.
+  static func isPublished(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    bytes[38] == Standing.live.rawValue || bytes[38] == Standing.confirmed.rawValue
   }
 
   /// The timestamp alone (ms since 1970), of the 56 bytes of a fix.
@@ -146,7 +165,7 @@ extension StoredFix {
   @inline(__always)
   private static func degrees(_ value: Double) -> Int32 { Int32(rounded(value * 1e7)) }
 
-  private static func coordinate(_ latitude: Int32, _ longitude: Int32) -> Coordinate? {
+  fileprivate static func coordinate(_ latitude: Int32, _ longitude: Int32) -> Coordinate? {
     Coordinate(latitude: Double(latitude) / 1e7, longitude: Double(longitude) / 1e7)
   }
 
@@ -167,11 +186,31 @@ extension StoredFix {
   }
 
   @inline(__always)
-  private static func value<Number: FixedWidthInteger>(_ number: Number, per unit: Double) -> Double? {
+  fileprivate static func value<Number: FixedWidthInteger>(_ number: Number, per unit: Double) -> Double? {
     number == .max ? nil : Double(number) / unit
   }
 
   /// As `TrackMath.rounded`, to whole numbers.
   @inline(__always)
   private static func rounded(_ value: Double) -> Double { value + 0x1.8p52 - 0x1.8p52 }
+}
+
+extension StoredPosition {
+  /// Bytes of one: those from 39 on of a fix.
+  static let size = 17
+
+  /// Reads a position from 17 of `bytes`; nil where they are none.
+  init?(_ bytes: UnsafeRawBufferPointer, at start: Int) {
+    guard start + StoredPosition.size <= bytes.count else { return nil }
+    func load<Number: FixedWidthInteger & BitwiseCopyable>(_: Number.Type, _ offset: Int) -> Number {
+      Number(littleEndian: bytes.loadUnaligned(fromByteOffset: start + offset, as: Number.self))
+    }
+    guard let confidence = Confidence(rawValue: bytes[start]),
+      let place = StoredFix.coordinate(load(Int32.self, 1), load(Int32.self, 5)),
+      let accuracy = StoredFix.value(load(UInt32.self, 9), per: 100)
+    else { return nil }
+    self.init(
+      coordinate: place, speed: StoredFix.value(load(UInt16.self, 13), per: 100),
+      heading: StoredFix.value(load(UInt16.self, 15), per: 100), accuracy: accuracy, confidence: confidence)
+  }
 }

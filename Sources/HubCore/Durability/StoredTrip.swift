@@ -12,7 +12,7 @@ public struct StoredTrip: Sendable, Equatable {
     var reader = RecordReader(bytes)
     guard case .trip(let durable) = try reader.next() else { return nil }
     var trip = Trip(id: durable.id, hash: 0, status: durable.status, changed: durable.changed, lastHeard: 0)
-    trip.take(durable)
+    trip.take(durable, now: 0)
     number = durable.number
     report = trip.report
   }

@@ -116,23 +116,32 @@ struct MotionFilter: Sendable {
 
   /// Starts at a fix.
   init(_ fix: TrackMeasurement) {
-    latitude = fix.coordinate.latitude
-    longitude = fix.coordinate.longitude
-    (velocity, bias) = (.zero, .zero)
     let nominal = MotionFilter.variance(of: fix)
-    covariance = Covariance(
+    let covariance = Covariance(
       position: nominal * MotionFilter.firstFixVariance + 1, velocity: MotionFilter.unknownVelocity,
       bias: nominal * MotionFilter.biasShare * MotionFilter.biasShare)
-    ground = GroundScale(latitude: latitude)
-    time = fix.milliseconds
-    lastUsed = time
-    candidate = fix.coordinate
-    candidateVelocity = .zero
-    candidateTime = time
-    agreeingSince = time
-    rejectedSince = time
+    self.init(at: fix.coordinate, milliseconds: fix.milliseconds, velocity: .zero, covariance: covariance)
+    warmUp = 0
     _ = measureVelocity(fix, after: 0)
     usePosition(innovation: displacement(to: fix.coordinate) - bias, noise: nominal)
+  }
+
+  /// Starts where it is known how things stand: nothing is rejected, and s adapts from the next fix on.
+  init(at place: Coordinate, milliseconds: Int64, velocity: SIMD2<Double>, covariance: Covariance) {
+    latitude = place.latitude
+    longitude = place.longitude
+    self.velocity = velocity
+    bias = .zero
+    self.covariance = covariance
+    ground = GroundScale(latitude: latitude)
+    time = milliseconds
+    lastUsed = milliseconds
+    candidate = place
+    candidateVelocity = .zero
+    candidateTime = milliseconds
+    agreeingSince = milliseconds
+    rejectedSince = milliseconds
+    warmUp = 2
   }
 
   /// Metres, the phone's word where it gave one.

@@ -17,6 +17,12 @@ struct SpeedLatency: Sendable {
   private var lastSpeed = Float.nan
 
   private static let longest: Float = 1
+
+  init() {}
+
+  /// Of a phone that is known: what was learnt of it, as open to change as at first.
+  init(learned seconds: Float) { self.seconds = seconds }
+
   /// s² a second: a phone may change its mind.
   private static let wander: Float = 25e-6
   /// Harder changes of speed are errors: m/s².

@@ -39,11 +39,18 @@ public struct Tracker: Sendable {
   }
 
   /// Goes on behind a fix of an earlier life of the hub that came at `uptime` (in nanoseconds of this life, so it may be
-  /// negative): what is not newer is history. The filter begins anew.
+  /// negative): what is not newer is history.
   mutating func resume(after newest: Timestamp, receivedAt uptime: Int64) {
     order = FixOrder(newest: newest.milliseconds, receivedAt: uptime)
-    filter = nil
   }
+
+  /// Takes over what an earlier life of the hub had filtered; without `motion` the filter begins anew with the next fix.
+  mutating func resume(at position: Position, _ motion: StoredMotion?) {
+    filter = motion.map { MotionFilter(resuming: position, $0) }
+  }
+
+  /// What is stored of the filter; nil before the first fix.
+  @inline(__always) var storedMotion: StoredMotion? { filter?.stored }
 
   /// How many fixes were held back as a leap in time and never published. Wraps; a hub counts differences.
   public var heldAndDropped: UInt32 { order.dropped }

@@ -36,6 +36,18 @@ struct ToldETA: Equatable {
   /// Uptime, ns.
   var toldAt: Int64
 
+  var durable: DurableETA { DurableETA(target: target, basis: basis, meters: meters, arrival: arrival) }
+
+  init(target: TripTarget, basis: ETABasis, meters: Double, arrival: Timestamp, toldAt: Int64) {
+    (self.target, self.basis, self.meters, self.arrival, self.toldAt) = (target, basis, meters, arrival, toldAt)
+  }
+
+  /// As it was read back: the next one comes no sooner than if it had been told at the start.
+  init(_ durable: DurableETA, toldAt uptime: Int64) {
+    self.init(
+      target: durable.target, basis: durable.basis, meters: durable.meters, arrival: durable.arrival, toldAt: uptime)
+  }
+
   /// Whether an arrival at another time, reckoned now, is news.
   func isOutdated(by arrival: Timestamp, target: TripTarget, basis: ETABasis, at now: Moment, rules: TripRules) -> Bool
   {

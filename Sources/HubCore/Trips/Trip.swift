@@ -30,6 +30,8 @@ struct Trip {
   var endedAt: Timestamp?
   /// How far it has come.
   var progress = TripProgress()
+  /// The ETA as its people know it.
+  var told: ToldETA?
   /// Where the hub's table of guides has what belongs to the present leg; −1 where there is none.
   var guide: Int32 = -1
   /// When it ended, and when its live positions end (uptime, ns); and whether its subscribers were told so.

@@ -11,8 +11,6 @@ struct TripGuide {
   /// Where the leg began, and what the odometer showed there.
   let start: Coordinate
   let startMeters: Double
-  /// The ETA as people know it.
-  var told: ToldETA?
   /// The time of the fix with which the driver came to the target, while it stays.
   var cameAt: Timestamp?
 

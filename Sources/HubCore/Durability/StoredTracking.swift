@@ -1,0 +1,139 @@
+// What a hub needs of a driver, beside its newest position, to go on where the hub before it ended: stored with each
+// record of fixes and with each driver, in 20 bytes of fixed places.
+//
+// Of the filter's state the position itself (place, speed, heading) stands in the fix. Biases and correlations are left
+// out: they matter for seconds, which a restart takes. What took minutes to learn is kept: how noisy the phone is, and how
+// late its speed. Without the first the gate would refuse good fixes of a bad phone.
+//
+//     at  bytes                                            at  bytes
+//      0  8  offset of the phone's clock, ms; least: none  14  2  scale of the position noise
+//      8  2  seconds between messages, 0 with a session    16  2  latency of the speed, s
+//     10  2  variance of the place, m²; 0: no filter       18  1  flags
+//     12  2  variance of the velocity, m²/s²               19  1  zero
+//
+// The numbers of the filter are the upper halves of a Float: 8 bits of precision over its whole range.
+import Geo
+import Messages
+
+struct StoredTracking: Equatable, BitwiseCopyable {
+  /// Bytes of one.
+  static let size = 20
+
+  /// `SessionClock.offsetMilliseconds`.
+  var clockOffset: Int64?
+  /// Seconds, rounded up, between the messages of a driver that sends without a session; 0 for one with a session.
+  var sendingInterval: UInt16 = 0
+  var motion: StoredMotion?
+}
+
+/// What is kept of a `MotionFilter`, beside the position that it published last.
+struct StoredMotion: Equatable, BitwiseCopyable {
+  /// m² and m²/s² on an axis.
+  var placeVariance: Float
+  var velocityVariance: Float
+  /// `MotionFilter.noiseScale`, and the seconds of `SpeedLatency`.
+  var noiseScale: Float
+  var latency: Float
+  var flags: Flags
+
+  struct Flags: OptionSet, BitwiseCopyable {
+    var rawValue: UInt8
+    static let standing = Flags(rawValue: 1)
+    static let doubtsStandstill = Flags(rawValue: 2)
+    static let unconfirmed = Flags(rawValue: 4)
+    static let all: Flags = [.standing, .doubtsStandstill, .unconfirmed]
+  }
+}
+
+// MARK: - Bytes
+
+extension StoredTracking {
+  /// Writes the 20 bytes. Allocates nothing.
+  @inline(__always)
+  func write(into bytes: UnsafeMutableRawBufferPointer) {
+    precondition(bytes.count >= StoredTracking.size)
+    bytes.storeBytes(of: (clockOffset ?? .min).littleEndian, toByteOffset: 0, as: Int64.self)
+    bytes.storeBytes(of: sendingInterval.littleEndian, toByteOffset: 8, as: UInt16.self)
+    guard let motion else {
+      bytes.storeBytes(of: 0, toByteOffset: 10, as: UInt16.self)
+      return bytes.storeBytes(of: 0, toByteOffset: 12, as: UInt64.self)
+    }
+    func store(_ value: Float, _ offset: Int) {
+      bytes.storeBytes(of: UInt16(value.bitPattern >> 16).littleEndian, toByteOffset: offset, as: UInt16.self)
+    }
+    store(motion.placeVariance, 10)
+    store(motion.velocityVariance, 12)
+    store(motion.noiseScale, 14)
+    store(motion.latency, 16)
+    bytes.storeBytes(of: UInt16(motion.flags.rawValue).littleEndian, toByteOffset: 18, as: UInt16.self)
+  }
+
+  /// Reads the first 20 of `bytes`; nil where they are none.
+  init?(_ bytes: UnsafeRawBufferPointer) {
+    guard bytes.count >= StoredTracking.size else { return nil }
+    func number<Number: FixedWidthInteger & BitwiseCopyable>(_: Number.Type, _ offset: Int) -> Number {
+      Number(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: Number.self))
+    }
+    func value(_ offset: Int) -> Float { Float(bitPattern: UInt32(number(UInt16.self, offset)) << 16) }
+    let offset = number(Int64.self, 0)
+    guard offset == .min || abs(offset) <= SessionClock.largestOffset else { return nil }
+    clockOffset = offset == .min ? nil : offset
+    sendingInterval = number(UInt16.self, 8)
+    guard number(UInt16.self, 10) != 0 else {
+      guard number(UInt64.self, 12) == 0 else { return nil }
+      return
+    }
+    let flags = number(UInt16.self, 18)
+    guard flags <= UInt16(StoredMotion.Flags.all.rawValue) else { return nil }
+    let motion = StoredMotion(
+      placeVariance: value(10), velocityVariance: value(12), noiseScale: value(14), latency: value(16),
+      flags: StoredMotion.Flags(rawValue: UInt8(flags)))
+    guard motion.isPlausible else { return nil }
+    self.motion = motion
+  }
+}
+
+extension StoredMotion {
+  /// Whether a filter may begin with it: NaN and what no filter comes to do not pass.
+  fileprivate var isPlausible: Bool {
+    (1e-7...1e12).contains(placeVariance) && (1e-7...1e12).contains(velocityVariance)
+      && (0.01...100).contains(noiseScale) && (0...1).contains(latency)
+  }
+}
+
+// MARK: - The filter
+
+extension MotionFilter {
+  /// What is stored of it.
+  @inline(__always) var stored: StoredMotion {
+    var flags = StoredMotion.Flags()
+    if isStanding { flags.insert(.standing) }
+    if doubtsStandstill { flags.insert(.doubtsStandstill) }
+    if isUnconfirmed { flags.insert(.unconfirmed) }
+    return StoredMotion(
+      placeVariance: Float(covariance.p00), velocityVariance: Float(covariance.p11), noiseScale: Float(noiseScale),
+      latency: latency.seconds, flags: flags)
+  }
+
+  /// Goes on from a published position with what was stored beside it.
+  init(resuming position: Position, _ stored: StoredMotion) {
+    var velocity = SIMD2<Double>.zero
+    if let heading = position.heading, let speed = position.speed, !stored.flags.contains(.standing) {
+      let direction = SineCosine(degrees: heading)
+      velocity = SIMD2(direction.sine, direction.cosine) * speed
+    }
+    let variance = Double(stored.placeVariance)
+    let covariance = Covariance(
+      position: variance, velocity: Double(stored.velocityVariance),
+      bias: variance * MotionFilter.biasShare * MotionFilter.biasShare)
+    self.init(
+      at: position.coordinate, milliseconds: position.timestamp.milliseconds, velocity: velocity,
+      covariance: covariance)
+    if let heading = position.heading { self.heading = Float(heading) }
+    noiseScale = min(max(Double(stored.noiseScale), Self.noiseRange.lowerBound), Self.noiseRange.upperBound)
+    latency = SpeedLatency(learned: stored.latency)
+    isStanding = stored.flags.contains(.standing)
+    doubtsStandstill = stored.flags.contains(.doubtsStandstill)
+    isUnconfirmed = stored.flags.contains(.unconfirmed)
+  }
+}
