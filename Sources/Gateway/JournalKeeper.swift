@@ -132,14 +132,14 @@ final class JournalKeeper: Sendable {
 
   /// Indexes what is full, deletes what is too old; what is left.
   private func keep(_ files: DiskFiles, _ broken: Set<String>) throws(JournalError) -> JournalInventory {
-    let before = try JournalInventory(files)
+    let before = try JournalInventory(files, limits: limits)
     let deleted = try before.apply(
       configuration.retention, limits: limits, broken: broken, now: ClockReading.read().unixMilliseconds, in: files)
     let history = try JournalHistory(directory: configuration.directory, limits: limits) { payload, note in
       DurableKeys.forEach(in: payload, note)
     }
     _ = try history.indexFullSegments { !journal.commit.isClosing }
-    let after = try JournalInventory(files)
+    let after = try JournalInventory(files, limits: limits)
     journal.keeping.withLock {
       $0.segmentsDeleted += UInt64(deleted)
       $0.segments = after.segments.count

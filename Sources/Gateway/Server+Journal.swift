@@ -19,7 +19,7 @@ extension Server {
     case .locked: "; give this hub a --data of its own, or --no-journal"
     case .system: "; give a directory that the hub may write to with --data, or --no-journal to store nothing"
     case .otherVersion: "; use the program that wrote it, or give this hub another --data"
-    case .full, .stopped: ""
+    case .full, .gone, .stopped: ""
     }
   }
 

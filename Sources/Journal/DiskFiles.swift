@@ -7,12 +7,14 @@ import Transport
 public final class DiskFiles: JournalFiles {
   public let path: String
   private let directory: Descriptor
+  private let identity: FileIdentity
 
   /// Opens a directory that is there, without a lock.
   public init(beside path: String) throws(JournalError) {
     self.path = path
     do throws(SystemError) {
       directory = try Descriptor(Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), from: "open")
+      identity = try FileIdentity(directory)
     } catch {
       throw .system(error, file: path)
     }
@@ -24,6 +26,7 @@ public final class DiskFiles: JournalFiles {
     do throws(SystemError) {
       if mkdir(path, 0o700) != 0, errno != EEXIST { throw SystemError(call: "mkdir", errno: errno) }
       directory = try Descriptor(Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), from: "open")
+      identity = try FileIdentity(directory)
     } catch {
       throw .system(error, file: path)
     }
@@ -33,6 +36,31 @@ public final class DiskFiles: JournalFiles {
     guard flock(directory.raw, LOCK_EX | LOCK_NB) == 0 else {
       if errno == EWOULDBLOCK { throw .locked(directory: path) }
       throw .system(SystemError(call: "flock", errno: errno), file: path)
+    }
+  }
+
+  public var isInPlace: Bool {
+    var status = stat()
+    return stat(path, &status) == 0 && FileIdentity(status) == identity
+  }
+
+  public func about(_ name: String) throws(SystemError) -> JournalFileFacts? {
+    var status = stat()
+    guard fstatat(directory.raw, name, &status, 0) == 0 else {
+      if errno == ENOENT { return nil }
+      throw SystemError(call: "fstatat", errno: errno)
+    }
+    return JournalFileFacts(kind: Self.kind(status.st_mode), bytes: Int(status.st_size))
+  }
+
+  private static func kind(_ mode: mode_t) -> JournalFileFacts.Kind {
+    switch mode & S_IFMT {
+    case S_IFREG: .file
+    case S_IFDIR: .other("a directory")
+    case S_IFIFO: .other("a FIFO")
+    case S_IFSOCK: .other("a socket")
+    case S_IFBLK, S_IFCHR: .other("a device")
+    case let other: .other("of file type \(other)")
     }
   }
 
@@ -61,7 +89,9 @@ public final class DiskFiles: JournalFiles {
 
   public func openForReading(_ name: String) throws(SystemError) -> (any ReadableJournalFile)? {
     do throws(SystemError) {
-      return try ReadableDiskFile(Descriptor(openat(directory.raw, name, O_RDONLY | O_CLOEXEC), from: "openat"))
+      // O_NONBLOCK, for a FIFO's open waits for a writer; of a file it changes nothing.
+      return try ReadableDiskFile(
+        Descriptor(openat(directory.raw, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC), from: "openat"))
     } catch {
       if error.errno == ENOENT { return nil }
       throw error
@@ -70,7 +100,8 @@ public final class DiskFiles: JournalFiles {
 
   public func open(_ name: String) throws(SystemError) -> any JournalFile {
     try DiskFile(
-      Descriptor(openat(directory.raw, name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600), from: "openat"))
+      Descriptor(
+        openat(directory.raw, name, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC, 0o600), from: "openat"))
   }
 
   public func rename(_ name: String, to newName: String) throws(SystemError) {
@@ -88,15 +119,46 @@ public final class DiskFiles: JournalFiles {
   }
 }
 
+/// What tells a directory from another one that has its name later.
+private struct FileIdentity: Equatable {
+  private let device: dev_t
+  private let number: ino_t
+
+  init(_ status: stat) {
+    device = status.st_dev
+    number = status.st_ino
+  }
+
+  init(_ descriptor: borrowing Descriptor) throws(SystemError) { self.init(try status(of: descriptor)) }
+}
+
+private func status(of descriptor: borrowing Descriptor) throws(SystemError) -> stat {
+  var status = stat()
+  guard fstat(descriptor.raw, &status) == 0 else { throw SystemError(call: "fstat", errno: errno) }
+  return status
+}
+
+/// Bytes of a file; throws where the descriptor is another thing, whose "size" means nothing.
+private func fileSize(of descriptor: borrowing Descriptor) throws(SystemError) -> Int {
+  let status = try status(of: descriptor)
+  switch status.st_mode & S_IFMT {
+  case S_IFREG: return Int(status.st_size)
+  case S_IFDIR: throw SystemError(call: "open", errno: EISDIR)
+  default: throw SystemError(call: "open", errno: ENODEV)
+  }
+}
+
 private final class DiskFile: JournalFile {
   private let descriptor: Descriptor
   private(set) var size: Int
 
   init(_ descriptor: consuming Descriptor) throws(SystemError) {
-    let end = lseek(descriptor.raw, 0, SEEK_END)
-    guard end >= 0 else { throw SystemError(call: "lseek", errno: errno) }
+    size = try fileSize(of: descriptor)
     self.descriptor = descriptor
-    size = Int(end)
+  }
+
+  var isLinked: Bool {
+    do throws(SystemError) { return try status(of: descriptor).st_nlink > 0 } catch { return false }
   }
 
   func append(_ bytes: UnsafeRawBufferPointer) throws(SystemError) {
@@ -125,14 +187,12 @@ private final class DiskFile: JournalFile {
 private final class ReadableDiskFile: ReadableJournalFile {
   private let descriptor: Descriptor
 
-  init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor }
-
-  func size() throws(SystemError) -> Int {
-    // The file's own offset is used by nothing else: all reads say where.
-    let end = lseek(descriptor.raw, 0, SEEK_END)
-    guard end >= 0 else { throw SystemError(call: "lseek", errno: errno) }
-    return Int(end)
+  init(_ descriptor: consuming Descriptor) throws(SystemError) {
+    _ = try fileSize(of: descriptor)
+    self.descriptor = descriptor
   }
+
+  func size() throws(SystemError) -> Int { try fileSize(of: descriptor) }
 
   func read(at offset: Int, into buffer: UnsafeMutableRawBufferPointer) throws(SystemError) -> Int {
     var count = 0

@@ -27,8 +27,16 @@ extension GroupCommit {
     /// Nothing is pending.
     case idle
     case stored
-    /// There is no room on the disk; the same group is tried by the next call.
+    /// There is no room on the disk, or the directory is gone; the same group is tried by the next call.
     case full(JournalError)
+  }
+
+  /// What the journal's thread was woken for.
+  private enum Wake {
+    case work
+    /// Nothing was written for a while: is the directory still there?
+    case look
+    case end
   }
 
   /// Writes groups until `close`; returns when everything was stored, or with the error after which nothing can be.
@@ -38,8 +46,16 @@ extension GroupCommit {
     _ writer: inout JournalWriter, clock: () -> Int64, onChange: () -> Void
   ) throws(JournalError) {
     var groups = PendingGroups()
-    while !groups.isEmpty || waitForWork() {
-      if groups.isEmpty { sealIfAsked(&writer) }
+    while true {
+      if groups.isEmpty {
+        switch waitForWork() {
+        case .end: return
+        case .look:
+          if lookAtPlace(writer) { onChange() }
+          continue
+        case .work: sealIfAsked(&writer)
+        }
+      }
       let before = currentCondition
       let progress: Progress
       do throws(JournalError) {
@@ -73,11 +89,11 @@ extension GroupCommit {
     do throws(JournalError) {
       try write(groups.batch, groups.written..<end, &writer, created: created)
     } catch {
-      guard case .full = error else {
+      guard error.isPassing else {
         health.store(.stopped, ordering: .releasing)
         throw error
       }
-      if health.exchange(.full, ordering: .acquiringAndReleasing) != .full { locked { $0.counters.timesFull += 1 } }
+      noteFull(error)
       return .full(error)
     }
     // First what is stored, then the keeper, who is woken by what was counted.
@@ -87,6 +103,25 @@ extension GroupCommit {
     groups.first = last + 1
     if groups.isEmpty { groups.removeAll(keepingAtMost: limits.groupBytes) }
     return .stored
+  }
+
+  /// Nothing can be stored for now.
+  private func noteFull(_ error: JournalError) {
+    locked { $0.counters.lastFull = error }
+    if health.exchange(.full, ordering: .acquiringAndReleasing) != .full { locked { $0.counters.timesFull += 1 } }
+  }
+
+  /// Looks whether what is written next would be found by a start; true where that has changed.
+  private func lookAtPlace(_ writer: borrowing JournalWriter) -> Bool {
+    let before = currentCondition
+    do throws(JournalError) {
+      try writer.checkPlace()
+      // Nothing is pending that there was no room for, so this is what it was for.
+      if before == .full { health.store(.good, ordering: .releasing) }
+    } catch {
+      noteFull(error)
+    }
+    return currentCondition != before
   }
 
   private func sealIfAsked(_ writer: inout JournalWriter) {
@@ -127,18 +162,20 @@ extension GroupCommit {
     }
   }
 
-  /// Waits for what is worth writing, or for the keeper to ask; false when there is nothing more to come.
-  private func waitForWork() -> Bool {
+  /// Waits for what is worth writing, for the keeper to ask, or until it is time to look at the directory.
+  private func waitForWork() -> Wake {
     pthread_mutex_lock(mutex)
     defer { pthread_mutex_unlock(mutex) }
+    let look = Self.now() + (currentCondition == .full ? fullRetry : placeInterval)
     while true {
       let state = state
       let hasWork = !state.pointee.pending.ends.isEmpty
       let isDue = state.pointee.isUrgent || state.pointee.isClosing || Self.now() >= state.pointee.deadline
-      if hasWork, isDue { return true }
-      if state.pointee.isClosing { return false }
-      if state.pointee.wantsSeal { return true }
-      wait(on: condition, until: state.pointee.deadline)
+      if hasWork, isDue { return .work }
+      if state.pointee.isClosing { return .end }
+      if state.pointee.wantsSeal { return .work }
+      if Self.now() >= look { return .look }
+      wait(on: condition, until: min(state.pointee.deadline, look))
     }
   }
 

@@ -38,6 +38,8 @@ public final class GroupCommit: @unchecked Sendable {
   private let lazyDelay: Int64
   /// How long to wait before a full disk is tried again, in ns.
   let fullRetry: Int64
+  /// How often it is looked whether the directory is still there, while nothing is written, in ns.
+  let placeInterval: Int64
   let mutex: UnsafeMutablePointer<pthread_mutex_t>
   let condition: UnsafeMutablePointer<pthread_cond_t>
   /// What the keeper waits on.
@@ -46,10 +48,14 @@ public final class GroupCommit: @unchecked Sendable {
   let durable = Atomic<UInt64>(0)
   let health = Atomic<JournalCondition>(.good)
 
-  public init(limits: JournalLimits, lazyMilliseconds: Int = 50, fullRetryMilliseconds: Int = 500) {
+  public init(
+    limits: JournalLimits, lazyMilliseconds: Int = 50, fullRetryMilliseconds: Int = 500,
+    placeMilliseconds: Int = 5000
+  ) {
     self.limits = limits
     lazyDelay = Int64(lazyMilliseconds) * 1_000_000
     fullRetry = Int64(fullRetryMilliseconds) * 1_000_000
+    placeInterval = Int64(placeMilliseconds) * 1_000_000
     mutex = .allocate(capacity: 1)
     mutex.initialize(to: pthread_mutex_t())
     condition = .allocate(capacity: 1)

@@ -4,7 +4,7 @@ import Synchronization
 /// How the journal is.
 public enum JournalCondition: UInt8, Sendable, AtomicRepresentable {
   case good
-  /// No room on the disk; it is tried again, and goes on by itself.
+  /// No room on the disk, or the directory is gone; it is tried again, and goes on by itself.
   case full
   /// A write failed; nothing is stored any more before a restart.
   case stopped
@@ -19,4 +19,6 @@ public struct JournalCounters: Sendable, Equatable {
   /// Time spent in write and fdatasync.
   public var busyNanoseconds: UInt64 = 0
   public var timesFull: UInt64 = 0
+  /// Why nothing could be stored the last time.
+  public var lastFull: JournalError?
 }

@@ -4,8 +4,12 @@ import Transport
 public enum JournalError: Error, Equatable, CustomStringConvertible {
   /// The kernel refused; `file` is what it was about.
   case system(SystemError, file: String)
-  /// The disk, or the share of it that the hub may use, is full. What was written of the group was taken back.
-  case full(file: String)
+  /// The disk, the share of it that the hub may use, or the file that it may write is full, by the kernel's word. What was
+  /// written of the group was taken back.
+  case full(SystemError, file: String)
+  /// The path leads to this directory no longer, or the newest segment was deleted: what is written there would not be
+  /// found by the next start.
+  case gone(path: String)
   /// A write or fdatasync failed earlier. The kernel may have dropped what it could not write and say "done" to the next
   /// fdatasync (fsyncgate, 2018), so nothing is written any more before a restart has read what there is.
   case stopped
@@ -18,7 +22,8 @@ public enum JournalError: Error, Equatable, CustomStringConvertible {
   public var description: String {
     switch self {
     case .system(let error, let file): "\(file): \(error)"
-    case .full(let file): "\(file): no room on the disk"
+    case .full(let error, let file): "\(file): no room: \(error)"
+    case .gone(let path): "\(path): was moved or deleted while the hub writes there"
     case .stopped: "the journal has stopped after a failed write; restart the hub"
     case .locked(let directory): "another process uses the journal in \(directory)"
     case .damaged(let damage): "\(damage)"
@@ -26,6 +31,14 @@ public enum JournalError: Error, Equatable, CustomStringConvertible {
       "\(file) is of format \(version): a newer program wrote it"
     case .otherVersion(let version, let file):
       "\(file) is of format \(version): an older program wrote it, and this one reads only \(FileHeader.version)"
+    }
+  }
+
+  /// Whether the journal goes on by itself when the trouble is over. `stopped` and the like end with a restart.
+  var isPassing: Bool {
+    switch self {
+    case .full, .gone: true
+    case .system, .stopped, .locked, .damaged, .otherVersion: false
     }
   }
 }
@@ -43,6 +56,8 @@ public struct Damage: Equatable, Sendable, CustomStringConvertible {
     case snapshot
     /// The payload of a whole group makes no sense to its reader.
     case meaning(String)
+    /// No hub wrote a file like this one; the text says what it is.
+    case foreign(String)
   }
 
   public var kind: Kind
@@ -59,6 +74,7 @@ public struct Damage: Equatable, Sendable, CustomStringConvertible {
     case .missing(let through): "\(file): groups \(group) to \(through) before it are missing"
     case .snapshot: "\(file): the snapshot is not whole"
     case .meaning(let text): "\(file): group \(group) at byte \(offset) makes no sense: \(text)"
+    case .foreign(let text): "\(file) \(text)"
     }
   }
 }

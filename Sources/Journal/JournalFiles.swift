@@ -6,9 +6,13 @@ import Transport
 public protocol JournalFiles: AnyObject {
   /// For messages.
   var path: String { get }
+  /// Whether `path` still leads to this directory.
+  var isInPlace: Bool { get }
   /// The names of all files.
   func names() throws(SystemError) -> [String]
-  /// A file's bytes.
+  /// What has this name; nil where nothing has.
+  func about(_ name: String) throws(SystemError) -> JournalFileFacts?
+  /// A file's bytes, all in memory: for files whose size was looked at.
   func read(_ name: String) throws(SystemError) -> [UInt8]
   /// Opens a file that is there for reading at any place; nil where it isn't there (any more).
   func openForReading(_ name: String) throws(SystemError) -> (any ReadableJournalFile)?
@@ -21,9 +25,41 @@ public protocol JournalFiles: AnyObject {
   func synchronize() throws(SystemError)
 }
 
+/// What stands under a name.
+public struct JournalFileFacts: Sendable, Equatable {
+  public enum Kind: Sendable, Equatable {
+    case file
+    /// Something else, in words: "a directory".
+    case other(String)
+  }
+
+  public var kind: Kind
+  public var bytes: Int
+
+  public init(kind: Kind, bytes: Int) {
+    self.kind = kind
+    self.bytes = bytes
+  }
+}
+
+extension JournalFiles {
+  /// Why no hub can have written the file that has this name: it is no file, or larger than `limit` bytes. Nil where one can
+  /// have, or nothing has the name.
+  func oddity(of name: String, atMost limit: Int = .max) throws(SystemError) -> String? {
+    guard let facts = try about(name) else { return nil }
+    switch facts.kind {
+    case .other(let what): return "is \(what), and no file that a hub writes"
+    case .file where facts.bytes > limit: return "has \(facts.bytes) bytes, and a hub writes \(limit) at most"
+    case .file: return nil
+    }
+  }
+}
+
 /// An open file of a journal.
 public protocol JournalFile: AnyObject {
   var size: Int { get }
+  /// Whether it still has a name: false once it was deleted.
+  var isLinked: Bool { get }
   /// Appends all of `bytes`. After an error a part of them may be there.
   func append(_ bytes: UnsafeRawBufferPointer) throws(SystemError)
   /// Cuts the file to its first `size` bytes.

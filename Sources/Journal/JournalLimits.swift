@@ -18,6 +18,10 @@ public struct JournalLimits: Sendable, Equatable {
   /// Seconds between two looks at what is too old, and before something is tried again that failed.
   public var keepingSeconds = 60.0
 
+  /// Bytes of the largest segment that these limits allow: full, or with a single group that is larger. A larger file is
+  /// no segment, and is not read.
+  public var largestSegment: Int { max(segmentBytes, FileHeader.size + GroupHeader.size + groupBytes) }
+
   public init() {}
 
   func validate() {

@@ -41,11 +41,12 @@ public struct JournalWriter: ~Copyable {
   /// Writes one group and returns when it is on stable storage; its number. `created` is in ms since 1970, for a new
   /// segment's header.
   ///
-  /// After `full` the same payload may be given again, now or later: nothing of it is there. After any other error the
-  /// writer throws `stopped` for ever.
+  /// After `full` and `gone` the same payload may be given again, now or later: nothing of it is there. After any other
+  /// error the writer throws `stopped` for ever.
   public mutating func append(_ payload: UnsafeRawBufferPointer, created: Int64) throws(JournalError) -> UInt64 {
     guard !hasStopped else { throw .stopped }
     precondition(payload.count <= limits.groupBytes, "the caller makes no group over the limit")
+    try checkPlace()
     let file = try fileForGroup(of: payload.count, created: created)
     bytes.removeAll(keepingCapacity: true)
     GroupHeader.encode(next, payload, crc, into: &bytes)
@@ -54,6 +55,13 @@ public struct JournalWriter: ~Copyable {
     let number = next
     next += 1
     return number
+  }
+
+  /// Throws `gone` where the next start would not find what is written. Looked at before each group, so that nothing is acked
+  /// that was gone when it came; two short calls beside an fdatasync.
+  public func checkPlace() throws(JournalError) {
+    guard files.isInPlace else { throw .gone(path: files.path) }
+    guard segment?.isLinked ?? true else { throw .gone(path: "\(files.path)/\(segmentName)") }
   }
 
   private mutating func removeLossMark() {
@@ -116,9 +124,12 @@ public struct JournalWriter: ~Copyable {
     }
   }
 
-  /// A full disk is passing trouble where what was written could be taken back; everything else is the end.
+  /// A full disk, quota or file (`ulimit -f`) is passing trouble where what was written could be taken back; everything else
+  /// is the end.
   private mutating func failure(_ error: SystemError, takesBack: Bool) -> JournalError {
-    if takesBack, error.errno == ENOSPC || error.errno == EDQUOT { return .full(file: segmentName) }
+    if takesBack, [ENOSPC, EDQUOT, EFBIG].contains(error.errno) {
+      return .full(error, file: "\(files.path)/\(segmentName)")
+    }
     hasStopped = true
     return .system(error, file: segmentName)
   }

@@ -112,12 +112,10 @@ public struct Recovery: ~Copyable {
   }
 
   private func removeUnfinished() throws(JournalError) {
-    do throws(SystemError) {
-      for name in try files.names() where SnapshotFile.isUnfinished(name) || SegmentIndex.isUnfinished(name) {
-        try files.remove(name)
-      }
-    } catch {
-      throw .system(error, file: files.path)
+    let names: [String]
+    do throws(SystemError) { names = try files.names() } catch { throw .system(error, file: files.path) }
+    for name in names where SnapshotFile.isUnfinished(name) || SegmentIndex.isUnfinished(name) {
+      do throws(SystemError) { try files.remove(name) } catch { throw .system(error, file: name) }
     }
   }
 
@@ -128,20 +126,15 @@ public struct Recovery: ~Copyable {
     _ body: (UnsafeRawBufferPointer) throws(Senseless) -> Void
   ) throws(JournalError) -> UInt64 {
     for name in try names(.snapshot).reversed() {
-      let bytes = try bytes(of: name.name)
-      let snapshot = bytes.withUnsafeBytes { SnapshotFile.parts(of: $0, group: name.first, limits: limits) }
-      switch snapshot {
+      switch try SnapshotFile.read(name, in: files, limits: limits) {
       case .broken: report.brokenSnapshots.append(name.name)
       case .otherVersion(let version): throw .otherVersion(version, file: name.name)
-      case .whole(let ranges):
-        for range in ranges {
-          do throws(Senseless) {
-            try bytes.withBytes { (bytes) throws(Senseless) in
-              try body(UnsafeRawBufferPointer(rebasing: bytes[range]))
-            }
-          } catch {
+      case .whole(let parts):
+        for place in parts.ranges.indices {
+          do throws(Senseless) { try parts.withPart(place, body) } catch {
             throw .damaged(
-              Damage(kind: .meaning(error.text), file: name.name, offset: range.lowerBound, group: name.first))
+              Damage(
+                kind: .meaning(error.text), file: name.name, offset: parts.offset(ofPart: place), group: name.first))
           }
         }
         report.snapshot = name.first
@@ -175,6 +168,10 @@ public struct Recovery: ~Copyable {
   ) throws(JournalError) -> Damage? {
     if segment.first > next {
       return Damage(kind: .missing(through: segment.first - 1), file: segment.name, offset: 0, group: next)
+    }
+    if let foreign = try segment.foreign(in: files, atMost: limits.largestSegment) {
+      next = segment.first
+      return foreign
     }
     let bytes = try bytes(of: segment.name)
     var number = segment.first

@@ -39,11 +39,13 @@ public struct JournalInventory: Sendable, Equatable {
     segments.reduce(0) { $0 + $1.bytes + ($1.indexBytes ?? 0) } + snapshots.reduce(0) { $0 + $1.bytes }
   }
 
-  /// Looks at the directory, and reads the headers of what is in it. What goes meanwhile is left out.
-  public init(_ files: any JournalFiles) throws(JournalError) {
+  /// Looks at the directory, and reads the headers of what is in it. What goes meanwhile is left out. Throws `damaged` where
+  /// something has a segment's or a snapshot's name that no hub can have written.
+  public init(_ files: any JournalFiles, limits: JournalLimits) throws(JournalError) {
     let names: [String]
     do throws(SystemError) { names = try files.names() } catch { throw .system(error, file: files.path) }
     for file in SegmentName.all(.segment, in: names) {
+      if let foreign = try file.foreign(in: files, atMost: limits.largestSegment) { throw .damaged(foreign) }
       guard let about = try Self.about(file.name, .segment, file.first, files) else { continue }
       let index = try Self.about(SegmentIndex.name(file.first), .index, file.first, files)
       segments.append(
@@ -51,15 +53,30 @@ public struct JournalInventory: Sendable, Equatable {
           name: file.name, first: file.first, created: about.created, bytes: about.bytes, indexBytes: index?.bytes))
     }
     for file in SegmentName.all(.snapshot, in: names) {
+      if let foreign = try file.foreign(in: files) { throw .damaged(foreign) }
       guard let about = try Self.about(file.name, .snapshot, file.first, files) else { continue }
       snapshots.append(
         Snapshot(name: file.name, group: file.first, created: about.created, bytes: about.bytes))
     }
   }
 
+  /// When the newest file was begun that says so, in ms since 1970.
+  public var newestCreated: Int64? { (segments.compactMap(\.created) + snapshots.compactMap(\.created)).max() }
+
   init(segments: [Segment], snapshots: [Snapshot]) {
     self.segments = segments
     self.snapshots = snapshots
+  }
+
+  /// Whether a directory has a segment or a snapshot: without either no hub ever wrote there, or what it wrote is gone.
+  public static func isThere(in files: any JournalFiles) throws(JournalError) -> Bool {
+    do throws(SystemError) {
+      return try files.names().contains { name in
+        [.segment, .snapshot].contains { FileHeader.group(ofName: name, $0) != nil }
+      }
+    } catch {
+      throw .system(error, file: files.path)
+    }
   }
 
   private static func about(

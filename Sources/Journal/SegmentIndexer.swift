@@ -13,6 +13,16 @@ struct SegmentName: Equatable, Sendable {
       .sorted { $0.first < $1.first }
   }
 
+  /// What is said of a file that no hub can have written, before a byte of it is read.
+  func foreign(in files: any JournalFiles, atMost limit: Int = .max) throws(JournalError) -> Damage? {
+    do throws(SystemError) {
+      guard let oddity = try files.oddity(of: name, atMost: limit) else { return nil }
+      return Damage(kind: .foreign(oddity), file: name, offset: 0, group: first)
+    } catch {
+      throw .system(error, file: name)
+    }
+  }
+
   /// What is said where not even the header makes sense.
   var brokenHeader: Damage { Damage(kind: .header, file: name, offset: 0, group: first) }
 }

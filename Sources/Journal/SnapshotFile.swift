@@ -12,31 +12,68 @@ enum SnapshotFile {
   }
 
   enum Content {
-    case whole([Range<Int>])
+    /// The parts, one behind the other, where each lies among them, and in the file.
+    case whole(Parts)
     case broken
     case otherVersion(UInt32)
   }
 
-  /// Where the parts lie in a snapshot's bytes.
-  static func parts(of bytes: UnsafeRawBufferPointer, group: UInt64, limits: JournalLimits) -> Content {
-    let crc = CRC32C()
+  struct Parts {
+    var bytes: [UInt8] = []
+    var ranges: [Range<Int>] = []
+
+    /// Where a part begins in the file.
+    func offset(ofPart place: Int) -> Int {
+      FileHeader.size + ranges[place].lowerBound + (place + 1) * GroupHeader.size
+    }
+
+    func withPart<E: Error>(_ place: Int, _ body: (UnsafeRawBufferPointer) throws(E) -> Void) throws(E) {
+      try bytes.withBytes { (bytes) throws(E) in try body(UnsafeRawBufferPointer(rebasing: bytes[ranges[place]])) }
+    }
+  }
+
+  /// Reads the snapshot of this name. What is no file at all, or is gone, is broken.
+  static func read(
+    _ name: SegmentName, in files: any JournalFiles, limits: JournalLimits
+  ) throws(JournalError) -> Content {
+    do throws(SystemError) {
+      guard try files.oddity(of: name.name) == nil, let file = try files.openForReading(name.name) else {
+        return .broken
+      }
+      return try read(file, group: name.first, limits: limits)
+    } catch {
+      throw .system(error, file: name.name)
+    }
+  }
+
+  /// Reads a snapshot up to its end or the first broken part, and no further: how large the file says that it is costs
+  /// nothing.
+  static func read(
+    _ file: any ReadableJournalFile, group: UInt64, limits: JournalLimits
+  ) throws(SystemError) -> Content {
+    var bytes: [UInt8] = []
+    _ = try file.read(at: 0, count: FileHeader.size, into: &bytes)
+    if let fault = bytes.withBytes({ headerFault($0, group) }) { return fault }
+    var parts = Parts()
+    var cursor = GroupCursor(file, first: 1, limits: limits)
+    while let (_, _, payload) = try cursor.next() {
+      if payload.isEmpty { return try cursor.offset == file.size() ? .whole(parts) : .broken }
+      let start = parts.bytes.count
+      parts.bytes.append(contentsOf: payload)
+      parts.ranges.append(start..<parts.bytes.count)
+    }
+    return .broken
+  }
+
+  /// What a header says that is no snapshot's; nil for one that is.
+  private static func headerFault(_ bytes: UnsafeRawBufferPointer, _ group: UInt64) -> Content? {
     do throws(FileHeader.Fault) {
-      let header = try FileHeader(bytes, crc)
-      guard header.kind == .snapshot, header.group == group else { return .broken }
+      let header = try FileHeader(bytes, CRC32C())
+      return header.kind == .snapshot && header.group == group ? nil : .broken
     } catch {
       if case .version(let version) = error { return .otherVersion(version) }
       return .broken
     }
-    var ranges: [Range<Int>] = []
-    var offset = FileHeader.size
-    while let part = GroupHeader.payload(in: bytes, at: offset, maximum: limits.groupBytes, crc) {
-      guard part.header.number == UInt64(ranges.count + 1) else { return .broken }
-      let start = offset + GroupHeader.size
-      offset = start + part.payload.count
-      if part.payload.isEmpty { return offset == bytes.count ? .whole(ranges) : .broken }
-      ranges.append(start..<offset)
-    }
-    return .broken
   }
 }
 

@@ -63,24 +63,24 @@ public struct Verifier {
   private mutating func readSnapshot(
     _ name: SegmentName, _ check: (UnsafeRawBufferPointer) throws(Senseless) -> Void
   ) throws(JournalError) -> Bool {
-    guard let bytes = try bytes(of: name.name) else { return false }
+    guard let facts = try about(name.name) else { return false }
     found.snapshots += 1
-    found.bytes += bytes.count
-    switch bytes.withBytes({ SnapshotFile.parts(of: $0, group: name.first, limits: limits) }) {
+    if let foreign = try name.foreign(in: files) {
+      found.damages.append(foreign)
+      return false
+    }
+    found.bytes += facts.bytes
+    switch try SnapshotFile.read(name, in: files, limits: limits) {
     case .otherVersion(let version): throw .otherVersion(version, file: name.name)
     case .broken:
       found.damages.append(Damage(kind: .snapshot, file: name.name, offset: 0, group: name.first))
       return false
-    case .whole(let ranges):
-      for range in ranges {
-        do throws(Senseless) {
-          try bytes.withBytes { (bytes) throws(Senseless) in
-            try check(UnsafeRawBufferPointer(rebasing: bytes[range]))
-          }
-        } catch {
-          let damage = Damage(
-            kind: .meaning(error.text), file: name.name, offset: range.lowerBound, group: name.first)
-          found.damages.append(damage)
+    case .whole(let parts):
+      for place in parts.ranges.indices {
+        do throws(Senseless) { try parts.withPart(place, check) } catch {
+          found.damages.append(
+            Damage(
+              kind: .meaning(error.text), file: name.name, offset: parts.offset(ofPart: place), group: name.first))
           return false
         }
       }
@@ -92,6 +92,11 @@ public struct Verifier {
   private mutating func readSegment(
     _ name: SegmentName, isLast: Bool, _ check: (UnsafeRawBufferPointer) throws(Senseless) -> Void
   ) throws(JournalError) -> UInt64? {
+    if let foreign = try name.foreign(in: files, atMost: limits.largestSegment) {
+      found.segments += 1
+      found.damages.append(foreign)
+      return nil
+    }
     guard let bytes = try bytes(of: name.name) else { return nil }
     found.segments += 1
     found.bytes += bytes.count
@@ -126,19 +131,29 @@ public struct Verifier {
   /// Makes the index that there should be, and compares.
   private mutating func checkIndex(of segment: SegmentName) throws(JournalError) {
     let name = SegmentIndex.name(segment.first)
-    guard let stored = try bytes(of: name) else { return }
-    found.bytes += stored.count
+    guard let facts = try about(name), let right = try index(of: segment) else { return }
+    found.bytes += facts.kind == .file ? facts.bytes : 0
+    // A file of another size is not read.
+    let stored = facts == JournalFileFacts(kind: .file, bytes: right.count) ? try bytes(of: name) : nil
+    if stored != right { found.brokenIndexes.append(name) }
+  }
+
+  /// The index that a segment should have; nil where its header makes no sense, or it is gone.
+  private func index(of segment: SegmentName) throws(JournalError) -> [UInt8]? {
     do throws(SystemError) {
       guard let file = try files.openForReading(segment.name),
         let indexer = try SegmentIndexer(file, segment, limits: limits)
-      else { return }
+      else { return nil }
       try indexer.extend(keys)
-      if stored != SegmentIndex.encoded(indexer.segment, indexer.entries.sorted(), CRC32C()) {
-        found.brokenIndexes.append(name)
-      }
+      return SegmentIndex.encoded(indexer.segment, indexer.entries.sorted(), CRC32C())
     } catch {
       throw .system(error, file: segment.name)
     }
+  }
+
+  /// Nil where it is gone.
+  private func about(_ name: String) throws(JournalError) -> JournalFileFacts? {
+    do throws(SystemError) { return try files.about(name) } catch { throw .system(error, file: name) }
   }
 
   /// Nil where it is gone.
@@ -152,19 +167,25 @@ public struct Verifier {
 
 /// Reads all groups of a journal, oldest first, for whoever wants to have all of them: `body` says whether it wants more.
 /// Segments that were wholly written before `since` (ms since 1970) are passed over, and what goes meanwhile. Of a damaged
-/// segment the groups before the damage are given, and then those of the segments behind it; at the end the first damage is
-/// thrown. A payload that makes no sense to `body` ends the reading.
+/// segment the groups before the damage are given, and then those of the segments behind it, as where one is missing
+/// between two; at the end the first damage is thrown. A payload that makes no sense to `body` ends the reading.
 public func forEachGroup(
   of files: any JournalFiles, limits: JournalLimits, since: Int64 = .min,
   _ body: (_ number: UInt64, _ payload: UnsafeRawBufferPointer) throws(Senseless) -> Bool
 ) throws(JournalError) {
-  let segments = try JournalInventory(files).segments
+  let segments = try JournalInventory(files, limits: limits).segments
   var damage: Damage?
   var senseless: Damage?
+  // The group that must come next; nil where that is not known, or deleted by retention while this reads.
+  var expected: UInt64?
   for (place, segment) in segments.enumerated() {
     let isLast = place + 1 == segments.count
     if !isLast, let end = segments[place + 1].created, end < since { continue }
     let name = SegmentName(name: segment.name, first: segment.first)
+    if damage == nil, let next = expected, segment.first > next {
+      damage = Damage(kind: .missing(through: segment.first - 1), file: segment.name, offset: 0, group: next)
+    }
+    expected = nil
     do throws(SystemError) {
       guard let file = try files.openForReading(segment.name) else { continue }
       var cursor = GroupCursor(file, first: segment.first, limits: limits)
@@ -183,6 +204,7 @@ public func forEachGroup(
       if !isLast, damage == nil, try file.size() > cursor.offset {
         damage = Damage(kind: .group, file: segment.name, offset: cursor.offset, group: cursor.number ?? segment.first)
       }
+      expected = cursor.number
     } catch {
       throw .system(error, file: segment.name)
     }

@@ -33,7 +33,13 @@ private func runJournal(_ arguments: Arguments) throws(CommandError) -> ExitCode
   case "export": action = { (files) throws(JournalError) in try export(files, since: since) }
   case let word: throw .usage("journal knows inspect, verify and export, not \(word)")
   }
-  do throws(JournalError) { return try action(try DiskFiles(beside: directory)) } catch { throw .failed("\(error)") }
+  do throws(JournalError) {
+    let files = try DiskFiles(beside: directory)
+    if try JournalInventory.isThere(in: files) { return try action(files) }
+  } catch {
+    throw .failed("\(error)")
+  }
+  throw .failed("\(directory): no journal is there, neither a segment nor a snapshot")
 }
 
 private func time(_ text: String) throws(CommandError) -> Timestamp {
@@ -48,7 +54,7 @@ private func time(_ text: String) throws(CommandError) -> Timestamp {
 // MARK: - inspect
 
 private func inspect(_ files: DiskFiles) throws(JournalError) -> ExitCode {
-  let inventory = try JournalInventory(files)
+  let inventory = try JournalInventory(files, limits: JournalLimits())
   var text = ""
   for snapshot in inventory.snapshots {
     text += row(snapshot.name, "through group \(snapshot.group)", snapshot.bytes, snapshot.created)

@@ -87,9 +87,13 @@ final class HubLife {
 
   var counters: HubCounters { hub.counters }
 
+  /// Whether the hub was told in its last turn that what has to be stored can be.
+  private(set) var stores = true
+
   /// One turn of the hub's thread, with what the loops have for it.
   func turn(_ now: Moment) {
-    hub.stored(through: commit.durableThrough, condition: commit.currentCondition == .good ? .good : .unavailable)
+    stores = commit.currentCondition == .good
+    hub.stored(through: commit.durableThrough, condition: stores ? .good : .unavailable)
     for loop in loops {
       hub.process(loop.inputs, now: now)
       loop.inputs.removeAll(keepingCapacity: true)
@@ -157,7 +161,7 @@ final class HubLife {
       try SnapshotWriter.removeUnfinished(disk)
       throw error
     }
-    _ = try JournalInventory(disk).apply(
+    _ = try JournalInventory(disk, limits: settings.journal).apply(
       rule, limits: settings.journal, broken: Set(report.brokenSnapshots), now: milliseconds, in: disk)
     return report.snapshot ?? 0
   }

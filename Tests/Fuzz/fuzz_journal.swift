@@ -26,6 +26,20 @@ private func segment(_ payloads: [[UInt8]]) -> (bytes: [UInt8], ends: [Int]) {
   return (bytes, ends)
 }
 
+private final class MemoryFile: ReadableJournalFile {
+  private let bytes: [UInt8]
+
+  init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+  func size() -> Int { bytes.count }
+
+  func read(at offset: Int, into buffer: UnsafeMutableRawBufferPointer) -> Int {
+    let found = bytes.dropFirst(offset).prefix(buffer.count)
+    buffer.copyBytes(from: found)
+    return found.count
+  }
+}
+
 private func payloads(_ data: ArraySlice<UInt8>) -> [[UInt8]] {
   var rest = data
   var payloads: [[UInt8]] = []
@@ -43,7 +57,9 @@ private func scan(_ bytes: [UInt8], isLast: Bool) -> (groups: [[UInt8]], end: Se
   defer { memory.deallocate() }
   memory.copyBytes(from: bytes)
   let whole = UnsafeRawBufferPointer(memory)
-  _ = SnapshotFile.parts(of: whole, group: first, limits: limits)
+  do throws(SystemError) { _ = try SnapshotFile.read(MemoryFile(bytes), group: first, limits: limits) } catch {
+    preconditionFailure("memory can be read: \(error)")
+  }
   let scan = SegmentScan(limits: limits)
   var next = first
   var groups: [[UInt8]] = []

@@ -22,7 +22,13 @@ public final class SimulatedDisk: JournalFiles, @unchecked Sendable {
   private var durableNames: [String: Content] = [:]
   /// Bytes that may still be written before the disk is full.
   public var room = Int.max
+  /// What a write without room says.
+  public var fullError = ENOSPC
   fileprivate var isLimited: Bool { room != .max }
+  /// The directory was moved away: its path leads to nothing, or to another one.
+  public var isMovedAway = false
+  /// What has a name and is no file, by name: "a directory".
+  public var odd: [String: String] = [:]
   /// Calls of `synchronize` on a file that succeed before one fails; nil for all.
   public var syncsUntilFailure: Int?
   public fileprivate(set) var syncs = 0
@@ -32,9 +38,17 @@ public final class SimulatedDisk: JournalFiles, @unchecked Sendable {
 
   public init() {}
 
+  public var isInPlace: Bool { !isMovedAway }
+
   public func names() throws(SystemError) -> [String] {
     try live()
-    return Array(files.keys)
+    return Array(files.keys) + odd.keys
+  }
+
+  public func about(_ name: String) throws(SystemError) -> JournalFileFacts? {
+    try live()
+    if let kind = odd[name] { return JournalFileFacts(kind: .other(kind), bytes: .max) }
+    return files[name].map { JournalFileFacts(kind: .file, bytes: $0.bytes.count) }
   }
 
   public func read(_ name: String) throws(SystemError) -> [UInt8] {
@@ -149,6 +163,8 @@ private final class SimulatedFile: JournalFile {
 
   var size: Int { content.bytes.count }
 
+  var isLinked: Bool { disk.files.values.contains { $0 === content } }
+
   func append(_ bytes: UnsafeRawBufferPointer) throws(SystemError) {
     do throws(SystemError) { try disk.change() } catch {
       // The call during which it ended: a part of it was written.
@@ -159,7 +175,7 @@ private final class SimulatedFile: JournalFile {
     let count = min(bytes.count, disk.room)
     content.bytes.append(contentsOf: bytes.prefix(count))
     if disk.isLimited { disk.room -= count }
-    if count < bytes.count { throw SystemError(call: "write", errno: ENOSPC) }
+    if count < bytes.count { throw SystemError(call: "write", errno: disk.fullError) }
   }
 
   func truncate(to size: Int) throws(SystemError) {

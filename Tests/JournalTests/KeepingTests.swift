@@ -23,7 +23,7 @@ extension Bench {
     }
     let history = JournalHistory(files: disk, limits: limits, keepsIndexes: true, keys: KeyedRecords.keys)
     _ = try history.indexFullSegments()
-    _ = try JournalInventory(disk).apply(rule, limits: limits, now: now, in: disk)
+    _ = try JournalInventory(disk, limits: limits).apply(rule, limits: limits, now: now, in: disk)
   }
 
   /// What a start reads, as one row.

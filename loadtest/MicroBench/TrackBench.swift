@@ -115,7 +115,9 @@ private final class HastyFiles: JournalFiles {
   init(_ files: DiskFiles) { self.files = files }
 
   var path: String { files.path }
+  var isInPlace: Bool { files.isInPlace }
   func names() throws(SystemError) -> [String] { try files.names() }
+  func about(_ name: String) throws(SystemError) -> JournalFileFacts? { try files.about(name) }
   func read(_ name: String) throws(SystemError) -> [UInt8] { try files.read(name) }
   func openForReading(_ name: String) throws(SystemError) -> (any ReadableJournalFile)? {
     try files.openForReading(name)
@@ -132,6 +134,7 @@ private final class HastyFile: JournalFile {
   init(_ file: any JournalFile) { self.file = file }
 
   var size: Int { file.size }
+  var isLinked: Bool { file.isLinked }
   func append(_ bytes: UnsafeRawBufferPointer) throws(SystemError) { try file.append(bytes) }
   func truncate(to size: Int) throws(SystemError) { try file.truncate(to: size) }
   func synchronize() {}
