@@ -106,7 +106,7 @@ extension Hub {
     return true
   }
 
-  private mutating func refuseUnstored(_ input: BatchInput, fixes: Int) {
+  mutating func refuseUnstored(_ input: BatchInput, fixes: Int) {
     counters.refusedForStorage += 1
     counters.fixesPutOff += UInt64(fixes)
     refuse(

@@ -12,6 +12,12 @@ extension Hub {
     case .area, .nearby: return watchArea(input)
     case .trip, .driver, .fence, .fleet: break
     }
+    if cannotStore(request.channel) {
+      counters.refusedForStorage += 1
+      return refuseSubscription(
+        input, .storageFull, "this hub cannot store this channel's newest event now; subscribe again",
+        retryAfter: Self.storageRetryAfter)
+    }
     if waits(.subscribe(input), for: request.channel) { return }
     let access = access(of: input.actor, by: input.grant, to: request.channel)
     guard access != .forbidden else {

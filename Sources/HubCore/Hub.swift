@@ -234,6 +234,7 @@ public struct Hub: ~Copyable {
     counters.fenceStays = fences.stays.count
     counters.fencePairs = fences.pairs.count
     counters.eventsKept = channels.eventCount
+    counters.answersHeld = storage.held.answers
   }
 
   /// Takes over the seed and the key of the life before. Only while all tables are empty.

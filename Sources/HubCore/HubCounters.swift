@@ -43,9 +43,10 @@ public struct HubCounters: Sendable, Equatable {
   /// Times that a driver was told how often to send, by `SamplingReason.rawValue`.
   public var samplingTold = [UInt64](repeating: 0, count: SamplingReason.allCases.count)
   public var tableLimitHits: UInt64 = 0
-  /// Outputs that wait for the journal.
+  /// Outputs that wait for the journal, and the answers to somebody among them.
   public var heldForStorage = 0
-  /// Moves, statuses and batches refused, and presence events not made, because nothing could be stored.
+  public var answersHeld = 0
+  /// Moves, statuses, batches and questions refused, and presence events not made, because nothing could be stored.
   public var refusedForStorage: UInt64 = 0
   public var eventsNotStored: UInt64 = 0
   /// Fixes taken in, and published where they were live, that nothing could be stored of. They are among the others, too.

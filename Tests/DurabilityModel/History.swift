@@ -5,7 +5,8 @@ public struct HistoryReach: Sendable, Equatable {
   public var events = 0, fenceEvents = 0, positions = 0, acks = 0, groups = 0
   public var kills = 0, powerCuts = 0, starts = 0, cuts = 0
   public var recovered = 0, notRecovered = 0, repeated = 0, duplicates = 0, postponed = 0
-  public var full = 0, stopped = 0, spoiled = 0, losses = 0, lookups = 0, snapshots = 0, places = 0, absences = 0
+  public var full = 0, refusedWhenFull = 0, gone = 0, stopped = 0, spoiled = 0, losses = 0, lookups = 0, snapshots = 0
+  public var places = 0, absences = 0
 
   public init() {}
 
@@ -16,7 +17,9 @@ public struct HistoryReach: Sendable, Equatable {
       ("positions heard", positions), ("acks", acks), ("groups stored", groups),
       ("kills", kills), ("power cuts", powerCuts), ("starts", starts), ("cut connections", cuts),
       ("recovered", recovered), ("not recovered", notRecovered), ("moves repeated", repeated),
-      ("duplicate fixes", duplicates), ("postponed", postponed), ("disk full", full), ("journal stopped", stopped),
+      ("duplicate fixes", duplicates), ("postponed", postponed), ("disk full", full),
+      ("turns that refused for it", refusedWhenFull), ("directory gone", gone),
+      ("journal stopped", stopped),
       ("files spoiled", spoiled), ("losses accepted", losses), ("journal asked", lookups),
       ("snapshots", snapshots), ("places after a start", places), ("drivers offline", absences),
     ]
@@ -38,6 +41,8 @@ public struct HistoryReach: Sendable, Equatable {
     sum.duplicates += more.duplicates
     sum.postponed += more.postponed
     sum.full += more.full
+    sum.refusedWhenFull += more.refusedWhenFull
+    sum.gone += more.gone
     sum.stopped += more.stopped
     sum.spoiled += more.spoiled
     sum.losses += more.losses

@@ -286,7 +286,8 @@ extension World {
     case .other: break
     case .subscribe(let topic):
       clients[number].views[topic].phase = .off
-      clients[number].views[topic].isWanted = false
+      // Asked again later, where the hub could not store now what the answer would show.
+      if error.code != .storageFull { clients[number].views[topic].isWanted = false }
     case .kept(let subject):
       switch error.code {
       case .storageFull, .rateLimited, .shuttingDown:
@@ -311,7 +312,7 @@ extension World {
     let sent = clients[number].unconfirmed.prefix(ping.fixes)
     let later = clients[number].unconfirmed.dropFirst(ping.fixes)
     // Where the disk was full, a phone that sends the same times in several batches may be told too much.
-    for fix in sent where fixes[fix].timestamp <= through && reach.full == 0 {
+    for fix in sent where fixes[fix].timestamp <= through && reach.full + reach.gone == 0 {
       ledger.promise(number, fixes[fix].timestamp)
     }
     clients[number].unconfirmed = sent.filter { fixes[$0].timestamp > through } + later

@@ -44,6 +44,7 @@ extension World {
       disk.callsUntilDeath = pick(8)
     case 4: if oneIn(3) { disk.syncsUntilFailure = pick(3) }
     case 5, 6: disk.room = disk.room == .max ? pick(600) : .max
+    case 7: if oneIn(2) { disk.isMovedAway.toggle() }
     default: break
     }
   }
@@ -65,6 +66,7 @@ extension World {
   /// The process is no more, and with the power all that was not synchronised.
   private mutating func loseMachine() {
     disk.revive()
+    disk.isMovedAway = false  // a start without it would begin anew, and be right to
     disk.syncsUntilFailure = nil
     if outage == .power {
       disk.cutPower(&random)

@@ -11,6 +11,7 @@ extension World {
     disk.callsUntilDeath = nil
     disk.syncsUntilFailure = nil
     disk.room = .max
+    disk.isMovedAway = false
     outage = .none
     try settle()
     // A last fix of each driver: the newest position, for all that look.
@@ -90,7 +91,7 @@ extension World {
       guard let epoch = clients[World.ops].views.compactMap(\.epoch).last else { return }
       let resume = ResumePoint(since: 0, epoch: epoch)
       loop.inputs.append(input(.subscribe(channel, resume, Names.anyMessage), auditor))
-      turn()
+      try turn()
       loop.drain(loop.outputs.count)
       let (answer, list) = Self.read(auditor)
       guard let answer, answer.epoch == epoch else { continue }

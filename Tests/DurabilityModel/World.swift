@@ -126,7 +126,7 @@ struct World: ~Copyable {
     switch pick(100) {
     case 0..<36: act(pick(World.clientCount))
     case 36..<48: if let link = anyLink() { arrive(link, pick(link.upward.count + 1)) }
-    case 48..<58: turn()
+    case 48..<58: try turn()
     case 58..<66: write()
     case 66..<70: if let loop = life?.loops.randomElement(using: &random) { loop.drain(pick(loop.outputs.count + 1)) }
     case 70..<76: if let link = anyLink() { try hear(link, pick(link.downward.count + 1)) }
@@ -143,9 +143,9 @@ struct World: ~Copyable {
   /// Everything moves on by one, as it does in a hub that is not busy.
   mutating func flow() throws(Violation) {
     for link in links() { arrive(link, link.upward.count) }
-    turn()
+    try turn()
     write()
-    turn()
+    try turn()
     lookUp()
     for loop in life?.loops ?? [] { loop.drain(loop.outputs.count) }
     for link in links() { try hear(link, link.downward.count) }
@@ -218,11 +218,20 @@ struct World: ~Copyable {
     clients.firstIndex { $0.actor.id == driver }.map { storedFixes[$0].contains(time) } ?? false
   }
 
-  mutating func turn() {
+  mutating func turn() throws(Violation) {
     guard let life else { return }
+    let refused = life.counters.refusedForStorage
     life.turn(now)
     if life.counters.fixesNotStored > 0 { hasUnstoredFixes = true }
     diary.note("turn", life.counters.trips)
+    guard life.stores else {
+      // Who waits for the disk must not wait for somebody to make room on it.
+      guard life.counters.answersHeld == 0 else {
+        throw Violation(text: "\(life.counters.answersHeld) answers wait for a disk that takes nothing")
+      }
+      if life.counters.refusedForStorage > refused { reach.refusedWhenFull += 1 }
+      return
+    }
   }
 
   /// One group is written, or the hub ends in the attempt.
@@ -232,6 +241,7 @@ struct World: ~Copyable {
     switch progress {
     case .idle: break
     case .stored: reach.groups += 1
+    case .full(.gone): reach.gone += 1
     case .full: reach.full += 1
     case nil: if !disk.isDead { reach.stopped += 1 }
     }

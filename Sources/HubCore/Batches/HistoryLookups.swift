@@ -70,6 +70,28 @@ struct HistoryLookups {
     }
   }
 
+  /// Whether a question waits for records to be stored.
+  var waitsForStorage: Bool { !waiting.isEmpty }
+
+  /// Gives up the batches whose questions wait for records behind `storedThrough`, and those of the same drivers behind
+  /// them.
+  mutating func takeUnstored(storedThrough: UInt64) -> [PartialBatch] {
+    var taken: [PartialBatch] = []
+    var due = FirstInFirstOut<(storage: UInt64, ticket: UInt64)>()
+    while let next = waiting.next() {
+      guard next.storage > storedThrough else {
+        due.append(next)
+        continue
+      }
+      guard let driver = batches[next.ticket]?.driver.index else { continue }
+      for ticket in ofDriver.removeValue(forKey: driver) ?? [] {
+        if let batch = finish(ticket) { taken.append(batch) }
+      }
+    }
+    waiting = due
+    return taken
+  }
+
   /// The batch of an answer, which is over with it; the driver's next one is asked for.
   mutating func finish(_ ticket: UInt64) -> PartialBatch? {
     guard let batch = batches.removeValue(forKey: ticket) else { return nil }

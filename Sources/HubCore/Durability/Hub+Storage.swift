@@ -51,15 +51,23 @@ extension Hub {
     storage.isReleasing = true
     for input in parked { dispatch(input) }
     storage.isReleasing = false
+    switch condition {
+    case .good: break
+    case .unavailable: refuseWhatWaits()
+    }
     counters.heldForStorage = storage.held.count
   }
 
   // MARK: Waiting
 
-  /// An output that leaves when everything done so far is stored.
+  /// An output that leaves when everything done so far is stored. Where that cannot be now, an answer is refused.
   mutating func emitStored(_ output: HubOutput, to loop: UInt32) {
     guard storage.newest > storage.storedThrough else { return emit(output, to: loop) }
-    storage.hold(output, for: loop)
+    switch storage.condition {
+    case .good: storage.hold(output, for: loop)
+    case .unavailable where output.isAnswer: refuse(waiting: output, to: loop)
+    case .unavailable: storage.hold(output, for: loop)
+    }
   }
 
   mutating func replyStored(_ reply: Reply, to session: SessionRef) {
@@ -69,7 +77,7 @@ extension Hub {
   /// Puts an input about a channel off until the channel's events are stored; false where they are, and nothing waits
   /// that came before it.
   mutating func waits(_ input: HubInput, for channel: Channel) -> Bool {
-    guard storage.isOn else { return false }
+    guard storage.isOn, storage.condition == .good else { return false }
     // Not before those that came earlier; they are being handled again, in order, while they are released.
     let isBehindOthers = storage.parked > 0 && !storage.isReleasing && channels.find(channel) != nil
     guard isBehindOthers || isUnstored(channel) else { return false }

@@ -119,4 +119,10 @@ struct HubStorage: ~Copyable {
   }
 
   mutating func stored(through ticket: UInt64) { storedThrough = max(storedThrough, ticket) }
+
+  /// Whoever waits for an answer, oldest first, waits no longer. Events go on waiting.
+  mutating func takeAnswers() -> [HeldOutputs.Held] {
+    parked = 0
+    return held.takeAnswers()
+  }
 }

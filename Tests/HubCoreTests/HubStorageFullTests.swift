@@ -1,0 +1,134 @@
+// What waits for the disk when the disk turns out to be full: nobody waits for an answer until there is room again.
+import Bytes
+import Geo
+import Messages
+import TestSupport
+import Testing
+
+@testable import HubCore
+
+@Suite struct HubStorageFullTests {
+  private let asker = SessionRef(loop: 0, slot: 90, generation: 1)
+
+  /// A bench whose journal has stored all so far.
+  private func makeBench(looksUp: Bool = false) throws -> DurableBench {
+    let bench = try DurableBench(looksUp: looksUp)
+    bench.store()
+    return bench
+  }
+
+  @Test("A move whose record meets a full disk gets storage_full at once; sent again it is acked, and made only once")
+  func move() throws {
+    let bench = try makeBench()
+    bench.turn([bench.subscribe("T")])
+    let move = bench.move(.ops, "o", "T", .requested, message: message("first"))
+    #expect(Turn(loops: [bench.turn([move])]).replies.isEmpty)
+    let full = Turn(loops: [bench.store(0, condition: .unavailable)])
+    #expect(full.codes == [.storageFull] && full.errors.first?.replyTo == message("first"))
+    #expect(full.errors.first?.retryAfter != nil && full.acks.isEmpty && full.moves.isEmpty)
+    #expect(bench.hub.counters.refusedForStorage == 1)
+    // Told once, and not again while it lasts.
+    #expect(Turn(loops: [bench.store(0, condition: .unavailable)]).replies.isEmpty)
+    #expect(Turn(loops: [bench.turn([move])]).codes == [.storageFull])
+    // There is room: the record that waited is stored. Its event leaves, and no ack for what was refused.
+    let room = Turn(loops: [bench.store()])
+    #expect(room.moves.map(\.sequence) == [1] && room.acks.isEmpty)
+    let again = Turn(loops: [bench.turn([move])])
+    #expect(again.acks.map(\.replyTo) == [message("first")] && again.moves.isEmpty)
+    #expect(bench.hub.counters.tripMoves == 1)
+  }
+
+  @Test("What is stored when the disk fills is acked; what is behind it is not")
+  func boundary() throws {
+    let bench = try makeBench()
+    bench.turn([bench.move(.ops, "o", "A", .requested, message: message("a"))])
+    bench.turn([bench.move(.ops, "o", "B", .requested, message: message("b"))])
+    let turn = Turn(loops: [bench.store(1, condition: .unavailable)])
+    #expect(turn.acks.map(\.replyTo) == [message("a")] && turn.errors.map(\.replyTo) == [message("b")])
+  }
+
+  @Test("A refusal that tells of a state which is not stored says storage_full instead")
+  func wrongMove() throws {
+    let bench = try makeBench()
+    bench.turn([bench.move(.ops, "o", "T", .requested)])
+    bench.turn([bench.move(.ops, "o", "T", .completed, message: message("wrong"))])
+    let turn = Turn(loops: [bench.store(0, condition: .unavailable)])
+    #expect(turn.codes == [.storageFull, .storageFull] && turn.errors.last?.replyTo == message("wrong"))
+    #expect(turn.errors.allSatisfy { $0.status == nil })
+  }
+
+  @Test("Who asks for a trip that is not stored is refused for now; leaving it, and other channels, go on")
+  func asking() throws {
+    let bench = try makeBench()
+    bench.turn([bench.move(.ops, "o", "T", .requested)])
+    let show = HubInput.trips(
+      asker, .show(TripQuery(id: id("T"), actor: Actor(role: .ops, id: id("o")), grant: .granted)))
+    let leave = HubInput.unsubscribe(SessionRef(loop: 0, slot: 80, generation: 1), message("u"), .trip(id("T")))
+    bench.turn([bench.subscribe("T"), leave, show])
+    let outputs = bench.store(0, condition: .unavailable)
+    let turn = Turn(loops: [outputs])
+    #expect(turn.refusedSubscriptions.map(\.code) == [.storageFull])
+    #expect(turn.refusedSubscriptions.allSatisfy { $0.retryAfter != nil } && turn.subscribed.isEmpty)
+    #expect(outputs.contains { if case .unsubscribed = $0 { true } else { false } })
+    #expect(
+      outputs.contains { if case .trips(_, .refused(let error), _) = $0 { error.code == .storageFull } else { false } })
+    // The same again while it lasts is answered in its own turn.
+    let later = Turn(loops: [bench.turn([bench.subscribe("T"), bench.subscribe("U", slot: 81)])])
+    #expect(later.refusedSubscriptions.map(\.code) == [.storageFull])
+    #expect(later.subscribed.map(\.answer.channel) == [.trip(id("U"))])
+    bench.store()
+    #expect(Turn(loops: [bench.turn([bench.subscribe("T")])]).subscribed.map(\.answer.sequence) == [1])
+  }
+
+  @Test("A trip that is asked for over HTTP is refused with its id, by which it can be asked for again")
+  func posted() throws {
+    let bench = try makeBench()
+    let report = TripStatusReport(tripID: id("T"), status: .requested, timestamp: bench.now.timestamp)
+    bench.turn([.trips(asker, .begin(report))])
+    let refusals = bench.store(0, condition: .unavailable).compactMap { output in
+      if case .trips(_, .refused(let error), _) = output { error } else { nil }
+    }
+    #expect(refusals.map(\.code) == [.storageFull] && refusals.first?.message.contains("trip T ") == true)
+    bench.store()
+    let again = bench.turn([.trips(asker, .begin(report))])
+    #expect(again.contains { if case .trips(_, .trip(_, isNew: false), _) = $0 { true } else { false } })
+  }
+
+  @Test("A fence that meets a full disk is refused, and so is a list that would show it")
+  func fences() throws {
+    let bench = try makeBench()
+    let fence = Fence(id: id("F"), shape: .area(.circle(Circle(center: at(48.1, 11.5), radiusMeters: 100)!)))
+    bench.turn([.fences(asker, .put(fence, FenceCovering(fence)))])
+    func refusals(_ outputs: [HubOutput]) -> [ErrorCode] {
+      outputs.compactMap { if case .fences(_, .refused(let error)) = $0 { error.code } else { nil } }
+    }
+    #expect(refusals(bench.store(0, condition: .unavailable)) == [.storageFull])
+    #expect(refusals(bench.turn([.fences(asker, .list(below: .max, limit: 10))])) == [.storageFull])
+    bench.store()
+    let again = bench.turn([.fences(asker, .put(fence, FenceCovering(fence)))])
+    #expect(again.contains { if case .fences(_, .fence(_, isNew: false)) = $0 { true } else { false } })
+  }
+
+  @Test(
+    "A batch that meets a full disk is refused, also where older fixes wait for the journal; again all are duplicates")
+  func batches() throws {
+    let bench = try makeBench(looksUp: true)
+    bench.connect()
+    let base = bench.clock
+    bench.turn([bench.fix(base + 60_000)])
+    bench.store()
+    let batch = bench.batch([base, base + 1000, base + 70_000])
+    #expect(Turn(loops: [bench.turn([batch])]).acks.isEmpty && bench.lookups().isEmpty)
+    let full = Turn(loops: [bench.store(0, condition: .unavailable)])
+    #expect(full.codes == [.storageFull] && bench.hub.counters.fixesPutOff == 2)
+    bench.store()
+    #expect(bench.lookups().isEmpty, "the batch that was refused is not looked for")
+    bench.turn([batch])
+    bench.store()
+    let asked = bench.lookups()
+    #expect(asked.map(\.times) == [[base, base + 1000]])
+    bench.turn([try bench.answer(try #require(asked.first))])
+    let acks = Turn(loops: [bench.store()]).acks
+    #expect(acks.map(\.batch?.duplicates) == [1] && acks.map(\.batch?.accepted) == [2])
+  }
+}
