@@ -47,10 +47,11 @@ final class JournalKeeper: Sendable {
     var mark = -Int64(report.bytes)
     var broken = Set(report.brokenSnapshots)
     var isFailing = false
+    var clock: RetentionClock?
     while !journal.commit.isClosing {
       do throws(JournalError) {
         let files = try DiskFiles(beside: configuration.directory)
-        let inventory = try keep(files, broken)
+        let inventory = try keep(files, broken, &clock)
         isFailing = false
         let due = mark + Int64(max(limits.snapshotBytes, inventory.snapshots.last?.bytes ?? 0))
         journal.commit.waitUntilStored(bytes: UInt64(max(0, due)), seconds: limits.keepingSeconds)
@@ -131,10 +132,12 @@ final class JournalKeeper: Sendable {
   // MARK: Indexes and retention
 
   /// Indexes what is full, deletes what is too old; what is left.
-  private func keep(_ files: DiskFiles, _ broken: Set<String>) throws(JournalError) -> JournalInventory {
+  private func keep(
+    _ files: DiskFiles, _ broken: Set<String>, _ clock: inout RetentionClock?
+  ) throws(JournalError) -> JournalInventory {
     let before = try JournalInventory(files, limits: limits)
     let deleted = try before.apply(
-      configuration.retention, limits: limits, broken: broken, now: ClockReading.read().unixMilliseconds, in: files)
+      configuration.retention, limits: limits, broken: broken, now: look(at: &clock, before), in: files)
     let history = try JournalHistory(directory: configuration.directory, limits: limits) { payload, note in
       DurableKeys.forEach(in: payload, note)
     }
@@ -147,5 +150,26 @@ final class JournalKeeper: Sendable {
     }
     if deleted > 0 { log(.info, "journal_segments_deleted", ["segments": "\(deleted)", "bytes": "\(after.bytes)"]) }
     return after
+  }
+
+  /// The time to count ages from, in ms since 1970.
+  private func look(at clock: inout RetentionClock?, _ inventory: JournalInventory) -> Int64 {
+    let reading = ClockReading.read()
+    let (uptime, wall) = (reading.uptimeNanoseconds / 1_000_000, reading.unixMilliseconds)
+    var known = clock ?? RetentionClock(uptime: uptime, wall: wall, newest: inventory.newestCreated)
+    let (time, finding) = known.time(uptime: uptime, wall: wall)
+    clock = known
+    switch finding {
+    case .nothing: break
+    case .leapt(let milliseconds):
+      log(
+        .warning, "clock_leapt",
+        [
+          "seconds": "\(milliseconds / 1000)",
+          "hint": "the wall clock was set ahead; ages in the journal go by uptime until it has held for a day",
+        ])
+    case .believed: log(.info, "clock_believed", ["hint": "ages in the journal go by the wall clock again"])
+    }
+    return time
   }
 }
