@@ -11,6 +11,13 @@ public func blockSignals(_ signals: [Int32]) throws(SystemError) {
   guard number == 0 else { throw SystemError(call: "pthread_sigmask", errno: number) }
 }
 
+/// Has signals do nothing, for the whole process.
+public func ignoreSignals(_ signals: [Int32]) throws(SystemError) {
+  var action = sigaction()
+  action.__sigaction_handler.sa_handler = SIG_IGN
+  for signal in signals where sigaction(signal, &action, nil) != 0 { throw SystemError("sigaction") }
+}
+
 /// Sleeps until one of these signals comes; they must be blocked (see `blockSignals`). Gives its number.
 @discardableResult
 public func waitForSignal(_ signals: [Int32]) -> Int32 {

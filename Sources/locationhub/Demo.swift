@@ -30,7 +30,10 @@ let demo = Verb(
 
 private func runDemo(_ arguments: Arguments) throws(CommandError) -> ExitCode {
   let fleetOptions = try FleetOptions(arguments, drivers: demoDrivers)
-  try system { () throws(SystemError) in try blockSignals([SIGINT, SIGTERM, SIGPIPE]) }
+  try system { () throws(SystemError) in
+    try blockSignals([SIGINT, SIGTERM, SIGPIPE])
+    try ignoreSignals([SIGXFSZ, SIGUSR1, SIGUSR2])  // a hub is in it, and `serve` survives them too
+  }
   // Two clients for each driver here, and the hub's ends of them.
   try raiseOpenFileLimit(for: fleetOptions.drivers * 4)
   let ownJournal = arguments.string("url") == nil && arguments.string("data") == nil ? try TemporaryJournal() : nil

@@ -11,6 +11,7 @@ let serve = Verb(
     That takes up to 5 s after --drain-delay.
     Prints "listening on http://HOST:PORT …" (https with --tls-cert) on standard output when it is ready.
     On SIGHUP it reads --tls-cert, --tls-key, --token-keys and --revoked again; sessions go on, but for revoked ones.
+    SIGUSR1 and SIGUSR2 are logged and ignored; a limit on the size of files (ulimit -f) is to it a full disk.
     """,
   options: [
     Option("host", "ADDRESS", "numeric address to listen on (127.0.0.1)"),
@@ -76,15 +77,34 @@ private func runServe(_ given: Arguments) throws(CommandError) -> ExitCode {
   var configuration = try serverConfiguration(arguments)
   let tlsFiles = try TLSFiles(arguments)
   configuration.tls = try tlsFiles?.makeServer()
-  do throws(SystemError) { try blockSignals([SIGTERM, SIGINT, SIGHUP]) } catch { throw .failed("\(error)") }
+  let signals = [SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2]
+  do throws(SystemError) {
+    try blockSignals(signals)
+    // A file that may not grow further (ulimit -f) is a full disk to the journal, which the write itself says.
+    try ignoreSignals([SIGXFSZ])
+  } catch {
+    throw .failed("\(error)")
+  }
   ProcessFacts.giveMemoryBack()
   let server: Server
   do throws(ServerError) { server = try Server.start(configuration) } catch { throw .failed("\(error)") }
   announce(server, configuration)
-  while waitForSignal([SIGTERM, SIGINT, SIGHUP]) == SIGHUP { reload(server, arguments, tlsFiles, configuration.tls) }
+  waitForEnd(of: server, signals) { reload(server, arguments, tlsFiles, configuration.tls) }
   server.drain()
   server.wait()
   return .ok
+}
+
+/// Returns when a signal asks for the end.
+private func waitForEnd(of server: Server, _ signals: [Int32], reload: () -> Void) {
+  while true {
+    switch waitForSignal(signals) {
+    case SIGHUP: reload()
+    case SIGUSR1: server.log(.warning, "signal_ignored", ["signal": "SIGUSR1"])
+    case SIGUSR2: server.log(.warning, "signal_ignored", ["signal": "SIGUSR2"])
+    default: return
+    }
+  }
 }
 
 /// What is said when it is ready.
