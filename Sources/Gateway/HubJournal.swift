@@ -1,10 +1,12 @@
 // The hub's journal in a running server: read before anyone is let in, then written by a thread of its own.
 //
-//     hub's thread   before a turn: what is stored by now leaves; after it: its records go into the queue
+//     hub's thread   before a turn: what is stored by now leaves, and the log is told of a disk that takes nothing;
+//                    after it: its records go into the queue
 //     its own        writes the queue, group by group, and wakes the hub's thread when a group is stored
 import HubCore
 import Journal
 import Messages
+import Synchronization
 import Transport
 
 /// Where trips and their events are kept, and what becomes of damage.
@@ -24,19 +26,65 @@ final class HubJournal: Sendable {
   let commit: GroupCommit
   let keeping = Locked(KeepingCounters())
   private let limits: JournalLimits
+  private let log: Log
+  private let watch = Locked(FullDiskWatch())
+  /// The watch has something to tell of at the end. Beside it, so that a turn of a hub that stores need not ask.
+  private let isWatching = Atomic(false)
 
-  init(limits: JournalLimits) {
+  init(limits: JournalLimits, log: Log) {
     commit = GroupCommit(limits: limits)
     self.limits = limits
+    self.log = log
   }
 
   /// Bytes of records that may wait to be handed over: with the largest one on top they still fit a group.
   var recordLimit: Int { limits.groupBytes / 2 }
 
   /// What waited for the disk, and need not any more, leaves.
-  func release(_ hub: inout Hub) {
-    hub.stored(
-      through: commit.durableThrough, condition: commit.currentCondition == .good ? .good : .unavailable)
+  func release(_ hub: inout Hub, now: Moment) {
+    let through = commit.durableThrough
+    switch commit.currentCondition {
+    case .good where !isWatching.load(ordering: .relaxed): hub.stored(through: through, condition: .good)
+    case .good: release(&hub, through: through, condition: .good, isFull: false, now)
+    case .full: release(&hub, through: through, condition: .unavailable, isFull: true, now)
+    case .stopped: hub.stored(through: through, condition: .unavailable)  // which the journal's thread has told of
+    }
+  }
+
+  /// The disk is full, or was before.
+  private func release(
+    _ hub: inout Hub, through ticket: UInt64, condition: StorageCondition, isFull: Bool, _ now: Moment
+  ) {
+    let before = FullDiskWatch.Losses(hub.counters)
+    hub.stored(through: ticket, condition: condition)
+    let line = watch.withLock { watch in
+      let line = watch.look(
+        isFull: isFull, before: before, after: FullDiskWatch.Losses(hub.counters), uptime: now.uptime)
+      isWatching.store(watch.isOpen, ordering: .relaxed)
+      return line
+    }
+    switch line {
+    case .full(let seconds, let losses): tellFull(seconds, losses)
+    case .writable(let seconds, let losses):
+      log(
+        .info, "journal_writable",
+        ["seconds": "\(seconds)", "refused": "\(losses.refused)", "fixes_not_stored": "\(losses.fixesNotStored)"])
+    case nil: break
+    }
+  }
+
+  private func tellFull(_ seconds: Int64, _ losses: FullDiskWatch.Losses) {
+    let error = commit.counters.lastFull
+    var hint = "moves and batches get storage_full, positions go on; it is tried again twice a second"
+    if case .gone = error {
+      hint = "moves and batches get storage_full, positions go on; put it back as it was, or restart the hub"
+    }
+    log(
+      .error, "journal_full",
+      [
+        "error": error.map { "\($0)" } ?? "", "seconds": "\(seconds)", "refused": "\(losses.refused)",
+        "fixes_not_stored": "\(losses.fixesNotStored)", "hint": hint,
+      ])
   }
 
   /// Hands the turn's records over: at once where somebody waits for them, and else in company with those of the turns that

@@ -65,7 +65,7 @@ struct HubPort: ~Copyable {
   /// no more.
   mutating func exchange(_ inputs: inout HubInputs, into outputs: inout HubOutputs, now: Moment) -> Bool {
     guard let hub else { return shared?.exchange(loop, &inputs, into: &outputs, now: now) ?? true }
-    journal?.release(&hub.pointee)
+    journal?.release(&hub.pointee, now: now)
     lookups?.answer(&hub.pointee, now: now)
     hub.pointee.process(inputs, now: now)
     journal?.submit(&hub.pointee)

@@ -256,7 +256,8 @@ enum PrometheusText {
       "locationhub_journal_busy_microseconds_total", "Time spent writing and waiting for the disk.",
       counters.busyNanoseconds / 1000)
     page.counter("locationhub_journal_full_total", "Times that the disk was full.", counters.timesFull)
-    page.family("locationhub_journal_condition", "gauge", "0 good, 1 full, 2 stopped after a failed write.")
+    page.family(
+      "locationhub_journal_condition", "gauge", "0 good, 1 full or its directory gone, 2 stopped after a failed write.")
     page.sample("locationhub_journal_condition", UInt64(journal.commit.currentCondition.rawValue))
     writeKeeping(journal.keeping.withLock { $0 }, &page)
     page.family("locationhub_journal_held_outputs", "gauge", "Answers and events that wait for the disk.")

@@ -184,7 +184,7 @@ private struct SharedTurns: ~Copyable {
 
   mutating func begin(_ time: Moment) {
     if time.uptime > now.uptime { now = time }
-    shared.journal?.release(&hub)
+    shared.journal?.release(&hub, now: now)
     lookups?.answer(&hub, now: now)
   }
 

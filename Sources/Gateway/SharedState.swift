@@ -18,9 +18,10 @@ final class SharedState: Sendable {
   init(configuration: ServerConfiguration, sessionLimit: Int = .max) {
     lifecycle = Lifecycle(delaySeconds: configuration.drainDelay)
     metrics = MetricsBoard(loops: configuration.loops)
-    log = Log(level: configuration.logLevel)
+    let log = Log(level: configuration.logLevel)
+    self.log = log
     access = AccessBoard(configuration.tokens)
-    journal = configuration.journal.map { HubJournal(limits: $0.limits) }
+    journal = configuration.journal.map { HubJournal(limits: $0.limits, log: log) }
     history = configuration.journal.map { _ in HistoryReader(limits: configuration.limits) }
     admissions = Admissions(configuration.limits, sessionLimit: sessionLimit)
   }

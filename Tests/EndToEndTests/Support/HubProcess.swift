@@ -31,9 +31,10 @@ final class HubProcess {
     return nil
   }()
 
-  /// `openFiles` lowers the limit of open files, which the process cannot raise again. A hub journals only where it is
-  /// told where to, or has a directory of its own to run in.
-  init(_ given: [String], openFiles: Int? = nil, in directory: String? = nil) throws {
+  /// `openFiles` lowers the limit of open files, which the process cannot raise again, and `fileBytes` the size that its
+  /// files may have (see `allowFiles`). A hub journals only where it is told where to, or has a directory of its own to
+  /// run in.
+  init(_ given: [String], openFiles: Int? = nil, fileBytes: Int? = nil, in directory: String? = nil) throws {
     let isServe = given.first == "serve" && directory == nil
     let isSaid = given.contains("--data") || given.contains("--no-journal")
     let arguments = given + (isServe && !isSaid ? ["--no-journal"] : [])
@@ -43,6 +44,11 @@ final class HubProcess {
     if let openFiles {
       process.executableURL = URL(fileURLWithPath: "/bin/sh")
       process.arguments = ["-c", "ulimit -n \(openFiles); exec \"$0\" \"$@\"", executable.path] + arguments
+    } else if let fileBytes {
+      // The signal may have been ignored by whoever runs the tests, which processes inherit.
+      process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+      process.arguments =
+        ["--default-signal=XFSZ", "prlimit", "--fsize=\(fileBytes):unlimited", executable.path] + arguments
     } else {
       process.executableURL = executable
       process.arguments = arguments
@@ -59,10 +65,11 @@ final class HubProcess {
 
   /// Starts `serve` with these options and waits until it listens.
   static func serve(
-    port: UInt16 = 0, _ more: [String] = [], openFiles: Int? = nil, in directory: String? = nil
+    port: UInt16 = 0, _ more: [String] = [], openFiles: Int? = nil, fileBytes: Int? = nil, in directory: String? = nil
   ) throws -> HubProcess {
     let hub = try HubProcess(
-      ["serve", "--port", "\(port)", "--dev-auth", "--loops", "1"] + more, openFiles: openFiles, in: directory)
+      ["serve", "--port", "\(port)", "--dev-auth", "--loops", "1"] + more, openFiles: openFiles,
+      fileBytes: fileBytes, in: directory)
     try hub.waitUntilItListens()
     return hub
   }
@@ -91,6 +98,15 @@ final class HubProcess {
   var identifier: Int32 { process.processIdentifier }
 
   func send(signal: Int32) { kill(process.processIdentifier, signal) }
+
+  /// Sets the size that the running process's files may have; nil for any.
+  func allowFiles(bytes: Int?) throws {
+    let change = try Process.run(
+      URL(fileURLWithPath: "/usr/bin/prlimit"),
+      arguments: ["--pid", "\(identifier)", "--fsize=\(bytes.map(String.init) ?? "unlimited"):unlimited"])
+    change.waitUntilExit()
+    guard change.terminationStatus == 0 else { throw PeerError.unexpected("prlimit: \(change.terminationStatus)") }
+  }
 
   /// Waits for the end; throws when it does not come in time.
   func outcome(within seconds: Double = Deadline.patience) throws -> ProcessOutcome {

@@ -1,0 +1,72 @@
+// When the log tells of a disk that takes nothing: when it begins, each minute while it lasts, and at its end. A disk on the
+// brink of being full would have it told twice a second; so within a minute of a line, what begins anew is told of when it has
+// lasted for two seconds.
+import HubCore
+
+struct FullDiskWatch: Sendable {
+  /// What was refused for want of storage, and the fixes that could not be stored, since the hub's start.
+  struct Losses: Sendable, Equatable {
+    var refused: UInt64
+    var fixesNotStored: UInt64
+
+    init(refused: UInt64, fixesNotStored: UInt64) {
+      self.refused = refused
+      self.fixesNotStored = fixesNotStored
+    }
+
+    init(_ counters: HubCounters) {
+      self.init(refused: counters.refusedForStorage, fixesNotStored: counters.fixesNotStored)
+    }
+
+    static func - (left: Losses, right: Losses) -> Losses {
+      Losses(refused: left.refused - right.refused, fixesNotStored: left.fixesNotStored - right.fixesNotStored)
+    }
+  }
+
+  /// A line that is due; since when it lasts, and what it has cost.
+  enum Line: Sendable, Equatable {
+    case full(seconds: Int64, Losses)
+    case writable(seconds: Int64, Losses)
+  }
+
+  private static let second: Int64 = 1_000_000_000
+  /// Between two lines that the disk is full, in ns.
+  private static let interval = 60 * second
+  /// How long it must last to be told of within that time, in ns.
+  private static let patience = 2 * second
+
+  /// Since when the disk is full (uptime, ns); nil where it is not.
+  private var since: Int64?
+  /// When it began, of what the log has told or will tell, and what had been lost before.
+  private var began: (uptime: Int64, losses: Losses)?
+  private var lastLine: Int64?
+  /// The log says that the disk is full.
+  private var isTold = false
+
+  /// Whether there is something to look after, though the disk takes what comes.
+  var isOpen: Bool { since != nil || isTold }
+
+  /// `losses` are those before this look and after it.
+  mutating func look(
+    isFull: Bool, before: Losses, after: Losses, uptime: Int64
+  ) -> Line? {
+    guard isFull else {
+      since = nil
+      guard isTold, let began else { return nil }
+      isTold = false
+      self.began = nil
+      return .writable(seconds: (uptime - began.uptime) / Self.second, after - began.losses)
+    }
+    if began == nil { began = (uptime, before) }
+    if since == nil { since = uptime }
+    guard isDue(uptime), let began else { return nil }
+    lastLine = uptime
+    isTold = true
+    return .full(seconds: (uptime - began.uptime) / Self.second, after - began.losses)
+  }
+
+  private func isDue(_ uptime: Int64) -> Bool {
+    guard let lastLine, uptime - lastLine < Self.interval else { return true }
+    return !isTold && uptime - (since ?? uptime) >= Self.patience
+  }
+}

@@ -1,0 +1,54 @@
+import Testing
+
+@testable import Gateway
+
+@Suite struct FullDiskWatchTests {
+  private typealias Losses = FullDiskWatch.Losses
+
+  private func losses(_ refused: UInt64, _ fixes: UInt64 = 0) -> Losses {
+    Losses(refused: refused, fixesNotStored: fixes)
+  }
+
+  private func seconds(_ count: Int64) -> Int64 { 7_000_000_000 + count * 1_000_000_000 }
+
+  @Test("A full disk is told of at once, each minute while it lasts, and at its end with what it has cost")
+  func episode() {
+    var watch = FullDiskWatch()
+    let start = losses(4, 100)
+    #expect(watch.look(isFull: false, before: start, after: start, uptime: seconds(0)) == nil && !watch.isOpen)
+    let first = watch.look(isFull: true, before: start, after: losses(5, 100), uptime: seconds(1))
+    #expect(first == .full(seconds: 0, losses(1)) && watch.isOpen)
+    for second in 2..<61 as Range<Int64> {
+      #expect(watch.look(isFull: true, before: start, after: losses(9, 300), uptime: seconds(second)) == nil)
+    }
+    let again = watch.look(isFull: true, before: losses(9, 300), after: losses(9, 300), uptime: seconds(61))
+    #expect(again == .full(seconds: 60, losses(5, 200)))
+    #expect(watch.look(isFull: true, before: start, after: start, uptime: seconds(62)) == nil)
+    let end = watch.look(isFull: false, before: losses(17, 853), after: losses(17, 853), uptime: seconds(75))
+    #expect(end == .writable(seconds: 74, losses(13, 753)) && !watch.isOpen)
+    #expect(watch.look(isFull: false, before: start, after: start, uptime: seconds(76)) == nil)
+  }
+
+  @Test("A disk on the brink is told of once a minute, unless it stays full for two seconds")
+  func brink() {
+    var watch = FullDiskWatch()
+    var lines = 0
+    // Full for half a second of each, for ten minutes.
+    for half in 0..<1200 as Range<Int64> {
+      let line = watch.look(
+        isFull: half % 2 == 0, before: losses(UInt64(half)), after: losses(UInt64(half + 1)),
+        uptime: 1_000_000_000 + half * 500_000_000)
+      if line != nil { lines += 1 }
+    }
+    #expect(lines == 20, "ten times that it is full, and that it is not")
+    // It stays full: told of after two seconds, with all since it was told of last.
+    let now: Int64 = 1_000_000_000 + 1200 * 500_000_000
+    var told: [FullDiskWatch.Line] = []
+    for second in 0..<4 as Range<Int64> {
+      let line = watch.look(
+        isFull: true, before: losses(2000), after: losses(2000), uptime: now + second * 1_000_000_000)
+      if let line { told.append(line) }
+    }
+    #expect(told.count == 1)
+  }
+}
