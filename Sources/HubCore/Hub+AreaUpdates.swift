@@ -93,20 +93,26 @@ extension Hub {
       budget -= 1
       switch step {
       case .driver(let driver):
-        if isShown(driver, area), let shown = shownDriver(Int(driver), audience) { naming.add(shown) }
+        if let place = shownPlace(driver, area), let shown = shownDriver(Int(driver), area, place) {
+          naming.add(shown)
+        }
       case .departure(let departure):
         // Who has come back within the tick, under the same name, is among the others.
-        if isShown(departure.driver, area), areaName(departure.driver, audience) == departure.name { continue }
+        if shownPlace(departure.driver, area) != nil, areaName(departure.driver, audience) == departure.name {
+          continue
+        }
         naming.add(departed: departure.name)
       }
     }
     return naming.isDone
   }
 
+  /// Where a driver stands among the members of a cell; nil where the cell does not show it.
   @inline(__always)
-  private func isShown(_ driver: UInt32, _ area: Int) -> Bool {
+  private func shownPlace(_ driver: UInt32, _ area: Int) -> AreaMembers.Place? {
     let (place, isThere) = areas.cells[area].members.find(rank: areaRank(Int(driver)), driver: driver)
-    return isThere && areas.cells[area].members.isAmongFirst(AreaCell.shownLimit(areas.cells[area].audience), place)
+    let limit = AreaCell.shownLimit(areas.cells[area].audience)
+    return isThere && areas.cells[area].members.isAmongFirst(limit, place) ? place : nil
   }
 
   /// The name that an audience knows a driver by.
@@ -118,18 +124,25 @@ extension Hub {
     }
   }
 
-  /// A driver of a cell as an audience sees it; nil where the audience may not any more, which the next tick tells.
+  /// A driver of a cell as its audience sees it; nil where the audience may not any more, which the next tick tells.
+  ///
+  /// Ops see the newest position. Riders see the field in which the last tick found the driver, and that tick's second.
   @inline(__always)
-  private func shownDriver(_ driver: Int, _ audience: Audience) -> AreaUpdate.Driver? {
+  private func shownDriver(_ driver: Int, _ area: Int, _ place: AreaMembers.Place) -> AreaUpdate.Driver? {
     guard let position = drivers[driver].position else { preconditionFailure("who is in a cell has a position") }
     let status = drivers[driver].activeTrips > 0 ? DriverStatus.onTrip : drivers[driver].reported
-    let isPublic = audience == .everybody
-    if isPublic, status != .available { return nil }
-    return AreaUpdate.Driver(
-      driverID: areaName(UInt32(driver), audience),
-      coordinate: isPublic ? PublicGrid.snapped(position.coordinate) : position.coordinate,
-      heading: isPublic ? position.heading.map(PublicAudience.rounded(heading:)) : position.heading,
-      speed: isPublic ? position.speed?.rounded() : position.speed, status: status, timestamp: position.timestamp)
+    let name = areaName(UInt32(driver), areas.cells[area].audience)
+    switch areas.cells[area].audience {
+    case .ops:
+      return AreaUpdate.Driver(
+        driverID: name, coordinate: position.coordinate, heading: position.heading, speed: position.speed,
+        status: status, timestamp: position.timestamp)
+    case .everybody:
+      guard status == .available else { return nil }
+      return AreaUpdate.Driver(
+        driverID: name, coordinate: areas.cells[area].middle(ofField: areas.cells[area].members[place].field),
+        heading: nil, speed: nil, status: status, timestamp: areas.second)
+    }
   }
 
   private mutating func areaPublication(_ naming: AreaNaming, tick: UInt64) -> Publication {
@@ -137,9 +150,11 @@ extension Hub {
     let cell = areas.cells[area].cell
     let rest = areas.cells[area].members.count - areas.cells[area].shownCount
     publicationNumber += 1
-    let update = AreaUpdate(
+    var update = AreaUpdate(
       cell: cell, tick: tick, isFull: naming.isFull, drivers: naming.named, left: naming.left,
       more: rest > 0 ? rest : nil)
+    // The order in which a cell keeps its drivers stays the same when they change names.
+    if areas.cells[area].audience == .everybody { update.sortByName() }
     return Publication(
       channel: .area(cell), number: publicationNumber, timestamp: now.timestamp, body: .areaUpdate(update))
   }

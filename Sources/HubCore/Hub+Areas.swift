@@ -21,7 +21,9 @@ extension Hub {
   mutating func watchArea(_ input: SubscribeInput) {
     let audience: Audience = input.actor.role == .ops ? .ops : .everybody
     guard let cells = AreaCovering.cells(of: input.request.channel, audience) else {
-      return refuseSubscription(input, .badMessage, "an area there has too many cells: take a smaller radius, or area:")
+      return refuseSubscription(
+        input, .badMessage,
+        "so near to a pole the circle touches more than \(AreaCovering.mostCells) cells: take a smaller radius")
     }
     var handles: [ChannelHandle] = []
     for cell in cells {
@@ -47,7 +49,10 @@ extension Hub {
       return areas.cells[known].channel
     }
     guard areas.hasRoom, let channel = channels.insert(area: .area(cell)) else { return nil }
-    if areas.nextTick == .max { areas.nextTick = now.uptime + Self.tickNanoseconds }
+    if areas.nextTick == .max {
+      areas.nextTick = now.uptime + Self.tickNanoseconds
+      areas.second = now.timestamp.wholeSecond
+    }
     let index = areas.insert(cell, audience, channel: channel)
     channels.setArea(channel, index)
     channels.addSubscriber(channel, loop: loop)
@@ -67,12 +72,23 @@ extension Hub {
   @inline(__always)
   private func newestPseudonym(_ driver: Int) -> UInt64 {
     audience.pseudonym(
-      of: drivers[driver].id, lastTripEnded: drivers[driver].lastTripEnded, at: now.timestamp)
+      of: drivers[driver].id, lastTripEnded: drivers[driver].lastTripEnded, at: areas.second)
   }
 
   /// Which of a crowd are shown: the same ones from tick to tick.
   @inline(__always)
-  func areaRank(_ driver: Int) -> UInt64 { drivers[driver].hash &* 0x9E37_79B9_7F4A_7C15 }
+  func areaRank(_ driver: Int) -> UInt32 {
+    UInt32(truncatingIfNeeded: drivers[driver].hash &* 0x9E37_79B9_7F4A_7C15 >> 32)
+  }
+
+  /// The field that riders see a driver in, as the members of a cell know it.
+  @inline(__always)
+  private func areaField(_ key: UInt64, _ audience: Audience) -> UInt32 {
+    switch audience {
+    case .everybody: UInt32(truncatingIfNeeded: PublicGrid.field(key: key))
+    case .ops: 0
+    }
+  }
 
   /// Which cells a driver is in, after what has changed since it was looked at last. Gives what that costs of the turn's
   /// budget: most are in one cell or two.
@@ -106,6 +122,9 @@ extension Hub {
       let audience = areas.cells[area].audience
       if let key, audience == .ops || isAvailable, areas.cells[area].cell.contains(key: key) {
         let place = areas.cells[area].members.find(rank: areaRank(driver), driver: UInt32(driver)).place
+        // Riders are not told of a fix that shows them nothing new: when it came would tell one driver from another.
+        let isMoved = areas.cells[area].members.move(place, to: areaField(key, audience))
+        guard isMoved || audience == .ops else { continue }
         areas.cells[area].noteChange(at: place, tick: UInt32(truncatingIfNeeded: areas.tick))
         areas.touch(area)
       } else {
@@ -127,16 +146,17 @@ extension Hub {
       guard let cell = GeohashCell(bits: key >> UInt64(60 - 5 * precision), precision: precision),
         let area = areas.find(cell, audience)
       else { continue }
-      join(driver, area, tells: true)
+      join(driver, area, key: key, tells: true)
       count += 1
     }
     return count
   }
 
-  private mutating func join(_ driver: Int, _ area: Int, tells: Bool) {
+  private mutating func join(_ driver: Int, _ area: Int, key: UInt64, tells: Bool) {
     guard !areas.isMember(of: area, first: drivers[driver].firstArea) else { return }
     let displaced = areas.join(
-      UInt32(driver), rank: areaRank(driver), area, first: &drivers[driver].firstArea, tells: tells)
+      UInt32(driver), rank: areaRank(driver), field: areaField(key, areas.cells[area].audience), area,
+      first: &drivers[driver].firstArea, tells: tells)
     guard let displaced else { return }
     let name = areaName(displaced, areas.cells[area].audience)
     areas.cells[area].noteDeparture(.init(driver: displaced, name: name))
@@ -153,7 +173,7 @@ extension Hub {
     var budget = limits.areaDriversPerTurn - share
     showAreas(&share)
     budget += share
-    if areas.phase == .looking {
+    if areas.phase == .looking, renameDrivers(&budget) {
       while budget > 0, let driver = areas.nextToLookAt() { budget -= lookAtArea(Int(driver)) }
     }
     if areas.phase == .telling { tellAreas(&budget) }
@@ -164,10 +184,28 @@ extension Hub {
   }
 
   private mutating func beginTick() {
+    let hour = PublicAudience.hour(of: areas.second)
+    areas.second = now.timestamp.wholeSecond
     areas.beginTick()
+    if PublicAudience.hour(of: areas.second) != hour, areas.precisions(.everybody) != 0 { areas.renamed = 0 }
     areas.nextTick += Self.tickNanoseconds
     // A hub that slept does not catch up.
     if areas.nextTick <= now.uptime { areas.nextTick = now.uptime + Self.tickNanoseconds }
+  }
+
+  /// A new hour: looks at every driver that riders see, so that all have their new names in the same tick, also those from
+  /// whom nothing came. True when that is done.
+  private mutating func renameDrivers(_ budget: inout Int) -> Bool {
+    while budget > 0, let first = areas.renamed {
+      // To see that nobody watches a driver takes a fraction of what it takes to look at one.
+      let end = min(first + 8, drivers.endIndex)
+      budget -= 1
+      for driver in first..<end where areas.isShown(to: .everybody, first: drivers[driver].firstArea) {
+        budget -= lookAtArea(driver)
+      }
+      areas.renamed = end < drivers.endIndex ? end : nil
+    }
+    return areas.renamed == nil
   }
 
   // MARK: Cells that begin and end
@@ -201,9 +239,9 @@ extension Hub {
 
   /// One that was found there a turn ago may have gone, or joined with a tick.
   private mutating func fill(_ area: Int, with driver: Int) {
-    guard !drivers[driver].isStale, let place = drivers[driver].position?.coordinate,
-      areas.cells[area].cell.contains(key: GridPoint(place).mortonCode)
-    else { return }
+    guard !drivers[driver].isStale, let place = drivers[driver].position?.coordinate else { return }
+    let key = GridPoint(place).mortonCode
+    guard areas.cells[area].cell.contains(key: key) else { return }
     if areas.cells[area].audience == .everybody {
       guard drivers[driver].status == .available else { return }
       // Where riders see it already, they do by the name that it has.
@@ -211,7 +249,7 @@ extension Hub {
         drivers[driver].pseudonym = newestPseudonym(driver)
       }
     }
-    join(driver, area, tells: false)
+    join(driver, area, key: key, tells: false)
   }
 
   /// Lets go of the drivers of cells that nobody watches any more.

@@ -45,6 +45,8 @@ public struct Hub: ~Copyable {
   var searches: [SearchBox] = []
   /// How many of them are whose: to count them for each newcomer would take as long as a turn.
   var searchesBySession: [SessionRef: Int] = [:]
+  /// How many searches there have been.
+  var searchesBegun: UInt64 = 0
   var areas: AreaTable
   var fences = FenceTable()
   var deadlines: Deadlines

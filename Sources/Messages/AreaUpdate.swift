@@ -9,12 +9,12 @@ public struct AreaUpdate: Sendable, Equatable {
     public var driverID: Identifier
     /// Riders get the middle of a square of about 20 m.
     public var coordinate: Coordinate
-    /// Degrees clockwise from true north.
+    /// Degrees clockwise from true north. Riders get none.
     public var heading: Double?
-    /// Metres per second.
+    /// Metres per second. Riders get none.
     public var speed: Double?
     public var status: DriverStatus
-    /// Of the fix.
+    /// Of the fix. Riders get the whole second of the tick, the same for all drivers of an update.
     public var timestamp: Timestamp
 
     public init(
@@ -56,4 +56,10 @@ public struct AreaUpdate: Sendable, Equatable {
 extension AreaUpdate {
   /// How many drivers one update may list, full or not; a cell shows no more.
   public static let maximumDrivers = 1000
+
+  /// Puts `drivers` and `left` in the order of the drivers' ids. O(n log n).
+  public mutating func sortByName() {
+    drivers.sort { $0.driverID.isBefore($1.driverID) }
+    left.sort { $0.isBefore($1) }
+  }
 }

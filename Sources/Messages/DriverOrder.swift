@@ -52,7 +52,7 @@ struct DriverOrder {
 
 extension Identifier {
   /// By their characters; what another one begins with is before it.
-  fileprivate func isBefore(_ other: Identifier) -> Bool {
+  func isBefore(_ other: Identifier) -> Bool {
     for word in 0..<InlineText.capacity / 8 {
       // What is behind the end is 0, which no character is.
       let (a, b) = (text.word(word).bigEndian, other.text.word(word).bigEndian)

@@ -8,6 +8,12 @@ public struct Timestamp: Sendable, Hashable, Comparable, BitwiseCopyable {
 
   @inlinable public static func < (a: Timestamp, b: Timestamp) -> Bool { a.milliseconds < b.milliseconds }
 
+  /// The beginning of the second that this time is in.
+  @inlinable public var wholeSecond: Timestamp {
+    let rest = milliseconds % 1000
+    return Timestamp(milliseconds: milliseconds - (rest < 0 ? rest + 1000 : rest))
+  }
+
   /// Seconds from `earlier` to this time; negative when this one is before.
   @inlinable public func seconds(since earlier: Timestamp) -> Double {
     Double(milliseconds &- earlier.milliseconds) / 1000

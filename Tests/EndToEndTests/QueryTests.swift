@@ -93,7 +93,7 @@ extension EndToEnd.Queries {
     for driver in try #require(answer.json["drivers"] as? [[String: Any]]) {
       #expect(
         Set(driver.keys).isSubset(of: [
-          "driverId", "status", "vehicleType", "latitude", "longitude", "age", "distance", "heading", "speed",
+          "driverId", "status", "vehicleType", "latitude", "longitude", "age", "distance",
         ]))
       #expect((driver["driverId"] as? String)?.hasPrefix("p") == true)
     }

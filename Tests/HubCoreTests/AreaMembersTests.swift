@@ -20,7 +20,8 @@ import Testing
     for step in 0..<20_000 {
       // Grows to some 3,000, shrinks to nobody, and grows again. Few ranks: many are of the same one.
       let grows = step / 5_000 % 2 == 0
-      let member = Member(rank: random.next() % 4_000, driver: UInt32(random.next() % 4), changed: 0)
+      let member = Member(
+        rank: UInt32(random.next() % 4_000), driver: UInt32(random.next() % 4), changed: 0, field: 0)
       let (place, isThere) = members.find(rank: member.rank, driver: member.driver)
       let index = model.firstIndex { ($0.rank, $0.driver) >= (member.rank, member.driver) } ?? model.count
       #expect(isThere == (index < model.count && model[index] == member))
@@ -45,17 +46,19 @@ import Testing
 
   @Test func aChangeIsNotedOnceATick() {
     var members = AreaMembers()
-    members.insert(Member(rank: 5, driver: 1, changed: 6), at: members.find(rank: 5, driver: 1).place)
+    members.insert(Member(rank: 5, driver: 1, changed: 6, field: 3), at: members.find(rank: 5, driver: 1).place)
     let place = members.find(rank: 5, driver: 1).place
     let noted = [7, 7, 8].map { members.note(place, tick: $0) }
     #expect(noted == [true, false, true])
+    let moved = [3, 4, 4, 3].map { members.move(place, to: $0) }
+    #expect(moved == [false, true, false, true])
   }
 
   @Test func theLastOneGoesFirst() {
     var members = AreaMembers()
     for driver in UInt32(0)..<2_000 {
       members.insert(
-        Member(rank: 9, driver: driver, changed: 0), at: members.find(rank: 9, driver: driver).place)
+        Member(rank: 9, driver: driver, changed: 0, field: 0), at: members.find(rank: 9, driver: driver).place)
     }
     for driver in (UInt32(0)..<2_000).reversed() {
       let last = members.popLast()

@@ -86,6 +86,65 @@ import Testing
     #expect((3...4).contains(names.count), "\(names.count) names in 2 h 10 min")
   }
 
+  @Test(
+    "All names change in the same tick, also of drivers from whom nothing comes, and however many turns that takes",
+    arguments: [128, 5])
+  func renamingTogether(perTurn: Int) {
+    var limits = HubLimits.roomy
+    limits.areaDriversPerTurn = perTurn
+    let bench = HubBench(limits: limits)
+    let hour: Int64 = 3_600_000
+    bench.advance(seconds: Double(hour - bench.clock % hour) / 1000 - 3.5)
+    for driver in 0..<60 { bench.turn(bench.fix(bench.connect("D\(driver)", slot: UInt32(driver)))) }
+    let cells = [5, 6].map { Channel.area(GeohashCell(at(52.52, 13.405), precision: $0)) }
+    let watchers = [AreaWatcher(.rider, slot: 900), AreaWatcher(.rider, slot: 901)]
+    for (watcher, cell) in zip(watchers, cells) { bench.settle(watchers, [watcher.ask(cell)]) }
+    let before = Set(watchers[0].map.drivers.keys)
+    #expect(before.count == 60)
+    for _ in 0..<6 {
+      bench.advance(seconds: 1)
+      bench.settle(watchers)
+    }
+    for watcher in watchers {
+      #expect(watcher.updates.count == 2, "nothing but the change of names")
+      #expect(Set(watcher.updates.last?.left ?? []) == before && watcher.updates.last?.drivers.count == 60)
+      #expect(Set(watcher.map.drivers.keys).isDisjoint(with: before) && watcher.map.drivers.count == 60)
+    }
+    #expect(watchers[0].updates.last?.tick == watchers[1].updates.last?.tick)
+    #expect(
+      watchers[0].map.drivers.keys.sorted { $0.description < $1.description }
+        == watchers[0].updates.last?.drivers.map(\.driverID))
+    bench.check(watchers, "after the hour")
+  }
+
+  @Test("Riders see neither when a fix was measured nor heading and speed, and nothing of a fix within the same field")
+  func nothingOfTheFix() {
+    let bench = HubBench()
+    bench.advance(seconds: 0.37)
+    let drivers = (0..<3).map { bench.connect("D\($0)", slot: UInt32($0)) }
+    func fixes(_ place: Coordinate) -> [HubInput] {
+      drivers.enumerated().map {
+        bench.fix($1, at: place, accuracy: 3, speed: 9, heading: 45, milliseconds: bench.clock - 100 * Int64($0))
+      }
+    }
+    let middle = PublicGrid.snapped(at(52.52, 13.405))
+    bench.turn(fixes(middle))
+    let watcher = bench.map(.rider, .area(GeohashCell(middle, precision: 6)))
+    bench.advance(seconds: 1)
+    bench.settle([watcher], fixes(middle.destination(bearingDegrees: 45, distanceMeters: 2)))
+    #expect(watcher.updates.count == 1, "they are where they were")
+    for _ in 0..<4 {
+      bench.advance(seconds: 1)
+      bench.settle([watcher], fixes(middle.destination(bearingDegrees: 45, distanceMeters: 40)))
+    }
+    #expect(watcher.updates.count > 1)
+    for update in watcher.updates {
+      #expect(Set(update.drivers.map(\.timestamp)).count <= 1)
+      #expect(update.drivers.allSatisfy { $0.timestamp.milliseconds % 1000 == 0 })
+      #expect(update.drivers.allSatisfy { $0.heading == nil && $0.speed == nil })
+    }
+  }
+
   @Test("A crowded cell shows the same hundred to riders, and says how many more there are")
   func crowd() {
     let bench = HubBench()

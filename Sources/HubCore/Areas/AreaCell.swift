@@ -53,6 +53,12 @@ struct AreaCell {
     }
   }
 
+  /// The middle of a field that a member of this cell is shown in. Precondition: the cell is riders', so that it has the
+  /// bits of the field's number that a member leaves out.
+  func middle(ofField low: UInt32) -> Coordinate {
+    PublicGrid.middle(of: PublicGrid.field(key: cell.firstKey) & ~0xFFFF_FFFF | UInt64(low))
+  }
+
   var shownCount: Int { min(members.count, AreaCell.shownLimit(audience)) }
 
   /// One that was shown is not any more. One too many says that there were others.

@@ -3,9 +3,11 @@ import Geo
 import Messages
 
 enum AreaCovering {
-  /// Cells that a circle is covered with at most, and where even the largest ones are more: towards the poles.
+  /// Cells that a circle is covered with at most; and the limit where it is covered with the largest ones, because no
+  /// smaller ones are few enough: as many as a session may have subscriptions. A circle of 500 km takes some 60 cells of
+  /// 156 km at 45° of latitude, and 230 at 80°, where cells are 27 km wide.
   private static let usualCells = 16
-  private static let mostCells = 64
+  static let mostCells = 256
 
   /// Characters of an area's geohash that an audience may ask for.
   static func precisions(_ audience: Audience) -> ClosedRange<Int> {

@@ -6,10 +6,13 @@
 
 struct AreaMembers {
   struct Member: Equatable {
-    var rank: UInt64
+    var rank: UInt32
     var driver: UInt32
     /// The tick that it was last told to have changed in, its low 32 bits.
     var changed: UInt32
+    /// In a riders' cell: the low 32 bits of the number of the field (`PublicGrid`) that it is shown in. A riders' cell
+    /// has the bits above them. In an operators' cell: 0.
+    var field: UInt32
   }
 
   /// Where somebody stands, or would; until the next insertion or removal.
@@ -31,7 +34,7 @@ struct AreaMembers {
   // MARK: Finding
 
   /// By rank, then by driver. O(log n).
-  func find(rank: UInt64, driver: UInt32) -> (place: Place, isThere: Bool) {
+  func find(rank: UInt32, driver: UInt32) -> (place: Place, isThere: Bool) {
     // The last piece that does not begin behind it.
     var low = 0
     var high = pieces.count
@@ -93,6 +96,13 @@ struct AreaMembers {
   mutating func note(_ place: Place, tick: UInt32) -> Bool {
     guard pieces[place.piece][place.offset].changed != tick else { return false }
     pieces[place.piece][place.offset].changed = tick
+    return true
+  }
+
+  /// Takes a member to another field; false where it is there already.
+  mutating func move(_ place: Place, to field: UInt32) -> Bool {
+    guard pieces[place.piece][place.offset].field != field else { return false }
+    pieces[place.piece][place.offset].field = field
     return true
   }
 

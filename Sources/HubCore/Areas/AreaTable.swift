@@ -55,6 +55,11 @@ struct AreaTable: ~Copyable {
   /// The number of the present tick and of the last one that was told; when the next one begins (uptime, ns).
   private(set) var tick: UInt64 = 0
   private(set) var toldTick: UInt64 = 0
+  /// The whole second, by the hub's wall clock, in which the present tick began: the only time that riders are shown, and
+  /// the time that decides what drivers are called.
+  var second = Timestamp(milliseconds: 0)
+  /// While a tick gives all drivers new names: how many of the hub's drivers have been gone through for that.
+  var renamed: Int?
   var nextTick = Int64.max
 
   init(limit: Int, seed: UInt64) {
@@ -182,12 +187,12 @@ struct AreaTable: ~Copyable {
   /// Puts a driver into a cell that it is not in, and a node in front of its list `first`. `tells` is false for who was
   /// there before anybody watched. Gives the driver that was shown until now and has no room any more.
   mutating func join(
-    _ driver: UInt32, rank: UInt64, _ cell: Int, first: inout UInt32, tells: Bool
+    _ driver: UInt32, rank: UInt32, field: UInt32, _ cell: Int, first: inout UInt32, tells: Bool
   ) -> UInt32? {
     let stamp = UInt32(truncatingIfNeeded: tick)
     let limit = AreaCell.shownLimit(cells[cell].audience)
     let place = cells[cell].members.find(rank: rank, driver: driver).place
-    cells[cell].members.insert(.init(rank: rank, driver: driver, changed: stamp &- 1), at: place)
+    cells[cell].members.insert(.init(rank: rank, driver: driver, changed: stamp &- 1, field: field), at: place)
     first = makeNode(Node(cell: UInt32(cell), next: first))
     guard tells else { return nil }
     touch(cell)
@@ -200,7 +205,7 @@ struct AreaTable: ~Copyable {
 
   /// Takes a driver out of a cell's members; the node is the caller's. Where it was shown, the first that had no room is
   /// from now on.
-  mutating func leave(_ driver: UInt32, rank: UInt64, _ cell: Int, name: Identifier) {
+  mutating func leave(_ driver: UInt32, rank: UInt32, _ cell: Int, name: Identifier) {
     let (place, isThere) = cells[cell].members.find(rank: rank, driver: driver)
     precondition(isThere, "a node names a cell that the driver is not in")
     let limit = AreaCell.shownLimit(cells[cell].audience)

@@ -2,12 +2,14 @@
 //
 // Three rules (protocol/README.md, "What riders see"), pure functions of the key, the driver and the time, so that all
 // who show drivers to the public show the same:
-// - A pseudonym stands for the id: a keyed hash of the id, of the hour, and of when the driver's last trip ended. Hours
-//   begin for each driver at an offset of its own, so that not all change at once, when one could tell from places who
-//   has become whom. It is the same for all riders.
+// - A pseudonym stands for the id: a keyed hash of the id, of the hour, and of when the driver's last trip ended. It is
+//   the same for all riders. Hours are those of the clock for all drivers, so that everybody changes names at once: a
+//   driver that changed alone would be the one old name that leaves and the one new name that comes.
 // - A place is rounded to the middle of a field of some 20 by 20 m; distances are measured from there, and what is within a
 //   radius or an area is decided by it: else a rider who asks again and again with other radii would find the place.
-// - What else would tell a car from others is rounded: heading and speed to whole units, age to whole seconds.
+// - What would tell a driver from others under another name is not shown. Heading and speed go on over a change of names,
+//   so riders get neither; nor do they get the time of a fix, whose milliseconds a phone repeats with every fix. An age
+//   is rounded down to steps that are as long as the time between two fixes of a driver that stands.
 import Geo
 import Messages
 
@@ -17,6 +19,11 @@ public struct PublicAudience: Sendable {
   public static let maximumRadiusMeters = 5_000.0
   /// Drivers that one answer to a rider, or one cell, may have.
   public static let maximumDrivers = 100
+  /// Seconds: ages are rounded down to multiples of this, which is the sampling interval of a driver that stands. With
+  /// shorter steps, an age would tell when in its interval a driver sends.
+  static let ageStep = 120.0
+  /// Names last this long, in milliseconds.
+  private static let nameMilliseconds: Int64 = 3_600_000
 
   private let key: SipKey
 
@@ -29,12 +36,25 @@ public struct PublicAudience: Sendable {
   func pseudonym(of id: Identifier, lastTripEnded: Int64, at time: Timestamp) -> UInt64 {
     var hash = SipHash(key)
     for index in 0..<(id.text.count + 7) / 8 { hash.combine(id.text.word(index)) }
-    let offset = Int64(hash.finished(rest: 1, count: 1) % 3_600_000)
-    let hour = (time.milliseconds + offset) / 3_600_000
-    hash.combine(UInt64(bitPattern: hour))
+    hash.combine(UInt64(bitPattern: PublicAudience.hour(of: time)))
     hash.combine(UInt64(bitPattern: lastTripEnded))
     return hash.finished(rest: 2, count: 1)
   }
+
+  /// The hour that names belong to, counted from 1970.
+  static func hour(of time: Timestamp) -> Int64 { time.milliseconds / nameMilliseconds }
+
+  /// What orders drivers at equal distances in one search: another number for each search, so that which of a crowd a
+  /// limit lets through says nothing about who they are.
+  func tieBreak(search number: UInt64, at uptime: Int64) -> UInt64 {
+    var hash = SipHash(key)
+    hash.combine(number)
+    hash.combine(UInt64(bitPattern: uptime))
+    return hash.finished(rest: 3, count: 1)
+  }
+
+  /// An age in seconds as riders see it: rounded down to a multiple of `ageStep`.
+  static func rounded(age: Double) -> Double { (age / ageStep).rounded(.down) * ageStep }
 
   /// A pseudonym as an id: `p` and 13 characters of the geohash alphabet.
   static func name(_ pseudonym: UInt64) -> Identifier {
@@ -50,12 +70,6 @@ public struct PublicAudience: Sendable {
   }
 
   private static let digits = Array("0123456789bcdefghjkmnpqrstuvwxyz".utf8)
-
-  /// A heading in whole degrees, 0 ≤ heading < 360.
-  static func rounded(heading: Double) -> Double {
-    let whole = heading.rounded()
-    return whole < 360 ? whole : 0
-  }
 }
 
 /// Fields of some 20 by 20 m all over the Earth.
@@ -69,17 +83,37 @@ enum PublicGrid {
   /// Metres from a place to the middle of its field, at most: half a field's diagonal, and rounding to 7 decimals.
   static let displacementMeters = 18.0
 
-  /// The middle of the field that a place is in, to 7 decimals: the same for all places of the field.
-  static func snapped(_ coordinate: Coordinate) -> Coordinate {
-    let point = GridPoint(coordinate)
-    let longitude = middle(of: point.column, bits: abs(coordinate.latitude) >= wideFrom ? 20 : 21) * 360 - 180
-    let latitude = middle(of: point.row, bits: 20) * 180 - 90
-    return Coordinate(clampingLatitude: latitude, wrappingLongitude: longitude).published
+  /// Bits of a field's number: those of a cell of 8 characters, and the half of it.
+  private static let bits: UInt64 = 41
+
+  /// The number of the field that a place is in, from the place's Morton key: the first 41 bits, the last one 0 where
+  /// fields are as wide as cells.
+  static func field(key: UInt64) -> UInt64 {
+    let field = key >> (60 - bits)
+    return isWide(cell(field)) ? field & ~1 : field
   }
 
-  /// 0…1, along one axis.
-  private static func middle(of index: UInt32, bits: Int) -> Double {
-    let field = index >> UInt32(GridPoint.bits - bits)
-    return (Double(field) + 0.5) / Double(1 << bits)
+  /// The middle of a field, to 7 decimals.
+  static func middle(of field: UInt64) -> Coordinate {
+    let cell = cell(field)
+    let middle = cell.center
+    guard !isWide(cell) else { return middle.published }
+    let step = cell.widthDegrees / (field & 1 == 0 ? -4 : 4)
+    return Coordinate(clampingLatitude: middle.latitude, wrappingLongitude: middle.longitude + step).published
   }
+
+  /// The middle of the field that a place is in, to 7 decimals: the same for all places of the field.
+  static func snapped(_ coordinate: Coordinate) -> Coordinate {
+    middle(of: field(key: GridPoint(coordinate).mortonCode))
+  }
+
+  private static func cell(_ field: UInt64) -> GeohashCell {
+    guard let cell = GeohashCell(bits: field >> 1, precision: 8) else {
+      preconditionFailure("40 bits are 8 characters")
+    }
+    return cell
+  }
+
+  /// All fields of a row are equally wide.
+  private static func isWide(_ cell: GeohashCell) -> Bool { abs(cell.center.latitude) >= wideFrom }
 }

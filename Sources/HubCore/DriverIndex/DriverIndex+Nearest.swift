@@ -10,11 +10,14 @@ public struct DriverHit: Sendable, Hashable {
   public var driver: UInt32
   /// Great-circle metres, bit-equal to `Coordinate.distance(to:)`.
   public var distanceMeters: Double
+  /// Of equal distances the smaller one is nearer; 0 where the handles decide.
+  public var tie: UInt32 = 0
 
-  /// Nearer first; of equal distances the smaller handle.
+  /// Nearer first; of equal distances the smaller `tie`, and of equal ones the smaller handle.
   @inline(__always)
   static func isNearer(_ a: DriverHit, _ b: DriverHit) -> Bool {
-    a.distanceMeters < b.distanceMeters || a.distanceMeters == b.distanceMeters && a.driver < b.driver
+    if a.distanceMeters != b.distanceMeters { return a.distanceMeters < b.distanceMeters }
+    return a.tie != b.tie ? a.tie < b.tie : a.driver < b.driver
   }
 
   /// Puts the hits from `start` on into order, nearest first.

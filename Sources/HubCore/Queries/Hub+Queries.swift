@@ -19,9 +19,13 @@ extension Hub {
           to: session)
       }
       searchesBySession[session] = own + 1
-      searches.append(
-        SearchBox(
-          RunningSearch(search, audience, maximumLimit: limits.queryHits, session: session, replyTo: replyTo)))
+      searchesBegun += 1
+      var running = RunningSearch(
+        search, audience, maximumLimit: limits.queryHits, session: session, replyTo: replyTo)
+      if audience == .everybody {
+        running.tieBreak = self.audience.tieBreak(search: searchesBegun, at: now.uptime)
+      }
+      searches.append(SearchBox(running))
     }
   }
 
@@ -165,7 +169,7 @@ extension Hub {
     }
     let distance = search.point.vector.distance(to: vector)
     guard distance <= search.boundMeters else { return }
-    search.take(DriverHit(driver: entry.driver, distanceMeters: distance))
+    search.take(DriverHit(driver: entry.driver, distanceMeters: distance, tie: search.tie(of: entry.driver)))
   }
 
   /// Whether a driver is what is asked for, and to be seen by who asks.
@@ -178,7 +182,9 @@ extension Hub {
     }
     guard let maxAge = filter.maxAge else { return true }
     guard let newest = drivers[Int(driver)].position?.timestamp else { return false }
-    return drivers[Int(driver)].clock.age(of: newest, at: now.timestamp) <= maxAge
+    let age = drivers[Int(driver)].clock.age(of: newest, at: now.timestamp)
+    // What a rider may not see it may not find out by asking with one `maxAge` after the other.
+    return (audience == .ops ? age : PublicAudience.rounded(age: age)) <= maxAge
   }
 
   // MARK: Reports
@@ -246,9 +252,8 @@ extension Hub {
     if let newest = drivers[driver].position {
       let age = drivers[driver].clock.age(of: newest.timestamp, at: now.timestamp)
       report.position = DriverReport.Place(
-        coordinate: PublicGrid.snapped(newest.coordinate),
-        heading: newest.heading.map { PublicAudience.rounded(heading: $0) }, speed: newest.speed?.rounded(),
-        accuracy: nil, age: age.rounded(), timestamp: nil)
+        coordinate: PublicGrid.snapped(newest.coordinate), heading: nil, speed: nil, accuracy: nil,
+        age: PublicAudience.rounded(age: age), timestamp: nil)
     }
     return report
   }

@@ -54,6 +54,8 @@ struct RunningSearch {
   var matches = 0
   var turns = 0
   var reports: [DriverReport] = []
+  /// What orders drivers at equal distances, of which a crowd in one field has many; nil where their handles may.
+  var tieBreak: UInt64?
 
   init(
     _ search: DriverSearch, _ audience: Audience, maximumLimit: Int, session: SessionRef, replyTo: MessageID?
@@ -155,6 +157,17 @@ struct RunningSearch {
     case .box(let box): box.contains(place)
     case .polygons(let polygons): polygons.contains(place)
     }
+  }
+
+  /// A number that orders a driver among those at the same distance: another one in each search.
+  @inline(__always)
+  func tie(of driver: UInt32) -> UInt32 {
+    guard let tieBreak else { return 0 }
+    // Finaliser of SplitMix64 (Steele, Lea, Flood, 2014).
+    var mixed = UInt64(driver) ^ tieBreak
+    mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
+    mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
+    return UInt32(truncatingIfNeeded: mixed ^ mixed >> 31)
   }
 
   /// Takes a driver that matches, if it is nearer than others.
