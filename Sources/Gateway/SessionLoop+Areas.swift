@@ -53,15 +53,16 @@ struct WholeCells {
 }
 
 extension SessionLoop {
-  /// Why a role may not watch such an area; nil where it may.
-  func areaFault(_ channel: Channel, _ role: Role) -> String? {
+  /// Why a role may not watch such an area; nil where it may. What only ops may is forbidden to others, as in queries.
+  func areaFault(_ channel: Channel, _ role: Role) -> (code: ErrorCode, text: String)? {
     switch channel {
     case .area(let cell):
       if role == .ops || cell.precision >= 5 { return nil }
-      return "a \(role.name) watches areas of 5 to 8 characters"
+      return (.forbidden, "a \(role.name) may watch areas of 5 to 8 characters")
     case .nearby(_, let radius):
       let limit = role == .ops ? limits.areaRadiusMeters : PublicAudience.maximumRadiusMeters
-      return radius <= limit ? nil : "a \(role.name) watches up to \(Int(limit)) m round a place"
+      if radius <= limit { return nil }
+      return (role == .ops ? .badMessage : .forbidden, "a \(role.name) may watch up to \(Int(limit)) m around a place")
     case .trip, .driver, .fence, .fleet: return nil
     }
   }

@@ -96,7 +96,9 @@ extension SessionLoop {
     switch request.channel {
     case .trip, .driver, .fence, .fleet: break
     case .area, .nearby:
-      if let fault = areaFault(request.channel, credential.role) { return refuse(slot, messageID, .badMessage, fault) }
+      if let fault = areaFault(request.channel, credential.role) {
+        return refuse(slot, messageID, fault.code, fault.text)
+      }
     }
     guard let grant = credential.grant(for: request.channel) else {
       return refuse(

@@ -33,6 +33,32 @@ extension Channel {
     }
   }
 
+  /// What would be right instead of a name that is no channel's.
+  static func expectation(of bytes: UnsafeRawBufferPointer) -> StaticString {
+    guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")) else { return anyName }
+    let rest = UnsafeRawBufferPointer(rebasing: bytes[(colon + 1)...])
+    switch String(decoding: bytes[..<colon], as: UTF8.self) {
+    case "trip", "driver", "fence":
+      return "expected an id of 1–64 of A-Z a-z 0-9 . _ - behind the colon"
+    case "area":
+      guard areaPrecisions.contains(rest.count) else { return "expected area:<geohash> of 3 to 8 characters" }
+      return "expected area:<geohash>, of the characters 0-9 and b-z without i, l and o"
+    case "nearby":
+      let numbers = rest.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false)
+        .map { parseDouble(UnsafeRawBufferPointer(rebasing: $0)) }
+      guard numbers.count == 3, let latitude = numbers[0], let longitude = numbers[1], let radius = numbers[2] else {
+        return "expected nearby:<latitude>,<longitude>,<radius in metres>, three decimal numbers"
+      }
+      guard abs(latitude) <= 90 else { return "expected a latitude of -90 to 90 degrees, first" }
+      guard abs(longitude) <= 180 else { return "expected a longitude of -180 to 180 degrees, second" }
+      return radius > 0 ? anyName : "expected a radius of more than 0 metres, third"
+    default: return anyName
+    }
+  }
+
+  private static let anyName: StaticString =
+    "expected trip:<id>, driver:<id>, fence:<id>, area:<geohash>, nearby:<latitude>,<longitude>,<radius> or fleet"
+
   /// Nil where the text is no channel's name.
   public init?(_ name: String) {
     var name = name

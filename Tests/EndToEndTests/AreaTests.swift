@@ -9,7 +9,8 @@ extension EndToEnd {
 extension EndToEnd.Areas {
   private func fix(_ driver: Peer, _ step: Int, trip: String? = nil) throws {
     var fix: [String: Any] = [
-      "latitude": 52.52 + Double(step) * 0.00005, "longitude": 13.405, "accuracy": 4, "speed": 5.5, "heading": 0,
+      // Over 19.1 m a step: into another field of those that riders see.
+      "latitude": 52.52 - Double(step) * 0.0002, "longitude": 13.405, "accuracy": 4, "speed": 22.2, "heading": 180,
       "timestamp": 1_763_680_000_000 + step * 1000,
     ]
     if let trip { fix["tripId"] = trip }
@@ -40,8 +41,11 @@ extension EndToEnd.Areas {
     }
     let name = try #require(shown.first?["driverId"] as? String)
     #expect(shown.count == 1 && name != "d1" && shown[0]["status"] as? String == "available")
+    #expect(Set(shown[0].keys) == ["driverId", "latitude", "longitude", "status", "timestamp"])
     try fix(driver, 1)
     let moved = try rider.receive("area_update")
+    let told = try #require(drivers(moved).first?["timestamp"] as? Int)
+    #expect(told % 1000 == 0 && told != 1_763_680_001_000, "the tick's second, not the fix's time")
     #expect(moved.payload["full"] as? Bool == false && drivers(moved).first?["driverId"] as? String == name)
     // Not free any more: the rider's map loses it, and an operator's shows it by its own name.
     let ops = try hub.ops()
@@ -67,13 +71,21 @@ extension EndToEnd.Areas {
   func refusals() throws {
     let hub = try TestHub()
     let rider = try hub.rider("r1")
-    for channel in ["area:u33d", "nearby:52.52,13.405,5001"] {
+    for channel in ["area:u33d", "area:u33", "nearby:52.52,13.405,5001", "nearby:52.52,13.405,500000"] {
       try rider.send("subscribe", ["channel": channel])
-      #expect(try rider.receive("error").code == "bad_message")
+      #expect(try rider.receive("error").code == "forbidden", "\(channel)")
     }
-    for channel in ["area:u33a1", "area:u3", "nearby:91,0,100", "nearby:0,0,0", "nearby:0,0"] {
+    for (channel, words) in [
+      ("area:u33a1", "area:<geohash>"), ("area:u3", "3 to 8"), ("area:u33db2gqq", "3 to 8"),
+      ("area:", "area:<geohash>"),
+      ("nearby:91,0,100", "-90 to 90"), ("nearby:0,181,100", "-180 to 180"), ("nearby:0,0,0", "more than 0"),
+      ("nearby:0,0", "nearby:<latitude>,<longitude>,<radius"),
+      ("nearby:0,x,5", "nearby:<latitude>,<longitude>,<radius"), ("place:1", "nearby:"), ("fleets", "fleet"),
+      ("trip:a b", "A-Z a-z 0-9 . _ -"),
+    ] {
       try rider.send("subscribe", ["channel": channel])
-      #expect(try rider.receive("error").code == "unknown_channel", "\(channel)")
+      let error = try rider.receive("error")
+      #expect(error.code == "unknown_channel" && error.string("message")?.contains(words) == true, "\(error.text)")
     }
     let driver = try hub.driver("d1")
     try driver.send("subscribe", ["channel": "area:u33db"])
@@ -82,6 +94,13 @@ extension EndToEnd.Areas {
     try ops.send("subscribe", ["channel": "nearby:52.52,13.405,400000"])
     let cells = try ops.receive("subscribed").payload["cells"] as? [String]
     #expect(cells?.isEmpty == false && cells?.allSatisfy { $0.count == 3 } == true)
+    try ops.send("subscribe", ["channel": "nearby:52.52,13.405,500000", "viewId": "wide"])
+    #expect(try ops.skip(to: "subscribed").string("viewId") == "wide", "the radius that areas.md promises")
+    try ops.send("subscribe", ["channel": "nearby:52.52,13.405,500001"])
+    let error = try ops.skip(to: "error")
+    #expect(error.code == "bad_message" && error.string("message")?.contains("500000") == true)
+    try ops.send("subscribe", ["channel": "nearby:89.5,0,500000"])
+    #expect(try ops.skip(to: "error").string("message")?.contains("smaller radius") == true)
   }
 
   @Test("who does not read misses updates, and gets the cell whole when it does")

@@ -183,13 +183,13 @@ extension BinaryInput {
     case 3:
       let cell = try cell(.channel)
       guard Channel.areaPrecisions.contains(cell.precision) else {
-        throw Complaint(.unknownChannel, .channel, "expected an area of 3–8 characters")
+        throw Complaint(.unknownChannel, .channel, "expected an area of 3 to 8 characters")
       }
       return .area(cell)
     case 4:
       let place = try coordinate()
       let radius = try number(.channel)
-      guard radius > 0 else { throw Complaint(.unknownChannel, .channel, "expected a radius above 0") }
+      guard radius > 0 else { throw Complaint(.unknownChannel, .channel, "expected a radius of more than 0 metres") }
       return .nearby(place, radiusMeters: radius)
     case 5: return .fleet
     case _: throw Complaint(.unknownChannel, .channel, "expected trip, driver, fence, area, nearby or fleet")

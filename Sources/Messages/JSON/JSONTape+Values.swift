@@ -304,7 +304,7 @@ extension JSONTape {
     guard let index = present(members, .channel) else { return nil }
     guard isText(index) else { throw Complaint(.channel, "expected a string") }
     guard let channel = withText(index, bytes, { Channel($0) }) else {
-      throw Complaint(.unknownChannel, .channel, "expected trip:<id>, driver:<id>, fleet or another channel's name")
+      throw Complaint(.unknownChannel, .channel, withText(index, bytes, { Channel.expectation(of: $0) }))
     }
     return channel
   }
