@@ -60,13 +60,8 @@ public struct AllowedOrigins: Sendable, Equatable {
   }
 
   private static func isAddress(_ origin: String) -> Bool {
-    var host = origin.dropFirst("http://".count)
-    if let colon = host.lastIndex(of: ":"), host[colon...].dropFirst().allSatisfy(\.isNumber), host.first != "[" {
-      host = host[..<colon]
-    } else if let end = host.lastIndex(of: "]") {
-      host = host[...end]
-    }
-    return SocketAddress(host: String(host), port: 0) != nil
+    guard let host = AllowedHosts.host(of: String(origin.dropFirst("http://".count))) else { return false }
+    return SocketAddress(host: host, port: 0) != nil
   }
 
   /// RFC 6454 §6.2: in lower case, and without the scheme's own port. Nil for what is no origin.

@@ -39,9 +39,9 @@ struct ClientAddress: Equatable {
   var isThisMachine: Bool { isKnown && address.isLoopback }
 
   /// The marks that proxies leave (RFC 7239 §4, RFC 9110 §7.6.3, and usage).
-  private static func wasForwarded(_ fields: HeaderFields) -> Bool {
-    fields["x-forwarded-for"] != nil || fields["forwarded"] != nil || fields["x-real-ip"] != nil
-      || fields["via"] != nil || fields["x-forwarded-host"] != nil || fields["x-forwarded-proto"] != nil
+  static func wasForwarded(_ fields: HeaderFields) -> Bool {
+    fields["forwarded"] != nil || fields["via"] != nil || fields["x-real-ip"] != nil
+      || fields.hasName(startingWith: "x-forwarded-")
   }
 }
 

@@ -75,6 +75,9 @@ extension CredentialError {
     self.init(code: error == .expired ? .tokenExpired : .unauthorized, text: error.description, isToken: true)
   }
 
+  /// Which hosts `AllowedHosts` has, for those who are told that theirs is not one of them.
+  static let hosts = "Host is a loopback address, localhost, or a name that the operator gave with --allow-host"
+
   /// RFC 9110 §11.6.1: a 401 says what would be accepted.
   var challenge: OutgoingField {
     OutgoingField("WWW-Authenticate", isToken ? "Bearer error=\"invalid_token\"" : "Bearer")
@@ -90,11 +93,13 @@ extension Query {
 
 extension Credential {
   /// The credential of a request. A token decides where one is given and taken; the query's `role` and `id` otherwise.
+  ///
+  /// - Parameter hosts: under which names the hub takes development credentials; nil where it takes none.
   init(
-    _ request: RequestHead, access: TokenAccess?, allowsDevelopmentCredentials: Bool, now: Timestamp
+    _ request: RequestHead, access: TokenAccess?, development hosts: AllowedHosts?, now: Timestamp
   ) throws(CredentialError) {
     guard let access else {
-      self = try Credential(query: request.query, allowsDevelopmentCredentials: allowsDevelopmentCredentials)
+      try self.init(development: request, hosts)
       return
     }
     if let token = try Credential.token(of: request) {
@@ -103,8 +108,8 @@ extension Credential {
       } catch {
         throw CredentialError(error)
       }
-    } else if allowsDevelopmentCredentials {
-      try self.init(query: request.query, allowsDevelopmentCredentials: true)
+    } else if let hosts {
+      try self.init(development: request, hosts)
     } else {
       throw CredentialError(text: "no credential: send Authorization: Bearer <token>, or ?access_token=<token>")
     }
@@ -131,6 +136,20 @@ extension Credential {
         throw CredentialError(text: "Authorization must be Bearer <token>")
       }
       return Array(value.dropFirst(scheme.count).drop { $0 == 0x20 })
+    }
+  }
+
+  /// Development's credential: only for programs of this machine and for pages that it serves. A proxy makes everybody
+  /// look like one of these, and so does a web page whose name is made to point here (AllowedHosts.swift).
+  private init(development request: RequestHead, _ hosts: AllowedHosts?) throws(CredentialError) {
+    try self.init(query: request.query, allowsDevelopmentCredentials: hosts != nil)
+    guard !ClientAddress.wasForwarded(request.fields) else {
+      throw CredentialError(
+        text: "this request came through a proxy (Forwarded, Via, X-Forwarded-* or X-Real-IP): development credentials "
+          + "are not taken from there, since everybody could have them")
+    }
+    guard hosts?.allows(request.fields) == true else {
+      throw CredentialError(text: "development credentials are taken only where \(CredentialError.hosts)")
     }
   }
 

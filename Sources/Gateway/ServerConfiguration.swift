@@ -15,6 +15,8 @@ public struct ServerConfiguration: Sendable {
   public var adminHost = "127.0.0.1"
   /// Web pages that may use the hub, beside its own.
   public var origins = AllowedOrigins()
+  /// Names under which the hub takes development credentials and shows metrics without a credential, beside loopback.
+  public var hosts = AllowedHosts()
   /// Proxies whose X-Forwarded-For is believed.
   public var trustedProxies: [AddressBlock] = []
   /// Event loops, 1–64. With one, the hub runs on the loop's thread; with more, on its own.

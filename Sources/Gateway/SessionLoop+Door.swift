@@ -192,15 +192,18 @@ extension SessionLoop {
 
   // MARK: Operators
 
-  /// Whether the metrics may be seen: on the admin port; from this machine, where there is no admin port; or by ops.
-  /// False where it has been refused.
+  /// Whether the metrics may be seen: without a credential on the admin port, or from this machine where there is no admin
+  /// port, both only under an allowed host; or by ops. False where it has been refused.
   mutating func admitOperator(_ slot: Int, _ exchange: Exchange, _ request: RequestHead) -> Bool {
-    if exchange.isAdmin { return true }
-    if configuration.adminPort == nil, client(exchange, request).isThisMachine { return true }
+    let needsNone =
+      exchange.isAdmin || configuration.adminPort == nil && client(exchange, request).isThisMachine
+    let own = exchange.isAdmin ? configuration.adminHost : nil
+    if needsNone, configuration.hosts.allows(request.fields, own: own) { return true }
     do throws(CredentialError) {
       if try credential(of: request, exchange).role == .ops { return true }
     } catch {
-      refuse(slot, exchange, error)
+      let text = "without a credential metrics are shown only where \(CredentialError.hosts)"
+      refuse(slot, exchange, needsNone ? CredentialError(text: text) : error)
       return false
     }
     respond(slot, exchange, .forbidden, .forbidden, "only ops may see this")

@@ -19,8 +19,8 @@ extension SessionLoop {
     do throws(CredentialError) {
       result = .success(
         try Credential(
-          request, access: access, allowsDevelopmentCredentials: configuration.allowsDevelopmentCredentials,
-          now: now.timestamp))
+          request, access: access,
+          development: configuration.allowsDevelopmentCredentials ? configuration.hosts : nil, now: now.timestamp))
     } catch {
       result = .failure(error)
     }

@@ -55,6 +55,15 @@ public struct HeaderFields: Sendable {
     return found
   }
 
+  /// Whether there is a field whose name begins like this, given in lower case.
+  public func hasName(startingWith lowercasePrefix: StaticString) -> Bool {
+    let length = lowercasePrefix.utf8CodeUnitCount
+    return lines.contains { line in
+      Int(line.nameEnd - line.nameStart) >= length
+        && ASCII.equals(bytes[Int(line.nameStart)..<Int(line.nameStart) + length], lowercasePrefix)
+    }
+  }
+
   /// The elements of a comma-separated list over all fields of that name, in order, without empty ones.
   /// RFC 9110 §5.6.1.
   public func elements(_ lowercaseName: StaticString) -> [ArraySlice<UInt8>] {

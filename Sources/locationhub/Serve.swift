@@ -33,6 +33,8 @@ let serve = Verb(
     Option("snapshot-every", "BYTES", "write a snapshot after so many bytes of records (64M)"),
     Option("accept-loss", nil, "start from before a damaged place in the journal; what is behind it is moved aside"),
     Option("allow-origin", "ORIGIN", "web pages that may use the hub: https://app.example; * for all", repeats: true),
+    Option(
+      "allow-host", "NAME", "hosts besides loopback where --dev-auth and open /metrics are served", repeats: true),
     Option("trusted-proxy", "CIDR", "believe the X-Forwarded-For of these addresses", repeats: true),
     Option("admin-port", "PORT", "a second port with /healthz, /readyz and /metrics; 0 picks a free one"),
     Option("admin-host", "ADDRESS", "numeric address of that port (127.0.0.1)"),
@@ -77,6 +79,10 @@ private func runServe(_ given: Arguments) throws(CommandError) -> ExitCode {
   var configuration = try serverConfiguration(arguments)
   let tlsFiles = try TLSFiles(arguments)
   configuration.tls = try tlsFiles?.makeServer()
+  guard configuration.tokens != nil || configuration.allowsDevelopmentCredentials else {
+    throw .usage(
+      "serve needs to know whom to let in: give --token-keys FILE, or, to try things out on this machine, --dev-auth")
+  }
   let signals = [SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2]
   do throws(SystemError) {
     try blockSignals(signals)
@@ -89,6 +95,11 @@ private func runServe(_ given: Arguments) throws(CommandError) -> ExitCode {
   let server: Server
   do throws(ServerError) { server = try Server.start(configuration) } catch { throw .failed("\(error)") }
   announce(server, configuration)
+  if configuration.tls == nil, !server.address.isLoopback {
+    server.log(
+      .warning, "no_tls",
+      ["address": "\(server.address)", "hint": "tokens and positions can be read on the way: --tls-cert, --tls-key"])
+  }
   waitForEnd(of: server, signals) { reload(server, arguments, tlsFiles, configuration.tls) }
   server.drain()
   server.wait()

@@ -10,6 +10,11 @@ func setAccess(_ arguments: Arguments, _ configuration: inout ServerConfiguratio
       throw .usage("--allow-origin must be scheme://host or scheme://host:port, or *, not \(text)")
     }
   }
+  for text in arguments.strings("allow-host") {
+    guard configuration.hosts.allow(text) else {
+      throw .usage("--allow-host must be a name or a numeric address, without a port, not \(text)")
+    }
+  }
   for text in arguments.strings("trusted-proxy") {
     guard let block = AddressBlock(text) else {
       throw .usage("--trusted-proxy must be an address or a block such as 10.0.0.0/8 or fd00::/8, not \(text)")

@@ -21,13 +21,13 @@ private final class Abusers {
     { try $0.connect("") }, { try $0.connect("GET /v1/ws HTTP/1.1\r\nHo") },
     { try $0.connect("\u{1}\u{2} garbage \r\n\r\n") },
     { try $0.connect("\u{16}\u{3}\u{1}\u{2}\u{0}\u{1}\u{0}\u{1}" + String(repeating: "\u{3}", count: 500)) },
-    { try $0.connect(String(repeating: "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n", count: 300)) },
+    { try $0.connect(String(repeating: "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", count: 300)) },
     {
       try $0.connect(
-        "POST /v1/locations HTTP/1.1\r\nHost: h\r\nContent-Length: 200000\r\n\r\n"
+        "POST /v1/locations HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200000\r\n\r\n"
           + String(repeating: " ", count: 100_000))
     },
-    { try $0.connect("GET / HTTP/1.1\r\nHost: h\r\nX: " + String(repeating: "x", count: 9000)) },
+    { try $0.connect("GET / HTTP/1.1\r\nHost: localhost\r\nX: " + String(repeating: "x", count: 9000)) },
     { try $0.session("subscribe", ["channel": "trip:good-0"]) },  // and reads nothing
     { try $0.session(Peer.frame([UInt8](repeating: 0x20, count: 200_000)).dropLast()) },
     { try $0.session([0x81, 0xFF, 0x40, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4]) },
@@ -86,7 +86,7 @@ private final class Abusers {
 extension EndToEnd.Abuse {
   private func metrics(_ port: UInt16) throws -> Metrics {
     let connection = try RawConnection(port: port)
-    try connection.send("GET /metrics HTTP/1.1\r\nHost: hub\r\nConnection: close\r\n\r\n")
+    try connection.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
     return try Metrics(try connection.readResponse().text)
   }
 

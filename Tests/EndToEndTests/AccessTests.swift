@@ -14,7 +14,7 @@ extension EndToEnd.Access {
   private func get(_ hub: TestHub, _ target: String, port: UInt16? = nil, _ fields: String...) throws -> HTTPResponse {
     let connection = try RawConnection(port: port ?? hub.port)
     let lines = fields.map { $0 + "\r\n" }.joined()
-    try connection.send("GET \(target) HTTP/1.1\r\nHost: hub\r\nConnection: close\r\n\(lines)\r\n")
+    try connection.send("GET \(target) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\(lines)\r\n")
     return try connection.readResponse()
   }
 
@@ -52,7 +52,7 @@ extension EndToEnd.Access {
   func cors() throws {
     let hub = try TestHub { _ = $0.origins.allow("https://app.example") }
     let preflight = try hub.request(
-      "OPTIONS /v1/locations HTTP/1.1\r\nHost: hub\r\nOrigin: https://app.example\r\n"
+      "OPTIONS /v1/locations HTTP/1.1\r\nHost: localhost\r\nOrigin: https://app.example\r\n"
         + "Access-Control-Request-Method: POST\r\nAccess-Control-Request-Headers: authorization\r\n\r\n")
     #expect(preflight.status == 204)
     #expect(preflight.body.isEmpty && preflight.fields["content-length"] == nil, "RFC 9110 §8.6")
@@ -68,11 +68,11 @@ extension EndToEnd.Access {
     let bare = try get(hub, "/healthz")
     #expect(bare.status == 200 && bare.fields["vary"] == "Origin" && bare.fields["access-control-allow-origin"] == nil)
     let strange = try hub.request(
-      "OPTIONS /v1/locations HTTP/1.1\r\nHost: hub\r\nOrigin: https://evil.example\r\n"
+      "OPTIONS /v1/locations HTTP/1.1\r\nHost: localhost\r\nOrigin: https://evil.example\r\n"
         + "Access-Control-Request-Method: POST\r\n\r\n")
     #expect(strange.status == 403)
     #expect(
-      try hub.request("OPTIONS /healthz HTTP/1.1\r\nHost: hub\r\n\r\n").status == 405,
+      try hub.request("OPTIONS /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").status == 405,
       "no preflight: nobody's page asks")
     #expect(try TestHub().get("/healthz").fields["vary"] == nil)
   }
@@ -81,7 +81,7 @@ extension EndToEnd.Access {
   func originOfEachRequest() throws {
     let hub = try TestHub { _ = $0.origins.allow("https://app.example") }
     let connection = try hub.connect()
-    let head = "GET /healthz HTTP/1.1\r\nHost: hub\r\n"
+    let head = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
     try connection.send(
       "\(head)Origin: https://app.example\r\n\r\n\(head)\r\n\(head)Origin: https://evil.example\r\n\r\n")
     #expect(try connection.readResponse().fields["access-control-allow-origin"] == "https://app.example")
@@ -93,14 +93,16 @@ extension EndToEnd.Access {
 
   @Test("metrics are for this machine, and not for whom a proxy on it speaks", arguments: loopCounts)
   func metricsOfThisMachine(loops: Int) throws {
-    let hub = try TestHub(loops: loops)
+    let tokens = try TokenHub(loops: loops)
+    let hub = tokens.hub
+    let (ops, driver) = (try tokens.token(.ops, "o1"), try tokens.token(.driver, "d1"))
     #expect(try get(hub, "/metrics").status == 200)
-    for mark in ["X-Forwarded-For: 127.0.0.1", "X-Real-IP: 192.0.2.1", "Via: 1.1 proxy"] {
+    for mark in ["X-Forwarded-For: 127.0.0.1", "X-Real-IP: 192.0.2.1", "Via: 1.1 proxy", "X-Forwarded-Port: 80"] {
       let refusal = try get(hub, "/metrics", mark)
       #expect(refusal.status == 401)
       #expect(refusal.fields["www-authenticate"] == "Bearer")
-      #expect(try get(hub, "/metrics?role=ops&id=o1", mark).status == 200)
-      #expect(try get(hub, "/metrics?role=driver&id=d1", mark).status == 403)
+      #expect(try get(hub, "/metrics?access_token=\(ops)", mark).status == 200)
+      #expect(try get(hub, "/metrics?access_token=\(driver)", mark).status == 403)
       #expect(try get(hub, "/healthz", mark).status == 200)
     }
   }
@@ -175,7 +177,7 @@ extension EndToEnd.Access {
     // Two on one connection are two.
     let connection = try hub.connect()
     let request =
-      "POST /v1/locations HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer \(token)\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
+      "POST /v1/locations HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \(token)\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
     let stranger = request.replacing(token, with: "x")
     try connection.send(request + stranger + request)
     #expect(try (0..<3).map { _ in try connection.readResponse().status } == [200, 401, 200])

@@ -50,7 +50,7 @@ extension EndToEnd.Door {
   func idleKeepAlive() throws {
     let hub = try TestHub { $0.limits.keepAliveSeconds = 0.2 }
     let connection = try hub.connect()
-    try connection.send("GET /healthz HTTP/1.1\r\nHost: hub\r\n\r\n")
+    try connection.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
     #expect(try connection.readResponse().status == 200)
     try connection.waitForEnd()
   }
@@ -79,7 +79,7 @@ extension EndToEnd.Door {
       $0.limits.acceptBacklog = 64
     }
     let connections = try (0..<50).map { _ in try hub.connect() }
-    for connection in connections { try connection.send("GET /healthz HTTP/1.1\r\nHost: hub\r\n\r\n") }
+    for connection in connections { try connection.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n") }
     for connection in connections { #expect(try connection.readResponse().status == 200) }
   }
 
@@ -88,7 +88,7 @@ extension EndToEnd.Door {
     let hub = try TestHub(loops: loops) { $0.limits.keepAliveSeconds = 2.5 }
     let witness = try Witness(hub)
     let count = 1500
-    let request = "GET /metrics HTTP/1.1\r\nHost: hub\r\n\r\n"
+    let request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
     var latest: RawConnection?
     let isFair = try isWithin(1) {
       let flood = try hub.connect()
@@ -123,14 +123,14 @@ extension EndToEnd.Door {
       $0.limits.requestBodyBytes = 1000
     }
     let padding = String(repeating: "x", count: 600)
-    #expect(try hub.request("GET /healthz HTTP/1.1\r\nHost: h\r\nX: \(padding)\r\n\r\n").status == 431)
+    #expect(try hub.request("GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: \(padding)\r\n\r\n").status == 431)
     let body = String(repeating: " ", count: 1001)
     #expect(try hub.post("/v1/locations?role=driver&id=d1", body).status == 413)
     let fits = String(repeating: " ", count: 1000)
     #expect(try hub.post("/v1/locations?role=driver&id=d1", fits).status == 400)
     let chunked = try hub.connect()
     try chunked.send(
-      "POST /v1/locations?role=driver&id=d1 HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3E9\r\n\(body)\r\n"
+      "POST /v1/locations?role=driver&id=d1 HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n3E9\r\n\(body)\r\n"
     )
     #expect(try chunked.readResponse().status == 413)
   }

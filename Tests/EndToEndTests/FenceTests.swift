@@ -17,7 +17,7 @@ extension EndToEnd.Fences {
   private func send(_ port: UInt16, _ method: String, _ target: String, _ body: String = "") throws -> HTTPResponse {
     let connection = try RawConnection(port: port)
     let length = body.isEmpty ? "" : "Content-Length: \(body.utf8.count)\r\n"
-    try connection.send("\(method) \(target) HTTP/1.1\r\nHost: hub\r\nConnection: close\r\n\(length)\r\n\(body)")
+    try connection.send("\(method) \(target) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\(length)\r\n\(body)")
     return try connection.readResponse()
   }
 

@@ -168,13 +168,13 @@ extension EndToEnd.HTTPEndpoints {
     let hub = try TestHub()
     let connection = try hub.connect()
     for _ in 0..<3 {
-      try connection.send("GET /healthz HTTP/1.1\r\nHost: hub\r\n\r\n")
+      try connection.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
       #expect(try connection.readResponse().status == 200)
     }
-    try connection.send("HEAD /healthz HTTP/1.1\r\nHost: hub\r\n\r\n")
+    try connection.send("HEAD /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
     let head = try connection.readResponse(toHead: true)
     #expect(head.fields["content-length"] == "3")
-    try connection.send("GET /healthz HTTP/1.1\r\nHost: hub\r\nConnection: close\r\n\r\n")
+    try connection.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
     let last = try connection.readResponse()
     #expect(last.text == "ok\n")
     #expect(last.fields["connection"]?.lowercased() == "close")
@@ -200,8 +200,8 @@ extension EndToEnd.HTTPEndpoints {
     }
     let connection = try hub.connect()
     var text = ""
-    for id in 0..<10 { text += "GET /v1/drivers/d\(id)?role=ops&id=o HTTP/1.1\r\nHost: hub\r\n\r\n" }
-    text += "GET /healthz HTTP/1.1\r\nHost: hub\r\n\r\n"
+    for id in 0..<10 { text += "GET /v1/drivers/d\(id)?role=ops&id=o HTTP/1.1\r\nHost: localhost\r\n\r\n" }
+    text += "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
     let start = uptime()
     try connection.send(text)
     for id in 0..<10 { #expect(try connection.readResponse().json["driverId"] as? String == "d\(id)") }
@@ -212,13 +212,14 @@ extension EndToEnd.HTTPEndpoints {
   @Test(
     "a request that breaks HTTP gets its status, and the connection ends",
     arguments: [
-      ("GET / HTTP/2.0\r\n\r\n", 505), ("BREW / HTTP/1.1\r\nHost: h\r\n\r\n", 501), ("GET / HTTP/1.1\r\n\r\n", 400),
-      ("GET /a b HTTP/1.1\r\nHost: h\r\n\r\n", 400), ("\u{1}\u{2}\u{3}\r\n\r\n", 400),
-      ("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400),
-      ("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 99999999\r\n\r\n", 413),
-      ("GET /" + String(repeating: "a", count: 7000) + " HTTP/1.1\r\nHost: h\r\n\r\n", 414),
-      ("GET / HTTP/1.1\r\nHost: h\r\nX: " + String(repeating: "a", count: 9000) + "\r\n\r\n", 431),
-      ("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n", 400),
+      ("GET / HTTP/2.0\r\n\r\n", 505), ("BREW / HTTP/1.1\r\nHost: localhost\r\n\r\n", 501),
+      ("GET / HTTP/1.1\r\n\r\n", 400),
+      ("GET /a b HTTP/1.1\r\nHost: localhost\r\n\r\n", 400), ("\u{1}\u{2}\u{3}\r\n\r\n", 400),
+      ("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400),
+      ("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999\r\n\r\n", 413),
+      ("GET /" + String(repeating: "a", count: 7000) + " HTTP/1.1\r\nHost: localhost\r\n\r\n", 414),
+      ("GET / HTTP/1.1\r\nHost: localhost\r\nX: " + String(repeating: "a", count: 9000) + "\r\n\r\n", 431),
+      ("POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n", 400),
     ])
   func brokenRequests(request: String, status: Int) throws {
     let hub = try TestHub()

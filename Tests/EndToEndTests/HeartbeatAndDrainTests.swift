@@ -51,7 +51,7 @@ extension EndToEnd.HeartbeatAndDrain {
     let peers = try (0..<20).map { try hub.rider("r\($0)") }
     let driver = try hub.driver("d1")
     let idle = try hub.connect()
-    try idle.send("GET /healthz HTTP/1.1\r\nHost: hub\r\n\r\n")
+    try idle.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
     _ = try idle.readResponse()
     let start = uptime()
     hub.server.drain()

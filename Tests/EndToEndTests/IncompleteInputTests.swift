@@ -41,7 +41,7 @@ extension EndToEnd.IncompleteInput {
     #expect(try driver.settle().isEmpty)
     // A body of someone who may send one.
     let post = try hub.connect()
-    try post.send("POST /v1/locations?role=driver&id=d2 HTTP/1.1\r\nHost: h\r\nContent-Length: 99000\r\n\r\n")
+    try post.send("POST /v1/locations?role=driver&id=d2 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99000\r\n\r\n")
     try post.send([UInt8](repeating: 0x20, count: 60_000))
     let refusal = try post.readResponse()
     #expect(refusal.status == 503 && refusal.fields["retry-after"] == "10")

@@ -18,7 +18,7 @@ extension EndToEnd.Journals {
 
   private func metric(_ name: String, _ hub: HubProcess) throws -> Int {
     let connection = try RawConnection(port: hub.port)
-    try connection.send("GET /metrics HTTP/1.1\r\nHost: hub\r\nConnection: close\r\n\r\n")
+    try connection.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
     let page = try connection.readResponse().text
     let line = try #require(page.split(separator: "\n").first { $0.hasPrefix("\(name) ") })
     return try #require(Int(line.split(separator: " ")[1]))
@@ -181,7 +181,7 @@ extension EndToEnd.Journals {
     #expect(FileManager.default.fileExists(atPath: data))
     let both = try HubProcess.run(["serve", "--no-journal", "--data", data])
     #expect(both.status == 2 && both.errors.contains("--no-journal") && both.errors.contains("--data"))
-    let nowhere = try HubProcess.run(["serve", "--port", "0", "--data", "/proc/nothing/here"])
+    let nowhere = try HubProcess.run(["serve", "--dev-auth", "--port", "0", "--data", "/proc/nothing/here"])
     #expect(nowhere.errors.contains("--data") && nowhere.errors.contains("--no-journal"))
   }
 

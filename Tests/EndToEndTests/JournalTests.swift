@@ -138,7 +138,7 @@ extension EndToEnd.Journals {
   func locked() throws {
     let directory = try JournalDirectory()
     let first = try HubProcess.serve(port: 0, ["--data", directory.path])
-    let second = try HubProcess.run(["serve", "--port", "0", "--data", directory.path])
+    let second = try HubProcess.run(["serve", "--dev-auth", "--port", "0", "--data", directory.path])
     #expect(second.status == 1)
     #expect(second.errors.contains("another process uses the journal in \(directory.path)"))
     withExtendedLifetime(first) {}
@@ -159,7 +159,7 @@ extension EndToEnd.Journals {
     var bytes = try Data(contentsOf: segment)
     bytes[bytes.count / 2] ^= 1
     try bytes.write(to: segment)
-    let refused = try HubProcess.run(["serve", "--port", "0", "--data", directory.path])
+    let refused = try HubProcess.run(["serve", "--dev-auth", "--port", "0", "--data", directory.path])
     #expect(refused.status == 1)
     #expect(refused.errors.contains(segment.lastPathComponent) && refused.errors.contains("--accept-loss"))
     #expect(try Data(contentsOf: segment) == bytes)
@@ -179,7 +179,7 @@ extension EndToEnd.Journals {
   func usage() throws {
     let outcome = try HubProcess.run(["serve", "--accept-loss"])
     #expect(outcome.status == 2 && outcome.errors.contains("--accept-loss"))
-    let nowhere = try HubProcess.run(["serve", "--port", "0", "--data", "/proc/nothing/here"])
+    let nowhere = try HubProcess.run(["serve", "--dev-auth", "--port", "0", "--data", "/proc/nothing/here"])
     #expect(nowhere.status == 1 && nowhere.errors.contains("/proc/nothing/here"))
   }
 }

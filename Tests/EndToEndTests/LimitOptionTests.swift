@@ -20,7 +20,7 @@ extension EndToEnd.LimitOptions {
   private func metrics(_ hub: HubProcess, _ condition: (Metrics) -> Bool) throws {
     let deadline = Deadline()
     while true {
-      let page = try response(hub, "GET /metrics HTTP/1.1\r\nHost: hub\r\nConnection: close\r\n\r\n").text
+      let page = try response(hub, "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").text
       let metrics = try Metrics(page)
       if condition(metrics) { return }
       guard !deadline.isOver else { throw PeerError.timedOut(waitingFor: "metrics: \(metrics.values)") }
@@ -30,12 +30,12 @@ extension EndToEnd.LimitOptions {
   @Test("--max-head, --max-message and --max-fragments")
   func sizes() throws {
     let hub = try HubProcess.serve(["--max-head", "1000", "--max-message", "2000", "--max-fragments", "4"])
-    let head = "GET /healthz HTTP/1.1\r\nHost: h\r\nX: "
+    let head = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: "
     let end = "\r\n\r\n"
     let fitting = head + String(repeating: "x", count: 1000 - head.utf8.count - end.utf8.count) + end
     #expect(try response(hub, fitting).status == 200)
     #expect(try response(hub, head + String(repeating: "x", count: 1000) + end).status == 431)
-    let post = "POST /v1/locations?role=driver&id=d1 HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
+    let post = "POST /v1/locations?role=driver&id=d1 HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     #expect(try response(hub, post + "Content-Length: 2001\r\n\r\n").status == 413)
 
     let tooLong = try Peer(port: hub.port, query: "role=rider&id=r1")

@@ -95,7 +95,7 @@ extension EndToEnd.Newcomers {
     try hub.metrics { $0.hits("connections_per_address") >= 3 }
     let cut = try connect()
     try cut.waitForEnd()
-    try waiting[0].send("GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n")
+    try waiting[0].send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
     #expect(try waiting[0].readResponse().status == 429)
     // Another address, and the three inside.
     let other = try Peer(port: hub.port, query: "role=rider&id=other", source: 3)
@@ -112,18 +112,21 @@ extension EndToEnd.Newcomers {
 
   @Test("behind a trusted proxy each client's own address is counted", arguments: loopCounts)
   func perAddressBehindProxy(loops: Int) throws {
-    let hub = try TestHub(loops: loops) {
+    let tokens = try TokenHub(loops: loops) {
       $0.adminPort = 0
       $0.trustedProxies = [AddressBlock("127.0.0.0/8")!]
       $0.limits.connectionsPerAddress = 2
     }
+    let hub = tokens.hub
     func join(_ id: String, _ forwarded: String) throws -> Peer {
-      let peer = try Peer(port: hub.port, query: "role=rider&id=\(id)", fields: [("X-Forwarded-For", forwarded)])
+      let query = "access_token=\(try tokens.token(.rider, id))"
+      let peer = try Peer(port: hub.port, query: query, fields: [("X-Forwarded-For", forwarded)])
       _ = try peer.receive("connected")
       return peer
     }
     func status(_ forwarded: String) throws -> Int {
-      let request = UpgradeRequest("/v1/ws?role=rider&id=x").with("X-Forwarded-For", forwarded)
+      let target = "/v1/ws?access_token=\(try tokens.token(.rider, "x"))"
+      let request = UpgradeRequest(target).with("X-Forwarded-For", forwarded)
       return try hub.request(request.text).status
     }
     let two = try (0..<2).map { try join("a\($0)", "192.0.2.1") }
@@ -163,7 +166,7 @@ extension EndToEnd.Newcomers {
     let rider = try Peer(port: hub.port, query: "role=rider&id=r1", source: 9)
     _ = try rider.receive("connected")
     let flood = try RawConnection(port: hub.port, source: 2)
-    let request = "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"
+    let request = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
     try flood.send(String(repeating: request, count: 30))
     for _ in 0..<10 { #expect(try flood.readResponse().status == 200) }
     let refusal = try flood.readResponse()
@@ -197,7 +200,7 @@ extension EndToEnd.Newcomers {
     let witness = try Witness(hub)
     let slow = try hub.connect(receiveBuffer: 4096)
     let target = "/v1/drivers/nearby?role=ops&id=o1&latitude=37&longitude=-122&limit=\(count)"
-    try slow.send(String(repeating: "GET \(target) HTTP/1.1\r\nHost: h\r\n\r\n", count: 16))
+    try slow.send(String(repeating: "GET \(target) HTTP/1.1\r\nHost: localhost\r\n\r\n", count: 16))
     try hub.metrics { $0["outbox_bytes"] > 0 }
     try witness.check()
     #expect(try hub.metrics()["outbox_bytes"] < 400_000, "one answer, not sixteen")
@@ -216,7 +219,7 @@ extension EndToEnd.Newcomers {
       $0.limits.requestsPerLoopTurn = 4
     }
     let witness = try Witness(hub)
-    let request = "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"
+    let request = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
     let floods = try (0..<20).map { _ in try hub.connect() }
     for flood in floods { try flood.send(String(repeating: request, count: 200)) }
     for _ in 0..<5 {
@@ -268,13 +271,13 @@ extension EndToEnd.Newcomers {
     let start = uptime()
     let connections = try (0..<60).map { _ in try hub.connect() }
     let admin = try RawConnection(port: try #require(hub.server.adminAddress?.port))
-    try admin.send("GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n")
+    try admin.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
     #expect(try admin.readResponse().status == 200)
     #expect(try hub.metrics()["connections"] < 60, "the others still wait")
-    for connection in connections { try connection.send("GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n") }
+    for connection in connections { try connection.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n") }
     for connection in connections { #expect(try connection.readResponse().status == 200) }
     #expect(uptime() - start > 60.0 / 20 - 1.2)
-    try admin.send("GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n")
+    try admin.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
     #expect(try Metrics(try admin.readResponse().text)["accept_waits_total"] >= 1)
   }
 }

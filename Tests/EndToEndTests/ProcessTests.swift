@@ -13,13 +13,13 @@ extension EndToEnd.Processes {
   @Test("a port that is taken: a clear message and exit code 1")
   func portTaken() throws {
     let listener = try Listener()
-    let outcome = try HubProcess.run(["serve", "--port", "\(listener.port)"])
+    let outcome = try HubProcess.run(["serve", "--dev-auth", "--port", "\(listener.port)"])
     #expect(outcome.status == 1)
     #expect(outcome.errors.hasPrefix("locationhub: "))
     #expect(outcome.errors.contains("127.0.0.1:\(listener.port)"))
     #expect(outcome.output.isEmpty)
     let hub = try HubProcess.serve()
-    let second = try HubProcess.run(["serve", "--port", "\(hub.port)"])
+    let second = try HubProcess.run(["serve", "--dev-auth", "--port", "\(hub.port)"])
     #expect(second.status == 1)
     #expect(second.errors.contains("another location hub serves 127.0.0.1:\(hub.port)"))
   }
@@ -92,7 +92,7 @@ extension EndToEnd.Processes {
     )
     func status(_ hub: HubProcess, _ origin: String) throws -> Int {
       let connection = try RawConnection(port: hub.port)
-      try connection.send("GET /healthz HTTP/1.1\r\nHost: h\r\nOrigin: \(origin)\r\n\r\n")
+      try connection.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\nOrigin: \(origin)\r\n\r\n")
       return try connection.readResponse().status
     }
     let byFile = try HubProcess.serve(port: 0, ["--config", file.path])
@@ -104,10 +104,34 @@ extension EndToEnd.Processes {
     #expect(try status(byBoth, "https://a.example") == 403, "the command line wins")
   }
 
+  @Test("serve that could let nobody in: exit code 2, and the message says what to give")
+  func nobodyMayComeIn() throws {
+    for more in [[], ["--allow-host", "hub.example"]] {
+      let outcome = try HubProcess.run(["serve", "--port", "0"] + more)
+      #expect(outcome.status == 2 && outcome.output.isEmpty)
+      #expect(outcome.errors.contains("--token-keys") && outcome.errors.contains("--dev-auth"))
+    }
+  }
+
+  @Test("without TLS on an address that others reach, serve warns; on loopback it does not")
+  func noTLS() throws {
+    let key = FileManager.default.temporaryDirectory.appending(path: "key-\(UUID().uuidString)")
+    try "0123456789abcdef0123456789abcdef\n".write(to: key, atomically: true, encoding: .utf8)
+    defer { unlink(key.path) }
+    for (host, warns) in [("0.0.0.0", true), ("127.0.0.1", false)] {
+      let hub = try HubProcess(["serve", "--host", host, "--port", "0", "--loops", "1", "--token-keys", key.path])
+      #expect(try hub.readLine().contains("listening on http://\(host):"))
+      hub.send(signal: SIGTERM)
+      let outcome = try hub.outcome()
+      #expect(outcome.status == 0 && outcome.errors.contains("level=warning event=no_tls") == warns)
+    }
+  }
+
   @Test(
     "an origin, a proxy and an admin port that are none: exit code 2, and the message names it",
     arguments: [
       (["--allow-origin", "https://a.example/path"], "https://a.example/path"), (["--allow-origin", "null"], "null"),
+      (["--allow-host", "hub.example:8080"], "hub.example:8080"), (["--allow-host", "http://hub"], "http://hub"),
       (["--trusted-proxy", "10.0.0.1/8"], "10.0.0.1/8"), (["--trusted-proxy", "proxy.example"], "proxy.example"),
       (["--admin-host", "127.0.0.1"], "--admin-port"), (["--admin-port", "70000"], "70000"),
       (["--max-per-address", "-1"], "-1"), (["--max-sessions", "0"], "--max-sessions"),
@@ -126,7 +150,7 @@ extension EndToEnd.Processes {
     _ = try driver.receive("connected")
     let asking = try RawConnection(port: hub.port)
     func metrics() throws -> Metrics {
-      try asking.send("GET /metrics?role=ops&id=o1 HTTP/1.1\r\nHost: h\r\n\r\n")
+      try asking.send("GET /metrics?role=ops&id=o1 HTTP/1.1\r\nHost: localhost\r\n\r\n")
       return try Metrics(try asking.readResponse().text)
     }
     let before = try metrics()

@@ -71,8 +71,19 @@ extension EndToEnd.Documents {
 
   @Test("the sample settings are accepted")
   func sample() throws {
-    let hub = try HubProcess.serve(["--config", Document.root.appending(path: "deploy/locationhub.conf").path])
-    let rider = try Peer(port: hub.port, query: "role=rider&id=r1")
+    let key = FileManager.default.temporaryDirectory.appending(path: "key-\(UUID().uuidString)").path
+    defer { unlink(key) }
+    try "0123456789abcdef0123456789abcdef\n".write(toFile: key, atomically: true, encoding: .utf8)
+    let settings = Document.root.appending(path: "deploy/locationhub.conf").path
+    let hub = try HubProcess([
+      "serve", "--config", settings, "--port", "0", "--loops", "1", "--token-keys", key, "--drain-delay", "0",
+    ])
+    try hub.waitUntilItListens()
+    #expect(
+      try RawConnection(port: hub.port).statusOfUpgrade("/v1/ws?role=rider&id=r1") == 401,
+      "the sample lets nobody in without a token")
+    let token = try HubProcess.run(["token", "--key", key, "--role", "rider", "--sub", "r1"]).output
+    let rider = try Peer(port: hub.port, query: "access_token=\(token.filter { !$0.isWhitespace })")
     #expect(try rider.receive("connected").number("heartbeatInterval") == 30)
   }
 

@@ -80,7 +80,7 @@ extension EndToEnd.Journals {
     let body = try JSONSerialization.data(withJSONObject: batch(next..<next + 10))
     let connection = try RawConnection(port: hub.port)
     try connection.send(
-      "POST /v1/locations?role=driver&id=d1 HTTP/1.1\r\nHost: hub\r\nConnection: close\r\nContent-Length: \(body.count)\r\n\r\n"
+      "POST /v1/locations?role=driver&id=d1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: \(body.count)\r\n\r\n"
         + String(decoding: body, as: UTF8.self))
     #expect(try connection.readResponse().text.contains("\"accepted\":10"))
     hub.send(signal: SIGKILL)
@@ -129,7 +129,7 @@ extension EndToEnd.Journals {
     _ = try first.outcome()
     let second = try serve(directory)
     let connection = try RawConnection(port: second.port)
-    try connection.send("GET /v1/drivers/d1?role=ops&id=o HTTP/1.1\r\nHost: hub\r\nConnection: close\r\n\r\n")
+    try connection.send("GET /v1/drivers/d1?role=ops&id=o HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
     let answer = try connection.readResponse().text
     #expect(answer.contains("\"background\"") && answer.contains("\"van\"") && answer.contains("\"xl\""))
   }

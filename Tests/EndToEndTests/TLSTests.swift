@@ -110,7 +110,7 @@ extension EndToEnd.TLS {
   func wrongPort() throws {
     let secure = try TestHub { $0.tls = try? server() }
     let plain = try secure.connect()
-    try plain.send("GET /healthz HTTP/1.1\r\nHost: hub\r\n\r\n")
+    try plain.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
     try plain.waitForEnd()
     #expect(try SecureConnection.metrics(port: secure.port)["tls_handshakes_total{outcome=\"failed\"}"] == 1)
 

@@ -56,7 +56,7 @@ extension EndToEnd.Tracks {
     #expect((geoJSON["properties"] as? [String: Any])?["times"] as? [Int] == expected)
 
     let gpx = try hub.request(
-      "GET /v1/trips/T1/track?role=ops&id=o HTTP/1.1\r\nHost: hub\r\nAccept: application/gpx+xml\r\n"
+      "GET /v1/trips/T1/track?role=ops&id=o HTTP/1.1\r\nHost: localhost\r\nAccept: application/gpx+xml\r\n"
         + "Connection: close\r\n\r\n")
     #expect(gpx.fields["content-type"] == "application/gpx+xml")
     #expect(gpx.text.components(separatedBy: "<trkpt ").count - 1 == 50)
@@ -87,7 +87,8 @@ extension EndToEnd.Tracks {
       #expect(try hub.get("/v1/trips/T1/\(target)\(separator)role=ops&id=o").status == status, "\(target)")
     }
     let html = try hub.request(
-      "GET /v1/trips/T1/track?role=ops&id=o HTTP/1.1\r\nHost: hub\r\nAccept: text/html\r\nConnection: close\r\n\r\n")
+      "GET /v1/trips/T1/track?role=ops&id=o HTTP/1.1\r\nHost: localhost\r\nAccept: text/html\r\nConnection: close\r\n\r\n"
+    )
     #expect(html.status == 406)
   }
 
@@ -192,7 +193,8 @@ extension EndToEnd.Tracks {
     }
     let hub = try HubProcess.serve(port: 0, ["--data", directory.path])
     let connection = try RawConnection(port: hub.port)
-    try connection.send("GET /v1/trips/T1/track.csv?role=ops&id=o HTTP/1.1\r\nHost: hub\r\nConnection: close\r\n\r\n")
+    try connection.send(
+      "GET /v1/trips/T1/track.csv?role=ops&id=o HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
     let track = times(try connection.readResponse())
     #expect(track == track.sorted() && Set(track).count == track.count)
     #expect(acked.subtracting(track).isEmpty, "\(acked.subtracting(track).count) of \(acked.count) are gone")

@@ -93,7 +93,7 @@ struct Ammunition {
       [UInt8](repeating: 0, count: 16 << 20).withUnsafeBytes { deflater.compress($0, into: &payload) }
       payload.withBytes { FrameWriter.write(.text, $0, isCompressed: true, mask: Self.mask, into: &buffer) }
     }
-    requests = Array(String(repeating: "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n", count: 100).utf8)
+    requests = Array(String(repeating: "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", count: 100).utf8)
   }
 
   private static func bytes(_ write: (inout ByteBuffer) -> Void) -> [UInt8] {
@@ -107,7 +107,7 @@ struct Ammunition {
     switch attack {
     case .silent, .comeAndGo, .noPong: return []
     case .slowHead:
-      let head = Array("GET /v1/ws?role=rider&id=slow HTTP/1.1\r\nHost: hub\r\nX: ".utf8)
+      let head = Array("GET /v1/ws?role=rider&id=slow HTTP/1.1\r\nHost: localhost\r\nX: ".utf8)
       return [step < head.count ? head[step] : 0x78]
     case .garbage: return (0..<2000).map { UInt8(truncatingIfNeeded: ($0 &+ trip) &* 2_654_435_761 >> 7) }
     case .tls:
@@ -115,7 +115,7 @@ struct Ammunition {
       return [0x16, 3, 1, 2, 0, 1, 0, 1, 0xFC, 3, 3] + (0..<506).map { UInt8(truncatingIfNeeded: $0 &* 73) }
     case .requestFlood: return requests
     case .strangersBody:
-      return Array("POST /v1/locations HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n2000\r\n".utf8)
+      return Array("POST /v1/locations HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n2000\r\n".utf8)
         + [UInt8](repeating: 0x20, count: 0x2000)
     case .deaf: return subscribe(trip: trip)
     case .messageFlood: return messages

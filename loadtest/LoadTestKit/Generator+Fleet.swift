@@ -41,7 +41,7 @@ extension Generator {
       "{\"latitude\":\(decimals(latitude, 6)),\"longitude\":\(decimals(longitude, 6)),\"accuracy\":5,"
       + "\"timestamp\":\(FixTime.base)}"
     loop.arena.append(
-      utf8: "POST /v1/locations?role=driver&id=fleet-\(scenario.tag)\(digits) HTTP/1.1\r\nHost: hub\r\n")
+      utf8: "POST /v1/locations?role=driver&id=fleet-\(scenario.tag)\(digits) HTTP/1.1\r\nHost: localhost\r\n")
     loop.arena.append(utf8: "Content-Length: \(body.utf8.count)\r\n\r\n\(body)")
   }
 

@@ -16,10 +16,17 @@ struct HTTPResponse {
   }
 
   /// `error.code` of an error body.
+  var errorMessage: String? { (json["error"] as? [String: Any])?["message"] as? String }
   var errorCode: String? { (json["error"] as? [String: Any])?["code"] as? String }
 }
 
 extension RawConnection {
+  /// What an upgrade is answered with.
+  func statusOfUpgrade(_ target: String) throws -> Int {
+    try send(UpgradeRequest(target).text)
+    return try readResponse().status
+  }
+
   /// Reads one response; what comes behind it stays for the next call.
   func readResponse(toHead: Bool = false, within seconds: Double = Deadline.patience) throws -> HTTPResponse {
     let deadline = Deadline(seconds: seconds)

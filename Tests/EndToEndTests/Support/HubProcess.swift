@@ -81,7 +81,7 @@ final class HubProcess {
     return server
   }
 
-  private func waitUntilItListens() throws {
+  func waitUntilItListens() throws {
     let line = try readLine()
     let address = /listening on (https?|ws):\/\/127\.0\.0\.1:([0-9]+)/
     guard let match = line.firstMatch(of: address), let found = UInt16(match.2) else {
@@ -121,7 +121,7 @@ final class HubProcess {
       output: outputText, errors: errorText)
   }
 
-  private func readLine() throws -> String {
+  func readLine() throws -> String {
     try read(output, into: \.outputText, waitingFor: "\n")
     return outputText
   }

@@ -50,7 +50,7 @@ final class SecureConnection {
 
   /// A request with `Connection: close`; its answer, whole, up to the goodbye.
   func get(_ target: String) throws -> String {
-    try send("GET \(target) HTTP/1.1\r\nHost: hub\r\nConnection: close\r\n\r\n")
+    try send("GET \(target) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
     var answer: [UInt8] = []
     while true {
       let more = try receive()

@@ -70,12 +70,13 @@ final class TestHub {
   }
 
   func get(_ target: String) throws -> HTTPResponse {
-    try request("GET \(target) HTTP/1.1\r\nHost: hub\r\nConnection: close\r\n\r\n")
+    try request("GET \(target) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
   }
 
   func post(_ target: String, _ body: String) throws -> HTTPResponse {
     try request(
-      "POST \(target) HTTP/1.1\r\nHost: hub\r\nConnection: close\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")
+      "POST \(target) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
+    )
   }
 
   // MARK: Metrics
@@ -83,7 +84,7 @@ final class TestHub {
   /// By the admin port where there is one.
   func metrics() throws -> Metrics {
     let connection = try RawConnection(port: server.adminAddress?.port ?? port)
-    try connection.send("GET /metrics HTTP/1.1\r\nHost: hub\r\nConnection: close\r\n\r\n")
+    try connection.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
     return try Metrics(try connection.readResponse().text)
   }
 

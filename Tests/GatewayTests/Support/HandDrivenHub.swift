@@ -147,7 +147,7 @@ final class HandDrivenPeer: EventLoopDelegate {
     send(
       Array(
         """
-        GET /v1/ws?role=\(role)&id=\(name) HTTP/1.1\r\nHost: hub\r\nUpgrade: websocket\r\nConnection: Upgrade\r
+        GET /v1/ws?role=\(role)&id=\(name) HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r
         \(offer)Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n
         """.utf8))
     let deadline = ClockReading.read().uptimeNanoseconds + 20_000_000_000

@@ -14,7 +14,7 @@ final class HandDrivenRequest: EventLoopDelegate {
     loop.delegate = self
     id = try loop.connect(hub.address)
     let start = loop.arena.count
-    loop.arena.append(utf8: "GET \(target) HTTP/1.1\r\nHost: hub\r\n\r\n")
+    loop.arena.append(utf8: "GET \(target) HTTP/1.1\r\nHost: localhost\r\n\r\n")
     loop.send(start..<loop.arena.count, to: id)
     ownTurn()
     ownTurn()

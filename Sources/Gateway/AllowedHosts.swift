@@ -1,0 +1,60 @@
+// Under which names the hub may be asked for what needs no secret: development credentials, and metrics without any.
+//
+// A browser sends no `Origin` with a GET to a page's own origin. A page of http://evil.example:8080 whose name is made to
+// point at 127.0.0.1 after it was loaded (DNS rebinding) therefore looks like any program of this machine, but for one thing:
+// its requests say `Host: evil.example:8080`, and no page can change that (the Fetch standard forbids to set `Host`).
+import HTTP
+import Transport
+
+/// The hosts of `--allow-host`, beside loopback addresses and `localhost`, which are always allowed.
+public struct AllowedHosts: Sendable, Equatable {
+  private var list: [String] = []
+
+  public init() {}
+
+  /// Adds a name or a numeric address, without a port. False for anything else.
+  public mutating func allow(_ text: String) -> Bool {
+    guard let host = AllowedHosts.host(named: text) else { return false }
+    list.append(host)
+    return true
+  }
+
+  /// Whether a request names one of them in `Host`, with any port.
+  ///
+  /// - Parameter own: a further host that is allowed, for a listener that has an address of its own.
+  func allows(_ fields: HeaderFields, own: String? = nil) -> Bool {
+    // Without Host (HTTP/1.0) nobody can tell under which name the hub was asked.
+    guard case .value(let value) = fields.single("host"),
+      let host = AllowedHosts.host(of: String(decoding: value, as: UTF8.self))
+    else { return false }
+    if SocketAddress(host: host, port: 0)?.isLoopback == true { return true }
+    return list.contains(host) || own.flatMap(AllowedHosts.host(named:)) == host
+  }
+
+  /// A name or a numeric address without a port, as `host(of:)` writes it.
+  private static func host(named text: String) -> String? {
+    if SocketAddress(host: text, port: 0)?.isIPv6 == true, text.first != "[" { return host(of: "[\(text)]") }
+    // With a port already there, a second one is none.
+    return host(of: "\(text):1")
+  }
+
+  /// The host of an authority (RFC 3986 §3.2.2) in lower case, without its port and without the brackets of an IPv6
+  /// address; nil for what is none.
+  static func host(of authority: String) -> String? {
+    let lower = authority.lowercased()
+    if lower.first == "[" {
+      guard let end = lower.firstIndex(of: "]"), isPort(lower[end...].dropFirst()) else { return nil }
+      return SocketAddress(host: String(lower[...end]), port: 0)?.host  // an address has many spellings
+    }
+    let name = lower.prefix { $0 != ":" }
+    let isName = name.utf8.allSatisfy {
+      (0x61...0x7A).contains($0) || (0x30...0x39).contains($0) || "-._".utf8.contains($0)
+    }
+    return isName && !name.isEmpty && isPort(lower[name.endIndex...]) ? String(name) : nil
+  }
+
+  /// Nothing, or a colon and digits.
+  private static func isPort(_ text: Substring) -> Bool {
+    text.isEmpty || text.first == ":" && text.dropFirst().utf8.allSatisfy { $0 >= 0x30 && $0 <= 0x39 }
+  }
+}
