@@ -7,14 +7,12 @@ import Transport
 public final class DiskFiles: JournalFiles {
   public let path: String
   private let directory: Descriptor
-  private let identity: FileIdentity
 
   /// Opens a directory that is there, without a lock.
   public init(beside path: String) throws(JournalError) {
     self.path = path
     do throws(SystemError) {
       directory = try Descriptor(Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), from: "open")
-      identity = try FileIdentity(directory)
     } catch {
       throw .system(error, file: path)
     }
@@ -26,7 +24,6 @@ public final class DiskFiles: JournalFiles {
     do throws(SystemError) {
       if mkdir(path, 0o700) != 0, errno != EEXIST { throw SystemError(call: "mkdir", errno: errno) }
       directory = try Descriptor(Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), from: "open")
-      identity = try FileIdentity(directory)
     } catch {
       throw .system(error, file: path)
     }
@@ -40,8 +37,11 @@ public final class DiskFiles: JournalFiles {
   }
 
   public var isInPlace: Bool {
-    var status = stat()
-    return stat(path, &status) == 0 && FileIdentity(status) == identity
+    // Both looked at now: on some file systems a directory's number changes when it is first written to.
+    var there = stat()
+    var here = stat()
+    guard stat(path, &there) == 0, fstat(directory.raw, &here) == 0 else { return false }
+    return there.st_dev == here.st_dev && there.st_ino == here.st_ino
   }
 
   public func about(_ name: String) throws(SystemError) -> JournalFileFacts? {
@@ -117,19 +117,6 @@ public final class DiskFiles: JournalFiles {
   public func synchronize() throws(SystemError) {
     guard fsync(directory.raw) == 0 else { throw SystemError(call: "fsync", errno: errno) }
   }
-}
-
-/// What tells a directory from another one that has its name later.
-private struct FileIdentity: Equatable {
-  private let device: dev_t
-  private let number: ino_t
-
-  init(_ status: stat) {
-    device = status.st_dev
-    number = status.st_ino
-  }
-
-  init(_ descriptor: borrowing Descriptor) throws(SystemError) { self.init(try status(of: descriptor)) }
 }
 
 private func status(of descriptor: borrowing Descriptor) throws(SystemError) -> stat {
