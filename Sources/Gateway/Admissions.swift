@@ -1,7 +1,18 @@
-// What all loops of a server count together: sessions, connections and requests by address, bytes of input that is not
-// complete. Each number has its limit in Limits.swift; the loop that reaches it tells the peer.
+// What all loops of a server count together: sessions, connections and requests by address, sessions and watched cells by
+// identity, bytes of input that is not complete. Each number has its limit in Limits.swift; the loop that reaches it tells the peer.
+import HubCore
+import Messages
 import Synchronization
 import Transport
+
+/// What becomes of an upgrade at the limits of sessions.
+enum SessionAdmission {
+  case admitted
+  /// The hub has no room for one more.
+  case full
+  /// The identity has as many as it may.
+  case identityFull
+}
 
 final class Admissions: Sendable {
   private let addresses: Locked<AddressTable>
@@ -10,6 +21,9 @@ final class Admissions: Sendable {
   /// Sessions in total; nobody knows it better than `Server`, which knows the limit of open files.
   let sessionLimit: Int
   private let incompleteLimit: Int
+  private let identities = Identities()
+  private let sessionsPerIdentity: RoleLimits
+  private let areasPerIdentity: RoleLimits
 
   init(_ limits: Limits, sessionLimit: Int) {
     addresses = Locked(
@@ -18,6 +32,8 @@ final class Admissions: Sendable {
         rate: AddressTable.Rate(perSecond: limits.requestRate, burst: limits.requestBurst)))
     self.sessionLimit = sessionLimit
     incompleteLimit = limits.incompleteBytes
+    sessionsPerIdentity = limits.sessionsPerIdentity
+    areasPerIdentity = limits.areasPerIdentity
   }
 
   // MARK: Addresses
@@ -35,14 +51,33 @@ final class Admissions: Sendable {
 
   // MARK: Sessions
 
-  /// Room for one more session, which `sessionEnded` gives back; false where there is none.
-  func sessionBegins() -> Bool {
-    if openSessions.add(1, ordering: .relaxed).newValue <= sessionLimit { return true }
-    sessionEnded()
-    return false
+  /// Room for one more session, which `sessionEnded` gives back where it was admitted.
+  func sessionBegins(_ role: Messages.Role, _ identity: IdentityKey) -> SessionAdmission {
+    guard openSessions.add(1, ordering: .relaxed).newValue <= role.share(of: sessionLimit) else {
+      openSessions.subtract(1, ordering: .relaxed)
+      return .full
+    }
+    // The hub is asked about a driver's newcomer: it says whether the driver replaces its session too often (409).
+    let limit = sessionsPerIdentity[role] + (role == .driver ? 1 : 0)
+    if identities.begin(identity, limit: limit) { return .admitted }
+    openSessions.subtract(1, ordering: .relaxed)
+    return .identityFull
   }
 
-  func sessionEnded() { openSessions.subtract(1, ordering: .relaxed) }
+  /// `cells`: what the session watched.
+  func sessionEnded(_ identity: IdentityKey, cells: Int) {
+    openSessions.subtract(1, ordering: .relaxed)
+    identities.end(identity, cells: cells)
+  }
+
+  /// A session watches so many cells more (or fewer); false, and nothing has changed, where its identity may not.
+  func watches(_ role: Messages.Role, _ identity: IdentityKey, more: Int) -> Bool {
+    identities.watch(identity, more: more, limit: areasPerIdentity[role])
+  }
+
+  var sessionCount: Int { openSessions.load(ordering: .relaxed) }
+  /// Identities with a session.
+  var identityCount: Int { identities.count }
 
   // MARK: Incomplete input
 

@@ -21,6 +21,9 @@ struct Credential: Sendable, Equatable {
   /// When the token's time is over; nil for never.
   var expires: Timestamp?
 
+  /// As the hub knows it.
+  var actor: Actor { Actor(role: role, id: id) }
+
   /// Whether the credential's `trips` have the trip: a driver may then drive it, and a rider request it.
   func names(trip: Identifier) -> Bool {
     switch authority {

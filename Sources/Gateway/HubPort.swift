@@ -37,7 +37,7 @@ struct HubPort: ~Copyable {
   }
 
   /// The hub's counters, where there is one loop.
-  var counters: HubCounters? { hub?.pointee.counters }
+  var counters: HubCounters? { hub?.pointee.shownCounters() }
 
   /// When the hub wants its next turn from this loop (uptime, ns); 0 where it has more to do than one turn allows.
   var nextTurn: Int64 {

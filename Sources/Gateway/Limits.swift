@@ -51,6 +51,9 @@ public struct Limits: Sendable {
   public var countsLoopbackRequests = false
   /// Addresses without a connection whose requests are remembered. Past it those that asked little are forgotten.
   public var idleAddresses = 65_536
+  /// Sessions of one identity (`sub` and role), those being admitted included, on all loops. Past it an upgrade gets 429 with
+  /// `Retry-After`. A driver has one at a time; the others are such that it has just replaced.
+  public var sessionsPerIdentity = RoleLimits(driver: 4, rider: 16, ops: 256)
   /// What `Retry-After` says at these limits.
   public var retryAfterSeconds = 10.0
   /// Connections accepted in a second by one loop; 0 for any number. More than a core can serve the handshakes of. Past
@@ -138,13 +141,16 @@ public struct Limits: Sendable {
   /// first the loop stops reading until the hub has caught up; at the second the one that has the hub waits for the loop.
   public var mailboxMessages = 1 << 18
 
-  // MARK: The hub's tables
+  // MARK: The hub's tables, a tenth of each of which is kept for ops (Role.share)
 
   public var drivers = 1 << 20
   public var trips = 1 << 20
   /// Trips that one driver began (by naming them in a fix, or by `requested`) and that the hub still knows, ended ones
   /// included. Past it: `rate_limited`.
   public var tripsPerDriver = 1000
+  /// Trips whose rider somebody is, whoever began them, and that the hub still knows. At it this rider begins no further
+  /// one: `rate_limited`.
+  public var tripsPerRider = 100
   /// Places on the routes of trips that are under way: 24 bytes each. Where a route of 5,000 has no room, its trip's ETAs
   /// are reckoned without it.
   public var routePoints = 4_000_000
@@ -164,6 +170,9 @@ public struct Limits: Sendable {
   /// Past it: `rate_limited`.
   public var queries = 256
   public var queriesPerSession = 4
+  /// The same of one identity: those under way over all its sessions and requests, and the answers that a loop writes.
+  /// Past it: `rate_limited`, over HTTP 429.
+  public var queriesPerIdentity = RoleLimits(driver: 4, rider: 8, ops: 64)
   /// Drivers of answers to queries that a loop writes in one turn, compressed ones counted fourfold: some 150 µs for such that
   /// have 8 tags. What is left goes on in the next turn. An answer has as many where nobody says how many: it goes out at once.
   public var reportsPerTurn = DriverSearch.defaultLimit
@@ -171,6 +180,8 @@ public struct Limits: Sendable {
   public var answerBytes = 512 * 1024
   /// Cells of areas that are watched at once, counted for riders and for ops. Past it: `rate_limited`.
   public var areas = 65_536
+  /// Cells that one identity watches, counted for each view of each of its sessions. Past it: `rate_limited`.
+  public var areasPerIdentity = RoleLimits(driver: 256, rider: 512, ops: 16_384)
   /// Drivers that one turn of the hub looks at, names or lets go for areas: some 100 µs where all are far from each other in
   /// memory. What is left goes on in the next turn.
   public var areaDriversPerTurn = 128
@@ -231,13 +242,15 @@ public struct Limits: Sendable {
     precondition(outboxBytesPerSession <= outboxBytes)
     precondition(queries >= 1 && queriesPerSession >= 1 && (1...DriverSearch.maximumLimit).contains(queryHits))
     precondition((sessions ?? 1) >= 1 && connectionsPerAddress >= 0 && refusalsPerAddress >= 0 && idleAddresses >= 0)
+    precondition(sessionsPerIdentity.isValid && queriesPerIdentity.isValid && areasPerIdentity.isValid)
     precondition(requestRate >= 0 && requestBurst >= 1 && acceptsPerSecond >= 0 && answerBytesPerTurn >= 1)
     precondition(requestsPerLoopTurn >= requestsPerTurn)
     precondition(incompleteFreeBytes >= 0 && incompleteBytes >= messageBytes, "one message must fit")
     precondition(historyQuestions >= 1 && trackFixes >= 1 && historyTrips >= 1 && historyAnswerBytes >= 0)
     precondition(fences >= 1 && fencesPerCell >= 1 && fencesPerDriver >= 1 && fencesPerPage >= 1 && pairsPerDriver >= 1)
     precondition(fencePositions >= DriverSearch.maximumPositions, "one fence must fit")
-    precondition(tripsPerDriver >= 1 && tripsPerPage >= 1 && tripLists >= 1 && tripsListedPerTurn >= 1)
+    precondition(
+      tripsPerDriver >= 1 && tripsPerRider >= 1 && tripsPerPage >= 1 && tripLists >= 1 && tripsListedPerTurn >= 1)
     precondition(waitingFixes >= LocationBatch.maximumCount && waitingResumes >= 0, "one batch must fit")
     precondition(requestHeadBytes <= readBufferBytes && readBytesPerTurn >= 1)
     precondition(timersPerTurn >= 1 && resumedPerTurn >= 1)
@@ -289,6 +302,7 @@ public struct Limits: Sendable {
       driversWithFixTimes: driversWithFixTimes, profiles: profiles,
       tracking: Tracker.Rules(maximumAccuracyMeters: accuracyMeters))
     limits.tripsPerDriver = tripsPerDriver
+    limits.tripsPerRider = tripsPerRider
     limits.areas = areas
     limits.areaDriversPerTurn = areaDriversPerTurn
     limits.fences = fences
@@ -308,6 +322,7 @@ public struct Limits: Sendable {
     limits.routePoints = routePoints
     limits.queries = queries
     limits.queriesPerSession = queriesPerSession
+    limits.queriesPerIdentity = queriesPerIdentity
     return limits
   }
 }

@@ -5,13 +5,17 @@ import Transport
 
 /// Limits whose hits are counted by name: the close code or the status that a peer gets may stand for several.
 enum LimitHit: UInt8, CaseIterable {
-  case sessions, connectionsPerAddress, requestRate, incompleteBytes
+  case sessions, sessionsPerIdentity, areasPerIdentity, queriesPerIdentity
+  case connectionsPerAddress, requestRate, incompleteBytes
   case messageBytes, fragments, inflateRatio, messageTime, metricsTime, subscriptions
 
   /// As the metrics have it.
   var name: StaticString {
     switch self {
     case .sessions: "sessions"
+    case .sessionsPerIdentity: "sessions_per_identity"
+    case .areasPerIdentity: "areas_per_identity"
+    case .queriesPerIdentity: "queries_per_identity"
     case .connectionsPerAddress: "connections_per_address"
     case .requestRate: "request_rate"
     case .incompleteBytes: "incomplete_bytes"
@@ -31,6 +35,9 @@ struct LoopCounters: Sendable {
   /// Open sessions by `Role.rawValue`.
   var sessions = [Int](repeating: 0, count: Role.allCases.count)
   var subscriptions = 0
+  /// Answers that are being written, and questions to the journal's past.
+  var answersUnderWay = 0
+  var historyQuestions = 0
 
   // Since the start.
   var sessionsOpened: UInt64 = 0
@@ -40,6 +47,9 @@ struct LoopCounters: Sendable {
   var requestTimeouts: UInt64 = 0
   /// Requests that the journal's reader had no room for.
   var historyRefused: UInt64 = 0
+  /// Those of them for which there was no room at all, and queries for whose answers there was none.
+  var historyFull: UInt64 = 0
+  var answersFull: UInt64 = 0
   /// Credentials of requests that were looked at.
   var credentialChecks: UInt64 = 0
   var originsRefused: UInt64 = 0

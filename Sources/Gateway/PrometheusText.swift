@@ -6,8 +6,7 @@ import Messages
 enum PrometheusText {
   static func write(
     loops: [LoopCounters], hub: HubCounters, journal: HubJournal? = nil, history: HistoryReader? = nil,
-    residentBytes: Int, incompleteBytes: Int = 0,
-    addresses: Int = 0
+    tables: TableBounds, residentBytes: Int, incompleteBytes: Int = 0
   ) -> [UInt8] {
     var page = Page()
     writeSessions(loops, &page)
@@ -15,12 +14,13 @@ enum PrometheusText {
     writeTraffic(loops, &page)
     writeCompression(loops, &page)
     writeProblems(loops, &page)
-    writeDoor(loops, &page)
+    writeDoor(loops, hub, &page)
     page.family("locationhub_incomplete_bytes", "gauge", "Input that is not complete, beyond what each peer has free.")
     page.sample("locationhub_incomplete_bytes", UInt64(max(0, incompleteBytes)))
     page.family("locationhub_client_addresses", "gauge", "Addresses that are counted or remembered.")
-    page.sample("locationhub_client_addresses", UInt64(addresses))
+    page.sample("locationhub_client_addresses", UInt64(tables.addresses))
     writeHub(hub, &page)
+    writeTables(tables.figures(loops, hub), hub, &page)
     writeQueries(loops, hub, &page)
     if let journal { writeJournal(journal, hub, &page) }
     if let history { writeHistory(history.counters, loops, &page) }
@@ -152,7 +152,7 @@ enum PrometheusText {
     page.sample("locationhub_outbox_bytes", sum(loops) { UInt64($0.transport.outboxBytes) })
   }
 
-  private static func writeDoor(_ loops: [LoopCounters], _ page: inout Page) {
+  private static func writeDoor(_ loops: [LoopCounters], _ hub: HubCounters, _ page: inout Page) {
     page.counter(
       "locationhub_origins_refused_total", "Requests of web pages that may not.", sum(loops) { $0.originsRefused })
     page.counter(
@@ -161,7 +161,12 @@ enum PrometheusText {
       "locationhub_accept_waits_total", "Times accepting waited for its rate.", sum(loops) { $0.transport.acceptWaits })
     page.family("locationhub_limit_hits_total", "counter", "Times that somebody was refused or sent away, by limit.")
     for limit in LimitHit.allCases {
-      page.sample("locationhub_limit_hits_total", ("limit", "\(limit.name)"), sum(loops) { $0.hits(limit) })
+      // The hub counts queries under way, a loop the answers that it writes.
+      let ofHub = limit == .queriesPerIdentity ? hub.hits(ShareLimit.queriesPerIdentity) : 0
+      page.sample("locationhub_limit_hits_total", ("limit", "\(limit.name)"), sum(loops) { $0.hits(limit) } + ofHub)
+    }
+    for limit in ShareLimit.allCases where limit != .queriesPerIdentity {
+      page.sample("locationhub_limit_hits_total", ("limit", "\(limit.name)"), hub.hits(limit))
     }
     let together = sum(loops) { $0.transport.overflowedTogether }
     page.sample(
@@ -207,7 +212,6 @@ enum PrometheusText {
     page.counter("locationhub_trip_moves_refused_total", "Refused moves of trips.", hub.tripMovesRefused)
     writeFences(hub, &page)
     page.counter("locationhub_session_replacements_total", "Driver sessions replaced by newer ones.", hub.replacements)
-    page.counter("locationhub_table_limit_hits_total", "Times that a table of the hub was full.", hub.tableLimitHits)
     page.family("locationhub_sampling_told_total", "counter", "Times drivers were told how often to send, by why.")
     for reason in SamplingReason.allCases {
       page.sample(
@@ -215,14 +219,23 @@ enum PrometheusText {
     }
     page.family("locationhub_fixes_waiting", "gauge", "Fixes in batches that wait for their turn or for the journal.")
     page.sample("locationhub_fixes_waiting", UInt64(max(0, hub.fixesWaiting)))
-    page.family("locationhub_table_entries", "gauge", "Entries of the hub's tables.")
-    let sizes = [
-      ("drivers", hub.drivers), ("drivers_online", hub.driversOnline), ("trips", hub.trips),
-      ("channels", hub.channels), ("events", hub.eventsKept), ("profiles", hub.profiles),
-      ("areas", hub.areasWatched), ("fences", hub.fences), ("fence_stays", hub.fenceStays),
-      ("fence_pairs", hub.fencePairs),
-    ]
-    for (table, size) in sizes { page.sample("locationhub_table_entries", ("table", table), UInt64(max(0, size))) }
+  }
+
+  private static func writeTables(_ tables: [TableFigures], _ hub: HubCounters, _ page: inout Page) {
+    page.family("locationhub_table_entries", "gauge", "Entries of tables; drivers_online are among the drivers.")
+    for table in tables {
+      page.sample("locationhub_table_entries", ("table", "\(table.name)"), UInt64(max(0, table.entries)))
+    }
+    page.sample("locationhub_table_entries", ("table", "drivers_online"), UInt64(max(0, hub.driversOnline)))
+    page.family("locationhub_table_capacity", "gauge", "Entries that tables may have.")
+    for table in tables {
+      page.sample("locationhub_table_capacity", ("table", "\(table.name)"), UInt64(max(0, table.capacity)))
+    }
+    page.family(
+      "locationhub_table_limit_hits_total", "counter", "Times that a table was full for who wanted a place in it.")
+    for table in tables {
+      page.sample("locationhub_table_limit_hits_total", ("table", "\(table.name)"), table.hits)
+    }
   }
 
   private static func writeQueries(_ loops: [LoopCounters], _ hub: HubCounters, _ page: inout Page) {

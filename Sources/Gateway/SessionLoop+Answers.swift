@@ -34,7 +34,7 @@ extension SessionLoop {
 
   mutating func finish(_ slot: Int, _ exchange: Exchange, _ error: ErrorReply) {
     finish(
-      slot, exchange, status(of: error.code), error.code, error.message,
+      slot, exchange, error.isOwnLimit ? .tooManyRequests : status(of: error.code), error.code, error.message,
       retryAfter: error.retryAfter.map { Int($0.rounded(.up)) })
   }
 

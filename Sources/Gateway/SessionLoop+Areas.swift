@@ -92,6 +92,16 @@ extension SessionLoop {
         "a session has at most \(limits.subscriptionsPerSession) subscriptions; each cell of an area is one",
         retryAfter: 1)
     }
+    guard mayWatch(slot, more: cells.count - before.count) else {
+      for cell in cells { inputs.append(.released(loop: index, cell)) }
+      counters.count(.areasPerIdentity)
+      let role = sessions[slot].role
+      return refuse(
+        slot, answer.replyTo, .rateLimited,
+        "one \(role.name) watches at most \(limits.areasPerIdentity[role]) cells of areas, over all its sessions "
+          + "(max-areas-per-\(role.name))",
+        retryAfter: 1)
+    }
     let view = LoopAreas.View(id: answer.viewID, channel: answer.channel, cells: cells)
     if let place { views[place] = view } else { views.append(view) }
     areas.views[slot] = views
@@ -99,6 +109,12 @@ extension SessionLoop {
     leave(slot, before)
     send(.subscribed(answer), to: slot)
     if !new.isEmpty { inputs.append(.wholeAreas(session, new)) }
+  }
+
+  /// Counts cells of a session's views among those of its identity; false where these would be too many.
+  private func mayWatch(_ slot: Int, more: Int) -> Bool {
+    guard more != 0, let credential = sessions[slot].credential else { return true }
+    return shared.admissions.watches(credential.role, IdentityKey(credential), more: more)
   }
 
   /// Subscribes to the cells that are new to the session; the hub has counted all of them.
@@ -137,6 +153,7 @@ extension SessionLoop {
     case (let place?, _):
       let view = views.remove(at: place)
       areas.views[slot] = views.isEmpty ? nil : views
+      _ = mayWatch(slot, more: -view.cells.count)
       leave(slot, view.cells)
       send(.unsubscribed(Unsubscribed(replyTo: messageID, channel: view.channel, reason: .asked)), to: slot)
     case (nil, .channel(let channel)):

@@ -123,9 +123,11 @@ extension SessionLoop {
 
   // MARK: Sessions
 
-  /// Room for a session: in total, and for the client's address where a proxy speaks for it. False where it has been
-  /// refused.
-  mutating func admitSession(_ slot: Int, _ exchange: Exchange, _ request: RequestHead) -> Bool {
+  /// Room for a session: in total, for its identity, and for the client's address where a proxy speaks for it. False where
+  /// it has been refused.
+  mutating func admitSession(
+    _ slot: Int, _ exchange: Exchange, _ request: RequestHead, _ credential: Credential
+  ) -> Bool {
     if exchange.isFromProxy {
       let count = enterAddress(slot, clientAddress(exchange, request))
       if count > limits.connectionsPerAddress {
@@ -136,22 +138,39 @@ extension SessionLoop {
         return false
       }
     }
-    guard shared.admissions.sessionBegins() else {
-      leaveProxied(slot, exchange)
+    let role = credential.role
+    switch shared.admissions.sessionBegins(role, IdentityKey(credential)) {
+    case .admitted: return true
+    case .full:
       counters.count(.sessions)
-      counters.handshakesRefused += 1
-      respond(
-        slot, exchange, .serviceUnavailable, .rateLimited, "this hub has as many sessions as it may",
-        retryAfter: Int(limits.retryAfterSeconds))
-      return false
+      refuseSession(slot, exchange, .serviceUnavailable, "this hub has as many sessions as it may")
+    case .identityFull:
+      counters.count(.sessionsPerIdentity)
+      refuseSession(
+        slot, exchange, .tooManyRequests,
+        "one \(role.name) has at most \(limits.sessionsPerIdentity[role]) sessions (max-sessions-per-\(role.name))")
     }
-    return true
+    return false
+  }
+
+  private mutating func refuseSession(_ slot: Int, _ exchange: Exchange, _ status: Status, _ message: String) {
+    leaveProxied(slot, exchange)
+    counters.handshakesRefused += 1
+    respond(slot, exchange, status, .rateLimited, message, retryAfter: Int(limits.retryAfterSeconds))
   }
 
   /// Gives back what `admitSession` took, for a driver that the hub did not admit.
   mutating func dismissSession(_ slot: Int, _ exchange: Exchange) {
-    shared.admissions.sessionEnded()
+    leaveSession(slot)
     leaveProxied(slot, exchange)
+  }
+
+  /// A session that was admitted is over, whether it was open or not yet.
+  mutating func leaveSession(_ slot: Int) {
+    guard let credential = sessions[slot].credential ?? sessions[slot].exchange?.upgrade?.credential else { return }
+    let cells = areas.views[slot]?.reduce(0) { $0 + $1.cells.count } ?? 0
+    areas.views[slot] = nil
+    shared.admissions.sessionEnded(IdentityKey(credential), cells: cells)
   }
 
   private mutating func leaveProxied(_ slot: Int, _ exchange: Exchange) {

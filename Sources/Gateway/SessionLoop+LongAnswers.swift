@@ -15,6 +15,8 @@ import WebSocket
 /// An answer that is being written.
 final class LongAnswer {
   let session: SessionRef
+  /// Who has asked; nil for nobody who is still there.
+  let identity: IdentityKey?
   /// The message that asked; nil for a request.
   let replyTo: MessageID?
   /// `body` is compressed, with what all sessions share. (One that has a context compresses the whole message when it is sent:
@@ -26,8 +28,12 @@ final class LongAnswer {
   /// Bytes of the same before compression.
   var plainBytes = 0
 
-  init(_ session: SessionRef, _ list: DriverList, _ form: MessageForm, replyTo: MessageID?, isCompressed: Bool) {
+  init(
+    _ session: SessionRef, _ asker: Credential?, _ list: DriverList, _ form: MessageForm, replyTo: MessageID?,
+    isCompressed: Bool
+  ) {
     self.session = session
+    identity = asker.map { IdentityKey($0) }
     self.replyTo = replyTo
     self.isCompressed = isCompressed
     writer = DriverListWriter(list, form: form)
@@ -48,6 +54,7 @@ struct AnswersUnderWay {
   var count: Int { queue.count }
 
   func count(of session: SessionRef) -> Int { queue.count { $0.session == session } }
+  func count(of identity: IdentityKey) -> Int { queue.count { $0.identity == identity } }
 
   /// How many drivers may still be written in a turn.
   func room(in turn: UInt64, of limit: Int) -> Int { self.turn == turn ? limit - written : limit }
@@ -65,13 +72,24 @@ struct AnswersUnderWay {
 }
 
 extension SessionLoop {
-  static let tooManyQueries = "too many queries are under way"
-
-  /// Whether a query may be put: a client that asks faster than its answers are written would pile them up.
-  func mayQuery(_ slot: Int) -> Bool {
-    answers.isEmpty
-      || answers.count < limits.queries
-        && answers.count(of: reference(sessions[slot].connection)) < limits.queriesPerSession
+  /// Why a query may not be put; nil where it may. A client that asks faster than its answers are written would pile them
+  /// up.
+  mutating func refusalOfQuery(_ slot: Int, _ asker: Credential) -> ErrorReply? {
+    if answers.isEmpty { return nil }
+    var refusal = ErrorReply(code: .rateLimited, message: "too many queries are under way", retryAfter: 1)
+    if answers.count(of: reference(sessions[slot].connection)) >= limits.queriesPerSession {
+      refusal.message = "a session has at most \(limits.queriesPerSession) queries under way"
+    } else if answers.count(of: IdentityKey(asker)) >= limits.queriesPerIdentity[asker.role] {
+      counters.count(.queriesPerIdentity)
+      refusal.message = asker.role.queriesLimit(limits.queriesPerIdentity)
+      refusal.isOwnLimit = true
+    } else if answers.count < asker.role.share(of: limits.queries) {
+      return nil
+    } else {
+      counters.answersFull += 1
+    }
+    counters.queriesRefused += 1
+    return refusal
   }
 
   /// Whether the answer is short enough for this turn, and none is before it. Then it counts as written.
@@ -86,11 +104,15 @@ extension SessionLoop {
     let session = reference(sessions[slot].connection)
     guard let replyTo else {
       guard let exchange = sessions[slot].exchange, exchange.isWaiting else { return }
-      return answers.append(LongAnswer(session, list, .json(exchange.time), replyTo: nil, isCompressed: false))
+      return answers.append(
+        LongAnswer(
+          session, requester(exchange), list, .json(exchange.time), replyTo: nil, isCompressed: false))
     }
     guard sessions[slot].phase == .open else { return }
     answers.append(
-      LongAnswer(session, list, sessions[slot].form, replyTo: replyTo, isCompressed: sharesCompression(slot)))
+      LongAnswer(
+        session, sessions[slot].credential, list, sessions[slot].form, replyTo: replyTo,
+        isCompressed: sharesCompression(slot)))
   }
 
   /// Goes on with what is under way, until the turn's share of it is gone.

@@ -56,8 +56,11 @@ extension SessionLoop {
   private func metricsPage() -> Response {
     let text = PrometheusText.write(
       loops: shared.metrics.loops, hub: shared.metrics.hub, journal: shared.journal, history: shared.history,
-      residentBytes: ProcessFacts.residentBytes() ?? 0, incompleteBytes: shared.admissions.incomplete,
-      addresses: shared.admissions.addressCount)
+      tables: TableBounds(
+        limits: limits, loops: configuration.loops, sessions: shared.admissions.sessionLimit,
+        connectionsPerLoop: loop.limits.maximumConnections, addresses: shared.admissions.addressCount,
+        identities: shared.admissions.identityCount),
+      residentBytes: ProcessFacts.residentBytes() ?? 0, incompleteBytes: shared.admissions.incomplete)
     return Response(.ok, contentType: "text/plain; version=0.0.4; charset=utf-8", body: text)
   }
 }

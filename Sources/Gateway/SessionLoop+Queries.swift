@@ -31,12 +31,14 @@ extension SessionLoop {
     do throws(MessageError) {
       let search = try readSearch(exchange, request, endpoint)
       let audience = try audience(of: credential.role, asking: search)
-      guard mayQuery(slot) else {
-        counters.queriesRefused += 1
-        return respond(slot, exchange, .serviceUnavailable, .rateLimited, Self.tooManyQueries, retryAfter: 1)
+      if let refusal = refusalOfQuery(slot, credential) {
+        return respond(
+          slot, exchange, refusal.isOwnLimit ? .tooManyRequests : .serviceUnavailable, refusal.code, refusal.message,
+          retryAfter: 1)
       }
       exchange.isWaiting = true
-      inputs.append(.query(reference(sessions[slot].connection), .drivers(search, audience)))
+      inputs.append(
+        .query(reference(sessions[slot].connection), .drivers(search, audience, by: credential.actor)))
     } catch {
       respond(slot, exchange, status(of: error.code), error.code, error.text)
     }
@@ -86,11 +88,11 @@ extension SessionLoop {
     case .drivers(let search):
       do throws(MessageError) {
         let audience = try audience(of: credential.role, asking: search)
-        guard mayQuery(slot) else {
-          counters.queriesRefused += 1
-          return refuse(slot, messageID, .rateLimited, Self.tooManyQueries, retryAfter: 1)
+        if var refusal = refusalOfQuery(slot, credential) {
+          refusal.replyTo = messageID
+          return send(.error(refusal), to: slot)
         }
-        inputs.append(.query(session, .drivers(search, audience), replyTo: messageID))
+        inputs.append(.query(session, .drivers(search, audience, by: credential.actor), replyTo: messageID))
       } catch {
         refuse(slot, messageID, error.code, error.text)
       }

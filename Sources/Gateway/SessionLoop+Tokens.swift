@@ -28,6 +28,11 @@ extension SessionLoop {
     return try result.get()
   }
 
+  /// Who has made the present request; nil before its credential was looked at.
+  func requester(_ exchange: Exchange) -> Credential? {
+    if case .success(let credential) = exchange.checked?.credential { credential } else { nil }
+  }
+
   /// HTTP 401, with what would be accepted.
   mutating func refuse(_ slot: Int, _ exchange: Exchange, _ error: CredentialError) {
     respond(slot, exchange, .unauthorized, error.code, error.text, fields: [error.challenge])

@@ -79,13 +79,22 @@ extension SessionLoop {
   mutating func ask(
     _ slot: Int, _ exchange: Exchange, _ body: @escaping @Sendable (HistoryAccess) throws(HistoryError) -> Response?
   ) {
-    guard let reader = shared.history else { return }
+    guard let reader = shared.history, let asker = requester(exchange) else { return }
+    let identity = IdentityKey(asker)
+    guard historyQuestions.count(of: identity) < limits.queriesPerIdentity[asker.role] else {
+      counters.historyRefused += 1
+      counters.count(.queriesPerIdentity)
+      return finish(
+        slot, exchange, .tooManyRequests, .rateLimited, asker.role.queriesLimit(limits.queriesPerIdentity),
+        retryAfter: 1)
+    }
     let session = reference(sessions[slot].connection)
     let answers = historyAnswers
     let isTaken =
-      historyQuestions < answers.capacity
-      && reader.ask { access in
-        var answer = HistoryAnswer(session: session, response: HistoryFailure.unknown.response)
+      historyQuestions.count < asker.role.share(of: answers.capacity)
+      && reader.ask(for: asker.role) { access in
+        var answer = HistoryAnswer(
+          session: session, identity: identity, response: HistoryFailure.unknown.response)
         do throws(HistoryError) {
           if let response = try body(access) { answer.response = response }
         } catch {
@@ -98,19 +107,20 @@ extension SessionLoop {
       }
     guard isTaken else {
       counters.historyRefused += 1
+      counters.historyFull += 1
       return finish(slot, exchange, HistoryFailure.busy.response)
     }
-    historyQuestions += 1
+    historyQuestions.add(identity)
     exchange.deadline = now.uptime + seconds(limits.historySeconds)  // it is the reader's turn, not the peer's
   }
 
   /// Brings what the reader has found to those who asked and are still there.
   mutating func deliverHistory() {
-    guard historyQuestions > 0 else { return }
+    guard historyQuestions.count > 0 else { return }
     var answers: [HistoryAnswer] = []
     historyAnswers.drain(into: &answers)
     for answer in answers {
-      historyQuestions -= 1
+      historyQuestions.remove(answer.identity)
       guard let connection = connection(of: answer.session),
         let exchange = sessions[Int(connection.slot)].exchange, exchange.isWaiting
       else { continue }
@@ -118,6 +128,25 @@ extension SessionLoop {
       finish(Int(connection.slot), exchange, answer.response)
       flushIfLarge()
     }
+  }
+}
+
+/// The questions to the journal's past that a loop waits for.
+struct HistoryQuestions {
+  private(set) var count = 0
+  private var byIdentity: [IdentityKey: Int] = [:]
+
+  func count(of identity: IdentityKey) -> Int { byIdentity[identity] ?? 0 }
+
+  mutating func add(_ identity: IdentityKey) {
+    count += 1
+    byIdentity[identity, default: 0] += 1
+  }
+
+  mutating func remove(_ identity: IdentityKey) {
+    count -= 1
+    let left = count(of: identity) - 1
+    byIdentity[identity] = left > 0 ? left : nil
   }
 }
 

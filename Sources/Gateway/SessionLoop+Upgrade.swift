@@ -47,7 +47,7 @@ extension SessionLoop {
     guard shared.lifecycle.phase(at: now.uptime) != .draining else {
       return respond(slot, exchange, .serviceUnavailable, .shuttingDown, "the hub is shutting down", retryAfter: 5)
     }
-    guard admitSession(slot, exchange, request) else { return }
+    guard admitSession(slot, exchange, request, upgrade.credential) else { return }
     exchange.upgrade = upgrade
     guard upgrade.credential.role == .driver else { return open(slot, exchange, upgrade, nil) }
     // A driver has one session: the hub decides before the upgrade is answered.

@@ -42,7 +42,7 @@ struct SessionLoop: ~Copyable {
   var compression: LoopCompression
   /// What the reader of the journal has found for this loop's requests, and how many it was asked for.
   let historyAnswers: Mailbox<HistoryAnswer>
-  var historyQuestions = 0
+  var historyQuestions = HistoryQuestions()
   var counters = LoopCounters()
   /// The newest question for this loop's counters that was answered, and requests for all counters that wait for others' answers.
   private var answeredQuestion: UInt64 = 0
@@ -167,7 +167,7 @@ struct SessionLoop: ~Copyable {
     let phase = sessions[slot].phase
     guard phase == .open || phase == .admitting else { return }
     if sessions[slot].role == .driver { inputs.append(.driverDisconnected(reference(sessions[slot].connection))) }
-    shared.admissions.sessionEnded()
+    leaveSession(slot)
     if phase == .open {
       counters.sessions[Int(sessions[slot].role.rawValue)] -= 1
       if sessions[slot].form == .binary {
@@ -179,7 +179,6 @@ struct SessionLoop: ~Copyable {
     while let channel = subscriptions.removeFirst(&first) { released(channel) }
     sessions[slot].firstSubscription = first
     sessions[slot].subscriptions = 0
-    areas.views[slot] = nil
     compression.close(slot)
   }
 
@@ -308,6 +307,8 @@ struct SessionLoop: ~Copyable {
     counters.transport = loop.counters
     counters.compressionContexts = compression.contexts
     counters.subscriptions = subscriptions.count
+    counters.answersUnderWay = answers.count
+    counters.historyQuestions = historyQuestions.count
     shared.metrics.store(counters, loop: Int(index), answering: question)
     if let counters = hub.counters { shared.metrics.store(counters, answering: question) }
   }

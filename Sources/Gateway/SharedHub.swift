@@ -204,7 +204,7 @@ private struct SharedTurns: ~Copyable {
     guard now.uptime >= nextTick || question != answered else { return }
     nextTick = now.uptime + 1_000_000_000
     answered = question
-    shared.metrics.store(hub.counters, answering: question)
+    shared.metrics.store(hub.shownCounters(), answering: question)
   }
 
   /// What is in a mailbox, behind what is in `outputs`.

@@ -27,8 +27,8 @@ extension Hub {
     }
     var handles: [ChannelHandle] = []
     for cell in cells {
-      guard let channel = watch(cell, audience, loop: Int(input.session.loop)) else {
-        counters.tableLimitHits += 1
+      guard let channel = watch(cell, audience, input.actor.role, loop: Int(input.session.loop)) else {
+        counters.count(full: .areas)
         for handle in handles { release(input.session.loop, handle) }
         return refuseSubscription(input, .rateLimited, "this hub's table of areas is full", retryAfter: 60)
       }
@@ -43,12 +43,14 @@ extension Hub {
   }
 
   /// The channel of a cell with one more subscriber; nil at a limit.
-  private mutating func watch(_ cell: GeohashCell, _ audience: Audience, loop: Int) -> Int? {
+  private mutating func watch(_ cell: GeohashCell, _ audience: Audience, _ role: Role, loop: Int) -> Int? {
     if let known = areas.find(cell, audience) {
       channels.addSubscriber(areas.cells[known].channel, loop: loop)
       return areas.cells[known].channel
     }
-    guard areas.hasRoom, let channel = channels.insert(area: .area(cell)) else { return nil }
+    guard areas.cells.count < role.share(of: limits.areas),
+      let channel = channels.insert(area: .area(cell), for: role)
+    else { return nil }
     if areas.nextTick == .max {
       areas.nextTick = now.uptime + Self.tickNanoseconds
       areas.second = now.timestamp.wholeSecond

@@ -19,9 +19,11 @@ extension Hub {
     switch tripForFixes(of: driver, input.batch.tripID, isGranted: input.tripIsGranted, at: input.sent) {
     case .none: trip = nil
     case .use(let found): trip = found
-    case .refused(let code, let message, let retryAfter):
+    case .refused(let code, let message, let retryAfter, let isOwnLimit):
       counters.fixesForbidden += UInt64(input.batch.fixes.count)
-      return refuse(input.session, input.messageID, code, message, retryAfter: retryAfter)
+      var error = ErrorReply(code: code, message: message, replyTo: input.messageID, retryAfter: retryAfter)
+      error.isOwnLimit = isOwnLimit
+      return reply(.error(error), to: input.session)
     }
     rememberFixTimes(of: driver)
     var partial = PartialBatch(
@@ -115,7 +117,7 @@ extension Hub {
   }
 
   mutating func refuseCrowded(_ input: BatchInput) {
-    counters.tableLimitHits += 1
+    counters.count(full: .waitingFixes)
     counters.fixesPutOff += UInt64(input.batch.fixes.count)
     refuse(
       input.session, input.messageID, .rateLimited, "too many batches wait; send this one again", retryAfter: 2)
@@ -144,7 +146,7 @@ extension Hub {
   private mutating func rememberFixTimes(of driver: Int) {
     guard drivers[driver].fixTimes == nil else { return }
     guard driversWithFixTimes < limits.driversWithFixTimes else {
-      counters.tableLimitHits += 1
+      counters.count(full: .fixTimes)
       return
     }
     driversWithFixTimes += 1

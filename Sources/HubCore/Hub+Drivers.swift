@@ -24,7 +24,7 @@ extension Hub {
     let hash = id.text.hashValue(seed: seed)
     if let found = driverIDs.find(hash: hash, where: { drivers[$0].id == id }) { return found }
     guard drivers.count < limits.drivers else {
-      counters.tableLimitHits += 1
+      counters.count(full: .drivers)
       return nil
     }
     let driver = drivers.insert(
@@ -45,7 +45,7 @@ extension Hub {
         session, messageID, .storageFull, "this hub cannot store a status now; send it again", retryAfter: 5)
     }
     guard takeProfile(report, driver) else {
-      counters.tableLimitHits += 1
+      counters.count(full: .profiles)
       return refuse(
         session, messageID, .storageFull, "this hub's table of vehicle types and tags is full", retryAfter: 60)
     }

@@ -79,6 +79,7 @@ extension Hub {
     guard let route = trips[trip].route else { return nil }
     guard routePoints + Route.maximumPoints <= limits.routePoints else {
       counters.routesNotFollowed += 1
+      counters.count(full: .routePoints)
       return nil
     }
     return RouteFollower(

@@ -26,7 +26,7 @@ extension Hub {
     switch tripForFixes(of: driver, input) {
     case .none: trip = nil
     case .use(let found): trip = found
-    case .refused(let code, let message, let retryAfter):
+    case .refused(let code, let message, let retryAfter, isOwnLimit: _):
       counters.fixesForbidden += 1
       return refuse(input.pointee.session, input.pointee.message.messageID, code, message, retryAfter: retryAfter)
     }

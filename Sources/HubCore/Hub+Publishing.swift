@@ -82,7 +82,7 @@ extension Hub {
   /// The channel that is `known`, or else the one of this name, kept for its events.
   private mutating func eventChannel(_ known: Int?, _ name: Channel) -> Int? {
     guard let channel = known ?? channels.findOrInsert(name) else {
-      counters.tableLimitHits += 1
+      counters.count(full: .channels)
       return nil
     }
     _ = channels.setKept(channel, true)

@@ -24,8 +24,8 @@ extension Hub {
       // The same words whether or not there is such a trip.
       return refuseSubscription(input, .forbidden, "your credential does not open this channel, or its trip is over")
     }
-    guard let channel = channels.findOrInsert(request.channel) else {
-      counters.tableLimitHits += 1
+    guard let channel = channels.findOrInsert(request.channel, for: input.actor.role) else {
+      counters.count(full: .channels)
       return refuseSubscription(input, .rateLimited, "this hub's channel table is full", retryAfter: 60)
     }
     let isOver = closeIfOver(request.channel)

@@ -59,7 +59,7 @@ extension Hub {
   /// Takes a list on; the answer comes with this turn or a later one.
   private mutating func list(_ query: TripListQuery, for session: SessionRef, _ replyTo: MessageID?) {
     guard listings.count < limits.tripLists else {
-      counters.tableLimitHits += 1
+      counters.count(full: .tripLists)
       return refuse(
         session, replyTo, .rateLimited, "this hub puts \(limits.tripLists) lists of trips together already",
         retryAfter: 1)
@@ -133,7 +133,7 @@ extension Hub {
       }
       return answer(.trip(trips[trip].report, isNew: false), to: session, replyTo)
     }
-    guard let trip = begin(report, rider: report.riderID, driver: report.driverID) else {
+    guard let trip = begin(report, by: .ops, rider: report.riderID, driver: report.driverID) else {
       return refuse(session, replyTo, .storageFull, "this hub's trip table is full", retryAfter: 60)
     }
     noteMove(of: trip, content, from: nil, at: report.location)

@@ -31,7 +31,7 @@ extension Hub {
   enum TripForFixes {
     case none
     case use(Int)
-    case refused(ErrorCode, String, retryAfter: Double? = nil)
+    case refused(ErrorCode, String, retryAfter: Double? = nil, isOwnLimit: Bool = false)
   }
 
   /// The trip that a driver's fix belongs to. The first fix of an entitled driver that names an unknown trip begins it.
@@ -55,7 +55,9 @@ extension Hub {
   ) -> TripForFixes {
     guard let id else { return .none }
     let known = findTrip(id)
-    if known == nil, isGranted, !mayBeginTrip(driver) { return .refused(.rateLimited, tooManyTrips, retryAfter: 60) }
+    if known == nil, isGranted, !mayBeginTrip(driver) {
+      return .refused(.rateLimited, tooManyTrips, retryAfter: 60, isOwnLimit: true)
+    }
     guard let trip = known ?? (isGranted ? beginTrip(id, driver: driver, at: time) : nil) else {
       return isGranted
         ? .refused(.storageFull, "this hub has no room for another trip", retryAfter: 60)
@@ -72,7 +74,7 @@ extension Hub {
 
   /// A trip that nobody requested: it begins with a fix, is that driver's, and accepted.
   private mutating func beginTrip(_ id: Identifier, driver: Int, at time: Timestamp) -> Int? {
-    guard let trip = insertTrip(id, status: .accepted, at: time) else { return nil }
+    guard let trip = insertTrip(id, by: .driver, status: .accepted, at: time) else { return nil }
     trips[trip].driverID = drivers[driver].id
     recordTrip(trip)
     countBegunTrip(trip, by: driver)
@@ -87,11 +89,22 @@ extension Hub {
   /// A driver needs no one's consent to begin a trip: without a limit one could fill the table of all.
   private mutating func mayBeginTrip(_ driver: Int) -> Bool {
     if Int(drivers[driver].tripsBegun) < limits.tripsPerDriver { return true }
-    counters.tableLimitHits += 1
+    counters.count(.tripsPerDriver)
     return false
   }
 
-  private var tooManyTrips: String { "a driver begins at most \(limits.tripsPerDriver) trips within a day" }
+  private var tooManyTrips: String {
+    "a driver begins at most \(limits.tripsPerDriver) trips within a day (max-trips-per-driver)"
+  }
+
+  /// Nor does a rider whose token names trips by a pattern.
+  private mutating func mayBeginTrip(rider id: Identifier) -> Bool {
+    if riderTrips.count(of: riderHash(id)) < limits.tripsPerRider { return true }
+    counters.count(.tripsPerRider)
+    return false
+  }
+
+  func riderHash(_ id: Identifier) -> UInt64 { identityHash(of: Actor(role: .rider, id: id)) }
 
   private mutating func countBegunTrip(_ trip: Int, by driver: Int) {
     drivers[driver].tripsBegun += 1
@@ -104,9 +117,9 @@ extension Hub {
     drivers[Int(handle.index)].tripsBegun -= 1
   }
 
-  private mutating func insertTrip(_ id: Identifier, status: TripStatus, at time: Timestamp) -> Int? {
-    guard trips.count < limits.trips else {
-      counters.tableLimitHits += 1
+  private mutating func insertTrip(_ id: Identifier, by role: Role, status: TripStatus, at time: Timestamp) -> Int? {
+    guard trips.count < role.share(of: limits.trips) else {
+      counters.count(full: .trips)
       return nil
     }
     guard storage.hasRoom else {
@@ -209,9 +222,14 @@ extension Hub {
     if let driver, !mayBeginTrip(driver) {
       return refuse(input.session, input.messageID, .rateLimited, tooManyTrips, retryAfter: 60)
     }
+    if input.actor.role == .rider, !mayBeginTrip(rider: input.actor.id) {
+      return refuse(
+        input.session, input.messageID, .rateLimited,
+        "a rider has at most \(limits.tripsPerRider) trips within a day (max-trips-per-rider)", retryAfter: 60)
+    }
     let riderID = input.actor.role == .rider ? input.actor.id : report.riderID
     let driverID = input.actor.role == .driver ? input.actor.id : report.driverID
-    guard let trip = begin(report, rider: riderID, driver: driverID) else {
+    guard let trip = begin(report, by: input.actor.role, rider: riderID, driver: driverID) else {
       return refuse(input.session, input.messageID, .storageFull, "this hub's trip table is full", retryAfter: 60)
     }
     if let driver { countBegunTrip(trip, by: driver) }
@@ -219,9 +237,12 @@ extension Hub {
   }
 
   /// A trip that somebody asks for, whose right to do so was looked at; nil where there is no room for it.
-  mutating func begin(_ report: TripStatusReport, rider: Identifier?, driver: Identifier?) -> Int? {
-    guard let trip = insertTrip(report.tripID, status: .requested, at: report.timestamp) else { return nil }
+  mutating func begin(
+    _ report: TripStatusReport, by role: Role, rider: Identifier?, driver: Identifier?
+  ) -> Int? {
+    guard let trip = insertTrip(report.tripID, by: role, status: .requested, at: report.timestamp) else { return nil }
     trips[trip].riderID = rider
+    if let rider { riderTrips.add(riderHash(rider)) }
     trips[trip].driverID = driver
     trips[trip].pickup = report.pickup
     trips[trip].dropoff = report.dropoff

@@ -23,6 +23,7 @@ public struct Hub: ~Copyable {
   var trips = Slab<Trip>()
   var tripIDs = IndexTable()
   var tripOrder = CreationOrder()
+  var riderTrips = TripsOfRiders()
   /// The number of the trip that began last.
   var newestTripNumber: UInt64 = 0
   /// Lists of trips that are being put together.
@@ -47,6 +48,8 @@ public struct Hub: ~Copyable {
   var searchesBySession: [SessionRef: Int] = [:]
   /// How many searches there have been.
   var searchesBegun: UInt64 = 0
+  /// The same by who asks (`identityHash`), over all their sessions.
+  var searchesByIdentity: [UInt64: Int] = [:]
   var areas: AreaTable
   var fences = FenceTable()
   var deadlines: Deadlines
@@ -101,7 +104,7 @@ public struct Hub: ~Copyable {
     self.pseudonymKey = drawnKey ?? SipKey(seed, ~seed)
     hasOperatorsKey = pseudonymKey != nil
     audience = PublicAudience(key: pseudonymKey ?? self.pseudonymKey)
-    areas = AreaTable(limit: limits.areas, seed: seed)
+    areas = AreaTable(seed: seed)
     deadlines = Deadlines(uptime: now.uptime)
     sessions = Array(repeating: [], count: loops)
     clients = Array(repeating: [], count: loops)

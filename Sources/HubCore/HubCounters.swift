@@ -42,7 +42,10 @@ public struct HubCounters: Sendable, Equatable {
   public var replacements: UInt64 = 0
   /// Times that a driver was told how often to send, by `SamplingReason.rawValue`.
   public var samplingTold = [UInt64](repeating: 0, count: SamplingReason.allCases.count)
-  public var tableLimitHits: UInt64 = 0
+  /// Times that something was refused, or not kept, because a table was full, by `HubTable.rawValue`; and because one party
+  /// had its share of it, by `ShareLimit.rawValue`.
+  public var tableLimitHits = [UInt64](repeating: 0, count: HubTable.allCases.count)
+  public var shareLimitHits = [UInt64](repeating: 0, count: ShareLimit.allCases.count)
   /// Outputs that wait for the journal, and the answers to somebody among them.
   public var heldForStorage = 0
   public var answersHeld = 0
@@ -66,6 +69,9 @@ public struct HubCounters: Sendable, Equatable {
   public var searchesContinued: UInt64 = 0
   public var searchesRefused: UInt64 = 0
 
+  /// Entries now, by `HubTable.rawValue`; worked out by `Hub.shownCounters` alone.
+  public var tableEntries = [Int](repeating: 0, count: HubTable.allCases.count)
+
   // Sizes now.
   /// Fixes in batches that wait for their turn or for the journal.
   public var fixesWaiting = 0
@@ -84,4 +90,9 @@ public struct HubCounters: Sendable, Equatable {
   public var fencePairs = 0
 
   public init() {}
+
+  mutating func count(full table: HubTable) { tableLimitHits[Int(table.rawValue)] += 1 }
+  mutating func count(_ limit: ShareLimit) { shareLimitHits[Int(limit.rawValue)] += 1 }
+  public func hits(_ table: HubTable) -> UInt64 { tableLimitHits[Int(table.rawValue)] }
+  public func hits(_ limit: ShareLimit) -> UInt64 { shareLimitHits[Int(limit.rawValue)] }
 }

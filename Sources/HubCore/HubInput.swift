@@ -132,7 +132,8 @@ public struct SubscribeInput: Sendable {
 /// What the hub is asked, over HTTP or the socket.
 public enum HubQuery: Sendable {
   case driver(Identifier)
-  case drivers(DriverSearch, Audience)
+  /// `by`: whose share of the queries under way it is.
+  case drivers(DriverSearch, Audience, by: Actor)
 }
 
 /// For whom an answer is.

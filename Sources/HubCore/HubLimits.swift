@@ -6,8 +6,10 @@ public struct HubLimits: Sendable, Equatable {
   public var drivers: Int
   /// Trips known at once, ended ones included until they expire. At it `requested` is refused with `storage_full`.
   public var trips: Int
-  /// Trips that one driver began and that the hub still knows. At it further ones are refused with `rate_limited`.
+  /// Trips that one driver began and that the hub still knows, and trips whose rider somebody is, whoever began them: at
+  /// it what this driver or rider would begin is refused with `rate_limited`.
   public var tripsPerDriver = 1000
+  public var tripsPerRider = 100
   /// Fixes in batches that wait for their turn, and as many in batches that wait for the journal. Past it a batch is refused
   /// with `rate_limited`.
   public var waitingFixes = 600_000
@@ -52,6 +54,8 @@ public struct HubLimits: Sendable, Equatable {
   /// Queries under way, of all and of one session. Past it: `rate_limited`.
   public var queries = 256
   public var queriesPerSession = 4
+  /// Those of one identity, over all its sessions and requests. Past it: `rate_limited`, over HTTP 429.
+  public var queriesPerIdentity = RoleLimits(driver: 4, rider: 8, ops: 64)
   /// Lists of trips that are put together at once. Past it a further one is refused with `rate_limited`.
   public var tripLists = 64
   /// Trips that all of them together look at in one turn; they go on in the next.

@@ -199,6 +199,8 @@ public struct ErrorReply: Sendable, Equatable {
   public var retryAfter: Double?
   /// Written as `details: {"status": …}`: the state that a trip is in, with `invalid_transition`.
   public var status: TripStatus?
+  /// The sender itself has all that one may have: over HTTP that is 429, where a full hub is 503. Not written.
+  public var isOwnLimit = false
 
   public init(
     code: ErrorCode, message: String, replyTo: MessageID? = nil, retryAfter: Double? = nil, status: TripStatus? = nil

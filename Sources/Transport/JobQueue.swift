@@ -55,10 +55,11 @@ public final class JobQueue<Job: Sendable>: @unchecked Sendable {
     mutex.deallocate()
   }
 
-  /// Appends a job; false, and nothing happens, when `capacity` jobs wait or the queue is closed.
-  public func append(_ job: Job) -> Bool {
+  /// Appends a job; false, and nothing happens, when `limit` jobs wait (by default, and at most, `capacity`) or the queue is
+  /// closed.
+  public func append(_ job: Job, limit: Int = .max) -> Bool {
     locked { state in
-      guard state.jobs.count - state.head < capacity, !state.isClosed else { return false }
+      guard state.jobs.count - state.head < min(limit, capacity), !state.isClosed else { return false }
       state.jobs.append(job)
       pthread_cond_signal(condition)
       return true

@@ -5,12 +5,30 @@ import Gateway
 func setLimits(_ arguments: Arguments, _ limits: inout Limits) throws(CommandError) {
   try setSessionLimits(arguments, &limits)
   try setDoorLimits(arguments, &limits)
-  limits.tripsPerDriver = try arguments.integer("max-trips-per-driver", in: 1...(1 << 20)) ?? limits.tripsPerDriver
+  try setIdentityLimits(arguments, &limits)
   limits.drivers = try arguments.integer("max-drivers", in: 1...(1 << 26)) ?? limits.drivers
   limits.trips = try arguments.integer("max-trips", in: 1...(1 << 26)) ?? limits.trips
   limits.accuracyMeters = try arguments.number("max-accuracy", in: 1...100_000) ?? limits.accuracyMeters
   limits.channels = max(limits.channels, limits.drivers + limits.trips)
   try checkRelations(limits)
+}
+
+/// What one identity (`sub` and role) may have.
+private func setIdentityLimits(_ arguments: Arguments, _ limits: inout Limits) throws(CommandError) {
+  func set(_ name: String, _ value: inout Int) throws(CommandError) {
+    value = try arguments.integer(name, in: 1...(1 << 24)) ?? value
+  }
+  try set("max-sessions-per-driver", &limits.sessionsPerIdentity.driver)
+  try set("max-sessions-per-rider", &limits.sessionsPerIdentity.rider)
+  try set("max-sessions-per-ops", &limits.sessionsPerIdentity.ops)
+  try set("max-areas-per-driver", &limits.areasPerIdentity.driver)
+  try set("max-areas-per-rider", &limits.areasPerIdentity.rider)
+  try set("max-areas-per-ops", &limits.areasPerIdentity.ops)
+  try set("max-queries-per-driver", &limits.queriesPerIdentity.driver)
+  try set("max-queries-per-rider", &limits.queriesPerIdentity.rider)
+  try set("max-queries-per-ops", &limits.queriesPerIdentity.ops)
+  try set("max-trips-per-driver", &limits.tripsPerDriver)
+  try set("max-trips-per-rider", &limits.tripsPerRider)
 }
 
 private func setSessionLimits(_ arguments: Arguments, _ limits: inout Limits) throws(CommandError) {

@@ -86,6 +86,39 @@ extension EndToEnd.LimitOptions {
     try metrics(hub) { $0.errors("rate_limited") == 1 }
   }
 
+  @Test("the limits by identity: --max-sessions-per-rider, --max-areas-per-rider, --max-trips-per-rider and the others")
+  func identities() throws {
+    let hub = try HubProcess.serve([
+      "--max-sessions-per-rider", "1", "--max-sessions-per-ops", "2", "--max-sessions-per-driver", "3",
+      "--max-areas-per-rider", "2", "--max-areas-per-ops", "20", "--max-areas-per-driver", "1", "--max-trips-per-rider",
+      "1",
+      "--max-queries-per-rider", "1", "--max-queries-per-ops", "2", "--max-queries-per-driver", "1",
+    ])
+    let rider = try Peer(port: hub.port, query: "role=rider&id=r1")
+    _ = try rider.receive("connected")
+    let refusal = try response(hub, UpgradeRequest("/v1/ws?role=rider&id=r1").text)
+    #expect(refusal.status == 429 && refusal.text.contains("max-sessions-per-rider"))
+    let ops = try (0..<2).map { _ in try Peer(port: hub.port, query: "role=ops&id=o1") }
+    for peer in ops { _ = try peer.receive("connected") }
+    #expect(try response(hub, UpgradeRequest("/v1/ws?role=ops&id=o1").text).status == 429)
+    for (cell, answer) in [("u33d0", "subscribed"), ("u33d1", "subscribed"), ("u33d2", "rate_limited")] {
+      #expect(try rider.answer(toSubscribing: "area:\(cell)") == answer)
+    }
+    for answer in ["ack", "error"] {
+      try rider.send("trip_status", ["tripId": "T-\(answer)", "status": "requested", "timestamp": 1_763_680_000_001])
+      _ = try rider.receive(answer)
+    }
+    let payload: [String: Any] = ["kind": "nearby", "latitude": 37, "longitude": -122, "limit": 5]
+    try rider.send(
+      bytes: Peer.frame(Array(try Peer.message("query", payload, id: "q1").utf8))
+        + Peer.frame(Array(try Peer.message("query", payload, id: "q2").utf8)))
+    #expect(try rider.receive("error").string("message")?.contains("max-queries-per-rider") == true)
+    try metrics(hub) {
+      $0.hits("sessions_per_identity") == 2 && $0.hits("areas_per_identity") == 1 && $0.hits("trips_per_rider") == 1
+        && $0.hits("queries_per_identity") == 1
+    }
+  }
+
   @Test(
     "values that do not go together: exit code 2, and the message names both",
     arguments: [
@@ -94,6 +127,7 @@ extension EndToEnd.LimitOptions {
       (["--max-outboxes", "10000"], ["--max-outbox (524288)", "--max-outboxes (10000)"]),
       (["--max-incomplete", "10000"], ["--max-message (262144)", "--max-incomplete (10000)"]),
       (["--max-head", "65537"], ["--max-head", "65536"]), (["--max-fragments", "0"], ["--max-fragments"]),
+      (["--max-sessions-per-rider", "0"], ["--max-sessions-per-rider"]),
     ])
   func relations(options: [String], named: [String]) throws {
     let outcome = try HubProcess.run(["serve", "--port", "0"] + options)

@@ -279,7 +279,7 @@ extension EndToEnd.LimitsReached {
     #expect(try hub.post("/v1/locations?role=driver&id=d3", fix).status == 503)
     #expect(try hub.post("/v1/locations?role=driver&id=d4", fix).fields["retry-after"] == "60")
     #expect(try first.settle().isEmpty)
-    try hub.metrics { $0["table_limit_hits_total"] == 3 && $0["table_entries{table=\"drivers\"}"] == 2 }
+    try hub.metrics { $0["table_limit_hits_total{table=\"drivers\"}"] == 3 && $0["table_entries{table=\"drivers\"}"] == 2 }
   }
 
   @Test("a full trip table refuses new trips with storage_full", arguments: loopCounts)
@@ -295,7 +295,7 @@ extension EndToEnd.LimitsReached {
     let error = try rider.receive("error")
     #expect(error.code == "storage_full")
     #expect(error.number("retryAfter") != nil)
-    try hub.metrics { $0["table_limit_hits_total"] == 2 }
+    try hub.metrics { $0["table_limit_hits_total{table=\"trips\"}"] == 2 }
   }
 
   @Test("a full channel table refuses new channels with rate_limited", arguments: loopCounts)

@@ -119,7 +119,7 @@ extension EndToEnd.Motion {
     #expect(error.code == "storage_full" && error.number("retryAfter") == 60)
     try second.send("driver_status", ["status": "available", "vehicleType": "van"])
     _ = try second.receive("ack")
-    try hub.metrics { $0["table_limit_hits_total"] == 1 }
+    try hub.metrics { $0["table_limit_hits_total{table=\"profiles\"}"] == 1 }
   }
 
   // MARK: Trips

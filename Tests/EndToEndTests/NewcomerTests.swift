@@ -246,7 +246,7 @@ extension EndToEnd.Newcomers {
     try driver.send("trip_status", ["tripId": "T4", "status": "requested", "timestamp": 1_763_680_000_001])
     #expect(try driver.receive("error").code == "rate_limited")
     let body = #"{"tripId":"T5","latitude":1,"longitude":1,"timestamp":1763680000001}"#
-    #expect(try hub.post("/v1/locations?role=driver&id=d1", body).status == 503)
+    #expect(try hub.post("/v1/locations?role=driver&id=d1", body).status == 429)
     // Its three trips go on, as do other drivers and trips that others requested for it.
     try driver.sendFix(5, trip: "T1")
     let other = try hub.driver("d2")
@@ -257,7 +257,7 @@ extension EndToEnd.Newcomers {
     _ = try ops.receive("ack")
     try driver.sendFix(6, trip: "T6")
     #expect(try driver.settle().isEmpty && other.settle().isEmpty)
-    try hub.metrics { $0["table_limit_hits_total"] == 3 && $0["table_entries{table=\"trips\"}"] == 5 }
+    try hub.metrics { $0.hits("trips_per_driver") == 3 && $0["table_entries{table=\"trips\"}"] == 5 }
   }
 
   // MARK: Accepting

@@ -18,7 +18,10 @@ import Testing
   }
 
   private func page(_ loops: [LoopCounters] = [LoopCounters()], _ hub: HubCounters = HubCounters()) throws -> Page {
-    let text = String(decoding: PrometheusText.write(loops: loops, hub: hub, residentBytes: 4096), as: UTF8.self)
+    let tables = TableBounds(
+      limits: Limits(), loops: 2, sessions: 900, connectionsPerLoop: 480, addresses: 5, identities: 6)
+    let text = String(
+      decoding: PrometheusText.write(loops: loops, hub: hub, tables: tables, residentBytes: 4096), as: UTF8.self)
     #expect(text.hasSuffix("\n") && !text.contains("\n\n") && !text.contains("\r"))
     let sample = /([a-z_]+)(?:\{([a-z_]+="[^"\\\n]*")\})? (\S+)/
     var page = Page()
@@ -68,7 +71,10 @@ import Testing
     hub.fixesReceived = 12
     hub.fixesRefused[Int(Tracker.Refusal.tooFast.rawValue)] = 5
     hub.fixesAbsorbed[Int(Tracker.Refusal.gated.rawValue)] = 4
-    hub.eventsKept = 6
+    hub.tableEntries[Int(HubTable.events.rawValue)] = 6
+    hub.tableLimitHits[Int(HubTable.areas.rawValue)] = 8
+    hub.shareLimitHits[Int(ShareLimit.queriesPerIdentity.rawValue)] = 3
+    loops[0].count(.queriesPerIdentity)
     let page = try page(loops, hub)
     #expect(page.value("locationhub_connections") == 7)
     #expect(page.value("locationhub_sessions", "role=\"ops\"") == 2)
@@ -78,11 +84,36 @@ import Testing
     #expect(page.value("locationhub_fixes_total", "outcome=\"refused_too_fast\"") == 5)
     #expect(page.value("locationhub_fixes_absorbed_total", "reason=\"gated\"") == 4)
     #expect(page.value("locationhub_table_entries", "table=\"events\"") == 6)
+    #expect(page.value("locationhub_table_limit_hits_total", "table=\"areas\"") == 8)
+    #expect(page.value("locationhub_limit_hits_total", "limit=\"queries_per_identity\"") == 4)
     #expect(page.value("locationhub_resident_bytes") == 4096)
     for code in ErrorCode.allCases { #expect(page.value("locationhub_errors_total", "code=\"\(code.name)\"") != nil) }
     for refusal in Tracker.Refusal.allCases {
       #expect(page.value("locationhub_fixes_total", "outcome=\"refused_\(refusal.name)\"") != nil)
     }
+  }
+
+  @Test("every table has its entries, its capacity and its hits, also the ones that the hub does not keep")
+  func tables() throws {
+    var loops = [LoopCounters(), LoopCounters()]
+    loops[0].connections = 3
+    loops[1].sessions[Int(Role.rider.rawValue)] = 2
+    loops[0].count(.sessions)
+    loops[1].answersUnderWay = 4
+    let page = try page(loops)
+    let expected: [(String, Double?, Double)] = [
+      ("connections", 3, 960), ("sessions", 2, 900), ("identities", 6, 900), ("addresses", 5, 960 + 65_536),
+      ("subscriptions", 0, 900 * 256), ("answers", 4, 512), ("history_questions", 0, 64), ("areas", 0, 65_536),
+      ("queries", 0, 256), ("drivers", 0, 1_048_576), ("fences", 0, 50_000), ("waiting_fixes", 0, 600_000),
+    ]
+    for (table, entries, capacity) in expected {
+      #expect(page.value("locationhub_table_entries", "table=\"\(table)\"") == entries, "\(table)")
+      #expect(page.value("locationhub_table_capacity", "table=\"\(table)\"") == capacity, "\(table)")
+      let hits: Double = table == "sessions" ? 1 : 0
+      #expect(page.value("locationhub_table_limit_hits_total", "table=\"\(table)\"") == hits, "\(table)")
+    }
+    let tables = page.samples.filter { $0.name == "locationhub_table_capacity" }
+    #expect(tables.count == HubTable.allCases.count + 7 && tables.allSatisfy { $0.value > 0 })
   }
 
   @Test("the histogram's buckets ascend, never fall, end with +Inf, and agree with its count and sum")

@@ -23,7 +23,7 @@ import Testing
     for (name, radius) in [("A", 100.0), ("B", 400), ("C", 400)] { bench.turn(.put(circle(name, center, radius))) }
     let out = bench.stand(driver, at: center, seconds: 3).events(on: bench.driver("D"))
     #expect(out.kinds == ["fence_enter", "fence_enter"])
-    #expect(bench.hub.counters.tableLimitHits > 0)
+    #expect(bench.hub.counters.hits(.fencesPerDriver) > 0)
     // The small one is left, and there is room for the last of the large ones.
     let later = bench.drive(driver, from: center, to: center.moved(0, 300)).events(on: bench.driver("D"))
     let told = (out + later).filter { $0.kind == .fenceEnter }.compactMap(\.fence?.fenceID)
@@ -54,7 +54,7 @@ import Testing
     bench.turn(bench.subscribe(bench.channel("R")))
     let out = (0..<4).flatMap { _ in sessions.flatMap { bench.stand($0, at: center, seconds: 1) } }
     #expect(out.events(on: bench.channel("R")).kinds == ["fence_enter"])
-    #expect(bench.hub.counters.tableLimitHits > 0)
+    #expect(bench.hub.counters.hits(.fencePairs) > 0)
   }
 
   @Test("Fences and their positions are refused at their limits; one in another's place is not one more")

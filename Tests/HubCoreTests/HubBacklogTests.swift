@@ -132,7 +132,7 @@ extension HubLimits {
     let turn = bench.turn(inputs)
     #expect(turn.codes.contains(.rateLimited) && turn.errors.allSatisfy { $0.retryAfter != nil })
     #expect(turn.positions.contains { $0.driverID == id("d-3") && $0.timestamp.milliseconds == clock })
-    #expect(bench.hub.counters.tableLimitHits == 4 && bench.hub.counters.fixesPutOff == 2000)
+    #expect(bench.hub.counters.hits(.waitingFixes) == 4 && bench.hub.counters.fixesPutOff == 2000)
   }
 
   @Test("Who resumes many events waits, too, and other subscriptions behind it, in order; live positions do not")

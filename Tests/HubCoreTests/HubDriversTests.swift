@@ -137,7 +137,7 @@ import Testing
     #expect(bench.hub.counters.fixesOrphaned == 1)
     bench.turn(.driverDisconnected(first))
     _ = bench.connect("d1", slot: 5)
-    #expect(bench.hub.counters.tableLimitHits == 2)
+    #expect(bench.hub.counters.hits(.drivers) == 2)
   }
 
   @Test("driver_status is acked and shows in queries; the pong says through which fix everything came")

@@ -212,7 +212,9 @@ extension DurableBench {
     bench.turn([bench.fix(base)])
     bench.store(condition: .unavailable)
     for second in 1...5 as ClosedRange<Int64> { bench.turn([bench.fix(base + second * 1000)]) }
-    #expect(bench.hub.missedFixes == 3 && bench.hub.counters.tableLimitHits == 2)
+    #expect(
+      bench.hub.missedFixes == 3
+        && bench.hub.counters.hits(.missedFixes) + bench.hub.counters.hits(.missedFixesPerDriver) == 2)
     bench.store(condition: .good)
     bench.turn([bench.batch((1...6).map { base + $0 * 1000 })])
     bench.store()

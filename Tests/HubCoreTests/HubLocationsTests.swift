@@ -182,7 +182,7 @@ import Testing
       let again = bench.turn(bench.batch(session, [bench.measured(base - 1000)])).acks.first?.batch
       #expect(again?.duplicates == (name == "d1" ? 1 : 0))
     }
-    #expect(bench.hub.counters.tableLimitHits == 2)
+    #expect(bench.hub.counters.hits(.fixTimes) == 2)
     #expect(bench.hub.driversWithFixTimes == 1)
   }
 

@@ -162,6 +162,6 @@ extension DurableBench {
     bench.store()
     bench.turn([try bench.answer(try #require(bench.lookups().first))])
     #expect(Turn(loops: [bench.turn([bench.batch([base - 4, base - 5, base - 6])])]).codes.isEmpty)
-    #expect(bench.hub.counters.fixesPutOff == 3 && bench.hub.counters.tableLimitHits == 1)
+    #expect(bench.hub.counters.fixesPutOff == 3 && bench.hub.counters.hits(.waitingFixes) == 1)
   }
 }

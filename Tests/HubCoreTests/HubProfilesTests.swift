@@ -75,7 +75,7 @@ extension HubBench {
     _ = bench.say(second, report("bus"))
     let refused = bench.say(third, report("tram", nil, .unavailable))
     #expect(refused.codes == [.storageFull] && refused.errors.first?.retryAfter == 60 && refused.acks.isEmpty)
-    #expect(bench.hub.counters.tableLimitHits == 1)
+    #expect(bench.hub.counters.hits(.profiles) == 1)
     #expect(bench.shown("d3")?.vehicleType == nil && bench.shown("d3")?.status == .available)
     #expect(bench.say(third, report(nil, nil, .unavailable)).acks.count == 1)
     #expect(bench.say(third, report("van")).acks.count == 1)

@@ -123,8 +123,8 @@ import Testing
     let bench = city(400, budget: budget)
     let search = Self.searches[1]
     let first = bench.turn(
-      .query(bench.session(slot: 70), .drivers(search, .ops), replyTo: message("long")),
-      .query(bench.session(slot: 71), .drivers(Self.searches[0], .ops), replyTo: message("short")))
+      .query(bench.session(slot: 70), .drivers(search, .ops, by: HubBench.asker), replyTo: message("long")),
+      .query(bench.session(slot: 71), .drivers(Self.searches[0], .ops, by: HubBench.asker), replyTo: message("short")))
     #expect(first.all.isEmpty && bench.hub.hasMoreDue)
     var order: [MessageID?] = []
     for _ in 0..<1_000 where bench.hub.hasMoreDue {
@@ -142,7 +142,7 @@ import Testing
     let bench = HubBench(limits: limits)
     let session = bench.session(slot: 70)
     func ask(_ session: SessionRef) -> HubInput {
-      .query(session, .drivers(Self.searches[0], .ops), replyTo: message("q"))
+      .query(session, .drivers(Self.searches[0], .ops, by: HubBench.asker), replyTo: message("q"))
     }
     let own = bench.turn((0..<4).map { _ in ask(session) })
     #expect(own.codes == [.rateLimited] && own.errors.first?.retryAfter == 1)

@@ -186,7 +186,8 @@ extension Simulation {
     let input: HubInput =
       switch pick(6) {
       case 0: .query(session, .driver(Cast.driverIDs[pick(Cast.drivers)]))
-      case 1: .query(session, .drivers(search(), oneIn(2) ? .ops : .everybody), replyTo: Cast.messages[6])
+      case 1:
+        .query(session, .drivers(search(), oneIn(2) ? .ops : .everybody, by: HubBench.asker), replyTo: Cast.messages[6])
       case 4:
         .trips(
           session,

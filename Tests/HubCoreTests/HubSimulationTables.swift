@@ -78,7 +78,7 @@ extension Simulation {
     for driver in 0..<Cast.drivers {
       guard let index = hub.findDriver(Cast.driverIDs[driver]) else { continue }
       let active = model.trips.count { $0?.driver == driver && $0!.status.occupiesDriver }
-      if Int(hub.drivers[index].activeTrips) != active, hub.counters.tableLimitHits == 0 {
+      if Int(hub.drivers[index].activeTrips) != active, hub.counters.hits(.drivers) == 0 {
         throw fail("driver \(driver) has \(hub.drivers[index].activeTrips) trips, not \(active)")
       }
       if hub.drivers[index].session != model.sessions[driver] { throw fail("driver \(driver) has another session") }

@@ -122,10 +122,10 @@ import Testing
       return
     }
     #expect(error.code == .rateLimited && error.retryAfter != nil)
-    #expect(bench.hub.counters.tableLimitHits == 1)
+    #expect(bench.hub.counters.hits(.channels) == 1)
     // A trip without room for a channel moves all the same.
     #expect(bench.turn(bench.move(.rider, "r", "c", .requested)).acks.count == 1)
-    #expect(bench.hub.counters.tableLimitHits == 2)
+    #expect(bench.hub.counters.hits(.channels) == 2)
     bench.turn(.released(loop: 0, handle))
     #expect(bench.turn(bench.subscribe(bench.trip("b"))).subscribed.count == 1)
   }

@@ -317,7 +317,7 @@ import Testing
     let fix = bench.turn(bench.fix(session, trip: "t2"))
     #expect(fix.codes == [.storageFull])
     #expect(fix.errors.first?.retryAfter != nil)
-    #expect(bench.hub.counters.tableLimitHits == 2)
+    #expect(bench.hub.counters.hits(.trips) == 2)
   }
 
   @Test("a driver begins so many trips, by fixes and requests, and more once the first are forgotten")
@@ -330,7 +330,7 @@ import Testing
     let refused = bench.turn(bench.fix(session, trip: "t3"), bench.move(.driver, "d", "t3", .requested))
     #expect(refused.codes == [.rateLimited, .rateLimited])
     #expect(refused.errors.allSatisfy { $0.retryAfter == 60 })
-    #expect(bench.hub.counters.tableLimitHits == 2 && bench.hub.counters.trips == 2)
+    #expect(bench.hub.counters.hits(.tripsPerDriver) == 2 && bench.hub.counters.trips == 2)
     // What others request for it, and what is known already, is not its doing.
     #expect(
       bench.turn(bench.move(.ops, "o", "t4", .requested, driver: "d"), bench.fix(session, trip: "t4")).codes.isEmpty)

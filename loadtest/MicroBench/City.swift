@@ -77,6 +77,8 @@ struct City: ~Copyable {
     return Double(state >> 11) * 0x1p-53 - 0.5
   }
 
+  /// Of identities of their own, too.
+  private func asker(_ number: Int) -> Actor { Actor(role: .ops, id: Identifier("ops-\(number)")!) }
   private func session(_ number: Int) -> SessionRef { SessionRef(loop: 0, slot: UInt32(number), generation: 1) }
 
   mutating func advance(seconds: Double) {
@@ -148,7 +150,7 @@ struct City: ~Copyable {
     settle(
       turn(
         searches.enumerated().map { number, search in
-          .query(session(number), .drivers(search, audience), replyTo: message)
+          .query(session(number), .drivers(search, audience, by: asker(number)), replyTo: message)
         }))
   }
 

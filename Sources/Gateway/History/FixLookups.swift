@@ -45,7 +45,7 @@ final class FixLookups {
     hub.takeLookups(into: &waiting)
     guard unanswered == 0, !waiting.isEmpty else { return }
     let round = Array(waiting.prefix(FixLookups.questionsOfRound))
-    let isAsked = reader.ask { [answers, log] access in
+    let isAsked = reader.ask(for: .ops) { [answers, log] access in
       for lookup in round {
         let hasRoom = answers.append(.knownFixes(ticket: lookup.ticket, access.known(lookup, log)))
         precondition(hasRoom, "there is room for the answers of a round")

@@ -6,6 +6,7 @@
 import HTTP
 import HubCore
 import Journal
+import Messages
 import Synchronization
 import Transport
 
@@ -25,9 +26,9 @@ final class HistoryReader: Sendable {
     unsentLimit = limits.historyAnswerBytes
   }
 
-  /// Has the question asked; false where too many wait already.
-  func ask(_ question: @escaping Question) -> Bool {
-    guard questions.append(question) else { return false }
+  /// Has the question asked; false where too many wait already for one of this role.
+  func ask(for role: Role, _ question: @escaping Question) -> Bool {
+    guard questions.append(question, limit: role.share(of: questions.capacity)) else { return false }
     asked.wrappingAdd(1, ordering: .relaxed)
     return true
   }
@@ -91,6 +92,8 @@ final class AnswerRoom: Sendable {
 /// What the reader has for a request that waits.
 struct HistoryAnswer: Sendable {
   var session: SessionRef
+  /// Who has asked.
+  var identity: IdentityKey
   var response: Response
   var room: AnswerRoom?
 }

@@ -15,7 +15,6 @@ struct AreaTable: ~Copyable {
 
   static var none: UInt32 { .max }
 
-  private let limit: Int
   private let seed: UInt64
   var cells = Slab<AreaCell>()
   private var places = IndexTable()
@@ -62,8 +61,7 @@ struct AreaTable: ~Copyable {
   var renamed: Int?
   var nextTick = Int64.max
 
-  init(limit: Int, seed: UInt64) {
-    self.limit = limit
+  init(seed: UInt64) {
     self.seed = seed
   }
 
@@ -80,10 +78,7 @@ struct AreaTable: ~Copyable {
     places.find(hash: hash(cell, audience)) { cells[$0].cell == cell && cells[$0].audience == audience }
   }
 
-  /// Whether another cell may be watched.
-  var hasRoom: Bool { cells.count < limit }
-
-  /// A cell that was not watched is, from now on. Precondition: `hasRoom`.
+  /// A cell that was not watched is, from now on.
   mutating func insert(_ cell: GeohashCell, _ audience: Audience, channel: Int) -> Int {
     let index = cells.insert(AreaCell(cell: cell, audience: audience, channel: channel))
     places.insert(hash: hash(cell, audience), index: index)

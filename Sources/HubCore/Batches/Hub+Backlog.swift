@@ -72,8 +72,8 @@ extension Hub {
   /// Handles a subscription that brings its subscriber up to date, or has it wait.
   mutating func admit(_ input: SubscribeInput) {
     guard input.request.resume != nil, backlog.credit <= 0 else { return subscribe(input) }
-    guard backlog.waitingResumes < limits.waitingResumes else {
-      counters.tableLimitHits += 1
+    guard backlog.waitingResumes < input.actor.role.share(of: limits.waitingResumes) else {
+      counters.count(full: .waitingResumes)
       return refuseSubscription(input, .rateLimited, "too many subscribers come back at once", retryAfter: 2)
     }
     backlog.append(resume: Backlog.Entry(input: .subscribe(input), driver: nil, cost: 1))

@@ -74,11 +74,12 @@ struct ChannelTable: ~Copyable {
     names.find(hash: hash(name)) { slab[$0].name == name }
   }
 
-  /// The channel's index, made if it isn't there; nil at the limit.
-  mutating func findOrInsert(_ name: Channel) -> Int? {
+  /// The channel's index, made if it isn't there; nil at the limit of who wants it. The hub's own events are worth as much
+  /// as what ops want.
+  mutating func findOrInsert(_ name: Channel, for role: Role = .ops) -> Int? {
     let hash = hash(name)
     if let found = names.find(hash: hash, where: { slab[$0].name == name }) { return found }
-    guard slab.count < limits.channels else { return nil }
+    guard slab.count < role.share(of: limits.channels) else { return nil }
     let index = slab.insert(ChannelRecord(name: name, hash: hash, sequence: numbersGiven))
     names.insert(hash: hash, index: index)
     if counts.count < slab.endIndex * loopCount { counts.append(contentsOf: repeatElement(0, count: loopCount)) }
@@ -87,8 +88,8 @@ struct ChannelTable: ~Copyable {
 
   /// A channel for a cell of the area table, which knows where it is: it is not found by its name, for a cell may have one
   /// channel for each audience. Nil at the limit.
-  mutating func insert(area name: Channel) -> Int? {
-    guard slab.count < limits.channels else { return nil }
+  mutating func insert(area name: Channel, for role: Role) -> Int? {
+    guard slab.count < role.share(of: limits.channels) else { return nil }
     let index = slab.insert(ChannelRecord(name: name, hash: 0, sequence: 0))
     if counts.count < slab.endIndex * loopCount { counts.append(contentsOf: repeatElement(0, count: loopCount)) }
     return index

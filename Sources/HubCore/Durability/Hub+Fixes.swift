@@ -29,12 +29,14 @@ extension Hub {
   /// A fix was taken in while nothing could be recorded.
   mutating func noteMissed(_ time: Timestamp, driver: Int) {
     counters.fixesNotStored += 1
-    let hasRoom =
-      missedFixes < limits.missedFixes && drivers[driver].durable.missed.count < limits.missedFixesPerDriver
+    let isOwnLimit = drivers[driver].durable.missed.count >= limits.missedFixesPerDriver
+    let hasRoom = !isOwnLimit && missedFixes < limits.missedFixes
     if drivers[driver].durable.miss(time, hasRoom: hasRoom) {
       missedFixes += 1
+    } else if isOwnLimit {
+      counters.count(.missedFixesPerDriver)
     } else if !hasRoom {
-      counters.tableLimitHits += 1
+      counters.count(full: .missedFixes)
     }
   }
 
@@ -108,7 +110,7 @@ extension Hub {
     if let profile = profiles.replace(drivers[driver].profile, with: durable.profile) {
       drivers[driver].profile = profile
     } else {
-      counters.tableLimitHits += 1
+      counters.count(full: .profiles)
     }
     drivers[driver].durable.isKnown = true
     drivers[driver].durable.heard = durable.heard

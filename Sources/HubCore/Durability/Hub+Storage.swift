@@ -171,6 +171,7 @@ extension Hub {
       tripIDs.insert(hash: hash, index: trip)
       tripOrder.insert(durable.number, trip: trip)
       newestTripNumber = max(newestTripNumber, durable.number)
+      if let rider = durable.riderID { riderTrips.add(riderHash(rider)) }
     }
     trips[trip].take(durable, now: now.uptime)
     return true

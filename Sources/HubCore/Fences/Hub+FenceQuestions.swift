@@ -48,7 +48,6 @@ extension Hub {
       return refusal(.invalidTransition, "a fence does not change from a place to roaming or back: delete it first")
     }
     if let full = fullTable(for: fence, covering, replacing: known) {
-      counters.tableLimitHits += 1
       return refusal(.storageFull, full)
     }
     let index = put(fence, covering, at: known, number: nil, updated: now.timestamp)
@@ -59,16 +58,22 @@ extension Hub {
   private func isRoaming(_ fence: Fence) -> Bool { fence.kind == .roaming }
 
   /// Which limit there is no room at.
-  private func fullTable(for fence: Fence, _ covering: FenceCovering, replacing known: Int?) -> String? {
+  private mutating func fullTable(for fence: Fence, _ covering: FenceCovering, replacing known: Int?) -> String? {
     let old = known.map { fences.records[$0].fence.positionCount } ?? 0
-    if known == nil, fences.count >= limits.fences { return "this hub has \(limits.fences) fences, as many as it may" }
+    if known == nil, fences.count >= limits.fences {
+      counters.count(full: .fences)
+      return "this hub has \(limits.fences) fences, as many as it may"
+    }
     if fences.positions - old + fence.positionCount > limits.fencePositions {
+      counters.count(full: .fencePositions)
       return "this hub's fences have \(limits.fencePositions) positions, as many as they may"
     }
     if known == nil, isRoaming(fence), fences.roaming.count >= limits.roamingFences {
+      counters.count(full: .roamingFences)
       return "this hub has \(limits.roamingFences) roaming fences, as many as it may"
     }
     guard fences.index.hasRoom(covering, perCell: limits.fencesPerCell) else {
+      counters.count(.fencesPerCell)
       return "\(limits.fencesPerCell) fences, as many as there may be, are in one place already"
     }
     return nil

@@ -119,11 +119,10 @@ extension Hub {
   }
 
   private mutating func enter(_ fence: Int, _ position: Position, driver: Int) {
-    guard fences.stayCount(of: drivers[driver].fences) < limits.fencesPerDriver, fences.stays.count < limits.fenceStays
-    else {
-      counters.tableLimitHits += 1
-      return
+    guard fences.stayCount(of: drivers[driver].fences) < limits.fencesPerDriver else {
+      return counters.count(.fencesPerDriver)
     }
+    guard fences.stays.count < limits.fenceStays else { return counters.count(full: .fenceStays) }
     let stay = fences.begin(fence, at: position.timestamp, of: &drivers[driver].fences)
     record(stay: stay, driver: driver)
     let notice = FenceNotice(

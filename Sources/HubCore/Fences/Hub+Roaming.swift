@@ -74,12 +74,10 @@ extension Hub {
     guard let there = drivers[other].position, there.absorbed == nil,
       there.accuracy <= timings.fences.accuracyMeters, findPair(fence, driver, other) == nil
     else { return }
-    guard pairCount(of: driver) < limits.pairsPerDriver, pairCount(of: other) < limits.pairsPerDriver,
-      fences.pairs.count < limits.fencePairs
-    else {
-      counters.tableLimitHits += 1
-      return
+    guard pairCount(of: driver) < limits.pairsPerDriver, pairCount(of: other) < limits.pairsPerDriver else {
+      return counters.count(.pairsPerDriver)
     }
+    guard fences.pairs.count < limits.fencePairs else { return counters.count(full: .fencePairs) }
     link(fence, driver, other, entered: position.timestamp)
     let id = fences.records[fence].fence.id
     storage.write(

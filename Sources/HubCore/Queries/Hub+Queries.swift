@@ -8,25 +8,46 @@ extension Hub {
     case .driver(let id):
       let found = findDriver(id).map { QueryResult.driver(report(of: $0)) }
       emit(.queryResult(session, found, replyTo: replyTo), to: session.loop)
-    case .drivers(let search, let audience):
-      let own = searchesBySession[session, default: 0]
-      guard searches.count < limits.queries, own < limits.queriesPerSession else {
+    case .drivers(let search, let audience, let actor):
+      let identity = identityHash(of: actor)
+      if let refusal = refusalOfQuery(by: actor, identity, session, replyTo) {
         counters.searchesRefused += 1
-        return reply(
-          .error(
-            ErrorReply(
-              code: .rateLimited, message: "too many queries are under way", replyTo: replyTo, retryAfter: 1)),
-          to: session)
+        return reply(.error(refusal), to: session)
       }
-      searchesBySession[session] = own + 1
+      searchesBySession[session, default: 0] += 1
+      searchesByIdentity[identity, default: 0] += 1
       searchesBegun += 1
       var running = RunningSearch(
-        search, audience, maximumLimit: limits.queryHits, session: session, replyTo: replyTo)
+        search, audience, maximumLimit: limits.queryHits, session: session, identity: identity, replyTo: replyTo)
       if audience == .everybody {
         running.tieBreak = self.audience.tieBreak(search: searchesBegun, at: now.uptime)
       }
       searches.append(SearchBox(running))
     }
+  }
+
+  /// An identity as tables of the hub know it: a hash with the hub's seed, by which nobody can choose to be another's.
+  func identityHash(of actor: Actor) -> UInt64 { actor.id.text.hashValue(seed: seed ^ UInt64(actor.role.rawValue)) }
+
+  /// Why there is no room for one more query; nil where there is.
+  private mutating func refusalOfQuery(
+    by actor: Actor, _ identity: UInt64, _ session: SessionRef, _ replyTo: MessageID?
+  ) -> ErrorReply? {
+    var refusal = ErrorReply(
+      code: .rateLimited, message: "too many queries are under way", replyTo: replyTo, retryAfter: 1)
+    if searchesBySession[session, default: 0] >= limits.queriesPerSession {
+      counters.count(.queriesPerSession)
+      refusal.message = "a session has at most \(limits.queriesPerSession) queries under way"
+    } else if searchesByIdentity[identity, default: 0] >= limits.queriesPerIdentity[actor.role] {
+      counters.count(.queriesPerIdentity)
+      refusal.message = actor.role.queriesLimit(limits.queriesPerIdentity)
+      refusal.isOwnLimit = true
+    } else if searches.count >= actor.role.share(of: limits.queries) {
+      counters.count(full: .queries)
+    } else {
+      return nil
+    }
+    return refusal
   }
 
   /// Goes on with what is under way, one after the other, until the turn's budget is gone. Who needs more than that has
@@ -64,6 +85,8 @@ extension Hub {
     counters.searches += 1
     let left = searchesBySession[search.session, default: 0] - 1
     searchesBySession[search.session] = left > 0 ? left : nil
+    let leftOfIdentity = searchesByIdentity[search.identity, default: 0] - 1
+    searchesByIdentity[search.identity] = leftOfIdentity > 0 ? leftOfIdentity : nil
     if search.turns > 0 { counters.searchesContinued += 1 }
     let isArea = if case .nearby = search.search.area { false } else { true }
     let list = DriverList(drivers: search.reports, more: isArea ? max(0, search.matches - search.reports.count) : 0)

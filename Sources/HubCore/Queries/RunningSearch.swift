@@ -13,6 +13,8 @@ import Messages
 
 struct RunningSearch {
   let session: SessionRef
+  /// Who asks, by `Hub.identityHash`.
+  let identity: UInt64
   let replyTo: MessageID?
   let search: DriverSearch
   let audience: Audience
@@ -58,9 +60,11 @@ struct RunningSearch {
   var tieBreak: UInt64?
 
   init(
-    _ search: DriverSearch, _ audience: Audience, maximumLimit: Int, session: SessionRef, replyTo: MessageID?
+    _ search: DriverSearch, _ audience: Audience, maximumLimit: Int, session: SessionRef, identity: UInt64,
+    replyTo: MessageID?
   ) {
     self.session = session
+    self.identity = identity
     self.replyTo = replyTo
     self.search = search
     self.audience = audience

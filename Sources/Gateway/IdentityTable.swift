@@ -1,0 +1,86 @@
+// What each identity (`sub` and role) has open: shared by all loops, since one rider's sessions land on any of them. It is
+// locked when a session begins and ends, and when a view of the map changes; never for a position.
+//
+// It is bounded itself: only who has a session has an entry, and no entry outlives the last one. What identities hold in the
+// hub's own tables (queries, trips) the hub counts, which sees them come and go.
+import HubCore
+import Messages
+import Synchronization
+import Transport
+
+/// An identity as the table knows it: a hash with a key of this process, by which nobody can choose to be another's. Two of
+/// a million share one once in 37 million runs.
+struct IdentityKey: Hashable, Sendable {
+  let hash: UInt64
+
+  init(_ role: Messages.Role, _ id: Identifier) {
+    // Seeded for each process, and SipHash: what a dictionary keeps hostile keys apart with.
+    var hasher = Hasher()
+    hasher.combine(role.rawValue)
+    hasher.combine(id.text.count)
+    for word in 0..<(id.text.count + 7) / 8 { hasher.combine(id.text.word(word)) }
+    hash = UInt64(bitPattern: Int64(hasher.finalize()))
+  }
+
+  init(_ credential: Credential) { self.init(credential.role, credential.id) }
+}
+
+/// Sessions and watched cells by identity.
+struct IdentityTable: Sendable {
+  private struct Entry {
+    var sessions: UInt32 = 0
+    var cells: UInt32 = 0
+  }
+
+  private var entries: [IdentityKey: Entry] = [:]
+
+  var count: Int { entries.count }
+
+  /// A session begins, where the identity has fewer than `limit`; false where it has not.
+  mutating func begin(_ key: IdentityKey, limit: Int) -> Bool {
+    let sessions = entries[key]?.sessions ?? 0
+    guard sessions < limit else { return false }
+    entries[key, default: Entry()].sessions = sessions + 1
+    return true
+  }
+
+  /// A session ends that watched so many cells.
+  mutating func end(_ key: IdentityKey, cells: Int) {
+    guard var entry = entries[key] else { preconditionFailure("a session ended that never began") }
+    entry.sessions -= 1
+    entry.cells -= UInt32(cells)
+    entries[key] = entry.sessions > 0 ? entry : nil
+  }
+
+  /// A session watches so many cells more, or fewer; false, and nothing has changed, where that is more than `limit` of the
+  /// identity together.
+  mutating func watch(_ key: IdentityKey, more: Int, limit: Int) -> Bool {
+    guard var entry = entries[key] else { preconditionFailure("who watches has a session") }
+    let cells = Int(entry.cells) + more
+    guard more <= 0 || cells <= limit else { return false }
+    entry.cells = UInt32(cells)
+    entries[key] = entry
+    return true
+  }
+}
+
+/// The tables of all identities, a part of them behind each lock: growing one copies it, and nobody waits for all.
+final class Identities: Sendable {
+  private static let parts = 64
+
+  private let tables: [Locked<IdentityTable>]
+
+  init() { tables = (0..<Self.parts).map { _ in Locked(IdentityTable()) } }
+
+  private func table(_ key: IdentityKey) -> Locked<IdentityTable> { tables[Int(key.hash % UInt64(Self.parts))] }
+
+  func begin(_ key: IdentityKey, limit: Int) -> Bool { table(key).withLock { $0.begin(key, limit: limit) } }
+
+  func end(_ key: IdentityKey, cells: Int) { table(key).withLock { $0.end(key, cells: cells) } }
+
+  func watch(_ key: IdentityKey, more: Int, limit: Int) -> Bool {
+    table(key).withLock { $0.watch(key, more: more, limit: limit) }
+  }
+
+  var count: Int { tables.reduce(0) { $0 + $1.withLock { $0.count } } }
+}

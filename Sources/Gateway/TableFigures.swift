@@ -1,0 +1,58 @@
+// The tables of a server, for operators: how much is in each, how much may be, and how often one was full. What has a limit
+// for one session, address or identity is among the `limit_hits_total` instead: others do not notice it.
+import HubCore
+
+/// One table on the metrics page.
+struct TableFigures {
+  var name: StaticString
+  var entries: Int
+  var capacity: Int
+  /// Times that something was refused, or not kept, because it was full.
+  var hits: UInt64
+}
+
+/// What the tables of a server are bounded by, and what of them the counters do not say.
+struct TableBounds {
+  var limits: Limits
+  var loops: Int
+  /// Sessions of all loops, and connections of one.
+  var sessions: Int
+  var connectionsPerLoop: Int
+  /// Addresses and identities in their tables.
+  var addresses: Int
+  var identities: Int
+
+  /// All tables, the hub's first.
+  func figures(_ counters: [LoopCounters], _ hub: HubCounters) -> [TableFigures] {
+    let hubLimits = limits.hub
+    let ofHub = HubTable.allCases.map { table in
+      TableFigures(
+        name: table.name, entries: hub.tableEntries[Int(table.rawValue)], capacity: hubLimits.capacity(of: table),
+        hits: hub.hits(table))
+    }
+    let connections = connectionsPerLoop * loops
+    let sessions = min(sessions, connections)
+    let ofLoops = [
+      TableFigures(
+        name: "connections", entries: counters.reduce(0) { $0 + $1.connections }, capacity: connections,
+        hits: counters.reduce(0) { $0 + $1.transport.refused }),
+      TableFigures(
+        name: "sessions", entries: counters.reduce(0) { $0 + $1.sessions.reduce(0, +) }, capacity: sessions,
+        hits: counters.reduce(0) { $0 + $1.hits(.sessions) }),
+      // Who has a session has an entry, and each connection may have an address of its own: these two have room.
+      TableFigures(name: "identities", entries: identities, capacity: sessions, hits: 0),
+      TableFigures(
+        name: "addresses", entries: addresses, capacity: connections + limits.idleAddresses, hits: 0),
+      TableFigures(
+        name: "subscriptions", entries: counters.reduce(0) { $0 + $1.subscriptions },
+        capacity: sessions * limits.subscriptionsPerSession, hits: 0),
+      TableFigures(
+        name: "answers", entries: counters.reduce(0) { $0 + $1.answersUnderWay }, capacity: limits.queries * loops,
+        hits: counters.reduce(0) { $0 + $1.answersFull }),
+      TableFigures(
+        name: "history_questions", entries: counters.reduce(0) { $0 + $1.historyQuestions },
+        capacity: limits.historyQuestions, hits: counters.reduce(0) { $0 + $1.historyFull }),
+    ]
+    return ofHub + ofLoops
+  }
+}

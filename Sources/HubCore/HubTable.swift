@@ -1,0 +1,148 @@
+// The hub's tables by name, for operators: how full each is, how much it may hold, and how often it was full. What one
+// party may take of a table is a limit of its own (`ShareLimit`): at it others notice nothing.
+import Messages
+
+/// A table of the hub that has a limit as a whole (`HubLimits`).
+public enum HubTable: UInt8, Sendable, CaseIterable {
+  case drivers, trips, channels, events, profiles, areas, queries, tripLists, routePoints
+  case fences, fencePositions, roamingFences, fenceStays, fencePairs
+  case fixTimes, missedFixes, waitingFixes, waitingResumes
+
+  /// As the metrics have it.
+  public var name: StaticString {
+    switch self {
+    case .drivers: "drivers"
+    case .trips: "trips"
+    case .channels: "channels"
+    case .events: "events"
+    case .profiles: "profiles"
+    case .areas: "areas"
+    case .queries: "queries"
+    case .tripLists: "trip_lists"
+    case .routePoints: "route_points"
+    case .fences: "fences"
+    case .fencePositions: "fence_positions"
+    case .roamingFences: "roaming_fences"
+    case .fenceStays: "fence_stays"
+    case .fencePairs: "fence_pairs"
+    case .fixTimes: "fix_times"
+    case .missedFixes: "missed_fixes"
+    case .waitingFixes: "waiting_fixes"
+    case .waitingResumes: "waiting_resumes"
+    }
+  }
+}
+
+/// What one driver, rider, session or place may take of a table.
+public enum ShareLimit: UInt8, Sendable, CaseIterable {
+  case tripsPerDriver, tripsPerRider, queriesPerSession, queriesPerIdentity
+  case fencesPerCell, fencesPerDriver, pairsPerDriver, missedFixesPerDriver
+
+  /// As the metrics have it.
+  public var name: StaticString {
+    switch self {
+    case .tripsPerDriver: "trips_per_driver"
+    case .tripsPerRider: "trips_per_rider"
+    case .queriesPerSession: "queries_per_session"
+    case .queriesPerIdentity: "queries_per_identity"
+    case .fencesPerCell: "fences_per_cell"
+    case .fencesPerDriver: "fences_per_driver"
+    case .pairsPerDriver: "pairs_per_driver"
+    case .missedFixesPerDriver: "missed_fixes_per_driver"
+    }
+  }
+}
+
+/// A number for each role: what one identity (`sub` and role) may have.
+public struct RoleLimits: Sendable, Equatable {
+  public var driver: Int
+  public var rider: Int
+  public var ops: Int
+
+  public init(driver: Int, rider: Int, ops: Int) {
+    self.driver = driver
+    self.rider = rider
+    self.ops = ops
+  }
+
+  public subscript(role: Role) -> Int {
+    switch role {
+    case .driver: driver
+    case .rider: rider
+    case .ops: ops
+    }
+  }
+
+  /// None is less than 1.
+  public var isValid: Bool { driver >= 1 && rider >= 1 && ops >= 1 }
+}
+
+extension Role {
+  /// How many entries of a table of `limit` the role may fill: a tenth of each is kept for ops, rounded down, so that
+  /// whoever else fills it does not lock out those who have to look into it.
+  public func share(of limit: Int) -> Int { self == .ops ? limit : limit - limit / 10 }
+
+  /// What is said to who has as many queries under way as one of the role may.
+  public func queriesLimit(_ limits: RoleLimits) -> String {
+    "one \(name) has at most \(limits[self]) queries under way, over all its sessions (max-queries-per-\(name))"
+  }
+}
+
+extension HubLimits {
+  /// How many entries a table may have.
+  public func capacity(of table: HubTable) -> Int {
+    switch table {
+    case .drivers: drivers
+    case .trips: trips
+    case .channels: channels
+    case .events: events
+    case .profiles: profiles
+    case .areas: areas
+    case .queries: queries
+    case .tripLists: tripLists
+    case .routePoints: routePoints
+    case .fences: fences
+    case .fencePositions: fencePositions
+    case .roamingFences: roamingFences
+    case .fenceStays: fenceStays
+    case .fencePairs: fencePairs
+    case .fixTimes: driversWithFixTimes
+    case .missedFixes: missedFixes
+    case .waitingFixes: waitingFixes
+    case .waitingResumes: waitingResumes
+    }
+  }
+}
+
+extension Hub {
+  /// What the hub counts, with how many entries each table has now. Called where it is shown, once a second: a turn does
+  /// not work out what nobody reads.
+  public mutating func shownCounters() -> HubCounters {
+    var shown = counters
+    for table in HubTable.allCases { shown.tableEntries[Int(table.rawValue)] = entries(of: table) }
+    return shown
+  }
+
+  private mutating func entries(of table: HubTable) -> Int {
+    switch table {
+    case .drivers: drivers.count
+    case .trips: trips.count
+    case .channels: channels.count
+    case .events: channels.eventCount
+    case .profiles: profiles.count
+    case .areas: areas.cells.count
+    case .queries: searches.count
+    case .tripLists: listings.count
+    case .routePoints: routePoints
+    case .fences: fences.count
+    case .fencePositions: fences.positions
+    case .roamingFences: fences.roaming.count
+    case .fenceStays: fences.stays.count
+    case .fencePairs: fences.pairs.count
+    case .fixTimes: driversWithFixTimes
+    case .missedFixes: missedFixes
+    case .waitingFixes: max(backlog.fixes, lookups.fixes)
+    case .waitingResumes: backlog.waitingResumes
+    }
+  }
+}

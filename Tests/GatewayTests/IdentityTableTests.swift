@@ -1,0 +1,81 @@
+// Sessions and watched cells by identity: counted right for each, and nothing is kept of who has gone.
+import HubCore
+import Messages
+import TestSupport
+import Testing
+
+@testable import Gateway
+
+@Suite struct IdentityTableTests {
+  private func key(_ role: Messages.Role, _ id: String) throws -> IdentityKey {
+    IdentityKey(role, try #require(Identifier(id)))
+  }
+
+  @Test("an identity is a role and an id: another role of the same name, and a longer name, are others")
+  func keys() throws {
+    let long = String(repeating: "a", count: 64)
+    #expect(try key(.rider, "a") == key(.rider, "a"))
+    #expect(try key(.rider, long) == key(.rider, long))
+    let all = try [
+      key(.rider, "a"), key(.driver, "a"), key(.ops, "a"), key(.rider, "aa"), key(.rider, "a."),
+      key(.rider, String(long.dropLast())), key(.rider, long), key(.rider, long.dropLast() + "b"),
+    ]
+    #expect(Set(all).count == all.count)
+  }
+
+  @Test(
+    "whatever comes and goes, each has as many sessions and cells as it began and watches, and none is over its limit")
+  func oracle() throws {
+    let identities = Identities()
+    let keys = try (0..<40).map { try key(.rider, "r\($0)") }
+    // By identity: the cells of each of its sessions.
+    var model = [[Int]](repeating: [], count: keys.count)
+    var random = SplitMix64(seed: 17)
+    for _ in 0..<20_000 {
+      let who = Int(random.next() % UInt64(keys.count))
+      let place = model[who].isEmpty ? nil : Int(random.next() % UInt64(model[who].count))
+      switch (random.next() % 4, place) {
+      case (0, _):
+        let began = identities.begin(keys[who], limit: 5)
+        #expect(began == (model[who].count < 5))
+        if began { model[who].append(0) }
+      case (1, let place?): identities.end(keys[who], cells: model[who].remove(at: place))
+      case (2, let place?):
+        let more = 1 + Int(random.next() % 30)
+        let isAllowed = identities.watch(keys[who], more: more, limit: 64)
+        #expect(isAllowed == (model[who].reduce(0, +) + more <= 64))
+        if isAllowed { model[who][place] += more }
+      case (3, let place?):
+        let fewer = Int(random.next() % UInt64(model[who][place] + 1))
+        #expect(identities.watch(keys[who], more: -fewer, limit: 64))
+        model[who][place] -= fewer
+      case (_, _): break
+      }
+      #expect(identities.count == model.count { !$0.isEmpty })
+    }
+    for (who, sessions) in model.enumerated() { for cells in sessions { identities.end(keys[who], cells: cells) } }
+    #expect(identities.count == 0, "nothing is kept of who has no session")
+  }
+
+  @Test("a tenth of all sessions is for ops, and what is not admitted takes nothing")
+  func admissions() throws {
+    var limits = Limits()
+    limits.sessionsPerIdentity = RoleLimits(driver: 2, rider: 3, ops: 100)
+    let admissions = Admissions(limits, sessionLimit: 20)
+    func begin(_ role: Messages.Role, _ id: String) throws -> SessionAdmission {
+      admissions.sessionBegins(role, try key(role, id))
+    }
+    for _ in 0..<3 { #expect(try begin(.rider, "r") == .admitted) }
+    #expect(try begin(.rider, "r") == .identityFull)
+    #expect(try begin(.driver, "r") == .admitted, "a driver of the same name is somebody else")
+    for number in 4..<18 { #expect(try begin(.rider, "r\(number)") == .admitted) }
+    #expect(try begin(.rider, "late") == .full && begin(.driver, "late") == .full)
+    #expect(try begin(.ops, "o") == .admitted && begin(.ops, "o") == .admitted)
+    #expect(try begin(.ops, "o") == .full)
+    #expect(admissions.sessionCount == 20 && admissions.identityCount == 17)
+    admissions.sessionEnded(try key(.ops, "o"), cells: 0)
+    admissions.sessionEnded(try key(.rider, "r"), cells: 0)
+    #expect(try begin(.rider, "r") == .full, "nor do riders get the room that ops leave")
+    #expect(try begin(.ops, "p") == .admitted)
+  }
+}
