@@ -1,5 +1,5 @@
 // When the log tells of a disk that takes nothing: when it begins, each minute while it lasts, and at its end. A disk on the
-// brink of being full would have it told twice a second; so within a minute of a line, what begins anew is told of when it has
+// brink of being full would be logged twice a second; so within a minute of a line, what begins anew is logged once it has
 // lasted for two seconds.
 import HubCore
 
