@@ -6,10 +6,11 @@
 // Three ways to the value, each exact where it is taken:
 // 1. w · 10^±q with w ≤ 2^53 and q ≤ 22: both are exact doubles, so one operation rounds once (W. Clinger, "How to Read
 //    Floating Point Numbers Accurately", 1990). About 15 ns.
-// 2. w / 10^q with w of up to 19 digits and q ≤ 27, which is what JSONEncoder writes for a coordinate with all its 17
-//    digits: 5^27 < 2^64, so an integer division gives 62 or more bits of the quotient and its remainder says whether
-//    there are more. No table, no allocation.
-// 3. The rest, which no honest client sends: Swift's own Double(String), independent of the locale.
+// 2. Any w of up to 19 digits and any q, which is what JSONEncoder writes for a coordinate with all its 17 digits: by 128
+//    bits of a power of five (DecimalScaling.swift). Numbers of more digits lie between two such, and where both are
+//    rounded to the same double, so are they.
+// 3. The rest, some 20 digits that lie half-way between two doubles and others behind them: Swift's own Double(String),
+//    independent of the locale. It takes 130 ns for at least 21 bytes.
 
 /// A number at the head of a text.
 public struct ScannedNumber: Sendable, Equatable {
@@ -27,7 +28,7 @@ public struct ScannedNumber: Sendable, Equatable {
 /// Reads the JSON number that begins at `start`; what follows it is the caller's business.
 ///
 /// - Returns: nil where the bytes are no number by RFC 8259 §6 (`+1`, `01`, `.5`, `1.`, `1e`, `NaN`).
-/// - Complexity: O(length); no allocation up to 19 digits and −27 ≤ exponent ≤ 22.
+/// - Complexity: O(length), whatever the number is; no allocation up to 19 digits.
 @inlinable @inline(__always)
 public func scanNumber(_ bytes: Span<UInt8>, from start: Int) -> ScannedNumber? {
   // Most numbers end within one word: a speed, a heading, an accuracy. That is done where the call stands.
@@ -72,7 +73,7 @@ struct ShortNumber {
 }
 
 /// Numbers of up to seven digits before the point and 15 behind it, which is what coordinates have, a word at a time; what has
-/// an exponent, more digits, or not two words behind it, is `scanAnyNumber`'s.
+/// more digits, or not two words behind it, is `scanAnyNumber`'s.
 @usableFromInline @inline(never)
 func scanLongNumber(_ bytes: Span<UInt8>, from start: Int) -> ScannedNumber? {
   precondition(UInt(bitPattern: start) <= UInt(bitPattern: bytes.count))
@@ -101,9 +102,14 @@ func scanLongNumber(_ bytes: Span<UInt8>, from start: Int) -> ScannedNumber? {
     end &+= 1 &+ decimals
   }
   // 19 digits always fit 64 bits.
-  guard end == bytes.count || bytes[end] | 0x20 != UInt8(ascii: "e"), wholeDigits &+ decimals <= 19,
-    let magnitude = decimal(mantissa, -decimals)
-  else { return scanAnyNumber(bytes, from: start) }
+  guard wholeDigits &+ decimals <= 19 else { return scanAnyNumber(bytes, from: start) }
+  var exponent = -decimals
+  if end < bytes.count, bytes[end] | 0x20 == UInt8(ascii: "e") {
+    guard let scanned = scanExponent(bytes, from: end &+ 1) else { return nil }
+    exponent &+= scanned.exponent
+    end = scanned.end
+  }
+  let magnitude = decimal(mantissa, exponent)
   return ScannedNumber(end: end, value: isNegative ? -magnitude : magnitude)
 }
 
@@ -135,7 +141,7 @@ func scanAnyNumber(_ bytes: Span<UInt8>, from start: Int) -> ScannedNumber? {
     i = scanned.end
   }
   // 19 digits always fit 64 bits; with more, the mantissa has wrapped around.
-  let magnitude = (digits <= 19 ? decimal(mantissa, exponent) : nil) ?? slowValue(bytes, firstDigit..<i)
+  let magnitude = digits <= 19 ? decimal(mantissa, exponent) : longDecimal(bytes, firstDigit..<i, digits, exponent)
   return ScannedNumber(end: i, value: isNegative ? -magnitude : magnitude)
 }
 
@@ -226,36 +232,38 @@ private func scanExponent(_ bytes: Span<UInt8>, from start: Int) -> (exponent: I
   return (isNegative ? -exponent : exponent, i)
 }
 
-/// `mantissa` · 10^`exponent`, correctly rounded, or nil where that takes the slow way.
+/// `mantissa` · 10^`exponent`, correctly rounded.
 @inline(__always)
-private func decimal(_ mantissa: UInt64, _ exponent: Int) -> Double? {
+private func decimal(_ mantissa: UInt64, _ exponent: Int) -> Double {
   if mantissa <= 1 << 53 {
     let exact = Double(Int64(truncatingIfNeeded: mantissa))  // signed: one instruction, unsigned takes several
     if exponent == 0 || mantissa == 0 { return exact }
     if exponent < 0, exponent >= -22 { return exact / exactPowerOfTen(-exponent) }
     if exponent > 0, exponent <= 22 { return exact * exactPowerOfTen(exponent) }
   }
-  if exponent == 0 { return Double(mantissa) }
-  if exponent < 0, exponent >= -27 { return quotient(mantissa, overTenToThe: -exponent) }
-  return nil
+  return exponent == 0 ? Double(mantissa) : scaledDecimal(mantissa, exponent)
 }
 
-/// `mantissa` / 10^`power`, correctly rounded, for 1 ≤ power ≤ 27 and a mantissa other than 0.
-private func quotient(_ mantissa: UInt64, overTenToThe power: Int) -> Double {
-  let divisor = power <= 19 ? powerOfFive(power) : powerOfFive(19) * powerOfFive(power - 19)  // 5^27 < 2^63
-  // With both scaled so that their top bit is set, mantissa · 2^63 / divisor lies in (2^62, 2^64): at least nine bits
-  // more than a double holds, and the high half is less than the divisor, as the division demands.
-  let mantissaShift = mantissa.leadingZeroBitCount
-  let divisorShift = divisor.leadingZeroBitCount
-  let numerator = mantissa << mantissaShift
-  let (quotient, remainder) = (divisor << divisorShift).dividingFullWidth((numerator >> 1, numerator << 63))
-  // The lowest bit stands for all that are cut off, so that the conversion rounds as the endless quotient would.
-  let significand = Double(quotient | (remainder == 0 ? 0 : 1))
-  return Double(sign: .plus, exponent: divisorShift - mantissaShift - power - 63, significand: significand)
+/// The value of a number of more than 19 digits, `exponent` that of the last one.
+@inline(never)
+private func longDecimal(_ bytes: Span<UInt8>, _ range: Range<Int>, _ digits: Int, _ exponent: Int) -> Double {
+  var mantissa: UInt64 = 0
+  var taken = 0
+  var left = digits
+  var i = range.lowerBound
+  while left > 0, taken < 19 {
+    let digit = UInt64(bytes[i] &- UInt8(ascii: "0"))
+    i += 1
+    guard digit <= 9 else { continue }  // the point
+    mantissa = mantissa * 10 + digit
+    left -= 1
+    if mantissa != 0 { taken += 1 }  // zeros before all others say nothing
+  }
+  let low = decimal(mantissa, exponent + left)
+  // It is the mantissa, or more than that and less than one more.
+  guard left > 0, low != decimal(mantissa + 1, exponent + left) else { return low }
+  return slowValue(bytes, range)
 }
-
-/// 5^`n` for n in 0…19: 10^n without its factors of two.
-private func powerOfFive(_ n: Int) -> UInt64 { powerOfTen(n) >> UInt64(n) }
 
 /// 10^`n` for n in 0…22, all of which a Double holds exactly. A switch over constants becomes one load.
 @inline(__always)

@@ -54,6 +54,43 @@ func parse(_ text: String) -> Double? {
     #expect(wrong == 0)
   }
 
+  @Test(
+    "Numbers of any exponent, subnormal ones too, and of any number of digits are rounded as Double(String) rounds them"
+  )
+  func anyExponent() {
+    var random = SplitMix64(seed: 2)
+    var wrong: [String] = []
+    for round in 0..<200_000 {
+      let digits = (0..<3).map { _ in "\(random.next())" }.joined()
+      let mantissa = digits.prefix(Int.random(in: 1...(round % 3 == 0 ? 45 : 19), using: &random))
+      let range = round % 5 == 0 ? -345 ... -300 : round % 5 == 1 ? 285...310 : -345...310
+      let text = "1\(round % 2 == 0 ? "." : "")\(mantissa)e\(Int.random(in: range, using: &random))"
+      let expected = Double(text).flatMap { $0.isFinite ? $0 : nil }
+      if parse(text)?.bitPattern != expected?.bitPattern { wrong.append(text) }
+    }
+    #expect(wrong.isEmpty, "\(wrong.prefix(5))")
+  }
+
+  @Test("Every power of ten, each double next to it, and half-way between these, is read exactly")
+  func powersOfTen() {
+    for exponent in -330...308 {
+      guard let power = Double("1e\(exponent)") else { continue }
+      for value in [power, power.nextUp, power.nextDown, -power] where value.isFinite {
+        #expect(parse("\(value)")?.bitPattern == value.bitPattern)
+      }
+      for digits in ["1", "9", "17976931348623157", "18446744073709551615", "9999999999999999999"] {
+        let text = digits + "e\(exponent)"
+        let expected = Double(text).flatMap { $0.isFinite ? $0 : nil }
+        #expect(parse(text)?.bitPattern == expected?.bitPattern, "\(text)")
+      }
+    }
+    for halfway in ["9007199254740993", "9007199254740993.0000", "9007199254740993.00000000000000001"] {
+      for exponent in ["", "e0", "e1", "e-1", "e20", "e-20", "e290", "e-300", "e-330"] {
+        #expect(parse(halfway + exponent)?.bitPattern == Double(halfway + exponent)?.bitPattern)
+      }
+    }
+  }
+
   private func randomDecimal(_ round: Int, _ random: inout SplitMix64) -> String {
     switch round % 4 {
     case 0:  // any finite double, shortest form
