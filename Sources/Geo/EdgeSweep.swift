@@ -1,0 +1,211 @@
+// Whether the rings of a polygon cross or touch themselves, or cross one another, and whether holes lie within the outer one:
+// by a line that sweeps over the map from west to east (M. Shamos, D. Hoey, "Geometric Intersection Problems", FOCS 1976).
+//
+// Of all edges that the line meets only neighbours are compared, when they become neighbours; up to the first point that two
+// edges may not share, the order of the others is right, and those two come next to each other there. Shamos and Hoey leave
+// out what is common in drawings, so here:
+// - The line is tilted by next to nothing: of places with one longitude it comes to the southern one first. So an edge along a
+//   meridian begins and ends like any other, and two places that the line meets at once are the same place.
+// - All edges through a place are looked at together. One ring has two there that follow each other, or one; of all rings one
+//   edge at most goes through, the others end there; and no two go on in the same direction. Rings may touch each other.
+// - Sides are told by whole numbers (PlanePoint.swift), so that no two answers contradict each other.
+//
+// O(n log n) for n edges, whatever they are: 0.2 µs an edge.
+
+struct EdgeSweep {
+  /// An edge on its way east.
+  private struct Edge {
+    var west: PlanePoint
+    var east: PlanePoint
+    var ring: Int32
+    /// Its first vertex, in the order of the ring.
+    var place: Int32
+  }
+
+  /// A vertex and the two edges that it is an end of.
+  private struct Corner {
+    var point: PlanePoint
+    var ring: Int32
+    var edge: Int32
+    var edgeBefore: Int32
+  }
+
+  /// Edges of one ring at the present place: there may be two.
+  private struct Visitors {
+    var event = -1
+    var first: Int32 = 0
+    var second: Int32?
+  }
+
+  private let polygon: Polygon
+  private var edges: [Edge] = []
+  private var corners: [Corner] = []
+  private var status: SweepStatus
+  private var visitors: [Visitors]
+  /// The first hole that has a vertex outside of the outer ring.
+  private var holeOutside: Int32?
+  // Of the present place, used again for the next one: edges that end there, and that go on from there.
+  private var ending: [Int32] = []
+  private var leaving: [Int32] = []
+  #if DEBUG
+    /// Pairs of edges that were compared, and edges that the line came by: for tests.
+    private var steps = 0
+  #endif
+
+  /// Throws what is wrong with a polygon's rings; which one, where several cross, is not said.
+  static func check(_ polygon: Polygon) throws(PolygonError) {
+    var sweep = EdgeSweep(polygon)
+    try sweep.run()
+  }
+
+  #if DEBUG
+    /// What the check of a polygon that is one takes.
+    static func steps(_ polygon: Polygon) throws(PolygonError) -> Int {
+      var sweep = EdgeSweep(polygon)
+      try sweep.run()
+      return sweep.steps + sweep.status.steps
+    }
+  #endif
+
+  private init(_ polygon: Polygon) {
+    self.polygon = polygon
+    status = SweepStatus(count: polygon.edgeCount, counted: polygon.rings[0].end - 1)
+    visitors = Array(repeating: Visitors(), count: polygon.rings.count)
+    edges.reserveCapacity(polygon.edgeCount)
+    corners.reserveCapacity(polygon.edgeCount)
+    for (number, ring) in polygon.rings.enumerated() {
+      let first = Int32(truncatingIfNeeded: edges.count)
+      let last = first + Int32(truncatingIfNeeded: ring.end - ring.start - 2)
+      for place in ring.start..<ring.end - 1 {
+        let (a, b) = (polygon.vertices[place], polygon.vertices[place + 1])
+        let edge = Int32(truncatingIfNeeded: edges.count)
+        let ring = Int32(truncatingIfNeeded: number)
+        corners.append(Corner(point: a, ring: ring, edge: edge, edgeBefore: edge == first ? last : edge - 1))
+        let isEastward = a.isSweptBefore(b)
+        edges.append(
+          Edge(
+            west: isEastward ? a : b, east: isEastward ? b : a, ring: ring, place: Int32(truncatingIfNeeded: place)))
+      }
+    }
+    corners.sort { $0.point.isSweptBefore($1.point) }
+  }
+
+  private mutating func run() throws(PolygonError) {
+    var next = 0
+    while next < corners.count {
+      let first = next
+      let point = corners[first].point
+      while next < corners.count, corners[next].point == point { next += 1 }
+      try visit(point, first..<next)
+    }
+    if let holeOutside { throw .holeOutside(ring: Int(holeOutside)) }
+  }
+
+  /// Goes on to a place, with the corners that are there.
+  private mutating func visit(_ point: PlanePoint, _ here: Range<Int>) throws(PolygonError) {
+    ending.removeAll(keepingCapacity: true)
+    leaving.removeAll(keepingCapacity: true)
+    let (below, above, through) = try edgesMet(at: point)
+    for place in here {
+      let corner = corners[place]
+      if edges[Int(corner.edge)].west == point { leaving.append(corner.edge) }
+      if edges[Int(corner.edgeBefore)].west == point { leaving.append(corner.edgeBefore) }
+    }
+    for edge in ending { try enter(edge, at: here.lowerBound) }
+    for edge in leaving { try enter(edge, at: here.lowerBound) }
+    if let through {
+      try enter(through, at: here.lowerBound)
+      leaving.append(through)
+    }
+    findHolesOutside(here, below)
+    try sortLeaving(from: point)
+    for edge in ending { status.remove(edge) }
+    var lower = below
+    for edge in leaving {
+      if edge != through { status.insert(edge, above: lower) }
+      lower = edge
+    }
+    // Who has become whose neighbour.
+    if let first = leaving.first { try check(below, first) }
+    try check(lower, above)
+  }
+
+  /// The edges of the status that a place is on: those that end there are put into `ending`, one may go through. And their
+  /// neighbours below and above.
+  private mutating func edgesMet(
+    at point: PlanePoint
+  ) throws(PolygonError) -> (below: Int32, above: Int32, through: Int32?) {
+    let edges = edges
+    func side(_ edge: Int32) -> Int { edges[Int(edge)].west.turn(by: edges[Int(edge)].east, to: point) }
+    let (found, isOn) = status.find(side)
+    guard isOn else { return (found, status.above(found), nil) }
+    var lowest = found
+    while status.below(lowest) != SweepStatus.none, side(status.below(lowest)) == 0 { lowest = status.below(lowest) }
+    let below = status.below(lowest)
+    var through: Int32?
+    var edge = lowest
+    while edge != SweepStatus.none, side(edge) == 0 {
+      if edges[Int(edge)].east == point {
+        ending.append(edge)
+      } else {
+        if let through { try check(through, edge) }  // two go through: they cross
+        through = edge
+      }
+      edge = status.above(edge)
+    }
+    step(ending.count)
+    return (below, edge, through)
+  }
+
+  /// Notes that an edge is at the present place, and compares it with others of its ring there.
+  private mutating func enter(_ edge: Int32, at event: Int) throws(PolygonError) {
+    let ring = Int(edges[Int(edge)].ring)
+    guard visitors[ring].event == event else {
+      visitors[ring] = Visitors(event: event, first: edge)
+      return
+    }
+    try check(visitors[ring].first, edge)
+    if let second = visitors[ring].second { try check(second, edge) }
+    visitors[ring].second = edge
+  }
+
+  /// Looks whether corners of holes are outside: of the outer ring's edges an even number is below them, and none at them.
+  private mutating func findHolesOutside(_ here: Range<Int>, _ below: Int32) {
+    guard visitors[0].event != here.lowerBound else { return }
+    guard status.countUp(to: below) % 2 == 0 else { return }
+    for corner in here { holeOutside = min(holeOutside ?? .max, corners[corner].ring) }
+  }
+
+  /// Brings those that go on from a place into their order from below. Two in one direction have a stretch in common.
+  private mutating func sortLeaving(from point: PlanePoint) throws(PolygonError) {
+    guard leaving.count > 1 else { return }
+    let edges = edges
+    step(leaving.count * (Int.bitWidth - leaving.count.leadingZeroBitCount))
+    leaving.sort { point.turn(by: edges[Int($0)].east, to: edges[Int($1)].east) > 0 }
+    for place in 1..<leaving.count {
+      let (a, b) = (leaving[place - 1], leaving[place])
+      if point.turn(by: edges[Int(a)].east, to: edges[Int(b)].east) == 0 { try check(a, b) }
+    }
+  }
+
+  /// Throws where two edges, or one of them `none`, have in common what they may not.
+  private mutating func check(_ a: Int32, _ b: Int32) throws(PolygonError) {
+    step(1)
+    guard a != SweepStatus.none, b != SweepStatus.none else { return }
+    try polygon.checkEdges(
+      (Int(edges[Int(a)].ring), Int(edges[Int(a)].place)), (Int(edges[Int(b)].ring), Int(edges[Int(b)].place)))
+  }
+
+  @inline(__always)
+  private mutating func step(_ count: Int) {
+    #if DEBUG
+      steps += count
+    #endif
+  }
+}
+
+extension PlanePoint {
+  /// Whether the line comes here first.
+  @inline(__always)
+  fileprivate func isSweptBefore(_ other: PlanePoint) -> Bool { x < other.x || x == other.x && y < other.y }
+}
