@@ -49,6 +49,7 @@ let package = Package(
       ]),
 
     // For tests and measurements only.
+    .target(name: "HostileMessages", path: "loadtest/HostileMessages"),
     .target(name: "TestCertificates", dependencies: ["COpenSSL"], path: "Tests/TestCertificates"),
 
     .target(
@@ -70,7 +71,7 @@ let package = Package(
       path: "loadtest/Torture"),
     .executableTarget(
       name: "hub-microbench",
-      dependencies: ["HubCore", "Journal", "Transport", "WebSocket", "Messages", "Geo", "Bytes"],
+      dependencies: ["HostileMessages", "HubCore", "Journal", "Transport", "WebSocket", "Messages", "Geo", "Bytes"],
       path: "loadtest/MicroBench"),
     .executableTarget(
       name: "autobahn-client", dependencies: ["LocationHubClient", "Transport", "WebSocket", "Bytes"],
@@ -86,7 +87,7 @@ let package = Package(
       path: "Tests/DurabilityModel"),
     tests("Bytes"),
     tests("Geo"),
-    tests("Messages", ["Geo", "Bytes"]),
+    tests("Messages", ["Geo", "Bytes", "HostileMessages"]),
     tests("HTTP", ["Bytes"]),
     tests("WebSocket", ["Bytes", "HTTP"]),
     tests("HubCore", ["Messages", "Geo"]),

@@ -8,7 +8,7 @@ enum MessageLimits {
   static let serverBytes = 2 * bytes
   /// Arrays and objects within one another; beyond: `too_large`. It bounds the parser's recursion.
   static let depth = 32
-  /// Members of one object; beyond: `too_large`. It bounds the search for duplicates, which is quadratic.
+  /// Members of one object; beyond: `too_large`. Among so many the same name is looked for (NameSorter).
   static let members = 128
   /// The same for messages from the hub: a pong has the ping's members and three of its own.
   static let serverMembers = members + 8

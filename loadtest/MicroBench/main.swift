@@ -5,6 +5,7 @@
 //   hub-microbench memory [DRIVERS]                what a hub with so many drivers holds (a million)
 //   hub-microbench areas [DRIVERS]                 the longest turns of live areas with so many in one cell (100,000)
 //   hub-microbench queries [DRIVERS]               the longest turns of the worst queries among so many (100,000)
+//   hub-microbench hostile                         a byte of the dearest messages beside one of ordinary ones
 //   hub-microbench fences [FIXES]                  what 10,000 fences cost a fix at the median
 //   hub-microbench growth                          what a fix and a publication cost as drivers and channels grow
 //   hub-microbench growth PIECE SIZE CALLS         one of these so often and nothing else, for loadtest/growth.sh
@@ -29,6 +30,8 @@ if words.first == "memory" {
   AreaBench.run(drivers: words.dropFirst().first.flatMap { Int($0) } ?? 100_000)
 } else if words.first == "queries" {
   QueryBench.run(drivers: words.dropFirst().first.flatMap { Int($0) } ?? 100_000)
+} else if words.first == "hostile" {
+  HostileBench.run()
 } else if words.first == "fences" {
   FenceBench.printMedians(fixes: words.dropFirst().first.flatMap { Int($0) } ?? 100_000)
 } else if words.first == "growth" {
@@ -77,7 +80,7 @@ func fatalUsage() -> Never {
     "hub-microbench memory [DRIVERS] | areas [DRIVERS] | recovery [RECORDS] | start [DRIVERS] | track [FIXES [DRIVERS]]"
   )
   print("hub-microbench queries [DRIVERS] | fences [FIXES] | growth [fix|move|publish SIZE CALLS]")
-  print("hub-microbench disk DIR [BYTES] | bytes")
+  print("hub-microbench disk DIR [BYTES] | bytes | hostile")
   print("hub-microbench PIECE CALLS, where PIECE is one of:")
   for piece in Piece.allCases { print("  \(piece.rawValue)") }
   exit(2)

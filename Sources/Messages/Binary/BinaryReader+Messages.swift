@@ -149,9 +149,12 @@ extension BinaryInput {
     var left = DriverSearch.maximumPositions
     for _ in 0..<(try listCount(.polygon)) {
       var rings: [[Coordinate]] = []
-      for _ in 0..<(try listCount(.coordinates)) {
+      let ringCount = try listCount(.coordinates)
+      if ringCount == 0 { left -= 1 }  // an empty polygon or ring counts like one that has a position
+      guard left >= 0 else { throw Complaint(.tooLarge, .coordinates, Complaint.positions) }
+      for _ in 0..<ringCount {
         let count = try listCount(.coordinates)
-        left -= count
+        left -= max(1, count)
         guard left >= 0 else { throw Complaint(.tooLarge, .coordinates, Complaint.positions) }
         var ring: [Coordinate] = []
         for _ in 0..<count { ring.append(try coordinate()) }

@@ -32,7 +32,7 @@ enum JSONKey: UInt8, CaseIterable {
   case token
 }
 
-/// Finds the key of a name: open addressing in 256 slots, built once for each reader. Before it looks there, it tries the
+/// Finds the key of a name: open addressing in 1,024 slots, built once for each reader. Before it looks there, it tries the
 /// name that came next last time: an app writes the members of all its messages in one order.
 struct JSONKeyTable: ~Copyable {
   private struct Known {
@@ -63,7 +63,7 @@ struct JSONKeyTable: ~Copyable {
 
   // Unsafe island: an InlineArray would be copied, 2.7 KB of it, at every look (Swift 6.3). All slots, names and
   // followers are initialised; indices are masked or a key's raw value, and what stands in a slot is such a value.
-  private static let bits = 8
+  private static let bits = 10
   private static let followerCount = 4 * 128
   private let slots: UnsafeMutablePointer<UInt8>
   private let names: UnsafeMutablePointer<Known>

@@ -5,8 +5,8 @@ extension JSONTape {
   /// Parses a whole text. What was on the tape before is gone.
   ///
   /// - Throws: the first reason why the text is no JSON, or is over a limit. Two members of one name in an object are not
-  ///   thrown: see `duplicate`.
-  /// - Complexity: O(bytes), and quadratic in the unknown members of one object, of which there are few.
+  ///   thrown: see `hasDuplicate`.
+  /// - Complexity: O(bytes), whatever they are.
   mutating func parse(_ bytes: Span<UInt8>) throws(JSONError) {
     removeAll()
     guard bytes.count <= limits.bytes else { throw JSONError(.bytes, at: limits.bytes) }
@@ -36,6 +36,7 @@ extension JSONTape {
       return try parseWord(bytes, i, "null", .null)
     case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
       guard let number = scanNumber(bytes, from: i) else { throw JSONError(.number, at: i) }  // RFC 8259 §6
+      step((number.end - i) / 8)
       try appendValue(.number, source: i, bits: number.value.bitPattern)
       return number.end
     default:
@@ -47,11 +48,12 @@ extension JSONTape {
   private mutating func parseObject(_ bytes: Span<UInt8>, _ start: Int, depth: Int) throws(JSONError) -> Int {
     let object = try append(JSONToken(kind: .object, source: UInt32(truncatingIfNeeded: start)))
     var members = 0
+    var unknowns = 0
     var previous = JSONKey.unknown
     var seen: UInt128 = 0
     var i = skipSpace(bytes, start + 1)
     if i < bytes.count, bytes[i] == UInt8(ascii: "}") {
-      close(object, parts: 0)
+      close(object, parts: 0, end: i + 1)
       return i + 1
     }
     while true {
@@ -59,10 +61,15 @@ extension JSONTape {
       guard bytes[i] == UInt8(ascii: "\"") else { throw JSONError(.syntax, at: i) }
       guard members < limits.members else { throw JSONError(.members, at: i) }
       let name = count
-      let nameStart = i
       i = skipSpace(bytes, try parseName(bytes, i, after: previous, depth: depth))
       previous = self[name].key
-      if isDuplicate(bytes, name, of: object, &seen), duplicate == nil { duplicate = nameStart }
+      if previous == .unknown {
+        unknowns += 1
+      } else {
+        let bit = UInt128(1) << UInt128(previous.rawValue)
+        if seen & bit != 0 { hasDuplicate = true }
+        seen |= bit
+      }
       guard i < bytes.count else { throw JSONError(.truncated, at: i) }
       guard bytes[i] == UInt8(ascii: ":") else { throw JSONError(.syntax, at: i) }
       i = skipSpace(bytes, i + 1)
@@ -70,7 +77,8 @@ extension JSONTape {
       members += 1
       guard i < bytes.count else { throw JSONError(.truncated, at: i) }
       if bytes[i] == UInt8(ascii: "}") {
-        close(object, parts: members)
+        close(object, parts: members, end: i + 1)
+        if unknowns > 1, hasEqualNames(bytes, object) { hasDuplicate = true }
         return i + 1
       }
       guard bytes[i] == UInt8(ascii: ",") else { throw JSONError(.syntax, at: i) }
@@ -84,7 +92,7 @@ extension JSONTape {
     var elements = 0
     var i = skipSpace(bytes, start + 1)
     if i < bytes.count, bytes[i] == UInt8(ascii: "]") {
-      close(array, parts: 0)
+      close(array, parts: 0, end: i + 1)
       return i + 1
     }
     while true {
@@ -92,7 +100,7 @@ extension JSONTape {
       elements += 1
       guard i < bytes.count else { throw JSONError(.truncated, at: i) }
       if bytes[i] == UInt8(ascii: "]") {
-        close(array, parts: elements)
+        close(array, parts: elements, end: i + 1)
         return i + 1
       }
       guard bytes[i] == UInt8(ascii: ",") else { throw JSONError(.syntax, at: i) }
@@ -128,50 +136,42 @@ extension JSONTape {
   /// A name that is none of the protocol's, or is spelled with escapes, and is that name all the same.
   @inline(never)
   private mutating func parseOtherName(_ bytes: Span<UInt8>, _ start: Int) throws(JSONError) -> Int {
+    step(1)  // it was looked for
     let name = count
     let end = try parseString(bytes, start)
-    let (key, hash) = withText(name, bytes) { (text: UnsafeRawBufferPointer) -> (JSONKey, UInt64) in
-      let span = text.assumingMemoryBound(to: UInt8.self).span
-      return (keys.key(of: PackedName(span)), span.textHash())
-    }
-    self.name(name, key: key, hash: hash)
+    guard self[name].kind == .unescaped else { return end }
+    let key = withText(name, bytes) { keys.key(of: PackedName($0.assumingMemoryBound(to: UInt8.self).span)) }
+    self.name(name, key: key)
     return end
   }
 
-  /// True where the object already has a member of the name at `name`.
-  @inline(__always)
-  private func isDuplicate(_ bytes: Span<UInt8>, _ name: Int, of object: Int, _ seen: inout UInt128) -> Bool {
-    let key = self[name].key
-    if key == .unknown { return hasUnknown(bytes, sameAs: name, in: object) }
-    let bit = UInt128(1) << UInt128(key.rawValue)
-    defer { seen |= bit }
-    return seen & bit != 0
-  }
-
-  /// True where a member of `object` before `name` has the same name, which is not one of the protocol's.
-  private func hasUnknown(_ bytes: Span<UInt8>, sameAs name: Int, in object: Int) -> Bool {
-    let sought = self[name]
+  /// Whether two of an object's names that are none of the protocol's are the same.
+  @inline(never)
+  private mutating func hasEqualNames(_ bytes: Span<UInt8>, _ object: Int) -> Bool {
+    // The texts without escapes stay where they are meanwhile: nothing is appended to them.
+    let unescaped = text.withBytes { $0 }.assumingMemoryBound(to: UInt8.self).span
+    names.removeAll()
+    let end = Int(self[object].next)
     var i = object + 1
-    while i < name {
-      let other = self[i]
-      if other.key == .unknown, other.bits == sought.bits, other.count == sought.count {
-        let isSame = withText(i, bytes) { (a: UnsafeRawBufferPointer) in
-          withText(name, bytes) { (b: UnsafeRawBufferPointer) in a.elementsEqual(b) }
-        }
-        if isSame { return true }
+    while i < end {
+      let name = self[i]
+      if name.key == .unknown {
+        names.add(start: name.start, length: name.count, isUnescaped: name.kind == .unescaped)
       }
       i = Int(self[i + 1].next)
+      step(1)
     }
-    return false
+    return names.hasEqualNames(in: bytes, unescaped: unescaped)
   }
 
   /// The first index from `i` on that is no white space (RFC 8259 §2).
   @inline(__always)
-  private func skipSpace(_ bytes: Span<UInt8>, _ start: Int) -> Int {
+  private mutating func skipSpace(_ bytes: Span<UInt8>, _ start: Int) -> Int {
     var i = start
     while i < bytes.count {
       let byte = bytes[i]
       if byte > 0x20 { return i }
+      step(1)
       guard byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 else { return i }
       i += 1
     }

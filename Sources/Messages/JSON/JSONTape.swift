@@ -23,11 +23,11 @@ struct JSONToken {
   var next: UInt16 = 0
   /// Where the value begins in the message.
   var source: UInt32
-  /// Of a text: where its bytes begin, in the message or in the tape's bytes.
+  /// Of a text: where its bytes begin, in the message or in the tape's bytes. Of an array or object: the index behind it.
   var start: UInt32 = 0
   /// Of a text: its bytes. Of an array or object: its elements or members.
   var count: UInt32 = 0
-  /// Of a number: the Double's bits. Of a member name that is not the protocol's: its hash.
+  /// Of a number: the Double's bits.
   var bits: UInt64 = 0
 }
 
@@ -60,14 +60,21 @@ struct JSONTape: ~Copyable {
   var text = ByteBuffer()
   let keys = JSONKeyTable()
   let limits: JSONLimits
-  /// Where an object has two members of one name, the place of the second; the rest is parsed all the same, so that
-  /// the answer can name the message.
-  var duplicate: Int?
+  /// Whether an object has two members of one name; the rest is parsed all the same, so that the answer can name the message.
+  var hasDuplicate = false
+  /// The names of one object.
+  var names: NameSorter
+  #if DEBUG
+    /// What was done since the tape was made: bytes of white space, eight bytes of texts and numbers, values, escapes, names.
+    /// Tests bound it, and that of `names`, by the bytes of messages.
+    private(set) var steps = 0
+  #endif
 
   init(limits: JSONLimits) {
     precondition(limits.tokens <= Int(UInt16.max), "a token's `next` has 16 bits")
     precondition(limits.bytes <= Int(UInt32.max))
     self.limits = limits
+    names = NameSorter(capacity: limits.members)
     capacity = 128
     tokens = .allocate(capacity: capacity)
   }
@@ -83,13 +90,14 @@ struct JSONTape: ~Copyable {
 
   mutating func removeAll() {
     count = 0
-    duplicate = nil
+    hasDuplicate = false
     text.removeAll(keepingAtMost: 16 * 1024)
   }
 
   /// Appends a token and returns its index.
   @inline(__always)
   mutating func append(_ token: JSONToken) throws(JSONError) -> Int {
+    step(1)
     if count == capacity { try grow(at: Int(token.source)) }
     (tokens + count).initialize(to: token)
     count += 1
@@ -118,20 +126,29 @@ struct JSONTape: ~Copyable {
     _ = try append(token)
   }
 
-  /// Says of a token how many parts it has, and that all tokens behind it so far belong to it.
+  /// Says of an array or object how many parts it has and where its text ends, and that all tokens behind it so far belong
+  /// to it.
   @inline(__always)
-  mutating func close(_ index: Int, parts: Int) {
+  mutating func close(_ index: Int, parts: Int, end: Int) {
     precondition(index >= 0 && index < count)
+    tokens[index].start = UInt32(truncatingIfNeeded: end)
     tokens[index].count = UInt32(truncatingIfNeeded: parts)
     tokens[index].next = UInt16(truncatingIfNeeded: count)
   }
 
   /// Says of a text which member's name it is.
   @inline(__always)
-  mutating func name(_ index: Int, key: JSONKey, hash: UInt64) {
+  mutating func name(_ index: Int, key: JSONKey) {
     precondition(index >= 0 && index < count)
     tokens[index].key = key
-    tokens[index].bits = hash
+  }
+
+  /// Counts work, for tests.
+  @inline(__always)
+  mutating func step(_ count: Int) {
+    #if DEBUG
+      steps += count
+    #endif
   }
 
   private mutating func grow(at offset: Int) throws(JSONError) {

@@ -42,18 +42,6 @@ extension Span where Element == UInt8 {
     }
     return has(UInt8(ascii: "\""), at: i) ? (text, i &+ 1) : nil
   }
-
-  /// A hash of all bytes, to tell names apart that are none of the protocol's.
-  func textHash() -> UInt64 {
-    var state = UInt64(truncatingIfNeeded: count)
-    var i = 0
-    while i < count {
-      let product = (state ^ word(at: i)).multipliedFullWidth(by: golden)
-      state = product.high ^ product.low
-      i += 8
-    }
-    return state
-  }
 }
 
 /// 2^64 divided by the golden ratio.

@@ -15,7 +15,7 @@ extension JSONTape {
 
   /// RFC 8259 §4: names should be unique. A text with two of one name means different things to different readers.
   func checkDuplicates() throws(Complaint) {
-    guard duplicate == nil else { throw Complaint(.unknown, "an object has two members of the same name") }
+    guard !hasDuplicate else { throw Complaint(.unknown, "an object has two members of the same name") }
   }
 
   /// Checks the envelope's members but for `type` and `payload`.
@@ -74,26 +74,17 @@ extension JSONTape {
     case .false: return start + 5
     case .number: return scanNumber(bytes, from: start)?.end ?? start
     case .string: return start + Int(token.count) + 2
-    case .unescaped, .array, .object: return scanEnd(bytes, start)
+    case .array, .object: return Int(token.start)
+    case .unescaped: return endOfString(bytes, start)
     }
   }
 
-  /// The index behind the string, array or object at `start`, of which it is known that it is well-formed.
-  private func scanEnd(_ bytes: Span<UInt8>, _ start: Int) -> Int {
-    var depth = 0
-    var isInString = false
-    var i = start
-    while i < bytes.count {
-      switch bytes[i] {
-      case UInt8(ascii: "\\"): i += 1  // outside strings there is none
-      case UInt8(ascii: "\""): isInString.toggle()
-      case UInt8(ascii: "["), UInt8(ascii: "{"): depth += isInString ? 0 : 1
-      case UInt8(ascii: "]"), UInt8(ascii: "}"): depth -= isInString ? 0 : 1
-      default: break
-      }
-      i += 1
-      if depth == 0, !isInString { return i }
+  /// The index behind the string at `start`, of which it is known that it is well-formed.
+  private func endOfString(_ bytes: Span<UInt8>, _ start: Int) -> Int {
+    var i = bytes.plainEnd(from: start + 1)
+    while i < bytes.count, bytes[i] != UInt8(ascii: "\"") {
+      i = bytes.plainEnd(from: min(i + 2, bytes.count))  // behind a backslash and what it escapes
     }
-    return i
+    return i + 1
   }
 }

@@ -41,17 +41,22 @@ extension JSONTape {
 
   private func rings(at index: Int, _ count: inout Int) throws(Complaint) -> [[Coordinate]] {
     var rings: [[Coordinate]] = []
+    // Before anything is made of them. An empty polygon or ring counts like one that has a position.
+    if self[index].count == 0 { try self.count(1, &count) }
     try elements(of: index) { (ring) throws(Complaint) in
-      // Before anything is made of them.
-      count += Int(self[ring].count)
-      guard count <= DriverSearch.maximumPositions else {
-        throw Complaint(.tooLarge, .coordinates, Complaint.positions)
-      }
+      try self.count(max(1, Int(self[ring].count)), &count)
       var positions: [Coordinate] = []
       try elements(of: ring) { (position) throws(Complaint) in positions.append(try self.position(at: position)) }
       rings.append(positions)
     }
     return rings
+  }
+
+  private func count(_ positions: Int, _ count: inout Int) throws(Complaint) {
+    count += positions
+    guard count <= DriverSearch.maximumPositions else {
+      throw Complaint(.tooLarge, .coordinates, Complaint.positions)
+    }
   }
 
   /// Longitude, latitude, and perhaps an altitude (RFC 7946 §3.1.1).

@@ -40,6 +40,11 @@ public final class MessageReader {
     serverTape.deallocate()
   }
 
+  #if DEBUG
+    /// What the parsing of clients' messages took so far, in steps: for tests.
+    var steps: Int { tape.pointee.steps + tape.pointee.names.steps }
+  #endif
+
   /// Reads a message that is a `location_update`, as nine in ten are, written as encoders write it. False for any other, and
   /// for whatever is unusual in the least: `readAny` takes that, and says what is wrong.
   ///

@@ -1,0 +1,196 @@
+// Whether an object has two members of one name, for names that the protocol does not know.
+//
+// A look at each pair would be quadratic, and a hash of names that is the same for everybody can be made to collide. So the
+// names of an object are sorted, when it ends, by their first six bytes and their length; those that are the same so far by
+// the next six, and so on. k names take k · log k steps for every six bytes that some of them have in common, whatever they
+// are: with 128 members an object (protocol/README.md, "Envelope") a message of b bytes takes b · log2(128) / 6 at most.
+import Bytes
+
+/// Memory in which the names of one object are sorted, used again for the next one.
+struct NameSorter: ~Copyable {
+  /// Where a name is: in the message, or, if it was spelled with escapes, among the texts without them.
+  private struct Name {
+    var start: UInt32
+    var length: UInt32
+    var isUnescaped: Bool
+  }
+
+  /// Six bytes of a name, the lowest byte of its length, and its number in `names`.
+  private typealias Key = UInt64
+  private static let bytesOfKey = 6
+  private static let numberBits: UInt64 = 8
+
+  // Unsafe island: all three have room for `capacity` elements, of which [0, count) are initialised (of `spare`, within `sort`
+  // those that it reads); elements are trivial. Every range that is sorted lies within count.
+  private let names: UnsafeMutablePointer<Name>
+  private let keys: UnsafeMutablePointer<Key>
+  private let spare: UnsafeMutablePointer<Key>
+  private let capacity: Int
+  private var count = 0
+  #if DEBUG
+    /// Keys that were made, compared or moved, since the reader was made.
+    private(set) var steps = 0
+  #endif
+
+  /// `capacity`: members of an object at most, up to 256.
+  init(capacity: Int) {
+    precondition(capacity <= 1 << NameSorter.numberBits)
+    self.capacity = capacity
+    names = .allocate(capacity: capacity)
+    keys = .allocate(capacity: capacity)
+    spare = .allocate(capacity: capacity)
+  }
+
+  deinit {
+    names.deallocate()
+    keys.deallocate()
+    spare.deallocate()
+  }
+
+  mutating func removeAll() { count = 0 }
+
+  /// Adds a name that begins at `start` of the message, or, where it was spelled with escapes, of the texts without them.
+  @inline(__always)
+  mutating func add(start: UInt32, length: UInt32, isUnescaped: Bool) {
+    precondition(count < capacity)
+    (names + count).initialize(to: Name(start: start, length: length, isUnescaped: isUnescaped))
+    (keys + count).initialize(to: Key(count))
+    count += 1
+  }
+
+  /// Whether two of the names are the same.
+  mutating func hasEqualNames(in message: Span<UInt8>, unescaped: Span<UInt8>) -> Bool {
+    hasEqualNames(0..<count, from: 0, message, unescaped)
+  }
+
+  /// The names of a range are the same in their bytes before `offset`, as far as they have these, and in the lowest byte of
+  /// their length. Calls within one another have fewer and fewer names: there are no more of these than names.
+  private mutating func hasEqualNames(
+    _ range: Range<Int>, from offset: Int, _ message: Span<UInt8>, _ unescaped: Span<UInt8>
+  ) -> Bool {
+    var offset = offset
+    repeat {
+      // Behind their ends: they differ in nothing but zeros at the end, if at all.
+      guard load(range, from: offset, message, unescaped) else { return hasEqualLengths(range) }
+      offset += NameSorter.bytesOfKey
+    } while endOfRun(from: range.lowerBound, in: range) == range.upperBound
+    sort(range)
+    var first = range.lowerBound
+    while first < range.upperBound {
+      let last = endOfRun(from: first, in: range)
+      if last - first > 1, hasEqualNames(first..<last, from: offset, message, unescaped) { return true }
+      first = last
+    }
+    return false
+  }
+
+  /// Puts bytes of names from `offset` on into their keys; those behind an end are 0. False where no name has any.
+  private mutating func load(
+    _ range: Range<Int>, from offset: Int, _ message: Span<UInt8>, _ unescaped: Span<UInt8>
+  ) -> Bool {
+    var hasBytes = offset == 0
+    for place in range {
+      let number = keys[place] & (1 << NameSorter.numberBits - 1)
+      let name = names[Int(number)]
+      let left = Int(name.length) - offset
+      var word: UInt64 = 0
+      if left > 0 {
+        hasBytes = true
+        let start = Int(name.start) + offset
+        word = name.isUnescaped ? unescaped.word(at: start) : message.word(at: start)
+        if left < NameSorter.bytesOfKey { word &= 1 << UInt64(8 * left) - 1 }
+      }
+      keys[place] = word << 16 | UInt64(UInt8(truncatingIfNeeded: name.length)) << NameSorter.numberBits | number
+    }
+    step(range.count)
+    return hasBytes
+  }
+
+  private mutating func hasEqualLengths(_ range: Range<Int>) -> Bool {
+    for place in range {
+      let number = keys[place] & (1 << NameSorter.numberBits - 1)
+      keys[place] = UInt64(names[Int(number)].length) << NameSorter.numberBits | number
+    }
+    sort(range)
+    return range.dropFirst().contains {
+      keys[$0] >> NameSorter.numberBits == keys[$0 - 1] >> NameSorter.numberBits
+    }
+  }
+
+  /// The end of the keys from `first` on that are the same but for the number.
+  @inline(__always)
+  private mutating func endOfRun(from first: Int, in range: Range<Int>) -> Int {
+    let name = keys[first] >> NameSorter.numberBits
+    var last = first + 1
+    while last < range.upperBound, keys[last] >> NameSorter.numberBits == name { last += 1 }
+    step(last - first)
+    return last
+  }
+
+  // MARK: Sorting
+
+  /// Runs of four by insertion, and these merged: no branch there depends on which of two keys is the smaller one.
+  private mutating func sort(_ range: Range<Int>) {
+    var start = range.lowerBound
+    while start < range.upperBound {
+      insert(start..<min(start + 4, range.upperBound))
+      start += 4
+    }
+    var (from, to) = (keys, spare)
+    var width = 4
+    while width < range.count {
+      var start = range.lowerBound
+      while start < range.upperBound {
+        let middle = min(start + width, range.upperBound)
+        merge(start, middle, min(middle + width, range.upperBound), from, to)
+        start += 2 * width
+      }
+      (from, to) = (to, from)
+      width *= 2
+    }
+    if from != keys { (keys + range.lowerBound).update(from: spare + range.lowerBound, count: range.count) }
+  }
+
+  @inline(__always)
+  private mutating func insert(_ range: Range<Int>) {
+    var place = range.lowerBound + 1
+    while place < range.upperBound {
+      let key = keys[place]
+      var hole = place
+      while hole > range.lowerBound, keys[hole - 1] > key {
+        keys[hole] = keys[hole - 1]
+        hole -= 1
+        step(1)
+      }
+      keys[hole] = key
+      place += 1
+      step(1)
+    }
+  }
+
+  /// Merges two sorted runs.
+  @inline(__always)
+  private mutating func merge(
+    _ start: Int, _ middle: Int, _ end: Int, _ from: UnsafeMutablePointer<Key>, _ to: UnsafeMutablePointer<Key>
+  ) {
+    var (left, right, place) = (start, middle, start)
+    while left < middle, right < end {
+      let (a, b) = (from[left], from[right])
+      let isRight = b < a
+      to[place] = isRight ? b : a
+      right &+= isRight ? 1 : 0
+      left &+= isRight ? 0 : 1
+      place &+= 1
+    }
+    (to + place).update(from: from + left, count: middle - left)
+    (to + place + (middle - left)).update(from: from + right, count: end - right)
+    step(end - start)
+  }
+
+  @inline(__always)
+  private mutating func step(_ count: Int) {
+    #if DEBUG
+      steps += count
+    #endif
+  }
+}
