@@ -279,7 +279,9 @@ extension EndToEnd.LimitsReached {
     #expect(try hub.post("/v1/locations?role=driver&id=d3", fix).status == 503)
     #expect(try hub.post("/v1/locations?role=driver&id=d4", fix).fields["retry-after"] == "60")
     #expect(try first.settle().isEmpty)
-    try hub.metrics { $0["table_limit_hits_total{table=\"drivers\"}"] == 3 && $0["table_entries{table=\"drivers\"}"] == 2 }
+    try hub.metrics {
+      $0["table_limit_hits_total{table=\"drivers\"}"] == 3 && $0["table_entries{table=\"drivers\"}"] == 2
+    }
   }
 
   @Test("a full trip table refuses new trips with storage_full", arguments: loopCounts)
