@@ -30,7 +30,7 @@ extension DurableBench {
   func found(_ area: DriverSearch.Area, stale: Bool = false, for audience: Audience = .ops) -> [DriverReport] {
     var search = DriverSearch(area: area, limit: nil)
     search.filter.includesStale = stale
-    var outputs = turn([.query(Self.watcher, .drivers(search, audience))])
+    var outputs = turn([.query(Self.watcher, .drivers(search, audience, by: HubBench.asker))])
     for _ in 0..<100 {
       for case .queryResult(_, .drivers(let list), _) in outputs { return list.drivers }
       outputs = turn([])
