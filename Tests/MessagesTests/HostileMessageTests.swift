@@ -85,14 +85,14 @@ import Testing
       }
       let distinct = Set(names.map { Array($0.name.utf8) }).count
       let members = names.map { #""\#($0.spelled)":{"a":[1,{"a":2}]}"# }.joined(separator: ",")
-      let depth = Int.random(in: 0...20, using: &random)
+      let depth = Int.random(in: 0...12, using: &random)  // two levels each, of 32
       let payload =
         String(repeating: #"{"n":["#, count: depth) + "{\(members)}" + String(repeating: "]}", count: depth)
       let code = errorCode(envelope("ping", payload))
       #expect(code == (distinct == names.count ? nil : .badMessage), "\(names)")
       if code != nil { duplicates += 1 }
     }
-    #expect(duplicates > 300)
+    #expect(duplicates > 100)
   }
 
   @Test("Of 128 names that differ in their last bytes only, one that comes twice is found, at every place")

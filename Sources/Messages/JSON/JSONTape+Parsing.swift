@@ -36,7 +36,7 @@ extension JSONTape {
       return try parseWord(bytes, i, "null", .null)
     case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
       guard let number = scanNumber(bytes, from: i) else { throw JSONError(.number, at: i) }  // RFC 8259 §6
-      step((number.end - i) / 8)
+      step(6 + 3 * (number.end - i) / 8)
       try appendValue(.number, source: i, bits: number.value.bitPattern)
       return number.end
     default:
@@ -127,6 +127,7 @@ extension JSONTape {
   ) throws(JSONError) -> Int {
     let (key, length) = keys.key(bytes, quotedFrom: start + 1, after: previous, depth: depth)
     guard key == .unknown else {
+      step(9)  // and 3 for its token
       try appendText(.string, source: start, start: start + 1, count: length, key: key)
       return start + length + 2
     }
@@ -136,7 +137,7 @@ extension JSONTape {
   /// A name that is none of the protocol's, or is spelled with escapes, and is that name all the same.
   @inline(never)
   private mutating func parseOtherName(_ bytes: Span<UInt8>, _ start: Int) throws(JSONError) -> Int {
-    step(1)  // it was looked for
+    step(6)
     let name = count
     let end = try parseString(bytes, start)
     guard self[name].kind == .unescaped else { return end }
@@ -171,8 +172,8 @@ extension JSONTape {
     while i < bytes.count {
       let byte = bytes[i]
       if byte > 0x20 { return i }
-      step(1)
       guard byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 else { return i }
+      step(i & 1)  // two bytes are a step
       i += 1
     }
     return i

@@ -8,7 +8,7 @@ extension JSONTape {
     let end = bytes.plainEnd(from: start + 1)
     guard end < bytes.count else { throw JSONError(.truncated, at: end) }
     guard bytes[end] == UInt8(ascii: "\"") else { return try parseEscaped(bytes, start) }
-    step((end - start) / 8)
+    step(3 + (end - start) / 8)
     try appendText(.string, source: start, start: start + 1, count: end - start - 1)
     return end + 1
   }
@@ -21,7 +21,7 @@ extension JSONTape {
     while true {
       let end = bytes.plainEnd(from: i)
       bytes.extracting(i..<end).withUnsafeBytes { text.append($0) }
-      step(1 + (end - i) / 8)
+      step(5 + (end - i) / 8)
       guard end < bytes.count else { throw JSONError(.truncated, at: end) }
       i = end
       if bytes[i] == UInt8(ascii: "\"") { break }
