@@ -54,16 +54,25 @@ struct AddressTable: Sendable {
     sweep(now)
   }
 
-  /// A request comes; nil when it is within the rate, and the nanoseconds to wait otherwise.
-  mutating func charge(_ key: UInt64, now: Int64) -> Int64? {
+  /// A request of so many units of work comes; nil when it is within the rate, and the nanoseconds to wait otherwise. What is
+  /// more than a full bucket is within it when the bucket is full.
+  mutating func charge(_ key: UInt64, _ units: Double = 1, now: Int64) -> Int64? {
     guard rate.perSecond > 0 else { return nil }
     let rate = rate
     let wait: Int64 = withEntry(key, now) { entry in
-      if entry.bucket.chargeIfLevel(1, rate: rate.perSecond, burst: rate.burst, now: now) { return 0 }
-      return max(1, entry.bucket.wait(toHave: 1, rate: rate.perSecond, burst: rate.burst, now: now))
+      if entry.bucket.chargeIfLevel(units, rate: rate.perSecond, burst: rate.burst, now: now) { return 0 }
+      return max(1, entry.bucket.wait(toHave: units, rate: rate.perSecond, burst: rate.burst, now: now))
     }
     sweep(now)
     return wait == 0 ? nil : wait
+  }
+
+  /// A request that was within the rate turned out to be more work: the address owes it.
+  mutating func chargeMore(_ key: UInt64, _ units: Double, now: Int64) {
+    guard rate.perSecond > 0 else { return }
+    let rate = rate
+    withEntry(key, now) { _ = $0.bucket.charge(units, rate: rate.perSecond, burst: rate.burst, now: now) }
+    sweep(now)
   }
 
   private mutating func withEntry<R>(_ key: UInt64, _ now: Int64, _ body: (inout Entry) -> R) -> R {

@@ -43,8 +43,15 @@ final class Admissions: Sendable {
 
   func leave(_ key: UInt64, now: Int64) { addresses.withLock { $0.leave(key, now: now) } }
 
-  /// A request of the address; the nanoseconds that it should wait where it is over the rate.
-  func charge(_ key: UInt64, now: Int64) -> Int64? { addresses.withLock { $0.charge(key, now: now) } }
+  /// A request of the address, of so many units of work; the nanoseconds that it should wait where it is over the rate.
+  func charge(_ key: UInt64, _ units: Int, now: Int64) -> Int64? {
+    addresses.withLock { $0.charge(key, Double(units), now: now) }
+  }
+
+  /// More work that a request of the address has brought.
+  func chargeMore(_ key: UInt64, _ units: Int, now: Int64) {
+    addresses.withLock { $0.chargeMore(key, Double(units), now: now) }
+  }
 
   /// Addresses in the table.
   var addressCount: Int { addresses.withLock { $0.count } }

@@ -41,8 +41,9 @@ public struct Limits: Sendable {
   public var connectionsPerAddress = 1000
   /// Connections beyond that which are let in to be told so. Past it: reset at once.
   public var refusalsPerAddress = 32
-  /// HTTP requests a second of one client address, upgrades among them, on average and at once; 0 for any number. 1,000
-  /// phones without a socket that report every 2 s are behind one address. Past it: 429 with `Retry-After`.
+  /// HTTP requests a second of one client address, upgrades among them, on average and at once; 0 for any number. One with a
+  /// large body counts as many (`WorkUnits`). 1,000 phones without a socket that report every 2 s are behind one address.
+  /// Past it: 429 with `Retry-After`.
   public var requestRate = 500.0
   public var requestBurst = 1000.0
   /// Whether the limits above hold for loopback addresses too. By default they do not: behind a proxy on this machine that
@@ -93,13 +94,12 @@ public struct Limits: Sendable {
   /// admitted at that moment come on top. Each costs some 80 KiB, and a compression of its own of all that it gets. Past
   /// it, and so with 0 always, the answer has `server_no_context_takeover` and `client_no_context_takeover`.
   public var compressionContexts = 0
-  /// Messages a second, WebSocket pings and pongs among them, on average; 0 for no limit. Past it: reading stops, then
-  /// `rate_limited`, then 4429.
+  /// Units of work a second (`WorkUnits`: a short message is one, and so is a WebSocket ping or pong), on average; 0 for no
+  /// limit. A session may owe what its last message cost. Past it: what comes then waits, and nothing more is read, until the
+  /// session is level; then `rate_limited`, then 4429.
   public var sessionRate = 10.0
-  /// Messages that may come at once.
+  /// Units that may come at once.
   public var sessionBurst = 50.0
-  /// Fixes of a batch that count as one message.
-  public var fixesPerCharge = 50
   /// Seconds over the rate after which the session is told, and after which it is closed.
   public var rateWarningSeconds = 5.0
   public var rateCloseSeconds = 60.0

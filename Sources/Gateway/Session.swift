@@ -28,7 +28,9 @@ struct Session: ~Copyable {
   var phase = Phase.free
   var role = Messages.Role.rider
   var form = MessageForm.json(.unixMilliseconds)
-  /// Reading has stopped because the session is over its rate.
+  /// The session has spent more than it had, and was not seen to be level since.
+  var isInDebt = false
+  /// Reading has stopped, and what came waits, because the session was in debt when it came.
   var isPaused = false
   /// A ping was sent since the peer was last heard.
   var wasPinged = false
@@ -127,6 +129,8 @@ final class Exchange {
   let isFromProxy: Bool
   /// The peer's address has too many connections: this one is here only to be told.
   var isOverAddressLimit = false
+  /// By what the present request's address is charged; 0 where it is not.
+  var rateKey: UInt64 = 0
   /// The web page that asks, where it may.
   var origin: String?
   /// The present request's credential, once it was looked at, and by which keys.

@@ -98,18 +98,29 @@ extension SessionLoop {
   }
 
   private mutating func isWithinRate(_ slot: Int, _ exchange: Exchange, _ request: RequestHead) -> Bool {
+    exchange.rateKey = 0
     guard limits.requestRate > 0, !exchange.isAdmin,
-      let key = limitedKey(clientAddress(exchange, request), onLoopback: limits.countsLoopbackRequests),
-      let wait = shared.admissions.charge(key, now: now.uptime)
+      let key = limitedKey(clientAddress(exchange, request), onLoopback: limits.countsLoopbackRequests)
     else { return true }
+    exchange.rateKey = key
+    let units = WorkUnits.of(bytes: exchange.body.count)
+    guard let wait = shared.admissions.charge(key, units, now: now.uptime) else { return true }
     counters.count(.requestRate)
     // To ask on costs a new connection. A proxy's is shared by others, who are within their rate.
     if !exchange.isFromProxy { exchange.keepsAlive = false }
     respond(
       slot, exchange, .tooManyRequests, .rateLimited,
-      "more than \(limits.requestRate) requests a second of one address",
+      "more than \(limits.requestRate) requests a second of one address, large bodies counted as many",
       retryAfter: Int(wait / 1_000_000_000) + 1)
     return false
+  }
+
+  /// Charges a request's address for what was found in its body, beyond what its bytes were charged for.
+  func charge(_ exchange: Exchange, fixes: Int = 0, positions: Int = 0) {
+    let bytes = exchange.body.count
+    let more = WorkUnits.of(bytes: bytes, fixes: fixes, positions: positions) - WorkUnits.of(bytes: bytes)
+    guard exchange.rateKey != 0, more > 0 else { return }
+    shared.admissions.chargeMore(exchange.rateKey, more, now: now.uptime)
   }
 
   func clientAddress(_ exchange: Exchange, _ request: RequestHead) -> SocketAddress {

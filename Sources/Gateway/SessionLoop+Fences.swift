@@ -38,6 +38,7 @@ extension SessionLoop {
         let fence = try exchange.body.withBytes { (bytes) throws(MessageError) in
           try reader.readFence(bytes, id: id)
         }
+        charge(exchange, positions: fence.positionCount)
         question = .put(fence, FenceCovering(fence))
       } catch {
         return respond(slot, exchange, status(of: error.code), error.code, error.text)

@@ -11,6 +11,9 @@ extension SessionLoop {
   mutating func receivedFrames(_ slot: Int, _ bytes: UnsafeMutableRawBufferPointer, of waiting: HeldInput? = nil) {
     var offset = 0
     if let held = sessions[slot].held { return held.bytes.append(UnsafeRawBufferPointer(bytes)) }
+    if sessions[slot].isInDebt, isOverRate(slot) {
+      return pause(slot, UnsafeRawBufferPointer(bytes), taken: 0, waiting)
+    }
     do throws(FrameError) {
       while let event = try sessions[slot].frames.next(in: bytes, at: &offset, limits: frameLimits) {
         switch event {
@@ -27,7 +30,10 @@ extension SessionLoop {
         guard sessions[slot].phase == .open else { continue }
         // Nearly always that was all, and nothing is kept: there is nothing to ask for.
         if offset == bytes.count, sessions[slot].frames.isIdle { return }
-        if sessions[slot].isPaused || sessions[slot].unansweredSubscriptions >= limits.unansweredSubscriptions {
+        if sessions[slot].isInDebt, isOverRate(slot) {
+          return pause(slot, UnsafeRawBufferPointer(rebasing: bytes[offset...]), taken: offset, waiting)
+        }
+        if sessions[slot].unansweredSubscriptions >= limits.unansweredSubscriptions {
           return stall(slot, UnsafeRawBufferPointer(rebasing: bytes[offset...]), taken: offset, of: waiting)
         }
       }
@@ -159,12 +165,30 @@ extension SessionLoop {
     return excess
   }
 
-  /// Charges a session for work; when it is over its rate, reading stops until the bucket is level again.
+  /// Charges a session for work. What has been read is done, so the session may owe some of it then: that alone is within its
+  /// rate. What comes before it is level again is not.
+  @inline(__always)
   mutating func charge(_ slot: Int, _ cost: Double) {
     guard rate(of: slot) > 0 else { return }
     let isLevel = sessions[slot].bucket.charge(
       cost, rate: rate(of: slot), burst: burst(of: slot), now: now.uptime)
-    guard !isLevel, !sessions[slot].isPaused, sessions[slot].phase == .open else { return }
+    if !isLevel { sessions[slot].isInDebt = true }
+  }
+
+  /// Whether a session that was in debt still is.
+  private mutating func isOverRate(_ slot: Int) -> Bool {
+    guard sessions[slot].phase == .open else { return false }
+    sessions[slot].isInDebt =
+      sessions[slot].bucket.wait(rate: rate(of: slot), burst: burst(of: slot), now: now.uptime) > 0
+    return sessions[slot].isInDebt
+  }
+
+  /// Something came from a session in debt: it waits, and nothing more is read, until the session is level. `taken` bytes
+  /// before it are done with, of what has waited before.
+  private mutating func pause(
+    _ slot: Int, _ rest: UnsafeRawBufferPointer, taken: Int, _ waiting: HeldInput?
+  ) {
+    guard !rest.isEmpty else { return }
     counters.ratePauses += 1
     // A pause soon after the last one belongs to the same excess.
     let excess = excess(of: slot)
@@ -173,7 +197,7 @@ extension SessionLoop {
       excess.wasWarnedOfRate = false
     }
     sessions[slot].isPaused = true
-    loop.pauseReading(sessions[slot].connection)
+    stall(slot, rest, taken: taken, of: waiting)
     armSessionTimer(slot)
   }
 
@@ -184,11 +208,12 @@ extension SessionLoop {
     if over >= seconds(limits.rateWarningSeconds), !excess.wasWarnedOfRate {
       excess.wasWarnedOfRate = true
       excess.overRateSince = now.uptime - seconds(limits.rateWarningSeconds)  // however late it is told
-      refuse(slot, nil, .rateLimited, "more than \(rate(of: slot)) messages a second", retryAfter: 1)
+      refuse(slot, nil, .rateLimited, "more than \(rate(of: slot)) units of work a second", retryAfter: 1)
     }
     let wait = sessions[slot].bucket.wait(rate: rate(of: slot), burst: burst(of: slot), now: now.uptime)
     guard wait == 0 else { return }
     sessions[slot].isPaused = false
+    sessions[slot].isInDebt = false
     excess.resumedAt = now.uptime
     sessions[slot].lastHeard = now.uptime  // it could not be heard meanwhile
     goOn(slot)

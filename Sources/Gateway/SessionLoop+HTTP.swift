@@ -186,6 +186,7 @@ extension SessionLoop {
       return respond(
         slot, exchange, error.code == .tooLarge ? .contentTooLarge : .badRequest, error.code, error.text)
     }
+    charge(exchange, fixes: batch.fixes.count)
     guard let messageID = MessageID("http") else { return }
     exchange.isWaiting = true
     inputs.append(

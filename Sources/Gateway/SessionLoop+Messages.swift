@@ -10,7 +10,7 @@ extension SessionLoop {
   /// One message of an open session.
   mutating func received(_ slot: Int, _ kind: MessageKind, _ payload: UnsafeRawBufferPointer) {
     counters.messagesIn += 1
-    charge(slot, 1)
+    charge(slot, Double(WorkUnits.of(bytes: payload.count)))
     if kind == .text, case .json(let time) = sessions[slot].form {
       // Read where it is to lie: nobody else touches the list meanwhile.
       let place = inputs.nextCommonPlace(FixInput())
@@ -18,11 +18,12 @@ extension SessionLoop {
     }
     do throws(MessageError) {
       switch sessions[slot].form {
-      case .json(let time): handle(slot, try reader.readAny(payload, time: time, isValidUTF8: kind == .text))
+      case .json(let time):
+        handle(slot, try reader.readAny(payload, time: time, isValidUTF8: kind == .text), bytes: payload.count)
       case .binary:
         // RFC 6455 §7.4.1: a kind of data that this session does not take.
         guard kind == .binary else { return close(slot, .unsupportedData, "text on a binary session") }
-        handle(slot, try readBinary(slot, payload))
+        handle(slot, try readBinary(slot, payload), bytes: payload.count)
       }
     } catch {
       refuse(slot, error.messageID, error.code, error.text)
@@ -39,7 +40,10 @@ extension SessionLoop {
     inputs.appendPlacedCommon()
   }
 
-  private mutating func handle(_ slot: Int, _ envelope: ClientEnvelope) {
+  /// Handles a message of so many bytes, for which the session was charged already.
+  private mutating func handle(_ slot: Int, _ envelope: ClientEnvelope, bytes: Int) {
+    let more = WorkUnits.of(envelope.message, bytes: bytes) - WorkUnits.of(bytes: bytes)
+    if more > 0 { charge(slot, Double(more)) }
     let session = reference(sessions[slot].connection)
     let messageID = envelope.messageID
     switch envelope.message {
@@ -49,7 +53,6 @@ extension SessionLoop {
       receivedFix(slot, place)
     case .locationBatch(let batch):
       guard isDriver(slot, messageID) else { return }
-      charge(slot, Double(batch.fixes.count / limits.fixesPerCharge))
       inputs.append(
         .batch(
           BatchInput(

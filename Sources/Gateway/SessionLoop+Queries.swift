@@ -30,6 +30,7 @@ extension SessionLoop {
   ) {
     do throws(MessageError) {
       let search = try readSearch(exchange, request, endpoint)
+      charge(exchange, positions: search.area.positionCount)
       let audience = try audience(of: credential.role, asking: search)
       if let refusal = refusalOfQuery(slot, credential) {
         return respond(

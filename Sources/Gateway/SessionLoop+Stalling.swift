@@ -36,7 +36,6 @@ extension SessionLoop {
   /// 64 KiB may hold 7,000 pings, which others would wait for. It is copied, unless it lies `taken` bytes on in what has
   /// waited before.
   mutating func stall(_ slot: Int, _ rest: UnsafeRawBufferPointer, taken: Int, of waiting: HeldInput?) {
-    guard !rest.isEmpty || !sessions[slot].isPaused else { return }  // a pause has stopped reading already
     let held = waiting ?? HeldInput()
     if waiting == nil { held.bytes.append(rest) } else { held.done += taken }
     sessions[slot].held = held

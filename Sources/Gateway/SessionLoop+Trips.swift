@@ -21,6 +21,7 @@ extension SessionLoop {
       return respond(
         slot, exchange, error.code == .tooLarge ? .contentTooLarge : .badRequest, error.code, error.text)
     }
+    charge(exchange, positions: report.route?.count ?? 0)
     exchange.isWaiting = true
     inputs.append(.trips(reference(sessions[slot].connection), .begin(report)))
   }

@@ -25,17 +25,18 @@ struct TokenBucket {
     return tokens >= 0 ? 0 : Int64(Double(-tokens) / rate * 1e9) + 1_000_000
   }
 
-  /// Takes `cost` tokens if they are there: for work that is refused otherwise, and then not done.
+  /// Takes `cost` tokens if they are there, or if the bucket is full: for work that is refused otherwise, and then not done.
   mutating func chargeIfLevel(_ cost: Double, rate: Double, burst: Double, now: Int64) -> Bool {
     refill(rate: rate, burst: burst, now: now)
-    guard tokens >= Float(cost) else { return false }
+    guard tokens >= Float(min(cost, burst)) else { return false }
     tokens -= Float(cost)
     return true
   }
 
-  /// Nanoseconds until that many tokens are there; 0 when they are.
+  /// Nanoseconds until that many tokens are there, or the bucket is full; 0 when that is so.
   mutating func wait(toHave count: Double, rate: Double, burst: Double, now: Int64) -> Int64 {
     refill(rate: rate, burst: burst, now: now)
+    let count = min(count, burst)
     return tokens >= Float(count) ? 0 : Int64((count - Double(tokens)) / rate * 1e9) + 1_000_000
   }
 

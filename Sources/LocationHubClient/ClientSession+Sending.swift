@@ -120,7 +120,7 @@ extension ClientSession {
     writeRefresh(now, &buffer)
     while let name = unsubscribes.first, budget.allows(1, now: now.uptime), buffer.count < end {
       unsubscribes.removeFirst()
-      write(.unsubscribe(name), number: numbering.take(), cost: 1, now, &buffer)
+      write(.unsubscribe(name), number: numbering.take(), now, &buffer)
     }
     while buffer.count < end, let index = subscriptions.nextDue(now: now.uptime), budget.allows(1, now: now.uptime) {
       let subscription = subscriptions.list[index]
@@ -130,7 +130,7 @@ extension ClientSession {
         .subscribe(
           Subscribe(
             channel: subscription.channel, resume: subscription.viewID == nil ? subscription.resume : nil,
-            viewID: subscription.viewID)), number: number, cost: 1, now, &buffer)
+            viewID: subscription.viewID)), number: number, now, &buffer)
     }
     guard now.uptime >= queueNotBefore else { return }
     while buffer.count < end, let index = queue.next(), writeEntry(index, now, &buffer) {}
@@ -144,7 +144,7 @@ extension ClientSession {
     let number = numbering.take()
     if pingsSent.count == limits.pingsOnTheWay { pingsSent.removeFirst() }
     pingsSent.append(SentPing(number: number, sentThrough: queue.sentThrough))
-    write(.ping(Ping()), number: number, cost: 1, now, &buffer)
+    write(.ping(Ping()), number: number, now, &buffer)
     nextPing = now.uptime + nanoseconds(heartbeatInterval * limits.pingPart)
   }
 
@@ -153,7 +153,7 @@ extension ClientSession {
     guard wantsRefresh, let token else { return }
     let number = numbering.take()
     renewal?.asked = (number, token)
-    write(.refresh(Refresh(token: token)), number: number, cost: 1, now, &buffer)
+    write(.refresh(Refresh(token: token)), number: number, now, &buffer)
   }
 
   /// Writes one entry of the queue; false when the rate does not allow it now.
@@ -164,31 +164,30 @@ extension ClientSession {
     case .fix(let fix, let trip):
       guard budget.allows(1, now: now.uptime) else { return false }
       counters.fixesOut += 1
-      write(
-        .locationUpdate(LocationUpdate(tripID: trip?.id, fix: fix)), number: entry.number, cost: 1, now, &buffer)
+      write(.locationUpdate(LocationUpdate(tripID: trip?.id, fix: fix)), number: entry.number, now, &buffer)
       queue.sent(index, keeping: configuration.keepsFixes)
     case .message(let queued), .resentFixes(let queued):
-      var cost = 1.0
-      var fixes = 0
-      // The hub charges one more for each 50 fixes of a batch.
-      if case .locationBatch(let batch) = queued.message {
-        fixes = batch.fixes.count
-        cost += Double(fixes / 50)
+      guard budget.allows(queued.cost, now: now.uptime) else { return false }
+      if let cost = write(queued.message, number: entry.number, withinRate: true, now, &buffer) {
+        queued.cost = cost
+        return false
       }
-      guard budget.allows(cost, now: now.uptime) else { return false }
-      if case .resentFixes = entry.payload { counters.fixesResent += UInt64(fixes) }
-      counters.fixesOut += UInt64(fixes)
-      write(queued.message, number: entry.number, cost: cost, now, &buffer)
+      if case .locationBatch(let batch) = queued.message {
+        if case .resentFixes = entry.payload { counters.fixesResent += UInt64(batch.fixes.count) }
+        counters.fixesOut += UInt64(batch.fixes.count)
+      }
       queue.sent(index, keeping: true)
     }
     return true
   }
 
+  /// Writes a message and charges what the hub charges for it. What it costs is known when it is written: `withinRate`, one
+  /// that costs more than may be spent now is taken back; then gives what it costs, and nil otherwise.
+  @discardableResult
   private func write(
-    _ message: ClientMessage, number: UInt64, cost: Double, _ now: Moment, _ buffer: inout ByteBuffer
-  ) {
-    budget.charge(cost, now: now.uptime)
-    counters.messagesOut += 1
+    _ message: ClientMessage, number: UInt64, withinRate: Bool = false, _ now: Moment, _ buffer: inout ByteBuffer
+  ) -> Double? {
+    let start = buffer.count
     let payload = FrameWriter.begin(as: .client, in: &buffer)
     let kind: MessageKind
     switch form {
@@ -200,8 +199,16 @@ extension ClientSession {
       kind = .binary
       writeBinary(message, number: number, now, &buffer)
     }
+    let cost = Double(WorkUnits.of(message, bytes: buffer.count - payload))
+    if withinRate, !budget.allows(cost, now: now.uptime) {
+      buffer.truncate(to: start)
+      return cost
+    }
+    budget.charge(cost, now: now.uptime)
+    counters.messagesOut += 1
     socket?.finish(
       kind, payloadAt: payload, compressedBytes: limits.compressedBytes, mask: .random(using: &random), in: &buffer)
+    return nil
   }
 
   private func writeBinary(_ message: ClientMessage, number: UInt64, _ now: Moment, _ buffer: inout ByteBuffer) {
@@ -226,7 +233,7 @@ extension ClientSession {
     var time = Int64.max
     if let next = subscriptions.nextTime { time = max(next, budget.time(for: 1)) }
     if !unsubscribes.isEmpty { time = min(time, budget.time(for: 1)) }
-    if queue.hasUnsent { time = min(time, max(queueNotBefore, budget.time(for: 1))) }
+    if queue.hasUnsent { time = min(time, max(queueNotBefore, budget.time(for: queue.costOfNext))) }
     return time == .max ? nil : time
   }
 

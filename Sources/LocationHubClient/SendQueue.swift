@@ -17,6 +17,8 @@ final class TripName {
 final class QueuedMessage {
   let message: ClientMessage
   let bytes: Int
+  /// What it costs of the rate, once it was found to cost more than could be spent on this connection; 1 before that.
+  var cost = 1.0
 
   init(_ message: ClientMessage) {
     self.message = message
@@ -117,6 +119,18 @@ struct SendQueue {
     return nil
   }
 
+  /// What the next entry to send costs of the rate, as far as that is known.
+  var costOfNext: Double {
+    for entry in entries[min(cursor, entries.count)...] {
+      switch entry.payload {
+      case .message(let message), .resentFixes(let message): if !entry.isSent { return message.cost }
+      case .fix: if !entry.isSent { return 1 }
+      case .done: break
+      }
+    }
+    return 1
+  }
+
   /// An entry was sent. Without `keeping` it is forgotten at once.
   mutating func sent(_ index: Int, keeping: Bool) {
     sentThrough = max(sentThrough, entries[index].number)
@@ -136,8 +150,9 @@ struct SendQueue {
       case .fix(let fix, let trip):
         if !run.takes(trip) { run.finish(into: &rebuilt) }
         run.append(fix, trip, entries[index].number)
-      case .message, .resentFixes:
+      case .message(let message), .resentFixes(let message):
         run.finish(into: &rebuilt)
+        message.cost = 1
         rebuilt.append(entries[index])
         rebuilt[rebuilt.count - 1].isSent = false
       }

@@ -18,6 +18,8 @@ public struct Route: Sendable, Equatable {
 
   /// Encoded, precision 5.
   public let polyline: String
+  /// How many places.
+  public let count: Int
 
   /// Checks an encoded polyline of precision 5. O(its length).
   public init(polyline: String) throws(Fault) {
@@ -30,6 +32,7 @@ public struct Route: Sendable, Equatable {
     }
     guard points.count >= 2 else { throw .tooShort }
     self.polyline = polyline
+    count = points.count
   }
 
   /// The route by these places, each rounded to 5 decimals (1.1 m).
@@ -37,6 +40,7 @@ public struct Route: Sendable, Equatable {
     guard points.count >= 2 else { throw .tooShort }
     guard points.count <= Route.maximumPoints else { throw .tooManyPoints }
     polyline = Polyline.encode(points)
+    count = points.count
   }
 
   /// Its places. O(the length of the polyline).

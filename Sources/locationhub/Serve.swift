@@ -42,8 +42,10 @@ let serve = Verb(
     Option("heartbeat", "SECONDS", "how often a client should be heard (30)"),
     Option("compression", "on|off", "compress for clients that offer it (on)"),
     Option("compression-contexts", "N", "sessions of a loop that may keep deflate contexts, 80 KiB each (0)"),
-    Option("session-rate", "N", "messages a second of one session, pings too; 0 for no limit (10)"),
-    Option("session-burst", "N", "messages that may come at once (50)"),
+    Option(
+      "session-rate", "N",
+      "units of work a second of one session; a short message or a ping is one; 0 for no limit (10)"),
+    Option("session-burst", "N", "units of work that may come at once (50)"),
     Option("max-connections", "N", "connections of one loop (what the open-file limit allows)"),
     Option("max-sessions", "N", "sessions of all loops (15/16 of the connections)"),
     Option("max-per-address", "N", "connections of one address; 0 for any number (1000; on loopback 0)"),

@@ -4,7 +4,7 @@
 //     requestsPerTurn, connectionsPerLoop, acceptsPerTurn, acceptBacklog         DoorTests
 //     messageBytes, fragments                                                    BadFrameTests
 //     badMessages, badMessageWindowSeconds                                       BadMessageTests
-//     sessionRate, sessionBurst, fixesPerCharge, rateWarningSeconds, rateCloseSeconds, resumedPerTurn,
+//     sessionRate, sessionBurst, rateWarningSeconds, rateCloseSeconds, resumedPerTurn,
 //     subscriptionsPerSession, closingSeconds, outboxBytesPerSession, outboxBytes, readBufferBytes, arenaKeepBytes,
 //     mailboxMessages, and the hub's tables                                      here
 //     metricsSeconds                                                             GatewayTests/StandstillTests
@@ -85,15 +85,15 @@ extension EndToEnd.LimitsReached {
     let hub = try TestHub {
       $0.limits.sessionRate = 1
       $0.limits.sessionBurst = 9
-      $0.limits.fixesPerCharge = 50
       $0.limits.rateWarningSeconds = 0.2
     }
     let small = try hub.driver("small")
     let large = try hub.driver("large")
-    // 8 messages and nothing more; 10 for 500 fixes: 1 for the message and 9 for what is over the first 50.
+    // 8 messages and nothing more; 11 and more for 500 fixes, by their number or their text: what comes then waits.
     for _ in 0..<8 { try small.send("location_batch", ["locations": [Peer.fix(0)]]) }
     for _ in 0..<8 { _ = try small.receive("ack") }
     try large.send("location_batch", ["locations": (0..<500).map(Peer.fix)])
+    try large.send("ping", [:])
     #expect(try large.receive("ack").integer("accepted") == 500)
     #expect(try large.receive("error").code == "rate_limited")
     #expect(try small.settle().isEmpty)

@@ -185,6 +185,26 @@ extension EndToEnd.Newcomers {
     try hub.metrics { $0.hits("request_rate") == 2 }  // by the admin port
   }
 
+  @Test("a request is charged for the work that its body brings", arguments: loopCounts)
+  func requestWork(loops: Int) throws {
+    let hub = try TestHub(loops: loops) {
+      $0.limits.countsLoopbackRequests = true
+      $0.limits.requestRate = 0.1
+      $0.limits.requestBurst = 20
+    }
+    let fixes = (0..<500).map { #"{"latitude":1,"longitude":2,"timestamp":\(1_763_680_000_000 + $0 * 1000)}"# }
+    let body = #"{"locations":[\(fixes.joined(separator: ","))]}"#
+    let phone = try RawConnection(port: hub.port, source: 2)
+    try phone.send(
+      "POST /v1/locations?role=driver&id=d1 HTTP/1.1\r\nHost: h\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")
+    #expect(try phone.readResponse().status == 200)
+    // 11 of 20: nine are left.
+    let request = "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"
+    try phone.send(String(repeating: request, count: 10))
+    for _ in 0..<9 { #expect(try phone.readResponse().status == 200) }
+    #expect(try phone.readResponse().status == 429)
+  }
+
   // MARK: Answers
 
   @Test("long answers that are asked for at once come one by one and whole", arguments: loopCounts)

@@ -1,5 +1,7 @@
 // Never faster than the hub allows.
+import Geo
 import Messages
+import TestSupport
 import Testing
 
 @testable import LocationHubClient
@@ -62,6 +64,63 @@ import Testing
     stage.session.send(LocationBatch(fixes: (0..<500).map { .success(Stage.fix($0)) }))
     try stage.flush()
     #expect(stage.messages.count == 1)
+  }
+
+  /// A hub's bucket: what it says when a message comes that it has to let wait.
+  private struct HubBucket {
+    var tokens = 50.0
+    var time: Int64
+    var waits = 0
+
+    mutating func take(_ units: Int, at now: Int64) {
+      tokens = min(50, tokens + Double(now - time) / 1e9 * 10)
+      time = now
+      if tokens < 0 { waits += 1 }
+      tokens -= Double(units)
+    }
+  }
+
+  @Test("Whatever a client has to say, the hub never has to let any of it wait", arguments: 0..<20 as Range<UInt64>)
+  func neverLimited(seed: UInt64) throws {
+    var random = SplitMix64(seed: seed)
+    let stage = try Stage { $0.limits.queuedBytes = 16 << 20 }
+    try stage.open(rate: 10)
+    var hub = HubBucket(time: stage.now.uptime)
+    var expected = 0
+    for number in 0..<60 {
+      let fixes = (0..<Int.random(in: 1...500, using: &random)).map { _ in Stage.fix(1_763_680_000_000) }
+      switch number % 4 {
+      case 0: stage.session.send(fixes[0])
+      case 1: stage.session.send(LocationBatch(fixes: fixes.map { .success($0) }))
+      case 2:
+        var trip = Stage.move(.requested, trip: "T\(number)")
+        let count = Int.random(in: 2...5000, using: &random)
+        trip.route = try Route(points: (0..<count).map { Coordinate(latitude: Double($0 % 90), longitude: 2)! })
+        stage.session.send(trip)
+      default: stage.session.send(Stage.move(.accepted))
+      }
+      expected += 1
+    }
+    var count = 0
+    var pings = 0
+    while stage.session.backlog > 0 {
+      try stage.flush()
+      for place in count..<stage.messages.count {
+        if case .ping = stage.messages[place].message { pings += 1 }
+        hub.take(stage.units[place], at: stage.now.uptime)
+      }
+      count = stage.messages.count
+      if stage.session.backlog > 0 {
+        let before = stage.now.uptime
+        try stage.reachDeadline()
+        #expect(stage.now.uptime > before, "it waits, and does not turn and turn")
+      }
+      stage.frame(.pong, [])
+    }
+    #expect(stage.messages.count - pings == expected)
+    // Only a ping may go over the rate: a connection that may not send must still be known to live.
+    #expect(hub.waits <= pings)
+    #expect(stage.units.contains { $0 > 50 }, "some cost more than a full bucket")
   }
 
   @Test("Rate 0 is no limit")

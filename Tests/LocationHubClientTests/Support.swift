@@ -21,6 +21,8 @@ final class Stage {
   var delivered: [ServerMessage] = []
   /// What the hub got on this connection.
   var messages: [ClientEnvelope] = []
+  /// What the hub charges for each of them.
+  var units: [Int] = []
   var closeCodes: [CloseCode?] = []
   var pongs: [[UInt8]] = []
   var request = ""
@@ -65,6 +67,7 @@ final class Stage {
         switch event {
         case .message(_, let payload, isCompressed: _):
           messages.append(try reader.read(payload, time: .unixMilliseconds, isValidUTF8: true))
+          units.append(WorkUnits.of(messages[messages.count - 1].message, bytes: payload.count))
         case .ping: break
         case .pong(let payload): pongs.append([UInt8](payload))
         case .close(let code, reason: _): closeCodes.append(code)
@@ -91,6 +94,7 @@ final class Stage {
   /// The 101, and `greeting` in the same read.
   func answerUpgrade(with greeting: Reply? = nil, compression: DeflatePolicy? = nil) throws {
     messages = []
+    units = []
     serverFrames = FrameReader(role: .server)
     var buffer = ByteBuffer()
     buffer.append(utf8: request)

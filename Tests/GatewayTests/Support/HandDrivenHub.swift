@@ -189,6 +189,16 @@ final class HandDrivenPeer: EventLoopDelegate {
     return buffer.withBytes { [UInt8]($0) }
   }
 
+  /// The same compressed (RFC 7692).
+  static func compressedFrame(_ text: String) -> [UInt8] {
+    var deflater = Deflater(windowBits: 15, level: 9, memoryLevel: 8, takesContextOver: false)
+    var payload = ByteBuffer()
+    var buffer = ByteBuffer()
+    Array(text.utf8).withUnsafeBytes { deflater.compress($0, into: &payload) }
+    payload.withBytes { FrameWriter.write(.text, $0, isCompressed: true, mask: MaskKey(0x3D21_FA37), into: &buffer) }
+    return buffer.withBytes { [UInt8]($0) }
+  }
+
   /// An empty pong, as WebSocket has it.
   static func pong() -> [UInt8] {
     var buffer = ByteBuffer()

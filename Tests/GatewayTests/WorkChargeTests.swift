@@ -1,0 +1,167 @@
+// What messages are charged (protocol/README.md, "Rates"), by clocks that are moved by hand: by their inflated text, their
+// fixes, their positions; and that a debt alone is within the rate.
+import Bytes
+import Geo
+import Messages
+import Testing
+import WebSocket
+
+@testable import Gateway
+
+@Suite struct WorkChargeTests {
+  private func stage(
+    role: String = "driver", burst: Double = 50, isCompressed: Bool = false, rate: Double = 10
+  ) throws -> (HandClock, HandDrivenHub, HandDrivenPeer) {
+    let clock = HandClock()
+    let hub = try HandDrivenHub(clock: clock) {
+      $0.allowsDevelopmentCredentials = true
+      $0.limits.sessionRate = rate
+      $0.limits.sessionBurst = burst
+      $0.limits.rateWarningSeconds = 5
+      $0.limits.rateCloseSeconds = 60
+    }
+    return (clock, hub, try HandDrivenPeer(hub, role: role, id: "d1", isCompressed: isCompressed))
+  }
+
+  /// After this message, how many units more the session may spend before it waits: short pings are one each.
+  private func unitsLeft(_ hub: HandDrivenHub, _ peer: HandDrivenPeer) -> Int {
+    var sent = 0
+    while hub.counters.ratePauses == 0, sent < 200 {
+      peer.send(HandDrivenPeer.frame(HandDrivenPeer.ping("n\(sent)")))
+      peer.turn()
+      sent += 1
+    }
+    return sent - 2  // the last one waits, and the one before it was the first beyond what there was
+  }
+
+  private func message(_ type: String, _ payload: String) -> String {
+    #"{"type":"\#(type)","payload":{\#(payload)},"timestamp":1763680000000,"messageId":"m"}"#
+  }
+
+  private func batch(_ count: Int) -> String {
+    let fixes = (0..<count).map { #"{"latitude":1,"longitude":2,"timestamp":\#(1_763_680_000_000 + $0)}"# }
+    return message("location_batch", #""locations":[\#(fixes.joined(separator: ","))]"#)
+  }
+
+  @Test("A message of any size is charged one unit and one for each whole 4 KiB of its text")
+  func byText() throws {
+    for (bytes, units) in [(100, 1), (4000, 1), (4300, 2), (40_000, 10), (100_000, 25)] {
+      let (_, hub, peer) = try stage()
+      let text = HandDrivenPeer.ping(String(repeating: "y", count: bytes))
+      #expect(WorkUnits.of(bytes: text.utf8.count) == units)
+      peer.send(HandDrivenPeer.frame(text))
+      peer.turn()
+      try hub.turn { hub.counters.messagesIn == 1 }
+      #expect(unitsLeft(hub, peer) == 50 - units, "\(bytes)")
+    }
+  }
+
+  @Test("A compressed message is charged for what it inflates to")
+  func byInflatedText() throws {
+    let (_, hub, peer) = try stage(isCompressed: true)
+    let text = HandDrivenPeer.ping(String(repeating: "y", count: 60_000))
+    let frame = HandDrivenPeer.compressedFrame(text)
+    #expect(frame.count < 1000)
+    peer.send(frame)
+    peer.turn()
+    try hub.turn { hub.counters.messagesIn == 1 }
+    #expect(unitsLeft(hub, peer) == 50 - 15)
+  }
+
+  @Test("A batch is charged by its fixes or its text, whichever is more; binary, too")
+  func byFixes() throws {
+    let (_, hub, peer) = try stage()
+    // 200 fixes in 11 KiB: four fifties, two times 4 KiB.
+    let text = batch(200)
+    #expect(text.utf8.count / 4096 == 2)
+    peer.send(HandDrivenPeer.frame(text))
+    peer.turn()
+    try hub.turn { hub.counters.messagesIn == 1 }
+    #expect(unitsLeft(hub, peer) == 50 - 5)
+    let fixes = LocationBatch(
+      fixes: (0..<500).map {
+        .success(
+          Fix(
+            coordinate: Coordinate(latitude: 1, longitude: 2)!,
+            timestamp: Timestamp(milliseconds: 1_763_680_000_000 + $0)
+          ))
+      })
+    #expect(WorkUnits.of(.locationBatch(fixes), bytes: 5000) == 11)
+    #expect(WorkUnits.of(.locationBatch(fixes), bytes: 100_000) == 25)
+  }
+
+  @Test("A query is charged by the positions of its polygon, and a trip by those of its route")
+  func byPositions() throws {
+    let (_, hub, peer) = try stage(role: "ops")
+    let corners = (0..<400).map { "[\(10.0 + Double($0) / 1000),\($0 % 2)]" }
+    let polygon = #"{"type":"Polygon","coordinates":[[\#(corners.joined(separator: ",")),[10.2,40],[10.0,0]]]}"#
+    let text = message("query", #""kind":"within","polygon":\#(polygon)"#)
+    #expect(text.utf8.count < 4 * 4096)
+    peer.send(HandDrivenPeer.frame(text))
+    peer.turn()
+    try hub.turn { hub.counters.messagesIn == 1 }
+    #expect(peer.messages.contains { $0.contains("\"result\"") })
+    #expect(unitsLeft(hub, peer) == 50 - 9)
+    let places = (0..<1000).map { Coordinate(latitude: Double($0 % 80), longitude: 0)! }
+    var report = TripStatusReport(
+      tripID: Identifier("T")!, status: .requested, timestamp: Timestamp(milliseconds: 1_763_680_000_000))
+    report.route = try Route(points: places)
+    #expect(WorkUnits.of(.tripStatus(report), bytes: 4000) == 21)
+  }
+
+  @Test(
+    "A message dearer than a full bucket is taken, and who then says nothing is not told anything, however long it owes"
+  )
+  func debt() throws {
+    let (clock, hub, peer) = try stage(burst: 5, rate: 1)
+    peer.send(HandDrivenPeer.frame(batch(500)))
+    peer.turn()
+    try hub.turn { hub.counters.messagesIn == 1 }
+    // 11 of 5: six seconds in debt.
+    for _ in 0..<8 {
+      clock.advance(milliseconds: 1000)
+      peer.turn()
+    }
+    #expect(hub.counters.ratePauses == 0 && !peer.messages.contains { $0.contains("rate_limited") })
+    peer.send(HandDrivenPeer.frame(HandDrivenPeer.ping("after")))
+    peer.turn()
+    #expect(peer.messages.contains { $0.contains("after") })
+    #expect(hub.counters.ratePauses == 0)
+  }
+
+  @Test("What comes from a session in debt waits until it is level, and after five seconds it is told so")
+  func inDebt() throws {
+    let (clock, hub, peer) = try stage(burst: 5, rate: 1)
+    peer.send(HandDrivenPeer.frame(batch(500)))
+    peer.turn()
+    try hub.turn { hub.counters.messagesIn == 1 }
+    peer.send(HandDrivenPeer.frame(HandDrivenPeer.ping("early")))
+    peer.turn()
+    #expect(hub.counters.ratePauses == 1)
+    for second in 1...8 {
+      clock.advance(milliseconds: 1000)
+      peer.turn()
+      let isAnswered = peer.messages.contains { $0.contains("early") }
+      #expect(isAnswered == (second > 6), "after \(second) s")
+    }
+    #expect(peer.messages.count { $0.contains("rate_limited") } == 1)
+    #expect(peer.isOpen)
+  }
+
+  @Test("HTTP requests are charged by their bodies, and what one has beyond its text is owed")
+  func requests() {
+    var table = AddressTable(idleLimit: 10, rate: AddressTable.Rate(perSecond: 10, burst: 20))
+    let second: Int64 = 1_000_000_000
+    func charge(_ units: Double, at time: Int64) -> Int64? { table.charge(7, units, now: time) }
+    #expect(charge(15, at: 0) == nil)
+    let wait = charge(15, at: 0)
+    #expect(wait.map { $0 > second * 9 / 10 && $0 < second * 11 / 10 } == true)
+    #expect(charge(15, at: second * 11 / 10) == nil)
+    table.chargeMore(7, 20, now: second * 11 / 10)
+    #expect(charge(1, at: 2 * second) != nil)
+    #expect(charge(1, at: 4 * second) == nil)
+    #expect(charge(65, at: 5 * second) != nil, "dearer than a full bucket: not before it is full")
+    #expect(charge(65, at: 7 * second) == nil)
+    #expect(charge(1, at: 8 * second) != nil)
+  }
+}
