@@ -181,7 +181,7 @@ extension Hub {
     armRetention(driver)
   }
 
-  /// Says that the driver is offline, and stores it: a restart must not say it again.
+  /// Publishes `driver_offline`, and stores that it was published: after a restart it must not come again.
   private mutating func tellOffline(_ driver: Int) {
     guard !drivers[driver].durable.isOffline else { return }
     guard storage.hasRoom else {
@@ -193,7 +193,8 @@ extension Hub {
     publishPresence(driver, .driverOffline, "Driver offline", "No position has come from the driver for a while.")
   }
 
-  /// Says that a driver is back of which it was said that it is offline. Its fix is stored with it, or there is no journal.
+  /// Publishes `driver_online` for a driver of which `driver_offline` was published. Where there is a journal, the
+  /// record of its fix is written in the same turn.
   mutating func tellOnline(_ driver: Int) {
     drivers[driver].durable.isOffline = false
     publishPresence(driver, .driverOnline, "Driver online", "The driver's positions are coming again.")

@@ -84,8 +84,8 @@ public struct Hub: ~Copyable {
   /// An empty hub that serves `loops` loops (1–64).
   ///
   /// `seed` keeps peers from choosing ids that collide in the hash tables: draw it at random where inputs are hostile.
-  /// `pseudonymKey` makes what riders know drivers by, and who has it can tell them. Without one it is `drawnKey`, or that of
-  /// the journal that is read; by default it is made of the seed.
+  /// `pseudonymKey` makes what riders know drivers by, and who has it can tell them. Without one it is `drawnKey`, or
+  /// that of the journal that is read; by default it is made of the seed.
   public init(
     limits: HubLimits, timings: HubTimings, sampling: SamplingRules, epoch: InlineText, seed: UInt64,
     pseudonymKey: SipKey? = nil, drawnKey: SipKey? = nil, loops: Int, now: Moment
@@ -101,9 +101,12 @@ public struct Hub: ~Copyable {
     channels = ChannelTable(limits: limits, seed: seed, loopCount: loops)
     index = DriverIndex(capacity: limits.drivers)
     staleIndex = DriverIndex(capacity: limits.drivers)
-    self.pseudonymKey = drawnKey ?? SipKey(seed, ~seed)
+    // A local, because `??` must not read `self` here: while `self` is not fully initialised, an autoclosure that reads
+    // it frees members that are not there yet (Swift 6.3.1 with -O).
+    let drawn = drawnKey ?? SipKey(seed, ~seed)
+    self.pseudonymKey = drawn
     hasOperatorsKey = pseudonymKey != nil
-    audience = PublicAudience(key: pseudonymKey ?? self.pseudonymKey)
+    audience = PublicAudience(key: pseudonymKey ?? drawn)
     areas = AreaTable(seed: seed)
     deadlines = Deadlines(uptime: now.uptime)
     sessions = Array(repeating: [], count: loops)

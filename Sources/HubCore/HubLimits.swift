@@ -97,8 +97,8 @@ public struct HubLimits: Sendable, Equatable {
 public struct HubTimings: Sendable, Equatable {
   /// A driver without a session, or without a fix, for this long is stale.
   public var stale = 60.0
-  /// … but not before this many of its sampling intervals, or, without a session, of the intervals at which it sends. The
-  /// latter count for up to `longestSendingSilence`.
+  /// … but not before this many of its sampling intervals, or, without a session, of the intervals at which it sends.
+  /// The latter count for up to `longestSendingSilence`.
   public var staleSamplingIntervals = 2.5
   public var longestSendingSilence = 900.0
   /// Live positions of an ended trip go on for this long.

@@ -25,7 +25,7 @@ let serve = Verb(
     Option("token-audience", "TEXT", "take only tokens whose aud is this, or names it"),
     Option("revoked", "FILE", "refuse tokens whose jti or sub is a line of this file"),
     Option("grant-grace", "SECONDS", "an ended trip's positions go on so long, then nobody else sees it (60)"),
-    Option("pseudonym-key", "FILE", "32 hex digits that riders' names for drivers are made with (else the journal has one)"),
+    Option("pseudonym-key", "FILE", "32 hex digits that riders' names for drivers are made with (else the journal's)"),
     Option("data", "DIR", "keep what is durable there, over restarts and crashes (./data)"),
     Option("no-journal", nil, "keep nothing: a restart forgets"),
     Option("retain", "TIME", "how long what is past can be read: 90s, 15m, 36h, 30d (30d)"),

@@ -134,8 +134,8 @@ final class HubLife {
   }
 
   /// What the keeper does: a snapshot of all that is stored, made from the one before it and the groups since, and the end
-  /// of what is older than the rule says. `fix` is called with each fix in these groups. The last group of the snapshot that
-  /// it was made from (0 without one); nil where there was nothing to do.
+  /// of what is older than the rule says. `fix` is called with each fix in these groups. Gives the last group of the
+  /// snapshot that it was made from (0 without one); nil where there was nothing to do.
   func keep(
     _ disk: SimulatedDisk, _ rule: RetentionRule, now: Moment, _ fix: FixReader
   ) throws(JournalError) -> UInt64? {

@@ -76,8 +76,8 @@ final class DurableBench {
     return all
   }
 
-  /// The durable state, record by record, trips and channels in the order of their names. How a driver is followed is left
-  /// out: fixes that are refused and leave no record move a filter on.
+  /// The durable state, record by record, trips and channels in the order of their names. How a driver is followed is
+  /// left out: fixes that are refused and leave no record move a filter on.
   func state() throws -> [DurableRecord] {
     var parts: [[UInt8]] = []
     hub.writeSnapshot(partBytes: 500) { parts.append(Array($0)) }

@@ -20,7 +20,8 @@ extension Simulation {
     else { throw fail("a table is over its limit") }
   }
 
-  /// Who counts as online was heard of in the last 60 s, or 2.5 of its intervals, and a trip that ended longer ago is closed.
+  /// Who counts as online was heard of in the last 60 s, or 2.5 of its intervals, and a trip that ended longer ago is
+  /// closed.
   func checkPresence() throws(SimulationFailure) {
     var online = 0
     for driver in Cast.driverIDs {

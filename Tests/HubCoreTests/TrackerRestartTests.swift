@@ -23,8 +23,8 @@ import Testing
     return fresh
   }
 
-  /// Mean error of the first position after a restart at every tenth fix, with the filter's state stored, as that of one that
-  /// went on, and of one that begins anew; and how many fixes were refused or absorbed by each.
+  /// Mean error of the first position after a restart at every tenth fix: with the filter's state stored, without a
+  /// restart, and with a filter that begins anew; and how many fixes were refused or absorbed.
   private func compare(
     _ errors: PhoneErrors, every: Double, seed: UInt64
   ) throws -> (resumed: Double, unbroken: Double, fresh: Double, rejected: (resumed: Int, unbroken: Int)) {

@@ -1,4 +1,5 @@
-// A journal in a directory of its own, written by a hub that a benchmark drives and read as a start of `serve` reads it.
+// A journal in a directory of its own, written by a hub that a benchmark drives and read as a start of `serve` reads
+// it.
 import Bytes
 import Glibc
 import HubCore

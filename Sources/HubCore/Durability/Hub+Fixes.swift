@@ -136,9 +136,9 @@ extension Hub {
     drivers[driver].durable.goOffline(at: time, isStored: true)
   }
 
-  /// A driver that was read back goes on as if the hub had not been away: what is older than its newest fix is history, and
-  /// it is offline, or forgotten, when it would have been. Only what it could not send while there was no hub is not held
-  /// against it.
+  /// A driver that was read back goes on as if the hub had not been away: what is older than its newest fix is
+  /// history, and it is forgotten when it would have been. Silence counts from the start of this hub, for nobody could
+  /// reach it before.
   mutating func resume(_ driver: Int) {
     guard drivers[driver].durable.isKnown else { return beginOffline(driver) }
     resumeTime(driver)
@@ -155,8 +155,8 @@ extension Hub {
     }
   }
 
-  /// When its last fix came, by this life's uptime: reckoned by the wall clock, which may have been set meanwhile. Where it
-  /// was set back no time has passed.
+  /// When its last fix came, by this life's uptime: reckoned by the wall clock, which may have been set meanwhile.
+  /// Where it was set back no time has passed.
   private mutating func resumeTime(_ driver: Int) {
     let passed = max(0, now.timestamp.milliseconds - drivers[driver].durable.heard.milliseconds)
     let heard = now.uptime - min(passed, 1 << 40) * 1_000_000

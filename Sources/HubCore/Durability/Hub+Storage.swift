@@ -177,8 +177,8 @@ extension Hub {
     return true
   }
 
-  /// Ends the reading, at `start`: what is not stored (deadlines, links between tables, indexes) is made anew. Nobody is
-  /// offline for what could not reach a hub that was not there: presence counts from `start`.
+  /// Ends the reading, at `start`: what is not stored (deadlines, links between tables, indexes) is made anew.
+  /// Presence counts from `start`: before it nothing could reach this hub.
   public mutating func finishLoading(at start: Moment) {
     now = start
     lastStandstill = start.uptime

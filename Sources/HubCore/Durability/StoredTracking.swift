@@ -2,8 +2,8 @@
 // record of fixes and with each driver, in 20 bytes of fixed places.
 //
 // Of the filter's state the position itself (place, speed, heading) stands in the fix. Biases and correlations are left
-// out: they matter for seconds, which a restart takes. What took minutes to learn is kept: how noisy the phone is, and how
-// late its speed. Without the first the gate would refuse good fixes of a bad phone.
+// out: they matter for seconds, which a restart takes. What took minutes to learn is kept: how noisy the phone is, and
+// how late its speed. Without the first the gate would refuse good fixes of a bad phone.
 //
 //     at  bytes                                            at  bytes
 //      0  8  offset of the phone's clock, ms; least: none  14  2  scale of the position noise

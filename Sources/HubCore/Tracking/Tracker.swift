@@ -44,7 +44,8 @@ public struct Tracker: Sendable {
     order = FixOrder(newest: newest.milliseconds, receivedAt: uptime)
   }
 
-  /// Takes over what an earlier life of the hub had filtered; without `motion` the filter begins anew with the next fix.
+  /// Takes over what an earlier life of the hub had filtered. Without `motion` the filter begins anew with the next
+  /// fix.
   mutating func resume(at position: Position, _ motion: StoredMotion?) {
     filter = motion.map { MotionFilter(resuming: position, $0) }
   }
