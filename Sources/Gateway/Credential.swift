@@ -32,6 +32,14 @@ struct Credential: Sendable, Equatable {
     }
   }
 
+  /// What a token says of a driver's vehicle.
+  var vehicle: VehicleClaims? {
+    switch authority {
+    case .development: nil
+    case .token(let grants): grants?.vehicle
+    }
+  }
+
   /// Whether it opens a trip's channel, or one beside those of its role.
   private func opens(_ channel: Channel) -> Bool {
     switch authority {

@@ -50,7 +50,8 @@ enum Endpoint: Equatable {
     case .locations: method == .post
     case .within, .trips: method == .get || method == .head || method == .post
     case .fence: method == .get || method == .head || method == .put || method == .delete
-    case .health, .readiness, .metrics, .nearby, .driver, .trip, .track, .fences: method == .get || method == .head
+    case .trip: method == .get || method == .head || method == .patch
+    case .health, .readiness, .metrics, .nearby, .driver, .track, .fences: method == .get || method == .head
     }
   }
 
@@ -68,7 +69,8 @@ enum Endpoint: Equatable {
     case .locations: "POST"
     case .within, .trips: "GET, HEAD, POST"
     case .fence: "GET, HEAD, PUT, DELETE"
-    case .socket, .health, .readiness, .metrics, .nearby, .driver, .trip, .track, .fences: "GET, HEAD"
+    case .trip: "GET, HEAD, PATCH"
+    case .socket, .health, .readiness, .metrics, .nearby, .driver, .track, .fences: "GET, HEAD"
     }
   }
 }

@@ -209,7 +209,8 @@ enum PrometheusText {
       "locationhub_routes_not_followed_total", "Routes of trips that there was no room to follow.",
       hub.routesNotFollowed)
     page.counter("locationhub_trip_moves_total", "Moves of trips.", hub.tripMoves)
-    page.counter("locationhub_trip_moves_refused_total", "Refused moves of trips.", hub.tripMovesRefused)
+    page.counter("locationhub_trip_moves_refused_total", "Refused moves and changes of trips.", hub.tripMovesRefused)
+    page.counter("locationhub_trip_changes_total", "Changes of pickup, dropoff or route.", hub.tripChanges)
     writeFences(hub, &page)
     page.counter("locationhub_session_replacements_total", "Driver sessions replaced by newer ones.", hub.replacements)
     page.family("locationhub_sampling_told_total", "counter", "Times drivers were told how often to send, by why.")

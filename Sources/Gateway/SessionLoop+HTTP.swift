@@ -67,9 +67,14 @@ extension SessionLoop {
   private mutating func bodyLimits(_ head: RequestHead, _ exchange: Exchange) -> HTTPLimits {
     guard head.framing != .none else { return httpLimits }
     let isPosted = head.isPath("/v1/locations") || head.isPath("/v1/trips") || head.isPath("/v1/drivers/within")
-    guard head.method == .post ? isPosted : head.method == .put && head.isPath(under: "/v1/fences/") else {
-      return unwantedBodyLimits
-    }
+    let isWanted =
+      switch head.method {
+      case .post: isPosted
+      case .put: head.isPath(under: "/v1/fences/")
+      case .patch: head.isPath(under: "/v1/trips/")
+      case .get, .head, .delete, .options: false
+      }
+    guard isWanted else { return unwantedBodyLimits }
     do throws(CredentialError) {
       _ = try credential(of: head, exchange)
       return httpLimits
@@ -146,6 +151,7 @@ extension SessionLoop {
     case .driver(let id): driver(slot, exchange, id, credential)
     case .trips where request.method == .post: requestTrip(slot, exchange, credential)
     case .trips: try trips(slot, exchange, request, credential)
+    case .trip(let id) where request.method == .patch: changeTrip(slot, exchange, id, credential)
     case .trip(let id): trip(slot, exchange, id, credential)
     case .track(let id, let format): try track(slot, exchange, request, id, format, credential)
     case .fences: listFences(slot, exchange, request, credential)
@@ -195,5 +201,6 @@ extension SessionLoop {
           session: reference(sessions[slot].connection), driverID: credential.id, messageID: messageID,
           sent: now.timestamp, received: now, batch: batch,
           tripIsGranted: batch.tripID.map(credential.names(trip:)) ?? false)))
+    tellVehicle(credential)
   }
 }

@@ -60,8 +60,9 @@ extension SessionLoop {
             batch: batch, tripIsGranted: names(slot, batch.tripID))))
     case .driverStatus(let report):
       guard isDriver(slot, messageID) else { return }
-      inputs.append(.driverStatus(session, messageID, report))
+      inputs.append(.driverStatus(session, messageID, withClaims(slot, report)))
     case .tripStatus(let report): tripStatus(slot, messageID, report)
+    case .tripChange(let change): tripChange(slot, messageID, envelope.timestamp, change)
     case .subscribe(let request): subscribe(slot, messageID, request)
     case .unsubscribe(.view(let id)): inputs.append(.leaveView(session, messageID, .view(id)))
     case .unsubscribe(.channel(let channel)):
@@ -92,6 +93,15 @@ extension SessionLoop {
         TripStatusInput(
           session: reference(sessions[slot].connection), actor: Actor(role: credential.role, id: credential.id),
           messageID: messageID, report: report, tripIsGranted: credential.names(trip: report.tripID))))
+  }
+
+  private mutating func tripChange(_ slot: Int, _ messageID: MessageID, _ sent: Timestamp, _ change: TripChange) {
+    guard let credential = sessions[slot].credential else { return }
+    inputs.append(
+      .tripChange(
+        TripChangeInput(
+          session: reference(sessions[slot].connection), actor: Actor(role: credential.role, id: credential.id),
+          messageID: messageID, timestamp: sent, change: change)))
   }
 
   private mutating func subscribe(_ slot: Int, _ messageID: MessageID, _ request: Subscribe) {

@@ -76,6 +76,21 @@ extension SessionLoop {
       ? .max : now.uptime + nanoseconds.partialValue
   }
 
+  // MARK: What a driver's token says of its vehicle
+
+  /// Tells the hub, which has admitted the driver.
+  mutating func tellVehicle(_ credential: Credential) {
+    guard credential.role == .driver, let vehicle = credential.vehicle else { return }
+    inputs.append(.vehicle(credential.id, vehicle))
+  }
+
+  /// A driver's word with what its token says in place of it.
+  func withClaims(_ slot: Int, _ report: DriverStatusReport) -> DriverStatusReport {
+    guard let vehicle = sessions[slot].token?.grants?.vehicle else { return report }
+    return DriverStatusReport(
+      status: report.status, vehicleType: vehicle.vehicleType ?? report.vehicleType, tags: vehicle.tags ?? report.tags)
+  }
+
   // MARK: Limits of the session's own
 
   @inline(__always) func rate(of slot: Int) -> Double {
@@ -112,7 +127,9 @@ extension SessionLoop {
     guard claims.subject == sessions[slot].id, claims.role == sessions[slot].role else {
       return refuse(slot, messageID, .forbidden, "the new token is for another sub or role")
     }
-    take(slot, Credential(claims))
+    let credential = Credential(claims)
+    take(slot, credential)
+    tellVehicle(credential)
     armSessionTimer(slot)
     send(.ack(Ack(replyTo: messageID)), to: slot)
     if claims.role != .ops { reviewSubscriptions(slot) }

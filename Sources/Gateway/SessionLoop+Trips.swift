@@ -26,6 +26,25 @@ extension SessionLoop {
     inputs.append(.trips(reference(sessions[slot].connection), .begin(report)))
   }
 
+  /// `PATCH /v1/trips/{id}`: who may change it, as with `trip_change`. Answered when the change is on stable storage.
+  mutating func changeTrip(_ slot: Int, _ exchange: Exchange, _ idText: String, _ credential: Credential) {
+    guard let id = Identifier(idText) else {
+      return respond(slot, exchange, .badRequest, .badMessage, "a trip id is 1-64 of A-Z a-z 0-9 . _ -")
+    }
+    let change: TripChange
+    do throws(MessageError) {
+      change = try exchange.body.withBytes { (bytes) throws(MessageError) in
+        try reader.readTripChange(bytes, id: id)
+      }
+    } catch {
+      return respond(slot, exchange, status(of: error.code), error.code, error.text)
+    }
+    exchange.isWaiting = true
+    inputs.append(
+      .trips(
+        reference(sessions[slot].connection), .change(change, Actor(role: credential.role, id: credential.id))))
+  }
+
   /// `GET /v1/trips/{id}`: who may subscribe to it.
   mutating func trip(_ slot: Int, _ exchange: Exchange, _ idText: String, _ credential: Credential) {
     askForTrip(slot, exchange, idText, credential, track: nil)

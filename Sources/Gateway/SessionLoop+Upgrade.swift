@@ -117,6 +117,7 @@ extension SessionLoop {
     counters.sessions[Int(upgrade.credential.role.rawValue)] += 1
     counters.sessionsOpened += 1
     sendConnected(slot, upgrade.credential, sampling)
+    tellVehicle(upgrade.credential)
     if shared.log.level == .debug { logOpened(connection, upgrade.credential) }
     armSessionTimer(slot)
     if isRevoked(upgrade.credential) {  // while the hub was asked

@@ -69,6 +69,27 @@ extension Hub {
     return true
   }
 
+  /// What a driver's credential says of its vehicle holds from now on. Where the table has no room for it, the driver is
+  /// shown with neither vehicle type nor tags: it must not be found by what it says itself.
+  mutating func take(_ claims: VehicleClaims, of id: Identifier) {
+    guard let driver = findDriver(id) else { return }
+    let old = drivers[driver].profile
+    var profile = profiles.profile(old)
+    if let vehicleType = claims.vehicleType { profile.vehicleType = vehicleType }
+    if let tags = claims.tags { profile.tags = tags }
+    guard profile != profiles.profile(old) else { return }
+    if let index = profiles.replace(old, with: profile) {
+      drivers[driver].profile = index
+    } else {
+      counters.tableLimitHits += 1
+      profiles.release(old)
+      drivers[driver].profile = -1
+    }
+    relabel(driver)
+    noteArea(driver)
+    if storage.hasRoom { recordDriver(driver) }
+  }
+
   // MARK: Presence
 
   /// When the driver is stale if nothing comes: its session gone for 60 s, or no fix for longer than it should take. Time in

@@ -18,6 +18,7 @@ extension Hub {
     case .show(let query): show(query, to: session, replyTo)
     case .list(let query): list(query, for: session, replyTo)
     case .begin(let report): begin(report, for: session, replyTo)
+    case .change(let change, let actor): self.change(change, by: actor, for: session)
     }
   }
 

@@ -146,9 +146,7 @@ extension Hub {
       return refuse(
         input.session, input.messageID, .storageFull, "this hub cannot store moves now; send it again", retryAfter: 5)
     }
-    // A rider and a driver may have the same id: the role is part of who sent it.
-    let sender = input.actor.id.text.hashValue(seed: seed ^ UInt64(input.actor.role.rawValue))
-    let move = input.messageID.text.hashValue(seed: sender)
+    let move = moveHash(input.messageID, of: input.actor)
     guard let trip = findTrip(input.report.tripID) else { return request(input, move: move) }
     if trips[trip].recentMoves.contains(move) {
       return replyStored(.ack(Ack(replyTo: input.messageID)), to: input.session)
@@ -175,6 +173,11 @@ extension Hub {
       return refuseMove(input, status, "the trip has no driver yet: a driver accepts it")
     }
     apply(input, to: trip, move: move)
+  }
+
+  /// By what a repeated message is known. A rider and a driver may have the same id: the role is part of who sent it.
+  func moveHash(_ messageID: MessageID, of actor: Actor) -> UInt64 {
+    messageID.text.hashValue(seed: actor.id.text.hashValue(seed: seed ^ UInt64(actor.role.rawValue)))
   }
 
   private mutating func refuseMove(_ input: TripStatusInput, _ status: TripStatus, _ message: String) {
@@ -318,10 +321,16 @@ extension Hub {
 
   /// A `trip_update` on the trip's channel, and on its driver's.
   private mutating func publishMove(_ trip: Int, from previous: TripStatus?, at location: Coordinate?) {
-    var update = TripUpdate(
-      tripID: trips[trip].id, status: trips[trip].status, previousStatus: previous, driverID: trips[trip].driverID,
-      timestamp: trips[trip].changed, location: location,
-      summary: trips[trip].status.isFinal ? trips[trip].progress.summary : nil, sequence: 0)
+    publish(
+      TripUpdate(
+        tripID: trips[trip].id, status: trips[trip].status, previousStatus: previous, driverID: trips[trip].driverID,
+        timestamp: trips[trip].changed, location: location,
+        summary: trips[trip].status.isFinal ? trips[trip].progress.summary : nil, sequence: 0), of: trip)
+  }
+
+  /// Publishes an event of a trip on its channel, and on its driver's.
+  mutating func publish(_ made: TripUpdate, of trip: Int) {
+    var update = made
     if let channel = eventChannel(ofTrip: trip) {
       publishEvent(on: channel) {
         update.sequence = $0

@@ -214,9 +214,11 @@ public struct Hub: ~Copyable {
     case .batch(let input): admit(input)
     case .driverConnecting(let session, let id, let client): connect(session, id, client: client)
     case .driverDisconnected(let session): disconnect(session)
+    case .vehicle(let id, let claims): take(claims, of: id)
     case .stoodStill: lastStandstill = now.uptime
     case .driverStatus(let session, let messageID, let report): handle(session, messageID, report)
     case .tripStatus(let input): handle(input)
+    case .tripChange(let input): handle(input)
     case .trips(let session, let question, let replyTo): answer(session, question, replyTo)
     case .fences(let session, let question): answer(session, question)
     case .subscribe(let input): subscribe(input)

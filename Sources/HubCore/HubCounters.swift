@@ -38,7 +38,10 @@ public struct HubCounters: Sendable, Equatable {
   /// Publications handed to loops: one for each channel and loop with a subscriber.
   public var deliveries: UInt64 = 0
   public var tripMoves: UInt64 = 0
+  /// Refused changes among them.
   public var tripMovesRefused: UInt64 = 0
+  /// Changes of pickup, dropoff or route.
+  public var tripChanges: UInt64 = 0
   public var replacements: UInt64 = 0
   /// Times that a driver was told how often to send, by `SamplingReason.rawValue`.
   public var samplingTold = [UInt64](repeating: 0, count: SamplingReason.allCases.count)

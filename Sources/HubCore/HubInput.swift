@@ -101,6 +101,24 @@ public struct TripStatusInput: Sendable {
   }
 }
 
+/// One `trip_change`.
+public struct TripChangeInput: Sendable {
+  public var session: SessionRef
+  public var actor: Actor
+  public var messageID: MessageID
+  /// The sender's clock when it sent.
+  public var timestamp: Timestamp
+  public var change: TripChange
+
+  public init(session: SessionRef, actor: Actor, messageID: MessageID, timestamp: Timestamp, change: TripChange) {
+    self.session = session
+    self.actor = actor
+    self.messageID = messageID
+    self.timestamp = timestamp
+    self.change = change
+  }
+}
+
 /// How far a session's credential opens a channel by itself. Who has part in a trip, and whether the trip is over, only
 /// the hub knows.
 public enum ChannelGrant: UInt8, Sendable {
@@ -154,10 +172,13 @@ public enum HubInput: Sendable {
   /// same for connections with the same credential from the same address, and 0 where that is unknown.
   case driverConnecting(SessionRef, Identifier, client: UInt32 = 0)
   case driverDisconnected(SessionRef)
+  /// What a driver's credential says of its vehicle: behind what admits the driver, and with each refreshed token.
+  indirect case vehicle(Identifier, VehicleClaims)
   /// A loop has come back that heard nobody for a while: what its drivers sent meanwhile is still to be read.
   case stoodStill
   indirect case driverStatus(SessionRef, MessageID, DriverStatusReport)
   indirect case tripStatus(TripStatusInput)
+  indirect case tripChange(TripChangeInput)
   /// `replyTo` is the message's id; over HTTP there is none.
   indirect case trips(SessionRef, TripQuestion, replyTo: MessageID? = nil)
   indirect case subscribe(SubscribeInput)

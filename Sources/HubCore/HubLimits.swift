@@ -21,6 +21,8 @@ public struct HubLimits: Sendable, Equatable {
   public var eventsPerChannel: Int
   /// Events kept in all channels together; the oldest of all is forgotten first.
   public var events: Int
+  /// Bytes of routes in all kept events. Past it a `trip_change` with a route is refused with `storage_full`.
+  public var eventContentBytes = 256 << 20
   /// Cells watched at once, counted for each audience. At it `subscribe` is refused with `rate_limited`.
   public var areas = 65_536
   /// Drivers that one turn looks at, names or lets go for areas: some 100 µs where all of them are far from each other in

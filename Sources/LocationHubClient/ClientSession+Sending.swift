@@ -36,9 +36,12 @@ extension ClientSession {
   }
 
   /// Queues a trip's move and gives its id, which the `ack` or `error` will name; nil when there is no room. It is
-  /// kept, over any break, until it is answered; so are the two that follow.
+  /// kept, over any break, until it is answered; so are the three that follow.
   @discardableResult
   public func send(_ report: TripStatusReport) -> MessageID? { enqueue(.tripStatus(report)) }
+
+  @discardableResult
+  public func send(_ change: TripChange) -> MessageID? { enqueue(.tripChange(change)) }
 
   @discardableResult
   public func send(_ report: DriverStatusReport) -> MessageID? { enqueue(.driverStatus(report)) }

@@ -29,6 +29,7 @@ final class QueuedMessage {
     switch message {
     case .locationBatch(let batch): 256 + batch.fixes.count * MemoryLayout<Result<Fix, ErrorCode>>.stride
     case .tripStatus(let report): 1024 + (report.route?.polyline.utf8.count ?? 0)
+    case .tripChange(let change): 1024 + (change.route?.polyline.utf8.count ?? 0)
     case .driverStatus(let report): 256 + (report.tags?.count ?? 0) * 80
     case .locationUpdate, .subscribe, .unsubscribe: 512
     case .ping(let ping): 256 + (ping.members?.count ?? 0)

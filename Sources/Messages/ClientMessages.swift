@@ -44,6 +44,7 @@ public enum ClientMessage: Sendable, Equatable {
   indirect case locationBatch(LocationBatch)
   indirect case driverStatus(DriverStatusReport)
   indirect case tripStatus(TripStatusReport)
+  indirect case tripChange(TripChange)
   indirect case subscribe(Subscribe)
   indirect case unsubscribe(Unsubscribe)
   indirect case ping(Ping)
@@ -120,6 +121,25 @@ public struct TripStatusReport: Sendable, Equatable {
     self.riderID = riderID
     self.route = route
   }
+}
+
+/// What is to be another on a trip that is known; nil for what stays as it is. One of the three at least.
+public struct TripChange: Sendable, Equatable {
+  public var tripID: Identifier
+  public var pickup: Coordinate?
+  public var dropoff: Coordinate?
+  /// The way from the new pickup to the new dropoff.
+  public var route: Route?
+
+  public init(tripID: Identifier, pickup: Coordinate? = nil, dropoff: Coordinate? = nil, route: Route? = nil) {
+    self.tripID = tripID
+    self.pickup = pickup
+    self.dropoff = dropoff
+    self.route = route
+  }
+
+  /// It asks for nothing, which is no change.
+  public var isEmpty: Bool { pickup == nil && dropoff == nil && route == nil }
 }
 
 /// From which event on a subscriber wants to be brought up to date.

@@ -88,7 +88,7 @@ public struct DriverLocation: Sendable, Equatable, BitwiseCopyable {
   }
 }
 
-/// A trip's move: an event.
+/// A trip's move, or a change of where it goes: an event.
 public struct TripUpdate: Sendable, Equatable {
   public var tripID: Identifier
   public var status: TripStatus
@@ -97,13 +97,22 @@ public struct TripUpdate: Sendable, Equatable {
   /// When it happened, by the sender's clock.
   public var timestamp: Timestamp
   public var location: Coordinate?
+  // What has changed, of a change.
+  public var pickup: Coordinate?
+  public var dropoff: Coordinate?
+  /// Encoded polyline, as it came.
+  public var route: String?
   /// Of a trip that has ended.
   public var summary: TripSummary?
   public var sequence: UInt64
 
+  /// It tells of a change, not of a move.
+  public var isChange: Bool { pickup != nil || dropoff != nil || route != nil }
+
   public init(
     tripID: Identifier, status: TripStatus, previousStatus: TripStatus?, driverID: Identifier?,
-    timestamp: Timestamp, location: Coordinate?, summary: TripSummary? = nil, sequence: UInt64
+    timestamp: Timestamp, location: Coordinate?, pickup: Coordinate? = nil, dropoff: Coordinate? = nil,
+    route: String? = nil, summary: TripSummary? = nil, sequence: UInt64
   ) {
     self.tripID = tripID
     self.status = status
@@ -111,6 +120,9 @@ public struct TripUpdate: Sendable, Equatable {
     self.driverID = driverID
     self.timestamp = timestamp
     self.location = location
+    self.pickup = pickup
+    self.dropoff = dropoff
+    self.route = route
     self.summary = summary
     self.sequence = sequence
   }

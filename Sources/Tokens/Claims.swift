@@ -9,7 +9,7 @@ public struct Claims: Sendable, Equatable {
   public var role: Role
   /// `exp`, to the millisecond; nil where the token does not expire.
   public var expires: Timestamp?
-  /// Nil where the token has no `trips`, `channels`, `limits` and `jti`.
+  /// Nil where the token has no `trips`, `channels`, `limits`, `vehicleType`, `tags` and `jti`.
   public var grants: Grants?
 
   public init(subject: Identifier, role: Role, expires: Timestamp? = nil, grants: Grants? = nil) {
@@ -51,8 +51,30 @@ extension Claims {
       guard let text = value.string, let id = InlineText(text), !id.isEmpty else { throw .invalid(.jti) }
       tokenID = id
     }
-    if trips.isEmpty, channels.isEmpty, limits == nil, tokenID == nil { return nil }
-    return Grants(trips: trips, channels: channels, limits: limits, tokenID: tokenID)
+    let vehicle = try vehicle(members)
+    if trips.isEmpty, channels.isEmpty, limits == nil, vehicle == nil, tokenID == nil { return nil }
+    return Grants(trips: trips, channels: channels, limits: limits, vehicle: vehicle, tokenID: tokenID)
+  }
+
+  /// Bounded as in `driver_status`.
+  private static func vehicle(_ members: [String: JSONValue]) throws(TokenError) -> VehicleClaims? {
+    var vehicle = VehicleClaims()
+    if let value = present(members, "vehicleType") {
+      guard let text = value.string.flatMap({ InlineText($0) }), !text.isEmpty else { throw .invalid(.vehicleType) }
+      vehicle.vehicleType = text
+    }
+    if let value = present(members, "tags") {
+      guard let elements = value.elements, elements.count <= DriverStatusReport.maximumTags else {
+        throw .invalid(.tags)
+      }
+      var tags: [InlineText] = []
+      for element in elements {
+        guard let tag = element.string.flatMap({ InlineText($0) }), !tag.isEmpty else { throw .invalid(.tags) }
+        tags.append(tag)
+      }
+      vehicle.tags = tags
+    }
+    return vehicle.isEmpty ? nil : vehicle
   }
 
   private static func list<Element>(

@@ -87,15 +87,19 @@ public final class Grants: Sendable {
   /// Channels that may be seen beside those of the role.
   public let channels: [ChannelPattern]
   public let limits: SessionLimits?
+  /// `vehicleType` and `tags` of a driver; nil where the token has neither.
+  public let vehicle: VehicleClaims?
   /// `jti`: the name by which the token can be revoked.
   public let tokenID: InlineText?
 
   public init(
-    trips: [NamePattern] = [], channels: [ChannelPattern] = [], limits: SessionLimits? = nil, tokenID: InlineText? = nil
+    trips: [NamePattern] = [], channels: [ChannelPattern] = [], limits: SessionLimits? = nil,
+    vehicle: VehicleClaims? = nil, tokenID: InlineText? = nil
   ) {
     self.trips = trips
     self.channels = channels
     self.limits = limits
+    self.vehicle = vehicle
     self.tokenID = tokenID
   }
 
@@ -115,6 +119,7 @@ public final class Grants: Sendable {
 
 extension Grants: Equatable {
   public static func == (a: Grants, b: Grants) -> Bool {
-    a.trips == b.trips && a.channels == b.channels && a.limits == b.limits && a.tokenID == b.tokenID
+    a.trips == b.trips && a.channels == b.channels && a.limits == b.limits && a.vehicle == b.vehicle
+      && a.tokenID == b.tokenID
   }
 }

@@ -29,7 +29,7 @@ public enum TokenError: Error, Equatable, Sendable {
 
   /// The claims that can be at fault.
   public enum Claim: String, Sendable {
-    case sub, role, trips, channels, limits, exp, nbf, jti
+    case sub, role, trips, channels, limits, vehicleType, tags, exp, nbf, jti
   }
 }
 

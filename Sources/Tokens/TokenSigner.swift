@@ -61,6 +61,8 @@ extension TokenRequest {
     append("jti", grants.tokenID?.description, to: &text)
     append("trips", grants.trips.map(\.description), to: &text)
     append("channels", grants.channels.map(\.description), to: &text)
+    append("vehicleType", grants.vehicle?.vehicleType?.description, to: &text)
+    if let tags = grants.vehicle?.tags { append("tags", tags.map(\.description), orEmpty: true, to: &text) }
     guard let limits = grants.limits else { return }
     text.append(",\"limits\":{")
     if let rate = limits.rate {
@@ -93,8 +95,10 @@ extension TokenRequest {
     text.append(double: Double(time.milliseconds) / 1000)
   }
 
-  private func append(_ name: StaticString, _ list: [String], to text: inout ByteBuffer) {
-    guard !list.isEmpty else { return }
+  private func append(
+    _ name: StaticString, _ list: [String], orEmpty: Bool = false, to text: inout ByteBuffer
+  ) {
+    guard orEmpty || !list.isEmpty else { return }
     begin(name, in: &text)
     text.append("[")
     for (index, entry) in list.enumerated() {

@@ -20,6 +20,8 @@ let makeToken = Verb(
     Option("trip", "ID", "a trip it names; id* for all that begin so (repeatable)", repeats: true),
     Option(
       "channel", "NAME", "trip:ID, driver:ID or fence:ID it opens, or …ID* (repeatable)", repeats: true),
+    Option("vehicle-type", "TEXT", "a driver's vehicle type, whatever the driver says"),
+    Option("tag", "TEXT", "one of a driver's tags, in place of those it says (repeatable, up to 8)", repeats: true),
     Option("expires", "TIME", "how long it lasts: 90s, 15m, 12h, 30d; 0 for ever (15m)"),
     Option("issuer", "TEXT", "its iss"),
     Option("audience", "TEXT", "its aud"),
@@ -93,8 +95,28 @@ private func grants(_ arguments: Arguments) throws(CommandError) -> Grants? {
     rate: try arguments.number("rate", in: SessionLimits.rates),
     burst: try arguments.number("burst", in: SessionLimits.bursts))
   let hasLimits = limits != SessionLimits()
-  if trips.isEmpty, channels.isEmpty, tokenID == nil, !hasLimits { return nil }
-  return Grants(trips: trips, channels: channels, limits: hasLimits ? limits : nil, tokenID: tokenID)
+  let vehicle = try vehicle(arguments)
+  if trips.isEmpty, channels.isEmpty, tokenID == nil, vehicle == nil, !hasLimits { return nil }
+  return Grants(
+    trips: trips, channels: channels, limits: hasLimits ? limits : nil, vehicle: vehicle, tokenID: tokenID)
+}
+
+private func vehicle(_ arguments: Arguments) throws(CommandError) -> VehicleClaims? {
+  var vehicle = VehicleClaims()
+  if let text = arguments.string("vehicle-type") {
+    guard let type = InlineText(text), !type.isEmpty else { throw .usage("--vehicle-type must have 1 to 64 bytes") }
+    vehicle.vehicleType = type
+  }
+  var tags: [InlineText] = []
+  for text in arguments.strings("tag") {
+    guard let tag = InlineText(text), !tag.isEmpty else { throw .usage("--tag must have 1 to 64 bytes") }
+    tags.append(tag)
+  }
+  guard tags.count <= DriverStatusReport.maximumTags else {
+    throw .usage("a token has at most \(DriverStatusReport.maximumTags) tags")
+  }
+  if !tags.isEmpty { vehicle.tags = tags }
+  return vehicle.isEmpty ? nil : vehicle
 }
 
 /// Seconds of `90s`, `15m`, `12h`, `30d`, or of a number alone.

@@ -252,13 +252,22 @@ enum WatchText {
     switch publication.body {
     case .driverLocation(let location): return head + text(location)
     case .etaUpdate(let update): return head + text(update)
-    case .tripUpdate(let update):
-      let from = update.previousStatus.map { "\($0.name) → " } ?? ""
-      return head + "trip \(update.tripID): \(from)\(update.status.name)"
-        + (update.driverID.map { ", driver \($0)" } ?? "") + (update.summary.map { "; " + text($0) } ?? "")
+    case .tripUpdate(let update): return head + text(update)
     case .notification(let notification): return head + "\(notification.title): \(notification.body)"
     case .areaUpdate(let update): return head + text(update)
     }
+  }
+
+  private static func text(_ update: TripUpdate) -> String {
+    let from = update.previousStatus.map { "\($0.name) → " } ?? ""
+    var text = "trip \(update.tripID): \(from)\(update.status.name)"
+    if let driver = update.driverID { text += ", driver \(driver)" }
+    for (name, place) in [("pickup", update.pickup), ("dropoff", update.dropoff)] {
+      if let place { text += "; new \(name) \(fixed(place.latitude, 5)), \(fixed(place.longitude, 5))" }
+    }
+    if update.route != nil { text += "; new route" }
+    if let summary = update.summary { text += "; " + Self.text(summary) }
+    return text
   }
 
   private static func text(_ update: AreaUpdate) -> String {

@@ -26,6 +26,8 @@ struct Ledger {
     var outcome = Outcome.pending
     /// Journalled data was given up since: nothing is promised any more.
     var isForgiven = false
+    /// It is no move but a change of the trip.
+    var change: TripChange?
   }
 
   struct Batch {

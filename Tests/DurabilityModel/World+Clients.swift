@@ -86,9 +86,13 @@ extension World {
     if oneIn(8) { status = oneIn(3) ? .cancelled : World.order[pick(World.order.count)] }
     let place = ledger.moves.count
     let message = subject(.kept(.move(place)))
+    // A place that no other change has: each acked one has an event.
+    let elsewhere = Coordinate(latitude: Double(place % 80_000) / 1000, longitude: 13)
+    let change =
+      clients[number].known[trip] != nil && oneIn(5) ? TripChange(tripID: Names.trips[trip], dropoff: elsewhere) : nil
     // A time that nothing else has: see `Ledger.isMark`.
     let mark = Timestamp(milliseconds: Names.origin + Int64(place) * 10 + 7)
-    ledger.moves.append(Ledger.Move(trip: trip, status: status, mark: mark, message: message))
+    ledger.moves.append(Ledger.Move(trip: trip, status: status, mark: mark, message: message, change: change))
     clients[number].kept.append(Client.Kept(subject: .move(place)))
     diary.note("client moves trip to", number, trip, Int(status.rawValue), place)
   }

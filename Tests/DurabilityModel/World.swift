@@ -264,6 +264,11 @@ struct World: ~Copyable {
     switch message {
     case .move(let place):
       let move = ledger.moves[place]
+      if let change = move.change {
+        return .tripChange(
+          TripChangeInput(
+            session: link.session, actor: actor, messageID: move.message, timestamp: move.mark, change: change))
+      }
       // Who asks for a trip names its driver; the rider is the first.
       let isRequest = move.status == .requested
       let named = move.trip % 3 == 2 && actor.role == .rider ? nil : clients[move.trip % World.drivers].actor.id

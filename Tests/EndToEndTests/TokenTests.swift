@@ -75,6 +75,40 @@ extension EndToEnd.TokensAndGrants {
     #expect(try hub.hub.get("/v1/drivers/D1?role=ops&id=o").status == 401)
   }
 
+  @Test(
+    "a token's vehicle type and tags win over what its driver says: on the socket, after a refresh, and over HTTP",
+    arguments: loopCounts)
+  func vehicle(loops: Int) throws {
+    let hub = try TokenHub(loops: loops)
+    let ops = try hub.token(.ops, "o1")
+    func found(_ filter: String) throws -> [String] {
+      let query = "latitude=37&longitude=-122&radius=500&\(filter)&access_token=\(ops)"
+      let list = try hub.hub.get("/v1/drivers/nearby?\(query)").json["drivers"] as? [[String: Any]]
+      return try #require(list).compactMap { $0["driverId"] as? String }
+    }
+    let van = VehicleClaims(vehicleType: .init("van"), tags: [.init("xl")!])
+    let driver = try hub.join(hub.token(.driver, "D1", vehicle: van))
+    try driver.sendFix(0)
+    try driver.send("driver_status", ["status": "available", "vehicleType": "limousine", "tags": ["wheelchair"]])
+    _ = try driver.receive("ack")
+    #expect(try found("vehicleType=van&tags=xl") == ["D1"])
+    #expect(try found("vehicleType=limousine") == [] && found("tags=wheelchair") == [])
+    let shown = try hub.hub.get("/v1/drivers/D1?access_token=\(ops)").json
+    #expect(shown["vehicleType"] as? String == "van" && shown["tags"] as? [String] == ["xl"])
+
+    let cab = VehicleClaims(vehicleType: .init("cab"))
+    try driver.send("refresh", ["token": hub.token(.driver, "D1", vehicle: cab)])
+    _ = try driver.receive("ack")
+    try driver.send("driver_status", ["status": "available", "vehicleType": "van", "tags": ["wheelchair"]])
+    _ = try driver.receive("ack")
+    #expect(try found("vehicleType=cab&tags=wheelchair") == ["D1"], "of the tags the new token says nothing")
+
+    let posting = try hub.token(.driver, "D2", vehicle: van)
+    let body = #"{"latitude":37,"longitude":-122,"accuracy":5,"timestamp":1763680000000}"#
+    #expect(try hub.hub.post("/v1/locations?access_token=\(posting)", body).status == 200)
+    #expect(try found("vehicleType=van") == ["D2"])
+  }
+
   @Test("with --dev-auth beside tokens either will do, but a bad token is not made good by a role in the query")
   func both() throws {
     let hub = try TokenHub { $0.allowsDevelopmentCredentials = true }

@@ -38,6 +38,51 @@ extension EndToEnd.TripEndpoints {
     #expect(try rider.settle().isEmpty)
   }
 
+  @Test("a trip is changed over HTTP and over the socket, and who follows it is told what", arguments: loopCounts)
+  func change(loops: Int) throws {
+    let hub = try TestHub(loops: loops)
+    let rider = try hub.rider("r1")
+    try rider.subscribe("trip:T1")
+    #expect(try hub.post("/v1/trips?\(ops)", #"{"tripId":"T1","riderId":"r1","driverId":"d1"}"#).status == 201)
+    _ = try rider.receive("trip_update")
+    func patch(_ query: String, _ body: String, trip: String = "T1") throws -> HTTPResponse {
+      try hub.request(
+        "PATCH /v1/trips/\(trip)?\(query) HTTP/1.1\r\nHost: hub\r\nConnection: close\r\n"
+          + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)")
+    }
+    let body = #"{"dropoff":{"latitude":48.1402,"longitude":11.5581},"route":"_p~iF~ps|U_ulLnnqC"}"#
+    for query in [ops, "role=rider&id=r1"] {
+      let changed = try patch(query, body)
+      #expect(changed.status == 200 && changed.json["route"] as? String == "_p~iF~ps|U_ulLnnqC")
+      #expect((changed.json["dropoff"] as? [String: Any])?["longitude"] as? Double == 11.5581)
+    }
+    let update = try rider.receive("trip_update")
+    #expect(update.string("route") == "_p~iF~ps|U_ulLnnqC" && update.integer("sequence") == 2)
+    #expect(update.string("status") == "requested" && update.object("dropoff")?["latitude"] as? Double == 48.1402)
+    #expect(try rider.settle().isEmpty, "the second said nothing new")
+
+    let id = try rider.send("trip_change", ["tripId": "T1", "pickup": ["latitude": 48.15, "longitude": 11.55]])
+    let second = try rider.receive("trip_update")
+    #expect(second.object("pickup")?["latitude"] as? Double == 48.15 && second.payload["dropoff"] == nil)
+    #expect(try rider.receive("ack").replyTo == id)
+    #expect(try hub.get("/v1/trips/T1?\(ops)").json["route"] == nil, "it led from another pickup")
+
+    #expect(try patch("role=driver&id=d1", body).status == 403)
+    #expect(try patch(ops, body, trip: "T2").errorCode == "unknown_trip")
+    #expect(
+      try patch(ops, "{}").status == 400 && patch(ops, #"{"tripId":"T2","route":"_p~iF~ps|U_ulLnnqC"}"#).status == 400)
+    let driver = try hub.driver("d1")
+    for status in ["accepted", "driver_en_route", "arrived_pickup", "trip_started", "arrived_destination"] {
+      try driver.send("trip_status", ["tripId": "T1", "status": status, "timestamp": 1_763_680_000_000])
+      _ = try driver.receive("ack")
+    }
+    #expect(try patch(ops, body).status == 409)
+    _ = try rider.send("trip_change", ["tripId": "T1", "dropoff": ["latitude": 48.15, "longitude": 11.55]])
+    let refusal = try rider.skip(to: "error")
+    #expect(refusal.code == "invalid_transition")
+    #expect(refusal.object("details")?["status"] as? String == "arrived_destination")
+  }
+
   @Test("without an id the hub makes one; without a time its own counts")
   func ids() throws {
     let hub = try TestHub()

@@ -226,6 +226,17 @@ final class HubBench {
         tripIsGranted: granted))
   }
 
+  func change(
+    _ role: Role, _ actor: String, _ trip: String, pickup: Coordinate? = nil, dropoff: Coordinate? = nil,
+    route: Route? = nil, message: MessageID? = nil
+  ) -> HubInput {
+    .tripChange(
+      TripChangeInput(
+        session: SessionRef(loop: 0, slot: 90, generation: 1), actor: Actor(role: role, id: id(actor)),
+        messageID: message ?? freshMessage(), timestamp: now.timestamp,
+        change: TripChange(tripID: id(trip), pickup: pickup, dropoff: dropoff, route: route)))
+  }
+
   /// By ops, unless it is somebody else.
   func subscribe(
     _ channel: Channel, since: UInt64? = nil, epoch: InlineText = HubBench.epoch, loop: UInt32 = 0, slot: UInt32 = 80,

@@ -40,6 +40,39 @@ extension HubBench {
     #expect(bench.shown("d")?.vehicleType == InlineText("bus") && bench.shown("d")?.tags == [])
   }
 
+  @Test("what a driver's token says of its vehicle holds, also for what filters by it; the rest is the driver's word")
+  func claims() {
+    let bench = HubBench()
+    let session = bench.connect("d")
+    bench.turn(bench.fix(session))
+    _ = bench.say(session, report("bus", ["xl"]))
+    bench.turn(.vehicle(id("d"), VehicleClaims(vehicleType: InlineText("van"))))
+    #expect(bench.shown("d")?.vehicleType == InlineText("van") && bench.shown("d")?.tags == [InlineText("xl")!])
+    bench.turn(.vehicle(id("d"), VehicleClaims(tags: [])))
+    #expect(bench.shown("d")?.vehicleType == InlineText("van") && bench.shown("d")?.tags == [])
+    for (type, count) in [("van", 1), ("bus", 0)] {
+      let filter = DriverFilter(vehicleType: InlineText(type))
+      let search = DriverSearch(area: .nearby(at(52.52, 13.405), radiusMeters: 500), limit: 5, filter: filter)
+      #expect(bench.ask(search)?.drivers.count == count, "\(type)")
+    }
+    bench.turn(.vehicle(id("nobody"), VehicleClaims(tags: [])))
+    #expect(bench.hub.counters.drivers == 1)
+  }
+
+  @Test("where the table has no room for a claim the driver is shown with nothing, not with what it says itself")
+  func claimWithoutRoom() {
+    var limits = HubLimits.roomy
+    limits.profiles = 2
+    let bench = HubBench(limits: limits)
+    let sessions = (0..<3).map { bench.connect("d\($0)", slot: UInt32($0)) }
+    _ = bench.say(sessions[0], report("van"))
+    _ = bench.say(sessions[1], report("bus"))
+    _ = bench.say(sessions[2], report("bus"))
+    bench.turn(.vehicle(id("d2"), VehicleClaims(vehicleType: InlineText("cab"))))
+    #expect(bench.shown("d2")?.vehicleType == nil && bench.shown("d1")?.vehicleType == InlineText("bus"))
+    #expect(bench.hub.counters.tableLimitHits == 1)
+  }
+
   @Test("nearby drivers are shown with it")
   func nearby() {
     let bench = HubBench()

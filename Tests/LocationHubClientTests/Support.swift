@@ -222,7 +222,7 @@ extension Stage {
         batch.fixes.compactMap {
           if case .success(let fix) = $0 { fix.timestamp.milliseconds } else { nil }
         }
-      case .driverStatus, .tripStatus, .subscribe, .unsubscribe, .ping, .refresh, .query: []
+      case .driverStatus, .tripStatus, .tripChange, .subscribe, .unsubscribe, .ping, .refresh, .query: []
       }
     }
   }

@@ -118,7 +118,8 @@ private struct RandomMessages {
 
   mutating func fromClient() throws -> ClientEnvelope {
     let message: ClientMessage
-    switch whole(0...8) {
+    switch whole(0...9) {
+    case 9: message = .tripChange(try tripChange())
     case 0...2: message = .locationUpdate(LocationUpdate(tripID: try maybeID(), fix: try fix()))
     case 3:
       let fixes = try (0..<whole(1...20)).map { _ in try .success(fix()) as Result<Fix, ErrorCode> }
@@ -141,6 +142,12 @@ private struct RandomMessages {
       message = .query([.drivers(search), .driver(try id()), .trip(try id())][Int(whole(0...2))])
     }
     return ClientEnvelope(messageID: try messageID(), timestamp: clientTime(), message: message)
+  }
+
+  private mutating func tripChange() throws -> TripChange {
+    TripChange(
+      tripID: try id(), pickup: try place(), dropoff: try maybePlace(),
+      route: chance() ? try Route(points: [place(), place()]) : nil)
   }
 
   private mutating func tripStatus() throws -> TripStatusReport {
@@ -202,7 +209,8 @@ private struct RandomMessages {
         TripUpdate(
           tripID: try self.id(), status: try one(TripStatus.self),
           previousStatus: chance() ? try one(TripStatus.self) : nil, driverID: try maybeID(), timestamp: time(),
-          location: try maybePlace(), summary: chance() ? summary : nil, sequence: UInt64(handle())))
+          location: try maybePlace(), pickup: try maybePlace(), dropoff: try maybePlace(),
+          route: chance() ? "_p~iF~ps|U_ulLnnqC" : nil, summary: chance() ? summary : nil, sequence: UInt64(handle())))
     case 3:
       let leg = Notification.Leg(target: try one(TripTarget.self), distance: steps(9000, 1), eta: steps(900, 1))
       var fence = FenceNotice(fenceID: try self.id(), timestamp: time(), location: try maybePlace())

@@ -99,7 +99,7 @@ func onSteps(_ envelope: ClientEnvelope) throws -> ClientEnvelope {
       }
     }
     envelope.message = .locationBatch(batch)
-  case .driverStatus, .tripStatus, .subscribe, .unsubscribe, .ping, .refresh, .query: break
+  case .driverStatus, .tripStatus, .tripChange, .subscribe, .unsubscribe, .ping, .refresh, .query: break
   }
   return envelope
 }

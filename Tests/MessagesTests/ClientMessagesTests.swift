@@ -288,4 +288,25 @@ import Testing
         == #""a":-1.5e3,"b":false"#)
     #expect(errorCode(#"{"type":"ping","timestamp":1,"messageId":"m1"}"#) == .badMessage)
   }
+
+  @Test("a change of a trip names the trip and something to change, each checked")
+  func tripChange() throws {
+    let full = #"{"tripId":"t","pickup":{"latitude":1,"longitude":2},"dropoff":null,"route":"_p~iF~ps|U_ulLnnqC"}"#
+    guard case .tripChange(let change) = try readClient(envelope("trip_change", full)).message else {
+      throw Unexpected()
+    }
+    #expect(change.tripID.description == "t" && change.dropoff == nil && change.pickup?.longitude == 2)
+    #expect(change.route?.polyline == "_p~iF~ps|U_ulLnnqC")
+    let rows: [(String, ErrorCode)] = [
+      (#"{"tripId":"t"}"#, .badMessage), (#"{"tripId":"t","pickup":null}"#, .badMessage),
+      (#"{"pickup":{"latitude":1,"longitude":2}}"#, .badMessage), (#"{"tripId":"t","route":"?"}"#, .badMessage),
+      (#"{"tripId":"t","dropoff":{"latitude":91,"longitude":2}}"#, .invalidLocation),
+    ]
+    for (payload, code) in rows {
+      let error = #expect(throws: MessageError.self) { try readClient(envelope("trip_change", payload)) }
+      #expect(error?.code == code, "\(payload)")
+    }
+    let early = envelope("trip_change", full).replacing(#""timestamp":1763680000123"#, with: #""timestamp":785372800"#)
+    #expect(throws: MessageError.self) { try readClient(early) }
+  }
 }

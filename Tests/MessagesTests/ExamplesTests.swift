@@ -13,8 +13,8 @@ import Testing
     }
     #expect(
       try types(true) == [
-        "location_update", "location_batch", "driver_status", "trip_status", "subscribe", "unsubscribe", "ping",
-        "refresh", "query",
+        "location_update", "location_batch", "driver_status", "trip_status", "trip_change", "subscribe",
+        "unsubscribe", "ping", "refresh", "query",
       ])
     #expect(
       try types(false) == [

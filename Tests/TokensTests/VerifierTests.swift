@@ -20,7 +20,9 @@ import Testing
   func accepted() throws {
     let grants = Grants(
       trips: [NamePattern("T1")!, NamePattern("zone-*")!], channels: [ChannelPattern("driver:D*")!],
-      limits: SessionLimits(rate: 2.5, burst: 100), tokenID: .init("j-1"))
+      limits: SessionLimits(rate: 2.5, burst: 100),
+      vehicle: VehicleClaims(vehicleType: .init("van"), tags: [.init("xl")!, .init("wheelchair")!]),
+      tokenID: .init("j-1"))
     let claims = Claims(
       subject: Identifier("d.1")!, role: .driver, expires: Timestamp(milliseconds: now.milliseconds + 1500),
       grants: grants)
@@ -39,6 +41,14 @@ import Testing
   func plain() throws {
     let claims = try verifier().verify(try Example.all()[0].token(good), now: now)
     #expect(claims == Claims(subject: Identifier("r1")!, role: .rider))
+  }
+
+  @Test("an empty list of tags is a claim, too: the driver has none")
+  func noTags() throws {
+    let key = try Example.all()[0]
+    let claims = try verifier().verify(key.token(#"{"sub":"d","role":"driver","tags":[]}"#), now: now)
+    #expect(claims.grants?.vehicle == VehicleClaims(tags: []))
+    #expect(try verifier().verify(key.token(TokenRequest(claims: claims)), now: now) == claims)
   }
 
   @Test("none, unknown algorithms and other spellings are refused, signed or not")
@@ -152,6 +162,11 @@ import Testing
       (#"{"sub":"a","role":"ops","limits":{"rate":-1}}"#, .invalid(.limits)),
       (#"{"sub":"a","role":"ops","limits":{"burst":0}}"#, .invalid(.limits)),
       (#"{"sub":"a","role":"ops","jti":""}"#, .invalid(.jti)),
+      (#"{"sub":"a","role":"driver","vehicleType":""}"#, .invalid(.vehicleType)),
+      (#"{"sub":"a","role":"driver","vehicleType":["van"]}"#, .invalid(.vehicleType)),
+      (#"{"sub":"a","role":"driver","tags":"xl"}"#, .invalid(.tags)),
+      (#"{"sub":"a","role":"driver","tags":["xl",""]}"#, .invalid(.tags)),
+      (#"{"sub":"a","role":"driver","tags":["1","2","3","4","5","6","7","8","9"]}"#, .invalid(.tags)),
       (#"{"sub":"a","sub":"b","role":"ops"}"#, .badClaims), (#"["sub"]"#, .badClaims), ("", .badClaims),
       (#"{"sub":"a","role":"ops"} "x""#, .badClaims), (#"{"sub":"a","role":"ops",}"#, .badClaims),
     ] as [(String, TokenError)])

@@ -51,12 +51,13 @@ extension Hub {
     case .fix(let fix): return waitsBehind(input, fix.session)
     case .driverStatus(let session, _, _), .ping(let session, _, _): return waitsBehind(input, session)
     case .tripStatus(let move): return waitsBehind(input, move.session)
+    case .tripChange(let change): return waitsBehind(input, change.session)
     case .subscribe, .unsubscribe, .leaveView:
       guard backlog.hasResumes else { return false }
       backlog.append(resume: Backlog.Entry(input: input, driver: nil, cost: 1))
       return true
-    case .batch, .driverConnecting, .driverDisconnected, .stoodStill, .released, .name, .query, .trips, .fences,
-      .knownFixes, .wholeAreas:
+    case .batch, .driverConnecting, .driverDisconnected, .vehicle, .stoodStill, .released, .name, .query, .trips,
+      .fences, .knownFixes, .wholeAreas:
       return false
     }
   }
@@ -100,7 +101,8 @@ extension Hub {
     switch entry.input {
     case .fix(let input): withUnsafePointer(to: input) { self.handle($0, driver: driver) }
     case .batch(let input): self.handle(input, driver: driver)
-    case .driverConnecting, .driverDisconnected, .stoodStill, .driverStatus, .tripStatus, .subscribe, .unsubscribe,
+    case .driverConnecting, .driverDisconnected, .vehicle, .stoodStill, .driverStatus, .tripStatus, .tripChange,
+      .subscribe, .unsubscribe,
       .released, .name, .query, .trips, .fences, .ping, .knownFixes, .wholeAreas, .leaveView:
       dispatch(entry.input)
     }

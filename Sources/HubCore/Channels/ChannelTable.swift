@@ -47,6 +47,8 @@ struct ChannelTable: ~Copyable {
   private var names = IndexTable()
   /// Subscribers by channel and loop: `counts[index * loopCount + loop]`.
   private var counts: [UInt32] = []
+  /// Bytes of what kept events hold beside their members of a fixed size: routes, texts, data.
+  private(set) var contentBytes = 0
   /// The channel of each kept event, oldest first, to find the oldest of all.
   private var eventOrder = EventOrder()
   /// No channel that is gone had a number above this. New channels count on from here: within an epoch no channel gives
@@ -145,7 +147,10 @@ struct ChannelTable: ~Copyable {
   private mutating func removeIfUnused(_ index: Int) -> Bool {
     guard slab[index].subscribers == 0, !slab[index].isKept else { return false }
     if slab[index].area < 0 { names.remove(hash: slab[index].hash, index: index) }
-    for event in slab[index].events { eventOrder.remove(event.node) }
+    for event in slab[index].events {
+      eventOrder.remove(event.node)
+      contentBytes -= event.publication.contentBytes
+    }
     numbersGiven = max(numbersGiven, slab[index].sequence)
     slab.remove(index, leaving: ChannelRecord(name: .fleet, hash: 0, sequence: 0, isInUse: false))
     return true
@@ -170,11 +175,14 @@ struct ChannelTable: ~Copyable {
   mutating func keep(_ event: Publication, _ index: Int) {
     if slab[index].events.count == limits.eventsPerChannel { forgetOldestEvent(index) }
     if eventOrder.count == limits.events { forgetOldestEvent(eventOrder.channelOfOldest) }
+    contentBytes += event.contentBytes
     slab[index].events.append(KeptEvent(publication: event, node: eventOrder.append(channel: index)))
   }
 
   private mutating func forgetOldestEvent(_ index: Int) {
-    eventOrder.remove(slab[index].events.removeFirst().node)
+    let event = slab[index].events.removeFirst()
+    eventOrder.remove(event.node)
+    contentBytes -= event.publication.contentBytes
   }
 
   /// The events after `since`, or nil when not all of them are kept or `since` is ahead of the channel.
@@ -256,6 +264,16 @@ struct ChannelTable: ~Copyable {
     case .nearby(let centre, let radius):
       (centre.latitude.bitPattern &* 31 &+ centre.longitude.bitPattern) &* 31 &+ radius.bitPattern ^ seed
     case .fleet: seed ^ 6
+    }
+  }
+}
+
+extension Publication {
+  /// Bytes that it holds beside its members of a fixed size, where a peer decides how many.
+  fileprivate var contentBytes: Int {
+    switch body {
+    case .tripUpdate(let update): update.route?.utf8.count ?? 0
+    case .driverLocation, .etaUpdate, .notification, .areaUpdate: 0
     }
   }
 }

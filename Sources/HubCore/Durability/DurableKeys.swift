@@ -57,7 +57,7 @@ public enum DurableKeys {
     switch RecordKind(rawValue: record[0]) {
     case .fixes: text(record, at: 1).map { key(Owner.driver, $0) }
     case .trip, .tripForgotten: text(record, at: 1).map { key(Owner.trip, $0) }
-    case .tripUpdate: tripOfUpdate(record).map { key(Owner.trip, $0) }
+    case .tripUpdate, .tripChange: tripOfUpdate(record).map { key(Owner.trip, $0) }
     case .life, .notification, .channel, .channelForgotten, .numbersGiven, .driver, .driverOffline, .driverForgotten,
       .tripNumbersGiven, .eta, .fence, .fenceDeleted, .stay, .stayEnded, .pair, .pairEnded, .fenceNotification, nil:
       nil

@@ -70,7 +70,8 @@ struct RecordReader: ~Copyable {
     case .trip: return .trip(try trip())
     case .tripForgotten: return .tripForgotten(try identifier())
     case .eta: return .eta(try identifier(), try eta())
-    case .tripUpdate, .notification, .fenceNotification: return .event(try event(RecordKind(rawValue: kind)))
+    case .tripUpdate, .tripChange, .notification, .fenceNotification:
+      return .event(try event(RecordKind(rawValue: kind)))
     case .channel: return .channel(try channel(), sequence: try count())
     case .channelForgotten: return .channelForgotten(try channel())
     case .numbersGiven: return .numbersGiven(try count())
@@ -177,8 +178,10 @@ struct RecordReader: ~Copyable {
     let number = try count()
     let published = try timestamp()
     let body: Publication.Body
-    if kind == .tripUpdate {
-      body = .tripUpdate(try tripUpdate(sequence))
+    if kind == .tripUpdate || kind == .tripChange {
+      var update = try tripUpdate(sequence)
+      if kind == .tripChange { try readChange(into: &update) }
+      body = .tripUpdate(update)
     } else {
       var made = try notification(sequence)
       if kind == .fenceNotification { made.fence = try fenceNotice() }
@@ -198,6 +201,12 @@ struct RecordReader: ~Copyable {
     return TripUpdate(
       tripID: id, status: status, previousStatus: previous, driverID: driver, timestamp: timestamp, location: location,
       summary: summary, sequence: sequence)
+  }
+
+  private mutating func readChange(into update: inout TripUpdate) throws(RecordError) {
+    if try isPresent() { update.pickup = try coordinate() }
+    if try isPresent() { update.dropoff = try coordinate() }
+    if try isPresent() { update.route = try route().polyline }
   }
 
   private mutating func notification(_ sequence: UInt64) throws(RecordError) -> Notification {

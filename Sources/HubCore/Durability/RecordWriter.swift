@@ -30,6 +30,7 @@ enum RecordKind: UInt8 {
   case pair = 24
   case pairEnded = 25
   case fenceNotification = 26
+  case tripChange = 27
 }
 
 /// Appends records to a buffer.
@@ -193,7 +194,7 @@ enum RecordWriter {
     switch event.body {
     case .driverLocation, .etaUpdate, .areaUpdate: preconditionFailure("state is not stored as an event")
     case .tripUpdate(let update):
-      bytes.append(RecordKind.tripUpdate.rawValue)
+      bytes.append((update.isChange ? RecordKind.tripChange : .tripUpdate).rawValue)
       writeHead(event, sequence: update.sequence, into: &bytes)
       bytes.append(text: update.tripID.text)
       bytes.append(update.status.rawValue)
@@ -203,6 +204,11 @@ enum RecordWriter {
       bytes.append(optional: update.location) { $0.append(coordinate: $1) }
       bytes.append(optional: update.summary) {
         $1.write(into: &$0)
+      }
+      if update.isChange {
+        bytes.append(optional: update.pickup) { $0.append(coordinate: $1) }
+        bytes.append(optional: update.dropoff) { $0.append(coordinate: $1) }
+        bytes.append(optional: update.route) { $0.append(longText: $1) }
       }
     case .notification(let notification):
       let kind = notification.fence == nil ? RecordKind.notification : .fenceNotification

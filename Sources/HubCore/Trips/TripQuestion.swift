@@ -87,6 +87,8 @@ public enum TripQuestion: Sendable {
   case list(TripListQuery)
   /// Ops ask for a trip: its status is `requested`.
   case begin(TripStatusReport)
+  /// Another pickup, dropoff or route.
+  case change(TripChange, Actor)
 }
 
 /// The answer to a `TripQuestion`.

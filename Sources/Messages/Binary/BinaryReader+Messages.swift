@@ -14,7 +14,18 @@ extension BinaryInput {
     case .ping: .ping(try ping())
     case .refresh: .refresh(try refresh())
     case .query: .query(try query())
+    case .tripChange: .tripChange(try tripChange())
     }
+  }
+
+  private mutating func tripChange() throws(Complaint) -> TripChange {
+    var change = TripChange(tripID: try identifier(.tripId))
+    let flags = try byte(.pickup)
+    if flags & 0x01 != 0 { change.pickup = try coordinate() }
+    if flags & 0x02 != 0 { change.dropoff = try coordinate() }
+    if flags & 0x04 != 0 { change.route = try route() }
+    guard !change.isEmpty else { throw Complaint(.pickup, "expected pickup, dropoff or route") }
+    return change
   }
 
   private mutating func driverStatus() throws(Complaint) -> DriverStatusReport {

@@ -32,12 +32,13 @@ public enum BinaryReader {
         return try input.locationUpdate(first & ~binaryFrequentBit, id, tripBefore: tripBefore)
       }
       guard let type = BinaryClientType(rawValue: first) else {
-        throw Complaint(.unknownType, .type, "expected 1 to 8, or 128 and more")
+        throw Complaint(.unknownType, .type, "expected 1 to 9, or 128 and more")
       }
       let id = try input.messageID(.messageId)
       messageID = id
       let timestamp = try input.timestamp(.timestamp)
       if type == .locationBatch { _ = try input.sendingTime(timestamp.milliseconds) }
+      if type == .tripChange { try input.checkEarly(timestamp, .timestamp, .badMessage) }  // its event has this time
       return ClientEnvelope(messageID: id, timestamp: timestamp, message: try input.clientMessage(type))
     } catch {
       throw MessageError(error, messageID: messageID)

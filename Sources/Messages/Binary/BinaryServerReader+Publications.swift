@@ -93,7 +93,9 @@ extension BinaryInput {
       tripID: trip, status: try word(.status),
       previousStatus: flags & 0x01 != 0 ? try word(.previousStatus) : nil,
       driverID: flags & 0x02 != 0 ? try identifier(.driverId) : nil, timestamp: try timestamp(.timestamp),
-      location: flags & 0x04 != 0 ? try coordinate() : nil, summary: flags & 0x08 != 0 ? try tripSummary() : nil,
+      location: flags & 0x04 != 0 ? try coordinate() : nil, pickup: flags & 0x20 != 0 ? try coordinate() : nil,
+      dropoff: flags & 0x40 != 0 ? try coordinate() : nil, route: flags & 0x80 != 0 ? try longText(.route) : nil,
+      summary: flags & 0x08 != 0 ? try tripSummary() : nil,
       sequence: try varint(.sequence))
   }
 

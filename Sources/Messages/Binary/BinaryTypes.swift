@@ -5,7 +5,7 @@ import Bytes
 /// The first byte of a client's message, but for the frequent one.
 enum BinaryClientType: UInt8 {
   case locationBatch = 1
-  case driverStatus, tripStatus, subscribe, unsubscribe, ping, refresh, query
+  case driverStatus, tripStatus, subscribe, unsubscribe, ping, refresh, query, tripChange
 }
 
 /// The first byte of the hub's message, but for the frequent one.

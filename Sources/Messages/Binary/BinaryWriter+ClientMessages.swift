@@ -35,6 +35,9 @@ extension BinaryWriter {
     case .tripStatus(let report):
       head(.tripStatus)
       write(report, &buffer)
+    case .tripChange(let change):
+      head(.tripChange)
+      write(change, &buffer)
     case .subscribe(let subscribe):
       head(.subscribe)
       write(subscribe, &buffer)
@@ -168,6 +171,19 @@ extension BinaryWriter {
       if let rider = report.riderID { room.append(rider) }
     })
     if let route = report.route { buffer.append(lengthAnd: route.polyline) }
+  }
+
+  private static func write(_ change: TripChange, _ buffer: inout ByteBuffer) {
+    buffer.append(values: { room in
+      room.append(change.tripID)
+      var flags: UInt8 = change.pickup == nil ? 0 : 0x01
+      if change.dropoff != nil { flags |= 0x02 }
+      if change.route != nil { flags |= 0x04 }
+      room.append(flags)
+      if let pickup = change.pickup { room.append(pickup) }
+      if let dropoff = change.dropoff { room.append(dropoff) }
+    })
+    if let route = change.route { buffer.append(lengthAnd: route.polyline) }
   }
 
   private static func write(_ subscribe: Subscribe, _ buffer: inout ByteBuffer) {

@@ -117,14 +117,18 @@ public enum BinaryWriter {
       if update.location != nil { flags |= 0x04 }
       if update.summary != nil { flags |= 0x08 }
       if saysTrip { flags |= 0x10 }
+      if update.pickup != nil { flags |= 0x20 }
+      if update.dropoff != nil { flags |= 0x40 }
+      if update.route != nil { flags |= 0x80 }
       room.append(flags)
       if saysTrip { room.append(update.tripID) }
       room.append(update.status.rawValue)
       if let previous = update.previousStatus { room.append(previous.rawValue) }
       if let driver = update.driverID { room.append(driver) }
       room.append(update.timestamp)
-      if let place = update.location { room.append(place) }
+      for place in [update.location, update.pickup, update.dropoff] { if let place { room.append(place) } }
     })
+    if let route = update.route { buffer.append(lengthAnd: route) }
     if let summary = update.summary { buffer.append(values: { write(summary, &$0) }) }
     buffer.append(varint: update.sequence)
   }

@@ -37,6 +37,10 @@ extension JSONTape {
     if equals(type, bytes, "trip_status") {
       return .tripStatus(try tripStatus(try payload(envelope), bytes, time))
     }
+    if equals(type, bytes, "trip_change") {
+      _ = try clientTimestamp(envelope, .timestamp, bytes, time, early: .badMessage)
+      return .tripChange(try tripChange(try payload(envelope), bytes))
+    }
     if equals(type, bytes, "driver_status") {
       return .driverStatus(try driverStatus(try payload(envelope), bytes))
     }
@@ -54,8 +58,10 @@ extension JSONTape {
     if equals(type, bytes, "refresh") { return .refresh(try refresh(try payload(envelope), bytes)) }
     throw Complaint(
       .unknownType, .type,
-      "expected location_update, location_batch, driver_status, trip_status, subscribe, unsubscribe, query, ping or refresh"
-    )
+      """
+      expected location_update, location_batch, driver_status, trip_status, trip_change, subscribe, unsubscribe, query, \
+      ping or refresh
+      """)
   }
 
   private func tripStatus(
@@ -82,6 +88,30 @@ extension JSONTape {
     report.driverID = try identifier(payload, .driverId, bytes)
     report.riderID = try identifier(payload, .riderId, bytes)
     report.route = try route(payload, bytes)
+  }
+
+  private func tripChange(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> TripChange {
+    try changes(payload, bytes, of: try required(identifier(payload, .tripId, bytes), .tripId))
+  }
+
+  private func changes(
+    _ members: JSONMembers, _ bytes: Span<UInt8>, of tripID: Identifier
+  ) throws(Complaint) -> TripChange {
+    let change = TripChange(
+      tripID: tripID, pickup: try place(members, .pickup), dropoff: try place(members, .dropoff),
+      route: try route(members, bytes))
+    guard !change.isEmpty else { throw Complaint(.pickup, "expected pickup, dropoff or route") }
+    return change
+  }
+
+  /// The body of `PATCH /v1/trips/{id}`: what is to be another.
+  func tripChange(_ bytes: Span<UInt8>, id: Identifier) throws(Complaint) -> TripChange {
+    guard self[0].kind == .object else { throw Complaint(.unknown, "expected an object: pickup, dropoff or route") }
+    let body = members(of: 0)
+    if let named = try identifier(body, .tripId, bytes), named != id {
+      throw Complaint(.tripId, "expected the id of the path, or nothing")
+    }
+    return try changes(body, bytes, of: id)
   }
 
   /// The body of `POST /v1/trips`: the members of a `trip_status` with `requested`; id and time may be left out.

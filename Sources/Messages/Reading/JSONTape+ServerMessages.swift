@@ -110,6 +110,9 @@ extension JSONTape {
       driverID: try identifier(payload, .driverId, bytes),
       timestamp: try required(timestamp(payload, .timestamp, bytes, time), .timestamp),
       location: try place(payload, .location),
+      pickup: try place(payload, .pickup),
+      dropoff: try place(payload, .dropoff),
+      route: try string(payload, .route, bytes),
       summary: try object(payload, .summary).map { (members) throws(Complaint) in try tripSummary(members, bytes) },
       sequence: try required(count(payload, .sequence, bytes), .sequence))
   }

@@ -128,6 +128,20 @@ public final class MessageReader {
     }
   }
 
+  /// Reads the body of `PATCH /v1/trips/{id}`: what is to be another on the trip.
+  ///
+  /// - Throws: as `read`.
+  public func readTripChange(_ bytes: UnsafeRawBufferPointer, id: Identifier) throws(MessageError) -> TripChange {
+    let span = bytes.assumingMemoryBound(to: UInt8.self).span
+    try parse(&tape.pointee, span, isValidUTF8: false)
+    do throws(Complaint) {
+      try tape.pointee.checkDuplicates()
+      return try tape.pointee.tripChange(span, id: id)
+    } catch {
+      throw MessageError(error, messageID: nil)
+    }
+  }
+
   /// Reads polygons as GeoJSON: the body of `POST /v1/drivers/within`.
   ///
   /// - Throws: as `read`; what is wrong with a polygon is named with its ring and edges.

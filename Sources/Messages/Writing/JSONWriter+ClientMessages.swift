@@ -24,6 +24,9 @@ extension JSONWriter {
     case .tripStatus(let report):
       buffer.append("{\"type\":\"trip_status\",\"payload\":")
       write(report, time, &buffer)
+    case .tripChange(let change):
+      buffer.append("{\"type\":\"trip_change\",\"payload\":")
+      write(change, &buffer)
     case .subscribe(let subscribe):
       buffer.append("{\"type\":\"subscribe\",\"payload\":{\"channel\":")
       buffer.append(quoted: subscribe.channel)
@@ -148,6 +151,18 @@ extension JSONWriter {
     buffer.append(",\"driverId\":", ifPresent: report.driverID)
     buffer.append(",\"riderId\":", ifPresent: report.riderID)
     if let route = report.route {
+      buffer.append(",\"route\":")
+      buffer.append(json: route.polyline)
+    }
+    buffer.append("}")
+  }
+
+  private static func write(_ change: TripChange, _ buffer: inout ByteBuffer) {
+    buffer.append("{\"tripId\":")
+    buffer.append(quoted: change.tripID)
+    buffer.append(",\"pickup\":", ifPresent: change.pickup)
+    buffer.append(",\"dropoff\":", ifPresent: change.dropoff)
+    if let route = change.route {
       buffer.append(",\"route\":")
       buffer.append(json: route.polyline)
     }

@@ -48,6 +48,12 @@ public enum JSONWriter {
     buffer.append(",\"timestamp\":")
     buffer.append(update.timestamp, as: time)
     buffer.append(",\"location\":", ifPresent: update.location)
+    buffer.append(",\"pickup\":", ifPresent: update.pickup)
+    buffer.append(",\"dropoff\":", ifPresent: update.dropoff)
+    if let route = update.route {
+      buffer.append(",\"route\":")
+      buffer.append(json: route)
+    }
     if let summary = update.summary { writeMember(summary, into: &buffer) }
     buffer.append(",\"sequence\":")
     buffer.append(integer: update.sequence)

@@ -24,11 +24,11 @@ struct TokenHub {
   /// A token; `lasts` in seconds.
   func token(
     _ role: Role, _ id: String, trips: [String] = [], channels: [String] = [], jti: String? = nil,
-    limits: SessionLimits? = nil, lasts: Double = 60
+    limits: SessionLimits? = nil, vehicle: VehicleClaims? = nil, lasts: Double = 60
   ) throws -> String {
     let grants = Grants(
       trips: trips.compactMap { NamePattern($0) }, channels: channels.compactMap { ChannelPattern($0) }, limits: limits,
-      tokenID: jti.flatMap { .init($0) })
+      vehicle: vehicle, tokenID: jti.flatMap { .init($0) })
     let expires = Timestamp(milliseconds: TokenHub.milliseconds + Int64(lasts * 1000))
     let claims = Claims(subject: Identifier(id)!, role: role, expires: expires, grants: grants)
     return String(decoding: try keys.keys[0].token(TokenRequest(claims: claims)), as: UTF8.self)

@@ -1,0 +1,16 @@
+// What a driver's credential says of its vehicle.
+import Bytes
+
+/// A vehicle type and tags that hold whatever the driver says of itself; nil for what the credential leaves to the driver.
+public struct VehicleClaims: Sendable, Equatable {
+  public var vehicleType: InlineText?
+  /// An empty list: the driver has no tags.
+  public var tags: [InlineText]?
+
+  public init(vehicleType: InlineText? = nil, tags: [InlineText]? = nil) {
+    self.vehicleType = vehicleType
+    self.tags = tags
+  }
+
+  public var isEmpty: Bool { vehicleType == nil && tags == nil }
+}
