@@ -22,6 +22,7 @@ public enum WorkUnits {
     switch message {
     case .locationBatch(let batch): of(bytes: bytes, fixes: batch.fixes.count)
     case .tripStatus(let report): of(bytes: bytes, positions: report.route?.count ?? 0)
+    case .tripChange(let change): of(bytes: bytes, positions: change.route?.count ?? 0)
     case .query(.drivers(let search)): of(bytes: bytes, positions: search.area.positionCount)
     case .query(.driver), .query(.trip), .locationUpdate, .driverStatus, .subscribe, .unsubscribe, .ping, .refresh:
       of(bytes: bytes)
