@@ -188,8 +188,9 @@ enum PrometheusText {
     }
     page.counter(
       "locationhub_fixes_behind_clock_total",
-      "History of drivers who are silent since their clock, which was over 10 minutes ahead, was set right.",
-      hub.fixesBehindClock)
+      "History of drivers whose clock was ahead and was set right, and is not believed yet.", hub.fixesBehindClock)
+    page.counter(
+      "locationhub_clocks_believed_total", "Clocks of drivers that were set back and are believed.", hub.clocksBelieved)
     page.family("locationhub_fixes_absorbed_total", "counter", "Accepted fixes whose place was not used.")
     for reason in Tracker.Refusal.allCases {
       page.sample(

@@ -59,20 +59,20 @@ extension SessionLoop {
 
   /// The hub has no such trip, or has forgotten it: the journal may have it.
   mutating func askHistory(_ slot: Int, _ exchange: Exchange, for pending: PendingTrip) {
-    let limit = limits.trackFixes
+    let (limit, rules) = (limits.trackFixes, limits.hub.tracking)
     ask(slot, exchange) { access throws(HistoryError) in
       guard let trip = try access.trip(pending.id) else { return nil }
       guard let track = pending.track else {
         return Response(trip, time: pending.time)
       }
-      return try access.response(trip, track, limit: limit)
+      return try access.response(trip, track, limit: limit, rules: rules)
     }
   }
 
   /// The track of a trip that the hub knows.
   mutating func askHistory(_ slot: Int, _ exchange: Exchange, for trip: TripReport, _ track: TrackRequest) {
-    let limit = limits.trackFixes
-    ask(slot, exchange) { access throws(HistoryError) in try access.response(trip, track, limit: limit) }
+    let (limit, rules) = (limits.trackFixes, limits.hub.tracking)
+    ask(slot, exchange) { access throws(HistoryError) in try access.response(trip, track, limit: limit, rules: rules) }
   }
 
   /// Puts a question to the reader. What it gives is the answer; nil for a trip that the journal has not.
@@ -195,9 +195,9 @@ enum HistoryFailure {
 extension HistoryAccess {
   /// A trip's track in the form that was asked for.
   fileprivate func response(
-    _ trip: TripReport, _ request: TrackRequest, limit: Int
+    _ trip: TripReport, _ request: TrackRequest, limit: Int, rules: Tracker.Rules
   ) throws(HistoryError) -> Response {
-    var track = try track(of: trip, request.source, limit: limit)
+    var track = try track(of: trip, request.source, limit: limit, rules: rules)
     if request.toleranceMeters > 0 { track = track.simplified(toleranceMeters: request.toleranceMeters) }
     var bytes = ByteBuffer()
     request.format.write(track, time: request.time, into: &bytes)

@@ -136,7 +136,7 @@ extension Hub {
     case .ops:
       return AreaUpdate.Driver(
         driverID: name, coordinate: position.coordinate, heading: position.heading, speed: position.speed,
-        status: status, timestamp: position.timestamp)
+        status: status, timestamp: position.published, timeSource: position.timeSource)
     case .everybody:
       guard status == .available else { return nil }
       return AreaUpdate.Driver(

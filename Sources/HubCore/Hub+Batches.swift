@@ -82,8 +82,8 @@ extension Hub {
   /// One readable fix of a batch, which is recorded where there is a journal.
   private mutating func take(_ fix: Fix, at place: Int, of partial: inout PartialBatch, driver: Int, trip: Int?) {
     let received = partial.input.received.uptime
-    switch track(fix, driver: driver, trip: trip, received: received, isRecorded: storage.isOn) {
-    case .accepted, .history, .held: partial.summary.accepted += 1
+    switch track(fix, sent: nil, driver: driver, trip: trip, received: received, isRecorded: storage.isOn) {
+    case .accepted, .history, .held, .clockDoubted: partial.summary.accepted += 1
     case .duplicate: partial.summary.duplicates += 1
     case .refused(let refusal): partial.summary.rejected.append(.init(index: place, code: refusal.code))
     }
@@ -153,11 +153,12 @@ extension Hub {
     let newest = drivers[driver].tracker.newest
     let isRecorded = newest.map { !storage.isOn || !drivers[driver].durable.hasNoRecord(ofPublished: $0) } ?? true
     drivers[driver].fixTimes = FixTimes(
-      capacity: limits.fixTimesPerDriver, newest: newest, isRecorded: isRecorded)
+      capacity: limits.fixTimesPerDriver, newest: newest, isRecorded: isRecorded,
+      vouchesFrom: drivers[driver].tracker.latest)
   }
 
   /// A fix from this time on (ms since 1970) that memory does not know has not come before.
   private func oldestVouched(_ driver: Int) -> Int64 {
-    drivers[driver].fixTimes?.vouchesFrom ?? drivers[driver].tracker.newest?.milliseconds ?? .min
+    drivers[driver].fixTimes?.vouchesFrom ?? drivers[driver].tracker.latest?.milliseconds ?? .min
   }
 }

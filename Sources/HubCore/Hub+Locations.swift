@@ -31,34 +31,40 @@ extension Hub {
       return refuse(input.pointee.session, input.pointee.message.messageID, code, message, retryAfter: retryAfter)
     }
     let outcome = track(
-      input.pointee.message.update.fix, driver: driver, trip: trip, received: received.uptime, isRecorded: recordsFixes)
+      input.pointee.message.update.fix, sent: sent, driver: driver, trip: trip, received: received.uptime,
+      isRecorded: recordsFixes)
     recordFixes(driver: driver, trip: trip, received: received.timestamp)
     switch outcome {
     case .accepted, .history, .duplicate, .held: return
     case .refused(let refusal):
       refuse(input.pointee.session, input.pointee.message.messageID, refusal.code, refusal.explanation)
+    case .clockDoubted(let secondsBehind):
+      refuseClock(input.pointee.session, input.pointee.message.messageID, secondsBehind: secondsBehind)
     }
   }
 
   /// What became of a fix, as far as its sender is concerned.
   enum FixOutcome {
     case accepted, history, duplicate, held
+    case clockDoubted(secondsBehind: Double)
     case refused(Tracker.Refusal)
   }
 
   /// Filter, index, publish: the same for a fix of its own and one of a batch.
   ///
-  /// Where there is a journal, `isRecorded` says that it has room. A fix that is not recorded is published all the same,
-  /// and counts as never seen when it is sent again.
-  mutating func track(_ fix: Fix, driver: Int, trip: Int?, received: Int64, isRecorded: Bool) -> FixOutcome {
+  /// `sent` is the time of a live fix's envelope, nil for a fix of a batch. Where there is a journal, `isRecorded` says
+  /// that it has room. A fix that is not recorded is published all the same, and counts as never seen when it is sent again.
+  mutating func track(
+    _ fix: Fix, sent: Timestamp?, driver: Int, trip: Int?, received: Int64, isRecorded: Bool
+  ) -> FixOutcome {
     if drivers[driver].fixTimes != nil, !isNew(fix.timestamp, driver: driver, isRecorded: isRecorded) {
       counters.fixesDuplicate += 1
       return .duplicate
     }
-    let outcome = follow(fix, driver: driver, trip: trip, received: received, isRecorded: isRecorded)
+    let outcome = follow(fix, sent: sent, driver: driver, trip: trip, received: received, isRecorded: isRecorded)
     if storage.isOn, !isRecorded {
       switch outcome {
-      case .accepted, .history, .held: noteMissed(fix.timestamp, driver: driver)
+      case .accepted, .history, .held, .clockDoubted: noteMissed(fix.timestamp, driver: driver)
       case .duplicate, .refused: break
       }
     }
@@ -66,11 +72,13 @@ extension Hub {
   }
 
   private mutating func follow(
-    _ fix: Fix, driver: Int, trip: Int?, received: Int64, isRecorded: Bool
+    _ fix: Fix, sent: Timestamp?, driver: Int, trip: Int?, received: Int64, isRecorded: Bool
   ) -> FixOutcome {
     let rules = limits.tracking
     if let speed = fix.speed, speed > rules.maximumSpeed { counters.speedsIgnored += 1 }
-    switch drivers[driver].tracker.update(fix, receivedAt: received, hubClock: now.timestamp, rules: rules) {
+    switch drivers[driver].tracker.update(
+      fix, sent: sent, receivedAt: received, hubClock: now.timestamp, rules: rules)
+    {
     case .accepted(let position):
       accept(position, driver: driver, trip: trip, received: received)
       if isRecorded { record(fix, .live, position, driver: driver) }
@@ -88,6 +96,14 @@ extension Hub {
       if isRecorded { record(fix, .history, nil, driver: driver) }
       if isBehindClock(fix, driver: driver) { counters.fixesBehindClock += 1 }
       return .history
+    case .clockDoubted(let secondsBehind):
+      noteDoubted(fix, driver: driver, isRecorded: isRecorded)
+      return .clockDoubted(secondsBehind: secondsBehind)
+    case .clockBelieved(let position):
+      believeClock(driver, sent: sent)
+      accept(position, driver: driver, trip: trip, received: received)
+      if isRecorded { record(fix, .live, position, driver: driver) }
+      return .accepted
     case .duplicate:
       if isRecorded, drivers[driver].durable.hasNoRecord(ofPublished: fix.timestamp) {
         counters.fixesHistory += 1
@@ -118,14 +134,6 @@ extension Hub {
   private mutating func isNew(_ time: Timestamp, driver: Int, isRecorded: Bool) -> Bool {
     if storage.isOn, !isRecorded { return drivers[driver].fixTimes?.contains(time) == false }
     return drivers[driver].fixTimes?.insert(time) ?? true
-  }
-
-  /// Whether nothing of the driver is published because its clock was ahead: its newest fix is of the hub's future, by more
-  /// than a leap, and this one is not.
-  private func isBehindClock(_ fix: Fix, driver: Int) -> Bool {
-    let future = now.timestamp.milliseconds &+ limits.tracking.leapMilliseconds
-    guard let newest = drivers[driver].tracker.newest else { return false }
-    return newest.milliseconds > future && fix.timestamp.milliseconds <= future
   }
 
   private mutating func count(_ refusal: Tracker.Refusal) -> FixOutcome {
@@ -185,7 +193,8 @@ extension Hub {
     DriverLocation(
       driverID: drivers[driver].id, tripID: trip.map { trips[$0].id }, coordinate: position.coordinate,
       heading: position.heading, speed: position.speed, accuracy: position.accuracy,
-      confidence: position.confidence, timestamp: position.timestamp, age: drivers[driver].positionAge, after: 0)
+      confidence: position.confidence, timestamp: position.published, timeSource: position.timeSource,
+      age: drivers[driver].positionAge, after: 0)
   }
 }
 

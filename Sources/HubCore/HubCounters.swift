@@ -9,6 +9,8 @@ public struct HubCounters: Sendable, Equatable {
   public var fixesHistory: UInt64 = 0
   /// Those of them that were not published because their driver's clock had been ahead and was set right.
   public var fixesBehindClock: UInt64 = 0
+  /// How often such a clock was believed.
+  public var clocksBelieved: UInt64 = 0
   public var fixesDuplicate: UInt64 = 0
   public var fixesHeld: UInt64 = 0
   /// Held fixes that the next one confirmed; they count as accepted too.

@@ -66,7 +66,8 @@ public struct MarkerInterpolator: Sendable {
   public mutating func take(_ location: DriverLocation, at uptime: Int64) {
     if let newest, location.timestamp <= newest.timestamp { return }
     let shown = marker(at: uptime)
-    turnRate = newest.map { MarkerInterpolator.turnRate(from: $0, to: location) } ?? 0
+    turnRate =
+      newest.map { MarkerInterpolator.turnRate(from: $0, to: location, seconds: passed(to: location, at: uptime)) } ?? 0
     newest = location
     arrived = uptime
     ageThen = max(0, location.age)
@@ -143,9 +144,17 @@ public struct MarkerInterpolator: Sendable {
     return (place, MarkerInterpolator.heading(turned))
   }
 
+  /// Seconds from the newest position to one that comes at `uptime`, by the times of their fixes; by their arrival where
+  /// the hub made up a time.
+  private func passed(to location: DriverLocation, at uptime: Int64) -> Double {
+    guard let newest, newest.timeSource == .fix, location.timeSource == .fix else {
+      return Double(uptime - arrived) / 1e9
+    }
+    return location.timestamp.seconds(since: newest.timestamp)
+  }
+
   /// Degrees a second, positive to the right; 0 where the two positions show no turn.
-  private static func turnRate(from first: DriverLocation, to second: DriverLocation) -> Double {
-    let seconds = second.timestamp.seconds(since: first.timestamp)
+  private static func turnRate(from first: DriverLocation, to second: DriverLocation, seconds: Double) -> Double {
     guard seconds > 0.1, seconds <= longestTurnGap, let before = first.heading, let after = second.heading,
       (first.speed ?? 0) >= turningSpeed, (second.speed ?? 0) >= turningSpeed
     else { return 0 }

@@ -14,18 +14,21 @@ public struct AreaUpdate: Sendable, Equatable {
     /// Metres per second. Riders get none.
     public var speed: Double?
     public var status: DriverStatus
+    /// Whose clock `timestamp` is by.
+    public var timeSource = TimeSource.fix
     /// Of the fix. Riders get the whole second of the tick, the same for all drivers of an update.
     public var timestamp: Timestamp
 
     public init(
       driverID: Identifier, coordinate: Coordinate, heading: Double?, speed: Double?, status: DriverStatus,
-      timestamp: Timestamp
+      timestamp: Timestamp, timeSource: TimeSource = .fix
     ) {
       self.driverID = driverID
       self.coordinate = coordinate
       self.heading = heading
       self.speed = speed
       self.status = status
+      self.timeSource = timeSource
       self.timestamp = timestamp
     }
   }

@@ -33,11 +33,11 @@ enum MessageLimits {
   static let timestampBytes = 26
   /// Bytes of a channel's name: `nearby:` with three numbers of at most 32 bytes and two commas.
   static let channelNameBytes = 7 + 3 * 32 + 2
-  /// Bytes of a driver_location with its envelope: under 320 of names and punctuation, the channel's name, two ids of
+  /// Bytes of a driver_location with its envelope: under 340 of names and punctuation, the channel's name, two ids of
   /// 64, six numbers of at most 32, two of 20, and two timestamps.
-  static let positionBytes = 320 + channelNameBytes + 2 * 64 + 6 * 32 + 2 * 20 + 2 * timestampBytes
-  /// Bytes of one driver in an area_update: under 120 of names and punctuation, an id, four numbers and a timestamp.
-  static let areaDriverBytes = 120 + 64 + 4 * 32 + timestampBytes
+  static let positionBytes = 340 + channelNameBytes + 2 * 64 + 6 * 32 + 2 * 20 + 2 * timestampBytes
+  /// Bytes of one driver in an area_update: under 140 of names and punctuation, an id, four numbers and a timestamp.
+  static let areaDriverBytes = 140 + 64 + 4 * 32 + timestampBytes
   /// Bytes of an eta_update with its envelope: under 250 of names, words and punctuation, the channel's name, an id of 64,
   /// two numbers of at most 32, two of 20, and two timestamps.
   static let etaBytes = 250 + channelNameBytes + 64 + 2 * 32 + 2 * 20 + 2 * timestampBytes
@@ -47,8 +47,8 @@ enum MessageLimits {
   /// Bytes of an id: its length and 64.
   static let binaryIDBytes = 1 + 64
   /// Bytes of a driver_location: its flags, the channel's number and the age of at most 5 and 10, two ids, the time, the lag, a
-  /// place, a heading, and accuracy, speed and sequence of at most 10.
-  static let binaryPositionBytes = 1 + 5 + 2 * binaryIDBytes + 4 + 10 + 10 + 8 + 2 + 3 * 10
+  /// place, a heading, accuracy, speed and sequence of at most 10, and the flags behind them.
+  static let binaryPositionBytes = 1 + 5 + 2 * binaryIDBytes + 4 + 10 + 10 + 8 + 2 + 3 * 10 + 1
   /// Bytes of an eta_update: type, channel, flags, an id, the time, and four numbers of at most 10.
   static let binaryETABytes = 1 + 5 + 1 + binaryIDBytes + 4 + 4 * 10
   /// Bytes of one driver in an area_update: flags, an id, a heading and four numbers of at most 10.

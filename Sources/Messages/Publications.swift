@@ -64,7 +64,9 @@ public struct DriverLocation: Sendable, Equatable, BitwiseCopyable {
   /// The radius in metres that holds the truth with 68 %.
   public var accuracy: Double
   public var confidence: Confidence
-  /// Of the fix, unchanged.
+  /// Whose clock `timestamp` is by.
+  public var timeSource = TimeSource.fix
+  /// Of the fix, unchanged, where `timeSource` is `.fix`. Rises strictly from one position of a driver to the next.
   public var timestamp: Timestamp
   /// Seconds from fix to publication, by the session's estimated clock.
   public var age: Double
@@ -73,7 +75,8 @@ public struct DriverLocation: Sendable, Equatable, BitwiseCopyable {
 
   public init(
     driverID: Identifier, tripID: Identifier?, coordinate: Coordinate, heading: Double?, speed: Double?,
-    accuracy: Double, confidence: Confidence, timestamp: Timestamp, age: Double, after: UInt64
+    accuracy: Double, confidence: Confidence, timestamp: Timestamp, timeSource: TimeSource = .fix, age: Double,
+    after: UInt64
   ) {
     self.driverID = driverID
     self.tripID = tripID
@@ -82,6 +85,7 @@ public struct DriverLocation: Sendable, Equatable, BitwiseCopyable {
     self.speed = speed
     self.accuracy = accuracy
     self.confidence = confidence
+    self.timeSource = timeSource
     self.timestamp = timestamp
     self.age = age
     self.after = after

@@ -115,9 +115,12 @@ public struct DriverReport: Sendable, Equatable {
     /// Seconds since the fix.
     public var age: Double
     public var timestamp: Timestamp?
+    /// Whose clock `timestamp` is by.
+    public var timeSource = TimeSource.fix
 
     public init(
-      coordinate: Coordinate, heading: Double?, speed: Double?, accuracy: Double?, age: Double, timestamp: Timestamp?
+      coordinate: Coordinate, heading: Double?, speed: Double?, accuracy: Double?, age: Double, timestamp: Timestamp?,
+      timeSource: TimeSource = .fix
     ) {
       self.coordinate = coordinate
       self.heading = heading
@@ -125,6 +128,7 @@ public struct DriverReport: Sendable, Equatable {
       self.accuracy = accuracy
       self.age = age
       self.timestamp = timestamp
+      self.timeSource = timeSource
     }
   }
 

@@ -30,6 +30,22 @@ public enum DriverStatus: UInt8, Sendable, CaseIterable { case available, unavai
 /// How far a published position is to be trusted.
 public enum Confidence: UInt8, Sendable, CaseIterable, BitwiseCopyable { case high, medium, low }
 
+/// Whose clock the `timestamp` of a published position is by.
+public enum TimeSource: UInt8, Sendable, CaseIterable, BitwiseCopyable {
+  /// The phone's: it is the fix's own time, unchanged. Not written.
+  case fix
+  /// The hub's: the driver's clock was set back, and its fixes have not caught up with what was published before
+  /// (protocol/tracking.md, "A clock that was ahead").
+  case hub
+
+  public var name: StaticString {
+    switch self {
+    case .fix: "fix"
+    case .hub: "hub"
+    }
+  }
+}
+
 extension Role {
   public var name: StaticString {
     switch self {

@@ -24,12 +24,12 @@ import Transport
     for fix in fixes {
       uptime = max(uptime, (fix.timestamp.milliseconds - fixes[0].timestamp.milliseconds) * 1_000_000)
       switch tracker.update(fix, receivedAt: uptime) {
-      case .accepted(let position): add(position)
+      case .accepted(let position), .clockBelieved(let position): add(position)
       case .acceptedTwo(let held, let position):
         add(held)
         add(position)
       case .acceptedHeld(let held, refused: _): add(held)
-      case .history, .duplicate, .held, .refused: break
+      case .history, .duplicate, .held, .clockDoubted, .refused: break
       }
     }
     return rows

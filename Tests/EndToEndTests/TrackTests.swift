@@ -67,6 +67,50 @@ extension EndToEnd.Tracks {
     try hub.metrics { $0["history_questions_total"] >= 5 && $0["history_answer_bytes"] == 0 }
   }
 
+  @Test("a drive of which a part came late in a batch has the track of the same drive sent live", arguments: loopCounts)
+  func late(loops: Int) throws {
+    let directory = try JournalDirectory()
+    let hub = try hub(directory, loops: loops)
+    // North on one line, each fix some metres to its side.
+    let fixes = (0..<60).map { step in
+      var fix = Peer.fix(step)
+      fix["longitude"] = -122 + 0.000_08 * sin(Double(step * step))
+      return fix
+    }
+    for (id, late) in [("d1", 60..<60), ("d2", 20..<40)] {
+      let driver = try hub.driver(id)
+      for (step, fix) in fixes.enumerated() where !late.contains(step) {
+        try driver.send("location_update", fix.merging(["tripId": "T-\(id)"]) { $1 })
+      }
+      if !late.isEmpty {
+        try driver.send("location_batch", ["tripId": "T-\(id)", "locations": Array(fixes[late])])
+        _ = try driver.skip(to: "ack")
+      }
+      #expect(try driver.settle().allSatisfy { $0.type == "sampling" })
+    }
+    let tracks = try ["T-d1", "T-d2"].map { trip in
+      try waitFor(count: 60) { try rows(hub.get("/v1/trips/\(trip)/track.csv?role=ops&id=o")) }
+    }
+    for (live, late) in zip(tracks[0], tracks[1]) {
+      #expect(live["t_ms"] == late["t_ms"])
+      for name in ["lat", "lon"] {
+        let (a, b) = (try #require(Double(live[name] ?? "")), try #require(Double(late[name] ?? "")))
+        #expect(abs(a - b) < 1e-6, "\(name) at \(live["t_ms"] ?? "")")
+      }
+    }
+  }
+
+  /// Live fixes are stored within 100 ms: asks until all of them are there.
+  private func waitFor(count: Int, _ rows: () throws -> [[String: String]]) throws -> [[String: String]] {
+    var found: [[String: String]] = []
+    for _ in 0..<200 {
+      found = try rows()
+      if found.count >= count { break }
+    }
+    #expect(found.count == count)
+    return found
+  }
+
   @Test("a track is for whoever may follow the trip; what is asked for wrongly is refused")
   func rights() throws {
     let directory = try JournalDirectory()

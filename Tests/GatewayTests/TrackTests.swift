@@ -56,13 +56,14 @@ import Testing
       fix(900, .held, at: at(49, 11)), fix(900, .confirmed, published: at(49.1, 11)), fix(5000, .held),
     ]
     for fix in fixes {
-      filtered.add(fix)
-      raw.add(fix)
+      // Of those that came late another test says how they are filtered.
+      if fix.standing != .history || fix.measured.timestamp.milliseconds == 5000 { filtered.add(PackedFix(fix)) }
+      raw.add(PackedFix(fix))
     }
     let times = filtered.points().map { $0.timestamp.milliseconds / 1000 }
-    #expect(times == [1, 2, 3, 5, 900])
-    #expect(filtered.points().map(\.coordinate.latitude) == [48.1, 48.2, 48.3, 48.6, 49.1])
-    #expect(filtered.points().map(\.speed) == [2.5, 3, 3, 2.5, 2.5])
+    #expect(times == [1, 5, 900])
+    #expect(filtered.points().map(\.coordinate.latitude) == [48.1, 48.6, 49.1])
+    #expect(filtered.points().map(\.speed) == [2.5, 2.5, 2.5])
     #expect(raw.points().map { $0.timestamp.milliseconds / 1000 } == [1, 2, 3, 5, 900, 5000])
     #expect(raw.points().map(\.coordinate.latitude) == [48, 48.2, 48.3, 48.5, 49, 48])
   }
@@ -70,10 +71,95 @@ import Testing
   @Test("no more is gathered than the limit, and that is said")
   func limit() {
     var gathering = TrackGathering(.raw, limit: 3)
-    for second in 0..<3 as Range<Int64> { gathering.add(fix(second, .live, published: at(1, 1))) }
+    for second in 0..<3 as Range<Int64> {
+      gathering.add(PackedFix(fix(second, .live, published: at(1, 1))))
+    }
     #expect(!gathering.isOverLimit)
-    gathering.add(fix(9, .history))
+    gathering.add(PackedFix(fix(9, .history)))
     #expect(gathering.isOverLimit && gathering.points().count == 3)
+  }
+
+  // MARK: Late fixes
+
+  /// A winding drive of a fix a second, each some metres off.
+  private func drive(seconds: Int, seed: UInt64) -> [Fix] {
+    var random = SplitMix64(seed: seed)
+    let plane = LocalPlane(origin: at(48.1, 11.5))
+    var (east, north, heading) = (0.0, 0.0, 90.0)
+    return (0..<seconds).map { second in
+      heading += 3 * sin(Double(second) / 20)
+      east += 12 * sin(heading * .pi / 180)
+      north += 12 * cos(heading * .pi / 180)
+      let off = (Double.random(in: -8...8, using: &random), Double.random(in: -8...8, using: &random))
+      return Fix(
+        coordinate: plane.coordinate(eastMeters: east + off.0, northMeters: north + off.1),
+        timestamp: Timestamp(milliseconds: 1_763_680_000_000 + Int64(second) * 1000), accuracy: 5,
+        heading: heading.truncatingRemainder(dividingBy: 360), speed: 12)
+    }
+  }
+
+  /// What a hub stores of a drive of which `late` comes in one batch behind the rest.
+  private func stored(_ fixes: [Fix], late: Range<Int>) -> [PackedFix] {
+    var tracker = Tracker()
+    var stored: [PackedFix] = []
+    for (place, fix) in fixes.enumerated() where !late.contains(place) {
+      let received = (fix.timestamp.milliseconds - 1_763_680_000_000) * 1_000_000
+      guard case .accepted(let position) = tracker.update(fix, receivedAt: received) else {
+        Issue.record("\(place) was not published")
+        continue
+      }
+      let published = StoredPosition(
+        coordinate: position.coordinate, speed: position.speed, heading: position.heading, accuracy: position.accuracy,
+        confidence: position.confidence)
+      stored.append(PackedFix(StoredFix(standing: .live, measured: fix, position: published)))
+    }
+    return stored + fixes[late].map { PackedFix(StoredFix(standing: .history, measured: $0, position: nil)) }
+  }
+
+  private func points(_ fixes: [PackedFix], others: [PackedFix] = [], limit: Int = 10_000) -> [TrackPoint] {
+    var gathering = TrackGathering(.filtered, limit: limit)
+    for fix in others { gathering.addOther(fix) }
+    for fix in fixes { gathering.add(fix) }
+    return gathering.points()
+  }
+
+  private func length(_ points: [TrackPoint]) -> Double {
+    zip(points, points.dropFirst()).reduce(0) { $0 + $1.0.coordinate.distance(to: $1.1.coordinate) }
+  }
+
+  private func farthest(_ some: [TrackPoint], _ others: [TrackPoint]) -> Double {
+    zip(some, others).map { $0.coordinate.distance(to: $1.coordinate) }.max() ?? .infinity
+  }
+
+  @Test("a drive of which a part came late in a batch has the track of the same drive sent live, to some centimetres")
+  func late() {
+    for seed in 1...5 as ClosedRange<UInt64> {
+      let fixes = drive(seconds: 500, seed: seed)
+      let live = points(stored(fixes, late: 0..<0))
+      for late in [100..<160, 200..<500, 0..<500, 30..<31] {
+        let gathered = stored(fixes, late: late)
+        let filtered = points(gathered)
+        #expect(filtered.map(\.timestamp) == live.map(\.timestamp))
+        #expect(farthest(filtered, live) < 0.05, "\(late): \(farthest(filtered, live)) m")
+        #expect(abs(length(filtered) / length(live) - 1) < 0.001)
+        #expect(Array(filtered[..<late.lowerBound]) == Array(live[..<late.lowerBound]), "as it was published")
+      }
+      #expect(length(points(stored(fixes, late: 0..<0))) < 12 * 500 * 1.02)
+    }
+  }
+
+  @Test("what the driver sent before the trip is what the filter begins with, as far as there is room")
+  func others() {
+    let fixes = drive(seconds: 300, seed: 9)
+    let all = stored(fixes, late: 0..<0)
+    let live = Array(points(all)[60...])
+    let (before, trip) = (
+      Array(all[..<60]), stored(fixes, late: 70..<120).filter { $0.timestamp >= fixes[60].timestamp }
+    )
+    #expect(farthest(points(trip, others: before), live) < 0.05)
+    let cold = points(trip, others: before, limit: 240)
+    #expect(cold.count == 240)
+    #expect(points(trip, others: before + before + before + before + before, limit: 240) == points(trip))
   }
 
   @Test("a simplified track keeps the fixes of the places that remain")

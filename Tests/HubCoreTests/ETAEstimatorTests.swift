@@ -23,22 +23,24 @@ import Testing
     told.isOutdated(by: .test(arrival), target: .pickup, basis: .direct, at: moment(seconds), rules: rules)
   }
 
-  @Test("a change of more than 15 s is news, either way, and 15 s is not; while it runs down as told nothing is")
-  func seconds() {
+  @Test(
+    "a reader who is off by more than 4 % of what is left is put right, either way, and one who is off by less is not")
+  func part() {
     let told = told(arrival: 1000)
-    for (arrival, isNews) in [(1015.0, false), (1015.001, true), (985, false), (984.999, true), (1000, false)] {
+    for (arrival, isNews) in [(1041.0, false), (1042, true), (962, false), (961, true), (1000, false)] {
       #expect(isOutdated(told, by: arrival, at: 5) == isNews, "\(arrival)")
     }
-    for seconds in stride(from: 5.0, to: 840, by: 5) { #expect(!isOutdated(told, by: 1015, at: seconds)) }
+    for seconds in stride(from: 5.0, to: 900, by: 5) { #expect(!isOutdated(told, by: 1004, at: seconds)) }
   }
 
-  @Test("a change of more than 10 % of what is left is news, but never one under a second")
-  func part() {
-    let told = told(arrival: 100)
-    #expect(!isOutdated(told, by: 108, at: 20) && isOutdated(told, by: 108.001, at: 20), "of 80 s")
-    #expect(!isOutdated(told, by: 92, at: 20) && isOutdated(told, by: 91.999, at: 20))
-    #expect(!isOutdated(told, by: 100.999, at: 97) && isOutdated(told, by: 101, at: 97))
-    #expect(isOutdated(told, by: 131, at: 130), "it should be there by now")
+  @Test("4 s are never too much, and 60 s always")
+  func bounds4And60() {
+    let near = told(arrival: 100)
+    #expect(!isOutdated(near, by: 104, at: 20) && isOutdated(near, by: 104.001, at: 20))
+    #expect(!isOutdated(near, by: 96, at: 20) && isOutdated(near, by: 95.999, at: 20))
+    #expect(isOutdated(near, by: 131, at: 130), "it should be there by now")
+    let far = told(arrival: 10_000)
+    #expect(!isOutdated(far, by: 10_060, at: 5) && isOutdated(far, by: 10_060.001, at: 5))
   }
 
   @Test("nothing is news within 5 s; then another target or basis is, whatever the time")

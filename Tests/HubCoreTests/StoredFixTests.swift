@@ -28,7 +28,7 @@ import Testing
     }
     RecordWriter.write(
       fixes: fixes, driverID: id(driver), tripID: trip.map(id), received: time(77), tracking: StoredTracking(),
-      progress: progress, into: &bytes)
+      progress: progress, published: nil, into: &bytes)
     return bytes.array()
   }
 

@@ -53,7 +53,7 @@ struct TrackFuzzTests {
     for step in 0..<3000 {
       let fix = hostile(&random, near: place, after: &time)
       switch tracker.update(fix, receivedAt: Int64(step) * 1_000_000_000) {
-      case .accepted(let position):
+      case .accepted(let position), .clockBelieved(let position):
         check(position, of: fix.timestamp)
         place = position.coordinate
         published += 1
@@ -62,7 +62,7 @@ struct TrackFuzzTests {
         check(position, of: fix.timestamp)
         published += 2
       case .acceptedHeld(let held, refused: _): check(held, of: held.timestamp)
-      case .history, .duplicate, .held, .refused: break
+      case .history, .duplicate, .held, .clockDoubted, .refused: break
       }
       if let filter = tracker.filter {
         let p = filter.covariance

@@ -83,17 +83,17 @@ extension Tracker.Outcome {
   /// The position of the fix itself, where it is published.
   var position: Position? {
     switch self {
-    case .accepted(let position), .acceptedTwo(_, let position): position
-    case .acceptedHeld, .history, .duplicate, .held, .refused: nil
+    case .accepted(let position), .acceptedTwo(_, let position), .clockBelieved(let position): position
+    case .acceptedHeld, .history, .duplicate, .held, .clockDoubted, .refused: nil
     }
   }
 
   /// All that is published, in order.
   var positions: [Position] {
     switch self {
-    case .accepted(let position), .acceptedHeld(let position, _): [position]
+    case .accepted(let position), .acceptedHeld(let position, _), .clockBelieved(let position): [position]
     case .acceptedTwo(let held, let position): [held, position]
-    case .history, .duplicate, .held, .refused: []
+    case .history, .duplicate, .held, .clockDoubted, .refused: []
     }
   }
 }

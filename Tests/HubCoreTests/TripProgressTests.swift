@@ -86,7 +86,9 @@ extension TripProgress {
     var pace = Pace()
     #expect(pace.expected(rules) == rules.firstPace)
     for _ in 0..<20 { pace.follow(speed: 12, seconds: 1, rules: rules) }
-    #expect(abs(pace.expected(rules) - 10) < 1e-9, "20 s of 8 m/s that were assumed and 20 s of 12")
+    #expect(abs(pace.expected(rules) - 112.0 / 11) < 1e-9, "of 20 s of 8 m/s that were assumed 5/6, and 20 s of 12")
+    for _ in 0..<100 { pace.follow(speed: 12, seconds: 1, rules: rules) }
+    #expect(abs(pace.expected(rules) - 12) < 1e-9, "after two minutes nothing is left of what was assumed")
     for _ in 0..<600 { pace.follow(speed: 12, seconds: 1, rules: rules) }
     #expect(abs(pace.expected(rules) - 12) < 0.05)
     for _ in 0..<60 { pace.follow(speed: 0, seconds: 2, rules: rules) }

@@ -97,19 +97,24 @@ final class HistoryAccess {
   /// not used for another trip within a day of the end of the one before.
   private static let slackMilliseconds: Int64 = 3_600_000
 
-  /// A trip's fixes: what its driver sent for it since it began.
-  func track(of trip: TripReport, _ source: TrackSource, limit: Int) throws(HistoryError) -> Track {
+  /// A trip's fixes: what its driver sent for it since it began. `rules` are the tracker's, for those that came too late to
+  /// be published.
+  func track(
+    of trip: TripReport, _ source: TrackSource, limit: Int, rules: Tracker.Rules
+  ) throws(HistoryError) -> Track {
     var track = Track(tripID: trip.tripID, driverID: trip.driverID, source: source, points: [])
     guard let driver = trip.driverID else { return track }
-    var gathering = TrackGathering(source, limit: limit)
+    var gathering = TrackGathering(source, limit: limit, rules: rules)
     let since = trip.created.milliseconds - Self.slackMilliseconds
     try forEachRecord(DurableKeys.fixes(ofDriver: driver), since: since) { bytes in
       do throws(RecordError) {
         let record = try FixesRecord(bytes)
-        guard record.driverID == driver, record.tripID == trip.tripID, record.received.milliseconds >= since else {
-          return true
+        guard record.driverID == driver, record.received.milliseconds >= since else { return true }
+        if record.tripID == trip.tripID {
+          for place in 0..<record.count { gathering.add(record.packed(place)) }
+        } else if record.received <= trip.ended ?? record.received {
+          for place in 0..<record.count { gathering.addOther(record.packed(place)) }
         }
-        for place in 0..<record.count { gathering.add(record[place]) }
         return !gathering.isOverLimit
       } catch {
         return true  // as above

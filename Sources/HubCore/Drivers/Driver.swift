@@ -129,11 +129,12 @@ struct FixTimes {
   private(set) var vouchesFrom = Int64.min
 
   /// For a driver whose newest fix is known, if it has sent any. One that could not be recorded counts as never seen.
-  init(capacity: Int, newest: Timestamp? = nil, isRecorded: Bool = true) {
+  /// `latest` is at or after all that it has sent: the newest, unless its clock was set back.
+  init(capacity: Int, newest: Timestamp? = nil, isRecorded: Bool = true, vouchesFrom latest: Timestamp? = nil) {
     self.capacity = capacity
     guard let newest else { return }
     if isRecorded { milliseconds = [newest.milliseconds] }
-    vouchesFrom = newest.milliseconds
+    vouchesFrom = (latest ?? newest).milliseconds
   }
 
   func contains(_ time: Timestamp) -> Bool { milliseconds.containsAscending(time.milliseconds) }

@@ -83,6 +83,8 @@ struct DurableDriver: Equatable {
   var profile: DriverProfile
   /// Its newest fix that was published and stored.
   var newest: Timestamp?
+  /// The time that its position was published by, where that is not its own (Tracking/ClockChange.swift).
+  var published: Timestamp?
   /// When that fix came, or else the driver's word, by the hub's wall clock.
   var heard: Timestamp
   /// It was said that the driver is offline, and not that it is back.

@@ -3,7 +3,9 @@
 // that reads them back drives on from there, and has not to filter anything again.
 //
 //     driver id, optional trip id, when they came (hub's wall clock), how the driver is followed (StoredTracking.swift)
-//     optional progress of the trip, number of fixes 2, fixes (StoredFix.swift)
+//     optional progress of the trip
+//     optional time that the newest published one was published by, where it was not its own
+//     number of fixes 2, fixes (StoredFix.swift)
 import Bytes
 import Geo
 import Messages
@@ -17,6 +19,8 @@ public struct FixesRecord {
   public let received: Timestamp
   let tracking: StoredTracking
   let progress: TripProgress?
+  /// The time that the newest published one was published by, where that is not its own (Tracking/ClockChange.swift).
+  let published: Timestamp?
   private let fixes: UnsafeRawBufferPointer
 
   /// Reads the record at the start of `bytes`, which begin with its length, as `DurableKeys.forEach` gives the place. Throws
@@ -29,13 +33,14 @@ public struct FixesRecord {
   /// `fixes` holds whole fixes that were read once.
   init(
     driverID: Identifier, tripID: Identifier?, received: Timestamp, tracking: StoredTracking,
-    progress: TripProgress?, fixes: UnsafeRawBufferPointer
+    progress: TripProgress?, published: Timestamp?, fixes: UnsafeRawBufferPointer
   ) {
     self.driverID = driverID
     self.tripID = tripID
     self.received = received
     self.tracking = tracking
     self.progress = progress
+    self.published = published
     self.fixes = fixes
   }
 
@@ -56,7 +61,7 @@ public struct FixesRecord {
     (0..<count).last { StoredFix.isPublished(bytes(of: $0)) }.map { self[$0] }
   }
 
-  private func bytes(of place: Int) -> UnsafeRawBufferPointer {
+  func bytes(of place: Int) -> UnsafeRawBufferPointer {
     precondition(place >= 0 && place < count)
     return UnsafeRawBufferPointer(rebasing: fixes[place * StoredFix.size..<(place + 1) * StoredFix.size])
   }
@@ -71,6 +76,8 @@ struct DurableFixes: Equatable {
   var progress: TripProgress?
   /// The newest position that was published, if one was.
   var newest: Position?
+  /// The time that it was published by, where that is not its own.
+  var published: Timestamp?
 
   init(_ record: FixesRecord) {
     driverID = record.driverID
@@ -78,8 +85,10 @@ struct DurableFixes: Equatable {
     received = record.received
     tracking = record.tracking
     progress = record.progress
+    published = record.published
     if let fix = record.newestPublished, let position = fix.position {
       newest = Position(position, at: fix.measured.timestamp)
+      if let published { newest?.published = published }
     }
   }
 }

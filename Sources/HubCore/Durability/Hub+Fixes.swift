@@ -53,7 +53,8 @@ extension Hub {
     drivers[driver].durable.sendingInterval = storedSendingInterval(driver)
     storage.writeFixes(
       driverID: drivers[driver].id, tripID: trip.map { trips[$0].id }, received: received,
-      tracking: tracking(of: driver), progress: trip.map { trips[$0].progress })
+      tracking: tracking(of: driver), progress: trip.map { trips[$0].progress },
+      published: drivers[driver].tracker.publishedApart)
   }
 
   /// How the driver is followed now.
@@ -74,8 +75,9 @@ extension Hub {
     let positionTrip = tripOfPosition(of: driver)
     return DurableDriver(
       id: drivers[driver].id, status: drivers[driver].reported, profile: profiles.profile(drivers[driver].profile),
-      newest: drivers[driver].durable.newest, heard: drivers[driver].durable.heard,
-      isOffline: drivers[driver].durable.isOffline, lastTripEnded: drivers[driver].lastTripEnded,
+      newest: drivers[driver].durable.newest, published: drivers[driver].tracker.publishedApart,
+      heard: drivers[driver].durable.heard, isOffline: drivers[driver].durable.isOffline,
+      lastTripEnded: drivers[driver].lastTripEnded,
       position: drivers[driver].position, tripID: (positionTrip ?? lastTrip(of: driver)).map { trips[$0].id },
       isPositionOnTrip: positionTrip != nil, tracking: tracking(of: driver))
   }
@@ -99,6 +101,7 @@ extension Hub {
       drivers[driver].durable.isOffline = false
       drivers[driver].positionTrip = handle
       drivers[driver].position = position
+      drivers[driver].tracker.restore(published: fixes.published)
     }
     restore(fixes.tracking, driver: driver)
     return true
@@ -122,6 +125,7 @@ extension Hub {
     drivers[driver].positionTrip = durable.isPositionOnTrip ? drivers[driver].lastTrip : nil
     if let position = durable.position { drivers[driver].position = position }
     restore(durable.tracking, driver: driver)
+    drivers[driver].tracker.restore(published: durable.published)
   }
 
   private mutating func restore(_ tracking: StoredTracking, driver: Int) {
@@ -165,6 +169,7 @@ extension Hub {
     // The position may be newer than what is stored of its fixes: it was published when the disk was full.
     guard var newest = drivers[driver].durable.newest ?? drivers[driver].position?.timestamp else { return }
     if let position = drivers[driver].position { newest = max(newest, position.timestamp) }
-    drivers[driver].tracker.resume(after: newest, receivedAt: heard)
+    drivers[driver].tracker.resume(
+      after: newest, published: drivers[driver].tracker.publishedApart, receivedAt: heard)
   }
 }

@@ -74,10 +74,12 @@ struct HubStorage: ~Copyable {
 
   /// Makes a record of the fixes that were added.
   mutating func writeFixes(
-    driverID: Identifier, tripID: Identifier?, received: Timestamp, tracking: StoredTracking, progress: TripProgress?
+    driverID: Identifier, tripID: Identifier?, received: Timestamp, tracking: StoredTracking, progress: TripProgress?,
+    published: Timestamp?
   ) {
     RecordWriter.write(
       fixes: fixes, driverID: driverID, tripID: tripID, received: received, tracking: tracking, progress: progress,
+      published: published,
       into: &records)
     fixes.removeAll()
     hasPublishedFixes = false

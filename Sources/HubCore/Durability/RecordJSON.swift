@@ -175,6 +175,7 @@ public enum RecordJSON {
     }
     buffer.append("]")
     buffer.append(",\"newestFix\":", driver.newest)
+    buffer.append(",\"publishedAs\":", driver.published)
     buffer.append(",\"heard\":", driver.heard)
     buffer.append(",\"online\":")
     buffer.append(driver.isOffline ? "false" : "true")
@@ -190,6 +191,7 @@ public enum RecordJSON {
     buffer.append(",\"driverId\":", record.driverID)
     buffer.append(",\"tripId\":", record.tripID)
     buffer.append(",\"received\":", record.received)
+    buffer.append(",\"publishedAs\":", record.published)
     buffer.append(",\"fixes\":[")
     for place in 0..<record.count {
       if place > 0 { buffer.append(",") }

@@ -119,6 +119,7 @@ struct RecordReader: ~Copyable {
     let received = try timestamp()
     let tracking = try tracking()
     let progress = try isPresent() ? try TripProgress(from: &self) : nil
+    let published = try isPresent() ? try timestamp() : nil
     let count = Int(try number(UInt16.self))
     guard count > 0 else { throw failure(.fix) }
     let fixes = try take(count * StoredFix.size)
@@ -128,7 +129,8 @@ struct RecordReader: ~Copyable {
       }
     }
     return FixesRecord(
-      driverID: driver, tripID: trip, received: received, tracking: tracking, progress: progress, fixes: fixes)
+      driverID: driver, tripID: trip, received: received, tracking: tracking, progress: progress, published: published,
+      fixes: fixes)
   }
 
   private mutating func driver() throws(RecordError) -> DurableDriver {
@@ -139,7 +141,9 @@ struct RecordReader: ~Copyable {
     var profile = DriverProfile(vehicleType: try isPresent() ? try text() : nil)
     for _ in 0..<(try number(UInt8.self)) { profile.tags.append(try text()) }
     let newest = try isPresent() ? try timestamp() : nil
-    var driver = DurableDriver(id: id, status: status, profile: profile, newest: newest, heard: try timestamp())
+    let published = try isPresent() ? try timestamp() : nil
+    var driver = DurableDriver(
+      id: id, status: status, profile: profile, newest: newest, published: published, heard: try timestamp())
     driver.isOffline = try isPresent()
     driver.lastTripEnded = try timestamp().milliseconds
     if try isPresent() { driver.tripID = try identifier() }
@@ -148,6 +152,7 @@ struct RecordReader: ~Copyable {
       let time = try timestamp()
       guard let position = StoredPosition(try take(StoredPosition.size), at: 0) else { throw failure(.fix) }
       driver.position = Position(position, at: time)
+      if let published { driver.position?.published = published }
     }
     driver.tracking = try tracking()
     return driver

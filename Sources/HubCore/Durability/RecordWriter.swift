@@ -109,7 +109,7 @@ enum RecordWriter {
   /// A message's fixes, of which `entries` holds `StoredFix.size` bytes each. Allocates nothing.
   static func write(
     fixes entries: borrowing ByteBuffer, driverID: Identifier, tripID: Identifier?, received: Timestamp,
-    tracking: StoredTracking, progress: TripProgress?, into bytes: inout ByteBuffer
+    tracking: StoredTracking, progress: TripProgress?, published: Timestamp?, into bytes: inout ByteBuffer
   ) {
     let start = bytes.count
     bytes.append(number: UInt32(0))
@@ -129,6 +129,12 @@ enum RecordWriter {
     } else {
       bytes.append(UInt8(0))
     }
+    if let published {
+      bytes.append(UInt8(1))
+      bytes.append(number: published.milliseconds)
+    } else {
+      bytes.append(UInt8(0))
+    }
     bytes.append(number: UInt16(entries.count / StoredFix.size))
     entries.withBytes { bytes.append($0) }
     setLength(at: start, in: &bytes)
@@ -141,6 +147,7 @@ enum RecordWriter {
     bytes.append(UInt8(driver.profile.tags.count))
     for tag in driver.profile.tags { bytes.append(text: tag) }
     bytes.append(optional: driver.newest) { $0.append(number: $1.milliseconds) }
+    bytes.append(optional: driver.published) { $0.append(number: $1.milliseconds) }
     bytes.append(number: driver.heard.milliseconds)
     bytes.append(UInt8(driver.isOffline ? 1 : 0))
     bytes.append(number: driver.lastTripEnded)

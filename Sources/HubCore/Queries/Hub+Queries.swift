@@ -259,7 +259,8 @@ extension Hub {
     if let newest = drivers[driver].position {
       report.position = DriverReport.Place(
         coordinate: newest.coordinate, heading: newest.heading, speed: newest.speed, accuracy: newest.accuracy,
-        age: drivers[driver].clock.age(of: newest.timestamp, at: now.timestamp), timestamp: newest.timestamp)
+        age: drivers[driver].clock.age(of: newest.timestamp, at: now.timestamp), timestamp: newest.published,
+        timeSource: newest.timeSource)
     }
     report.predicted = predicted(driver)
     report.isOnline = !drivers[driver].isStale
@@ -281,10 +282,13 @@ extension Hub {
     return report
   }
 
-  /// Where an online driver should be now; nil where that is where it was.
+  /// Where an online driver should be now; nil where that is where it was, and where the fix is older than
+  /// `Position.longestPrediction`.
   private func predicted(_ driver: Int) -> Coordinate? {
     guard !drivers[driver].isStale, let newest = drivers[driver].position else { return nil }
-    let place = newest.predicted(at: drivers[driver].clock.sessionTime(at: now.timestamp)).published
+    let time = drivers[driver].clock.sessionTime(at: now.timestamp)
+    guard time.seconds(since: newest.timestamp) <= Position.longestPrediction else { return nil }
+    let place = newest.predicted(at: time).published
     return place == newest.coordinate ? nil : place
   }
 

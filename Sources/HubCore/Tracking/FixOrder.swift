@@ -11,11 +11,12 @@
 // - Leaps of which each is far ahead of the one before, and about as far as it, confirm each other when there are three
 //   in a row (four into the hub's future): a drive with a fix every quarter of an hour, replayed fast, is nothing
 //   but leaps. What it then goes on with is no leap any more, up to `strides` times as far.
-// - A clock that was ahead and is set right leaves the driver silent until the right time has caught up: no rule could
-//   tell it from a backlog and go on without going back. The hub counts such fixes (`fixesBehindClock`).
+// - A clock that was ahead and is set right would leave the driver silent until the right time has caught up:
+//   `ClockChange` tells it from a backlog, and goes on without going back. The hub counts such fixes
+//   (`fixesBehindClock`).
 
-/// The order of one driver's fixes by their own timestamps. 96 bytes, the small members where optionals leave room; no
-/// allocation.
+/// The order of one driver's fixes by their own timestamps. 96 bytes, the small members where optionals leave room;
+/// allocates only where a clock was set back.
 struct FixOrder: Sendable, Equatable {
   /// What to do with a fix.
   enum Placement: Equatable {
@@ -29,6 +30,11 @@ struct FixOrder: Sendable, Equatable {
     case history
     /// The same millisecond as the newest, or as the one held back.
     case duplicate
+    /// Live, and older than the newest by so many milliseconds because the driver's clock was set back. It is not
+    /// believed yet.
+    case clockDoubted(behind: Int64)
+    /// Likewise, and from this fix on the new clock is believed: the fix is the newest.
+    case clockBelieved
   }
 
   /// Leaps in a row, each ahead of the one before, that confirm each other.
@@ -48,38 +54,51 @@ struct FixOrder: Sendable, Equatable {
   private var leaps: UInt8 = 0
   private var agreeing: UInt8 = 0
   /// How many held fixes were dropped: the next one did not confirm them, or their place was refused. Wraps.
-  private(set) var dropped: UInt32 = 0
+  private(set) var dropped: UInt8 = 0
+  /// How far the held one leapt, in milliseconds.
+  private var heldLeap: Float = 0
   /// When the newest came, in nanoseconds of the hub's uptime, and since when there was no leap.
   private var newestReceived: Int64 = 0
   private var steadySince: Int64 = 0
-  /// How much further than the hub's clock the newest was ahead of the fix before it, in milliseconds.
-  private var stride: Int64 = 0
+  /// How much further than the hub's clock the newest was ahead of the fix before it, in milliseconds: a day at most.
+  private var stride: Int32 = 0
+  /// How much later than the newest fix its envelope was, in milliseconds, where it was live; else 0.
+  private var sentAfter: Int32 = 0
   private(set) var held: TrackMeasurement?
   private var heldReceived: Int64 = 0
-  /// How far the held one leapt, in milliseconds.
-  private var heldLeap: Int64 = 0
+  /// Not nil where the driver's clock was set back, and what was published is ahead of it.
+  var change: ClockChange?
 
   init() {}
 
-  /// One whose newest fix came at `uptime`.
-  init(newest: Int64, receivedAt uptime: Int64) {
+  /// One whose newest fix came at `uptime`, and was published by the time `published` where that was not its own (both ms).
+  init(newest: Int64, receivedAt uptime: Int64, published: Int64? = nil) {
     self.newest = newest
     newestReceived = uptime
+    if let published, published > newest {
+      change = .believed(PublishedClock(milliseconds: published, received: uptime))
+    }
   }
+
+  /// By the phone's clock, when the newest fix was sent, in milliseconds. Of one that was not live it is known that it was
+  /// measured before.
+  var newestSent: Int64 { (newest ?? 0) &+ Int64(sentAfter) }
+
+  /// No fix of the driver is known to be newer, by whichever clock: of a clock that was set back, what was published is
+  /// ahead of all that came by the old one. Milliseconds; nil before the first.
+  var latest: Int64? { newest.map { max($0, change?.published?.milliseconds ?? $0) } }
 
   /// Places a fix that came at `uptime` (nanoseconds, monotonic). A fix that is history or a duplicate says nothing
   /// about a held one, which goes on waiting; any other that does not confirm it drops it. O(1).
   ///
   /// A driver's first fix has none before it to leap from: it counts as a leap where it is further ahead of `hubClock`
   /// (Unix milliseconds, where the caller has one) than a leap may be. How far it is behind says nothing.
+  /// `sent` is the time of a live fix's envelope, in milliseconds; nil for a fix of a batch or without an envelope.
   mutating func place(
-    _ fix: TrackMeasurement, receivedAt uptime: Int64, hubClock: Int64?, leapMilliseconds: Int64
+    _ fix: TrackMeasurement, sent: Int64?, receivedAt uptime: Int64, hubClock: Int64?, leapMilliseconds: Int64
   ) -> Placement {
     let time = fix.milliseconds
-    if let newest {
-      if time == newest { return .duplicate }
-      if time < newest { return .history }
-    }
+    if let newest, time <= newest { return placeBehind(newest, fix, sent: sent, receivedAt: uptime) }
     if let held {
       if time == held.milliseconds { return .duplicate }
       let step = FixOrder.excess(from: held.milliseconds, heldReceived, to: time, uptime)
@@ -87,36 +106,52 @@ struct FixOrder: Sendable, Equatable {
       if isConfirmed(by: time, held: held.milliseconds, step, receivedAt: uptime, future: future, leapMilliseconds) {
         self.held = nil
         steadySince = uptime
-        advance(to: time, receivedAt: uptime, stride: step)
+        advance(to: time, sent: sent, receivedAt: uptime, stride: step)
         return .confirms(held: held)
       }
       self.held = nil
       countDropped()
     }
     let step = newest.map { FixOrder.excess(from: $0, newestReceived, to: time, uptime) }
-    if let ahead = step ?? hubClock.map({ time &- $0 }), ahead > max(leapMilliseconds, stride * FixOrder.strides) {
+    if let ahead = step ?? hubClock.map({ time &- $0 }), ahead > max(leapMilliseconds, longestStep) {
       if leaps == 0 {
         leaps = 1
-        heldLeap = ahead
+        heldLeap = Float(ahead)
       }
       held = fix
       heldReceived = uptime
       return .held
     }
     if newest == nil { steadySince = uptime }
-    advance(to: time, receivedAt: uptime, stride: step ?? 0)
+    advance(to: time, sent: sent, receivedAt: uptime, stride: step ?? 0)
     return .next
   }
 
   mutating func countDropped() { dropped &+= 1 }
 
-  private mutating func advance(to time: Int64, receivedAt uptime: Int64, stride: Int64) {
+  /// How far ahead of the hub's clock is no leap after the last step, in milliseconds.
+  private var longestStep: Int64 { Int64(stride) * FixOrder.strides }
+
+  @inline(__always)
+  private mutating func advance(to time: Int64, sent: Int64?, receivedAt uptime: Int64, stride: Int64) {
     newest = time
     newestReceived = uptime
-    // A day at most, so that four of them do not overflow.
-    self.stride = min(max(stride, 0), 86_400_000)
+    self.stride = Int32(truncatingIfNeeded: min(max(stride, 0), 86_400_000))
+    sentAfter = sent.map { Int32(clamping: $0 &- time) } ?? 0
     leaps = 0
     agreeing = 0
+    if change != nil { endDoubt() }
+  }
+
+  /// The clock that was set back is the driver's from a fix of `time` on, which was sent at `sent` (ms).
+  mutating func believe(
+    _ published: PublishedClock?, newest old: Int64, fix time: Int64, sent: Int64, receivedAt uptime: Int64
+  ) {
+    if held != nil { countDropped() }
+    held = nil
+    steadySince = uptime
+    advance(to: time, sent: sent, receivedAt: uptime, stride: 0)
+    change = .believed(PublishedClock(milliseconds: published?.milliseconds ?? old, received: uptime))
   }
 
   /// Whether the fix behind the held one confirms it; `step` is how much further it is ahead than the hub's clock. Where
@@ -125,19 +160,20 @@ struct FixOrder: Sendable, Equatable {
     by time: Int64, held: Int64, _ step: Int64, receivedAt uptime: Int64, future: Bool, _ leapMilliseconds: Int64
   ) -> Bool {
     // Before the first there is nothing that could be silenced, nor a stride to go by.
-    let slack = newest == nil ? leapMilliseconds : max(FixOrder.agreement, stride * FixOrder.strides)
+    let slack = newest == nil ? leapMilliseconds : max(FixOrder.agreement, longestStep)
     let needed: UInt8 = future && newest != nil && uptime &- steadySince >= FixOrder.steady ? 2 : 1
     if time > held, step <= slack {
       agreeing += 1
       return agreeing >= needed
     }
     agreeing = 0
-    guard time > held, step <= heldLeap * FixOrder.strides, heldLeap <= step * FixOrder.strides else {
+    let (leap, strides) = (Float(step), Float(FixOrder.strides))
+    guard time > held, leap <= heldLeap * strides, heldLeap <= leap * strides else {
       leaps = 0
       return false
     }
     leaps += 1
-    heldLeap = step
+    heldLeap = leap
     return leaps >= FixOrder.leapsInARow + needed - 1
   }
 

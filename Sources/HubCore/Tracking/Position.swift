@@ -8,21 +8,23 @@ public struct Position: Sendable, Equatable {
   public var coordinate: Coordinate
   /// Metres per second, to 0.01; nil until the track shows one.
   public var speed: Double?
-  // These two stand here because the optional before them leaves room: there is a position in each driver's record.
+  // These three stand here because the optional before them leaves room: there is a position in each driver's record.
   public var confidence: Confidence
   /// Why the place of the fix was not used, where it was not: then the position is where the motion leads. Not on the
   /// wire; the hub counts it.
   public var absorbed: Tracker.Refusal?
+  /// `turnRate`, as the filter has it.
+  private var turn: Float
   /// Degrees clockwise from true north, to 0.01, 0 ≤ heading < 360. Kept through a standstill; nil until the driver
   /// has moved or reported one.
   public var heading: Double?
-  /// Degrees a second, positive to the right; 0 where it goes straight, stands, or nothing is known of it. Not on the
-  /// wire: for `predicted`.
-  public var turnRate: Double
   /// The radius in metres, to 0.01, that holds the truth with 68 %.
   public var accuracy: Double
-  /// Of the fix, unchanged.
+  /// Of the fix, unchanged: what differences of time, and ages, are computed with.
   public var timestamp: Timestamp
+  /// What is published as its time: `timestamp`, but for a driver whose clock was set back (`ClockChange`). Each one of a
+  /// driver is later than the one before.
+  public var published: Timestamp
 
   public init(
     coordinate: Coordinate, speed: Double?, heading: Double?, accuracy: Double, confidence: Confidence,
@@ -34,9 +36,17 @@ public struct Position: Sendable, Equatable {
     self.accuracy = accuracy
     self.confidence = confidence
     self.timestamp = timestamp
-    self.turnRate = turnRate
+    published = timestamp
+    turn = Float(turnRate)
     self.absorbed = absorbed
   }
+
+  /// Degrees a second, positive to the right; 0 where it goes straight, stands, or nothing is known of it. Not on the
+  /// wire: for `predicted`.
+  public var turnRate: Double { Double(turn) }
+
+  /// Whose clock `published` is by.
+  public var timeSource: TimeSource { published == timestamp ? .fix : .hub }
 }
 
 extension Tracker {
@@ -54,6 +64,11 @@ extension Tracker {
     case duplicate
     /// A leap ahead in time: nothing is published until the next fix says whether it is true.
     case held
+    /// As `history`, of a live fix: the driver's clock was set back by so many seconds, and is not believed yet. The
+    /// sender is told.
+    case clockDoubted(secondsBehind: Double)
+    /// The clock that was set back is believed from this fix on: publish this, whose `published` goes on from before.
+    case clockBelieved(Position)
     /// Published never; the sender is told.
     case refused(Refusal)
   }

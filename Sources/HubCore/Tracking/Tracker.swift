@@ -16,32 +16,50 @@ public struct Tracker: Sendable {
   ///
   /// What it says is in `Outcome`. A fix that is refused by itself changes nothing; one that is refused for where it
   /// lies moves the filter on in time, and its speed and heading count, for they are measured apart from the place.
+  /// `sent` is the time of its envelope where it came live; nil for a fix of a batch, or without an envelope.
   /// `hubClock` is the hub's wall clock, where there is one: a driver's very first fix is held back if it is far ahead.
   public mutating func update(
-    _ fix: Fix, receivedAt uptime: Int64, hubClock: Timestamp? = nil, rules: Rules = .standard
+    _ fix: Fix, sent: Timestamp? = nil, receivedAt uptime: Int64, hubClock: Timestamp? = nil, rules: Rules = .standard
   ) -> Outcome {
     if let refusal = Tracker.implausible(fix, rules) { return .refused(refusal) }
     let measurement = TrackMeasurement(fix, maximumSpeed: rules.maximumSpeed)
     switch order.place(
-      measurement, receivedAt: uptime, hubClock: hubClock?.milliseconds, leapMilliseconds: rules.leapMilliseconds)
+      measurement, sent: sent?.milliseconds, receivedAt: uptime, hubClock: hubClock?.milliseconds,
+      leapMilliseconds: rules.leapMilliseconds)
     {
     case .duplicate: return .duplicate
     case .history: return .history
     case .held: return .held
     case .next:
-      switch follow(measurement, rules) {
+      switch follow(measurement, receivedAt: uptime, rules) {
       case .used(let position): return .accepted(position)
       case .refused(let refusal): return .refused(refusal)
       }
     case .confirms(let held):
-      return follow(held, then: measurement, rules)
+      return follow(held, then: measurement, receivedAt: uptime, rules)
+    case .clockDoubted(let behind):
+      return .clockDoubted(secondsBehind: Double(behind) / 1000)
+    case .clockBelieved:
+      // What the filter knows is of other times, and a minute old.
+      filter = nil
+      switch follow(measurement, receivedAt: uptime, rules) {
+      case .used(let position): return .clockBelieved(position)
+      case .refused: preconditionFailure("a filter takes its first fix")
+      }
     }
   }
 
   /// Goes on behind a fix of an earlier life of the hub that came at `uptime` (in nanoseconds of this life, so it may be
-  /// negative): what is not newer is history.
-  mutating func resume(after newest: Timestamp, receivedAt uptime: Int64) {
-    order = FixOrder(newest: newest.milliseconds, receivedAt: uptime)
+  /// negative): what is not newer is history. Where `published` is later than `newest`, published
+  /// times go on behind it.
+  mutating func resume(after newest: Timestamp, published: Timestamp?, receivedAt uptime: Int64) {
+    order = FixOrder(newest: newest.milliseconds, receivedAt: uptime, published: published?.milliseconds)
+  }
+
+  /// What was read back of the time that the newest position was published by, where it was not its fix's own; nil where it
+  /// was. `resume` goes on from there.
+  mutating func restore(published: Timestamp?) {
+    order.change = published.map { .believed(PublishedClock(milliseconds: $0.milliseconds, received: 0)) }
   }
 
   /// Takes over what an earlier life of the hub had filtered. Without `motion` the filter begins anew with the next
@@ -54,10 +72,16 @@ public struct Tracker: Sendable {
   @inline(__always) var storedMotion: StoredMotion? { filter?.stored }
 
   /// How many fixes were held back as a leap in time and never published. Wraps; a hub counts differences.
-  public var heldAndDropped: UInt32 { order.dropped }
+  public var heldAndDropped: UInt8 { order.dropped }
 
   /// The timestamp of the newest fix that is in order, or nil before the first.
   public var newest: Timestamp? { order.newest.map { Timestamp(milliseconds: $0) } }
+
+  /// No fix of the driver is known to be newer, by whichever of its clocks; nil before the first.
+  var latest: Timestamp? { order.latest.map { Timestamp(milliseconds: $0) } }
+
+  /// The time of the newest position as it was published, where it is not the fix's own.
+  var publishedApart: Timestamp? { order.change?.published.map { Timestamp(milliseconds: $0.milliseconds) } }
 }
 
 // MARK: - Steps
@@ -73,8 +97,18 @@ extension Tracker {
     return nil
   }
 
-  /// Filters one fix that is in order.
-  private mutating func follow(_ fix: TrackMeasurement, _ rules: Rules) -> MotionFilter.Step {
+  /// Filters one fix that is in order, and gives its position the time to be published by.
+  @inline(__always)
+  private mutating func follow(
+    _ fix: TrackMeasurement, receivedAt uptime: Int64, _ rules: Rules
+  ) -> MotionFilter.Step {
+    let step = filtered(fix, rules)
+    guard order.change != nil, case .used(var position) = step else { return step }
+    position.published.milliseconds = order.slewedTime(of: fix.milliseconds, receivedAt: uptime)
+    return .used(position)
+  }
+
+  private mutating func filtered(_ fix: TrackMeasurement, _ rules: Rules) -> MotionFilter.Step {
     // Optional chaining works in place; binding the filter to a name would copy its 200 bytes back and forth.
     if let step = filter?.step(fix, rules) { return step }
     var first = MotionFilter(fix)
@@ -85,9 +119,9 @@ extension Tracker {
 
   /// Filters the two fixes that a confirmed leap releases.
   private mutating func follow(
-    _ held: TrackMeasurement, then fix: TrackMeasurement, _ rules: Rules
+    _ held: TrackMeasurement, then fix: TrackMeasurement, receivedAt uptime: Int64, _ rules: Rules
   ) -> Outcome {
-    switch (follow(held, rules), follow(fix, rules)) {
+    switch (follow(held, receivedAt: uptime, rules), follow(fix, receivedAt: uptime, rules)) {
     case (.used(let first), .used(let second)): return .acceptedTwo(held: first, second)
     case (.used(let first), .refused(let refusal)): return .acceptedHeld(first, refused: refusal)
     case (.refused, .used(let second)):

@@ -48,13 +48,14 @@ struct ToldETA: Equatable {
       target: durable.target, basis: durable.basis, meters: durable.meters, arrival: durable.arrival, toldAt: uptime)
   }
 
-  /// Whether an arrival at another time, reckoned now, is news.
+  /// Whether an arrival that is reckoned now is so far from what a reader believes who counts down, that it is to be
+  /// published.
   func isOutdated(by arrival: Timestamp, target: TripTarget, basis: ETABasis, at now: Moment, rules: TripRules) -> Bool
   {
     guard now.uptime - toldAt >= nanoseconds(rules.etaIntervalSeconds) else { return false }
     if target != self.target || basis != self.basis { return true }
-    let change = abs(arrival.seconds(since: self.arrival))
-    let left = max(0, self.arrival.seconds(since: now.timestamp))
-    return change > rules.etaChangeSeconds || (change > rules.etaChangePart * left && change >= 1)
+    let error = abs(arrival.seconds(since: self.arrival))
+    let left = arrival.seconds(since: now.timestamp)
+    return error > max(rules.etaErrorSeconds, min(rules.etaErrorPart * left, rules.etaErrorMostSeconds))
   }
 }

@@ -15,7 +15,7 @@ public struct TripRules: Sendable, Equatable {
   /// The time constant that a driver's speed is smoothed with: some traffic lights, not a whole trip.
   public var paceSeconds = 120.0
   /// Metres per second, of whom nothing is known yet: 29 km/h, a car in a town; and for how many seconds of driving
-  /// that counts.
+  /// that counts. It counts for less the more is known, and for nothing after `paceSeconds`.
   public var firstPace = 8.0
   public var firstPaceSeconds = 20.0
   /// Metres per second that an ETA reckons with at least, so that it does not explode at a standstill: walking.
@@ -23,10 +23,13 @@ public struct TripRules: Sendable, Equatable {
 
   // MARK: ETAs
 
-  /// An ETA is told again when it has changed by more than so many seconds, or by this part of what was left …
-  public var etaChangeSeconds = 15.0
-  public var etaChangePart = 0.1
-  /// … by a second at least, and never sooner than this after the one before.
+  /// An ETA is published again when one who counts down the last is wrong by more than so many seconds, or by more than
+  /// this part of what is left where that is more, and by no more than the last of these. It is a fifth less than what is
+  /// promised (protocol/trips.md), which leaves the rest to the estimate itself.
+  public var etaErrorSeconds = 4.0
+  public var etaErrorPart = 0.04
+  public var etaErrorMostSeconds = 60.0
+  /// Never sooner than this after the one before.
   public var etaIntervalSeconds = 5.0
 
   // MARK: Near the pickup and the dropoff

@@ -15,13 +15,16 @@ extension BinaryServerReader {
     if flags & PositionFlags.lag != 0 { lag = try input.zigzag(.age) }
     let age = try input.varint(.age)
     let measured = published.milliseconds &- lag &- Int64(truncatingIfNeeded: age)
-    let location = DriverLocation(
+    var location = DriverLocation(
       driverID: driver, tripID: trip, coordinate: try input.coordinate(),
       heading: flags & PositionFlags.heading != 0 ? try input.heading() : nil,
       speed: flags & PositionFlags.speed != 0 ? try input.hundredths(.speed) : nil,
       accuracy: try input.hundredths(.accuracy), confidence: try input.confidence(flags),
       timestamp: try input.accepted(measured, .timestamp), age: Double(age) / FixedPoint.milliseconds,
       after: try input.varint(.after))
+    if input.left > 0 {
+      location.timeSource = try input.byte(.timeSource) & PositionFlags.timedByHub == 0 ? .fix : .hub
+    }
     return Publication(channel: entry.channel, number: 0, timestamp: published, body: .driverLocation(location))
   }
 
@@ -142,6 +145,7 @@ extension BinaryInput {
     return AreaUpdate.Driver(
       driverID: id, coordinate: try coordinate(before.latitude, before.longitude),
       heading: flags & 0x04 != 0 ? try heading() : nil, speed: flags & 0x08 != 0 ? try hundredths(.speed) : nil,
-      status: status, timestamp: try accepted(published.milliseconds &- (try zigzag(.timestamp)), .timestamp))
+      status: status, timestamp: try accepted(published.milliseconds &- (try zigzag(.timestamp)), .timestamp),
+      timeSource: flags & 0x10 != 0 ? .hub : .fix)
   }
 }

@@ -84,7 +84,8 @@ extension BinaryInput {
       tripID: flags & PositionFlags.trip != 0 ? try identifier(.tripId) : nil, coordinate: try coordinate(),
       heading: flags & PositionFlags.heading != 0 ? try heading() : nil,
       speed: flags & PositionFlags.speed != 0 ? try hundredths(.speed) : nil, accuracy: try hundredths(.accuracy),
-      confidence: try word(.confidence), timestamp: try timestamp(.timestamp), age: try duration(.age),
+      confidence: try word(.confidence), timestamp: try timestamp(.timestamp),
+      timeSource: flags & PositionFlags.snapshotTimedByHub != 0 ? .hub : .fix, age: try duration(.age),
       after: try varint(.after))
   }
 
@@ -171,7 +172,8 @@ extension BinaryInput {
         coordinate: try coordinate(), heading: flags & 0x008 != 0 ? try heading() : nil,
         speed: flags & 0x010 != 0 ? try hundredths(.speed) : nil,
         accuracy: flags & 0x020 != 0 ? try hundredths(.accuracy) : nil, age: try duration(.age),
-        timestamp: flags & 0x040 != 0 ? try timestamp(.timestamp) : nil)
+        timestamp: flags & 0x040 != 0 ? try timestamp(.timestamp) : nil,
+        timeSource: flags & 0x800 != 0 ? .hub : .fix)
     }
     if flags & 0x080 != 0 { report.predicted = try coordinate() }
     if flags & 0x100 != 0 { report.distance = try hundredths(.distance) }

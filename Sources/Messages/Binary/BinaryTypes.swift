@@ -75,6 +75,11 @@ enum PositionFlags {
   static let trip: UInt8 = 0x20
   /// The lag follows; else it is the channel's.
   static let lag: UInt8 = 0x40
+
+  /// In a snapshot, and in the byte that may stand behind the last member of a `driver_location`: the `timestamp` is by the
+  /// hub's clock.
+  static let snapshotTimedByHub: UInt8 = 0x40
+  static let timedByHub: UInt8 = 0x01
 }
 
 /// What the positions of a channel mean where they don't say: agreed on in `subscribed` and in `names`.

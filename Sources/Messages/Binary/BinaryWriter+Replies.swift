@@ -133,6 +133,7 @@ extension BinaryWriter {
     var flags: UInt8 = position.tripID == nil ? 0 : PositionFlags.trip
     if position.heading != nil { flags |= PositionFlags.heading }
     if position.speed != nil { flags |= PositionFlags.speed }
+    if position.timeSource == .hub { flags |= PositionFlags.snapshotTimedByHub }
     room.append(flags)
     room.append(position.driverID)
     if let trip = position.tripID { room.append(trip) }

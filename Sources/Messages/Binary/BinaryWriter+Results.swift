@@ -34,6 +34,7 @@ extension BinaryWriter {
       if position.speed != nil { flags |= 0x010 }
       if position.accuracy != nil { flags |= 0x020 }
       if position.timestamp != nil { flags |= 0x040 }
+      if position.timeSource == .hub { flags |= 0x800 }
     }
     if report.predicted != nil { flags |= 0x080 }
     if report.distance != nil { flags |= 0x100 }

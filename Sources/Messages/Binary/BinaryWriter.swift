@@ -77,6 +77,7 @@ public enum BinaryWriter {
     if let speed = location.speed { room.append(centi: speed) }
     room.append(centi: location.accuracy)
     room.append(varint: location.after)
+    if location.timeSource == .hub { room.append(PositionFlags.timedByHub) }
   }
 
   private static func write(
@@ -216,7 +217,8 @@ public enum BinaryWriter {
   ) {
     let steps = driver.coordinate.steps
     room.append(
-      driver.status.rawValue | (driver.heading == nil ? 0 : 0x04) | (driver.speed == nil ? 0 : 0x08))
+      driver.status.rawValue | (driver.heading == nil ? 0 : 0x04) | (driver.speed == nil ? 0 : 0x08)
+        | (driver.timeSource == .fix ? 0 : 0x10))
     room.append(driver.driverID)
     room.append(zigzag: steps.latitude - before.latitude)
     room.append(zigzag: steps.longitude - before.longitude)

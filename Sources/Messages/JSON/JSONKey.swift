@@ -25,7 +25,7 @@ enum JSONKey: UInt8, CaseIterable {
   case storedThrough, message, retryAfter, details
   // Queries.
   case radius, limit, bbox, polygon, maxAge, stale, geometry, coordinates, drivers, more, predicted, online
-  case created, updated, ended
+  case created, updated, ended, timeSource
   // Fences.
   case fenceId, otherId, circle, corridor, width, others, dwell, speedLimit
   // Credentials.

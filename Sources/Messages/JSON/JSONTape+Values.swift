@@ -97,6 +97,7 @@ extension Role: Word {}
 extension TripStatus: Word {}
 extension DriverStatus: Word {}
 extension Confidence: Word {}
+extension TimeSource: Word {}
 extension FixSource: Word {}
 extension ErrorCode: Word {}
 extension Notification.Kind: Word {}

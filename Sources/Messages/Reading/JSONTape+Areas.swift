@@ -33,7 +33,8 @@ extension JSONTape {
       heading: try nonNegative(driver, .heading),
       speed: try nonNegative(driver, .speed),
       status: try required(word(driver, .status, bytes, "expected the status of a driver"), .status),
-      timestamp: try required(timestamp(driver, .timestamp, bytes, time), .timestamp))
+      timestamp: try required(timestamp(driver, .timestamp, bytes, time), .timestamp),
+      timeSource: try timeSource(driver, bytes))
   }
 
   /// The cells of a view; nil where there are none.

@@ -136,7 +136,8 @@ extension JSONTape {
       report.position = DriverReport.Place(
         coordinate: try coordinate(members), heading: try nonNegative(members, .heading),
         speed: try nonNegative(members, .speed), accuracy: try nonNegative(members, .accuracy),
-        age: try required(number(members, .age), .age), timestamp: try timestamp(members, .timestamp, bytes, time))
+        age: try required(number(members, .age), .age), timestamp: try timestamp(members, .timestamp, bytes, time),
+        timeSource: try timeSource(members, bytes))
     }
     report.predicted = try place(members, .predicted)
     report.distance = try nonNegative(members, .distance)

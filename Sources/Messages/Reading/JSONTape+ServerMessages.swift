@@ -69,6 +69,11 @@ extension JSONTape {
     return nil
   }
 
+  /// Whose clock a position's `timestamp` is by: the fix's own where nothing is said.
+  func timeSource(_ members: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> TimeSource {
+    try word(members, .timeSource, bytes, "expected fix or hub") ?? .fix
+  }
+
   private func driverLocation(
     _ payload: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
   ) throws(Complaint) -> DriverLocation {
@@ -82,6 +87,7 @@ extension JSONTape {
       confidence: try required(
         word(payload, .confidence, bytes, "expected high, medium or low"), .confidence),
       timestamp: try required(timestamp(payload, .timestamp, bytes, time), .timestamp),
+      timeSource: try timeSource(payload, bytes),
       age: try required(number(payload, .age), .age),
       after: try required(count(payload, .after, bytes), .after))
   }

@@ -51,7 +51,10 @@ extension JSONWriter {
     case .onTrip: room.append(",\"status\":\"on_trip\",\"timestamp\":")
     }
     room.append(driver.timestamp, as: time)
-    room.append("}")
+    switch driver.timeSource {
+    case .fix: room.append("}")
+    case .hub: room.append(",\"timeSource\":\"hub\"}")
+    }
   }
 }
 

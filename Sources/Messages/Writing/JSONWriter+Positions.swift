@@ -55,7 +55,10 @@ extension JSONWriter {
     case .low: room.append(",\"confidence\":\"low\",\"timestamp\":")
     }
     room.append(location.timestamp, as: time)
-    room.append(",\"age\":")
+    switch location.timeSource {
+    case .fix: room.append(",\"age\":")
+    case .hub: room.append(",\"timeSource\":\"hub\",\"age\":")
+    }
     room.append(thousandths: location.age)
     room.append(",\"after\":")
     room.append(integer: location.after)

@@ -144,6 +144,10 @@ extension JSONWriter {
       if let timestamp = position.timestamp {
         buffer.append(",\"timestamp\":")
         buffer.append(timestamp, as: time)
+        switch position.timeSource {
+        case .fix: break
+        case .hub: buffer.append(",\"timeSource\":\"hub\"")
+        }
       }
     }
     buffer.append(",\"predicted\":", ifPresent: report.predicted)

@@ -1,0 +1,43 @@
+// A stored fix as its bytes, for whoever keeps many of them: a `StoredFix` is four times as large.
+import Geo
+import Messages
+
+/// A fix as it was stored, in the 56 bytes that it has in a journal.
+public struct PackedFix: Sendable, BitwiseCopyable {
+  private var bytes: InlineArray<7, UInt64>
+
+  /// Copies the first 56 of `source`, which are those of a fix that was read once.
+  init(copying source: UnsafeRawBufferPointer) {
+    bytes = InlineArray { source.loadUnaligned(fromByteOffset: $0 * 8, as: UInt64.self) }
+  }
+
+  /// Of the fix, by the phone's clock.
+  public var timestamp: Timestamp {
+    withUnsafeBytes(of: bytes) { Timestamp(milliseconds: StoredFix.milliseconds(of: $0)) }
+  }
+
+  public var unpacked: StoredFix {
+    guard let fix = withUnsafeBytes(of: bytes, { StoredFix($0) }) else { preconditionFailure("it was read once") }
+    return fix
+  }
+}
+
+extension PackedFix {
+  /// As a journal would hold it: with its resolutions.
+  public init(_ fix: StoredFix) {
+    let position = fix.position.map {
+      Position(
+        coordinate: $0.coordinate, speed: $0.speed, heading: $0.heading, accuracy: $0.accuracy,
+        confidence: $0.confidence, timestamp: fix.measured.timestamp)
+    }
+    self = withUnsafeTemporaryAllocation(byteCount: StoredFix.size, alignment: 8) { raw in
+      StoredFix.write(fix.measured, fix.standing, position, into: raw)
+      return PackedFix(copying: UnsafeRawBufferPointer(raw))
+    }
+  }
+}
+
+extension FixesRecord {
+  /// The fix at a place, in its bytes.
+  public func packed(_ place: Int) -> PackedFix { PackedFix(copying: bytes(of: place)) }
+}

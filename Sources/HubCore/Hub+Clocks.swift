@@ -1,0 +1,37 @@
+// A driver whose clock was ahead and was set right (Tracking/ClockChange.swift): what its app is told, and what of the hub
+// goes by the new clock once it is believed.
+import Messages
+
+extension Hub {
+  /// Whether nothing of the driver is published because its clock was ahead: its newest fix is of the hub's future, by more
+  /// than a leap, and this one is not.
+  func isBehindClock(_ fix: Fix, driver: Int) -> Bool {
+    let future = now.timestamp.milliseconds &+ limits.tracking.leapMilliseconds
+    guard let newest = drivers[driver].tracker.newest else { return false }
+    return newest.milliseconds > future && fix.timestamp.milliseconds <= future
+  }
+
+  /// A live fix by a clock that is not believed yet: it goes into the track as history. It is a sign of life all the same.
+  mutating func noteDoubted(_ fix: Fix, driver: Int, isRecorded: Bool) {
+    counters.fixesHistory += 1
+    counters.fixesBehindClock += 1
+    if isRecorded { record(fix, .history, nil, driver: driver) }
+    drivers[driver].lastFix = now.uptime
+  }
+
+  /// The app of a driver is told why its fixes are not published.
+  mutating func refuseClock(_ session: SessionRef, _ messageID: MessageID, secondsBehind: Double) {
+    let seconds = Int(secondsBehind.rounded())
+    refuse(
+      session, messageID, .implausibleLocation,
+      "your clock was set back, and this fix is \(seconds) s older than your newest: fixes are published again after 60 s "
+        + "by the new clock")
+  }
+
+  /// From the fix on that is being handled the driver's new clock counts. `sent` is the time of its envelope.
+  mutating func believeClock(_ driver: Int, sent: Timestamp?) {
+    counters.clocksBelieved += 1
+    drivers[driver].clock = SessionClock()
+    if let sent { drivers[driver].clock.observe(sent: sent, received: now.timestamp) }
+  }
+}

@@ -1,0 +1,184 @@
+// A driver's clock that was ahead and is set right, as the driver's app, its followers and a second hub see it.
+import Geo
+import Messages
+import TestSupport
+import Testing
+
+@testable import HubCore
+
+@Suite struct HubClocksTests {
+  /// A fix of the phone's time, which is `ahead` ms ahead of `now`.
+  private func fix(_ bench: HubBench, _ session: SessionRef, ahead: Int64) -> HubInput {
+    bench.fix(session, milliseconds: bench.clock + ahead, sent: bench.clock + ahead + 20)
+  }
+
+  @Test("its app is told with each fix, its followers see times that go on, and the age is that of the fix")
+  func followed() throws {
+    let bench = HubBench()
+    let session = bench.connect("d")
+    bench.turn(bench.subscribe(.driver(id("d"))))
+    let hours: Int64 = 3 * 3_600_000
+    bench.turn(fix(bench, session, ahead: hours))
+    var times: [Timestamp] = []
+    for _ in 0..<30 {
+      bench.advance(seconds: 4)
+      times += bench.turn(fix(bench, session, ahead: hours)).positions.map(\.timestamp)
+    }
+    #expect(times.count >= 29)
+    var notices: [Messages.Notification.Kind] = []
+    for second in stride(from: 4, through: 60, by: 4) {
+      bench.advance(seconds: 4)
+      let turn = bench.turn(fix(bench, session, ahead: 0))
+      #expect(turn.codes == [.implausibleLocation] && turn.positions.isEmpty, "\(second)")
+      #expect(turn.errors.first?.message.contains("clock was set back") == true)
+      notices += turn.notifications.map(\.kind)
+    }
+    for _ in 0..<10 {
+      bench.advance(seconds: 4)
+      let turn = bench.turn(fix(bench, session, ahead: 0))
+      #expect(turn.codes.isEmpty)
+      let position = try #require(turn.positions.first)
+      #expect(position.timeSource == .hub && position.age < 0.1)
+      times.append(position.timestamp)
+      notices += turn.notifications.map(\.kind)
+    }
+    #expect(zip(times, times.dropFirst()).allSatisfy { $0 < $1 })
+    #expect(notices.isEmpty, "the driver was there all the time")
+    #expect(bench.hub.counters.clocksBelieved == 1 && bench.hub.counters.fixesBehindClock == 15)
+    let snapshot = try #require(bench.turn(bench.subscribe(.driver(id("d")), slot: 81)).subscribed.first)
+    #expect(snapshot.answer.snapshot?.position?.timeSource == .hub)
+    #expect(snapshot.answer.snapshot?.position?.timestamp == times.last)
+  }
+
+  @Test("queries, and ops who watch an area, are told whose clock it is")
+  func shown() throws {
+    let bench = HubBench()
+    let session = bench.connect("d")
+    bench.turn(fix(bench, session, ahead: 7_200_000))
+    bench.advance(seconds: 4)
+    bench.turn(fix(bench, session, ahead: 7_200_000))
+    for _ in 0...61 {
+      bench.advance(seconds: 1)
+      bench.turn(fix(bench, session, ahead: 0))
+    }
+    let report = try #require(bench.report(of: "d"))
+    #expect(report.position?.timeSource == .hub)
+    #expect((report.position?.timestamp?.milliseconds ?? 0) > bench.clock + 7_000_000)
+    #expect((report.position?.age ?? 9) < 1)
+  }
+
+  @Test("the hub's own wall clock may be turned as it likes: drivers whose clocks run on are not taken for set back")
+  func hubClock() {
+    for turned in [Int64(-7_200_000), 7_200_000] {
+      var tracker = Tracker()
+      for second in 0..<300 as Range<Int64> {
+        let milliseconds = 1_763_680_000_000 + second * 1000
+        let wall = Timestamp(milliseconds: milliseconds + (second < 150 ? 0 : turned))
+        let outcome = tracker.update(
+          Fix(coordinate: at(48, 11), timestamp: time(milliseconds)), sent: time(milliseconds),
+          receivedAt: second * 1_000_000_000, hubClock: wall)
+        #expect(outcome.position?.timeSource == .fix)
+      }
+    }
+  }
+
+  @Test("fixes by the old clock that are sent again are duplicates, and those by the new one are taken once")
+  func identity() throws {
+    let bench = HubBench()
+    let session = bench.connect("d")
+    var old: [Int64] = []
+    for _ in 0..<10 {
+      bench.advance(seconds: 1)
+      old.append(bench.clock + 7_200_000)
+      bench.turn(fix(bench, session, ahead: 7_200_000))
+    }
+    bench.turn(bench.batch(session, [bench.measured(old[9] - 500)]))  // from here on times are remembered
+    var new: [Int64] = []
+    for _ in 0..<70 {
+      bench.advance(seconds: 1)
+      new.append(bench.clock)
+      bench.turn(fix(bench, session, ahead: 0))
+    }
+    let again = bench.turn(bench.batch(session, new.suffix(20).map { bench.measured($0) }))
+    #expect(again.acks.first?.batch?.duplicates == 20 && again.positions.isEmpty)
+    let late = bench.turn(bench.batch(session, [bench.measured(old[9])]))
+    #expect(late.acks.first?.batch?.duplicates == 1 && late.positions.isEmpty)
+  }
+
+  // MARK: Over a restart
+
+  /// A live fix of the phone's clock, which is `ahead` ms ahead of the hub's.
+  private func fix(_ bench: DurableBench, ahead: Int64) -> HubInput {
+    .fix(
+      FixInput(
+        session: DurableBench.session, messageID: bench.freshMessage(), sent: time(bench.clock + ahead),
+        received: bench.now,
+        update: LocationUpdate(fix: Fix(coordinate: at(52.5, 13.4), timestamp: time(bench.clock + ahead), accuracy: 5)),
+        tripIsGranted: true))
+  }
+
+  private func drive(_ bench: DurableBench, seconds: Int, ahead: Int64) -> Turn {
+    var all: [HubOutput] = []
+    for _ in 0..<seconds {
+      bench.advance(seconds: 1)
+      all += bench.turn([fix(bench, ahead: ahead)])
+      all += bench.store()
+    }
+    return Turn(loops: [all])
+  }
+
+  private func followed(_ bench: DurableBench) {
+    bench.turn([
+      .subscribe(
+        SubscribeInput(
+          session: SessionRef(loop: 0, slot: 80, generation: 1), actor: Actor(role: .ops, id: id("o")),
+          messageID: bench.freshMessage(), request: Subscribe(channel: .driver(id("D"))), grant: .granted))
+    ])
+  }
+
+  @Test(
+    "after a restart times go on from what was published, out of the records and out of a snapshot",
+    arguments: [false, true])
+  func restarted(fromSnapshot: Bool) throws {
+    let first = try DurableBench(startsEpoch: true)
+    first.connect()
+    followed(first)
+    var times = drive(first, seconds: 30, ahead: 10_800_000).positions.map(\.timestamp)
+    times += drive(first, seconds: 100, ahead: 0).positions.map(\.timestamp)
+    #expect(times.count > 60)
+    var records = first.submitted
+    if fromSnapshot {
+      records = []
+      first.hub.writeSnapshot(partBytes: 500) { records.append(Array($0)) }
+    }
+    let second = try DurableBench(reading: records, uptime: 9_000_000_000)
+    // Its clock goes on where the first one's is.
+    second.advance(seconds: Double(first.clock - second.clock) / 1000)
+    second.turn([])
+    second.connect()
+    followed(second)
+    let after = drive(second, seconds: 50, ahead: 0)
+    #expect(after.codes.isEmpty)
+    #expect(after.positions.count == 50 && after.positions.allSatisfy { $0.timeSource == .hub })
+    times += after.positions.map(\.timestamp)
+    #expect(zip(times, times.dropFirst()).allSatisfy { $0 < $1 })
+    #expect(second.storedThrough() == second.clock, "by the phone's own times")
+  }
+
+  @Test("a clock that is set right while the hub is away is doubted and followed as if it had not been")
+  func setRightMeanwhile() throws {
+    let first = try DurableBench(startsEpoch: true)
+    first.connect()
+    _ = drive(first, seconds: 30, ahead: 10_800_000)
+    let second = try DurableBench(reading: first.submitted, uptime: 9_000_000_000)
+    second.advance(seconds: Double(first.clock - second.clock) / 1000)
+    second.turn([])
+    second.connect()
+    followed(second)
+    let doubted = drive(second, seconds: 60, ahead: 0)
+    #expect(doubted.codes == Array(repeating: .implausibleLocation, count: 60) && doubted.positions.isEmpty)
+    let believed = drive(second, seconds: 10, ahead: 0)
+    #expect(believed.codes.isEmpty && believed.positions.count == 10)
+    #expect(believed.positions.allSatisfy { $0.timestamp.milliseconds > first.clock + 10_800_000 })
+  }
+}
