@@ -2,7 +2,7 @@
 import HTTP
 
 enum Endpoint: Equatable {
-  case socket, health, readiness, metrics, locations, nearby, within, trips, fences
+  case socket, health, readiness, metrics, locations, nearby, within, trips, fences, notifications
   case driver(String)
   case trip(String)
   case fence(String)
@@ -20,6 +20,7 @@ enum Endpoint: Equatable {
     case ["v1", "drivers", "nearby"]: self = .nearby
     case ["v1", "trips"]: self = .trips
     case ["v1", "fences"]: self = .fences
+    case ["v1", "notifications"]: self = .notifications
     case ["v1", "drivers", "within"]: self = .within
     default:
       if let track = Endpoint.track(segments) {
@@ -47,7 +48,7 @@ enum Endpoint: Equatable {
   func allows(_ method: Method) -> Bool {
     switch self {
     case .socket: true  // the handshake has its own say
-    case .locations: method == .post
+    case .locations, .notifications: method == .post
     case .within, .trips: method == .get || method == .head || method == .post
     case .fence: method == .get || method == .head || method == .put || method == .delete
     case .trip: method == .get || method == .head || method == .patch
@@ -59,14 +60,15 @@ enum Endpoint: Equatable {
   var isForOperators: Bool {
     switch self {
     case .health, .readiness, .metrics: true
-    case .socket, .locations, .nearby, .within, .driver, .trips, .trip, .track, .fences, .fence: false
+    case .socket, .locations, .nearby, .within, .driver, .trips, .trip, .track, .fences, .fence, .notifications:
+      false
     }
   }
 
   /// The `Allow` field of a 405 (RFC 9110 §10.2.1).
   var allowedMethods: String {
     switch self {
-    case .locations: "POST"
+    case .locations, .notifications: "POST"
     case .within, .trips: "GET, HEAD, POST"
     case .fence: "GET, HEAD, PUT, DELETE"
     case .trip: "GET, HEAD, PATCH"

@@ -212,6 +212,9 @@ enum PrometheusText {
     page.counter("locationhub_trip_moves_total", "Moves of trips.", hub.tripMoves)
     page.counter("locationhub_trip_moves_refused_total", "Refused moves and changes of trips.", hub.tripMovesRefused)
     page.counter("locationhub_trip_changes_total", "Changes of pickup, dropoff or route.", hub.tripChanges)
+    page.counter(
+      "locationhub_notifications_posted_total", "Notifications that were posted to a channel.",
+      hub.notificationsPosted)
     writeFences(hub, &page)
     page.counter("locationhub_session_replacements_total", "Driver sessions replaced by newer ones.", hub.replacements)
     page.family("locationhub_sampling_told_total", "counter", "Times drivers were told how often to send, by why.")

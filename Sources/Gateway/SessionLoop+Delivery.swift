@@ -70,6 +70,8 @@ extension SessionLoop {
       if let connection = connection(of: session) { closeReplaced(Int(connection.slot), isRepeated: isRepeated) }
     case .trips(let session, let result, let replyTo):
       if let connection = connection(of: session) { answer(Int(connection.slot), result, replyTo: replyTo) }
+    case .notified(let session, let result):
+      if let connection = connection(of: session) { answer(Int(connection.slot), result) }
     case .fences(let session, let result):
       if let connection = connection(of: session) { answer(Int(connection.slot), result) }
     case .queryResult(let session, let result, let replyTo):

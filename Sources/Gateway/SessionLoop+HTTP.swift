@@ -66,7 +66,9 @@ extension SessionLoop {
   /// A large body is kept only for the endpoints that take one, and from someone who may use it.
   private mutating func bodyLimits(_ head: RequestHead, _ exchange: Exchange) -> HTTPLimits {
     guard head.framing != .none else { return httpLimits }
-    let isPosted = head.isPath("/v1/locations") || head.isPath("/v1/trips") || head.isPath("/v1/drivers/within")
+    let isPosted =
+      head.isPath("/v1/locations") || head.isPath("/v1/trips") || head.isPath("/v1/drivers/within")
+      || head.isPath("/v1/notifications")
     let isWanted =
       switch head.method {
       case .post: isPosted
@@ -123,7 +125,7 @@ extension SessionLoop {
       case .health: respond(slot, exchange, .ok, text: "ok\n")
       case .readiness: ready(slot, exchange)
       case .metrics: if admitOperator(slot, exchange, request) { metrics(slot, exchange) }
-      case .locations, .nearby, .within, .driver, .trips, .trip, .track, .fences, .fence:
+      case .locations, .nearby, .within, .driver, .trips, .trip, .track, .fences, .fence, .notifications:
         try serve(slot, exchange, request, endpoint)
       }
     } catch {
@@ -156,6 +158,7 @@ extension SessionLoop {
     case .track(let id, let format): try track(slot, exchange, request, id, format, credential)
     case .fences: listFences(slot, exchange, request, credential)
     case .fence(let id): fence(slot, exchange, request, id, credential)
+    case .notifications: postNotification(slot, exchange, credential)
     case .socket, .health, .readiness, .metrics: break
     }
   }

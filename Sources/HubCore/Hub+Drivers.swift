@@ -69,8 +69,8 @@ extension Hub {
     return true
   }
 
-  /// What a driver's credential says of its vehicle holds from now on. Where the table has no room for it, the driver is
-  /// shown with neither vehicle type nor tags: it must not be found by what it says itself.
+  /// What a driver's credential says of its vehicle holds from now on. Where the table has no room for it, the driver
+  /// is shown with neither vehicle type nor tags: it must not be found by what it says itself.
   mutating func take(_ claims: VehicleClaims, of id: Identifier) {
     guard let driver = findDriver(id) else { return }
     let old = drivers[driver].profile

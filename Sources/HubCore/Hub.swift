@@ -220,6 +220,7 @@ public struct Hub: ~Copyable {
     case .tripStatus(let input): handle(input)
     case .tripChange(let input): handle(input)
     case .trips(let session, let question, let replyTo): answer(session, question, replyTo)
+    case .notify(let session, let post): notify(post, for: session)
     case .fences(let session, let question): answer(session, question)
     case .subscribe(let input): subscribe(input)
     case .unsubscribe(let session, let messageID, let channel): unsubscribe(session, messageID, channel)

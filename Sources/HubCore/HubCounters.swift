@@ -44,6 +44,8 @@ public struct HubCounters: Sendable, Equatable {
   public var tripMovesRefused: UInt64 = 0
   /// Changes of pickup, dropoff or route.
   public var tripChanges: UInt64 = 0
+  /// Notifications that back ends and ops have posted.
+  public var notificationsPosted: UInt64 = 0
   public var replacements: UInt64 = 0
   /// Times that a driver was told how often to send, by `SamplingReason.rawValue`.
   public var samplingTold = [UInt64](repeating: 0, count: SamplingReason.allCases.count)

@@ -192,6 +192,8 @@ public enum HubInput: Sendable {
   /// Asks for the name of a channel that the session is subscribed to, because its grants have changed, and whether it
   /// has part in that channel's trip.
   indirect case name(SessionRef, Actor, ChannelHandle)
+  /// Of ops, over HTTP; answered by `.notified`.
+  indirect case notify(SessionRef, NotificationPost)
   /// Of ops, over HTTP.
   indirect case fences(SessionRef, FenceQuestion)
   /// `replyTo` is the message's id; over HTTP there is none.

@@ -21,7 +21,8 @@ public struct HubLimits: Sendable, Equatable {
   public var eventsPerChannel: Int
   /// Events kept in all channels together; the oldest of all is forgotten first.
   public var events: Int
-  /// Bytes of routes in all kept events. Past it a `trip_change` with a route is refused with `storage_full`.
+  /// Bytes of routes and of notifications' texts in all kept events. Past it a `trip_change` with a route, and a
+  /// notification that is posted, is refused with `storage_full`.
   public var eventContentBytes = 256 << 20
   /// Cells watched at once, counted for each audience. At it `subscribe` is refused with `rate_limited`.
   public var areas = 65_536

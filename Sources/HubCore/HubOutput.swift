@@ -77,6 +77,8 @@ public enum HubOutput: Sendable {
   indirect case queryResult(SessionRef, QueryResult?, replyTo: MessageID?)
   /// The answer to a question about trips.
   indirect case trips(SessionRef, TripAnswer, replyTo: MessageID?)
+  /// The answer to a notification that was posted.
+  indirect case notified(SessionRef, NotificationAnswer)
   /// The answer to a question about fences.
   indirect case fences(SessionRef, FenceAnswer)
 }

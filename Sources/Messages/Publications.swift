@@ -211,11 +211,15 @@ public struct Notification: Sendable, Equatable {
   public var leg: Leg?
   /// Further members of `data`, where there is no leg.
   public var fence: FenceNotice?
+  /// Further members of `data` as JSON, without the braces: of a notification that a back end has posted.
+  public var content: String?
+  /// The id by which the same post is known when it comes again. It is not published.
+  public var messageID: MessageID?
   public var sequence: UInt64
 
   public init(
     kind: Kind, title: String, body: String, driverID: Identifier?, leg: Leg? = nil, fence: FenceNotice? = nil,
-    sequence: UInt64
+    content: String? = nil, messageID: MessageID? = nil, sequence: UInt64
   ) {
     self.kind = kind
     self.title = title
@@ -223,6 +227,34 @@ public struct Notification: Sendable, Equatable {
     self.driverID = driverID
     self.leg = leg
     self.fence = fence
+    self.content = content
+    self.messageID = messageID
     self.sequence = sequence
+  }
+}
+
+/// What a back end or ops post to a channel: the body of `POST /v1/notifications`.
+public struct NotificationPost: Sendable, Equatable {
+  /// Bytes of each; beyond: `too_large`.
+  public static let maximumTitleBytes = 256
+  public static let maximumBodyBytes = 4096
+  public static let maximumDataBytes = 4096
+  /// Objects and arrays within one another in `data`; beyond: `too_large`.
+  public static let maximumDataDepth = 8
+
+  public var channel: Channel
+  public var kind: Notification.Kind
+  public var title: String
+  public var body: String
+  /// Of `data`: the driver that it is about, and its other members as JSON.
+  public var driverID: Identifier?
+  public var content: String?
+  public var messageID: MessageID?
+
+  public init(channel: Channel, kind: Notification.Kind, title: String, body: String) {
+    self.channel = channel
+    self.kind = kind
+    self.title = title
+    self.body = body
   }
 }

@@ -92,7 +92,8 @@ final class GatewayLoop {
       guard let slot = slot(of: session), let link = slots[slot].link else { return }
       link.downward.append(.closed)
       close(link)
-    case .channelClaimed, .named, .queryResult, .trips, .fences, .watching, .wholeArea, .areaUpdate, .areaTickEnded,
+    case .channelClaimed, .named, .notified, .queryResult, .trips, .fences, .watching, .wholeArea, .areaUpdate,
+      .areaTickEnded,
       .viewEnded:
       break  // nobody here has a grant that ends, or asks
     }

@@ -27,6 +27,7 @@ extension EndToEnd.Documents {
     #expect(output.matches(of: #/  trip:T1  D1  /#).count == 10, "each recorded position comes back, on the trip")
     #expect(output.contains(#"{"accepted":1,"duplicates":0,"rejected":[]}"#))
     #expect(output.contains(#"{"driverId":"D2","status":"available","latitude":37.7749,"#))
+    #expect(output.contains(#"{"channel":"driver:D2","sequence":1}"#))
     #expect(outcome.errors.contains("event=stopped"), "the session ends its hub")
   }
 
@@ -46,6 +47,24 @@ extension EndToEnd.Documents {
     #expect(try drivers.outcome().status == 0)
     hub.send(signal: SIGTERM)
     #expect(try hub.outcome().status == 0)
+  }
+
+  @Test("the example of POST /v1/notifications is answered as the specification says")
+  func notification() throws {
+    let text = try Document("protocol/README.md").text
+    let example = try #require(
+      text.firstMatch(of: #/→ POST /v1/notifications\n(?<body>(?s).*?)\n *← 201 (?<answer>[^\n]*)/#))
+    let hub = try TestHub()
+    #expect(try hub.post("/v1/trips?role=ops&id=o", #"{"tripId":"trip-7","riderId":"r1"}"#).status == 201)
+    let rider = try hub.rider("r1")
+    try rider.subscribe("trip:trip-7")
+    for status in [201, 200] {
+      let answer = try hub.post("/v1/notifications?role=ops&id=o", String(example.body))
+      #expect(answer.status == status && answer.text == String(example.answer))
+    }
+    let heard = try rider.receive("notification")
+    #expect(heard.string("title") == "Gate 4" && heard.object("data")?["gate"] as? Int == 4)
+    #expect(try rider.settle().isEmpty)
   }
 
   @Test("a hub understands every example that a client sends")

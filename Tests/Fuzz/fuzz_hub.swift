@@ -66,7 +66,7 @@ private struct FuzzedHub: ~Copyable {
 
   mutating func step(_ what: UInt8, _ who: UInt8, _ a: UInt8, _ b: UInt8) {
     let input: HubInput
-    switch what % 13 {
+    switch what % 15 {
     case 0:
       uptime += Int64(a) * (b > 250 ? 1_000_000_000_000 : b > 128 ? 1_000_000_000 : 10_000_000)
       return process(b % 64 == 63 ? [.stoodStill] : [])
@@ -78,6 +78,8 @@ private struct FuzzedHub: ~Copyable {
     case 7: input = subscribe(who, a, b)
     case 8: input = driverStatus(who, a, b)
     case 9: input = fence(who, a, b)
+    case 11: input = change(who, a, b)
+    case 12: input = notify(who, a, b)
     case 10:
       guard let asked = unasked.popLast() else { return }
       input = .wholeAreas(asked.session, asked.cells)
@@ -94,7 +96,7 @@ private struct FuzzedHub: ~Copyable {
     generation += 1
     let session = SessionRef(loop: UInt32(a) % UInt32(loops), slot: UInt32(who % 4), generation: generation)
     sessions[Int(who % 4)] = session
-    return .driverConnecting(session, ids[Int(who / 4 % 4)])
+    return .driverConnecting(session, ids[Int(who / 4 % 4)], client: UInt32(who >> 6))
   }
 
   private func driverStatus(_ who: UInt8, _ a: UInt8, _ b: UInt8) -> HubInput {
@@ -156,6 +158,26 @@ private struct FuzzedHub: ~Copyable {
         session: SessionRef(loop: 0, slot: 9, generation: 0),
         actor: Actor(role: Role.allCases[Int(who % 3)], id: ids[Int(who / 4 % 4)]),
         messageID: messages[Int(b) % messages.count], report: report, tripIsGranted: who < 200))
+  }
+
+  private func change(_ who: UInt8, _ a: UInt8, _ b: UInt8) -> HubInput {
+    let change = TripChange(
+      tripID: ids[Int(a % 4)], pickup: b & 1 == 0 ? nil : Coordinate(latitude: Double(a % 16) * 0.0001, longitude: 180),
+      dropoff: b & 2 == 0 ? nil : Coordinate(latitude: 0.01, longitude: -179.998), route: b & 4 == 0 ? nil : route)
+    let actor = Actor(role: Role.allCases[Int(who % 3)], id: ids[Int(who / 4 % 4)])
+    let session = SessionRef(loop: 0, slot: 9, generation: 0)
+    if b & 8 == 0 { return .trips(session, .change(change, actor)) }
+    return .tripChange(
+      TripChangeInput(
+        session: session, actor: actor, messageID: messages[Int(b) % messages.count], timestamp: now.timestamp,
+        change: change))
+  }
+
+  private func notify(_ who: UInt8, _ a: UInt8, _ b: UInt8) -> HubInput {
+    var post = NotificationPost(
+      channel: channels[Int(a) % channels.count], kind: .message, title: "t", body: b & 1 == 0 ? "b" : "c")
+    post.messageID = b & 2 == 0 ? nil : messages[Int(who) % messages.count]
+    return .notify(SessionRef(loop: 0, slot: 9, generation: 0), post)
   }
 
   private func subscribe(_ who: UInt8, _ a: UInt8, _ b: UInt8) -> HubInput {
@@ -224,7 +246,8 @@ private struct FuzzedHub: ~Copyable {
       precondition(held[loop][channel.index] != nil, "nobody watches here")
       check(publication, isFull: false)
     case .wholeArea(_, _, let publication): check(publication, isFull: true)
-    case .subscriptionRefused, .unsubscribed, .channelEnded, .channelClaimed, .named, .reply, .admitted, .conflict,
+    case .subscriptionRefused, .unsubscribed, .channelEnded, .channelClaimed, .named, .notified, .reply, .admitted,
+      .conflict,
       .full, .replaced, .queryResult, .trips, .fences, .areaTickEnded, .viewEnded:
       break
     }

@@ -112,7 +112,8 @@ extension Simulation {
       mix(UInt64(session.slot))
       if case .error(let error) = reply { mix(UInt64(error.code.rawValue)) }
       if case .sampling(let advice) = reply { tally.advice[session] = advice } else { tally.replies.append(reply) }
-    case .subscriptionRefused, .unsubscribed, .channelEnded, .channelClaimed, .named, .admitted, .conflict, .full,
+    case .subscriptionRefused, .unsubscribed, .channelEnded, .channelClaimed, .named, .notified, .admitted, .conflict,
+      .full,
       .replaced:
       tally.others.append(output)
     case .watching, .wholeArea, .areaUpdate, .areaTickEnded, .viewEnded: throw fail("nobody watches an area")

@@ -1,4 +1,5 @@
-// Changes of a trip's pickup, dropoff and route: who may make them, what is told of them, and what the driver's way becomes.
+// Changes of a trip's pickup, dropoff and route: who may make them, what is told of them, and what the driver's way
+// becomes.
 import Geo
 import Messages
 import TestSupport

@@ -221,12 +221,13 @@ private struct RandomMessages {
       fence.speedLimit = maybe(9000, 100)
       fence.reason = chance() ? try one(FenceNotice.Reason.self) : nil
       // About a driver on its way, about a fence, or neither: in JSON both have a distance.
-      let about = whole(0...2)
+      let about = whole(0...3)
       body = .notification(
         Notification(
           kind: try one(Notification.Kind.self), title: "Tür \"3\"",
           body: String(repeating: "x", count: Int(whole(0...300))),
           driverID: try maybeID(), leg: about == 1 ? leg : nil, fence: about == 2 ? fence : nil,
+          content: about == 3 ? #""gate":4,"é":[1,{"x":null}]"# : nil,
           sequence: UInt64(handle())))
     case _:
       let cell = GeohashCell(try place(), precision: Int(whole(3...8)))

@@ -57,7 +57,7 @@ extension Hub {
       backlog.append(resume: Backlog.Entry(input: input, driver: nil, cost: 1))
       return true
     case .batch, .driverConnecting, .driverDisconnected, .vehicle, .stoodStill, .released, .name, .query, .trips,
-      .fences, .knownFixes, .wholeAreas:
+      .notify, .fences, .knownFixes, .wholeAreas:
       return false
     }
   }
@@ -102,8 +102,8 @@ extension Hub {
     case .fix(let input): withUnsafePointer(to: input) { self.handle($0, driver: driver) }
     case .batch(let input): self.handle(input, driver: driver)
     case .driverConnecting, .driverDisconnected, .vehicle, .stoodStill, .driverStatus, .tripStatus, .tripChange,
-      .subscribe, .unsubscribe,
-      .released, .name, .query, .trips, .fences, .ping, .knownFixes, .wholeAreas, .leaveView:
+      .subscribe, .unsubscribe, .released, .name, .query, .trips, .notify, .fences, .ping, .knownFixes, .wholeAreas,
+      .leaveView:
       dispatch(entry.input)
     }
   }

@@ -194,6 +194,14 @@ struct ChannelTable: ~Copyable {
     return slab[index].events.suffix(Int(missed)).map(\.publication)
   }
 
+  /// The kept notification that was posted with this id. O(kept events of the channel).
+  func notification(_ index: Int, posted id: MessageID) -> Notification? {
+    for event in slab[index].events.reversed() {
+      if case .notification(let made) = event.publication.body, made.messageID == id { return made }
+    }
+    return nil
+  }
+
   func eventTicket(_ index: Int) -> UInt64 { slab[index].eventTicket }
   func isKept(_ index: Int) -> Bool { slab[index].isKept }
 
@@ -273,7 +281,8 @@ extension Publication {
   fileprivate var contentBytes: Int {
     switch body {
     case .tripUpdate(let update): update.route?.utf8.count ?? 0
-    case .driverLocation, .etaUpdate, .notification, .areaUpdate: 0
+    case .notification(let made): made.title.utf8.count + made.body.utf8.count + (made.content?.utf8.count ?? 0)
+    case .driverLocation, .etaUpdate, .areaUpdate: 0
     }
   }
 }

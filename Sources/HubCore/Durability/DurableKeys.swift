@@ -59,7 +59,8 @@ public enum DurableKeys {
     case .trip, .tripForgotten: text(record, at: 1).map { key(Owner.trip, $0) }
     case .tripUpdate, .tripChange: tripOfUpdate(record).map { key(Owner.trip, $0) }
     case .life, .notification, .channel, .channelForgotten, .numbersGiven, .driver, .driverOffline, .driverForgotten,
-      .tripNumbersGiven, .eta, .fence, .fenceDeleted, .stay, .stayEnded, .pair, .pairEnded, .fenceNotification, nil:
+      .tripNumbersGiven, .eta, .fence, .fenceDeleted, .stay, .stayEnded, .pair, .pairEnded, .fenceNotification,
+      .postedNotification, nil:
       nil
     }
   }

@@ -70,7 +70,7 @@ struct RecordReader: ~Copyable {
     case .trip: return .trip(try trip())
     case .tripForgotten: return .tripForgotten(try identifier())
     case .eta: return .eta(try identifier(), try eta())
-    case .tripUpdate, .tripChange, .notification, .fenceNotification:
+    case .tripUpdate, .tripChange, .notification, .fenceNotification, .postedNotification:
       return .event(try event(RecordKind(rawValue: kind)))
     case .channel: return .channel(try channel(), sequence: try count())
     case .channelForgotten: return .channelForgotten(try channel())
@@ -190,6 +190,7 @@ struct RecordReader: ~Copyable {
     } else {
       var made = try notification(sequence)
       if kind == .fenceNotification { made.fence = try fenceNotice() }
+      if kind == .postedNotification { try readPost(into: &made) }
       body = .notification(made)
     }
     return Publication(channel: channel, number: number, timestamp: published, body: body)
@@ -212,6 +213,7 @@ struct RecordReader: ~Copyable {
     if try isPresent() { update.pickup = try coordinate() }
     if try isPresent() { update.dropoff = try coordinate() }
     if try isPresent() { update.route = try route().polyline }
+    guard update.isChange else { throw failure(.optional) }
   }
 
   private mutating func notification(_ sequence: UInt64) throws(RecordError) -> Notification {
@@ -221,6 +223,16 @@ struct RecordReader: ~Copyable {
     let driver = try isPresent() ? try identifier() : nil
     let leg = try isPresent() ? try leg() : nil
     return Notification(kind: kind, title: title, body: body, driverID: driver, leg: leg, sequence: sequence)
+  }
+
+  private mutating func readPost(into notification: inout Notification) throws(RecordError) {
+    if try isPresent() { notification.content = try longText() }
+    guard try isPresent() else {
+      if notification.content == nil { throw failure(.optional) }
+      return
+    }
+    guard let id = MessageID(try take(Int(try number(UInt16.self)))) else { throw failure(.text) }
+    notification.messageID = id
   }
 
   // MARK: Members

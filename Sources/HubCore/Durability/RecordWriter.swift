@@ -31,6 +31,7 @@ enum RecordKind: UInt8 {
   case pairEnded = 25
   case fenceNotification = 26
   case tripChange = 27
+  case postedNotification = 28
 }
 
 /// Appends records to a buffer.
@@ -218,7 +219,9 @@ enum RecordWriter {
         bytes.append(optional: update.route) { $0.append(longText: $1) }
       }
     case .notification(let notification):
-      let kind = notification.fence == nil ? RecordKind.notification : .fenceNotification
+      let isPosted = notification.content != nil || notification.messageID != nil
+      let kind =
+        notification.fence != nil ? RecordKind.fenceNotification : isPosted ? .postedNotification : .notification
       bytes.append(kind.rawValue)
       writeHead(event, sequence: notification.sequence, into: &bytes)
       bytes.append(notification.kind.rawValue)
@@ -230,7 +233,10 @@ enum RecordWriter {
         $0.append(number: $1.distance.bitPattern)
         $0.append(number: $1.eta.bitPattern)
       }
-      if let fence = notification.fence { write(fence, into: &bytes) }
+      if let fence = notification.fence { return write(fence, into: &bytes) }
+      guard isPosted else { return }
+      bytes.append(optional: notification.content) { $0.append(longText: $1) }
+      bytes.append(optional: notification.messageID) { $0.append(text: $1.text) }
     }
   }
 

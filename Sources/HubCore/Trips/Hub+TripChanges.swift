@@ -1,5 +1,5 @@
-// A trip's pickup, dropoff and route may be changed until its driver has arrived at the destination: by its rider, by ops,
-// and by the driver of a trip that has no rider.
+// A trip's pickup, dropoff and route may be changed until its driver has arrived at the destination: by its rider, by
+// ops, and by the driver of a trip that has no rider.
 //
 // A route leads from the pickup to the dropoff. Where one of these changes and no new route comes with it, the trip has
 // none from then on: a driver is not to be guided to where nobody waits.

@@ -117,7 +117,8 @@ extension BinaryInput {
       leg: flags & 0x02 != 0
         ? Notification.Leg(
           target: try word(.target), distance: Double(try varint(.distance)), eta: Double(try varint(.eta))) : nil,
-      fence: flags & 0x04 != 0 ? try fenceNotice() : nil, sequence: try varint(.sequence))
+      fence: flags & 0x04 != 0 ? try fenceNotice() : nil, content: flags & 0x08 != 0 ? try longText(.data) : nil,
+      sequence: try varint(.sequence))
   }
 
   private mutating func fenceNotice() throws(Complaint) -> FenceNotice {

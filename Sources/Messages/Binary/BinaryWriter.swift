@@ -148,7 +148,7 @@ public enum BinaryWriter {
   private static func write(_ notification: Notification, _ buffer: inout ByteBuffer) {
     buffer.append(
       (notification.driverID == nil ? 0 : 0x01) | (notification.leg == nil ? 0 : 0x02)
-        | (notification.fence == nil ? 0 : 0x04))
+        | (notification.fence == nil ? 0 : 0x04) | (notification.content == nil ? 0 : 0x08))
     buffer.append(notification.kind.rawValue)
     buffer.append(lengthAnd: notification.title)
     buffer.append(lengthAnd: notification.body)
@@ -161,6 +161,7 @@ public enum BinaryWriter {
       }
     })
     if let fence = notification.fence { buffer.append(values: { write(fence, &$0) }) }
+    if let content = notification.content { buffer.append(lengthAnd: content) }
     buffer.append(varint: notification.sequence)
   }
 

@@ -59,8 +59,8 @@ extension JSONTape {
     throw Complaint(
       .unknownType, .type,
       """
-      expected location_update, location_batch, driver_status, trip_status, trip_change, subscribe, unsubscribe, query, \
-      ping or refresh
+      expected location_update, location_batch, driver_status, trip_status, trip_change, subscribe, unsubscribe, \
+      query, ping or refresh
       """)
   }
 

@@ -46,15 +46,18 @@ extension JSONTape {
   /// What a ping's payload holds, or a pong's beyond its own members: the text of the members without the braces, or nil
   /// where there are none.
   func pingMembers(_ payload: Int, _ bytes: Span<UInt8>) -> [UInt8]? {
+    members(of: payload, but: [.replyTo, .serverTime, .storedThrough], bytes)
+  }
+
+  /// The text of an object's members without the braces and without those of some names; nil where there are none.
+  func members(of payload: Int, but own: [JSONKey], _ bytes: Span<UInt8>) -> [UInt8]? {
     guard self[payload].kind == .object else { return nil }
     let end = Int(self[payload].next)
     var kept: [UInt8] = []
     var i = payload + 1
     while i < end {
       let next = Int(self[i + 1].next)
-      switch self[i].key {
-      case .replyTo, .serverTime, .storedThrough: break
-      default:
+      if !own.contains(self[i].key) {
         if !kept.isEmpty { kept.append(UInt8(ascii: ",")) }
         let start = Int(self[i].source)
         let text = start..<endOfSource(i + 1, bytes)

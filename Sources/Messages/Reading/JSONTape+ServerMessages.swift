@@ -147,6 +147,7 @@ extension JSONTape {
       leg: try data.flatMap { (data) throws(Complaint) in try leg(data, bytes) },
       sequence: try required(count(payload, .sequence, bytes), .sequence))
     if made.leg == nil, let data { made.fence = try fenceNotice(data, bytes, time) }
+    if made.leg == nil, made.fence == nil { made.content = notificationContent(payload, bytes) }
     return made
   }
 

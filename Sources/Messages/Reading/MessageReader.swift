@@ -142,6 +142,20 @@ public final class MessageReader {
     }
   }
 
+  /// Reads the body of `POST /v1/notifications`.
+  ///
+  /// - Throws: as `read`; `unknown_channel` for a channel that has no notifications.
+  public func readNotification(_ bytes: UnsafeRawBufferPointer) throws(MessageError) -> NotificationPost {
+    let span = bytes.assumingMemoryBound(to: UInt8.self).span
+    try parse(&tape.pointee, span, isValidUTF8: false)
+    do throws(Complaint) {
+      try tape.pointee.checkDuplicates()
+      return try tape.pointee.notificationPost(span)
+    } catch {
+      throw MessageError(error, messageID: nil)
+    }
+  }
+
   /// Reads polygons as GeoJSON: the body of `POST /v1/drivers/within`.
   ///
   /// - Throws: as `read`; what is wrong with a polygon is named with its ring and edges.

@@ -93,7 +93,9 @@ public enum JSONWriter {
   }
 
   private static func writeData(_ notification: Notification, _ time: TimeFormat, _ buffer: inout ByteBuffer) {
-    if notification.driverID == nil, notification.leg == nil, notification.fence == nil { return }
+    if notification.driverID == nil, notification.leg == nil, notification.fence == nil, notification.content == nil {
+      return
+    }
     buffer.append(",\"data\":{")
     if let driverID = notification.driverID {
       buffer.append("\"driverId\":")
@@ -111,6 +113,19 @@ public enum JSONWriter {
       if notification.driverID != nil { buffer.append(",") }
       writeMembers(fence, time, &buffer)
     }
+    if let content = notification.content {
+      if notification.driverID != nil { buffer.append(",") }
+      buffer.append(utf8: content)
+    }
+    buffer.append("}")
+  }
+
+  /// Appends the body of the answer to `POST /v1/notifications`.
+  public static func writeNotified(_ channel: Channel, sequence: UInt64, into buffer: inout ByteBuffer) {
+    buffer.append("{\"channel\":")
+    buffer.append(quoted: channel)
+    buffer.append(",\"sequence\":")
+    buffer.append(integer: sequence)
     buffer.append("}")
   }
 

@@ -1,0 +1,83 @@
+// Notifications that back ends post, and what such a one has in `data`.
+import Bytes
+
+extension JSONTape {
+  /// The members of `data` beside `driverId`, as JSON without the braces; nil where there are none.
+  func notificationContent(_ payload: JSONMembers, _ bytes: Span<UInt8>) -> String? {
+    guard let data = present(payload, .data) else { return nil }
+    return members(of: data, but: [.driverId], bytes).map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  /// The body of `POST /v1/notifications`.
+  func notificationPost(_ bytes: Span<UInt8>) throws(Complaint) -> NotificationPost {
+    guard self[0].kind == .object else { throw Complaint(.unknown, "expected an object: a notification") }
+    let body = members(of: 0)
+    let words: StaticString = "expected message or hazard"
+    let kind: Notification.Kind = try required(word(body, .kind, bytes, words), .kind)
+    guard kind == .message || kind == .hazard else { throw Complaint(.kind, words) }
+    let channel = try required(channel(body, bytes), .channel)
+    switch channel {
+    case .trip, .driver, .fence: break
+    case .area, .nearby, .fleet: throw Complaint(.unknownChannel, .channel, "expected trip:, driver: or fence:")
+    }
+    var post = NotificationPost(
+      channel: channel, kind: kind, title: try text(body, .title, bytes, atMost: NotificationPost.maximumTitleBytes),
+      body: try text(body, .body, bytes, atMost: NotificationPost.maximumBodyBytes))
+    try readData(body, bytes, into: &post)
+    guard let index = present(body, .messageId) else { return post }
+    guard isText(index), let id = withText(index, bytes, { MessageID($0) }) else {
+      throw Complaint(.messageId, "expected a string of 1–64 bytes")
+    }
+    post.messageID = id
+    return post
+  }
+
+  private func text(
+    _ body: JSONMembers, _ key: JSONKey, _ bytes: Span<UInt8>, atMost limit: Int
+  ) throws(Complaint) -> String {
+    let text = try required(string(body, key, bytes), key)
+    guard !text.isEmpty else { throw Complaint(key, "expected a text that is not empty") }
+    guard text.utf8.count <= limit else { throw Complaint(.tooLarge, key, "is longer than this text may be") }
+    return text
+  }
+
+  /// `target` and `fenceId` mean something to clients in what the hub itself tells.
+  private func readData(_ body: JSONMembers, _ bytes: Span<UInt8>, into post: inout NotificationPost) throws(Complaint)
+  {
+    guard let data = try object(body, .data) else { return }
+    guard present(data, .target) == nil, present(data, .fenceId) == nil else {
+      throw Complaint(.data, "target and fenceId are for the hub's own notifications")
+    }
+    post.driverID = try identifier(data, .driverId, bytes)
+    post.content = notificationContent(body, bytes)
+    guard let content = post.content else { return }
+    guard content.utf8.count <= NotificationPost.maximumDataBytes else {
+      throw Complaint(.tooLarge, .data, "expected up to 4,096 bytes")
+    }
+    guard depth(of: content) < NotificationPost.maximumDataDepth else {
+      throw Complaint(.tooLarge, .data, "expected up to 8 objects and arrays within one another")
+    }
+  }
+
+  /// How deep a text nests that is known to be JSON.
+  private func depth(of text: String) -> Int {
+    var (depth, deepest) = (0, 0)
+    var isInString = false
+    var isEscaped = false
+    for byte in text.utf8 {
+      if isEscaped {
+        isEscaped = false
+        continue
+      }
+      switch byte {
+      case UInt8(ascii: "\\"): isEscaped = true
+      case UInt8(ascii: "\""): isInString.toggle()
+      case UInt8(ascii: "["), UInt8(ascii: "{"): depth += isInString ? 0 : 1
+      case UInt8(ascii: "]"), UInt8(ascii: "}"): depth -= isInString ? 0 : 1
+      case _: break
+      }
+      deepest = max(deepest, depth)
+    }
+    return deepest
+  }
+}

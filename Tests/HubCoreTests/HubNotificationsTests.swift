@@ -1,0 +1,99 @@
+// Notifications that back ends post: to whom, numbered and stored like other events, once for a messageId, and bounded.
+import Messages
+import Testing
+
+@testable import HubCore
+
+@Suite struct HubNotificationsTests {
+  private func post(_ channel: Channel, _ body: String = "b", id: String? = nil) -> NotificationPost {
+    var post = NotificationPost(channel: channel, kind: .message, title: "t", body: body)
+    post.content = #""gate":4"#
+    post.messageID = id.map { message($0) }
+    return post
+  }
+
+  private func answers(_ outputs: [HubOutput]) -> [NotificationAnswer] {
+    outputs.compactMap { if case .notified(_, let answer) = $0 { answer } else { nil } }
+  }
+
+  private func tell(_ bench: HubBench, _ post: NotificationPost) throws -> (turn: Turn, answer: NotificationAnswer) {
+    let turn = bench.turn(.notify(bench.session(slot: 9), post))
+    return (turn, try #require(answers(turn.all).first))
+  }
+
+  @Test("a notification goes to a trip's, a driver's and a fence's followers, with its number, and is recoverable")
+  func told() throws {
+    let bench = HubBench()
+    bench.turn(bench.move(.rider, "r", "t", .requested), bench.subscribe(bench.trip("t")))
+    _ = bench.connect("d")
+    let (turn, answer) = try tell(bench, post(bench.trip("t")))
+    guard case .published(bench.trip("t"), sequence: 2, isNew: true) = answer else { throw Wrong() }
+    let told = try #require(turn.notifications.first)
+    #expect(told.kind == .message && told.title == "t" && told.content == #""gate":4"# && told.sequence == 2)
+    guard case .published(_, sequence: 1, isNew: true) = try tell(bench, post(bench.driver("d"))).answer else {
+      throw Wrong()
+    }
+    let missed = bench.turn(bench.subscribe(bench.trip("t"), since: 1)).subscribed.first?.missed
+    #expect(missed?.compactMap(\.notification?.body) == ["b"])
+    #expect(bench.hub.counters.notificationsPosted == 2)
+  }
+
+  @Test("what the hub does not know, and a trip whose people were let go, is refused")
+  func refused() throws {
+    let bench = HubBench()
+    bench.turn(bench.move(.rider, "r", "over", .requested))
+    bench.turn(bench.move(.rider, "r", "over", .cancelled))
+    bench.tick(seconds: 62)
+    let rows: [(Channel, ErrorCode)] = [
+      (bench.trip("none"), .unknownTrip), (bench.driver("none"), .unknownChannel),
+      (.fence(id("none")), .unknownChannel),
+      (.fleet, .unknownChannel), (bench.trip("over"), .invalidTransition),
+    ]
+    for (channel, code) in rows {
+      guard case .refused(let error) = try tell(bench, post(channel)).answer else { throw Wrong() }
+      #expect(error.code == code, "\(channel)")
+    }
+    #expect(bench.hub.counters.notificationsPosted == 0)
+  }
+
+  @Test("the same messageId on a channel is one notification, also after a restart; with other content it is refused")
+  func once() throws {
+    let first = try DurableBench()
+    let session = SessionRef(loop: 0, slot: 9, generation: 1)
+    first.turn([first.move(.ops, "o", "T", .requested)])
+    first.store()
+    let made = post(.trip(id("T")), id: "n1")
+    #expect(answers(first.turn([.notify(session, made)])).isEmpty, "it is not stored yet")
+    guard case .published(_, sequence: 2, isNew: true) = try #require(answers(first.store()).first) else {
+      throw Wrong()
+    }
+    let second = try DurableBench(reading: first.submitted, seed: 4)
+    #expect(try second.state() == first.state())
+    second.store()
+    guard
+      case .published(_, sequence: 2, isNew: false) = try #require(answers(second.turn([.notify(session, made)])).first)
+    else { throw Wrong() }
+    let other = answers(second.turn([.notify(session, post(.trip(id("T")), "other", id: "n1"))]))
+    guard case .refused(let error) = try #require(other.first) else { throw Wrong() }
+    #expect(error.code == .invalidTransition && second.hub.counters.notificationsPosted == 0)
+    second.store(condition: .unavailable)
+    guard case .refused(let full) = try #require(answers(second.turn([.notify(session, made)])).first) else {
+      throw Wrong()
+    }
+    #expect(full.code == .storageFull)
+  }
+
+  @Test("kept events hold so many bytes of texts; beyond that a notification is refused")
+  func limit() throws {
+    var limits = HubLimits.roomy
+    limits.eventContentBytes = 100
+    let bench = HubBench(limits: limits)
+    bench.turn(bench.move(.rider, "r", "t", .requested))
+    let long = String(repeating: "x", count: 60)
+    guard case .published = try tell(bench, post(bench.trip("t"), long)).answer else { throw Wrong() }
+    guard case .refused(let error) = try tell(bench, post(bench.trip("t"), long)).answer else { throw Wrong() }
+    #expect(error.code == .storageFull && error.retryAfter == 60 && bench.hub.counters.tableLimitHits == 1)
+  }
+
+  private struct Wrong: Error {}
+}
