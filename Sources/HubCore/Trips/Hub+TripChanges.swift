@@ -100,6 +100,8 @@ extension Hub {
     if let dropoff = update.dropoff { trips[trip].dropoff = dropoff }
     if let route = change.route { trips[trip].route = route } else if isElsewhere { trips[trip].route = nil }
     forgetNotices(update, trip: trip)
+    // The ETA was for another place or way: the next one is news, and a restart must not bring this one back.
+    trips[trip].told = nil
     counters.tripChanges += 1
     recordTrip(trip)
     publish(update, of: trip)
