@@ -192,8 +192,8 @@ extension EndToEnd.Newcomers {
       $0.limits.requestRate = 0.1
       $0.limits.requestBurst = 20
     }
-    let fixes = (0..<500).map { #"{"latitude":1,"longitude":2,"timestamp":\(1_763_680_000_000 + $0 * 1000)}"# }
-    let body = #"{"locations":[\(fixes.joined(separator: ","))]}"#
+    let fixes = (0..<500).map { #"{"latitude":1,"longitude":2,"timestamp":\#(1_763_680_000_000 + $0 * 1000)}"# }
+    let body = #"{"locations":[\#(fixes.joined(separator: ","))]}"#
     let phone = try RawConnection(port: hub.port, source: 2)
     try phone.send(
       "POST /v1/locations?role=driver&id=d1 HTTP/1.1\r\nHost: h\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")

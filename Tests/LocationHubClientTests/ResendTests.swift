@@ -71,7 +71,7 @@ import WebSocket
     try stage.flush()
     try stage.answerPing(storedThrough: 3)
     #expect(stage.session.unconfirmed == 2)
-    #expect(stage.session.storedThrough == Timestamp(milliseconds: 3))
+    #expect(stage.session.storedThrough == Timestamp(milliseconds: Stage.start + 3))
     _ = stage.session.transportEnded(stage.now)
     stage.session.send(Stage.fix(6))
     try stage.open()

@@ -88,7 +88,7 @@ import Testing
     var hub = HubBucket(time: stage.now.uptime)
     var expected = 0
     for number in 0..<60 {
-      let fixes = (0..<Int.random(in: 1...500, using: &random)).map { _ in Stage.fix(1_763_680_000_000) }
+      let fixes = (0..<Int.random(in: 1...500, using: &random)).map { _ in Stage.fix(0) }
       switch number % 4 {
       case 0: stage.session.send(fixes[0])
       case 1: stage.session.send(LocationBatch(fixes: fixes.map { .success($0) }))
@@ -109,11 +109,12 @@ import Testing
         if case .ping = stage.messages[place].message { pings += 1 }
         hub.take(stage.units[place], at: stage.now.uptime)
       }
+      let hasSent = count < stage.messages.count
       count = stage.messages.count
       if stage.session.backlog > 0 {
         let before = stage.now.uptime
         try stage.reachDeadline()
-        #expect(stage.now.uptime > before, "it waits, and does not turn and turn")
+        #expect(hasSent || stage.now.uptime > before, "it waits, and does not turn and turn")
       }
       stage.frame(.pong, [])
     }

@@ -182,17 +182,21 @@ extension Stage {
       .pong(
         Pong(
           replyTo: ping.messageID, ping: Ping(), serverTime: now.timestamp,
-          storedThrough: storedThrough.map { Timestamp(milliseconds: $0) })))
+          storedThrough: storedThrough.map { Timestamp(milliseconds: Stage.start + $0) })))
   }
+
+  /// When the times of fixes begin: none may be before 2000.
+  static let start: Int64 = 1_763_680_000_000
 
   static func fix(_ milliseconds: Int64) -> Fix {
     Fix(
-      coordinate: Coordinate(latitude: 37.5, longitude: -122.25)!, timestamp: Timestamp(milliseconds: milliseconds),
+      coordinate: Coordinate(latitude: 37.5, longitude: -122.25)!,
+      timestamp: Timestamp(milliseconds: start + milliseconds),
       accuracy: 5)
   }
 
   static func move(_ status: TripStatus, trip: String = "T1") -> TripStatusReport {
-    TripStatusReport(tripID: Identifier(trip)!, status: status, timestamp: Timestamp(milliseconds: 1))
+    TripStatusReport(tripID: Identifier(trip)!, status: status, timestamp: Timestamp(milliseconds: start + 1))
   }
 
   static func event(_ sequence: UInt64) -> Publication {
@@ -217,10 +221,10 @@ extension Stage {
   var fixTimes: [Int64] {
     messages.flatMap { envelope -> [Int64] in
       switch envelope.message {
-      case .locationUpdate(let update): [update.fix.timestamp.milliseconds]
+      case .locationUpdate(let update): [update.fix.timestamp.milliseconds - Stage.start]
       case .locationBatch(let batch):
         batch.fixes.compactMap {
-          if case .success(let fix) = $0 { fix.timestamp.milliseconds } else { nil }
+          if case .success(let fix) = $0 { fix.timestamp.milliseconds - Stage.start } else { nil }
         }
       case .driverStatus, .tripStatus, .tripChange, .subscribe, .unsubscribe, .ping, .refresh, .query: []
       }
