@@ -81,7 +81,7 @@ extension Hub {
     if let index = profiles.replace(old, with: profile) {
       drivers[driver].profile = index
     } else {
-      counters.tableLimitHits += 1
+      counters.count(full: .profiles)
       profiles.release(old)
       drivers[driver].profile = -1
     }

@@ -4,7 +4,7 @@ import Messages
 
 /// A table of the hub that has a limit as a whole (`HubLimits`).
 public enum HubTable: UInt8, Sendable, CaseIterable {
-  case drivers, trips, channels, events, profiles, areas, queries, tripLists, routePoints
+  case drivers, trips, channels, events, eventContents, profiles, areas, queries, tripLists, routePoints
   case fences, fencePositions, roamingFences, fenceStays, fencePairs
   case fixTimes, missedFixes, waitingFixes, waitingResumes
 
@@ -15,6 +15,7 @@ public enum HubTable: UInt8, Sendable, CaseIterable {
     case .trips: "trips"
     case .channels: "channels"
     case .events: "events"
+    case .eventContents: "event_contents_bytes"
     case .profiles: "profiles"
     case .areas: "areas"
     case .queries: "queries"
@@ -96,6 +97,7 @@ extension HubLimits {
     case .trips: trips
     case .channels: channels
     case .events: events
+    case .eventContents: eventContentBytes
     case .profiles: profiles
     case .areas: areas
     case .queries: queries
@@ -129,6 +131,7 @@ extension Hub {
     case .trips: trips.count
     case .channels: channels.count
     case .events: channels.eventCount
+    case .eventContents: channels.contentBytes
     case .profiles: profiles.count
     case .areas: areas.cells.count
     case .queries: searches.count

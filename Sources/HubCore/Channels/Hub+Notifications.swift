@@ -27,7 +27,7 @@ extension Hub {
     }
     let bytes = post.title.utf8.count + post.body.utf8.count + (post.content?.utf8.count ?? 0)
     guard channels.contentBytes + bytes <= limits.eventContentBytes else {
-      counters.tableLimitHits += 1
+      counters.count(full: .eventContents)
       return refuse(session, .storageFull, "this hub keeps no more texts in its events", retryAfter: 60)
     }
     publishEvent(on: channel) {

@@ -51,8 +51,10 @@ extension HubOutput {
     switch self {
     case .reply(_, let reply): reply.storedMessageID != nil
     case .trips, .fences: true
+    case .notified(_, .published): true
     case .delivery, .subscribed, .watching, .wholeArea, .areaUpdate, .areaTickEnded, .viewEnded, .subscriptionRefused,
-      .unsubscribed, .channelEnded, .channelClaimed, .named, .admitted, .conflict, .full, .replaced, .queryResult:
+      .unsubscribed, .channelEnded, .channelClaimed, .named, .admitted, .conflict, .full, .replaced, .queryResult,
+      .notified(_, .refused):
       false
     }
   }
@@ -67,8 +69,11 @@ extension HubOutput {
       return .trips(session, .refused(.notStored(answer.howToRepeat, replyTo: replyTo)), replyTo: replyTo)
     case .fences(let session, _):
       return .fences(session, .refused(.notStored("send the same again, which changes nothing then")))
+    case .notified(let session, .published):
+      return .notified(session, .refused(.notStored("send it again with the same messageId, or it may come twice")))
     case .delivery, .subscribed, .watching, .wholeArea, .areaUpdate, .areaTickEnded, .viewEnded, .subscriptionRefused,
-      .unsubscribed, .channelEnded, .channelClaimed, .named, .admitted, .conflict, .full, .replaced, .queryResult:
+      .unsubscribed, .channelEnded, .channelClaimed, .named, .admitted, .conflict, .full, .replaced, .queryResult,
+      .notified(_, .refused):
       return nil
     }
   }

@@ -61,7 +61,7 @@ extension Hub {
     }
     let bytes = change.route?.polyline.utf8.count ?? 0
     guard bytes == 0 || channels.contentBytes + 2 * bytes <= limits.eventContentBytes else {
-      counters.tableLimitHits += 1
+      counters.count(full: .eventContents)
       return refused(.storageFull, "this hub keeps no more routes in its events", retryAfter: 60)
     }
     apply(change, to: trip, at: time, move: move)
