@@ -47,7 +47,7 @@ enum MessageLimits {
   /// Bytes of an id: its length and 64.
   static let binaryIDBytes = 1 + 64
   /// Bytes of a driver_location: its flags, the channel's number and the age of at most 5 and 10, two ids, the time, the lag, a
-  /// place, a heading, accuracy, speed and sequence of at most 10, and the flags behind them.
+  /// place, a heading, accuracy, speed and sequence of at most 10, and more flags.
   static let binaryPositionBytes = 1 + 5 + 2 * binaryIDBytes + 4 + 10 + 10 + 8 + 2 + 3 * 10 + 1
   /// Bytes of an eta_update: type, channel, flags, an id, the time, and four numbers of at most 10.
   static let binaryETABytes = 1 + 5 + 1 + binaryIDBytes + 4 + 4 * 10

@@ -62,8 +62,8 @@ struct FixOrder: Sendable, Equatable {
   private var steadySince: Int64 = 0
   /// How much further than the hub's clock the newest was ahead of the fix before it, in milliseconds: a day at most.
   private var stride: Int32 = 0
-  /// How much later than the newest fix its envelope was, in milliseconds, where it was live; else 0.
-  private var sentAfter: Int32 = 0
+  /// How much later than the newest fix the newest live envelope was, in milliseconds; `min` where none is known.
+  private var sentAfter = Int32.min
   private(set) var held: TrackMeasurement?
   private var heldReceived: Int64 = 0
   /// Not nil where the driver's clock was set back, and what was published is ahead of it.
@@ -75,14 +75,19 @@ struct FixOrder: Sendable, Equatable {
   init(newest: Int64, receivedAt uptime: Int64, published: Int64? = nil) {
     self.newest = newest
     newestReceived = uptime
+    // It was sent when it was measured, or later.
+    sentAfter = 0
     if let published, published > newest {
       change = .believed(PublishedClock(milliseconds: published, received: uptime))
     }
   }
 
-  /// By the phone's clock, when the newest fix was sent, in milliseconds. Of one that was not live it is known that it was
-  /// measured before.
-  var newestSent: Int64 { (newest ?? 0) &+ Int64(sentAfter) }
+  /// By the phone's clock, when the newest live fix was sent, in milliseconds; the distant past where that is not known.
+  /// Batches have no part in it.
+  var newestSent: Int64 {
+    guard let newest, sentAfter != .min else { return .min / 2 }
+    return newest &+ Int64(sentAfter)
+  }
 
   /// No fix of the driver is known to be newer, by whichever clock: of a clock that was set back, what was published is
   /// ahead of all that came by the old one. Milliseconds; nil before the first.
@@ -134,10 +139,10 @@ struct FixOrder: Sendable, Equatable {
 
   @inline(__always)
   private mutating func advance(to time: Int64, sent: Int64?, receivedAt uptime: Int64, stride: Int64) {
+    if sent != nil || sentAfter != .min { sentAfter = Int32(clamping: (sent ?? newestSent) &- time) }
     newest = time
     newestReceived = uptime
     self.stride = Int32(truncatingIfNeeded: min(max(stride, 0), 86_400_000))
-    sentAfter = sent.map { Int32(clamping: $0 &- time) } ?? 0
     leaps = 0
     agreeing = 0
     if change != nil { endDoubt() }

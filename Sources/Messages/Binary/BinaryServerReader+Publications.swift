@@ -5,6 +5,8 @@ import Geo
 extension BinaryServerReader {
   func readPosition(_ flags: UInt8, _ input: inout BinaryInput) throws(Complaint) -> Publication {
     let entry = try entry(&input)
+    let hasMore = flags & PositionFlags.confidence == PositionFlags.moreFollows
+    let more = hasMore ? try input.byte(.confidence) : flags & PositionFlags.confidence
     var (driver, trip, lag) = (entry.names.driverID, entry.names.tripID, entry.names.lagMilliseconds)
     if flags & PositionFlags.names != 0 {
       driver = try input.identifier(.driverId)
@@ -15,16 +17,14 @@ extension BinaryServerReader {
     if flags & PositionFlags.lag != 0 { lag = try input.zigzag(.age) }
     let age = try input.varint(.age)
     let measured = published.milliseconds &- lag &- Int64(truncatingIfNeeded: age)
-    var location = DriverLocation(
+    let location = DriverLocation(
       driverID: driver, tripID: trip, coordinate: try input.coordinate(),
       heading: flags & PositionFlags.heading != 0 ? try input.heading() : nil,
       speed: flags & PositionFlags.speed != 0 ? try input.hundredths(.speed) : nil,
-      accuracy: try input.hundredths(.accuracy), confidence: try input.confidence(flags),
-      timestamp: try input.accepted(measured, .timestamp), age: Double(age) / FixedPoint.milliseconds,
+      accuracy: try input.hundredths(.accuracy), confidence: try input.confidence(more),
+      timestamp: try input.accepted(measured, .timestamp),
+      timeSource: more & PositionFlags.timedByHub == 0 ? .fix : .hub, age: Double(age) / FixedPoint.milliseconds,
       after: try input.varint(.after))
-    if input.left > 0 {
-      location.timeSource = try input.byte(.timeSource) & PositionFlags.timedByHub == 0 ? .fix : .hub
-    }
     return Publication(channel: entry.channel, number: 0, timestamp: published, body: .driverLocation(location))
   }
 

@@ -76,10 +76,12 @@ enum PositionFlags {
   /// The lag follows; else it is the channel's.
   static let lag: UInt8 = 0x40
 
-  /// In a snapshot, and in the byte that may stand behind the last member of a `driver_location`: the `timestamp` is by the
-  /// hub's clock.
+  /// In place of the confidence: it stands in the lowest two bits of a byte behind the channel's number, whose bit
+  /// `timedByHub` says that the `timestamp` is by the hub's clock.
+  static let moreFollows: UInt8 = 0x03
+  static let timedByHub: UInt8 = 0x04
+  /// The same in a snapshot.
   static let snapshotTimedByHub: UInt8 = 0x40
-  static let timedByHub: UInt8 = 0x01
 }
 
 /// What the positions of a channel mean where they don't say: agreed on in `subscribed` and in `names`.

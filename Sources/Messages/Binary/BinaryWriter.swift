@@ -58,13 +58,15 @@ public enum BinaryWriter {
     let age = FixedPoint.count(location.age, FixedPoint.milliseconds)
     let lag = published.milliseconds &- location.timestamp.milliseconds &- Int64(age)
     let saysNames = location.driverID != names.driverID || location.tripID != names.tripID
-    var flags = binaryFrequentBit | location.confidence.rawValue
+    let isTimedByHub = location.timeSource == .hub
+    var flags = binaryFrequentBit | (isTimedByHub ? PositionFlags.moreFollows : location.confidence.rawValue)
     if location.heading != nil { flags |= PositionFlags.heading }
     if location.speed != nil { flags |= PositionFlags.speed }
     if saysNames { flags |= PositionFlags.names | (location.tripID == nil ? 0 : PositionFlags.trip) }
     if lag != names.lagMilliseconds { flags |= PositionFlags.lag }
     room.append(flags)
     room.append(varint: UInt64(handle))
+    if isTimedByHub { room.append(PositionFlags.timedByHub | location.confidence.rawValue) }
     if saysNames {
       room.append(location.driverID)
       if let trip = location.tripID { room.append(trip) }
@@ -77,7 +79,6 @@ public enum BinaryWriter {
     if let speed = location.speed { room.append(centi: speed) }
     room.append(centi: location.accuracy)
     room.append(varint: location.after)
-    if location.timeSource == .hub { room.append(PositionFlags.timedByHub) }
   }
 
   private static func write(
