@@ -9,7 +9,7 @@ extension EndToEnd {
 }
 
 extension EndToEnd.PostedNotifications {
-  private let ops = "/v1/notifications?role=ops&id=crm"
+  private var ops: String { "/v1/notifications?role=ops&id=crm" }
 
   @Test(
     "a post reaches who follows the channel, in JSON and in binary, as an event with a number", arguments: loopCounts)

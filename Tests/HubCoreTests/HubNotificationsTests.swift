@@ -92,7 +92,7 @@ import Testing
     let long = String(repeating: "x", count: 60)
     guard case .published = try tell(bench, post(bench.trip("t"), long)).answer else { throw Wrong() }
     guard case .refused(let error) = try tell(bench, post(bench.trip("t"), long)).answer else { throw Wrong() }
-    #expect(error.code == .storageFull && error.retryAfter == 60 && bench.hub.counters.tableLimitHits == 1)
+    #expect(error.code == .storageFull && error.retryAfter == 60 && bench.hub.counters.hits(.eventContents) == 1)
   }
 
   private struct Wrong: Error {}

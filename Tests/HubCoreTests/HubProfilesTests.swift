@@ -70,7 +70,7 @@ extension HubBench {
     _ = bench.say(sessions[2], report("bus"))
     bench.turn(.vehicle(id("d2"), VehicleClaims(vehicleType: InlineText("cab"))))
     #expect(bench.shown("d2")?.vehicleType == nil && bench.shown("d1")?.vehicleType == InlineText("bus"))
-    #expect(bench.hub.counters.tableLimitHits == 1)
+    #expect(bench.hub.counters.hits(.profiles) == 1)
   }
 
   @Test("nearby drivers are shown with it")

@@ -123,7 +123,7 @@ import Testing
     #expect(bench.turn(bench.change(.ops, "o", "t", route: other)).acks.count == 1)
     let refused = bench.turn(bench.change(.ops, "o", "t", route: route))
     #expect(refused.codes == [.storageFull] && refused.errors.first?.retryAfter == 60)
-    #expect(bench.hub.counters.tableLimitHits == 1)
+    #expect(bench.hub.counters.hits(.eventContents) == 1)
     for step in 1...4 { bench.turn(bench.change(.ops, "o", "t", pickup: at(48, 11 + Double(step)))) }
     #expect(bench.hub.channels.contentBytes == 0, "older events are forgotten, and their routes with them")
     #expect(bench.turn(bench.change(.ops, "o", "t", route: route)).acks.count == 1)

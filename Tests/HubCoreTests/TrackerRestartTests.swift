@@ -19,7 +19,7 @@ import Testing
     #expect(stored.clockOffset == 12 && stored.sendingInterval == 3)
     var fresh = Tracker()
     fresh.resume(at: position, stored.motion)
-    fresh.resume(after: position.timestamp, receivedAt: 0)
+    fresh.resume(after: position.timestamp, published: nil, receivedAt: 0)
     return fresh
   }
 
