@@ -134,6 +134,10 @@ extension Credential {
     } catch {
       throw CredentialError(text: "access_token is not well encoded")
     }
+    // RFC 6750 §2: one token, in one way. Of two, who reads the request elsewhere may take the other one.
+    if case .repeated = request.query.fault(knowing: ["access_token"], passingOthers: true) {
+      throw CredentialError(text: "give access_token once")
+    }
     switch request.fields.single("authorization") {
     case .absent: return inQuery
     case .repeated: throw CredentialError(text: "send Authorization once")  // RFC 9110 §5.3: it is no list

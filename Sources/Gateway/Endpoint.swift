@@ -56,6 +56,22 @@ enum Endpoint: Equatable {
     }
   }
 
+  /// The parameters that it knows in a query: its own, and those that all have. None for the endpoints that need no
+  /// credential: whoever asks whether a hub is healthy may add what it likes.
+  var parameters: [StaticString] {
+    let common: [StaticString] = ["time", "access_token", "role", "id"]
+    let filter: [StaticString] = ["limit", "status", "vehicleType", "tags", "maxAge", "stale"]
+    switch self {
+    case .health, .readiness, .metrics: return []
+    case .socket, .locations, .driver, .trip, .fence: return common
+    case .nearby: return ["latitude", "longitude", "radius"] + filter + common
+    case .within: return ["bbox"] + filter + common
+    case .trips: return ["status", "driver", "since", "limit", "cursor"] + common
+    case .track: return ["source", "tolerance"] + common
+    case .fences: return ["limit", "cursor"] + common
+    }
+  }
+
   /// Whether the admin port has it.
   var isForOperators: Bool {
     switch self {

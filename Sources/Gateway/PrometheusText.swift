@@ -271,8 +271,8 @@ enum PrometheusText {
     page.counter("locationhub_journal_turns_total", "Turns of the hub whose records they held.", counters.submissions)
     page.counter("locationhub_journal_bytes_total", "Bytes of records stored.", counters.bytes)
     page.counter(
-      "locationhub_journal_busy_microseconds_total", "Time spent writing and waiting for the disk.",
-      counters.busyNanoseconds / 1000)
+      "locationhub_journal_busy_seconds_total", "Time spent writing and waiting for the disk.",
+      nanoseconds: counters.busyNanoseconds)
     page.counter("locationhub_journal_full_total", "Times that the disk was full.", counters.timesFull)
     page.family(
       "locationhub_journal_condition", "gauge", "0 good, 1 full or its directory gone, 2 stopped after a failed write.")
@@ -301,7 +301,7 @@ enum PrometheusText {
       "locationhub_history_refused_total", "Requests refused because too many such questions wait.",
       sum(loops) { $0.historyRefused })
     page.counter(
-      "locationhub_history_busy_microseconds_total", "Time spent answering them.", history.busyNanoseconds / 1000)
+      "locationhub_history_busy_seconds_total", "Time spent answering them.", nanoseconds: history.busyNanoseconds)
     page.family("locationhub_history_answer_bytes", "gauge", "Bytes of answers that were not sent yet.")
     page.sample("locationhub_history_answer_bytes", UInt64(max(0, history.unsentBytes)))
   }
@@ -309,8 +309,8 @@ enum PrometheusText {
   private static func writeKeeping(_ keeping: KeepingCounters, _ page: inout Page) {
     page.counter("locationhub_journal_snapshots_total", "Snapshots written while the hub ran.", keeping.snapshots)
     page.counter(
-      "locationhub_journal_snapshot_microseconds_total", "Time that they took, on a thread of low priority.",
-      keeping.snapshotNanoseconds / 1000)
+      "locationhub_journal_snapshot_seconds_total", "Time that they took, on a thread of low priority.",
+      nanoseconds: keeping.snapshotNanoseconds)
     page.counter(
       "locationhub_journal_keeping_failures_total", "Failed snapshots, indexes and deletions.", keeping.failures)
     page.counter(
@@ -371,6 +371,12 @@ private struct Page: ~Copyable {
   mutating func counter(_ name: StaticString, _ help: StaticString, _ value: UInt64) {
     family(name, "counter", help)
     sample(name, value)
+  }
+
+  /// A time in seconds, the base unit of Prometheus.
+  mutating func counter(_ name: StaticString, _ help: StaticString, nanoseconds: UInt64) {
+    family(name, "counter", help)
+    sample(name, seconds: Double(nanoseconds) / 1e9)
   }
 
   mutating func sample(_ name: StaticString, _ value: UInt64) {

@@ -25,7 +25,7 @@ extension SessionLoop {
     case .tooLarge: .contentTooLarge
     case .unauthorized, .tokenExpired: .unauthorized
     case .forbidden: .forbidden
-    case .unknownTrip: .notFound
+    case .unknownTrip, .notFound: .notFound
     case .invalidTransition: .conflict
     case .rateLimited, .storageFull, .shuttingDown: .serviceUnavailable
     case .internalError: .internalServerError
@@ -75,6 +75,8 @@ extension SessionLoop {
   mutating func respond(_ slot: Int, _ exchange: Exchange, _ response: Response) {
     let connection = sessions[slot].connection
     let start = loop.arena.count
+    // From the signal on, so that a client finds another hub before this one closes the connection (RFC 9112 §9.6).
+    if shared.lifecycle.phase(at: now.uptime) != .serving { exchange.keepsAlive = false }
     var response = response
     response.fields += corsFields(exchange)
     let long = longBody(response, exchange)

@@ -68,7 +68,7 @@ extension SessionLoop {
       JSONWriter.write(reports, next: next.map { FenceListParameters.cursor($0) }, time: exchange.time, into: &body)
       finish(slot, exchange, Response(.ok, contentType: "application/json", body: body.array()))
     case .deleted: finish(slot, exchange, Response(.noContent))
-    case .unknown: finish(slot, exchange, .notFound, .badMessage, "this hub has no such fence")
+    case .unknown: finish(slot, exchange, .notFound, .notFound, "this hub has no such fence")
     case .refused(let error): finish(slot, exchange, error)
     }
   }

@@ -66,17 +66,21 @@ extension SessionLoop {
     guard sessions[slot].phase == .open else { return loop.close(sessions[slot].connection) }
     counters.protocolErrors += 1
     if let limit = LimitHit(error) { counters.count(limit) }
-    close(slot, error.closeCode, "protocol error")
+    let connection = sessions[slot].connection
+    close(slot, error.closeCode, error.closeReason)
+    // Its answer could not be told from the rest of what is wrong: the connection ends behind the Close frame, so that the
+    // peer does not wait for it. What it still sends is read and thrown away, or the frame could be lost (RFC 9112 §9.6).
+    loop.close(connection)
   }
 
   // MARK: Closing
 
   mutating func close(_ slot: Int, _ reason: CloseReason) {
-    close(slot, CloseCode(reason.rawValue), reason.text)
+    close(slot, CloseCode(reason.rawValue), "\(reason.text)")
   }
 
   /// Ends the session and sends a Close frame; the peer has a few seconds to answer it.
-  mutating func close(_ slot: Int, _ code: CloseCode, _ text: StaticString) {
+  mutating func close(_ slot: Int, _ code: CloseCode, _ text: String) {
     guard sessions[slot].phase == .open else { return }
     endSession(slot)
     sessions[slot].phase = .closing
@@ -84,7 +88,7 @@ extension SessionLoop {
     if shared.log.level == .debug {
       shared.log(
         .debug, "session_closed",
-        ["session": "\(sessionID(sessions[slot].connection))", "code": "\(code.rawValue)", "reason": "\(text)"])
+        ["session": "\(sessionID(sessions[slot].connection))", "code": "\(code.rawValue)", "reason": text])
     }
     let connection = sessions[slot].connection
     if code.rawValue == CloseReason.slowConsumer.rawValue { loop.dropPending(connection) }
@@ -95,7 +99,7 @@ extension SessionLoop {
     loop.setTimer(connection, at: now.uptime + seconds(limits.closingSeconds))
   }
 
-  private mutating func sendClose(_ slot: Int, _ code: CloseCode?, _ text: StaticString) {
+  private mutating func sendClose(_ slot: Int, _ code: CloseCode?, _ text: String) {
     let start = loop.arena.count
     FrameWriter.writeClose(code, reason: text, into: &loop.arena)
     loop.send(start..<loop.arena.count, to: sessions[slot].connection)

@@ -29,7 +29,7 @@ extension SessionLoop {
         exchange.handled += 1
         requestsOfTurn += 1
         counters.requests += 1
-        exchange.keepsAlive = request.keepsAlive && !isDraining
+        exchange.keepsAlive = request.keepsAlive
         exchange.isHead = request.method == .head
         exchange.origin = nil
         if admitRequest(slot, exchange, request) { route(slot, exchange, request) }
@@ -113,10 +113,10 @@ extension SessionLoop {
   private mutating func route(_ slot: Int, _ exchange: Exchange, _ request: RequestHead) {
     do throws(HTTPError) {
       guard let endpoint = Endpoint(path: try request.pathSegments()) else {
-        return respond(slot, exchange, .notFound, .badMessage, "there is no such endpoint")
+        return respond(slot, exchange, .notFound, .notFound, "there is no such endpoint")
       }
       guard !exchange.isAdmin || endpoint.isForOperators else {
-        return respond(slot, exchange, .notFound, .badMessage, "the admin port has /healthz, /readyz and /metrics only")
+        return respond(slot, exchange, .notFound, .notFound, "the admin port has /healthz, /readyz and /metrics only")
       }
       if isPreflight(exchange, request) { return answerPreflight(slot, exchange, endpoint) }
       guard endpoint.allows(request.method) else { return refuseMethod(slot, exchange, endpoint) }
@@ -147,6 +147,9 @@ extension SessionLoop {
       return respond(slot, exchange, .badRequest, .badMessage, TimeFormat.queryHelp)
     }
     exchange.time = time
+    if let fault = request.query.fault(knowing: endpoint.parameters) {
+      return respond(slot, exchange, .badRequest, .badMessage, "\(fault)")
+    }
     switch endpoint {
     case .locations: postLocations(slot, exchange, credential)
     case .nearby, .within: drivers(slot, exchange, request, endpoint, credential)

@@ -112,14 +112,14 @@ extension SessionLoop {
       result = .drivers(list)
     }
     guard let replyTo else { return answerRequest(slot, result) }
-    guard let result else { return refuse(slot, replyTo, .unknownChannel, "this hub knows no such driver") }
+    guard let result else { return refuse(slot, replyTo, .notFound, "this hub knows no such driver") }
     send(.result(ResultReply(replyTo: replyTo, result: result)), to: slot)
   }
 
   private mutating func answerRequest(_ slot: Int, _ result: QueryResult?) {
     guard let exchange = sessions[slot].exchange, exchange.isWaiting else { return }
     guard let result else {
-      return finish(slot, exchange, .notFound, .badMessage, "this hub knows no such driver")
+      return finish(slot, exchange, .notFound, .notFound, "this hub knows no such driver")
     }
     var body = ByteBuffer(capacity: 512)
     JSONWriter.write(result, time: exchange.time, into: &body)

@@ -44,6 +44,10 @@ extension SessionLoop {
       return respond(
         slot, exchange, error.status, .badMessage, error.explanation, fields: error.response.fields)
     }
+    if let fault = request.query.fault(knowing: Endpoint.socket.parameters) {
+      counters.handshakesRefused += 1
+      return respond(slot, exchange, .badRequest, .badMessage, "\(fault)")
+    }
     guard shared.lifecycle.phase(at: now.uptime) != .draining else {
       return respond(slot, exchange, .serviceUnavailable, .shuttingDown, "the hub is shutting down", retryAfter: 5)
     }
@@ -69,7 +73,7 @@ extension SessionLoop {
   /// 4409: it connects again on every other code.
   mutating func closeReplaced(_ slot: Int, isRepeated: Bool) {
     guard isRepeated else { return close(slot, .replaced) }
-    close(slot, .normal, CloseReason.replaced.text)
+    close(slot, .normal, "\(CloseReason.replaced.text)")
   }
 
   /// The hub admits the driver, and says how often it should send.

@@ -36,6 +36,43 @@ public struct Query: Sendable {
     return items
   }
 
+  /// What is wrong with the names in a query.
+  public enum Fault: Equatable, Sendable, CustomStringConvertible {
+    /// A name, as it was sent, that is none of those known, which are listed.
+    case unknown(String, known: String)
+    case repeated(String)
+
+    public var description: String {
+      switch self {
+      case .unknown(let name, let known): "there is no parameter \(name) here, only \(known)"
+      case .repeated(let name): "\(name) is given twice"
+      }
+    }
+  }
+
+  /// The first name that is none of `names`, of which there are up to 64, or that comes twice; nil where there is none.
+  /// Allocates nothing unless it finds one.
+  ///
+  /// - Parameter passingOthers: only looks whether one comes twice.
+  public func fault(knowing names: [StaticString], passingOthers: Bool = false) -> Fault? {
+    var seen: UInt64 = 0
+    var rest = bytes
+    while !rest.isEmpty {
+      let end = rest.firstIndex(of: 0x26) ?? rest.endIndex
+      let (name, _) = Query.halves(rest[rest.startIndex..<end])
+      rest = end == rest.endIndex ? rest[end...] : rest[(end + 1)...]
+      if name.isEmpty { continue }  // `a=1&&b=2`, and `&` at the end
+      guard let place = names.firstIndex(where: { PercentEncoding.decodes(name, to: $0) }) else {
+        if passingOthers { continue }
+        let known = names.map { "\($0)" }.joined(separator: ", ")
+        return .unknown(String(decoding: name.prefix(64), as: UTF8.self), known: known)
+      }
+      if seen >> UInt64(place) & 1 != 0 { return .repeated("\(names[place])") }
+      seen |= 1 << UInt64(place)
+    }
+    return nil
+  }
+
   private func raw(_ name: StaticString) -> ArraySlice<UInt8>? {
     var rest = bytes
     while !rest.isEmpty {

@@ -146,7 +146,7 @@ extension ClientSession {
       retryAt = now.uptime + nanoseconds(limits.firstDelay)
       times = 1
     case .badJSON, .badMessage, .unknownType, .tooLarge, .unauthorized, .forbidden, .unknownChannel, .unknownTrip,
-      .invalidLocation, .implausibleLocation, .tokenExpired, .invalidTransition:
+      .invalidLocation, .implausibleLocation, .tokenExpired, .invalidTransition, .notFound:
       retryAt = nil
       times = 0
     }

@@ -9,6 +9,7 @@ public enum ErrorCode: UInt8, Sendable, CaseIterable, Error {
   case rateLimited, storageFull, shuttingDown
   case internalError
   case invalidTransition
+  case notFound
 
   public var name: StaticString {
     switch self {
@@ -28,6 +29,7 @@ public enum ErrorCode: UInt8, Sendable, CaseIterable, Error {
     case .shuttingDown: "shutting_down"
     case .internalError: "internal"
     case .invalidTransition: "invalid_transition"
+    case .notFound: "not_found"
     }
   }
 
@@ -36,7 +38,7 @@ public enum ErrorCode: UInt8, Sendable, CaseIterable, Error {
     switch self {
     case .badJSON, .badMessage, .unknownType, .tooLarge, .invalidLocation: true
     case .unauthorized, .forbidden, .unknownChannel, .unknownTrip, .implausibleLocation, .tokenExpired, .rateLimited,
-      .storageFull, .shuttingDown, .internalError, .invalidTransition:
+      .storageFull, .shuttingDown, .internalError, .invalidTransition, .notFound:
       false
     }
   }

@@ -38,6 +38,19 @@ public enum FrameError: Error, Equatable, Sendable {
   /// RFC 6455 §7.4.
   case invalidCloseCode(UInt16)
 
+  /// What the Close frame says beside its code: for a limit, which one and how much it allows.
+  public var closeReason: String {
+    switch self {
+    case .messageTooLarge(_, let limit): "a message may have up to \(limit) bytes"
+    case .tooManyFragments(let limit): "a message may have up to \(limit) fragments"
+    case .inflatesTooMuch(let ratio): "a compressed message may inflate to up to \(ratio) times its size"
+    case .reservedBits, .reservedOpcode, .fragmentedControlFrame, .controlFrameTooLong, .unmaskedFrame, .maskedFrame,
+      .lengthNotMinimal, .lengthOutOfRange, .unexpectedContinuation, .expectedContinuation, .closeFrameOfOneByte,
+      .invalidCloseCode, .invalidUTF8, .invalidDeflate:
+      "protocol error"
+    }
+  }
+
   /// The code of the Close frame that answers it. RFC 6455 §7.4.1.
   public var closeCode: CloseCode {
     switch self {

@@ -72,22 +72,18 @@ public enum FrameWriter {
   /// Appends a Close frame: empty without a code, else the code and as much of the reason as fits into 123 bytes and
   /// ends with a whole character (RFC 6455 §5.5.1). The code must be one that may be sent.
   public static func writeClose(
-    _ code: CloseCode?, reason: StaticString = "", mask: MaskKey? = nil, into buffer: inout ByteBuffer
+    _ code: CloseCode?, reason: String = "", mask: MaskKey? = nil, into buffer: inout ByteBuffer
   ) {
     guard let code else {
       write(.close, UnsafeRawBufferPointer(start: nil, count: 0), mask: mask, into: &buffer)
       return
     }
     precondition(code.isValidOnWire)
-    let text = UnsafeRawBufferPointer(start: reason.utf8Start, count: reason.utf8CodeUnitCount)
+    let text = Array(reason.utf8)
     var count = min(text.count, maximumControlPayload - 2)
     while count > 0, count < text.count, text[count] & 0xC0 == 0x80 { count -= 1 }
-    withUnsafeTemporaryAllocation(byteCount: maximumControlPayload, alignment: 8) { payload in
-      payload.storeBytes(of: code.rawValue.bigEndian, as: UInt16.self)
-      UnsafeMutableRawBufferPointer(rebasing: payload[2...]).copyMemory(
-        from: UnsafeRawBufferPointer(rebasing: text[..<count]))
-      write(.close, UnsafeRawBufferPointer(rebasing: payload[..<(2 + count)]), mask: mask, into: &buffer)
-    }
+    let payload = [UInt8(code.rawValue >> 8), UInt8(truncatingIfNeeded: code.rawValue)] + text[..<count]
+    payload.withUnsafeBytes { write(.close, $0, mask: mask, into: &buffer) }
   }
 
   /// RFC 6455 §5.2: the shortest form.

@@ -102,6 +102,7 @@ struct ConnectionReport {
   private var missingSince: Int64?
   private(set) var lastCause: DisconnectCause?
   private(set) var losses = 0
+  private var wasOpen = false
 
   init(timeoutSeconds: Double, now: Int64) {
     timeout = Int64(timeoutSeconds * 1e9)
@@ -111,6 +112,13 @@ struct ConnectionReport {
   mutating func opened(_ url: HubURL) {
     if losses > 0 { Self.say("connected again to \(url)") }
     missingSince = nil
+    wasOpen = true
+  }
+
+  /// What a program that ends is told where there never was a connection: what it was asked for, it has not done.
+  func neverConnected(_ url: HubURL) -> CommandError? {
+    if wasOpen { return nil }
+    return .failed("there never was a connection to \(url)\(lastCause.map { ": \($0)" } ?? ""). Is the hub running?")
   }
 
   /// What ends the program, or nil when it goes on trying.

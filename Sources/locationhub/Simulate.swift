@@ -72,7 +72,7 @@ private final class Simulator: FleetObserver {
     fleet.end()
     finish(clients)
     display.end()
-    if let failure { throw failure }
+    if let failure = failure ?? report.neverConnected(options.url) { throw failure }
     StandardStream.output.write(summary() + "\n")
     return .ok
   }

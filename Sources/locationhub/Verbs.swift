@@ -2,6 +2,9 @@
 import Transport
 
 enum Verbs {
+  /// The release that this becomes; CHANGELOG.md says what is in it.
+  static let version = "0.1.0-dev"
+
   static let all = [serve, demo, replay, watch, filter, simulate, makeToken, journal, echo]
 
   static var overview: String {
@@ -10,12 +13,16 @@ enum Verbs {
       let summary = verb.summary.prefix { $0 != "\n" }
       text += "  " + verb.name + String(repeating: " ", count: max(2, 12 - verb.name.count)) + summary + "\n"
     }
-    return text + "\nlocationhub VERB --help tells the options of one.\n"
+    return text + "\nlocationhub VERB --help tells the options of one, locationhub --version the release.\n"
   }
 
   /// Runs what the words of a command line ask for.
   static func run(_ words: [String]) throws(CommandError) -> ExitCode {
     guard let name = words.first else { throw .usage("no verb given\n\n" + overview) }
+    if ["--version", "version"].contains(name) {
+      StandardStream.output.write("locationhub \(version)\n")
+      return .ok
+    }
     if ["--help", "-h", "help"].contains(name) {
       StandardStream.output.write(overview)
       return .ok

@@ -120,7 +120,7 @@ private final class Watcher: ClientLoopDelegate {
     tick()
     clients.run()
     finish(clients)
-    if let failure { throw failure }
+    if let failure = failure ?? report.neverConnected(options.url) { throw failure }
     return .ok
   }
 

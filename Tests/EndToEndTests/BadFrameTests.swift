@@ -85,6 +85,35 @@ extension EndToEnd.BadFrames {
     #expect(try second.receiveClose().before.isEmpty)
   }
 
+  @Test(
+    "1009 says which limit was passed and how much it allows, before the rest comes, and the connection ends behind it")
+  func tooLarge() throws {
+    let hub = try TestHub {
+      $0.limits.fragments = 8
+      $0.limits.closingSeconds = 600  // nobody waits for the peer's answer
+    }
+    var fragments = Peer.frame([], isFinal: false)
+    for _ in 0..<8 { fragments += Peer.frame([], opcode: 0, isFinal: false) }
+    // The head of a frame of a megabyte, and nothing of the frame.
+    let head: [UInt8] = [0x81, 0xFF, 0, 0, 0, 0, 0, 0x10, 0, 0, 0, 0, 0, 0]
+    for (bytes, words) in [
+      (head, "a message may have up to 262144 bytes"), (head + Array(repeating: 0x20, count: 5000), "262144 bytes"),
+      (fragments, "a message may have up to 8 fragments"),
+    ] {
+      let connection = try hub.connect()
+      #expect(try connection.statusOfUpgrade("/v1/ws?role=rider&id=r1") == 101)
+      try connection.send(bytes)
+      var received: [UInt8] = []
+      while true {
+        let more = try connection.receive()
+        if more.isEmpty { break }
+        received += more
+      }
+      let text = String(decoding: received, as: UTF8.self)
+      #expect(text.contains(words) && received.firstRange(of: [0x03, 0xF1]) != nil, "\(text)")
+    }
+  }
+
   @Test("too many fragments close with 1009, however small they are")
   func fragments() throws {
     let hub = try TestHub { $0.limits.fragments = 8 }

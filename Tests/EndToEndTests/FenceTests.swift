@@ -97,7 +97,7 @@ extension EndToEnd.Fences {
       ("GET", "/v1/fences", "role=ops&id=o&limit=0", "", 400, "bad_message"),
       ("GET", "/v1/fences", "role=ops&id=o&limit=1000000", "", 400, "bad_message"),
       ("GET", "/v1/fences", "role=ops&id=o&cursor=x", "", 400, "bad_message"),
-      ("GET", "/v1/fences/F", "role=ops&id=o", "", 404, "bad_message"),
+      ("GET", "/v1/fences/F", "role=ops&id=o", "", 404, "not_found"),
     ])
   func refused(method: String, path: String, query: String, body: String, status: Int, code: String) throws {
     let hub = try TestHub()

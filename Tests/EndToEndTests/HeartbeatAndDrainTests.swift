@@ -81,6 +81,25 @@ extension EndToEnd.HeartbeatAndDrain {
     #expect(try stubborn.receiveClose().code == 1001)
   }
 
+  @Test("from the signal on every HTTP answer says that its connection ends")
+  func answersWhileDraining() throws {
+    let hub = try TestHub { $0.drainDelay = 4 }  // more than what follows takes
+    let request = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    let kept = try hub.connect()
+    try kept.send(request)
+    #expect(try kept.readResponse().fields["connection"] == "keep-alive")
+    hub.server.drain()
+    for target in ["/healthz", "/readyz", "/metrics", "/v1/drivers/nobody?role=ops&id=o1"] {
+      let connection = try hub.connect()
+      try connection.send(request.replacing("/healthz", with: target))
+      #expect(try connection.readResponse().fields["connection"] == "close", "\(target)")
+      try connection.waitForEnd()
+    }
+    try kept.send(request)
+    #expect(try kept.readResponse().fields["connection"] == "close")
+    try kept.waitForEnd()
+  }
+
   @Test("during the drain delay readiness fails, and everything else goes on", arguments: loopCounts)
   func drainDelay(loops: Int) throws {
     let isPunctual = try isWithin(1.9) {

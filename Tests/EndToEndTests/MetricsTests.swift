@@ -1,4 +1,6 @@
 // What /metrics shows at the moment in which it is asked.
+import Foundation
+import Gateway
 import Testing
 
 extension EndToEnd {
@@ -20,6 +22,29 @@ extension EndToEnd.MetricsPages {
       #expect(page["positions_out_total"] == Double(step * watchers.count))
       #expect(page["messages_in_total"] == Double(step + watchers.count))
     }
+  }
+
+  @Test(
+    "promtool has nothing to say about the page of a hub with a journal",
+    .enabled(if: Program.exists("promtool"), "needs promtool, of Debian's package prometheus"))
+  func promtool() throws {
+    let directory = FileManager.default.temporaryDirectory.appending(path: "hub-\(UUID().uuidString)")
+    defer { do { try FileManager.default.removeItem(at: directory) } catch { print("left behind: \(directory.path)") } }
+    let hub = try TestHub { $0.journal = JournalConfiguration(directory: directory.path) }
+    let driver = try hub.driver("d1")
+    try driver.sendFix(1)
+    _ = try driver.settle()
+    let page = try hub.get("/metrics").text
+    let (process, input, output) = (Process(), Pipe(), Pipe())
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+    process.arguments = ["promtool", "check", "metrics"]
+    (process.standardInput, process.standardOutput, process.standardError) = (input, output, output)
+    try process.run()
+    input.fileHandleForWriting.write(Data(page.utf8))
+    try input.fileHandleForWriting.close()
+    let said = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+    process.waitUntilExit()
+    #expect(process.terminationStatus == 0 && said.isEmpty, "\(said)")
   }
 
   @Test("many ask at once, and each is answered; one that leaves is not waited for")

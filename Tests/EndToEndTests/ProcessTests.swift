@@ -104,6 +104,27 @@ extension EndToEnd.Processes {
     #expect(try status(byBoth, "https://a.example") == 403, "the command line wins")
   }
 
+  @Test("--version says which release it is, the one that the changelog is about")
+  func version() throws {
+    let outcome = try HubProcess.run(["--version"])
+    #expect(outcome.status == 0 && outcome.errors.isEmpty)
+    let release = try #require(try Document("CHANGELOG.md").text.firstMatch(of: /To become (\d+\.\d+\.\d+)/)?.1)
+    #expect(outcome.output == "locationhub \(release)-dev\n")
+  }
+
+  @Test("watch and simulate that never had a connection end with 1 and say so; after one they end with 0")
+  func neverConnected() throws {
+    let nobody = try Listener().port  // free again when this line is over
+    for verb in [["watch", "fleet"], ["simulate", "--drivers", "2"]] {
+      let url = ["--url", "ws://127.0.0.1:\(nobody)/v1/ws", "--duration", "0.3"]
+      let outcome = try HubProcess.run(verb + url)
+      #expect(outcome.status == 1 && outcome.errors.contains("never was a connection"), "\(outcome.errors)")
+      let hub = try HubProcess.serve()
+      let there = try HubProcess.run(verb + ["--url", "ws://127.0.0.1:\(hub.port)/v1/ws", "--duration", "1.5"])
+      #expect(there.status == 0, "\(there.errors)")
+    }
+  }
+
   @Test("serve that could let nobody in: exit code 2, and the message says what to give")
   func nobodyMayComeIn() throws {
     for more in [[], ["--allow-host", "hub.example"]] {

@@ -65,7 +65,7 @@ extension EndToEnd.Queries {
     let one = try ask(["kind": "driver", "driverId": "d3"])
     #expect(one["driverId"] as? String == "d3" && one["online"] as? Bool == true)
     try ops.send("query", ["kind": "driver", "driverId": "nobody"])
-    #expect(try ops.receive("error").code == "unknown_channel")
+    #expect(try ops.receive("error").code == "not_found")
   }
 
   @Test("answers that are written over several turns have all drivers, nearest first", arguments: loopCounts)

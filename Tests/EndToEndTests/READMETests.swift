@@ -16,6 +16,7 @@ extension EndToEnd.Documents {
     let place = try Workplace()
     var script = place.moved(try Document("README.md").code("sh")) + "wait\n"
     script.replace(/export PATH=.*/, with: "export PATH=\"\(place.path):$PATH\"", maxReplacements: 1)
+    script.replace("curl -s", with: "curl -s --fail-with-body")
     let outcome = try place.run("/bin/bash", ["-e", place.write("session.sh", script)], within: 60)
     #expect(outcome.status == 0, "\(outcome.errors)")
     let output = outcome.output
@@ -28,7 +29,32 @@ extension EndToEnd.Documents {
     #expect(output.contains(#"{"accepted":1,"duplicates":0,"rejected":[]}"#))
     #expect(output.contains(#"{"driverId":"D2","status":"available","latitude":37.7749,"#))
     #expect(output.contains(#"{"channel":"driver:D2","sequence":1}"#))
+    #expect(output.contains(/\{"tripId":"T2","status":"requested"/))
+    #expect(output.contains(/\{"fenceId":"downtown"/))
+    #expect(try place.read("T1.gpx").components(separatedBy: "<trkpt").count > 2)
     #expect(outcome.errors.contains("event=stopped"), "the session ends its hub")
+  }
+
+  @Test(
+    "the README's commands for operators run one after the other, as they stand",
+    .enabled(if: Program.exists("openssl"), "needs openssl"))
+  func operating() throws {
+    let place = try Workplace()
+    let blocks = try Document("README.md").indentedCommands(behind: "## Operating it")
+    #expect(blocks.count == 3, "the sample settings, TLS, tokens")
+    let settings = Document.root.appending(path: "deploy/locationhub.conf").path
+    // The first one is left by hand.
+    var script = "set -m\n" + blocks.map { place.moved($0) }.joined(separator: "\n")
+    script.replace(
+      "--token-keys hub.key\n", with: "--token-keys hub.key --drain-delay 0 & sleep 1; kill %%; wait\n",
+      maxReplacements: 1)
+    script.replace("deploy/locationhub.conf", with: "'\(settings)'")
+    script.replace("kill %%", with: "kill %%; wait")
+    let path = "export PATH=\"\(place.path):$PATH\"\n"
+    let outcome = try place.run("/bin/bash", ["-e", place.write("operating.sh", path + script)], within: 60)
+    #expect(outcome.errors.matches(of: /event=listening/).count == 3, "\(outcome.errors)")
+    #expect(outcome.errors.matches(of: /event=stopped/).count == 3, "\(outcome.errors)")
+    #expect(outcome.output.contains("https://") && outcome.output.contains("tokens accepted"))
   }
 
   @Test(
@@ -81,7 +107,7 @@ extension EndToEnd.Documents {
       try driver.send(text: String(decoding: message, as: UTF8.self))
       let codes = try driver.settle().compactMap(\.code)
       // The examples are a story that a driver's session alone does not live through.
-      let expected: Set = ["forbidden", "unknown_trip", "invalid_transition", "unknown_channel"]
+      let expected: Set = ["forbidden", "unknown_trip", "invalid_transition", "unknown_channel", "not_found"]
       #expect(Set(codes).isSubset(of: expected), "\(codes): \(line)")
       try driver.send(bytes: Peer.frame([0x03, 0xE8], opcode: 8))
       #expect(try driver.receiveClose().code == 1000, "before the next, so that none replaces another")
@@ -133,6 +159,23 @@ struct Document {
     text = try String(contentsOf: Document.root.appending(path: path), encoding: .utf8)
   }
 
+  /// The indented blocks behind a heading, up to the next one, without their indentation: commands for a shell.
+  func indentedCommands(behind heading: String) throws -> [String] {
+    guard let start = text.range(of: heading + "\n") else { throw PeerError.unexpected("no heading \(heading)") }
+    let section = text[start.upperBound...]
+    var blocks: [String] = []
+    var isInside = false
+    for line in section.prefix(upTo: section.range(of: "\n## ")?.lowerBound ?? section.endIndex).split(
+      separator: "\n", omittingEmptySubsequences: false)
+    {
+      let isCommand = line.hasPrefix("    ")
+      if isCommand, !isInside { blocks.append("") }
+      if isCommand { blocks[blocks.count - 1] += line.drop { $0 == " " } + "\n" }
+      isInside = isCommand
+    }
+    return blocks
+  }
+
   /// The first fenced block in this language.
   func code(_ language: String) throws -> String {
     guard let start = text.range(of: "```\(language)\n"),
@@ -171,7 +214,9 @@ private final class Workplace {
       verb=$1; shift
       case $verb in
         serve) exec '\(HubProcess.executable?.path ?? "")' serve --port \(port) "$@" ;;
-        *) exec '\(HubProcess.executable?.path ?? "")' "$verb" --url ws://127.0.0.1:\(port)/v1/ws "$@" ;;
+        token) exec '\(HubProcess.executable?.path ?? "")' token "$@" ;;
+        *) case " $* " in *" --url "*) exec '\(HubProcess.executable?.path ?? "")' "$verb" "$@" ;; esac
+          exec '\(HubProcess.executable?.path ?? "")' "$verb" --url ws://127.0.0.1:\(port)/v1/ws "$@" ;;
       esac
       """
     let file = try write("locationhub", wrapper)
@@ -185,6 +230,11 @@ private final class Workplace {
   /// The text with this folder for /tmp, and this port for the usual one.
   func moved(_ text: String) -> String {
     text.replacing("/tmp/", with: path + "/").replacing("127.0.0.1:8080", with: "127.0.0.1:\(port)")
+      .replacing("localhost:8080", with: "localhost:\(port)")
+  }
+
+  func read(_ name: String) throws -> String {
+    try String(contentsOf: folder.appending(path: name), encoding: .utf8)
   }
 
   func write(_ name: String, _ text: String) throws -> String {

@@ -2,6 +2,7 @@
 // https://github.com/prometheus/docs/blob/main/docs/instrumenting/exposition_formats.md
 import Foundation
 import HubCore
+import Journal
 import Messages
 import Testing
 
@@ -55,6 +56,40 @@ import Testing
       #expect(["counter", "gauge", "histogram"].contains(type))
       #expect((type == "counter") == family.hasSuffix("_total"), "\(family) is a \(type)")
       #expect(sample.name.hasPrefix("locationhub_"))
+    }
+  }
+
+  /// The rules of `promtool check metrics` (prometheus/client_golang, testutil/promlint) that a page can break.
+  @Test("names are as promtool wants them: base units, no abbreviations, no types, reserved endings where they belong")
+  func names() throws {
+    let page = PrometheusText.write(
+      loops: [LoopCounters()], hub: HubCounters(), journal: HubJournal(limits: JournalLimits()),
+      history: HistoryReader(limits: Limits()), residentBytes: 4096)
+    let text = String(decoding: page, as: UTF8.self)
+    let types = Dictionary(
+      uniqueKeysWithValues: text.matches(of: /# TYPE (\S+) (\S+)/).map { (String($0.1), String($0.2)) })
+    #expect(types.count > 50 && types["locationhub_journal_busy_seconds_total"] == "counter")
+    let prefixes = [
+      "pico", "nano", "micro", "milli", "centi", "deci", "deca", "hecto", "kilo", "kibi", "mega", "mebi", "giga",
+    ]
+    let units = ["seconds", "bytes", "meters", "metres", "grams", "joules", "volts", "amperes", "celsius"]
+    let others = [
+      "minute", "minutes", "hour", "hours", "day", "days", "week", "weeks", "bits", "inches", "yards", "miles",
+      "pounds",
+      "ounces", "calories", "fahrenheit", "kelvin",
+    ]
+    let abbreviations = ["s", "ms", "us", "ns", "sec", "b", "kb", "mb", "gb", "tb", "pb", "m", "h", "d"]
+    for (name, type) in types {
+      let words = name.split(separator: "_").map(String.init)
+      #expect(name.wholeMatch(of: /[a-z][a-z0-9_]*/) != nil, "\(name)")
+      for word in words {
+        #expect(!prefixes.contains { prefix in units.contains { word == prefix + $0 } }, "\(name): use the base unit")
+        #expect(!others.contains(word) && !abbreviations.contains(word), "\(name): \(word)")
+        #expect(!["counter", "gauge", "histogram", "summary", "untyped"].contains(word), "\(name) has its type in it")
+      }
+      let last = words.last ?? ""
+      #expect((type == "counter") == (last == "total"), "\(name)")
+      if type != "histogram" { #expect(!["bucket", "count", "sum"].contains(last), "\(name)") }
     }
   }
 

@@ -59,7 +59,7 @@ import WebSocket
   }
 
   @Test("A Close frame has its code and reason, cut at a whole character where it is too long") func close() {
-    func written(_ code: CloseCode?, _ reason: StaticString = "") -> [Seen] {
+    func written(_ code: CloseCode?, _ reason: String = "") -> [Seen] {
       var buffer = ByteBuffer()
       FrameWriter.writeClose(code, reason: reason, mask: MaskKey(1), into: &buffer)
       return readWhole(buffer.array())
@@ -67,7 +67,7 @@ import WebSocket
     #expect(written(nil) == [.close(nil, "")])
     #expect(written(.goingAway) == [.close(.goingAway, "")])
     #expect(written(CloseCode(4413), "slow consumer") == [.close(CloseCode(4413), "slow consumer")])
-    let long: StaticString =
+    let long =
       "€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€€a€€€"
     #expect(written(.normal, long) == [.close(.normal, String(repeating: "€", count: 40) + "a")])
   }

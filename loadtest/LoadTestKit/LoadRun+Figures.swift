@@ -101,7 +101,7 @@ extension LoadRun {
     if groups > 0 {
       figures[.journalGroups] = groups
       figures[.journalBytes] = difference("journal_bytes_total") / groups
-      figures[.journalBusyShare] = difference("journal_busy_microseconds_total") / 1e6 / seconds
+      figures[.journalBusyShare] = difference("journal_busy_seconds_total") / seconds
     }
   }
 
