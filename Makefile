@@ -4,7 +4,7 @@
 
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
-.PHONY: help demo test build release format lint fuzz conformance conformance-full sanitize bench figures growth capacity abuse torture ingest \
+.PHONY: help demo test build release format lint fuzz conformance conformance-full sanitize bench figures growth capacity abuse abuse-search torture ingest \
   microbench gps-score deps loadtest-release swift-tests foreign-tests test-release clean
 
 ARGS ?=
@@ -28,7 +28,8 @@ help:
 	@echo 'make figures                                     what a message costs the hub on this machine, held against its bars'
 	@echo 'make growth                                      how that grows with connections, drivers and channels'
 	@echo 'make capacity                                    measures what a city needs; writes loadtest/CAPACITY.md'
-	@echo 'make abuse                                       5,000 hostile connections come and go: do others notice?'
+	@echo 'make abuse                                       hostile connections, and one hostile rider: do others notice?'
+	@echo 'make abuse-search [SECONDS=600]                  is there a message that costs more than it is charged for?'
 	@echo 'make torture [KILLS=200 SECONDS=60]                seeded histories of failures, and kill -9 under load: is all there?'
 	@echo 'make ingest [DIR=/data]                          batches of 50 fixes with a journal on that disk: fixes/s and acks'
 	@echo 'make microbench                                  nanoseconds and instructions of its pieces'
@@ -94,6 +95,10 @@ capacity: loadtest-release
 
 abuse: loadtest-release
 	.build/release/hub-loadtest abuse
+
+# Ten minutes: `make abuse-search SECONDS=600`. SEED=… for other changes.
+abuse-search: loadtest-release
+	.build/release/hub-loadtest abuse-search --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
 # HISTORIES=… for so many instead of so many seconds; SEED=… for those that a run before has printed.
 torture: deps

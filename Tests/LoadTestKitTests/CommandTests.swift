@@ -65,7 +65,7 @@ import Testing
     let file = try run(Self.short + ["--html", "/no/folder/a.html"])
     #expect(file.status == 1)
     #expect(file.text == "hub-loadtest: cannot write /no/folder/a.html: No such file or directory\n")
-    for words in [Self.short, ["figures"], ["growth"], ["bench"], ["capacity"], ["abuse"]] {
+    for words in [Self.short, ["figures"], ["growth"], ["bench"], ["capacity"], ["abuse"], ["abuse-search"]] {
       #expect(try run(words + ["--executable", "/no/hub"]).status == 2, "\(words)")
     }
     #expect(try run(Self.short + ["--against", "/no/hub"]).status == 2)

@@ -1,6 +1,9 @@
-// hub-loadtest abuse: do those inside notice when 5,000 hostile connections come and go?
+// hub-loadtest abuse: do those inside notice when 5,000 hostile connections come and go, and what one rider's token can send?
 //
-//   hub-loadtest abuse [--duration S] [--attackers N] [--server-cpu LIST] [--executable PATH] [-- options of `serve`]
+//   hub-loadtest abuse [--duration S] [--attackers N] [--only outside|inside] [--server-cpu LIST] [--executable PATH]
+//                      [-- options of `serve`]
+//
+// The second part is InsiderRun.swift.
 //
 // One run has all phases, so that they are compared on the same machine in the same minutes: 1,000 good sessions under load
 // alone, then with the attackers, then alone again. Exit code 1 where a good session lost anything, where p99 grew by half or
@@ -49,7 +52,19 @@ struct AbuseRun {
     run.serverCPU = options["--server-cpu"]
     run.serverOptions = options.serveOptions
     try HubProcess.check(executable: run.executable)
-    return try run.run()
+    let part = options["--only"]
+    guard part == nil || part == "outside" || part == "inside" else {
+      throw .usage("--only must be outside or inside")
+    }
+    var isGood = true
+    if part != "inside" { isGood = try run.run() }
+    if part != "outside" {
+      try ProcessTuning.apply()
+      let inside = InsiderRun(
+        serverCPU: run.serverCPU, executable: run.executable, serverOptions: run.serverOptions)
+      isGood = try inside.run() && isGood
+    }
+    return isGood
   }
 
   /// True where nothing was violated.

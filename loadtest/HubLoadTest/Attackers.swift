@@ -62,6 +62,12 @@ final class Attackers: EventLoopDelegate {
 
   /// Runs until all have come and gone.
   func run() {
+    Attackers.runsWhereNobodyElseDoes()
+    loop.setLoopTimer(at: began)
+    loop.run()
+  }
+
+  static func runsWhereNobodyElseDoes() {
     // Attackers belong on other machines. Here they share the cores of the hub and of those who measure, and what is to
     // be measured is the hub's work and not whom the kernel gave a core to: so they run only where nobody else wants to.
     // For the calling thread alone (sched(7)); refused, the figures are only worse.
@@ -69,8 +75,6 @@ final class Attackers: EventLoopDelegate {
     var parameters = sched_param()
     parameters.sched_priority = 0
     _ = sched_setscheduler(0, idlePolicy, &parameters)
-    loop.setLoopTimer(at: began)
-    loop.run()
   }
 
   // MARK: Coming

@@ -38,6 +38,8 @@ do throws(LoadTestError) {
   case "figures": isGood = try SpeedVerbs.figures(Array(words.dropFirst()))
   case "growth": isGood = try SpeedVerbs.growth(Array(words.dropFirst()))
   case "abuse": isGood = try AbuseRun.run(Array(words.dropFirst()), executable: Machine.hubBesides())
+  case "abuse-search":
+    isGood = try AbuseSearchRun.run(Array(words.dropFirst()), executable: Machine.hubBesides())
   case _: isGood = try ScenarioVerb(words, folders).run()
   }
   endIfInterrupted()

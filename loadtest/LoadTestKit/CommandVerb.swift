@@ -74,13 +74,23 @@ package struct CommandVerb: Sendable {
 
   package static let abuse = CommandVerb(
     name: "abuse", operands: "",
-    about: "Whether those inside notice hostile connections: alone, under attack, alone again (make abuse).",
+    about: "Whether others notice hostile connections, and what one rider's token sends within its rate (make abuse).",
     options: [
       ("duration", "S", "seconds alone, before and after; the attackers begin within as many (15)"),
-      ("attackers", "N", "hostile connections, one after the other (5000)"), serverCPU, executable,
+      ("attackers", "N", "hostile connections, one after the other (5000)"),
+      ("only", "outside|inside", "the hostile connections alone, or the one token"), serverCPU, executable,
     ], takesServeOptions: true)
 
-  package static let all = [compare, report, bench, figures, growth, capacity, abuse]
+  package static let abuseSearch = CommandVerb(
+    name: "abuse-search", operands: "",
+    about: "Looks for messages that cost the hub more than they are charged for (make abuse-search).",
+    options: [
+      ("seconds", "S", "how long it looks (600)"),
+      ("seed", "N", "what its changes are drawn from (1)"),
+      ("output", "FILE", "write the dearest message there; a binary one in hexadecimal"), executable,
+    ])
+
+  package static let all = [compare, report, bench, figures, growth, capacity, abuse, abuseSearch]
 
   private static let executable: Option = ("executable", "PATH", "the hub to start (locationhub beside this program)")
   private static let serverCPU: Option = ("server-cpu", "LIST", "the cores of the hub, as for taskset")

@@ -1,0 +1,140 @@
+// The second part of `hub-loadtest abuse`: whatever messages one rider's token sends within its rate, on as many sockets as it
+// may have, do others notice? Each kind of dear message in turn, alone phases before, between and after, so that an attack
+// is compared with the seconds next to it.
+import Gateway
+import LoadTestKit
+import Transport
+
+struct InsiderRun {
+  /// Seconds of each attack, and of each phase without one.
+  var attackSeconds = 6.0
+  var aloneSeconds = 4.0
+  var serverCPU: String?
+  var executable: String
+  var serverOptions: [String] = []
+
+  /// p99 under attack may be this many times what it is alone, or so many µs, if that is more.
+  private static let mostTimesAlone = 2.0
+  private static let freeMicroseconds: UInt64 = 1000
+
+  private struct Outcome {
+    var attack: InsideAttack
+    var progress: InsideProgress
+    var before: UInt64
+    var during: UInt64
+    var after: UInt64 = 0
+    var cpuShare: Double
+
+    var alone: Double { Double(before + after) / 2 }
+    var limit: Double { max(InsiderRun.mostTimesAlone * alone, Double(InsiderRun.freeMicroseconds)) }
+    var isTooSlow: Bool { Double(during) > limit }
+  }
+
+  /// True where nothing was violated.
+  func run() throws(LoadTestError) -> Bool {
+    let options = serverOptions.contains("--loops") ? serverOptions : serverOptions + ["--loops", "1"]
+    let server = try HubProcess(
+      executable: executable,
+      arguments: ["serve", "--port", "0", "--dev-auth", "--no-journal", "--log-level", "error"] + options,
+      cpus: serverCPU)
+    let outcome = Result { () throws(LoadTestError) in try load(server) }
+    let complaint = server.stop()
+    if let complaint { show("  VIOLATED: \(complaint)") }
+    return try outcome.get() && complaint == nil
+  }
+
+  private func load(_ server: HubProcess) throws(LoadTestError) -> Bool {
+    let generator: Generator
+    do throws(SystemError) {
+      generator = try Generator(AbuseRun.good, address: server.address, tls: nil)
+    } catch {
+      throw .failed("no event loop: \(error)")
+    }
+    let crowd = try Crowd(server.address)
+    try generator.connectAll { Interruption.process.signal == nil }
+    var load = AbuseRun.good
+    load.duration = 86_400
+    load.warmUp = 0
+    generator.begin(Schedule(load, start: ClockReading.read().uptimeNanoseconds + 10_000_000))
+    turn(generator, seconds: 2)
+    var outcomes: [Outcome] = []
+    var before = p99(generator) { turn(generator, seconds: aloneSeconds) }
+    for attack in InsideAttack.all() {
+      try Interruption.process.check()
+      if let ending = server.ending { throw .failed("the hub ended \(ending)") }
+      try crowd.keep()
+      turn(generator, seconds: 0.5)  // the generator stood still meanwhile
+      let progress = Locked(InsideProgress())
+      let cpu = server.facts.cpu?.all ?? 0
+      let thread = try begin(attack, server, progress)
+      let during = p99(generator) { while !progress.withLock({ $0.isOver }) { turn(generator, seconds: 0.1) } }
+      thread.join()
+      let share = ((server.facts.cpu?.all ?? 0) - cpu) / attackSeconds
+      turn(generator, seconds: 1)  // what it has left is cleared away
+      let after = p99(generator) { turn(generator, seconds: aloneSeconds) }
+      outcomes.append(
+        Outcome(
+          attack: attack, progress: progress.withLock { $0 }, before: before, during: during, after: after,
+          cpuShare: share))
+      show(line(outcomes[outcomes.count - 1]))
+      before = after
+    }
+    generator.isSending = false
+    turn(generator, seconds: 1)
+    return report(outcomes, generator.counts)
+  }
+
+  private func begin(
+    _ attack: InsideAttack, _ server: HubProcess, _ progress: Locked<InsideProgress>
+  ) throws(LoadTestError) -> ThreadHandle {
+    let (target, seconds) = (server.address, attackSeconds)
+    do throws(SystemError) {
+      return try startThread(name: "insiders") { @Sendable in
+        do throws(SystemError) {
+          try Insiders(target: target, attack: attack, seconds: seconds, shared: progress).run()
+        } catch {
+          fail("the insiders cannot start: \(error)")
+        }
+      }
+    } catch {
+      throw .failed("the insiders cannot start: \(error)")
+    }
+  }
+
+  private func p99(_ generator: Generator, _ body: () -> Void) -> UInt64 {
+    generator.forgetLatency()
+    body()
+    return generator.counts.latency.value(atQuantile: 0.99)
+  }
+
+  private func turn(_ generator: Generator, seconds: Double) {
+    let end = ClockReading.read().uptimeNanoseconds + Int64(seconds * 1e9)
+    while ClockReading.read().uptimeNanoseconds < end, Interruption.process.signal == nil { generator.turn() }
+  }
+
+  // MARK: What came of it
+
+  private func line(_ outcome: Outcome) -> String {
+    "  \(outcome.isTooSlow ? "VIOLATED: " : "")\(outcome.attack.name), \(outcome.attack.carrier.rawValue): p99 "
+      + "\(outcome.before) µs before, \(outcome.during) under attack, \(outcome.after) after (\(decimals(Double(outcome.during) / max(1, outcome.alone), 2)) "
+      + "times); \(outcome.progress.sent) messages, server \(decimals(outcome.cpuShare * 100, 0)) % of a core"
+      + (outcome.progress.ended > 0 ? "; the hub ended \(outcome.progress.ended) sessions" : "")
+  }
+
+  private func report(_ outcomes: [Outcome], _ good: Counts) -> Bool {
+    let worst = outcomes.map { Double($0.during) / max(1, $0.alone) }.max() ?? 0
+    show(
+      "one rider's token, \(Insiders.count) sockets within the rate, \(outcomes.count) kinds of messages: p99 of others at most "
+        + "\(decimals(worst, 2)) times what it is alone; delivered \(good.delivered) of \(good.expected)")
+    var isGood = outcomes.allSatisfy { !$0.isTooSlow }
+    for outcome in outcomes where outcome.progress.sent == 0 {
+      show("  VIOLATED: \(outcome.attack.name), \(outcome.attack.carrier.rawValue): nothing was sent")
+      isGood = false
+    }
+    if good.delivered != good.expected || good.outOfOrder > 0 || good.errors > 0 {
+      show("  VIOLATED: good sessions lost something")
+      isGood = false
+    }
+    return isGood
+  }
+}

@@ -1,0 +1,180 @@
+// The sessions of one rider's token, as many as an identity may have, each of which sends within its rate what costs the hub
+// most: on a loop and a thread of their own.
+import Bytes
+import Glibc
+import LoadTestKit
+import Messages
+import Transport
+import WebSocket
+
+/// What one attack sends: messages in turn, made once.
+struct InsideAttack {
+  let name: String
+  let carrier: Carrier
+  /// Frames, and what each is charged.
+  let frames: [[UInt8]]
+  let units: [Double]
+
+  /// All kinds, on each carrier that has them.
+  static func all() -> [InsideAttack] {
+    var groups: [(name: String, carrier: Carrier, messages: [DearMessage])] = []
+    for message in DearMessage.known {
+      if let place = groups.firstIndex(where: { $0.name == message.name && $0.carrier == message.carrier }) {
+        groups[place].messages.append(message)
+      } else {
+        groups.append((message.name, message.carrier, [message]))
+      }
+    }
+    let reader = MessageReader()
+    return groups.map { group in
+      InsideAttack(
+        name: group.name, carrier: group.carrier, frames: group.messages.map(frame),
+        units: group.messages.map { Double($0.units(reader)) })
+    }
+  }
+
+  private static func frame(_ message: DearMessage) -> [UInt8] {
+    var payload = ByteBuffer()
+    if message.carrier == .deflated {
+      var deflater = Deflater(windowBits: 15, level: 9, memoryLevel: 8, takesContextOver: false)
+      message.bytes.withUnsafeBytes { deflater.compress($0, into: &payload) }
+    } else {
+      payload.append(message.bytes)
+    }
+    var frame = ByteBuffer()
+    payload.withBytes {
+      FrameWriter.write(
+        message.carrier == .binary ? .binary : .text, $0, isCompressed: message.carrier == .deflated,
+        mask: MaskKey(0x1234_5678), into: &frame)
+    }
+    return frame.array()
+  }
+}
+
+/// How it goes. Read by the thread that measures.
+struct InsideProgress: Sendable {
+  var isOver = false
+  var sent = 0
+  /// Sessions that the hub has ended, and upgrades that it refused.
+  var ended = 0
+  var refused = 0
+}
+
+final class Insiders: EventLoopDelegate {
+  private struct Session {
+    var id = ConnectionID.none
+    var isOpen = false
+    var step = 0
+    /// What it may still be charged, and since when (uptime, ns).
+    var left = Insiders.burst
+    var since: Int64 = 0
+  }
+
+  /// The rate of a session, by default.
+  private static let rate = 10.0
+  private static let burst = 50.0
+  /// Sessions of one rider, by default.
+  static let count = 16
+
+  private let loop: EventLoop
+  private let target: SocketAddress
+  private let attack: InsideAttack
+  private let end: Int64
+  private let shared: Locked<InsideProgress>
+  private var sessions = [Session](repeating: Session(), count: Insiders.count)
+  private var progress = InsideProgress()
+
+  init(target: SocketAddress, attack: InsideAttack, seconds: Double, shared: Locked<InsideProgress>) throws(SystemError)
+  {
+    loop = try EventLoop()
+    self.target = target
+    self.attack = attack
+    self.shared = shared
+    end = ClockReading.read().uptimeNanoseconds + Int64(seconds * 1e9)
+    loop.delegate = self
+  }
+
+  func run() {
+    Attackers.runsWhereNobodyElseDoes()
+    loop.setLoopTimer(at: loop.now.uptimeNanoseconds)
+    loop.run()
+  }
+
+  func turnEnding() {
+    let now = loop.now.uptimeNanoseconds
+    if now >= end {
+      progress.isOver = true
+      shared.withLock { $0 = progress }
+      for session in sessions where session.id != .none { loop.abort(session.id) }
+      return loop.stop()
+    }
+    for place in sessions.indices { act(place, now) }
+    shared.withLock { $0 = progress }
+    loop.setLoopTimer(at: now + 5_000_000)
+  }
+
+  private func act(_ place: Int, _ now: Int64) {
+    guard sessions[place].id != .none else { return connect(place, now) }
+    guard sessions[place].isOpen, !loop.isBlocked(sessions[place].id) else { return }
+    let passed = Double(now - sessions[place].since) / 1e9
+    sessions[place].since = now
+    sessions[place].left = min(Self.burst, sessions[place].left + passed * Self.rate)
+    while true {
+      let kind = sessions[place].step % attack.frames.count
+      guard sessions[place].left >= min(Self.burst, attack.units[kind]) else { return }
+      let start = loop.arena.count
+      loop.arena.append(attack.frames[kind])
+      loop.send(start..<loop.arena.count, to: sessions[place].id)
+      sessions[place].left -= attack.units[kind]
+      sessions[place].step += 1
+      progress.sent += 1
+    }
+  }
+
+  /// The burst of a session that comes again is its own, as the hub sees it.
+  private func connect(_ place: Int, _ now: Int64) {
+    sessions[place] = Session()
+    sessions[place].since = now
+    do throws(SystemError) {
+      sessions[place].id = try loop.connect(target, from: SocketAddress(host: "127.0.0.99", port: 0))
+    } catch {
+      progress.refused += 1
+    }
+  }
+
+  private func place(_ id: ConnectionID) -> Int? { sessions.firstIndex { $0.id == id } }
+
+  func connected(_ id: ConnectionID) {
+    let isBinary = attack.carrier == .binary
+    let handshake = ClientHandshake(
+      nonce: (UInt64(id.slot), 0x1D1D), subprotocols: isBinary ? ["locationhub.v1.binary"] : [],
+      compression: attack.carrier == .deflated ? .withoutContexts : nil)
+    let start = loop.arena.count
+    handshake.writeRequest(host: target.description, target: "/v1/ws?role=rider&id=insider", into: &loop.arena)
+    loop.send(start..<loop.arena.count, to: id)
+  }
+
+  func received(_ id: ConnectionID, _ bytes: UnsafeMutableRawBufferPointer) {
+    guard let place = place(id), !sessions[place].isOpen else { return }  // what it is answered is nothing to it
+    guard bytes.count >= 12, String(decoding: bytes[9..<12], as: UTF8.self) == "101" else {
+      progress.refused += 1
+      return loop.abort(id)
+    }
+    sessions[place].isOpen = true
+  }
+
+  func closed(_ id: ConnectionID, _ cause: CloseCause) {
+    guard let place = place(id) else { return }
+    if sessions[place].isOpen { progress.ended += 1 }
+    sessions[place].id = .none
+    sessions[place].isOpen = false
+  }
+
+  func accepted(_ id: ConnectionID, from peer: SocketAddress) {}
+  func drained(_ id: ConnectionID) {}
+  func overflowed(_ id: ConnectionID) { loop.abort(id) }
+  func timerFired(_ id: ConnectionID) {}
+  func loopTimerFired() {}
+  func woken() {}
+  func turnEnded() {}
+}

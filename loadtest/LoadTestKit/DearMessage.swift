@@ -1,0 +1,159 @@
+// Messages that cost a hub as much as one rider can make them within its rate: the known kinds, which `abuse` sends and from
+// which `abuse-search` starts. JSON as text; the same in binary where it has such a message.
+import Bytes
+import Geo
+import Messages
+
+/// How a message travels.
+package enum Carrier: String, CaseIterable, Sendable {
+  case plain, deflated, binary
+}
+
+/// A message as a client sends it: its text or its binary form, before compression and without its frame.
+package struct DearMessage: Sendable, Equatable {
+  package var name: String
+  package var carrier: Carrier
+  package var bytes: [UInt8]
+
+  package init(_ name: String, _ carrier: Carrier, _ bytes: [UInt8]) {
+    self.name = name
+    self.carrier = carrier
+    self.bytes = bytes
+  }
+
+  /// What the hub charges for it, by the rule of protocol/README.md, "Rates": 1, and for each 4 KiB, 50 fixes or 50 positions
+  /// as far as they are whole one more, by whichever are most. What cannot be read counts by its bytes.
+  package func units(_ reader: MessageReader) -> Int {
+    let message: ClientMessage
+    do throws(MessageError) {
+      message = try bytes.span.withUnsafeBytes { (bytes) throws(MessageError) in
+        switch carrier {
+        case .plain, .deflated: try reader.readAny(bytes, time: .unixMilliseconds, isValidUTF8: true).message
+        case .binary: try BinaryReader.read(bytes, tripBefore: nil).message
+        }
+      }
+    } catch {
+      return 1 + bytes.count / 4096
+    }
+    return 1 + max(bytes.count / 4096, message.fixesAndPositions / 50)
+  }
+}
+
+extension DearMessage {
+  /// Where the drivers of a dense place are; what is asked for is asked for here.
+  package static let place = Coordinate(clampingLatitude: 52.52, wrappingLongitude: 13.405)
+
+  /// Bytes of a message: a little less than a hub takes by default.
+  package static let bytes = 256 * 1024 - 1024
+
+  /// What ordinary riders say: the cost of these is what others are compared with.
+  package static var ordinary: [DearMessage] {
+    let json = [
+      ("ping", #""type":"ping","payload":{"sentAt":12.5}"#),
+      ("subscribe", #""type":"subscribe","payload":{"channel":"trip:T1"}"#),
+      ("unsubscribe", #""type":"unsubscribe","payload":{"channel":"trip:T1"}"#),
+      ("nearby", #""type":"query","payload":{"kind":"nearby","latitude":52.6,"longitude":13.6,"limit":5}"#),
+      ("trip", #""type":"query","payload":{"kind":"trip","tripId":"T1"}"#),
+    ]
+    let plain = json.map { DearMessage("ordinary \($0.0)", .plain, envelope($0.1)) }
+    return plain + plain.map { DearMessage($0.name, .deflated, $0.bytes) } + plain.compactMap { $0.inBinary }
+  }
+
+  /// The dear kinds, each on all carriers that have it.
+  package static var known: [DearMessage] {
+    let json =
+      junk + [
+        DearMessage("echo", .plain, envelope(#""type":"ping","payload":{"text":"\#(repeated("é\\u00e9 ", bytes))"}"#)),
+        DearMessage(
+          "star", .plain, envelope(#""type":"query","payload":{"kind":"within","limit":100,"polygon":\#(star(998))}"#)),
+        DearMessage("crowd", .plain, crowd(limit: 100, metres: 5000)),
+      ] + views + denseViews
+    return json + json.map { DearMessage($0.name, .deflated, $0.bytes) } + json.compactMap { $0.inBinary }
+  }
+
+  /// Members that nobody reads: an object of objects and arrays that have all a parser may find dear.
+  private static var junk: [DearMessage] {
+    let deep = String(repeating: "[", count: 28) + String(repeating: "]", count: 28)
+    let names = "{" + (0..<127).map { "\"n\($0)\":0" }.joined(separator: ",") + "}"
+    return [
+      ("deep", deep), ("wide", "0"), ("names", names), ("numbers", "1.2345678901234567e-300"),
+      ("strings", #""\u00e9""#),
+    ].map { name, value in
+      let list = repeated(value + ",", min(bytes, 60_000 * (value.utf8.count + 1) / weight(of: value))) + value
+      return DearMessage(name, .plain, envelope(#""type":"ping","payload":{},"junk":[\#(list)]"#))
+    }
+  }
+
+  /// Values in a piece of JSON: a message has at most 65,000.
+  private static func weight(of value: String) -> Int {
+    max(1, value.utf8.count { $0 == UInt8(ascii: "[") || $0 == UInt8(ascii: "{") || $0 == UInt8(ascii: ":") } * 2)
+  }
+
+  /// A map that jumps between two places: all its cells are left, others begun, and each is sent whole.
+  private static var views: [DearMessage] {
+    [48.1371, 52.52].map { latitude in
+      let channel = "nearby:\(latitude),13.405,5000"
+      return DearMessage(
+        "views", .plain, envelope(#""type":"subscribe","payload":{"channel":"\#(channel)","viewId":"map"}"#))
+    }
+  }
+
+  /// The same over the dense place.
+  private static var denseViews: [DearMessage] {
+    [900, 300].map { metres in
+      DearMessage(
+        "zoom", .plain,
+        envelope(#""type":"subscribe","payload":{"channel":"nearby:52.52,13.405,\#(metres)","viewId":"map"}"#))
+    }
+  }
+
+  private static func crowd(limit: Int, metres: Int) -> [UInt8] {
+    envelope(
+      #""type":"query","payload":{"kind":"nearby","latitude":52.52,"longitude":13.405,"radius":\#(metres),"limit":\#(limit)}"#
+    )
+  }
+
+  /// A polygon with so many spikes, within a rider's reach, as GeoJSON.
+  package static func star(_ spikes: Int) -> String {
+    let corners = (0..<spikes).map { corner in
+      let point = place.destination(
+        bearingDegrees: Double(corner) / Double(spikes) * 360, distanceMeters: corner % 2 == 0 ? 3000 : 40)
+      return "[\(decimals(point.longitude, 7)),\(decimals(point.latitude, 7))]"
+    }
+    return #"{"type":"Polygon","coordinates":[[\#((corners + corners.prefix(1)).joined(separator: ","))]]}"#
+  }
+
+  private static func repeated(_ text: String, _ bytes: Int) -> String {
+    String(repeating: text, count: max(1, bytes / text.utf8.count))
+  }
+
+  private static func envelope(_ members: String) -> [UInt8] {
+    Array(#"{\#(members),"timestamp":1763680000123,"messageId":"m1"}"#.utf8)
+  }
+
+  /// The same in binary; nil where that has nothing of what makes it dear, or is no message.
+  private var inBinary: DearMessage? {
+    do throws(MessageError) {
+      let envelope = try bytes.span.withUnsafeBytes { (bytes) throws(MessageError) in
+        try MessageReader().readAny(bytes, time: .unixMilliseconds, isValidUTF8: true)
+      }
+      if case .ping = envelope.message, !name.hasPrefix("ordinary") { return nil }
+      var buffer = ByteBuffer()
+      BinaryWriter.write(
+        envelope.message, messageID: envelope.messageID, timestamp: envelope.timestamp, tripBefore: nil, into: &buffer)
+      return DearMessage(name, .binary, buffer.array())
+    } catch {
+      return nil
+    }
+  }
+}
+
+extension ClientMessage {
+  /// Fixes of a batch, positions of polygons or of a route.
+  fileprivate var fixesAndPositions: Int {
+    if case .locationBatch(let batch) = self { return batch.fixes.count }
+    if case .tripStatus(let report) = self { return report.route?.points.count ?? 0 }
+    if case .query(.drivers(let search)) = self { return search.area.positionCount }
+    return 0
+  }
+}
