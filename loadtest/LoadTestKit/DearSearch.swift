@@ -23,10 +23,11 @@ package struct DearSearch {
   private let seeds: [DearMessage]
   private var nextSeed = 0
 
-  package init(seeds: [DearMessage], seed: UInt64) {
+  /// `limit`: bytes of a message.
+  package init(seeds: [DearMessage], seed: UInt64, limit: Int = DearMessage.bytes) {
     precondition(!seeds.isEmpty)
     self.seeds = seeds
-    mutator = MessageMutator(seed: seed)
+    mutator = MessageMutator(seed: seed, limit: limit)
   }
 
   /// The next message to be measured: first each seed as it is, then changed ones.
