@@ -63,7 +63,7 @@ enum Endpoint: Equatable {
     let filter: [StaticString] = ["limit", "status", "vehicleType", "tags", "maxAge", "stale"]
     switch self {
     case .health, .readiness, .metrics: return []
-    case .socket, .locations, .driver, .trip, .fence: return common
+    case .socket, .locations, .driver, .trip, .fence, .notifications: return common
     case .nearby: return ["latitude", "longitude", "radius"] + filter + common
     case .within: return ["bbox"] + filter + common
     case .trips: return ["status", "driver", "since", "limit", "cursor"] + common

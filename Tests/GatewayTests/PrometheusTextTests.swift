@@ -18,11 +18,12 @@ import Testing
     }
   }
 
+  private let bounds = TableBounds(
+    limits: Limits(), loops: 2, sessions: 900, connectionsPerLoop: 480, addresses: 5, identities: 6)
+
   private func page(_ loops: [LoopCounters] = [LoopCounters()], _ hub: HubCounters = HubCounters()) throws -> Page {
-    let tables = TableBounds(
-      limits: Limits(), loops: 2, sessions: 900, connectionsPerLoop: 480, addresses: 5, identities: 6)
     let text = String(
-      decoding: PrometheusText.write(loops: loops, hub: hub, tables: tables, residentBytes: 4096), as: UTF8.self)
+      decoding: PrometheusText.write(loops: loops, hub: hub, tables: bounds, residentBytes: 4096), as: UTF8.self)
     #expect(text.hasSuffix("\n") && !text.contains("\n\n") && !text.contains("\r"))
     let sample = /([a-z_]+)(?:\{([a-z_]+="[^"\\\n]*")\})? (\S+)/
     var page = Page()
@@ -63,8 +64,8 @@ import Testing
   @Test("names are as promtool wants them: base units, no abbreviations, no types, reserved endings where they belong")
   func names() throws {
     let page = PrometheusText.write(
-      loops: [LoopCounters()], hub: HubCounters(), journal: HubJournal(limits: JournalLimits()),
-      history: HistoryReader(limits: Limits()), residentBytes: 4096)
+      loops: [LoopCounters()], hub: HubCounters(), journal: HubJournal(limits: JournalLimits(), log: Log(level: .error)),
+      history: HistoryReader(limits: Limits()), tables: bounds, residentBytes: 4096)
     let text = String(decoding: page, as: UTF8.self)
     let types = Dictionary(
       uniqueKeysWithValues: text.matches(of: /# TYPE (\S+) (\S+)/).map { (String($0.1), String($0.2)) })
