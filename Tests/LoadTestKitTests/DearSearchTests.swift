@@ -42,6 +42,12 @@ import Testing
       let carriers = DearMessage.known.filter { $0.name == name }.map(\.carrier)
       #expect(Set(carriers) == Set(Carrier.allCases), "\(name)")
     }
+    for name in ["deep", "wide", "names", "numbers", "strings", "echo"] {
+      let message = try #require(DearMessage.known.first { $0.name == name })
+      // Pieces of 64 bytes, few of which come twice: it does not deflate to nothing.
+      let pieces = stride(from: 0, to: message.bytes.count - 64, by: 64).map { Array(message.bytes[$0..<$0 + 64]) }
+      #expect(Set(pieces).count > pieces.count / 4, "\(name)")
+    }
     let star = try #require(DearMessage.known.first { $0.name == "star" })
     #expect(star.units(reader) == 1 + 999 / 50)
     let names = try #require(DearMessage.known.first { $0.name == "names" })

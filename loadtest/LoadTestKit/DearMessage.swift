@@ -3,6 +3,7 @@
 import Bytes
 import Geo
 import Messages
+import Simulation
 
 /// How a message travels.
 package enum Carrier: String, CaseIterable, Sendable {
@@ -63,7 +64,7 @@ extension DearMessage {
   package static var known: [DearMessage] {
     let json =
       junk + [
-        DearMessage("echo", .plain, envelope(#""type":"ping","payload":{"text":"\#(repeated("é\\u00e9 ", bytes))"}"#)),
+        echo,
         DearMessage(
           "star", .plain, envelope(#""type":"query","payload":{"kind":"within","limit":100,"polygon":\#(star(998))}"#)),
         DearMessage("crowd", .plain, crowd(limit: 100, metres: 5000)),
@@ -71,22 +72,35 @@ extension DearMessage {
     return json + json.map { DearMessage($0.name, .deflated, $0.bytes) } + json.compactMap { $0.inBinary }
   }
 
-  /// Members that nobody reads: an object of objects and arrays that have all a parser may find dear.
+  /// Members that nobody reads: an array of arrays, objects, numbers and texts, all that a parser may find dear. No two are
+  /// alike: what deflates to less than a 200th the hub does not take.
   private static var junk: [DearMessage] {
-    let deep = String(repeating: "[", count: 28) + String(repeating: "]", count: 28)
-    let names = "{" + (0..<127).map { "\"n\($0)\":0" }.joined(separator: ",") + "}"
-    return [
-      ("deep", deep), ("wide", "0"), ("names", names), ("numbers", "1.2345678901234567e-300"),
-      ("strings", #""\u00e9""#),
-    ].map { name, value in
-      let list = repeated(value + ",", min(bytes, 60_000 * (value.utf8.count + 1) / weight(of: value))) + value
-      return DearMessage(name, .plain, envelope(#""type":"ping","payload":{},"junk":[\#(list)]"#))
+    var random = SplitMix64(seed: 5)
+    let kinds: [(name: String, values: Int, value: () -> String)] = [
+      ("deep", 28, { String(repeating: "[", count: 28) + "\(random.below(1000))" + String(repeating: "]", count: 28) }),
+      ("wide", 1, { "\(random.below(10))" }),
+      ("names", 256, { "{" + (0..<127).map { "\"n\($0)-\(random.below(100))\":0" }.joined(separator: ",") + "}" }),
+      ("numbers", 1, { "1.\(random.below(1 << 31))\(random.below(1 << 31))e-\(random.below(300))" }),
+      ("strings", 1, { "\"\\u00\(10 + random.below(90))\"" }),
+    ]
+    return kinds.map { kind in
+      var list: [String] = []
+      var count = 0
+      // A message has at most 65,000 values and names.
+      while count < bytes - 6000, list.count * kind.values < 60_000 {
+        list.append(kind.value())
+        count += list[list.count - 1].utf8.count + 1
+      }
+      return DearMessage(
+        kind.name, .plain, envelope(#""type":"ping","payload":{},"junk":[\#(list.joined(separator: ","))]"#))
     }
   }
 
-  /// Values in a piece of JSON: a message has at most 65,000.
-  private static func weight(of value: String) -> Int {
-    max(1, value.utf8.count { $0 == UInt8(ascii: "[") || $0 == UInt8(ascii: "{") || $0 == UInt8(ascii: ":") } * 2)
+  /// A text that the hub sends back.
+  private static var echo: DearMessage {
+    var random = SplitMix64(seed: 6)
+    let text = (0..<bytes / 12).map { _ in "é\\u00\(10 + random.below(90))\(random.below(1000))" }.joined()
+    return DearMessage("echo", .plain, envelope(#""type":"ping","payload":{"text":"\#(text)"}"#))
   }
 
   /// A map that jumps between two places: all its cells are left, others begun, and each is sent whole.
@@ -121,10 +135,6 @@ extension DearMessage {
       return "[\(decimals(point.longitude, 7)),\(decimals(point.latitude, 7))]"
     }
     return #"{"type":"Polygon","coordinates":[[\#((corners + corners.prefix(1)).joined(separator: ","))]]}"#
-  }
-
-  private static func repeated(_ text: String, _ bytes: Int) -> String {
-    String(repeating: text, count: max(1, bytes / text.utf8.count))
   }
 
   private static func envelope(_ members: String) -> [UInt8] {
