@@ -197,6 +197,8 @@ struct World: ~Copyable {
       reach.snapshots += 1
       diary.note("keep")
     } catch {
+      // What it has read was stored, whether or not the snapshot is complete, and it may be deleted by now.
+      if let first = read.first { note(read, behind: first.group - 1) }
       diary.note("keep: \(error)")
       if disk.isDead { end() }
     }

@@ -73,7 +73,7 @@ extension EndToEnd.FullDisks {
     func post(_ trip: String) throws -> HTTPResponse {
       let body = #"{"tripId":"\#(trip)","driverId":"d1"}"#
       try connection.send(
-        "POST /v1/trips?role=ops&id=o HTTP/1.1\r\nHost: h\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")
+        "POST /v1/trips?role=ops&id=o HTTP/1.1\r\nHost: localhost\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")
       return try connection.readResponse()
     }
     var number = 0

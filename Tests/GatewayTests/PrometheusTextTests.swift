@@ -64,7 +64,8 @@ import Testing
   @Test("names are as promtool wants them: base units, no abbreviations, no types, reserved endings where they belong")
   func names() throws {
     let page = PrometheusText.write(
-      loops: [LoopCounters()], hub: HubCounters(), journal: HubJournal(limits: JournalLimits(), log: Log(level: .error)),
+      loops: [LoopCounters()], hub: HubCounters(),
+      journal: HubJournal(limits: JournalLimits(), log: Log(level: .error)),
       history: HistoryReader(limits: Limits()), tables: bounds, residentBytes: 4096)
     let text = String(decoding: page, as: UTF8.self)
     let types = Dictionary(

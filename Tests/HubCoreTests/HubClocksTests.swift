@@ -157,6 +157,7 @@ import Testing
     second.turn([])
     second.connect()
     followed(second)
+    second.store()
     let after = drive(second, seconds: 50, ahead: 0)
     #expect(after.codes.isEmpty)
     #expect(after.positions.count == 50 && after.positions.allSatisfy { $0.timeSource == .hub })

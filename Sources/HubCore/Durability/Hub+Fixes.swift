@@ -132,7 +132,12 @@ extension Hub {
     drivers[driver].clock = SessionClock(inheriting: tracking.clockOffset)
     drivers[driver].durable.sendingInterval = tracking.sendingInterval
     guard let position = drivers[driver].position else { return }
-    drivers[driver].tracker.resume(at: position, tracking.motion)
+    drivers[driver].tracker.resume(at: position, isRecorded(position, of: driver) ? tracking.motion : nil)
+  }
+
+  /// Whether the fix of a position that was read back is stored, too.
+  private func isRecorded(_ position: Position, of driver: Int) -> Bool {
+    drivers[driver].durable.newest.map { position.timestamp <= $0 } ?? false
   }
 
   mutating func loadOffline(_ id: Identifier, at time: Timestamp) {
@@ -166,9 +171,9 @@ extension Hub {
     let heard = now.uptime - min(passed, 1 << 40) * 1_000_000
     drivers[driver].lastFix = heard
     drivers[driver].disconnected = heard
-    // The position may be newer than what is stored of its fixes: it was published when the disk was full.
-    guard var newest = drivers[driver].durable.newest ?? drivers[driver].position?.timestamp else { return }
-    if let position = drivers[driver].position { newest = max(newest, position.timestamp) }
+    // The position may be newer than the newest fix that is stored, where it was published when the disk was full. Then its
+    // sender sends that fix again, and it must be stored, not taken for a duplicate: so it counts as not seen yet.
+    guard let newest = drivers[driver].durable.newest else { return }
     drivers[driver].tracker.resume(
       after: newest, published: drivers[driver].tracker.publishedApart, receivedAt: heard)
   }

@@ -84,7 +84,7 @@ final class OriginalClient: EventLoopDelegate {
     write(
       Array(
         """
-        GET /v1/ws?role=driver&id=d1 HTTP/1.1\r\nHost: hub\r\nUpgrade: websocket\r\nConnection: Upgrade\r
+        GET /v1/ws?role=driver&id=d1 HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r
         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n
         """.utf8), to: current)
   }
