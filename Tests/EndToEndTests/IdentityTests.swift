@@ -150,7 +150,7 @@ extension EndToEnd.IdentityLimits {
     for _ in 0..<2 { _ = try rider.receive("result") }
     // Pipelined on connections of their own, in one turn or not: whoever is refused gets 429, and is answered later.
     let target = "/v1/drivers/nearby?role=rider&id=r&latitude=52.5&longitude=13.4&limit=5"
-    let request = "GET \(target) HTTP/1.1\r\nHost: hub\r\n\r\n"
+    let request = "GET \(target) HTTP/1.1\r\nHost: localhost\r\n\r\n"
     let connections = try (0..<6).map { _ in try hub.connect() }
     for connection in connections { try connection.send(request) }
     for connection in connections {

@@ -51,7 +51,7 @@ extension EndToEnd.Journals {
     try FileManager.default.removeItem(atPath: "\(directory.path)/\(name)")
     try odd.put(at: "\(directory.path)/\(name)")
     for command in [
-      ["serve", "--port", "0", "--data", directory.path], ["journal", "verify", directory.path],
+      ["serve", "--dev-auth", "--port", "0", "--data", directory.path], ["journal", "verify", directory.path],
       ["journal", "inspect", directory.path], ["journal", "export", directory.path],
     ] {
       let outcome = try HubProcess.run(command)

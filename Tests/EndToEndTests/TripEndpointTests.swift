@@ -47,7 +47,7 @@ extension EndToEnd.TripEndpoints {
     _ = try rider.receive("trip_update")
     func patch(_ query: String, _ body: String, trip: String = "T1") throws -> HTTPResponse {
       try hub.request(
-        "PATCH /v1/trips/\(trip)?\(query) HTTP/1.1\r\nHost: hub\r\nConnection: close\r\n"
+        "PATCH /v1/trips/\(trip)?\(query) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
           + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)")
     }
     let body = #"{"dropoff":{"latitude":48.1402,"longitude":11.5581},"route":"_p~iF~ps|U_ulLnnqC"}"#

@@ -58,7 +58,7 @@ final class Crowd: EventLoopDelegate {
       + #""timestamp":\#(ClockReading.read().unixMilliseconds)}"#
     let start = loop.arena.count
     loop.arena.append(
-      utf8: "POST /v1/locations?role=driver&id=crowd-\(number) HTTP/1.1\r\nHost: hub\r\nContent-Length: "
+      utf8: "POST /v1/locations?role=driver&id=crowd-\(number) HTTP/1.1\r\nHost: localhost\r\nContent-Length: "
         + "\(body.utf8.count)\r\n\r\n\(body)")
     loop.send(start..<loop.arena.count, to: id)
   }
