@@ -125,6 +125,7 @@ class Reader:
 
     def position(self, flags, message):
         channel, (driver, trip, lag) = self.channels[message.varint()]
+        more = message.number(1) if flags & 3 == 3 else flags & 3
         if flags & 0x10:
             driver = message.identifier()
             trip = message.identifier() if flags & 0x20 else None
@@ -143,8 +144,10 @@ class Reader:
         if flags & 0x08:
             payload["speed"] = message.varint() / 100
         payload["accuracy"] = message.varint() / 100
-        payload["confidence"] = ["high", "medium", "low"][flags & 3]
+        payload["confidence"] = ["high", "medium", "low"][more & 3]
         payload["timestamp"] = published - lag - age
+        if more & 4:
+            payload["timeSource"] = "hub"
         payload["age"] = age / 1000
         payload["after"] = message.varint()
         return payload

@@ -163,7 +163,7 @@ class ForeignClient(unittest.IsolatedAsyncioTestCase):
                 position = await rider.receive("driver_location")
                 self.assertEqual(position["timestamp"], FIRST_FIX + step * 1000)
                 self.assertAlmostEqual(position["longitude"], -122.0, places=4)
-            moved = await driver.send("trip_status", tripId="T1", status="driver_en_route", timestamp=1)
+            moved = await driver.send("trip_status", tripId="T1", status="driver_en_route", timestamp=FIRST_FIX)
             self.assertEqual((await driver.receive("ack"))["replyTo"], moved)
             self.assertEqual((await rider.receive("trip_update"))["sequence"], 2)
             shown = json.loads(await asyncio.to_thread(self.get, "/v1/drivers/d1?role=ops&id=o1"))
