@@ -8,6 +8,7 @@
 // written, and none that is not one of them. What comes out is also taken for a snapshot.
 
 import Bytes
+import Transport
 
 @testable import Journal
 
