@@ -196,7 +196,8 @@ extension EndToEnd.Newcomers {
     let body = #"{"locations":[\#(fixes.joined(separator: ","))]}"#
     let phone = try RawConnection(port: hub.port, source: 2)
     try phone.send(
-      "POST /v1/locations?role=driver&id=d1 HTTP/1.1\r\nHost: localhost\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")
+      "POST /v1/locations?role=driver&id=d1 HTTP/1.1\r\nHost: localhost\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
+    )
     #expect(try phone.readResponse().status == 200)
     // 11 of 20: nine are left.
     let request = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
