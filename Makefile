@@ -56,7 +56,7 @@ swift-tests: deps
 test-release: deps
 	swift build -c release --build-tests --scratch-path .build/release-tests -Xswiftc -enable-testing
 	swift test -c release --skip-build --scratch-path .build/release-tests -Xswiftc -enable-testing \
-	  --filter '^(Transport|Gateway|Journal|EndToEnd)Tests\.'
+	  --filter '^(System|Transport|Gateway|Journal|EndToEnd)Tests\.'
 
 foreign-tests: deps
 	@Tests/Foreign/run.sh
@@ -126,7 +126,7 @@ fuzz: deps
 # Skips, and says so, where the suite is not beside the repository (../shared/tools/autobahn).
 conformance conformance-full: deps
 	$(RELEASE) --product locationhub
-	$(RELEASE) --product autobahn-client
+	$(RELEASE) --product hub-autobahn-client
 	Tests/Conformance/run.sh $(if $(findstring full,$@),full,quick)
 
 sanitize: deps

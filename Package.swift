@@ -3,9 +3,23 @@ import PackageDescription
 
 // The dependency rules between these targets are drawn in README.md ("Tour of the source").
 // No Swift packages: only the toolchain, two system libraries and system headers.
+//
+// Module names begin with "Hub" ("CHub" for C), since they must differ from every module of a package graph that this
+// package is part of; the folders are called by the rest of the name.
 
-func tests(_ target: String, _ more: [Target.Dependency] = []) -> Target {
-  .testTarget(name: target + "Tests", dependencies: [.byName(name: target), "TestSupport"] + more)
+/// A module of the hub: `Sources/Geo` is `HubGeo`.
+func hub(_ folder: String, _ dependencies: [Target.Dependency] = []) -> Target {
+  .target(name: "Hub" + folder, dependencies: dependencies, path: "Sources/" + folder)
+}
+
+/// What only tests and measurements use.
+func support(_ name: String, in folder: String, _ dependencies: [Target.Dependency] = []) -> Target {
+  .target(name: "Hub" + name, dependencies: dependencies, path: folder + "/" + name)
+}
+
+/// Tests of a module in the folder that mirrors its own: `Tests/GeoTests` tests `HubGeo`.
+func tests(_ folder: String, of module: String? = nil, _ more: [Target.Dependency] = []) -> Target {
+  .testTarget(name: folder + "Tests", dependencies: [.byName(name: module ?? "Hub" + folder), "HubTestSupport"] + more)
 }
 
 let package = Package(
@@ -15,97 +29,114 @@ let package = Package(
     .library(name: "LocationHubClient", targets: ["LocationHubClient"]),
   ],
   targets: [
-    .systemLibrary(name: "CLinux"),
-    .systemLibrary(name: "CLoadTest", path: "loadtest/CLoadTest"),
+    .systemLibrary(name: "CHubLinux", path: "Sources/CLinux"),
+    .systemLibrary(name: "CHubLoadTest", path: "loadtest/CLoadTest"),
     .systemLibrary(
-      name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
-    .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+      name: "CHubOpenSSL", path: "Sources/COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+    .systemLibrary(name: "CHubZlib", path: "Sources/CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
 
     // Bytes and values: no I/O, no clock, no randomness.
-    .target(name: "Bytes"),
-    .target(name: "Geo"),
-    .target(name: "Messages", dependencies: ["Bytes", "Geo"]),
-    .target(name: "HTTP", dependencies: ["Bytes"]),
-    .target(name: "WebSocket", dependencies: ["Bytes", "HTTP", "COpenSSL", "CZlib"]),
-    .target(name: "HubCore", dependencies: ["Messages", "Geo", "Bytes"]),
-    .target(name: "Tokens", dependencies: ["Bytes", "Messages", "COpenSSL"]),
+    hub("Bytes"),
+    hub("Geo"),
+    hub("Messages", ["HubBytes", "HubGeo"]),
+    hub("HTTP", ["HubBytes"]),
+    hub("WebSocket", ["HubBytes", "HubHTTP", "CHubOpenSSL", "CHubZlib"]),
+    .target(name: "HubCore", dependencies: ["HubMessages", "HubGeo", "HubBytes"]),
+    hub("Tokens", ["HubBytes", "HubMessages", "CHubOpenSSL"]),
 
     // I/O.
-    .target(name: "Transport", dependencies: ["Bytes", "CLinux", "COpenSSL"]),
-    .target(name: "Journal", dependencies: ["Transport"]),
+    hub("System", ["HubBytes", "CHubLinux"]),
+    hub("Transport", ["HubBytes", "HubSystem", "CHubLinux", "CHubOpenSSL"]),
+    hub("Journal", ["HubSystem"]),
 
-    .target(
-      name: "Gateway",
-      dependencies: ["Bytes", "HubCore", "Journal", "Tokens", "Transport", "WebSocket", "HTTP", "Messages", "Geo"]),
+    hub(
+      "Gateway",
+      [
+        "HubBytes", "HubCore", "HubJournal", "HubTokens", "HubTransport", "HubSystem", "HubWebSocket", "HubHTTP",
+        "HubMessages", "HubGeo",
+      ]),
     .target(
       name: "LocationHubClient",
-      dependencies: ["Bytes", "Transport", "WebSocket", "HTTP", "Tokens", "Messages", "Geo"]),
-    .target(name: "Simulation", dependencies: ["Geo", "Messages"]),
+      dependencies: [
+        "HubBytes", "HubTransport", "HubSystem", "HubWebSocket", "HubHTTP", "HubTokens", "HubMessages", "HubGeo",
+      ]),
+    hub("Simulation", ["HubGeo", "HubMessages"]),
     .executableTarget(
       name: "locationhub",
       dependencies: [
-        "Gateway", "HubCore", "Journal", "LocationHubClient", "Simulation", "Tokens", "Transport", "Messages", "Geo",
-        "Bytes", "CLinux",
+        "HubGateway", "HubCore", "HubJournal", "LocationHubClient", "HubSimulation", "HubTokens", "HubTransport",
+        "HubSystem", "HubMessages", "HubGeo", "HubBytes", "CHubLinux",
       ]),
 
-    // For tests and measurements only.
-    .target(name: "HostileMessages", path: "loadtest/HostileMessages"),
-    .target(name: "TestCertificates", dependencies: ["COpenSSL"], path: "Tests/TestCertificates"),
-
-    .target(
-      name: "LoadTestKit",
-      dependencies: [
-        "Bytes", "CLoadTest", "Gateway", "Geo", "Messages", "Simulation", "TestCertificates", "Tokens", "Transport",
-        "WebSocket",
-      ],
-      path: "loadtest/LoadTestKit"),
+    support("HostileMessages", in: "loadtest"),
+    support("TestCertificates", in: "Tests", ["CHubOpenSSL"]),
+    support(
+      "LoadTestKit", in: "loadtest",
+      [
+        "HubBytes", "CHubLoadTest", "HubGateway", "HubGeo", "HubMessages", "HubSimulation", "HubTestCertificates",
+        "HubTokens", "HubTransport", "HubSystem", "HubWebSocket",
+      ]),
     .executableTarget(
-      name: "hub-loadtest", dependencies: ["LoadTestKit", "Transport", "WebSocket", "Gateway", "Bytes"],
+      name: "hub-loadtest",
+      dependencies: ["HubLoadTestKit", "HubTransport", "HubSystem", "HubWebSocket", "HubGateway", "HubBytes"],
       path: "loadtest/HubLoadTest"),
     .executableTarget(
       name: "hub-torture",
       dependencies: [
-        "DurabilityModel", "LoadTestKit", "LocationHubClient", "HubCore", "Transport", "Messages", "Geo", "Bytes",
-        "TestSupport",
+        "HubDurabilityModel", "HubLoadTestKit", "LocationHubClient", "HubCore", "HubTransport", "HubSystem",
+        "HubMessages", "HubGeo", "HubBytes", "HubTestSupport",
       ],
       path: "loadtest/Torture"),
     .executableTarget(
       name: "hub-microbench",
-      dependencies: ["HostileMessages", "HubCore", "Journal", "Transport", "WebSocket", "Messages", "Geo", "Bytes"],
+      dependencies: [
+        "HubHostileMessages", "HubCore", "HubJournal", "HubTransport", "HubSystem", "HubWebSocket", "HubMessages",
+        "HubGeo", "HubBytes",
+      ],
       path: "loadtest/MicroBench"),
     .executableTarget(
-      name: "autobahn-client", dependencies: ["LocationHubClient", "Transport", "WebSocket", "Bytes"],
+      name: "hub-autobahn-client",
+      dependencies: ["LocationHubClient", "HubTransport", "HubSystem", "HubWebSocket", "HubBytes"],
       path: "Tests/Conformance/AutobahnClient"),
 
     // What tests of several targets share.
-    .target(name: "TestSupport", dependencies: ["Geo"], path: "Tests/TestSupport"),
-    .target(
-      name: "JournalSupport", dependencies: ["Journal", "Transport", "TestSupport"], path: "Tests/JournalSupport"),
-    .target(
-      name: "DurabilityModel",
-      dependencies: ["HubCore", "Journal", "Messages", "Geo", "Bytes", "Transport", "TestSupport", "JournalSupport"],
-      path: "Tests/DurabilityModel"),
+    support("TestSupport", in: "Tests", ["HubGeo"]),
+    support("JournalSupport", in: "Tests", ["HubJournal", "HubSystem", "HubTestSupport"]),
+    support(
+      "DurabilityModel", in: "Tests",
+      [
+        "HubCore", "HubJournal", "HubMessages", "HubGeo", "HubBytes", "HubSystem", "HubTestSupport",
+        "HubJournalSupport",
+      ]),
     tests("Bytes"),
     tests("Geo"),
-    tests("Messages", ["Geo", "Bytes", "HostileMessages"]),
-    tests("HTTP", ["Bytes"]),
-    tests("WebSocket", ["Bytes", "HTTP"]),
-    tests("HubCore", ["Messages", "Geo"]),
-    tests("Tokens", ["Messages", "Bytes"]),
-    tests("Transport", ["Bytes", "COpenSSL", "TestCertificates"]),
-    tests("Journal", ["Transport", "JournalSupport"]),
-    .testTarget(name: "DurabilityModelTests", dependencies: ["DurabilityModel"]),
+    tests("Messages", ["HubGeo", "HubBytes", "HubHostileMessages"]),
+    tests("HTTP", ["HubBytes"]),
+    tests("WebSocket", ["HubBytes", "HubHTTP"]),
+    tests("HubCore", of: "HubCore", ["HubMessages", "HubGeo"]),
+    tests("Tokens", ["HubMessages", "HubBytes"]),
+    tests("System"),
+    tests("Transport", ["HubBytes", "HubSystem", "CHubOpenSSL", "HubTestCertificates"]),
+    tests("Journal", ["HubSystem", "HubJournalSupport"]),
+    .testTarget(name: "DurabilityModelTests", dependencies: ["HubDurabilityModel"]),
     tests(
-      "Gateway", ["HubCore", "LocationHubClient", "Tokens", "Messages", "Geo", "Bytes", "HTTP", "Transport"]),
-    tests("LocationHubClient", ["Tokens", "Messages", "WebSocket", "Bytes", "Transport"]),
-    tests("Simulation", ["Geo", "Messages"]),
+      "Gateway",
+      [
+        "HubCore", "LocationHubClient", "HubTokens", "HubMessages", "HubGeo", "HubBytes", "HubHTTP", "HubTransport",
+        "HubSystem",
+      ]),
+    tests(
+      "LocationHubClient", of: "LocationHubClient",
+      ["HubTokens", "HubMessages", "HubWebSocket", "HubBytes", "HubTransport", "HubSystem"]),
+    tests("Simulation", ["HubGeo", "HubMessages"]),
     // Both executables are built, so that the tests can run them as processes.
-    tests("LoadTestKit", ["Transport", "locationhub", "hub-loadtest"]),
+    tests("LoadTestKit", ["HubTransport", "HubSystem", "locationhub", "hub-loadtest"]),
     .testTarget(
       name: "EndToEndTests",
       dependencies: [
-        "Gateway", "LocationHubClient", "Simulation", "Tokens", "HubCore", "Messages", "Geo", "Bytes", "Transport",
-        "WebSocket", "TestSupport", "TestCertificates", "COpenSSL",
+        "HubGateway", "LocationHubClient", "HubSimulation", "HubTokens", "HubCore", "HubMessages", "HubGeo",
+        "HubBytes", "HubTransport", "HubSystem", "HubWebSocket", "HubTestSupport", "HubTestCertificates",
+        "CHubOpenSSL",
         "locationhub",  // built, so that tests can run it as a process
       ]),
   ],

@@ -1,9 +1,9 @@
 // What all loops of a server count together: sessions, connections and requests by address, sessions and watched cells by
 // identity, bytes of input that is not complete. Each number has its limit in Limits.swift; the loop that reaches it tells the peer.
 import HubCore
-import Messages
+import HubMessages
+import HubSystem
 import Synchronization
-import Transport
 
 /// What becomes of an upgrade at the limits of sessions.
 enum SessionAdmission {
@@ -59,7 +59,7 @@ final class Admissions: Sendable {
   // MARK: Sessions
 
   /// Room for one more session, which `sessionEnded` gives back where it was admitted.
-  func sessionBegins(_ role: Messages.Role, _ identity: IdentityKey) -> SessionAdmission {
+  func sessionBegins(_ role: HubMessages.Role, _ identity: IdentityKey) -> SessionAdmission {
     guard openSessions.add(1, ordering: .relaxed).newValue <= role.share(of: sessionLimit) else {
       openSessions.subtract(1, ordering: .relaxed)
       return .full
@@ -78,7 +78,7 @@ final class Admissions: Sendable {
   }
 
   /// A session watches so many cells more (or fewer); false, and nothing has changed, where its identity may not.
-  func watches(_ role: Messages.Role, _ identity: IdentityKey, more: Int) -> Bool {
+  func watches(_ role: HubMessages.Role, _ identity: IdentityKey, more: Int) -> Bool {
     identities.watch(identity, more: more, limit: areasPerIdentity[role])
   }
 

@@ -3,8 +3,8 @@
 // A browser sends no `Origin` with a GET to a page's own origin. A page of http://evil.example:8080 whose name is made to
 // point at 127.0.0.1 after it was loaded (DNS rebinding) therefore looks like any program of this machine, but for one thing:
 // its requests say `Host: evil.example:8080`, and no page can change that (the Fetch standard forbids to set `Host`).
-import HTTP
-import Transport
+import HubHTTP
+import HubTransport
 
 /// The hosts of `--allow-host`, beside loopback addresses and `localhost`, which are always allowed.
 public struct AllowedHosts: Sendable, Equatable {

@@ -6,8 +6,8 @@
 // A page of the hub's own origin counts as allowed, as with other WebSocket servers, but only where the hub is named by
 // its address or as localhost: any name can be made to point here by whoever owns it (DNS rebinding), and a page under
 // such a name would be of "the same origin" too.
-import HTTP
-import Transport
+import HubHTTP
+import HubTransport
 
 /// The origins of `--allow-origin`.
 public struct AllowedOrigins: Sendable, Equatable {

@@ -3,8 +3,8 @@
 // developer.mozilla.org/docs/Web/HTTP/Reference/Headers/X-Forwarded-For: each proxy appends the address that it was
 // connected from, so that from the right every address is as good as the proxy's word, up to the first that is no
 // trusted proxy's. What stands to the left of that one, the client may have made up.
-import HTTP
-import Transport
+import HubHTTP
+import HubTransport
 
 /// The address that a request counts for.
 struct ClientAddress: Equatable {

@@ -1,6 +1,6 @@
 // An id in 17 bytes instead of 73, for where a hundred thousand of them are kept and few are longer than 16 bytes.
-import Bytes
-import Messages
+import HubBytes
+import HubMessages
 
 /// An identifier that takes more than two words only where it is long.
 enum CompactIdentifier {

@@ -1,9 +1,9 @@
+import HubCore
 // Who a peer is and what it may see: by a token (`Authorization: Bearer`, `access_token=`), or with `--dev-auth` by what
 // its query says.
-import HTTP
-import HubCore
-import Messages
-import Tokens
+import HubHTTP
+import HubMessages
+import HubTokens
 
 /// A peer's identity, after it was checked.
 struct Credential: Sendable, Equatable {

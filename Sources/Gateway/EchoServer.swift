@@ -1,9 +1,10 @@
 // An echo server on the same transport, HTTP and WebSocket code as the hub, for conformance suites: every text and
 // binary message comes back as it was. Its limits are those that the suites ask for.
-import Bytes
-import HTTP
-import Transport
-import WebSocket
+import HubBytes
+import HubHTTP
+import HubSystem
+import HubTransport
+import HubWebSocket
 
 /// Echoes on one loop, on the thread that calls `run`.
 public final class EchoServer: EventLoopDelegate {

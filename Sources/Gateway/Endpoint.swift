@@ -1,5 +1,5 @@
 // What can be asked for over HTTP, and how.
-import HTTP
+import HubHTTP
 
 enum Endpoint: Equatable {
   case socket, health, readiness, metrics, locations, nearby, within, trips, fences, notifications

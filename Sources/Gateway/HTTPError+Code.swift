@@ -1,6 +1,6 @@
 // What a peer is told of a request that could not be understood.
-import HTTP
-import Messages
+import HubHTTP
+import HubMessages
 
 extension HTTPError {
   /// The code in the body; the status is the error's own.

@@ -1,19 +1,19 @@
 // A loop's way to the hub and back: a plain call where there is one loop, whose thread the hub lives on; and where there are
 // several, by way of SharedHub. The loop's code is the same for both.
 import HubCore
-import Messages
-import Transport
+import HubMessages
+import HubTransport
 
 struct HubPort: ~Copyable {
   /// Where there is one loop. Behind a pointer: an optional hub was copied whole to be asked for a number.
   private let hub: UnsafeMutablePointer<Hub>?
-  private let journal: HubJournal?
+  private let journal: JournalQueue?
   private let lookups: FixLookups?
   /// Where there are several.
   private let shared: SharedHub?
   private let loop: Int
 
-  init(hub: consuming Hub, journal: HubJournal? = nil, lookups: FixLookups? = nil) {
+  init(hub: consuming Hub, journal: JournalQueue? = nil, lookups: FixLookups? = nil) {
     let place = UnsafeMutablePointer<Hub>.allocate(capacity: 1)
     place.initialize(to: hub)
     self.hub = place

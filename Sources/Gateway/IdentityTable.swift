@@ -4,16 +4,16 @@
 // It is bounded itself: only who has a session has an entry, and no entry outlives the last one. What identities hold in the
 // hub's own tables (queries, trips) the hub counts, which sees them come and go.
 import HubCore
-import Messages
+import HubMessages
+import HubSystem
 import Synchronization
-import Transport
 
 /// An identity as the table knows it: a hash with a key of this process, by which nobody can choose to be another's. Two of
 /// a million share one once in 37 million runs.
 struct IdentityKey: Hashable, Sendable {
   let hash: UInt64
 
-  init(_ role: Messages.Role, _ id: Identifier) {
+  init(_ role: HubMessages.Role, _ id: Identifier) {
     // Seeded for each process, and SipHash: what a dictionary keeps hostile keys apart with.
     var hasher = Hasher()
     hasher.combine(role.rawValue)

@@ -5,8 +5,8 @@
 // to copy itself, but made from the one before it and the segments since, by a second hub that is read into as at a start
 // and let go of afterwards.
 import HubCore
-import Journal
-import Transport
+import HubJournal
+import HubSystem
 
 /// What the keeper has done.
 struct KeepingCounters: Sendable, Equatable {
@@ -22,14 +22,14 @@ struct KeepingCounters: Sendable, Equatable {
 
 /// What keeps a journal.
 final class JournalKeeper: Sendable {
-  private let journal: HubJournal
+  private let journal: JournalQueue
   private let configuration: JournalConfiguration
   private let makeHub: @Sendable () -> HubBox
   private let log: Log
 
   /// `makeHub` makes a hub that has not handled anything.
   init(
-    _ journal: HubJournal, _ configuration: JournalConfiguration, _ log: Log,
+    _ journal: JournalQueue, _ configuration: JournalConfiguration, _ log: Log,
     makeHub: @escaping @Sendable () -> HubBox
   ) {
     self.journal = journal

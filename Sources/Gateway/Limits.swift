@@ -1,9 +1,9 @@
 // Every limit of the hub, in one place: what it bounds, its default, and what happens at it. What is not bounded here
 // is not bounded. Those that operators change are flags of `serve`; the rest is reached by tests through this type.
 import HubCore
-import Messages
-import Transport
-import WebSocket
+import HubMessages
+import HubTransport
+import HubWebSocket
 
 /// The limits of one hub process. At each of them the peer is told, and a counter goes up.
 public struct Limits: Sendable {

@@ -1,8 +1,8 @@
 // Log lines for machines and people alike: `time=… level=… event=… key=value …` on standard error. What is logged never
 // contains a credential: targets are logged without their query.
-import Bytes
-import Messages
-import Transport
+import HubBytes
+import HubMessages
+import HubSystem
 
 public enum LogLevel: UInt8, Sendable, CaseIterable, Comparable {
   case debug, info, warning, error

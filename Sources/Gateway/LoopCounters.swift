@@ -1,7 +1,7 @@
 // What one loop counts. Plain integers of the loop's own thread; a copy goes to the metrics board once a second, and when it
 // is asked for.
-import Messages
-import Transport
+import HubMessages
+import HubTransport
 
 /// Limits whose hits are counted by name: the close code or the status that a peer gets may stand for several.
 enum LimitHit: UInt8, CaseIterable {

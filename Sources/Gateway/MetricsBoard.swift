@@ -1,7 +1,7 @@
 // Where each thread hangs a copy of its counters, for whoever asks: once a second, and when one of them asks for new ones.
 import HubCore
+import HubSystem
 import Synchronization
-import Transport
 
 final class MetricsBoard: Sendable {
   private struct State {

@@ -1,11 +1,11 @@
 // The metrics page: Prometheus' text format, version 0.0.4.
-import Bytes
+import HubBytes
 import HubCore
-import Messages
+import HubMessages
 
 enum PrometheusText {
   static func write(
-    loops: [LoopCounters], hub: HubCounters, journal: HubJournal? = nil, history: HistoryReader? = nil,
+    loops: [LoopCounters], hub: HubCounters, journal: JournalQueue? = nil, history: HistoryReader? = nil,
     tables: TableBounds, residentBytes: Int, incompleteBytes: Int = 0
   ) -> [UInt8] {
     var page = Page()
@@ -265,7 +265,7 @@ enum PrometheusText {
       hub.fencesLookedAt)
   }
 
-  private static func writeJournal(_ journal: HubJournal, _ hub: HubCounters, _ page: inout Page) {
+  private static func writeJournal(_ journal: JournalQueue, _ hub: HubCounters, _ page: inout Page) {
     let counters = journal.commit.counters
     page.counter("locationhub_journal_groups_total", "Groups stored: a write and an fdatasync each.", counters.groups)
     page.counter("locationhub_journal_turns_total", "Turns of the hub whose records they held.", counters.submissions)

@@ -1,6 +1,6 @@
 // Bodies of the HTTP endpoints' answers.
-import Bytes
-import Messages
+import HubBytes
+import HubMessages
 
 enum QueryBody {
   /// `POST /v1/locations`: what became of the fixes.

@@ -1,8 +1,8 @@
 // Queries of URLs, read into checked values: the same ones that a `query` over the socket is read into.
-import Bytes
-import Geo
-import HTTP
-import Messages
+import HubBytes
+import HubGeo
+import HubHTTP
+import HubMessages
 
 extension TimeFormat {
   static let queryHelp = "time must be unix_ms, apple or rfc3339"

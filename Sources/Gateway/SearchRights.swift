@@ -1,8 +1,8 @@
+import HubCore
 // Who may look for which drivers: ops for all; riders for free ones around them, as PublicAudience shows them; drivers
 // for none. The same over the socket and over HTTP.
-import Geo
-import HubCore
-import Messages
+import HubGeo
+import HubMessages
 
 /// Why somebody may not look for drivers, or not so.
 struct SearchRefusal: Error, Equatable {

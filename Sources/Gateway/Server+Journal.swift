@@ -1,8 +1,8 @@
 // A server's journal: read before the server starts, then two threads, one that writes and one that keeps.
 import HubCore
-import Journal
-import Messages
-import Transport
+import HubJournal
+import HubMessages
+import HubSystem
 
 extension Server {
   static func recover(
@@ -35,7 +35,7 @@ extension Server {
 
   /// Runs the journal's writer. `waker` wakes whoever runs the hub.
   static func startJournal(
-    _ box: WriterBox, _ journal: HubJournal, waking waker: Waker, _ log: Log
+    _ box: WriterBox, _ journal: JournalQueue, waking waker: Waker, _ log: Log
   ) throws(SystemError) -> Joinable {
     let thread = try startThread(name: "journal") {
       do throws(JournalError) {

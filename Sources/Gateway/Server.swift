@@ -1,9 +1,10 @@
 // A running hub: its port, its threads, and its end.
-import Bytes
+import HubBytes
 import HubCore
-import Journal
-import Messages
-import Transport
+import HubJournal
+import HubMessages
+import HubSystem
+import HubTransport
 
 /// A hub that serves until it is told to drain.
 public final class Server: Sendable {

@@ -1,7 +1,7 @@
 // What an operator decides.
 import HubCore
-import Messages
-import Transport
+import HubMessages
+import HubTransport
 
 public struct ServerConfiguration: Sendable {
   /// Numeric address to listen on.

@@ -2,13 +2,13 @@
 //
 // All of it lies in one struct of the loop's table, so that an idle session costs its bytes and nothing on the heap; what
 // only some connections need, or only for some of the time (a request that is still coming, a token), is an object.
-import Bytes
-import HTTP
+import HubBytes
 import HubCore
-import Messages
-import Tokens
-import Transport
-import WebSocket
+import HubHTTP
+import HubMessages
+import HubTokens
+import HubTransport
+import HubWebSocket
 
 struct Session: ~Copyable {
   enum Phase: UInt8 {
@@ -26,7 +26,7 @@ struct Session: ~Copyable {
 
   var connection = ConnectionID.none
   var phase = Phase.free
-  var role = Messages.Role.rider
+  var role = HubMessages.Role.rider
   var form = MessageForm.json(.unixMilliseconds)
   /// The session has spent more than it had, and was not seen to be level since.
   var isInDebt = false

@@ -1,9 +1,9 @@
 // Answers over HTTP: what the hub said, as a response, and its bytes on their way.
-import Bytes
-import HTTP
+import HubBytes
 import HubCore
-import Messages
-import Transport
+import HubHTTP
+import HubMessages
+import HubTransport
 
 extension SessionLoop {
   // MARK: Answers of the hub

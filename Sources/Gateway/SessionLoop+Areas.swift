@@ -1,10 +1,10 @@
 // Areas on a loop: which cells a session watches under which name, one write a tick for all of them, and whole cells for
 // those who begin or have fallen behind.
-import Bytes
-import Geo
+import HubBytes
 import HubCore
-import Messages
-import Transport
+import HubGeo
+import HubMessages
+import HubTransport
 
 /// What a loop keeps of areas.
 struct LoopAreas {

@@ -5,11 +5,11 @@
 // agreement on the channel: whoever subscribes is told it with `subscribed`, and all are told when it changes, by `names`,
 // which nothing takes the place of. An outbox puts a newer position behind all that was there before, so each position is
 // read with the agreement that it was written by.
-import Bytes
+import HubBytes
 import HubCore
-import Messages
-import Transport
-import WebSocket
+import HubMessages
+import HubTransport
+import HubWebSocket
 
 /// What a loop keeps of binary sessions.
 struct LoopBinary {

@@ -9,9 +9,9 @@
 // compressed for it alone. What its compressor has seen must reach the peer, in order, or nothing behind it can be read;
 // so a frame that was made with a context never gives way to a newer one, and while the socket takes no more, positions
 // go out uncompressed and do give way (RFC 7692 §6 leaves it to the sender which messages are compressed).
-import Bytes
-import Transport
-import WebSocket
+import HubBytes
+import HubTransport
+import HubWebSocket
 
 extension DeflatePolicy {
   /// What one compressor can do for all.

@@ -1,10 +1,10 @@
 // What comes out of the hub, on its way to sockets: encoded once for each form in use (JSON by time format, binary), the same
 // bytes for all subscribers of the channel on this loop.
-import Bytes
+import HubBytes
 import HubCore
-import Messages
-import Transport
-import WebSocket
+import HubMessages
+import HubTransport
+import HubWebSocket
 
 extension SessionLoop {
   mutating func deliverOutputs() {

@@ -1,10 +1,10 @@
 // Who comes in: connections by address, requests by address and rate, web pages by their origin, and what is only for
 // those who operate the hub.
-import Bytes
-import HTTP
+import HubBytes
 import HubCore
-import Messages
-import Transport
+import HubHTTP
+import HubMessages
+import HubTransport
 
 /// By which address each connection of a loop is counted; 0 where it is not. Beside the sessions' table, for where no
 /// limit holds (loopback, by default) it has no entry at all.

@@ -1,9 +1,9 @@
 // The fence endpoints: ops put, show, list and delete them.
-import Bytes
-import HTTP
+import HubBytes
 import HubCore
-import Messages
-import Transport
+import HubHTTP
+import HubMessages
+import HubTransport
 
 extension SessionLoop {
   private static let opsOnly = "only ops may see and change fences"

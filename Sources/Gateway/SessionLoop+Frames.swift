@@ -1,9 +1,10 @@
 // From bytes to messages, and how a WebSocket session ends.
-import Bytes
+import HubBytes
 import HubCore
-import Messages
-import Transport
-import WebSocket
+import HubMessages
+import HubSystem
+import HubTransport
+import HubWebSocket
 
 extension SessionLoop {
   /// Takes every frame out of what was read. The bytes are the loop's own buffer, or the end of those of `waiting`: payloads

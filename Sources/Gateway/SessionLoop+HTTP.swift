@@ -1,10 +1,10 @@
 // HTTP on the same port: requests are read one at a time, in order (RFC 9112 §9.3.2), until one upgrades.
-import Bytes
-import HTTP
+import HubBytes
 import HubCore
-import Messages
-import Transport
-import WebSocket
+import HubHTTP
+import HubMessages
+import HubTransport
+import HubWebSocket
 
 extension SessionLoop {
   /// Bytes of a connection that speaks HTTP, or of a driver's that waits for its upgrade.

@@ -4,10 +4,10 @@
 // The first KiB is free, so that an ordinary message that two reads cut in two costs nothing here and never fails. Bytes
 // beyond count against one limit of the whole process; who would pass it is sent away. And a message must be complete
 // in a time, however diligently its bytes trickle in.
-import Bytes
-import Messages
-import Transport
-import WebSocket
+import HubBytes
+import HubMessages
+import HubTransport
+import HubWebSocket
 
 /// What one connection keeps beyond what is free.
 struct IncompleteInput {

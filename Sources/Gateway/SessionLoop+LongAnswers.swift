@@ -5,12 +5,12 @@
 // long one holds up a short one no longer than a turn or two. What is short and finds nothing under way goes out at once.
 //
 // On a socket the message goes out whole when it is done, and what else the session is told meanwhile before it.
-import Bytes
-import HTTP
+import HubBytes
 import HubCore
-import Messages
-import Transport
-import WebSocket
+import HubHTTP
+import HubMessages
+import HubTransport
+import HubWebSocket
 
 /// An answer that is being written.
 final class LongAnswer {

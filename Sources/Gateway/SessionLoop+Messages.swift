@@ -1,10 +1,10 @@
 // What a session says, and what it is told: each message is checked against the session's rights here, and everything
 // that needs the hub becomes an input of it.
-import Bytes
+import HubBytes
 import HubCore
-import Messages
-import Transport
-import WebSocket
+import HubMessages
+import HubTransport
+import HubWebSocket
 
 extension SessionLoop {
   /// One message of an open session.

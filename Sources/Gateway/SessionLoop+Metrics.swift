@@ -1,7 +1,8 @@
 // GET /metrics: the counters of all loops and the hub, as they are when it is asked. Where there are several loops, each is
 // woken to tell its own, and the request waits for that.
-import HTTP
-import Transport
+import HubHTTP
+import HubSystem
+import HubTransport
 
 /// A request for all counters, on a loop that waits for what others tell.
 struct AwaitedMetrics {

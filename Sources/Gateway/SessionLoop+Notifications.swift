@@ -1,9 +1,9 @@
 // `POST /v1/notifications`: back ends and ops tell whoever follows a trip, a driver or a fence something.
-import Bytes
-import HTTP
+import HubBytes
 import HubCore
-import Messages
-import Transport
+import HubHTTP
+import HubMessages
+import HubTransport
 
 extension SessionLoop {
   /// Answered when the notification is on stable storage.

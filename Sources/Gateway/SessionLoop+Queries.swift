@@ -1,9 +1,9 @@
 // Questions about drivers, over HTTP and over the socket, and what the hub says to them.
-import Bytes
-import Geo
-import HTTP
+import HubBytes
 import HubCore
-import Messages
+import HubGeo
+import HubHTTP
+import HubMessages
 
 extension SessionLoop {
   // MARK: Over HTTP
@@ -66,7 +66,7 @@ extension SessionLoop {
     }
   }
 
-  private func audience(of role: Messages.Role, asking search: DriverSearch) throws(MessageError) -> Audience {
+  private func audience(of role: HubMessages.Role, asking search: DriverSearch) throws(MessageError) -> Audience {
     do throws(SearchRefusal) {
       return try SearchRefusal.audience(of: role, asking: search, maximumLimit: limits.queryHits)
     } catch {

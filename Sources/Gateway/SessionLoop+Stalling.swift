@@ -2,11 +2,11 @@
 //
 // Without it a peer decides how much this loop holds for it in one turn: hundreds of pipelined requests, or a resume of
 // every trip of the day in one piece, whose answers would pass the outbox's limit and end the session each time anew.
-import Bytes
-import HTTP
-import Messages
-import Transport
-import WebSocket
+import HubBytes
+import HubHTTP
+import HubMessages
+import HubTransport
+import HubWebSocket
 
 /// Frames that were read and wait.
 final class HeldInput {

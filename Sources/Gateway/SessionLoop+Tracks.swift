@@ -1,11 +1,11 @@
 // `GET /v1/trips/{id}/track`, and trips that the hub has forgotten: asked of the hub first, who may see it and what it
 // knows, and then of the reader of the journal.
-import Bytes
-import Geo
-import HTTP
+import HubBytes
 import HubCore
-import Messages
-import Transport
+import HubGeo
+import HubHTTP
+import HubMessages
+import HubTransport
 
 /// How a track is wanted.
 struct TrackRequest: Sendable, Equatable {

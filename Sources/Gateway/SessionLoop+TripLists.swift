@@ -1,9 +1,9 @@
 // `GET /v1/trips`: first what the hub knows, and then, for who asks for times long past, what only the journal has.
-import Bytes
-import HTTP
+import HubBytes
 import HubCore
-import Messages
-import Transport
+import HubHTTP
+import HubMessages
+import HubTransport
 
 extension SessionLoop {
   /// `GET /v1/trips`: ops.

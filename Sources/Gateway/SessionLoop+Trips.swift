@@ -1,9 +1,9 @@
 // The trip endpoints: a trip is asked for, shown, listed.
-import Bytes
-import HTTP
+import HubBytes
 import HubCore
-import Messages
-import Transport
+import HubHTTP
+import HubMessages
+import HubTransport
 
 extension SessionLoop {
   /// `POST /v1/trips`: ops. Answered when the trip is on stable storage.

@@ -1,10 +1,10 @@
 // From a request to a session: handshake, credential, and for drivers the hub's word before the answer goes out.
-import Bytes
-import HTTP
+import HubBytes
 import HubCore
-import Messages
-import Transport
-import WebSocket
+import HubHTTP
+import HubMessages
+import HubTransport
+import HubWebSocket
 
 /// What an upgrade will be answered with.
 struct Upgrade {

@@ -6,13 +6,14 @@
 //
 // A struct behind one object (SessionLoopDelegate): within its methods the compiler checks exclusive access itself, where
 // a class would check each property at run time: that was a sixth of all instructions of a message.
-import Bytes
-import HTTP
+import HubBytes
 import HubCore
-import Messages
-import Tokens
-import Transport
-import WebSocket
+import HubHTTP
+import HubMessages
+import HubSystem
+import HubTokens
+import HubTransport
+import HubWebSocket
 
 struct SessionLoop: ~Copyable {
   let loop: EventLoop

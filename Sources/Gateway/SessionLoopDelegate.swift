@@ -1,6 +1,6 @@
 // The object that an event loop calls: hands each call on to the loop's sessions.
 import HubCore
-import Transport
+import HubTransport
 
 final class SessionLoopDelegate: EventLoopDelegate {
   // Behind a pointer, because every use of a class's stored variable is checked for exclusive access while the program runs.

@@ -9,9 +9,10 @@
 // another one once; and where that is little and the other loop sleeps, it is brought out on this thread, and nobody is woken
 // (EventLoop+Visits). It is still one hub: one thread at a time, one order of all events, and what it does is the same code.
 import HubCore
-import Messages
+import HubMessages
+import HubSystem
+import HubTransport
 import Synchronization
-import Transport
 
 /// The hub that several loops share.
 ///

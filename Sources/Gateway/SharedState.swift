@@ -1,8 +1,8 @@
 // The little that threads of one server share: whether it is going, its metrics, its log.
 import HubCore
-import Messages
+import HubMessages
+import HubTransport
 import Synchronization
-import Transport
 
 final class SharedState: Sendable {
   let lifecycle: Lifecycle
@@ -10,7 +10,7 @@ final class SharedState: Sendable {
   let log: Log
   let access: AccessBoard
   /// Nil where nothing is stored.
-  let journal: HubJournal?
+  let journal: JournalQueue?
   let history: HistoryReader?
   let admissions: Admissions
 
@@ -21,7 +21,7 @@ final class SharedState: Sendable {
     let log = Log(level: configuration.logLevel)
     self.log = log
     access = AccessBoard(configuration.tokens)
-    journal = configuration.journal.map { HubJournal(limits: $0.limits, log: log) }
+    journal = configuration.journal.map { JournalQueue(limits: $0.limits, log: log) }
     history = configuration.journal.map { _ in HistoryReader(limits: configuration.limits) }
     admissions = Admissions(configuration.limits, sessionLimit: sessionLimit)
   }

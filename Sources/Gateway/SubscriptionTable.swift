@@ -3,8 +3,8 @@
 // A channel's subscribers lie in one array, so that fan-out runs through memory in order; each knows its node, and each
 // node its place in that array, so that leaving is O(1) however many there are (the last one moves into the gap).
 import HubCore
-import Messages
-import Transport
+import HubMessages
+import HubTransport
 
 struct Subscriber {
   var connection: ConnectionID

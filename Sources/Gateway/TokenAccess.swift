@@ -2,10 +2,10 @@
 //
 // Whoever reads the files makes a new value and hands it to the server; each loop picks it up when it is woken. Nothing
 // is locked on the way of a message: a loop works with the value that it has.
-import Messages
+import HubMessages
+import HubSystem
+import HubTokens
 import Synchronization
-import Tokens
-import Transport
 
 /// What decides whether a token opens the door. Immutable.
 public struct TokenAccess: Sendable {

@@ -1,8 +1,8 @@
 // The query of `GET /v1/trips`, read into checked values.
-import Bytes
-import HTTP
+import HubBytes
 import HubCore
-import Messages
+import HubHTTP
+import HubMessages
 
 /// Where a list of trips goes on. To clients it is a word without meaning.
 enum TripCursor: Equatable {

@@ -3,7 +3,7 @@
 // Each byte is looked at once. What is kept is bounded: the body by its limit (known before the first byte where there
 // is a Content-Length), chunk extensions by a count over the whole body, trailers by the limit of a head.
 
-import Bytes
+import HubBytes
 
 /// How far `BodyReader.read` came.
 public struct BodyProgress: Sendable, Equatable {

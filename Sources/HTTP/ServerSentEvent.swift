@@ -1,6 +1,6 @@
 // Server-Sent Events (WHATWG HTML §9.2): the stream that a rider without a WebSocket reads.
 
-import Bytes
+import HubBytes
 
 /// Writes events of a `text/event-stream`.
 public enum ServerSentEvent {

@@ -3,7 +3,7 @@
 // A credential opens a channel by what it names (Gateway's Credential.swift); who has part in a trip stands in the trip.
 // After the end, live positions go on for the grace. Then the trip is closed: all its subscribers are let go, and what
 // is kept of it (its events, for 24 h) is for its own rider, its own driver and ops, whatever a token names.
-import Messages
+import HubMessages
 
 extension Hub {
   /// Why a session may follow a channel.

@@ -9,9 +9,9 @@
 // - Whoever moves or changes meanwhile is noted and told of with the next tick, wherever an update had it.
 // - A whole cell is told with what it had before a tick, and then the tick's changes follow; or with all of a tick's
 //   changes. One that was begun before a tick changed the cell and is not done when the telling begins is begun anew.
-import Bytes
-import Geo
-import Messages
+import HubBytes
+import HubGeo
+import HubMessages
 
 extension Hub {
   // MARK: Ticks

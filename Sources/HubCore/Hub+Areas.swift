@@ -8,9 +8,9 @@
 // work is done in slices, since a hub's turn is short and a city is large; the loops send what a tick brought when all of
 // it is there (Hub+AreaUpdates.swift). Who begins to watch, or was too slow, asks for the whole cell, and gets what has
 // changed since from then on.
-import Bytes
-import Geo
-import Messages
+import HubBytes
+import HubGeo
+import HubMessages
 
 extension Hub {
   private static var tickNanoseconds: Int64 { 1_000_000_000 }

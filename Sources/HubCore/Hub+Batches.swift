@@ -4,9 +4,9 @@
 // Fixes that are newer than the driver's newest are handled like live ones. Of older ones memory knows the newest times; of
 // those that are older still the journal is asked (Batches/HistoryLookups.swift), and they are handled when it has answered.
 // They are history, so it does not matter to anybody's live position that they come later.
-import Bytes
-import Geo
-import Messages
+import HubBytes
+import HubGeo
+import HubMessages
 
 extension Hub {
   /// One batch of a driver that was found.

@@ -1,6 +1,6 @@
 // A driver whose clock was ahead and was set right (Tracking/ClockChange.swift): what its app is told, and what of the hub
 // goes by the new clock once it is believed.
-import Messages
+import HubMessages
 
 extension Hub {
   /// Whether nothing of the driver is published because its clock was ahead: its newest fix is of the hub's future, by more

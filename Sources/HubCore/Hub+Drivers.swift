@@ -1,7 +1,7 @@
 // Drivers: their presence, and what they say of themselves.
-import Bytes
-import Geo
-import Messages
+import HubBytes
+import HubGeo
+import HubMessages
 
 extension Hub {
   /// The driver whose live session this is; nil when it was replaced, closed or never a driver's.

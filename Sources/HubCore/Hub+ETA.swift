@@ -2,8 +2,8 @@
 // and whether the driver is near, there, or off the route. protocol/trips.md says what people are told.
 //
 // It happens with a fix, or with a move of the trip, and never by itself: between fixes an ETA's time of arrival stands.
-import Geo
-import Messages
+import HubGeo
+import HubMessages
 
 extension Hub {
   /// A position of the trip's driver was published.

@@ -1,8 +1,8 @@
 // The way of a location update through the hub, as one list of calls: whose is it, which trip, is it believable,
 // where is the driver now, who is told.
-import Bytes
-import Geo
-import Messages
+import HubBytes
+import HubGeo
+import HubMessages
 
 extension Hub {
   /// One fix of a session, where it lies in the turn's list: as a value it would be loaded whole, which is 320 bytes. Inlined,

@@ -1,6 +1,6 @@
 // Publishing: one publication, handed once to each loop that has a subscriber of the channel.
-import Geo
-import Messages
+import HubGeo
+import HubMessages
 
 extension Hub {
   /// Publishes a state (a position) on a channel: no number, nothing kept, worthless once a newer one with the same

@@ -1,7 +1,7 @@
 // Subscriptions and queries: how things stand, and from where on what follows is live.
-import Bytes
-import Geo
-import Messages
+import HubBytes
+import HubGeo
+import HubMessages
 
 extension Hub {
   /// Counts the subscriber and answers with the channel as it stands. The answer travels in the same list as

@@ -1,8 +1,8 @@
 // The trip endpoints: one trip, lists of them, and a trip that is asked for over HTTP. What they answer is stored: nobody
 // is shown what a crash could undo.
-import Bytes
-import Geo
-import Messages
+import HubBytes
+import HubGeo
+import HubMessages
 
 /// A list that is being put together, some turns long.
 struct TripListing {

@@ -1,7 +1,7 @@
 // Trips: how one begins, moves and ends, and whose fixes belong to it.
-import Bytes
-import Geo
-import Messages
+import HubBytes
+import HubGeo
+import HubMessages
 
 extension Hub {
   func findTrip(_ id: Identifier) -> Int? {

@@ -5,9 +5,9 @@
 // parameters, so that a test can run an hour of traffic in a second and a run can be repeated byte for byte.
 //
 // The way of a location update is `handle(_: UnsafePointer<FixInput>)` in Hub+Locations.swift.
-import Bytes
-import Geo
-import Messages
+import HubBytes
+import HubGeo
+import HubMessages
 
 public struct Hub: ~Copyable {
   let limits: HubLimits

@@ -1,6 +1,6 @@
 // What the hub counts. Every fix that came ends in exactly one of the fix counters.
 
-import Messages
+import HubMessages
 
 public struct HubCounters: Sendable, Equatable {
   // Fixes, by what became of them.

@@ -1,7 +1,7 @@
 // What comes out of the hub: a list for each loop, drained once a turn, in order.
-import Bytes
-import Geo
-import Messages
+import HubBytes
+import HubGeo
+import HubMessages
 
 /// A channel as loops know it: dense, reused only after every loop has released it.
 public struct ChannelHandle: Sendable, Hashable, BitwiseCopyable {

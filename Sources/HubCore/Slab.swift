@@ -4,7 +4,7 @@
 // Access through `subscript` with a coroutine would cost a heap allocation where it is not inlined; `unsafeAddress` hands
 // out a pointer. Why it is right: slots below `endIndex` are initialised from their first `insert` until `deinit`, every
 // access is bounds-checked against `endIndex`, and what ChunkTable gives never moves.
-import Bytes
+import HubBytes
 
 struct Slab<Record>: ~Copyable {
   private var table = ChunkTable<Record>()

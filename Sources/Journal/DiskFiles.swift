@@ -1,6 +1,6 @@
 // A journal's directory on a real disk.
 import Glibc
-import Transport
+import HubSystem
 
 /// A directory. Who writes a journal's segments has a lock on it that ends with the process; who reads beside, or keeps the
 /// files of the one that has the lock, needs none.

@@ -4,8 +4,8 @@
 //
 // The files: +Writing (the journal's thread), +Keeping (the keeper's).
 import Glibc
+import HubSystem
 import Synchronization
-import Transport
 
 /// The queue to the journal's thread. One thread submits; one runs it.
 ///

@@ -1,6 +1,6 @@
 // Reads a segment group by group, in memory for one group and what is read ahead: for whoever looks into a journal beside
 // its writer, where a whole segment in memory would be too much, or the segment still grows.
-import Transport
+import HubSystem
 
 /// A place in a segment, and the groups from there on.
 struct GroupCursor: ~Copyable {

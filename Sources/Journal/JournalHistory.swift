@@ -1,3 +1,4 @@
+import HubSystem
 // What the journal has of one trip or one driver, read beside its writer: oldest first, up to what is on the disk now.
 //
 //     full segment      its index (a file beside it, made here where it is missing or broken) → groups → records
@@ -5,7 +6,6 @@
 //
 // Nothing is locked. A segment that retention deletes meanwhile is passed over; a group is given only when its sum is right.
 import Synchronization
-import Transport
 
 /// Names the records of a group's payload that have a key, with where they begin: a length of 4 bytes (of what follows,
 /// little-endian) stands there. A record may have several keys. Payloads that make no sense have no keys.

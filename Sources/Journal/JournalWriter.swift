@@ -1,7 +1,7 @@
 // Appends groups to the newest segment: one write and one fdatasync each, and never one behind a group that is not known to
 // be on stable storage. Blocks; it belongs to the journal's own thread.
 import Glibc
-import Transport
+import HubSystem
 
 public struct JournalWriter: ~Copyable {
   private let files: any JournalFiles

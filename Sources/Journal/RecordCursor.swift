@@ -1,7 +1,7 @@
 // Reads records of one segment by the places that an index has of them. A driver's records lie in many groups, each among
 // those of thousands of other drivers, so that reading whole groups reads hundreds of times as much as is wanted; records
 // that lie close together come with one call of the kernel.
-import Transport
+import HubSystem
 
 struct RecordCursor: ~Copyable {
   /// Up to so many bytes between two records are read with them: a page comes from the disk as a whole.

@@ -1,5 +1,5 @@
 // What a directory holds when a hub starts: the newest whole snapshot, the groups behind it, and where to go on writing.
-import Transport
+import HubSystem
 
 /// What a journal's reader says of a payload that it can't make sense of.
 public struct Senseless: Error, Equatable {

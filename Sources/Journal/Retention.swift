@@ -1,5 +1,5 @@
 // Which files of a journal are too old: decided from what there is, by a rule, and only of what a snapshot holds.
-import Transport
+import HubSystem
 
 /// How long what is in the journal can be read. The hub's own state does not need it: that is in the snapshots.
 public struct RetentionRule: Sendable, Equatable {

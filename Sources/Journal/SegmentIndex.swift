@@ -13,7 +13,7 @@
 //
 // Entries are in blocks with sums of their own so that a search reads and checks twelve blocks of a file of a million
 // entries, and not all of it. Nothing waits for it to be on stable storage: what a power cut tears, its sums refuse.
-import Transport
+import HubSystem
 
 /// A record with a key.
 struct IndexEntry: Comparable, Sendable {

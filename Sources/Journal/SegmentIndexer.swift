@@ -1,5 +1,5 @@
 // Makes a segment's index in memory, and goes on where the segment has grown.
-import Transport
+import HubSystem
 
 /// A segment's file, or another one of a journal, from its name.
 struct SegmentName: Equatable, Sendable {

@@ -1,6 +1,6 @@
 // A snapshot: the state after a group, in as many parts as its writer likes, so that a start need not read every group
 // since the beginning. It counts only when it is whole: its last group is empty and says so.
-import Transport
+import HubSystem
 
 enum SnapshotFile {
   static let unfinishedSuffix = ".new"

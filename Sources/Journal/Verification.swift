@@ -1,6 +1,6 @@
 // Reads every byte of a journal beside whoever writes it, and says what is not as it was written. Changes nothing.
 import Glibc
-import Transport
+import HubSystem
 
 /// What was found.
 public struct Verification: Sendable, Equatable {

@@ -1,6 +1,6 @@
 // What a map of drivers shows, kept from area updates by the protocol's rules (protocol/areas.md).
-import Geo
-import Messages
+import HubGeo
+import HubMessages
 
 /// The drivers of the cells that a client watches. A value; no clock, no I/O.
 public struct AreaMap: Sendable {

@@ -1,7 +1,7 @@
 // Every limit and time of a client, in one place, with what happens at it. The values are the protocol's ("Heartbeat
 // and reconnect", "Rates") where it names one.
 
-import WebSocket
+import HubWebSocket
 
 /// How much one client keeps, and how long it waits. Times are in seconds.
 public struct ClientLimits: Sendable, Equatable {

@@ -1,7 +1,8 @@
 // What happens on the sockets, handed to the sessions; and what these want, done on the sockets.
-import Bytes
-import Messages
-import Transport
+import HubBytes
+import HubMessages
+import HubSystem
+import HubTransport
 
 extension ClientLoop: EventLoopDelegate {
   private func owner(_ id: ConnectionID) -> Int? {

@@ -1,8 +1,8 @@
 // From a TCP connection to one that the hub has greeted.
-import Bytes
-import HTTP
-import Messages
-import WebSocket
+import HubBytes
+import HubHTTP
+import HubMessages
+import HubWebSocket
 
 extension ClientSession {
   /// TCP stands.

@@ -1,8 +1,8 @@
 // What the hub says: frames into messages, and what each message means for the queue, the subscriptions and the
 // heartbeat before the application sees it.
-import Bytes
-import Messages
-import WebSocket
+import HubBytes
+import HubMessages
+import HubWebSocket
 
 extension ClientSession {
   /// Bytes came. They are unmasked and read in place, so they may be changed. `deliver` is called with every message

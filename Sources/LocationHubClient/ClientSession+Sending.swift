@@ -1,7 +1,7 @@
 // What goes out: the commands that put something into the queue, and `flush`, the one place that writes.
-import Bytes
-import Messages
-import WebSocket
+import HubBytes
+import HubMessages
+import HubWebSocket
 
 extension ClientSession {
   // MARK: Commands

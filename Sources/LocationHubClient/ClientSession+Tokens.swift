@@ -4,8 +4,8 @@
 // The application says in the configuration where tokens come from. It may answer at once (a file) or later (a request
 // to its back end): nothing here waits. Without such a source a client ends when its token does, with
 // `ClientEnd.needsToken`.
-import Messages
-import Tokens
+import HubMessages
+import HubTokens
 
 /// Why a token is asked for.
 public enum TokenNeed: Sendable, Equatable {

@@ -6,10 +6,10 @@
 // `flush` writes, so that a callback may call any command. `ClientLoop` drives thousands of these on one thread.
 //
 // The files: +Handshake (until `connected`), +Messages (what the hub says), +Sending (what goes out), +Closing, +Tokens.
-import Bytes
-import HTTP
-import Messages
-import WebSocket
+import HubBytes
+import HubHTTP
+import HubMessages
+import HubWebSocket
 
 /// A client's connection over all its breaks. Not thread-safe: it belongs to who drives it.
 public final class ClientSession {

@@ -1,9 +1,10 @@
 // How a connection ended and what follows: the one table from close codes, HTTP statuses and errors to "reconnect?"
 // (protocol/README.md, "Codes").
-import HTTP
-import Messages
-import Transport
-import WebSocket
+import HubHTTP
+import HubMessages
+import HubSystem
+import HubTransport
+import HubWebSocket
 
 /// Why a connection, or the attempt at one, ended.
 public enum DisconnectCause: Sendable, Equatable {

@@ -1,7 +1,7 @@
 // The ids that a client gives its messages: a prefix that no other run has, and a number. The hub tells a repeated
 // `trip_status` by its id, so a restarted program must not use an old one again.
-import Bytes
-import Messages
+import HubBytes
+import HubMessages
 
 struct MessageNumbering {
   private let prefix: InlineText

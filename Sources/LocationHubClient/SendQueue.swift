@@ -4,8 +4,8 @@
 // A cursor tells how far this connection has sent. A new connection puts the cursor back to the front; runs of
 // fixes become batches then, because that is what the protocol asks for and what costs the hub least.
 
-import Geo
-import Messages
+import HubGeo
+import HubMessages
 
 /// A trip's id, shared by the fixes that name it: 8 bytes in each instead of 73.
 final class TripName {

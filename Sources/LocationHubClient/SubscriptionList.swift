@@ -1,7 +1,7 @@
 // What a client has subscribed to and how far it has come on each channel, so that after any break it gets every event
 // once and in order (protocol/README.md, "Two kinds of message").
-import Bytes
-import Messages
+import HubBytes
+import HubMessages
 
 /// The subscriptions of one client. A handful, so a list that is searched from the last hit on beats a table.
 struct SubscriptionList {

@@ -1,6 +1,6 @@
 // Channel names, read and written (protocol/README.md, "Channels").
-import Bytes
-import Geo
+import HubBytes
+import HubGeo
 
 extension Channel {
   /// Reads a channel's name, strictly: nil where the prefix is unknown, an id is none, a geohash has other than 3–8

@@ -1,6 +1,6 @@
 // What one can subscribe to.
-import Bytes
-import Geo
+import HubBytes
+import HubGeo
 
 /// A channel by its name.
 public enum Channel: Sendable, Hashable, BitwiseCopyable {

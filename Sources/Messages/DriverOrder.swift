@@ -4,7 +4,7 @@
 // So their keys are put in order, in a heap: made in O(n), 10 µs for a thousand, and each driver costs O(log n) when its turn
 // comes. An answer that is written in pieces is put in order in pieces, too. Williams, "Algorithm 232: Heapsort", CACM 7 (1964).
 
-import Bytes
+import HubBytes
 
 /// Gives the places of drivers in a list, the nearest first, of equal distances the smaller id.
 struct DriverOrder {

@@ -1,5 +1,5 @@
 // When a trip's driver will be where it is going to: state, the newest says all.
-import Bytes
+import HubBytes
 
 /// Where a trip's driver is going to.
 public enum TripTarget: UInt8, Sendable, CaseIterable {

@@ -1,5 +1,5 @@
 // Ids as the protocol defines them, checked once where they enter and a type of their own after that.
-import Bytes
+import HubBytes
 
 /// The id of a driver, rider, trip or fence: 1–64 of `A-Z a-z 0-9 . _ -`.
 public struct Identifier: Sendable, Hashable, BitwiseCopyable {

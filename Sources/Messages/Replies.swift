@@ -1,6 +1,6 @@
 // What the hub answers to one session.
-import Bytes
-import Geo
+import HubBytes
+import HubGeo
 
 /// What one session is told, as the answer to a message or because of a change that concerns it alone.
 public enum Reply: Sendable, Equatable {

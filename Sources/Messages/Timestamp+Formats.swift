@@ -1,5 +1,5 @@
 // The three ways in which a timestamp is written on the wire (`time=` of the URL), read and written.
-import Bytes
+import HubBytes
 
 extension Timestamp {
   /// Reads a date and time by RFC 3339 §5.6: any offset, any number of digits of a second, rounded to milliseconds.

@@ -1,6 +1,6 @@
 // What a token grants beyond its role: kept in one object, so that a session whose token lists nothing pays one word.
-import Bytes
-import Messages
+import HubBytes
+import HubMessages
 
 /// An id, or all ids with a beginning: `T1`, `zone7-*`, `*`.
 public struct NamePattern: Sendable, Equatable {

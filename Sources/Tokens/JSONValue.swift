@@ -3,7 +3,7 @@
 // Not the tape of Messages: that one knows the member names of the protocol and is made for two hundred thousand
 // messages a second; this one is asked once a connection, for names that no message has, and says no to whatever two
 // readers could understand differently (members of the same name: RFC 7515 §4, RFC 7519 §4).
-import Bytes
+import HubBytes
 
 /// A value of RFC 8259 §3.
 package indirect enum JSONValue: Equatable {

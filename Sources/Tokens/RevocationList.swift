@@ -1,6 +1,6 @@
 // Tokens that no longer count although they are signed and not expired.
-import Bytes
-import Messages
+import HubBytes
+import HubMessages
 
 /// The `jti` and the `sub` of revoked tokens. A `sub` revokes all its tokens, those to come included.
 public struct RevocationList: Sendable {

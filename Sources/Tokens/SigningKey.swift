@@ -3,7 +3,7 @@
 //
 // This file and SigningKey+Parts.swift are the module's unsafe island: what OpenSSL hands out is freed where it was made,
 // and pointers into arrays live for the call only.
-import COpenSSL
+import CHubOpenSSL
 
 /// A key for one algorithm. Immutable; used from any thread.
 public final class SigningKey: Sendable {

@@ -1,6 +1,6 @@
 // Making a token, for `locationhub token` and for tests.
-import Bytes
-import Messages
+import HubBytes
+import HubMessages
 
 /// What a token is to say.
 public struct TokenRequest: Sendable {

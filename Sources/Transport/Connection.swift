@@ -1,8 +1,8 @@
 // What the loop knows of one connection, and the slab in which these structs live: chunks that never move, so a
 // connection costs no object, growth copies nothing, and a pointer to a slot is good for as long as the loop.
 
-import Bytes
 import Glibc
+import HubBytes
 
 /// One connection's state: 64 bytes with everything that an idle connection needs.
 struct Connection {

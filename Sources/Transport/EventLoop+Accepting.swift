@@ -1,7 +1,8 @@
 // Listeners and outgoing connections: where connections come from.
 
-import CLinux
+import CHubLinux
 import Glibc
+import HubSystem
 
 extension EventLoop {
   /// Listens on `address` and returns it with the real port (port 0: the kernel chooses).

@@ -1,7 +1,7 @@
 // Ending connections: in order, or at once. Every way ends in `doom`, which closes the descriptor and notes the
 // callback; the slot is freed when that is delivered.
 
-import CLinux
+import CHubLinux
 import Glibc
 
 extension EventLoop {

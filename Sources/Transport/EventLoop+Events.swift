@@ -1,8 +1,9 @@
 // What is done about each descriptor that epoll reports, and reading.
 
-import Bytes
-import CLinux
+import CHubLinux
 import Glibc
+import HubBytes
+import HubSystem
 
 /// What epoll gives back for a descriptor: a connection's slot and generation, or one of the loop's own.
 enum Token {

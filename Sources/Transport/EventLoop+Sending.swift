@@ -1,9 +1,9 @@
 // Sending: a send notes a range of the arena; the flush at the end of the turn writes each connection's ranges with one
 // call. Whoever is blocked gets its bytes copied into an outbox, where newer state replaces older.
 
-import Bytes
-import CLinux
+import CHubLinux
 import Glibc
+import HubBytes
 
 extension EventLoop {
   /// Sends a range of `arena` to a connection, in order, at the end of this turn. Some 10 ns; no system call, no copy.

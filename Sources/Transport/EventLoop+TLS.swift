@@ -6,9 +6,9 @@
 // out of reach of conflation; until the kernel has taken it (and while the handshake lasts) the connection is blocked like
 // any other whose kernel buffer is full, with an outbox.
 
-import Bytes
-import CLinux
+import CHubLinux
 import Glibc
+import HubBytes
 
 extension EventLoop {
   @inline(__always)

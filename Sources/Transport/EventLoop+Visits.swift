@@ -10,6 +10,7 @@
 //
 // One lock decides whose turn it is. A loop that nobody visits has none.
 import Glibc
+import HubSystem
 
 /// A loop as other threads may use it.
 ///

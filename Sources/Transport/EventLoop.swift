@@ -7,9 +7,10 @@
 // The files: EventLoop+Events (sockets that are ready), +Accepting, +Sending (send and flush), +Closing, +Timers, +Visits (turns
 // on another thread); LoopState holds what is hot.
 
-import Bytes
-import CLinux
+import CHubLinux
 import Glibc
+import HubBytes
+import HubSystem
 
 /// An event loop. It belongs to the thread that uses it: it is not Sendable, and only its `waker` may go elsewhere.
 public final class EventLoop {

@@ -8,8 +8,9 @@
 // owner, for the length of one statement of its own; `send` within that statement would read it while it is being
 // changed, so don't write into the arena and send in one expression.
 
-import Bytes
 import Glibc
+import HubBytes
+import HubSystem
 
 /// The parts of a loop that are hot.
 @usableFromInline

@@ -6,8 +6,8 @@
 // they are larger than what is left, which makes it O(1) a byte, and the buffer at most twice what is unsent (its
 // memory up to four times, since that doubles).
 
-import Bytes
-import CLinux
+import CHubLinux
+import HubBytes
 
 /// The unsent frames of one connection, in order.
 final class Outbox {

@@ -1,8 +1,9 @@
 // epoll(7), level triggered: what was not read or accepted in this turn is reported again in the next, so no readiness
 // is ever lost and nothing has to be remembered. Edge triggering measured no faster (loadtest notes of the design).
 
-import CLinux
+import CHubLinux
 import Glibc
+import HubSystem
 
 /// An epoll instance and the memory into which it reports.
 struct Poller: ~Copyable {

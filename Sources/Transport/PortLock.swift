@@ -9,8 +9,9 @@
 // own and then looks for the other's in /proc/net/unix: two that begin at once see each other, and at least one gives
 // way.
 
-import CLinux
+import CHubLinux
 import Glibc
+import HubSystem
 
 /// Why a port could not be had.
 public enum PortLockError: Error, Sendable, Hashable, CustomStringConvertible {

@@ -2,7 +2,7 @@
 // and neither a listener nor a client on one machine needs it. An IPv4 peer of a dual-stack listener
 // (::ffff:a.b.c.d, RFC 4291 §2.5.5.2) is turned into the IPv4 address it is, so limits by address see one host once.
 
-import CLinux
+import CHubLinux
 import Glibc
 
 /// Where a TCP socket is, or where it should go.

@@ -1,8 +1,9 @@
 // The socket calls of the loop, each in one place and with errno turned into a value. TLS sits between `receive` and `send`
 // below and the loop (EventLoop+TLS.swift), and nowhere else.
 
-import CLinux
+import CHubLinux
 import Glibc
+import HubSystem
 
 /// What one read or write on a non-blocking socket came to.
 enum Transfer {

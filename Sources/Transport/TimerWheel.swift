@@ -4,7 +4,7 @@
 // A heartbeat is pushed back by each message and almost never fires. So moving a timer to a later time only stores the
 // new deadline; the wheel finds out when it comes to the old place, and puts the connection where it belongs then.
 
-import Bytes
+import HubBytes
 
 /// A connection's place in the wheel.
 struct TimerLink {

@@ -6,8 +6,8 @@
 //     while let event = try socket.next(in: bytes, at: &offset, limits) { … }
 //     socket.writeControlFrames(into: &output, using: &random)     // after every read: pongs, Close
 
-import Bytes
-import HTTP
+import HubBytes
+import HubHTTP
 
 /// How much a client's socket reads at once.
 public struct ClientSocketLimits: Sendable, Equatable {

@@ -198,7 +198,7 @@ extension FrameHeader {
   /// Unmasks the part of the payload that begins `received` bytes into it. True when it is ASCII.
   func unmask(_ bytes: UnsafeMutableRawBufferPointer, from received: Int) -> Bool {
     if let mask { return applyMask(mask.advanced(by: received), to: bytes) }
-    return opcode == .text || opcode == .continuation ? WebSocket.isASCII(UnsafeRawBufferPointer(bytes)) : false
+    return opcode == .text || opcode == .continuation ? HubWebSocket.isASCII(UnsafeRawBufferPointer(bytes)) : false
   }
 
   /// The event of an unfragmented message or a control frame that is complete.

@@ -8,7 +8,7 @@
 //     … append the payload …
 //     let start = FrameWriter.finish(.text, payloadAt: payload, in: &buffer)   // the frame is start..<buffer.count
 
-import Bytes
+import HubBytes
 
 /// Writes frames; every message is one frame.
 public enum FrameWriter {

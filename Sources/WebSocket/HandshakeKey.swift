@@ -2,8 +2,8 @@
 //
 // SHA-1 is here because the RFC says so; it proves that a WebSocket server answered and protects nothing.
 
-import Bytes
-import COpenSSL
+import CHubOpenSSL
+import HubBytes
 
 /// The nonce of a handshake as it is in `Sec-WebSocket-Key`: 24 characters for 16 bytes.
 public struct HandshakeKey: Sendable {

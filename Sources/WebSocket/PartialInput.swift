@@ -5,7 +5,7 @@
 // again when it was handed out. Nothing is reserved on the word of a header beyond 1 KiB: a peer that announces 16 MiB
 // and sends none has cost that.
 
-import Bytes
+import HubBytes
 
 /// The box of an incomplete frame or message.
 final class PartialInput {

@@ -2,8 +2,8 @@
 //
 // Whether the path exists and the credential is good is decided by whoever asks; this is about the protocol only.
 
-import Bytes
-import HTTP
+import HubBytes
+import HubHTTP
 
 /// Why a request cannot become a WebSocket.
 public enum UpgradeRefusal: Error, Equatable, Sendable {

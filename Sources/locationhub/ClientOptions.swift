@@ -1,9 +1,10 @@
 // What the verbs that are clients of a hub have in common: where it is, who asks, and what happens while it can't be
 // reached.
 import Glibc
+import HubMessages
+import HubSystem
+import HubTransport
 import LocationHubClient
-import Messages
-import Transport
 
 struct ClientOptions {
   static let options = [

@@ -1,13 +1,13 @@
+import Glibc
 // `demo`: a hub, a city of drivers and their riders, in one process and over real WebSockets, with figures that move.
 //
 // Two threads beside the hub's: the drivers' loop, and the riders' loop, which is the main thread and shows the
 // figures. A position's latency is measured from the driver's send to the rider's receipt, by one clock.
-import Gateway
-import Geo
-import Glibc
+import HubGateway
+import HubGeo
+import HubMessages
+import HubSystem
 import LocationHubClient
-import Messages
-import Transport
 
 /// Without `--drivers`.
 private let demoDrivers = 200

@@ -1,8 +1,8 @@
 // What the demo's two threads tell each other, and the figures that they make together.
-import Gateway
-import Messages
+import HubGateway
+import HubMessages
+import HubSystem
 import Synchronization
-import Transport
 
 /// A trip began, and its rider should follow it.
 struct TripNews: Sendable {

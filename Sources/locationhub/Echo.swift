@@ -1,7 +1,7 @@
-// `echo`: the WebSocket code without the hub, for conformance suites.
-import Gateway
 import Glibc
-import Transport
+// `echo`: the WebSocket code without the hub, for conformance suites.
+import HubGateway
+import HubSystem
 
 let echo = Verb(
   name: "echo", operands: "",

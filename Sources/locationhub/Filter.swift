@@ -1,11 +1,11 @@
-// `filter`: what the hub would publish for a trace, without a hub.
-import Bytes
-import Geo
 import Glibc
+// `filter`: what the hub would publish for a trace, without a hub.
+import HubBytes
 import HubCore
-import Messages
-import Simulation
-import Transport
+import HubGeo
+import HubMessages
+import HubSimulation
+import HubSystem
 
 let filter = Verb(
   name: "filter", operands: "TRACE.csv",

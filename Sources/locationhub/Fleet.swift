@@ -2,11 +2,11 @@
 //
 // Each driver's clock begins at its own moment, spread over one interval, so that fixes leave evenly and not all on the
 // same tick. A fix has the timestamp of the moment when it was due: what the loop is late by counts as latency.
-import Geo
+import HubGeo
+import HubMessages
+import HubSimulation
+import HubTransport
 import LocationHubClient
-import Messages
-import Simulation
-import Transport
 
 /// What a fleet tells who runs it; on the loop's thread.
 protocol FleetObserver: AnyObject {

@@ -1,10 +1,10 @@
-// `journal`: looks into the directory where a hub keeps what is durable, beside the hub or without one. Changes nothing.
-import Bytes
 import Glibc
+// `journal`: looks into the directory where a hub keeps what is durable, beside the hub or without one. Changes nothing.
+import HubBytes
 import HubCore
-import Journal
-import Messages
-import Transport
+import HubJournal
+import HubMessages
+import HubSystem
 
 let journal = Verb(
   name: "journal", operands: "inspect|verify|export DIR",

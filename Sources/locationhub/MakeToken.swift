@@ -1,8 +1,8 @@
 // `token`: makes a JSON Web Token for a driver, a rider or an operator.
-import Bytes
-import Messages
-import Tokens
-import Transport
+import HubBytes
+import HubMessages
+import HubSystem
+import HubTokens
 
 let makeToken = Verb(
   name: "token", operands: "",

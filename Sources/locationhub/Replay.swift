@@ -1,9 +1,9 @@
 // `replay`: recorded drives, sent as live.
 import Glibc
+import HubMessages
+import HubSimulation
+import HubSystem
 import LocationHubClient
-import Messages
-import Simulation
-import Transport
 
 let replay = Verb(
   name: "replay", operands: "TRACE.csv [more…]",

@@ -1,8 +1,9 @@
-// `serve`: the hub.
-import Gateway
 import Glibc
-import Messages
-import Transport
+// `serve`: the hub.
+import HubGateway
+import HubMessages
+import HubSystem
+import HubTransport
 
 let serve = Verb(
   name: "serve", operands: "",

@@ -1,7 +1,7 @@
-// The options of `serve` that say who may come in.
-import Gateway
 import HubCore
-import Transport
+// The options of `serve` that say who may come in.
+import HubGateway
+import HubTransport
 
 /// Web pages, proxies and operators.
 func setAccess(_ arguments: Arguments, _ configuration: inout ServerConfiguration) throws(CommandError) {

@@ -1,8 +1,8 @@
-// The options of `serve` and `demo` about the journal.
-import Gateway
 import Glibc
-import Journal
-import Transport
+// The options of `serve` and `demo` about the journal.
+import HubGateway
+import HubJournal
+import HubSystem
 
 /// Where a hub keeps what is durable, when nobody says.
 private let defaultDirectory = "./data"

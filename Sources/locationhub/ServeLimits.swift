@@ -1,6 +1,6 @@
 // The options of `serve` that set limits. What each of them bounds, and what happens at it, stands in Gateway's Limits;
 // here is what of it operators change, and which values do not go together.
-import Gateway
+import HubGateway
 
 func setLimits(_ arguments: Arguments, _ limits: inout Limits) throws(CommandError) {
   try setSessionLimits(arguments, &limits)

@@ -1,10 +1,10 @@
-// `simulate`: drivers of a simulated city, over real connections.
-import Geo
 import Glibc
+// `simulate`: drivers of a simulated city, over real connections.
+import HubGeo
+import HubMessages
+import HubSimulation
+import HubSystem
 import LocationHubClient
-import Messages
-import Simulation
-import Transport
 
 /// Without `--drivers`.
 private let simulatedDrivers = 100

@@ -1,6 +1,6 @@
 // A line, or a block of lines, that tells how things stand: refreshed in place for a person, appended for a log.
 import Glibc
-import Transport
+import HubSystem
 
 struct StatusDisplay {
   private let stream = StandardStream.output

@@ -1,6 +1,6 @@
 // The files that `serve` speaks TLS with: read at the start, and again on SIGHUP.
-import Gateway
-import Transport
+import HubGateway
+import HubTransport
 
 /// What `--tls-cert` and `--tls-key` name.
 struct TLSFiles {

@@ -1,7 +1,7 @@
 // The files that `serve` checks tokens with: read at the start, and again on SIGHUP.
-import Gateway
-import Tokens
-import Transport
+import HubGateway
+import HubTokens
+import HubTransport
 
 /// What `--token-keys` and the options beside it say; nil where no tokens are taken.
 func tokenAccess(_ arguments: Arguments) throws(CommandError) -> TokenAccess? {

@@ -1,5 +1,5 @@
 // The verbs, in the order of the overview.
-import Transport
+import HubSystem
 
 enum Verbs {
   /// The release that this becomes; CHANGELOG.md says what is in it.

@@ -1,10 +1,10 @@
-// `watch`: what is published on channels, as it comes.
-import Bytes
 import Glibc
+// `watch`: what is published on channels, as it comes.
+import HubBytes
+import HubMessages
+import HubSimulation
+import HubSystem
 import LocationHubClient
-import Messages
-import Simulation
-import Transport
 
 let watch = Verb(
   name: "watch", operands: "CHANNEL [more…]",

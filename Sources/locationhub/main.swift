@@ -1,6 +1,6 @@
 // locationhub: one executable for the hub and what goes with it.
 import Glibc
-import Transport
+import HubSystem
 
 do throws(CommandError) {
   exit(try Verbs.run(Array(CommandLine.arguments.dropFirst())).rawValue)

@@ -1,5 +1,5 @@
 // Room for numbered elements: it stays where it is, and goes with the table.
-import Bytes
+import HubBytes
 import Testing
 
 @Suite struct ChunkTableTests {

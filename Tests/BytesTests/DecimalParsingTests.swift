@@ -1,6 +1,6 @@
 // Reading numbers, against Swift's own Double(String) as the oracle.
-import Bytes
-import TestSupport
+import HubBytes
+import HubTestSupport
 import Testing
 
 func parse(_ text: String) -> Double? {

@@ -1,6 +1,6 @@
 // Writing numbers: against description, and read back to the same bits.
-import Bytes
-import TestSupport
+import HubBytes
+import HubTestSupport
 import Testing
 
 private func printed(_ write: (inout ByteBuffer) -> Void) -> String {

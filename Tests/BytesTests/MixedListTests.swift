@@ -1,7 +1,7 @@
-import TestSupport
+import HubTestSupport
 import Testing
 
-@testable import Bytes
+@testable import HubBytes
 
 @Suite struct `Lists of two kinds` {
   private enum Thing: Equatable {

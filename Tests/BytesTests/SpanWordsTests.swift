@@ -1,6 +1,6 @@
 // Words of a text against the bytes one by one.
-import Bytes
-import TestSupport
+import HubBytes
+import HubTestSupport
 import Testing
 
 @Suite struct SpanWords {

@@ -35,7 +35,7 @@ if [ ! -x "$suite/run.sh" ]; then
   echo "conformance: skipped, for the Autobahn suite is not there ($root/../shared/tools/autobahn)"
   exit 0
 fi
-for program in locationhub autobahn-client; do
+for program in locationhub hub-autobahn-client; do
   [ -x "$root/.build/release/$program" ] || { echo "conformance: build $program first (make conformance does)" >&2; exit 2; }
 done
 mkdir -p "$out" || exit 2
@@ -50,7 +50,7 @@ run_server() { "$suite/run.sh" "$url" "$2" --cases "$1" --strict-deflate; }
 run_client() {
   local port
   port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])') || return 3
-  "$suite/run-server.sh" "$port" "$2" --cases "$1" --strict-deflate -- "$root/.build/release/autobahn-client"
+  "$suite/run-server.sh" "$port" "$2" --cases "$1" --strict-deflate -- "$root/.build/release/hub-autobahn-client"
 }
 
 # The ids in a report's index.json that did not pass, with commas between them; 0 when all passed. Informational cases

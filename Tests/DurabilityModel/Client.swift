@@ -1,10 +1,10 @@
 // A client as the contract wants it: keeps what must arrive until it is acked, sends it again after a break with the same
 // ids, subscribes again from where it was; and checks that what it hears has no gap, nothing twice and nothing out of
 // order.
-import Bytes
-import Geo
+import HubBytes
 import HubCore
-import Messages
+import HubGeo
+import HubMessages
 
 struct Client {
   /// One channel, as this client sees it.

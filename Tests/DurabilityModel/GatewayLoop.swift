@@ -1,7 +1,7 @@
 // A loop of the gateway without sockets: who listens to which channel, and what the hub's outputs become on each
 // connection. It does what Gateway's SessionLoop does with them, and nothing else.
 import HubCore
-import Messages
+import HubMessages
 
 final class GatewayLoop {
   private struct Slot {

@@ -1,10 +1,10 @@
 // One life of the hub: the real Hub, the real journal over the simulated disk, and loops without sockets. What Gateway's
-// HubJournal and HubThread do on two threads is done here call by call, when the world says so.
-import Bytes
+// JournalQueue and HubThread do on two threads is done here call by call, when the world says so.
+import HubBytes
 import HubCore
-import Journal
-import JournalSupport
-import Messages
+import HubJournal
+import HubJournalSupport
+import HubMessages
 
 /// Takes a fix that was read from a group of the journal.
 typealias FixReader = (_ group: UInt64, _ driver: Identifier, _ fix: StoredFix) -> Void

@@ -1,7 +1,7 @@
 // What all clients saw and were promised, and whether all of it can be true at once. Knows nothing of how the hub works.
-import Bytes
+import HubBytes
 import HubCore
-import Messages
+import HubMessages
 
 /// A promise that was not kept.
 struct Violation: Error {

@@ -1,8 +1,8 @@
 // A connection: what is on its way in either direction, in order. Messages of one connection never overtake each other;
 // those of different ones do, by the order in which the world looks at them.
-import Bytes
+import HubBytes
 import HubCore
-import Messages
+import HubMessages
 
 /// What a client says. The numbers are places in the world's lists.
 enum Upward {

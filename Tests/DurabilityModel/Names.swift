@@ -1,6 +1,6 @@
 // Names of what is a small number in the simulated world.
-import Bytes
-import Messages
+import HubBytes
+import HubMessages
 
 enum Names {
   /// When the world begins (ms since 1970).

@@ -1,9 +1,9 @@
 // What clients do of their own accord, and what they make of what they hear.
-import Bytes
-import Geo
+import HubBytes
 import HubCore
-import Journal
-import Messages
+import HubGeo
+import HubJournal
+import HubMessages
 
 extension World {
   // MARK: Doing

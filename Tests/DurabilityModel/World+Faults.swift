@@ -1,10 +1,10 @@
-// What goes wrong: connections, the process, the power, the disk.
-import Bytes
 import Glibc  // errno
+// What goes wrong: connections, the process, the power, the disk.
+import HubBytes
 import HubCore
-import Journal
-import JournalSupport
-import Messages
+import HubJournal
+import HubJournalSupport
+import HubMessages
 
 extension World {
   // MARK: Connections

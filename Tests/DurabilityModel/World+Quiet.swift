@@ -1,9 +1,9 @@
 // The end of a history: everybody comes back, everything arrives, and then all of it must fit together.
-import Bytes
+import HubBytes
 import HubCore
-import Journal
-import JournalSupport
-import Messages
+import HubJournal
+import HubJournalSupport
+import HubMessages
 
 extension World {
   /// Lets all troubles pass, and checks what then must hold.

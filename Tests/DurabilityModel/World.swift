@@ -4,13 +4,13 @@
 //
 // Nothing in here runs on a thread or reads a clock: a step of the hub, a write of the journal and the arrival of a
 // message are calls, made in an order that the seed decides.
-import Bytes
-import Geo
+import HubBytes
 import HubCore
-import Journal
-import JournalSupport
-import Messages
-import TestSupport
+import HubGeo
+import HubJournal
+import HubJournalSupport
+import HubMessages
+import HubTestSupport
 
 struct World: ~Copyable {
   /// What this history is about, besides what all are.

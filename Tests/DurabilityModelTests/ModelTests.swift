@@ -1,7 +1,7 @@
+import Foundation
 // Thousands of small histories of the hub, its disk and its clients. A failure prints its seed and the last things that
 // happened; HISTORY_SEED=<n> runs that one alone, HISTORIES=<n> runs more of them.
-import DurabilityModel
-import Foundation
+import HubDurabilityModel
 import Testing
 
 @Suite struct ModelTests {

@@ -1,11 +1,11 @@
+import Foundation
 // Hostile connections of every kind come and go while good sessions work: those lose nothing, and nothing is left of the
 // others, neither in the hub's tables nor in its memory. Without a clock: what it costs in time, `hub-loadtest abuse` says.
-import Bytes
-import Foundation
-import Gateway
-import Messages
+import HubBytes
+import HubGateway
+import HubMessages
+import HubWebSocket
 import Testing
-import WebSocket
 
 extension EndToEnd {
   @Suite(.enabled(if: HubProcess.executable != nil, "locationhub is built beside the tests"))

@@ -1,10 +1,10 @@
 // Who may, beside the credential: web pages by their origin, operators by where they come from, clients behind proxies.
 import Foundation
-import Gateway
-import Messages
+import HubGateway
+import HubMessages
+import HubTokens
+import HubTransport
 import Testing
-import Tokens
-import Transport
 
 extension EndToEnd {
   @Suite struct Access {}

@@ -1,7 +1,7 @@
 // Frames and connections that break RFC 6455, and handshakes that should not succeed.
 import Foundation
-import Gateway
-import Messages
+import HubGateway
+import HubMessages
 import Testing
 
 extension EndToEnd {

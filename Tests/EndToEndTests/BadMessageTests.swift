@@ -1,7 +1,7 @@
 // Messages that are wrong: each gets the contract's error, a counter, and harms nobody else.
 import Foundation
-import Gateway
-import Messages
+import HubGateway
+import HubMessages
 import Testing
 
 extension EndToEnd {

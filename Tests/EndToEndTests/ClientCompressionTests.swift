@@ -1,9 +1,9 @@
 // The client library and the hub, compressing for each other.
-import Geo
+import HubGeo
+import HubMessages
+import HubWebSocket
 import LocationHubClient
-import Messages
 import Testing
-import WebSocket
 
 extension EndToEnd.Compression {
   /// A driver's batch and a rider's positions, and the counters of the hub that had them.

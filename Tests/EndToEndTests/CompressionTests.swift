@@ -1,10 +1,10 @@
-// permessage-deflate over a socket (RFC 7692): one compressed publication for all, and what a hostile peer may send.
-import Bytes
 import Foundation
-import Gateway
-import Messages
+// permessage-deflate over a socket (RFC 7692): one compressed publication for all, and what a hostile peer may send.
+import HubBytes
+import HubGateway
+import HubMessages
+import HubWebSocket
 import Testing
-import WebSocket
 
 extension EndToEnd {
   @Suite struct Compression {}

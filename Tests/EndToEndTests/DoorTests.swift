@@ -1,7 +1,7 @@
 // What peers do at the door: come and say nothing, come slowly, come too many; and what the operator does wrong.
 import Foundation
-import Gateway
-import Messages
+import HubGateway
+import HubMessages
 import Testing
 
 extension EndToEnd {

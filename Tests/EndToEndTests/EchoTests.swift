@@ -1,10 +1,10 @@
+import Foundation
 // `locationhub echo`, for what conformance suites don't look at: Autobahn always asks for client_no_context_takeover, so
 // no context is ever kept there for a client's messages, and it waits for the 101 before its first frame.
-import Bytes
-import Foundation
-import TestSupport
+import HubBytes
+import HubTestSupport
+import HubWebSocket
 import Testing
-import WebSocket
 
 extension EndToEnd {
   @Suite struct Echo {}

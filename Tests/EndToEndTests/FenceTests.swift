@@ -1,7 +1,7 @@
 // Fences over HTTP and sockets: put, seen, crossed, deleted; and over the death of the process.
 import Foundation
-import Gateway
-import Messages
+import HubGateway
+import HubMessages
 import Testing
 
 extension EndToEnd {

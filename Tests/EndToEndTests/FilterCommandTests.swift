@@ -1,9 +1,9 @@
 // `locationhub filter` as a process: each fix, each Nth, and what is predicted between them.
 import Foundation
-import Geo
 import HubCore
-import Messages
-import Simulation
+import HubGeo
+import HubMessages
+import HubSimulation
 import Testing
 
 extension EndToEnd {

@@ -1,11 +1,11 @@
 // A grant for a trip over sockets: who follows a trip without its token naming it, and how everybody's end comes.
 import Foundation
-import Gateway
+import HubGateway
+import HubMessages
+import HubSystem
+import HubTokens
 import LocationHubClient
-import Messages
 import Testing
-import Tokens
-import Transport
 
 extension EndToEnd {
   @Suite struct Grants {}

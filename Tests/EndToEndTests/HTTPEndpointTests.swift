@@ -1,7 +1,7 @@
 // The HTTP endpoints beside the socket.
 import Foundation
-import Gateway
-import Messages
+import HubGateway
+import HubMessages
 import Testing
 
 extension EndToEnd {

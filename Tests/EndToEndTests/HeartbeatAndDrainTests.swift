@@ -1,7 +1,7 @@
 // Silence, and the end of the hub.
 import Foundation
-import Gateway
-import Messages
+import HubGateway
+import HubMessages
 import Testing
 
 extension EndToEnd {

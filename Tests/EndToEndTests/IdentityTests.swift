@@ -4,9 +4,9 @@
 //     sessionsPerIdentity, areasPerIdentity, queriesPerIdentity, tripsPerRider      here
 //     tripsPerDriver                                                                NewcomerTests
 import Foundation
-import Gateway
 import HubCore
-import Messages
+import HubGateway
+import HubMessages
 import Testing
 
 extension EndToEnd {

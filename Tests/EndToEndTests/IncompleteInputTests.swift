@@ -3,10 +3,10 @@
 //     incompleteBytes, incompleteFreeBytes                                         here
 //     messageSeconds                                                               SlowMessageTests of GatewayTests
 import Foundation
-import Gateway
-import Messages
+import HubGateway
+import HubMessages
+import HubTransport
 import Testing
-import Transport
 
 extension EndToEnd {
   @Suite struct IncompleteInput {}

@@ -1,7 +1,7 @@
 // Trips over the death of the process: kill -9 at any moment, a directory that two want, damage.
 import Foundation
-import Messages
-import TestSupport
+import HubMessages
+import HubTestSupport
 import Testing
 
 /// A directory for a journal, gone with the test.

@@ -1,7 +1,7 @@
 // The limits that operators set, as the built `locationhub` takes them: reached through their options, seen in its metrics.
 import Foundation
-import Gateway
-import Messages
+import HubGateway
+import HubMessages
 import Testing
 
 extension EndToEnd {

@@ -11,9 +11,9 @@
 //     profiles, accuracyMeters                                                   MotionTests
 //     the options that set them                                                  LimitOptionTests
 import Foundation
-import Gateway
 import HubCore
-import Messages
+import HubGateway
+import HubMessages
 import Testing
 
 extension EndToEnd {

@@ -1,10 +1,11 @@
 // A thousand drivers, one fix a second each, two riders on each trip: nothing is lost, doubled or out of order.
 import Foundation
-import Gateway
-import Messages
+import HubGateway
+import HubMessages
+import HubSystem
+import HubTransport
+import HubWebSocket
 import Testing
-import Transport
-import WebSocket
 
 extension EndToEnd {
   @Suite struct Load {}

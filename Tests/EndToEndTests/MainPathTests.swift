@@ -1,7 +1,7 @@
 // The main path over real sockets: what a driver sends is what its riders get.
 import Foundation
-import Gateway
-import Messages
+import HubGateway
+import HubMessages
 import Testing
 
 extension EndToEnd {

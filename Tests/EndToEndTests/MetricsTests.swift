@@ -1,6 +1,6 @@
 // What /metrics shows at the moment in which it is asked.
 import Foundation
-import Gateway
+import HubGateway
 import Testing
 
 extension EndToEnd {

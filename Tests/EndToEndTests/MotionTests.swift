@@ -1,8 +1,8 @@
 // Sampling, prediction, plausibility, trip distance and vehicle types over real sockets, and their options.
 import Foundation
-import Gateway
 import HubCore
-import Messages
+import HubGateway
+import HubMessages
 import Testing
 
 extension EndToEnd {

@@ -8,10 +8,10 @@
 //     readBytesPerTurn, timersPerTurn                                              TurnLengthTests of TransportTests
 //     idleAddresses                                                                AddressTableTests
 import Foundation
-import Gateway
-import Messages
+import HubGateway
+import HubMessages
+import HubTransport
 import Testing
-import Transport
 
 extension EndToEnd {
   @Suite struct Newcomers {}

@@ -1,7 +1,7 @@
 // Notifications that are posted over HTTP, and what their readers get.
 import Foundation
-import Gateway
-import Messages
+import HubGateway
+import HubMessages
 import Testing
 
 extension EndToEnd {

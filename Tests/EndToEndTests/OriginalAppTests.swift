@@ -1,9 +1,9 @@
 // An app written to the original design works unchanged: Foundation's JSONEncoder and JSONDecoder with their default
 // settings, messages in binary frames, dates as JSONEncoder writes them, batches in the nested form.
 import Foundation
-import Gateway
-import Messages
-import TestSupport
+import HubGateway
+import HubMessages
+import HubTestSupport
 import Testing
 
 extension EndToEnd {

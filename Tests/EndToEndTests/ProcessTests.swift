@@ -1,7 +1,7 @@
 // The executable as a process: exit codes, messages, signals.
 import Foundation
-import Gateway
-import Messages
+import HubGateway
+import HubMessages
 import Testing
 
 extension EndToEnd {

@@ -1,8 +1,8 @@
 // What the documents promise: the README's sessions run as they stand there, the examples of protocol/ are understood by
 // a hub, the sample settings are accepted, and the help is what it says.
 import Foundation
-import Gateway
-import Messages
+import HubGateway
+import HubMessages
 import Testing
 
 extension EndToEnd {

@@ -1,11 +1,11 @@
 // A hub and a loop of clients in the test's own process: real sockets, no sleeps.
 import Foundation
-import Gateway
+import HubGateway
+import HubMessages
+import HubSimulation
+import HubSystem
 import LocationHubClient
-import Messages
-import Simulation
 import Testing
-import Transport
 
 /// Clients of one hub, run by the test itself until what it waits for has happened.
 final class ClientBench: ClientLoopDelegate {

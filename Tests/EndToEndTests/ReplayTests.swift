@@ -1,13 +1,13 @@
+import HubCore
 // A drive that goes through a hub comes out as the tracker alone makes it, row for row; and a hub that goes away costs
 // nothing that it had acknowledged.
-import Gateway
-import Geo
-import HubCore
+import HubGateway
+import HubGeo
+import HubMessages
+import HubSimulation
+import HubSystem
 import LocationHubClient
-import Messages
-import Simulation
 import Testing
-import Transport
 
 @Suite struct ReplayTests {
   /// What the tracker makes of fixes, by the clock of the recording: the rows of `filter`.

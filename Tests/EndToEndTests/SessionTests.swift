@@ -1,7 +1,7 @@
 // Sessions: replacement, batches, pings, clocks.
 import Foundation
-import Gateway
-import Messages
+import HubGateway
+import HubMessages
 import Testing
 
 extension EndToEnd {

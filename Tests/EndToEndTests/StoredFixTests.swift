@@ -1,7 +1,7 @@
 // Fixes over the death of the process: what a batch's ack and a pong's storedThrough promise.
 import Foundation
-import Messages
-import TestSupport
+import HubMessages
+import HubTestSupport
 import Testing
 
 extension EndToEnd.Journals {

@@ -1,13 +1,13 @@
 // The hub over TLS: clients on wss, HTTPS by another implementation's hand, certificates that are refused, replaced and
 // broken, and those who come to the wrong port.
 import Foundation
-import Gateway
-import Geo
+import HubGateway
+import HubGeo
+import HubMessages
+import HubTestCertificates
+import HubTransport
 import LocationHubClient
-import Messages
-import TestCertificates
 import Testing
-import Transport
 
 private let authority = TestAuthority()
 

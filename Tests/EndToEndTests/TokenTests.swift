@@ -1,9 +1,9 @@
 // Tokens over sockets: who is let in, what it sees, and how that ends.
 import Foundation
-import Gateway
-import Messages
+import HubGateway
+import HubMessages
+import HubTokens
 import Testing
-import Tokens
 
 extension EndToEnd {
   @Suite struct TokensAndGrants {}

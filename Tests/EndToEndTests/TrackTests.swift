@@ -1,6 +1,6 @@
 // Tracks out of the journal: what a driver sent is what is shown, in three forms, also after kill -9.
 import Foundation
-import Gateway
+import HubGateway
 import Testing
 
 extension EndToEnd {

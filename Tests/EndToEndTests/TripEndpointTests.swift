@@ -1,7 +1,7 @@
 // Trips over HTTP: asked for, shown, listed.
 import Foundation
-import Gateway
-import Messages
+import HubGateway
+import HubMessages
 import Testing
 
 extension EndToEnd {

@@ -1,9 +1,9 @@
-// modules: Bytes Geo Messages
+// modules: HubBytes HubGeo HubMessages
 // libFuzzer entry for the readers of binary messages (run.sh in this folder builds and runs it): no input may crash them, and
 // what they read means the same when it is written and read again.
-import Bytes
-import Geo
-import Messages
+import HubBytes
+import HubGeo
+import HubMessages
 
 /// The first byte chooses the reader; the hub's is given a row of messages, as on one connection.
 @_cdecl("LLVMFuzzerTestOneInput")

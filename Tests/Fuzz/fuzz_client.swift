@@ -1,4 +1,4 @@
-// modules: Bytes HTTP WebSocket
+// modules: HubBytes HubHTTP HubWebSocket
 // libraries: crypto z
 // libFuzzer entry for a client's socket (run.sh in this folder builds and runs it).
 //
@@ -6,9 +6,9 @@
 // cuts), the cuts, then what the server sends. Checked beyond not crashing: cuts change nothing, all input is consumed,
 // an error is the last thing that is heard, and nothing is to be sent behind a Close.
 
-import Bytes
-import HTTP
-import WebSocket
+import HubBytes
+import HubHTTP
+import HubWebSocket
 
 private struct Counting: RandomNumberGenerator {
   var state: UInt64 = 0

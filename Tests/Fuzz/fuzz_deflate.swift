@@ -1,4 +1,4 @@
-// modules: Bytes HTTP WebSocket
+// modules: HubBytes HubHTTP HubWebSocket
 // libraries: crypto z
 // libFuzzer entry for compressed messages (run.sh in this folder builds and runs it).
 //
@@ -6,8 +6,8 @@
 // taken for compressed messages, in pieces of up to 64 bytes. Checked beyond not crashing: what was compressed comes
 // back, what is inflated stays within the limits, text is UTF-8, and one connection's rubbish harms no other.
 
-import Bytes
-import WebSocket
+import HubBytes
+import HubWebSocket
 
 private func roundTrip(_ pieces: [ArraySlice<UInt8>], keeps: Bool, windowBits: Int) {
   var deflater = Deflater(windowBits: windowBits, level: 1, memoryLevel: 5, takesContextOver: keeps)

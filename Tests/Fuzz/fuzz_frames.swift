@@ -1,11 +1,11 @@
-// modules: Bytes HTTP WebSocket
+// modules: HubBytes HubHTTP HubWebSocket
 // libraries: crypto z
 // libFuzzer entry for the frame reader of both ends (run.sh in this folder builds and runs it).
 //
 // Input: one byte of flags (bit 0: client, bit 1: compression agreed, bits 2–4: how many cuts), the cuts, then what the
 // peer sends. Checked beyond not crashing: cuts change nothing, all input is consumed, what is kept stays bounded.
 
-import WebSocket
+import HubWebSocket
 
 private struct Trace: Equatable {
   var bytes: [UInt8] = []

@@ -1,11 +1,11 @@
-// modules: Bytes HTTP
+// modules: HubBytes HubHTTP
 // libFuzzer entry for request and response heads, bodies and queries (run.sh in this folder builds and runs it).
 //
 // Input: one byte of flags (bit 0: response, bits 2–4: how many cuts), the cuts, then what the peer sends. Checked
 // beyond not crashing: cuts change neither the head, nor the error, nor the body.
 
-import Bytes
-import HTTP
+import HubBytes
+import HubHTTP
 
 private let limits = HTTPLimits(headBytes: 512, fields: 8, targetBytes: 64, bodyBytes: 256, chunkExtensionBytes: 16)
 

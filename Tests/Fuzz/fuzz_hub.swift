@@ -1,14 +1,14 @@
-// modules: Bytes Geo Messages HubCore
+// modules: HubBytes HubGeo HubMessages HubCore
 // libFuzzer's way into the hub: bytes become inputs, and whatever they are, the hub must keep its invariants.
 //
 // Four bytes an input: what, who, and two for the rest. Names are few and tables small, so that things meet and limits
 // are reached. Checked through the public face only: events of a channel come to each loop numbered without a gap; a
 // delivery goes only to a loop that has a subscriber; every fix ends in exactly one counter; accepted fixes and
 // published positions are the same number. The seeded simulation in HubCoreTests checks more, and chooses less.
-import Bytes
-import Geo
+import HubBytes
 import HubCore
-import Messages
+import HubGeo
+import HubMessages
 
 private let epoch = InlineText("e")!
 private let loops = 2

@@ -1,4 +1,4 @@
-// modules: Bytes Transport Journal
+// modules: HubBytes HubSystem HubJournal
 // libraries: ssl crypto
 // libFuzzer entry for what a start reads from the disk (run.sh in this folder builds and runs it).
 //
@@ -7,10 +7,10 @@
 // A check sum of 32 bits finds every change within 32 bits, so the groups before the change must come out as they were
 // written, and none that is not one of them. What comes out is also taken for a snapshot.
 
-import Bytes
-import Transport
+import HubBytes
+import HubSystem
 
-@testable import Journal
+@testable import HubJournal
 
 private let limits = JournalLimits()
 private let first: UInt64 = 41

@@ -1,8 +1,8 @@
-// modules: Bytes Geo Messages Tokens
+// modules: HubBytes HubGeo HubMessages HubTokens
 // libraries: crypto
 // libFuzzer's way into tokens and key files: no input may crash them, and no token may pass that was not signed.
-import Messages
-import Tokens
+import HubMessages
+import HubTokens
 
 private let secret = Array("0123456789abcdef0123456789abcdef".utf8)
 private let now = Timestamp(milliseconds: 1_795_219_200_000)

@@ -1,10 +1,10 @@
-// modules: Bytes Geo Messages
+// modules: HubBytes HubGeo HubMessages
 // libFuzzer entry for the message readers (run.sh in this folder builds and runs it): no input may crash them, and what
 // they read must survive being written.
 // The corpus may be seeded with the lines of protocol/examples.ndjson, a file each.
-import Bytes
-import Geo
-import Messages
+import HubBytes
+import HubGeo
+import HubMessages
 
 nonisolated(unsafe) private let reader = MessageReader()  // libFuzzer calls from one thread only
 

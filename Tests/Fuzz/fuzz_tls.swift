@@ -1,4 +1,4 @@
-// modules: Bytes Transport TestCertificates
+// modules: HubBytes HubSystem HubTransport HubTestCertificates
 // libraries: ssl crypto
 // libFuzzer entry for the server's side of TLS (run.sh in this folder builds and runs it).
 //
@@ -9,11 +9,11 @@
 // an unchanged client gets in and is understood, nothing is left in the room, a failed stream stays failed, and what is
 // taken for plaintext of a client is what it said.
 
-import Bytes
-import COpenSSL
-import TestCertificates
+import CHubOpenSSL
+import HubBytes
+import HubTestCertificates
 
-@testable import Transport
+@testable import HubTransport
 
 private let authority = TestAuthority(name: "fuzz")
 private let server: TLSServer = {

@@ -1,4 +1,4 @@
-// modules: Bytes HTTP WebSocket
+// modules: HubBytes HubHTTP HubWebSocket
 // libraries: crypto z
 // libFuzzer entry for UTF-8 (run.sh in this folder builds and runs it).
 //
@@ -6,7 +6,7 @@
 // the standard library's wherever the text is cut, and what is refused is refused as early as RFC 6455's suites want it:
 // a prefix is taken exactly if some text begins with it.
 
-import WebSocket
+import HubWebSocket
 
 /// A validator given the pieces that end at `ends`, each in memory of its own, so that the address sanitizer sees a read
 /// beyond it. Nil where it refused one.

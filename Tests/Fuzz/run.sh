@@ -23,8 +23,9 @@ flags="$flags -package-name location-hub"  # what one module has for the others 
 for library in CLinux COpenSSL CZlib; do flags="$flags -I $root/Sources/$library"; done
 objects=""
 for module in $modules; do
-  source=$root/Sources/$module
-  [ -d "$source" ] || source=$root/Tests/$module
+  case $module in HubCore) folder=HubCore ;; *) folder=${module#Hub} ;; esac  # as Package.swift has it
+  source=$root/Sources/$folder
+  [ -d "$source" ] || source=$root/Tests/$folder
   # Targets share modules. One is made again where a file of it, this one, or one that comes before it here, is newer.
   object=$modules_out/$module.o
   isOld=no

@@ -1,8 +1,8 @@
 // Connections and requests by address: counted right, and in bounded memory.
-import TestSupport
+import HubTestSupport
 import Testing
 
-@testable import Gateway
+@testable import HubGateway
 
 /// A table that `#expect` can ask: it takes no mutating calls.
 private final class Shared {

@@ -1,7 +1,7 @@
 // The host of a request, as it is compared with those that are allowed.
 import Testing
 
-@testable import Gateway
+@testable import HubGateway
 
 @Suite struct AllowedHostsTests {
   @Test(

@@ -1,9 +1,9 @@
 // Which pages may, and which may not.
-import Bytes
-import HTTP
+import HubBytes
+import HubHTTP
 import Testing
 
-@testable import Gateway
+@testable import HubGateway
 
 @Suite struct AllowedOriginsTests {
   private func fields(_ lines: [String]) throws -> HeaderFields {

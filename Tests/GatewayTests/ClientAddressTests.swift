@@ -1,10 +1,10 @@
 // Whom a request counts for, behind proxies that are believed and others.
-import Bytes
-import HTTP
+import HubBytes
+import HubHTTP
+import HubTransport
 import Testing
-import Transport
 
-@testable import Gateway
+@testable import HubGateway
 
 @Suite struct ClientAddressTests {
   private func client(_ lines: [String], peer: String, trusted: [String]) throws -> ClientAddress {

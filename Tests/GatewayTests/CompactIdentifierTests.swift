@@ -1,7 +1,7 @@
-import Messages
+import HubMessages
 import Testing
 
-@testable import Gateway
+@testable import HubGateway
 
 @Suite struct CompactIdentifierTests {
   @Test func anIdentifierOfAnyLengthComesBackAsItWas() throws {

@@ -1,12 +1,12 @@
-// Who a peer is, and what it may see.
-import Geo
-import HTTP
 import HubCore
-import Messages
+// Who a peer is, and what it may see.
+import HubGeo
+import HubHTTP
+import HubMessages
+import HubTokens
 import Testing
-import Tokens
 
-@testable import Gateway
+@testable import HubGateway
 
 @Suite struct CredentialTests {
   private func read(_ query: String, allowed: Bool = true) throws(CredentialError) -> Credential {

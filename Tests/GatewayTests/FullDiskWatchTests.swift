@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Gateway
+@testable import HubGateway
 
 @Suite struct FullDiskWatchTests {
   private typealias Losses = FullDiskWatch.Losses

@@ -1,13 +1,13 @@
 // Sessions and watched cells by identity: counted right for each, and nothing is kept of who has gone.
 import HubCore
-import Messages
-import TestSupport
+import HubMessages
+import HubTestSupport
 import Testing
 
-@testable import Gateway
+@testable import HubGateway
 
 @Suite struct IdentityTableTests {
-  private func key(_ role: Messages.Role, _ id: String) throws -> IdentityKey {
+  private func key(_ role: HubMessages.Role, _ id: String) throws -> IdentityKey {
     IdentityKey(role, try #require(Identifier(id)))
   }
 
@@ -62,7 +62,7 @@ import Testing
     var limits = Limits()
     limits.sessionsPerIdentity = RoleLimits(driver: 2, rider: 3, ops: 100)
     let admissions = Admissions(limits, sessionLimit: 20)
-    func begin(_ role: Messages.Role, _ id: String) throws -> SessionAdmission {
+    func begin(_ role: HubMessages.Role, _ id: String) throws -> SessionAdmission {
       admissions.sessionBegins(role, try key(role, id))
     }
     for _ in 0..<3 { #expect(try begin(.rider, "r") == .admitted) }

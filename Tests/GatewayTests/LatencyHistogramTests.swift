@@ -1,8 +1,8 @@
 // Quantiles by buckets against quantiles of the sorted values.
-import TestSupport
+import HubTestSupport
 import Testing
 
-@testable import Gateway
+@testable import HubGateway
 
 @Suite struct LatencyHistogramTests {
   @Test("every quantile is at least the exact one and at most 1/128 above it", arguments: 1...6 as ClosedRange<UInt64>)

@@ -1,9 +1,9 @@
 // How a value is written into a log line: a peer's text must not be able to forge a line or a field.
-import Bytes
-import TestSupport
+import HubBytes
+import HubTestSupport
 import Testing
 
-@testable import Gateway
+@testable import HubGateway
 
 @Suite struct LogTests {
   private func written(_ value: String) -> String {

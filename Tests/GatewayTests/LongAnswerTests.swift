@@ -1,9 +1,9 @@
 // Answers that list more drivers than a loop writes in one turn, by turns that the test gives by hand.
-import Messages
+import HubMessages
+import HubTransport
 import Testing
-import Transport
 
-@testable import Gateway
+@testable import HubGateway
 
 @Suite struct LongAnswerTests {
   private static let tags = (1...8).map { "a tag of 20 bytes \($0)!" }

@@ -1,7 +1,7 @@
 // The original design's client comes back by itself: after a drain, however long the hub is away, as after a kill -9.
 import Testing
 
-@testable import Gateway
+@testable import HubGateway
 
 @Suite struct OriginalClientTests {
   /// How the hub goes away.

@@ -2,11 +2,11 @@
 // https://github.com/prometheus/docs/blob/main/docs/instrumenting/exposition_formats.md
 import Foundation
 import HubCore
-import Journal
-import Messages
+import HubJournal
+import HubMessages
 import Testing
 
-@testable import Gateway
+@testable import HubGateway
 
 @Suite struct PrometheusTextTests {
   private struct Page {
@@ -65,7 +65,7 @@ import Testing
   func names() throws {
     let page = PrometheusText.write(
       loops: [LoopCounters()], hub: HubCounters(),
-      journal: HubJournal(limits: JournalLimits(), log: Log(level: .error)),
+      journal: JournalQueue(limits: JournalLimits(), log: Log(level: .error)),
       history: HistoryReader(limits: Limits()), tables: bounds, residentBytes: 4096)
     let text = String(decoding: page, as: UTF8.self)
     let types = Dictionary(

@@ -1,12 +1,12 @@
 // Queries of URLs, read into checked values.
-import Bytes
-import Geo
-import HTTP
+import HubBytes
 import HubCore
-import Messages
+import HubGeo
+import HubHTTP
+import HubMessages
 import Testing
 
-@testable import Gateway
+@testable import HubGateway
 
 @Suite struct QueryParametersTests {
   private func nearby(_ query: String) throws(InvalidParameter) -> DriverSearch {
@@ -86,7 +86,7 @@ import Testing
 
   private static let place = Coordinate(latitude: 52.5, longitude: 13.4)!
 
-  private func audience(_ role: Messages.Role, _ search: DriverSearch) -> Result<Audience, SearchRefusal> {
+  private func audience(_ role: HubMessages.Role, _ search: DriverSearch) -> Result<Audience, SearchRefusal> {
     do throws(SearchRefusal) {
       return .success(try SearchRefusal.audience(of: role, asking: search, maximumLimit: 1000))
     } catch { return .failure(error) }
@@ -97,7 +97,7 @@ import Testing
     let far = DriverSearch(area: .nearby(Self.place, radiusMeters: 5_001), limit: 1)
     let near = DriverSearch(area: .nearby(Self.place, radiusMeters: 5_000), filter: DriverFilter(status: .available))
     #expect(audience(.ops, far) == .success(.ops) && audience(.rider, near) == .success(.everybody))
-    func isForbidden(_ role: Messages.Role, _ search: DriverSearch) -> Bool {
+    func isForbidden(_ role: HubMessages.Role, _ search: DriverSearch) -> Bool {
       if case .failure(let refusal) = audience(role, search) { refusal.code == .forbidden } else { false }
     }
     #expect(isForbidden(.rider, far) && isForbidden(.driver, near) && isForbidden(.driver, far))

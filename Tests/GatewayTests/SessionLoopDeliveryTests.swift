@@ -1,10 +1,10 @@
 // The pure parts of SessionLoop+Delivery.swift: positions that wait for the flush interval, and frames by form.
 import HubCore
-import Messages
+import HubMessages
 import Testing
 
-@testable import Gateway
 @testable import HubCore
+@testable import HubGateway
 
 @Suite struct HeldPositionsTests {
   private func delivery(key: UInt64, number: UInt64) -> Delivery {

@@ -1,9 +1,9 @@
+import HubWebSocket
 // How long a message may be under way (`Limits.messageSeconds`), by clocks that are moved by hand: seconds that pass
 // while the machine is busy with something else would count as the peer's.
 import Testing
-import WebSocket
 
-@testable import Gateway
+@testable import HubGateway
 
 @Suite struct SlowMessageTests {
   private func stage() throws -> (HandClock, HandDrivenHub, HandDrivenPeer) {

@@ -1,10 +1,10 @@
 // Silence and rates by clocks that are moved by hand: in turn as documented, and where the hub itself stood still, as on a
 // machine that was suspended. Its peers can't be blamed for what it did not read.
-import Bytes
+import HubBytes
+import HubWebSocket
 import Testing
-import WebSocket
 
-@testable import Gateway
+@testable import HubGateway
 
 @Suite struct StandstillTests {
   private func stage(rate: Double = 0) throws -> (HandClock, HandDrivenHub, HandDrivenPeer) {

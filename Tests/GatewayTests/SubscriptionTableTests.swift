@@ -1,11 +1,11 @@
 // Who listens to what on one loop, against sets.
 import HubCore
-import Messages
-import TestSupport
+import HubMessages
+import HubTestSupport
+import HubTransport
 import Testing
-import Transport
 
-@testable import Gateway
+@testable import HubGateway
 
 @Suite struct SubscriptionTableTests {
   private func connection(_ slot: Int) -> ConnectionID { ConnectionID(slot: UInt32(slot), generation: 1) }

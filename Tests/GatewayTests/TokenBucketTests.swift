@@ -1,8 +1,8 @@
 // How much a session may ask for, by hand-driven time.
-import TestSupport
+import HubTestSupport
 import Testing
 
-@testable import Gateway
+@testable import HubGateway
 
 @Suite struct TokenBucketTests {
   private let millisecond: Int64 = 1_000_000

@@ -1,11 +1,11 @@
+import HubMessages
+import HubSystem
+import HubTokens
 // When a token's time is over its session ends: on a real loop with real sockets, and clocks that are moved by hand.
 import LocationHubClient
-import Messages
 import Testing
-import Tokens
-import Transport
 
-@testable import Gateway
+@testable import HubGateway
 
 /// A hub and its clients on one thread, turned by the test.
 private final class Stage: ClientLoopDelegate {

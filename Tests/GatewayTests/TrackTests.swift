@@ -1,14 +1,14 @@
-// Tracks: gathered from stored fixes, and written in three forms.
-import Bytes
 import Foundation
 import FoundationXML
-import Geo
-import Messages
-import TestSupport
+// Tracks: gathered from stored fixes, and written in three forms.
+import HubBytes
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
-@testable import Gateway
 @testable import HubCore
+@testable import HubGateway
 
 @Suite struct TrackTests {
   private func fix(

@@ -1,12 +1,12 @@
 // What messages are charged (protocol/README.md, "Rates"), by clocks that are moved by hand: by their inflated text, their
 // fixes, their positions; and that a debt alone is within the rate.
-import Bytes
-import Geo
-import Messages
+import HubBytes
+import HubGeo
+import HubMessages
+import HubWebSocket
 import Testing
-import WebSocket
 
-@testable import Gateway
+@testable import HubGateway
 
 @Suite struct WorkChargeTests {
   private func stage(

@@ -1,9 +1,9 @@
 // Distances to borders and paths against dense sampling, and what is within them.
-import Geo
-import TestSupport
+import HubGeo
+import HubTestSupport
 import Testing
 
-@testable import Geo
+@testable import HubGeo
 
 @Suite struct CorridorTests {
   /// The nearest of many points on each edge, which are straight in longitude and latitude.

@@ -1,5 +1,5 @@
-import Geo
-import TestSupport
+import HubGeo
+import HubTestSupport
 import Testing
 
 @Suite struct CoveringTests {

@@ -1,8 +1,8 @@
 // The sweep over a polygon's edges against all pairs of them, and how much it does.
-import TestSupport
+import HubTestSupport
 import Testing
 
-@testable import Geo
+@testable import HubGeo
 
 /// What is wrong with drawn rings, by a look at each pair of edges and each corner of a hole.
 private enum Verdict: Equatable {

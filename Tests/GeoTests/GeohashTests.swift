@@ -1,6 +1,6 @@
 import Foundation
-import Geo
-import TestSupport
+import HubGeo
+import HubTestSupport
 import Testing
 
 @Suite struct GeohashTests {

@@ -1,9 +1,9 @@
 // Polygons against slow arithmetic that is plainly right, and the forms that GeoJSON gives them.
-import Geo
-import TestSupport
+import HubGeo
+import HubTestSupport
 import Testing
 
-@testable import Geo
+@testable import HubGeo
 
 /// Positions written as GeoJSON has them: longitude first.
 func ring(_ positions: [(Double, Double)]) -> [Coordinate] { positions.map { at($0.1, $0.0) } }

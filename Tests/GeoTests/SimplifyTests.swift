@@ -1,7 +1,7 @@
-// Simplified lines, against a search along each kept arc for the place nearest to what was left out.
-import Geo
 import Glibc
-import TestSupport
+// Simplified lines, against a search along each kept arc for the place nearest to what was left out.
+import HubGeo
+import HubTestSupport
 import Testing
 
 @Suite struct SimplifyTests {

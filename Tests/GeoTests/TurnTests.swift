@@ -1,4 +1,4 @@
-import Geo
+import HubGeo
 import Testing
 
 @Suite("Turns")

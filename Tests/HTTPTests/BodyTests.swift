@@ -1,6 +1,6 @@
-import Bytes
-import HTTP
-import TestSupport
+import HubBytes
+import HubHTTP
+import HubTestSupport
 import Testing
 
 @Suite struct BodyFramingTests {

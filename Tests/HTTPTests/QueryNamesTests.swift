@@ -1,7 +1,7 @@
 // Names in a query that nobody knows, or that come twice.
 import Testing
 
-@testable import HTTP
+@testable import HubHTTP
 
 @Suite struct QueryNamesTests {
   private func fault(_ text: String, passingOthers: Bool = false) -> Query.Fault? {

@@ -1,5 +1,5 @@
-import HTTP
-import TestSupport
+import HubHTTP
+import HubTestSupport
 import Testing
 
 @Suite struct QueryTests {

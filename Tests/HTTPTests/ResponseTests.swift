@@ -1,5 +1,5 @@
-import Bytes
-import HTTP
+import HubBytes
+import HubHTTP
 import Testing
 
 @Suite struct ResponseTests {

@@ -1,7 +1,7 @@
 // Ways to feed the parsers: at once, cut in two, byte by byte; and seeded randomness.
 
-import Bytes
-import HTTP
+import HubBytes
+import HubHTTP
 
 func parse(_ text: String, limits: HTTPLimits = HTTPLimits()) throws(HTTPError) -> (RequestHead, Int)? {
   try parse(Array(text.utf8), limits: limits)

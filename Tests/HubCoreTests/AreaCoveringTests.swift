@@ -1,8 +1,8 @@
 // Which cells an area stands for: what protocol/areas.md promises, and its example.
 import Foundation
-import Geo
-import Messages
-import TestSupport
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCore

@@ -1,5 +1,5 @@
 // The list of who is in a cell, against a sorted array.
-import TestSupport
+import HubTestSupport
 import Testing
 
 @testable import HubCore

@@ -1,8 +1,8 @@
 // What a watcher of live areas sees, kept as a loop and a client keep it, and what it should see.
-import Bytes
-import Geo
-import Messages
-import TestSupport
+import HubBytes
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCore

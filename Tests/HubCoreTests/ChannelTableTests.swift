@@ -1,7 +1,7 @@
 // Channels: numbers without gaps, what is kept of the events, who listens where.
-import Geo
-import Messages
-import TestSupport
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCore

@@ -1,8 +1,8 @@
 // A driver's clock that was ahead, was believed, and is set right: told from a backlog, and followed after a minute without
 // going back in time.
-import Geo
-import Messages
-import TestSupport
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCore

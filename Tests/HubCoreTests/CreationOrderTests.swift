@@ -1,5 +1,5 @@
 // The order of trips, against a sorted array.
-import TestSupport
+import HubTestSupport
 import Testing
 
 @testable import HubCore

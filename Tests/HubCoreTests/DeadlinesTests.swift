@@ -1,5 +1,5 @@
 // What comes due when: against a list that is searched.
-import TestSupport
+import HubTestSupport
 import Testing
 
 @testable import HubCore

@@ -1,7 +1,7 @@
 // Searches that stop early: what they say about what they found, and how they go on.
 
-import Geo
-import TestSupport
+import HubGeo
+import HubTestSupport
 import Testing
 
 @testable import HubCore

@@ -1,7 +1,7 @@
 // What the tests of the driver index need: places, chance, and a look inside.
 
 import Foundation
-import Geo
+import HubGeo
 import Testing
 
 @testable import HubCore

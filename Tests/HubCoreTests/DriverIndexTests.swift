@@ -1,8 +1,8 @@
 // The driver index against brute force: the same drivers, every one looked at.
 
 import Foundation
-import Geo
-import TestSupport
+import HubGeo
+import HubTestSupport
 import Testing
 
 @testable import HubCore

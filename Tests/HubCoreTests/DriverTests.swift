@@ -1,6 +1,6 @@
 // The parts of a driver's record: its session's clock, its replacements, the times of its fixes.
-import Messages
-import TestSupport
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCore

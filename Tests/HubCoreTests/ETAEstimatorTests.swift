@@ -1,7 +1,7 @@
 // When an ETA is news, and what legs teach of an area.
-import Geo
-import Messages
-import TestSupport
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCore

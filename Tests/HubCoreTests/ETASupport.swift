@@ -1,7 +1,7 @@
 // A trip with a pickup, a dropoff and perhaps a route, and its driver, whose drive a test knows.
-import Geo
-import Messages
-import TestSupport
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCore
@@ -15,7 +15,7 @@ final class TripBench {
   private let plane: LocalPlane
   /// All that came on the trip's channel, with the second of its coming.
   private(set) var etas: [(second: Double, update: ETAUpdate)] = []
-  private(set) var notifications: [(second: Double, notification: Messages.Notification)] = []
+  private(set) var notifications: [(second: Double, notification: HubMessages.Notification)] = []
   private let begun: Int64
 
   /// The trip is requested for the driver, who has accepted it and is on its way. Ops follows it.
@@ -98,7 +98,7 @@ final class TripBench {
     }
   }
 
-  func kinds(_ kind: Messages.Notification.Kind) -> [Double] {
+  func kinds(_ kind: HubMessages.Notification.Kind) -> [Double] {
     notifications.filter { $0.notification.kind == kind }.map(\.second)
   }
 }

@@ -1,7 +1,7 @@
 // Fences over the hub's own death: nobody enters twice, and no exit is lost.
-import Geo
-import Messages
-import TestSupport
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCore

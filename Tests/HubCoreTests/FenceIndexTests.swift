@@ -1,7 +1,7 @@
 // The cells of fences: nothing of a fence is outside of them, and what is called whole is whole.
-import Geo
-import Messages
-import TestSupport
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCore

@@ -1,7 +1,7 @@
 // Each limit of fences in the hub, reached.
-import Geo
-import Messages
-import TestSupport
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCore

@@ -1,8 +1,8 @@
 // Fences against brute force: every driver held against every fence at every step.
 import Foundation
-import Geo
-import Messages
-import TestSupport
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCore

@@ -1,6 +1,6 @@
 // Fences on a bench: how they are put, how a driver moves, and what comes of it.
-import Geo
-import Messages
+import HubGeo
+import HubMessages
 import Testing
 
 @testable import HubCore
@@ -43,7 +43,7 @@ extension Sequence<HubOutput> {
   var fenceAnswers: [FenceAnswer] { compactMap { if case .fences(_, let answer) = $0 { answer } else { nil } } }
 
   /// Kinds of the events on a channel, in order.
-  func events(on channel: Channel) -> [Messages.Notification] {
+  func events(on channel: Channel) -> [HubMessages.Notification] {
     compactMap { output in
       guard case .delivery(let delivery) = output, delivery.publication.channel == channel else { return nil }
       return delivery.publication.notification
@@ -51,7 +51,7 @@ extension Sequence<HubOutput> {
   }
 }
 
-extension Sequence<Messages.Notification> {
+extension Sequence<HubMessages.Notification> {
   var kinds: [String] { map { "\($0.kind.name)" } }
 }
 

@@ -1,7 +1,7 @@
 // What is told of a driver and a fence, and who is told.
-import Geo
-import Messages
-import TestSupport
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCore
@@ -195,7 +195,7 @@ import Testing
     bench.turn(.put(circle("F", center, 5000, speedLimit: 8.5)))
     bench.turn(bench.subscribe(bench.channel("F")), bench.subscribe(bench.driver("D")))
     var place = center.moved(270, 3000)
-    func drive(_ meters: Double, _ speed: Double) -> [Messages.Notification] {
+    func drive(_ meters: Double, _ speed: Double) -> [HubMessages.Notification] {
       let start = place
       place = start.moved(90, meters)
       return bench.drive(driver, from: start, to: place, speed: speed).events(on: bench.driver("D")).filter {

@@ -1,6 +1,6 @@
 // Who may follow a trip: by what a credential names, by having part in it, and how both end with the trip.
-import Geo
-import Messages
+import HubGeo
+import HubMessages
 import Testing
 
 @testable import HubCore

@@ -1,8 +1,8 @@
 // Live areas: what those who watch a part of the map are told, against what the hub knows.
-import Bytes
-import Geo
-import Messages
-import TestSupport
+import HubBytes
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCore

@@ -1,7 +1,7 @@
 // The second lane: who waits while a thousand drivers send their backlogs, and who does not.
-import Geo
-import Messages
-import TestSupport
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCore

@@ -1,8 +1,8 @@
 // A hub on a bench: time is moved by hand, inputs go in one turn at a time, and what comes out is looked at.
-import Bytes
-import Geo
-import Messages
-import TestSupport
+import HubBytes
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCore
@@ -55,7 +55,7 @@ struct Turn {
     deliveries.compactMap { if case .etaUpdate(let update) = $0.publication.body { update } else { nil } }
   }
   var moves: [TripUpdate] { deliveries.compactMap { $0.publication.move } }
-  var notifications: [Messages.Notification] { deliveries.compactMap { $0.publication.notification } }
+  var notifications: [HubMessages.Notification] { deliveries.compactMap { $0.publication.notification } }
   var subscribed: [(answer: Subscribed, handle: ChannelHandle, missed: [Publication])] {
     all.compactMap {
       if case .subscribed(_, let handle, let answer, let missed, _) = $0 { (answer, handle, missed) } else { nil }
@@ -86,7 +86,7 @@ struct Turn {
 
 extension Publication {
   var move: TripUpdate? { if case .tripUpdate(let update) = body { update } else { nil } }
-  var notification: Messages.Notification? { if case .notification(let made) = body { made } else { nil } }
+  var notification: HubMessages.Notification? { if case .notification(let made) = body { made } else { nil } }
 
   /// The number of an event; nil for state.
   var sequence: UInt64? {

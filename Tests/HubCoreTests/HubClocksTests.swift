@@ -1,7 +1,7 @@
 // A driver's clock that was ahead and is set right, as the driver's app, its followers and a second hub see it.
-import Geo
-import Messages
-import TestSupport
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCore
@@ -25,7 +25,7 @@ import Testing
       times += bench.turn(fix(bench, session, ahead: hours)).positions.map(\.timestamp)
     }
     #expect(times.count >= 29)
-    var notices: [Messages.Notification.Kind] = []
+    var notices: [HubMessages.Notification.Kind] = []
     for second in stride(from: 4, through: 60, by: 4) {
       bench.advance(seconds: 4)
       let turn = bench.turn(fix(bench, session, ahead: 0))

@@ -1,6 +1,6 @@
 // Drivers: sessions that replace each other, presence, and how a driver is forgotten.
-import Messages
-import TestSupport
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCore

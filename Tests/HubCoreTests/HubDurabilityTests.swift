@@ -1,9 +1,9 @@
 // Trips over the hub's own death: a hub whose records are stored late, or not at all, and a second one that reads back
 // what there is.
-import Bytes
-import Geo
-import Messages
-import TestSupport
+import HubBytes
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCore

@@ -1,8 +1,8 @@
 // What one believes who counts down to the last ETA that was published, at any moment of a drive; and how many are published
 // for that.
-import Geo
-import Messages
-import TestSupport
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCore

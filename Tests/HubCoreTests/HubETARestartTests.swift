@@ -1,7 +1,7 @@
 // What a trip's people were told over the hub's own death: not again, and the summary goes on where it was.
-import Geo
-import Messages
-import TestSupport
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCore
@@ -36,8 +36,8 @@ import Testing
   /// Drives along x with a fix each 2 s, and gives the kinds of notifications that left.
   private func drive(
     _ bench: DurableBench, from: Double, to: Double, north: Double = 0
-  ) -> [Messages.Notification.Kind] {
-    var kinds: [Messages.Notification.Kind] = []
+  ) -> [HubMessages.Notification.Kind] {
+    var kinds: [HubMessages.Notification.Kind] = []
     var east = from
     while east <= to {
       bench.advance(seconds: 2)

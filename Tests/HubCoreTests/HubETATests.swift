@@ -1,7 +1,7 @@
 // What the people of a trip are told of its driver's way: drives with a known truth, through the hub.
-import Geo
-import Messages
-import TestSupport
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCore

@@ -1,7 +1,7 @@
 // Fixes late, twice, in the wrong order and by wrong clocks: the live marker never jumps back, nobody is silenced.
-import Geo
-import Messages
-import TestSupport
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCore

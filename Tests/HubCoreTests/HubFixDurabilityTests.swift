@@ -1,8 +1,8 @@
 // Fixes and the hub's own death: what is recorded, what waits for it, and what a second hub knows of it.
-import Bytes
-import Geo
-import Messages
-import TestSupport
+import HubBytes
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCore

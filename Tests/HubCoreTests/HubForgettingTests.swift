@@ -1,7 +1,7 @@
 // What trips take while the hub runs for weeks, and where they are when it has forgotten them: in the journal.
-import Bytes
-import Geo
-import Messages
+import HubBytes
+import HubGeo
+import HubMessages
 import Testing
 
 @testable import HubCore

@@ -1,7 +1,7 @@
 // The way of a fix: what is published where, what is not, and that each ends in exactly one counter.
-import Geo
-import Messages
-import TestSupport
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCore

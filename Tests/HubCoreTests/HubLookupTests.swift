@@ -1,7 +1,7 @@
 // Fixes that are older than what memory knows of: the journal is asked, and nobody else waits for it.
-import Bytes
-import Geo
-import Messages
+import HubBytes
+import HubGeo
+import HubMessages
 import Testing
 
 @testable import HubCore

@@ -1,5 +1,5 @@
 // Notifications that back ends post: to whom, numbered and stored like other events, once for a messageId, and bounded.
-import Messages
+import HubMessages
 import Testing
 
 @testable import HubCore

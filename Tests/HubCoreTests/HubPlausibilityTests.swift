@@ -1,7 +1,7 @@
 // What the hub does not believe, and that it does not refuse a driver for ever.
-import Geo
-import Messages
-import TestSupport
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCore

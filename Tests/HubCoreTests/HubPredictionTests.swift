@@ -1,7 +1,7 @@
 // Where drivers are by now: what ops are shown beside the last published position.
-import Geo
-import Messages
-import TestSupport
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCore

@@ -1,7 +1,7 @@
 // What drivers say of their vehicles: kept once for all that say the same, shown to who asks, and bounded.
-import Bytes
-import Messages
-import TestSupport
+import HubBytes
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCore

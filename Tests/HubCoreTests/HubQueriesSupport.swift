@@ -1,6 +1,6 @@
 // Questions put to a hub on the bench.
-import Geo
-import Messages
+import HubGeo
+import HubMessages
 import Testing
 
 @testable import HubCore

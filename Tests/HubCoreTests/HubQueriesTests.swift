@@ -1,8 +1,8 @@
 // Questions about drivers against brute force: every driver looked at, with filters, over as many turns as it takes.
-import Bytes
-import Geo
-import Messages
-import TestSupport
+import HubBytes
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCore

@@ -1,9 +1,9 @@
 // Where everybody is over the hub's own death: a second hub that has read the first one's records answers as the first
 // would, before any driver has sent anything.
-import Bytes
-import Geo
-import Messages
-import TestSupport
+import HubBytes
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCore
@@ -39,8 +39,8 @@ extension DurableBench {
   }
 
   /// A turn a second, everything stored at once: the notifications that came.
-  func tick(_ seconds: Int, _ inputs: [HubInput] = []) -> [Messages.Notification] {
-    var all: [Messages.Notification] = []
+  func tick(_ seconds: Int, _ inputs: [HubInput] = []) -> [HubMessages.Notification] {
+    var all: [HubMessages.Notification] = []
     for second in 0..<seconds {
       advance(seconds: 1)
       all += Turn(loops: [turn(second == 0 ? inputs : []), store()]).notifications
@@ -276,7 +276,7 @@ extension DurableBench {
   func posts() throws {
     let first = try DurableBench()
     first.watch(.driver(id("H")))
-    var told: [Messages.Notification] = []
+    var told: [HubMessages.Notification] = []
     for _ in 0..<3 { told += first.tick(72, [first.post()]) }
     #expect(told.map(\.kind) == [.driverOffline, .driverOnline], "after its first message nothing is known")
     for _ in 0..<10 { #expect(first.tick(72, [first.post()]).isEmpty) }

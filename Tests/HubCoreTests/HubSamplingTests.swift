@@ -1,7 +1,7 @@
 // Sampling in the hub: who is told, when somebody follows, and how long a driver may then be silent.
-import Geo
-import Messages
-import TestSupport
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCore

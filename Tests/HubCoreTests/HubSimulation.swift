@@ -4,10 +4,10 @@
 // Inputs are handed to the hub one at a time, so that each can be judged by itself (HubSimulationChecks.swift). The
 // loops are simulated too (HubSimulationLoop.swift): they drain what came out late, and what they release gets to the
 // hub late, as with real mailboxes.
-import Bytes
-import Geo
-import Messages
-import TestSupport
+import HubBytes
+import HubGeo
+import HubMessages
+import HubTestSupport
 
 @testable import HubCore
 

@@ -1,8 +1,8 @@
 // What people do in the simulated world: each action becomes an input of the loop that the person is connected to.
-import Bytes
-import Geo
-import Messages
-import TestSupport
+import HubBytes
+import HubGeo
+import HubMessages
+import HubTestSupport
 
 @testable import HubCore
 

@@ -1,8 +1,8 @@
 // Fences in the simulated world: ops put and delete them where the drivers are, and whatever happens, who is told to be in
 // one is in the hub's list, once.
-import Geo
-import Messages
-import TestSupport
+import HubGeo
+import HubMessages
+import HubTestSupport
 
 @testable import HubCore
 

@@ -1,7 +1,7 @@
 // A loop of the simulation: its connections, which of them listens to what, and what each has seen. It does with the
 // hub's outputs what Gateway's SessionLoop+Delivery.swift does, and checks that no subscriber misses an event or sees
 // one twice.
-import Messages
+import HubMessages
 
 @testable import HubCore
 

@@ -1,6 +1,6 @@
 // What the simulation believes about the hub: who is connected, how trips stand, who listens. Written from the
 // contract, not from the hub's code.
-import Messages
+import HubMessages
 
 @testable import HubCore
 

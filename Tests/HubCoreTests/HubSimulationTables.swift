@@ -1,5 +1,5 @@
 // What must hold of the simulated hub's counters and tables, whatever has happened.
-import Messages
+import HubMessages
 
 @testable import HubCore
 

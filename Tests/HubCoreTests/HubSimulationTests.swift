@@ -1,7 +1,7 @@
 // Many seeds of the simulation. A failure prints its seed; SIMULATION_SEED=<n> runs that one alone,
 // SIMULATION_SEEDS=<n> runs more of them.
 import Foundation
-import Messages
+import HubMessages
 import Testing
 
 @testable import HubCore
@@ -53,10 +53,10 @@ import Testing
         counters.fixesUnreadable, counters.fixesForbidden, counters.fixesOrphaned, counters.tripMovesRefused,
         counters.replacements, counters.tableLimitHits.reduce(0, +), reached.forbidden, reached.recoveredAfterEnd,
         reached.claims,
-        reached.keptAsParty, counters.fenceEvents[Int(Messages.Notification.Kind.fenceEnter.rawValue)],
-        counters.fenceEvents[Int(Messages.Notification.Kind.fenceExit.rawValue)],
-        counters.fenceEvents[Int(Messages.Notification.Kind.fenceDwell.rawValue)],
-        counters.fenceEvents[Int(Messages.Notification.Kind.speeding.rawValue)],
+        reached.keptAsParty, counters.fenceEvents[Int(HubMessages.Notification.Kind.fenceEnter.rawValue)],
+        counters.fenceEvents[Int(HubMessages.Notification.Kind.fenceExit.rawValue)],
+        counters.fenceEvents[Int(HubMessages.Notification.Kind.fenceDwell.rawValue)],
+        counters.fenceEvents[Int(HubMessages.Notification.Kind.speeding.rawValue)],
       ]
       for (place, count) in row.enumerated() { total[place] += count }
     }

@@ -1,5 +1,5 @@
 // What each kind of input must bring about in the simulated hub: asked before it is handed over, and judged by what came out.
-import Messages
+import HubMessages
 
 @testable import HubCore
 

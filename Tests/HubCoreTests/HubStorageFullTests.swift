@@ -1,8 +1,8 @@
 // What waits for the disk when the disk turns out to be full: nobody waits for an answer until there is room again.
-import Bytes
-import Geo
-import Messages
-import TestSupport
+import HubBytes
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCore

@@ -1,8 +1,8 @@
 // Subscribing: how things stand, what was missed, and from where on what follows is live.
-import Bytes
-import Geo
-import Messages
-import TestSupport
+import HubBytes
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCore

@@ -1,8 +1,8 @@
 // Changes of a trip's pickup, dropoff and route: who may make them, what is told of them, and what the driver's way
 // becomes.
-import Geo
-import Messages
-import TestSupport
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCore

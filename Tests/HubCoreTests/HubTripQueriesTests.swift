@@ -1,8 +1,8 @@
 // Trips that are asked for over HTTP, and what is shown of them.
-import Bytes
-import Geo
-import Messages
-import TestSupport
+import HubBytes
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCore

@@ -1,5 +1,5 @@
 // Trips as their parties see them: how they begin and move, who may do what, and what is left of them.
-import Messages
+import HubMessages
 import Testing
 
 @testable import HubCore

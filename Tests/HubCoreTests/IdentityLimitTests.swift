@@ -1,8 +1,8 @@
 // What one identity may have of the hub's tables, and what of each is kept for ops.
-import Bytes
-import Geo
-import Messages
-import TestSupport
+import HubBytes
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCore

@@ -1,5 +1,5 @@
 // The hash table against a dictionary, with hashes that collide on purpose.
-import TestSupport
+import HubTestSupport
 import Testing
 
 @testable import HubCore

@@ -4,9 +4,9 @@
 // values and when and in which order they came. Each trait of a name is a number; a trait by itself, and all of them
 // together, is a guess at the pairs of old and new names.
 import Foundation
-import Geo
-import Messages
-import TestSupport
+import HubGeo
+import HubMessages
+import HubTestSupport
 
 @testable import HubCore
 

@@ -1,7 +1,7 @@
 // The way of a trip: what counts, what does not, and what its end says.
-import Geo
-import Messages
-import TestSupport
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCore

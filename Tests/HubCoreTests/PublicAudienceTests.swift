@@ -1,8 +1,8 @@
 // What riders see: pseudonyms, rounded places, and answers that give away no more.
-import Bytes
-import Geo
-import Messages
-import TestSupport
+import HubBytes
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCore

@@ -1,7 +1,7 @@
 // A driver on its route: where it is, that crossings do not confuse it, when it has left, and what a search finds.
-import Geo
-import Messages
-import TestSupport
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCore

@@ -1,6 +1,6 @@
 // How often a driver should send: the tree as a table, its borders, and what keeps it from flapping.
-import Messages
-import TestSupport
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCore

@@ -1,9 +1,9 @@
 // A drive through a town with its truth, and what phones of several kinds would report of it: seeded, so that the same
 // seed gives the same bytes.
 import Foundation
-import Geo
-import Messages
-import TestSupport
+import HubGeo
+import HubMessages
+import HubTestSupport
 
 @testable import HubCore
 

@@ -1,5 +1,5 @@
 // Records by dense index, and the generations that tell a stale reference from a live one.
-import TestSupport
+import HubTestSupport
 import Testing
 
 @testable import HubCore

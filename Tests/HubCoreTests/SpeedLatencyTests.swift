@@ -1,4 +1,4 @@
-import TestSupport
+import HubTestSupport
 import Testing
 
 @testable import HubCore

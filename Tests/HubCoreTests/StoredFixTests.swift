@@ -1,8 +1,8 @@
 // Records of fixes: what comes back of what went in, and whose they are.
-import Bytes
-import Geo
-import Messages
-import TestSupport
+import HubBytes
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCore

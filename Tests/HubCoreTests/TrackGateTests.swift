@@ -1,5 +1,5 @@
-import Geo
-import Messages
+import HubGeo
+import HubMessages
 import Testing
 
 @testable import HubCore

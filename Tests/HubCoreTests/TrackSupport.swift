@@ -1,8 +1,8 @@
 // What the tests of tracking share: chance, places, drives, and the real traces where they are.
 import Foundation
-import Geo
-import Messages
-import TestSupport
+import HubGeo
+import HubMessages
+import HubTestSupport
 
 @testable import HubCore
 

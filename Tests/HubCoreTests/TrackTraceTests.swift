@@ -1,6 +1,6 @@
 import Foundation
-import Geo
-import Messages
+import HubGeo
+import HubMessages
 import Testing
 
 @testable import HubCore

@@ -1,8 +1,8 @@
 // The tracker over a restart: what is stored beside a position must make the next fix no worse than without one.
-import Bytes
-import Geo
-import Messages
-import TestSupport
+import HubBytes
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCore

@@ -1,5 +1,5 @@
 // The whole table of a trip's moves, written out by hand so that a slip in the rule shows.
-import Messages
+import HubMessages
 import Testing
 
 @testable import HubCore

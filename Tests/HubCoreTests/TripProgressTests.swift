@@ -1,8 +1,8 @@
 // What a trip's summary counts, and that all of it comes back from a record to the bit.
-import Bytes
-import Geo
-import Messages
-import TestSupport
+import HubBytes
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCore

@@ -1,5 +1,5 @@
 // A trip's parties, and the memory of its last moves.
-import Messages
+import HubMessages
 import Testing
 
 @testable import HubCore

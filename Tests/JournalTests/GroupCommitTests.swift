@@ -1,10 +1,10 @@
 import Glibc
-import JournalSupport
-import TestSupport
+import HubJournalSupport
+import HubSystem
+import HubTestSupport
 import Testing
-import Transport
 
-@testable import Journal
+@testable import HubJournal
 
 @Suite struct GroupCommitTests {
   private func submit(_ commit: GroupCommit, _ bytes: [UInt8], _ ticket: UInt64) -> Bool {

@@ -1,10 +1,10 @@
 import Glibc
-import JournalSupport
-import TestSupport
+import HubJournalSupport
+import HubSystem
+import HubTestSupport
 import Testing
-import Transport
 
-@testable import Journal
+@testable import HubJournal
 
 /// Records of these tests: a length of 4 bytes, a key, and bytes.
 enum KeyedRecords {

@@ -1,10 +1,10 @@
 import Glibc
-import JournalSupport
-import TestSupport
+import HubJournalSupport
+import HubSystem
+import HubTestSupport
 import Testing
-import Transport
 
-@testable import Journal
+@testable import HubJournal
 
 /// A journal on a disk of the test's own.
 struct Bench {

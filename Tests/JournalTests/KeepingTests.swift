@@ -1,10 +1,10 @@
 import Glibc
-import JournalSupport
-import TestSupport
+import HubJournalSupport
+import HubSystem
+import HubTestSupport
 import Testing
-import Transport
 
-@testable import Journal
+@testable import HubJournal
 
 /// The state of these journals is the row of all payloads' bytes; a snapshot is that row.
 extension Bench {

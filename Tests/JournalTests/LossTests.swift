@@ -1,10 +1,10 @@
 // What the model of durability (Tests/DurabilityModel) found: each as a small journal of its own.
-import JournalSupport
-import TestSupport
+import HubJournalSupport
+import HubSystem
+import HubTestSupport
 import Testing
-import Transport
 
-@testable import Journal
+@testable import HubJournal
 
 @Suite struct LossTests {
   @Test("A broken snapshot with nothing to read in its place is damage, and not an empty journal")

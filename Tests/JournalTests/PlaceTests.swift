@@ -1,11 +1,11 @@
 // A directory that does not stay where it was, and what stands in it that no hub has written.
 import Glibc
-import JournalSupport
-import TestSupport
+import HubJournalSupport
+import HubSystem
+import HubTestSupport
 import Testing
-import Transport
 
-@testable import Journal
+@testable import HubJournal
 
 @Suite struct PlaceTests {
   private func expectGone(_ writer: inout JournalWriter, _ path: String) {

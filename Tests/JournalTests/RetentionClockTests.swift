@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Journal
+@testable import HubJournal
 
 @Suite struct RetentionClockTests {
   private static let hour: Int64 = 3_600_000

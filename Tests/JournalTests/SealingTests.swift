@@ -1,9 +1,9 @@
 import Glibc
-import TestSupport
+import HubSystem
+import HubTestSupport
 import Testing
-import Transport
 
-@testable import Journal
+@testable import HubJournal
 
 @Suite struct SealingTests {
   @Test("The keeper is woken when enough is stored, and gets a full segment though nothing more comes")

@@ -1,9 +1,9 @@
+import HubSystem
 // Snapshots: the newest whole one is read, and the journal that it stands for may go.
-import TestSupport
+import HubTestSupport
 import Testing
-import Transport
 
-@testable import Journal
+@testable import HubJournal
 
 @Suite struct SnapshotTests {
   @Test("A start reads the newest whole snapshot and what is behind it, and passes over a broken one")

@@ -2,7 +2,7 @@
 import Foundation
 import Testing
 
-@testable import LoadTestKit
+@testable import HubLoadTestKit
 
 @Suite struct CommandTests {
   /// Runs it in the repository's folder; output and errors together.

@@ -1,9 +1,9 @@
 // The search for messages that cost more than they are charged for, against prices that are known; and that the messages
 // it begins with are what they are meant to be.
-import Messages
+import HubMessages
 import Testing
 
-@testable import LoadTestKit
+@testable import HubLoadTestKit
 
 @Suite struct DearSearchTests {
   private let reader = MessageReader()

@@ -1,9 +1,9 @@
 // Curves of growth, and what only has to be there for them.
 import Glibc
+import HubSystem
 import Testing
-import Transport
 
-@testable import LoadTestKit
+@testable import HubLoadTestKit
 
 @Suite(.serialized) struct GrowthTests {
   private func runs(_ sizes: [(size: Double, user: Double)], positions: Double = 1e9) -> [RunResult] {

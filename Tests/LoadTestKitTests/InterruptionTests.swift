@@ -1,9 +1,10 @@
 // What ends a run before its time: a signal to the load test, the end of its hub, and a hub that does not end.
 import Foundation
+import HubSystem
+import HubTransport
 import Testing
-import Transport
 
-@testable import LoadTestKit
+@testable import HubLoadTestKit
 
 @Suite(.serialized) struct InterruptionTests {
   private static let serve = [

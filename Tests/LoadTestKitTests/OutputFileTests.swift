@@ -2,7 +2,7 @@
 import Foundation
 import Testing
 
-@testable import LoadTestKit
+@testable import HubLoadTestKit
 
 @Suite struct OutputFileTests {
   private let folder = FileManager.default.temporaryDirectory.path + "/hub-loadtest-\(UUID().uuidString)"

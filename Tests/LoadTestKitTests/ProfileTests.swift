@@ -1,8 +1,8 @@
 // What is read from others: callgrind's files, the hub's metrics, its messages; and what follows from capacity terms.
-import Gateway
+import HubGateway
 import Testing
 
-@testable import LoadTestKit
+@testable import HubLoadTestKit
 
 @Suite struct ProfileTests {
   @Test("callgrind's totals, and the calls of allocators by any of their numbers")

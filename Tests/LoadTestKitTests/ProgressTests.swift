@@ -1,7 +1,7 @@
 // What a run says of how far it is, with progress and times made up.
 import Testing
 
-@testable import LoadTestKit
+@testable import HubLoadTestKit
 
 @Suite struct ProgressTests {
   private func progress(_ sent: Int, worst: UInt64 = 0) -> Progress {

@@ -1,8 +1,8 @@
 // The rank sum test against counting every way to deal out the values, and the comparison's rule.
-import TestSupport
+import HubTestSupport
 import Testing
 
-@testable import LoadTestKit
+@testable import HubLoadTestKit
 
 @Suite struct RankTestTests {
   @Test("the probability is that of counting every choice of ranks", arguments: 1...20 as ClosedRange<UInt64>)

@@ -1,7 +1,7 @@
 // Results as JSON, table and page.
 import Testing
 
-@testable import LoadTestKit
+@testable import HubLoadTestKit
 
 @Suite struct ReportTests {
   @Test("results that are written as JSON are read again as they were")

@@ -2,7 +2,7 @@
 import Foundation
 import Testing
 
-@testable import LoadTestKit
+@testable import HubLoadTestKit
 
 // One after the other: what they load is one machine.
 @Suite(.serialized) struct RunTests {

@@ -1,9 +1,9 @@
 // Scenario files and the command line: what they may say, and what is said of mistakes.
 import Glibc
+import HubTransport
 import Testing
-import Transport
 
-@testable import LoadTestKit
+@testable import HubLoadTestKit
 
 @Suite struct ScenarioTests {
   private func parse(_ text: String) throws(ScenarioError) -> Scenario {

@@ -1,7 +1,7 @@
 // The search for the highest rate, against hubs that carry what they are told to.
 import Testing
 
-@testable import LoadTestKit
+@testable import HubLoadTestKit
 
 @Suite struct RateSearchTests {
   /// Searches with runs that keep the bound up to `limit` fixes a second of a driver, and are valid up to `reach`.

@@ -1,7 +1,7 @@
 // The table of speeds from made-up results, its loads, and a small run of it.
 import Testing
 
-@testable import LoadTestKit
+@testable import HubLoadTestKit
 
 @Suite struct SpeedTests {
   /// A run of a load: µs in user space and in the kernel.

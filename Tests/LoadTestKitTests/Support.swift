@@ -1,8 +1,8 @@
 // Where the repository and the built hub are.
 import Glibc
-import Transport
+import HubTransport
 
-@testable import LoadTestKit
+@testable import HubLoadTestKit
 
 /// The folder of Package.swift.
 let repositoryFolder = #filePath.split(separator: "/", omittingEmptySubsequences: false).dropLast(3).joined(

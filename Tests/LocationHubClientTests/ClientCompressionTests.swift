@@ -1,8 +1,8 @@
 // What a session makes of permessage-deflate; how messages are compressed is ClientSocketTests' and, against the hub,
 // EndToEndTests' matter.
-import Bytes
+import HubBytes
+import HubWebSocket
 import Testing
-import WebSocket
 
 @testable import LocationHubClient
 

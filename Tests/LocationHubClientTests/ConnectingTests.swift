@@ -1,7 +1,7 @@
 // From nothing to open, and how a connection ends.
-import Messages
+import HubMessages
+import HubWebSocket
 import Testing
-import WebSocket
 
 @testable import LocationHubClient
 

@@ -1,7 +1,7 @@
-import Messages
-import TestSupport
+import HubMessages
+import HubTestSupport
+import HubTransport
 import Testing
-import Transport
 
 @testable import LocationHubClient
 

@@ -1,7 +1,7 @@
 // A marker between positions: where it should be, without a jump, and never backwards on a straight.
-import Geo
-import Messages
-import TestSupport
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import LocationHubClient

@@ -1,8 +1,8 @@
 // When a client comes back, and when it does not.
-import Bytes
-import Messages
+import HubBytes
+import HubMessages
+import HubWebSocket
 import Testing
-import WebSocket
 
 @testable import LocationHubClient
 

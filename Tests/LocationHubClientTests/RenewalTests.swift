@@ -1,9 +1,9 @@
 // Tokens that end before the client does.
-import Messages
+import HubMessages
+import HubSystem
+import HubTokens
+import HubWebSocket
 import Testing
-import Tokens
-import Transport
-import WebSocket
 
 @testable import LocationHubClient
 

@@ -1,8 +1,8 @@
 // What is kept, for how long, and what is sent again after a break.
-import Messages
-import TestSupport
+import HubMessages
+import HubTestSupport
+import HubWebSocket
 import Testing
-import WebSocket
 
 @testable import LocationHubClient
 

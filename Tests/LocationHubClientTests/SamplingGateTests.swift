@@ -1,7 +1,7 @@
 // Which fixes are sent by the hub's advice, in the gate by itself and in a client.
-import Geo
-import Messages
-import TestSupport
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import LocationHubClient

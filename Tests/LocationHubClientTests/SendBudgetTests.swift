@@ -1,7 +1,7 @@
 // Never faster than the hub allows.
-import Geo
-import Messages
-import TestSupport
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import LocationHubClient

@@ -1,8 +1,8 @@
 // Every event once and in order, over any break.
-import Bytes
-import Messages
+import HubBytes
+import HubMessages
+import HubWebSocket
 import Testing
-import WebSocket
 
 @testable import LocationHubClient
 

@@ -1,10 +1,10 @@
 // A hub made of bytes: what a session says is read, and what the tests want to be said is written, without a socket.
-import Bytes
-import Geo
-import HTTP
-import Messages
+import HubBytes
+import HubGeo
+import HubHTTP
+import HubMessages
+import HubWebSocket
 import Testing
-import WebSocket
 
 @testable import LocationHubClient
 

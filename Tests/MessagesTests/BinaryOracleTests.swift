@@ -1,8 +1,8 @@
 // Random messages through both forms: what JSON says and reads, binary says and reads, byte for byte the same value.
-import Bytes
-import Geo
-import Messages
-import TestSupport
+import HubBytes
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @Suite struct BinaryOracle {

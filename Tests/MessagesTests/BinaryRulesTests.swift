@@ -1,9 +1,9 @@
 // The rules of binary messages, each by itself: what is refused and with which code, what a reader remembers, what it does
 // not need to.
-import Bytes
-import Geo
-import Messages
-import TestSupport
+import HubBytes
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @Suite struct BinaryRules {

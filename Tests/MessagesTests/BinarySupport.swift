@@ -1,8 +1,8 @@
-// What the tests of binary messages share: reading and writing them, and messages whose numbers are on the steps.
-import Bytes
 import Foundation
-import Geo
-import Messages
+// What the tests of binary messages share: reading and writing them, and messages whose numbers are on the steps.
+import HubBytes
+import HubGeo
+import HubMessages
 
 /// One end of a binary connection as tests need it: what a client has sent before, what the hub has named.
 struct BinaryPeer {

@@ -1,8 +1,8 @@
 // Binary messages: every example of protocol/ goes through and comes back, and what is no message is refused.
-import Bytes
-import Geo
-import Messages
-import TestSupport
+import HubBytes
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @Suite struct BinaryMessages {

@@ -1,7 +1,7 @@
-// The vectors of protocol/: each message in hex and in JSON, read both ways. Those of a direction are one connection, in order.
-import Bytes
 import Foundation
-import Messages
+// The vectors of protocol/: each message in hex and in JSON, read both ways. Those of a direction are one connection, in order.
+import HubBytes
+import HubMessages
 import Testing
 
 @Suite struct BinaryVectors {

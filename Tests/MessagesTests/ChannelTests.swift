@@ -1,6 +1,6 @@
 // Channel names, strictly.
-import Geo
-import Messages
+import HubGeo
+import HubMessages
 import Testing
 
 @Suite struct ChannelNames {

@@ -1,7 +1,7 @@
 // What the hub takes from clients, member by member.
-import Bytes
-import Geo
-import Messages
+import HubBytes
+import HubGeo
+import HubMessages
 import Testing
 
 @Suite struct ClientMessages {

@@ -1,10 +1,10 @@
 // Lists of drivers in order, and written in pieces.
-import Bytes
-import Geo
-import TestSupport
+import HubBytes
+import HubGeo
+import HubTestSupport
 import Testing
 
-@testable import Messages
+@testable import HubMessages
 
 @Suite struct DriverListWriterTests {
   /// Drivers whose distances and ids are often the same, or begin alike.

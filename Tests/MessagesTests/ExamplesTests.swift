@@ -1,8 +1,8 @@
-// Every example of protocol/ is read, and written again with the same meaning.
-import Bytes
 import Foundation
-import Messages
-import TestSupport
+// Every example of protocol/ is read, and written again with the same meaning.
+import HubBytes
+import HubMessages
+import HubTestSupport
 import Testing
 
 @Suite struct Examples {

@@ -1,8 +1,8 @@
 // A fence's body: what is taken, what is refused and how, and that what is shown may be put again.
-import Bytes
-import Geo
-import Messages
-import TestSupport
+import HubBytes
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @Suite struct FenceBodies {

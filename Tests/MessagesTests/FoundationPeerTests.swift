@@ -1,9 +1,9 @@
-// An app that was written without this project's library: Foundation's coders with their default settings, time=apple.
-import Bytes
 import Foundation
-import Geo
-import Messages
-import TestSupport
+// An app that was written without this project's library: Foundation's coders with their default settings, time=apple.
+import HubBytes
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 /// The app's own message types, as Swift programmers write them.

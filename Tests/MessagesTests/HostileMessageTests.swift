@@ -1,9 +1,9 @@
 // What the reader does for messages that are made to cost it as much as may be, in steps, and what it finds in them.
-import HostileMessages
-import TestSupport
+import HubHostileMessages
+import HubTestSupport
 import Testing
 
-@testable import Messages
+@testable import HubMessages
 
 #if DEBUG
   @Suite struct HostileMessageWork {

@@ -1,8 +1,8 @@
 // What an id may be, each byte of it against the protocol's list.
-import TestSupport
+import HubTestSupport
 import Testing
 
-@testable import Messages
+@testable import HubMessages
 
 @Suite struct Identifiers {
   private let characters = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-".utf8)

@@ -1,8 +1,8 @@
-// RFC 8259 to the letter, seen through messages: what is JSON is read, what is not is `bad_json`.
-import Bytes
 import Foundation
-import Messages
-import TestSupport
+// RFC 8259 to the letter, seen through messages: what is JSON is read, what is not is `bad_json`.
+import HubBytes
+import HubMessages
+import HubTestSupport
 import Testing
 
 /// A ping whose payload has the given JSON text as the value of a member: all of it must be checked, though none is used.

@@ -1,12 +1,12 @@
+import Foundation
 // The short way of a location_update against the long one. A space before a message sends it the long way, over the tape,
 // and means nothing: so whatever the text, both must give the same.
-import Bytes
-import Foundation
-import Geo
-import TestSupport
+import HubBytes
+import HubGeo
+import HubTestSupport
 import Testing
 
-@testable import Messages
+@testable import HubMessages
 
 private enum Outcome: Equatable {
   case read(ClientEnvelope)

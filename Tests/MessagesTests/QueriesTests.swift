@@ -1,9 +1,9 @@
-// Questions about drivers as they come: GeoJSON, filters, and what is wrong with them.
-import Bytes
 import Foundation
-import Geo
-import Messages
-import TestSupport
+// Questions about drivers as they come: GeoJSON, filters, and what is wrong with them.
+import HubBytes
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 @Suite struct QueriesTests {

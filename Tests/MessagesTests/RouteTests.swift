@@ -1,10 +1,10 @@
 // Routes at the door: what is one, what is refused and how, in both of their forms.
-import Bytes
-import Geo
-import TestSupport
+import HubBytes
+import HubGeo
+import HubTestSupport
 import Testing
 
-@testable import Messages
+@testable import HubMessages
 
 @Suite struct RouteTests {
   private func read(_ route: String) throws -> TripStatusReport {

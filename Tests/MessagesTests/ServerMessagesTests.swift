@@ -1,8 +1,8 @@
 // What clients read from a hub, also from a newer one.
-import Bytes
-import Geo
-import Messages
-import TestSupport
+import HubBytes
+import HubGeo
+import HubMessages
+import HubTestSupport
 import Testing
 
 private func read(_ text: String) throws(MessageError) -> ServerMessage {

@@ -1,7 +1,7 @@
-// What the tests of this module share: reading text, writing messages, the examples of protocol/.
-import Bytes
 import Foundation
-import Messages
+// What the tests of this module share: reading text, writing messages, the examples of protocol/.
+import HubBytes
+import HubMessages
 
 func readClient(
   _ text: String, time: TimeFormat = .unixMilliseconds, isValidUTF8: Bool = true

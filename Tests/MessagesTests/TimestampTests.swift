@@ -1,8 +1,8 @@
-// The three time formats: RFC 3339's grammar and calendar, with Foundation as the judge of dates.
-import Bytes
 import Foundation
-import Messages
-import TestSupport
+// The three time formats: RFC 3339's grammar and calendar, with Foundation as the judge of dates.
+import HubBytes
+import HubMessages
+import HubTestSupport
 import Testing
 
 private func parsed(_ text: String) -> Int64? {

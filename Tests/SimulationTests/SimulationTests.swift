@@ -1,8 +1,8 @@
-import Geo
-import Messages
+import HubGeo
+import HubMessages
 import Testing
 
-@testable import Simulation
+@testable import HubSimulation
 
 private let center = Coordinate(latitude: 48.137, longitude: 11.575)!
 private let start = Timestamp(milliseconds: 1_763_680_000_000)

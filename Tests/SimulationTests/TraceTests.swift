@@ -1,6 +1,6 @@
-import Geo
-import Messages
-import Simulation
+import HubGeo
+import HubMessages
+import HubSimulation
 import Testing
 
 @Suite("Trace files")

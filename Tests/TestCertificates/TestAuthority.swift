@@ -1,7 +1,7 @@
 // Certificates for tests and measurements, made while they run: an authority that nobody else knows, and what it signs.
 // None of them lies in a file of the repository, so none can expire there or be trusted by mistake.
 
-import COpenSSL
+import CHubOpenSSL
 
 /// A certificate authority of one run.
 public final class TestAuthority: Sendable {

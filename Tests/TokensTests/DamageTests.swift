@@ -1,10 +1,10 @@
 // Damaged tokens: none may pass, and the whole ones beside them all must.
 import Foundation
-import Messages
-import TestSupport
+import HubMessages
+import HubTestSupport
 import Testing
 
-@testable import Tokens
+@testable import HubTokens
 
 // One part after the other: all four at once would leave no thread to other tests on a machine with two.
 @Suite(.serialized) struct DamageTests {

@@ -1,10 +1,10 @@
 // The forms that tokens are made of: base64url, JSON, patterns.
 import Foundation
-import Messages
-import TestSupport
+import HubMessages
+import HubTestSupport
 import Testing
 
-@testable import Tokens
+@testable import HubTokens
 
 @Suite struct FormTests {
   @Test("base64url agrees with Foundation's base64 on 2,000 random texts, and has one spelling of each")

@@ -2,7 +2,7 @@
 import Foundation
 import Testing
 
-@testable import Tokens
+@testable import HubTokens
 
 @Suite struct KeySetTests {
   private func read(_ text: String) throws(KeyError) -> KeySet { try KeySet(parsing: Array(text.utf8)) }

@@ -1,7 +1,7 @@
 // Keys for tests: those of the RFCs' examples, which the whole world knows and nobody may use.
-import Messages
+import HubMessages
 
-@testable import Tokens
+@testable import HubTokens
 
 /// 2026-11-21T00:00:00Z.
 let now = Timestamp(milliseconds: 1_795_219_200_000)

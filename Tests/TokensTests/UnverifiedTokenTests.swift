@@ -1,8 +1,8 @@
 // What the holder of a token reads of it.
-import Messages
+import HubMessages
 import Testing
 
-@testable import Tokens
+@testable import HubTokens
 
 @Suite struct UnverifiedTokenTests {
   @Test(

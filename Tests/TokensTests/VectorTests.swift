@@ -1,8 +1,8 @@
 // Known answers: the examples of RFC 7515 §A and RFC 8037 §A.4.
-import Messages
+import HubMessages
 import Testing
 
-@testable import Tokens
+@testable import HubTokens
 
 @Suite struct VectorTests {
   struct Vector: Sendable {

@@ -1,8 +1,8 @@
 // What is accepted, and every reason to refuse.
-import Messages
+import HubMessages
 import Testing
 
-@testable import Tokens
+@testable import HubTokens
 
 @Suite struct VerifierTests {
   private let seconds = now.milliseconds / 1000

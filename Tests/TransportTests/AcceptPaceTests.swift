@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import Transport
+@testable import HubTransport
 
 @Suite struct `The pace of accepts` {
   private func pair(_ clock: HandClock, perSecond: Int) throws -> Pair {

@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import Transport
+@testable import HubTransport
 
 @Suite struct `Address blocks` {
   private func block(_ text: String) throws -> AddressBlock { try #require(AddressBlock(text), "\(text)") }

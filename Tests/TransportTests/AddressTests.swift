@@ -1,9 +1,10 @@
 // Addresses, errors, facts about the process, and the lock of a port.
 
 import Glibc
+import HubSystem
 import Testing
 
-@testable import Transport
+@testable import HubTransport
 
 @Suite struct `Socket addresses` {
   @Test(arguments: [

@@ -1,10 +1,11 @@
 // Connections from their beginning to each of their ends.
 
 import Glibc
-import TestSupport
+import HubSystem
+import HubTestSupport
 import Testing
 
-@testable import Transport
+@testable import HubTransport
 
 @Suite struct `Connections over loopback` {
   @Test func `bytes come back from an echo, and can be changed where they lie`() throws {

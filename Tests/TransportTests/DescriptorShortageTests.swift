@@ -1,11 +1,11 @@
 // What a loop does when the process has no descriptors left. The test fills the table of descriptors of its own thread
 // only (unshare(2) by way of close_range), so that tests which run at the same time do not feel it.
 
-import CLinux
+import CHubLinux
 import Glibc
 import Testing
 
-@testable import Transport
+@testable import HubSystem
 
 @Suite struct `Without descriptors` {
   struct Outcome {

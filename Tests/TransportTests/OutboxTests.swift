@@ -1,10 +1,10 @@
 // The outbox against a plain array of frames that does the same.
 
-import CLinux
-import TestSupport
+import CHubLinux
+import HubTestSupport
 import Testing
 
-@testable import Transport
+@testable import HubTransport
 
 @Suite struct `Outbox of a blocked connection` {
   struct Model {

@@ -1,9 +1,9 @@
 // What arrives at readers that are slow: the newest of each key, everything without one, and never half a frame.
 
-import TestSupport
+import HubTestSupport
 import Testing
 
-@testable import Transport
+@testable import HubTransport
 
 /// A frame for tests: length, key and number, 4 bytes each, then filling that depends on them.
 struct TestFrame: Equatable {

@@ -1,8 +1,9 @@
 // Two loops in one thread over the real loopback, driven turn by turn; a clock that is set by hand; seeded randomness.
 
+import HubSystem
 import Testing
 
-@testable import Transport
+@testable import HubTransport
 
 /// Records what a loop says; `on…` closures do more.
 final class Recorder: EventLoopDelegate {

@@ -1,10 +1,10 @@
 // Whom a client trusts, what a server takes for a certificate, and sessions that are resumed.
 
-import COpenSSL
-import TestCertificates
+import CHubOpenSSL
+import HubTestCertificates
 import Testing
 
-@testable import Transport
+@testable import HubTransport
 
 @Suite struct `TLS certificates` {
   @Test(arguments: [

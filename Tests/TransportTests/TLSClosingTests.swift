@@ -1,9 +1,9 @@
 // How TLS ends: with a goodbye, without, halfway; and peers that only make work.
 
-import COpenSSL
+import CHubOpenSSL
 import Testing
 
-@testable import Transport
+@testable import HubTransport
 
 @Suite struct `TLS ends` {
   @Test(arguments: tlsVersions)

@@ -1,11 +1,11 @@
 // How TLS begins: in pieces, with the wrong words, cut off, refused, or many at a time.
 
-import COpenSSL
-import TestCertificates
-import TestSupport
+import CHubOpenSSL
+import HubTestCertificates
+import HubTestSupport
 import Testing
 
-@testable import Transport
+@testable import HubTransport
 
 @Suite struct `TLS handshakes` {
   @Test(arguments: tlsVersions)

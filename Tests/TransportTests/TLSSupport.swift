@@ -1,11 +1,11 @@
 // Two loops with TLS between them, and one end of TLS held in the hand: its bytes may be cut, damaged and late.
 
-import Bytes
-import COpenSSL
-import TestCertificates
+import CHubOpenSSL
+import HubBytes
+import HubTestCertificates
 import Testing
 
-@testable import Transport
+@testable import HubTransport
 
 let authority = TestAuthority()
 

@@ -3,7 +3,7 @@
 
 import Testing
 
-@testable import Transport
+@testable import HubTransport
 
 @Suite struct `Keys of TLS tickets` {
   private static let periodMilliseconds = TicketKeys.period / 1_000_000

@@ -1,10 +1,10 @@
 // What goes through TLS: much, slowly, in few records, and to the end.
 
-import COpenSSL
-import TestSupport
+import CHubOpenSSL
+import HubTestSupport
 import Testing
 
-@testable import Transport
+@testable import HubTransport
 
 @Suite struct `TLS transfers` {
   @Test(arguments: [1, 2, 3] as [UInt64])

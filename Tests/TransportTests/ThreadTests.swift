@@ -1,12 +1,13 @@
 // Where threads meet: the waker, the mailbox, threads themselves. Run with the thread sanitizer, too.
 
-import Bytes
-import CLinux
+import CHubLinux
 import Glibc
-import TestSupport
+import HubBytes
+import HubSystem
+import HubTestSupport
 import Testing
 
-@testable import Transport
+@testable import HubTransport
 
 extension EventLoop {
   /// Runs a turn. False where it slept for half a minute: nobody woke it, however slow the other thread is. A limit on the

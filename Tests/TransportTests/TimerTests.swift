@@ -1,10 +1,11 @@
 // Timers with time moved by hand.
 
-import Bytes
-import TestSupport
+import HubBytes
+import HubSystem
+import HubTestSupport
 import Testing
 
-@testable import Transport
+@testable import HubTransport
 
 @Suite struct `Timer wheel` {
   @Test(arguments: [1, 2, 3] as [UInt64])

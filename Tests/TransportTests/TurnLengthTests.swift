@@ -1,7 +1,7 @@
 // How much one turn reads, and in which order the rest follows.
 import Testing
 
-@testable import Transport
+@testable import HubTransport
 
 @Suite struct TurnLengthTests {
   /// So many connections, of which each has sent so many bytes; with a server that reads a thousand bytes a turn.

@@ -1,9 +1,10 @@
 // Turns of a loop that sleeps, on another thread. Run with the thread sanitizer, too.
 
 import Glibc
+import HubSystem
 import Testing
 
-@testable import Transport
+@testable import HubTransport
 
 /// A loop that a thread of its own runs, and others visit.
 private final class VisitedLoop {

@@ -1,11 +1,11 @@
 // The client's end of a socket against the server's half of this module: what was agreed on is what both do.
 
-import Bytes
-import HTTP
-import TestSupport
+import HubBytes
+import HubHTTP
+import HubTestSupport
 import Testing
 
-@testable import WebSocket
+@testable import HubWebSocket
 
 /// Both ends of one connection, and what the client saw.
 private final class Pair {

@@ -1,6 +1,6 @@
-import TestSupport
+import HubTestSupport
+import HubWebSocket
 import Testing
-import WebSocket
 
 @Suite struct CloseHandshakeTests {
   @Test("A server answers the client's Close with its code and ends TCP") func serverAnswers() {

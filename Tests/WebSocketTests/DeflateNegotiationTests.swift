@@ -1,10 +1,10 @@
 // Sec-WebSocket-Extensions: what is agreed on, declined and refused (RFC 6455 §9.1; RFC 7692 §5, §7.1).
 
-import Bytes
-import HTTP
+import HubBytes
+import HubHTTP
 import Testing
 
-@testable import WebSocket
+@testable import HubWebSocket
 
 @Suite struct DeflateNegotiationTests {
   private static let keeping = DeflatePolicy(keepsContexts: true, windowBits: 9...15)

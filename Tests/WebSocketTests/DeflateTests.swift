@@ -1,9 +1,9 @@
 // Compression itself: the examples of RFC 7692, round trips, contexts, and what a hostile peer may send.
 
-import Bytes
-import TestSupport
+import HubBytes
+import HubTestSupport
+import HubWebSocket
 import Testing
-import WebSocket
 
 @Suite struct DeflateTests {
   private func deflate(_ deflater: inout Deflater, _ message: [UInt8]) -> [UInt8] {

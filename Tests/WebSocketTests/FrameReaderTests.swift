@@ -1,6 +1,6 @@
-import TestSupport
+import HubTestSupport
+import HubWebSocket
 import Testing
-import WebSocket
 
 @Suite struct FrameReaderTests {
   /// RFC 6455 §5.7, the examples that a server may get.

@@ -1,5 +1,5 @@
+import HubWebSocket
 import Testing
-import WebSocket
 
 /// Each rule of RFC 6455 §5 that a peer can break, and the moment it is noticed.
 @Suite struct FrameRulesTests {

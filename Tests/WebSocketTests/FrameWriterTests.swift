@@ -1,7 +1,7 @@
-import Bytes
-import TestSupport
+import HubBytes
+import HubTestSupport
+import HubWebSocket
 import Testing
-import WebSocket
 
 @Suite struct FrameWriterTests {
   @Test("The examples of RFC 6455 §5.7 are written byte for byte") func vectors() {

@@ -1,8 +1,8 @@
-import Bytes
-import HTTP
-import TestSupport
+import HubBytes
+import HubHTTP
+import HubTestSupport
+import HubWebSocket
 import Testing
-import WebSocket
 
 @Suite struct HandshakeTests {
   static let protocols: [StaticString] = ["locationhub.v1.json", "locationhub.v1.binary"]

@@ -1,8 +1,8 @@
 // Masking by words against masking byte by byte.
-import TestSupport
+import HubTestSupport
 import Testing
 
-@testable import WebSocket
+@testable import HubWebSocket
 
 @Suite struct Masking {
   @Test("every length is masked as RFC 6455 §5.3 says, and known as ASCII but where one byte is none, wherever it is")

@@ -1,8 +1,8 @@
 // Ways to feed a frame reader and to build frames, and what came out as a value that can be compared.
 
-import Bytes
-import HTTP
-import WebSocket
+import HubBytes
+import HubHTTP
+import HubWebSocket
 
 /// A `FrameEvent` with its payload copied.
 enum Seen: Equatable {

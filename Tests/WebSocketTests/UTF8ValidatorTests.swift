@@ -1,6 +1,6 @@
-import TestSupport
+import HubTestSupport
+import HubWebSocket
 import Testing
-import WebSocket
 
 @Suite struct UTF8ValidatorTests {
   private func isValid(_ bytes: [UInt8], cut: Int? = nil) -> Bool {

@@ -1,3 +1,4 @@
+import Glibc
 // hub-loadtest abuse: do those inside notice when 5,000 hostile connections come and go, and what one rider's token can send?
 //
 //   hub-loadtest abuse [--duration S] [--attackers N] [--only outside|inside] [--server-cpu LIST] [--executable PATH]
@@ -8,10 +9,9 @@
 // One run has all phases, so that they are compared on the same machine in the same minutes: 1,000 good sessions under load
 // alone, then with the attackers, then alone again. Exit code 1 where a good session lost anything, where p99 grew by half or
 // more of what it was before, or where memory did not return. What it is afterwards tells how much of a difference is chance.
-import Gateway
-import Glibc
-import LoadTestKit
-import Transport
+import HubGateway
+import HubLoadTestKit
+import HubSystem
 
 struct AbuseRun {
   var duration = 15.0

@@ -1,3 +1,4 @@
+import Glibc
 // hub-loadtest abuse-search: is there a message that costs the hub far more than it is charged for?
 //
 //   hub-loadtest abuse-search [--seconds S] [--seed N] [--output FILE] [--executable PATH]
@@ -5,11 +6,10 @@
 // Begins with the known dear kinds and changes them at random towards CPU time for each unit of the rate (DearSearch). What
 // ordinary messages cost is measured in between, on the same hub in the same minutes, so that a machine that is busy makes both
 // dearer. Exit code 1 where a message costs more than 20 times the median of these for each unit, measured again three times.
-import Gateway
-import Glibc
-import LoadTestKit
-import Messages
-import Transport
+import HubGateway
+import HubLoadTestKit
+import HubMessages
+import HubSystem
 
 struct AbuseSearchRun {
   var seconds = 600.0

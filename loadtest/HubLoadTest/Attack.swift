@@ -1,6 +1,6 @@
 // What one hostile connection does: nothing, too slowly, too much, or wrongly. Each kind goes for another limit.
-import Bytes
-import WebSocket
+import HubBytes
+import HubWebSocket
 
 /// A way to harm a hub.
 enum Attack: Int, CaseIterable {

@@ -1,9 +1,10 @@
+import Glibc
 // Thousands of hostile connections that come and go, on a loop and a thread of their own, from addresses that no good
 // session has. Each lives until the hub has had enough of it, or for a few seconds.
-import Bytes
-import Glibc
-import Transport
-import WebSocket
+import HubBytes
+import HubSystem
+import HubTransport
+import HubWebSocket
 
 /// How far the attackers are. Read by the thread that measures.
 struct AttackProgress: Sendable {

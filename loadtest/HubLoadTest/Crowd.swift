@@ -1,8 +1,9 @@
 // A dense place: 2,000 free drivers within some hundred metres of `DearMessage.place`, who send their place over HTTP, so that
 // queries and maps there have much to show.
-import Bytes
-import LoadTestKit
-import Transport
+import HubBytes
+import HubLoadTestKit
+import HubSystem
+import HubTransport
 
 final class Crowd: EventLoopDelegate {
   private static let size = 2000

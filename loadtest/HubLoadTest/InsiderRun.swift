@@ -1,9 +1,9 @@
 // The second part of `hub-loadtest abuse`: whatever messages one rider's token sends within its rate, on as many sockets as it
 // may have, do others notice? Each kind of dear message in turn, alone phases before, between and after, so that an attack
 // is compared with the seconds next to it.
-import Gateway
-import LoadTestKit
-import Transport
+import HubGateway
+import HubLoadTestKit
+import HubSystem
 
 struct InsiderRun {
   /// Seconds of each attack, and of each phase without one.

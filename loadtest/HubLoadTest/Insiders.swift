@@ -1,11 +1,12 @@
+import Glibc
 // The sessions of one rider's token, as many as an identity may have, each of which sends within its rate what costs the hub
 // most: on a loop and a thread of their own.
-import Bytes
-import Glibc
-import LoadTestKit
-import Messages
-import Transport
-import WebSocket
+import HubBytes
+import HubLoadTestKit
+import HubMessages
+import HubSystem
+import HubTransport
+import HubWebSocket
 
 /// What one attack sends: messages in turn, made once.
 struct InsideAttack {

@@ -1,6 +1,6 @@
 // hub-loadtest bench and capacity: what make bench and make capacity call.
-import LoadTestKit
-import Transport
+import HubLoadTestKit
+import HubSystem
 
 enum MeasuringVerbs {
   static func bench(_ words: [String]) throws(LoadTestError) -> Bool {

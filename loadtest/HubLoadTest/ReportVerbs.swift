@@ -1,5 +1,5 @@
 // hub-loadtest compare and report: what files of results say.
-import LoadTestKit
+import HubLoadTestKit
 
 enum ReportVerbs {
   /// The first file against each other one, scenario by scenario. With one file: the two hubs in it. False where something

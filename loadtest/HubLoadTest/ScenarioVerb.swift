@@ -1,6 +1,6 @@
 // hub-loadtest SCENARIO: runs it, once or several times, and says what came of it.
-import LoadTestKit
-import Transport
+import HubLoadTestKit
+import HubSystem
 
 struct ScenarioVerb {
   private var arguments: LoadArguments

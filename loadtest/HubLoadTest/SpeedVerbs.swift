@@ -1,6 +1,6 @@
 // hub-loadtest figures and growth: what make figures and make growth call.
-import LoadTestKit
-import Transport
+import HubLoadTestKit
+import HubSystem
 
 enum SpeedVerbs {
   /// All loads of the table, round after round; or the table of results that are there already (`--from`). False where a

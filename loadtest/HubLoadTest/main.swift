@@ -1,7 +1,7 @@
 // hub-loadtest: what does a hub carry, and what does a message cost it? `hub-loadtest --help` says how to ask.
 import Glibc
-import LoadTestKit
-import Transport
+import HubLoadTestKit
+import HubSystem
 
 let words = Array(CommandLine.arguments.dropFirst())
 let folders = Machine.scenarioFolders()

@@ -5,7 +5,7 @@
 // more, and what it did more is divided by the messages that were more. So its start, and connecting, do not count. Each
 // fix waits for the positions of the one before: else a busy machine lets several come at once, of which each costs less.
 import Glibc
-import Tokens
+import HubTokens
 
 /// What is bounded.
 package enum BenchFigure: String, CaseIterable, Sendable {

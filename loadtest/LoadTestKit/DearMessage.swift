@@ -1,9 +1,9 @@
 // Messages that cost a hub as much as one rider can make them within its rate: the known kinds, which `abuse` sends and from
 // which `abuse-search` starts. JSON as text; the same in binary where it has such a message.
-import Bytes
-import Geo
-import Messages
-import Simulation
+import HubBytes
+import HubGeo
+import HubMessages
+import HubSimulation
 
 /// How a message travels.
 package enum Carrier: String, CaseIterable, Sendable {

@@ -1,8 +1,8 @@
-// A part of the map: drivers that are free drive in circles within one cell, and riders watch that cell.
-import Bytes
-import Geo
 import Glibc
-import Transport
+// A part of the map: drivers that are free drive in circles within one cell, and riders watch that cell.
+import HubBytes
+import HubGeo
+import HubSystem
 
 /// The cell, and where a driver is in it.
 struct WatchedCell {

@@ -1,9 +1,9 @@
 // The load in binary: every message is made and looked at as JSON, and translated on its way, so that all scenarios can be
 // run in both. That costs the load some microseconds a message, and the hub nothing.
-import Bytes
-import Messages
-import Transport
-import WebSocket
+import HubBytes
+import HubMessages
+import HubTransport
+import HubWebSocket
 
 extension Generator {
   func sendBinary(_ peer: PeerPointer, _ end: BinaryEnd, _ body: (inout ByteBuffer) -> Void) {

@@ -1,11 +1,11 @@
 // A city: simulated drivers who cruise, get trips and serve them (module Simulation), and for each driver riders who follow
 // every trip that they book. Nobody else follows them: what a rider must get is what its driver sends for the trip after the
 // hub has said `subscribed`.
-import Bytes
-import Geo
-import Messages
-import Simulation
-import Transport
+import HubBytes
+import HubGeo
+import HubMessages
+import HubSimulation
+import HubTransport
 
 extension Generator {
   func buildCity() {

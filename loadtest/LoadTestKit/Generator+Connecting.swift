@@ -1,9 +1,10 @@
-// Sessions of the load: from TCP to `connected` and `subscribed`, and their ends.
-import Bytes
 import Glibc
-import Messages
-import Transport
-import WebSocket
+// Sessions of the load: from TCP to `connected` and `subscribed`, and their ends.
+import HubBytes
+import HubMessages
+import HubSystem
+import HubTransport
+import HubWebSocket
 
 extension Generator {
   /// Opens all sessions that are there from the beginning, and returns when all have subscribed, or with what went wrong.

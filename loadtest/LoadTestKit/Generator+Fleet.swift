@@ -1,7 +1,7 @@
 // What only has to be there: drivers who are known by one fix over HTTP and have no session, and trips without news that
 // idle sessions follow.
-import Bytes
-import Transport
+import HubBytes
+import HubTransport
 
 extension Generator {
   /// Connections of a share over which fixes are told, and how many requests of each are under way.

@@ -1,6 +1,6 @@
 // Who comes all at once, and who leaves and comes again. Both are due at a time fixed beforehand, and how long it took
 // counts from then to the hub's `subscribed`.
-import Transport
+import HubTransport
 
 extension Generator {
   /// The storm, when it is due, and all who are due to leave.

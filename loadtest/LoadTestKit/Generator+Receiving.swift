@@ -1,7 +1,8 @@
 // What comes from the hub: counted, checked for order, and its latency taken from when it was due.
-import Bytes
-import Transport
-import WebSocket
+import HubBytes
+import HubSystem
+import HubTransport
+import HubWebSocket
 
 extension Generator {
   package func received(_ id: ConnectionID, _ bytes: UnsafeMutableRawBufferPointer) {

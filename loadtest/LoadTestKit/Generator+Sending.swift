@@ -1,7 +1,7 @@
 // What is due: fixes, batches, steps of simulated drives.
-import Bytes
-import Transport
-import WebSocket
+import HubBytes
+import HubTransport
+import HubWebSocket
 
 extension Generator {
   /// Sends everything that is due by now, round robin: drivers are due in the order of their numbers.

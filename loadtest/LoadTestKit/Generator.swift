@@ -4,12 +4,13 @@
 // Files: Generator+Connecting (sessions, their ends), +Sending (what is due), +Receiving (what comes), +Joining (storms, and
 // who leaves and comes again), +City (simulated drives and bookings), +Areas (who watches a part of the map), +Fleet (what
 // only has to be there).
-import Bytes
-import Gateway
-import Messages
-import Simulation
-import Transport
-import WebSocket
+import HubBytes
+import HubGateway
+import HubMessages
+import HubSimulation
+import HubSystem
+import HubTransport
+import HubWebSocket
 
 /// Which part of a scenario's sessions a thread has: those with number ≡ index (mod count). A driver's riders are with it.
 package struct Share: Sendable {

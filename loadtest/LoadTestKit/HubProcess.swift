@@ -1,8 +1,9 @@
 // The hub under test: a process of its own that this program starts, on cores of its own where it is told so, or one that
 // runs already. One that was started here never outlives this program, whatever ends that, and is waited for in bounds.
-import CLoadTest
+import CHubLoadTest
 import Glibc
-import Transport
+import HubSystem
+import HubTransport
 
 package struct HubProcess {
   package let pid: pid_t

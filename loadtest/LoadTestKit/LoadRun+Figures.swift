@@ -1,6 +1,6 @@
 // What a run gives: its figures, and what is to be said against it.
-import Gateway
-import Transport
+import HubGateway
+import HubTransport
 
 extension LoadRun {
   func read(

@@ -5,7 +5,8 @@
 // hub's own to the last one. Latencies, CPU and rates are of the window. How much CPU a message costs is the hub's CPU
 // within the window divided by what the hub says it read and wrote within the same window.
 import Glibc
-import Transport
+import HubSystem
+import HubTransport
 
 package struct LoadRun {
   /// What the threads and the one who started them tell each other.
@@ -226,7 +227,7 @@ package struct LoadRun {
   private func startThread(_ share: Share, _ target: Target, _ board: Locked<Board>) throws(LoadTestError) {
     let (scenario, seconds, address, tls) = (scenario, options.connectSeconds, target.address, target.tls)
     do throws(SystemError) {
-      _ = try Transport.startThread(name: "load-\(share.index)") { @Sendable in
+      _ = try HubSystem.startThread(name: "load-\(share.index)") { @Sendable in
         do throws(LoadTestError) {
           try LoadRun.work(scenario, share, address, tls, board, connectWithin: seconds)
         } catch {

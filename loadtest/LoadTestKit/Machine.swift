@@ -1,6 +1,6 @@
 // On what a figure was measured.
 import Glibc
-import Transport
+import HubSystem
 
 package enum Machine {
   /// Cores, processor, system, load, and when.

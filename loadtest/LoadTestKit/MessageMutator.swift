@@ -1,6 +1,6 @@
 // Changes messages at random, from a seed: bytes anywhere, and values of JSON as a whole, which are repeated, nested, made long
 // and given names until a message has what a parser or the hub behind it finds dear.
-import Simulation
+import HubSimulation
 
 package struct MessageMutator {
   private var random: SplitMix64

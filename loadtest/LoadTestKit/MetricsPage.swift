@@ -1,6 +1,7 @@
 // What the hub counts itself: its page of metrics, fetched by one request.
-import Bytes
-import Transport
+import HubBytes
+import HubSystem
+import HubTransport
 
 package struct MetricsPage: Sendable {
   private let samples: [Substring: Double]

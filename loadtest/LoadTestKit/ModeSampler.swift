@@ -6,7 +6,7 @@
 //
 // Unsafe island: the rings are the kernel's and this program's together (perf_event_open(2), "MMAP layout"). Each is mapped and
 // open as long as the sampler is there, and read by its owner only.
-import CLoadTest
+import CHubLoadTest
 import Glibc
 
 package final class ModeSampler {

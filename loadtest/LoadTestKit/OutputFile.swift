@@ -1,7 +1,7 @@
 // A file that results go to. A series takes minutes to hours, so that it can be written is known before, and what there is is
 // written after each run: what fails later loses nothing.
 import Glibc
-import Transport
+import HubSystem
 
 package struct OutputFile: Sendable {
   package let path: String
@@ -33,9 +33,9 @@ package struct OutputFile: Sendable {
 
   /// While there may be more.
   package func update(_ text: @autoclosure () -> String) throws(LoadTestError) {
-    if isRegular { try LoadTestKit.write(text(), to: path) }
+    if isRegular { try HubLoadTestKit.write(text(), to: path) }
   }
 
   /// All of it.
-  package func write(_ text: String) throws(LoadTestError) { try LoadTestKit.write(text, to: path) }
+  package func write(_ text: String) throws(LoadTestError) { try HubLoadTestKit.write(text, to: path) }
 }

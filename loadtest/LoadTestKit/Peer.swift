@@ -1,7 +1,7 @@
 // One session of the load, and where it stands.
-import Messages
-import Transport
-import WebSocket
+import HubMessages
+import HubTransport
+import HubWebSocket
 
 /// What a session is there for.
 enum PeerKind: Equatable {

@@ -1,6 +1,6 @@
 // What a process that makes load asks of the kernel.
 import Glibc
-import Transport
+import HubSystem
 
 package enum ProcessTuning {
   /// All descriptors that there may be, and sleeps that end when they should: the kernel lets timers of an ordinary thread

@@ -1,5 +1,5 @@
 // The line that a run says each second of how far it is.
-import Transport
+import HubSystem
 
 /// How far a thread is, or all of them.
 package struct Progress: Sendable {

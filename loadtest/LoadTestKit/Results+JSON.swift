@@ -1,5 +1,5 @@
 // Results as JSON, and back.
-import Tokens
+import HubTokens
 
 extension RunResult {
   var json: JSONText {

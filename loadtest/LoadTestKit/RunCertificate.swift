@@ -1,7 +1,7 @@
 // A certificate for one run with TLS, in two files of the temporary folder until the hub has read them.
 import Glibc
-import TestCertificates
-import Transport
+import HubTestCertificates
+import HubTransport
 
 package struct RunCertificate {
   let authority = TestAuthority()

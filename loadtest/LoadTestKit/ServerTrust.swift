@@ -1,5 +1,5 @@
 // The load's side of TLS: whose certificates it trusts, and for which name the hub's must be.
-import Transport
+import HubTransport
 
 package struct ServerTrust: Sendable {
   package let client: TLSClient

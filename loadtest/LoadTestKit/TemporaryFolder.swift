@@ -1,6 +1,6 @@
 // Where a hub that is measured keeps its journal.
 import Glibc
-import Transport
+import HubSystem
 
 /// A folder of files that is gone when its owner is.
 final class TemporaryFolder {

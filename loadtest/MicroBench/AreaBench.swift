@@ -1,10 +1,10 @@
 // What live areas ask of the hub's thread where a whole city is in one cell: how long the longest turn is while the cell is
 // filled, and at a tick at which everybody has moved.
 
-import Bytes
-import Geo
+import HubBytes
 import HubCore
-import Messages
+import HubGeo
+import HubMessages
 
 enum AreaBench {
   static func run(drivers: Int) {

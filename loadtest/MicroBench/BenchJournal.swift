@@ -1,11 +1,11 @@
+import Glibc
 // A journal in a directory of its own, written by a hub that a benchmark drives and read as a start of `serve` reads
 // it.
-import Bytes
-import Glibc
+import HubBytes
 import HubCore
-import Journal
-import Messages
-import Transport
+import HubJournal
+import HubMessages
+import HubSystem
 
 struct BenchJournal {
   /// What a start took.

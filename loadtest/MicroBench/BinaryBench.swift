@@ -1,7 +1,7 @@
 // What the pieces of binary messages work on: the values of the JSON pieces.
-import Bytes
-import Geo
-import Messages
+import HubBytes
+import HubGeo
+import HubMessages
 
 struct BinaryBench {
   let trip: Identifier

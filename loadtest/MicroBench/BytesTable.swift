@@ -1,9 +1,9 @@
 // How many bytes messages have in each form: payloads, without the frame's header. What JSON is compressed to is what the hub
 // sends to those who agreed to permessage-deflate without contexts.
-import Bytes
-import Geo
-import Messages
-import WebSocket
+import HubBytes
+import HubGeo
+import HubMessages
+import HubWebSocket
 
 struct BytesTable {
   private let compression = MessageCompression(for: .withoutContexts, as: .server)

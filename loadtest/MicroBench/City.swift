@@ -1,10 +1,10 @@
 // A hub with very many drivers in one city: each connected, with a status and a position, none on a trip.
 
-import Bytes
-import Geo
 import Glibc
+import HubBytes
 import HubCore
-import Messages
+import HubGeo
+import HubMessages
 
 /// Turns of the hub, by the CPU time that each took.
 struct Turns: CustomStringConvertible {

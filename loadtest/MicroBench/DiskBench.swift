@@ -1,9 +1,9 @@
 // What a disk itself takes to make a write stable: the journal's ack can't come sooner.
 //
 //   hub-microbench disk DIR [BYTES]      500 times: append so many bytes (100,000 without), fdatasync
-import Bytes
-import Journal
-import Transport
+import HubBytes
+import HubJournal
+import HubSystem
 
 struct DiskBench {
   private static let writes = 500

@@ -1,9 +1,9 @@
 // A hub with 10,000 fences over a city, or none, and a driver who drives through it: what fences cost a fix.
 
-import Bytes
-import Geo
+import HubBytes
 import HubCore
-import Messages
+import HubGeo
+import HubMessages
 
 struct FenceBench: ~Copyable {
   private static let center = Coordinate(clampingLatitude: 48.137, wrappingLongitude: 11.575)

@@ -4,11 +4,11 @@
 // The table is in nanoseconds of CPU, all drivers in turn at random, so that what grows with it is mostly memory that is not
 // in cache. Instructions are the other half of it: `loadtest/growth.sh`, by callgrind, which counts `step` alone.
 
-import Bytes
-import Geo
 import Glibc
+import HubBytes
 import HubCore
-import Messages
+import HubGeo
+import HubMessages
 
 enum GrowthBench {
   enum Piece: String, CaseIterable {

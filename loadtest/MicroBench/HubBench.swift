@@ -1,9 +1,9 @@
 // A hub with one driver on a trip and one rider who follows it: what a fix costs between the gateway's two lists.
 
-import Bytes
-import Geo
+import HubBytes
 import HubCore
-import Messages
+import HubGeo
+import HubMessages
 
 struct HubBench: ~Copyable {
   private static let driver = SessionRef(loop: 0, slot: 0, generation: 1)

@@ -1,7 +1,7 @@
 // The driver index with a city in it: 100,000 drivers, as dense everywhere as one has 1,400 within a kilometre.
 
-import Geo
 import HubCore
+import HubGeo
 
 struct IndexBench: ~Copyable {
   static let drivers = 100_000

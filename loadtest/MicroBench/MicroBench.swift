@@ -1,10 +1,10 @@
 // The pieces and the bytes they work on: the message that hub-loadtest sends, and the position that the hub makes of it.
 
-import Bytes
-import Geo
+import HubBytes
 import HubCore
-import Messages
-import WebSocket
+import HubGeo
+import HubMessages
+import HubWebSocket
 
 /// One piece of the way of a message; the raw value is its name on the command line.
 enum Piece: String, CaseIterable {

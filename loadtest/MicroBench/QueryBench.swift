@@ -3,11 +3,11 @@
 // A turn's time is the CPU time of its thread, so that other work on the machine counts little. Each query is asked several
 // times, and the round with the shortest longest turn is told: what is left of chance only ever adds.
 
-import Bytes
-import Geo
 import Glibc
+import HubBytes
 import HubCore
-import Messages
+import HubGeo
+import HubMessages
 
 enum QueryBench {
   private static let rounds = 5

@@ -1,10 +1,10 @@
+import HubCore
 // How long a start takes, and what it holds then, where a journal knows very many drivers that drive about: once from
 // segments alone, once from a snapshot.
 //
 //   hub-microbench start [DRIVERS]      1,000,000 without; needs some 800 MB in TMPDIR or /tmp, and 3 GB of memory
-import Geo
-import HubCore
-import Messages
+import HubGeo
+import HubMessages
 
 struct StartBench {
   private static let turn = 500

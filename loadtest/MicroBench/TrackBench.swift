@@ -1,13 +1,13 @@
+import Glibc
 // How long it takes to read one driver's track out of a journal in which each of its fixes lies among those of others.
 //
 //   hub-microbench track [FIXES [DRIVERS]]      20,000 fixes of each of 50 drivers; a group has one of each
-import Bytes
-import Geo
-import Glibc
+import HubBytes
 import HubCore
-import Journal
-import Messages
-import Transport
+import HubGeo
+import HubJournal
+import HubMessages
+import HubSystem
 
 struct TrackBench {
   let fixes: Int

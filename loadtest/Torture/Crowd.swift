@@ -1,10 +1,11 @@
 // The clients: pairs of a driver and a rider. The driver begins trips, takes them through all their states, and sends where
 // it is, half of the drivers in batches of ten, the others live. Its rider follows each trip from before it begins.
-import DurabilityModel
-import Geo
+import HubDurabilityModel
+import HubGeo
+import HubMessages
+import HubSystem
+import HubTransport
 import LocationHubClient
-import Messages
-import Transport
 
 final class Crowd: ClientLoopDelegate {
   private struct Pair {

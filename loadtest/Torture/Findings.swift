@@ -1,5 +1,5 @@
 // What was promised and seen, and whether it is true.
-import Messages
+import HubMessages
 
 struct Findings {
   /// A trip as riders see it: its events from the first on, and the life that their numbers belong to.

@@ -1,7 +1,7 @@
-// Many histories of the simulated world, on all cores, and what they came across.
-import DurabilityModel
 import Glibc
-import Transport
+// Many histories of the simulated world, on all cores, and what they came across.
+import HubDurabilityModel
+import HubSystem
 
 struct HistoryRun {
   var firstSeed: UInt64

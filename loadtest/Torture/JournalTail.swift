@@ -1,10 +1,10 @@
-// Which fixes are on the disk: reads what segments have grown by since the last time. For a hub that is dead: a group that
-// is there in full length is whole then, as nothing but the end of its file can be missing.
-import DurabilityModel
 import Glibc
 import HubCore
-import Messages
-import Transport
+// Which fixes are on the disk: reads what segments have grown by since the last time. For a hub that is dead: a group that
+// is there in full length is whole then, as nothing but the end of its file can be missing.
+import HubDurabilityModel
+import HubMessages
+import HubSystem
 
 final class JournalTail {
   private let directory: String

@@ -5,7 +5,7 @@
 //
 // Exit code 1 where a promise was broken.
 import Glibc
-import Transport
+import HubSystem
 
 var words = Array(CommandLine.arguments.dropFirst())
 let verb = words.isEmpty ? "" : words.removeFirst()

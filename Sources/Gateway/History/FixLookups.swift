@@ -4,8 +4,8 @@
 //     hub's thread      after a turn: a round of questions, if the one before was answered
 //     reader's thread   answers one after the other, and wakes the hub's thread for each
 import HubCore
-import Messages
-import Transport
+import HubMessages
+import HubSystem
 
 final class FixLookups {
   /// Questions of one round: it is one entry of the reader's queue, so that those of HTTP get their turn in between.

@@ -1,7 +1,7 @@
 // The journal as the reader's thread sees it: a trip, and its fixes.
 import HubCore
-import Journal
-import Messages
+import HubJournal
+import HubMessages
 
 enum HistoryError: Error, Equatable {
   case journal(JournalError)

@@ -1,14 +1,14 @@
+import HubCore
 // The thread that reads the journal's past: tracks, trips that the hub has forgotten, and whatever else is a matter of
 // reading files and not of the present. Neither the hub's thread nor a loop ever waits for it.
 //
 //     a loop   ask: a closure into a bounded queue        its own thread   runs it, and posts what came of it
 //              to the mailbox of who asked, whose loop is woken
-import HTTP
-import HubCore
-import Journal
-import Messages
+import HubHTTP
+import HubJournal
+import HubMessages
+import HubSystem
 import Synchronization
-import Transport
 
 /// The queue to the reader's thread.
 final class HistoryReader: Sendable {

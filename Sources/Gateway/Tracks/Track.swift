@@ -1,6 +1,6 @@
 // A trip's track: the fixes that a journal has of it, in the order of their own times, each once.
-import Geo
-import Messages
+import HubGeo
+import HubMessages
 
 /// Which of a fix's two places: what the phone measured, or what was published.
 enum TrackSource: String, Sendable {

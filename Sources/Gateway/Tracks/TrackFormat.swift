@@ -1,7 +1,7 @@
 // The forms in which a track is given, and which of them a request asks for.
-import Bytes
-import HTTP
-import Messages
+import HubBytes
+import HubHTTP
+import HubMessages
 
 enum TrackFormat: String, CaseIterable, Sendable {
   case geoJSON = "geojson"

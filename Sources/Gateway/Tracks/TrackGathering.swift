@@ -1,3 +1,4 @@
+import HubCore
 // A trip's fixes on their way from the journal into a track: put in order, each once, and where some came too late to be
 // published, filtered again.
 //
@@ -8,9 +9,8 @@
 //
 // The result is that of a live drive but for the rounding of stored fixes (1 cm), and but for fixes that a live drive's
 // filter had refused: those were not stored. Work and memory are bounded: 56 bytes and about 1 µs for each fix.
-import Geo
-import HubCore
-import Messages
+import HubGeo
+import HubMessages
 
 /// Gathers a trip's fixes as the journal gives them: in the order in which they came, the backlog of a tunnel behind what
 /// was live after it, some of them twice.

@@ -3,8 +3,8 @@
 // and, where it is known, altitude (§3.1.1).
 //
 // `properties.times` has the time of each position, in the arrays' own order and nesting: GeoJSON has no place for it.
-import Bytes
-import Messages
+import HubBytes
+import HubMessages
 
 enum TrackGeoJSON {
   static func write(_ track: Track, time: TimeFormat, into bytes: inout ByteBuffer) {

@@ -2,8 +2,8 @@
 //
 // A cell has its drivers in the order of a rank that stays the same, of which it shows the first: so whom a crowded cell
 // shows changes only as drivers come and go.
-import Geo
-import Messages
+import HubGeo
+import HubMessages
 
 /// One cell that is watched by an audience.
 struct AreaCell {

@@ -1,6 +1,6 @@
 // Which cells an area channel stands for: one, or those round a place, in the size that fits the radius.
-import Geo
-import Messages
+import HubGeo
+import HubMessages
 
 enum AreaCovering {
   /// Cells that a circle is covered with at most; and the limit where it is covered with the largest ones, because no

@@ -3,7 +3,7 @@
 // To name a driver takes its record, which is rarely in cache: half a microsecond. A cell shows operators up to 1,000, so
 // that one update would hold the hub's thread for longer than a turn may last. Whom it is about is therefore written down
 // at once, as numbers, and they are named over as many turns as it takes, each as it is when its turn comes.
-import Messages
+import HubMessages
 
 struct AreaNaming {
   /// The cell's record, which may be another cell's by the time of the next turn.

@@ -1,7 +1,7 @@
 // Which cell is told of next: those that a tick has changed, and those that somebody waits for as a whole.
 //
 // What was begun in a turn and is not done is kept here, and goes on in the next one if its cell is still watched.
-import Messages
+import HubMessages
 
 extension AreaTable {
   // MARK: Ticks

@@ -2,8 +2,8 @@
 //
 // A driver knows the cells that it is in by a list of nodes, one for each: moving within a cell finds nothing to change, and
 // leaving one takes it out of there without a search through others.
-import Geo
-import Messages
+import HubGeo
+import HubMessages
 
 struct AreaTable: ~Copyable {
   /// A driver is in a cell; a driver's nodes are a list.

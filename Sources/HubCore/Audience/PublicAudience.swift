@@ -10,8 +10,8 @@
 // - What would tell a driver from others under another name is not shown. Heading and speed go on over a change of names,
 //   so riders get neither; nor do they get the time of a fix, whose milliseconds a phone repeats with every fix. An age
 //   is rounded down to steps that are as long as the time between two fixes of a driver that stands.
-import Geo
-import Messages
+import HubGeo
+import HubMessages
 
 /// How drivers are shown to riders.
 public struct PublicAudience: Sendable {

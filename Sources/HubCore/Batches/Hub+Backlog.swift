@@ -8,7 +8,7 @@
 //   nobody is told that it is unsubscribed before it was subscribed.
 // - What waits is bounded (`HubLimits.waitingFixes`, `waitingResumes`): past that a batch or a resume is refused with
 //   `rate_limited`, and live fixes go before their driver's batch after all.
-import Messages
+import HubMessages
 
 extension Hub {
   /// Handles a batch, or has it wait.

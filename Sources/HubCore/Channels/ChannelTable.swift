@@ -2,9 +2,9 @@
 //
 // A channel exists while it has a subscriber or an event. The hub hands a publication once to each loop that has
 // subscribers; which sessions those are only the loop knows.
-import Bytes
-import Geo
-import Messages
+import HubBytes
+import HubGeo
+import HubMessages
 
 /// One channel's record.
 struct ChannelRecord {

@@ -3,7 +3,7 @@
 // Not best-first with a queue of cells: depth first needs a stack of 61 at most, so no memory, and looks at only a
 // few more cells. The hits so far are a heap with the worst on top, in the caller's array.
 
-import Geo
+import HubGeo
 
 /// A driver found by a search.
 public struct DriverHit: Sendable, Hashable {

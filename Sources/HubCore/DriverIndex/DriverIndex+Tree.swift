@@ -3,7 +3,7 @@
 // A leaf's blocks form a chain in which only the head may be partly filled: an entry is added at the head's end, and
 // a hole is filled with the head's last.
 
-import Geo
+import HubGeo
 
 extension DriverIndex {
   /// Adds an entry in the subtree of a cell whose own count already includes it.

@@ -3,7 +3,7 @@
 // A search that reaches its limit or its budget says where it stopped, and a later call goes on from there: this way
 // an answer of any size never holds the hub's thread for long.
 
-import Geo
+import HubGeo
 
 /// Where a within search stopped.
 public struct SearchCursor: Sendable, Hashable {

@@ -14,8 +14,8 @@
 // Represent Quadtrees", CACM 25 (1982) for Morton keys; N. Roussopoulos et al., "Nearest Neighbor Queries", SIGMOD
 // 1995 for the search.
 
-import Geo
-import Messages
+import HubGeo
+import HubMessages
 
 /// The current place of each driver, by handle.
 ///

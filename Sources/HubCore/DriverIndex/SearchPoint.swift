@@ -4,7 +4,7 @@
 // below, limits from above, and between them is a slack far wider than what rounding can do and far narrower than
 // what would cost anything (1e−13 of the Earth's radius: 0.6 µm).
 
-import Geo
+import HubGeo
 
 #if canImport(Glibc)
   import Glibc

@@ -1,6 +1,6 @@
 // What a search keeps while it runs: cells still to be looked at, and the best hits so far. Neither allocates.
 
-import Geo
+import HubGeo
 
 /// A cell to be looked at.
 struct Pending: BitwiseCopyable {

@@ -1,6 +1,6 @@
 // A driver as the hub holds it.
-import Geo
-import Messages
+import HubGeo
+import HubMessages
 
 /// 816 bytes. A million of these are most of what a hub holds, so members stand in an order in which the small ones fill
 /// the gaps that alignment leaves: behind the id, the tracker and optionals.

@@ -1,7 +1,7 @@
 // What drivers say of themselves (vehicle type, tags), each combination kept once: a fleet of 100,000 has a few dozen, and
 // a driver then costs four bytes and not 600. A search by them looks at combinations, not at drivers.
-import Bytes
-import Messages
+import HubBytes
+import HubMessages
 
 /// A vehicle type and tags, as the driver spelled and ordered them.
 struct DriverProfile: Equatable {

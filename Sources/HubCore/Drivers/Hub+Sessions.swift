@@ -8,7 +8,7 @@
 //
 // A client that comes again within `HubTimings.replacementWindow` of a 4409 does not understand that code. Its older
 // sessions are closed with 1000, which means the same to everybody: do not connect again.
-import Messages
+import HubMessages
 
 /// The older sessions of a driver whose client has connected again.
 struct SessionOverlap {

@@ -5,7 +5,7 @@
 // are kept: the one that is waited for, and the newest behind it. When the first is stored the second takes its place;
 // what is told is at most one commit behind. Only of fixes that came while nothing could be stored each has its time here,
 // until it comes again.
-import Messages
+import HubMessages
 
 struct DriverStorage {
   /// Through which of its fixes everything is stored when records up to `ticket` are.

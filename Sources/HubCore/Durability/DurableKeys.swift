@@ -4,7 +4,7 @@
 // A key is a FNV-1a hash (64 bits; draft-eastlake-fnv) of one byte for the kind of owner and the bytes of its id. It has no
 // seed: another process, and a later version, must come to the same. Two owners may have the same key, by chance or because
 // somebody chose the ids so; then records of both are found, and who reads compares the ids that stand in them.
-import Messages
+import HubMessages
 
 /// The owners of durable records, as keys of an index.
 public enum DurableKeys {

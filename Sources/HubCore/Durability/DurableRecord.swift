@@ -1,8 +1,8 @@
 // What the hub must still know after its own death, as a list of changes. What is stored are effects and not inputs: to
 // read a journal back means to set what was set, so that a later version, or other limits, come to the same trips.
-import Bytes
-import Geo
-import Messages
+import HubBytes
+import HubGeo
+import HubMessages
 
 /// One change of the durable state: trips, drivers and their fixes, the events of channels, and their numbers.
 enum DurableRecord: Equatable {

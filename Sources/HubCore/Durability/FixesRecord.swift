@@ -6,9 +6,9 @@
 //     optional progress of the trip
 //     optional time that the newest published one was published by, where it was not its own
 //     number of fixes 2, fixes (StoredFix.swift)
-import Bytes
-import Geo
-import Messages
+import HubBytes
+import HubGeo
+import HubMessages
 
 /// A record of fixes in the bytes of a journal, which must stay valid while it is used.
 public struct FixesRecord {

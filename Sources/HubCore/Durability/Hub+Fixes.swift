@@ -3,7 +3,7 @@
 //
 // The record is made when the whole message was handled, because it ends with what the trip has come to; until then its
 // fixes are in a buffer of their own, as events may be recorded meanwhile.
-import Messages
+import HubMessages
 
 extension Hub {
   /// Whether the fixes of a message will be recorded.

@@ -7,9 +7,9 @@
 //
 // Positions wait for nothing. Who asks for a channel whose newest event is not stored yet is answered when it is, so that
 // nobody is shown what a crash could undo.
-import Bytes
-import Geo
-import Messages
+import HubBytes
+import HubGeo
+import HubMessages
 
 extension Hub {
   // MARK: For whoever drives the hub

@@ -6,7 +6,7 @@
 // `storage_full`, which promises nothing in either direction: the same message again, with the same id, gets `storage_full`
 // as long as it lasts, and then the ack. The ack is given once the record is stored, never before. A hub that ends while the
 // disk is full has never acked the message, nor shown its event to anybody; what is sent again is then handled anew.
-import Messages
+import HubMessages
 
 extension Hub {
   /// Seconds after which what could not be stored should be sent again.

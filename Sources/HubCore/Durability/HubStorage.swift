@@ -1,6 +1,6 @@
 // The hub's side of its journal: records that are still to be handed over, and what waits for them.
-import Bytes
-import Messages
+import HubBytes
+import HubMessages
 
 /// Whether what has to be stored can be.
 public enum StorageCondition: Sendable {

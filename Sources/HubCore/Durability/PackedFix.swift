@@ -1,6 +1,6 @@
 // A stored fix as its bytes, for whoever keeps many of them: a `StoredFix` is four times as large.
-import Geo
-import Messages
+import HubGeo
+import HubMessages
 
 /// A fix as it was stored, in the 56 bytes that it has in a journal.
 public struct PackedFix: Sendable, BitwiseCopyable {

@@ -1,8 +1,8 @@
 // Durable records as JSON, for people and programs that look into a journal: one object a line, with the names of protocol/
 // where it has one for the same thing. Read only: nothing is ever made from these lines.
-import Bytes
-import Geo
-import Messages
+import HubBytes
+import HubGeo
+import HubMessages
 
 /// What is in the bytes of durable records.
 public enum RecordJSON {

@@ -1,8 +1,8 @@
 // Durable records from bytes. The bytes have passed their check sum, so what does not fit is a newer program's or our own
 // mistake; it is refused all the same, and never guessed.
-import Bytes
-import Geo
-import Messages
+import HubBytes
+import HubGeo
+import HubMessages
 
 /// Why bytes are no durable record.
 public struct RecordError: Error, Equatable, CustomStringConvertible {

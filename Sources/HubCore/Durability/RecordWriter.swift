@@ -3,9 +3,9 @@
 //     record    length 4 (of what follows), kind 1, members
 //     text      length 2, UTF-8
 //     optional  0, or 1 and the value
-import Bytes
-import Geo
-import Messages
+import HubBytes
+import HubGeo
+import HubMessages
 
 /// The kinds and their numbers on the disk: new ones get new numbers, and no number is used twice.
 enum RecordKind: UInt8 {

@@ -16,8 +16,8 @@
 //     32  2  heading accuracy, 0.01°                   54  2  published heading, 0.01°
 //     34  2  speed accuracy, cm/s
 //     36  1  battery, 0.5 %
-import Geo
-import Messages
+import HubGeo
+import HubMessages
 
 /// A fix as it was stored.
 public struct StoredFix: Sendable, Equatable {

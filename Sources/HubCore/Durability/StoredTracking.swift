@@ -12,8 +12,8 @@
 //     12  2  variance of the velocity, m²/s²               19  1  zero
 //
 // The numbers of the filter are the upper halves of a Float: 8 bits of precision over its whole range.
-import Geo
-import Messages
+import HubGeo
+import HubMessages
 
 struct StoredTracking: Equatable, BitwiseCopyable {
   /// Bytes of one.

@@ -1,5 +1,5 @@
 // A trip as a journal has it, for who reads the journal beside the hub: trips that the hub has forgotten are there.
-import Messages
+import HubMessages
 
 public struct StoredTrip: Sendable, Equatable {
   /// Grows from trip to trip in the order in which they began.

@@ -1,7 +1,7 @@
 // A trip's progress and its summary as bytes, in the form of RecordWriter: every member in its order, to the bit.
-import Bytes
-import Geo
-import Messages
+import HubBytes
+import HubGeo
+import HubMessages
 
 extension TripProgress {
   func write(into bytes: inout ByteBuffer) {

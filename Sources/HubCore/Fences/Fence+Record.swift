@@ -1,8 +1,8 @@
 // Fences, stays and pairs as bytes, in the form of RecordWriter. A shape is stored as it was drawn and checked again when it
 // is read.
-import Bytes
-import Geo
-import Messages
+import HubBytes
+import HubGeo
+import HubMessages
 
 /// What is stored of a fence.
 struct DurableFence: Equatable {

@@ -2,7 +2,7 @@
 //
 // Level 0 is the whole Earth; level 18, the finest, has cells of 153 by 76 m at the equator, so that a driver is in one for
 // some seconds and what was found for the cell serves for its next fixes. The key has the cell's Morton code and its level.
-import Geo
+import HubGeo
 
 struct FenceCell: Hashable {
   static let finestLevel = 18

@@ -4,8 +4,8 @@
 // From the whole Earth down, cells that the border meets are quartered, the largest first, until there are as many as the
 // fence may have (S2's region coverer, S. Dawes et al., s2geometry.io). Whether the border meets a cell is asked of those
 // edges only that met the cell it is a quarter of. A cell is called "within" or left out only where that is certain.
-import Geo
-import Messages
+import HubGeo
+import HubMessages
 
 /// The cells of one fence.
 public struct FenceCovering: Sendable, Equatable {

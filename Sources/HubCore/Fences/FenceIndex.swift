@@ -3,7 +3,7 @@
 // A fix looks its cell up at each level that has cells of fences; which levels have one for the driver's finest cell is
 // remembered with the driver, so that a driver who stays in its cell looks nowhere else, and where there is no fence,
 // nowhere at all. 64 bytes a cell of up to 12 fences; more go into further records behind it.
-import Geo
+import HubGeo
 
 /// The fences of a cell, or a part of them.
 struct FenceCellRecord {

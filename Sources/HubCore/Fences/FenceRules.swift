@@ -1,6 +1,6 @@
 // The numbers that decide when a driver is in a fence and what it is told: one place, as TripRules.swift. protocol/fences.md
 // says what follows from them.
-import Messages
+import HubMessages
 
 /// What holds at fences; the protocol's values by default.
 public struct FenceRules: Sendable, Equatable {

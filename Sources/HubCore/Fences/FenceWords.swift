@@ -1,5 +1,5 @@
 // What people are told of fences, in words.
-import Messages
+import HubMessages
 
 enum FenceWords {
   /// The fence's title, or its id.

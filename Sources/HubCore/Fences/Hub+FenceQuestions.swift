@@ -1,6 +1,6 @@
 // The fence endpoints. What they answer is stored, and so is whatever they show.
-import Geo
-import Messages
+import HubGeo
+import HubMessages
 
 extension Hub {
   func findFence(_ id: Identifier) -> Int? { fences.find(id, hash: id.text.hashValue(seed: seed)) }

@@ -6,8 +6,8 @@
 // Where no fence is near this is a comparison of two numbers. A fence's own events go to its channel, the driver's and the
 // driver's trip's, in one order; who is in is recorded with them, so that after a restart nobody enters twice and an exit
 // that happened meanwhile is told with the first position.
-import Geo
-import Messages
+import HubGeo
+import HubMessages
 
 extension Hub {
   /// A position of a driver was published.

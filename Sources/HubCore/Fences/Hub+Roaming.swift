@@ -1,8 +1,8 @@
 // Roaming fences: two drivers near each other, wherever they are. With each position of a driver its pairs are looked at, and
 // where it may begin one, the nearest drivers in the index. Both are bounded: a driver has a few pairs, a hub a few such
 // fences, and a search a small budget, so that a taxi rank with a hundred cabs costs no more than sixteen.
-import Geo
-import Messages
+import HubGeo
+import HubMessages
 
 extension Hub {
   /// What one look may do: a crowd is found in part, and the rest with later positions.

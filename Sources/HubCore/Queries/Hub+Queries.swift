@@ -1,6 +1,6 @@
 // Questions about drivers: answered from the index, a bounded part in each turn, so that no position waits for them.
-import Geo
-import Messages
+import HubGeo
+import HubMessages
 
 extension Hub {
   mutating func answer(_ session: SessionRef, _ query: HubQuery, _ replyTo: MessageID?) {

@@ -8,8 +8,8 @@
 //
 // While a search is under way drivers move. Who stays where it is is in the answer exactly if it belongs there; who
 // moves is taken at the one place or the other. Nobody is in it twice, and each is shown as of one moment.
-import Geo
-import Messages
+import HubGeo
+import HubMessages
 
 struct RunningSearch {
   let session: SessionRef

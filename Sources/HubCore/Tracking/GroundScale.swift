@@ -5,7 +5,7 @@
 // computed again when the driver has moved 1 km north or south. Scale: WGS 84 radii of curvature in the meridian (M)
 // and the prime vertical (N), e.g. Snyder, Map Projections: A Working Manual (1987), p. 24 f.
 // Beyond 88° meridians turn too fast for that, and `PolarCap` takes over.
-import Geo
+import HubGeo
 
 /// Metres for each degree of latitude and longitude at a latitude. Relative error < 2e-4 · tan(latitude) within
 /// `reach`; differences of 100 m are right to 1 cm up to 85°, and 3 cm up to 88°.

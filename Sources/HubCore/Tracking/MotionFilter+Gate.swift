@@ -1,5 +1,5 @@
 // What happens to a position that does not fit: when it is refused, and when the driver is believed to be there.
-import Geo
+import HubGeo
 
 extension MotionFilter {
   /// Decides on a position outside the gate. Returns nil when it is to be believed after all.

@@ -1,5 +1,5 @@
 // The filter's plane on the globe: where the estimate is, and how it moves by metres.
-import Geo
+import HubGeo
 
 extension MotionFilter {
   /// The estimate as it stands.

@@ -1,6 +1,6 @@
 // From the filter's state to what is published: which values are known well enough, and how well, rounded.
-import Geo
-import Messages
+import HubGeo
+import HubMessages
 
 extension MotionFilter {
   /// A heading is taken from the velocity above this, m/s.

@@ -1,5 +1,5 @@
 // What a fix says about the motion: its speed and bearing as a measurement of velocity, and whether the driver stands.
-import Geo
+import HubGeo
 
 extension MotionFilter {
   /// Metres per second: standard deviation of a Doppler velocity on each axis. The bearing is of the same solution, so its

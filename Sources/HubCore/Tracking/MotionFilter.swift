@@ -18,7 +18,7 @@
 // Bar-Shalom, Li, Kirubarajan, Estimation with Applications to Tracking and Navigation (2001), §5.4 and §6; the t-weights
 // (ν + NIS) / (ν + 2): Roth, Özkan, Gustafsson, A Student's t filter for heavy tailed process and measurement noise
 // (ICASSP 2013). The figures and how they were chosen: protocol/tracking.md.
-import Geo
+import HubGeo
 
 struct MotionFilter: Sendable {
   /// White acceleration, m²/s³, on each axis, for steps up to a second. An acceleration lasts for seconds, so over longer

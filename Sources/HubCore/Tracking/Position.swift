@@ -1,6 +1,6 @@
 // What the tracker says: a position that is ready to be published, or why there is none.
-import Geo
-import Messages
+import HubGeo
+import HubMessages
 
 /// A filtered position, rounded where it is made, so that what is written on the wire is exactly what it holds.
 public struct Position: Sendable, Equatable {

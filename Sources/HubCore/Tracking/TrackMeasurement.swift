@@ -1,6 +1,6 @@
 // A fix as the filter sees it: small enough that one can be kept for each driver.
-import Geo
-import Messages
+import HubGeo
+import HubMessages
 
 /// The members of a `Fix` that tracking uses, 36 bytes. What is absent is NaN: Float's precision (1e-7 of the value)
 /// is far below what any phone measures, and there is one of these inside each tracker.

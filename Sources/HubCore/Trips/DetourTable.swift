@@ -10,8 +10,8 @@
 //
 // A direct-mapped table of a fixed size: where two cells meet in one place, the newer one has it, and the older begins
 // anew. It lives as long as the hub runs.
-import Geo
-import Messages
+import HubGeo
+import HubMessages
 
 struct DetourTable {
   static let capacity = 4096

@@ -3,7 +3,7 @@
 //
 // A route leads from the pickup to the dropoff. Where one of these changes and no new route comes with it, the trip has
 // none from then on: a driver is not to be guided to where nobody waits.
-import Messages
+import HubMessages
 
 /// What a change was answered with, on the socket and over HTTP.
 private enum ChangeOutcome {

@@ -1,5 +1,5 @@
 // What a trip's people are told of a driver on its way, in words.
-import Messages
+import HubMessages
 
 enum LegNotice {
   case near(TripTarget)

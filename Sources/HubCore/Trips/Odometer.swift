@@ -7,8 +7,8 @@
 // known, the position must be further from the anchor than it may be wrong. A step that no vehicle makes is a
 // correction of the track and no way: the anchor moves without counting. Where fixes are missing the straight line
 // counts, which is the least that it can have been.
-import Geo
-import Messages
+import HubGeo
+import HubMessages
 
 struct Odometer: Sendable, Equatable, BitwiseCopyable {
   /// Metres per second.

@@ -8,8 +8,8 @@
 //
 // Left, and come back to, is the line as a whole: three fixes in a row further than 25 m from all of it, and two within
 // 15 m. A fix that may itself be wrong by more than that says nothing; nor does one of a driver that stands.
-import Geo
-import Messages
+import HubGeo
+import HubMessages
 
 struct RouteFollower {
   /// Metres that a place may lie behind where the driver was: positions wander.

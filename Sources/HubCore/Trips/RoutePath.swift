@@ -3,8 +3,8 @@
 // An edge is straight in degrees (`Route`). Round the place that is matched, degrees are metres by one scale, so the
 // distance to an edge is plane geometry there; longitudes are differences, so the antimeridian is like any other.
 // What a search looks at is bounded: a stretch round a place on the line, or the boxes and the few runs that come near.
-import Geo
-import Messages
+import HubGeo
+import HubMessages
 
 struct RoutePath {
   /// Where the line comes near a place.

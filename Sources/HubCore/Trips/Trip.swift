@@ -1,6 +1,6 @@
 // A trip as the hub holds it.
-import Geo
-import Messages
+import HubGeo
+import HubMessages
 
 struct Trip {
   var id: Identifier

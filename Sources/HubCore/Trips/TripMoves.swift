@@ -1,5 +1,5 @@
 // The states of a trip and their moves as one table, and who may make which (protocol/README.md, "Trips").
-import Messages
+import HubMessages
 
 extension TripStatus {
   /// The state that follows in the normal course; nil at the end.

@@ -2,8 +2,8 @@
 //
 // One value of a fixed size without references. It is a function of the moves and the published positions alone, so a
 // hub that reads its journal back comes to the same bits (TripProgress+Record.swift), and no notification comes twice.
-import Geo
-import Messages
+import HubGeo
+import HubMessages
 
 struct TripProgress: Sendable, Equatable, BitwiseCopyable {
   /// The driven way until `arrived_destination`, and how much of it came before `trip_started`, once that has come.

@@ -1,6 +1,6 @@
 // The values that binary messages are made of, each checked as JSON's are.
-import Bytes
-import Geo
+import HubBytes
+import HubGeo
 
 extension BinaryInput {
   // MARK: Numbers
@@ -18,7 +18,7 @@ extension BinaryInput {
 
   @inline(__always)
   mutating func heading() throws(Complaint) -> Double {
-    guard let degrees = Messages.heading(of: Double(try word16(.heading)) / FixedPoint.hundredths) else {
+    guard let degrees = HubMessages.heading(of: Double(try word16(.heading)) / FixedPoint.hundredths) else {
       throw Complaint(.invalidLocation, .heading, "expected 0…360 degrees")
     }
     return degrees

@@ -2,8 +2,8 @@
 //
 // Unsafe island: the loads. Each is preceded by a check that what it loads lies before the end, and none is of bytes that a
 // number in the message points at: a message is read from front to back.
-import Bytes
-import Geo
+import HubBytes
+import HubGeo
 
 /// A message's bytes, read from front to back; they must stay valid while it is used.
 struct BinaryInput: ~Copyable {

@@ -1,5 +1,5 @@
 // Ids in few bytes: a message's id that is a number, and a pseudonym.
-import Bytes
+import HubBytes
 
 extension MessageID {
   /// The digits of a number, without leading zeros.

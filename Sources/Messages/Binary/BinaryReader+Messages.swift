@@ -1,6 +1,6 @@
 // The rarer messages of clients in binary, by their type.
-import Bytes
-import Geo
+import HubBytes
+import HubGeo
 
 extension BinaryInput {
   /// What stands behind the envelope's members.

@@ -3,8 +3,8 @@
 //
 // What stands behind the last member of a message is passed over, as unknown members of JSON are: a newer client may have
 // more to say.
-import Bytes
-import Geo
+import HubBytes
+import HubGeo
 
 /// Reads messages of clients (`locationhub.v1.binary`).
 public enum BinaryReader {
@@ -96,7 +96,7 @@ extension BinaryInput {
     var fault: Complaint?
     if flags & FixFlags.accuracy != 0 { fix.accuracy = try hundredths(.accuracy) }
     if flags & FixFlags.heading != 0 {
-      fix.heading = Messages.heading(of: Double(try word16(.heading)) / FixedPoint.hundredths)
+      fix.heading = HubMessages.heading(of: Double(try word16(.heading)) / FixedPoint.hundredths)
       if fix.heading == nil { fault = Complaint(.invalidLocation, .heading, "expected 0…360 degrees") }
     }
     if flags & FixFlags.speed != 0 { fix.speed = try hundredths(.speed) }

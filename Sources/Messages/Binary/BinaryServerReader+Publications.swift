@@ -1,6 +1,6 @@
 // Publications in binary, as a client reads them.
-import Bytes
-import Geo
+import HubBytes
+import HubGeo
 
 extension BinaryServerReader {
   func readPosition(_ flags: UInt8, _ input: inout BinaryInput) throws(Complaint) -> Publication {

@@ -1,6 +1,6 @@
 // Replies in binary, as a client reads them.
-import Bytes
-import Geo
+import HubBytes
+import HubGeo
 
 extension BinaryServerReader {
   mutating func readReply(_ type: BinaryServerType, _ input: inout BinaryInput) throws(Complaint) -> Reply {

@@ -3,8 +3,8 @@
 // One for each connection: positions name their channel by a number that `subscribed` gave it, and leave out the ids and the
 // lag that `subscribed` or `names` said, and the high half of the time. No message tells a difference from another one: any
 // position may be missing (the hub drops those that a newer one has made worthless), and the next one says the same.
-import Bytes
-import Geo
+import HubBytes
+import HubGeo
 
 /// Reads the hub's messages of one connection (`locationhub.v1.binary`). Not thread-safe.
 public struct BinaryServerReader: Sendable {

@@ -1,6 +1,6 @@
 // The bytes that begin binary messages, and the bits of their flags (protocol/binary.md). They are what clients in the field
 // were built with: a number is never used for something else.
-import Bytes
+import HubBytes
 
 /// The first byte of a client's message, but for the frequent one.
 enum BinaryClientType: UInt8 {

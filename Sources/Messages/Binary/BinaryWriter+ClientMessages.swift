@@ -1,6 +1,6 @@
 // What a client sends, in binary.
-import Bytes
-import Geo
+import HubBytes
+import HubGeo
 
 extension BinaryWriter {
   /// Appends a client's message.

@@ -1,6 +1,6 @@
 // Replies in binary: what one session is told.
-import Bytes
-import Geo
+import HubBytes
+import HubGeo
 
 extension BinaryWriter {
   /// Appends a reply.

@@ -1,6 +1,6 @@
 // Answers to queries in binary.
-import Bytes
-import Geo
+import HubBytes
+import HubGeo
 
 extension BinaryWriter {
   static func write(_ result: QueryResult, _ buffer: inout ByteBuffer) {

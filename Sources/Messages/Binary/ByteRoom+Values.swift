@@ -1,6 +1,6 @@
 // The values that binary messages are made of, written (BinaryInput+Values reads them).
-import Bytes
-import Geo
+import HubBytes
+import HubGeo
 
 extension ByteRoom {
   /// Hundredths of a metre, of a metre per second, of a percent.

@@ -1,5 +1,5 @@
 // The grammar of RFC 8259, by recursive descent: one function for each rule, each giving the index behind what it read.
-import Bytes
+import HubBytes
 
 extension JSONTape {
   /// Parses a whole text. What was on the tape before is gone.

@@ -1,5 +1,5 @@
 // Strings by RFC 8259 §7. Nearly all have no escapes and stay where they are; the others are copied without them.
-import Bytes
+import HubBytes
 
 extension JSONTape {
   /// Reads the string that begins with the quotation mark at `start`, leaves its token, and gives the index behind it.

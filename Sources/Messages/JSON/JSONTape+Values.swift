@@ -1,6 +1,6 @@
 // What decoders ask of the tape: the members of an object, and their values as the types of the protocol.
-import Bytes
-import Geo
+import HubBytes
+import HubGeo
 
 /// What is wrong with a message whose JSON is right. Becomes a MessageError's text only where somebody is told.
 struct Complaint: Error {

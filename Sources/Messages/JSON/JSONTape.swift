@@ -4,7 +4,7 @@
 // tokens and look at few bytes again. It is the plan of simdjson's tape (G. Langdale, D. Lemire, "Parsing Gigabytes of
 // JSON per Second", 2019) without its vectors: messages here are about 200 bytes. Nothing is allocated once the tape has
 // grown to the largest message so far, and it can't grow beyond MessageLimits.
-import Bytes
+import HubBytes
 
 /// One value or member name.
 struct JSONToken {

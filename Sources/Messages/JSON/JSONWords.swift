@@ -3,7 +3,7 @@
 // What the words say is found by arithmetic on all eight bytes at once: a byte's top bit is set where it is what is
 // sought. A borrow can set it wrongly, but only above a byte where it is set rightly, and the lowest one counts (S. E.
 // Anderson, "Bit Twiddling Hacks", haszero and hasless).
-import Bytes
+import HubBytes
 
 private let ones: UInt64 = 0x0101_0101_0101_0101
 private let tops: UInt64 = 0x8080_8080_8080_8080

@@ -4,7 +4,7 @@
 // names of an object are sorted, when it ends, by their first six bytes and their length; those that are the same so far by
 // the next six, and so on. k names take k · log k steps for every six bytes that some of them have in common, whatever they
 // are: with 128 members an object (protocol/README.md, "Envelope") a message of b bytes takes b · log2(128) / 6 at most.
-import Bytes
+import HubBytes
 
 /// Memory in which the names of one object are sorted, used again for the next one.
 struct NameSorter: ~Copyable {

@@ -1,6 +1,6 @@
 // Area updates, as a client reads them.
-import Bytes
-import Geo
+import HubBytes
+import HubGeo
 
 extension JSONTape {
   func areaUpdate(

@@ -1,6 +1,6 @@
 // What a client may say, by `type`.
-import Bytes
-import Geo
+import HubBytes
+import HubGeo
 
 extension JSONTape {
   /// Reads a parsed message of a client.

@@ -1,5 +1,5 @@
 // The envelope around every message, both ways, and what all payloads share.
-import Bytes
+import HubBytes
 
 extension JSONTape {
   /// The members of the message itself; none where it is no object.

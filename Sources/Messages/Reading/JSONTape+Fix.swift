@@ -1,6 +1,6 @@
 // Fixes: flat, as in location_update, and in the nested form of the original design, which apps in the field send.
-import Bytes
-import Geo
+import HubBytes
+import HubGeo
 
 /// How the members of a fix are laid out.
 enum FixForm {
@@ -77,7 +77,7 @@ extension JSONTape {
   @inline(__always)
   private func heading(_ members: JSONMembers) throws(Complaint) -> Double? {
     guard let value = try nonNegative(members, .heading) else { return nil }
-    guard let heading = Messages.heading(of: value) else {
+    guard let heading = HubMessages.heading(of: value) else {
       throw Complaint(.invalidLocation, .heading, "expected 0…360 degrees")
     }
     return heading

@@ -1,7 +1,7 @@
 // Polygons as GeoJSON (RFC 7946): a Polygon, a MultiPolygon, or a Feature of one of them. Members that make no difference
 // to where the polygon is (`bbox`, `properties`, `id`, foreign ones) are passed over, and so are altitudes (§3.1.1).
-import Bytes
-import Geo
+import HubBytes
+import HubGeo
 
 extension JSONTape {
   /// The polygons of the object at `index`; `member` is what it is called in an error.

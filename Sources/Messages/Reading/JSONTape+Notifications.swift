@@ -1,5 +1,5 @@
 // Notifications that back ends post, and what such a one has in `data`.
-import Bytes
+import HubBytes
 
 extension JSONTape {
   /// The members of `data` beside `driverId`, as JSON without the braces; nil where there are none.

@@ -1,6 +1,6 @@
 // Questions about drivers, and their answers, as they come.
-import Bytes
-import Geo
+import HubBytes
+import HubGeo
 
 /// The kinds of a `query`.
 enum QueryKind: UInt8, Word {

@@ -1,6 +1,6 @@
 // What the hub may say, by `type`, as a client reads it.
-import Bytes
-import Geo
+import HubBytes
+import HubGeo
 
 extension JSONTape {
   /// Reads a parsed message of the hub.

@@ -1,6 +1,6 @@
 // The one way into the hub for a message: bytes in, a checked value out, or an error that says what would be right.
-import Bytes
-import Geo
+import HubBytes
+import HubGeo
 
 /// Why a message was refused, in the words of the `error` that answers it.
 public struct MessageError: Error, Equatable {

@@ -8,8 +8,8 @@
 //
 // Members are stored where they are wanted in the end, the caller's envelope: to gather them first, and to hand them over
 // when all were right, is 300 bytes more to write and to copy.
-import Bytes
-import Geo
+import HubBytes
+import HubGeo
 
 /// Reads the envelope and the fix, whose members come in whatever order.
 ///
@@ -137,7 +137,7 @@ enum PlainUpdate {
     case .speed: fix.speed = known(value)
     case .heading:
       guard let known = known(value) else { return true }
-      guard let degrees = Messages.heading(of: known) else { return false }
+      guard let degrees = HubMessages.heading(of: known) else { return false }
       fix.heading = degrees
     case .altitude: fix.altitude = value
     case .headingAccuracy: fix.headingAccuracy = known(value)

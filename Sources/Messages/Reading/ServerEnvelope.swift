@@ -1,5 +1,5 @@
 // What a client reads from the hub.
-import Bytes
+import HubBytes
 
 /// A message from the hub, with its envelope.
 public struct ServerEnvelope: Sendable, Equatable {

@@ -1,6 +1,6 @@
 // The pieces of JSON that the writers share.
-import Bytes
-import Geo
+import HubBytes
+import HubGeo
 
 extension ByteBuffer {
   /// Appends a JSON string, quotation marks included, escaped as RFC 8259 §7 demands and no further. Text that is not

@@ -1,6 +1,6 @@
 // Area updates as JSON: a list whose elements have a bound, so that room is reserved once for each.
-import Bytes
-import Geo
+import HubBytes
+import HubGeo
 
 extension JSONWriter {
   /// Writes an area update from its type to the end of its payload's members.

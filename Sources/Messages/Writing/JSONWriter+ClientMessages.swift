@@ -1,6 +1,6 @@
 // What a client sends, as JSON.
-import Bytes
-import Geo
+import HubBytes
+import HubGeo
 
 extension JSONWriter {
   /// Appends a client's message with its envelope.

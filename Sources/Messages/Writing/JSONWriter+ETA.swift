@@ -1,6 +1,6 @@
 // ETAs as JSON. Their length is bounded, as a position's is.
-import Bytes
-import Geo
+import HubBytes
+import HubGeo
 
 extension JSONWriter {
   /// Writes an ETA with its envelope.

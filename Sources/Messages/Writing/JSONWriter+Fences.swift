@@ -1,6 +1,6 @@
 // Fences as JSON: the bodies of the fence endpoints, and what notifications say of fences.
-import Bytes
-import Geo
+import HubBytes
+import HubGeo
 
 extension JSONWriter {
   /// Appends a fence: the body of `GET` and `PUT /v1/fences/{id}`, which may be put again as it is.

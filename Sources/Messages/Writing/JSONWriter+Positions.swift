@@ -1,7 +1,7 @@
 // Positions as JSON: what the hub writes most. The length of one is bounded, so that all its pieces are written into room
 // that is reserved once.
-import Bytes
-import Geo
+import HubBytes
+import HubGeo
 
 extension JSONWriter {
   /// Appends a position with its envelope. Allocates nothing but for the buffer's growth.

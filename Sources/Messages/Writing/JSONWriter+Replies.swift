@@ -1,6 +1,6 @@
 // Replies as JSON: what one session is told.
-import Bytes
-import Geo
+import HubBytes
+import HubGeo
 
 extension JSONWriter {
   /// Appends a reply with its envelope; its `messageId` is `r` and the number.

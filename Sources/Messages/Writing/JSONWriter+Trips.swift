@@ -1,6 +1,6 @@
 // Trips as JSON: the bodies of the trip endpoints.
-import Bytes
-import Geo
+import HubBytes
+import HubGeo
 
 extension JSONWriter {
   /// Appends a trip: the body of `GET /v1/trips/{id}` and of `POST /v1/trips`.

@@ -1,7 +1,7 @@
 // Publications as JSON. Keys and punctuation are literals between the values, so that a message is a row of copies; the
 // members stand in the order of protocol/README.md. Nothing is allocated but for the buffer's growth.
-import Bytes
-import Geo
+import HubBytes
+import HubGeo
 
 /// Writes messages as JSON text (`locationhub.v1.json`).
 public enum JSONWriter {

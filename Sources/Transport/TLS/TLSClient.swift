@@ -1,6 +1,6 @@
 // A client's side of TLS: whom it trusts, whom it wants to talk to, and the session that it may resume there.
 
-import COpenSSL
+import CHubOpenSSL
 
 /// Which certificates a client trusts. Shared by any number of connections and loops: a store of roots is a megabyte.
 public final class TLSClient: Sendable {

@@ -1,7 +1,7 @@
 // The owner of one SSL_CTX: what all connections of one server or client have in common. TLS 1.2 and 1.3, nothing older
 // (RFC 8996), with the options that both ends share.
 
-import COpenSSL
+import CHubOpenSSL
 
 /// An SSL_CTX that is set up and not changed any more.
 ///

@@ -1,6 +1,6 @@
 // What goes wrong with TLS: files that can't be used, and connections that could not be made safe or were cut short.
 
-import COpenSSL
+import CHubOpenSSL
 
 /// Why certificates or keys can't be used, in words for the operator who named the file.
 public enum TLSError: Error, Equatable, CustomStringConvertible {

@@ -9,9 +9,9 @@
 // loop's thread, within a call of TLSStream's, and the room lives as long as the loop's last stream (TLSTable frees the
 // streams first).
 
-import Bytes
-import COpenSSL
+import CHubOpenSSL
 import Glibc
+import HubBytes
 
 /// One loop's buffers for TLS; none of it is a connection's.
 struct TLSRoom: ~Copyable {

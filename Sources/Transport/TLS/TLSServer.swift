@@ -5,7 +5,8 @@
 // all loops share, and the server keeps nothing. With TLS 1.3 a stolen ticket key opens no recorded traffic, because a
 // new key exchange is always part of it; with TLS 1.2 it opens that of resumed sessions, so keys change (TicketKeys).
 
-import COpenSSL
+import CHubOpenSSL
+import HubSystem
 
 /// A server's side of TLS. Shared by all loops; a handshake uses what was newest when its first bytes came.
 public final class TLSServer: Sendable {

@@ -4,9 +4,9 @@
 // The state of OpenSSL is made when the first bytes come (or a client's TCP stands): a connection that is silent costs no
 // more than one without TLS.
 
-import Bytes
-import COpenSSL
+import CHubOpenSSL
 import Glibc
+import HubBytes
 
 /// One connection's TLS. Belongs to the loop whose `room` it was made for.
 struct TLSStream: ~Copyable {

@@ -7,7 +7,8 @@
 //
 // OpenSSL's own keys never change, so it asks here (SSL_CTX_set_tlsext_ticket_key_evp_cb(3)). All loops share the keys.
 
-import COpenSSL
+import CHubOpenSSL
+import HubSystem
 import Synchronization
 
 /// The keys of one server's tickets. Made by chance, and never on a disk.

@@ -1,7 +1,7 @@
 // What the two ends of a connection agree on about compression (RFC 7692 §5, §7.1).
 
-import Bytes
-import HTTP
+import HubBytes
+import HubHTTP
 
 /// The parameters of `permessage-deflate` in an offer or in a response.
 public struct DeflateParameters: Sendable, Equatable {

@@ -3,8 +3,8 @@
 // The unsafe island of this half: zlib's state has a pointer back to its z_stream and refuses another, so the z_stream
 // lies on the heap and never moves. It is allocated here, used by one owner, and freed here.
 
-import Bytes
-import CZlib
+import CHubZlib
+import HubBytes
 
 /// One end's compressor. Without context takeover one of them serves any number of connections, and what it makes of a
 /// message is the same bytes for all of them.

@@ -1,7 +1,7 @@
 // The value of Sec-WebSocket-Extensions (RFC 6455 §9.1), read strictly: what does not fit the grammar fails the
 // handshake, as that section asks of both ends. What the extensions mean is not decided here.
 
-import HTTP
+import HubHTTP
 
 /// One extension of an offer or a response, with its parameters as they came.
 struct ExtensionElement {

@@ -3,8 +3,8 @@
 // The unsafe island of this half: as in Deflater.swift, the z_stream lies on the heap because zlib's state points back
 // to it. The input is a whole message, so zlib never keeps a pointer into a caller's buffer beyond a call.
 
-import Bytes
-import CZlib
+import CHubZlib
+import HubBytes
 
 /// What a compressed message may become.
 public struct InflateLimits: Sendable, Equatable {
@@ -133,7 +133,7 @@ public struct Inflater: ~Copyable {
   ) -> Int {
     stream.pointee.next_out = room.bindMemory(to: UInt8.self).baseAddress
     stream.pointee.avail_out = UInt32(room.count)
-    status = CZlib.inflate(stream, Z_SYNC_FLUSH)
+    status = CHubZlib.inflate(stream, Z_SYNC_FLUSH)
     return room.count - Int(stream.pointee.avail_out)
   }
 }

@@ -3,7 +3,7 @@
 // Where no contexts are kept one of these serves any number of connections of a thread: no message depends on another.
 // Where they are kept it belongs to its connection, and costs it some 80 KiB.
 
-import Bytes
+import HubBytes
 
 /// A compressor and a decompressor. Not thread-safe.
 public final class MessageCompression {

@@ -1,8 +1,8 @@
 // One connection after the other, each an echo of what the suite sends, on the event loop that the client library uses.
 
-import Bytes
-import Transport
-import WebSocket
+import HubBytes
+import HubTransport
+import HubWebSocket
 
 enum SuiteError: Error, CustomStringConvertible {
   case noURL

@@ -1,6 +1,6 @@
 // Between the JSON that tests write and read and a binary connection: what a peer means is the same on both.
-import Bytes
-import Messages
+import HubBytes
+import HubMessages
 
 final class BinaryTranslator {
   private let json = MessageReader()

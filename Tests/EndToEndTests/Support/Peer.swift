@@ -1,8 +1,8 @@
+import Foundation
 // A WebSocket client for tests: what it sends is made by hand, so that it may be wrong, and what comes is read with the
 // WebSocket module's client half, which has tests of its own.
-import Bytes
-import Foundation
-import WebSocket
+import HubBytes
+import HubWebSocket
 
 /// A message of the hub.
 struct HubMessage {

@@ -3,7 +3,7 @@
 // It is written against the kernel, not against Transport, so that a mistake there cannot hide itself.
 import Foundation
 import Glibc
-import Transport
+import HubSystem
 
 /// What did not go as a test expected, with what came instead.
 enum PeerError: Error, CustomStringConvertible {

@@ -1,6 +1,6 @@
 // TLS as a test speaks it: OpenSSL over memory, and a RawConnection under it. Nothing of Transport's TLS is used, so that
 // a mistake there cannot hide itself.
-import COpenSSL
+import CHubOpenSSL
 import Foundation
 
 final class SecureConnection {

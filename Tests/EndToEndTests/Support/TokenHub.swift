@@ -1,8 +1,8 @@
 // A hub that takes tokens, and the tokens for it.
 import Foundation
-import Gateway
-import Messages
-import Tokens
+import HubGateway
+import HubMessages
+import HubTokens
 
 /// A hub that takes tokens of one secret, and makes them.
 struct TokenHub {

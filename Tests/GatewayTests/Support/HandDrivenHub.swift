@@ -1,14 +1,15 @@
 // One loop of a hub with its sessions, and clients of it, on the test's own thread: real sockets, and clocks that are
 // moved by hand. So what depends on time holds however slow the machine is, or the sanitizer makes it.
-import Bytes
-import Geo
+import HubBytes
 import HubCore
-import Messages
+import HubGeo
+import HubMessages
+import HubSystem
+import HubTransport
+import HubWebSocket
 import Testing
-import Transport
-import WebSocket
 
-@testable import Gateway
+@testable import HubGateway
 
 /// Both clocks.
 final class HandClock {

@@ -1,5 +1,5 @@
 // A request to a hub whose turns a test gives by hand.
-import Transport
+import HubTransport
 
 /// A GET, and what has come of its response.
 final class HandDrivenRequest: EventLoopDelegate {

@@ -2,11 +2,11 @@
 // new connection at once and another one by its timer, on every code but 1000; a connection that fails without one only
 // sets the timer. It never closes a connection itself, sends on the one that it opened last, and gives up after five
 // tries.
-import Bytes
-import Transport
-import WebSocket
+import HubBytes
+import HubTransport
+import HubWebSocket
 
-@testable import Gateway
+@testable import HubGateway
 
 /// One driver, over real sockets, with its timers on a clock that is moved by hand.
 final class OriginalClient: EventLoopDelegate {

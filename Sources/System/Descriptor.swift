@@ -13,7 +13,7 @@ public struct Descriptor: ~Copyable, Sendable {
   }
 
   /// Takes over an open descriptor that was released by its owner.
-  init(owning raw: Int32) { self.raw = raw }
+  package init(owning raw: Int32) { self.raw = raw }
 
   deinit {
     // Linux frees the number whatever close returns, so there is nothing to do about an error here.
@@ -21,7 +21,7 @@ public struct Descriptor: ~Copyable, Sendable {
   }
 
   /// Hands the number to another owner, who has to close it.
-  consuming func release() -> Int32 {
+  package consuming func release() -> Int32 {
     let number = raw
     discard self
     return number

@@ -1,6 +1,6 @@
 // What the kernel knows of this process and metrics want to show, and the limit of open files.
 
-import CLinux
+import CHubLinux
 import Glibc
 
 /// Facts about the running process.
@@ -64,7 +64,7 @@ public enum ProcessFacts {
   }
 
   /// All bytes of a file in /proc, whose size is known only by reading; nil when it cannot be opened or read.
-  static func contents(of path: String) -> [UInt8]? {
+  package static func contents(of path: String) -> [UInt8]? {
     let file = open(path, O_RDONLY | O_CLOEXEC)
     guard file >= 0 else { return nil }
     defer { _ = close(file) }

@@ -4,10 +4,10 @@
 //                    after it: its records go into the queue
 //     its own        writes the queue, group by group, and wakes the hub's thread when a group is stored
 import HubCore
-import Journal
-import Messages
+import HubJournal
+import HubMessages
+import HubSystem
 import Synchronization
-import Transport
 
 /// Where trips and their events are kept, and what becomes of damage.
 public struct JournalConfiguration: Sendable {
@@ -22,7 +22,7 @@ public struct JournalConfiguration: Sendable {
 }
 
 /// The queue to the journal's thread, from the hub's side.
-final class HubJournal: Sendable {
+final class JournalQueue: Sendable {
   let commit: GroupCommit
   let keeping = Locked(KeepingCounters())
   private let limits: JournalLimits

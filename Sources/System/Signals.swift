@@ -1,6 +1,6 @@
-// Signals as events of a loop, by signalfd(2): no handler that may call next to nothing, no flag to poll.
+// Signals as readable descriptors, by signalfd(2): no handler that may call next to nothing, no flag to poll.
 
-import CLinux
+import CHubLinux
 import Glibc
 
 /// Blocks signals in the calling thread and in the threads that it starts from then on. Call it in `main` before any
@@ -29,22 +29,23 @@ public func waitForSignal(_ signals: [Int32]) -> Int32 {
   return signal
 }
 
-/// A signalfd and what to call.
-final class SignalWatch {
+/// A signalfd(2), and the handler to call for each signal that comes.
+package final class SignalWatch {
   private let descriptor: Descriptor
   private let handler: (Int32) -> Void
 
-  init(_ signals: [Int32], _ handler: @escaping (Int32) -> Void) throws(SystemError) {
+  package init(_ signals: [Int32], _ handler: @escaping (Int32) -> Void) throws(SystemError) {
     var set = SignalWatch.set(of: signals)
     let flags = Int32(SFD_NONBLOCK | SFD_CLOEXEC)
     descriptor = try Descriptor(signalfd(-1, &set, flags), from: "signalfd")
     self.handler = handler
   }
 
-  var raw: Int32 { descriptor.raw }
+  /// The descriptor that becomes readable when a signal comes.
+  package var raw: Int32 { descriptor.raw }
 
   /// Calls the handler for each signal that came.
-  func deliver() {
+  package func deliver() {
     var info = signalfd_siginfo()
     let size = MemoryLayout<signalfd_siginfo>.size
     // Reads whole records or none; the last read says EAGAIN.
@@ -59,16 +60,5 @@ final class SignalWatch {
       precondition(outcome == 0, "not a signal number")
     }
     return set
-  }
-}
-
-extension EventLoop {
-  /// Calls `handler` on this loop's thread, in the turn that sees it, for each of `signals` that comes; replaces the
-  /// watch that was there. The signals are blocked for this thread and those it starts later (see `blockSignals`).
-  public func watchSignals(_ signals: [Int32], _ handler: @escaping (Int32) -> Void) throws(SystemError) {
-    try blockSignals(signals)
-    let watch = try SignalWatch(signals, handler)
-    try poller.add(watch.raw, token: Token.signals, .readable)
-    self.signals = watch
   }
 }

@@ -1,6 +1,6 @@
 // A queue into a loop's thread for a turn's batch at a time. Both sides swap lists: the lock is held for a few instructions,
 // memory is reused, and the cost is a batch's, not a message's. Inlinable, as Mailbox.swift.
-import Bytes
+import HubBytes
 import Synchronization
 
 /// A bounded queue from any threads to one consumer, in order for each producer.

@@ -16,7 +16,7 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
   }
 
   /// Must be made before anything else touches `errno`, that is: at once after the failed call.
-  init(_ call: StaticString) { self.init(call: call, errno: Glibc.errno) }
+  package init(_ call: StaticString) { self.init(call: call, errno: Glibc.errno) }
 
   /// For instance `bind: Address already in use (98)`.
   public var description: String { "\(call): \(SystemError.text(errno)) (\(errno))" }

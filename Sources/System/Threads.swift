@@ -1,6 +1,6 @@
 // Plain threads. A loop runs on one for the life of the process, so neither Dispatch nor a Swift task's pool fits.
 
-import CLinux
+import CHubLinux
 import Glibc
 
 /// A started thread; join it to wait for its end. Not joined, it goes on by itself.

@@ -1,6 +1,6 @@
+import HubSystem
 // Jobs between threads.
 import Testing
-import Transport
 
 @Suite struct JobQueueTests {
   @Test("jobs are taken in order, and no more wait than may")

@@ -1,7 +1,7 @@
 // How another thread wakes a loop. A loop that is busy looks at the flag before it sleeps anyway, so waking costs a
 // system call only when the loop really sleeps.
 
-import CLinux
+import CHubLinux
 import Glibc
 import Synchronization
 
@@ -18,13 +18,13 @@ public final class Waker: Sendable {
   private let state = Atomic<UInt8>(Waker.awake)
   private let event: Descriptor
 
-  init() throws(SystemError) {
+  package init() throws(SystemError) {
     event = try Descriptor(
       eventfd(0, Int32(EFD_NONBLOCK | EFD_CLOEXEC)), from: "eventfd")
   }
 
   /// The descriptor that becomes readable.
-  var descriptor: Int32 { event.raw }
+  package var descriptor: Int32 { event.raw }
 
   /// Has the loop call `woken` soon. One atomic exchange; a write to an eventfd if the loop sleeps.
   public func wake() {
@@ -33,7 +33,7 @@ public final class Waker: Sendable {
 
   /// Takes the place of a loop that sleeps: true, and for all others it is awake. Where it is awake already it is called, and
   /// looks before it sleeps: false.
-  func takePlace() -> Bool {
+  package func takePlace() -> Bool {
     while true {
       let (exchanged, seen) = state.compareExchange(
         expected: Waker.asleep, desired: Waker.awake, ordering: .sequentiallyConsistent)
@@ -45,26 +45,26 @@ public final class Waker: Sendable {
   }
 
   /// Ends the loop's sleep.
-  func ring() {
+  package func ring() {
     var one: UInt64 = 1
     // It can only fail with EAGAIN at 2^64 − 2 unread wake-ups, and then the descriptor is readable anyway.
     _ = write(event.raw, &one, MemoryLayout<UInt64>.size)
   }
 
   /// Announces the loop's sleep; false when somebody called meanwhile, so that it must not sleep.
-  func mayFallAsleep() -> Bool {
+  package func mayFallAsleep() -> Bool {
     state.compareExchange(
       expected: Waker.awake, desired: Waker.asleep, ordering: .sequentiallyConsistent
     ).exchanged
   }
 
   /// Announces that the loop is awake; true when somebody called since the last time.
-  func awaken() -> Bool {
+  package func awaken() -> Bool {
     state.exchange(Waker.awake, ordering: .sequentiallyConsistent) == Waker.called
   }
 
   /// Makes the descriptor unreadable again.
-  func reset() {
+  package func reset() {
     var count: UInt64 = 0
     // EAGAIN: it was not readable, which is what is wanted.
     _ = read(event.raw, &count, MemoryLayout<UInt64>.size)
