@@ -24,9 +24,11 @@ public struct Limits: Sendable {
   /// beyond; the rest waits for the next turn, and while the answers are unsent nothing more is read.
   public var requestsPerTurn = 16
   public var answerBytesPerTurn = 64 * 1024
-  /// HTTP requests of all connections that a loop handles in one turn, and as many of those who waited for their turn: what
-  /// sessions wait for at most. The rest waits, in order.
-  public var requestsPerLoopTurn = 16
+  /// Units of work (`WorkUnits`) of all connections that a loop does in one turn, and as many for those who waited for their
+  /// turn: what other sessions wait for at most, but for the last message or request, which may go beyond. Every HTTP
+  /// request counts, and of a message on a socket what it costs beyond its first unit. At it, requests and what riders and
+  /// ops send wait for the next turn, in order; drivers' sessions, which are few for one identity, do not.
+  public var unitsPerLoopTurn = 16
   /// Seconds for which a page of metrics waits for a loop that is held up. Past it: it has that loop's counters of up to a
   /// second before, which is counted.
   public var metricsSeconds = 0.5
@@ -244,7 +246,7 @@ public struct Limits: Sendable {
     precondition((sessions ?? 1) >= 1 && connectionsPerAddress >= 0 && refusalsPerAddress >= 0 && idleAddresses >= 0)
     precondition(sessionsPerIdentity.isValid && queriesPerIdentity.isValid && areasPerIdentity.isValid)
     precondition(requestRate >= 0 && requestBurst >= 1 && acceptsPerSecond >= 0 && answerBytesPerTurn >= 1)
-    precondition(requestsPerLoopTurn >= requestsPerTurn)
+    precondition(unitsPerLoopTurn >= requestsPerTurn)
     precondition(incompleteFreeBytes >= 0 && incompleteBytes >= messageBytes, "one message must fit")
     precondition(historyQuestions >= 1 && trackFixes >= 1 && historyTrips >= 1 && historyAnswerBytes >= 0)
     precondition(fences >= 1 && fencesPerCell >= 1 && fencesPerDriver >= 1 && fencesPerPage >= 1 && pairsPerDriver >= 1)

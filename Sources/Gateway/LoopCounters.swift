@@ -91,6 +91,8 @@ struct LoopCounters: Sendable {
   var recovered: UInt64 = 0
   var protocolErrors: UInt64 = 0
   var ratePauses: UInt64 = 0
+  /// Times that a session waited because others had used up a turn's work (`Limits.unitsPerLoopTurn`).
+  var turnWaits: UInt64 = 0
   var closesReceived: UInt64 = 0
   /// `error` messages and HTTP error bodies by `ErrorCode.rawValue`.
   var errors = [UInt64](repeating: 0, count: ErrorCode.allCases.count)

@@ -144,6 +144,9 @@ enum PrometheusText {
       "locationhub_request_timeouts_total", "Requests that never became complete.", sum(loops) { $0.requestTimeouts })
     page.counter("locationhub_rate_pauses_total", "Times reading stopped for the rate.", sum(loops) { $0.ratePauses })
     page.counter(
+      "locationhub_turn_waits_total", "Times a session waited for the next turn: the work of one was done.",
+      sum(loops) { $0.turnWaits })
+    page.counter(
       "locationhub_accept_pauses_total", "Times accepting stopped for want of descriptors.",
       sum(loops) { $0.transport.acceptPauses })
     page.counter(

@@ -116,9 +116,10 @@ extension SessionLoop {
   }
 
   /// Charges a request's address for what was found in its body, beyond what its bytes were charged for.
-  func charge(_ exchange: Exchange, fixes: Int = 0, positions: Int = 0) {
+  mutating func charge(_ exchange: Exchange, fixes: Int = 0, positions: Int = 0) {
     let bytes = exchange.body.count
     let more = WorkUnits.of(bytes: bytes, fixes: fixes, positions: positions) - WorkUnits.of(bytes: bytes)
+    unitsOfTurn += more
     guard exchange.rateKey != 0, more > 0 else { return }
     shared.admissions.chargeMore(exchange.rateKey, more, now: now.uptime)
   }

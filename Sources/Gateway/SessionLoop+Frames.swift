@@ -15,6 +15,7 @@ extension SessionLoop {
     if sessions[slot].isInDebt, isOverRate(slot) {
       return pause(slot, UnsafeRawBufferPointer(bytes), taken: 0, waiting)
     }
+    if mustWaitForTurn(slot) { return waitForTurn(slot, UnsafeRawBufferPointer(bytes), taken: 0, of: waiting) }
     do throws(FrameError) {
       while let event = try sessions[slot].frames.next(in: bytes, at: &offset, limits: frameLimits) {
         switch event {
@@ -33,6 +34,9 @@ extension SessionLoop {
         if offset == bytes.count, sessions[slot].frames.isIdle { return }
         if sessions[slot].isInDebt, isOverRate(slot) {
           return pause(slot, UnsafeRawBufferPointer(rebasing: bytes[offset...]), taken: offset, waiting)
+        }
+        if mustWaitForTurn(slot) {
+          return waitForTurn(slot, UnsafeRawBufferPointer(rebasing: bytes[offset...]), taken: offset, of: waiting)
         }
         if sessions[slot].unansweredSubscriptions >= limits.unansweredSubscriptions {
           return stall(slot, UnsafeRawBufferPointer(rebasing: bytes[offset...]), taken: offset, of: waiting)

@@ -10,7 +10,7 @@ extension SessionLoop {
   /// One message of an open session.
   mutating func received(_ slot: Int, _ kind: MessageKind, _ payload: UnsafeRawBufferPointer) {
     counters.messagesIn += 1
-    charge(slot, Double(WorkUnits.of(bytes: payload.count)))
+    charge(slot, message: WorkUnits.of(bytes: payload.count))
     if kind == .text, case .json(let time) = sessions[slot].form {
       // Read where it is to lie: nobody else touches the list meanwhile.
       let place = inputs.nextCommonPlace(FixInput())
@@ -26,8 +26,24 @@ extension SessionLoop {
         handle(slot, try readBinary(slot, payload), bytes: payload.count)
       }
     } catch {
+      charge(slot, more: WorkUnits.of(bytes: payload.count, positions: error.checkedPositions), than: payload.count)
       refuse(slot, error.messageID, error.code, error.text)
     }
+  }
+
+  /// Charges a session for a message as its size tells; what it holds is charged for when it has been read.
+  @inline(__always)
+  private mutating func charge(_ slot: Int, message units: Int) {
+    unitsOfTurn += units - 1
+    charge(slot, Double(units))
+  }
+
+  /// Charges a session for what a message held beyond what its size, in bytes, was charged for.
+  private mutating func charge(_ slot: Int, more units: Int, than bytes: Int) {
+    let more = units - WorkUnits.of(bytes: bytes)
+    guard more > 0 else { return }
+    unitsOfTurn += more
+    charge(slot, Double(more))
   }
 
   /// The one that stands in the next place of `inputs`.
@@ -42,8 +58,7 @@ extension SessionLoop {
 
   /// Handles a message of so many bytes, for which the session was charged already.
   private mutating func handle(_ slot: Int, _ envelope: ClientEnvelope, bytes: Int) {
-    let more = WorkUnits.of(envelope.message, bytes: bytes) - WorkUnits.of(bytes: bytes)
-    if more > 0 { charge(slot, Double(more)) }
+    charge(slot, more: WorkUnits.of(envelope.message, bytes: bytes), than: bytes)
     let session = reference(sessions[slot].connection)
     let messageID = envelope.messageID
     switch envelope.message {

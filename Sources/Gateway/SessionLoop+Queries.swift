@@ -45,7 +45,7 @@ extension SessionLoop {
     }
   }
 
-  private func readSearch(
+  private mutating func readSearch(
     _ exchange: Exchange, _ request: RequestHead, _ endpoint: Endpoint
   ) throws(MessageError) -> DriverSearch {
     do throws(InvalidParameter) {
@@ -58,10 +58,11 @@ extension SessionLoop {
     }
   }
 
-  private func polygons(_ exchange: Exchange) throws(InvalidParameter) -> MultiPolygon {
+  private mutating func polygons(_ exchange: Exchange) throws(InvalidParameter) -> MultiPolygon {
     do throws(MessageError) {
       return try exchange.body.withBytes { (bytes) throws(MessageError) in try reader.readPolygons(bytes) }
     } catch {
+      charge(exchange, positions: error.checkedPositions)
       throw InvalidParameter(code: error.code, text: error.text)
     }
   }

@@ -22,7 +22,7 @@ extension SessionLoop {
   func mayGoOn(_ slot: Int, _ exchange: Exchange) -> Bool {
     exchange.enter(turn: loop.turn)
     return exchange.handled < limits.requestsPerTurn && exchange.answeredBytes < limits.answerBytesPerTurn
-      && requestsOfTurn < limits.requestsPerLoopTurn && !loop.isBlocked(sessions[slot].connection)
+      && unitsOfTurn < limits.unitsPerLoopTurn && !loop.isBlocked(sessions[slot].connection)
   }
 
   /// HTTP: enough requests were answered in this turn.
@@ -40,6 +40,21 @@ extension SessionLoop {
     if waiting == nil { held.bytes.append(rest) } else { held.done += taken }
     sessions[slot].held = held
     loop.pauseReading(sessions[slot].connection)
+  }
+
+  /// WebSocket: whether what this session sent has to wait, since this turn's work is done. A crowd of sessions may each send
+  /// dear messages within its rate, in the same moment; positions leave between them.
+  @inline(__always)
+  func mustWaitForTurn(_ slot: Int) -> Bool {
+    unitsOfTurn >= limits.unitsPerLoopTurn && sessions[slot].role != .driver
+  }
+
+  /// WebSocket: what this session sent goes on with the next turn.
+  mutating func waitForTurn(_ slot: Int, _ rest: UnsafeRawBufferPointer, taken: Int, of waiting: HeldInput?) {
+    guard !rest.isEmpty else { return }
+    counters.turnWaits += 1
+    stall(slot, rest, taken: taken, of: waiting)
+    stalled.append(sessions[slot].connection)
   }
 
   /// A subscription was answered: the session goes on once all of them are and its reader has kept up.
@@ -66,10 +81,10 @@ extension SessionLoop {
     guard !stalled.isEmpty else { return }
     let connections = stalled
     stalled.removeAll(keepingCapacity: true)
-    requestsOfTurn = 0  // those who wait have as many as those who came in this turn
+    unitsOfTurn = 0  // those who wait have as many as those who came in this turn
     var resumed = 0
     for (place, id) in connections.enumerated() where isCurrent(id) && !loop.isBlocked(id) {
-      guard requestsOfTurn < limits.requestsPerLoopTurn, resumed < limits.resumedPerTurn else {
+      guard unitsOfTurn < limits.unitsPerLoopTurn, resumed < limits.resumedPerTurn else {
         // First in the next turn, before those that had theirs in this one.
         stalled.insert(contentsOf: connections[place...], at: 0)
         return

@@ -166,4 +166,51 @@ import Testing
     #expect(charge(65, at: 7 * second) == nil)
     #expect(charge(1, at: 8 * second) != nil)
   }
+
+  @Test("A polygon that is refused is charged by its positions as one that is taken", arguments: [false, true])
+  func refusedPolygon(isCrossing: Bool) throws {
+    let (_, hub, peer) = try stage(role: "ops")
+    let corners = (0..<400).map { "[\(10.0 + Double($0) / 1000),\($0 % 2)]" }
+    let end = isCrossing ? "[10.5,5],[9.9,-5],[9.9,0],[10.0,0]" : "[10.5,1],[10.5,5],[9.9,5],[9.9,0],[10.0,0]"
+    let polygon = #"{"type":"Polygon","coordinates":[[\#(corners.joined(separator: ",")),\#(end)]]}"#
+    peer.send(HandDrivenPeer.frame(message("query", #""kind":"within","polygon":\#(polygon)"#)))
+    peer.turn()
+    try hub.turn { hub.counters.messagesIn == 1 }
+    #expect(peer.messages.contains { $0.contains("crosses") } == isCrossing)
+    #expect(unitsLeft(hub, peer) == 50 - 9)
+  }
+
+  @Test("What many riders send in the same moment is spread over turns by its work, and a driver does not wait for it")
+  func turns() throws {
+    let clock = HandClock()
+    let hub = try HandDrivenHub(clock: clock) {
+      $0.allowsDevelopmentCredentials = true
+      $0.limits.requestsPerTurn = 2
+      $0.limits.unitsPerLoopTurn = 4
+    }
+    let riders = try (0..<6).map { try HandDrivenPeer(hub, role: "rider", id: "r\($0)") }
+    let driver = try HandDrivenPeer(hub, role: "driver", id: "d1")
+    // Five units each, so one is the work of a turn: one of those that come, and one of those that have waited.
+    let text = String(repeating: "y", count: 20_000)
+    for rider in riders {
+      rider.send(HandDrivenPeer.frame(HandDrivenPeer.ping(text)) + HandDrivenPeer.frame(HandDrivenPeer.ping("after")))
+    }
+    driver.send(HandDrivenPeer.frame(HandDrivenPeer.ping("fix")))
+    for peer in riders + [driver] { peer.ownTurn() }
+    var (turns, before) = (0, hub.counters.messagesIn)
+    while hub.counters.messagesIn < 13, turns < 100 {
+      hub.loop.runTurn(timeoutMilliseconds: 0)
+      #expect(hub.counters.messagesIn - before <= 2 + 2 + 1, "in turn \(turns)")
+      (before, turns) = (hub.counters.messagesIn, turns + 1)
+    }
+    for rider in riders {
+      rider.turn()
+      let pongs = rider.messages.filter { $0.contains("\"pong\"") }
+      #expect(pongs.count == 2 && pongs[0].contains(text) && pongs[1].contains("after"))
+    }
+    driver.turn()
+    #expect(driver.messages.contains { $0.contains("fix") })
+    #expect(hub.counters.turnWaits >= 3 && hub.counters.ratePauses == 0)
+    #expect(turns >= 3, "three turns or more for six times the work of one")
+  }
 }

@@ -176,7 +176,7 @@ extension BinaryInput {
     do throws(MultiPolygonError) {
       return try MultiPolygon(positions, limit: DriverSearch.maximumPositions)
     } catch {
-      throw Complaint(error)
+      throw Complaint(error, of: DriverSearch.maximumPositions - left)
     }
   }
 }

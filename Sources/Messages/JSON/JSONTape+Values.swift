@@ -13,6 +13,8 @@ struct Complaint: Error {
   var isUnknownWord = false
   /// Where in polygons it is, where it is there.
   var place: Place?
+  /// How many positions of polygons were checked (see `MessageError`).
+  var checkedPositions: Int32 = 0
 
   /// Numbers from 0; edges are −1 where none is at fault.
   struct Place {

@@ -35,7 +35,7 @@ extension JSONTape {
     do throws(MultiPolygonError) {
       return try MultiPolygon(positions, limit: DriverSearch.maximumPositions)
     } catch {
-      throw Complaint(error)
+      throw Complaint(error, of: count)
     }
   }
 
@@ -88,8 +88,13 @@ extension JSONTape {
 extension Complaint {
   static let positions: StaticString = "expected up to 1,000 positions in all rings"
 
-  /// What is wrong with polygons, and in which polygon, ring and edges.
-  init(_ error: MultiPolygonError) {
+  /// What is wrong with polygons of so many positions, and in which polygon, ring and edges.
+  init(_ error: MultiPolygonError, of positions: Int) {
+    self.init(error)
+    checkedPositions = Int32(truncatingIfNeeded: positions)
+  }
+
+  private init(_ error: MultiPolygonError) {
     let polygon = Int32(truncatingIfNeeded: error.polygon)
     func complaint(_ text: StaticString, ring: Int, _ edges: (Int, Int)? = nil) -> Complaint {
       var complaint = Complaint(.coordinates, text)

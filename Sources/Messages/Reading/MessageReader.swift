@@ -9,6 +9,8 @@ public struct MessageError: Error, Equatable {
   public var text: String
   /// The message's own id, for `replyTo`, where it could be read.
   public var messageID: MessageID?
+  /// Positions of polygons that were checked for crossings before it was refused: work that the sender is charged for.
+  public internal(set) var checkedPositions = 0
 
   public init(code: ErrorCode, text: String, messageID: MessageID? = nil) {
     self.code = code
@@ -227,6 +229,7 @@ extension MessageError {
   init(_ complaint: Complaint, messageID: MessageID?) {
     let text = complaint.member == .unknown ? "\(complaint.expected)" : "\(complaint.member): \(complaint.expected)"
     self.init(code: complaint.code, text: text + (complaint.place?.text ?? ""), messageID: messageID)
+    checkedPositions = Int(complaint.checkedPositions)
   }
 
   init(_ error: JSONError, limits: JSONLimits) {
