@@ -22,13 +22,14 @@ public struct Limits: Sendable {
   public var keepAliveSeconds = 30.0
   /// HTTP requests of one connection that are handled in one turn, and bytes of their answers, the last of which may go
   /// beyond; the rest waits for the next turn, and while the answers are unsent nothing more is read.
-  public var requestsPerTurn = 16
+  public var requestsPerTurn = 8
   public var answerBytesPerTurn = 64 * 1024
-  /// Units of work (`WorkUnits`) of all connections that a loop does in one turn, and as many for those who waited for their
-  /// turn: what other sessions wait for at most, but for the last message or request, which may go beyond. Every HTTP
-  /// request counts, and of a message on a socket what it costs beyond its first unit. At it, requests and what riders and
-  /// ops send wait for the next turn, in order; drivers' sessions, which are few for one identity, do not.
-  public var unitsPerLoopTurn = 16
+  /// Units of work (`WorkUnits`) of all connections that a loop does from one look at its sockets to the next, and as many
+  /// for those who have waited: what other sessions wait for at most, but for the last message or request, which may go
+  /// beyond and is then made up for by the looks that follow. Every HTTP request counts, and of a message on a socket what
+  /// it costs beyond its first unit. At it, requests and what riders and ops send wait, in order; drivers' sessions, which
+  /// are few for one identity, do not. Eight units take some 0.2 ms.
+  public var unitsPerPoll = 8
   /// Seconds for which a page of metrics waits for a loop that is held up. Past it: it has that loop's counters of up to a
   /// second before, which is counted.
   public var metricsSeconds = 0.5
@@ -246,7 +247,7 @@ public struct Limits: Sendable {
     precondition((sessions ?? 1) >= 1 && connectionsPerAddress >= 0 && refusalsPerAddress >= 0 && idleAddresses >= 0)
     precondition(sessionsPerIdentity.isValid && queriesPerIdentity.isValid && areasPerIdentity.isValid)
     precondition(requestRate >= 0 && requestBurst >= 1 && acceptsPerSecond >= 0 && answerBytesPerTurn >= 1)
-    precondition(unitsPerLoopTurn >= requestsPerTurn)
+    precondition(unitsPerPoll >= requestsPerTurn)
     precondition(incompleteFreeBytes >= 0 && incompleteBytes >= messageBytes, "one message must fit")
     precondition(historyQuestions >= 1 && trackFixes >= 1 && historyTrips >= 1 && historyAnswerBytes >= 0)
     precondition(fences >= 1 && fencesPerCell >= 1 && fencesPerDriver >= 1 && fencesPerPage >= 1 && pairsPerDriver >= 1)
@@ -271,6 +272,9 @@ public struct Limits: Sendable {
 
   /// Descriptors that are not connections: files, listeners, epoll instances.
   private static let reservedDescriptors = 64
+
+  /// Room that the kernel's table of open files has from the start; 1 MiB of its memory.
+  static let descriptorsAtStart = 128 * 1024
 
   /// The limits of one of `loops` loops in a process that may open `openFiles` files.
   func eventLoop(loops: Int, openFiles: Int) -> EventLoopLimits {

@@ -91,7 +91,7 @@ struct LoopCounters: Sendable {
   var recovered: UInt64 = 0
   var protocolErrors: UInt64 = 0
   var ratePauses: UInt64 = 0
-  /// Times that a session waited because others had used up a turn's work (`Limits.unitsPerLoopTurn`).
+  /// Times that a session waited because others had used up the work there is room for (`Limits.unitsPerPoll`).
   var turnWaits: UInt64 = 0
   var closesReceived: UInt64 = 0
   /// `error` messages and HTTP error bodies by `ErrorCode.rawValue`.

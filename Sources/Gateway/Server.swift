@@ -96,6 +96,7 @@ public final class Server: Sendable {
   private static func raiseOpenFileLimit(_ configuration: ServerConfiguration, _ log: Log) -> Int {
     do throws(SystemError) {
       let limit = try ProcessFacts.raiseOpenFileLimit()
+      try ProcessFacts.makeRoomForOpenFiles(min(limit, Limits.descriptorsAtStart))
       let wanted = (configuration.limits.connectionsPerLoop ?? 0) * configuration.loops
       if limit < wanted {
         log(

@@ -130,7 +130,7 @@ extension SessionLoop {
     piece.withUnsafeBytes { loop.arena.append($0) }
     loop.send(start..<loop.arena.count, to: connection)
     exchange.answeredBytes += piece.count
-    unitsOfTurn += 1  // as much work as another request
+    unitsDone += 1  // as much work as another request
     let rest = unsent.dropFirst(piece.count)
     guard rest.isEmpty else {
       exchange.unsent = rest

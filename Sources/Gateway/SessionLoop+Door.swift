@@ -119,7 +119,7 @@ extension SessionLoop {
   mutating func charge(_ exchange: Exchange, fixes: Int = 0, positions: Int = 0) {
     let bytes = exchange.body.count
     let more = WorkUnits.of(bytes: bytes, fixes: fixes, positions: positions) - WorkUnits.of(bytes: bytes)
-    unitsOfTurn += more
+    unitsDone += more
     guard exchange.rateKey != 0, more > 0 else { return }
     shared.admissions.chargeMore(exchange.rateKey, more, now: now.uptime)
   }

@@ -27,7 +27,7 @@ extension SessionLoop {
         guard mayGoOn(slot, exchange) else { return stall(slot, exchange) }
         guard let request = try nextRequest(exchange) else { return }
         exchange.handled += 1
-        unitsOfTurn += WorkUnits.of(bytes: exchange.body.count)
+        unitsDone += WorkUnits.of(bytes: exchange.body.count)
         counters.requests += 1
         exchange.keepsAlive = request.keepsAlive
         exchange.isHead = request.method == .head

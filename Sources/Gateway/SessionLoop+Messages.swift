@@ -34,7 +34,7 @@ extension SessionLoop {
   /// Charges a session for a message as its size tells; what it holds is charged for when it has been read.
   @inline(__always)
   private mutating func charge(_ slot: Int, message units: Int) {
-    unitsOfTurn += units - 1
+    unitsDone += units - 1
     charge(slot, Double(units))
   }
 
@@ -42,7 +42,7 @@ extension SessionLoop {
   private mutating func charge(_ slot: Int, more units: Int, than bytes: Int) {
     let more = units - WorkUnits.of(bytes: bytes)
     guard more > 0 else { return }
-    unitsOfTurn += more
+    unitsDone += more
     charge(slot, Double(more))
   }
 

@@ -22,7 +22,7 @@ extension SessionLoop {
   func mayGoOn(_ slot: Int, _ exchange: Exchange) -> Bool {
     exchange.enter(turn: loop.turn)
     return exchange.handled < limits.requestsPerTurn && exchange.answeredBytes < limits.answerBytesPerTurn
-      && unitsOfTurn < limits.unitsPerLoopTurn && !loop.isBlocked(sessions[slot].connection)
+      && unitsDone < limits.unitsPerPoll && !loop.isBlocked(sessions[slot].connection)
   }
 
   /// HTTP: enough requests were answered in this turn.
@@ -42,11 +42,14 @@ extension SessionLoop {
     loop.pauseReading(sessions[slot].connection)
   }
 
-  /// WebSocket: whether what this session sent has to wait, since this turn's work is done. A crowd of sessions may each send
-  /// dear messages within its rate, in the same moment; positions leave between them.
+  /// As much more work may be done as `Limits.unitsPerPoll`.
+  mutating func allowUnits() { unitsDone = max(0, unitsDone - limits.unitsPerPoll) }
+
+  /// WebSocket: whether what this session sent has to wait, since enough was done. A crowd of sessions may each send dear
+  /// messages within its rate, in the same moment; positions come in and leave between them.
   @inline(__always)
   func mustWaitForTurn(_ slot: Int) -> Bool {
-    unitsOfTurn >= limits.unitsPerLoopTurn && sessions[slot].role != .driver
+    unitsDone >= limits.unitsPerPoll && sessions[slot].role != .driver
   }
 
   /// WebSocket: what this session sent goes on with the next turn.
@@ -78,13 +81,14 @@ extension SessionLoop {
   /// A turn later: goes on with what waited, but for peers that have not read the answers so far. Those go on when they
   /// have (`drained`), or end with the time that a silent connection has.
   mutating func resumeStalled() {
-    guard !stalled.isEmpty else { return }
+    // Who is ready comes first: their turns follow each other without a look at the sockets of all others.
+    guard !stalled.isEmpty, !loop.hasUnhandledReports else { return }
     let connections = stalled
     stalled.removeAll(keepingCapacity: true)
-    unitsOfTurn = 0  // those who wait have as many as those who came in this turn
+    allowUnits()
     var resumed = 0
     for (place, id) in connections.enumerated() where isCurrent(id) && !loop.isBlocked(id) {
-      guard unitsOfTurn < limits.unitsPerLoopTurn, resumed < limits.resumedPerTurn else {
+      guard unitsDone < limits.unitsPerPoll, resumed < limits.resumedPerTurn else {
         // First in the next turn, before those that had theirs in this one.
         stalled.insert(contentsOf: connections[place...], at: 0)
         return

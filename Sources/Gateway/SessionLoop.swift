@@ -36,8 +36,8 @@ struct SessionLoop: ~Copyable {
   var binary = LoopBinary()
   /// Connections with requests that wait for the next turn.
   var stalled: [ConnectionID] = []
-  /// Work of this turn towards `Limits.unitsPerLoopTurn`.
-  var unitsOfTurn = 0
+  /// Work towards `Limits.unitsPerPoll`: what was done and not yet made up for.
+  var unitsDone = 0
   var answers = AnswersUnderWay()
   /// Nil until a session needs it.
   var compression: LoopCompression
@@ -213,7 +213,7 @@ struct SessionLoop: ~Copyable {
   }
 
   mutating func turnEnded() {
-    unitsOfTurn = 0
+    if !loop.hasUnhandledReports { allowUnits() }
     if !turnReceived.isEmpty {
       let flushed = loop.readUptime()
       for place in 0..<turnReceived.count { counters.latency.record(nanoseconds: flushed - turnReceived[place]) }

@@ -187,9 +187,17 @@ public struct Refresh: Sendable, Equatable {
 
 /// A ping; its payload is echoed in the pong, so it keeps the JSON text as it came.
 public struct Ping: Sendable, Equatable {
+  /// Bytes of `members` at most: what is sent back is written, and compressed, at the hub's cost.
+  public static let maximumBytes = 4096
+
   /// The members of the payload object without its braces, or nil when the payload is not an object or is empty.
   /// Members that the pong sets itself (replyTo, serverTime, storedThrough) are left out.
   public var members: [UInt8]?
 
   public init(members: [UInt8]? = nil) { self.members = members }
+
+  /// Throws where so many bytes of members are too many.
+  static func check(_ bytes: Int) throws(Complaint) {
+    if bytes > maximumBytes { throw Complaint(.payload, "expected at most 4,096 bytes of members") }
+  }
 }

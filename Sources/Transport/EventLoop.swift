@@ -209,7 +209,8 @@ public final class EventLoop {
     return ClockReading.read()
   }
 
-  private var hasUnhandledReports: Bool { nextReport < reportCount }
+  /// Whether some of the sockets that were ready are left to the next turn, which follows without another look at all.
+  public var hasUnhandledReports: Bool { nextReport < reportCount }
 
   /// What was read is more work than its size shows, as much as so many bytes more: compressed data, for instance. The
   /// others that are ready wait for the next turn if it is much.

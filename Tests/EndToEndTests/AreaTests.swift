@@ -112,7 +112,7 @@ extension EndToEnd.Areas {
     try slow.send("subscribe", ["channel": "area:u33"])
     _ = try slow.receive("subscribed")
     #expect(try slow.receive("area_update").payload["full"] as? Bool == true)
-    for _ in 0..<20 { try slow.send("ping", ["text": String(repeating: "x", count: 20_000)]) }
+    for _ in 0..<100 { try slow.send("ping", ["text": String(repeating: "x", count: 4000)]) }
     try hub.metrics { $0["outbox_bytes"] > 0 }
     try fix(driver, 1)
     try hub.metrics { $0["area_updates_skipped_total"] == 1 }
@@ -124,7 +124,7 @@ extension EndToEnd.Areas {
       if message.type == "pong" { pongs += 1 }
       if message.type == "area_update" { update = message }
     }
-    #expect(pongs == 20 && update?.payload["full"] as? Bool == true)
+    #expect(pongs == 100 && update?.payload["full"] as? Bool == true)
     #expect(drivers(try #require(update)).first?["timestamp"] as? Int == 1_763_680_001_000)
   }
 }

@@ -59,7 +59,7 @@ extension EndToEnd.IncompleteInput {
   func behindUpgrade(loops: Int) throws {
     let hub = try TestHub(loops: loops)
     let driver = try hub.connect()
-    let ping = try Peer.message("ping", ["text": String(repeating: "y", count: 20_000)], id: "p")
+    let ping = try Peer.message("ping", ["text": String(repeating: "y", count: 4000)], id: "p")
     try driver.send(Array(UpgradeRequest("/v1/ws?role=driver&id=d1").text.utf8) + Peer.frame(Array(ping.utf8)))
     #expect(try driver.readResponse().status == 101)
     try hub.metrics { $0["messages_in_total"] == 1 && $0["incomplete_bytes"] == 0 }

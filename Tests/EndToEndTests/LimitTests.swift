@@ -180,7 +180,7 @@ extension EndToEnd.LimitsReached {
     deaf.answersPings = false
     // Pongs are no state that a newer one could replace.
     let ping = Peer.frame(
-      Array(try Peer.message("ping", ["text": String(repeating: "x", count: 20_000)], id: "p").utf8))
+      Array(try Peer.message("ping", ["text": String(repeating: "x", count: 4000)], id: "p").utf8))
     let deadline = Deadline()
     var isClosed = false
     while !isClosed, !deadline.isOver {
@@ -217,7 +217,7 @@ extension EndToEnd.LimitsReached {
     }
     let witness = try Witness(hub)
     let ping = Peer.frame(
-      Array(try Peer.message("ping", ["text": String(repeating: "x", count: 20_000)], id: "p").utf8))
+      Array(try Peer.message("ping", ["text": String(repeating: "x", count: 4000)], id: "p").utf8))
     let deaf = try (0..<3).map { try hub.join(.rider, "deaf\($0)", receiveBuffer: 4096) }
     let deadline = Deadline()
     var isClosed = false

@@ -173,8 +173,10 @@ class ForeignClient(unittest.IsolatedAsyncioTestCase):
         async with self.connect("rider", "r1", max_size=1 << 20) as socket:
             rider = Client(socket)
             await rider.receive("connected")
-            text = "größer als ASCII €" * 5000
-            whole = json.dumps({"type": "ping", "payload": {"text": text}, "timestamp": 1, "messageId": "large"})
+            text = "größer als ASCII €" * 100
+            whole = json.dumps({
+                "type": "ping", "payload": {"text": text}, "timestamp": 1, "messageId": "large",
+                "unread": "größer als ASCII €" * 5000})
             await socket.send(whole[place:place + 1000] for place in range(0, len(whole), 1000))
             self.assertEqual((await rider.receive("pong"))["text"], text)
             await asyncio.wait_for(await socket.ping(b"still there?"), 20)
@@ -191,7 +193,7 @@ class ForeignClient(unittest.IsolatedAsyncioTestCase):
                         "permessage-deflate; server_no_context_takeover; client_no_context_takeover"), agreed)
                 rider = Client(socket)
                 await rider.receive("connected")
-                for text in ["größer als ASCII € " * 500, "", "once more " * 100, "once more " * 100]:
+                for text in ["größer als ASCII € " * 150, "", "once more " * 100, "once more " * 100]:
                     await rider.send("ping", text=text)
                     self.assertEqual((await rider.receive("pong"))["text"], text)
 

@@ -106,7 +106,7 @@ import Testing
   @Test("a message that was cut in two by an hour's standstill has its time")
   func message() throws {
     let (clock, hub, peer) = try stage()
-    let frame = HandDrivenPeer.frame(HandDrivenPeer.ping(String(repeating: "y", count: 5000)))
+    let frame = HandDrivenPeer.frame(HandDrivenPeer.ping("", unread: 5000))
     peer.send(frame[..<3000])
     peer.turn()
     pass(5, clock, peer)

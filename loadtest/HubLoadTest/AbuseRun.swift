@@ -1,8 +1,8 @@
 import Glibc
 // hub-loadtest abuse: do those inside notice when 5,000 hostile connections come and go, and what one rider's token can send?
 //
-//   hub-loadtest abuse [--duration S] [--attackers N] [--only outside|inside] [--server-cpu LIST] [--executable PATH]
-//                      [-- options of `serve`]
+//   hub-loadtest abuse [--duration S] [--attackers N] [--only outside|inside] [--attack NAME] [--server-cpu LIST]
+//                      [--executable PATH] [-- options of `serve`]
 //
 // The second part is InsiderRun.swift.
 //
@@ -56,12 +56,17 @@ struct AbuseRun {
     guard part == nil || part == "outside" || part == "inside" else {
       throw .usage("--only must be outside or inside")
     }
+    let attack = options["--attack"]
+    let names = Set(InsideAttack.all().map(\.name))
+    if let attack, !names.contains(attack) {
+      throw .usage("--attack takes one of: \(names.sorted().joined(separator: ", "))")
+    }
     var isGood = true
-    if part != "inside" { isGood = try run.run() }
+    if part != "inside", attack == nil { isGood = try run.run() }
     if part != "outside" {
       try ProcessTuning.apply()
       let inside = InsiderRun(
-        serverCPU: run.serverCPU, executable: run.executable, serverOptions: run.serverOptions)
+        attack: attack, serverCPU: run.serverCPU, executable: run.executable, serverOptions: run.serverOptions)
       isGood = try inside.run() && isGood
     }
     return isGood

@@ -9,6 +9,8 @@ struct InsiderRun {
   /// Seconds of each attack, and of each phase without one.
   var attackSeconds = 6.0
   var aloneSeconds = 4.0
+  /// The one kind of message to send; nil for each in turn.
+  var attack: String?
   var serverCPU: String?
   var executable: String
   var serverOptions: [String] = []
@@ -59,7 +61,7 @@ struct InsiderRun {
     turn(generator, seconds: 2)
     var outcomes: [Outcome] = []
     var before = p99(generator) { turn(generator, seconds: aloneSeconds) }
-    for attack in InsideAttack.all() {
+    for attack in InsideAttack.all() where self.attack == nil || self.attack == attack.name {
       try Interruption.process.check()
       if let ending = server.ending { throw .failed("the hub ended \(ending)") }
       try crowd.keep()

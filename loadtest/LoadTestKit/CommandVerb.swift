@@ -78,7 +78,8 @@ package struct CommandVerb: Sendable {
     options: [
       ("duration", "S", "seconds alone, before and after; the attackers begin within as many (15)"),
       ("attackers", "N", "hostile connections, one after the other (5000)"),
-      ("only", "outside|inside", "the hostile connections alone, or the one token"), serverCPU, executable,
+      ("only", "outside|inside", "the hostile connections alone, or the one token"),
+      ("attack", "NAME", "of the one token's messages, only those of this kind: star, echo, ..."), serverCPU, executable,
     ], takesServeOptions: true)
 
   package static let abuseSearch = CommandVerb(

@@ -96,10 +96,10 @@ extension DearMessage {
     }
   }
 
-  /// A text that the hub sends back.
+  /// A text that the hub sends back, as long as it may be.
   private static var echo: DearMessage {
     var random = SplitMix64(seed: 6)
-    let text = (0..<bytes / 12).map { _ in "é\\u00\(10 + random.below(90))\(random.below(1000))" }.joined()
+    let text = (0..<Ping.maximumBytes / 12).map { _ in "é\\u00\(10 + random.below(90))\(random.below(1000))" }.joined()
     return DearMessage("echo", .plain, envelope(#""type":"ping","payload":{"text":"\#(text)"}"#))
   }
 

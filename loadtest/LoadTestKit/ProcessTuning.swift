@@ -7,7 +7,8 @@ package enum ProcessTuning {
   /// be late by 50 µs, to save power (timer slack), which is more than the hub takes. Threads inherit it.
   package static func apply() throws(LoadTestError) {
     do throws(SystemError) {
-      _ = try ProcessFacts.raiseOpenFileLimit()
+      let limit = try ProcessFacts.raiseOpenFileLimit()
+      try ProcessFacts.makeRoomForOpenFiles(min(limit, 128 * 1024))
     } catch {
       throw .failed("cannot raise the limit of open files: \(error)")
     }

@@ -92,6 +92,7 @@ extension BinaryInput {
 
   mutating func ping() throws(Complaint) -> Ping {
     let count = try listCount(.payload)
+    try Ping.check(count)
     return Ping(members: count == 0 ? nil : try run(count, .payload) { [UInt8]($0) })
   }
 

@@ -52,7 +52,7 @@ extension JSONTape {
     }
     if equals(type, bytes, "ping") {
       guard envelope[.payload] != 0 else { throw Complaint(.payload, "is missing") }  // null will do
-      return .ping(Ping(members: pingMembers(envelope[.payload], bytes)))
+      return .ping(try ping(envelope[.payload], bytes))
     }
     if equals(type, bytes, "query") { return .query(try query(try payload(envelope), bytes)) }
     if equals(type, bytes, "refresh") { return .refresh(try refresh(try payload(envelope), bytes)) }

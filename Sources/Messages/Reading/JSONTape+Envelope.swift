@@ -43,10 +43,11 @@ extension JSONTape {
     try required(object(envelope, .payload), .payload)
   }
 
-  /// What a ping's payload holds, or a pong's beyond its own members: the text of the members without the braces, or nil
-  /// where there are none.
-  func pingMembers(_ payload: Int, _ bytes: Span<UInt8>) -> [UInt8]? {
-    members(of: payload, but: [.replyTo, .serverTime, .storedThrough], bytes)
+  /// What a ping's payload holds, or a pong's beyond its own members.
+  func ping(_ payload: Int, _ bytes: Span<UInt8>) throws(Complaint) -> Ping {
+    let members = members(of: payload, but: [.replyTo, .serverTime, .storedThrough], bytes)
+    try Ping.check(members?.count ?? 0)
+    return Ping(members: members)
   }
 
   /// The text of an object's members without the braces and without those of some names; nil where there are none.

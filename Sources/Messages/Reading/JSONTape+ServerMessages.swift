@@ -204,7 +204,7 @@ extension JSONTape {
     let payload = try payload(envelope)
     return Pong(
       replyTo: try required(replyTo(payload, bytes), .replyTo),
-      ping: Ping(members: pingMembers(envelope[.payload], bytes)),
+      ping: try ping(envelope[.payload], bytes),
       serverTime: try required(timestamp(payload, .serverTime, bytes, time), .serverTime),
       storedThrough: try timestamp(payload, .storedThrough, bytes, time))
   }

@@ -207,9 +207,10 @@ final class HandDrivenPeer: EventLoopDelegate {
     return buffer.withBytes { [UInt8]($0) }
   }
 
-  /// A message `ping`, whose answer has the text.
-  static func ping(_ text: String) -> String {
-    #"{"type":"ping","payload":{"text":"\#(text)"},"timestamp":1763680000000,"messageId":"p"}"#
+  /// A message `ping`, whose answer has the text, and so many bytes that nobody reads.
+  static func ping(_ text: String, unread bytes: Int = 0) -> String {
+    let unread = bytes > 0 ? #","unread":"\#(String(repeating: "y", count: bytes))""# : ""
+    return #"{"type":"ping","payload":{"text":"\#(text)"},"timestamp":1763680000000,"messageId":"p"\#(unread)}"#
   }
 
   func received(_ id: ConnectionID, _ bytes: UnsafeMutableRawBufferPointer) {
