@@ -9,7 +9,8 @@ verb=${1:?name a verb or a scenario of hub-loadtest}
 shift
 last=$(($(nproc) - 1))
 pin=()
-options=(--threads 1)
+options=()
+[ "$verb" = abuse ] || options=(--threads 1)
 if [ "$last" -gt 0 ] && command -v taskset >/dev/null; then
   pin=(taskset -c "$last")
   options+=(--server-cpu "0-$((last > 1 ? 1 : 0))")

@@ -131,6 +131,8 @@ import Testing
     #expect(code([3, 3] + time(earliest) + trip + time(earliest) + [0]) == nil)
     #expect(code([3, 3] + time(earliest) + trip + time(earliest - 1) + [0]) == .badMessage)
     #expect(code([6, 3] + time(1) + [0]) == nil, "a ping's time says nothing")
+    #expect(code([6, 3] + time(1) + [0x80, 32] + [UInt8](repeating: 0x78, count: 4096)) == nil)
+    #expect(code([6, 3] + time(1) + [0x81, 32] + [UInt8](repeating: 0x78, count: 4097)) == .badMessage)
   }
 
   @Test("texts must be UTF-8, and ids what ids are")

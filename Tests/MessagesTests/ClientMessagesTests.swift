@@ -34,6 +34,15 @@ import Testing
     #expect(errorCode(#"{"type":"ping","payload":1,"timestamp":1,"messageId":"\#(long)x"}"#) == .badMessage)
   }
 
+  @Test("a ping has up to 4,096 bytes of members that are sent back")
+  func pingBytes() {
+    for (bytes, expected) in [(4096, nil), (4097, ErrorCode.badMessage)] {
+      let members = #""text":"\#(String(repeating: "x", count: bytes - 9))""#
+      #expect(errorCode(envelope("ping", #"{"replyTo":"the pong's own",\#(members)}"#)) == expected)
+      #expect(errorCode(envelope("ping", #"["\#(members.dropFirst(8))]"#)) == nil, "no object: nothing comes back")
+    }
+  }
+
   @Test("a refusal names the member, what was expected, and the message it answers")
   func errorText() {
     do {

@@ -97,10 +97,12 @@ private func ping(_ value: String) -> String { envelope("ping", #"{"a":\#(value)
     func members(_ count: Int) -> String {
       envelope("ping", "{" + (0..<count).map { "\"k\($0)\":\($0)" }.joined(separator: ",") + "}")
     }
-    func values(_ count: Int) -> String { ping("[" + Array(repeating: "0", count: count).joined(separator: ",") + "]") }
+    func values(_ count: Int) -> String {
+      envelope("ping", "[" + Array(repeating: "0", count: count).joined(separator: ",") + "]")
+    }
     func bytes(_ count: Int) -> String {
-      let empty = ping("\"\"")
-      return ping("\"" + String(repeating: "x", count: count - empty.utf8.count) + "\"")
+      let empty = envelope("ping", "\"\"")
+      return envelope("ping", "\"" + String(repeating: "x", count: count - empty.utf8.count) + "\"")
     }
     #expect(errorCode(nested(32)) == nil)
     #expect(errorCode(nested(33)) == .tooLarge)

@@ -205,7 +205,8 @@ struct HostileWriter {
   mutating func append(_ text: String) { bytes.append(contentsOf: text.utf8) }
 
   mutating func message(_ type: String, _ payload: (inout HostileWriter) -> Void) {
-    append(#"{"type":"\#(type)","payload":{"#)
+    // What comes back of a ping is limited: it is beside the payload, where nobody reads it.
+    append(#"{"type":"\#(type)","payload":{\#(type == "ping" ? #"},"unread":{"# : "")"#)
     payload(&self)
     bytes += HostileWriter.end
   }

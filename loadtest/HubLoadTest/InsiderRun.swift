@@ -1,6 +1,7 @@
 // The second part of `hub-loadtest abuse`: whatever messages one rider's token sends within its rate, on as many sockets as it
 // may have, do others notice? Each kind of dear message in turn, alone phases before, between and after, so that an attack
-// is compared with the seconds next to it.
+// is compared with the seconds next to it. One that seems to be noticed is tried three times, and the middle one counts: a
+// machine's own pauses come and go, what a message costs is there each time.
 import HubGateway
 import HubLoadTestKit
 import HubSystem
@@ -29,7 +30,8 @@ struct InsiderRun {
 
     var alone: Double { Double(before + after) / 2 }
     var limit: Double { max(InsiderRun.mostTimesAlone * alone, Double(InsiderRun.freeMicroseconds)) }
-    var isTooSlow: Bool { Double(during) > limit }
+    var timesLimit: Double { Double(during) / limit }
+    var isTooSlow: Bool { timesLimit > 1 }
   }
 
   /// True where nothing was violated.
@@ -62,28 +64,38 @@ struct InsiderRun {
     var outcomes: [Outcome] = []
     var before = p99(generator) { turn(generator, seconds: aloneSeconds) }
     for attack in InsideAttack.all() where self.attack == nil || self.attack == attack.name {
-      try Interruption.process.check()
-      if let ending = server.ending { throw .failed("the hub ended \(ending)") }
-      try crowd.keep()
-      turn(generator, seconds: 0.5)  // the generator stood still meanwhile
-      let progress = Locked(InsideProgress())
-      let cpu = server.facts.cpu?.all ?? 0
-      let thread = try begin(attack, server, progress)
-      let during = p99(generator) { while !progress.withLock({ $0.isOver }) { turn(generator, seconds: 0.1) } }
-      thread.join()
-      let share = ((server.facts.cpu?.all ?? 0) - cpu) / attackSeconds
-      turn(generator, seconds: 1)  // what it has left is cleared away
-      let after = p99(generator) { turn(generator, seconds: aloneSeconds) }
-      outcomes.append(
-        Outcome(
-          attack: attack, progress: progress.withLock { $0 }, before: before, during: during, after: after,
-          cpuShare: share))
-      show(line(outcomes[outcomes.count - 1]))
-      before = after
+      var tries: [Outcome] = []
+      repeat {
+        try crowd.keep()
+        turn(generator, seconds: 0.5)  // the generator stood still meanwhile
+        let outcome = try outcome(attack, server, generator, before)
+        show(line(outcome))
+        tries.append(outcome)
+        before = outcome.after
+      } while tries[0].isTooSlow && tries.count < 3
+      tries.sort { $0.timesLimit < $1.timesLimit }
+      outcomes.append(tries[tries.count / 2])
     }
     generator.isSending = false
     turn(generator, seconds: 1)
     return report(outcomes, generator.counts)
+  }
+
+  private func outcome(
+    _ attack: InsideAttack, _ server: HubProcess, _ generator: Generator, _ before: UInt64
+  ) throws(LoadTestError) -> Outcome {
+    try Interruption.process.check()
+    if let ending = server.ending { throw .failed("the hub ended \(ending)") }
+    let progress = Locked(InsideProgress())
+    let cpu = server.facts.cpu?.all ?? 0
+    let thread = try begin(attack, server, progress)
+    let during = p99(generator) { while !progress.withLock({ $0.isOver }) { turn(generator, seconds: 0.1) } }
+    thread.join()
+    let share = ((server.facts.cpu?.all ?? 0) - cpu) / attackSeconds
+    turn(generator, seconds: 1)  // what it has left is cleared away
+    let after = p99(generator) { turn(generator, seconds: aloneSeconds) }
+    return Outcome(
+      attack: attack, progress: progress.withLock { $0 }, before: before, during: during, after: after, cpuShare: share)
   }
 
   private func begin(
@@ -117,9 +129,9 @@ struct InsiderRun {
   // MARK: What came of it
 
   private func line(_ outcome: Outcome) -> String {
-    "  \(outcome.isTooSlow ? "VIOLATED: " : "")\(outcome.attack.name), \(outcome.attack.carrier.rawValue): p99 "
-      + "\(outcome.before) µs before, \(outcome.during) under attack, \(outcome.after) after (\(decimals(Double(outcome.during) / max(1, outcome.alone), 2)) "
-      + "times); \(outcome.progress.sent) messages, server \(decimals(outcome.cpuShare * 100, 0)) % of a core"
+    let times = decimals(Double(outcome.during) / max(1, outcome.alone), 2)
+    return "  \(outcome.attack.name), \(outcome.attack.carrier.rawValue): p99 \(outcome.before) µs before, \(outcome.during) "
+      + "under attack, \(outcome.after) after (\(times) times\(outcome.isTooSlow ? ", over the limit" : "")); \(outcome.progress.sent) messages, server \(decimals(outcome.cpuShare * 100, 0)) % of a core"
       + (outcome.progress.ended > 0 ? "; the hub ended \(outcome.progress.ended) sessions" : "")
   }
 
@@ -130,6 +142,9 @@ struct InsiderRun {
         + "\(decimals(worst, 2)) times what it is alone; delivered \(good.delivered) of \(good.expected)")
     var isGood = outcomes.allSatisfy { !$0.isTooSlow }
     // Else nothing was tried: what the hub does not take costs it little.
+    for outcome in outcomes where outcome.isTooSlow {
+      show("  VIOLATED: \(outcome.attack.name), \(outcome.attack.carrier.rawValue): others wait too long")
+    }
     for outcome in outcomes where outcome.progress.sent == 0 || outcome.progress.ended > 0 {
       show("  VIOLATED: \(outcome.attack.name), \(outcome.attack.carrier.rawValue): the hub did not take it")
       isGood = false
