@@ -25,7 +25,7 @@ help:
 	@echo 'make test-release                                the tests of sockets, threads and disks, as the optimiser leaves them'
 	@echo 'make release                                     .build/release/locationhub, which needs no Swift where it runs'
 	@echo 'make bench                                       instructions, allocations and memory, held against limits'
-	@echo 'make figures                                     what a message costs the hub on this machine, held against its bars'
+	@echo 'make figures                                     what a message costs the hub on this machine, and its thresholds'
 	@echo 'make growth                                      how that grows with connections, drivers and channels'
 	@echo 'make capacity                                    measures what a city needs; writes loadtest/CAPACITY.md'
 	@echo 'make abuse                                       hostile connections, and one hostile rider: do others notice?'

@@ -52,7 +52,7 @@ enum PrometheusText {
   }
 
   private static func writeTLS(_ loops: [LoopCounters], _ page: inout Page) {
-    page.family("locationhub_tls_handshakes_total", "counter", "TLS handshakes by what became of them.")
+    page.family("locationhub_tls_handshakes_total", "counter", "TLS handshakes by outcome.")
     let resumed = sum(loops) { $0.transport.tlsHandshakesResumed }
     page.sample(
       "locationhub_tls_handshakes_total", ("outcome", "full"), sum(loops) { $0.transport.tlsHandshakes } - resumed)
@@ -178,7 +178,7 @@ enum PrometheusText {
   }
 
   private static func writeHub(_ hub: HubCounters, _ page: inout Page) {
-    page.family("locationhub_fixes_total", "counter", "Fixes by what became of them.")
+    page.family("locationhub_fixes_total", "counter", "Fixes by outcome.")
     let outcomes: [(String, UInt64)] = [
       ("accepted", hub.fixesAccepted), ("history", hub.fixesHistory), ("duplicate", hub.fixesDuplicate),
       ("held", hub.fixesHeld), ("forbidden", hub.fixesForbidden), ("orphaned", hub.fixesOrphaned),

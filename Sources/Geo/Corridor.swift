@@ -41,6 +41,13 @@ public struct Path: Sendable, Hashable {
     return nearest.meters
   }
 
+  /// Metres to the nearest of some edges, as `Edges` numbers them; infinity where there are none.
+  public func distance(from coordinate: Coordinate, toNearestOf edges: [Int32]) -> Double {
+    var nearest = NearestOnEdges(to: coordinate)
+    for edge in edges { nearest.add(vertices[Int(edge)], vertices[Int(edge) + 1]) }
+    return nearest.meters
+  }
+
   /// Whether a place is within some metres of the path. Ends with the first edge that is near enough.
   func isWithin(_ meters: Double, of coordinate: Coordinate) -> Bool {
     var nearest = NearestOnEdges(to: coordinate)

@@ -33,7 +33,7 @@ public struct NamePattern: Sendable, Equatable {
 
 /// A channel, or all of a kind whose id has a beginning: `trip:T1`, `trip:zone7-*`, `driver:*`.
 public struct ChannelPattern: Sendable, Equatable {
-  /// The kinds that can be granted. Areas and places are open to every role, and `fleet` is for ops, whatever a token says.
+  /// The kinds that can be granted. Areas and places are for riders and ops, and `fleet` is for ops, whatever a token says.
   public enum Kind: String, Sendable, CaseIterable {
     case trip, driver, fence
   }
@@ -63,9 +63,9 @@ public struct ChannelPattern: Sendable, Equatable {
 
 /// A session's own limits, in place of the hub's.
 public struct SessionLimits: Sendable, Equatable {
-  /// Messages a second, on average; 0 for no limit. 0–10⁶.
+  /// Units of work a second, on average; 0 for no limit. 0–10⁶. A short message is one.
   public var rate: Double?
-  /// Messages that may come at once. 1–10⁶.
+  /// Units that may come at once. 1–10⁶.
   public var burst: Double?
 
   public static let rates: ClosedRange<Double> = 0...1_000_000

@@ -26,8 +26,8 @@ let makeToken = Verb(
     Option("issuer", "TEXT", "its iss"),
     Option("audience", "TEXT", "its aud"),
     Option("jti", "ID", "its own id, by which it can be revoked"),
-    Option("rate", "N", "messages a second of its session; 0 for no limit"),
-    Option("burst", "N", "messages that may come at once"),
+    Option("rate", "N", "units of work a second of its session (a short message is one); 0 for no limit"),
+    Option("burst", "N", "units of work that may come at once"),
   ],
   run: runMakeToken)
 

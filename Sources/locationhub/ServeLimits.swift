@@ -21,7 +21,6 @@ private func setIdentityLimits(_ arguments: Arguments, _ limits: inout Limits) t
   try set("max-sessions-per-driver", &limits.sessionsPerIdentity.driver)
   try set("max-sessions-per-rider", &limits.sessionsPerIdentity.rider)
   try set("max-sessions-per-ops", &limits.sessionsPerIdentity.ops)
-  try set("max-areas-per-driver", &limits.areasPerIdentity.driver)
   try set("max-areas-per-rider", &limits.areasPerIdentity.rider)
   try set("max-areas-per-ops", &limits.areasPerIdentity.ops)
   try set("max-queries-per-driver", &limits.queriesPerIdentity.driver)

@@ -9,8 +9,8 @@ import LocationHubClient
 let watch = Verb(
   name: "watch", operands: "CHANNEL [more…]",
   summary: """
-    Prints what is published on channels: trip:<id>, driver:<id>, fence:<id>, fleet,
-    area:<geohash> or nearby:<latitude>,<longitude>,<metres>.
+    Prints what is published on channels of a hub.
+    Channels: trip:<id>, driver:<id>, fence:<id>, fleet, area:<geohash>, nearby:<latitude>,<longitude>,<metres>.
     As csv only positions, one row each: \(TraceFile.rowHeader). As json the hub's messages as they came.
     Ends by SIGINT, SIGTERM, --count, --duration, with the last channel, or when the reader of its output has gone.
     """,

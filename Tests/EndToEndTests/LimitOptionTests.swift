@@ -90,8 +90,7 @@ extension EndToEnd.LimitOptions {
   func identities() throws {
     let hub = try HubProcess.serve([
       "--max-sessions-per-rider", "1", "--max-sessions-per-ops", "2", "--max-sessions-per-driver", "3",
-      "--max-areas-per-rider", "2", "--max-areas-per-ops", "20", "--max-areas-per-driver", "1", "--max-trips-per-rider",
-      "1",
+      "--max-areas-per-rider", "2", "--max-areas-per-ops", "20", "--max-trips-per-rider", "1",
       "--max-queries-per-rider", "1", "--max-queries-per-ops", "2", "--max-queries-per-driver", "1",
     ])
     let rider = try Peer(port: hub.port, query: "role=rider&id=r1")

@@ -130,8 +130,10 @@ struct InsiderRun {
 
   private func line(_ outcome: Outcome) -> String {
     let times = decimals(Double(outcome.during) / max(1, outcome.alone), 2)
-    return "  \(outcome.attack.name), \(outcome.attack.carrier.rawValue): p99 \(outcome.before) µs before, \(outcome.during) "
-      + "under attack, \(outcome.after) after (\(times) times\(outcome.isTooSlow ? ", over the limit" : "")); \(outcome.progress.sent) messages, server \(decimals(outcome.cpuShare * 100, 0)) % of a core"
+    return "  \(outcome.attack.name), \(outcome.attack.carrier.rawValue): p99 \(outcome.before) µs before, "
+      + "\(outcome.during) under attack, \(outcome.after) after (\(times) times"
+      + "\(outcome.isTooSlow ? ", over the limit" : "")); \(outcome.progress.sent) messages, "
+      + "server \(decimals(outcome.cpuShare * 100, 0)) % of a core"
       + (outcome.progress.ended > 0 ? "; the hub ended \(outcome.progress.ended) sessions" : "")
   }
 

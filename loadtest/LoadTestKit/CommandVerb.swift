@@ -29,7 +29,7 @@ package struct CommandVerb: Sendable {
     ])
 
   package static let figures = CommandVerb(
-    name: "figures", operands: "", about: "What a message costs, in time, held against its bars (make figures).",
+    name: "figures", operands: "", about: "What a message costs, in time, compared with thresholds (make figures).",
     options: [
       ("rounds", "N", "rounds of all loads (1 to 1000; \(plainSpeed.rounds))"),
       ("seconds", "S", "seconds of each run that are measured (\(decimals(plainSpeed.seconds, 0)))"),
@@ -79,7 +79,8 @@ package struct CommandVerb: Sendable {
       ("duration", "S", "seconds alone, before and after; the attackers begin within as many (15)"),
       ("attackers", "N", "hostile connections, one after the other (5000)"),
       ("only", "outside|inside", "the hostile connections alone, or the one token"),
-      ("attack", "NAME", "of the one token's messages, only those of this kind: star, echo, ..."), serverCPU, executable,
+      ("attack", "NAME", "of the one token's messages, only those of this kind: star, echo, ..."),
+      serverCPU, executable,
     ], takesServeOptions: true)
 
   package static let abuseSearch = CommandVerb(

@@ -112,17 +112,16 @@ private struct FenceOutline {
     return polygons.contains(box.center) ? .within : .outside
   }
 
-  /// Outside where no edge comes within half the width of the cell's box. Within is said only where the distance from a
-  /// path is exact to 0.01 %, which is below 80° of latitude.
+  /// Outside where no edge comes within half the width of the cell's box: only those that do can have the cell within.
+  /// Within is said only where the distance from a path is exact to 0.01 %, which is below 80° of latitude.
   private func relation(to cell: FenceCell, _ corridor: Corridor, _ edges: [Int32]) -> Relation {
     guard let border else { return .crossed([]) }
     let meeting = border.meeting(cell.box.grown(byMeters: corridor.halfWidthMeters), among: edges)
     guard !meeting.isEmpty else { return .outside }
     let (middle, reach) = (cell.box.center, cell.reachMeters)
     let isExact = abs(middle.latitude) < 80 && reach < corridor.halfWidthMeters
-    guard isExact, corridor.path.distance(from: middle) + reach < corridor.halfWidthMeters * 0.999 else {
-      return .crossed(meeting)
-    }
-    return .within
+    guard isExact else { return .crossed(meeting) }
+    let distance = corridor.path.distance(from: middle, toNearestOf: meeting)
+    return distance + reach < corridor.halfWidthMeters * 0.999 ? .within : .crossed(meeting)
   }
 }
