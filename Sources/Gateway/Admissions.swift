@@ -24,6 +24,7 @@ final class Admissions: Sendable {
   private let identities = Identities()
   private let sessionsPerIdentity: RoleLimits
   private let areasPerIdentity: RoleLimits
+  private let queriesPerIdentity: RoleLimits
 
   init(_ limits: Limits, sessionLimit: Int) {
     addresses = Locked(
@@ -34,6 +35,7 @@ final class Admissions: Sendable {
     incompleteLimit = limits.incompleteBytes
     sessionsPerIdentity = limits.sessionsPerIdentity
     areasPerIdentity = limits.areasPerIdentity
+    queriesPerIdentity = limits.queriesPerIdentity
   }
 
   // MARK: Addresses
@@ -81,6 +83,14 @@ final class Admissions: Sendable {
   func watches(_ role: HubMessages.Role, _ identity: IdentityKey, more: Int) -> Bool {
     identities.watch(identity, more: more, limit: areasPerIdentity[role])
   }
+
+  /// Somebody asks for the journal's past; false where its identity has as many questions under way as it may. Where true,
+  /// `answered` follows.
+  func asks(_ role: HubMessages.Role, _ identity: IdentityKey) -> Bool {
+    identities.ask(identity, limit: queriesPerIdentity[role])
+  }
+
+  func answered(_ identity: IdentityKey) { identities.answered(identity) }
 
   var sessionCount: Int { openSessions.load(ordering: .relaxed) }
   /// Identities with a session.

@@ -57,6 +57,8 @@ struct FullDiskWatch: Sendable {
       self.began = nil
       return .writable(seconds: (uptime - began.uptime) / Self.second, after - began.losses)
     }
+    // An episode that was too short to be told of is over after a minute.
+    if since == nil, !isTold, let known = began, uptime - known.uptime >= Self.interval { began = nil }
     if began == nil { began = (uptime, before) }
     if since == nil { since = uptime }
     guard isDue(uptime), let began else { return nil }

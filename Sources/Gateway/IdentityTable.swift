@@ -1,7 +1,7 @@
 // What each identity (`sub` and role) has open: shared by all loops, since one rider's sessions land on any of them. It is
 // locked when a session begins and ends, and when a view of the map changes; never for a position.
 //
-// It is bounded itself: only who has a session has an entry, and no entry outlives the last one. What identities hold in the
+// It is bounded itself: only who has a session, or waits for an answer, has an entry, and no entry outlives the last one. What identities hold in the
 // hub's own tables (queries, trips) the hub counts, which sees them come and go.
 import HubCore
 import HubMessages
@@ -25,11 +25,14 @@ struct IdentityKey: Hashable, Sendable {
   init(_ credential: Credential) { self.init(credential.role, credential.id) }
 }
 
-/// Sessions and watched cells by identity.
+/// Sessions, watched cells and questions to the journal's past by identity.
 struct IdentityTable: Sendable {
   private struct Entry {
     var sessions: UInt32 = 0
     var cells: UInt32 = 0
+    var questions: UInt32 = 0
+
+    var isEmpty: Bool { sessions == 0 && questions == 0 }
   }
 
   private var entries: [IdentityKey: Entry] = [:]
@@ -49,7 +52,23 @@ struct IdentityTable: Sendable {
     guard var entry = entries[key] else { preconditionFailure("a session ended that never began") }
     entry.sessions -= 1
     entry.cells -= UInt32(cells)
-    entries[key] = entry.sessions > 0 ? entry : nil
+    entries[key] = entry.isEmpty ? nil : entry
+  }
+
+  /// A question begins, where the identity has fewer than `limit` under way; false where it has not.
+  mutating func ask(_ key: IdentityKey, limit: Int) -> Bool {
+    var entry = entries[key] ?? Entry()
+    guard entry.questions < limit else { return false }
+    entry.questions += 1
+    entries[key] = entry
+    return true
+  }
+
+  /// A question was answered.
+  mutating func answered(_ key: IdentityKey) {
+    guard var entry = entries[key], entry.questions > 0 else { preconditionFailure("an answer to no question") }
+    entry.questions -= 1
+    entries[key] = entry.isEmpty ? nil : entry
   }
 
   /// A session watches so many cells more, or fewer; false, and nothing has changed, where that is more than `limit` of the
@@ -81,6 +100,10 @@ final class Identities: Sendable {
   func watch(_ key: IdentityKey, more: Int, limit: Int) -> Bool {
     table(key).withLock { $0.watch(key, more: more, limit: limit) }
   }
+
+  func ask(_ key: IdentityKey, limit: Int) -> Bool { table(key).withLock { $0.ask(key, limit: limit) } }
+
+  func answered(_ key: IdentityKey) { table(key).withLock { $0.answered(key) } }
 
   var count: Int { tables.reduce(0) { $0 + $1.withLock { $0.count } } }
 }

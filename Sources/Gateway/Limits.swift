@@ -30,6 +30,9 @@ public struct Limits: Sendable {
   /// it costs beyond its first unit. At it, requests and what riders and ops send wait, in order; drivers' sessions, which
   /// are few for one identity, do not. Eight units take some 0.2 ms.
   public var unitsPerPoll = 8
+  /// Bytes of an answer, and of what was missed on a channel, that a rider is not charged for. What it missed beyond that
+  /// is sent uncompressed.
+  public var freeAnswerBytes = 16 * 1024
   /// Seconds for which a page of metrics waits for a loop that is held up. Past it: it has that loop's counters of up to a
   /// second before, which is counted.
   public var metricsSeconds = 0.5
@@ -151,8 +154,7 @@ public struct Limits: Sendable {
   /// Trips that one driver began (by naming them in a fix, or by `requested`) and that the hub still knows, ended ones
   /// included. Past it: `rate_limited`.
   public var tripsPerDriver = 1000
-  /// Trips whose rider somebody is, whoever began them, and that the hub still knows. At it this rider begins no further
-  /// one: `rate_limited`.
+  /// Trips that one rider began and that the hub still knows, likewise.
   public var tripsPerRider = 100
   /// Places on the routes of trips that are under way: 24 bytes each. Where a route of 5,000 has no room, its trip's ETAs
   /// are reckoned without it.
@@ -160,6 +162,10 @@ public struct Limits: Sendable {
   public var channels = 1 << 21
   public var eventsPerChannel = 256
   public var events = 1 << 20
+  /// Bytes of routes, texts and data in events that are kept, of all and of one channel. Past them: `storage_full`, and the
+  /// channel's oldest events are forgotten.
+  public var eventContentBytes = 256 * 1024 * 1024
+  public var eventContentBytesPerChannel = 256 * 1024
   /// Combinations of vehicle type and tags that drivers have: at most 700 bytes each. Past it: `storage_full`.
   public var profiles = 1 << 17
   /// Metres; a fix that is less sure of its place (68 %). Past it: `implausible_location`.
@@ -309,6 +315,8 @@ public struct Limits: Sendable {
       tracking: Tracker.Rules(maximumAccuracyMeters: accuracyMeters))
     limits.tripsPerDriver = tripsPerDriver
     limits.tripsPerRider = tripsPerRider
+    limits.eventContentBytes = eventContentBytes
+    limits.eventContentBytesPerChannel = eventContentBytesPerChannel
     limits.areas = areas
     limits.areaDriversPerTurn = areaDriversPerTurn
     limits.fences = fences

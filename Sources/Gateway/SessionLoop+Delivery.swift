@@ -211,13 +211,17 @@ extension SessionLoop {
       inputs.append(.released(loop: index, channel))
     }
     if encoding.form == .binary { binary.open(channel, answer.channel) }
+    let before = loop.arena.count
     send(.subscribed(answer), to: slot, naming: channel)
     for publication in missed {
+      // Compressing takes ten times as long as writing, and nobody else is served meanwhile.
+      let isLong = loop.arena.count - before > limits.freeAnswerBytes
       var encoded = EncodedFrames()
-      send(encode(publication, on: channel, encoding, &encoded), to: connection)
+      send(encode(publication, on: channel, isLong ? encoding.uncompressed : encoding, &encoded), to: connection)
       counters.publicationsOut += 1
       counters.recovered += 1
     }
+    chargeAnswer(slot, bytes: loop.arena.count - before)
   }
 
   private mutating func unsubscribed(

@@ -49,7 +49,7 @@ extension SessionLoop {
   /// messages within its rate, in the same moment; positions come in and leave between them.
   @inline(__always)
   func mustWaitForTurn(_ slot: Int) -> Bool {
-    unitsDone >= limits.unitsPerPoll && sessions[slot].role != .driver
+    unitsDone >= limits.unitsPerPoll && sessions[slot].role != .driver && sessions[slot].phase == .open
   }
 
   /// WebSocket: what this session sent goes on with the next turn.

@@ -15,6 +15,7 @@ extension SessionLoop {
   mutating func credential(of request: RequestHead, _ exchange: Exchange) throws(CredentialError) -> Credential {
     if let checked = exchange.checked, checked.generation == accessGeneration { return try checked.credential.get() }
     counters.credentialChecks += 1
+    unitsDone += access?.unitsOfCheck ?? 0
     let result: Result<Credential, CredentialError>
     do throws(CredentialError) {
       result = .success(
@@ -117,6 +118,7 @@ extension SessionLoop {
     guard let access, sessions[slot].token != nil else {
       return refuse(slot, messageID, .forbidden, "this session has no token to refresh")
     }
+    unitsDone += access.unitsOfCheck
     let claims: Claims
     do throws(TokenError) {
       claims = try access.check(request.token.utf8, now: now.timestamp)
@@ -128,11 +130,12 @@ extension SessionLoop {
       return refuse(slot, messageID, .forbidden, "the new token is for another sub or role")
     }
     let credential = Credential(claims)
+    let grants = sessions[slot].token?.grants
     take(slot, credential)
     tellVehicle(credential)
     armSessionTimer(slot)
     send(.ack(Ack(replyTo: messageID)), to: slot)
-    if claims.role != .ops { reviewSubscriptions(slot) }
+    if claims.role != .ops, claims.grants != grants { reviewSubscriptions(slot) }
   }
 
   /// Loops know channels by number: the hub says their names, and `review` looks whether they are still granted.

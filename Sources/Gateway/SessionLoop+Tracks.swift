@@ -81,7 +81,7 @@ extension SessionLoop {
   ) {
     guard let reader = shared.history, let asker = requester(exchange) else { return }
     let identity = IdentityKey(asker)
-    guard historyQuestions.count(of: identity) < limits.queriesPerIdentity[asker.role] else {
+    guard shared.admissions.asks(asker.role, identity) else {
       counters.historyRefused += 1
       counters.count(.queriesPerIdentity)
       return finish(
@@ -91,7 +91,7 @@ extension SessionLoop {
     let session = reference(sessions[slot].connection)
     let answers = historyAnswers
     let isTaken =
-      historyQuestions.count < asker.role.share(of: answers.capacity)
+      historyQuestions < asker.role.share(of: answers.capacity)
       && reader.ask(for: asker.role) { access in
         var answer = HistoryAnswer(
           session: session, identity: identity, response: HistoryFailure.unknown.response)
@@ -106,21 +106,23 @@ extension SessionLoop {
         _ = answers.append(answer)
       }
     guard isTaken else {
+      shared.admissions.answered(identity)
       counters.historyRefused += 1
       counters.historyFull += 1
       return finish(slot, exchange, HistoryFailure.busy.response)
     }
-    historyQuestions.add(identity)
+    historyQuestions += 1
     exchange.deadline = now.uptime + seconds(limits.historySeconds)  // it is the reader's turn, not the peer's
   }
 
   /// Brings what the reader has found to those who asked and are still there.
   mutating func deliverHistory() {
-    guard historyQuestions.count > 0 else { return }
+    guard historyQuestions > 0 else { return }
     var answers: [HistoryAnswer] = []
     historyAnswers.drain(into: &answers)
     for answer in answers {
-      historyQuestions.remove(answer.identity)
+      historyQuestions -= 1
+      shared.admissions.answered(answer.identity)
       guard let connection = connection(of: answer.session),
         let exchange = sessions[Int(connection.slot)].exchange, exchange.isWaiting
       else { continue }
@@ -128,25 +130,6 @@ extension SessionLoop {
       finish(Int(connection.slot), exchange, answer.response)
       flushIfLarge()
     }
-  }
-}
-
-/// The questions to the journal's past that a loop waits for.
-struct HistoryQuestions {
-  private(set) var count = 0
-  private var byIdentity: [IdentityKey: Int] = [:]
-
-  func count(of identity: IdentityKey) -> Int { byIdentity[identity] ?? 0 }
-
-  mutating func add(_ identity: IdentityKey) {
-    count += 1
-    byIdentity[identity, default: 0] += 1
-  }
-
-  mutating func remove(_ identity: IdentityKey) {
-    count -= 1
-    let left = count(of: identity) - 1
-    byIdentity[identity] = left > 0 ? left : nil
   }
 }
 

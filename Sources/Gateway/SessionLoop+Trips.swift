@@ -39,6 +39,7 @@ extension SessionLoop {
     } catch {
       return respond(slot, exchange, status(of: error.code), error.code, error.text)
     }
+    charge(exchange, positions: change.route?.count ?? 0)
     exchange.isWaiting = true
     inputs.append(
       .trips(
@@ -85,7 +86,10 @@ extension SessionLoop {
   /// To a message of a session, which asks for one trip only.
   private mutating func answer(_ slot: Int, _ answer: TripAnswer, to messageID: MessageID) {
     switch answer {
-    case .trip(let report, _): send(.result(ResultReply(replyTo: messageID, result: .trip(report))), to: slot)
+    case .trip(let report, _):
+      let before = loop.arena.count
+      send(.result(ResultReply(replyTo: messageID, result: .trip(report))), to: slot)
+      chargeAnswer(slot, bytes: loop.arena.count - before)
     case .refused(let error): send(.error(error), to: slot)
     case .list: break
     }

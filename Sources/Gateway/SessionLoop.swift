@@ -43,7 +43,7 @@ struct SessionLoop: ~Copyable {
   var compression: LoopCompression
   /// What the reader of the journal has found for this loop's requests, and how many it was asked for.
   let historyAnswers: Mailbox<HistoryAnswer>
-  var historyQuestions = HistoryQuestions()
+  var historyQuestions = 0
   var counters = LoopCounters()
   /// The newest question for this loop's counters that was answered, and requests for all counters that wait for others' answers.
   private var answeredQuestion: UInt64 = 0
@@ -309,7 +309,7 @@ struct SessionLoop: ~Copyable {
     counters.compressionContexts = compression.contexts
     counters.subscriptions = subscriptions.count
     counters.answersUnderWay = answers.count
-    counters.historyQuestions = historyQuestions.count
+    counters.historyQuestions = historyQuestions
     shared.metrics.store(counters, loop: Int(index), answering: question)
     if let counters = hub.counters { shared.metrics.store(counters, answering: question) }
   }

@@ -18,6 +18,8 @@ struct Subscriber {
 struct Encoding: Hashable {
   var form: MessageForm
   var isCompressed = false
+
+  var uncompressed: Encoding { Encoding(form: form) }
 }
 
 struct SubscriptionTable {

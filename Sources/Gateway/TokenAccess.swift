@@ -9,11 +9,14 @@ import Synchronization
 
 /// What decides whether a token opens the door. Immutable.
 public struct TokenAccess: Sendable {
-  public var verifier: TokenVerifier
+  public let verifier: TokenVerifier
+  /// What checking a token counts for beside the request, in units (`WorkUnits`): a public key's signature takes up to 150 µs.
+  let unitsOfCheck: Int
   public var revoked: RevocationList
 
   public init(verifier: TokenVerifier, revoked: RevocationList = RevocationList()) {
     self.verifier = verifier
+    unitsOfCheck = verifier.keys.keys.contains { $0.algorithm != .hs256 } ? 5 : 0
     self.revoked = revoked
   }
 

@@ -22,7 +22,7 @@ struct TokenBucket {
   /// Nanoseconds until the bucket is level again; 0 when it is.
   mutating func wait(rate: Double, burst: Double, now: Int64) -> Int64 {
     refill(rate: rate, burst: burst, now: now)
-    return tokens >= 0 ? 0 : Int64(Double(-tokens) / rate * 1e9) + 1_000_000
+    return tokens >= 0 ? 0 : TokenBucket.nanoseconds(Double(-tokens), rate)
   }
 
   /// Takes `cost` tokens if they are there, or if the bucket is full: for work that is refused otherwise, and then not done.
@@ -37,7 +37,7 @@ struct TokenBucket {
   mutating func wait(toHave count: Double, rate: Double, burst: Double, now: Int64) -> Int64 {
     refill(rate: rate, burst: burst, now: now)
     let count = min(count, burst)
-    return tokens >= Float(count) ? 0 : Int64((count - Double(tokens)) / rate * 1e9) + 1_000_000
+    return tokens >= Float(count) ? 0 : TokenBucket.nanoseconds(count - Double(tokens), rate)
   }
 
   /// Whether nothing was taken that has not come back.
@@ -52,6 +52,11 @@ struct TokenBucket {
     guard passed > 0 else { return }
     refilled = milliseconds
     tokens = min(Float(burst), tokens + Float(Double(passed) / 1000 * rate))
+  }
+
+  /// The time that so many tokens take, a day at most: a token may grant a rate of next to nothing.
+  private static func nanoseconds(_ tokens: Double, _ rate: Double) -> Int64 {
+    Int64(min(tokens / rate, 86_400) * 1e9) + 1_000_000
   }
 
   private static func milliseconds(_ uptime: Int64) -> UInt32 { UInt32(truncatingIfNeeded: uptime / 1_000_000) }

@@ -118,7 +118,7 @@ extension Hub {
 
   mutating func removeTrip(_ trip: Int) {
     uncountBegunTrip(trip)
-    if let rider = trips[trip].riderID { riderTrips.remove(riderHash(rider)) }
+    if let rider = trips[trip].riderID, trips[trip].begunBy == .rider { riderTrips.remove(riderHash(rider)) }
     tripIDs.remove(hash: trips[trip].hash, index: trip)
     tripOrder.remove(trips[trip].number)
     trips.remove(

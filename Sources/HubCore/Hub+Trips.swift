@@ -106,14 +106,14 @@ extension Hub {
 
   func riderHash(_ id: Identifier) -> UInt64 { identityHash(of: Actor(role: .rider, id: id)) }
 
-  private mutating func countBegunTrip(_ trip: Int, by driver: Int) {
+  mutating func countBegunTrip(_ trip: Int, by driver: Int) {
     drivers[driver].tripsBegun += 1
-    trips[trip].begunBy = Handle(index: UInt32(driver), generation: drivers.generation(of: driver))
+    trips[trip].beginner = Handle(index: UInt32(driver), generation: drivers.generation(of: driver))
   }
 
   /// The trip is forgotten; the driver may have been before it.
   mutating func uncountBegunTrip(_ trip: Int) {
-    guard let handle = trips[trip].begunBy, drivers.isCurrent(Int(handle.index), handle.generation) else { return }
+    guard let handle = trips[trip].beginner, drivers.isCurrent(Int(handle.index), handle.generation) else { return }
     drivers[Int(handle.index)].tripsBegun -= 1
   }
 
@@ -128,6 +128,7 @@ extension Hub {
     }
     let hash = id.text.hashValue(seed: seed)
     let trip = trips.insert(Trip(id: id, hash: hash, status: status, changed: time, lastHeard: now.uptime))
+    trips[trip].begunBy = role
     newestTripNumber += 1
     trips[trip].number = newestTripNumber
     trips[trip].created = now.timestamp
@@ -245,7 +246,7 @@ extension Hub {
   ) -> Int? {
     guard let trip = insertTrip(report.tripID, by: role, status: .requested, at: report.timestamp) else { return nil }
     trips[trip].riderID = rider
-    if let rider { riderTrips.add(riderHash(rider)) }
+    if let rider, role == .rider { riderTrips.add(riderHash(rider)) }
     trips[trip].driverID = driver
     trips[trip].pickup = report.pickup
     trips[trip].dropoff = report.dropoff

@@ -6,7 +6,7 @@ public struct HubLimits: Sendable, Equatable {
   public var drivers: Int
   /// Trips known at once, ended ones included until they expire. At it `requested` is refused with `storage_full`.
   public var trips: Int
-  /// Trips that one driver began and that the hub still knows, and trips whose rider somebody is, whoever began them: at
+  /// Trips that one driver began and that the hub still knows, and such that one rider began: at
   /// it what this driver or rider would begin is refused with `rate_limited`.
   public var tripsPerDriver = 1000
   public var tripsPerRider = 100
@@ -24,6 +24,8 @@ public struct HubLimits: Sendable, Equatable {
   /// Bytes of routes and of notifications' texts in all kept events. Past it a `trip_change` with a route, and a
   /// notification that is posted, is refused with `storage_full`.
   public var eventContentBytes = 256 << 20
+  /// The same of one channel. Past it: its oldest events are forgotten. So a subscriber that resumes is sent no more at once.
+  public var eventContentBytesPerChannel = 256 << 10
   /// Cells watched at once, counted for each audience. At it `subscribe` is refused with `rate_limited`.
   public var areas = 65_536
   /// Drivers that one turn looks at, names or lets go for areas: some 100 µs where all of them are far from each other in

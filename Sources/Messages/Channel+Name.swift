@@ -44,7 +44,7 @@ extension Channel {
       guard areaPrecisions.contains(rest.count) else { return "expected area:<geohash> of 3 to 8 characters" }
       return "expected area:<geohash>, of the characters 0-9 and b-z without i, l and o"
     case "nearby":
-      let numbers = rest.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false)
+      let numbers = rest.split(separator: UInt8(ascii: ","), maxSplits: 3, omittingEmptySubsequences: false)
         .map { parseDouble(UnsafeRawBufferPointer(rebasing: $0)) }
       guard numbers.count == 3, let latitude = numbers[0], let longitude = numbers[1], let radius = numbers[2] else {
         return "expected nearby:<latitude>,<longitude>,<radius in metres>, three decimal numbers"

@@ -29,6 +29,18 @@ import Testing
     #expect(watch.look(isFull: false, before: start, after: start, uptime: seconds(76)) == nil)
   }
 
+  @Test("A short time that was not told of is not counted to one that begins much later")
+  func longAgo() {
+    var watch = FullDiskWatch()
+    func look(_ isFull: Bool, _ second: Int64, _ refused: UInt64) -> FullDiskWatch.Line? {
+      watch.look(isFull: isFull, before: losses(refused), after: losses(refused), uptime: seconds(second))
+    }
+    #expect(look(true, 0, 0) != nil && look(false, 1, 1) != nil)
+    #expect(look(true, 30, 1) == nil && look(false, 31, 5) == nil)
+    #expect(look(true, 3600, 5) == .full(seconds: 0, losses(0)))
+    #expect(look(false, 3602, 9) == .writable(seconds: 2, losses(4)))
+  }
+
   @Test("A disk on the brink is told of once a minute, unless it stays full for two seconds")
   func brink() {
     var watch = FullDiskWatch()

@@ -11,6 +11,21 @@ import Testing
     IdentityKey(role, try #require(Identifier(id)))
   }
 
+  @Test("questions count for the identity, with a session or without, and the entry goes with the last of both")
+  func questions() throws {
+    let identities = Identities()
+    let key = try key(.rider, "r")
+    for _ in 0..<2 { #expect(identities.ask(key, limit: 2)) }
+    #expect(!identities.ask(key, limit: 2))
+    #expect(identities.begin(key, limit: 1))
+    identities.answered(key)
+    #expect(identities.ask(key, limit: 2) && identities.count == 1)
+    for _ in 0..<2 { identities.answered(key) }
+    #expect(identities.count == 1)
+    identities.end(key, cells: 0)
+    #expect(identities.count == 0)
+  }
+
   @Test("an identity is a role and an id: another role of the same name, and a longer name, are others")
   func keys() throws {
     let long = String(repeating: "a", count: 64)

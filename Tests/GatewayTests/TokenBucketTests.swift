@@ -22,6 +22,16 @@ import Testing
     #expect(after == 0)
   }
 
+  @Test("at a rate of next to nothing the wait is a day, and no number too large", arguments: [1e-10, 1e-300, 0.0001])
+  func slowest(rate: Double) {
+    var bucket = TokenBucket(burst: 1, now: 0)
+    for _ in 0..<200 { _ = bucket.charge(100, rate: rate, burst: 1, now: 0) }
+    let waits = [
+      bucket.wait(rate: rate, burst: 1, now: 0), bucket.wait(toHave: 1, rate: rate, burst: 1, now: 0),
+    ]
+    #expect(waits == [86_400_001 * millisecond, 86_400_001 * millisecond])
+  }
+
   @Test("it never holds more than the burst, however long a session is idle")
   func ceiling() {
     var bucket = TokenBucket(burst: 5, now: 0)

@@ -180,6 +180,35 @@ import Testing
     #expect(unitsLeft(hub, peer) == 50 - 9)
   }
 
+  @Test("A rider is charged for a long answer, and for what it missed, beyond what is free", arguments: [false, true])
+  func answers(isResume: Bool) throws {
+    let (_, hub, rider) = try stage(role: "rider", rate: 1)
+    let ops = try HandDrivenPeer(hub, role: "ops", id: "o1")
+    // 5,000 places of up to 14 characters.
+    let places = (0..<5000).map { Coordinate(latitude: $0 % 2 == 0 ? -80 : 80, longitude: Double($0 % 170))! }
+    let route = try Route(points: places).polyline.replacing("\\", with: "\\\\")
+    let begin = message(
+      "trip_status", #""tripId":"T","status":"requested","riderId":"d1","timestamp":1763680000000"#)
+    let change = message("trip_change", #""tripId":"T","route":"\#(route)""#)
+    ops.send(HandDrivenPeer.frame(begin) + HandDrivenPeer.frame(change.replacing("\"m\"", with: "\"m2\"")))
+    for _ in 0..<10 { ops.turn() }
+    #expect(ops.messages.count { $0.contains("\"ack\"") } == 2)
+    rider.send(HandDrivenPeer.frame(message("subscribe", #""channel":"trip:T""#)))
+    rider.turn()
+    let subscribed = try #require(rider.messages.last)
+    let epoch = try #require(subscribed.firstMatch(of: /"epoch":"(\w+)"/)).1
+    rider.send(
+      HandDrivenPeer.frame(
+        isResume
+          ? message("subscribe", #""channel":"trip:T","since":1,"epoch":"\#(epoch)""#)
+          : message("query", #""kind":"trip","tripId":"T""#)))
+    for _ in 0..<10 { rider.turn() }
+    let bytes = rider.messages.dropFirst().reduce(0) { $0 + $1.utf8.count }
+    #expect(bytes > 40_000)
+    let more = (bytes - 16_384) / 4096
+    #expect(abs(unitsLeft(hub, rider) - (50 - 2 - more)) <= 1)
+  }
+
   @Test("What many riders send in the same moment is spread over turns by its work, and a driver does not wait for it")
   func turns() throws {
     let clock = HandClock()

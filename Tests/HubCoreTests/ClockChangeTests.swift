@@ -61,6 +61,16 @@ struct ClockChangeTests {
     #expect(first.published.milliseconds - before.milliseconds == 501, "half as fast as the hub's clock")
   }
 
+  @Test("one that was at the end of time is set right: published times stay within what can be written and stored")
+  func endOfTime() throws {
+    let last = Timestamp.accepted.upperBound
+    var phone = Phone(ahead: last.seconds(since: .test(0)) - 10)
+    #expect(phone.drive(10).contains { $0.position != nil })
+    phone.ahead = 0
+    #expect(phone.drive(200).contains { $0.isBelief })
+    #expect(phone.published.count > 100 && phone.published.allSatisfy { $0 <= last } && phone.published.last == last)
+  }
+
   @Test("once the fixes have caught up their own times are published again")
   func caughtUp() throws {
     var phone = Phone(ahead: 900)

@@ -55,6 +55,25 @@ import Testing
     bench.store()
   }
 
+  @Test("a route longer than any way on Earth gives an ETA that can be stored and read back")
+  func endlessRoute() throws {
+    let bench = try DurableBench()
+    bench.turn([.driverConnecting(session, id("D")), bench.subscribe("T"), try request(bench)])
+    moves(bench, [.accepted, .driverEnRoute, .arrivedPickup, .tripStarted])
+    _ = drive(bench, from: 0, to: 200)
+    let endless = try Route(points: (0..<60).map { at(0, $0 % 2 == 0 ? 0 : 179.9) })
+    bench.turn([
+      .tripChange(
+        TripChangeInput(
+          session: SessionRef(loop: 0, slot: 90, generation: 1), actor: Actor(role: .ops, id: id("o")),
+          messageID: bench.freshMessage(), timestamp: bench.now.timestamp,
+          change: TripChange(tripID: id("T"), route: endless)))
+    ])
+    bench.store()
+    #expect(bench.hub.trips[0].told?.meters == Estimate.longestMeters)
+    #expect(try DurableBench(reading: bench.submitted, seed: 9).hub.trips[0].told?.meters == Estimate.longestMeters)
+  }
+
   @Test("after a restart nobody is told again that the driver is near or off the route, and all is counted on")
   func restart() throws {
     let first = try DurableBench()

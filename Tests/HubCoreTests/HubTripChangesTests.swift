@@ -129,6 +129,60 @@ import Testing
     #expect(bench.turn(bench.change(.ops, "o", "t", route: route)).acks.count == 1)
   }
 
+  @Test("a channel's events hold so many bytes of routes and texts: beyond that its oldest are forgotten, without gaps")
+  func limitOfChannel() {
+    var limits = HubLimits.roomy
+    limits.eventContentBytesPerChannel = 2 * route.polyline.utf8.count
+    let bench = HubBench(limits: limits)
+    bench.turn(bench.move(.ops, "o", "t", .requested))
+    let other = Route.through(at(48.2, 11.5), at(48.1, 11.5))
+    for step in 0..<5 { bench.turn(bench.change(.ops, "o", "t", route: step % 2 == 0 ? route : other)) }
+    #expect(bench.hub.channels.contentBytes == 2 * route.polyline.utf8.count)
+    let kept = bench.turn(bench.subscribe(bench.trip("t"), since: 4)).subscribed.first
+    #expect(kept?.answer.recovered == true && kept?.missed.compactMap(\.move?.sequence) == [5, 6])
+    let gone = bench.turn(bench.subscribe(bench.trip("t"), since: 3)).subscribed.first
+    #expect(gone?.answer.recovered == false)
+    // One event alone may be as long as it is.
+    let long = Route.through(at(48.1, 11.5), at(48.2, 11.5), at(48.3, 11.5), at(48.4, 11.5), at(48.5, 11.5), at(49, 11))
+    #expect(bench.turn(bench.change(.ops, "o", "t", route: long)).acks.count == 1)
+    let alone = bench.turn(bench.subscribe(bench.trip("t"), since: 6)).subscribed.first
+    #expect(alone?.missed.compactMap(\.move?.sequence) == [7])
+  }
+
+  @Test("a tenth of what events may hold is kept for ops")
+  func shareOfOps() {
+    var limits = HubLimits.roomy
+    limits.eventContentBytes = 4 * route.polyline.utf8.count
+    let bench = HubBench(limits: limits)
+    bench.turn(bench.move(.rider, "r", "t", .requested))
+    let other = Route.through(at(48.2, 11.5), at(48.1, 11.5))
+    for route in [route, other] { #expect(bench.turn(bench.change(.rider, "r", "t", route: route)).acks.count == 1) }
+    #expect(bench.turn(bench.change(.rider, "r", "t", route: route)).codes == [.storageFull])
+    #expect(bench.turn(bench.change(.ops, "o", "t", route: route)).acks.count == 1)
+  }
+
+  @Test("a change that changes nothing is acked, and nothing is stored of it, however often it comes")
+  func withoutEffect() throws {
+    let bench = try DurableBench()
+    bench.turn([bench.move(.ops, "o", "T", .requested)])
+    bench.store()
+    func change(_ message: String) -> HubInput {
+      .tripChange(
+        TripChangeInput(
+          session: SessionRef(loop: 0, slot: 90, generation: 1), actor: Actor(role: .ops, id: id("o")),
+          messageID: MessageID(message)!, timestamp: bench.now.timestamp,
+          change: TripChange(tripID: id("T"), route: route)))
+    }
+    bench.turn([change("c0")])
+    bench.store()
+    let stored = bench.submitted.count
+    for number in 1...20 {
+      let answers = bench.turn([change("c\(number)")]) + bench.store()
+      #expect(Turn(loops: [answers]).acks.count == 1)
+    }
+    #expect(bench.submitted.count == stored)
+  }
+
   @Test("an acked change is there after a restart: the trip, its event, and by whom it was made")
   func restart() throws {
     let first = try DurableBench()

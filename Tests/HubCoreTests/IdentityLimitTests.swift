@@ -63,11 +63,15 @@ import Testing
     #expect(bench.turn(bench.move(.ops, "o", "z-2", .requested, rider: "R")).codes.isEmpty)
     #expect(bench.turn(bench.move(.rider, "s", "z-3", .requested)).codes.isEmpty)
     #expect(bench.turn(bench.move(.rider, "R", "z-4", .requested)).codes == [.rateLimited])
+    // A driver can't use up what is the rider's.
+    #expect(bench.turn(bench.move(.driver, "d", "z-5", .requested, rider: "V")).codes.isEmpty)
+    #expect(bench.turn(bench.move(.driver, "d", "z-6", .requested, rider: "V")).codes.isEmpty)
+    #expect(bench.turn(bench.move(.rider, "V", "z-7", .requested)).codes.isEmpty)
     // In another hub that reads back what this one knows.
     var snapshot: [[UInt8]] = []
     bench.hub.writeSnapshot { snapshot.append(Array($0)) }
     let again = try DurableBench(reading: snapshot, limits: limits)
-    #expect(again.hub.counters.trips == 4)
+    #expect(again.hub.counters.trips == 7)
     #expect(Turn(loops: [again.turn([again.move(.rider, "R", "z-9", .requested)])]).codes == [.rateLimited])
     bench.tick(seconds: 62)
     for _ in 0..<3 { bench.pass(seconds: 86_400) }

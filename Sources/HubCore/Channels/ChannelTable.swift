@@ -18,6 +18,8 @@ struct ChannelRecord {
   /// Bit l: loop l has at least one subscriber.
   var loops: UInt64 = 0
   var subscribers = 0
+  /// Bytes of what its kept events hold (see `ChannelTable.contentBytes`).
+  var contentBytes = 0
   /// The driver's session that subscribed last: a driver that listens to its own channel follows nobody.
   var driverListener: SessionRef?
   /// The newest events, oldest first, without gaps, the last one numbered `sequence`.
@@ -171,11 +173,17 @@ struct ChannelTable: ~Copyable {
     return slab[index].sequence
   }
 
-  /// Keeps an event for recovery, forgetting the oldest where a limit is reached. O(`eventsPerChannel`) there, else O(1).
+  /// Keeps an event for recovery, forgetting the oldest where a limit is reached. O(`eventsPerChannel`) there for each that is
+  /// forgotten, else O(1).
   mutating func keep(_ event: Publication, _ index: Int) {
     if slab[index].events.count == limits.eventsPerChannel { forgetOldestEvent(index) }
     if eventOrder.count == limits.events { forgetOldestEvent(eventOrder.channelOfOldest) }
-    contentBytes += event.contentBytes
+    let bytes = event.contentBytes
+    while slab[index].contentBytes + bytes > limits.eventContentBytesPerChannel, !slab[index].events.isEmpty {
+      forgetOldestEvent(index)
+    }
+    contentBytes += bytes
+    slab[index].contentBytes += bytes
     slab[index].events.append(KeptEvent(publication: event, node: eventOrder.append(channel: index)))
   }
 
@@ -183,6 +191,7 @@ struct ChannelTable: ~Copyable {
     let event = slab[index].events.removeFirst()
     eventOrder.remove(event.node)
     contentBytes -= event.publication.contentBytes
+    slab[index].contentBytes -= event.publication.contentBytes
   }
 
   /// The events after `since`, or nil when not all of them are kept or `since` is ahead of the channel.

@@ -50,6 +50,7 @@ struct DurableTrip: Equatable {
   /// When it began and was last moved, by the hub's wall clock.
   var created: Timestamp
   var updated: Timestamp
+  var begunBy: Role
   var status: TripStatus
   var changed: Timestamp
   var driverID: Identifier?

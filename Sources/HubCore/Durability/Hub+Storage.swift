@@ -171,7 +171,7 @@ extension Hub {
       tripIDs.insert(hash: hash, index: trip)
       tripOrder.insert(durable.number, trip: trip)
       newestTripNumber = max(newestTripNumber, durable.number)
-      if let rider = durable.riderID { riderTrips.add(riderHash(rider)) }
+      if let rider = durable.riderID, durable.begunBy == .rider { riderTrips.add(riderHash(rider)) }
     }
     trips[trip].take(durable, now: now.uptime)
     return true
@@ -187,6 +187,9 @@ extension Hub {
     for trip in 0..<trips.endIndex where findTrip(trips[trip].id) == trip {
       trips[trip].channel = channels.find(.trip(trips[trip].id))
       countActiveTrip(trip)
+      if trips[trip].begunBy == .driver, let id = trips[trip].driverID, let driver = findDriver(id) {
+        countBegunTrip(trip, by: driver)
+      }
       resumeDeadlines(trip)
     }
     for name in channels.keptNames() {
@@ -225,8 +228,8 @@ extension Hub {
 extension Trip {
   var durable: DurableTrip {
     DurableTrip(
-      id: id, number: number, created: created, updated: updated, status: status, changed: changed, driverID: driverID,
-      riderID: riderID, pickup: pickup, dropoff: dropoff, route: route, progress: progress, ended: endedAt,
+      id: id, number: number, created: created, updated: updated, begunBy: begunBy, status: status,
+      changed: changed, driverID: driverID, riderID: riderID, pickup: pickup, dropoff: dropoff, route: route, progress: progress, ended: endedAt,
       recentMoves: recentMoves.oldestFirst, eta: told?.target == status.target ? told?.durable : nil)
   }
 
@@ -235,6 +238,7 @@ extension Trip {
     number = durable.number
     created = durable.created
     updated = durable.updated
+    begunBy = durable.begunBy
     status = durable.status
     changed = durable.changed
     driverID = durable.driverID

@@ -134,6 +134,7 @@ public enum RecordJSON {
     buffer.append(",\"timestamp\":", trip.changed)
     buffer.append(",\"created\":", trip.created)
     buffer.append(",\"updated\":", trip.updated)
+    buffer.append(",\"begunBy\":", trip.begunBy.name)
     buffer.append(",\"driverId\":", trip.driverID)
     buffer.append(",\"riderId\":", trip.riderID)
     buffer.append(",\"pickup\":", trip.pickup)

@@ -93,7 +93,7 @@ struct RecordReader: ~Copyable {
   private mutating func trip() throws(RecordError) -> DurableTrip {
     var trip = DurableTrip(
       id: try identifier(), number: try count(), created: try timestamp(), updated: try timestamp(),
-      status: try status(), changed: try timestamp(), recentMoves: [])
+      begunBy: try role(), status: try status(), changed: try timestamp(), recentMoves: [])
     if try isPresent() { trip.driverID = try identifier() }
     if try isPresent() { trip.riderID = try identifier() }
     if try isPresent() { trip.pickup = try coordinate() }
@@ -104,6 +104,11 @@ struct RecordReader: ~Copyable {
     for _ in 0..<(try number(UInt8.self)) { trip.recentMoves.append(try number(UInt64.self)) }
     if try isPresent() { trip.eta = try eta() }
     return trip
+  }
+
+  private mutating func role() throws(RecordError) -> Role {
+    guard let role = Role(rawValue: try number(UInt8.self)) else { throw failure(.status) }
+    return role
   }
 
   private mutating func eta() throws(RecordError) -> DurableETA {

@@ -184,6 +184,7 @@ enum RecordWriter {
     bytes.append(number: trip.number)
     bytes.append(number: trip.created.milliseconds)
     bytes.append(number: trip.updated.milliseconds)
+    bytes.append(trip.begunBy.rawValue)
     bytes.append(trip.status.rawValue)
     bytes.append(number: trip.changed.milliseconds)
     bytes.append(optional: trip.driverID) { $0.append(text: $1.text) }

@@ -9,6 +9,7 @@
 // What was published never goes back in time. So positions then get times that go on from the newest published one, half
 // as fast as the hub's clock: that is how clocks are slewed (adjtime(3)). They rise with every position, differences
 // stay plausible for those who draw by them, and the fixes' own times catch up.
+import HubMessages
 
 /// What is known of a clock that was set back. In a box: hardly any driver has one.
 indirect enum ClockChange: Sendable, Equatable {
@@ -60,10 +61,11 @@ struct PublishedClock: Sendable, Equatable {
   var milliseconds: Int64
   var received: Int64
 
-  /// The time of the next position: later than the one before, whatever the clocks did.
+  /// The time of the next position: later than the one before, whatever the clocks did, but for the last one that can be
+  /// written and stored: who was believed to live there stays there.
   mutating func advance(to uptime: Int64) -> Int64 {
     let passed = max(0, uptime &- received) / (1_000_000 * PublishedClock.slowness)
-    milliseconds += max(1, passed)
+    milliseconds = min(milliseconds + max(1, passed), Timestamp.accepted.upperBound.milliseconds)
     received = uptime
     return milliseconds
   }

@@ -74,6 +74,6 @@ struct DetourTable {
 extension DetourTable: ETAEstimator {
   func estimate(_ leg: Leg) -> Estimate {
     let meters = leg.crowMeters * factor(at: leg.place)
-    return Estimate(meters: meters, seconds: meters / leg.pace, basis: .direct)
+    return Estimate(meters: meters, leg, .direct)
   }
 }

@@ -15,10 +15,20 @@ struct Leg {
 
 /// What is left of a leg.
 struct Estimate: Equatable {
-  var meters: Double
+  /// No way is longer, whatever a route says: 2.5 times round the Earth. What is more could not be stored.
+  static let longestMeters = 1e8
+
+  /// 0 to `longestMeters`.
+  let meters: Double
   /// From the position on.
-  var seconds: Double
-  var basis: ETABasis
+  let seconds: Double
+  let basis: ETABasis
+
+  init(meters: Double, _ leg: Leg, _ basis: ETABasis) {
+    self.meters = min(max(0, meters), Estimate.longestMeters)
+    seconds = self.meters / leg.pace
+    self.basis = basis
+  }
 }
 
 protocol ETAEstimator {

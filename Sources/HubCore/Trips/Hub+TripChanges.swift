@@ -60,7 +60,7 @@ extension Hub {
       return .refused(ErrorReply(code: .invalidTransition, message: message, status: status))
     }
     let bytes = change.route?.polyline.utf8.count ?? 0
-    guard bytes == 0 || channels.contentBytes + 2 * bytes <= limits.eventContentBytes else {
+    guard bytes == 0 || channels.contentBytes + 2 * bytes <= actor.role.share(of: limits.eventContentBytes) else {
       counters.count(full: .eventContents)
       return refused(.storageFull, "this hub keeps no more routes in its events", retryAfter: 60)
     }
@@ -81,7 +81,8 @@ extension Hub {
     }
   }
 
-  /// Takes over what differs, tells of it, and what it means for the driver. What differs in nothing is not told.
+  /// Takes over what differs, tells of it, and what it means for the driver. What differs in nothing is neither told nor
+  /// stored.
   private mutating func apply(_ change: TripChange, to trip: Int, at time: Timestamp, move: UInt64?) {
     var update = TripUpdate(
       tripID: change.tripID, status: trips[trip].status, previousStatus: nil, driverID: trips[trip].driverID,
@@ -90,11 +91,9 @@ extension Hub {
     if change.dropoff != trips[trip].dropoff { update.dropoff = change.dropoff }
     if change.route != trips[trip].route { update.route = change.route?.polyline }
     trips[trip].lastHeard = now.uptime
+    // Nothing to remember: said again, it changes nothing again.
+    guard update.isChange else { return }
     if let move { trips[trip].recentMoves.insert(move) }
-    guard update.isChange else {
-      if move != nil { recordTrip(trip) }
-      return
-    }
     let isElsewhere = update.pickup != nil || update.dropoff != nil
     if let pickup = update.pickup { trips[trip].pickup = pickup }
     if let dropoff = update.dropoff { trips[trip].dropoff = dropoff }

@@ -111,6 +111,6 @@ extension RouteFollower: ETAEstimator {
   /// Along the route, and from its end to the target.
   func estimate(_ leg: Leg) -> Estimate {
     let meters = max(0, path.lengthMeters - along) + leg.target.distance(to: UnitVector(path.end))
-    return Estimate(meters: meters, seconds: meters / leg.pace, basis: .route)
+    return Estimate(meters: meters, leg, .route)
   }
 }

@@ -22,8 +22,9 @@ struct Trip {
   var channel: Int?
   /// The driver that counts this trip among its active ones.
   var occupied: Handle?
-  /// The driver that began it, for the limit of those.
-  var begunBy: Handle?
+  /// Who began it, for the limits of that; and the driver, where it was one.
+  var begunBy = Role.ops
+  var beginner: Handle?
   /// Its last move or accepted fix (uptime, ns): a trip that nobody ends must not stay for ever.
   var lastHeard: Int64
   /// When it ended by the hub's wall clock, which a restart does not change.
