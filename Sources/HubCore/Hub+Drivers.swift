@@ -109,12 +109,18 @@ extension Hub {
 
   /// A fix came without a session: the time since the one before is how often the driver sends. Messages that come in
   /// quick succession, as of a phone that empties its queue, do not hide a longer interval: it holds until as much time
-  /// has passed in shorter ones.
+  /// has passed in shorter ones. A gap over `longestSendingSilence` is no interval, for the driver was away: it changes
+  /// nothing. An interval counts for no more than leads to that silence, or it would hold for hours.
   @inline(never)
   mutating func noteSending(_ driver: Int) {
     let known = drivers[driver].sendingInterval
     let passed = Float(now.uptime - max(drivers[driver].lastFix, lastStandstill)) * 1e-9
-    drivers[driver].sendingInterval = known < 0 ? 0 : max(passed, known - passed)
+    let (longestGap, intervals) = (Float(timings.longestSendingSilence), Float(timings.staleSamplingIntervals))
+    if known < 0 {
+      drivers[driver].sendingInterval = 0
+    } else if passed <= longestGap {
+      drivers[driver].sendingInterval = min(max(passed, known - passed), longestGap / intervals)
+    }
   }
 
   /// Whole seconds at which a driver sends that has no session, for the journal; 0 for one with a session.

@@ -314,6 +314,22 @@ extension DurableBench {
     #expect(bench.tick(63).map(\.kind) == [.driverOffline])
   }
 
+  @Test("a night's pause is no interval: what was known before it holds; one of 800 s holds for 360 s of shorter ones")
+  func pauses() throws {
+    let bench = try DurableBench()
+    bench.watch(.driver(id("H")))
+    for _ in 0..<5 { _ = bench.tick(10, [bench.post()]) }
+    #expect(bench.tick(70).map(\.kind) == [.driverOffline])
+    bench.advance(seconds: 8 * 3600)
+    #expect(bench.tick(1, [bench.post()]).map(\.kind) == [.driverOnline])
+    #expect(bench.tick(58).isEmpty)
+    #expect(bench.tick(4).map(\.kind) == [.driverOffline], "60 s after the only message of the morning")
+    _ = bench.tick(740, [bench.post()])
+    for _ in 0..<37 { _ = bench.tick(10, [bench.post()]) }
+    #expect(bench.tick(48).isEmpty)
+    #expect(bench.tick(4).map(\.kind) == [.driverOffline])
+  }
+
   // MARK: Pseudonyms
 
   @Test("riders know a driver by the same name after a restart, so that its place does not tell it")
