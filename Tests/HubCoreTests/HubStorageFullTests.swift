@@ -109,6 +109,42 @@ import Testing
     #expect(again.contains { if case .fences(_, .fence(_, isNew: false)) = $0 { true } else { false } })
   }
 
+  @Test("Whatever the answer to a notification was to be, it says storage_full where it would have to wait")
+  func notifications() throws {
+    let bench = try makeBench()
+    bench.turn([bench.move(.ops, "o", "T", .requested), bench.move(.ops, "o", "over", .requested)])
+    bench.turn([bench.move(.ops, "o", "over", .cancelled)])
+    bench.store()
+    _ = bench.tick(62)
+    func notify(_ channel: Channel, _ body: String = "b") -> HubInput {
+      var post = NotificationPost(channel: channel, kind: .message, title: "t", body: body)
+      post.messageID = message("n")
+      return .notify(asker, post)
+    }
+    func answers(_ outputs: [HubOutput]) -> [NotificationAnswer] {
+      outputs.compactMap { if case .notified(_, let answer) = $0 { answer } else { nil } }
+    }
+    let trip = Channel.trip(id("T"))
+    let posts = [
+      notify(trip), notify(trip), notify(trip, "other"), notify(.trip(id("over"))), notify(.trip(id("none"))),
+      notify(.driver(id("none"))), notify(.fence(id("none"))), notify(.fleet),
+    ]
+    #expect(answers(bench.turn(posts)).isEmpty, "the first is not stored, and all are behind it")
+    let refused = answers(bench.store(0, condition: .unavailable)).compactMap { answer in
+      if case .refused(let error) = answer { error } else { nil }
+    }
+    #expect(refused.map(\.code) == Array(repeating: .storageFull, count: posts.count))
+    #expect(refused.allSatisfy { $0.retryAfter != nil && $0.status == nil })
+    #expect(bench.hub.counters.refusedForStorage == UInt64(posts.count))
+    #expect(answers(bench.store()).isEmpty, "each is answered once")
+    let again = answers(bench.turn(posts))
+    #expect(again.count == posts.count && bench.hub.counters.notificationsPosted == 1)
+    guard case .published(trip, sequence: 2, isNew: false)? = again.first else {
+      Issue.record("\(again)")
+      return
+    }
+  }
+
   @Test(
     "A batch that meets a full disk is refused, also where older fixes wait for the journal; again all are duplicates")
   func batches() throws {

@@ -50,11 +50,9 @@ extension HubOutput {
   var isAnswer: Bool {
     switch self {
     case .reply(_, let reply): reply.storedMessageID != nil
-    case .trips, .fences: true
-    case .notified(_, .published): true
+    case .trips, .fences, .notified: true
     case .delivery, .subscribed, .watching, .wholeArea, .areaUpdate, .areaTickEnded, .viewEnded, .subscriptionRefused,
-      .unsubscribed, .channelEnded, .channelClaimed, .named, .admitted, .conflict, .full, .replaced, .queryResult,
-      .notified(_, .refused):
+      .unsubscribed, .channelEnded, .channelClaimed, .named, .admitted, .conflict, .full, .replaced, .queryResult:
       false
     }
   }
@@ -69,11 +67,10 @@ extension HubOutput {
       return .trips(session, .refused(.notStored(answer.howToRepeat, replyTo: replyTo)), replyTo: replyTo)
     case .fences(let session, _):
       return .fences(session, .refused(.notStored("send the same again, which changes nothing then")))
-    case .notified(let session, .published):
-      return .notified(session, .refused(.notStored("send it again with the same messageId, or it may come twice")))
+    case .notified(let session, let answer):
+      return .notified(session, .refused(.notStored(answer.howToRepeat)))
     case .delivery, .subscribed, .watching, .wholeArea, .areaUpdate, .areaTickEnded, .viewEnded, .subscriptionRefused,
-      .unsubscribed, .channelEnded, .channelClaimed, .named, .admitted, .conflict, .full, .replaced, .queryResult,
-      .notified(_, .refused):
+      .unsubscribed, .channelEnded, .channelClaimed, .named, .admitted, .conflict, .full, .replaced, .queryResult:
       return nil
     }
   }
@@ -105,6 +102,16 @@ extension TripAnswer {
     switch self {
     case .trip(let report, isNew: true): "send it again for trip \(report.tripID) (tripId), which changes nothing then"
     case .trip, .list, .refused: "ask again"
+    }
+  }
+}
+
+extension NotificationAnswer {
+  /// A refusal waits, too: it may tell of a change that is not stored yet.
+  fileprivate var howToRepeat: String {
+    switch self {
+    case .published: "send it again with the same messageId, or it may come twice"
+    case .refused: "send it again"
     }
   }
 }
