@@ -17,6 +17,20 @@ extension Hub {
     counters.fixesBehindClock += 1
     if isRecorded { record(fix, .history, nil, driver: driver) }
     drivers[driver].lastFix = now.uptime
+    if drivers[driver].isStale { returnUnpublished(driver) }
+  }
+
+  /// A driver that was offline counts as online, where its newest position is. The record of a fix that is not
+  /// published says nothing of that, so the driver's own record does: after a restart `driver_online` must not come
+  /// again.
+  private mutating func returnUnpublished(_ driver: Int) {
+    let wasOffline = drivers[driver].durable.isOffline
+    returnFromStale(driver)
+    if wasOffline, !drivers[driver].durable.isOffline { recordDriver(driver) }
+    if let place = drivers[driver].position?.coordinate {
+      index.move(UInt32(driver), to: place, label: label(of: driver))
+    }
+    noteArea(driver)
   }
 
   /// The app of a driver is told why its fixes are not published.

@@ -105,6 +105,24 @@ import Testing
     #expect(late.acks.first?.batch?.duplicates == 1 && late.positions.isEmpty)
   }
 
+  @Test("a driver that was offline is online with its first fix by the new clock, at its newest position")
+  func backOnline() throws {
+    let bench = HubBench()
+    let session = bench.connect("d")
+    bench.turn(bench.subscribe(.driver(id("d"))))
+    bench.turn(fix(bench, session, ahead: 3_600_000))
+    bench.advance(seconds: 4)
+    bench.turn(fix(bench, session, ahead: 3_600_000))
+    #expect(bench.tick(seconds: 62).notifications.map(\.kind) == [.driverOffline])
+    #expect(bench.nearby(at(52.52, 13.405), radiusMeters: 500)?.count == 0)
+    let back = bench.turn(fix(bench, session, ahead: 0))
+    #expect(back.codes == [.implausibleLocation] && back.notifications.map(\.kind) == [.driverOnline])
+    #expect(bench.report(of: "d")?.isOnline == true && bench.hub.counters.driversOnline == 1)
+    #expect(bench.nearby(at(52.52, 13.405), radiusMeters: 500)?.count == 1)
+    #expect(bench.tick(seconds: 58).notifications.isEmpty)
+    #expect(bench.tick(seconds: 4).notifications.map(\.kind) == [.driverOffline])
+  }
+
   // MARK: Over a restart
 
   /// A live fix of the phone's clock, which is `ahead` ms ahead of the hub's.
@@ -181,5 +199,20 @@ import Testing
     let believed = drive(second, seconds: 10, ahead: 0)
     #expect(believed.codes.isEmpty && believed.positions.count == 10)
     #expect(believed.positions.allSatisfy { $0.timestamp.milliseconds > first.clock + 10_800_000 })
+  }
+
+  @Test("a driver whose clock was set back while it was offline is online after a restart, and that is told once")
+  func backOnlineRestarted() throws {
+    let first = try DurableBench(startsEpoch: true)
+    first.watch(.driver(id("D")))
+    first.connect()
+    _ = drive(first, seconds: 3, ahead: 10_800_000)
+    #expect(first.tick(62).map(\.kind) == [.driverOffline])
+    #expect(drive(first, seconds: 1, ahead: 0).notifications.map(\.kind) == [.driverOnline])
+    let second = try first.restarted(after: 1)
+    #expect(second.report()?.isOnline == true)
+    second.watch(.driver(id("D")))
+    second.connect()
+    #expect(drive(second, seconds: 1, ahead: 0).notifications.isEmpty)
   }
 }
