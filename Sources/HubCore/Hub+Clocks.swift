@@ -42,10 +42,12 @@ extension Hub {
         + "by the new clock")
   }
 
-  /// From the fix on that is being handled the driver's new clock counts. `sent` is the time of its envelope.
-  mutating func believeClock(_ driver: Int, sent: Timestamp?) {
+  /// From the fix on that is being handled the driver's new clock counts. `sent` is the time of its envelope; `back` is
+  /// how many milliseconds the clock was set back by.
+  mutating func believeClock(_ driver: Int, sent: Timestamp?, back: Int64) {
     counters.clocksBelieved += 1
     drivers[driver].clock = SessionClock()
     if let sent { drivers[driver].clock.observe(sent: sent, received: now.timestamp) }
+    moveStays(of: driver, back: back)
   }
 }

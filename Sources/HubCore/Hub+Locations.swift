@@ -99,8 +99,8 @@ extension Hub {
     case .clockDoubted(let secondsBehind):
       noteDoubted(fix, driver: driver, isRecorded: isRecorded)
       return .clockDoubted(secondsBehind: secondsBehind)
-    case .clockBelieved(let position):
-      believeClock(driver, sent: sent)
+    case .clockBelieved(let position, let back):
+      believeClock(driver, sent: sent, back: back)
       accept(position, driver: driver, trip: trip, received: received)
       if isRecorded { record(fix, .live, position, driver: driver) }
       return .accepted

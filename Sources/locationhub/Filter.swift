@@ -133,7 +133,7 @@ struct RecordedTracker {
     let (nanoseconds, overflow) = (milliseconds - start).multipliedReportingOverflow(by: 1_000_000)
     uptime = max(uptime, overflow ? .max : nanoseconds)
     switch tracker.update(fix, receivedAt: uptime) {
-    case .accepted(let position), .clockBelieved(let position): publish(position)
+    case .accepted(let position), .clockBelieved(let position, _): publish(position)
     case .acceptedTwo(let held, let position):
       publish(held)
       publish(position)

@@ -24,7 +24,7 @@ import Testing
     for fix in fixes {
       uptime = max(uptime, (fix.timestamp.milliseconds - fixes[0].timestamp.milliseconds) * 1_000_000)
       switch tracker.update(fix, receivedAt: uptime) {
-      case .accepted(let position), .clockBelieved(let position): add(position)
+      case .accepted(let position), .clockBelieved(let position, _): add(position)
       case .acceptedTwo(let held, let position):
         add(held)
         add(position)

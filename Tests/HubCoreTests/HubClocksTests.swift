@@ -123,6 +123,48 @@ import Testing
     #expect(bench.tick(seconds: 4).notifications.map(\.kind) == [.driverOffline])
   }
 
+  @Test("stays in fences go on: a long one is told when it is due, speeding again after a minute, and how long it was")
+  func stays() throws {
+    let bench = HubBench()
+    let session = bench.connect("d")
+    let start = at(52.52, 13.405)
+    bench.turn(.put(circle("F", start, 5000, dwell: 300, speedLimit: 8)))
+    bench.turn(bench.subscribe(.fence(id("F"))))
+    var meters = 0.0
+    func drive(_ seconds: Int, speed: Double, ahead: Int64) -> [HubMessages.Notification] {
+      var all: [HubOutput] = []
+      for _ in 0..<seconds {
+        let time = bench.clock + ahead
+        let place = start.moved(90, meters)
+        all += bench.turn(bench.fix(session, at: place, speed: speed, heading: 90, milliseconds: time, sent: time)).all
+        bench.advance(seconds: 1)
+        meters += speed
+      }
+      return all.events(on: .fence(id("F")))
+    }
+    #expect(drive(100, speed: 12, ahead: 10_800_000).kinds == ["fence_enter", "speeding"])
+    #expect(drive(150, speed: 5, ahead: 0).isEmpty)
+    #expect(bench.hub.counters.clocksBelieved == 1)
+    #expect(drive(40, speed: 12, ahead: 0).kinds == ["speeding"])
+    let long = drive(15, speed: 5, ahead: 0)
+    #expect(long.kinds == ["fence_dwell"] && long.first?.fence?.duration == 300)
+    bench.turn(.put(circle("F", start.moved(0, 50_000), 300)))
+    let left = drive(1, speed: 5, ahead: 0)
+    #expect(left.kinds == ["fence_exit"] && left.first?.fence?.duration == 305)
+  }
+
+  @Test("a driver that stands at its target when its clock is set back is there after 15 s more")
+  func target() {
+    let place = at(48, 11)
+    var guide = TripGuide(target: .pickup, place: UnitVector(place), route: nil, start: place, startMeters: 0)
+    let (day, rules) = (Int64(86_400_000), TripRules())
+    #expect(guide.dwells(10, at: time(2 * day), rules: rules) == false)
+    for second in 0..<15 as Range<Int64> {
+      #expect(guide.dwells(10, at: time(day + second * 1000), rules: rules) == false, "\(second)")
+    }
+    #expect(guide.dwells(10, at: time(day + 15_000), rules: rules) == true)
+  }
+
   // MARK: Over a restart
 
   /// A live fix of the phone's clock, which is `ahead` ms ahead of the hub's.
@@ -199,6 +241,22 @@ import Testing
     let believed = drive(second, seconds: 10, ahead: 0)
     #expect(believed.codes.isEmpty && believed.positions.count == 10)
     #expect(believed.positions.allSatisfy { $0.timestamp.milliseconds > first.clock + 10_800_000 })
+  }
+
+  @Test("a stay by the old clock is of the new one after a restart, too", arguments: [false, true])
+  func stayRestarted(fromSnapshot: Bool) throws {
+    let first = try DurableBench(startsEpoch: true)
+    first.turn([.put(circle("F", at(52.5, 13.4), 300, dwell: 200))])
+    first.connect()
+    _ = drive(first, seconds: 30, ahead: 10_800_000)
+    _ = drive(first, seconds: 100, ahead: 0)
+    let second = try first.restarted(after: 0, fromSnapshot: fromSnapshot)
+    #expect(try second.state() == first.state())
+    second.connect()
+    second.watch(.fence(id("F")))
+    #expect(drive(second, seconds: 70, ahead: 0).notifications.isEmpty)
+    let long = drive(second, seconds: 1, ahead: 0).notifications
+    #expect(long.map(\.kind) == [.fenceDwell] && long.first?.fence?.duration == 200)
   }
 
   @Test("a driver whose clock was set back while it was offline is online after a restart, and that is told once")

@@ -53,7 +53,7 @@ struct TrackFuzzTests {
     for step in 0..<3000 {
       let fix = hostile(&random, near: place, after: &time)
       switch tracker.update(fix, receivedAt: Int64(step) * 1_000_000_000) {
-      case .accepted(let position), .clockBelieved(let position):
+      case .accepted(let position), .clockBelieved(let position, _):
         check(position, of: fix.timestamp)
         place = position.coordinate
         published += 1

@@ -83,7 +83,7 @@ extension Tracker.Outcome {
   /// The position of the fix itself, where it is published.
   var position: Position? {
     switch self {
-    case .accepted(let position), .acceptedTwo(_, let position), .clockBelieved(let position): position
+    case .accepted(let position), .acceptedTwo(_, let position), .clockBelieved(let position, _): position
     case .acceptedHeld, .history, .duplicate, .held, .clockDoubted, .refused: nil
     }
   }
@@ -91,7 +91,7 @@ extension Tracker.Outcome {
   /// All that is published, in order.
   var positions: [Position] {
     switch self {
-    case .accepted(let position), .acceptedHeld(let position, _), .clockBelieved(let position): [position]
+    case .accepted(let position), .acceptedHeld(let position, _), .clockBelieved(let position, _): [position]
     case .acceptedTwo(let held, let position): [held, position]
     case .history, .duplicate, .held, .clockDoubted, .refused: []
     }

@@ -160,7 +160,7 @@ private struct LateFilter {
     let passed = min(moment.timestamp.milliseconds - start.milliseconds, LateFilter.longest)
     if moment.isLate { isBehindLate = true }
     switch tracker.update(measured, receivedAt: passed * 1_000_000, rules: rules) {
-    case .accepted(let position), .acceptedTwo(_, let position), .clockBelieved(let position):
+    case .accepted(let position), .acceptedTwo(_, let position), .clockBelieved(let position, _):
       return isBehindLate ? moment.point(at: position) : moment.published
     // A place where the driver can't have been: a live fix would have been refused.
     case .acceptedHeld, .history, .duplicate, .held, .clockDoubted, .refused: return moment.published

@@ -190,6 +190,20 @@ extension Hub {
     publish(.speeding, notice, driver: driver, fence: fence, on: .fenceAndDriver)
   }
 
+  /// The driver's clock was set back by so many milliseconds: the times of its stays become times by the new clock.
+  /// Else a long stay would be told by as much too late, and speeding not at all until then.
+  mutating func moveStays(of driver: Int, back milliseconds: Int64) {
+    var stay = Int(drivers[driver].fences.firstStay)
+    while stay >= 0 {
+      fences.stays[stay].entered.goBack(milliseconds)
+      fences.stays[stay].speedingTold?.goBack(milliseconds)
+      // Without room the driver's fixes are not recorded either: a hub that starts again doubts the clock anew, and
+      // moves the stays itself.
+      if storage.hasRoom, fences.isCurrent(fences.stays[stay].fence) { record(stay: stay, driver: driver) }
+      stay = Int(fences.stays[stay].next)
+    }
+  }
+
   /// The driver is forgotten: its stays end, and who follows the fences hears of it.
   mutating func endStays(ofForgotten driver: Int) {
     while drivers[driver].fences.firstStay >= 0 {
@@ -296,5 +310,12 @@ extension Hub {
       }
       for stay in list.reversed() { try body(durable(stay: stay, driver: driver)) }
     }
+  }
+}
+
+extension Timestamp {
+  /// Not to before the first time that can be stored: over a restart the milliseconds come from the hub's wall clock.
+  fileprivate mutating func goBack(_ milliseconds: Int64) {
+    self = max(Timestamp.accepted.lowerBound, Timestamp(milliseconds: self.milliseconds - milliseconds))
   }
 }

@@ -90,8 +90,9 @@ extension FixOrder {
     if case .doubted(var row, let published) = change, row.agrees(sent: sent, receivedAt: uptime) {
       guard time > row.newest else { return .history }
       if uptime &- row.received >= DoubtedClock.agreement {
+        let passedAtHub = max(0, uptime &- newestReceived) / 1_000_000
         believe(published, newest: newest, fix: time, sent: sent, receivedAt: uptime)
-        return .clockBelieved
+        return .clockBelieved(back: behind &+ passedAtHub)
       }
       row.newest = time
       change = .doubted(row, published)

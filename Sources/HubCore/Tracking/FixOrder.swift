@@ -33,8 +33,9 @@ struct FixOrder: Sendable, Equatable {
     /// Live, and older than the newest by so many milliseconds because the driver's clock was set back. It is not
     /// believed yet.
     case clockDoubted(behind: Int64)
-    /// Likewise, and from this fix on the new clock is believed: the fix is the newest.
-    case clockBelieved
+    /// Likewise, and from this fix on the new clock is believed: the fix is the newest. By the old clock it would be
+    /// `back` milliseconds later.
+    case clockBelieved(back: Int64)
   }
 
   /// Leaps in a row, each ahead of the one before, that confirm each other.
@@ -58,7 +59,7 @@ struct FixOrder: Sendable, Equatable {
   /// How far the held one leapt, in milliseconds.
   private var heldLeap: Float = 0
   /// When the newest came, in nanoseconds of the hub's uptime, and since when there was no leap.
-  private var newestReceived: Int64 = 0
+  private(set) var newestReceived: Int64 = 0
   private var steadySince: Int64 = 0
   /// How much further than the hub's clock the newest was ahead of the fix before it, in milliseconds: a day at most.
   private var stride: Int32 = 0

@@ -68,7 +68,8 @@ extension Tracker {
     /// sender is told.
     case clockDoubted(secondsBehind: Double)
     /// The clock that was set back is believed from this fix on: publish this, whose `published` goes on from before.
-    case clockBelieved(Position)
+    /// Times by the old clock become times by the new one when `back` milliseconds are taken off.
+    case clockBelieved(Position, back: Int64)
     /// Published never; the sender is told.
     case refused(Refusal)
   }

@@ -39,11 +39,11 @@ public struct Tracker: Sendable {
       return follow(held, then: measurement, receivedAt: uptime, rules)
     case .clockDoubted(let behind):
       return .clockDoubted(secondsBehind: Double(behind) / 1000)
-    case .clockBelieved:
+    case .clockBelieved(let back):
       // What the filter knows is of other times, and a minute old.
       filter = nil
       switch follow(measurement, receivedAt: uptime, rules) {
-      case .used(let position): return .clockBelieved(position)
+      case .used(let position): return .clockBelieved(position, back: back)
       case .refused: preconditionFailure("a filter takes its first fix")
       }
     }

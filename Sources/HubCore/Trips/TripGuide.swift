@@ -17,7 +17,8 @@ struct TripGuide {
   /// Vertices that it counts for, of `HubLimits.routePoints`.
   var routePoints: Int { route?.path.vertexCount ?? 0 }
 
-  /// Whether the driver has been at the target for the dwell. Takes the time of a fix that is `meters` away.
+  /// Whether the driver has been at the target for the dwell. Takes the time of a fix that is `meters` away; where that
+  /// is before the driver came, its clock was set back, and the dwell begins anew.
   mutating func dwells(_ meters: Double, at time: Timestamp, rules: TripRules) -> Bool {
     guard let came = cameAt else {
       if meters <= rules.arrivedMeters { cameAt = time }
@@ -27,6 +28,7 @@ struct TripGuide {
       cameAt = nil
       return false
     }
+    if time < came { cameAt = time }
     return time.seconds(since: came) >= rules.dwellSeconds
   }
 }
