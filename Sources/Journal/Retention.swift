@@ -60,8 +60,9 @@ public struct JournalInventory: Sendable, Equatable {
     }
   }
 
-  /// When the newest file was begun that says so, in ms since 1970.
-  public var newestCreated: Int64? { (segments.compactMap(\.created) + snapshots.compactMap(\.created)).max() }
+  /// When the newest segment was begun of those whose times are believed, in ms since 1970. A snapshot has nothing to
+  /// add: a segment begins beside it.
+  public var newestCreated: Int64? { RetentionClock.newestBelieved(segments.compactMap(\.created)) }
 
   init(segments: [Segment], snapshots: [Snapshot]) {
     self.segments = segments

@@ -2,6 +2,15 @@
 // server or a suspended machine, would have everything deleted, and nothing brings that back. Uptime cannot be set. So the wall
 // clock is believed as far as it goes as uptime does; where it has leapt ahead, time goes on as before by uptime, until the new
 // time has held for a day. History that is deleted a day late harms nobody: `RetentionRule.bytes` bounds it meanwhile.
+//
+// A hub that starts has no uptime to hold against the wall clock, and goes by when its segments were begun. Those that
+// were begun while the clock was wrong must not count. They stand out by a leap: more than a week between two
+// neighbours, which is believed when later segments show that the new time has held for a day.
+//
+// What that does not cover: a clock that is ahead by less than a week, a segment begun then, and a restart before it is
+// set right; or one that runs away in steps of less than a week, with a segment and a restart in each. So much history
+// may be deleted too early. The other way round, a hub whose segments are all more than a week apart, and which never
+// runs for a day, deletes nothing for its age.
 
 /// Believes a wall clock that leaps ahead only after a day.
 public struct RetentionClock: Sendable {
@@ -18,6 +27,9 @@ public struct RetentionClock: Sendable {
   static let tolerance: Int64 = 60_000
   /// How long, by uptime, a leap must last, in ms.
   static let holding: Int64 = 24 * 3600 * 1000
+  /// A segment that was begun later than the one before it by more than this is a leap, in ms. Shorter, and hubs with
+  /// few drivers that are often restarted would delete nothing; longer, and more could be lost by a wrong clock.
+  static let longestPause: Int64 = 7 * holding
 
   /// What the wall clock is ahead of uptime by, as far as it is believed, in ms.
   private var offset: Int64
@@ -26,8 +38,9 @@ public struct RetentionClock: Sendable {
   /// Ahead by this much was told of.
   private var toldOffset: Int64
 
-  /// Begins with the time that the newest file of the journal was begun, where that is known: a hub that starts while its
-  /// clock is wrong has no uptime to hold against it. Both clocks in ms; `newest` in ms since 1970.
+  /// Begins with the time that the newest segment was begun that is believed (`newestBelieved`), where there is one: a
+  /// hub that starts while its clock is wrong has no uptime to hold against it. Both clocks in ms; `newest` in ms since
+  /// 1970.
   public init(uptime: Int64, wall: Int64, newest: Int64?) {
     offset = min(wall, newest ?? wall) - uptime
     // A hub that was away for a while is nothing to tell of.
@@ -56,5 +69,27 @@ public struct RetentionClock: Sendable {
     let distance = ahead - toldOffset
     toldOffset = ahead
     return (uptime + offset, .leapt(milliseconds: distance))
+  }
+
+  /// The newest that is believed of the times at which segments were begun, in the segments' order; nil of none. As
+  /// when the hub runs, a time that goes back is believed at once, and a leap ahead when it has held for a day.
+  static func newestBelieved(_ times: [Int64]) -> Int64? {
+    guard var believed = times.first else { return nil }
+    var leap: (since: Int64, newest: Int64)?
+    for time in times.dropFirst() {
+      if time &- believed <= longestPause {
+        believed = time
+        leap = nil
+      } else if let known = leap, time >= known.since, time &- known.newest <= longestPause {
+        leap = (known.since, time)
+        if time &- known.since >= holding {
+          believed = time
+          leap = nil
+        }
+      } else {
+        leap = (time, time)
+      }
+    }
+    return believed
   }
 }

@@ -79,8 +79,55 @@ import Testing
     #expect(machine.look(after: 0) == (-2 * Self.hour, .nothing))
     #expect(machine.look(after: Self.day - 1) == (-2 * Self.hour, .nothing))
     #expect(machine.look(after: 1) == (40 * Self.day, .believed))
-    // A file from the future says nothing.
+    // A segment from the future says nothing.
     var early = Machine(newest: Self.origin + 90 * Self.day)
     #expect(early.look(after: 1000) == (0, .nothing))
+  }
+
+  private static func times(days: [Int64]) -> [Int64] { days.map { origin + $0 * day } }
+
+  @Test(
+    "Segments that were begun while the clock was wrong do not count at a start",
+    arguments: [
+      ([0, 1, 2, 42], 2),
+      ([0, 1, 2, 42, 42, 42], 2),
+      // Leaps that follow each other.
+      ([0, 1, 2, 42, 82, 122, 162], 2),
+      // It was set right again, with and without a segment meanwhile.
+      ([0, 1, 42, 42, 3, 4], 4),
+      ([0, 1, 42, 3, 43, 43], 3),
+      // A hub that was away for a month; before its new time has held for a day, and after that.
+      ([0, 1, 31], 1),
+      ([0, 1, 31, 31, 32], 32),
+      ([0, 1, 31, 36, 42], 42),
+      // Few drivers: a segment a week.
+      ([0, 7, 14, 21], 21),
+      // The first ones of all were begun by a clock that was ahead.
+      ([90, 90, 0, 1], 1),
+      ([5], 5),
+    ] as [([Int64], Int64)])
+  func segments(days: [Int64], believed: Int64) {
+    #expect(RetentionClock.newestBelieved(Self.times(days: days)) == Self.origin + believed * Self.day)
+  }
+
+  @Test("A clock that is 40 days ahead deletes nothing after a restart either, though files were begun by it")
+  func restart() {
+    func segment(_ first: UInt64, _ day: Int64) -> JournalInventory.Segment {
+      JournalInventory.Segment(
+        name: "\(first)", first: first, created: Self.origin + day * Self.day, bytes: 10, indexBytes: nil)
+    }
+    func snapshot(_ group: UInt64, _ day: Int64) -> JournalInventory.Snapshot {
+      JournalInventory.Snapshot(
+        name: "s\(group)", group: group, created: Self.origin + day * Self.day, bytes: 10)
+    }
+    let inventory = JournalInventory(
+      segments: [segment(1, 0), segment(5, 1), segment(9, 2), segment(13, 42), segment(17, 42)],
+      snapshots: [snapshot(8, 2), snapshot(12, 42), snapshot(16, 42)])
+    var machine = Machine(error: 42 * Self.day, newest: inventory.newestCreated)
+    for _ in 0..<24 {
+      _ = machine.look(after: Self.hour - 1)
+      let (time, _) = machine.clock.time(uptime: machine.uptime, wall: machine.wall)
+      #expect(inventory.surplus(RetentionRule(), keeping: 2, now: time).segments.isEmpty)
+    }
   }
 }
