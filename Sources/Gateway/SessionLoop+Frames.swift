@@ -31,7 +31,10 @@ extension SessionLoop {
         }
         guard sessions[slot].phase == .open else { continue }
         // Nearly always that was all, and nothing is kept: there is nothing to ask for.
-        if offset == bytes.count, sessions[slot].frames.isIdle { return }
+        if offset == bytes.count {
+          if sessions[slot].frames.isIdle { return }
+          continue  // it lets go of what it has buffered
+        }
         if sessions[slot].isInDebt, isOverRate(slot) {
           return pause(slot, UnsafeRawBufferPointer(rebasing: bytes[offset...]), taken: offset, waiting)
         }

@@ -33,7 +33,8 @@ extension SessionLoop {
     _ credential: Credential
   ) throws(HTTPError) {
     guard shared.history != nil else {
-      return respond(slot, exchange, .notFound, .notFound, "this hub stores nothing, so it has no tracks (--no-journal)")
+      return respond(
+        slot, exchange, .notFound, .notFound, "this hub stores nothing, so it has no tracks (--no-journal)")
     }
     let accept = request.fields["accept"].map { String(decoding: $0, as: UTF8.self) }
     guard let format = suffix ?? TrackFormat(accept: accept) else {

@@ -238,10 +238,13 @@ extension EndToEnd.LimitsReached {
       $0.limits.arenaKeepBytes = 0
     }
     let rider = try hub.rider("r1")
-    let text = String(repeating: "y", count: 100_000)
+    let text = String(repeating: "y", count: 4000)
+    let unread = String(repeating: "y", count: 100_000)
+    let ping = #"{"type":"ping","payload":{"text":"\#(text)"},"timestamp":1,"messageId":"p","unread":"\#(unread)"}"#
     for _ in 0..<3 {
-      try rider.send("ping", ["text": text])
-      #expect(try rider.receive("pong").string("text") == text)
+      try rider.send(bytes: Peer.frame(Array(ping.utf8)))
+      for _ in 0..<20 { try rider.send("ping", ["text": text]) }
+      for _ in 0..<21 { #expect(try rider.receive("pong").string("text") == text) }
     }
   }
 

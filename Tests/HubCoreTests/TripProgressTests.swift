@@ -102,8 +102,8 @@ extension TripProgress {
     var random = SplitMix64(seed: 11)
     for _ in 0..<50 {
       var trip = DurableTrip(
-        id: id("t"), number: 7, created: .test(0), updated: .test(1), begunBy: .rider, status: .tripStarted, changed: .test(0),
-        recentMoves: [1, 2])
+        id: id("t"), number: 7, created: .test(0), updated: .test(1), begunBy: .rider, status: .tripStarted,
+        changed: .test(0), recentMoves: [1, 2])
       var seconds = 0.0
       var north = 0.0
       for step in 0..<40 {

@@ -1,5 +1,5 @@
 // A dense place: 2,000 free drivers within some hundred metres of `DearMessage.place`, who send their place over HTTP, so that
-// queries and maps there have much to show.
+// queries and maps there have much to show; and a trip with a long route.
 import HubBytes
 import HubLoadTestKit
 import HubSystem
@@ -35,11 +35,13 @@ final class Crowd: EventLoopDelegate {
   /// Has all of them send their place, where that is due; some tenths of a second.
   func keep() throws(LoadTestError) {
     guard now - sentAt > Self.interval else { return }
+    let isFirst = sentAt < 0
     sentAt = now
     answers = 0
     tail = []
     do throws(SystemError) { id = try loop.connect(address) } catch { throw .failed("no connection: \(error)") }
     let end = now + Self.patience
+    if isFirst { beginTrip() }
     for number in 0..<Self.size {
       while now < end, !isOpen || answers <= number - Self.window { loop.runTurn(timeoutMilliseconds: 1) }
       guard now < end else { throw .failed("the hub takes no fixes of the crowd") }
@@ -51,17 +53,28 @@ final class Crowd: EventLoopDelegate {
     while isOpen { loop.runTurn(timeoutMilliseconds: 1) }
   }
 
+  /// Behind it, in order, are the requests whose answers are counted.
+  private func beginTrip() {
+    while now - sentAt < Self.patience, !isOpen { loop.runTurn(timeoutMilliseconds: 1) }
+    let route = DearMessage.longRoute.polyline.replacing("\\", with: "\\\\")
+    post(
+      "/v1/trips?role=ops&id=crowd", #"{"tripId":"\#(DearMessage.tripWithRoute)","riderId":"insider","route":"\#(route)"}"#)
+  }
+
+  private func post(_ target: String, _ body: String) {
+    let start = loop.arena.count
+    loop.arena.append(
+      utf8: "POST \(target) HTTP/1.1\r\nHost: localhost\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")
+    loop.send(start..<loop.arena.count, to: id)
+  }
+
   private func send(_ number: Int) {
     let place = DearMessage.place.destination(
       bearingDegrees: Double(number * 137 % 360), distanceMeters: Double(number % 400))
     let body =
       #"{"latitude":\#(decimals(place.latitude, 6)),"longitude":\#(decimals(place.longitude, 6)),"accuracy":5,"#
       + #""timestamp":\#(ClockReading.read().unixMilliseconds)}"#
-    let start = loop.arena.count
-    loop.arena.append(
-      utf8: "POST /v1/locations?role=driver&id=crowd-\(number) HTTP/1.1\r\nHost: localhost\r\nContent-Length: "
-        + "\(body.utf8.count)\r\n\r\n\(body)")
-    loop.send(start..<loop.arena.count, to: id)
+    post("/v1/locations?role=driver&id=crowd-\(number)", body)
   }
 
   func connected(_ id: ConnectionID) { isOpen = true }

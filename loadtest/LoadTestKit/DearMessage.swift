@@ -15,11 +15,14 @@ package struct DearMessage: Sendable, Equatable {
   package var name: String
   package var carrier: Carrier
   package var bytes: [UInt8]
+  /// What its answer is charged beside, at least.
+  package var answerUnits = 0
 
-  package init(_ name: String, _ carrier: Carrier, _ bytes: [UInt8]) {
+  package init(_ name: String, _ carrier: Carrier, _ bytes: [UInt8], answerUnits: Int = 0) {
     self.name = name
     self.carrier = carrier
     self.bytes = bytes
+    self.answerUnits = answerUnits
   }
 
   /// What the hub charges for it, by the rule of protocol/README.md, "Rates": 1, and for each 4 KiB, 50 fixes or 50 positions
@@ -36,7 +39,7 @@ package struct DearMessage: Sendable, Equatable {
     } catch {
       return 1 + bytes.count / 4096
     }
-    return 1 + max(bytes.count / 4096, message.fixesAndPositions / 50)
+    return 1 + max(bytes.count / 4096, message.fixesAndPositions / 50) + answerUnits
   }
 }
 
@@ -68,8 +71,22 @@ extension DearMessage {
         DearMessage(
           "star", .plain, envelope(#""type":"query","payload":{"kind":"within","limit":100,"polygon":\#(star(998))}"#)),
         DearMessage("crowd", .plain, crowd(limit: 100, metres: 5000)),
+        DearMessage(
+          "route", .plain, envelope(#""type":"query","payload":{"kind":"trip","tripId":"\#(tripWithRoute)"}"#),
+          answerUnits: (longRoute.polyline.utf8.count - 16 * 1024) / 4096),
       ] + views + denseViews
-    return json + json.map { DearMessage($0.name, .deflated, $0.bytes) } + json.compactMap { $0.inBinary }
+    return json + json.map { DearMessage($0.name, .deflated, $0.bytes, answerUnits: $0.answerUnits) }
+      + json.compactMap { $0.inBinary }
+  }
+
+  /// A trip that has a route of as many places as may be, each written as long as may be.
+  package static let tripWithRoute = "dear"
+  package static var longRoute: Route {
+    let places = (0..<Route.maximumPoints).map { number in
+      Coordinate(
+        clampingLatitude: number % 2 == 0 ? -80 : 80, wrappingLongitude: Double(number * 7919 % 17000) / 100)
+    }
+    do throws(Route.Fault) { return try Route(points: places) } catch { preconditionFailure("the route is right") }
   }
 
   /// Members that nobody reads: an array of arrays, objects, numbers and texts, all that a parser may find dear. No two are
@@ -99,7 +116,8 @@ extension DearMessage {
   /// A text that the hub sends back, as long as it may be.
   private static var echo: DearMessage {
     var random = SplitMix64(seed: 6)
-    let text = (0..<Ping.maximumBytes / 12).map { _ in "é\\u00\(10 + random.below(90))\(random.below(1000))" }.joined()
+    let pieces = (0..<Ping.maximumBytes / 12).map { _ in "é\\u00\(10 + random.below(90))\(random.below(1000))" }
+    let text = pieces.joined()
     return DearMessage("echo", .plain, envelope(#""type":"ping","payload":{"text":"\#(text)"}"#))
   }
 
@@ -151,7 +169,7 @@ extension DearMessage {
       var buffer = ByteBuffer()
       BinaryWriter.write(
         envelope.message, messageID: envelope.messageID, timestamp: envelope.timestamp, tripBefore: nil, into: &buffer)
-      return DearMessage(name, .binary, buffer.array())
+      return DearMessage(name, .binary, buffer.array(), answerUnits: answerUnits)
     } catch {
       return nil
     }

@@ -65,10 +65,10 @@ public enum DurableKeys {
     }
   }
 
-  /// Behind its id, its number and two times a trip has its status.
+  /// Behind its id, its number, two times and who began it a trip has its status.
   private static func isEndedTrip(_ record: UnsafeRawBufferPointer) -> Bool {
     guard RecordKind(rawValue: record[0]) == .trip, let id = text(record, at: 1) else { return false }
-    let offset = 1 + 2 + id.count + 24
+    let offset = 1 + 2 + id.count + 25
     return offset < record.count && TripStatus(rawValue: record[offset])?.isFinal == true
   }
 

@@ -229,8 +229,9 @@ extension Trip {
   var durable: DurableTrip {
     DurableTrip(
       id: id, number: number, created: created, updated: updated, begunBy: begunBy, status: status,
-      changed: changed, driverID: driverID, riderID: riderID, pickup: pickup, dropoff: dropoff, route: route, progress: progress, ended: endedAt,
-      recentMoves: recentMoves.oldestFirst, eta: told?.target == status.target ? told?.durable : nil)
+      changed: changed, driverID: driverID, riderID: riderID, pickup: pickup, dropoff: dropoff, route: route,
+      progress: progress, ended: endedAt, recentMoves: recentMoves.oldestFirst,
+      eta: told?.target == status.target ? told?.durable : nil)
   }
 
   /// `uptime`: when it is read.
