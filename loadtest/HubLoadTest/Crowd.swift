@@ -58,7 +58,8 @@ final class Crowd: EventLoopDelegate {
     while now - sentAt < Self.patience, !isOpen { loop.runTurn(timeoutMilliseconds: 1) }
     let route = DearMessage.longRoute.polyline.replacing("\\", with: "\\\\")
     post(
-      "/v1/trips?role=ops&id=crowd", #"{"tripId":"\#(DearMessage.tripWithRoute)","riderId":"insider","route":"\#(route)"}"#)
+      "/v1/trips?role=ops&id=crowd",
+      #"{"tripId":"\#(DearMessage.tripWithRoute)","riderId":"insider","route":"\#(route)"}"#)
   }
 
   private func post(_ target: String, _ body: String) {
