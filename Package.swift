@@ -115,7 +115,7 @@ let package = Package(
     tests("WebSocket", ["HubBytes", "HubHTTP"]),
     tests("HubCore", of: "HubCore", ["HubMessages", "HubGeo"]),
     tests("Tokens", ["HubMessages", "HubBytes"]),
-    tests("System"),
+    tests("System", ["CHubLinux"]),
     tests("Transport", ["HubBytes", "HubSystem", "CHubOpenSSL", "HubTestCertificates"]),
     tests("Journal", ["HubSystem", "HubJournalSupport"]),
     .testTarget(name: "DurabilityModelTests", dependencies: ["HubDurabilityModel"]),

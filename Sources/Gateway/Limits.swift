@@ -22,13 +22,14 @@ public struct Limits: Sendable {
   public var keepAliveSeconds = 30.0
   /// HTTP requests of one connection that are handled in one turn, and bytes of their answers, the last of which may go
   /// beyond; the rest waits for the next turn, and while the answers are unsent nothing more is read.
-  public var requestsPerTurn = 8
+  public var requestsPerTurn = 16
   public var answerBytesPerTurn = 64 * 1024
-  /// Units of work (`WorkUnits`) of all connections that a loop does from one look at its sockets to the next, and as many
-  /// for those who have waited: what other sessions wait for at most, but for the last message or request, which may go
-  /// beyond and is then made up for by the looks that follow. Every HTTP request counts, and of a message on a socket what
-  /// it costs beyond its first unit. At it, requests and what riders and ops send wait, in order; drivers' sessions, which
+  /// HTTP requests, and units of work (`WorkUnits`) beyond the first of each request and message, of all connections, that a
+  /// loop does from one look at its sockets to the next, and as many for those who have waited: what other sessions wait
+  /// for at most, but for the last message or request, which may go beyond and is then made up for by the looks that
+  /// follow. At the units, what riders and ops send waits, in order, and at either, requests do; drivers' sessions, which
   /// are few for one identity, do not. Eight units take some 0.2 ms.
+  public var requestsPerPoll = 16
   public var unitsPerPoll = 8
   /// Bytes of an answer, and of what was missed on a channel, that a rider is not charged for. What it missed beyond that
   /// is sent uncompressed.
@@ -253,7 +254,7 @@ public struct Limits: Sendable {
     precondition((sessions ?? 1) >= 1 && connectionsPerAddress >= 0 && refusalsPerAddress >= 0 && idleAddresses >= 0)
     precondition(sessionsPerIdentity.isValid && queriesPerIdentity.isValid && areasPerIdentity.isValid)
     precondition(requestRate >= 0 && requestBurst >= 1 && acceptsPerSecond >= 0 && answerBytesPerTurn >= 1)
-    precondition(unitsPerPoll >= requestsPerTurn)
+    precondition(requestsPerPoll >= requestsPerTurn && unitsPerPoll >= 1)
     precondition(incompleteFreeBytes >= 0 && incompleteBytes >= messageBytes, "one message must fit")
     precondition(historyQuestions >= 1 && trackFixes >= 1 && historyTrips >= 1 && historyAnswerBytes >= 0)
     precondition(fences >= 1 && fencesPerCell >= 1 && fencesPerDriver >= 1 && fencesPerPage >= 1 && pairsPerDriver >= 1)

@@ -130,7 +130,7 @@ extension SessionLoop {
     piece.withUnsafeBytes { loop.arena.append($0) }
     loop.send(start..<loop.arena.count, to: connection)
     exchange.answeredBytes += piece.count
-    unitsDone += 1  // as much work as another request
+    requestsDone += 1  // as much work as another one
     let rest = unsent.dropFirst(piece.count)
     guard rest.isEmpty else {
       exchange.unsent = rest

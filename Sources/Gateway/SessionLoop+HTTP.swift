@@ -27,7 +27,8 @@ extension SessionLoop {
         guard mayGoOn(slot, exchange) else { return stall(slot, exchange) }
         guard let request = try nextRequest(exchange) else { return }
         exchange.handled += 1
-        unitsDone += WorkUnits.of(bytes: exchange.body.count)
+        requestsDone += 1
+        unitsDone += WorkUnits.of(bytes: exchange.body.count) - 1
         counters.requests += 1
         exchange.keepsAlive = request.keepsAlive
         exchange.isHead = request.method == .head

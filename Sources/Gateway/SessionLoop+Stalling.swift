@@ -22,7 +22,7 @@ extension SessionLoop {
   func mayGoOn(_ slot: Int, _ exchange: Exchange) -> Bool {
     exchange.enter(turn: loop.turn)
     return exchange.handled < limits.requestsPerTurn && exchange.answeredBytes < limits.answerBytesPerTurn
-      && unitsDone < limits.unitsPerPoll && !loop.isBlocked(sessions[slot].connection)
+      && hasRoomForRequest && !loop.isBlocked(sessions[slot].connection)
   }
 
   /// HTTP: enough requests were answered in this turn.
@@ -42,8 +42,15 @@ extension SessionLoop {
     loop.pauseReading(sessions[slot].connection)
   }
 
-  /// As much more work may be done as `Limits.unitsPerPoll`.
-  mutating func allowUnits() { unitsDone = max(0, unitsDone - limits.unitsPerPoll) }
+  private var hasRoomForRequest: Bool {
+    requestsDone < limits.requestsPerPoll && unitsDone < limits.unitsPerPoll
+  }
+
+  /// As much more work may be done as the limits of a look allow.
+  mutating func allowUnits() {
+    unitsDone = max(0, unitsDone - limits.unitsPerPoll)
+    requestsDone = max(0, requestsDone - limits.requestsPerPoll)
+  }
 
   /// WebSocket: whether what this session sent has to wait, since enough was done. A crowd of sessions may each send dear
   /// messages within its rate, in the same moment; positions come in and leave between them.
@@ -88,7 +95,7 @@ extension SessionLoop {
     allowUnits()
     var resumed = 0
     for (place, id) in connections.enumerated() where isCurrent(id) && !loop.isBlocked(id) {
-      guard unitsDone < limits.unitsPerPoll, resumed < limits.resumedPerTurn else {
+      guard hasRoomForRequest, resumed < limits.resumedPerTurn else {
         // First in the next turn, before those that had theirs in this one.
         stalled.insert(contentsOf: connections[place...], at: 0)
         return

@@ -36,8 +36,9 @@ struct SessionLoop: ~Copyable {
   var binary = LoopBinary()
   /// Connections with requests that wait for the next turn.
   var stalled: [ConnectionID] = []
-  /// Work towards `Limits.unitsPerPoll`: what was done and not yet made up for.
+  /// Work towards `Limits.unitsPerPoll` and requests towards `Limits.requestsPerPoll`: what was done and not yet made up for.
   var unitsDone = 0
+  var requestsDone = 0
   var answers = AnswersUnderWay()
   /// Nil until a session needs it.
   var compression: LoopCompression

@@ -2,7 +2,7 @@
 //
 //     sessions, connectionsPerAddress, refusalsPerAddress, requestRate, requestBurst,
 //     countsLoopbackConnections, countsLoopbackRequests, retryAfterSeconds, acceptsPerSecond,
-//     answerBytesPerTurn, unitsPerPoll, tripsPerDriver                      here
+//     answerBytesPerTurn, requestsPerPoll, tripsPerDriver                      here
 //     incompleteBytes, incompleteFreeBytes                                         IncompleteInputTests
 //     messageSeconds                                                               SlowMessageTests of GatewayTests
 //     readBytesPerTurn, timersPerTurn                                              TurnLengthTests of TransportTests
@@ -237,7 +237,7 @@ extension EndToEnd.Newcomers {
   func manyFloods() throws {
     let hub = try TestHub {
       $0.limits.requestsPerTurn = 2
-      $0.limits.unitsPerPoll = 4
+      $0.limits.requestsPerPoll = 4
     }
     let witness = try Witness(hub)
     let request = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
