@@ -1,5 +1,5 @@
-// Numbers in binary: little-endian, and of variable length (LEB128, as in DWARF 5 §7.6 and Protocol Buffers: seven bits a
-// byte, the lowest first, the high bit set where another byte follows).
+// Numbers in binary: little-endian, and of variable length (LEB128, as in DWARF 5 §7.6 and Protocol Buffers: seven bits
+// a byte, the lowest first, the high bit set where another byte follows).
 
 extension ByteRoom {
   /// Bytes that a number of variable length has at most.

@@ -1,13 +1,13 @@
 // Room for numbered elements, in chunks that never move: what the hub's slabs and the loops' tables of connections and
 // sessions lie in.
 //
-// Why not an array: growing one of a million records copies hundreds of megabytes in the middle of a turn, and a pointer
-// into it is good for nothing afterwards. A chunk is allocated once and stays where it is for as long as the table does.
-// It is of 1,024 elements, because the system gives large chunks in whole pages: of 256 records of 800 bytes one page in
-// fifty would have nothing in it but the allocator's sixteen bytes.
+// Why not an array: growing one of a million records copies hundreds of megabytes in the middle of a turn, and a
+// pointer into it is good for nothing afterwards. A chunk is allocated once and stays where it is for as long as the
+// table does. It is of 1,024 elements, because the system gives large chunks in whole pages: of 256 records of 800
+// bytes one page in fifty would have nothing in it but the allocator's sixteen bytes.
 //
-// Why it is right: the table owns the memory and nothing in it. Its owner says which places are initialised, asks for no
-// other place than these, and deinitialises them before the table goes with it.
+// Why it is right: the table owns the memory and nothing in it. Its owner says which places are initialised, asks for
+// no other place than these, and deinitialises them before the table goes with it.
 
 /// Uninitialised places by number, from 0; the owner keeps account of them.
 public struct ChunkTable<Element: ~Copyable>: ~Copyable {

@@ -6,9 +6,9 @@
 // Three ways to the value, each exact where it is taken:
 // 1. w · 10^±q with w ≤ 2^53 and q ≤ 22: both are exact doubles, so one operation rounds once (W. Clinger, "How to Read
 //    Floating Point Numbers Accurately", 1990). About 15 ns.
-// 2. Any w of up to 19 digits and any q, which is what JSONEncoder writes for a coordinate with all its 17 digits: by 128
-//    bits of a power of five (DecimalScaling.swift). Numbers of more digits lie between two such, and where both are
-//    rounded to the same double, so are they.
+// 2. Any w of up to 19 digits and any q, which is what JSONEncoder writes for a coordinate with all its 17 digits: by
+//    128 bits of a power of five (DecimalScaling.swift). Numbers of more digits lie between two such, and where both
+//    are rounded to the same double, so are they.
 // 3. The rest, some 20 digits that lie half-way between two doubles and others behind them: Swift's own Double(String),
 //    independent of the locale. It takes 130 ns for at least 21 bytes.
 
@@ -72,8 +72,8 @@ struct ShortNumber {
   }
 }
 
-/// Numbers of up to seven digits before the point and 15 behind it, which is what coordinates have, a word at a time; what has
-/// more digits, or not two words behind it, is `scanAnyNumber`'s.
+/// Numbers of up to seven digits before the point and 15 behind it, which is what coordinates have, a word at a time;
+/// what has more digits, or not two words behind it, is `scanAnyNumber`'s.
 @usableFromInline @inline(never)
 func scanLongNumber(_ bytes: Span<UInt8>, from start: Int) -> ScannedNumber? {
   precondition(UInt(bitPattern: start) <= UInt(bitPattern: bytes.count))
@@ -185,8 +185,8 @@ public func parseInteger(_ bytes: UnsafeRawBufferPointer) -> Int64? {
 
 /// Reads a whole number of 8–15 digits, such as a time in milliseconds, eight digits at once.
 ///
-/// - Returns: nil where there is another number, or none, or less than 16 bytes: `scanNumber` knows. What follows is the
-///   caller's business, also where it is a point or an exponent, with which the number is another one.
+/// - Returns: nil where there is another number, or none, or less than 16 bytes: `scanNumber` knows. What follows is
+///   the caller's business, also where it is a point or an exponent, with which the number is another one.
 @inlinable @inline(__always)
 public func scanWholeNumber(_ bytes: Span<UInt8>, from start: Int) -> (end: Int, value: UInt64)? {
   guard let (first, second) = bytes.twoWords(at: start) else { return nil }

@@ -1,10 +1,10 @@
 // Numbers as decimal text, straight into a buffer, such that reading the text gives the same number again.
 //
-// `description` takes about 72 ns and a heap object for most doubles. Nearly all that the hub writes was rounded to a few
-// decimals before, and for those there is a shorter way: r = round(a · 10^d). When Double(r) / 10^d == a, the decimal
-// fraction r / 10^d *is* a number that reads back as a, because both r (≤ 2^52) and 10^d (d ≤ 22) are exact doubles, so
-// that the division is the correctly rounded value of that very fraction (W. Clinger, "How to Read Floating Point
-// Numbers Accurately", 1990). Where it is not, the shortest form that reads back (SwiftDtoa) is written.
+// `description` takes about 72 ns and a heap object for most doubles. Nearly all that the hub writes was rounded to a
+// few decimals before, and for those there is a shorter way: r = round(a · 10^d). When Double(r) / 10^d == a, the
+// decimal fraction r / 10^d *is* a number that reads back as a, because both r (≤ 2^52) and 10^d (d ≤ 22) are exact
+// doubles, so that the division is the correctly rounded value of that very fraction (W. Clinger, "How to Read Floating
+// Point Numbers Accurately", 1990). Where it is not, the shortest form that reads back (SwiftDtoa) is written.
 
 /// Bytes that any number takes at most: `-` and 17 digits, a point, an exponent of five characters; or 20 digits.
 let numberBytes = 32
@@ -124,8 +124,8 @@ extension ByteRoom {
       word: UInt64(UInt8(ascii: ".")) | (digits | 0x30_3030) << 8, count: 9 &- digits.leadingZeroBitCount / 8)
   }
 
-  /// Appends `value` exactly, as `append(fixed:decimals: 7)`; in two thirds of the time where it was rounded to 1e-7 and is
-  /// no further than 1,000 from 0, as degrees are.
+  /// Appends `value` exactly, as `append(fixed:decimals: 7)`; in two thirds of the time where it was rounded to 1e-7
+  /// and is no further than 1,000 from 0, as degrees are.
   ///
   /// - Precondition: `value` is finite.
   public mutating func append(degrees value: Double) {
@@ -236,8 +236,8 @@ private func eightDigits(_ value: UInt64) -> UInt64 {
   return tens | (pairs &- tens &* 10) << 8
 }
 
-/// The whole number that `magnitude` is when multiplied by `scale`; nil where it is none that gives it back, or not below
-/// `limit` (at most 2^51). Adding 2^52 rounds: in that range a double has no room for a fraction.
+/// The whole number that `magnitude` is when multiplied by `scale`; nil where it is none that gives it back, or not
+/// below `limit` (at most 2^51). Adding 2^52 rounds: in that range a double has no room for a fraction.
 @inline(__always)
 private func exactSteps(_ magnitude: Double, _ scale: Double, below limit: Double) -> UInt64? {
   let product = magnitude * scale

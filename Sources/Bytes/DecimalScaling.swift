@@ -1,16 +1,18 @@
-// w · 10^q as the nearest double, for every w of 64 bits and every q: D. Lemire, "Number Parsing at a Gigabyte per Second"
-// (2021), which goes back to M. Eisel. One or two multiplications by 128 bits of a power of five decide how it is rounded, and
-// always do: N. Mushtak, D. Lemire, "Fast Number Parsing Without Fallback" (2022). So a short number costs the same whatever
-// its exponent is, and nobody can make a reader slow by sending `1e300`.
+// w · 10^q as the nearest double, for every w of 64 bits and every q: D. Lemire, "Number Parsing at a Gigabyte per
+// Second" (2021), which goes back to M. Eisel. One or two multiplications by 128 bits of a power of five decide how it
+// is rounded, and always do: N. Mushtak, D. Lemire, "Fast Number Parsing Without Fallback" (2022). So a short number
+// costs the same whatever its exponent is, and nobody can make a reader slow by sending `1e300`.
 
 /// The 128 highest bits of powers of five, the top bit of each set.
 private enum PowersOfFive {
-  /// Below the first, even 2^64 · 10^q is nearer to 0 than to the smallest double; above the last, 10^q is too large for one.
+  /// Below the first, even 2^64 · 10^q is nearer to 0 than to the smallest double; above the last, 10^q is too large
+  /// for one.
   static let exponents = -342...308
 
-  /// Truncated; those of the exponents −27…−1, whose inverses 128 bits can tell from all others, one more than that (Lemire,
-  /// section 6). Made in some 20 µs by multiplying, and dividing, 256 bits again and again by five: each step is off by one
-  /// of the last bit at most, so all of the first 128 are right (checked against exact division for all 651: the tests).
+  /// Truncated; those of the exponents −27…−1, whose inverses 128 bits can tell from all others, one more than that
+  /// (Lemire, section 6). Made in some 20 µs by multiplying, and dividing, 256 bits again and again by five: each step
+  /// is off by one of the last bit at most, so all of the first 128 are right (checked against exact division for all
+  /// 651: the tests).
   static let table: [UInt128] = {
     var table = [UInt128](repeating: 0, count: exponents.count)
     let one = UInt128(1) << 127

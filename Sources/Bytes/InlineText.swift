@@ -13,7 +13,8 @@ public struct InlineText: Sendable, Hashable, BitwiseCopyable {
     length = 0
   }
 
-  /// Nil when there are more than 64 bytes. The bytes are taken as they are: the caller has checked that they are UTF-8.
+  /// Nil when there are more than 64 bytes. The bytes are taken as they are: the caller has checked that they are
+  /// UTF-8.
   @inlinable public init?(_ bytes: UnsafeRawBufferPointer) {
     guard bytes.count <= InlineText.capacity else { return nil }
     self.init()
@@ -42,7 +43,8 @@ public struct InlineText: Sendable, Hashable, BitwiseCopyable {
     length = UInt8(16 - unused)
   }
 
-  /// Appends the lowest `count` (1…8) bytes of a word, whose others are 0, to a text of so many whole words and no more.
+  /// Appends the lowest `count` (1…8) bytes of a word, whose others are 0, to a text of so many whole words and no
+  /// more.
   @inlinable @inline(__always)
   public mutating func append(word: UInt64, count: Int) {
     precondition(length & 7 == 0 && count <= 8)

@@ -1,8 +1,8 @@
 // A turn's list of two kinds of things in one order: one that is nearly all of it and nothing but bits, and all others.
 //
 // As one enum, the frequent case would be copied with the care that the others need, member by member, each time it is
-// handed on: a tenth of all instructions of a message. Apart from each other, the frequent ones lie side by side and are
-// used in place, and each of the others remembers how many of the frequent ones came before it.
+// handed on: a tenth of all instructions of a message. Apart from each other, the frequent ones lie side by side and
+// are used in place, and each of the others remembers how many of the frequent ones came before it.
 
 /// A list of `Common` values with some `Rare` ones among them.
 public struct MixedList<Common: BitwiseCopyable, Rare>: ~Copyable {
@@ -66,7 +66,8 @@ public struct MixedList<Common: BitwiseCopyable, Rare>: ~Copyable {
     @inline(__always) unsafeAddress { UnsafePointer(commons.pointer(index)) }
   }
 
-  /// Where one lies, until the list is changed: a large value is loaded whole, member by member, to be looked at in part.
+  /// Where one lies, until the list is changed: a large value is loaded whole, member by member, to be looked at in
+  /// part.
   @inlinable @inline(__always)
   public func place(ofCommon index: Int) -> UnsafePointer<Common> { UnsafePointer(commons.pointer(index)) }
 

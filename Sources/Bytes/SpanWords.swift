@@ -1,7 +1,8 @@
 // Eight bytes of a text at a time.
 //
-// Unsafe island: the loads of words from a Span. Each is checked against the span's count before, and the span's own check
-// of the same is left out. What is then done with the words is arithmetic on all eight bytes at once, and plain Swift.
+// Unsafe island: the loads of words from a Span. Each is checked against the span's count before, and the span's own
+// check of the same is left out. What is then done with the words is arithmetic on all eight bytes at once, and plain
+// Swift.
 
 extension Span where Element == UInt8 {
   /// The eight bytes from `start` on, the first one lowest; those behind the end are 0.

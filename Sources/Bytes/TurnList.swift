@@ -1,14 +1,14 @@
 // A list that is filled and emptied in each turn of a loop, of values that are nothing but bits.
 //
-// `Array.removeAll(keepingCapacity:)` costs 60 to 250 instructions however few elements there are, an append asks whether
-// the storage is shared, and reading an element of 300 bytes copies it. Here emptying is a store, and an element is used
-// where it lies.
+// `Array.removeAll(keepingCapacity:)` costs 60 to 250 instructions however few elements there are, an append asks
+// whether the storage is shared, and reading an element of 300 bytes copies it. Here emptying is a store, and an
+// element is used where it lies.
 
 /// A growable list with one owner, whose elements are used in place.
 public struct TurnList<Element: BitwiseCopyable>: ~Copyable {
-  // Unsafe island: elements [0, used) and [0, placed) are initialised, every access is checked against `used`, and the memory
-  // moves only in `append` and `nextPlace`, while no access to an element can be under way: the list has one owner, who keeps
-  // the place that `nextPlace` gives no longer than until the next change.
+  // Unsafe island: elements [0, used) and [0, placed) are initialised, every access is checked against `used`, and the
+  // memory moves only in `append` and `nextPlace`, while no access to an element can be under way: the list has one
+  // owner, who keeps the place that `nextPlace` gives no longer than until the next change.
   @usableFromInline var base: UnsafeMutablePointer<Element>?
   @usableFromInline var capacity = 0
   @usableFromInline var used = 0
@@ -35,8 +35,8 @@ public struct TurnList<Element: BitwiseCopyable>: ~Copyable {
     used += 1
   }
 
-  /// Where the next element will lie, for an owner who makes it there: `appendPlaced` then makes it one. Good until the list is
-  /// changed. It holds `blank` or what an element has left there.
+  /// Where the next element will lie, for an owner who makes it there: `appendPlaced` then makes it one. Good until the
+  /// list is changed. It holds `blank` or what an element has left there.
   @inlinable @inline(__always)
   public mutating func nextPlace(_ blank: @autoclosure () -> Element) -> UnsafeMutablePointer<Element> {
     if used >= placed { makePlace(blank()) }

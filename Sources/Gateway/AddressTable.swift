@@ -2,8 +2,8 @@ import HubTransport
 // What each client address has open and how much it asks for: shared by all loops, since one client's connections land
 // on any of them. It is locked when a connection comes and goes and for an HTTP request, never for a message.
 //
-// It is bounded itself: an address with connections costs an entry that these connections pay for, and of the others the
-// table keeps only so many, and only until their bucket is full again.
+// It is bounded itself: an address with connections costs an entry that these connections pay for, and of the others
+// the table keeps only so many, and only until their bucket is full again.
 import Synchronization
 
 /// Connections and requests by address. IPv6 counts by /64 (`SocketAddress.limitKey`).
@@ -54,8 +54,8 @@ struct AddressTable: Sendable {
     sweep(now)
   }
 
-  /// A request of so many units of work comes; nil when it is within the rate, and the nanoseconds to wait otherwise. What is
-  /// more than a full bucket is within it when the bucket is full.
+  /// A request of so many units of work comes; nil when it is within the rate, and the nanoseconds to wait otherwise.
+  /// What is more than a full bucket is within it when the bucket is full.
   mutating func charge(_ key: UInt64, _ units: Double = 1, now: Int64) -> Int64? {
     guard rate.perSecond > 0 else { return nil }
     let rate = rate

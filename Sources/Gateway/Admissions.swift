@@ -1,5 +1,6 @@
-// What all loops of a server count together: sessions, connections and requests by address, sessions and watched cells by
-// identity, bytes of input that is not complete. Each number has its limit in Limits.swift; the loop that reaches it tells the peer.
+// What all loops of a server count together: sessions, connections and requests by address, sessions and watched cells
+// by identity, bytes of input that is not complete. Each number has its limit in Limits.swift; the loop that reaches it
+// tells the peer.
 import HubCore
 import HubMessages
 import HubSystem
@@ -84,8 +85,8 @@ final class Admissions: Sendable {
     identities.watch(identity, more: more, limit: areasPerIdentity[role])
   }
 
-  /// Somebody asks for the journal's past; false where its identity has as many questions under way as it may. Where true,
-  /// `answered` follows.
+  /// Somebody asks for the journal's past; false where its identity has as many questions under way as it may. Where
+  /// true, `answered` follows.
   func asks(_ role: HubMessages.Role, _ identity: IdentityKey) -> Bool {
     identities.ask(identity, limit: queriesPerIdentity[role])
   }

@@ -1,8 +1,9 @@
 // Under which names the hub may be asked for what needs no secret: development credentials, and metrics without any.
 //
-// A browser sends no `Origin` with a GET to a page's own origin. A page of http://evil.example:8080 whose name is made to
-// point at 127.0.0.1 after it was loaded (DNS rebinding) therefore looks like any program of this machine, but for one thing:
-// its requests say `Host: evil.example:8080`, and no page can change that (the Fetch standard forbids to set `Host`).
+// A browser sends no `Origin` with a GET to a page's own origin. A page of http://evil.example:8080 whose name is made
+// to point at 127.0.0.1 after it was loaded (DNS rebinding) therefore looks like any program of this machine, but for
+// one thing: its requests say `Host: evil.example:8080`, and no page can change that (the Fetch standard forbids to set
+// `Host`).
 import HubHTTP
 import HubTransport
 

@@ -1,7 +1,7 @@
 // Which web pages may use the hub (RFC 6454, RFC 6455 §10.2, and the CORS protocol of the Fetch standard).
 //
-// A browser sends along, in `Origin`, whose page makes a request, and no page can lie there. Programs that are no browser
-// send none, and need none: what they may do is up to their credential alone.
+// A browser sends along, in `Origin`, whose page makes a request, and no page can lie there. Programs that are no
+// browser send none, and need none: what they may do is up to their credential alone.
 //
 // A page of the hub's own origin counts as allowed, as with other WebSocket servers, but only where the hub is named by
 // its address or as localhost: any name can be made to point here by whoever owns it (DNS rebinding), and a page under

@@ -1,5 +1,5 @@
-// Where a request comes from: the socket's peer, or, where that is a proxy that the operator trusts (`--trusted-proxy`),
-// what the proxy says in X-Forwarded-For. A de-facto standard, described at
+// Where a request comes from: the socket's peer, or, where that is a proxy that the operator trusts
+// (`--trusted-proxy`), what the proxy says in X-Forwarded-For. A de-facto standard, described at
 // developer.mozilla.org/docs/Web/HTTP/Reference/Headers/X-Forwarded-For: each proxy appends the address that it was
 // connected from, so that from the right every address is as good as the proxy's word, up to the first that is no
 // trusted proxy's. What stands to the left of that one, the client may have made up.

@@ -1,6 +1,6 @@
 import HubCore
-// Who a peer is and what it may see: by a token (`Authorization: Bearer`, `access_token=`), or with `--dev-auth` by what
-// its query says.
+// Who a peer is and what it may see: by a token (`Authorization: Bearer`, `access_token=`), or with `--dev-auth` by
+// what its query says.
 import HubHTTP
 import HubMessages
 import HubTokens
@@ -48,9 +48,9 @@ struct Credential: Sendable, Equatable {
     }
   }
 
-  /// How far it opens a channel, nil for not at all. A rider: trips that its credential names, and its own. A driver: its
-  /// own channel, and likewise. Ops: all. Areas and places are open to every rider, and the fleet to ops only, whatever a
-  /// token says.
+  /// How far it opens a channel, nil for not at all. A rider: trips that its credential names, and its own. A driver:
+  /// its own channel, and likewise. Ops: all. Areas and places are open to every rider, and the fleet to ops only,
+  /// whatever a token says.
   func grant(for channel: Channel) -> ChannelGrant? {
     switch (role, channel) {
     case (.ops, _), (.rider, .area), (.rider, .nearby): .granted

@@ -1,6 +1,6 @@
-// When the log tells of a disk that takes nothing: when it begins, each minute while it lasts, and at its end. A disk on the
-// brink of being full would be logged twice a second; so within a minute of a line, what begins anew is logged once it has
-// lasted for two seconds.
+// When the log tells of a disk that takes nothing: when it begins, each minute while it lasts, and at its end. A disk
+// on the brink of being full would be logged twice a second; so within a minute of a line, what begins anew is logged
+// once it has lasted for two seconds.
 import HubCore
 
 struct FullDiskWatch: Sendable {

@@ -1,5 +1,5 @@
-// A loop's way to the hub and back: a plain call where there is one loop, whose thread the hub lives on; and where there are
-// several, by way of SharedHub. The loop's code is the same for both.
+// A loop's way to the hub and back: a plain call where there is one loop, whose thread the hub lives on; and where
+// there are several, by way of SharedHub. The loop's code is the same for both.
 import HubCore
 import HubMessages
 import HubTransport
@@ -60,9 +60,9 @@ struct HubPort: ~Copyable {
 
   /// Hands a turn's inputs over, in order, and puts what has come out into the empty `outputs`.
   ///
-  /// False where another loop has the hub and the mailbox to it is full: `inputs` holds what did not fit. Then the caller
-  /// delivers what came out, so that the other never waits for this loop in turn, and tries again; meanwhile this one reads
-  /// no more.
+  /// False where another loop has the hub and the mailbox to it is full: `inputs` holds what did not fit. Then the
+  /// caller delivers what came out, so that the other never waits for this loop in turn, and tries again; meanwhile
+  /// this one reads no more.
   mutating func exchange(_ inputs: inout HubInputs, into outputs: inout HubOutputs, now: Moment) -> Bool {
     guard let hub else { return shared?.exchange(loop, &inputs, into: &outputs, now: now) ?? true }
     journal?.release(&hub.pointee, now: now)

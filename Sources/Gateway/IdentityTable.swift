@@ -1,15 +1,15 @@
-// What each identity (`sub` and role) has open: shared by all loops, since one rider's sessions land on any of them. It is
-// locked when a session begins and ends, and when a view of the map changes; never for a position.
+// What each identity (`sub` and role) has open: shared by all loops, since one rider's sessions land on any of them. It
+// is locked when a session begins and ends, and when a view of the map changes; never for a position.
 //
-// It is bounded itself: only who has a session, or waits for an answer, has an entry, and no entry outlives the last one. What identities hold in the
-// hub's own tables (queries, trips) the hub counts, which sees them come and go.
+// It is bounded itself: only who has a session, or waits for an answer, has an entry, and no entry outlives the last
+// one. What identities hold in the hub's own tables (queries, trips) the hub counts, which sees them come and go.
 import HubCore
 import HubMessages
 import HubSystem
 import Synchronization
 
-/// An identity as the table knows it: a hash with a key of this process, by which nobody can choose to be another's. Two of
-/// a million share one once in 37 million runs.
+/// An identity as the table knows it: a hash with a key of this process, by which nobody can choose to be another's.
+/// Two of a million share one once in 37 million runs.
 struct IdentityKey: Hashable, Sendable {
   let hash: UInt64
 
@@ -71,8 +71,8 @@ struct IdentityTable: Sendable {
     entries[key] = entry.isEmpty ? nil : entry
   }
 
-  /// A session watches so many cells more, or fewer; false, and nothing has changed, where that is more than `limit` of the
-  /// identity together.
+  /// A session watches so many cells more, or fewer; false, and nothing has changed, where that is more than `limit` of
+  /// the identity together.
   mutating func watch(_ key: IdentityKey, more: Int, limit: Int) -> Bool {
     guard var entry = entries[key] else { preconditionFailure("who watches has a session") }
     let cells = Int(entry.cells) + more

@@ -1,9 +1,9 @@
-// Keeps the journal while the hub runs, on a thread of its own that the hub's never waits for: a new snapshot when enough
-// has been written, indexes of the segments that are full, and the end of what is too old.
+// Keeps the journal while the hub runs, on a thread of its own that the hub's never waits for: a new snapshot when
+// enough has been written, indexes of the segments that are full, and the end of what is too old.
 //
-// What is durable is a function of the journal. So a snapshot is not taken from the hub, which would have to stand still or
-// to copy itself, but made from the one before it and the segments since, by a second hub that is read into as at a start
-// and let go of afterwards.
+// What is durable is a function of the journal. So a snapshot is not taken from the hub, which would have to stand
+// still or to copy itself, but made from the one before it and the segments since, by a second hub that is read into as
+// at a start and let go of afterwards.
 import HubCore
 import HubJournal
 import HubSystem

@@ -87,8 +87,8 @@ final class JournalQueue: Sendable {
       ])
   }
 
-  /// Hands the turn's records over: at once where somebody waits for them, and else in company with those of the turns that
-  /// follow. Where there is no room they stay with the hub, which then refuses further changes.
+  /// Hands the turn's records over: at once where somebody waits for them, and else in company with those of the turns
+  /// that follow. Where there is no room they stay with the hub, which then refuses further changes.
   func submit(_ hub: inout Hub) {
     let awaited = hub.awaitedTicket
     hub.takeRecords { records, ticket in commit.submit(records, ticket: ticket, isUrgent: ticket <= awaited) }

@@ -24,43 +24,43 @@ public struct Limits: Sendable {
   /// beyond; the rest waits for the next turn, and while the answers are unsent nothing more is read.
   public var requestsPerTurn = 16
   public var answerBytesPerTurn = 64 * 1024
-  /// HTTP requests, and units of work (`WorkUnits`) beyond the first of each request and message, of all connections, that a
-  /// loop does from one look at its sockets to the next, and as many for those who have waited: what other sessions wait
-  /// for at most, but for the last message or request, which may go beyond and is then made up for by the looks that
-  /// follow. At the units, what riders and ops send waits, in order, and at either, requests do; drivers' sessions, which
-  /// are few for one identity, do not. Eight units take some 0.2 ms.
+  /// HTTP requests, and units of work (`WorkUnits`) beyond the first of each request and message, of all connections,
+  /// that a loop does from one look at its sockets to the next, and as many for those who have waited: what other
+  /// sessions wait for at most, but for the last message or request, which may go beyond and is then made up for by the
+  /// looks that follow. At the units, what riders and ops send waits, in order, and at either, requests do; drivers'
+  /// sessions, which are few for one identity, do not. Eight units take some 0.2 ms.
   public var requestsPerPoll = 16
   public var unitsPerPoll = 8
-  /// Bytes of an answer, and of what was missed on a channel, that a rider is not charged for. What it missed beyond that
-  /// is sent uncompressed.
+  /// Bytes of an answer, and of what was missed on a channel, that a rider is not charged for. What it missed beyond
+  /// that is sent uncompressed.
   public var freeAnswerBytes = 16 * 1024
-  /// Seconds for which a page of metrics waits for a loop that is held up. Past it: it has that loop's counters of up to a
-  /// second before, which is counted.
+  /// Seconds for which a page of metrics waits for a loop that is held up. Past it: it has that loop's counters of up
+  /// to a second before, which is counted.
   public var metricsSeconds = 0.5
   /// Connections of one loop; nil for what the limit of open files allows. Past it a newcomer is closed at once.
   public var connectionsPerLoop: Int?
-  /// Sessions of all loops; nil for 15/16 of the connections that fit, so that the rest is left for HTTP and for telling
-  /// newcomers. Past it an upgrade gets 503 with `Retry-After`, and whoever is inside notices nothing.
+  /// Sessions of all loops; nil for 15/16 of the connections that fit, so that the rest is left for HTTP and for
+  /// telling newcomers. Past it an upgrade gets 503 with `Retry-After`, and whoever is inside notices nothing.
   public var sessions: Int?
   /// Connections of one client address (of IPv6, one /64) on all loops; behind a trusted proxy, sessions. 0 for any
-  /// number. A carrier's NAT has some hundred to a few thousand subscribers behind one address, of whom few use the same
-  /// hub at a time. Past it: 429 with `Retry-After`.
+  /// number. A carrier's NAT has some hundred to a few thousand subscribers behind one address, of whom few use the
+  /// same hub at a time. Past it: 429 with `Retry-After`.
   public var connectionsPerAddress = 1000
   /// Connections beyond that which are let in to be told so. Past it: reset at once.
   public var refusalsPerAddress = 32
-  /// HTTP requests a second of one client address, upgrades among them, on average and at once; 0 for any number. One with a
-  /// large body counts as many (`WorkUnits`). 1,000 phones without a socket that report every 2 s are behind one address.
-  /// Past it: 429 with `Retry-After`.
+  /// HTTP requests a second of one client address, upgrades among them, on average and at once; 0 for any number. One
+  /// with a large body counts as many (`WorkUnits`). 1,000 phones without a socket that report every 2 s are behind one
+  /// address. Past it: 429 with `Retry-After`.
   public var requestRate = 500.0
   public var requestBurst = 1000.0
-  /// Whether the limits above hold for loopback addresses too. By default they do not: behind a proxy on this machine that
-  /// nobody named with `--trusted-proxy`, all the world has one loopback address.
+  /// Whether the limits above hold for loopback addresses too. By default they do not: behind a proxy on this machine
+  /// that nobody named with `--trusted-proxy`, all the world has one loopback address.
   public var countsLoopbackConnections = false
   public var countsLoopbackRequests = false
   /// Addresses without a connection whose requests are remembered. Past it those that asked little are forgotten.
   public var idleAddresses = 65_536
-  /// Sessions of one identity (`sub` and role), those being admitted included, on all loops. Past it an upgrade gets 429 with
-  /// `Retry-After`. A driver has one at a time; the others are such that it has just replaced.
+  /// Sessions of one identity (`sub` and role), those being admitted included, on all loops. Past it an upgrade gets
+  /// 429 with `Retry-After`. A driver has one at a time; the others are such that it has just replaced.
   public var sessionsPerIdentity = RoleLimits(driver: 4, rider: 16, ops: 256)
   /// What `Retry-After` says at these limits.
   public var retryAfterSeconds = 10.0
@@ -82,8 +82,8 @@ public struct Limits: Sendable {
 
   /// Bytes of a WebSocket message. Past it: 1009.
   public var messageBytes = 256 * 1024
-  /// Seconds for a message of more than `incompleteFreeBytes` from its first byte to its last. Past it, looked at with the
-  /// session's heartbeat: 4408.
+  /// Seconds for a message of more than `incompleteFreeBytes` from its first byte to its last. Past it, looked at with
+  /// the session's heartbeat: 4408.
   public var messageSeconds = 60.0
   /// Bytes of messages, heads and bodies that are not complete, of all connections together but for the first of each.
   /// Past it, who sends more gets 1013, and an HTTP request 503.
@@ -97,13 +97,13 @@ public struct Limits: Sendable {
   public var inflateFreeBytes = 64 * 1024
   /// Messages under this size go out uncompressed: what deflate would save is less than what it costs.
   public var compressedBytes = 256
-  /// Sessions of one loop that keep their deflate contexts from message to message, where the client can too; those being
-  /// admitted at that moment come on top. Each costs some 80 KiB, and a compression of its own of all that it gets. Past
-  /// it, and so with 0 always, the answer has `server_no_context_takeover` and `client_no_context_takeover`.
+  /// Sessions of one loop that keep their deflate contexts from message to message, where the client can too; those
+  /// being admitted at that moment come on top. Each costs some 80 KiB, and a compression of its own of all that it
+  /// gets. Past it, and so with 0 always, the answer has `server_no_context_takeover` and `client_no_context_takeover`.
   public var compressionContexts = 0
-  /// Units of work a second (`WorkUnits`: a short message is one, and so is a WebSocket ping or pong), on average; 0 for no
-  /// limit. A session may owe what its last message cost. Past it: what comes then waits, and nothing more is read, until the
-  /// session is level; then `rate_limited`, then 4429.
+  /// Units of work a second (`WorkUnits`: a short message is one, and so is a WebSocket ping or pong), on average; 0
+  /// for no limit. A session may owe what its last message cost. Past it: what comes then waits, and nothing more is
+  /// read, until the session is level; then `rate_limited`, then 4429.
   public var sessionRate = 10.0
   /// Units that may come at once.
   public var sessionBurst = 50.0
@@ -125,27 +125,30 @@ public struct Limits: Sendable {
 
   /// Unsent bytes of one session. Past it: 4413.
   public var outboxBytesPerSession = 512 * 1024
-  /// Unsent bytes of all sessions, shared out evenly among the loops, so that none has to ask the others with each frame.
-  /// Past its share: the session that asks for more gets 4413.
+  /// Unsent bytes of all sessions, shared out evenly among the loops, so that none has to ask the others with each
+  /// frame. Past its share: the session that asks for more gets 4413.
   public var outboxBytes = 256 * 1024 * 1024
-  /// Output of one turn; past it what there is is written at once. It keeps offsets within 32 bits, whatever comes at once.
+  /// Output of one turn; past it what there is is written at once. It keeps offsets within 32 bits, whatever comes at
+  /// once.
   public var arenaFlushBytes = 16 * 1024 * 1024
   /// Memory that a loop keeps for the next turn's output, and at most as much for the next inflated message.
   public var arenaKeepBytes = 1024 * 1024
   /// Bytes read from one socket in one turn. TLS needs 32 KiB or more: a record, and what came with it.
   public var readBufferBytes = 64 * 1024
-  /// Bytes read from all sockets of a loop in one turn, inflated ones counted twice: as much as 300 fixes. What is ready
-  /// besides comes first in the next turn, and what was read so far goes out before it: the fixes of those who behave do
-  /// not wait until a hundred others have been heard who send all that the kernel holds.
+  /// Bytes read from all sockets of a loop in one turn, inflated ones counted twice: as much as 300 fixes. What is
+  /// ready besides comes first in the next turn, and what was read so far goes out before it: the fixes of those who
+  /// behave do not wait until a hundred others have been heard who send all that the kernel holds.
   public var readBytesPerTurn = 64 * 1024
-  /// Timers of connections that fire in one turn, a ping each; the rest waits for the next ones. Sessions that came in the
-  /// same second are silent in the same second, and who sends a fix then would wait for all their pings.
+  /// Timers of connections that fire in one turn, a ping each; the rest waits for the next ones. Sessions that came in
+  /// the same second are silent in the same second, and who sends a fix then would wait for all their pings.
   public var timersPerTurn = 16
-  /// Connections that go on in one turn of those that had sent too much and had to wait; the rest goes on in the next ones,
-  /// in order. Sessions over their rate take up one message at a time, and hundreds of them in the same tick of the timers.
+  /// Connections that go on in one turn of those that had sent too much and had to wait; the rest goes on in the next
+  /// ones, in order. Sessions over their rate take up one message at a time, and hundreds of them in the same tick of
+  /// the timers.
   public var resumedPerTurn = 8
-  /// Inputs of one loop that may wait while another has the hub, and outputs of the hub that may wait for one loop. At the
-  /// first the loop stops reading until the hub has caught up; at the second the one that has the hub waits for the loop.
+  /// Inputs of one loop that may wait while another has the hub, and outputs of the hub that may wait for one loop. At
+  /// the first the loop stops reading until the hub has caught up; at the second the one that has the hub waits for the
+  /// loop.
   public var mailboxMessages = 1 << 18
 
   // MARK: The hub's tables, a tenth of each of which is kept for ops (Role.share)
@@ -157,14 +160,14 @@ public struct Limits: Sendable {
   public var tripsPerDriver = 1000
   /// Trips that one rider began and that the hub still knows, likewise.
   public var tripsPerRider = 100
-  /// Places on the routes of trips that are under way: 24 bytes each. Where a route of 5,000 has no room, its trip's ETAs
-  /// are reckoned without it.
+  /// Places on the routes of trips that are under way: 24 bytes each. Where a route of 5,000 has no room, its trip's
+  /// ETAs are reckoned without it.
   public var routePoints = 4_000_000
   public var channels = 1 << 21
   public var eventsPerChannel = 256
   public var events = 1 << 20
-  /// Bytes of routes, texts and data in events that are kept, of all and of one channel. Past them: `storage_full`, and the
-  /// channel's oldest events are forgotten.
+  /// Bytes of routes, texts and data in events that are kept, of all and of one channel. Past them: `storage_full`, and
+  /// the channel's oldest events are forgotten.
   public var eventContentBytes = 256 * 1024 * 1024
   public var eventContentBytesPerChannel = 256 * 1024
   /// Combinations of vehicle type and tags that drivers have: at most 700 bytes each. Past it: `storage_full`.
@@ -173,18 +176,19 @@ public struct Limits: Sendable {
   public var accuracyMeters = Tracker.Rules.standard.maximumAccuracyMeters
   /// Drivers of one answer. Who asks for more: `bad_message`.
   public var queryHits = DriverSearch.maximumLimit
-  /// Index cells and drivers that the queries of one turn look at: what a hub thread does in 200 µs. What is left goes on
-  /// in the next turn, behind what has come meanwhile.
+  /// Index cells and drivers that the queries of one turn look at: what a hub thread does in 200 µs. What is left goes
+  /// on in the next turn, behind what has come meanwhile.
   public var queryBudget = SearchBudget.standard
-  /// Queries under way, of all sessions and of one, and as many answers that are being written, of each loop and of one session.
-  /// Past it: `rate_limited`.
+  /// Queries under way, of all sessions and of one, and as many answers that are being written, of each loop and of one
+  /// session. Past it: `rate_limited`.
   public var queries = 256
   public var queriesPerSession = 4
   /// The same of one identity: those under way over all its sessions and requests, and the answers that a loop writes.
   /// Past it: `rate_limited`, over HTTP 429.
   public var queriesPerIdentity = RoleLimits(driver: 4, rider: 8, ops: 64)
-  /// Drivers of answers to queries that a loop writes in one turn, compressed ones counted fourfold: some 150 µs for such that
-  /// have 8 tags. What is left goes on in the next turn. An answer has as many where nobody says how many: it goes out at once.
+  /// Drivers of answers to queries that a loop writes in one turn, compressed ones counted fourfold: some 150 µs for
+  /// such that have 8 tags. What is left goes on in the next turn. An answer has as many where nobody says how many: it
+  /// goes out at once.
   public var reportsPerTurn = DriverSearch.defaultLimit
   /// Bytes of the answer to a query: what clients read at most. Past it, and past what fits an outbox: `too_large`.
   public var answerBytes = 512 * 1024
@@ -192,13 +196,13 @@ public struct Limits: Sendable {
   public var areas = 65_536
   /// Cells that one identity watches, counted for each view of each of its sessions. Past it: `rate_limited`.
   public var areasPerIdentity = RoleLimits(driver: 256, rider: 512, ops: 16_384)
-  /// Drivers that one turn of the hub looks at, names or lets go for areas: some 100 µs where all are far from each other in
-  /// memory. What is left goes on in the next turn.
+  /// Drivers that one turn of the hub looks at, names or lets go for areas: some 100 µs where all are far from each
+  /// other in memory. What is left goes on in the next turn.
   public var areaDriversPerTurn = 128
   /// Metres of `nearby:` for ops (riders' limit is `PublicAudience.maximumRadiusMeters`). Past it: `bad_message`.
   public var areaRadiusMeters = 500_000.0
-  /// Bytes of whole cells that a loop keeps encoded for those who begin to watch within the same second. Past it they are
-  /// encoded for each.
+  /// Bytes of whole cells that a loop keeps encoded for those who begin to watch within the same second. Past it they
+  /// are encoded for each.
   public var areaCacheBytes = 16 * 1024 * 1024
   /// Trips of one page of `GET /v1/trips`. Past it: 400.
   public var tripsPerPage = 1000
@@ -206,7 +210,8 @@ public struct Limits: Sendable {
   public var tripLists = 64
   /// Trips that all of these look at in one turn of the hub, 100 µs; they go on in the next.
   public var tripsListedPerTurn = 2_000
-  /// Questions to the journal's past that may wait; as many of one loop's may be under way. Past it: 503 with `Retry-After`.
+  /// Questions to the journal's past that may wait; as many of one loop's may be under way. Past it: 503 with
+  /// `Retry-After`.
   public var historyQuestions = 64
   /// Seconds that such a question may take. Past it the connection is closed.
   public var historySeconds = 300.0
@@ -216,15 +221,15 @@ public struct Limits: Sendable {
   public var historyTrips = 500_000
   /// Bytes of answers out of the journal that were not sent yet. Past it: 503 with `Retry-After`.
   public var historyAnswerBytes = 64 * 1024 * 1024
-  /// Fences, positions that all of them are drawn with (some 60 bytes each), and such that are about two drivers. Past each:
-  /// 503 `storage_full`, until others are deleted. What one fence may have: `DriverSearch.maximumPositions`.
+  /// Fences, positions that all of them are drawn with (some 60 bytes each), and such that are about two drivers. Past
+  /// each: 503 `storage_full`, until others are deleted. What one fence may have: `DriverSearch.maximumPositions`.
   public var fences = 50_000
   public var fencePositions = 2_000_000
   public var roamingFences = 16
   /// Fences of one cell of their index, with which the cost of a fix there grows. Past it: 503 `storage_full`.
   public var fencesPerCell = 256
-  /// Fences that one driver is in, and all drivers together, 64 bytes each. Past it an enter is not told before the driver
-  /// has left another one.
+  /// Fences that one driver is in, and all drivers together, 64 bytes each. Past it an enter is not told before the
+  /// driver has left another one.
   public var fencesPerDriver = 128
   public var fenceStays = 4_000_000
   /// Pairs of drivers in roaming fences that one driver is in, and all. Past it no further one begins.
@@ -238,8 +243,8 @@ public struct Limits: Sendable {
   /// driver, and of all. Past it the driver's `storedThrough` stays where it is for as long as the hub runs.
   public var missedFixesPerDriver = 4096
   public var missedFixes = 1 << 20
-  /// Fixes of batches that wait for their turn, and as many in batches that wait for the journal: some 90 MB each. Past it a
-  /// batch is refused with `rate_limited`.
+  /// Fixes of batches that wait for their turn, and as many in batches that wait for the journal: some 90 MB each. Past
+  /// it a batch is refused with `rate_limited`.
   public var waitingFixes = 600_000
   /// Subscriptions with `since` that wait for their turn. Past it: `rate_limited`.
   public var waitingResumes = 100_000

@@ -1,4 +1,5 @@
-// Where each thread hangs a copy of its counters, for whoever asks: once a second, and when one of them asks for new ones.
+// Where each thread hangs a copy of its counters, for whoever asks: once a second, and when one of them asks for new
+// ones.
 import HubCore
 import HubSystem
 import Synchronization

@@ -43,8 +43,8 @@ extension DriverSearch {
       area: .nearby(center, radiusMeters: radius), limit: limit, filter: try DriverFilter(query))
   }
 
-  /// `GET /v1/drivers/within`: `bbox`, in the order of RFC 7946 §5: west, south, east, north. West is east of east where
-  /// the box crosses the antimeridian (§5.2).
+  /// `GET /v1/drivers/within`: `bbox`, in the order of RFC 7946 §5: west, south, east, north. West is east of east
+  /// where the box crosses the antimeridian (§5.2).
   init(box query: Query) throws(InvalidParameter) {
     let help = "bbox must be west,south,east,north in degrees, south not above north"
     guard let text = try query.parameter("bbox") else {

@@ -96,7 +96,7 @@ public final class Server: Sendable {
   private static func raiseOpenFileLimit(_ configuration: ServerConfiguration, _ log: Log) -> Int {
     do throws(SystemError) {
       let limit = try ProcessFacts.raiseOpenFileLimit()
-      try ProcessFacts.makeRoomForOpenFiles(min(limit, Limits.descriptorsAtStart))
+      makeRoomForOpenFiles(min(limit, Limits.descriptorsAtStart), log)
       let wanted = (configuration.limits.connectionsPerLoop ?? 0) * configuration.loops
       if limit < wanted {
         log(
@@ -107,6 +107,15 @@ public final class Server: Sendable {
     } catch {
       log(.warning, "open_file_limit", ["error": "\(error)"])
       return 1024  // what every Linux gives
+    }
+  }
+
+  /// Without the room the limit holds all the same; a connection that has to wait for it is served later.
+  private static func makeRoomForOpenFiles(_ count: Int, _ log: Log) {
+    do throws(SystemError) {
+      try ProcessFacts.makeRoomForOpenFiles(count)
+    } catch {
+      log(.warning, "open_file_room", ["files": "\(count)", "error": "\(error)"])
     }
   }
 
@@ -282,8 +291,8 @@ final class Joinable: Sendable {
 
 /// A loop on its way to the thread that will run it.
 ///
-/// `@unchecked Sendable`: the thread that made it does not touch it once the other has begun, which the compiler cannot see
-/// because it is in an array meanwhile.
+/// `@unchecked Sendable`: the thread that made it does not touch it once the other has begun, which the compiler cannot
+/// see because it is in an array meanwhile.
 private final class LoopBox: @unchecked Sendable {
   let loop: EventLoop
   let adminListener: Int?

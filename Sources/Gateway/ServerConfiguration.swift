@@ -8,8 +8,8 @@ public struct ServerConfiguration: Sendable {
   public var host = "127.0.0.1"
   /// 0 picks a free port.
   public var port: UInt16 = 8080
-  /// A second port, for operators: /healthz, /readyz and /metrics, without a credential. 0 picks a free one. Where it is
-  /// set, metrics on the first port are for ops' credentials only.
+  /// A second port, for operators: /healthz, /readyz and /metrics, without a credential. 0 picks a free one. Where it
+  /// is set, metrics on the first port are for ops' credentials only.
   public var adminPort: UInt16?
   /// Numeric address of that port.
   public var adminHost = "127.0.0.1"

@@ -1,7 +1,8 @@
 // One connection as the gateway sees it: first HTTP, then perhaps a WebSocket session.
 //
-// All of it lies in one struct of the loop's table, so that an idle session costs its bytes and nothing on the heap; what
-// only some connections need, or only for some of the time (a request that is still coming, a token), is an object.
+// All of it lies in one struct of the loop's table, so that an idle session costs its bytes and nothing on the heap;
+// what only some connections need, or only for some of the time (a request that is still coming, a token), is an
+// object.
 import HubBytes
 import HubCore
 import HubHTTP

@@ -1,5 +1,5 @@
-// Areas on a loop: which cells a session watches under which name, one write a tick for all of them, and whole cells for
-// those who begin or have fallen behind.
+// Areas on a loop: which cells a session watches under which name, one write a tick for all of them, and whole cells
+// for those who begin or have fallen behind.
 import HubBytes
 import HubCore
 import HubGeo

@@ -1,10 +1,10 @@
 // Binary sessions (protocol/binary.md): what a loop and they have agreed on, so that frequent messages need not say it.
 //
-// A position is encoded once for all binary subscribers of its channel on this loop, and any of them may miss it: a newer one
-// takes its place in a full outbox. So what positions leave out (ids, the lag of the driver's clock) is the loop's own
-// agreement on the channel: whoever subscribes is told it with `subscribed`, and all are told when it changes, by `names`,
-// which nothing takes the place of. An outbox puts a newer position behind all that was there before, so each position is
-// read with the agreement that it was written by.
+// A position is encoded once for all binary subscribers of its channel on this loop, and any of them may miss it: a
+// newer one takes its place in a full outbox. So what positions leave out (ids, the lag of the driver's clock) is the
+// loop's own agreement on the channel: whoever subscribes is told it with `subscribed`, and all are told when it
+// changes, by `names`, which nothing takes the place of. An outbox puts a newer position behind all that was there
+// before, so each position is read with the agreement that it was written by.
 import HubBytes
 import HubCore
 import HubMessages
@@ -27,8 +27,8 @@ struct LoopBinary {
     init(_ id: Identifier) { self.id = id }
   }
 
-  /// Positions in a row that say the same before it is agreed on. A driver who changes its trip with every fix costs the
-  /// followers bytes, but no message that could not be dropped.
+  /// Positions in a row that say the same before it is agreed on. A driver who changes its trip with every fix costs
+  /// the followers bytes, but no message that could not be dropped.
   static let repeatsBeforeNaming = 4
 
   private static let none = UInt32.max

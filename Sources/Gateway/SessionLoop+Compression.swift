@@ -1,14 +1,14 @@
 // permessage-deflate (RFC 7692) for the sessions of one loop: one compressor and one decompressor for all of them.
 //
 // Every session that compresses was told `server_no_context_takeover` and `client_no_context_takeover`. So no message
-// depends on another: a publication is compressed once and the same bytes go to all, and a session that compresses costs
-// no byte more than one that does not. What it gives away is the repetition between messages.
+// depends on another: a publication is compressed once and the same bytes go to all, and a session that compresses
+// costs no byte more than one that does not. What it gives away is the repetition between messages.
 //
 // Operators who would rather have that, for few sessions on slow links, let some keep contexts
-// (`Limits.compressionContexts`). Such a session has a compressor and a decompressor of its own, and each publication is
-// compressed for it alone. What its compressor has seen must reach the peer, in order, or nothing behind it can be read;
-// so a frame that was made with a context never gives way to a newer one, and while the socket takes no more, positions
-// go out uncompressed and do give way (RFC 7692 §6 leaves it to the sender which messages are compressed).
+// (`Limits.compressionContexts`). Such a session has a compressor and a decompressor of its own, and each publication
+// is compressed for it alone. What its compressor has seen must reach the peer, in order, or nothing behind it can be
+// read; so a frame that was made with a context never gives way to a newer one, and while the socket takes no more,
+// positions go out uncompressed and do give way (RFC 7692 §6 leaves it to the sender which messages are compressed).
 import HubBytes
 import HubTransport
 import HubWebSocket
@@ -31,7 +31,8 @@ struct LoopCompression {
   private(set) var contexts = 0
   private let keptBytes: Int
 
-  /// The shared one keeps room for the largest message, as far as a loop keeps memory at all. A buffer grows by doubling.
+  /// The shared one keeps room for the largest message, as far as a loop keeps memory at all. A buffer grows by
+  /// doubling.
   init(_ limits: Limits) { keptBytes = min(2 * limits.messageBytes, limits.arenaKeepBytes) }
 
   /// What a session compresses with if not with the shared one.

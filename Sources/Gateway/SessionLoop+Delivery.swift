@@ -1,5 +1,5 @@
-// What comes out of the hub, on its way to sockets: encoded once for each form in use (JSON by time format, binary), the same
-// bytes for all subscribers of the channel on this loop.
+// What comes out of the hub, on its way to sockets: encoded once for each form in use (JSON by time format, binary),
+// the same bytes for all subscribers of the channel on this loop.
 import HubBytes
 import HubCore
 import HubMessages

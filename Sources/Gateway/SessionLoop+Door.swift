@@ -135,8 +135,8 @@ extension SessionLoop {
 
   // MARK: Sessions
 
-  /// Room for a session: in total, for its identity, and for the client's address where a proxy speaks for it. False where
-  /// it has been refused.
+  /// Room for a session: in total, for its identity, and for the client's address where a proxy speaks for it. False
+  /// where it has been refused.
   mutating func admitSession(
     _ slot: Int, _ exchange: Exchange, _ request: RequestHead, _ credential: Credential
   ) -> Bool {
@@ -215,16 +215,16 @@ extension SessionLoop {
       fields.append(OutgoingField("Access-Control-Allow-Origin", origin))
       fields.append(OutgoingField("Access-Control-Expose-Headers", "Retry-After"))
     }
-    // Also where no origin was sent: a cache may not give that answer to a page (Fetch standard, "CORS protocol and HTTP
-    // caches").
+    // Also where no origin was sent: a cache may not give that answer to a page (Fetch standard, "CORS protocol and
+    // HTTP caches").
     if exchange.origin != nil || !configuration.origins.isEmpty { fields.append(OutgoingField("Vary", "Origin")) }
     return fields
   }
 
   // MARK: Operators
 
-  /// Whether the metrics may be seen: without a credential on the admin port, or from this machine where there is no admin
-  /// port, both only under an allowed host; or by ops. False where it has been refused.
+  /// Whether the metrics may be seen: without a credential on the admin port, or from this machine where there is no
+  /// admin port, both only under an allowed host; or by ops. False where it has been refused.
   mutating func admitOperator(_ slot: Int, _ exchange: Exchange, _ request: RequestHead) -> Bool {
     let needsNone =
       exchange.isAdmin || configuration.adminPort == nil && client(exchange, request).isThisMachine

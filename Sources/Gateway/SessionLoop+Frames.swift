@@ -7,8 +7,8 @@ import HubTransport
 import HubWebSocket
 
 extension SessionLoop {
-  /// Takes every frame out of what was read. The bytes are the loop's own buffer, or the end of those of `waiting`: payloads
-  /// are ranges of them.
+  /// Takes every frame out of what was read. The bytes are the loop's own buffer, or the end of those of `waiting`:
+  /// payloads are ranges of them.
   mutating func receivedFrames(_ slot: Int, _ bytes: UnsafeMutableRawBufferPointer, of waiting: HeldInput? = nil) {
     var offset = 0
     if let held = sessions[slot].held { return held.bytes.append(UnsafeRawBufferPointer(bytes)) }
@@ -76,8 +76,9 @@ extension SessionLoop {
     if let limit = LimitHit(error) { counters.count(limit) }
     let connection = sessions[slot].connection
     close(slot, error.closeCode, error.closeReason)
-    // Its answer could not be told from the rest of what is wrong: the connection ends behind the Close frame, so that the
-    // peer does not wait for it. What it still sends is read and thrown away, or the frame could be lost (RFC 9112 §9.6).
+    // Its answer could not be told from the rest of what is wrong: the connection ends behind the Close frame, so that
+    // the peer does not wait for it. What it still sends is read and thrown away, or the frame could be lost (RFC 9112
+    // §9.6).
     loop.close(connection)
   }
 
@@ -149,9 +150,9 @@ extension SessionLoop {
     }
   }
 
-  /// One silent interval: a WebSocket ping. One and a half without an answer: the session is over. Where the hub itself stood
-  /// still (a machine that is suspended, or moved to another host) all its sessions have been silent; none of them is closed
-  /// that was not asked.
+  /// One silent interval: a WebSocket ping. One and a half without an answer: the session is over. Where the hub itself
+  /// stood still (a machine that is suspended, or moved to another host) all its sessions have been silent; none of
+  /// them is closed that was not asked.
   private mutating func checkHeartbeat(_ slot: Int) {
     let interval = seconds(configuration.heartbeatInterval)
     let silent = now.uptime - sessions[slot].lastHeard
@@ -177,8 +178,8 @@ extension SessionLoop {
     return excess
   }
 
-  /// Charges a session for work. What has been read is done, so the session may owe some of it then: that alone is within its
-  /// rate. What comes before it is level again is not.
+  /// Charges a session for work. What has been read is done, so the session may owe some of it then: that alone is
+  /// within its rate. What comes before it is level again is not.
   @inline(__always)
   mutating func charge(_ slot: Int, _ cost: Double) {
     guard rate(of: slot) > 0 else { return }
@@ -195,8 +196,8 @@ extension SessionLoop {
     return sessions[slot].isInDebt
   }
 
-  /// Something came from a session in debt: it waits, and nothing more is read, until the session is level. `taken` bytes
-  /// before it are done with, of what has waited before.
+  /// Something came from a session in debt: it waits, and nothing more is read, until the session is level. `taken`
+  /// bytes before it are done with, of what has waited before.
   private mutating func pause(
     _ slot: Int, _ rest: UnsafeRawBufferPointer, taken: Int, _ waiting: HeldInput?
   ) {

@@ -1,9 +1,9 @@
 // What peers have begun to send and not finished: frames, fragments, heads, bodies, and what waits behind them. One
 // connection may keep a message of 256 KiB; that 20,000 do at once is what this file prevents.
 //
-// The first KiB is free, so that an ordinary message that two reads cut in two costs nothing here and never fails. Bytes
-// beyond count against one limit of the whole process; who would pass it is sent away. And a message must be complete
-// in a time, however diligently its bytes trickle in.
+// The first KiB is free, so that an ordinary message that two reads cut in two costs nothing here and never fails.
+// Bytes beyond count against one limit of the whole process; who would pass it is sent away. And a message must be
+// complete in a time, however diligently its bytes trickle in.
 import HubBytes
 import HubMessages
 import HubTransport

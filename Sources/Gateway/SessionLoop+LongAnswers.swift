@@ -1,8 +1,9 @@
 // Answers to queries that list many drivers: put in order and written over several turns, in which others have theirs.
 //
-// 1,000 drivers with 8 tags each are 750 KB of JSON: half a millisecond to a whole one to write, and two to four to compress. Those
-// under way have their turn one after the other, a part of what a turn may write each (`Limits.reportsPerTurn`), so that a
-// long one holds up a short one no longer than a turn or two. What is short and finds nothing under way goes out at once.
+// 1,000 drivers with 8 tags each are 750 KB of JSON: half a millisecond to a whole one to write, and two to four to
+// compress. Those under way have their turn one after the other, a part of what a turn may write each
+// (`Limits.reportsPerTurn`), so that a long one holds up a short one no longer than a turn or two. What is short and
+// finds nothing under way goes out at once.
 //
 // On a socket the message goes out whole when it is done, and what else the session is told meanwhile before it.
 import HubBytes
@@ -19,8 +20,8 @@ final class LongAnswer {
   let identity: IdentityKey?
   /// The message that asked; nil for a request.
   let replyTo: MessageID?
-  /// `body` is compressed, with what all sessions share. (One that has a context compresses the whole message when it is sent:
-  /// what else is sent to it comes before.)
+  /// `body` is compressed, with what all sessions share. (One that has a context compresses the whole message when it
+  /// is sent: what else is sent to it comes before.)
   let isCompressed: Bool
   var writer: DriverListWriter
   /// What is written of it: a response's body, or what stands between the ends of a message.
@@ -72,8 +73,8 @@ struct AnswersUnderWay {
 }
 
 extension SessionLoop {
-  /// Why a query may not be put; nil where it may. A client that asks faster than its answers are written would pile them
-  /// up.
+  /// Why a query may not be put; nil where it may. A client that asks faster than its answers are written would pile
+  /// them up.
   mutating func refusalOfQuery(_ slot: Int, _ asker: Credential) -> ErrorReply? {
     if answers.isEmpty { return nil }
     var refusal = ErrorReply(code: .rateLimited, message: "too many queries are under way", retryAfter: 1)

@@ -1,5 +1,5 @@
-// GET /metrics: the counters of all loops and the hub, as they are when it is asked. Where there are several loops, each is
-// woken to tell its own, and the request waits for that.
+// GET /metrics: the counters of all loops and the hub, as they are when it is asked. Where there are several loops,
+// each is woken to tell its own, and the request waits for that.
 import HubHTTP
 import HubSystem
 import HubTransport

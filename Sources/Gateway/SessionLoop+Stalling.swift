@@ -11,14 +11,14 @@ import HubWebSocket
 /// Frames that were read and wait.
 final class HeldInput {
   var bytes = ByteBuffer()
-  /// So many of them are done with. They stay until all are: a session over its rate takes up one message at a time, and
-  /// what lies behind it is not moved for each.
+  /// So many of them are done with. They stay until all are: a session over its rate takes up one message at a time,
+  /// and what lies behind it is not moved for each.
   var done = 0
 }
 
 extension SessionLoop {
-  /// HTTP: whether another request may be handled in this turn. Some answers are long (1,000 drivers: 250 KiB), so their
-  /// bytes count too: what one turn makes for a peer that reads nothing stays within its outbox.
+  /// HTTP: whether another request may be handled in this turn. Some answers are long (1,000 drivers: 250 KiB), so
+  /// their bytes count too: what one turn makes for a peer that reads nothing stays within its outbox.
   func mayGoOn(_ slot: Int, _ exchange: Exchange) -> Bool {
     exchange.enter(turn: loop.turn)
     return exchange.handled < limits.requestsPerTurn && exchange.answeredBytes < limits.answerBytesPerTurn
@@ -32,9 +32,9 @@ extension SessionLoop {
     stalled.append(sessions[slot].connection)
   }
 
-  /// WebSocket: enough subscriptions are under way, or the session is over its rate. `rest` is what was read behind them:
-  /// 64 KiB may hold 7,000 pings, which others would wait for. It is copied, unless it lies `taken` bytes on in what has
-  /// waited before.
+  /// WebSocket: enough subscriptions are under way, or the session is over its rate. `rest` is what was read behind
+  /// them: 64 KiB may hold 7,000 pings, which others would wait for. It is copied, unless it lies `taken` bytes on in
+  /// what has waited before.
   mutating func stall(_ slot: Int, _ rest: UnsafeRawBufferPointer, taken: Int, of waiting: HeldInput?) {
     let held = waiting ?? HeldInput()
     if waiting == nil { held.bytes.append(rest) } else { held.done += taken }
@@ -52,8 +52,8 @@ extension SessionLoop {
     requestsDone = max(0, requestsDone - limits.requestsPerPoll)
   }
 
-  /// WebSocket: whether what this session sent has to wait, since enough was done. A crowd of sessions may each send dear
-  /// messages within its rate, in the same moment; positions come in and leave between them.
+  /// WebSocket: whether what this session sent has to wait, since enough was done. A crowd of sessions may each send
+  /// dear messages within its rate, in the same moment; positions come in and leave between them.
   @inline(__always)
   func mustWaitForTurn(_ slot: Int) -> Bool {
     unitsDone >= limits.unitsPerPoll && sessions[slot].role != .driver && sessions[slot].phase == .open

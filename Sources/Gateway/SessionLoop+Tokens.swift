@@ -10,8 +10,8 @@ import HubTransport
 import HubWebSocket
 
 extension SessionLoop {
-  /// The credential of a request, by the keys that this loop has. It is checked once, when it is first asked for: before
-  /// a large body is taken, and again behind that only where the keys have changed meanwhile.
+  /// The credential of a request, by the keys that this loop has. It is checked once, when it is first asked for:
+  /// before a large body is taken, and again behind that only where the keys have changed meanwhile.
   mutating func credential(of request: RequestHead, _ exchange: Exchange) throws(CredentialError) -> Credential {
     if let checked = exchange.checked, checked.generation == accessGeneration { return try checked.credential.get() }
     counters.credentialChecks += 1

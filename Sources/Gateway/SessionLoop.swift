@@ -4,8 +4,8 @@
 //
 // The order of a turn: read (SessionLoop+Frames, +HTTP) → hub → deliver (SessionLoop+Delivery) → flush (Transport).
 //
-// A struct behind one object (SessionLoopDelegate): within its methods the compiler checks exclusive access itself, where
-// a class would check each property at run time: that was a sixth of all instructions of a message.
+// A struct behind one object (SessionLoopDelegate): within its methods the compiler checks exclusive access itself,
+// where a class would check each property at run time: that was a sixth of all instructions of a message.
 import HubBytes
 import HubCore
 import HubHTTP
@@ -36,7 +36,8 @@ struct SessionLoop: ~Copyable {
   var binary = LoopBinary()
   /// Connections with requests that wait for the next turn.
   var stalled: [ConnectionID] = []
-  /// Work towards `Limits.unitsPerPoll` and requests towards `Limits.requestsPerPoll`: what was done and not yet made up for.
+  /// Work towards `Limits.unitsPerPoll` and requests towards `Limits.requestsPerPoll`: what was done and not yet made
+  /// up for.
   var unitsDone = 0
   var requestsDone = 0
   var answers = AnswersUnderWay()
@@ -46,7 +47,8 @@ struct SessionLoop: ~Copyable {
   let historyAnswers: Mailbox<HistoryAnswer>
   var historyQuestions = 0
   var counters = LoopCounters()
-  /// The newest question for this loop's counters that was answered, and requests for all counters that wait for others' answers.
+  /// The newest question for this loop's counters that was answered, and requests for all counters that wait for
+  /// others' answers.
   private var answeredQuestion: UInt64 = 0
   var awaitedMetrics: [AwaitedMetrics] = []
   /// When they are looked at next (uptime, ns).
@@ -223,8 +225,8 @@ struct SessionLoop: ~Copyable {
     hub.visitOthers()
   }
 
-  /// Another loop has put something into this loop's mailbox, or something is stored: both are looked at when the turn ends;
-  /// or somebody asks for counters; or the server is shutting down, which cannot wait for the next second.
+  /// Another loop has put something into this loop's mailbox, or something is stored: both are looked at when the turn
+  /// ends; or somebody asks for counters; or the server is shutting down, which cannot wait for the next second.
   mutating func woken() {
     pickUpAccess()
     if shared.metrics.question != answeredQuestion { publishCounters() }
@@ -247,8 +249,8 @@ struct SessionLoop: ~Copyable {
     checkDrain()
   }
 
-  /// For how long this loop did not turn, though it was due to: its machine was suspended, or had no time for it (ns; 0 for
-  /// less than a second).
+  /// For how long this loop did not turn, though it was due to: its machine was suspended, or had no time for it (ns; 0
+  /// for less than a second).
   var standstill: Int64 {
     let late = now.uptime - nextTick
     return late > 1_000_000_000 && loop.turn > 1 ? late : 0

@@ -3,8 +3,9 @@ import HubCore
 import HubTransport
 
 final class SessionLoopDelegate: EventLoopDelegate {
-  // Behind a pointer, because every use of a class's stored variable is checked for exclusive access while the program runs.
-  // What that would find can't be: the loop makes one call after the other, and none from within what it is asked to do.
+  // Behind a pointer, because every use of a class's stored variable is checked for exclusive access while the program
+  // runs. What that would find can't be: the loop makes one call after the other, and none from within what it is asked
+  // to do.
   let sessions: UnsafeMutablePointer<SessionLoop>
 
   /// What the loop has counted so far.

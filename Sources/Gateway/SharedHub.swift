@@ -1,13 +1,15 @@
-// One hub for several loops, without a thread of its own: a turn of it runs on the thread of whichever loop has something
-// for it. A loop that finds it busy leaves its inputs and goes on; who is at it takes them too.
+// One hub for several loops, without a thread of its own: a turn of it runs on the thread of whichever loop has
+// something for it. A loop that finds it busy leaves its inputs and goes on; who is at it takes them too.
 //
-//     loop A   reads, parses → takes the hub: A's fixes → its own deliveries at once, B's into B's mailbox → B's deliveries
+//     loop A   reads, parses → takes the hub: A's fixes → its own deliveries at once, B's into B's mailbox → B's
+//     deliveries
 //     loop B   reads, parses → the hub is taken: its fixes into its mailbox; A handles them before it lets go
 //
-// Why not a thread for it, as there was: every message crossed to that thread and back, and each crossing is a wake-up, a
-// switch of threads and cold caches. Here a position whose driver and rider are on the same loop crosses nothing, and
-// another one once; and where that is little and the other loop sleeps, it is brought out on this thread, and nobody is woken
-// (EventLoop+Visits). It is still one hub: one thread at a time, one order of all events, and what it does is the same code.
+// Why not a thread for it, as there was: every message crossed to that thread and back, and each crossing is a wake-up,
+// a switch of threads and cold caches. Here a position whose driver and rider are on the same loop crosses nothing, and
+// another one once; and where that is little and the other loop sleeps, it is brought out on this thread, and nobody is
+// woken (EventLoop+Visits). It is still one hub: one thread at a time, one order of all events, and what it does is the
+// same code.
 import HubCore
 import HubMessages
 import HubSystem
@@ -16,17 +18,17 @@ import Synchronization
 
 /// The hub that several loops share.
 ///
-/// `@unchecked Sendable`: what is behind `state` is touched only by the thread that holds `turn`, and each of `nextTurns`
-/// only by its own loop's thread, which the compiler cannot see.
+/// `@unchecked Sendable`: what is behind `state` is touched only by the thread that holds `turn`, and each of
+/// `nextTurns` only by its own loop's thread, which the compiler cannot see.
 final class SharedHub: @unchecked Sendable {
   /// Turns for the sake of others before a loop looks at its own sockets again.
   private static let roundsInARow = 2
-  /// The loop that takes the hub whenever its thread is awake, once a second at least: for what is due by the clock, and for what
-  /// comes from other threads than the loops', which wake it: what is stored, what was looked up.
+  /// The loop that takes the hub whenever its thread is awake, once a second at least: for what is due by the clock,
+  /// and for what comes from other threads than the loops', which wake it: what is stored, what was looked up.
   private static let host = 0
 
-  /// So many deliveries are worth waking loops for, which bring them out while this one goes on; as long as there are fewer in a
-  /// turn, for all others together, they are brought out for those that sleep.
+  /// So many deliveries are worth waking loops for, which bring them out while this one goes on; as long as there are
+  /// fewer in a turn, for all others together, they are brought out for those that sleep.
   private static let manyDeliveries = 9
 
   private let turn = CombiningLock()
@@ -35,8 +37,8 @@ final class SharedHub: @unchecked Sendable {
   private let outboxes: [MixedMailbox<PositionDelivery, HubOutput>]
   /// The loops that have left something in their inbox, a bit each.
   private let posted = Atomic<UInt64>(0)
-  /// When the hub wanted its next turn, as each loop has last seen it: who had it last has the right time. A loop's is a
-  /// cache line from the next one's.
+  /// When the hub wanted its next turn, as each loop has last seen it: who had it last has the right time. A loop's is
+  /// a cache line from the next one's.
   private let nextTurns: UnsafeMutablePointer<Int64>
   private static let stride = 8
   private let visitors: [LoopVisitor]
@@ -127,7 +129,8 @@ final class SharedHub: @unchecked Sendable {
 
   /// Turns of the hub, until nobody has left anything or this loop has done enough of them.
   private func take(_ loop: Int, _ inputs: inout HubInputs, into outputs: inout HubOutputs, now: Moment) {
-    // Another loop may have had the hub between the first look into this mailbox and now: that comes before what follows.
+    // Another loop may have had the hub between the first look into this mailbox and now: that comes before what
+    // follows.
     state.pointee.pickUp(outboxes[loop], into: &outputs)
     for _ in 0..<SharedHub.roundsInARow {
       run(loop, &inputs, into: &outputs, now: now)
@@ -224,9 +227,9 @@ private struct SharedTurns: ~Copyable {
     outputs.append(first: output.count, of: &output)
   }
 
-  /// What came out for another loop. True where that is fewer deliveries than `room`, which they then take of it: its thread is
-  /// not woken for them. A loop that is behind makes who has the hub wait: the limit of its mailbox is what bounds the memory
-  /// between them.
+  /// What came out for another loop. True where that is fewer deliveries than `room`, which they then take of it: its
+  /// thread is not woken for them. A loop that is behind makes who has the hub wait: the limit of its mailbox is what
+  /// bounds the memory between them.
   mutating func post(
     to mailbox: MixedMailbox<PositionDelivery, HubOutput>, of loop: Int, waking waker: Waker,
     unlessWithin room: inout Int

@@ -1,5 +1,5 @@
-// The tables of a server, for operators: how much is in each, how much may be, and how often one was full. What has a limit
-// for one session, address or identity is among the `limit_hits_total` instead: others do not notice it.
+// The tables of a server, for operators: how much is in each, how much may be, and how often one was full. What has a
+// limit for one session, address or identity is among the `limit_hits_total` instead: others do not notice it.
 import HubCore
 
 /// One table on the metrics page.

@@ -10,7 +10,8 @@ import Synchronization
 /// What decides whether a token opens the door. Immutable.
 public struct TokenAccess: Sendable {
   public let verifier: TokenVerifier
-  /// What checking a token counts for beside the request, in units (`WorkUnits`): a public key's signature takes up to 150 µs.
+  /// What checking a token counts for beside the request, in units (`WorkUnits`): a public key's signature takes up to
+  /// 150 µs.
   let unitsOfCheck: Int
   public var revoked: RevocationList
 

@@ -25,7 +25,8 @@ struct TokenBucket {
     return tokens >= 0 ? 0 : TokenBucket.nanoseconds(Double(-tokens), rate)
   }
 
-  /// Takes `cost` tokens if they are there, or if the bucket is full: for work that is refused otherwise, and then not done.
+  /// Takes `cost` tokens if they are there, or if the bucket is full: for work that is refused otherwise, and then not
+  /// done.
   mutating func chargeIfLevel(_ cost: Double, rate: Double, burst: Double, now: Int64) -> Bool {
     refill(rate: rate, burst: burst, now: now)
     guard tokens >= Float(min(cost, burst)) else { return false }

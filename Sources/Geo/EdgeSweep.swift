@@ -1,13 +1,15 @@
-// Whether the rings of a polygon cross or touch themselves, or cross one another, and whether holes lie within the outer one:
-// by a line that sweeps over the map from west to east (M. Shamos, D. Hoey, "Geometric Intersection Problems", FOCS 1976).
+// Whether the rings of a polygon cross or touch themselves, or cross one another, and whether holes lie within the
+// outer one: by a line that sweeps over the map from west to east (M. Shamos, D. Hoey, "Geometric Intersection
+// Problems", FOCS 1976).
 //
-// Of all edges that the line meets only neighbours are compared, when they become neighbours; up to the first point that two
-// edges may not share, the order of the others is right, and those two come next to each other there. Shamos and Hoey leave
-// out what is common in drawings, so here:
-// - The line is tilted by next to nothing: of places with one longitude it comes to the southern one first. So an edge along a
-//   meridian begins and ends like any other, and two places that the line meets at once are the same place.
-// - All edges through a place are looked at together. One ring has two there that follow each other, or one; of all rings one
-//   edge at most goes through, the others end there; and no two go on in the same direction. Rings may touch each other.
+// Of all edges that the line meets only neighbours are compared, when they become neighbours; up to the first point
+// that two edges may not share, the order of the others is right, and those two come next to each other there. Shamos
+// and Hoey leave out what is common in drawings, so here:
+// - The line is tilted by next to nothing: of places with one longitude it comes to the southern one first. So an edge
+//   along a meridian begins and ends like any other, and two places that the line meets at once are the same place.
+// - All edges through a place are looked at together. One ring has two there that follow each other, or one; of all
+//   rings one edge at most goes through, the others end there; and no two go on in the same direction. Rings may touch
+//   each other.
 // - Sides are told by whole numbers (PlanePoint.swift), so that no two answers contradict each other.
 //
 // O(n log n) for n edges, whatever they are: 0.2 µs an edge.
@@ -130,8 +132,8 @@ struct EdgeSweep {
     try check(lower, above)
   }
 
-  /// The edges of the status that a place is on: those that end there are put into `ending`, one may go through. And their
-  /// neighbours below and above.
+  /// The edges of the status that a place is on: those that end there are put into `ending`, one may go through. And
+  /// their neighbours below and above.
   private mutating func edgesMet(
     at point: PlanePoint
   ) throws(PolygonError) -> (below: Int32, above: Int32, through: Int32?) {
@@ -169,7 +171,8 @@ struct EdgeSweep {
     visitors[ring].second = edge
   }
 
-  /// Looks whether corners of holes are outside: of the outer ring's edges an even number is below them, and none at them.
+  /// Looks whether corners of holes are outside: of the outer ring's edges an even number is below them, and none at
+  /// them.
   private mutating func findHolesOutside(_ here: Range<Int>, _ below: Int32) {
     guard visitors[0].event != here.lowerBound else { return }
     guard status.countUp(to: below) % 2 == 0 else { return }

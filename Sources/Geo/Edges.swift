@@ -1,8 +1,8 @@
 // The edges of a border or of a path, for who asks again and again which of them come into a box: a covering by cells.
 //
-// On the flat map of PlanePoint.swift boxes are boxes and edges are straight, so the answer is exact but for a box that is
-// made 1e-9° larger on all sides, so that rounding leaves no edge out. Each edge is looked for under the longitudes one and
-// two turns away, for what crosses the antimeridian is drawn beyond ±180°.
+// On the flat map of PlanePoint.swift boxes are boxes and edges are straight, so the answer is exact but for a box that
+// is made 1e-9° larger on all sides, so that rounding leaves no edge out. Each edge is looked for under the longitudes
+// one and two turns away, for what crosses the antimeridian is drawn beyond ±180°.
 
 /// The edges of some polygons or of a path.
 public struct Edges: Sendable {

@@ -1,6 +1,7 @@
 // What somebody drew on a map: one polygon or several, checked, with their positions as they were written.
 
-/// Polygons that are one area: a place is in it if it is in one of them. They may overlap, and meet at the antimeridian.
+/// Polygons that are one area: a place is in it if it is in one of them. They may overlap, and meet at the
+/// antimeridian.
 public struct MultiPolygon: Sendable, Hashable {
   public let polygons: [Polygon]
   /// As given: of each polygon its rings, of each ring its positions.

@@ -2,8 +2,8 @@
 //
 // Rings are straight in longitude and latitude (PlanePoint.swift). A ring may cross the antimeridian: an edge goes the
 // short way round, so one from 179° to −179° is 2° wide; one of exactly 180° or 360° goes as it is written, along
-// which polygons that are cut at the antimeridian, or that hold a pole, have their edges (RFC 7946 §3.1.9). A ring around
-// a pole that is not cut like that has no inside on the map and is refused.
+// which polygons that are cut at the antimeridian, or that hold a pole, have their edges (RFC 7946 §3.1.9). A ring
+// around a pole that is not cut like that has no inside on the map and is refused.
 //
 // Which way a ring goes round does not matter (§3.1.6 asks readers not to insist).
 

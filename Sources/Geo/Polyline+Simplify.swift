@@ -1,19 +1,19 @@
 // Douglas–Peucker (D. H. Douglas, T. K. Peucker, Cartographica 10, 1973): leaves out places of a line that lie within a
 // tolerance of what remains.
 //
-// Three things are different from the textbook. The distance is to the great-circle arc, by unit vectors, so that a line
-// over the antimeridian or past a pole is like any other. There is no recursion, but a list of what is still to be looked
-// at, never longer than the depth. And the depth is bounded: the textbook's worst case is quadratic (each split takes off
-// one place); here what is deeper than twice the depth of a balanced tree is split in the middle, so that n places cost at
-// most n · (3 log₂ n + 16) distances. Such a line may keep some places more; none that is left out is ever further off
-// than the tolerance.
+// Three things are different from the textbook. The distance is to the great-circle arc, by unit vectors, so that a
+// line over the antimeridian or past a pole is like any other. There is no recursion, but a list of what is still to be
+// looked at, never longer than the depth. And the depth is bounded: the textbook's worst case is quadratic (each split
+// takes off one place); here what is deeper than twice the depth of a balanced tree is split in the middle, so that n
+// places cost at most n · (3 log₂ n + 16) distances. Such a line may keep some places more; none that is left out is
+// ever further off than the tolerance.
 
 extension Polyline {
-  /// The places to keep, as indices in ascending order: the first, the last, and so many between that each other one lies
-  /// within `toleranceMeters` (0 or more, a precondition) of the great-circle arc between its kept neighbours.
+  /// The places to keep, as indices in ascending order: the first, the last, and so many between that each other one
+  /// lies within `toleranceMeters` (0 or more, a precondition) of the great-circle arc between its kept neighbours.
   ///
-  /// Error of the distances: under 1 µm where the neighbours are up to 1,000 km apart. About 15 ns a distance; 48 bytes a
-  /// place while it runs.
+  /// Error of the distances: under 1 µm where the neighbours are up to 1,000 km apart. About 15 ns a distance; 48 bytes
+  /// a place while it runs.
   public static func simplify(_ points: [Coordinate], toleranceMeters: Double) -> [Int] {
     precondition(toleranceMeters >= 0)
     guard points.count > 2 else { return Array(points.indices) }
@@ -54,11 +54,13 @@ extension Polyline {
   }
 }
 
-/// The shorter great-circle arc between two places. Of two antipodes, and of one place with itself, it is only the two ends.
+/// The shorter great-circle arc between two places. Of two antipodes, and of one place with itself, it is only the two
+/// ends.
 private struct Arc {
   private let start: UnitVector
   private let end: UnitVector
-  // The normal start × (end − start): with the difference, because the product of two nearly equal vectors loses digits.
+  // The normal start × (end − start): with the difference, because the product of two nearly equal vectors loses
+  // digits.
   private let nx, ny, nz: Double
   private let squaredNormal: Double
   /// Along the arc: normal × start and normal × end.

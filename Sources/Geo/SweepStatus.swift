@@ -1,9 +1,9 @@
-// The edges that a sweep line crosses, from below to above: a splay tree (D. Sleator, R. Tarjan, "Self-Adjusting Binary Search
-// Trees", JACM 32, 1985), with its nodes linked in their order as well.
+// The edges that a sweep line crosses, from below to above: a splay tree (D. Sleator, R. Tarjan, "Self-Adjusting Binary
+// Search Trees", JACM 32, 1985), with its nodes linked in their order as well.
 //
-// What is asked for goes to the root, so that any row of m operations on n edges takes O((m + n) log n) steps, whatever a
-// drawing is like: no priorities by chance, which somebody could foresee, and no balance to be kept. Nothing is compared here:
-// the sweep tells which way to go.
+// What is asked for goes to the root, so that any row of m operations on n edges takes O((m + n) log n) steps, whatever
+// a drawing is like: no priorities by chance, which somebody could foresee, and no balance to be kept. Nothing is
+// compared here: the sweep tells which way to go.
 
 /// An order of edges, by their numbers from 0.
 struct SweepStatus {

@@ -1,8 +1,8 @@
 // Who may follow a trip, and how that ends: with the trip, or when it becomes another driver's.
 //
-// A credential opens a channel by what it names (Gateway's Credential.swift); who has part in a trip stands in the trip.
-// After the end, live positions go on for the grace. Then the trip is closed: all its subscribers are let go, and what
-// is kept of it (its events, for 24 h) is for its own rider, its own driver and ops, whatever a token names.
+// A credential opens a channel by what it names (Gateway's Credential.swift); who has part in a trip stands in the
+// trip. After the end, live positions go on for the grace. Then the trip is closed: all its subscribers are let go, and
+// what is kept of it (its events, for 24 h) is for its own rider, its own driver and ops, whatever a token names.
 import HubMessages
 
 extension Hub {
@@ -78,7 +78,8 @@ extension Hub {
     deadlines.arm(.trip, Handle(index: UInt32(trip), generation: trips.generation(of: trip)), at: uptime)
   }
 
-  /// The grace is over: its subscribers are let go. The retention is over: the trip is forgotten, and its events with it.
+  /// The grace is over: its subscribers are let go. The retention is over: the trip is forgotten, and its events with
+  /// it.
   mutating func checkEnded(_ trip: Int) {
     guard let ended = trips[trip].ended else { return }
     let forgets = ended + nanoseconds(timings.retention)

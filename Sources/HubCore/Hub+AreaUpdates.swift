@@ -1,11 +1,11 @@
-// What is told of areas: at each tick one publication for each cell that changed, and a cell as a whole for those who begin
-// to watch it or have fallen behind.
+// What is told of areas: at each tick one publication for each cell that changed, and a cell as a whole for those who
+// begin to watch it or have fallen behind.
 //
-// Both are put together over as many turns as their drivers take (AreaNaming). Between two turns a fix may come, a cell may
-// lose its last watcher, its record may be another's. What holds nevertheless:
+// Both are put together over as many turns as their drivers take (AreaNaming). Between two turns a fix may come, a cell
+// may lose its last watcher, its record may be another's. What holds nevertheless:
 //
-// - A tick's publications are of one state: who is in which cell changes only while a tick looks at drivers, and it tells
-//   of cells when it has looked at all. The loops send them when the last one is there.
+// - A tick's publications are of one state: who is in which cell changes only while a tick looks at drivers, and it
+//   tells of cells when it has looked at all. The loops send them when the last one is there.
 // - Whoever moves or changes meanwhile is noted and told of with the next tick, wherever an update had it.
 // - A whole cell is told with what it had before a tick, and then the tick's changes follow; or with all of a tick's
 //   changes. One that was begun before a tick changed the cell and is not done when the telling begins is begun anew.

@@ -4,10 +4,10 @@
 //     a tick begins → look at each noted driver                   which cells it is in, left, came into
 //                   → one publication for each cell that changed   for all watchers on all loops
 //
-// A driver is looked at once a tick, for all cells at a time: so a move between two cells is in the same tick of both. The
-// work is done in slices, since a hub's turn is short and a city is large; the loops send what a tick brought when all of
-// it is there (Hub+AreaUpdates.swift). Who begins to watch, or was too slow, asks for the whole cell, and gets what has
-// changed since from then on.
+// A driver is looked at once a tick, for all cells at a time: so a move between two cells is in the same tick of both.
+// The work is done in slices, since a hub's turn is short and a city is large; the loops send what a tick brought when
+// all of it is there (Hub+AreaUpdates.swift). Who begins to watch, or was too slow, asks for the whole cell, and gets
+// what has changed since from then on.
 import HubBytes
 import HubGeo
 import HubMessages
@@ -92,8 +92,8 @@ extension Hub {
     }
   }
 
-  /// Which cells a driver is in, after what has changed since it was looked at last. Gives what that costs of the turn's
-  /// budget: most are in one cell or two.
+  /// Which cells a driver is in, after what has changed since it was looked at last. Gives what that costs of the
+  /// turn's budget: most are in one cell or two.
   private mutating func lookAtArea(_ driver: Int) -> Int {
     drivers[driver].isAreaNoted = false
     let position = drivers[driver].isStale ? nil : drivers[driver].position
@@ -195,8 +195,8 @@ extension Hub {
     if areas.nextTick <= now.uptime { areas.nextTick = now.uptime + Self.tickNanoseconds }
   }
 
-  /// A new hour: looks at every driver that riders see, so that all have their new names in the same tick, also those from
-  /// whom nothing came. True when that is done.
+  /// A new hour: looks at every driver that riders see, so that all have their new names in the same tick, also those
+  /// from whom nothing came. True when that is done.
   private mutating func renameDrivers(_ budget: inout Int) -> Bool {
     while budget > 0, let first = areas.renamed {
       // To see that nobody watches a driver takes a fraction of what it takes to look at one.
@@ -212,7 +212,8 @@ extension Hub {
 
   // MARK: Cells that begin and end
 
-  /// Works for those who wait for whole cells: looks up who is in one that nobody watched before, and names all of them.
+  /// Works for those who wait for whole cells: looks up who is in one that nobody watched before, and names all of
+  /// them.
   private mutating func showAreas(_ budget: inout Int) {
     fillAreas(&budget)
     tellWholeAreas(&budget)

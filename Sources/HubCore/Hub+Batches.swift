@@ -1,9 +1,9 @@
-// Batches: a driver's backlog, each fix in its place in time. The ack says what became of each, and waits until all of it is
-// stored.
+// Batches: a driver's backlog, each fix in its place in time. The ack says what became of each, and waits until all of
+// it is stored.
 //
-// Fixes that are newer than the driver's newest are handled like live ones. Of older ones memory knows the newest times; of
-// those that are older still the journal is asked (Batches/HistoryLookups.swift), and they are handled when it has answered.
-// They are history, so it does not matter to anybody's live position that they come later.
+// Fixes that are newer than the driver's newest are handled like live ones. Of older ones memory knows the newest
+// times; of those that are older still the journal is asked (Batches/HistoryLookups.swift), and they are handled when
+// it has answered. They are history, so it does not matter to anybody's live position that they come later.
 import HubBytes
 import HubGeo
 import HubMessages
@@ -125,8 +125,8 @@ extension Hub {
 
   // MARK: Time
 
-  /// "Oldest first" is what the protocol asks for; where a phone does otherwise, its newest fix must not make history of
-  /// those behind it.
+  /// "Oldest first" is what the protocol asks for; where a phone does otherwise, its newest fix must not make history
+  /// of those behind it.
   private func placesByTime(_ fixes: [Result<Fix, ErrorCode>]) -> [Int] {
     var places: [(time: Int64, place: Int)] = []
     places.reserveCapacity(fixes.count)

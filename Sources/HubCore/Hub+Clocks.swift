@@ -1,17 +1,18 @@
-// A driver whose clock was ahead and was set right (Tracking/ClockChange.swift): what its app is told, and what of the hub
-// goes by the new clock once it is believed.
+// A driver whose clock was ahead and was set right (Tracking/ClockChange.swift): what its app is told, and what of the
+// hub goes by the new clock once it is believed.
 import HubMessages
 
 extension Hub {
-  /// Whether nothing of the driver is published because its clock was ahead: its newest fix is of the hub's future, by more
-  /// than a leap, and this one is not.
+  /// Whether nothing of the driver is published because its clock was ahead: its newest fix is of the hub's future, by
+  /// more than a leap, and this one is not.
   func isBehindClock(_ fix: Fix, driver: Int) -> Bool {
     let future = now.timestamp.milliseconds &+ limits.tracking.leapMilliseconds
     guard let newest = drivers[driver].tracker.newest else { return false }
     return newest.milliseconds > future && fix.timestamp.milliseconds <= future
   }
 
-  /// A live fix by a clock that is not believed yet: it goes into the track as history. It is a sign of life all the same.
+  /// A live fix by a clock that is not believed yet: it goes into the track as history. It is a sign of life all the
+  /// same.
   mutating func noteDoubted(_ fix: Fix, driver: Int, isRecorded: Bool) {
     counters.fixesHistory += 1
     counters.fixesBehindClock += 1

@@ -92,8 +92,8 @@ extension Hub {
 
   // MARK: Presence
 
-  /// When the driver is stale if nothing comes: its session gone for 60 s, or no fix for longer than it should take. Time in
-  /// which the hub stood still is not the driver's.
+  /// When the driver is stale if nothing comes: its session gone for 60 s, or no fix for longer than it should take.
+  /// Time in which the hub stood still is not the driver's.
   private mutating func staleAt(_ driver: Int) -> Int64 {
     let silence = max(
       timings.stale, timings.staleSamplingIntervals * Double(drivers[driver].samplingInterval),
@@ -136,8 +136,8 @@ extension Hub {
     Handle(index: UInt32(driver), generation: drivers.generation(of: driver))
   }
 
-  /// The moment may come nearer, with a session's end or a shorter sampling interval; but never nearer than `stale` after
-  /// that. So an entry that comes up at least that often is never late, and there need be only one.
+  /// The moment may come nearer, with a session's end or a shorter sampling interval; but never nearer than `stale`
+  /// after that. So an entry that comes up at least that often is never late, and there need be only one.
   private mutating func armStaleness(_ driver: Int) {
     let look = min(staleAt(driver), now.uptime + nanoseconds(timings.stale))
     deadlines.arm(.driverStaleness, handle(ofDriver: driver), at: look)

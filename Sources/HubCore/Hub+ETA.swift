@@ -1,7 +1,8 @@
-// On the way to the pickup and the dropoff: with each position of a trip, how long it still takes, whether that is news,
-// and whether the driver is near, there, or off the route. protocol/trips.md says what people are told.
+// On the way to the pickup and the dropoff: with each position of a trip, how long it still takes, whether that is
+// news, and whether the driver is near, there, or off the route. protocol/trips.md says what people are told.
 //
-// It happens with a fix, or with a move of the trip, and never by itself: between fixes an ETA's time of arrival stands.
+// It happens with a fix, or with a move of the trip, and never by itself: between fixes an ETA's time of arrival
+// stands.
 import HubGeo
 import HubMessages
 
@@ -190,8 +191,8 @@ extension Hub {
     }
   }
 
-  /// An event on the trip's channel; that it was told is stored with it, so that a restart does not tell it again. While
-  /// nothing can be stored it waits for a later fix.
+  /// An event on the trip's channel; that it was told is stored with it, so that a restart does not tell it again.
+  /// While nothing can be stored it waits for a later fix.
   @inline(never)
   private mutating func tell(_ notice: LegNotice, _ estimate: Estimate, _ seconds: Double, driver: Int, trip: Int) {
     guard storage.hasRoom else {

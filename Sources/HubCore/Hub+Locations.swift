@@ -5,8 +5,8 @@ import HubGeo
 import HubMessages
 
 extension Hub {
-  /// One fix of a session, where it lies in the turn's list: as a value it would be loaded whole, which is 320 bytes. Inlined,
-  /// with what it calls.
+  /// One fix of a session, where it lies in the turn's list: as a value it would be loaded whole, which is 320 bytes.
+  /// Inlined, with what it calls.
   @inline(__always)
   mutating func handle(_ input: UnsafePointer<FixInput>) {
     guard let driver = driver(of: input.pointee.session) else {
@@ -53,7 +53,8 @@ extension Hub {
   /// Filter, index, publish: the same for a fix of its own and one of a batch.
   ///
   /// `sent` is the time of a live fix's envelope, nil for a fix of a batch. Where there is a journal, `isRecorded` says
-  /// that it has room. A fix that is not recorded is published all the same, and counts as never seen when it is sent again.
+  /// that it has room. A fix that is not recorded is published all the same, and counts as never seen when it is sent
+  /// again.
   mutating func track(
     _ fix: Fix, sent: Timestamp?, driver: Int, trip: Int?, received: Int64, isRecorded: Bool
   ) -> FixOutcome {

@@ -1,5 +1,6 @@
-// Telling drivers how often to send (Drivers/SamplingPolicy.swift has the rule): with each fix, and where a trip, a status
-// or a subscription changes what is right. There is no timer: whoever sends nothing need not be told to send less.
+// Telling drivers how often to send (Drivers/SamplingPolicy.swift has the rule): with each fix, and where a trip, a
+// status or a subscription changes what is right. There is no timer: whoever sends nothing need not be told to send
+// less.
 import HubMessages
 
 extension Hub {

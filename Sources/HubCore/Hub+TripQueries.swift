@@ -1,5 +1,5 @@
-// The trip endpoints: one trip, lists of them, and a trip that is asked for over HTTP. What they answer is stored: nobody
-// is shown what a crash could undo.
+// The trip endpoints: one trip, lists of them, and a trip that is asked for over HTTP. What they answer is stored:
+// nobody is shown what a crash could undo.
 import HubBytes
 import HubGeo
 import HubMessages
@@ -142,8 +142,8 @@ extension Hub {
     adviseSampling(ofTrip: trip)
   }
 
-  /// Of all that a request says but its timestamp, which a repetition may set anew. It stands among the trip's moves, so
-  /// it is as durable as they are; a trip has no more moves than those have room for.
+  /// Of all that a request says but its timestamp, which a repetition may set anew. It stands among the trip's moves,
+  /// so it is as durable as they are; a trip has no more moves than those have room for.
   private func contentHash(of report: TripStatusReport) -> UInt64 {
     var hash = InlineText("POST")!.hashValue(seed: seed)
     func add(_ word: UInt64) {

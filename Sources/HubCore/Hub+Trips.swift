@@ -8,8 +8,8 @@ extension Hub {
     tripIDs.find(hash: id.text.hashValue(seed: seed)) { trips[$0].id == id }
   }
 
-  /// The trip that a driver's fixes named last, if it is still there. Inlined, for a call that borrows the hub copies its
-  /// 1.3 KB to the stack (Swift 6.3).
+  /// The trip that a driver's fixes named last, if it is still there. Inlined, for a call that borrows the hub copies
+  /// its 1.3 KB to the stack (Swift 6.3).
   @inline(__always)
   func lastTrip(of driver: Int) -> Int? {
     guard let handle = drivers[driver].lastTrip, trips.isCurrent(Int(handle.index), handle.generation) else {

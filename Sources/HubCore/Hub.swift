@@ -181,8 +181,8 @@ public struct Hub: ~Copyable {
   // Mutating, as what is not and is not inlined copies the whole hub for its caller (loadtest/NOTES.md).
   public mutating func hasOutput(loop: Int) -> Bool { !outputs[loop].isEmpty }
 
-  /// How many subscribers what waits to be drained by `loop` is for, where that is positions alone and fewer than `limit`;
-  /// else `limit`. O(limit).
+  /// How many subscribers what waits to be drained by `loop` is for, where that is positions alone and fewer than
+  /// `limit`; else `limit`. O(limit).
   public mutating func deliveryCount(loop: Int, below limit: Int) -> Int {
     guard outputs[loop].rareCount == 0, outputs[loop].count < limit else { return limit }
     var count = 0

@@ -49,8 +49,8 @@ public struct HubCounters: Sendable, Equatable {
   public var replacements: UInt64 = 0
   /// Times that a driver was told how often to send, by `SamplingReason.rawValue`.
   public var samplingTold = [UInt64](repeating: 0, count: SamplingReason.allCases.count)
-  /// Times that something was refused, or not kept, because a table was full, by `HubTable.rawValue`; and because one party
-  /// had its share of it, by `ShareLimit.rawValue`.
+  /// Times that something was refused, or not kept, because a table was full, by `HubTable.rawValue`; and because one
+  /// party had its share of it, by `ShareLimit.rawValue`.
   public var tableLimitHits = [UInt64](repeating: 0, count: HubTable.allCases.count)
   public var shareLimitHits = [UInt64](repeating: 0, count: ShareLimit.allCases.count)
   /// Outputs that wait for the journal, and the answers to somebody among them.
@@ -59,7 +59,8 @@ public struct HubCounters: Sendable, Equatable {
   /// Moves, statuses, batches and questions refused, and presence events not made, because nothing could be stored.
   public var refusedForStorage: UInt64 = 0
   public var eventsNotStored: UInt64 = 0
-  /// Fixes taken in, and published where they were live, that nothing could be stored of. They are among the others, too.
+  /// Fixes taken in, and published where they were live, that nothing could be stored of. They are among the others,
+  /// too.
   public var fixesNotStored: UInt64 = 0
 
   /// Events about fences, by `Notification.Kind.rawValue`: each once, on however many channels.

@@ -28,8 +28,8 @@ public struct Actor: Sendable, Equatable {
   }
 }
 
-/// One `location_update` of a driver's session, with the message as it was read: a loop keeps one that each message is read
-/// into, so that it is copied once.
+/// One `location_update` of a driver's session, with the message as it was read: a loop keeps one that each message is
+/// read into, so that it is copied once.
 public struct FixInput: Sendable, BitwiseCopyable {
   public var session: SessionRef
   public var received: Moment

@@ -10,8 +10,8 @@ public struct HubLimits: Sendable, Equatable {
   /// it what this driver or rider would begin is refused with `rate_limited`.
   public var tripsPerDriver = 1000
   public var tripsPerRider = 100
-  /// Fixes in batches that wait for their turn, and as many in batches that wait for the journal. Past it a batch is refused
-  /// with `rate_limited`.
+  /// Fixes in batches that wait for their turn, and as many in batches that wait for the journal. Past it a batch is
+  /// refused with `rate_limited`.
   public var waitingFixes = 600_000
   /// Subscriptions with `since` that wait for their turn. Past it one is refused with `rate_limited`.
   public var waitingResumes = 100_000
@@ -24,14 +24,16 @@ public struct HubLimits: Sendable, Equatable {
   /// Bytes of routes and of notifications' texts in all kept events. Past it a `trip_change` with a route, and a
   /// notification that is posted, is refused with `storage_full`.
   public var eventContentBytes = 256 << 20
-  /// The same of one channel. Past it: its oldest events are forgotten. So a subscriber that resumes is sent no more at once.
+  /// The same of one channel. Past it: its oldest events are forgotten. So a subscriber that resumes is sent no more at
+  /// once.
   public var eventContentBytesPerChannel = 256 << 10
   /// Cells watched at once, counted for each audience. At it `subscribe` is refused with `rate_limited`.
   public var areas = 65_536
-  /// Drivers that one turn looks at, names or lets go for areas: some 100 µs where all of them are far from each other in
-  /// memory. What is left of a tick goes on in the next turn.
+  /// Drivers that one turn looks at, names or lets go for areas: some 100 µs where all of them are far from each other
+  /// in memory. What is left of a tick goes on in the next turn.
   public var areaDriversPerTurn = 128
-  /// Fences, positions of all of them, and such that are about two drivers. At each a new one is refused with `storage_full`.
+  /// Fences, positions of all of them, and such that are about two drivers. At each a new one is refused with
+  /// `storage_full`.
   public var fences = 50_000
   public var fencePositions = 2_000_000
   public var roamingFences = 16
@@ -69,9 +71,10 @@ public struct HubLimits: Sendable, Equatable {
   public var fixTimesPerDriver: Int
   /// Drivers for which fix times are remembered. Past it a repeated old fix of a further driver counts as history.
   public var driversWithFixTimes: Int
-  /// Fixes that were taken in while nothing could be stored and have not come again, whose times are kept: of one driver (as
-  /// many as this project's client keeps to send again), and of all. Past it a driver's `storedThrough` stays before the
-  /// first that has no place for as long as the hub runs, and the driver sends again what is newer, needed or not.
+  /// Fixes that were taken in while nothing could be stored and have not come again, whose times are kept: of one
+  /// driver (as many as this project's client keeps to send again), and of all. Past it a driver's `storedThrough`
+  /// stays before the first that has no place for as long as the hub runs, and the driver sends again what is newer,
+  /// needed or not.
   public var missedFixesPerDriver = 4096
   public var missedFixes = 1 << 20
 
@@ -108,8 +111,9 @@ public struct HubTimings: Sendable, Equatable {
   public var longestSendingSilence = 900.0
   /// Live positions of an ended trip go on for this long.
   public var tripGrace = 60.0
-  /// An ended trip's events may be recovered for this long; a driver that is gone is forgotten after it. A trip without a
-  /// move and without a position for this long is cancelled by the hub, so that trips nobody ends do not fill the table.
+  /// An ended trip's events may be recovered for this long; a driver that is gone is forgotten after it. A trip without
+  /// a move and without a position for this long is cancelled by the hub, so that trips nobody ends do not fill the
+  /// table.
   public var retention = 86_400.0
   /// More than `replacements` replacements of one driver's session in `replacementWindow` …
   public var replacements = 3

@@ -117,8 +117,8 @@ extension HubLimits {
 }
 
 extension Hub {
-  /// What the hub counts, with how many entries each table has now. Called where it is shown, once a second: a turn does
-  /// not work out what nobody reads.
+  /// What the hub counts, with how many entries each table has now. Called where it is shown, once a second: a turn
+  /// does not work out what nobody reads.
   public mutating func shownCounters() -> HubCounters {
     var shown = counters
     for table in HubTable.allCases { shown.tableEntries[Int(table.rawValue)] = entries(of: table) }

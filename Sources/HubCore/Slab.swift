@@ -1,9 +1,9 @@
 // Records addressed by a dense index, in chunks that never move, with a free list. A generation per slot, bumped when
 // the record goes, tells a stale reference from a live one.
 //
-// Access through `subscript` with a coroutine would cost a heap allocation where it is not inlined; `unsafeAddress` hands
-// out a pointer. Why it is right: slots below `endIndex` are initialised from their first `insert` until `deinit`, every
-// access is bounds-checked against `endIndex`, and what ChunkTable gives never moves.
+// Access through `subscript` with a coroutine would cost a heap allocation where it is not inlined; `unsafeAddress`
+// hands out a pointer. Why it is right: slots below `endIndex` are initialised from their first `insert` until
+// `deinit`, every access is bounds-checked against `endIndex`, and what ChunkTable gives never moves.
 import HubBytes
 
 struct Slab<Record>: ~Copyable {

@@ -1,4 +1,5 @@
-// Fix times (milliseconds) in ascending order: looked up where a fix comes again, where one was missed, and in the journal.
+// Fix times (milliseconds) in ascending order: looked up where a fix comes again, where one was missed, and in the
+// journal.
 
 extension [Int64] {
   /// The first place whose value is not less, of values in ascending order. O(log n).

@@ -1,5 +1,5 @@
-// CRC-32C (Castagnoli, RFC 3720 §12.1 and appendix B.4), eight bytes a step by eight tables ("slicing by 8", Kounavis and
-// Berry, 2005): what the journal tells a whole group from a broken one by. It finds every burst of up to 32 bits.
+// CRC-32C (Castagnoli, RFC 3720 §12.1 and appendix B.4), eight bytes a step by eight tables ("slicing by 8", Kounavis
+// and Berry, 2005): what the journal tells a whole group from a broken one by. It finds every burst of up to 32 bits.
 
 /// The tables, made once for the process; make one and keep it, so that a step need not ask whether they are there.
 struct CRC32C: ~Copyable {
@@ -8,8 +8,8 @@ struct CRC32C: ~Copyable {
   /// Written before anybody has it, and never again.
   private nonisolated(unsafe) static let shared = makeTables()
 
-  // Eight tables of 256, one behind the other. A pointer instead of an array, because a step reads eight entries by bytes
-  // that cannot be out of range.
+  // Eight tables of 256, one behind the other. A pointer instead of an array, because a step reads eight entries by
+  // bytes that cannot be out of range.
   private let tables: UnsafePointer<UInt32>
 
   init() { tables = Self.shared }

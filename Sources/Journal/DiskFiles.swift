@@ -2,8 +2,8 @@
 import Glibc
 import HubSystem
 
-/// A directory. Who writes a journal's segments has a lock on it that ends with the process; who reads beside, or keeps the
-/// files of the one that has the lock, needs none.
+/// A directory. Who writes a journal's segments has a lock on it that ends with the process; who reads beside, or keeps
+/// the files of the one that has the lock, needs none.
 public final class DiskFiles: JournalFiles {
   public let path: String
   private let directory: Descriptor

@@ -41,7 +41,8 @@ extension GroupCommit {
 
   /// Writes groups until `close`; returns when everything was stored, or with the error after which nothing can be.
   ///
-  /// `clock` gives ms since 1970. `onChange` is called each time that more is on stable storage or the condition changed.
+  /// `clock` gives ms since 1970. `onChange` is called each time that more is on stable storage or the condition
+  /// changed.
   public func run(
     _ writer: inout JournalWriter, clock: () -> Int64, onChange: () -> Void
   ) throws(JournalError) {

@@ -115,7 +115,8 @@ public final class GroupCommit: @unchecked Sendable {
     }
   }
 
-  /// Somebody has come to wait for a submission that was in no hurry. Cheap, and nothing where it is being written already.
+  /// Somebody has come to wait for a submission that was in no hurry. Cheap, and nothing where it is being written
+  /// already.
   public func hurry(through ticket: UInt64) {
     locked { state in
       guard !state.isUrgent, let first = state.pending.ends.first, first.ticket <= ticket else { return }

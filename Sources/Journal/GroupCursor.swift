@@ -1,5 +1,5 @@
-// Reads a segment group by group, in memory for one group and what is read ahead: for whoever looks into a journal beside
-// its writer, where a whole segment in memory would be too much, or the segment still grows.
+// Reads a segment group by group, in memory for one group and what is read ahead: for whoever looks into a journal
+// beside its writer, where a whole segment in memory would be too much, or the segment still grows.
 import HubSystem
 
 /// A place in a segment, and the groups from there on.

@@ -4,14 +4,14 @@ import HubSystem
 public enum JournalError: Error, Equatable, CustomStringConvertible {
   /// The kernel refused; `file` is what it was about.
   case system(SystemError, file: String)
-  /// The disk, the share of it that the hub may use, or the file that it may write is full, by the kernel's word. What was
-  /// written of the group was taken back.
+  /// The disk, the share of it that the hub may use, or the file that it may write is full, by the kernel's word. What
+  /// was written of the group was taken back.
   case full(SystemError, file: String)
   /// The path leads to this directory no longer, or the newest segment was deleted: what is written there would not be
   /// found by the next start.
   case gone(path: String)
-  /// A write or fdatasync failed earlier. The kernel may have dropped what it could not write and say "done" to the next
-  /// fdatasync (fsyncgate, 2018), so nothing is written any more before a restart has read what there is.
+  /// A write or fdatasync failed earlier. The kernel may have dropped what it could not write and say "done" to the
+  /// next fdatasync (fsyncgate, 2018), so nothing is written any more before a restart has read what there is.
   case stopped
   /// Another process has the directory.
   case locked(directory: String)

@@ -43,8 +43,8 @@ public struct JournalFileFacts: Sendable, Equatable {
 }
 
 extension JournalFiles {
-  /// Why no hub can have written the file that has this name: it is no file, or larger than `limit` bytes. Nil where one can
-  /// have, or nothing has the name.
+  /// Why no hub can have written the file that has this name: it is no file, or larger than `limit` bytes. Nil where
+  /// one can have, or nothing has the name.
   func oddity(of name: String, atMost limit: Int = .max) throws(SystemError) -> String? {
     guard let facts = try about(name) else { return nil }
     switch facts.kind {

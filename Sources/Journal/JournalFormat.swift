@@ -10,8 +10,8 @@
 //
 // What a snapshot holds ends where a segment ends, so that a segment is either wholly in it or not at all.
 //
-// Group N+1 is never written before the fdatasync of group N has returned. So a broken group with nothing valid behind it is
-// one whose write was cut (a torn tail), and one with a valid group behind it was whole once: that is damage.
+// Group N+1 is never written before the fdatasync of group N has returned. So a broken group with nothing valid behind
+// it is one whose write was cut (a torn tail), and one with a valid group behind it was whole once: that is damage.
 
 /// A file's first 32 bytes.
 struct FileHeader: Equatable {

@@ -4,7 +4,8 @@ import HubSystem
 //     full segment      its index (a file beside it, made here where it is missing or broken) → groups → records
 //     newest segment    an index in memory, which each question brings up to date
 //
-// Nothing is locked. A segment that retention deletes meanwhile is passed over; a group is given only when its sum is right.
+// Nothing is locked. A segment that retention deletes meanwhile is passed over; a group is given only when its sum is
+// right.
 import Synchronization
 
 /// Names the records of a group's payload that have a key, with where they begin: a length of 4 bytes (of what follows,
@@ -12,8 +13,8 @@ import Synchronization
 public typealias RecordKeys =
   @Sendable (_ payload: UnsafeRawBufferPointer, _ note: (_ key: UInt64, _ offset: Int) -> Void) -> Void
 
-/// A journal's directory, open for reading. Used by one thread at a time; made and used while a hub writes there, by the
-/// hub's own process or another.
+/// A journal's directory, open for reading. Used by one thread at a time; made and used while a hub writes there, by
+/// the hub's own process or another.
 public final class JournalHistory {
   private let files: any JournalFiles
   private let limits: JournalLimits
@@ -41,11 +42,13 @@ public final class JournalHistory {
     self.keys = keys
   }
 
-  /// Gives each record with `key` to `body`, oldest first, from its length on and no byte more, until `body` says false.
+  /// Gives each record with `key` to `body`, oldest first, from its length on and no byte more, until `body` says
+  /// false.
   ///
-  /// `since` is in ms since 1970 by the hub's clock: segments that were wholly written before it are passed over, so older
-  /// records may come, and newer ones are never missing. Costs some 15 small reads for each segment since then, and one
-  /// for each record, or run of records that lie close together; in memory 256 KiB and the places of what was found.
+  /// `since` is in ms since 1970 by the hub's clock: segments that were wholly written before it are passed over, so
+  /// older records may come, and newer ones are never missing. Costs some 15 small reads for each segment since then,
+  /// and one for each record, or run of records that lie close together; in memory 256 KiB and the places of what was
+  /// found.
   ///
   /// Throws `damaged` with the first damage that was met, after everything that can be read was given.
   public func forEachRecord(

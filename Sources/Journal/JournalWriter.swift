@@ -1,5 +1,5 @@
-// Appends groups to the newest segment: one write and one fdatasync each, and never one behind a group that is not known to
-// be on stable storage. Blocks; it belongs to the journal's own thread.
+// Appends groups to the newest segment: one write and one fdatasync each, and never one behind a group that is not
+// known to be on stable storage. Blocks; it belongs to the journal's own thread.
 import Glibc
 import HubSystem
 
@@ -57,8 +57,8 @@ public struct JournalWriter: ~Copyable {
     return number
   }
 
-  /// Throws `gone` where the next start would not find what is written. Looked at before each group, so that nothing is acked
-  /// that was gone when it came; two short calls beside an fdatasync.
+  /// Throws `gone` where the next start would not find what is written. Looked at before each group, so that nothing is
+  /// acked that was gone when it came; two short calls beside an fdatasync.
   public func checkPlace() throws(JournalError) {
     guard files.isInPlace else { throw .gone(path: files.path) }
     guard segment?.isLinked ?? true else { throw .gone(path: "\(files.path)/\(segmentName)") }
@@ -124,8 +124,8 @@ public struct JournalWriter: ~Copyable {
     }
   }
 
-  /// A full disk, quota or file (`ulimit -f`) is passing trouble where what was written could be taken back; everything else
-  /// is the end.
+  /// A full disk, quota or file (`ulimit -f`) is passing trouble where what was written could be taken back; everything
+  /// else is the end.
   private mutating func failure(_ error: SystemError, takesBack: Bool) -> JournalError {
     if takesBack, [ENOSPC, EDQUOT, EFBIG].contains(error.errno) {
       return .full(error, file: "\(files.path)/\(segmentName)")

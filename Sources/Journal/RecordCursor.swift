@@ -1,6 +1,6 @@
-// Reads records of one segment by the places that an index has of them. A driver's records lie in many groups, each among
-// those of thousands of other drivers, so that reading whole groups reads hundreds of times as much as is wanted; records
-// that lie close together come with one call of the kernel.
+// Reads records of one segment by the places that an index has of them. A driver's records lie in many groups, each
+// among those of thousands of other drivers, so that reading whole groups reads hundreds of times as much as is wanted;
+// records that lie close together come with one call of the kernel.
 import HubSystem
 
 struct RecordCursor: ~Copyable {
@@ -20,8 +20,8 @@ struct RecordCursor: ~Copyable {
 
   deinit { buffer.deallocate() }
 
-  /// The record at `entries[place]`, from its length on, valid until the next call; nil where the file has other bytes there.
-  /// `entries` ascend, and are asked for in order.
+  /// The record at `entries[place]`, from its length on, valid until the next call; nil where the file has other bytes
+  /// there. `entries` ascend, and are asked for in order.
   mutating func record(_ place: Int, of entries: [IndexEntry]) throws(SystemError) -> UnsafeRawBufferPointer? {
     let range = entries[place].range
     if range.lowerBound < window.lowerBound || range.upperBound > window.upperBound {

@@ -1,4 +1,5 @@
-// What a directory holds when a hub starts: the newest whole snapshot, the groups behind it, and where to go on writing.
+// What a directory holds when a hub starts: the newest whole snapshot, the groups behind it, and where to go on
+// writing.
 import HubSystem
 
 /// What a journal's reader says of a payload that it can't make sense of.
@@ -47,8 +48,8 @@ public enum DamagePolicy: Sendable {
   case moveAside
 }
 
-/// Reads a journal's directory from the newest whole snapshot on. Segments that the snapshot holds are not looked at: damage
-/// in them is met by whoever reads them.
+/// Reads a journal's directory from the newest whole snapshot on. Segments that the snapshot holds are not looked at:
+/// damage in them is met by whoever reads them.
 public struct Recovery: ~Copyable {
   private let files: any JournalFiles
   private let limits: JournalLimits
@@ -61,8 +62,9 @@ public struct Recovery: ~Copyable {
     scan = SegmentScan(limits: limits)
   }
 
-  /// Gives the snapshot's parts to `snapshot` and then each group behind it to `group`, in order; cuts off an unfinished
-  /// write, and deletes files that were never finished; returns the writer that goes on from there. O(bytes).
+  /// Gives the snapshot's parts to `snapshot` and then each group behind it to `group`, in order; cuts off an
+  /// unfinished write, and deletes files that were never finished; returns the writer that goes on from there.
+  /// O(bytes).
   public consuming func run(
     damage policy: DamagePolicy, snapshot: (UnsafeRawBufferPointer) throws(Senseless) -> Void,
     group: (UInt64, UnsafeRawBufferPointer) throws(Senseless) -> Void
@@ -94,8 +96,8 @@ public struct Recovery: ~Copyable {
     return Recovered(writer: writer, report: report)
   }
 
-  /// The same up to the group `last`, where a segment ends, and nothing is changed: for a reader beside the writer, which
-  /// goes on behind it.
+  /// The same up to the group `last`, where a segment ends, and nothing is changed: for a reader beside the writer,
+  /// which goes on behind it.
   public consuming func read(
     through last: UInt64, snapshot: (UnsafeRawBufferPointer) throws(Senseless) -> Void,
     group: (UInt64, UnsafeRawBufferPointer) throws(Senseless) -> Void
@@ -144,7 +146,8 @@ public struct Recovery: ~Copyable {
     return 0
   }
 
-  /// A snapshot is given its name when it is whole: one that is broken and goes further than what can be read was spoilt.
+  /// A snapshot is given its name when it is whole: one that is broken and goes further than what can be read was
+  /// spoilt.
   private func brokenSnapshot(behind next: UInt64) -> Damage? {
     guard let name = report.brokenSnapshots.first, let group = FileHeader.group(ofName: name, .snapshot), group >= next
     else { return nil }
@@ -239,9 +242,9 @@ public struct Recovery: ~Copyable {
     do throws(SystemError) { return try LossMark.isThere(files) } catch { throw .system(error, file: files.path) }
   }
 
-  /// Keeps a copy of the damaged segment, moves those behind it and broken snapshots, and cuts at the damage. Whatever moment
-  /// it is interrupted at, all bytes are still there under one name or the other. False when nothing of the segment is left
-  /// in use.
+  /// Keeps a copy of the damaged segment, moves those behind it and broken snapshots, and cuts at the damage. Whatever
+  /// moment it is interrupted at, all bytes are still there under one name or the other. False when nothing of the
+  /// segment is left in use.
   private mutating func moveAside(
     _ damage: Damage, in segment: String?, following: [String]
   ) throws(JournalError) -> Bool {

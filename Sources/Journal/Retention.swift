@@ -39,8 +39,8 @@ public struct JournalInventory: Sendable, Equatable {
     segments.reduce(0) { $0 + $1.bytes + ($1.indexBytes ?? 0) } + snapshots.reduce(0) { $0 + $1.bytes }
   }
 
-  /// Looks at the directory, and reads the headers of what is in it. What goes meanwhile is left out. Throws `damaged` where
-  /// something has a segment's or a snapshot's name that no hub can have written.
+  /// Looks at the directory, and reads the headers of what is in it. What goes meanwhile is left out. Throws `damaged`
+  /// where something has a segment's or a snapshot's name that no hub can have written.
   public init(_ files: any JournalFiles, limits: JournalLimits) throws(JournalError) {
     let names: [String]
     do throws(SystemError) { names = try files.names() } catch { throw .system(error, file: files.path) }

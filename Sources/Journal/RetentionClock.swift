@@ -1,7 +1,8 @@
-// The time by which history is too old. The wall clock alone would not do: one that is wrong for a second, after a bad time
-// server or a suspended machine, would have everything deleted, and nothing brings that back. Uptime cannot be set. So the wall
-// clock is believed as far as it goes as uptime does; where it has leapt ahead, time goes on as before by uptime, until the new
-// time has held for a day. History that is deleted a day late harms nobody: `RetentionRule.bytes` bounds it meanwhile.
+// The time by which history is too old. The wall clock alone would not do: one that is wrong for a second, after a bad
+// time server or a suspended machine, would have everything deleted, and nothing brings that back. Uptime cannot be
+// set. So the wall clock is believed as far as it goes as uptime does; where it has leapt ahead, time goes on as before
+// by uptime, until the new time has held for a day. History that is deleted a day late harms nobody:
+// `RetentionRule.bytes` bounds it meanwhile.
 //
 // A hub that starts has no uptime to hold against the wall clock, and goes by when its segments were begun. Those that
 // were begun while the clock was wrong must not count. They stand out by a leap: more than a week between two

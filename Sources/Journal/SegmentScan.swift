@@ -20,7 +20,8 @@ struct SegmentScan: ~Copyable {
     self.limits = limits
   }
 
-  /// Gives each whole group to `body`, in order. `number` is the first group's, and afterwards that of the group to come.
+  /// Gives each whole group to `body`, in order. `number` is the first group's, and afterwards that of the group to
+  /// come.
   ///
   /// `isLast` says that no other segment follows: only the last one can have a torn tail, because the next is made when
   /// all of this one is on stable storage.
@@ -32,7 +33,8 @@ struct SegmentScan: ~Copyable {
       let header = try FileHeader(bytes, crc)
       guard header.kind == .segment, header.group == number else { throw .foreign }
     } catch {
-      // A file of a header's size holds nothing, in whatever version: its header was being written when the power failed.
+      // A file of a header's size holds nothing, in whatever version: its header was being written when the power
+      // failed.
       let isBegun = isLast && bytes.count <= FileHeader.size
       if case .version(let version) = error, !isBegun { return .otherVersion(version) }
       // Groups are only written behind a header that is on stable storage.

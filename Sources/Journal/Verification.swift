@@ -165,10 +165,11 @@ public struct Verifier {
   }
 }
 
-/// Reads all groups of a journal, oldest first, for whoever wants to have all of them: `body` says whether it wants more.
-/// Segments that were wholly written before `since` (ms since 1970) are passed over, and what goes meanwhile. Of a damaged
-/// segment the groups before the damage are given, and then those of the segments behind it, as where one is missing
-/// between two; at the end the first damage is thrown. A payload that makes no sense to `body` ends the reading.
+/// Reads all groups of a journal, oldest first, for whoever wants to have all of them: `body` says whether it wants
+/// more. Segments that were wholly written before `since` (ms since 1970) are passed over, and what goes meanwhile. Of
+/// a damaged segment the groups before the damage are given, and then those of the segments behind it, as where one is
+/// missing between two; at the end the first damage is thrown. A payload that makes no sense to `body` ends the
+/// reading.
 public func forEachGroup(
   of files: any JournalFiles, limits: JournalLimits, since: Int64 = .min,
   _ body: (_ number: UInt64, _ payload: UnsafeRawBufferPointer) throws(Senseless) -> Bool

@@ -16,8 +16,9 @@ public struct AreaMap: Sendable {
 
   public init() {}
 
-  /// Takes in an update. What a cell says of a driver counts until another cell shows it: `left` only from the one that did
-  /// last, and likewise for who is missing from a whole cell. O(drivers of the update; of the map where it is full).
+  /// Takes in an update. What a cell says of a driver counts until another cell shows it: `left` only from the one that
+  /// did last, and likewise for who is missing from a whole cell. O(drivers of the update; of the map where it is
+  /// full).
   public mutating func apply(_ update: AreaUpdate) {
     if update.isFull {
       let named = Set(update.drivers.map(\.driverID))

@@ -14,13 +14,13 @@ public struct ClientConfiguration: Sendable {
   /// that drives the client. Without it the client ends when its token does.
   public var tokens: (@Sendable (TokenNeed) -> TokenAnswer)?
   public var limits = ClientLimits()
-  /// The offer of permessage-deflate (RFC 7692); nil for none, and a hub may decline it. Compression takes about half off
-  /// what a watcher of positions receives. A driver gains little: most of what it sends is too small to be compressed for
-  /// itself. Against a server that keeps contexts a client needs some 80 KiB more; one that offers
+  /// The offer of permessage-deflate (RFC 7692); nil for none, and a hub may decline it. Compression takes about half
+  /// off what a watcher of positions receives. A driver gains little: most of what it sends is too small to be
+  /// compressed for itself. Against a server that keeps contexts a client needs some 80 KiB more; one that offers
   /// `.withoutContexts` never does.
   public var compression: DeflateParameters?
-  /// How messages are written. `.binary` takes a seventh of JSON's bytes or fewer; it is asked for before JSON, so that a
-  /// hub without it speaks JSON. Compression is then not used: there is little left in such messages that repeats.
+  /// How messages are written. `.binary` takes a seventh of JSON's bytes or fewer; it is asked for before JSON, so that
+  /// a hub without it speaks JSON. Compression is then not used: there is little left in such messages that repeats.
   public var codec = Subprotocol.json
   /// Keeps live fixes until the hub has stored them, and sends them again after a break. Without it a fix that can't go
   /// out at once is dropped: for load generators.

@@ -55,8 +55,8 @@ public struct ClientLimits: Sendable, Equatable {
 
   // MARK: Tokens
 
-  /// A new token is asked for this long before the old one ends, but not before this part of its time is left; and up to
-  /// `jitter` of that earlier.
+  /// A new token is asked for this long before the old one ends, but not before this part of its time is left; and up
+  /// to `jitter` of that earlier.
   public var renewalSeconds = 60.0
   public var renewalPart = 0.2
   /// Asked again after so long, where there was none, or the hub refused it.
@@ -70,7 +70,8 @@ public struct ClientLimits: Sendable, Equatable {
   public var pingPart = 0.8
   /// So many fixes unconfirmed ask for a ping before it is due by time.
   public var unconfirmedFixes = 64
-  /// A fix that is not stored so long after a pong to a later ping goes out again, in a batch. A hub stores it within 0.1 s.
+  /// A fix that is not stored so long after a pong to a later ping goes out again, in a batch. A hub stores it within
+  /// 0.1 s.
   public var storedSeconds = 15.0
   /// The burst assumed for a rate, in seconds of it: the default hub's is 5; a little less leaves room for what the
   /// network bunches.

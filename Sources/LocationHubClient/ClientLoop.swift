@@ -22,8 +22,8 @@ public protocol ClientLoopDelegate: AnyObject {
   func opened(_ client: ClientID, _ connected: Connected)
   /// A message; `connected` comes by `opened`, and events that were seen before do not come.
   func received(_ client: ClientID, _ envelope: borrowing ServerEnvelope)
-  /// The bytes of a message, in the session's `form`, before they are parsed; true: that was all, it is not to be parsed.
-  /// For load generators.
+  /// The bytes of a message, in the session's `form`, before they are parsed; true: that was all, it is not to be
+  /// parsed. For load generators.
   func receivedRaw(_ client: ClientID, _ message: UnsafeRawBufferPointer) -> Bool
   /// A connection or an attempt ended, and what follows.
   func closed(_ client: ClientID, _ disconnection: Disconnection)

@@ -52,8 +52,8 @@ extension ClientSession {
     step = .disconnect
   }
 
-  /// The transport has ended, or did not come about (then with its errno), or its TLS failed. Says why, and what follows: the next attempt is under
-  /// way already, by `deadline`.
+  /// The transport has ended, or did not come about (then with its errno), or its TLS failed. Says why, and what
+  /// follows: the next attempt is under way already, by `deadline`.
   public func transportEnded(_ now: Moment, connectErrno: Int32? = nil, tls: TLSFailure? = nil) -> Disconnection {
     let cause = self.cause ?? connectErrno.map { .connectFailed(errno: $0) } ?? tls.map { .tlsFailed($0) } ?? .lost
     let wasOpen = openedAt != nil

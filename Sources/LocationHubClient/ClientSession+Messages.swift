@@ -124,8 +124,8 @@ extension ClientSession {
     resendUnstored(behind: ping, now)
   }
 
-  /// What had been sent before a ping that was answered long ago is stored by now, or the hub could not store it when it
-  /// came, as on a full disk: then nothing but sending it again helps.
+  /// What had been sent before a ping that was answered long ago is stored by now, or the hub could not store it when
+  /// it came, as on a full disk: then nothing but sending it again helps.
   private func resendUnstored(behind ping: SentPing, _ now: Moment) {
     if let before = answeredPing {
       guard now.uptime - before.uptime >= nanoseconds(limits.storedSeconds), let connected else { return }

@@ -76,8 +76,8 @@ extension ClientSession {
     return true
   }
 
-  /// Shows a part of the map, an `area` or `nearby` channel, under a name of 1–64 bytes; the same name again moves it. False
-  /// at the limit of subscriptions. `AreaMap` makes a map of what comes.
+  /// Shows a part of the map, an `area` or `nearby` channel, under a name of 1–64 bytes; the same name again moves it.
+  /// False at the limit of subscriptions. `AreaMap` makes a map of what comes.
   @discardableResult
   public func show(_ channel: Channel, as viewID: InlineText) -> Bool {
     subscriptions.show(viewID, channel, limit: limits.subscriptions)
@@ -184,8 +184,8 @@ extension ClientSession {
     return true
   }
 
-  /// Writes a message and charges what the hub charges for it. What it costs is known when it is written: `withinRate`, one
-  /// that costs more than may be spent now is taken back; then gives what it costs, and nil otherwise.
+  /// Writes a message and charges what the hub charges for it. What it costs is known when it is written: `withinRate`,
+  /// one that costs more than may be spent now is taken back; then gives what it costs, and nil otherwise.
   @discardableResult
   private func write(
     _ message: ClientMessage, number: UInt64, withinRate: Bool = false, _ now: Moment, _ buffer: inout ByteBuffer

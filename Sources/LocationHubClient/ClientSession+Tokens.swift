@@ -1,5 +1,5 @@
-// Tokens that end before the client does: a new one is asked for in time and swapped in place (`refresh`), or, where the
-// hub has refused the old one, used with the next connection (protocol/README.md, "refresh" and "Close codes").
+// Tokens that end before the client does: a new one is asked for in time and swapped in place (`refresh`), or, where
+// the hub has refused the old one, used with the next connection (protocol/README.md, "refresh" and "Close codes").
 //
 // The application says in the configuration where tokens come from. It may answer at once (a file) or later (a request
 // to its back end): nothing here waits. Without such a source a client ends when its token does, with
@@ -114,8 +114,8 @@ extension ClientSession {
     }
   }
 
-  /// The hub has answered the message with this number; true where it was the `refresh`, which the application need not see. One that is refused changes
-  /// nothing: the session goes on with the token that it has.
+  /// The hub has answered the message with this number; true where it was the `refresh`, which the application need not
+  /// see. One that is refused changes nothing: the session goes on with the token that it has.
   func noteRefresh(_ number: UInt64, isTaken: Bool, _ now: Moment) -> Bool {
     guard let renewal, let asked = renewal.asked, asked.number == number else { return false }
     renewal.asked = nil

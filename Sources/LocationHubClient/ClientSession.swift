@@ -5,7 +5,8 @@
 // then calls `flush`, which writes what is to be sent and says what is to be done with the transport. Nothing but
 // `flush` writes, so that a callback may call any command. `ClientLoop` drives thousands of these on one thread.
 //
-// The files: +Handshake (until `connected`), +Messages (what the hub says), +Sending (what goes out), +Closing, +Tokens.
+// The files: +Handshake (until `connected`), +Messages (what the hub says), +Sending (what goes out), +Closing,
+// +Tokens.
 import HubBytes
 import HubHTTP
 import HubMessages
@@ -94,7 +95,8 @@ public final class ClientSession {
   /// Nothing is taken from the queue before this uptime: the hub asked for patience.
   var queueNotBefore = Int64.min
 
-  /// `sharing`: what compresses where no contexts are kept, for many clients of one thread; without it each has its own.
+  /// `sharing`: what compresses where no contexts are kept, for many clients of one thread; without it each has its
+  /// own.
   public init(_ configuration: ClientConfiguration, sharing sharedCompression: MessageCompression? = nil) {
     self.configuration = configuration
     self.sharedCompression = sharedCompression
@@ -205,6 +207,6 @@ public struct ClientCounters: Sendable, Equatable {
   public init() {}
 }
 
-/// Seconds as nanoseconds, at most 31 years: some of these times are the hub's word, and a number that does not fit would
-/// end the process.
+/// Seconds as nanoseconds, at most 31 years: some of these times are the hub's word, and a number that does not fit
+/// would end the process.
 @inline(__always) func nanoseconds(_ seconds: Double) -> Int64 { Int64(max(-1e9, min(1e9, seconds)) * 1e9) }

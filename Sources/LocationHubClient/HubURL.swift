@@ -1,5 +1,5 @@
-// Where a hub is: `ws://HOST:PORT/path?query` (RFC 6455 §3), or `wss:` for TLS, as far as this client can go there. Hosts are numeric, or
-// `localhost`: resolving names blocks for seconds, and nothing here may.
+// Where a hub is: `ws://HOST:PORT/path?query` (RFC 6455 §3), or `wss:` for TLS, as far as this client can go there.
+// Hosts are numeric, or `localhost`: resolving names blocks for seconds, and nothing here may.
 import HubMessages
 import HubTransport
 
@@ -56,7 +56,8 @@ public struct HubURL: Sendable, Hashable {
     time = try HubURL.time(ofQueryIn: target)
   }
 
-  /// Reads a URL. The port is 80, or 443 for `wss`, where none is given (RFC 6455 §3), the path `/v1/ws` where there is none.
+  /// Reads a URL. The port is 80, or 443 for `wss`, where none is given (RFC 6455 §3), the path `/v1/ws` where there is
+  /// none.
   public init(_ text: String) throws(HubURLError) {
     guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { throw .badCharacter }
     guard let separator = HubURL.firstRange(of: "://", in: text) else { throw .noScheme(text) }

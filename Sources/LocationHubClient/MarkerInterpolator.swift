@@ -61,8 +61,8 @@ public struct MarkerInterpolator: Sendable {
 
   public init() {}
 
-  /// A position came at `uptime` (monotonic nanoseconds, the clock that `marker` is asked by). One that is not newer than
-  /// the last is passed over; of another driver there should be another marker.
+  /// A position came at `uptime` (monotonic nanoseconds, the clock that `marker` is asked by). One that is not newer
+  /// than the last is passed over; of another driver there should be another marker.
   public mutating func take(_ location: DriverLocation, at uptime: Int64) {
     if let newest, location.timestamp <= newest.timestamp { return }
     let shown = marker(at: uptime)
@@ -144,8 +144,8 @@ public struct MarkerInterpolator: Sendable {
     return (place, MarkerInterpolator.heading(turned))
   }
 
-  /// Seconds from the newest position to one that comes at `uptime`, by the times of their fixes; by their arrival where
-  /// the hub made up a time.
+  /// Seconds from the newest position to one that comes at `uptime`, by the times of their fixes; by their arrival
+  /// where the hub made up a time.
   private func passed(to location: DriverLocation, at uptime: Int64) -> Double {
     guard let newest, newest.timeSource == .fix, location.timeSource == .fix else {
       return Double(uptime - arrived) / 1e9

@@ -163,8 +163,8 @@ struct SendQueue {
     sentThrough = 0
   }
 
-  /// Fixes up to this number that were sent and are not confirmed are to be sent again, in batches of at most `maximumBatch`:
-  /// there was time to store them.
+  /// Fixes up to this number that were sent and are not confirmed are to be sent again, in batches of at most
+  /// `maximumBatch`: there was time to store them.
   mutating func resendFixes(through number: UInt64, maximumBatch: Int) {
     var rebuilt: [Entry] = []
     var run = FixRun(maximum: max(1, maximumBatch))

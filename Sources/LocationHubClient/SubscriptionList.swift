@@ -45,8 +45,8 @@ struct SubscriptionList {
     return true
   }
 
-  /// Shows another part of the map under a name, or the first one; false at the limit. The hub is asked once for where it
-  /// is then, however often it moved before it could be.
+  /// Shows another part of the map under a name, or the first one; false at the limit. The hub is asked once for where
+  /// it is then, however often it moved before it could be.
   mutating func show(_ viewID: InlineText, _ channel: Channel, limit: Int) -> Bool {
     if let index = list.firstIndex(where: { $0.viewID == viewID }) {
       list[index].channel = channel

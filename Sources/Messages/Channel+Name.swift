@@ -4,7 +4,8 @@ import HubGeo
 
 extension Channel {
   /// Reads a channel's name, strictly: nil where the prefix is unknown, an id is none, a geohash has other than 3–8
-  /// characters of its alphabet, or a place or radius is out of range. O(length), no allocation for what a client sends.
+  /// characters of its alphabet, or a place or radius is out of range. O(length), no allocation for what a client
+  /// sends.
   public init?(_ bytes: UnsafeRawBufferPointer) {
     if bytes.elementsEqual("fleet".utf8) {
       self = .fleet

@@ -1,6 +1,6 @@
 // Days and dates of the Gregorian calendar, proleptic, without tables: H. Hinnant, "chrono-Compatible Low-Level Date
-// Algorithms" (howardhinnant.github.io/date_algorithms.html), days_from_civil and civil_from_days. A year begins in March
-// here, so that the leap day is its last, and 400 years, which have 146,097 days, repeat.
+// Algorithms" (howardhinnant.github.io/date_algorithms.html), days_from_civil and civil_from_days. A year begins in
+// March here, so that the leap day is its last, and 400 years, which have 146,097 days, repeat.
 
 /// A date of the Gregorian calendar.
 struct CivilDate: Equatable {

@@ -1,8 +1,9 @@
 // The drivers of an answer, the nearest first.
 //
-// A report has 280 bytes and a reference: to sort a thousand of them took a millisecond, nearly all of it for moving them about.
-// So their keys are put in order, in a heap: made in O(n), 10 µs for a thousand, and each driver costs O(log n) when its turn
-// comes. An answer that is written in pieces is put in order in pieces, too. Williams, "Algorithm 232: Heapsort", CACM 7 (1964).
+// A report has 280 bytes and a reference: to sort a thousand of them took a millisecond, nearly all of it for moving
+// them about. So their keys are put in order, in a heap: made in O(n), 10 µs for a thousand, and each driver costs
+// O(log n) when its turn comes. An answer that is written in pieces is put in order in pieces, too. Williams,
+// "Algorithm 232: Heapsort", CACM 7 (1964).
 
 import HubBytes
 

@@ -1,5 +1,5 @@
-// Fences: places on the map, or distances between drivers, of which the hub tells who comes and who goes. What they mean is
-// in protocol/fences.md; a fence that is made has passed all checks that need no look into the hub's tables.
+// Fences: places on the map, or distances between drivers, of which the hub tells who comes and who goes. What they
+// mean is in protocol/fences.md; a fence that is made has passed all checks that need no look into the hub's tables.
 import HubBytes
 import HubGeo
 

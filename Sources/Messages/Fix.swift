@@ -4,7 +4,8 @@ import HubGeo
 /// Where a fix came from, as the phone says.
 public enum FixSource: UInt8, Sendable, CaseIterable, BitwiseCopyable { case gps, wifi, cellular, fused, cached }
 
-/// One measured position. Optional values are absent where the phone sent none, null, or a negative number for "unknown".
+/// One measured position. Optional values are absent where the phone sent none, null, or a negative number for
+/// "unknown".
 public struct Fix: Sendable, Equatable, BitwiseCopyable {
   public var coordinate: Coordinate
   /// When the phone measured it, by the phone's clock.

@@ -46,8 +46,8 @@ public struct Identifier: Sendable, Hashable, BitwiseCopyable {
   /// The top bit of each byte.
   @inlinable @inline(__always) static var tops: UInt64 { 0x8080_8080_8080_8080 }
 
-  /// The top bits of those bytes that are a character of ids: of the sums one is carried into a top bit where the byte is at
-  /// least the first of a range, the other where it is beyond the last. What is not ASCII is none of them.
+  /// The top bits of those bytes that are a character of ids: of the sums one is carried into a top bit where the byte
+  /// is at least the first of a range, the other where it is beyond the last. What is not ASCII is none of them.
   @inlinable @inline(__always)
   static func allowed(_ word: UInt64) -> UInt64 {
     let ones: UInt64 = 0x0101_0101_0101_0101

@@ -2,7 +2,8 @@
 
 /// What a reader accepts at most. RFC 8259 §9 lets a parser set limits on size, depth and range.
 enum MessageLimits {
-  /// Bytes of one message; beyond: `too_large`. The transport refuses such frames earlier (protocol/README.md, "Rates").
+  /// Bytes of one message; beyond: `too_large`. The transport refuses such frames earlier (protocol/README.md,
+  /// "Rates").
   static let bytes = 256 * 1024
   /// Bytes of one message from the hub to a client: a pong carries a ping's payload and more.
   static let serverBytes = 2 * bytes
@@ -23,8 +24,8 @@ enum MessageLimits {
   /// Bytes of `epoch` (protocol/README.md, "Resuming").
   static let epochBytes = 32
 
-  /// Channels that a client's reader of binary messages knows by their numbers; beyond: `too_large`, and the message is passed
-  /// over. A session has far fewer subscriptions.
+  /// Channels that a client's reader of binary messages knows by their numbers; beyond: `too_large`, and the message is
+  /// passed over. A session has far fewer subscriptions.
   static let channelHandles = 65_536
 
   // What the writers reserve for what has a bound, once for all of its pieces.
@@ -38,21 +39,22 @@ enum MessageLimits {
   static let positionBytes = 340 + channelNameBytes + 2 * 64 + 6 * 32 + 2 * 20 + 2 * timestampBytes
   /// Bytes of one driver in an area_update: under 140 of names and punctuation, an id, four numbers and a timestamp.
   static let areaDriverBytes = 140 + 64 + 4 * 32 + timestampBytes
-  /// Bytes of an eta_update with its envelope: under 250 of names, words and punctuation, the channel's name, an id of 64,
-  /// two numbers of at most 32, two of 20, and two timestamps.
+  /// Bytes of an eta_update with its envelope: under 250 of names, words and punctuation, the channel's name, an id of
+  /// 64, two numbers of at most 32, two of 20, and two timestamps.
   static let etaBytes = 250 + channelNameBytes + 64 + 2 * 32 + 2 * 20 + 2 * timestampBytes
 
   // The same for binary messages (protocol/binary.md).
 
   /// Bytes of an id: its length and 64.
   static let binaryIDBytes = 1 + 64
-  /// Bytes of a driver_location: its flags, the channel's number and the age of at most 5 and 10, two ids, the time, the lag, a
-  /// place, a heading, accuracy, speed and sequence of at most 10, and more flags.
+  /// Bytes of a driver_location: its flags, the channel's number and the age of at most 5 and 10, two ids, the time,
+  /// the lag, a place, a heading, accuracy, speed and sequence of at most 10, and more flags.
   static let binaryPositionBytes = 1 + 5 + 2 * binaryIDBytes + 4 + 10 + 10 + 8 + 2 + 3 * 10 + 1
   /// Bytes of an eta_update: type, channel, flags, an id, the time, and four numbers of at most 10.
   static let binaryETABytes = 1 + 5 + 1 + binaryIDBytes + 4 + 4 * 10
   /// Bytes of one driver in an area_update: flags, an id, a heading and four numbers of at most 10.
   static let binaryAreaDriverBytes = 1 + binaryIDBytes + 2 + 4 * 10
-  /// Bytes of a location_update: its flags, the message's id, a trip's, a place, a time, and seven numbers of at most 10.
+  /// Bytes of a location_update: its flags, the message's id, a trip's, a place, a time, and seven numbers of at most
+  /// 10.
   static let binaryUpdateBytes = 2 + 2 * (2 + 64) + 8 + 6 + 7 * 10
 }

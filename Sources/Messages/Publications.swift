@@ -1,5 +1,5 @@
-// What the hub says to all subscribers of a channel: states (positions, ETAs, areas) and numbered events. What it answers to
-// one session is in Replies.swift.
+// What the hub says to all subscribers of a channel: states (positions, ETAs, areas) and numbered events. What it
+// answers to one session is in Replies.swift.
 import HubBytes
 import HubGeo
 

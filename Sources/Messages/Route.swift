@@ -3,8 +3,8 @@ import HubGeo
 
 /// Two places or more, in the order in which they are passed.
 ///
-/// Kept as what routers send and what is smallest: Google's encoded polyline, precision 5. An edge between two places is
-/// straight in degrees, as in GeoJSON (RFC 7946 §3.1.1), and goes the short way round.
+/// Kept as what routers send and what is smallest: Google's encoded polyline, precision 5. An edge between two places
+/// is straight in degrees, as in GeoJSON (RFC 7946 §3.1.1), and goes the short way round.
 public struct Route: Sendable, Equatable {
   public enum Fault: Error, Equatable {
     case notAPolyline(PolylineError)

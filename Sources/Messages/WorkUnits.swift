@@ -1,10 +1,10 @@
-// What a message costs of its sender's rate, in units (protocol/README.md, "Rates"): the same sum for the hub, which charges
-// it, and for the client library, which keeps within it.
+// What a message costs of its sender's rate, in units (protocol/README.md, "Rates"): the same sum for the hub, which
+// charges it, and for the client library, which keeps within it.
 
 /// Units of work.
 public enum WorkUnits {
-  /// Bytes of a message (of the inflated text, without its frame), fixes of a batch, and positions of a polygon or route that
-  /// are one unit more. Each counts as far as it is whole, and only the largest of the three sums does.
+  /// Bytes of a message (of the inflated text, without its frame), fixes of a batch, and positions of a polygon or
+  /// route that are one unit more. Each counts as far as it is whole, and only the largest of the three sums does.
   public static let bytes = 4096
   public static let fixes = 50
   public static let positions = 50

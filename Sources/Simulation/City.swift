@@ -6,7 +6,8 @@ import Glibc  // sine and cosine of the centre's latitude
 // east and north of the centre; they become coordinates with the scale of WGS 84 at the centre.
 import HubGeo
 
-/// A street network, immutable and shared by all drivers. The same seed gives the same city. About 100 bytes a crossing.
+/// A street network, immutable and shared by all drivers. The same seed gives the same city. About 100 bytes a
+/// crossing.
 public final class City: Sendable {
   /// A crossing of streets, by its place in the city's tables.
   typealias Crossing = Int32
@@ -40,8 +41,8 @@ public final class City: Sendable {
   /// The fastest that anyone may drive anywhere.
   public static let highestLimit = arterialLimit
 
-  /// Builds the city. O(radius²): under 1 ms for a radius of 5 km. A radius outside of `radii` is brought into it. The scale
-  /// is good to 1 % within 80° of the equator; nearer to a pole blocks become narrow.
+  /// Builds the city. O(radius²): under 1 ms for a radius of 5 km. A radius outside of `radii` is brought into it. The
+  /// scale is good to 1 % within 80° of the equator; nearer to a pole blocks become narrow.
   public init(seed: UInt64, center: Coordinate, radiusMeters: Double) {
     let radius = min(max(radiusMeters, City.radii.lowerBound), City.radii.upperBound)
     var random = SplitMix64(seed: seed, index: 0, purpose: 0xC17F)

@@ -1,8 +1,8 @@
 // Recorded drives as CSV: fixes in, positions out.
 //
 // In: a header names the columns, in any order: t_ms, lat, lon, and where there are accuracy_m, speed_mps, bearing_deg.
-// Other columns (the truth, for judging) are passed over. An empty field is an absent value, and so is a negative speed,
-// bearing or accuracy, as in the protocol. No quotes: every value is a number. Lines end with LF or CR LF.
+// Other columns (the truth, for judging) are passed over. An empty field is an absent value, and so is a negative
+// speed, bearing or accuracy, as in the protocol. No quotes: every value is a number. Lines end with LF or CR LF.
 // Out: t_ms,lat,lon,speed,bearing and, where asked for, accuracy; one row for each published position.
 import HubGeo
 import HubMessages
@@ -91,7 +91,8 @@ private struct TraceColumns {
     case speed = "speed_mps"
     case bearing = "bearing_deg"
 
-    /// By the name in a header; `speed`, `bearing` and `accuracy` are what `row` writes, so that its output can be read again.
+    /// By the name in a header; `speed`, `bearing` and `accuracy` are what `row` writes, so that its output can be read
+    /// again.
     init?(header name: Substring) {
       switch name {
       case "speed": self = .speed

@@ -1,14 +1,14 @@
 // A lock for which nobody waits: who finds it taken leaves the work to whoever has it.
 //
 // It is the lock of flat combining (Hendler, Incze, Shavit, Tzafrir: Flat Combining and the Synchronization-Parallelism
-// Tradeoff, SPAA 2010). What is to be done is left somewhere before; the holder looks there once more before it lets go, if
-// somebody came meanwhile.
+// Tradeoff, SPAA 2010). What is to be done is left somewhere before; the holder looks there once more before it lets
+// go, if somebody came meanwhile.
 import Synchronization
 
 /// Who works on something that several threads have work for: one at a time.
 ///
-/// What a thread did before `lockOrDelegate` is visible to the holder after the `unlock` that gave false, and to the next
-/// holder.
+/// What a thread did before `lockOrDelegate` is visible to the holder after the `unlock` that gave false, and to the
+/// next holder.
 public final class CombiningLock: Sendable {
   private static let free: UInt8 = 0
   private static let held: UInt8 = 1

@@ -1,10 +1,12 @@
-// A bounded queue to a thread that may block: where a mailbox wakes an event loop, this one has its thread wait for work.
+// A bounded queue to a thread that may block: where a mailbox wakes an event loop, this one has its thread wait for
+// work.
 
 import Glibc
 
 /// Jobs from any threads, taken one by one, in order, by one thread.
 ///
-/// `@unchecked Sendable`: `state` is touched only while `mutex` is held, and all three pointers live as long as the object.
+/// `@unchecked Sendable`: `state` is touched only while `mutex` is held, and all three pointers live as long as the
+/// object.
 public final class JobQueue<Job: Sendable>: @unchecked Sendable {
   private struct State {
     var jobs: [Job] = []
@@ -55,8 +57,8 @@ public final class JobQueue<Job: Sendable>: @unchecked Sendable {
     mutex.deallocate()
   }
 
-  /// Appends a job; false, and nothing happens, when `limit` jobs wait (by default, and at most, `capacity`) or the queue is
-  /// closed.
+  /// Appends a job; false, and nothing happens, when `limit` jobs wait (by default, and at most, `capacity`) or the
+  /// queue is closed.
   public func append(_ job: Job, limit: Int = .max) -> Bool {
     locked { state in
       guard state.jobs.count - state.head < min(limit, capacity), !state.isClosed else { return false }

@@ -1,6 +1,7 @@
-// A queue into a loop's thread. Producers append, the consumer takes everything at once by swapping two arrays: the lock is
-// held for a few instructions, and memory is reused. Where a turn's whole batch goes over at once: MixedMailbox.swift.
-// Inlinable, because a generic that is not specialised in the caller's module costs ten times as much.
+// A queue into a loop's thread. Producers append, the consumer takes everything at once by swapping two arrays: the
+// lock is held for a few instructions, and memory is reused. Where a turn's whole batch goes over at once:
+// MixedMailbox.swift. Inlinable, because a generic that is not specialised in the caller's module costs ten times as
+// much.
 
 /// A bounded queue from any threads to one consumer, in order for each producer.
 public final class Mailbox<Message: Sendable>: Sendable {

@@ -1,5 +1,5 @@
-// A queue into a loop's thread for a turn's batch at a time. Both sides swap lists: the lock is held for a few instructions,
-// memory is reused, and the cost is a batch's, not a message's. Inlinable, as Mailbox.swift.
+// A queue into a loop's thread for a turn's batch at a time. Both sides swap lists: the lock is held for a few
+// instructions, memory is reused, and the cost is a batch's, not a message's. Inlinable, as Mailbox.swift.
 import HubBytes
 import Synchronization
 
@@ -18,7 +18,8 @@ public final class MixedMailbox<Common: BitwiseCopyable & Sendable, Rare: Sendab
     waiting = Locked(MixedList())
   }
 
-  /// Takes as much of a batch, in order, as there is room for. A batch of more than the whole capacity goes over in pieces.
+  /// Takes as much of a batch, in order, as there is room for. A batch of more than the whole capacity goes over in
+  /// pieces.
   @inlinable public func append(whatFitsOf batch: inout MixedList<Common, Rare>) {
     if batch.isEmpty { return }
     waiting.withLock { queue in
@@ -31,8 +32,8 @@ public final class MixedMailbox<Common: BitwiseCopyable & Sendable, Rare: Sendab
     }
   }
 
-  /// Puts everything that waits into `batch`, which must be empty and whose memory the queue uses from then on. What was
-  /// appended before the consumer was woken, or told in another way that other threads see, is there.
+  /// Puts everything that waits into `batch`, which must be empty and whose memory the queue uses from then on. What
+  /// was appended before the consumer was woken, or told in another way that other threads see, is there.
   @inlinable public func drain(into batch: inout MixedList<Common, Rare>) {
     precondition(batch.isEmpty, "what is left of the last batch would be lost")
     guard isFilled.load(ordering: .relaxed) else { return }

@@ -35,9 +35,10 @@ public enum ProcessFacts {
 
   /// Makes the table of open files as large as for `count` of them, at once.
   ///
-  /// The kernel doubles it when it is full, and where threads share it, whoever opens the file then waits until no processor
-  /// can be looking at the old one (`synchronize_rcu` in fs/file.c): 16 ms measured for the thousandth connection, in which
-  /// its loop served nobody. Before there are other threads it takes microseconds. Costs 8 bytes of the kernel's a file.
+  /// The kernel doubles it when it is full, and where threads share it, whoever opens the file then waits until no
+  /// processor can be looking at the old one (`synchronize_rcu` in fs/file.c): 16 ms measured for the thousandth
+  /// connection, in which its loop served nobody. Before there are other threads it takes microseconds. Costs 8 bytes
+  /// of the kernel's a file.
   public static func makeRoomForOpenFiles(_ count: Int) throws(SystemError) {
     let file = open("/dev/null", O_RDONLY | O_CLOEXEC)
     guard file >= 0 else { throw SystemError("open") }
@@ -56,7 +57,8 @@ public enum ProcessFacts {
   ///
   /// glibc lets a freed block of up to 32 MiB raise the size from which blocks get pages of their own (mallopt(3),
   /// M_MMAP_THRESHOLD): after some hundred half messages had come and gone, a hub of 17 MiB kept 16 MiB more for good;
-  /// with this, 2. It costs a system call and fresh pages for each block over 64 KiB, of which the way of a fix has none.
+  /// with this, 2. It costs a system call and fresh pages for each block over 64 KiB, of which the way of a fix has
+  /// none.
   public static func giveMemoryBack() {
     // A refusal means that the allocator is another one.
     _ = mallopt(M_MMAP_THRESHOLD, 64 * 1024)

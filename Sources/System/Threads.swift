@@ -22,8 +22,8 @@ public struct ThreadHandle: ~Copyable, Sendable {
   }
 }
 
-/// Starts a thread that runs `body`. Of `name` the first 15 bytes show in top and gdb. What `body` captures goes over to
-/// the thread: `sending` has the compiler see to it that nobody else keeps it.
+/// Starts a thread that runs `body`. Of `name` the first 15 bytes show in top and gdb. What `body` captures goes over
+/// to the thread: `sending` has the compiler see to it that nobody else keeps it.
 public func startThread(
   name: String, _ body: sending @escaping () -> Void
 ) throws(SystemError) -> ThreadHandle {
@@ -67,8 +67,8 @@ public func pause(microseconds: Int) {
   _ = nanosleep(&time, nil)
 }
 
-/// Lets others go before the calling thread from now on: for work that nobody waits for. On Linux a priority belongs to a
-/// thread (setpriority(2)).
+/// Lets others go before the calling thread from now on: for work that nobody waits for. On Linux a priority belongs to
+/// a thread (setpriority(2)).
 public func lowerThreadPriority() {
   // A refusal only means that it goes on as it was.
   _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 10)

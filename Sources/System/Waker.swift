@@ -31,8 +31,8 @@ public final class Waker: Sendable {
     if state.exchange(Waker.called, ordering: .sequentiallyConsistent) == Waker.asleep { ring() }
   }
 
-  /// Takes the place of a loop that sleeps: true, and for all others it is awake. Where it is awake already it is called, and
-  /// looks before it sleeps: false.
+  /// Takes the place of a loop that sleeps: true, and for all others it is awake. Where it is awake already it is
+  /// called, and looks before it sleeps: false.
   package func takePlace() -> Bool {
     while true {
       let (exchanged, seen) = state.compareExchange(

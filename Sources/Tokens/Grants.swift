@@ -33,7 +33,8 @@ public struct NamePattern: Sendable, Equatable {
 
 /// A channel, or all of a kind whose id has a beginning: `trip:T1`, `trip:zone7-*`, `driver:*`.
 public struct ChannelPattern: Sendable, Equatable {
-  /// The kinds that can be granted. Areas and places are for riders and ops, and `fleet` is for ops, whatever a token says.
+  /// The kinds that can be granted. Areas and places are for riders and ops, and `fleet` is for ops, whatever a token
+  /// says.
   public enum Kind: String, Sendable, CaseIterable {
     case trip, driver, fence
   }

@@ -44,7 +44,8 @@ package indirect enum JSONValue: Equatable {
   }
 }
 
-/// Recursive descent: each function reads one rule at `place` and leaves `place` behind it; nil where it does not match.
+/// Recursive descent: each function reads one rule at `place` and leaves `place` behind it; nil where it does not
+/// match.
 private struct JSONReader {
   let bytes: [UInt8]
   var place = 0

@@ -29,7 +29,8 @@ extension SigningKey {
     return try adopt(read, keyID: nil, isPrivate: isPrivate, number: number)
   }
 
-  /// RSA by its numbers, big-endian (RFC 7518 §6.3). `rest` is d, p, q, dp, dq and qi; with all six of them it can sign.
+  /// RSA by its numbers, big-endian (RFC 7518 §6.3). `rest` is d, p, q, dp, dq and qi; with all six of them it can
+  /// sign.
   static func rsa(n: [UInt8], e: [UInt8], rest: [[UInt8]], keyID: String?, number: Int) throws(KeyError) -> SigningKey {
     let isPrivate = rest.count == 6
     let der: [UInt8]
@@ -81,7 +82,8 @@ extension SigningKey {
     return key
   }
 
-  /// Takes over a key of any kind: which algorithm it is for follows from what it is, and from nothing that a token says.
+  /// Takes over a key of any kind: which algorithm it is for follows from what it is, and from nothing that a token
+  /// says.
   private static func adopt(
     _ key: OpaquePointer, keyID: String?, isPrivate: Bool, number: Int
   ) throws(KeyError) -> SigningKey {

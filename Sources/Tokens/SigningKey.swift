@@ -1,8 +1,8 @@
 // One key of OpenSSL's, and the two things that are done with it. All four algorithms go the same way through EVP, HMAC
 // as well, so that there is one place where a signature is made and one where it is checked.
 //
-// This file and SigningKey+Parts.swift are the module's unsafe island: what OpenSSL hands out is freed where it was made,
-// and pointers into arrays live for the call only.
+// This file and SigningKey+Parts.swift are the module's unsafe island: what OpenSSL hands out is freed where it was
+// made, and pointers into arrays live for the call only.
 import CHubOpenSSL
 
 /// A key for one algorithm. Immutable; used from any thread.

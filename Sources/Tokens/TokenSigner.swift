@@ -31,7 +31,8 @@ extension SigningKey {
     return try signed(header: header.array(), payload: request.json())
   }
 
-  /// Any header and payload, signed (RFC 7515 §5.1): for tests of what is refused, and for claims that are not the hub's.
+  /// Any header and payload, signed (RFC 7515 §5.1): for tests of what is refused, and for claims that are not the
+  /// hub's.
   public func signed(header: [UInt8], payload: [UInt8]) throws(KeyError) -> [UInt8] {
     let input = Base64URL.encode(header) + [UInt8(ascii: ".")] + Base64URL.encode(payload)
     return input + [UInt8(ascii: ".")] + Base64URL.encode(try sign(input))

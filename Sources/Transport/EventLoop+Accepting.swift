@@ -9,8 +9,8 @@ extension EventLoop {
   ///
   /// `reusePort` lets several loops (and processes of the same user, see `PortLock`) listen on one address; the kernel
   /// spreads connections over them. `::` takes IPv4 too. Several calls listen on several addresses: `acceptedOn` tells
-  /// which. `isPaced` is false for a listener that `acceptsPerSecond` does not hold up. With `tls` its connections speak
-  /// TLS: `accepted` comes before the handshake, `received` has what was opened.
+  /// which. `isPaced` is false for a listener that `acceptsPerSecond` does not hold up. With `tls` its connections
+  /// speak TLS: `accepted` comes before the handshake, `received` has what was opened.
   public func listen(
     _ address: SocketAddress, reusePort: Bool = false, backlog: Int32 = 4096, isPaced: Bool = true,
     tls: TLSServer? = nil
@@ -32,8 +32,8 @@ extension EventLoop {
   }
 
   /// Begins a connection; `connected` or `closed` tells what became of it, never before this returns. Sends are allowed
-  /// at once and wait for it. `local` chooses the source address (port 0: any). With `tls` the connection speaks TLS with
-  /// that peer, and stands when the handshake is done.
+  /// at once and wait for it. `local` chooses the source address (port 0: any). With `tls` the connection speaks TLS
+  /// with that peer, and stands when the handshake is done.
   ///
   /// Throws only where no socket could be made: no descriptors, `maximumConnections` reached (EMFILE), or `local` not
   /// an address of this machine.

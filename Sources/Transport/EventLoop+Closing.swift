@@ -5,8 +5,9 @@ import CHubLinux
 import Glibc
 
 extension EventLoop {
-  /// Closes in order: sends what is pending, says goodbye where there is TLS, says FIN, waits for the peer's FIN, then closes; what still comes from the
-  /// peer is thrown away. Sends after this do nothing. `closed` comes when all is done.
+  /// Closes in order: sends what is pending, says goodbye where there is TLS, says FIN, waits for the peer's FIN, then
+  /// closes; what still comes from the peer is thrown away. Sends after this do nothing. `closed` comes when all is
+  /// done.
   ///
   /// All of it takes at most `closeMilliseconds`, or until the time given to `setTimer` after this call; then the
   /// connection is cut off. `timerFired` is not called any more.

@@ -1,10 +1,10 @@
-// TLS between the sockets and the loop: what is different for a connection that has it. The others pay one look at a flag
-// for each read and each flush.
+// TLS between the sockets and the loop: what is different for a connection that has it. The others pay one look at a
+// flag for each read and each flush.
 //
-// Reading: one recv, all records opened, one `received`. Writing: what a turn has for a connection goes into records of up
-// to 16 KiB, each with one send. A record is sealed only when nothing waits before it, so at most one of them is ever
-// out of reach of conflation; until the kernel has taken it (and while the handshake lasts) the connection is blocked like
-// any other whose kernel buffer is full, with an outbox.
+// Reading: one recv, all records opened, one `received`. Writing: what a turn has for a connection goes into records of
+// up to 16 KiB, each with one send. A record is sealed only when nothing waits before it, so at most one of them is
+// ever out of reach of conflation; until the kernel has taken it (and while the handshake lasts) the connection is
+// blocked like any other whose kernel buffer is full, with an outbox.
 
 import CHubLinux
 import Glibc
@@ -33,8 +33,8 @@ extension EventLoop {
 
   // MARK: Reading
 
-  /// A handshake costs a hundred times what a message does. Past the limit of a turn the bytes stay in the kernel, which
-  /// reports them again in the next.
+  /// A handshake costs a hundred times what a message does. Past the limit of a turn the bytes stay in the kernel,
+  /// which reports them again in the next.
   private func mayShakeHands() -> Bool {
     if tls.handshakeTurn != counters.turns {
       tls.handshakeTurn = counters.turns
@@ -69,8 +69,8 @@ extension EventLoop {
     }
   }
 
-  /// Opens what was read, and tells what comes of it. What is to be sent for it leaves before the first callback, because a
-  /// callback may write to other connections by way of the same room.
+  /// Opens what was read, and tells what comes of it. What is to be sent for it leaves before the first callback,
+  /// because a callback may write to other connections by way of the same room.
   private func opened(
     _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ stream: UnsafeMutablePointer<TLSStream>,
     _ delegate: (any EventLoopDelegate)?
@@ -211,8 +211,8 @@ extension EventLoop {
     connection.pointee.flags.contains(.isTLS) && !tls.pointer(id.slot).pointee.unsent.isEmpty
   }
 
-  /// Whether there would be something to do if the kernel took more: nothing of an outbox can be sealed before the handshake
-  /// is done, and epoll would report the room again and again.
+  /// Whether there would be something to do if the kernel took more: nothing of an outbox can be sealed before the
+  /// handshake is done, and epoll would report the room again and again.
   func waitsForRoom(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) -> Bool {
     guard connection.pointee.flags.contains(.isTLS) else { return connection.pointee.outbox != nil }
     let stream = tls.pointer(id.slot)

@@ -2,8 +2,8 @@
 
 extension EventLoop {
   /// Sets the connection's timer to an uptime in nanoseconds, replacing the one it had; nil unsets it. `timerFired`
-  /// comes at that time or up to some 70 ms later, never earlier; where more than `timersPerTurn` are due together, some
-  /// turns later. O(1); pushing it back on each message costs a store.
+  /// comes at that time or up to some 70 ms later, never earlier; where more than `timersPerTurn` are due together,
+  /// some turns later. O(1); pushing it back on each message costs a store.
   public func setTimer(_ id: ConnectionID, at uptimeNanoseconds: Int64?) {
     guard let connection = slab.live(id) else { return }
     switch connection.pointee.state {

@@ -1,9 +1,10 @@
 // A turn of a loop that sleeps, on the thread of another that has something for it.
 //
-// To wake a thread for one message takes two calls of the kernel, a switch of threads and a return from epoll_wait: it made two
-// loops a quarter dearer than one (loadtest/NOTES.md). So who has only a little for a loop that sleeps runs a turn of it: no look
-// at its sockets, its timers and who called, only its end (`turnEnding`, the flush, `turnEnded`). Its own thread sleeps on; if it
-// wakes meanwhile, it waits for the end of that turn, and what a visit leaves to do wakes it.
+// To wake a thread for one message takes two calls of the kernel, a switch of threads and a return from epoll_wait: it
+// made two loops a quarter dearer than one (loadtest/NOTES.md). So who has only a little for a loop that sleeps runs a
+// turn of it: no look at its sockets, its timers and who called, only its end (`turnEnding`, the flush, `turnEnded`).
+// Its own thread sleeps on; if it wakes meanwhile, it waits for the end of that turn, and what a visit leaves to do
+// wakes it.
 //
 //     own thread   turn … falls asleep, unlocks ─────── epoll_wait ─────── locks, turn …
 //     visitor                                   locks, turn, unlocks
@@ -25,8 +26,8 @@ public final class LoopVisitor: @unchecked Sendable {
     waker = loop.waker
   }
 
-  /// Has the loop end a turn soon, as after `Waker.wake`; where it sleeps, on this thread before this returns, without `woken`.
-  /// For work that takes less time than a thread to wake. The caller may be within a turn of its own loop.
+  /// Has the loop end a turn soon, as after `Waker.wake`; where it sleeps, on this thread before this returns, without
+  /// `woken`. For work that takes less time than a thread to wake. The caller may be within a turn of its own loop.
   public func visit() { loop.beVisited() }
 }
 
@@ -60,7 +61,8 @@ extension EventLoop {
   fileprivate func beVisited() {
     // Awake: it looks before it sleeps.
     guard waker.takePlace() else { return }
-    // Taken: its thread has just woken by itself, or the visitor before has not yet left. For all others it is awake already.
+    // Taken: its thread has just woken by itself, or the visitor before has not yet left. For all others it is awake
+    // already.
     guard let lock = state.pointee.turnLock, pthread_mutex_trylock(lock) == 0 else { return waker.ring() }
     defer { pthread_mutex_unlock(lock) }
     guard state.pointee.isRunning else { return }

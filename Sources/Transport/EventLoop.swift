@@ -4,8 +4,8 @@
 // connection that got something with one call. What goes to many connections lies once in the arena of the turn; a
 // connection holds 24 bytes for each send, and bytes are copied only where the kernel takes no more.
 //
-// The files: EventLoop+Events (sockets that are ready), +Accepting, +Sending (send and flush), +Closing, +Timers, +Visits (turns
-// on another thread); LoopState holds what is hot.
+// The files: EventLoop+Events (sockets that are ready), +Accepting, +Sending (send and flush), +Closing, +Timers,
+// +Visits (turns on another thread); LoopState holds what is hot.
 
 import CHubLinux
 import Glibc
@@ -151,14 +151,15 @@ public final class EventLoop {
     counters.turns += 1
   }
 
-  /// A turn on a visitor's thread: brings out what others have left. Sockets, timers and who called are for the loop's own.
+  /// A turn on a visitor's thread: brings out what others have left. Sockets, timers and who called are for the loop's
+  /// own.
   func takeVisitedTurn() {
     beginTurn()
     callBack(delegate)
   }
 
-  /// The turn's callbacks. A function of its own, whose parameter is one strong reference for all of them: a variable would be
-  /// retained for each.
+  /// The turn's callbacks. A function of its own, whose parameter is one strong reference for all of them: a variable
+  /// would be retained for each.
   @inline(never)
   private func callBack(_ delegate: (any EventLoopDelegate)?, isCalled: Bool) {
     handleReports(delegate)
@@ -195,8 +196,8 @@ public final class EventLoop {
     if next < count { state.pointee.counters.turnsCut += 1 }
   }
 
-  /// The monotonic clock as it is at this moment of a turn, in nanoseconds. The sleep that follows is reckoned from the newest
-  /// reading, so that a turn which asks at its end costs no reading more.
+  /// The monotonic clock as it is at this moment of a turn, in nanoseconds. The sleep that follows is reckoned from the
+  /// newest reading, so that a turn which asks at its end costs no reading more.
   public func readUptime() -> Int64 {
     let uptime = hasOwnClock ? readClock().uptimeNanoseconds : ClockReading.uptime()
     state.pointee.latestUptime = uptime
@@ -216,9 +217,9 @@ public final class EventLoop {
   /// others that are ready wait for the next turn if it is much.
   public func spend(bytes: Int) { state.pointee.spentBytes += bytes }
 
-  /// Sleeps until something is ready or `uptimeNanoseconds`, to within some ten microseconds, where `runTurn` rounds up to
-  /// milliseconds. For load generators, which are late by what they oversleep; a turn follows with a timeout of 0, and a
-  /// waker's call is seen only then.
+  /// Sleeps until something is ready or `uptimeNanoseconds`, to within some ten microseconds, where `runTurn` rounds up
+  /// to milliseconds. For load generators, which are late by what they oversleep; a turn follows with a timeout of 0,
+  /// and a waker's call is seen only then.
   public func sleepPrecisely(until uptimeNanoseconds: Int64) {
     let left = uptimeNanoseconds - readUptime()
     let isIdle = dirty.isEmpty && !state.pointee.hasNotices && !hasUnhandledReports && !hasDueTimers

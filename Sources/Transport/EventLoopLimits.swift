@@ -21,8 +21,8 @@ public struct EventLoopLimits: Sendable, Hashable {
   /// Ready sockets handled in one turn; the others are first in the next one.
   public var eventsPerTurn = 1024
 
-  /// Timers of connections that fire in one turn; the others do in the next ones. Sessions that came together are silent
-  /// together: a ping to each of thousands would be a turn of many milliseconds.
+  /// Timers of connections that fire in one turn; the others do in the next ones. Sessions that came together are
+  /// silent together: a ping to each of thousands would be a turn of many milliseconds.
   public var timersPerTurn = 16
 
   /// Connections accepted from one listener in one turn, so that a flood of newcomers does not hold up those who are
@@ -35,8 +35,8 @@ public struct EventLoopLimits: Sendable, Hashable {
   public var acceptsPerSecond = 0
 
   /// Unsent bytes that the loop keeps for one blocked connection, counting `frameOverheadBytes` beside each
-  /// frame; the memory behind them may be up to four times that (see Outbox.swift). A frame that finds nothing unsent may
-  /// be larger. Past it the frame is dropped,
+  /// frame; the memory behind them may be up to four times that (see Outbox.swift). A frame that finds nothing unsent
+  /// may be larger. Past it the frame is dropped,
   /// `overflowed` is called once, and sends are dropped until `dropPending`.
   public var outboxBytesPerConnection = 1024 * 1024
 
@@ -57,16 +57,17 @@ public struct EventLoopLimits: Sendable, Hashable {
   /// SO_SNDBUF of each connection; 0 lets the kernel tune it.
   public var kernelSendBufferBytes: Int32 = 0
 
-  /// Steps of TLS handshakes in one turn, each up to a millisecond of RSA. The next connection's bytes stay in the kernel
-  /// until the next turn (counted as `tlsHandshakesDeferred`), so that newcomers do not hold up those who are there.
+  /// Steps of TLS handshakes in one turn, each up to a millisecond of RSA. The next connection's bytes stay in the
+  /// kernel until the next turn (counted as `tlsHandshakesDeferred`), so that newcomers do not hold up those who are
+  /// there.
   public var tlsHandshakesPerTurn = 16
 
   /// TLS key updates (RFC 8446 §4.6.3) of one connection without data between them. Past it the connection ends: nobody
   /// needs that many, and each costs a derivation of keys and an answer.
   public var tlsKeyUpdates = 32
 
-  /// Bytes of TLS records that wait for the kernel: one record, and answers to what a peer makes TLS answer. Past it the
-  /// connection ends.
+  /// Bytes of TLS records that wait for the kernel: one record, and answers to what a peer makes TLS answer. Past it
+  /// the connection ends.
   public var tlsUnsentBytes = 64 * 1024
 
   /// How long `close` may take, from the call to the peer's own close, before the connection is cut off.

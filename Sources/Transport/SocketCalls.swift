@@ -1,5 +1,5 @@
-// The socket calls of the loop, each in one place and with errno turned into a value. TLS sits between `receive` and `send`
-// below and the loop (EventLoop+TLS.swift), and nowhere else.
+// The socket calls of the loop, each in one place and with errno turned into a value. TLS sits between `receive` and
+// `send` below and the loop (EventLoop+TLS.swift), and nowhere else.
 
 import CHubLinux
 import Glibc
@@ -149,8 +149,8 @@ enum SocketCalls {
     }
   }
 
-  /// One write of memory in one piece, at least one byte. MSG_NOSIGNAL: a peer that went is an error, not a SIGPIPE that
-  /// ends the process.
+  /// One write of memory in one piece, at least one byte. MSG_NOSIGNAL: a peer that went is an error, not a SIGPIPE
+  /// that ends the process.
   @inline(__always)
   static func send(_ socket: Int32, _ bytes: UnsafeRawBufferPointer) -> Transfer {
     while true {

@@ -27,8 +27,8 @@ struct TimerWheel {
   /// The last tick whose bucket was emptied. Starts at 1, so that 0 can mean "none".
   private var current: UInt32 = 1
   private var heads = [UInt32](repeating: ConnectionSlab.noSlot, count: Int(bucketCount))
-  /// No connection hangs in a bucket of an earlier tick; `.max` where none hangs in any. Too early at most, where a timer was
-  /// unset: then it is found when that tick has come.
+  /// No connection hangs in a bucket of an earlier tick; `.max` where none hangs in any. Too early at most, where a
+  /// timer was unset: then it is found when that tick has come.
   private var earliest = UInt32.max
   /// A bit for each bucket that is not empty, to find the next one without walking.
   private var occupied = [UInt64](repeating: 0, count: Int(bucketCount) / 64)

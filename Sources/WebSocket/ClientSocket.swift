@@ -74,8 +74,8 @@ public struct ClientSocket: ~Copyable {
   /// Before the handshake's end the one to be shared; then what this socket compresses with, if anything.
   private var compression: MessageCompression?
 
-  /// `sharing`: what compresses for this socket where no contexts are kept; one serves any number of sockets of a thread.
-  /// Without it, and where contexts are kept, a socket that agrees to compression has its own.
+  /// `sharing`: what compresses for this socket where no contexts are kept; one serves any number of sockets of a
+  /// thread. Without it, and where contexts are kept, a socket that agrees to compression has its own.
   public init(_ handshake: ClientHandshake, sharing: MessageCompression? = nil) {
     state = .handshaking(Upgrade(handshake), isRequested: false)
     compression = sharing
@@ -138,8 +138,8 @@ public struct ClientSocket: ~Copyable {
 
   // MARK: Reading
 
-  /// Takes what came from `buffer`, beginning at `offset`, up to the next event; nil when all is consumed. The buffer is
-  /// written to where it is unmasked, and may be reused. After an error, and after `.close`, input is dropped.
+  /// Takes what came from `buffer`, beginning at `offset`, up to the next event; nil when all is consumed. The buffer
+  /// is written to where it is unmasked, and may be reused. After an error, and after `.close`, input is dropped.
   public mutating func next(
     in buffer: UnsafeMutableRawBufferPointer, at offset: inout Int, limits: ClientSocketLimits
   ) throws(ClientSocketError) -> ClientSocketEvent? {
@@ -195,8 +195,8 @@ public struct ClientSocket: ~Copyable {
   /// Whether `writeControlFrames` has something to write.
   public var hasControlFrames: Bool { closeToSend != nil || !pongsToSend.isEmpty }
 
-  /// Completes the message whose payload is all that stands behind `payload`, where `FrameWriter.begin(as: .client, in:)`
-  /// said it begins: compressed where that was agreed on and, without contexts, it has `compressedBytes` or more.
+  /// Completes the message whose payload is all that stands behind `payload`, where `FrameWriter.begin(as: .client,
+  /// in:)` said it begins: compressed where that was agreed on and, without contexts, it has `compressedBytes` or more.
   public mutating func finish(
     _ kind: MessageKind, payloadAt payload: Int, compressedBytes: Int, mask: MaskKey, in buffer: inout ByteBuffer
   ) {

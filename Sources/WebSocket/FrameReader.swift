@@ -94,8 +94,8 @@ public struct FrameReader: ~Copyable {
     }
   }
 
-  /// Takes a client's message that is one uncompressed frame of up to 65,535 bytes and all there, as nearly every one is: its
-  /// header is one word. Nil for any other frame and for whatever is at fault, of which nothing is taken.
+  /// Takes a client's message that is one uncompressed frame of up to 65,535 bytes and all there, as nearly every one
+  /// is: its header is one word. Nil for any other frame and for whatever is at fault, of which nothing is taken.
   @inline(__always)
   private func plainMessage(
     _ buffer: UnsafeMutableRawBufferPointer, _ offset: inout Int, _ limits: FrameLimits

@@ -1,6 +1,6 @@
-// A client as the contract wants it: keeps what must arrive until it is acked, sends it again after a break with the same
-// ids, subscribes again from where it was; and checks that what it hears has no gap, nothing twice and nothing out of
-// order.
+// A client as the contract wants it: keeps what must arrive until it is acked, sends it again after a break with the
+// same ids, subscribes again from where it was; and checks that what it hears has no gap, nothing twice and nothing out
+// of order.
 import HubBytes
 import HubCore
 import HubGeo

@@ -1,5 +1,5 @@
-// One life of the hub: the real Hub, the real journal over the simulated disk, and loops without sockets. What Gateway's
-// JournalQueue and HubThread do on two threads is done here call by call, when the world says so.
+// One life of the hub: the real Hub, the real journal over the simulated disk, and loops without sockets. What
+// Gateway's JournalQueue and HubThread do on two threads is done here call by call, when the world says so.
 import HubBytes
 import HubCore
 import HubJournal
@@ -133,9 +133,9 @@ final class HubLife {
       && loops.allSatisfy { $0.inputs.isEmpty && $0.outputs.isEmpty && !hub.hasOutput(loop: $0.number) }
   }
 
-  /// What the keeper does: a snapshot of all that is stored, made from the one before it and the groups since, and the end
-  /// of what is older than the rule says. `fix` is called with each fix in these groups. Gives the last group of the
-  /// snapshot that it was made from (0 without one); nil where there was nothing to do.
+  /// What the keeper does: a snapshot of all that is stored, made from the one before it and the groups since, and the
+  /// end of what is older than the rule says. `fix` is called with each fix in these groups. Gives the last group of
+  /// the snapshot that it was made from (0 without one); nil where there was nothing to do.
   func keep(
     _ disk: SimulatedDisk, _ rule: RetentionRule, now: Moment, _ fix: FixReader
   ) throws(JournalError) -> UInt64? {

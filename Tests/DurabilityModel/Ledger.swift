@@ -1,4 +1,5 @@
-// What all clients saw and were promised, and whether all of it can be true at once. Knows nothing of how the hub works.
+// What all clients saw and were promised, and whether all of it can be true at once. Knows nothing of how the hub
+// works.
 import HubBytes
 import HubCore
 import HubMessages

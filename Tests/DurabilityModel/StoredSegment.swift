@@ -1,5 +1,5 @@
-// As much of a segment's form (Journal's JournalFormat.swift) as it takes to find its groups and the fixes in them, written
-// again: what a check reads must not depend on the code that it checks.
+// As much of a segment's form (Journal's JournalFormat.swift) as it takes to find its groups and the fixes in them,
+// written again: what a check reads must not depend on the code that it checks.
 import HubCore
 import HubMessages
 
@@ -26,7 +26,8 @@ public enum StoredSegment {
     }
   }
 
-  /// Where the last group but one begins, as the last may be one that was being written; 0 where there are fewer than three.
+  /// Where the last group but one begins, as the last may be one that was being written; 0 where there are fewer than
+  /// three.
   static func startOfLastButOne(_ bytes: [UInt8]) -> Int {
     var starts = [headerBytes]
     forEachGroup(in: bytes) { group in starts.append(starts[starts.count - 1] + groupHeaderBytes + group.count) }

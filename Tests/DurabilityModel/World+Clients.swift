@@ -53,7 +53,8 @@ extension World {
 
   // MARK: Fences
 
-  /// Ops put a fence somewhere on a driver's way, or there where it was another: over HTTP, so no link has to do with it.
+  /// Ops put a fence somewhere on a driver's way, or there where it was another: over HTTP, so no link has to do with
+  /// it.
   private mutating func putFence() {
     guard let life else { return }
     let number = pick(World.fences)

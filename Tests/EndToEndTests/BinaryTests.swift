@@ -134,7 +134,8 @@ extension EndToEnd.Binary {
     }
     for step in 0..<12 { try send(step) }
     let bytes = try #require(rider.binary?.positionBytes)
-    // Two ids of 9 and 6 characters with their lengths. Where the estimate of the clock still moves there is the lag besides.
+    // Two ids of 9 and 6 characters with their lengths. Where the estimate of the clock still moves there is the lag
+    // besides.
     #expect(bytes[0] >= bytes[11] + 17)
     #expect(bytes[11] <= 25, "\(bytes)")
     #expect((1...3).contains(rider.binary?.names ?? 0))

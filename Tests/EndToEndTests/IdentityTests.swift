@@ -1,5 +1,5 @@
-// What one identity may hold, with sockets: sessions, cells of areas, queries, trips. And that who is refused is told the
-// limit, and others notice nothing.
+// What one identity may hold, with sockets: sessions, cells of areas, queries, trips. And that who is refused is told
+// the limit, and others notice nothing.
 //
 //     sessionsPerIdentity, areasPerIdentity, queriesPerIdentity, tripsPerRider      here
 //     tripsPerDriver                                                                NewcomerTests

@@ -1,5 +1,5 @@
-// A data directory with something in it that no hub has written: named in a message, exit code 1, and neither a trap nor a
-// process that hangs.
+// A data directory with something in it that no hub has written: named in a message, exit code 1, and neither a trap
+// nor a process that hangs.
 import Foundation
 import Testing
 

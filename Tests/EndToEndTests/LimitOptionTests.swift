@@ -1,4 +1,5 @@
-// The limits that operators set, as the built `locationhub` takes them: reached through their options, seen in its metrics.
+// The limits that operators set, as the built `locationhub` takes them: reached through their options, seen in its
+// metrics.
 import Foundation
 import HubGateway
 import HubMessages

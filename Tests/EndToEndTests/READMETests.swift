@@ -1,5 +1,5 @@
-// What the documents promise: the README's sessions run as they stand there, the examples of protocol/ are understood by
-// a hub, the sample settings are accepted, and the help is what it says.
+// What the documents promise: the README's sessions run as they stand there, the examples of protocol/ are understood
+// by a hub, the sample settings are accepted, and the help is what it says.
 import Foundation
 import HubGateway
 import HubMessages

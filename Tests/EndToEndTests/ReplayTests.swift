@@ -151,7 +151,8 @@ import Testing
     #expect(session.counters.fixesResent >= 33 && session.counters.fixesDropped == 0)
     #expect(bench.run { second.statistics.hub.fixesReceived >= 33 })
     #expect(second.statistics.hub.fixesDuplicate == 0)
-    // What the first hub published and could not confirm any more, the second one publishes again: it knows nothing of it.
+    // What the first hub published and could not confirm any more, the second one publishes again: it knows nothing of
+    // it.
     let times = bench.positions[watcher.index, default: []].map(\.timestamp)
     for life in [times.prefix(seenOfFirstHub), times.dropFirst(seenOfFirstHub)] {
       #expect(zip(life, life.dropFirst()).allSatisfy { $0 < $1 })

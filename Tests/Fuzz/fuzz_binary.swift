@@ -1,6 +1,6 @@
 // modules: HubBytes HubGeo HubMessages
-// libFuzzer entry for the readers of binary messages (run.sh in this folder builds and runs it): no input may crash them, and
-// what they read means the same when it is written and read again.
+// libFuzzer entry for the readers of binary messages (run.sh in this folder builds and runs it): no input may crash
+// them, and what they read means the same when it is written and read again.
 import HubBytes
 import HubGeo
 import HubMessages
@@ -27,7 +27,8 @@ private func fuzzClient(_ message: UnsafeRawBufferPointer, hasTrip: Bool) {
   }
   guard let again else { preconditionFailure("what was written is not read") }
   precondition(again.messageID == read.messageID && again.timestamp == read.timestamp)
-  // What cannot be told exactly in steps (more than 2^50 of them) is the largest that can: compared when written once more.
+  // What cannot be told exactly in steps (more than 2^50 of them) is the largest that can: compared when written once
+  // more.
   var third = ByteBuffer()
   BinaryWriter.write(
     again.message, messageID: again.messageID, timestamp: again.timestamp, tripBefore: tripBefore, into: &third)

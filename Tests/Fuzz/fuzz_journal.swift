@@ -2,10 +2,10 @@
 // libraries: ssl crypto
 // libFuzzer entry for what a start reads from the disk (run.sh in this folder builds and runs it).
 //
-// Input: one byte of flags (bit 0: this is the last segment, bit 1: all that follows is the file, bit 2: it is cut instead
-// of changed), two bytes that say where, four that are XORed there, then the payloads, each a length byte and its bytes.
-// A check sum of 32 bits finds every change within 32 bits, so the groups before the change must come out as they were
-// written, and none that is not one of them. What comes out is also taken for a snapshot.
+// Input: one byte of flags (bit 0: this is the last segment, bit 1: all that follows is the file, bit 2: it is cut
+// instead of changed), two bytes that say where, four that are XORed there, then the payloads, each a length byte and
+// its bytes. A check sum of 32 bits finds every change within 32 bits, so the groups before the change must come out as
+// they were written, and none that is not one of them. What comes out is also taken for a snapshot.
 
 import HubBytes
 import HubSystem
@@ -51,8 +51,8 @@ private func payloads(_ data: ArraySlice<UInt8>) -> [[UInt8]] {
   return payloads
 }
 
-/// The groups that are found, and how it ends. The bytes lie in memory of their own, so that the address sanitizer sees a
-/// read beyond them.
+/// The groups that are found, and how it ends. The bytes lie in memory of their own, so that the address sanitizer sees
+/// a read beyond them.
 private func scan(_ bytes: [UInt8], isLast: Bool) -> (groups: [[UInt8]], end: SegmentEnd) {
   let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 1)
   defer { memory.deallocate() }

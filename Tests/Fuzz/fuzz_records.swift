@@ -1,9 +1,9 @@
 // modules: HubBytes HubGeo HubMessages HubCore
 // libFuzzer entry for the journal's records (run.sh in this folder builds and runs it).
 //
-// Input: records, without their lengths: each is a length byte and so many bytes. Checked beyond not crashing: what is read
-// and written again is the same, byte for byte; a hub that has taken them all goes on, and a snapshot of it is taken by
-// another hub, whose own snapshot is the same.
+// Input: records, without their lengths: each is a length byte and so many bytes. Checked beyond not crashing: what is
+// read and written again is the same, byte for byte; a hub that has taken them all goes on, and a snapshot of it is
+// taken by another hub, whose own snapshot is the same.
 
 import HubBytes
 import HubGeo

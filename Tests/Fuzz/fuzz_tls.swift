@@ -4,10 +4,10 @@
 //
 // Input: one byte of flags (bit 0: all that follows is what the peer sends, in pieces of the length that the next byte
 // says; bit 1: the client goes to TLS 1.2 at most), then changes of four bytes: which of the client's flights, what is
-// done to it (bits flipped, cut short, bytes put in, delivered in two pieces, repeated), where, and with what. OpenSSL draws
-// random numbers, so an input is not the same handshake twice; what must hold holds for all. Checked beyond not crashing:
-// an unchanged client gets in and is understood, nothing is left in the room, a failed stream stays failed, and what is
-// taken for plaintext of a client is what it said.
+// done to it (bits flipped, cut short, bytes put in, delivered in two pieces, repeated), where, and with what. OpenSSL
+// draws random numbers, so an input is not the same handshake twice; what must hold holds for all. Checked beyond not
+// crashing: an unchanged client gets in and is understood, nothing is left in the room, a failed stream stays failed,
+// and what is taken for plaintext of a client is what it said.
 
 import CHubOpenSSL
 import HubBytes

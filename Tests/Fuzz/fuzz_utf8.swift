@@ -3,13 +3,13 @@
 // libFuzzer entry for UTF-8 (run.sh in this folder builds and runs it).
 //
 // Input: one byte that says how many cuts, the cuts, then what may be text. Checked beyond not crashing: the verdict is
-// the standard library's wherever the text is cut, and what is refused is refused as early as RFC 6455's suites want it:
-// a prefix is taken exactly if some text begins with it.
+// the standard library's wherever the text is cut, and what is refused is refused as early as RFC 6455's suites want
+// it: a prefix is taken exactly if some text begins with it.
 
 import HubWebSocket
 
-/// A validator given the pieces that end at `ends`, each in memory of its own, so that the address sanitizer sees a read
-/// beyond it. Nil where it refused one.
+/// A validator given the pieces that end at `ends`, each in memory of its own, so that the address sanitizer sees a
+/// read beyond it. Nil where it refused one.
 private func validate(_ data: ArraySlice<UInt8>, ends: [Int]) -> UTF8Validator? {
   var validator = UTF8Validator()
   var start = data.startIndex
@@ -25,9 +25,9 @@ private func validate(_ data: ArraySlice<UInt8>, ends: [Int]) -> UTF8Validator? 
 
 private func isText(_ bytes: some Sequence<UInt8>) -> Bool { String(validating: Array(bytes), as: UTF8.self) != nil }
 
-/// Whether some text begins with these bytes: they are text, or what is missing of their last character can be put there.
-/// The next byte of an open sequence can always be one of 0x80, 0x90 and 0xA0 (Unicode 15 table 3-7), and those behind
-/// it can be 0x80.
+/// Whether some text begins with these bytes: they are text, or what is missing of their last character can be put
+/// there. The next byte of an open sequence can always be one of 0x80, 0x90 and 0xA0 (Unicode 15 table 3-7), and those
+/// behind it can be 0x80.
 private func beginsText(_ bytes: ArraySlice<UInt8>) -> Bool {
   if isText(bytes) { return true }
   for next: UInt8 in [0x80, 0x90, 0xA0] {

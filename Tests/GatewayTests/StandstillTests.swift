@@ -1,5 +1,5 @@
-// Silence and rates by clocks that are moved by hand: in turn as documented, and where the hub itself stood still, as on a
-// machine that was suspended. Its peers can't be blamed for what it did not read.
+// Silence and rates by clocks that are moved by hand: in turn as documented, and where the hub itself stood still, as
+// on a machine that was suspended. Its peers can't be blamed for what it did not read.
 import HubBytes
 import HubWebSocket
 import Testing

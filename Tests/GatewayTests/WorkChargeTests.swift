@@ -1,5 +1,5 @@
-// What messages are charged (protocol/README.md, "Rates"), by clocks that are moved by hand: by their inflated text, their
-// fixes, their positions; and that a debt alone is within the rate.
+// What messages are charged (protocol/README.md, "Rates"), by clocks that are moved by hand: by their inflated text,
+// their fixes, their positions; and that a debt alone is within the rate.
 import HubBytes
 import HubGeo
 import HubMessages

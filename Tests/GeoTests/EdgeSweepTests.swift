@@ -56,8 +56,8 @@ private enum Verdict: Equatable {
   }
 }
 
-/// A ring on a grid, closed, without a position twice in a row, that has corners and is not on one line; nil where chance
-/// made another one.
+/// A ring on a grid, closed, without a position twice in a row, that has corners and is not on one line; nil where
+/// chance made another one.
 private func ring(_ corners: Int, _ size: Int, _ random: inout SplitMix64) -> [Coordinate]? {
   var positions: [Coordinate] = []
   for _ in 0..<corners {

@@ -74,8 +74,8 @@ import Testing
       var cursor = index.within(center: center, radiusMeters: 5_000, limit: 5, into: &hits)
       #expect(hits.count == 5)
       let visited = hits.map(\.driver)
-      // A crowd comes and goes, and all but one of those that were visited with it: the eight that are left fit one leaf
-      // again, in another order.
+      // A crowd comes and goes, and all but one of those that were visited with it: the eight that are left fit one
+      // leaf again, in another order.
       for driver in 20..<UInt32(60) { index.move(driver, to: place()) }
       for driver in 20..<UInt32(60) { index.remove(driver) }
       for driver in visited.dropFirst() { index.remove(driver) }

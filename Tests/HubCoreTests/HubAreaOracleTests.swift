@@ -1,5 +1,5 @@
-// Live areas against brute force: at random, with as much as a turn can do at once and in slices of some drivers, so that a
-// tick takes many turns and fixes, trips, names and watchers come and go between any two of them.
+// Live areas against brute force: at random, with as much as a turn can do at once and in slices of some drivers, so
+// that a tick takes many turns and fixes, trips, names and watchers come and go between any two of them.
 import HubBytes
 import HubGeo
 import HubMessages

@@ -1,5 +1,5 @@
-// What one believes who counts down to the last ETA that was published, at any moment of a drive; and how many are published
-// for that.
+// What one believes who counts down to the last ETA that was published, at any moment of a drive; and how many are
+// published for that.
 import HubGeo
 import HubMessages
 import HubTestSupport

@@ -11,7 +11,8 @@ import Testing
   private static let center = at(52.52, 13.4)
   private static let types = ["van", "bus", "car"]
 
-  /// A city of drivers, each with a type, some tags and a status by its number; what the hub shows of each is the oracle.
+  /// A city of drivers, each with a type, some tags and a status by its number; what the hub shows of each is the
+  /// oracle.
   private func city(_ count: Int, around center: Coordinate = center, budget: SearchBudget) -> HubBench {
     var limits = HubLimits.roomy
     limits.queryHits = 1000

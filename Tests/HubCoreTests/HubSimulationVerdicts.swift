@@ -1,4 +1,5 @@
-// What each kind of input must bring about in the simulated hub: asked before it is handed over, and judged by what came out.
+// What each kind of input must bring about in the simulated hub: asked before it is handed over, and judged by what
+// came out.
 import HubMessages
 
 @testable import HubCore

@@ -1,8 +1,8 @@
 // An adversary that watches drivers before and after all their names change, and says who became whom.
 //
-// It keeps, for every name, all that a rider is shown: what area updates say and what nearby answers say, in both forms the
-// values and when and in which order they came. Each trait of a name is a number; a trait by itself, and all of them
-// together, is a guess at the pairs of old and new names.
+// It keeps, for every name, all that a rider is shown: what area updates say and what nearby answers say, in both forms
+// the values and when and in which order they came. Each trait of a name is a number; a trait by itself, and all of
+// them together, is a guess at the pairs of old and new names.
 import Foundation
 import HubGeo
 import HubMessages

@@ -19,7 +19,8 @@ struct PhoneErrors {
   /// The accuracy it states, nil for none; and whether it gives speed and bearing.
   var stated: Double? = 4
   var hasMotion = true
-  /// Parts of the fixes: far outliers; velocities that are off by `wildVelocity` m/s; beginnings of a gap of 3–14 fixes.
+  /// Parts of the fixes: far outliers; velocities that are off by `wildVelocity` m/s; beginnings of a gap of 3–14
+  /// fixes.
   var outliers = 0.0
   var wild = 0.0
   var wildVelocity = 6.0

@@ -8,8 +8,8 @@ import Testing
 
 private let munich = Coordinate(latitude: 48.137, longitude: 11.575)!
 
-/// Drives along a great circle and returns the largest error after the first `settled` fixes, in metres, and the largest
-/// errors of speed (m/s) and heading (degrees).
+/// Drives along a great circle and returns the largest error after the first `settled` fixes, in metres, and the
+/// largest errors of speed (m/s) and heading (degrees).
 private func drive(
   from start: Coordinate, bearing: Double, speed: Double = 15, seconds: Int = 120, hz: Double = 1,
   gives: (speed: Bool, heading: Bool) = (true, true), settled: Int = 30
@@ -91,7 +91,8 @@ struct TrackerTests {
     let place = try #require(Coordinate(latitude: 0, longitude: 10))
     let east = try drive(from: place, bearing: 90)
     let north = try drive(from: place, bearing: 0)
-    // At the equator the sphere of the test is 0.56 % off the tracker's ellipsoid northwards, and so is the given speed.
+    // At the equator the sphere of the test is 0.56 % off the tracker's ellipsoid northwards, and so is the given
+    // speed.
     #expect(abs(east.meters - north.meters) < 0.3)
     #expect(abs(east.speed - north.speed) < 0.1)
   }

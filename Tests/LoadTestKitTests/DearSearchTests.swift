@@ -1,5 +1,5 @@
-// The search for messages that cost more than they are charged for, against prices that are known; and that the messages
-// it begins with are what they are meant to be.
+// The search for messages that cost more than they are charged for, against prices that are known; and that the
+// messages it begins with are what they are meant to be.
 import HubMessages
 import Testing
 

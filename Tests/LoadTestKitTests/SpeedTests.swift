@@ -114,7 +114,8 @@ import Testing
   @Test("loads are what the table says, and nobody is lost by making them small")
   func loads() {
     for (load, rate) in [(SpeedLoad.trip, 9000.0), (.fastTrip, 19_800), (.fanOut, 10)] {
-      // A little slower, and no whole number of fixes in a tick of the kernel's clock, nor of ticks in the time between two.
+      // A little slower, and no whole number of fixes in a tick of the kernel's clock, nor of ticks in the time between
+      // two.
       let sent = load.scenario.fixesPerSecond
       #expect(sent < rate && sent > rate * 0.997)
       for ticks in [100.0, 250, 1000] {

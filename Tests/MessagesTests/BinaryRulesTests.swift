@@ -1,5 +1,5 @@
-// The rules of binary messages, each by itself: what is refused and with which code, what a reader remembers, what it does
-// not need to.
+// The rules of binary messages, each by itself: what is refused and with which code, what a reader remembers, what it
+// does not need to.
 import HubBytes
 import HubGeo
 import HubMessages

@@ -5,7 +5,8 @@ import HubMessages
 import HubTestSupport
 import Testing
 
-/// A ping whose payload has the given JSON text as the value of a member: all of it must be checked, though none is used.
+/// A ping whose payload has the given JSON text as the value of a member: all of it must be checked, though none is
+/// used.
 private func ping(_ value: String) -> String { envelope("ping", #"{"a":\#(value)}"#) }
 
 @Suite struct JSONGrammar {

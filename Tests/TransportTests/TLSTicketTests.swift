@@ -1,5 +1,5 @@
-// The change of the keys that session tickets are sealed with. The loops' time is moved by hand; a ticket's own two hours go
-// by OpenSSL's clock, in which next to nothing passes meanwhile.
+// The change of the keys that session tickets are sealed with. The loops' time is moved by hand; a ticket's own two
+// hours go by OpenSSL's clock, in which next to nothing passes meanwhile.
 
 import Testing
 

@@ -10,8 +10,8 @@ import Testing
 @testable import HubTransport
 
 extension EventLoop {
-  /// Runs a turn. False where it slept for half a minute: nobody woke it, however slow the other thread is. A limit on the
-  /// whole test would count the time that its threads waited for other tests.
+  /// Runs a turn. False where it slept for half a minute: nobody woke it, however slow the other thread is. A limit on
+  /// the whole test would count the time that its threads waited for other tests.
   fileprivate func isWokenInTime() -> Bool {
     let start = ClockReading.read().uptimeNanoseconds
     runTurn(timeoutMilliseconds: 30_000)

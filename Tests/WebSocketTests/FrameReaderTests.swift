@@ -151,7 +151,8 @@ import Testing
         let payload = (0..<count).map { _ in UInt8.random(in: 0..<128, using: &random) }
         var bytes = frame(.binary, payload, key: UInt32.random(in: 0...UInt32.max, using: &random))
         bytes[0] = first
-        // A length in a longer form than it needs, one that is not masked, and the right one with less or more behind it.
+        // A length in a longer form than it needs, one that is not masked, and the right one with less or more behind
+        // it.
         var variants = [bytes, bytes + [0x81], bytes.dropLast(), bytes + text("next")]
         variants.append([first, 0xFE, 0, UInt8(truncatingIfNeeded: count)] + bytes.dropFirst(2))
         variants.append([first, bytes[1] & 0x7F] + bytes.dropFirst(2))

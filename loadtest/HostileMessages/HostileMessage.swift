@@ -1,10 +1,10 @@
 // Messages that follow the rules and cost their reader as much as their bytes allow.
 //
 // A reader whose work grows faster than the bytes it is given can be stopped by whoever may send to it ("algorithmic
-// complexity attacks": S. Crosby, D. Wallach, USENIX Security 2003). Each shape here aims at one part of the reader: its
-// stack, its list of values, its search for names, its numbers, its escapes, its decoders. They are made by a seed, so that
-// tests can bound the work that they cause and benchmarks can time it. All are within the limits of protocol/README.md
-// ("Envelope"): up to 256 KiB, 32 levels, 128 members an object, 65,000 values.
+// complexity attacks": S. Crosby, D. Wallach, USENIX Security 2003). Each shape here aims at one part of the reader:
+// its stack, its list of values, its search for names, its numbers, its escapes, its decoders. They are made by a seed,
+// so that tests can bound the work that they cause and benchmarks can time it. All are within the limits of
+// protocol/README.md ("Envelope"): up to 256 KiB, 32 levels, 128 members an object, 65,000 values.
 
 /// One way to be expensive.
 public enum HostileMessage: String, CaseIterable, Sendable {
@@ -39,8 +39,8 @@ public enum HostileMessage: String, CaseIterable, Sendable {
   case whiteSpace = "white-space"
   /// Strings of no or one byte.
   case shortStrings = "short-strings"
-  /// Batches: of fixes that have all their members, nested ones, ones that have numbers with exponents, and ones full of
-  /// names that nobody knows.
+  /// Batches: of fixes that have all their members, nested ones, ones that have numbers with exponents, and ones full
+  /// of names that nobody knows.
   case fixes
   case nestedFixes = "nested-fixes"
   case exponentFixes = "exponent-fixes"

@@ -1,14 +1,16 @@
 import Glibc
-// hub-loadtest abuse: do those inside notice when 5,000 hostile connections come and go, and what one rider's token can send?
+// hub-loadtest abuse: do those inside notice when 5,000 hostile connections come and go, and what one rider's token can
+// send?
 //
 //   hub-loadtest abuse [--duration S] [--attackers N] [--only outside|inside] [--attack NAME] [--server-cpu LIST]
 //                      [--executable PATH] [-- options of `serve`]
 //
 // The second part is InsiderRun.swift.
 //
-// One run has all phases, so that they are compared on the same machine in the same minutes: 1,000 good sessions under load
-// alone, then with the attackers, then alone again. Exit code 1 where a good session lost anything, where p99 grew by half or
-// more of what it was before, or where memory did not return. What it is afterwards tells how much of a difference is chance.
+// One run has all phases, so that they are compared on the same machine in the same minutes: 1,000 good sessions under
+// load alone, then with the attackers, then alone again. Exit code 1 where a good session lost anything, where p99 grew
+// by half or more of what it was before, or where memory did not return. What it is afterwards tells how much of a
+// difference is chance.
 import HubGateway
 import HubLoadTestKit
 import HubSystem
@@ -33,8 +35,8 @@ struct AbuseRun {
 
   private static let warmUpSeconds = 2.0
 
-  /// How much more memory there may be at the end: what the tables have grown by for the peak of connections, and what the
-  /// allocator keeps of it.
+  /// How much more memory there may be at the end: what the tables have grown by for the peak of connections, and what
+  /// the allocator keeps of it.
   static let marginBytes = 12 << 20
 
   /// The hub's own limits, but for times, which are short so that a run sees their end; and an address may have 150

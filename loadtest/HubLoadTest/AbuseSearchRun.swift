@@ -3,9 +3,10 @@ import Glibc
 //
 //   hub-loadtest abuse-search [--seconds S] [--seed N] [--output FILE] [--executable PATH]
 //
-// Begins with the known dear kinds and changes them at random towards CPU time for each unit of the rate (DearSearch). What
-// ordinary messages cost is measured in between, on the same hub in the same minutes, so that a machine that is busy makes both
-// dearer. Exit code 1 where a message costs more than 20 times the median of these for each unit, measured again three times.
+// Begins with the known dear kinds and changes them at random towards CPU time for each unit of the rate (DearSearch).
+// What ordinary messages cost is measured in between, on the same hub in the same minutes, so that a machine that is
+// busy makes both dearer. Exit code 1 where a message costs more than 20 times the median of these for each unit,
+// measured again three times.
 import HubGateway
 import HubLoadTestKit
 import HubMessages

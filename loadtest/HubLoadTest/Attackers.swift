@@ -70,8 +70,8 @@ final class Attackers: EventLoopDelegate {
 
   static func runsWhereNobodyElseDoes() {
     // Attackers belong on other machines. Here they share the cores of the hub and of those who measure, and what is to
-    // be measured is the hub's work and not whom the kernel gave a core to: so they run only where nobody else wants to.
-    // For the calling thread alone (sched(7)); refused, the figures are only worse.
+    // be measured is the hub's work and not whom the kernel gave a core to: so they run only where nobody else wants
+    // to. For the calling thread alone (sched(7)); refused, the figures are only worse.
     let idlePolicy: Int32 = 5  // SCHED_IDLE, which Glibc does not show to Swift
     var parameters = sched_param()
     parameters.sched_priority = 0

@@ -1,5 +1,5 @@
-// A dense place: 2,000 free drivers within some hundred metres of `DearMessage.place`, who send their place over HTTP, so that
-// queries and maps there have much to show; and a trip with a long route.
+// A dense place: 2,000 free drivers within some hundred metres of `DearMessage.place`, who send their place over HTTP,
+// so that queries and maps there have much to show; and a trip with a long route.
 import HubBytes
 import HubLoadTestKit
 import HubSystem

@@ -1,6 +1,7 @@
-// What one message costs a hub: sends it on a session that does nothing else, waits until the hub rests, and reads the CPU
-// time that its threads took, to the nanosecond, from the kernel's own count (/proc/PID/task/*/schedstat). That has all of
-// it: reading, inflating, parsing, the hub's work over however many turns, the answer and its compression, and the system calls.
+// What one message costs a hub: sends it on a session that does nothing else, waits until the hub rests, and reads the
+// CPU time that its threads took, to the nanosecond, from the kernel's own count (/proc/PID/task/*/schedstat). That has
+// all of it: reading, inflating, parsing, the hub's work over however many turns, the answer and its compression, and
+// the system calls.
 import HubBytes
 import HubLoadTestKit
 import HubSystem

@@ -1,7 +1,7 @@
-// The second part of `hub-loadtest abuse`: whatever messages one rider's token sends within its rate, on as many sockets as it
-// may have, do others notice? Each kind of dear message in turn, alone phases before, between and after, so that an attack
-// is compared with the seconds next to it. One that seems to be noticed is tried three times, and the middle one counts: a
-// machine's own pauses come and go, what a message costs is there each time.
+// The second part of `hub-loadtest abuse`: whatever messages one rider's token sends within its rate, on as many
+// sockets as it may have, do others notice? Each kind of dear message in turn, alone phases before, between and after,
+// so that an attack is compared with the seconds next to it. One that seems to be noticed is tried three times, and the
+// middle one counts: a machine's own pauses come and go, what a message costs is there each time.
 import HubGateway
 import HubLoadTestKit
 import HubSystem

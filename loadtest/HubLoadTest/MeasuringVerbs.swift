@@ -13,7 +13,8 @@ enum MeasuringVerbs {
   }
 
   /// Measures the terms, or reads them (`--terms`), and writes what follows from them. `--drivers`, `--fixes` and
-  /// `--seconds`: of how many drivers the three sizes are, how many fixes a second they send together, how long each run is.
+  /// `--seconds`: of how many drivers the three sizes are, how many fixes a second they send together, how long each
+  /// run is.
   static func capacity(_ words: [String]) throws(LoadTestError) -> Bool {
     let options = try VerbOptions(words, .capacity)
     try options.nothingIsMeasured(with: "--terms", but: ["--json", "--output", "--server-cpu", "--threads"])

@@ -2,8 +2,8 @@
 import HubLoadTestKit
 
 enum ReportVerbs {
-  /// The first file against each other one, scenario by scenario. With one file: the two hubs in it. False where something
-  /// got worse.
+  /// The first file against each other one, scenario by scenario. With one file: the two hubs in it. False where
+  /// something got worse.
   static func compare(_ paths: [String]) throws(LoadTestError) -> Bool {
     let options = try VerbOptions(paths, .compare)
     let comparison = try FileComparison(try files(options.operands))

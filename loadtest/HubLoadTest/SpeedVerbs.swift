@@ -3,8 +3,8 @@ import HubLoadTestKit
 import HubSystem
 
 enum SpeedVerbs {
-  /// All loads of the table, round after round; or the table of results that are there already (`--from`). False where a
-  /// bar is missed.
+  /// All loads of the table, round after round; or the table of results that are there already (`--from`). False where
+  /// a bar is missed.
   static func figures(_ words: [String]) throws(LoadTestError) -> Bool {
     let options = try VerbOptions(words, .figures)
     try options.nothingIsMeasured(with: "--from", but: ["--json", "--output", "--server-cpu", "--threads"])

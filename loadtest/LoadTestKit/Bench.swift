@@ -1,9 +1,10 @@
-// make bench: what a message costs in figures that come out the same on a busy machine, held against limits in a file. For
-// times and rates there are the scenarios; a limit on those would fail with the weather.
+// make bench: what a message costs in figures that come out the same on a busy machine, held against limits in a file.
+// For times and rates there are the scenarios; a limit on those would fail with the weather.
 //
-// Instructions and allocations of one message are differences: the hub runs twice under callgrind, with few messages and with
-// more, and what it did more is divided by the messages that were more. So its start, and connecting, do not count. Each
-// fix waits for the positions of the one before: else a busy machine lets several come at once, of which each costs less.
+// Instructions and allocations of one message are differences: the hub runs twice under callgrind, with few messages
+// and with more, and what it did more is divided by the messages that were more. So its start, and connecting, do not
+// count. Each fix waits for the positions of the one before: else a busy machine lets several come at once, of which
+// each costs less.
 import Glibc
 import HubTokens
 

@@ -1,8 +1,8 @@
-// What valgrind's callgrind counted: instructions, and how often memory was asked for. Both hardly differ from run to run,
-// on a busy machine either, so that a limit on them holds what a limit on time cannot.
+// What valgrind's callgrind counted: instructions, and how often memory was asked for. Both hardly differ from run to
+// run, on a busy machine either, so that a limit on them holds what a limit on time cannot.
 //
-// The format: valgrind's manual, "Callgrind Format Specification". Names are written once and numbered: `fn=(12) malloc`,
-// `cfn=(12)`; the line behind a `cfn` is `calls=COUNT POSITION`.
+// The format: valgrind's manual, "Callgrind Format Specification". Names are written once and numbered: `fn=(12)
+// malloc`, `cfn=(12)`; the line behind a `cfn` is `calls=COUNT POSITION`.
 import Glibc
 
 package struct CallgrindProfile: Sendable, Equatable {

@@ -1,5 +1,5 @@
-// How many cores, how much memory and network a load needs, computed from measured terms; and loadtest/CAPACITY.md, which
-// says so.
+// How many cores, how much memory and network a load needs, computed from measured terms; and loadtest/CAPACITY.md,
+// which says so.
 import Glibc  // log2
 
 package struct CapacityModel: Sendable {
@@ -50,9 +50,10 @@ package struct CapacityModel: Sendable {
 
   package init(_ terms: CapacityTerms) { self.terms = terms }
 
-  /// µs for a fix, or for a fix and its position, with so many connections on one hub. Measured costs scatter by more than
-  /// they grow, so it is never less than what was measured at any size up to the next larger one, and beyond the largest it
-  /// grows with each doubling as it did most between two sizes: caches and the kernel's tables miss a little more each time.
+  /// µs for a fix, or for a fix and its position, with so many connections on one hub. Measured costs scatter by more
+  /// than they grow, so it is never less than what was measured at any size up to the next larger one, and beyond the
+  /// largest it grows with each doubling as it did most between two sizes: caches and the kernel's tables miss a little
+  /// more each time.
   func cost(_ path: KeyPath<CapacityTerms.Point, Double>, connections: Double) -> Double {
     let points = terms.points
     let next = points.firstIndex { $0.connections >= connections } ?? points.count - 1
@@ -60,8 +61,8 @@ package struct CapacityModel: Sendable {
     return most + growth(path) * max(0, log2(connections / points[next].connections))
   }
 
-  /// µs for each doubling of connections: the most between two sizes that stand one behind the other. Where the larger one was
-  /// always the cheaper, that is chance, and no reason to think that a hundred times as many cost nothing.
+  /// µs for each doubling of connections: the most between two sizes that stand one behind the other. Where the larger
+  /// one was always the cheaper, that is chance, and no reason to think that a hundred times as many cost nothing.
   func growth(_ path: KeyPath<CapacityTerms.Point, Double>) -> Double {
     zip(terms.points, terms.points.dropFirst()).map { CapacityModel.slope(path, $0, $1) }.max().map { max(0, $0) } ?? 0
   }
@@ -72,8 +73,8 @@ package struct CapacityModel: Sendable {
     (second[keyPath: path] - first[keyPath: path]) / log2(second.connections / first.connections)
   }
 
-  /// How far off the third size is what the first two say of it, by a + b log₂ n: 0.1 is 10 % too high. It shows how much such
-  /// a line is worth.
+  /// How far off the third size is what the first two say of it, by a + b log₂ n: 0.1 is 10 % too high. It shows how
+  /// much such a line is worth.
   func error(_ path: KeyPath<CapacityTerms.Point, Double>) -> Double {
     let (first, second, third) = (terms.points[0], terms.points[1], terms.points[2])
     let said =
@@ -85,7 +86,8 @@ package struct CapacityModel: Sendable {
   package func needs(_ load: Load) -> Needs {
     let fix = cost(\.fix, connections: load.connectionsPerHub)
     let pair = cost(\.fixAndPosition, connections: load.connectionsPerHub)
-    // The first follower costs what it costs on a socket of its own; the others what they cost in a fan-out, which is less.
+    // The first follower costs what it costs on a socket of its own; the others what they cost in a fan-out, which is
+    // less.
     let first = max(terms.delivery, pair - fix)
     let positions = load.fixesPerSecond * (min(1, load.followers) * first + max(0, load.followers - 1) * terms.delivery)
     let sessions = load.drivers + load.riders

@@ -150,8 +150,8 @@ package struct VerbOptions {
     return try LoadArguments.whole(String(name.dropFirst(2)), text, range)
   }
 
-  /// `name` measures nothing, so whatever says what to measure would be passed over. On which cores is no harm: loadtest/pinned.sh
-  /// says so always.
+  /// `name` measures nothing, so whatever says what to measure would be passed over. On which cores is no harm:
+  /// loadtest/pinned.sh says so always.
   package func nothingIsMeasured(with name: String, but others: Set<String>) throws(LoadTestError) {
     guard values[name] != nil else { return }
     for other in values.keys.sorted() where other != name && !others.contains(other) {

@@ -1,8 +1,9 @@
 // What got better or worse from A to B, beyond noise.
 //
-// The rule: a figure has changed where the rank sum test says that chance alone would do as much in 2 of 100 cases at most,
-// and the medians are 2 % or more apart. Five runs of each can show that (1 in 126 when all of A are on one side of all of
-// B), three cannot. Runs must be interleaved, ABBA…: else a slow minute of the machine is taken for a slow hub.
+// The rule: a figure has changed where the rank sum test says that chance alone would do as much in 2 of 100 cases at
+// most, and the medians are 2 % or more apart. Five runs of each can show that (1 in 126 when all of A are on one side
+// of all of B), three cannot. Runs must be interleaved, ABBA…: else a slow minute of the machine is taken for a slow
+// hub.
 
 package struct Comparison: Sendable {
   package enum Verdict: String, Sendable {

@@ -1,5 +1,5 @@
-// Messages that cost a hub as much as one rider can make them within its rate: the known kinds, which `abuse` sends and from
-// which `abuse-search` starts. JSON as text; the same in binary where it has such a message.
+// Messages that cost a hub as much as one rider can make them within its rate: the known kinds, which `abuse` sends and
+// from which `abuse-search` starts. JSON as text; the same in binary where it has such a message.
 import HubBytes
 import HubGeo
 import HubMessages
@@ -25,8 +25,8 @@ package struct DearMessage: Sendable, Equatable {
     self.answerUnits = answerUnits
   }
 
-  /// What the hub charges for it, by the rule of protocol/README.md, "Rates": 1, and for each 4 KiB, 50 fixes or 50 positions
-  /// as far as they are whole one more, by whichever are most. What cannot be read counts by its bytes.
+  /// What the hub charges for it, by the rule of protocol/README.md, "Rates": 1, and for each 4 KiB, 50 fixes or 50
+  /// positions as far as they are whole one more, by whichever are most. What cannot be read counts by its bytes.
   package func units(_ reader: MessageReader) -> Int {
     let message: ClientMessage
     do throws(MessageError) {
@@ -89,8 +89,8 @@ extension DearMessage {
     do throws(Route.Fault) { return try Route(points: places) } catch { preconditionFailure("the route is right") }
   }
 
-  /// Members that nobody reads: an array of arrays, objects, numbers and texts, all that a parser may find dear. No two are
-  /// alike: what deflates to less than a 200th the hub does not take.
+  /// Members that nobody reads: an array of arrays, objects, numbers and texts, all that a parser may find dear. No two
+  /// are alike: what deflates to less than a 200th the hub does not take.
   private static var junk: [DearMessage] {
     var random = SplitMix64(seed: 5)
     let kinds: [(name: String, values: Int, value: () -> String)] = [

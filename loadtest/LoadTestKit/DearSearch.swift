@@ -1,5 +1,6 @@
-// Looks for messages that cost the hub more than they are charged for: keeps those that cost most for each unit, changes
-// them, measures the changed ones, and so climbs. What a message costs is measured by whoever drives the search.
+// Looks for messages that cost the hub more than they are charged for: keeps those that cost most for each unit,
+// changes them, measures the changed ones, and so climbs. What a message costs is measured by whoever drives the
+// search.
 
 /// A message and what it cost the hub for each unit that it is charged (µs of CPU).
 package struct PricedMessage: Sendable {
@@ -8,8 +9,8 @@ package struct PricedMessage: Sendable {
 }
 
 package struct DearSearch {
-  /// Dear messages that are kept, and of one name (the kind that a message descends from) as many: else the first kind that
-  /// is dear would be all there is.
+  /// Dear messages that are kept, and of one name (the kind that a message descends from) as many: else the first kind
+  /// that is dear would be all there is.
   private static let kept = 48
   private static let keptOfOneName = 6
 

@@ -1,5 +1,5 @@
-// The load in binary: every message is made and looked at as JSON, and translated on its way, so that all scenarios can be
-// run in both. That costs the load some microseconds a message, and the hub nothing.
+// The load in binary: every message is made and looked at as JSON, and translated on its way, so that all scenarios can
+// be run in both. That costs the load some microseconds a message, and the hub nothing.
 import HubBytes
 import HubMessages
 import HubTransport

@@ -1,6 +1,6 @@
-// A city: simulated drivers who cruise, get trips and serve them (module Simulation), and for each driver riders who follow
-// every trip that they book. Nobody else follows them: what a rider must get is what its driver sends for the trip after the
-// hub has said `subscribed`.
+// A city: simulated drivers who cruise, get trips and serve them (module Simulation), and for each driver riders who
+// follow every trip that they book. Nobody else follows them: what a rider must get is what its driver sends for the
+// trip after the hub has said `subscribed`.
 import HubBytes
 import HubGeo
 import HubMessages

@@ -7,8 +7,8 @@ import HubTransport
 import HubWebSocket
 
 extension Generator {
-  /// Opens all sessions that are there from the beginning, and returns when all have subscribed, or with what went wrong.
-  /// False where it was not to go on: `goesOn` is asked in each turn.
+  /// Opens all sessions that are there from the beginning, and returns when all have subscribed, or with what went
+  /// wrong. False where it was not to go on: `goesOn` is asked in each turn.
   @discardableResult
   package func connectAll(
     within seconds: Double = 60, while goesOn: () -> Bool = { true }

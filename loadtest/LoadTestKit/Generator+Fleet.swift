@@ -1,5 +1,5 @@
-// What only has to be there: drivers who are known by one fix over HTTP and have no session, and trips without news that
-// idle sessions follow.
+// What only has to be there: drivers who are known by one fix over HTTP and have no session, and trips without news
+// that idle sessions follow.
 import HubBytes
 import HubTransport
 

@@ -1,9 +1,9 @@
-// One thread's share of the load: thousands of WebSocket connections on one event loop, each fix sent at the moment it is
-// due (see Schedule.swift).
+// One thread's share of the load: thousands of WebSocket connections on one event loop, each fix sent at the moment it
+// is due (see Schedule.swift).
 //
-// Files: Generator+Connecting (sessions, their ends), +Sending (what is due), +Receiving (what comes), +Joining (storms, and
-// who leaves and comes again), +City (simulated drives and bookings), +Areas (who watches a part of the map), +Fleet (what
-// only has to be there).
+// Files: Generator+Connecting (sessions, their ends), +Sending (what is due), +Receiving (what comes), +Joining
+// (storms, and who leaves and comes again), +City (simulated drives and bookings), +Areas (who watches a part of the
+// map), +Fleet (what only has to be there).
 import HubBytes
 import HubGateway
 import HubMessages
@@ -12,7 +12,8 @@ import HubSystem
 import HubTransport
 import HubWebSocket
 
-/// Which part of a scenario's sessions a thread has: those with number ≡ index (mod count). A driver's riders are with it.
+/// Which part of a scenario's sessions a thread has: those with number ≡ index (mod count). A driver's riders are with
+/// it.
 package struct Share: Sendable {
   let index: Int
   let count: Int
@@ -79,8 +80,9 @@ package final class Generator: EventLoopDelegate {
   private var cpuAtBegin: Int64?
   private var cpuAtEnd: Int64?
 
-  /// What is done in one turn of each thing that a storm brings thousands of: sockets read, connections begun and cut off.
-  /// Between turns fixes are sent when they are due; else the load would be late by itself, and those who stayed with it.
+  /// What is done in one turn of each thing that a storm brings thousands of: sockets read, connections begun and cut
+  /// off. Between turns fixes are sent when they are due; else the load would be late by itself, and those who stayed
+  /// with it.
   static let stepsPerTurn = 64
 
   package init(_ scenario: Scenario, address: SocketAddress, tls: ServerTrust?, share: Share = Share())

@@ -1,9 +1,9 @@
 // A curve of growth, read from results, and whether it keeps its bar.
 //
-// The kernel says to the nanosecond how long a process ran, and divides that into user and system by what its clock's ticks
-// met; samples divide it more finely (ModeSampler). Either way some hundreds to thousands of them are counted, and the
-// machine is not the same from minute to minute: growth is known to some percent only, and a curve that is nearer to the
-// bar than that is said to be open.
+// The kernel says to the nanosecond how long a process ran, and divides that into user and system by what its clock's
+// ticks met; samples divide it more finely (ModeSampler). Either way some hundreds to thousands of them are counted,
+// and the machine is not the same from minute to minute: growth is known to some percent only, and a curve that is
+// nearer to the bar than that is said to be open.
 
 package struct GrowthLine {
   package struct Point: Sendable, Equatable {
@@ -48,8 +48,8 @@ package struct GrowthLine {
     }
   }
 
-  /// By how much the user part is more at the largest size than at the smallest, and how exactly that is known (the standard
-  /// error): 0.1 is 10 %. Nil where the runs were too short to see one.
+  /// By how much the user part is more at the largest size than at the smallest, and how exactly that is known (the
+  /// standard error): 0.1 is 10 %. Nil where the runs were too short to see one.
   package var userGrowth: (part: Double, error: Double)? {
     guard let first = points.first, let last = points.last, first.user > 0, last.user > 0 else { return nil }
     let ratio = last.user / first.user

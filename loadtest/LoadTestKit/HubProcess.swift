@@ -1,5 +1,6 @@
-// The hub under test: a process of its own that this program starts, on cores of its own where it is told so, or one that
-// runs already. One that was started here never outlives this program, whatever ends that, and is waited for in bounds.
+// The hub under test: a process of its own that this program starts, on cores of its own where it is told so, or one
+// that runs already. One that was started here never outlives this program, whatever ends that, and is waited for in
+// bounds.
 import CHubLoadTest
 import Glibc
 import HubSystem
@@ -200,8 +201,8 @@ package struct ProcessReadings: Sendable {
     return pages * sysconf(Int32(_SC_PAGESIZE))
   }
 
-  /// Resident bytes, and those of them that are the process's own: the rest are pages of files, which all who have them open
-  /// share and the kernel can drop.
+  /// Resident bytes, and those of them that are the process's own: the rest are pages of files, which all who have them
+  /// open share and the kernel can drop.
   var memory: (resident: Int, own: Int)? {
     guard let text = contents("smaps_rollup") else { return nil }
     var kibibytes: [Substring: Int] = [:]
@@ -213,7 +214,8 @@ package struct ProcessReadings: Sendable {
     return (resident << 10, anonymous << 10)
   }
 
-  /// Whether there is such a process, and it has not ended: one for which nobody has waited is a zombie (proc(5), "state").
+  /// Whether there is such a process, and it has not ended: one for which nobody has waited is a zombie (proc(5),
+  /// "state").
   package var isThere: Bool {
     guard let text = contents("stat"), let name = text.lastIndex(of: ")") else { return false }
     let state = text[text.index(after: name)...].drop { $0 == " " }.first

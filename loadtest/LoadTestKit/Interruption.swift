@@ -1,9 +1,9 @@
-// A signal that asks this program to end, while it has a hub running and results that nobody has written yet: the run that
-// goes on is cut short, its hub stopped, what there is written. A second signal ends the program at once; the hub ends with
-// it (HubProcess).
+// A signal that asks this program to end, while it has a hub running and results that nobody has written yet: the run
+// that goes on is cut short, its hub stopped, what there is written. A second signal ends the program at once; the hub
+// ends with it (HubProcess).
 //
-// Signals are blocked and waited for by a thread of their own (sigwait(3)), for a handler may call next to nothing. Loops
-// that wait or measure look at `signal` in each of their turns.
+// Signals are blocked and waited for by a thread of their own (sigwait(3)), for a handler may call next to nothing.
+// Loops that wait or measure look at `signal` in each of their turns.
 import Glibc
 import HubSystem
 
@@ -49,8 +49,8 @@ package final class Interruption: Sendable {
 
   // MARK: This program's signals
 
-  /// Watches for them from now on; to be called before there are other threads. What is ignored already stays so: a shell
-  /// has what it starts in the background ignore SIGINT, and nohup(1) SIGHUP.
+  /// Watches for them from now on; to be called before there are other threads. What is ignored already stays so: a
+  /// shell has what it starts in the background ignore SIGINT, and nohup(1) SIGHUP.
   package static func watch() throws(LoadTestError) {
     let signals = [SIGINT, SIGTERM, SIGHUP].filter { !isIgnored($0) }
     guard !signals.isEmpty else { return }

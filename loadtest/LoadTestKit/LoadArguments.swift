@@ -34,8 +34,8 @@ package struct LoadArguments: Sendable {
     ("html", "FILE", "write a report with plots there"),
   ]
 
-  /// The hubs that are started in turn. Where there are two, results tell them apart by their names: their paths may be the
-  /// same, which shows what differs by chance.
+  /// The hubs that are started in turn. Where there are two, results tell them apart by their names: their paths may be
+  /// the same, which shows what differs by chance.
   package var hubs: [(name: String, executable: String)] {
     guard let against else { return [(run.executable, run.executable)] }
     return [("A \(run.executable)", run.executable), ("B \(against)", against)]
@@ -92,8 +92,8 @@ package struct LoadArguments: Sendable {
   private static func isPlain(_ url: String) -> Bool { url.hasPrefix("http://") || url.hasPrefix("ws://") }
   private static func isTLS(_ url: String) -> Bool { url.hasPrefix("https://") || url.hasPrefix("wss://") }
 
-  /// What goes only with a hub that is started here, and what only with one that runs already, is refused with the other: it
-  /// would be without effect.
+  /// What goes only with a hub that is started here, and what only with one that runs already, is refused with the
+  /// other: it would be without effect.
   private mutating func checkTarget() throws(LoadTestError) {
     guard let url = given["url"] else {
       for option in ["pid", "ca"] where given[option] != nil {

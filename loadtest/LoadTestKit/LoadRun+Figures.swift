@@ -57,8 +57,8 @@ extension LoadRun {
     if let maximum { figures[maximum] = Double(histogram.maximum) }
   }
 
-  /// How much of the hub's CPU time was in user space and in the kernel; nil where too few of the clock's ticks met it to tell (50 of
-  /// 250 a second are known to 14 %), and nothing sampled it.
+  /// How much of the hub's CPU time was in user space and in the kernel; nil where too few of the clock's ticks met it
+  /// to tell (50 of 250 a second are known to 14 %), and nothing sampled it.
   private func split(
     _ cpu: ProcessorTime?, _ figures: [Figure: Double]
   ) -> (user: Double, system: Double)? {

@@ -1,9 +1,9 @@
-// One run: starts the hub, connects everybody, lets the load go on for its time on several threads, and puts together what
-// came of it.
+// One run: starts the hub, connects everybody, lets the load go on for its time on several threads, and puts together
+// what came of it.
 //
-// Two clocks are kept apart. Messages are counted over the whole run, warm-up included, for those counts must agree with the
-// hub's own to the last one. Latencies, CPU and rates are of the window. How much CPU a message costs is the hub's CPU
-// within the window divided by what the hub says it read and wrote within the same window.
+// Two clocks are kept apart. Messages are counted over the whole run, warm-up included, for those counts must agree
+// with the hub's own to the last one. Latencies, CPU and rates are of the window. How much CPU a message costs is the
+// hub's CPU within the window divided by what the hub says it read and wrote within the same window.
 import Glibc
 import HubSystem
 import HubTransport

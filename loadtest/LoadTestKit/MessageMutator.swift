@@ -1,5 +1,5 @@
-// Changes messages at random, from a seed: bytes anywhere, and values of JSON as a whole, which are repeated, nested, made long
-// and given names until a message has what a parser or the hub behind it finds dear.
+// Changes messages at random, from a seed: bytes anywhere, and values of JSON as a whole, which are repeated, nested,
+// made long and given names until a message has what a parser or the hub behind it finds dear.
 import HubSimulation
 
 package struct MessageMutator {

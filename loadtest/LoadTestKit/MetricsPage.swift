@@ -24,8 +24,8 @@ package struct MetricsPage: Sendable {
     self("dropped_total{reason=\"conflated_slow\"}") + self("dropped_total{reason=\"conflated_interval\"}")
   }
 
-  /// Positions that left or are about to. The hub counts one when it is made for its reader; where a newer one takes its place
-  /// before the socket has it, it never leaves. What an interval holds back is not made before it is over.
+  /// Positions that left or are about to. The hub counts one when it is made for its reader; where a newer one takes
+  /// its place before the socket has it, it never leaves. What an interval holds back is not made before it is over.
   var positionsSent: Double { self("positions_out_total") - self("dropped_total{reason=\"conflated_slow\"}") }
 
   /// Fetches the page, within two seconds; nil where that fails.

@@ -1,11 +1,12 @@
-// Which part of a process's CPU time is spent in user space, by sampling it some 4,000 times in each second that it runs.
+// Which part of a process's CPU time is spent in user space, by sampling it some 4,000 times in each second that it
+// runs.
 //
-// The kernel itself tells the two apart by its clock's ticks, 250 a second on most machines: of a run of ten seconds in which a
-// hub takes 3 µs of 18,000 messages a second in user space, that is 135 ticks, known to 9 %. A sample takes some µs of
-// the one who is sampled, so only what needs it asks for it.
+// The kernel itself tells the two apart by its clock's ticks, 250 a second on most machines: of a run of ten seconds in
+// which a hub takes 3 µs of 18,000 messages a second in user space, that is 135 ticks, known to 9 %. A sample takes
+// some µs of the one who is sampled, so only what needs it asks for it.
 //
-// Unsafe island: the rings are the kernel's and this program's together (perf_event_open(2), "MMAP layout"). Each is mapped and
-// open as long as the sampler is there, and read by its owner only.
+// Unsafe island: the rings are the kernel's and this program's together (perf_event_open(2), "MMAP layout"). Each is
+// mapped and open as long as the sampler is there, and read by its owner only.
 import CHubLoadTest
 import Glibc
 

@@ -1,5 +1,5 @@
-// A file that results go to. A series takes minutes to hours, so that it can be written is known before, and what there is is
-// written after each run: what fails later loses nothing.
+// A file that results go to. A series takes minutes to hours, so that it can be written is known before, and what there
+// is is written after each run: what fails later loses nothing.
 import Glibc
 import HubSystem
 

@@ -1,5 +1,5 @@
-// Plots as inline SVG: no scripts, no fonts, nothing from elsewhere. Colours come from the page's style, so that they are
-// right in the dark, too.
+// Plots as inline SVG: no scripts, no fonts, nothing from elsewhere. Colours come from the page's style, so that they
+// are right in the dark, too.
 import Glibc  // logarithms: pure functions
 
 /// A plot with one or two series over a numeric axis.

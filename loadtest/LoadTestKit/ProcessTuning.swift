@@ -3,8 +3,8 @@ import Glibc
 import HubSystem
 
 package enum ProcessTuning {
-  /// All descriptors that there may be, and sleeps that end when they should: the kernel lets timers of an ordinary thread
-  /// be late by 50 µs, to save power (timer slack), which is more than the hub takes. Threads inherit it.
+  /// All descriptors that there may be, and sleeps that end when they should: the kernel lets timers of an ordinary
+  /// thread be late by 50 µs, to save power (timer slack), which is more than the hub takes. Threads inherit it.
   package static func apply() throws(LoadTestError) {
     do throws(SystemError) {
       let limit = try ProcessFacts.raiseOpenFileLimit()

@@ -1,6 +1,6 @@
-// Whether two samples differ: the rank sum test of Wilcoxon, and Mann and Whitney, exact. It asks how often, were the runs
-// dealt out to A and B by chance, the ranks would lie as far to one side as they do. It assumes nothing about how figures
-// scatter, which on a shared machine is anything but normal, and one wild run weighs no more than its rank.
+// Whether two samples differ: the rank sum test of Wilcoxon, and Mann and Whitney, exact. It asks how often, were the
+// runs dealt out to A and B by chance, the ranks would lie as far to one side as they do. It assumes nothing about how
+// figures scatter, which on a shared machine is anything but normal, and one wild run weighs no more than its rank.
 //
 // H. B. Mann, D. R. Whitney: On a Test of Whether One of Two Random Variables is Stochastically Larger (1947).
 

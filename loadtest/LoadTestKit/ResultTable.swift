@@ -1,7 +1,8 @@
 // A run as a table for people.
 
 package enum ResultTable {
-  /// Sections, each with the figures that it has; what a run has not is left out, and so is what is 0 and was not asked for.
+  /// Sections, each with the figures that it has; what a run has not is left out, and so is what is 0 and was not asked
+  /// for.
   private static let sections: [(String, [Figure])] = [
     ("messages", [.sent, .expected, .delivered, .conflated, .lost, .duplicated, .outOfOrder, .errors]),
     ("rates", [.fixesPerSecond, .deliveriesPerSecond, .writesPerSecond, .fixesPerRead]),

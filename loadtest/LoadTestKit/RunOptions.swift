@@ -1,4 +1,5 @@
-// What is the same for all loads that a program runs: which hub, on which cores, and when a run is this program's fault.
+// What is the same for all loads that a program runs: which hub, on which cores, and when a run is this program's
+// fault.
 import Glibc
 import HubTransport
 

@@ -1,5 +1,6 @@
-// Members of the hub's messages, found without reading the messages: the load must cost less than what it loads. It trusts
-// the order in which the hub writes members, which tests of the hub hold fast, and counts an error where it finds nothing.
+// Members of the hub's messages, found without reading the messages: the load must cost less than what it loads. It
+// trusts the order in which the hub writes members, which tests of the hub hold fast, and counts an error where it
+// finds nothing.
 import Glibc
 
 enum Scan {

@@ -22,8 +22,8 @@ package struct Scenario: Sendable, Equatable {
   /// Control rooms that follow the whole fleet and read no more than this many bytes a second each.
   package var slow = 0
   package var slowBytesPerSecond = 100_000
-  /// Sessions of a storm, each following a trip where nothing happens: how many, at which part of the measured time, and
-  /// whether they are there before and cut off then (a reconnect storm), or come only then.
+  /// Sessions of a storm, each following a trip where nothing happens: how many, at which part of the measured time,
+  /// and whether they are there before and cut off then (a reconnect storm), or come only then.
   package var storm = 0
   package var stormAt = 0.3
   package var cut = false
@@ -49,8 +49,9 @@ package struct Scenario: Sendable, Equatable {
   package var inFlight = 256
   /// How many come from one address; 28,000 ports for each are too few for the largest runs.
   package var sessionsPerAddress = 20_000
-  /// So many fixes are sent, each when all positions of the one before have come, and then the run is over: for counting
-  /// what one message costs by itself, however busy the machine is. Latencies mean nothing then. 0: sent when due.
+  /// So many fixes are sent, each when all positions of the one before have come, and then the run is over: for
+  /// counting what one message costs by itself, however busy the machine is. Latencies mean nothing then. 0: sent when
+  /// due.
   package var lockstep = 0
   /// Stands in the ids of drivers and trips, so that a hub that runs on does not know them from an earlier load.
   package var tag = ""

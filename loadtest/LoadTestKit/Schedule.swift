@@ -1,5 +1,5 @@
-// When everything is due. The load is open: what is due is fixed before the run, and counts from then, so that a stall of
-// the hub (or of this program) shows in all that it delayed, and not only in the one message that was under way
+// When everything is due. The load is open: what is due is fixed before the run, and counts from then, so that a stall
+// of the hub (or of this program) shows in all that it delayed, and not only in the one message that was under way
 // (G. Tene, "How NOT to Measure Latency": coordinated omission).
 
 /// The times of one run, on the clock of `ClockReading.uptimeNanoseconds`.

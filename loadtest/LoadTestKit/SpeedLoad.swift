@@ -1,7 +1,7 @@
 // The loads behind the table of speeds (make figures): what each is, and when a run of it counts.
 //
-// All are with one loop, no limit on a session's rate and nothing held back to save writes, but for what a load is about.
-// Loads that are compared stand one behind the other, so that both meet the same minute of the machine.
+// All are with one loop, no limit on a session's rate and nothing held back to save writes, but for what a load is
+// about. Loads that are compared stand one behind the other, so that both meet the same minute of the machine.
 
 package struct SpeedLoad: Sendable {
   package let name: String
@@ -104,8 +104,9 @@ extension SpeedLoad {
     fewRiders, riders,
   ]
 
-  /// Linux splits CPU time into user and kernel by what each tick of its clock meets. 9,000 messages a second are 36 a tick of
-  /// 250 Hz: every tick would meet the same place of a message's way. A little slower, it meets all of them in turn.
+  /// Linux splits CPU time into user and kernel by what each tick of its clock meets. 9,000 messages a second are 36 a
+  /// tick of 250 Hz: every tick would meet the same place of a message's way. A little slower, it meets all of them in
+  /// turn.
   static let offTheTicks = 0.9973
 
   private static func drive(_ scenario: inout Scenario, _ drivers: Int, _ rate: Double) {

@@ -1,5 +1,5 @@
-// make figures: all loads in turn, round after round; then the highest rate, what is at a fifth of it, a reconnect storm,
-// and a start.
+// make figures: all loads in turn, round after round; then the highest rate, what is at a fifth of it, a reconnect
+// storm, and a start.
 
 package struct SpeedRun {
   package var options: RunOptions

@@ -1,5 +1,5 @@
-// The table of speeds, written from results alone: medians over the rounds, ratios within each round, the bar beside each
-// and whether it is met. A load of which a run does not count judges nothing.
+// The table of speeds, written from results alone: medians over the rounds, ratios within each round, the bar beside
+// each and whether it is met. A load of which a run does not count judges nothing.
 
 package struct SpeedTable {
   private let results: Results
@@ -166,8 +166,8 @@ package struct SpeedTable {
       bar: 1.1, aim: nil, unit: { decimals($0, 2) }, doubts: doubts(.smallArea) + doubts(.wideFanOut))
   }
 
-  /// No position has as many bytes as a cell with a hundred drivers. Both are encoded once and written by one call for each
-  /// rider, so what the kernel takes for such a write is counted as equal, and the user parts are compared.
+  /// No position has as many bytes as a cell with a hundred drivers. Both are encoded once and written by one call for
+  /// each rider, so what the kernel takes for such a write is counted as equal, and the user parts are compared.
   private var area: Row {
     let value = paired(.wideFanOut, .area) { fanOut, area in
       guard let kernel = area.figures[.systemPerAreaUpdate], let user = fanOut.figures[.userPerDelivery] else {

@@ -1,5 +1,5 @@
-// How long a hub takes from its first instruction to the line that says that it listens, and what it holds before anybody
-// has come.
+// How long a hub takes from its first instruction to the line that says that it listens, and what it holds before
+// anybody has come.
 import Glibc
 import HubSystem
 

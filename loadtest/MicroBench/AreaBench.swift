@@ -1,5 +1,5 @@
-// What live areas ask of the hub's thread where a whole city is in one cell: how long the longest turn is while the cell is
-// filled, and at a tick at which everybody has moved.
+// What live areas ask of the hub's thread where a whole city is in one cell: how long the longest turn is while the
+// cell is filled, and at a tick at which everybody has moved.
 
 import HubBytes
 import HubCore

@@ -1,5 +1,5 @@
-// How many bytes messages have in each form: payloads, without the frame's header. What JSON is compressed to is what the hub
-// sends to those who agreed to permessage-deflate without contexts.
+// How many bytes messages have in each form: payloads, without the frame's header. What JSON is compressed to is what
+// the hub sends to those who agreed to permessage-deflate without contexts.
 import HubBytes
 import HubGeo
 import HubMessages

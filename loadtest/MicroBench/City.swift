@@ -11,7 +11,8 @@ struct Turns: CustomStringConvertible {
   private var count = 0
   private var all: Int64 = 0
   private(set) var longest: Int64 = 0
-  /// What the longest answer took a loop to put in order and write, outside of the hub's turns, and the longest piece of one.
+  /// What the longest answer took a loop to put in order and write, outside of the hub's turns, and the longest piece
+  /// of one.
   private var answer: Int64 = 0
   private var piece: Int64 = 0
 

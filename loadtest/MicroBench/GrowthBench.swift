@@ -1,8 +1,9 @@
-// What a message costs the hub as everything round it grows: a fix and a move of the index by how many drivers there are, a
-// position's publication by how many channels.
+// What a message costs the hub as everything round it grows: a fix and a move of the index by how many drivers there
+// are, a position's publication by how many channels.
 //
-// The table is in nanoseconds of CPU, all drivers in turn at random, so that what grows with it is mostly memory that is not
-// in cache. Instructions are the other half of it: `loadtest/growth.sh`, by callgrind, which counts `step` alone.
+// The table is in nanoseconds of CPU, all drivers in turn at random, so that what grows with it is mostly memory that
+// is not in cache. Instructions are the other half of it: `loadtest/growth.sh`, by callgrind, which counts `step`
+// alone.
 
 import Glibc
 import HubBytes

@@ -1,5 +1,6 @@
-// What a byte of the messages that cost their reader most takes, beside a byte of ordinary ones; and the check of a polygon
-// that looks as if all its edges might cross. Exit code 1 where a byte takes more than four times as much as an ordinary one.
+// What a byte of the messages that cost their reader most takes, beside a byte of ordinary ones; and the check of a
+// polygon that looks as if all its edges might cross. Exit code 1 where a byte takes more than four times as much as an
+// ordinary one.
 
 import Glibc
 import HubBytes

@@ -16,7 +16,8 @@ struct HubBench: ~Copyable {
   private let messageID: MessageID
   private var milliseconds: Int64 = 1_763_680_000_000
 
-  /// `isStored`: with a journal, whose records are thrown away. `isOnRoute`: the trip has a route that the driver is on.
+  /// `isStored`: with a journal, whose records are thrown away. `isOnRoute`: the trip has a route that the driver is
+  /// on.
   init(isOnRoute: Bool = false, isStored: Bool = false) {
     guard let driver = Identifier("driver-17"), let trip = Identifier("T17"), let messageID = MessageID("d17-123"),
       let epoch = InlineText("bench")

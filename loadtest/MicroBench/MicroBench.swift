@@ -1,4 +1,5 @@
-// The pieces and the bytes they work on: the message that hub-loadtest sends, and the position that the hub makes of it.
+// The pieces and the bytes they work on: the message that hub-loadtest sends, and the position that the hub makes of
+// it.
 
 import HubBytes
 import HubCore

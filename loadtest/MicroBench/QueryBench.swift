@@ -1,7 +1,8 @@
-// How long queries hold the hub's thread: the longest turn of the worst that the limits allow, in a city of very many drivers.
+// How long queries hold the hub's thread: the longest turn of the worst that the limits allow, in a city of very many
+// drivers.
 //
-// A turn's time is the CPU time of its thread, so that other work on the machine counts little. Each query is asked several
-// times, and the round with the shortest longest turn is told: what is left of chance only ever adds.
+// A turn's time is the CPU time of its thread, so that other work on the machine counts little. Each query is asked
+// several times, and the round with the shortest longest turn is told: what is left of chance only ever adds.
 
 import Glibc
 import HubBytes

@@ -1,7 +1,8 @@
 // hub-torture: what survives?
 //
-//   hub-torture histories [--count N | --seconds S] [--seed N]       seeded histories of a simulated world (DurabilityModel)
-//   hub-torture kills [--kills N] [--seed N] [--executable PATH]     a real hub under load, killed again and again
+//   hub-torture histories [--count N | --seconds S] [--seed N]       seeded histories of a simulated world
+//   (DurabilityModel) hub-torture kills [--kills N] [--seed N] [--executable PATH]     a real hub under load, killed
+//   again and again
 //
 // Exit code 1 where a promise was broken.
 import Glibc

@@ -1,5 +1,5 @@
-// The hub's questions about older fixes on their way to the journal's reader, and the answers on their way back (HubCore's
-// HistoryLookups.swift). It belongs to who has the hub.
+// The hub's questions about older fixes on their way to the journal's reader, and the answers on their way back
+// (HubCore's HistoryLookups.swift). It belongs to who has the hub.
 //
 //     hub's thread      after a turn: a round of questions, if the one before was answered
 //     reader's thread   answers one after the other, and wakes the hub's thread for each

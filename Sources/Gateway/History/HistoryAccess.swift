@@ -63,8 +63,8 @@ final class HistoryAccess {
     return found
   }
 
-  /// The trips that `query` asks for and that ended by `endedBy`, the newest first, up to its limit and one more. At most
-  /// `limit` records are looked at.
+  /// The trips that `query` asks for and that ended by `endedBy`, the newest first, up to its limit and one more. At
+  /// most `limit` records are looked at.
   func trips(
     _ query: TripListQuery, endedBy: Timestamp, limit: Int
   ) throws(HistoryError) -> [StoredTrip] {
@@ -93,12 +93,12 @@ final class HistoryAccess {
     return trips.filter { kept.contains($0.key) }
   }
 
-  /// The fix that begins a trip came before the hub made the trip, and a clock may have been set back meanwhile. An id is
-  /// not used for another trip within a day of the end of the one before.
+  /// The fix that begins a trip came before the hub made the trip, and a clock may have been set back meanwhile. An id
+  /// is not used for another trip within a day of the end of the one before.
   private static let slackMilliseconds: Int64 = 3_600_000
 
-  /// A trip's fixes: what its driver sent for it since it began. `rules` are the tracker's, for those that came too late to
-  /// be published.
+  /// A trip's fixes: what its driver sent for it since it began. `rules` are the tracker's, for those that came too
+  /// late to be published.
   func track(
     of trip: TripReport, _ source: TrackSource, limit: Int, rules: Tracker.Rules
   ) throws(HistoryError) -> Track {
@@ -127,8 +127,8 @@ final class HistoryAccess {
 
   // MARK: Seen fixes
 
-  /// Which of a lookup's fixes the journal has. What can't be read is not found, and the first time said: at worst a fix is
-  /// stored twice, and is in a track once all the same.
+  /// Which of a lookup's fixes the journal has. What can't be read is not found, and the first time said: at worst a
+  /// fix is stored twice, and is in a track once all the same.
   func known(_ lookup: HistoryLookup, _ log: Log) -> [Int64] {
     var found: [Int64] = []
     do throws(HistoryError) {

@@ -25,8 +25,8 @@ enum TrackFormat: String, CaseIterable, Sendable {
     }
   }
 
-  /// The format that an `Accept` field prefers (RFC 9110 §12.5.1), GeoJSON where it does not care; nil where it takes none
-  /// of these.
+  /// The format that an `Accept` field prefers (RFC 9110 §12.5.1), GeoJSON where it does not care; nil where it takes
+  /// none of these.
   init?(accept: String?) {
     guard let accept else {
       self = .geoJSON

@@ -1,19 +1,19 @@
 import HubCore
-// A trip's fixes on their way from the journal into a track: put in order, each once, and where some came too late to be
-// published, filtered again.
+// A trip's fixes on their way from the journal into a track: put in order, each once, and where some came too late to
+// be published, filtered again.
 //
-// A position is published from the fixes up to then. What comes later, a tunnel's backlog, was never filtered, and drawn as it
-// was measured it makes a track longer than the drive. So from the first late fix on all of the drive goes through a
-// tracker of its own, in the order of the fixes' times, as it would have gone had they come live: behind a gap the
-// published positions, too, are those of a filter that knew nothing of what had happened in it.
+// A position is published from the fixes up to then. What comes later, a tunnel's backlog, was never filtered, and
+// drawn as it was measured it makes a track longer than the drive. So from the first late fix on all of the drive goes
+// through a tracker of its own, in the order of the fixes' times, as it would have gone had they come live: behind a
+// gap the published positions, too, are those of a filter that knew nothing of what had happened in it.
 //
 // The result is that of a live drive but for the rounding of stored fixes (1 cm), and but for fixes that a live drive's
 // filter had refused: those were not stored. Work and memory are bounded: 56 bytes and about 1 µs for each fix.
 import HubGeo
 import HubMessages
 
-/// Gathers a trip's fixes as the journal gives them: in the order in which they came, the backlog of a tunnel behind what
-/// was live after it, some of them twice.
+/// Gathers a trip's fixes as the journal gives them: in the order in which they came, the backlog of a tunnel behind
+/// what was live after it, some of them twice.
 struct TrackGathering {
   /// One fix as a track may show it.
   private struct Entry {
@@ -50,8 +50,8 @@ struct TrackGathering {
     fixes.append(Entry(fix: fix, isOther: false))
   }
 
-  /// Takes a fix of the trip's driver that is not the trip's: the filter has seen it. Beyond the limit there are none of
-  /// them, and the filter begins with the trip.
+  /// Takes a fix of the trip's driver that is not the trip's: the filter has seen it. Beyond the limit there are none
+  /// of them, and the filter begins with the trip.
   mutating func addOther(_ fix: PackedFix) {
     guard source == .filtered, !hasTooManyOthers else { return }
     guard others < limit else {
@@ -138,8 +138,8 @@ private struct TrackMoment {
   }
 }
 
-/// The filter that a drive goes through again: what was published until the first late fix, then what a live drive would
-/// have been.
+/// The filter that a drive goes through again: what was published until the first late fix, then what a live drive
+/// would have been.
 private struct LateFilter {
   let rules: Tracker.Rules
   private var tracker = Tracker()

@@ -1,6 +1,6 @@
-// A track as GeoJSON (RFC 7946): one feature, a LineString; a MultiLineString where it goes over the antimeridian, cut there
-// as §3.1.9 asks for; a Point where there is one fix; no geometry where there is none. Positions are longitude, latitude
-// and, where it is known, altitude (§3.1.1).
+// A track as GeoJSON (RFC 7946): one feature, a LineString; a MultiLineString where it goes over the antimeridian, cut
+// there as §3.1.9 asks for; a Point where there is one fix; no geometry where there is none. Positions are longitude,
+// latitude and, where it is known, altitude (§3.1.1).
 //
 // `properties.times` has the time of each position, in the arrays' own order and nesting: GeoJSON has no place for it.
 import HubBytes
@@ -69,8 +69,8 @@ enum TrackGeoJSON {
     var milliseconds: Int64
   }
 
-  /// The track as lines that do not cross the antimeridian: cut where two neighbours are nearer to each other over it, by
-  /// a position on either side of it, straight between them in degrees, as GeoJSON's lines are (§3.1.1).
+  /// The track as lines that do not cross the antimeridian: cut where two neighbours are nearer to each other over it,
+  /// by a position on either side of it, straight between them in degrees, as GeoJSON's lines are (§3.1.1).
   static func lines(_ points: [TrackPoint]) -> [[Vertex]] {
     var lines: [[Vertex]] = []
     var line: [Vertex] = []

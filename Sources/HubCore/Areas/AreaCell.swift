@@ -1,7 +1,7 @@
 // One cell that is watched: who is in it, and what the next tick tells.
 //
-// A cell has its drivers in the order of a rank that stays the same, of which it shows the first: so whom a crowded cell
-// shows changes only as drivers come and go.
+// A cell has its drivers in the order of a rank that stays the same, of which it shows the first: so whom a crowded
+// cell shows changes only as drivers come and go.
 import HubGeo
 import HubMessages
 
@@ -42,7 +42,8 @@ struct AreaCell {
 
   /// Beyond all keys: those in the cell are found, and only to be put into it.
   static let allFound = UInt64.max
-  /// Who left, up to here. Of more, as when a network fails, the cell is told as a whole: then its size has a limit too.
+  /// Who left, up to here. Of more, as when a network fails, the cell is told as a whole: then its size has a limit
+  /// too.
   static let toldDepartures = AreaUpdate.maximumDrivers
 
   /// How many drivers it shows at most.
@@ -53,8 +54,8 @@ struct AreaCell {
     }
   }
 
-  /// The middle of a field that a member of this cell is shown in. Precondition: the cell is riders', so that it has the
-  /// bits of the field's number that a member leaves out.
+  /// The middle of a field that a member of this cell is shown in. Precondition: the cell is riders', so that it has
+  /// the bits of the field's number that a member leaves out.
   func middle(ofField low: UInt32) -> Coordinate {
     PublicGrid.middle(of: PublicGrid.field(key: cell.firstKey) & ~0xFFFF_FFFF | UInt64(low))
   }
@@ -66,7 +67,8 @@ struct AreaCell {
     if left.count <= AreaCell.toldDepartures { left.append(departure) }
   }
 
-  /// Of those that are shown one moved, or came. Once a tick is enough; whoever has no room is told of when it gets some.
+  /// Of those that are shown one moved, or came. Once a tick is enough; whoever has no room is told of when it gets
+  /// some.
   mutating func noteChange(at place: AreaMembers.Place, tick: UInt32) {
     guard members.isAmongFirst(AreaCell.shownLimit(audience), place), members.note(place, tick: tick) else { return }
     changed.append(members[place].driver)

@@ -1,8 +1,8 @@
 // The drivers of a cell, by rank: a list that stays cheap to change when a whole city is in it.
 //
-// An operator may watch a cell of 156 by 156 km. In one sorted array of 100,000 drivers each that comes or goes would move
-// 800 KB on average, 40 µs and more; so the list is cut into pieces of some hundreds. Where somebody stands matters only
-// for those in front, who are shown, and they are in the first few pieces.
+// An operator may watch a cell of 156 by 156 km. In one sorted array of 100,000 drivers each that comes or goes would
+// move 800 KB on average, 40 µs and more; so the list is cut into pieces of some hundreds. Where somebody stands
+// matters only for those in front, who are shown, and they are in the first few pieces.
 
 struct AreaMembers {
   struct Member: Equatable {
@@ -21,8 +21,8 @@ struct AreaMembers {
     fileprivate var offset: Int
   }
 
-  /// A piece that becomes longer than this is halved; two neighbours that are together not longer than half of it become
-  /// one. So 1,000 members are in nine pieces at most.
+  /// A piece that becomes longer than this is halved; two neighbours that are together not longer than half of it
+  /// become one. So 1,000 members are in nine pieces at most.
   static let pieceLimit = 512
 
   /// No piece is empty.

@@ -1,8 +1,8 @@
 // One update of a cell while it is put together: whom it is about, and how many of them have been named.
 //
-// To name a driver takes its record, which is rarely in cache: half a microsecond. A cell shows operators up to 1,000, so
-// that one update would hold the hub's thread for longer than a turn may last. Whom it is about is therefore written down
-// at once, as numbers, and they are named over as many turns as it takes, each as it is when its turn comes.
+// To name a driver takes its record, which is rarely in cache: half a microsecond. A cell shows operators up to 1,000,
+// so that one update would hold the hub's thread for longer than a turn may last. Whom it is about is therefore written
+// down at once, as numbers, and they are named over as many turns as it takes, each as it is when its turn comes.
 import HubMessages
 
 struct AreaNaming {

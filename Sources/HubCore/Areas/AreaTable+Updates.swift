@@ -6,7 +6,8 @@ import HubMessages
 extension AreaTable {
   // MARK: Ticks
 
-  /// What the next cell has to tell, or what is left of what was begun; nil behind the last one, and then the tick is over.
+  /// What the next cell has to tell, or what is left of what was begun; nil behind the last one, and then the tick is
+  /// over.
   mutating func takeNextToTell() -> AreaNaming? {
     if let begun = telling {
       telling = nil

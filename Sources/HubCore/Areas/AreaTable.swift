@@ -1,7 +1,8 @@
-// The cells that somebody watches, and who is in each: what a tick has to tell is gathered here while fixes are looked at.
+// The cells that somebody watches, and who is in each: what a tick has to tell is gathered here while fixes are looked
+// at.
 //
-// A driver knows the cells that it is in by a list of nodes, one for each: moving within a cell finds nothing to change, and
-// leaving one takes it out of there without a search through others.
+// A driver knows the cells that it is in by a list of nodes, one for each: moving within a cell finds nothing to
+// change, and leaving one takes it out of there without a search through others.
 import HubGeo
 import HubMessages
 
@@ -54,8 +55,8 @@ struct AreaTable: ~Copyable {
   /// The number of the present tick and of the last one that was told; when the next one begins (uptime, ns).
   private(set) var tick: UInt64 = 0
   private(set) var toldTick: UInt64 = 0
-  /// The whole second, by the hub's wall clock, in which the present tick began: the only time that riders are shown, and
-  /// the time that decides what drivers are called.
+  /// The whole second, by the hub's wall clock, in which the present tick began: the only time that riders are shown,
+  /// and the time that decides what drivers are called.
   var second = Timestamp(milliseconds: 0)
   /// While a tick gives all drivers new names: how many of the hub's drivers have been gone through for that.
   var renamed: Int?
@@ -198,8 +199,8 @@ struct AreaTable: ~Copyable {
     return cells[cell].members.place(at: limit).map { cells[cell].members[$0].driver }
   }
 
-  /// Takes a driver out of a cell's members; the node is the caller's. Where it was shown, the first that had no room is
-  /// from now on.
+  /// Takes a driver out of a cell's members; the node is the caller's. Where it was shown, the first that had no room
+  /// is from now on.
   mutating func leave(_ driver: UInt32, rank: UInt32, _ cell: Int, name: Identifier) {
     let (place, isThere) = cells[cell].members.find(rank: rank, driver: driver)
     precondition(isThere, "a node names a cell that the driver is not in")

@@ -5,11 +5,12 @@
 // - A pseudonym stands for the id: a keyed hash of the id, of the hour, and of when the driver's last trip ended. It is
 //   the same for all riders. Hours are those of the clock for all drivers, so that everybody changes names at once: a
 //   driver that changed alone would be the one old name that leaves and the one new name that comes.
-// - A place is rounded to the middle of a field of some 20 by 20 m; distances are measured from there, and what is within a
-//   radius or an area is decided by it: else a rider who asks again and again with other radii would find the place.
-// - What would tell a driver from others under another name is not shown. Heading and speed go on over a change of names,
-//   so riders get neither; nor do they get the time of a fix, whose milliseconds a phone repeats with every fix. An age
-//   is rounded down to steps that are as long as the time between two fixes of a driver that stands.
+// - A place is rounded to the middle of a field of some 20 by 20 m; distances are measured from there, and what is
+//   within a radius or an area is decided by it: else a rider who asks again and again with other radii would find the
+//   place.
+// - What would tell a driver from others under another name is not shown. Heading and speed go on over a change of
+//   names, so riders get neither; nor do they get the time of a fix, whose milliseconds a phone repeats with every fix.
+//   An age is rounded down to steps that are as long as the time between two fixes of a driver that stands.
 import HubGeo
 import HubMessages
 
@@ -74,9 +75,9 @@ public struct PublicAudience: Sendable {
 
 /// Fields of some 20 by 20 m all over the Earth.
 ///
-/// They are halves of geohash cells of 8 characters, so that a place and the middle of its field are in the same cell of
-/// any size: an area shows a driver in the cell that it is in. Rows are 19.1 m high. A field is 14–19 m wide up to 41° of
-/// latitude and 14–29 m up to 60°; beyond, meridians come closer than cells can follow.
+/// They are halves of geohash cells of 8 characters, so that a place and the middle of its field are in the same cell
+/// of any size: an area shows a driver in the cell that it is in. Rows are 19.1 m high. A field is 14–19 m wide up to
+/// 41° of latitude and 14–29 m up to 60°; beyond, meridians come closer than cells can follow.
 enum PublicGrid {
   /// The latitude from which a field is as wide as its cell of 8 characters.
   private static let wideFrom = 41.4

@@ -1,11 +1,11 @@
-// The second lane: what is much work and can wait, so that a thousand drivers who come out of a tunnel, or a thousand riders
-// who come back at once, delay nobody's live positions.
+// The second lane: what is much work and can wait, so that a thousand drivers who come out of a tunnel, or a thousand
+// riders who come back at once, delay nobody's live positions.
 //
-// The rule. A turn handles its live inputs first. Batches and resumes are paid for with credit, counted in fixes: each live
-// input earns a third of one, each turn a few for what it costs by itself, up to a limit; a turn in which nobody else wanted
-// anything gives all of it. What there is credit for is handled at once, in its place; the rest waits here, oldest first.
-// So while live work comes the second lane takes at most a quarter of the time, and where there is little of both nothing
-// waits. It is counted and not measured, so that a run can be repeated.
+// The rule. A turn handles its live inputs first. Batches and resumes are paid for with credit, counted in fixes: each
+// live input earns a third of one, each turn a few for what it costs by itself, up to a limit; a turn in which nobody
+// else wanted anything gives all of it. What there is credit for is handled at once, in its place; the rest waits here,
+// oldest first. So while live work comes the second lane takes at most a quarter of the time, and where there is little
+// of both nothing waits. It is counted and not measured, so that a run can be repeated.
 //
 // What a driver sends keeps its order: what comes behind a batch that waits, waits behind it (Hub+Batches.swift).
 
@@ -53,8 +53,8 @@ struct Backlog {
   /// All live inputs of the turn were handled.
   mutating func endLive() { credit = min(credit + live / 3 + Backlog.creditOfTurn, Backlog.mostCredit) }
 
-  /// The oldest entry of either kind, in turns, if there is credit for it, or nobody else wanted anything in this turn and
-  /// none was given yet.
+  /// The oldest entry of either kind, in turns, if there is credit for it, or nobody else wanted anything in this turn
+  /// and none was given yet.
   mutating func next(isFirst: Bool) -> Entry? {
     guard credit > 0 || (live == 0 && isFirst) else { return nil }
     isResumesTurn = !isResumesTurn

@@ -1,5 +1,6 @@
-// Batches with fixes that are older than what memory can vouch for. Whether such a fix came before stands in the journal,
-// and the journal is read by another thread: the hub asks, goes on, and handles those fixes when the answer comes.
+// Batches with fixes that are older than what memory can vouch for. Whether such a fix came before stands in the
+// journal, and the journal is read by another thread: the hub asks, goes on, and handles those fixes when the answer
+// comes.
 //
 //     batch → its newer fixes are handled; the older ones wait here      hub's thread
 //     all that was recorded before is stored → `takeLookups`             whoever drives the hub
@@ -20,8 +21,8 @@ public struct HistoryLookup: Sendable {
   /// The key of the driver's fixes in an index.
   public var key: UInt64 { DurableKeys.fixes(ofDriver: driverID) }
 
-  /// No fix that is asked for came before this, by the hub's clock (ms since 1970), unless the phone's clock was a day ahead:
-  /// such a fix is taken again, and whoever reads the track sees it once.
+  /// No fix that is asked for came before this, by the hub's clock (ms since 1970), unless the phone's clock was a day
+  /// ahead: such a fix is taken again, and whoever reads the track sees it once.
   public var since: Int64 { times[0] - 86_400_000 }
 }
 

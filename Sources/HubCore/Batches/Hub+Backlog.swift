@@ -1,11 +1,12 @@
 // What waits in the second lane (Backlog.swift), and what waits behind it.
 //
 // What holds:
-// - A live input is handled in the turn in which it came, unless its own driver has a batch that waits: then it waits behind
-//   that, and so does whatever else the driver's session says. A fix that overtook its driver's batch would make history of
-//   it, and the trip would be measured in a straight line; a move that overtook it would end the trip before its last fixes.
-// - Batches are handled oldest first, and so are resumes. While resumes wait, other subscriptions wait behind them, so that
-//   nobody is told that it is unsubscribed before it was subscribed.
+// - A live input is handled in the turn in which it came, unless its own driver has a batch that waits: then it waits
+//   behind that, and so does whatever else the driver's session says. A fix that overtook its driver's batch would make
+//   history of it, and the trip would be measured in a straight line; a move that overtook it would end the trip before
+//   its last fixes.
+// - Batches are handled oldest first, and so are resumes. While resumes wait, other subscriptions wait behind them, so
+//   that nobody is told that it is unsubscribed before it was subscribed.
 // - What waits is bounded (`HubLimits.waitingFixes`, `waitingResumes`): past that a batch or a resume is refused with
 //   `rate_limited`, and live fixes go before their driver's batch after all.
 import HubMessages

@@ -12,7 +12,8 @@ struct ChannelRecord {
   var hash: UInt64
   /// The number of the newest event; before the first, where the numbers start (see `ChannelTable.numbersGiven`).
   var sequence: UInt64
-  /// The journal's number of the newest event, and the newest sequence before the first event that may not be stored yet.
+  /// The journal's number of the newest event, and the newest sequence before the first event that may not be stored
+  /// yet.
   var eventTicket: UInt64 = 0
   var storedSequence: UInt64 = 0
   /// Bit l: loop l has at least one subscriber.
@@ -78,8 +79,8 @@ struct ChannelTable: ~Copyable {
     names.find(hash: hash(name)) { slab[$0].name == name }
   }
 
-  /// The channel's index, made if it isn't there; nil at the limit of who wants it. The hub's own events are worth as much
-  /// as what ops want.
+  /// The channel's index, made if it isn't there; nil at the limit of who wants it. The hub's own events are worth as
+  /// much as what ops want.
   mutating func findOrInsert(_ name: Channel, for role: Role = .ops) -> Int? {
     let hash = hash(name)
     if let found = names.find(hash: hash, where: { slab[$0].name == name }) { return found }
@@ -90,8 +91,8 @@ struct ChannelTable: ~Copyable {
     return index
   }
 
-  /// A channel for a cell of the area table, which knows where it is: it is not found by its name, for a cell may have one
-  /// channel for each audience. Nil at the limit.
+  /// A channel for a cell of the area table, which knows where it is: it is not found by its name, for a cell may have
+  /// one channel for each audience. Nil at the limit.
   mutating func insert(area name: Channel, for role: Role) -> Int? {
     guard slab.count < role.share(of: limits.channels) else { return nil }
     let index = slab.insert(ChannelRecord(name: name, hash: 0, sequence: 0))
@@ -173,8 +174,8 @@ struct ChannelTable: ~Copyable {
     return slab[index].sequence
   }
 
-  /// Keeps an event for recovery, forgetting the oldest where a limit is reached. O(`eventsPerChannel`) there for each that is
-  /// forgotten, else O(1).
+  /// Keeps an event for recovery, forgetting the oldest where a limit is reached. O(`eventsPerChannel`) there for each
+  /// that is forgotten, else O(1).
   mutating func keep(_ event: Publication, _ index: Int) {
     if slab[index].events.count == limits.eventsPerChannel { forgetOldestEvent(index) }
     if eventOrder.count == limits.events { forgetOldestEvent(eventOrder.channelOfOldest) }

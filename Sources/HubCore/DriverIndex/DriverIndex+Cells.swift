@@ -1,9 +1,9 @@
-// Which drivers are in a geohash cell, bit by bit: leaf after leaf in the order of the keys, so that a walk can stop after
-// any leaf and go on from there later, however many drivers have moved in between.
+// Which drivers are in a geohash cell, bit by bit: leaf after leaf in the order of the keys, so that a walk can stop
+// after any leaf and go on from there later, however many drivers have moved in between.
 
 extension DriverIndex {
-  /// Appends the drivers whose keys are in `first...last`, until there are `limit` or more. Gives the key to go on from;
-  /// nil at the end. O(drivers + leaves).
+  /// Appends the drivers whose keys are in `first...last`, until there are `limit` or more. Gives the key to go on
+  /// from; nil at the end. O(drivers + leaves).
   ///
   /// A driver that does not move between the calls is found once; one that moves may be found twice or not at all.
   func drivers(from first: UInt64, through last: UInt64, limit: Int, into found: inout [UInt32]) -> UInt64? {

@@ -75,7 +75,8 @@ extension DriverIndex {
     return outcome
   }
 
-  /// The same, in no particular order, and takes what it did off the budget: who has to look further throws the hits away.
+  /// The same, in no particular order, and takes what it did off the budget: who has to look further throws the hits
+  /// away.
   func nearest(
     to center: Coordinate, limit: Int, withinMeters: Double, spending budget: inout SearchBudget,
     into hits: inout [DriverHit], where filter: (UInt32, DriverLabel) -> Bool

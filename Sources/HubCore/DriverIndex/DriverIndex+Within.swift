@@ -73,8 +73,8 @@ extension DriverIndex {
     }
   }
 
-  /// Visits the entries of all cells that `enter` accepts, in the order of keys; `visit` says whether it was a hit. Ends
-  /// after `limit` hits or with the budget, but not before it got on: down to a leaf, and by one driver.
+  /// Visits the entries of all cells that `enter` accepts, in the order of keys; `visit` says whether it was a hit.
+  /// Ends after `limit` hits or with the budget, but not before it got on: down to a leaf, and by one driver.
   @inline(__always)
   func traverse(
     from cursor: SearchCursor, limit: Int, spending budget: inout SearchBudget, enter: (TreeCell) -> Bool,
@@ -106,11 +106,11 @@ extension DriverIndex {
     return nil
   }
 
-  /// Visits the oldest entries of a leaf, so many of them, the newest of these first; gives how many are left if it has to
-  /// stop before the end.
+  /// Visits the oldest entries of a leaf, so many of them, the newest of these first; gives how many are left if it has
+  /// to stop before the end.
   ///
-  /// In this order because of how entries go: the newest takes the place of one that leaves. So between two calls one that
-  /// was visited may come among those that are left, but none of these gets lost.
+  /// In this order because of how entries go: the newest takes the place of one that leaves. So between two calls one
+  /// that was visited may come among those that are left, but none of these gets lost.
   @inline(__always)
   private func scan(
     _ leaf: Node, oldest: UInt32, _ work: inout WithinWork, _ visit: (Entry) -> Bool

@@ -117,7 +117,8 @@ public struct DriverIndex: ~Copyable {
   }
 
   /// Puts a driver at a place, whether it was in the index or not. 60 ns in cache, 90–300 ns where the driver's
-  /// place must be fetched from memory; amortised O(1), at worst 20 splits of 16 drivers. A handle past the capacity is a precondition.
+  /// place must be fetched from memory; amortised O(1), at worst 20 splits of 16 drivers. A handle past the capacity is
+  /// a precondition.
   public mutating func move(_ driver: UInt32, to coordinate: Coordinate, label: DriverLabel = .none) {
     precondition(Int(driver) < capacity)
     if Int(driver) >= places.count { places.grow(to: Int(driver) + 1) }

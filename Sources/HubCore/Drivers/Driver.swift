@@ -2,8 +2,8 @@
 import HubGeo
 import HubMessages
 
-/// 816 bytes. A million of these are most of what a hub holds, so members stand in an order in which the small ones fill
-/// the gaps that alignment leaves: behind the id, the tracker and optionals.
+/// 816 bytes. A million of these are most of what a hub holds, so members stand in an order in which the small ones
+/// fill the gaps that alignment leaves: behind the id, the tracker and optionals.
 struct Driver {
   var id: Identifier
   /// What the driver said of itself; `on_trip` is derived from `activeTrips`.

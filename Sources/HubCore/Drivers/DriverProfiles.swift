@@ -1,5 +1,5 @@
-// What drivers say of themselves (vehicle type, tags), each combination kept once: a fleet of 100,000 has a few dozen, and
-// a driver then costs four bytes and not 600. A search by them looks at combinations, not at drivers.
+// What drivers say of themselves (vehicle type, tags), each combination kept once: a fleet of 100,000 has a few dozen,
+// and a driver then costs four bytes and not 600. A search by them looks at combinations, not at drivers.
 import HubBytes
 import HubMessages
 

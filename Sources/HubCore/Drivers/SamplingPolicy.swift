@@ -4,8 +4,8 @@
 // follows the driver or its trip, as often as makes a marker run smoothly. A battery pays for each fix, and a fix that
 // nobody looks at is worth little.
 //
-// It must not flap at a border or at each red light. So a band is left downwards only a tenth below the speed at which it
-// was entered, and a longer interval is told only after it has been the right one for `holdSeconds`. A shorter one
+// It must not flap at a border or at each red light. So a band is left downwards only a tenth below the speed at which
+// it was entered, and a longer interval is told only after it has been the right one for `holdSeconds`. A shorter one
 // is told at once, and so is one that follows from what the driver does (trip, no trip, background): that is no noise.
 import HubMessages
 

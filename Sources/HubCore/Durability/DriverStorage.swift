@@ -1,10 +1,10 @@
-// What a driver's fixes are on stable storage, in a few numbers for each driver: for a pong's `storedThrough`, and for the
-// driver's record in a snapshot.
+// What a driver's fixes are on stable storage, in a few numbers for each driver: for a pong's `storedThrough`, and for
+// the driver's record in a snapshot.
 //
-// Fixes go on coming while earlier ones are on their way to the disk, and one number for each fix would grow. So two marks
-// are kept: the one that is waited for, and the newest behind it. When the first is stored the second takes its place;
-// what is told is at most one commit behind. Only of fixes that came while nothing could be stored each has its time here,
-// until it comes again.
+// Fixes go on coming while earlier ones are on their way to the disk, and one number for each fix would grow. So two
+// marks are kept: the one that is waited for, and the newest behind it. When the first is stored the second takes its
+// place; what is told is at most one commit behind. Only of fixes that came while nothing could be stored each has its
+// time here, until it comes again.
 import HubMessages
 
 struct DriverStorage {
@@ -32,8 +32,9 @@ struct DriverStorage {
   private var behind = Mark.none
   /// The oldest fix that is not stored though newer ones may be, and with which records it will be.
   private var gap = Mark(milliseconds: .max, ticket: 0)
-  /// Times (ms, ascending) of fixes that were taken in without a record, for want of room, and have not come again: only
-  /// their sender can mend that. One by one, because what comes again between two of them says nothing of the others.
+  /// Times (ms, ascending) of fixes that were taken in without a record, for want of room, and have not come again:
+  /// only their sender can mend that. One by one, because what comes again between two of them says nothing of the
+  /// others.
   private(set) var missed: [Int64] = []
   /// From here on there may be more of them than have a place in `missed`.
   private var missedFrom = Int64.max

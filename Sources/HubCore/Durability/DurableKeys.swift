@@ -1,9 +1,10 @@
-// Whose each record of a journal is, so that somebody who wants one driver's fixes or one trip's moves need not read all
-// of it: an index of a segment is made from these keys, and kept on the disk. So they never change.
+// Whose each record of a journal is, so that somebody who wants one driver's fixes or one trip's moves need not read
+// all of it: an index of a segment is made from these keys, and kept on the disk. So they never change.
 //
-// A key is a FNV-1a hash (64 bits; draft-eastlake-fnv) of one byte for the kind of owner and the bytes of its id. It has no
-// seed: another process, and a later version, must come to the same. Two owners may have the same key, by chance or because
-// somebody chose the ids so; then records of both are found, and who reads compares the ids that stand in them.
+// A key is a FNV-1a hash (64 bits; draft-eastlake-fnv) of one byte for the kind of owner and the bytes of its id. It
+// has no seed: another process, and a later version, must come to the same. Two owners may have the same key, by chance
+// or because somebody chose the ids so; then records of both are found, and who reads compares the ids that stand in
+// them.
 import HubMessages
 
 /// The owners of durable records, as keys of an index.
@@ -28,7 +29,8 @@ public enum DurableKeys {
     }
   }
 
-  /// The record that begins at `offset`, without its length, and where the next one begins; nil where there is no whole one.
+  /// The record that begins at `offset`, without its length, and where the next one begins; nil where there is no whole
+  /// one.
   public static func record(
     in group: UnsafeRawBufferPointer, at offset: Int
   ) -> (record: UnsafeRawBufferPointer, next: Int)? {

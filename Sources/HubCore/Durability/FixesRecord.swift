@@ -1,6 +1,6 @@
-// The record of the fixes that came with one message: whose they are, when they came, and how far the trip had come with
-// them. Effects and not inputs, as in DurableRecord.swift: the trip's progress is that after the last fix, so that a hub
-// that reads them back drives on from there, and has not to filter anything again.
+// The record of the fixes that came with one message: whose they are, when they came, and how far the trip had come
+// with them. Effects and not inputs, as in DurableRecord.swift: the trip's progress is that after the last fix, so that
+// a hub that reads them back drives on from there, and has not to filter anything again.
 //
 //     driver id, optional trip id, when they came (hub's wall clock), how the driver is followed (StoredTracking.swift)
 //     optional progress of the trip
@@ -23,8 +23,8 @@ public struct FixesRecord {
   let published: Timestamp?
   private let fixes: UnsafeRawBufferPointer
 
-  /// Reads the record at the start of `bytes`, which begin with its length, as `DurableKeys.forEach` gives the place. Throws
-  /// where it is damaged or another kind of record.
+  /// Reads the record at the start of `bytes`, which begin with its length, as `DurableKeys.forEach` gives the place.
+  /// Throws where it is damaged or another kind of record.
   public init(_ bytes: UnsafeRawBufferPointer) throws(RecordError) {
     var reader = RecordReader(bytes)
     self = try reader.nextFixes()
@@ -94,8 +94,8 @@ struct DurableFixes: Equatable {
 }
 
 extension FixesRecord {
-  /// Appends to `found` those of `times` (ascending, ms since 1970) at which `driver` has a fix in the record that begins `bytes`.
-  /// False where it is no record of fixes.
+  /// Appends to `found` those of `times` (ascending, ms since 1970) at which `driver` has a fix in the record that
+  /// begins `bytes`. False where it is no record of fixes.
   public static func times(
     ofDriver driver: Identifier, in bytes: UnsafeRawBufferPointer, within times: [Int64], into found: inout [Int64]
   ) -> Bool {

@@ -1,5 +1,5 @@
-// Fixes on their way into the journal: one record for each message that brought some, and what a hub that reads them back
-// makes of them. `location_update` waits for nothing and its fix is stored soon; the `ack` of a batch waits.
+// Fixes on their way into the journal: one record for each message that brought some, and what a hub that reads them
+// back makes of them. `location_update` waits for nothing and its fix is stored soon; the `ack` of a batch waits.
 //
 // The record is made when the whole message was handled, because it ends with what the trip has come to; until then its
 // fixes are in a buffer of their own, as events may be recorded meanwhile.
@@ -171,8 +171,8 @@ extension Hub {
     let heard = now.uptime - min(passed, 1 << 40) * 1_000_000
     drivers[driver].lastFix = heard
     drivers[driver].disconnected = heard
-    // The position may be newer than the newest fix that is stored, where it was published when the disk was full. Then its
-    // sender sends that fix again, and it must be stored, not taken for a duplicate: so it counts as not seen yet.
+    // The position may be newer than the newest fix that is stored, where it was published when the disk was full. Then
+    // its sender sends that fix again, and it must be stored, not taken for a duplicate: so it counts as not seen yet.
     guard let newest = drivers[driver].durable.newest else { return }
     drivers[driver].tracker.resume(
       after: newest, published: drivers[driver].tracker.publishedApart, receivedAt: heard)

@@ -5,8 +5,8 @@
 //     takeRecords → one write and one fdatasync a group     the journal's thread
 //     stored(through:) → held outputs leave, in order       the hub's thread
 //
-// Positions wait for nothing. Who asks for a channel whose newest event is not stored yet is answered when it is, so that
-// nobody is shown what a crash could undo.
+// Positions wait for nothing. Who asks for a channel whose newest event is not stored yet is answered when it is, so
+// that nobody is shown what a crash could undo.
 import HubBytes
 import HubGeo
 import HubMessages
@@ -25,7 +25,8 @@ extension Hub {
     storage.write(.life(epoch: epoch, seed: seed, pseudonymKey: pseudonymKey))
   }
 
-  /// Gives the records since the last time to `body` with their number, for `stored`; it says whether it has taken them.
+  /// Gives the records since the last time to `body` with their number, for `stored`; it says whether it has taken
+  /// them.
   public mutating func takeRecords(_ body: (UnsafeRawBufferPointer, _ ticket: UInt64) -> Bool) {
     storage.handOver(body)
   }
@@ -85,8 +86,8 @@ extension Hub {
     return true
   }
 
-  /// Whether a channel's newest event is not stored yet. A new channel counts on from the numbers of those that are gone:
-  /// that they are must be stored, or a hub that comes back gives these numbers to other events.
+  /// Whether a channel's newest event is not stored yet. A new channel counts on from the numbers of those that are
+  /// gone: that they are must be stored, or a hub that comes back gives these numbers to other events.
   mutating func isUnstored(_ channel: Channel) -> Bool {
     guard let index = channels.find(channel) else { return storage.forgottenTicket > storage.storedThrough }
     return channels.eventTicket(index) > storage.storedThrough

@@ -1,11 +1,12 @@
-// What waits for the disk when the disk turns out to be full, or the journal stops: nobody is left without an answer until
-// there is room, which may take hours.
+// What waits for the disk when the disk turns out to be full, or the journal stops: nobody is left without an answer
+// until there is room, which may take hours.
 //
-// The record of such a message is in the journal's queue, and cannot be taken back: others were handled after it and built
-// on what it changed. So the change stays, its event waits, and both count when the record is stored. The sender is told
-// `storage_full`, which promises nothing in either direction: the same message again, with the same id, gets `storage_full`
-// as long as it lasts, and then the ack. The ack is given once the record is stored, never before. A hub that ends while the
-// disk is full has never acked the message, nor shown its event to anybody; what is sent again is then handled anew.
+// The record of such a message is in the journal's queue, and cannot be taken back: others were handled after it and
+// built on what it changed. So the change stays, its event waits, and both count when the record is stored. The sender
+// is told `storage_full`, which promises nothing in either direction: the same message again, with the same id, gets
+// `storage_full` as long as it lasts, and then the ack. The ack is given once the record is stored, never before. A hub
+// that ends while the disk is full has never acked the message, nor shown its event to anybody; what is sent again is
+// then handled anew.
 import HubMessages
 
 extension Hub {

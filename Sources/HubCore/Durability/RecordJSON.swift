@@ -1,5 +1,5 @@
-// Durable records as JSON, for people and programs that look into a journal: one object a line, with the names of protocol/
-// where it has one for the same thing. Read only: nothing is ever made from these lines.
+// Durable records as JSON, for people and programs that look into a journal: one object a line, with the names of
+// protocol/ where it has one for the same thing. Read only: nothing is ever made from these lines.
 import HubBytes
 import HubGeo
 import HubMessages
@@ -22,8 +22,8 @@ public enum RecordJSON {
     return found.map { "\($0)" }
   }
 
-  /// Appends a line for each record in `records`, the payload of the journal's group of this number. Times are in ms since
-  /// 1970.
+  /// Appends a line for each record in `records`, the payload of the journal's group of this number. Times are in ms
+  /// since 1970.
   public static func write(
     _ records: UnsafeRawBufferPointer, group: UInt64, into buffer: inout ByteBuffer
   ) throws(RecordError) {

@@ -1,5 +1,5 @@
-// Durable records from bytes. The bytes have passed their check sum, so what does not fit is a newer program's or our own
-// mistake; it is refused all the same, and never guessed.
+// Durable records from bytes. The bytes have passed their check sum, so what does not fit is a newer program's or our
+// own mistake; it is refused all the same, and never guessed.
 import HubBytes
 import HubGeo
 import HubMessages

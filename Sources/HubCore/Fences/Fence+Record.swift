@@ -1,5 +1,5 @@
-// Fences, stays and pairs as bytes, in the form of RecordWriter. A shape is stored as it was drawn and checked again when it
-// is read.
+// Fences, stays and pairs as bytes, in the form of RecordWriter. A shape is stored as it was drawn and checked again
+// when it is read.
 import HubBytes
 import HubGeo
 import HubMessages

@@ -1,7 +1,8 @@
 // Cells of a grid over the Earth, halved in both directions from level to level: what fences are found by.
 //
-// Level 0 is the whole Earth; level 18, the finest, has cells of 153 by 76 m at the equator, so that a driver is in one for
-// some seconds and what was found for the cell serves for its next fixes. The key has the cell's Morton code and its level.
+// Level 0 is the whole Earth; level 18, the finest, has cells of 153 by 76 m at the equator, so that a driver is in one
+// for some seconds and what was found for the cell serves for its next fixes. The key has the cell's Morton code and
+// its level.
 import HubGeo
 
 struct FenceCell: Hashable {

@@ -1,9 +1,10 @@
-// Which cells a fence has: those wholly within it, where a fix needs no look at its shape, and those that its border goes
-// through. It is made where the fence is read, on a loop's thread, for the hub's has no time for it.
+// Which cells a fence has: those wholly within it, where a fix needs no look at its shape, and those that its border
+// goes through. It is made where the fence is read, on a loop's thread, for the hub's has no time for it.
 //
-// From the whole Earth down, cells that the border meets are quartered, the largest first, until there are as many as the
-// fence may have (S2's region coverer, S. Dawes et al., s2geometry.io). Whether the border meets a cell is asked of those
-// edges only that met the cell it is a quarter of. A cell is called "within" or left out only where that is certain.
+// From the whole Earth down, cells that the border meets are quartered, the largest first, until there are as many as
+// the fence may have (S2's region coverer, S. Dawes et al., s2geometry.io). Whether the border meets a cell is asked of
+// those edges only that met the cell it is a quarter of. A cell is called "within" or left out only where that is
+// certain.
 import HubGeo
 import HubMessages
 

@@ -1,5 +1,5 @@
-// The numbers that decide when a driver is in a fence and what it is told: one place, as TripRules.swift. protocol/fences.md
-// says what follows from them.
+// The numbers that decide when a driver is in a fence and what it is told: one place, as TripRules.swift.
+// protocol/fences.md says what follows from them.
 import HubMessages
 
 /// What holds at fences; the protocol's values by default.
@@ -12,8 +12,8 @@ public struct FenceRules: Sendable, Equatable {
   public var exitMostMeters = 1_000.0
   /// … and never nearer than this, nor than the position's accuracy.
   public var exitMeters = 20.0
-  /// A driver is told again that it is speeding when it was at this part of the limit or below since, and not sooner than
-  /// this after the last time.
+  /// A driver is told again that it is speeding when it was at this part of the limit or below since, and not sooner
+  /// than this after the last time.
   public var speedingEndsPart = 0.9
   public var speedingSeconds = 60.0
 

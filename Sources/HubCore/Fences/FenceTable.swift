@@ -1,8 +1,8 @@
 // All fences, and who is in them.
 //
-// A stay is a driver in a fence: 48 bytes in a list of the driver's own, so that a fix looks at as many as there are and
-// nobody at all drivers of a fence. A fence that is deleted leaves its stays where they are; each goes with its driver's
-// next fix, by the generation of the fence.
+// A stay is a driver in a fence: 48 bytes in a list of the driver's own, so that a fix looks at as many as there are
+// and nobody at all drivers of a fence. A fence that is deleted leaves its stays where they are; each goes with its
+// driver's next fix, by the generation of the fence.
 import HubGeo
 import HubMessages
 

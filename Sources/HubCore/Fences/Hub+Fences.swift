@@ -1,11 +1,11 @@
-// Which fences a driver comes into, leaves, stays in for long, or is too fast in: looked at with each published position,
-// and with nothing else. protocol/fences.md says what follows from it.
+// Which fences a driver comes into, leaves, stays in for long, or is too fast in: looked at with each published
+// position, and with nothing else. protocol/fences.md says what follows from it.
 //
 //     position → gate → the fences of its cell → exits, then enters → events, each with its record
 //
-// Where no fence is near this is a comparison of two numbers. A fence's own events go to its channel, the driver's and the
-// driver's trip's, in one order; who is in is recorded with them, so that after a restart nobody enters twice and an exit
-// that happened meanwhile is told with the first position.
+// Where no fence is near this is a comparison of two numbers. A fence's own events go to its channel, the driver's and
+// the driver's trip's, in one order; who is in is recorded with them, so that after a restart nobody enters twice and
+// an exit that happened meanwhile is told with the first position.
 import HubGeo
 import HubMessages
 

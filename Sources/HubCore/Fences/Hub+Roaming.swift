@@ -1,6 +1,6 @@
-// Roaming fences: two drivers near each other, wherever they are. With each position of a driver its pairs are looked at, and
-// where it may begin one, the nearest drivers in the index. Both are bounded: a driver has a few pairs, a hub a few such
-// fences, and a search a small budget, so that a taxi rank with a hundred cabs costs no more than sixteen.
+// Roaming fences: two drivers near each other, wherever they are. With each position of a driver its pairs are looked
+// at, and where it may begin one, the nearest drivers in the index. Both are bounded: a driver has a few pairs, a hub a
+// few such fences, and a search a small budget, so that a taxi rank with a hundred cabs costs no more than sixteen.
 import HubGeo
 import HubMessages
 
@@ -112,8 +112,8 @@ extension Hub {
     tell(.fenceExit, notice, driver, other, fence: fence)
   }
 
-  /// The driver goes offline, or is forgotten: it is near nobody. Where that can't be stored, its partners' positions say it
-  /// later.
+  /// The driver goes offline, or is forgotten: it is near nobody. Where that can't be stored, its partners' positions
+  /// say it later.
   mutating func endPairs(of driver: Int, _ reason: FenceNotice.Reason) {
     guard storage.hasRoom else { return }
     while drivers[driver].fences.firstPair >= 0 {
@@ -133,8 +133,8 @@ extension Hub {
     while drivers[driver].fences.firstPair >= 0 { unlink(Int(drivers[driver].fences.firstPair)) }
   }
 
-  /// On the fence's channel, and on both drivers', each with its driver first. Not on their trips': a rider has no business
-  /// with another driver.
+  /// On the fence's channel, and on both drivers', each with its driver first. Not on their trips': a rider has no
+  /// business with another driver.
   private mutating func tell(
     _ kind: Notification.Kind, _ notice: FenceNotice, _ driver: Int, _ other: Int, fence: Int
   ) {

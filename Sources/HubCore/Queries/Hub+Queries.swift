@@ -212,8 +212,8 @@ extension Hub {
 
   // MARK: Reports
 
-  /// What one report costs of the budget, in candidates: a driver's record is rarely in cache, its prediction takes some
-  /// sines and a rider's pseudonym a hash, and the report lies in memory that nobody has touched yet.
+  /// What one report costs of the budget, in candidates: a driver's record is rarely in cache, its prediction takes
+  /// some sines and a rider's pseudonym a hash, and the report lies in memory that nobody has touched yet.
   private static func reportWeight(_ audience: Audience) -> Int { audience == .ops ? 24 : 32 }
   /// What a search costs besides: it is taken up, answered and forgotten.
   private static var searchWeight: Int { 64 }

@@ -196,8 +196,8 @@ final class SearchBox {
 
 /// Which drivers may be among the hits: to look through a thousand for each that is found would be most of the work.
 ///
-/// A bit for some of a driver's number. Hits that have given way to nearer ones leave theirs; when these are as many as hits
-/// there are it is made anew.
+/// A bit for some of a driver's number. Hits that have given way to nearer ones leave theirs; when these are as many as
+/// hits there are it is made anew.
 struct HitMarks {
   private static let words = 512
   private var bits: [UInt64] = []

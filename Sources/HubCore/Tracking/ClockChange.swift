@@ -1,20 +1,21 @@
-// A driver's clock that was ahead, was believed, and is set right: how that is told from a backlog, and what is published
-// until the fixes have caught up with what was published before.
+// A driver's clock that was ahead, was believed, and is set right: how that is told from a backlog, and what is
+// published until the fixes have caught up with what was published before.
 //
-// Both show fixes that are older than the newest. What tells them apart is when they were sent, by the phone's own clock: a
-// phone that empties its queue sends old fixes now, so the envelope's time goes on; a clock that was set back takes the
-// envelope's time with it. A live message proves that alone only for a moment (a queue may keep whole messages), so the
-// new clock must run like the hub's for a minute. The hub's wall clock has no part in it: it may be turned, too.
+// Both show fixes that are older than the newest. What tells them apart is when they were sent, by the phone's own
+// clock: a phone that empties its queue sends old fixes now, so the envelope's time goes on; a clock that was set back
+// takes the envelope's time with it. A live message proves that alone only for a moment (a queue may keep whole
+// messages), so the new clock must run like the hub's for a minute. The hub's wall clock has no part in it: it may be
+// turned, too.
 //
-// What was published never goes back in time. So positions then get times that go on from the newest published one, half
-// as fast as the hub's clock: that is how clocks are slewed (adjtime(3)). They rise with every position, differences
-// stay plausible for those who draw by them, and the fixes' own times catch up.
+// What was published never goes back in time. So positions then get times that go on from the newest published one,
+// half as fast as the hub's clock: that is how clocks are slewed (adjtime(3)). They rise with every position,
+// differences stay plausible for those who draw by them, and the fixes' own times catch up.
 import HubMessages
 
 /// What is known of a clock that was set back. In a box: hardly any driver has one.
 indirect enum ClockChange: Sendable, Equatable {
-  /// Live fixes come by a clock that is behind the newest fix. They are not published until they have agreed with the hub's
-  /// clock for `DoubtedClock.agreement`.
+  /// Live fixes come by a clock that is behind the newest fix. They are not published until they have agreed with the
+  /// hub's clock for `DoubtedClock.agreement`.
   case doubted(DoubtedClock, PublishedClock?)
   /// The new clock is believed; published times have not been caught up with.
   case believed(PublishedClock)
@@ -61,8 +62,8 @@ struct PublishedClock: Sendable, Equatable {
   var milliseconds: Int64
   var received: Int64
 
-  /// The time of the next position: later than the one before, whatever the clocks did, but for the last one that can be
-  /// written and stored: who was believed to live there stays there.
+  /// The time of the next position: later than the one before, whatever the clocks did, but for the last one that can
+  /// be written and stored: who was believed to live there stays there.
   mutating func advance(to uptime: Int64) -> Int64 {
     let passed = max(0, uptime &- received) / (1_000_000 * PublishedClock.slowness)
     milliseconds = min(milliseconds + max(1, passed), Timestamp.accepted.upperBound.milliseconds)
@@ -72,8 +73,8 @@ struct PublishedClock: Sendable, Equatable {
 }
 
 extension FixOrder {
-  /// Places a fix that is not newer than the newest one, which is of `newest`. `sent` is the envelope's time (ms) of a live
-  /// fix; nil for what came in a batch or without an envelope.
+  /// Places a fix that is not newer than the newest one, which is of `newest`. `sent` is the envelope's time (ms) of a
+  /// live fix; nil for what came in a batch or without an envelope.
   @inline(never)
   mutating func placeBehind(
     _ newest: Int64, _ fix: TrackMeasurement, sent: Int64?, receivedAt uptime: Int64
@@ -109,8 +110,8 @@ extension FixOrder {
     change = published.map { .believed($0) }
   }
 
-  /// The time that the position of a fix is published by (ms), after a clock was set back: the fix's own where it is newer
-  /// than what was published. To be asked once for each position.
+  /// The time that the position of a fix is published by (ms), after a clock was set back: the fix's own where it is
+  /// newer than what was published. To be asked once for each position.
   @inline(never)
   mutating func slewedTime(of time: Int64, receivedAt uptime: Int64) -> Int64 {
     guard var published = change?.published, time <= published.milliseconds else {

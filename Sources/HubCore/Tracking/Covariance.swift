@@ -1,7 +1,7 @@
 // The uncertainty of the filter's state: a symmetric 3 × 3 matrix, one for both axes.
 //
-// East and north are measured alike (a receiver solves for both with the same satellites, and a bearing that is 3° off is
-// nothing but a velocity that is off sideways), and a car accelerates in all directions. So both axes have the same
+// East and north are measured alike (a receiver solves for both with the same satellites, and a bearing that is 3° off
+// is nothing but a velocity that is off sideways), and a car accelerates in all directions. So both axes have the same
 // covariance and none with each other: six numbers instead of twenty-one, no trigonometry, and nothing to turn at the
 // poles. On the drives with known truth this costs nothing against a full matrix.
 //
@@ -10,7 +10,8 @@
 // below about 1e-13 of the variance. Here the noise is at least 0.0025 and the variance below 2e8
 // (`MotionFilter.lostVariance`), a ratio of 1e-11, and `floor` mends the last bits.
 
-/// Covariance of one axis's position (m), velocity (m/s) and fix bias (m), in that order: `p01` is position with velocity.
+/// Covariance of one axis's position (m), velocity (m/s) and fix bias (m), in that order: `p01` is position with
+/// velocity.
 struct Covariance: Sendable, Equatable {
   var p00: Double, p01: Double, p02: Double
   var p11: Double, p12: Double
@@ -22,9 +23,9 @@ struct Covariance: Sendable, Equatable {
     (p11, p12, p22) = (velocity, 0, bias)
   }
 
-  /// A step of `dt` seconds at constant velocity with white acceleration of density `q` (m²/s³): F P Fᵀ + Q; Bar-Shalom,
-  /// Li, Kirubarajan, Estimation with Applications to Tracking and Navigation (2001), §6.2.2. `drift` (m²) is what the
-  /// position loses besides.
+  /// A step of `dt` seconds at constant velocity with white acceleration of density `q` (m²/s³): F P Fᵀ + Q;
+  /// Bar-Shalom, Li, Kirubarajan, Estimation with Applications to Tracking and Navigation (2001), §6.2.2. `drift` (m²)
+  /// is what the position loses besides.
   @inline(__always) mutating func predict(dt: Double, q: Double, drift: Double) {
     p00 += dt * (2 * p01 + dt * p11) + q * dt * dt * dt / 3 + drift
     p01 += dt * p11 + q * dt * dt / 2

@@ -40,11 +40,11 @@ struct FixOrder: Sendable, Equatable {
 
   /// Leaps in a row, each ahead of the one before, that confirm each other.
   static let leapsInARow: UInt8 = 3
-  /// How many times as far as the step before, ahead of the hub's clock, is no leap; and how far apart the lengths of two
-  /// leaps may be that are of one row.
+  /// How many times as far as the step before, ahead of the hub's clock, is no leap; and how far apart the lengths of
+  /// two leaps may be that are of one row.
   static let strides: Int64 = 4
-  /// Milliseconds that two fixes may be further apart by their own clock than by the hub's and agree: they may come in one
-  /// batch, or of a drive that is replayed faster than it was recorded.
+  /// Milliseconds that two fixes may be further apart by their own clock than by the hub's and agree: they may come in
+  /// one batch, or of a drive that is replayed faster than it was recorded.
   static let agreement: Int64 = 60_000
   /// Nanoseconds of the hub's uptime without a leap after which a leap into the hub's future needs two fixes more.
   static let steady: Int64 = 60_000_000_000
@@ -72,7 +72,8 @@ struct FixOrder: Sendable, Equatable {
 
   init() {}
 
-  /// One whose newest fix came at `uptime`, and was published by the time `published` where that was not its own (both ms).
+  /// One whose newest fix came at `uptime`, and was published by the time `published` where that was not its own (both
+  /// ms).
   init(newest: Int64, receivedAt uptime: Int64, published: Int64? = nil) {
     self.newest = newest
     newestReceived = uptime
@@ -83,8 +84,8 @@ struct FixOrder: Sendable, Equatable {
     }
   }
 
-  /// By the phone's clock, when the newest live fix was sent, in milliseconds; the distant past where that is not known.
-  /// Batches have no part in it.
+  /// By the phone's clock, when the newest live fix was sent, in milliseconds; the distant past where that is not
+  /// known. Batches have no part in it.
   var newestSent: Int64 {
     guard let newest, sentAfter != .min else { return .min / 2 }
     return newest &+ Int64(sentAfter)
@@ -160,8 +161,8 @@ struct FixOrder: Sendable, Equatable {
     change = .believed(PublishedClock(milliseconds: published?.milliseconds ?? old, received: uptime))
   }
 
-  /// Whether the fix behind the held one confirms it; `step` is how much further it is ahead than the hub's clock. Where
-  /// not, it counts as the next of the row, or begins another.
+  /// Whether the fix behind the held one confirms it; `step` is how much further it is ahead than the hub's clock.
+  /// Where not, it counts as the next of the row, or begins another.
   private mutating func isConfirmed(
     by time: Int64, held: Int64, _ step: Int64, receivedAt uptime: Int64, future: Bool, _ leapMilliseconds: Int64
   ) -> Bool {

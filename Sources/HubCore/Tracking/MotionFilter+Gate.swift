@@ -6,10 +6,10 @@ extension MotionFilter {
   ///
   /// One wrong fix comes alone, or in a place of its own; a filter that is wrong sees fixes that agree with each other.
   /// So fixes that agree for `agreement` are believed; so is any after `mostRejections`, or `longestHold` of them.
-  /// Reflections agree with each other for seconds, too; where the Doppler shifts say that the driver stands, it can't have
-  /// got there, and agreement must last longer. A place that no vehicle could have reached needs more agreement: otherwise
-  /// the first fix after a tunnel may throw the driver across the city. Where the position before could not be judged
-  /// itself, it is one word against another, and within reach the newer counts.
+  /// Reflections agree with each other for seconds, too; where the Doppler shifts say that the driver stands, it can't
+  /// have got there, and agreement must last longer. A place that no vehicle could have reached needs more agreement:
+  /// otherwise the first fix after a tunnel may throw the driver across the city. Where the position before could not
+  /// be judged itself, it is one word against another, and within reach the newer counts.
   mutating func reject(
     _ fix: TrackMeasurement, innovation y: SIMD2<Double>, maximumSpeed: Double
   ) -> Tracker.Refusal? {
@@ -56,7 +56,8 @@ extension MotionFilter {
       && (off * off).sum() <= MotionFilter.farthestCorrection * MotionFilter.farthestCorrection
   }
 
-  /// Four fixes that agree; or two, where the fixes come so seldom that nothing was believed for `longestHold` meanwhile.
+  /// Four fixes that agree; or two, where the fixes come so seldom that nothing was believed for `longestHold`
+  /// meanwhile.
   private func isBelievedThoughTooFast(_ fix: TrackMeasurement) -> Bool {
     let rejected = Double(fix.milliseconds &- rejectedSince) / 1000
     return agreements >= MotionFilter.agreementsWhenTooFast || agreements > 0 && rejected >= MotionFilter.longestHold

@@ -2,8 +2,8 @@
 import HubGeo
 
 extension MotionFilter {
-  /// Metres per second: standard deviation of a Doppler velocity on each axis. The bearing is of the same solution, so its
-  /// error is that of a velocity that is off sideways, however fast the car is.
+  /// Metres per second: standard deviation of a Doppler velocity on each axis. The bearing is of the same solution, so
+  /// its error is that of a velocity that is off sideways, however fast the car is.
   static let velocitySigma = 0.25
   /// A driver stands from below the first speed on, until above the second; then the velocity is 0 ± `standstillSigma`.
   /// A bearing counts above `bearingSpeed`. All m/s.

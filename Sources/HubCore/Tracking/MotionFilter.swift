@@ -4,25 +4,25 @@
 // 1. Speed and bearing of a phone come from Doppler shifts and are far better than its positions, so they are taken
 //    as a measurement of velocity, before the position: that sharpens the prediction which the position is judged by.
 //    Their latency is learnt and taken off (`SpeedLatency`).
-// 2. How noisy a phone's positions are it does not say: the noise is scaled by s, which follows how well the innovations
-//    agree with it.
-// 3. A fix that does not fit counts less, as if its errors had Student's t-distribution; where the place is far off, its
-//    speed is doubted too, for reflected signals spoil both. A place that can't be (NIS > 16) is not used. The gate sees
-//    the nominal noise even where s < 1, or a filter that is sure of itself would lock itself out.
+// 2. How noisy a phone's positions are it does not say: the noise is scaled by s, which follows how well the
+//    innovations agree with it.
+// 3. A fix that does not fit counts less, as if its errors had Student's t-distribution; where the place is far off,
+//    its speed is doubted too, for reflected signals spoil both. A place that can't be (NIS > 16) is not used. The gate
+//    sees the nominal noise even where s < 1, or a filter that is sure of itself would lock itself out.
 // 4. Part of a position's error drifts over minutes (satellites, ionosphere): a bias is carried along and estimated.
 // 5. What remains is not white either, so old fixes are forgotten: the position loses `driftPerNoise` of the noise
 //    variance a second, or it would trust its own average over minutes and not see that all of it was wrong.
 // 6. At a standstill the velocity is 0 and stays so, which stops a parked car from wandering.
 //
 // NIS: normalised innovation squared, yᵀ S⁻¹ y; chi-square with 2 degrees of freedom when all is well.
-// Bar-Shalom, Li, Kirubarajan, Estimation with Applications to Tracking and Navigation (2001), §5.4 and §6; the t-weights
-// (ν + NIS) / (ν + 2): Roth, Özkan, Gustafsson, A Student's t filter for heavy tailed process and measurement noise
-// (ICASSP 2013). The figures and how they were chosen: protocol/tracking.md.
+// Bar-Shalom, Li, Kirubarajan, Estimation with Applications to Tracking and Navigation (2001), §5.4 and §6; the
+// t-weights (ν + NIS) / (ν + 2): Roth, Özkan, Gustafsson, A Student's t filter for heavy tailed process and measurement
+// noise (ICASSP 2013). The figures and how they were chosen: protocol/tracking.md.
 import HubGeo
 
 struct MotionFilter: Sendable {
-  /// White acceleration, m²/s³, on each axis, for steps up to a second. An acceleration lasts for seconds, so over longer
-  /// steps it does not average out: the density grows with the step, up to `longestManoeuvre` seconds.
+  /// White acceleration, m²/s³, on each axis, for steps up to a second. An acceleration lasts for seconds, so over
+  /// longer steps it does not average out: the density grows with the step, up to `longestManoeuvre` seconds.
   static let accelerationDensity = 1.0
   static let longestManoeuvre = 10.0
   /// The same for a driver who stood and stands, and the seconds for which two standstills are taken to be one.
@@ -70,7 +70,8 @@ struct MotionFilter: Sendable {
   static let lostVariance = 1e8
   /// Metres: a driver who is found farther off than this is followed anew from there.
   static let farthestCorrection = 5000.0
-  /// Metres: up to this radius of 68 % a position is published from the motion alone. What the map shows otherwise is older.
+  /// Metres: up to this radius of 68 % a position is published from the motion alone. What the map shows otherwise is
+  /// older.
   static let longestCoastRadius = 1000.0
   /// m²/s²: variance of an unknown velocity, on each axis.
   static let unknownVelocity = 100.0

@@ -22,8 +22,8 @@ public struct Position: Sendable, Equatable {
   public var accuracy: Double
   /// Of the fix, unchanged: what differences of time, and ages, are computed with.
   public var timestamp: Timestamp
-  /// What is published as its time: `timestamp`, but for a driver whose clock was set back (`ClockChange`). Each one of a
-  /// driver is later than the one before.
+  /// What is published as its time: `timestamp`, but for a driver whose clock was set back (`ClockChange`). Each one of
+  /// a driver is later than the one before.
   public var published: Timestamp
 
   public init(

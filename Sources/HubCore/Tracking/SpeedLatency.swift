@@ -1,8 +1,8 @@
 // How late a phone's speed is: learnt from its positions, so that it can be taken off.
 //
 // Receivers smooth the speed they report, and phones more than others: of the drives with known truth one phone's speed
-// is 0.25 s behind its positions, another's 0.6 s, a bare receiver's not at all. While the speed changes, a late speed is
-// wrong by acceleration × latency, metres by the end of a braking; and no noise model is right about that, for it
+// is 0.25 s behind its positions, another's 0.6 s, a bare receiver's not at all. While the speed changes, a late speed
+// is wrong by acceleration × latency, metres by the end of a braking; and no noise model is right about that, for it
 // repeats itself. But it shows: each step then leaves the position behind by acceleration × latency × step. So the
 // latency is a regression of the along-track innovation on the change of speed (recursive least squares, e.g.
 // Bar-Shalom et al. (2001), §3.5).

@@ -36,7 +36,8 @@ enum TrackMath {
 
   /// `value` to the nearest multiple of 1 / `unit`, as the Double nearest to that decimal.
   ///
-  /// By adding and taking off 1.5 · 2^52, where a Double's last bit is 1: `rounded()` is a call on x86-64 without SSE 4.1.
+  /// By adding and taking off 1.5 · 2^52, where a Double's last bit is 1: `rounded()` is a call on x86-64 without SSE
+  /// 4.1.
   @inline(__always) static func rounded(_ value: Double, to unit: Double) -> Double {
     (value * unit + 0x1.8p52 - 0x1.8p52) / unit
   }

@@ -49,15 +49,15 @@ public struct Tracker: Sendable {
     }
   }
 
-  /// Goes on behind a fix of an earlier life of the hub that came at `uptime` (in nanoseconds of this life, so it may be
-  /// negative): what is not newer is history. Where `published` is later than `newest`, published
+  /// Goes on behind a fix of an earlier life of the hub that came at `uptime` (in nanoseconds of this life, so it may
+  /// be negative): what is not newer is history. Where `published` is later than `newest`, published
   /// times go on behind it.
   mutating func resume(after newest: Timestamp, published: Timestamp?, receivedAt uptime: Int64) {
     order = FixOrder(newest: newest.milliseconds, receivedAt: uptime, published: published?.milliseconds)
   }
 
-  /// What was read back of the time that the newest position was published by, where it was not its fix's own; nil where it
-  /// was. `resume` goes on from there.
+  /// What was read back of the time that the newest position was published by, where it was not its fix's own; nil
+  /// where it was. `resume` goes on from there.
   mutating func restore(published: Timestamp?) {
     order.change = published.map { .believed(PublishedClock(milliseconds: $0.milliseconds, received: 0)) }
   }

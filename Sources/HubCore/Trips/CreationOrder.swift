@@ -1,8 +1,9 @@
 // Trips by the order in which they began, so that a list of them can be given page by page, newest first.
 //
-// Numbers grow, so a trip that begins goes behind all others; trips end and are forgotten in any order. Sorted chunks of up
-// to 512 entries: finding is a binary search over the chunks and one within, a change moves at most 8 KB, and no turn ever
-// copies a table of a million. (A B-tree of two levels, in effect; one array would move 16 MB for one old trip.)
+// Numbers grow, so a trip that begins goes behind all others; trips end and are forgotten in any order. Sorted chunks
+// of up to 512 entries: finding is a binary search over the chunks and one within, a change moves at most 8 KB, and no
+// turn ever copies a table of a million. (A B-tree of two levels, in effect; one array would move 16 MB for one old
+// trip.)
 
 struct CreationOrder {
   struct Entry: Equatable {

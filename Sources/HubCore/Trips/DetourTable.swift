@@ -1,12 +1,13 @@
 // How much longer the driven way is than the crow's flight, learnt from the hub's own trips, area by area.
 //
-// The method: when a leg (to the pickup, to the dropoff) has reached its target, its driven metres and its great circle's
-// are added to those of the geohash cell of 4 characters (39 by 20 km) that it began in. The cell's factor is the quotient
-// of the sums, where the sums begin with `priorMeters` at `priorFactor`, and are halved when they come to `fullMeters`, so
-// that what is old fades. Quotients of sums let long legs count more, as they should: the factor is used for metres.
+// The method: when a leg (to the pickup, to the dropoff) has reached its target, its driven metres and its great
+// circle's are added to those of the geohash cell of 4 characters (39 by 20 km) that it began in. The cell's factor is
+// the quotient of the sums, where the sums begin with `priorMeters` at `priorFactor`, and are halved when they come to
+// `fullMeters`, so that what is old fades. Quotients of sums let long legs count more, as they should: the factor is
+// used for metres.
 //
-// The prior 1.3: R. Ballou, H. Rahardja, N. Sakai, "Selected country circuity factors for road travel distance estimation"
-// (Transportation Research A 36, 2002) find 1.1 to 2.1 by country, most near it.
+// The prior 1.3: R. Ballou, H. Rahardja, N. Sakai, "Selected country circuity factors for road travel distance
+// estimation" (Transportation Research A 36, 2002) find 1.1 to 2.1 by country, most near it.
 //
 // A direct-mapped table of a fixed size: where two cells meet in one place, the newer one has it, and the older begins
 // anew. It lives as long as the hub runs.

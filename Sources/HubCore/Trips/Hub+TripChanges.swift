@@ -81,8 +81,8 @@ extension Hub {
     }
   }
 
-  /// Takes over what differs, tells of it, and what it means for the driver. What differs in nothing is neither told nor
-  /// stored.
+  /// Takes over what differs, tells of it, and what it means for the driver. What differs in nothing is neither told
+  /// nor stored.
   private mutating func apply(_ change: TripChange, to trip: Int, at time: Timestamp, move: UInt64?) {
     var update = TripUpdate(
       tripID: change.tripID, status: trips[trip].status, previousStatus: nil, driverID: trips[trip].driverID,

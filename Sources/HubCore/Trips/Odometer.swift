@@ -3,8 +3,8 @@
 //
 // The rule. The way is measured from an anchor. It counts, and the anchor moves on, when the driver is moving (at least
 // `movingSpeed`) and the anchor is `stepMeters` away. Below that speed nothing counts and the anchor stays, so that who
-// drives on from a standstill is counted from where it stood, whatever the position did meanwhile. Where the speed is not
-// known, the position must be further from the anchor than it may be wrong. A step that no vehicle makes is a
+// drives on from a standstill is counted from where it stood, whatever the position did meanwhile. Where the speed is
+// not known, the position must be further from the anchor than it may be wrong. A step that no vehicle makes is a
 // correction of the track and no way: the anchor moves without counting. Where fixes are missing the straight line
 // counts, which is the least that it can have been.
 import HubGeo

@@ -1,5 +1,5 @@
-// What the hub keeps of a trip while its driver is on the way to a place: in a table of its own, for most of the trips that
-// a hub knows are over. Nothing of it is stored: it follows from the next fixes again.
+// What the hub keeps of a trip while its driver is on the way to a place: in a table of its own, for most of the trips
+// that a hub knows are over. Nothing of it is stored: it follows from the next fixes again.
 import HubGeo
 import HubMessages
 

@@ -1,5 +1,5 @@
-// The numbers that decide what a trip's people are told: when the driver is near, what counts as a gap, how often an ETA
-// is worth a message. One place, so that an operator's or a test's are passed in and none stands in the code.
+// The numbers that decide what a trip's people are told: when the driver is near, what counts as a gap, how often an
+// ETA is worth a message. One place, so that an operator's or a test's are passed in and none stands in the code.
 // protocol/trips.md says what follows from them.
 
 /// What holds on trips; the protocol's values by default.
@@ -24,8 +24,8 @@ public struct TripRules: Sendable, Equatable {
   // MARK: ETAs
 
   /// An ETA is published again when one who counts down the last is wrong by more than so many seconds, or by more than
-  /// this part of what is left where that is more, and by no more than the last of these. It is a fifth less than what is
-  /// promised (protocol/trips.md), which leaves the rest to the estimate itself.
+  /// this part of what is left where that is more, and by no more than the last of these. It is a fifth less than what
+  /// is promised (protocol/trips.md), which leaves the rest to the estimate itself.
   public var etaErrorSeconds = 4.0
   public var etaErrorPart = 0.04
   public var etaErrorMostSeconds = 60.0

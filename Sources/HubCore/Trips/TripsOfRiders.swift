@@ -1,7 +1,8 @@
-// How many trips that each rider began the hub knows: counted by what stands in the trips, so that it is the same over a
-// restart. Those that others begin for a rider don't count, or any driver could use up a rider's.
+// How many trips that each rider began the hub knows: counted by what stands in the trips, so that it is the same over
+// a restart. Those that others begin for a rider don't count, or any driver could use up a rider's.
 
-/// Trips by rider. As many entries as the hub's trips have riders: 16 bytes each, or up to some 40 while the table grows.
+/// Trips by rider. As many entries as the hub's trips have riders: 16 bytes each, or up to some 40 while the table
+/// grows.
 struct TripsOfRiders {
   private var counts: [UInt64: UInt32] = [:]
 

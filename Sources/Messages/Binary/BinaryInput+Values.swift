@@ -152,7 +152,8 @@ extension BinaryInput {
     return text
   }
 
-  /// An odd number is twice a whole number and one: its decimal digits are the id. An even one is twice the length of the id.
+  /// An odd number is twice a whole number and one: its decimal digits are the id. An even one is twice the length of
+  /// the id.
   @inline(__always)
   mutating func messageID(_ key: JSONKey) throws(Complaint) -> MessageID {
     let head = try varint(key)

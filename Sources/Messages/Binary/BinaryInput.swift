@@ -1,7 +1,7 @@
 // Where a reader of binary messages is in its bytes.
 //
-// Unsafe island: the loads. Each is preceded by a check that what it loads lies before the end, and none is of bytes that a
-// number in the message points at: a message is read from front to back.
+// Unsafe island: the loads. Each is preceded by a check that what it loads lies before the end, and none is of bytes
+// that a number in the message points at: a message is read from front to back.
 import HubBytes
 import HubGeo
 

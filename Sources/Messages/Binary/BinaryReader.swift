@@ -1,8 +1,8 @@
 // What a client says in binary (protocol/binary.md): bytes in, a checked value out, or an error that says what would be
 // right. A `location_update`, nine in ten of all messages, is read from front to back without an allocation.
 //
-// What stands behind the last member of a message is passed over, as unknown members of JSON are: a newer client may have
-// more to say.
+// What stands behind the last member of a message is passed over, as unknown members of JSON are: a newer client may
+// have more to say.
 import HubBytes
 import HubGeo
 
@@ -13,8 +13,9 @@ public enum BinaryReader {
   /// - Parameters:
   ///   - bytes: the whole message; used during the call only.
   ///   - tripBefore: the trip that this connection's last `location_update` with a trip named.
-  /// - Throws: `unknown_type`, `too_large` beyond a limit, `bad_message` for what is malformed, and `invalid_location` or
-  ///   `unknown_channel` for what a member says. The error has the message's id, which comes first, where that can be read.
+  /// - Throws: `unknown_type`, `too_large` beyond a limit, `bad_message` for what is malformed, and `invalid_location`
+  ///   or `unknown_channel` for what a member says. The error has the message's id, which comes first, where that can
+  ///   be read.
   /// - Complexity: O(bytes). A `location_update` allocates nothing.
   public static func read(
     _ bytes: UnsafeRawBufferPointer, tripBefore: Identifier?

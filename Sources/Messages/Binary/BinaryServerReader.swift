@@ -1,8 +1,9 @@
 // What the hub says in binary, as a client reads it.
 //
-// One for each connection: positions name their channel by a number that `subscribed` gave it, and leave out the ids and the
-// lag that `subscribed` or `names` said, and the high half of the time. No message tells a difference from another one: any
-// position may be missing (the hub drops those that a newer one has made worthless), and the next one says the same.
+// One for each connection: positions name their channel by a number that `subscribed` gave it, and leave out the ids
+// and the lag that `subscribed` or `names` said, and the high half of the time. No message tells a difference from
+// another one: any position may be missing (the hub drops those that a newer one has made worthless), and the next one
+// says the same.
 import HubBytes
 import HubGeo
 
@@ -21,8 +22,8 @@ public struct BinaryServerReader: Sendable {
 
   public init() {}
 
-  /// Reads one message. A message whose type, or one of whose words, this version does not know is `.unknown`: a newer hub
-  /// may send such.
+  /// Reads one message. A message whose type, or one of whose words, this version does not know is `.unknown`: a newer
+  /// hub may send such.
   ///
   /// - Returns: nil for `names`, which is for this reader only.
   /// - Throws: `bad_message` or `too_large`, which a client can only log: the hub does not send such.
@@ -88,8 +89,8 @@ public struct BinaryServerReader: Sendable {
   /// The newest time counts: a message may be older than one before it, where it was kept for recovery.
   private mutating func note(_ timestamp: Timestamp) { hubTime = max(hubTime ?? timestamp, timestamp) }
 
-  /// The time whose lowest 32 bits were sent: of all such the nearest to the hub's time as it is known. They are 49.7 days
-  /// apart.
+  /// The time whose lowest 32 bits were sent: of all such the nearest to the hub's time as it is known. They are 49.7
+  /// days apart.
   func time(lowest bits: UInt32, _ input: borrowing BinaryInput) throws(Complaint) -> Timestamp {
     guard let hubTime else { throw Complaint(.timestamp, "no message with the whole time has come before") }
     let difference = Int32(bitPattern: bits &- UInt32(truncatingIfNeeded: hubTime.milliseconds))

@@ -1,5 +1,5 @@
-// The bytes that begin binary messages, and the bits of their flags (protocol/binary.md). They are what clients in the field
-// were built with: a number is never used for something else.
+// The bytes that begin binary messages, and the bits of their flags (protocol/binary.md). They are what clients in the
+// field were built with: a number is never used for something else.
 import HubBytes
 
 /// The first byte of a client's message, but for the frequent one.

@@ -59,7 +59,8 @@ extension BinaryWriter {
     })
   }
 
-  /// Appends what stands before the answer to a query, where that is written in pieces; the parameters are those of `write`.
+  /// Appends what stands before the answer to a query, where that is written in pieces; the parameters are those of
+  /// `write`.
   public static func writeResultHead(
     replyTo: MessageID, timestamp: Timestamp, messageID: UInt64, into buffer: inout ByteBuffer
   ) {

@@ -1,6 +1,7 @@
-// Publications in binary (protocol/binary.md). The same bytes go to all subscribers of a loop, and any of the frequent ones
-// may be dropped when a newer one is there: so none tells a difference from another, and what all of a channel's have in
-// common (its name, ids, the lag of a clock) was said in `subscribed`, or is said in `names`, which are never dropped.
+// Publications in binary (protocol/binary.md). The same bytes go to all subscribers of a loop, and any of the frequent
+// ones may be dropped when a newer one is there: so none tells a difference from another, and what all of a channel's
+// have in common (its name, ids, the lag of a clock) was said in `subscribed`, or is said in `names`, which are never
+// dropped.
 import HubBytes
 import HubGeo
 

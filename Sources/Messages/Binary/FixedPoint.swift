@@ -1,5 +1,6 @@
-// Fixed-point numbers of binary messages: whole steps of a unit. What the hub publishes lies on these steps already (it is
-// rounded where it is made), and a division by the same power of ten gives back the same double that JSON's decimal gives.
+// Fixed-point numbers of binary messages: whole steps of a unit. What the hub publishes lies on these steps already (it
+// is rounded where it is made), and a division by the same power of ten gives back the same double that JSON's decimal
+// gives.
 
 enum FixedPoint {
   /// Steps in a metre, a metre per second, a degree of heading.

@@ -32,8 +32,8 @@ enum JSONKey: UInt8, CaseIterable {
   case token
 }
 
-/// Finds the key of a name: open addressing in 1,024 slots, built once for each reader. Before it looks there, it tries the
-/// name that came next last time: an app writes the members of all its messages in one order.
+/// Finds the key of a name: open addressing in 1,024 slots, built once for each reader. Before it looks there, it tries
+/// the name that came next last time: an app writes the members of all its messages in one order.
 struct JSONKeyTable: ~Copyable {
   private struct Known {
     var name: PackedName
@@ -111,8 +111,8 @@ struct JSONKeyTable: ~Copyable {
     return search(bytes, quotedFrom: start, place)
   }
 
-  /// The same for the name whose quotation mark is at `start`, with a colon right behind it; gives where the member's value
-  /// begins. About 25 instructions where it is the one that came next last time.
+  /// The same for the name whose quotation mark is at `start`, with a colon right behind it; gives where the member's
+  /// value begins. About 25 instructions where it is the one that came next last time.
   @inline(__always)
   func member(_ bytes: Span<UInt8>, at start: Int, after previous: JSONKey, depth: Int) -> (key: JSONKey, value: Int) {
     let place = follower(of: previous, depth: depth)

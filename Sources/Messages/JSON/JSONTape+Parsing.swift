@@ -4,8 +4,8 @@ import HubBytes
 extension JSONTape {
   /// Parses a whole text. What was on the tape before is gone.
   ///
-  /// - Throws: the first reason why the text is no JSON, or is over a limit. Two members of one name in an object are not
-  ///   thrown: see `hasDuplicate`.
+  /// - Throws: the first reason why the text is no JSON, or is over a limit. Two members of one name in an object are
+  ///   not thrown: see `hasDuplicate`.
   /// - Complexity: O(bytes), whatever they are.
   mutating func parse(_ bytes: Span<UInt8>) throws(JSONError) {
     removeAll()

@@ -2,8 +2,8 @@
 //
 // One pass checks the whole text by RFC 8259 and leaves a token for every value and member name; decoders then walk the
 // tokens and look at few bytes again. It is the plan of simdjson's tape (G. Langdale, D. Lemire, "Parsing Gigabytes of
-// JSON per Second", 2019) without its vectors: messages here are about 200 bytes. Nothing is allocated once the tape has
-// grown to the largest message so far, and it can't grow beyond MessageLimits.
+// JSON per Second", 2019) without its vectors: messages here are about 200 bytes. Nothing is allocated once the tape
+// has grown to the largest message so far, and it can't grow beyond MessageLimits.
 import HubBytes
 
 /// One value or member name.
@@ -23,7 +23,8 @@ struct JSONToken {
   var next: UInt16 = 0
   /// Where the value begins in the message.
   var source: UInt32
-  /// Of a text: where its bytes begin, in the message or in the tape's bytes. Of an array or object: the index behind it.
+  /// Of a text: where its bytes begin, in the message or in the tape's bytes. Of an array or object: the index behind
+  /// it.
   var start: UInt32 = 0
   /// Of a text: its bytes. Of an array or object: its elements or members.
   var count: UInt32 = 0
@@ -51,7 +52,8 @@ struct JSONError: Error {
 /// The tokens of one message.
 struct JSONTape: ~Copyable {
   // Unsafe island: `tokens` has room for `capacity` tokens, of which [0, count) are initialised; every access goes
-  // through `subscript`, `append` or `setEnd`, which check the index. JSONToken is trivial, so nothing is deinitialised.
+  // through `subscript`, `append` or `setEnd`, which check the index. JSONToken is trivial, so nothing is
+  // deinitialised.
   private var tokens: UnsafeMutablePointer<JSONToken>
   private var capacity: Int
   private(set) var count = 0
@@ -60,14 +62,15 @@ struct JSONTape: ~Copyable {
   var text = ByteBuffer()
   let keys = JSONKeyTable()
   let limits: JSONLimits
-  /// Whether an object has two members of one name; the rest is parsed all the same, so that the answer can name the message.
+  /// Whether an object has two members of one name; the rest is parsed all the same, so that the answer can name the
+  /// message.
   var hasDuplicate = false
   /// The names of one object.
   var names: NameSorter
   #if DEBUG
-    /// What was done since the tape was made, in steps of some 1.3 ns, as `hub-microbench hostile` has measured them: a step
-    /// of `names` is one; a value is 3 and what its text takes; a member of the protocol's is 12, found and decoded; another
-    /// name is 6 and its text. Tests bound the sum by the bytes of messages.
+    /// What was done since the tape was made, in steps of some 1.3 ns, as `hub-microbench hostile` has measured them: a
+    /// step of `names` is one; a value is 3 and what its text takes; a member of the protocol's is 12, found and
+    /// decoded; another name is 6 and its text. Tests bound the sum by the bytes of messages.
     private(set) var steps = 0
   #endif
 
@@ -127,8 +130,8 @@ struct JSONTape: ~Copyable {
     _ = try append(token)
   }
 
-  /// Says of an array or object how many parts it has and where its text ends, and that all tokens behind it so far belong
-  /// to it.
+  /// Says of an array or object how many parts it has and where its text ends, and that all tokens behind it so far
+  /// belong to it.
   @inline(__always)
   mutating func close(_ index: Int, parts: Int, end: Int) {
     precondition(index >= 0 && index < count)

@@ -54,8 +54,8 @@ private func quotationMarks(_ word: UInt64) -> UInt64 {
   return (quote &- ones) & ~quote & tops
 }
 
-/// The bits of `word` whose lowest one is the top bit of the first byte that ends the plain part of a string; 0 where none
-/// does.
+/// The bits of `word` whose lowest one is the top bit of the first byte that ends the plain part of a string; 0 where
+/// none does.
 @inline(__always)
 private func plainEnds(_ word: UInt64) -> UInt64 {
   let quote = word ^ (ones &* 0x22)

@@ -1,9 +1,10 @@
 // Whether an object has two members of one name, for names that the protocol does not know.
 //
-// A look at each pair would be quadratic, and a hash of names that is the same for everybody can be made to collide. So the
-// names of an object are sorted, when it ends, by their first six bytes and their length; those that are the same so far by
-// the next six, and so on. k names take k · log k steps for every six bytes that some of them have in common, whatever they
-// are: with 128 members an object (protocol/README.md, "Envelope") a message of b bytes takes b · log2(128) / 6 at most.
+// A look at each pair would be quadratic, and a hash of names that is the same for everybody can be made to collide. So
+// the names of an object are sorted, when it ends, by their first six bytes and their length; those that are the same
+// so far by the next six, and so on. k names take k · log k steps for every six bytes that some of them have in common,
+// whatever they are: with 128 members an object (protocol/README.md, "Envelope") a message of b bytes takes b ·
+// log2(128) / 6 at most.
 import HubBytes
 
 /// Memory in which the names of one object are sorted, used again for the next one.
@@ -20,8 +21,8 @@ struct NameSorter: ~Copyable {
   private static let bytesOfKey = 6
   private static let numberBits: UInt64 = 8
 
-  // Unsafe island: all three have room for `capacity` elements, of which [0, count) are initialised (of `spare`, within `sort`
-  // those that it reads); elements are trivial. Every range that is sorted lies within count.
+  // Unsafe island: all three have room for `capacity` elements, of which [0, count) are initialised (of `spare`, within
+  // `sort` those that it reads); elements are trivial. Every range that is sorted lies within count.
   private let names: UnsafeMutablePointer<Name>
   private let keys: UnsafeMutablePointer<Key>
   private let spare: UnsafeMutablePointer<Key>
@@ -49,7 +50,8 @@ struct NameSorter: ~Copyable {
 
   mutating func removeAll() { count = 0 }
 
-  /// Adds a name that begins at `start` of the message, or, where it was spelled with escapes, of the texts without them.
+  /// Adds a name that begins at `start` of the message, or, where it was spelled with escapes, of the texts without
+  /// them.
   @inline(__always)
   mutating func add(start: UInt32, length: UInt32, isUnescaped: Bool) {
     precondition(count < capacity)
@@ -63,8 +65,8 @@ struct NameSorter: ~Copyable {
     hasEqualNames(0..<count, from: 0, message, unescaped)
   }
 
-  /// The names of a range are the same in their bytes before `offset`, as far as they have these, and in the lowest byte of
-  /// their length. Calls within one another have fewer and fewer names: there are no more of these than names.
+  /// The names of a range are the same in their bytes before `offset`, as far as they have these, and in the lowest
+  /// byte of their length. Calls within one another have fewer and fewer names: there are no more of these than names.
   private mutating func hasEqualNames(
     _ range: Range<Int>, from offset: Int, _ message: Span<UInt8>, _ unescaped: Span<UInt8>
   ) -> Bool {

@@ -1,5 +1,6 @@
-// Polygons as GeoJSON (RFC 7946): a Polygon, a MultiPolygon, or a Feature of one of them. Members that make no difference
-// to where the polygon is (`bbox`, `properties`, `id`, foreign ones) are passed over, and so are altitudes (§3.1.1).
+// Polygons as GeoJSON (RFC 7946): a Polygon, a MultiPolygon, or a Feature of one of them. Members that make no
+// difference to where the polygon is (`bbox`, `properties`, `id`, foreign ones) are passed over, and so are altitudes
+// (§3.1.1).
 import HubBytes
 import HubGeo
 

@@ -47,11 +47,11 @@ public final class MessageReader {
     var steps: Int { tape.pointee.steps + tape.pointee.names.steps }
   #endif
 
-  /// Reads a message that is a `location_update`, as nine in ten are, written as encoders write it. False for any other, and
-  /// for whatever is unusual in the least: `readAny` takes that, and says what is wrong.
+  /// Reads a message that is a `location_update`, as nine in ten are, written as encoders write it. False for any
+  /// other, and for whatever is unusual in the least: `readAny` takes that, and says what is wrong.
   ///
-  /// What is read goes into an envelope that the caller keeps: it is 300 bytes, which would be copied several times on the
-  /// way to being a result. After false, what stands there says nothing.
+  /// What is read goes into an envelope that the caller keeps: it is 300 bytes, which would be copied several times on
+  /// the way to being a result. After false, what stands there says nothing.
   /// - Precondition: the bytes are UTF-8.
   /// - Complexity: O(bytes). Allocates nothing.
   public func readUpdate(
@@ -101,7 +101,8 @@ public final class MessageReader {
 
   /// Reads the body of `POST /v1/locations`: one payload of a `location_update` or of a `location_batch`.
   ///
-  /// - Throws: as `read`. A fix that can't be read is an error where it is the only one, and keeps its place in a batch.
+  /// - Throws: as `read`. A fix that can't be read is an error where it is the only one, and keeps its place in a
+  ///   batch.
   public func readLocations(_ bytes: UnsafeRawBufferPointer, time: TimeFormat) throws(MessageError) -> LocationBatch {
     let span = bytes.assumingMemoryBound(to: UInt8.self).span
     try parse(&tape.pointee, span, isValidUTF8: false)

@@ -3,11 +3,11 @@
 // It takes what encoders write: members in any order, without white space, names and strings without escapes, none of
 // them unknown. What is otherwise, in the least, it leaves to the tape, which reads all that JSON allows and says what
 // is wrong. So nothing is refused here, and what is taken here has passed the same checks by the same functions:
-// `scanNumber`, `Coordinate`, `Timestamp`, `Identifier`, `MessageID`, `known`, `heading(of:)`. That both ways give the same
-// is tested (PlainUpdateTests, fuzz_messages): white space before a message sends it the other way.
+// `scanNumber`, `Coordinate`, `Timestamp`, `Identifier`, `MessageID`, `known`, `heading(of:)`. That both ways give the
+// same is tested (PlainUpdateTests, fuzz_messages): white space before a message sends it the other way.
 //
-// Members are stored where they are wanted in the end, the caller's envelope: to gather them first, and to hand them over
-// when all were right, is 300 bytes more to write and to copy.
+// Members are stored where they are wanted in the end, the caller's envelope: to gather them first, and to hand them
+// over when all were right, is 300 bytes more to write and to copy.
 import HubBytes
 import HubGeo
 
@@ -15,8 +15,8 @@ import HubGeo
 ///
 /// Every function gives the index behind what it took, or nil for what is the tape's to read.
 enum PlainUpdate {
-  /// Reads the message; false where it is another one or is not written in the plain way, and then what stands in the envelope
-  /// says nothing. O(bytes), no allocation.
+  /// Reads the message; false where it is another one or is not written in the plain way, and then what stands in the
+  /// envelope says nothing. O(bytes), no allocation.
   @inline(__always)
   static func read(
     _ bytes: Span<UInt8>, _ time: TimeFormat, _ keys: borrowing JSONKeyTable, into envelope: inout UpdateEnvelope

@@ -1,8 +1,9 @@
-// The drivers of an answer, put in order and written in pieces: a thousand at once would hold up whoever else is on the thread.
+// The drivers of an answer, put in order and written in pieces: a thousand at once would hold up whoever else is on the
+// thread.
 import HubBytes
 
-/// Writes a list of drivers, nearest first, as much of it at a time as is asked for. The pieces, one behind the other, are the
-/// bytes that the list in order has in a `QueryResult`: in JSON without the braces.
+/// Writes a list of drivers, nearest first, as much of it at a time as is asked for. The pieces, one behind the other,
+/// are the bytes that the list in order has in a `QueryResult`: in JSON without the braces.
 public struct DriverListWriter {
   private let list: DriverList
   private let form: MessageForm
@@ -21,7 +22,8 @@ public struct DriverListWriter {
   /// How many drivers are left to be written.
   public var left: Int { list.drivers.count - written }
 
-  /// Appends up to so many more drivers (1 or more); gives how many. Some 1 µs each, and 10 more for the first of a thousand.
+  /// Appends up to so many more drivers (1 or more); gives how many. Some 1 µs each, and 10 more for the first of a
+  /// thousand.
   public mutating func write(atMost limit: Int, into buffer: inout ByteBuffer) -> Int {
     precondition(limit >= 1 && !isDone)
     if order == nil {

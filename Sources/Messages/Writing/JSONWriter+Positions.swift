@@ -1,5 +1,5 @@
-// Positions as JSON: what the hub writes most. The length of one is bounded, so that all its pieces are written into room
-// that is reserved once.
+// Positions as JSON: what the hub writes most. The length of one is bounded, so that all its pieces are written into
+// room that is reserved once.
 import HubBytes
 import HubGeo
 

@@ -25,8 +25,8 @@ extension JSONWriter {
     writeEnd(timestamp: timestamp, messageID: messageID, time: time, into: &buffer)
   }
 
-  /// Appends what stands before the members of the answer to a query, where these are written in pieces. What stands behind
-  /// them: `writeEnd`.
+  /// Appends what stands before the members of the answer to a query, where these are written in pieces. What stands
+  /// behind them: `writeEnd`.
   public static func writeResultHead(replyTo: MessageID, into buffer: inout ByteBuffer) {
     buffer.append("{\"type\":\"result\",\"payload\":{\"replyTo\":")
     buffer.append(json: replyTo.text)

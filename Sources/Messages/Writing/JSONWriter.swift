@@ -7,7 +7,8 @@ import HubGeo
 public enum JSONWriter {
   /// Appends a publication with its envelope; its `messageId` is `p` and the publication's number.
   ///
-  /// The same bytes go to all subscribers with this time format. A `driver_location` and an `eta_update` allocate nothing.
+  /// The same bytes go to all subscribers with this time format. A `driver_location` and an `eta_update` allocate
+  /// nothing.
   /// - Precondition: all numbers are finite, and timestamps within `Timestamp.accepted`.
   public static func write(_ publication: Publication, time: TimeFormat, into buffer: inout ByteBuffer) {
     switch publication.body {

@@ -44,8 +44,8 @@ public final class TLSClient: Sendable {
   }
 }
 
-/// One server as one client sees it: the name that its certificate must be for, and the last session's ticket, which saves
-/// the next handshake its signature. It belongs to the thread of the client's loop.
+/// One server as one client sees it: the name that its certificate must be for, and the last session's ticket, which
+/// saves the next handshake its signature. It belongs to the thread of the client's loop.
 public final class TLSPeer {
   let client: TLSClient
   /// A DNS name, or a numeric address without brackets.
@@ -53,7 +53,8 @@ public final class TLSPeer {
   /// SSL_SESSION; owned.
   private var session: OpaquePointer?
 
-  /// `name` is the host as in the URL: the certificate is checked for this DNS name or this IP address (RFC 9110 §4.3.4).
+  /// `name` is the host as in the URL: the certificate is checked for this DNS name or this IP address (RFC 9110
+  /// §4.3.4).
   public init(_ client: TLSClient, name: String) {
     self.client = client
     self.name = name

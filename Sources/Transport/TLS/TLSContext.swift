@@ -6,8 +6,9 @@ import CHubOpenSSL
 /// An SSL_CTX that is set up and not changed any more.
 ///
 final class TLSContext: Sendable {
-  // After init nothing changes what it points to, but for OpenSSL's own counts, which it locks: SSL_new may be called on
-  // several threads at once (openssl-threads(7)). It is freed once, here; connections that still use it hold it themselves.
+  // After init nothing changes what it points to, but for OpenSSL's own counts, which it locks: SSL_new may be called
+  // on several threads at once (openssl-threads(7)). It is freed once, here; connections that still use it hold it
+  // themselves.
   nonisolated(unsafe) let raw: OpaquePointer
 
   /// The one protocol that is spoken inside (RFC 7301 §3.1): its length, and "http/1.1".

@@ -1,9 +1,10 @@
 // Where OpenSSL's records come from and go to: memory of the loop, instead of a socket.
 //
-// A loop reads a socket once a turn, whatever is in it, and lets OpenSSL take records out of that; what OpenSSL writes is
-// collected here and leaves with one send. OpenSSL's own socket BIO would make two system calls for each record it reads
-// (its header, its body) and one for each it writes, and by write(2), which raises SIGPIPE. It also makes OpenSSL's part
-// simple: reading says "no more" at the end of the memory, and writing always succeeds, so no write has to be repeated.
+// A loop reads a socket once a turn, whatever is in it, and lets OpenSSL take records out of that; what OpenSSL writes
+// is collected here and leaves with one send. OpenSSL's own socket BIO would make two system calls for each record it
+// reads (its header, its body) and one for each it writes, and by write(2), which raises SIGPIPE. It also makes
+// OpenSSL's part simple: reading says "no more" at the end of the memory, and writing always succeeds, so no write has
+// to be repeated.
 //
 // Unsafe island: OpenSSL calls the functions below with a BIO whose data points to the loop's room. All of it is on the
 // loop's thread, within a call of TLSStream's, and the room lives as long as the loop's last stream (TLSTable frees the

@@ -1,9 +1,10 @@
 // What a listener needs to speak TLS: a certificate and its key, which may be replaced while connections stand, and the
 // keys of session tickets, which do not depend on them, so that clients resume whatever was reloaded.
 //
-// Sessions are resumed by tickets alone (RFC 8446 §2.2, RFC 5077): the client keeps the state, encrypted with a key that
-// all loops share, and the server keeps nothing. With TLS 1.3 a stolen ticket key opens no recorded traffic, because a
-// new key exchange is always part of it; with TLS 1.2 it opens that of resumed sessions, so keys change (TicketKeys).
+// Sessions are resumed by tickets alone (RFC 8446 §2.2, RFC 5077): the client keeps the state, encrypted with a key
+// that all loops share, and the server keeps nothing. With TLS 1.3 a stolen ticket key opens no recorded traffic,
+// because a new key exchange is always part of it; with TLS 1.2 it opens that of resumed sessions, so keys change
+// (TicketKeys).
 
 import CHubOpenSSL
 import HubSystem
@@ -93,7 +94,8 @@ public final class TLSServer: Sendable {
       }
       guard let key else {
         if wasAsked { throw .encryptedKey }
-        // OpenSSL's word for a text without a key is "unsupported", and the same for a kind of key that it does not know.
+        // OpenSSL's word for a text without a key is "unsupported", and the same for a kind of key that it does not
+        // know.
         throw hasPrivateKey(text) ? .badKey(takeErrorText()) : .noKey
       }
       defer { EVP_PKEY_free(key) }
@@ -112,8 +114,8 @@ private func hasPrivateKey(_ text: [UInt8]) -> Bool {
   return text.indices.contains { text[$0...].starts(with: mark) }
 }
 
-/// ALPN (RFC 7301 §3.2): http/1.1 where it is offered, and a fatal no_application_protocol where only others are. A client
-/// without ALPN is served.
+/// ALPN (RFC 7301 §3.2): http/1.1 where it is offered, and a fatal no_application_protocol where only others are. A
+/// client without ALPN is served.
 private let chooseProtocol: SSL_CTX_alpn_select_cb_func = { _, chosen, chosenLength, offered, offeredLength, _ in
   guard let chosen, let chosenLength, let offered else { return SSL_TLSEXT_ERR_ALERT_FATAL }
   let wanted = TLSContext.protocols

@@ -1,8 +1,8 @@
-// One connection's TLS: ciphertext to plaintext and back, in memory, without a socket. What it takes comes from the loop's
-// room, what it gives is put there; EventLoop+TLS.swift stands between it and the socket.
+// One connection's TLS: ciphertext to plaintext and back, in memory, without a socket. What it takes comes from the
+// loop's room, what it gives is put there; EventLoop+TLS.swift stands between it and the socket.
 //
-// The state of OpenSSL is made when the first bytes come (or a client's TCP stands): a connection that is silent costs no
-// more than one without TLS.
+// The state of OpenSSL is made when the first bytes come (or a client's TCP stands): a connection that is silent costs
+// no more than one without TLS.
 
 import CHubOpenSSL
 import Glibc
@@ -114,7 +114,8 @@ struct TLSStream: ~Copyable {
   /// where the end is not `none`; an alert or an answer may be in the room's output, and is to be sent or thrown away
   /// before another stream uses the room.
   ///
-  /// `buffer` must have a record's room more than the input has bytes: what came may complete a record that began before.
+  /// `buffer` must have a record's room more than the input has bytes: what came may complete a record that began
+  /// before.
   mutating func open(into buffer: UnsafeMutableRawBufferPointer) -> (count: Int, end: End) {
     guard !isBroken else { return (0, .failed(.internal)) }
     if ssl == nil, !begin() { return (0, .failed(fail(.takingError()))) }
@@ -157,9 +158,9 @@ struct TLSStream: ~Copyable {
 
   /// Seals bytes, as many as one record takes at most, into the room's output: all of them, or none and the reason.
   ///
-  /// RFC 8446 §5.5 asks for a new key before 2^24.5 full records of AES-GCM, 360 GiB. OpenSSL counts no use of a key and never
-  /// changes one by itself (openssl/openssl#23566), and nor does this: a session with a record each second would have nine
-  /// months to go, and be ended long before by its token.
+  /// RFC 8446 §5.5 asks for a new key before 2^24.5 full records of AES-GCM, 360 GiB. OpenSSL counts no use of a key
+  /// and never changes one by itself (openssl/openssl#23566), and nor does this: a session with a record each second
+  /// would have nine months to go, and be ended long before by its token.
   mutating func seal(_ bytes: UnsafeRawBufferPointer) -> (count: Int, failure: TLSFailure?) {
     precondition(isSecured && bytes.count > 0 && bytes.count <= TLSRoom.recordBytes)
     guard !isBroken else { return (0, .internal) }

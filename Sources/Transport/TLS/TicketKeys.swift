@@ -1,9 +1,9 @@
 // The keys that session tickets are sealed with, and their change: every 12 hours, and when the operator asks for it.
 //
-// A ticket is the server's state of a session in the client's hands (RFC 5077, RFC 8446 §4.6.1). Who steals its key can open
-// what was resumed with it under TLS 1.2, recorded traffic too, so a key must not live as long as the process (RFC 5077
-// §5.5; RFC 9325 §4.3.1 wants it changed at least once a week). The key before stays good for opening for as long again:
-// tickets live for two hours (OpenSSL's default), so nobody who comes back in time pays for the change.
+// A ticket is the server's state of a session in the client's hands (RFC 5077, RFC 8446 §4.6.1). Who steals its key can
+// open what was resumed with it under TLS 1.2, recorded traffic too, so a key must not live as long as the process (RFC
+// 5077 §5.5; RFC 9325 §4.3.1 wants it changed at least once a week). The key before stays good for opening for as long
+// again: tickets live for two hours (OpenSSL's default), so nobody who comes back in time pays for the change.
 //
 // OpenSSL's own keys never change, so it asks here (SSL_CTX_set_tlsext_ticket_key_evp_cb(3)). All loops share the keys.
 
@@ -58,8 +58,8 @@ final class TicketKeys: Sendable {
     }
   }
 
-  /// Changes and forgets what is due. Called with each connection that comes, so that a hub without connections needs no
-  /// timer: keys that nobody uses harm nobody.
+  /// Changes and forgets what is due. Called with each connection that comes, so that a hub without connections needs
+  /// no timer: keys that nobody uses harm nobody.
   func look(at now: Int64) {
     guard now >= nextLook.load(ordering: .relaxed) else { return }
     ring.withLock { ring in
@@ -96,8 +96,8 @@ final class TicketKeys: Sendable {
     }
   }
 
-  /// Finds the key that a ticket names: 1 or, where the client is to have a new ticket, 2; 0 for a key that is unknown, and
-  /// so for a whole handshake; -1 where OpenSSL failed.
+  /// Finds the key that a ticket names: 1 or, where the client is to have a new ticket, 2; 0 for a key that is unknown,
+  /// and so for a whole handshake; -1 where OpenSSL failed.
   fileprivate func open(
     _ name: UnsafeMutablePointer<UInt8>, _ iv: UnsafeMutablePointer<UInt8>, _ cipher: OpaquePointer,
     _ mac: OpaquePointer, isUsedOnce: Bool
@@ -117,8 +117,8 @@ final class TicketKeys: Sendable {
   }
 }
 
-/// OpenSSL wants a key: the name to be written or read, the initialisation vector likewise, and the contexts of cipher and
-/// MAC to be set up.
+/// OpenSSL wants a key: the name to be written or read, the initialisation vector likewise, and the contexts of cipher
+/// and MAC to be set up.
 private let useTicketKey:
   @convention(c) (
     OpaquePointer?, UnsafeMutablePointer<UInt8>?, UnsafeMutablePointer<UInt8>?, OpaquePointer?, OpaquePointer?, Int32

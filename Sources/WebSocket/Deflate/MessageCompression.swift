@@ -7,9 +7,9 @@ import HubBytes
 
 /// A compressor and a decompressor. Not thread-safe.
 public final class MessageCompression {
-  /// 4 KiB of window, 16 KiB of tables and the fastest level. A position has 300 bytes, so the window holds the last dozen
-  /// of them, and a smaller one has less to clear before each message; of the 100 bytes that level 6 takes off one, level
-  /// 1 takes off 99.
+  /// 4 KiB of window, 16 KiB of tables and the fastest level. A position has 300 bytes, so the window holds the last
+  /// dozen of them, and a smaller one has less to clear before each message; of the 100 bytes that level 6 takes off
+  /// one, level 1 takes off 99.
   public static let windowBits = 12
   private static let memoryLevel = 5
   private static let level = 1
@@ -24,8 +24,8 @@ public final class MessageCompression {
   private let windowBits: Int
   private var payload = ByteBuffer()
 
-  /// For one connection, or for all that keep no contexts. Of the memory for inflated messages so much is kept from one to
-  /// the next: one that serves many keeps the largest message's, for else every bomb makes the kernel find it anew.
+  /// For one connection, or for all that keep no contexts. Of the memory for inflated messages so much is kept from one
+  /// to the next: one that serves many keeps the largest message's, for else every bomb makes the kernel find it anew.
   public init(
     for agreed: DeflateParameters, as role: Role, keepingInflated inflatedBytes: Int = MessageCompression.keptBytes
   ) {
@@ -35,7 +35,8 @@ public final class MessageCompression {
     windowBits = min(MessageCompression.windowBits, limit.number ?? 15)
     keepsContext = ownContext
     self.role = role
-    // RFC 7692 §6: an end may send any message uncompressed. With a window of 8 bits, which zlib has not, it sends all so.
+    // RFC 7692 §6: an end may send any message uncompressed. With a window of 8 bits, which zlib has not, it sends all
+    // so.
     if windowBits >= Deflater.smallestWindowBits {
       deflater = Deflater(
         windowBits: windowBits, level: MessageCompression.level, memoryLevel: MessageCompression.memoryLevel,
@@ -87,9 +88,9 @@ public final class MessageCompression {
     return true
   }
 
-  /// Compresses a part of a message, all that stands in `buffer` behind `start`, in its place. Parts one behind the other are
-  /// one compressed message (RFC 7692 §7.2.3.4): each is compressed for itself and ends with the empty block of a flush, whose
-  /// last bytes only the end of the message goes without (§7.2.1).
+  /// Compresses a part of a message, all that stands in `buffer` behind `start`, in its place. Parts one behind the
+  /// other are one compressed message (RFC 7692 §7.2.3.4): each is compressed for itself and ends with the empty block
+  /// of a flush, whose last bytes only the end of the message goes without (§7.2.1).
   ///
   /// - Precondition: it compresses, and keeps no context: other messages may go out between two parts.
   public func compress(partAt start: Int, isLast: Bool, in buffer: inout ByteBuffer) {

@@ -31,9 +31,9 @@ final class HubProcess {
     return nil
   }()
 
-  /// `openFiles` lowers the limit of open files, which the process cannot raise again, and `fileBytes` the size that its
-  /// files may have (see `allowFiles`). A hub journals only where it is told where to, or has a directory of its own to
-  /// run in.
+  /// `openFiles` lowers the limit of open files, which the process cannot raise again, and `fileBytes` the size that
+  /// its files may have (see `allowFiles`). A hub journals only where it is told where to, or has a directory of its
+  /// own to run in.
   init(_ given: [String], openFiles: Int? = nil, fileBytes: Int? = nil, in directory: String? = nil) throws {
     let isServe = given.first == "serve" && directory == nil
     let isSaid = given.contains("--data") || given.contains("--no-journal")

@@ -46,8 +46,8 @@ struct Deadline {
 /// Seconds of the monotonic clock, to measure how long something took.
 func uptime() -> Double { Double(ClockReading.read().uptimeNanoseconds) / 1e9 }
 
-/// Does what may take so many seconds at most, three times if need be: a machine that stands still for a moment is no fault, what
-/// takes too long each time is. Gives whether it was quick enough once.
+/// Does what may take so many seconds at most, three times if need be: a machine that stands still for a moment is no
+/// fault, what takes too long each time is. Gives whether it was quick enough once.
 func isWithin(_ seconds: Double, _ body: () throws -> Double) throws -> Bool {
   for _ in 0..<3 where try body() < bound(seconds) { return true }
   return false
@@ -63,8 +63,8 @@ final class RawConnection {
   /// What was read and not taken yet.
   private var unread: [UInt8] = []
 
-  /// Connects to a port of the loopback. A small `receiveBuffer` makes a reader that is slow at once; `source` is the last
-  /// number of the address 127.0.0.x that it comes from.
+  /// Connects to a port of the loopback. A small `receiveBuffer` makes a reader that is slow at once; `source` is the
+  /// last number of the address 127.0.0.x that it comes from.
   init(port: UInt16, receiveBuffer: Int32? = nil, source: UInt32? = nil) throws {
     descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
     guard descriptor >= 0 else { throw PeerError.system("socket", errno: errno) }

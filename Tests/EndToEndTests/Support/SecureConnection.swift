@@ -1,5 +1,5 @@
-// TLS as a test speaks it: OpenSSL over memory, and a RawConnection under it. Nothing of Transport's TLS is used, so that
-// a mistake there cannot hide itself.
+// TLS as a test speaks it: OpenSSL over memory, and a RawConnection under it. Nothing of Transport's TLS is used, so
+// that a mistake there cannot hide itself.
 import CHubOpenSSL
 import Foundation
 

@@ -85,8 +85,8 @@ final class HandDrivenHub {
     loop.runTurn(timeoutMilliseconds: 0)
   }
 
-  /// Gives the hub drivers without connections, some metres apart, and a turn that takes them in. The first is the nearest to
-  /// 52.5 N, 13.4 E.
+  /// Gives the hub drivers without connections, some metres apart, and a turn that takes them in. The first is the
+  /// nearest to 52.5 N, 13.4 E.
   func addDrivers(_ count: Int, tags: [String] = []) throws {
     let moment = sessions.sessions.pointee.now
     let message = try #require(MessageID("m"))
@@ -121,7 +121,8 @@ final class HandDrivenHub {
 
 /// A session whose bytes a test makes by hand: any part of a frame, at any time.
 final class HandDrivenPeer: EventLoopDelegate {
-  /// Messages of the hub (as text), how many of them were compressed, its WebSocket pings, and the code of its close frame.
+  /// Messages of the hub (as text), how many of them were compressed, its WebSocket pings, and the code of its close
+  /// frame.
   private(set) var messages: [String] = []
   private(set) var compressedMessages = 0
   private(set) var pings = 0
