@@ -56,7 +56,7 @@ swift-tests: deps
 test-release: deps
 	swift build -c release --build-tests --scratch-path .build/release-tests -Xswiftc -enable-testing
 	swift test -c release --skip-build --scratch-path .build/release-tests -Xswiftc -enable-testing \
-	  --filter '^(System|Transport|Gateway|Journal|EndToEnd)Tests\.'
+	  --filter '^(System|Transport|HubRuntime|Gateway|Journal|EndToEnd)Tests\.'
 
 foreign-tests: deps
 	@Tests/Foreign/run.sh

@@ -49,11 +49,14 @@ let package = Package(
     hub("Transport", ["HubBytes", "HubSystem", "CHubLinux", "CHubOpenSSL"]),
     hub("Journal", ["HubSystem"]),
 
+    // What drives a hub: its turns, its journal, its outlets.
+    .target(
+      name: "HubRuntime", dependencies: ["HubCore", "HubJournal", "HubSystem", "HubMessages", "HubGeo", "HubBytes"]),
     hub(
       "Gateway",
       [
-        "HubBytes", "HubCore", "HubJournal", "HubTokens", "HubTransport", "HubSystem", "HubWebSocket", "HubHTTP",
-        "HubMessages", "HubGeo",
+        "HubRuntime", "HubCore", "HubJournal", "HubTokens", "HubTransport", "HubSystem", "HubWebSocket", "HubHTTP",
+        "HubMessages", "HubGeo", "HubBytes",
       ]),
     .target(
       name: "LocationHubClient",
@@ -64,8 +67,8 @@ let package = Package(
     .executableTarget(
       name: "locationhub",
       dependencies: [
-        "HubGateway", "HubCore", "HubJournal", "LocationHubClient", "HubSimulation", "HubTokens", "HubTransport",
-        "HubSystem", "HubMessages", "HubGeo", "HubBytes", "CHubLinux",
+        "HubGateway", "HubRuntime", "HubCore", "HubJournal", "LocationHubClient", "HubSimulation", "HubTokens",
+        "HubTransport", "HubSystem", "HubMessages", "HubGeo", "HubBytes", "CHubLinux",
       ]),
 
     support("HostileMessages", in: "loadtest"),
@@ -73,12 +76,12 @@ let package = Package(
     support(
       "LoadTestKit", in: "loadtest",
       [
-        "HubBytes", "CHubLoadTest", "HubGateway", "HubGeo", "HubMessages", "HubSimulation", "HubTestCertificates",
+        "HubBytes", "CHubLoadTest", "HubGeo", "HubMessages", "HubSimulation", "HubTestCertificates",
         "HubTokens", "HubTransport", "HubSystem", "HubWebSocket",
       ]),
     .executableTarget(
       name: "hub-loadtest",
-      dependencies: ["HubLoadTestKit", "HubTransport", "HubSystem", "HubWebSocket", "HubGateway", "HubBytes"],
+      dependencies: ["HubLoadTestKit", "HubTransport", "HubSystem", "HubWebSocket", "HubMessages", "HubBytes"],
       path: "loadtest/HubLoadTest"),
     .executableTarget(
       name: "hub-torture",
@@ -119,23 +122,24 @@ let package = Package(
     tests("Transport", ["HubBytes", "HubSystem", "CHubOpenSSL", "HubTestCertificates"]),
     tests("Journal", ["HubSystem", "HubJournalSupport"]),
     .testTarget(name: "DurabilityModelTests", dependencies: ["HubDurabilityModel"]),
+    tests("HubRuntime", of: "HubRuntime", ["HubCore", "HubJournal", "HubMessages", "HubGeo", "HubBytes", "HubSystem"]),
     tests(
       "Gateway",
       [
-        "HubCore", "LocationHubClient", "HubTokens", "HubMessages", "HubGeo", "HubBytes", "HubHTTP", "HubTransport",
-        "HubSystem",
+        "HubRuntime", "HubCore", "LocationHubClient", "HubTokens", "HubMessages", "HubGeo", "HubBytes", "HubHTTP",
+        "HubTransport", "HubSystem",
       ]),
     tests(
       "LocationHubClient", of: "LocationHubClient",
       ["HubTokens", "HubMessages", "HubWebSocket", "HubBytes", "HubTransport", "HubSystem"]),
     tests("Simulation", ["HubGeo", "HubMessages"]),
     // Both executables are built, so that the tests can run them as processes.
-    tests("LoadTestKit", ["HubTransport", "HubSystem", "locationhub", "hub-loadtest"]),
+    tests("LoadTestKit", ["HubBytes", "HubTransport", "HubSystem", "locationhub", "hub-loadtest"]),
     .testTarget(
       name: "EndToEndTests",
       dependencies: [
-        "HubGateway", "LocationHubClient", "HubSimulation", "HubTokens", "HubCore", "HubMessages", "HubGeo",
-        "HubBytes", "HubTransport", "HubSystem", "HubWebSocket", "HubTestSupport", "HubTestCertificates",
+        "HubGateway", "HubRuntime", "LocationHubClient", "HubSimulation", "HubTokens", "HubCore", "HubMessages",
+        "HubGeo", "HubBytes", "HubTransport", "HubSystem", "HubWebSocket", "HubTestSupport", "HubTestCertificates",
         "CHubOpenSSL",
         "locationhub",  // built, so that tests can run it as a process
       ]),

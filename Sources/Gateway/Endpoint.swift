@@ -1,5 +1,6 @@
 // What can be asked for over HTTP, and how.
 import HubHTTP
+import HubRuntime
 
 enum Endpoint: Equatable {
   case socket, health, readiness, metrics, locations, nearby, within, trips, fences, notifications

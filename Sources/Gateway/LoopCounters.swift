@@ -1,5 +1,6 @@
 // What one loop counts. Plain integers of the loop's own thread; a copy goes to the metrics board once a second, and
 // when it is asked for.
+import HubBytes
 import HubMessages
 import HubTransport
 

@@ -1,21 +1,20 @@
 // Where each thread hangs a copy of its counters, for whoever asks: once a second, and when one of them asks for new
 // ones.
+import HubBytes
 import HubCore
+import HubRuntime
 import HubSystem
-import Synchronization
 
 final class MetricsBoard: Sendable {
   private struct State {
     var loops: [LoopCounters]
-    var hub = HubCounters()
-    /// The newest question that each loop's counters, and the hub's, are an answer to.
+    /// The newest question that each loop's counters answer.
     var answered: [UInt64]
-    var answeredByHub: UInt64 = 0
   }
 
   private let state: Locked<State>
-  /// Questions so far.
-  private let asked = Atomic<UInt64>(0)
+  /// The hub's, and the numbers of the questions.
+  let hub = HubMetrics()
 
   init(loops: Int) {
     state = Locked(
@@ -23,15 +22,9 @@ final class MetricsBoard: Sendable {
         loops: Array(repeating: LoopCounters(), count: loops), answered: Array(repeating: 0, count: loops)))
   }
 
-  /// What `store` says to be answered has to be read before the counters are.
-  var question: UInt64 { asked.load(ordering: .acquiring) }
-
-  /// Asks for counters that are newer than this moment; the caller wakes whose they are. Gives the question's number.
-  func ask() -> UInt64 { asked.add(1, ordering: .acquiringAndReleasing).newValue }
-
   /// Whether all counters are newer than a question.
   func isAnswered(_ question: UInt64) -> Bool {
-    state.withLock { $0.answeredByHub >= question && $0.answered.allSatisfy { $0 >= question } }
+    hub.isAnswered(question) && state.withLock { $0.answered.allSatisfy { $0 >= question } }
   }
 
   func store(_ counters: LoopCounters, loop: Int, answering question: UInt64) {
@@ -41,15 +34,7 @@ final class MetricsBoard: Sendable {
     }
   }
 
-  func store(_ counters: HubCounters, answering question: UInt64) {
-    state.withLock {
-      $0.hub = counters
-      $0.answeredByHub = question
-    }
-  }
-
   var loops: [LoopCounters] { state.withLock { $0.loops } }
-  var hub: HubCounters { state.withLock { $0.hub } }
 }
 
 /// How a running server stands, summed over its loops; at most a second old.
@@ -64,7 +49,7 @@ public struct ServerStatistics: Sendable {
   public var latency = LatencyHistogram()
 
   init(_ board: MetricsBoard) {
-    hub = board.hub
+    hub = board.hub.counters
     for loop in board.loops {
       connections += loop.connections
       sessions += loop.sessions.reduce(0, +)

@@ -2,6 +2,7 @@
 import HubBytes
 import HubCore
 import HubMessages
+import HubRuntime
 
 enum PrometheusText {
   static func write(

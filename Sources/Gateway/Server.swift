@@ -3,6 +3,7 @@ import HubBytes
 import HubCore
 import HubJournal
 import HubMessages
+import HubRuntime
 import HubSystem
 import HubTransport
 
@@ -16,10 +17,8 @@ public final class Server: Sendable {
   private let shared: SharedState
   private let threads: Threads
   private let lock: PortLock
-  /// The threads that write the journal and keep it; they end when all others have.
-  private let journalThreads: [Joinable]
-  /// The thread that reads the journal's past.
-  private let historyThread: Joinable?
+  /// Nil where nothing is stored; they end when all others have.
+  private let journalThreads: JournalThreads?
 
   /// The loops' threads.
   private struct Threads: Sendable {
@@ -29,7 +28,7 @@ public final class Server: Sendable {
 
   private init(
     address: SocketAddress, adminAddress: SocketAddress?, isSecure: Bool, shared: SharedState, threads: Threads,
-    journalThreads: [Joinable], historyThread: Joinable?, lock: consuming PortLock
+    journalThreads: JournalThreads?, lock: consuming PortLock
   ) {
     self.address = address
     self.adminAddress = adminAddress
@@ -38,7 +37,6 @@ public final class Server: Sendable {
     self.threads = threads
     self.lock = lock
     self.journalThreads = journalThreads
-    self.historyThread = historyThread
   }
 
   /// Starts listening and returns; the work is done on threads of its own.
@@ -52,17 +50,17 @@ public final class Server: Sendable {
     let shared = SharedState(
       configuration: configuration,
       sessionLimit: configuration.limits.sessions(loops: configuration.loops, openFiles: openFiles))
-    let life = HubLife()
-    var hub = life.makeHub(configuration, now: ClockReading.read())
+    let incarnation = Incarnation()
+    var hub = incarnation.makeHub(configuration, now: ClockReading.read())
     let writer: WriterBox?
     do throws(JournalError) {
-      writer = try recover(configuration, shared, into: &hub, life)
+      writer = try recover(configuration, shared, into: &hub, incarnation)
     } catch {
       throw .journal("\(error)\(hint(error))")
     }
     let box = HubBox(hub)
     do throws(SystemError) {
-      let keeper = makeKeeper(configuration, shared, life)
+      let keeper = makeKeeper(configuration, shared, incarnation)
       let server = try start(configuration, limits, shared, box, writer, keeper, lock)
       shared.log(
         .info, "listening",
@@ -125,21 +123,19 @@ public final class Server: Sendable {
   ) throws(SystemError) -> Server {
     var threads = Threads()
     var adminAddress: SocketAddress?
-    var journalThreads: [Joinable] = []
-    var historyThread: Joinable?
+    var journalThreads: JournalThreads?
     do throws(SystemError) {
       if configuration.loops == 1 {
         adminAddress = try startOnlyLoop(on: lock.address, configuration, loopLimits, shared, hub, &threads)
       } else {
         adminAddress = try startLoops(on: lock.address, configuration, loopLimits, shared, hub, &threads)
       }
-      if let writer, let journal = shared.journal {
-        journalThreads.append(try startJournal(writer, journal, waking: threads.wakers[0], shared.log))
+      if let stored = configuration.journal, let writer, let keeper, let journal = shared.journal,
+        let history = shared.history
+      {
+        journalThreads = try JournalThreads(
+          journal, writer, keeper: keeper, history: history, stored, waking: threads.wakers[0], shared.log)
       }
-      if let journal = configuration.journal, let history = shared.history {
-        historyThread = Joinable(try startThread(name: "history") { history.run(journal) })
-      }
-      if let writer, let keeper { journalThreads.append(try startKeeper(keeper, after: writer.report)) }
     } catch {
       shared.lifecycle.requestStop(at: 0)  // lets go what has started
       shared.journal?.commit.close()
@@ -148,7 +144,7 @@ public final class Server: Sendable {
     }
     return Server(
       address: lock.address, adminAddress: adminAddress, isSecure: configuration.tls != nil, shared: shared,
-      threads: threads, journalThreads: journalThreads, historyThread: historyThread, lock: lock)
+      threads: threads, journalThreads: journalThreads, lock: lock)
   }
 
   private static func makeLoop(
@@ -180,8 +176,8 @@ public final class Server: Sendable {
     let adminAddress = try listenForOperators(loop, configuration)
     threads.wakers.append(loop.waker)
     let thread = try startThread(name: "loop-0") {
-      let port = HubPort(
-        hub: hub.take(), journal: shared.journal, lookups: FixLookups(shared, waking: loop.waker))
+      let history = shared.history.map { Consultation.history($0, shared.log, waking: loop.waker) }
+      let port = HubPort(hub: hub.take(), journal: shared.journal, history: history)
       run(
         SessionLoop(
           index: 0, loop: loop, hub: port, shared: shared, configuration: configuration,
@@ -198,23 +194,23 @@ public final class Server: Sendable {
   ) throws(SystemError) -> SocketAddress? {
     var adminAddress: SocketAddress?
     var loops: [LoopBox] = []
-    var visitors: [LoopVisitor] = []
+    var outlets: [Outlet] = []
     for index in 0..<configuration.loops {
       let loop = try makeLoop(on: address, configuration, loopLimits)
       if index == 0 { adminAddress = try listenForOperators(loop, configuration) }
       threads.wakers.append(loop.waker)
-      visitors.append(loop.allowVisits())
+      outlets.append(Outlet(to: loop, capacity: configuration.limits.mailboxMessages))
       loops.append(LoopBox(loop, adminListener: index == 0 && adminAddress != nil ? 1 : nil))
     }
     let sharedHub = SharedHub(
-      hub.take(), visitors: visitors, capacity: configuration.limits.mailboxMessages, shared: shared, now: now())
+      hub.take(), outlets: outlets, inboxCapacity: configuration.limits.mailboxMessages, journal: shared.journal,
+      history: shared.history, lifecycle: shared.lifecycle, metrics: shared.metrics.hub, log: shared.log, now: now())
     for (index, box) in loops.enumerated() {
       let thread = try startThread(name: "loop-\(index)") {
         run(
           SessionLoop(
             index: index, loop: box.loop, hub: HubPort(sharedHub, loop: index), shared: shared,
             configuration: configuration, adminListener: box.adminListener), on: box.loop)
-        shared.lifecycle.loopFinished(index)
         sharedHub.finish(index, now: now())
       }
       threads.joinables.append(Joinable(thread))
@@ -268,24 +264,16 @@ public final class Server: Sendable {
   /// Returns when all threads have ended, after `drain`.
   public func wait() {
     for thread in threads.joinables { thread.join() }
-    // What the last turns brought is stored.
-    shared.journal?.commit.close()
-    for thread in journalThreads { thread.join() }
-    shared.history?.close()
-    historyThread?.join()
+    journalThreads?.finish()
     shared.log(.info, "stopped")
   }
 }
 
-/// A thread that is waited for at most once.
-final class Joinable: Sendable {
-  private let handle: Locked<ThreadHandle?>
-
-  init(_ handle: consuming ThreadHandle) { self.handle = Locked(consume handle) }
-
-  func join() {
-    let taken = handle.withLock { $0.take() }
-    if let taken { taken.join() }
+extension Outlet {
+  /// A loop's outlet, of which `capacity` elements may wait. Once for each loop, before it runs.
+  convenience init(to loop: EventLoop, capacity: Int) {
+    let visitor = loop.allowVisits()
+    self.init(capacity: capacity, waker: loop.waker) { visitor.visit() }
   }
 }
 
@@ -300,26 +288,5 @@ private final class LoopBox: @unchecked Sendable {
   init(_ loop: EventLoop, adminListener: Int?) {
     self.loop = loop
     self.adminListener = adminListener
-  }
-}
-
-/// What makes one life of the hub differ from the next.
-struct HubLife: Sendable {
-  let epoch: InlineText
-  let seed: UInt64
-  let pseudonymKey: SipKey
-
-  init() {
-    var random = SystemRandomNumberGenerator()
-    epoch = InlineText(String(random.next(), radix: 36)) ?? InlineText()
-    seed = random.next()
-    pseudonymKey = SipKey(random.next(), random.next())
-  }
-
-  func makeHub(_ configuration: ServerConfiguration, now: ClockReading) -> Hub {
-    Hub(
-      limits: configuration.limits.hub, timings: configuration.timings, sampling: configuration.sampling, epoch: epoch,
-      seed: seed, pseudonymKey: configuration.pseudonymKey, drawnKey: pseudonymKey, loops: configuration.loops,
-      now: Moment(uptime: now.uptimeNanoseconds, timestamp: Timestamp(milliseconds: now.unixMilliseconds)))
   }
 }

@@ -1,6 +1,7 @@
 // What an operator decides.
 import HubCore
 import HubMessages
+import HubRuntime
 import HubTransport
 
 public struct ServerConfiguration: Sendable {

@@ -7,6 +7,7 @@ import HubBytes
 import HubCore
 import HubHTTP
 import HubMessages
+import HubRuntime
 import HubTokens
 import HubTransport
 import HubWebSocket
@@ -102,7 +103,7 @@ final class Exchange {
   var isWaiting = false
   /// What is left of a long answer, and the room that it takes.
   var unsent: ArraySlice<UInt8>?
-  var room: AnswerRoom?
+  var room: MemoryReservation?
   /// The trip that the hub was asked for.
   var pendingTrip: PendingTrip?
   /// The list that the hub was asked for, where the journal may have more of it.

@@ -3,6 +3,7 @@ import HubBytes
 import HubCore
 import HubHTTP
 import HubMessages
+import HubRuntime
 import HubTransport
 
 extension SessionLoop {
@@ -96,12 +97,12 @@ extension SessionLoop {
   private mutating func conclude(_ slot: Int, _ exchange: Exchange) {
     let connection = sessions[slot].connection
     if exchange.keepsAlive {
-      exchange.deadline = now.uptime + seconds(limits.keepAliveSeconds)
+      exchange.deadline = now.uptime + nanoseconds(limits.keepAliveSeconds)
       loop.setTimer(connection, at: exchange.deadline)
     } else {
       sessions[slot].phase = .closing
       loop.close(connection)
-      loop.setTimer(connection, at: now.uptime + seconds(limits.closingSeconds))
+      loop.setTimer(connection, at: now.uptime + nanoseconds(limits.closingSeconds))
     }
   }
 
@@ -134,7 +135,7 @@ extension SessionLoop {
     let rest = unsent.dropFirst(piece.count)
     guard rest.isEmpty else {
       exchange.unsent = rest
-      exchange.deadline = now.uptime + seconds(limits.keepAliveSeconds)  // for the next piece
+      exchange.deadline = now.uptime + nanoseconds(limits.keepAliveSeconds)  // for the next piece
       loop.setTimer(connection, at: exchange.deadline)
       return stall(slot, exchange)
     }

@@ -4,6 +4,7 @@ import HubBytes
 import HubCore
 import HubGeo
 import HubMessages
+import HubRuntime
 import HubTransport
 
 /// What a loop keeps of areas.

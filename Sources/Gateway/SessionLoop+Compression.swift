@@ -10,6 +10,7 @@
 // read; so a frame that was made with a context never gives way to a newer one, and while the socket takes no more,
 // positions go out uncompressed and do give way (RFC 7692 §6 leaves it to the sender which messages are compressed).
 import HubBytes
+import HubRuntime
 import HubTransport
 import HubWebSocket
 

@@ -4,6 +4,7 @@ import HubBytes
 import HubCore
 import HubHTTP
 import HubMessages
+import HubRuntime
 import HubTransport
 
 /// By which address each connection of a loop is counted; 0 where it is not. Beside the sessions' table, for where no

@@ -2,6 +2,7 @@
 import HubBytes
 import HubCore
 import HubMessages
+import HubRuntime
 import HubSystem
 import HubTransport
 import HubWebSocket
@@ -105,7 +106,7 @@ extension SessionLoop {
     sessions[slot].held = nil
     loop.resumeReading(connection)
     sendClose(slot, code, text)
-    loop.setTimer(connection, at: now.uptime + seconds(limits.closingSeconds))
+    loop.setTimer(connection, at: now.uptime + nanoseconds(limits.closingSeconds))
   }
 
   private mutating func sendClose(_ slot: Int, _ code: CloseCode?, _ text: String) {
@@ -141,11 +142,11 @@ extension SessionLoop {
       // Far over the rate the bucket is level again only after the session should have been told, or closed.
       let excess = excess(of: slot)
       let patience = excess.wasWarnedOfRate ? limits.rateCloseSeconds : limits.rateWarningSeconds
-      let next = min(now.uptime + wait, excess.overRateSince + seconds(patience))
+      let next = min(now.uptime + wait, excess.overRateSince + nanoseconds(patience))
       loop.setTimer(connection, at: max(min(next, expiry(slot)), now.uptime + 10_000_000))
     } else {
       let interval = configuration.heartbeatInterval * (sessions[slot].wasPinged ? 2.5 : 1)
-      let next = min(sessions[slot].lastHeard + seconds(interval), expiry(slot))
+      let next = min(sessions[slot].lastHeard + nanoseconds(interval), expiry(slot))
       loop.setTimer(connection, at: max(next, now.uptime + 10_000_000))
     }
   }
@@ -154,7 +155,7 @@ extension SessionLoop {
   /// stood still (a machine that is suspended, or moved to another host) all its sessions have been silent; none of
   /// them is closed that was not asked.
   private mutating func checkHeartbeat(_ slot: Int) {
-    let interval = seconds(configuration.heartbeatInterval)
+    let interval = nanoseconds(configuration.heartbeatInterval)
     let silent = now.uptime - sessions[slot].lastHeard
     if sessions[slot].wasPinged {
       if silent >= interval * 5 / 2 { close(slot, .silentTooLong) }
@@ -205,7 +206,7 @@ extension SessionLoop {
     counters.ratePauses += 1
     // A pause soon after the last one belongs to the same excess.
     let excess = excess(of: slot)
-    if now.uptime - excess.resumedAt > seconds(1) {
+    if now.uptime - excess.resumedAt > nanoseconds(1) {
       excess.overRateSince = now.uptime
       excess.wasWarnedOfRate = false
     }
@@ -217,10 +218,10 @@ extension SessionLoop {
   private mutating func checkRate(_ slot: Int) {
     let excess = excess(of: slot)
     let over = now.uptime - excess.overRateSince
-    if excess.wasWarnedOfRate, over >= seconds(limits.rateCloseSeconds) { return close(slot, .overRate) }
-    if over >= seconds(limits.rateWarningSeconds), !excess.wasWarnedOfRate {
+    if excess.wasWarnedOfRate, over >= nanoseconds(limits.rateCloseSeconds) { return close(slot, .overRate) }
+    if over >= nanoseconds(limits.rateWarningSeconds), !excess.wasWarnedOfRate {
       excess.wasWarnedOfRate = true
-      excess.overRateSince = now.uptime - seconds(limits.rateWarningSeconds)  // however late it is told
+      excess.overRateSince = now.uptime - nanoseconds(limits.rateWarningSeconds)  // however late it is told
       refuse(slot, nil, .rateLimited, "more than \(rate(of: slot)) units of work a second", retryAfter: 1)
     }
     let wait = sessions[slot].bucket.wait(rate: rate(of: slot), burst: burst(of: slot), now: now.uptime)

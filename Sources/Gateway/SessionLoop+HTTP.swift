@@ -3,6 +3,7 @@ import HubBytes
 import HubCore
 import HubHTTP
 import HubMessages
+import HubRuntime
 import HubTransport
 import HubWebSocket
 
@@ -92,7 +93,7 @@ extension SessionLoop {
       let id = sessions[slot].connection
       // A loop that stood still may not blame the peer for it: these wait for nobody but the loops.
       if isAwaitingMetrics(id) || exchange.isStalled && !loop.isBlocked(id) {
-        exchange.deadline = now.uptime + seconds(limits.keepAliveSeconds)
+        exchange.deadline = now.uptime + nanoseconds(limits.keepAliveSeconds)
         return loop.setTimer(id, at: exchange.deadline)
       }
       counters.requestTimeouts += 1

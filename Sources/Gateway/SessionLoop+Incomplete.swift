@@ -6,6 +6,7 @@
 // complete in a time, however diligently its bytes trickle in.
 import HubBytes
 import HubMessages
+import HubRuntime
 import HubTransport
 import HubWebSocket
 
@@ -91,6 +92,6 @@ extension SessionLoop {
   /// Whether a session's message has been under way for too long. Looked at with each of the session's timers.
   func isOverdue(_ slot: Int) -> Bool {
     guard sessions[slot].keepsInput, standstill == 0, let since = incomplete[slot]?.since else { return false }
-    return now.uptime - since >= seconds(limits.messageSeconds)
+    return now.uptime - since >= nanoseconds(limits.messageSeconds)
   }
 }

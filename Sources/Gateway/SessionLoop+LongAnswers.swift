@@ -10,6 +10,7 @@ import HubBytes
 import HubCore
 import HubHTTP
 import HubMessages
+import HubRuntime
 import HubTransport
 import HubWebSocket
 

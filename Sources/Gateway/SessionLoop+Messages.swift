@@ -178,7 +178,7 @@ extension SessionLoop {
     counters.errors[Int(error.code.rawValue)] += 1
     guard error.code.isBadMessage else { return }
     let excess = excess(of: slot)
-    if now.uptime - excess.badMessagesSince > seconds(limits.badMessageWindowSeconds) {
+    if now.uptime - excess.badMessagesSince > nanoseconds(limits.badMessageWindowSeconds) {
       excess.badMessagesSince = now.uptime
       excess.badMessages = 0
     }

@@ -1,6 +1,7 @@
 // GET /metrics: the counters of all loops and the hub, as they are when it is asked. Where there are several loops,
 // each is woken to tell its own, and the request waits for that.
 import HubHTTP
+import HubRuntime
 import HubSystem
 import HubTransport
 
@@ -21,7 +22,7 @@ extension SessionLoop {
       publishCounters()
       return respond(slot, exchange, metricsPage())
     }
-    let question = shared.metrics.ask()
+    let question = shared.metrics.hub.ask()
     publishCounters()
     hub.wakeOthers()
     exchange.isWaiting = true
@@ -29,7 +30,7 @@ extension SessionLoop {
     awaitedMetrics.append(
       AwaitedMetrics(
         connection: sessions[slot].connection, question: question,
-        deadline: now.uptime + seconds(limits.metricsSeconds)))
+        deadline: now.uptime + nanoseconds(limits.metricsSeconds)))
   }
 
   func isAwaitingMetrics(_ id: ConnectionID) -> Bool { awaitedMetrics.contains { $0.connection == id } }
@@ -56,7 +57,7 @@ extension SessionLoop {
 
   private func metricsPage() -> Response {
     let text = PrometheusText.write(
-      loops: shared.metrics.loops, hub: shared.metrics.hub, journal: shared.journal, history: shared.history,
+      loops: shared.metrics.loops, hub: shared.metrics.hub.counters, journal: shared.journal, history: shared.history,
       tables: TableBounds(
         limits: limits, loops: configuration.loops, sessions: shared.admissions.sessionLimit,
         connectionsPerLoop: loop.limits.maximumConnections, addresses: shared.admissions.addressCount,

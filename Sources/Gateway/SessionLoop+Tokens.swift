@@ -1,13 +1,14 @@
 import HubCore
+import HubHTTP
+import HubMessages
+import HubRuntime
+import HubTokens
+import HubTransport
+import HubWebSocket
 // What a token means for a session: its rights and limits, its end, and how both change while the session is open.
 //
 // The end is the session's own timer (SessionLoop+Frames), so that a hundred thousand sessions that expire at a hundred
 // thousand times cost nothing until they do. Revocation is a walk over all sessions, once for each reload.
-import HubHTTP
-import HubMessages
-import HubTokens
-import HubTransport
-import HubWebSocket
 
 extension SessionLoop {
   /// The credential of a request, by the keys that this loop has. It is checked once, when it is first asked for:

@@ -5,6 +5,7 @@ import HubCore
 import HubGeo
 import HubHTTP
 import HubMessages
+import HubRuntime
 import HubTransport
 
 /// How a track is wanted.
@@ -113,7 +114,7 @@ extension SessionLoop {
       return finish(slot, exchange, HistoryFailure.busy.response)
     }
     historyQuestions += 1
-    exchange.deadline = now.uptime + seconds(limits.historySeconds)  // it is the reader's turn, not the peer's
+    exchange.deadline = now.uptime + nanoseconds(limits.historySeconds)  // it is the reader's turn, not the peer's
   }
 
   /// Brings what the reader has found to those who asked and are still there.
@@ -132,6 +133,15 @@ extension SessionLoop {
       flushIfLarge()
     }
   }
+}
+
+/// What the reader has for a request that waits.
+struct HistoryAnswer: Sendable {
+  var session: SessionRef
+  /// Who has asked.
+  var identity: IdentityKey
+  var response: Response
+  var room: MemoryReservation?
 }
 
 /// Why there is no answer out of the journal.

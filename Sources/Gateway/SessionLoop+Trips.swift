@@ -3,6 +3,7 @@ import HubBytes
 import HubCore
 import HubHTTP
 import HubMessages
+import HubRuntime
 import HubTransport
 
 extension SessionLoop {

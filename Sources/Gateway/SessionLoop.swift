@@ -10,6 +10,7 @@ import HubBytes
 import HubCore
 import HubHTTP
 import HubMessages
+import HubRuntime
 import HubSystem
 import HubTokens
 import HubTransport
@@ -128,7 +129,7 @@ struct SessionLoop: ~Copyable {
     sessions[slot].connection = id
     sessions[slot].phase = .http
     sessions[slot].lastHeard = now.uptime
-    let deadline = now.uptime + seconds(limits.handshakeSeconds)
+    let deadline = now.uptime + nanoseconds(limits.handshakeSeconds)
     let exchange = Exchange(
       deadline: deadline, peer: peer, isAdmin: loop.acceptedOn == adminListener, isFromProxy: isTrustedProxy(peer))
     sessions[slot].exchange = exchange
@@ -222,14 +223,14 @@ struct SessionLoop: ~Copyable {
       for place in 0..<turnReceived.count { counters.latency.record(nanoseconds: flushed - turnReceived[place]) }
       turnReceived.removeAll()
     }
-    hub.visitOthers()
+    hub.assistOthers()
   }
 
   /// Another loop has put something into this loop's mailbox, or something is stored: both are looked at when the turn
   /// ends; or somebody asks for counters; or the server is shutting down, which cannot wait for the next second.
   mutating func woken() {
     pickUpAccess()
-    if shared.metrics.question != answeredQuestion { publishCounters() }
+    if shared.metrics.hub.question != answeredQuestion { publishCounters() }
     if shared.lifecycle.isShuttingDown { nextTick = min(nextTick, now.uptime) }
   }
 
@@ -306,7 +307,7 @@ struct SessionLoop: ~Copyable {
   }
 
   mutating func publishCounters() {
-    let question = shared.metrics.question
+    let question = shared.metrics.hub.question
     answeredQuestion = question
     counters.transport = loop.counters
     counters.compressionContexts = compression.contexts
@@ -314,7 +315,7 @@ struct SessionLoop: ~Copyable {
     counters.answersUnderWay = answers.count
     counters.historyQuestions = historyQuestions
     shared.metrics.store(counters, loop: Int(index), answering: question)
-    if let counters = hub.counters { shared.metrics.store(counters, answering: question) }
+    if let counters = hub.counters { shared.metrics.hub.store(counters, answering: question) }
   }
 
   mutating func armLoopTimer() {
@@ -339,7 +340,7 @@ struct SessionLoop: ~Copyable {
     }
     if !isDraining {
       isDraining = true
-      drainDeadline = now.uptime + seconds(configuration.drainSeconds)
+      drainDeadline = now.uptime + nanoseconds(configuration.drainSeconds)
       loop.stopListening()
       for slot in 0..<sessions.endIndex { drain(slot) }
     }
@@ -363,4 +364,5 @@ extension ClockReading {
   fileprivate var wallClockOffset: Int64 { unixMilliseconds - uptimeNanoseconds / 1_000_000 }
 }
 
-func seconds(_ seconds: Double) -> Int64 { Int64(seconds * 1e9) }
+/// Seconds as nanoseconds.
+func nanoseconds(_ seconds: Double) -> Int64 { Int64(seconds * 1e9) }

@@ -43,10 +43,9 @@ extension Hub {
     guard let channel = trips[trip].channel, let driver = trips[trip].driverID else { return }
     let claimed = HubOutput.channelClaimed(
       ChannelHandle(index: UInt32(channel)), channels.name(channel), by: driver)
-    var loops = channels.loops(channel)
-    while loops != 0 {
-      emit(claimed, to: UInt32(loops.trailingZeroBitCount))
-      loops &= loops - 1
+    var outlets = channels.outlets(channel)
+    while let outlet = outlets.popFirst() {
+      emit(claimed, to: UInt32(outlet))
     }
   }
 
@@ -104,10 +103,9 @@ extension Hub {
     guard let channel = trips[trip].channel else { return }
     let ended = HubOutput.channelEnded(
       ChannelHandle(index: UInt32(channel)), channels.name(channel), .tripEnded)
-    var loops = channels.loops(channel)
-    while loops != 0 {
-      emitStored(ended, to: UInt32(loops.trailingZeroBitCount))
-      loops &= loops - 1
+    var outlets = channels.outlets(channel)
+    while let outlet = outlets.popFirst() {
+      emitStored(ended, to: UInt32(outlet))
     }
   }
 

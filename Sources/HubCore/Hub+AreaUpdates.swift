@@ -20,10 +20,9 @@ extension Hub {
   mutating func tellAreas(_ budget: inout Int) {
     while budget > 0 {
       guard var naming = areas.takeNextToTell() else {
-        var loops = areas.loopsTold
-        while loops != 0 {
-          emit(.areaTickEnded, to: UInt32(loops.trailingZeroBitCount))
-          loops &= loops - 1
+        var outlets = areas.toldOutlets
+        while let outlet = outlets.popFirst() {
+          emit(.areaTickEnded, to: UInt32(outlet))
         }
         return
       }
@@ -42,13 +41,12 @@ extension Hub {
     let area = Int(naming.area.index)
     let publication = areaPublication(naming, tick: areas.tick)
     let channel = areas.cells[area].channel
-    var loops = channels.loops(channel)
-    areas.loopsTold |= loops
-    while loops != 0 {
+    var outlets = channels.outlets(channel)
+    areas.toldOutlets.formUnion(outlets)
+    while let outlet = outlets.popFirst() {
       emit(
-        .areaUpdate(ChannelHandle(index: UInt32(channel)), publication), to: UInt32(loops.trailingZeroBitCount))
+        .areaUpdate(ChannelHandle(index: UInt32(channel)), publication), to: UInt32(outlet))
       counters.deliveries += 1
-      loops &= loops - 1
     }
   }
 

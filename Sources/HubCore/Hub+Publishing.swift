@@ -7,25 +7,24 @@ extension Hub {
   /// key is there. Costs nothing where nobody listens.
   @inline(__always)
   mutating func publishState(_ delivery: inout PositionDelivery, driver: Int, channel: Int) {
-    var loops = channels.loops(channel)
-    if loops == 0 { return }
+    var outlets = channels.outlets(channel)
+    if outlets.isEmpty { return }
     publicationNumber += 1
     delivery.channel = ChannelHandle(index: UInt32(channel))
     delivery.conflationKey = UInt64(channel) << 32 | UInt64(driver + 1)  // never an ETA's: there are fewer drivers
     delivery.position.channel = channels.name(channel)
     delivery.position.number = publicationNumber
     delivery.position.location.after = channels.sequence(channel, storedThrough: storage.storedThrough)
-    while loops != 0 {
-      outputs[loops.trailingZeroBitCount].append(common: delivery)
+    while let outlet = outlets.popFirst() {
+      outputs[outlet].append(common: delivery)
       counters.deliveries += 1
-      loops &= loops - 1
     }
   }
 
   /// Publishes a trip's ETA: state too, of which a channel has one.
   mutating func publishState(_ update: ETAUpdate, channel: Int) {
-    var loops = channels.loops(channel)
-    if loops == 0 { return }
+    var outlets = channels.outlets(channel)
+    if outlets.isEmpty { return }
     publicationNumber += 1
     var update = update
     update.after = channels.sequence(channel, storedThrough: storage.storedThrough)
@@ -34,10 +33,9 @@ extension Hub {
       received: 0,
       publication: Publication(
         channel: channels.name(channel), number: publicationNumber, timestamp: now.timestamp, body: .etaUpdate(update)))
-    while loops != 0 {
-      outputs[loops.trailingZeroBitCount].append(.delivery(delivery))
+    while let outlet = outlets.popFirst() {
+      outputs[outlet].append(.delivery(delivery))
       counters.deliveries += 1
-      loops &= loops - 1
     }
   }
 
@@ -52,13 +50,12 @@ extension Hub {
     channels.keep(publication, channel)
     storage.write(.event(publication))
     counters.eventsPublished += 1
-    var loops = channels.loops(channel)
-    while loops != 0 {
+    var outlets = channels.outlets(channel)
+    while let outlet = outlets.popFirst() {
       let delivery = Delivery(
         channel: ChannelHandle(index: UInt32(channel)), conflationKey: 0, received: 0, publication: publication)
-      emitStored(.delivery(delivery), to: UInt32(loops.trailingZeroBitCount))
+      emitStored(.delivery(delivery), to: UInt32(outlet))
       counters.deliveries += 1
-      loops &= loops - 1
     }
   }
 

@@ -81,7 +81,7 @@ public struct Hub: ~Copyable {
   /// Somebody waits for the records up to this number, as of the last turn; for others there is time.
   public private(set) var awaitedTicket: UInt64 = 0
 
-  /// An empty hub that serves `loops` loops (1–64).
+  /// An empty hub that serves `loops` loops (1–128).
   ///
   /// `seed` keeps peers from choosing ids that collide in the hash tables: draw it at random where inputs are hostile.
   /// `pseudonymKey` makes what riders know drivers by, and who has it can tell them. Without one it is `drawnKey`, or

@@ -73,3 +73,16 @@ public func lowerThreadPriority() {
   // A refusal only means that it goes on as it was.
   _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 10)
 }
+
+/// A thread that any other may wait for, and that is waited for at most once.
+public final class Joinable: Sendable {
+  private let handle: Locked<ThreadHandle?>
+
+  public init(_ handle: consuming ThreadHandle) { self.handle = Locked(consume handle) }
+
+  /// Waits until the thread has ended; returns at once if that was waited for before.
+  public func join() {
+    let taken = handle.withLock { $0.take() }
+    if let taken { taken.join() }
+  }
+}

@@ -3,9 +3,11 @@ import Glibc
 //
 // Two threads beside the hub's: the drivers' loop, and the riders' loop, which is the main thread and shows the
 // figures. A position's latency is measured from the driver's send to the rider's receipt, by one clock.
+import HubBytes
 import HubGateway
 import HubGeo
 import HubMessages
+import HubRuntime
 import HubSystem
 import LocationHubClient
 

@@ -1,4 +1,5 @@
 // What the demo's two threads tell each other, and the figures that they make together.
+import HubBytes
 import HubGateway
 import HubMessages
 import HubSystem

@@ -2,6 +2,7 @@ import Glibc
 // `serve`: the hub.
 import HubGateway
 import HubMessages
+import HubRuntime
 import HubSystem
 import HubTransport
 

@@ -2,6 +2,7 @@ import Glibc
 // The options of `serve` and `demo` about the journal.
 import HubGateway
 import HubJournal
+import HubRuntime
 import HubSystem
 
 /// Where a hub keeps what is durable, when nobody says.

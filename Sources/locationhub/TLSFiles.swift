@@ -1,5 +1,6 @@
 // The files that `serve` speaks TLS with: read at the start, and again on SIGHUP.
 import HubGateway
+import HubRuntime
 import HubTransport
 
 /// What `--tls-cert` and `--tls-key` name.

@@ -1,5 +1,6 @@
 // A thousand drivers, one fix a second each, two riders on each trip: nothing is lost, doubled or out of order.
 import Foundation
+import HubBytes
 import HubGateway
 import HubMessages
 import HubSystem

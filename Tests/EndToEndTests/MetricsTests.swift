@@ -1,6 +1,7 @@
 // What /metrics shows at the moment in which it is asked.
 import Foundation
 import HubGateway
+import HubRuntime
 import Testing
 
 extension EndToEnd {

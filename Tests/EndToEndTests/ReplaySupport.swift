@@ -2,6 +2,7 @@
 import Foundation
 import HubGateway
 import HubMessages
+import HubRuntime
 import HubSimulation
 import HubSystem
 import LocationHubClient

@@ -1,6 +1,7 @@
 // Tracks out of the journal: what a driver sent is what is shown, in three forms, also after kill -9.
 import Foundation
 import HubGateway
+import HubRuntime
 import Testing
 
 extension EndToEnd {

@@ -1,9 +1,11 @@
 // The metrics page, read back by the rules of the text format 0.0.4: what a scraper would trip over fails here.
 // https://github.com/prometheus/docs/blob/main/docs/instrumenting/exposition_formats.md
 import Foundation
+import HubBytes
 import HubCore
 import HubJournal
 import HubMessages
+import HubRuntime
 import Testing
 
 @testable import HubGateway
@@ -66,7 +68,7 @@ import Testing
     let page = PrometheusText.write(
       loops: [LoopCounters()], hub: HubCounters(),
       journal: JournalQueue(limits: JournalLimits(), log: Log(level: .error)),
-      history: HistoryReader(limits: Limits()), tables: bounds, residentBytes: 4096)
+      history: HistoryReader(questions: 4, answerBytes: 1 << 20), tables: bounds, residentBytes: 4096)
     let text = String(decoding: page, as: UTF8.self)
     let types = Dictionary(
       uniqueKeysWithValues: text.matches(of: /# TYPE (\S+) (\S+)/).map { (String($0.1), String($0.2)) })

@@ -67,10 +67,9 @@ extension Simulation {
       let record = hub.channels.record(index)
       channels += 1
       events += record.events.count
-      let loops = model.subscribers[topic].indices.reduce(UInt64(0)) {
-        $0 | (model.subscribers[topic][$1] > 0 ? 1 << UInt64($1) : 0)
-      }
-      if record.loops != loops || record.subscribers != model.subscribers[topic].reduce(0, +) {
+      var outlets = OutletSet()
+      for loop in model.subscribers[topic].indices where model.subscribers[topic][loop] > 0 { outlets.insert(loop) }
+      if record.outlets != outlets || record.subscribers != model.subscribers[topic].reduce(0, +) {
         throw fail("\(Cast.channels[topic]) has \(record.subscribers) subscribers, not \(model.subscribers[topic])")
       }
     }

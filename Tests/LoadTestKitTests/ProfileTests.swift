@@ -1,5 +1,5 @@
 // What is read from others: callgrind's files, the hub's metrics, its messages; and what follows from capacity terms.
-import HubGateway
+import HubBytes
 import Testing
 
 @testable import HubLoadTestKit

@@ -11,7 +11,7 @@ import Glibc
 // load alone, then with the attackers, then alone again. Exit code 1 where a good session lost anything, where p99 grew
 // by half or more of what it was before, or where memory did not return. What it is afterwards tells how much of a
 // difference is chance.
-import HubGateway
+import HubBytes
 import HubLoadTestKit
 import HubSystem
 

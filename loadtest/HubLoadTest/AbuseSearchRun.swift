@@ -7,7 +7,7 @@ import Glibc
 // What ordinary messages cost is measured in between, on the same hub in the same minutes, so that a machine that is
 // busy makes both dearer. Exit code 1 where a message costs more than 20 times the median of these for each unit,
 // measured again three times.
-import HubGateway
+import HubBytes
 import HubLoadTestKit
 import HubMessages
 import HubSystem

@@ -2,7 +2,7 @@
 // sockets as it may have, do others notice? Each kind of dear message in turn, alone phases before, between and after,
 // so that an attack is compared with the seconds next to it. One that seems to be noticed is tried three times, and the
 // middle one counts: a machine's own pauses come and go, what a message costs is there each time.
-import HubGateway
+import HubBytes
 import HubLoadTestKit
 import HubSystem
 

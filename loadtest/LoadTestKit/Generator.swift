@@ -5,7 +5,6 @@
 // (storms, and who leaves and comes again), +City (simulated drives and bookings), +Areas (who watches a part of the
 // map), +Fleet (what only has to be there).
 import HubBytes
-import HubGateway
 import HubMessages
 import HubSimulation
 import HubSystem

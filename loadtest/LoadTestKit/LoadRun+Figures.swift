@@ -1,5 +1,5 @@
 // What a run gives: its figures, and what is to be said against it.
-import HubGateway
+import HubBytes
 import HubTransport
 
 extension LoadRun {

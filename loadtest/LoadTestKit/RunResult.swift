@@ -1,5 +1,5 @@
 // What came of one run, in the form that tables, JSON, reports and comparisons read.
-import HubGateway
+import HubBytes
 
 package struct RunResult: Sendable, Equatable {
   /// A second (or a longer part) of the window. Latencies are in µs.

@@ -42,7 +42,7 @@ struct AreaTable: ~Copyable {
   /// The update of a tick whose drivers are being named.
   var telling: AreaNaming?
   /// Loops that were told something at this tick.
-  var loopsTold: UInt64 = 0
+  var toldOutlets = OutletSet()
   /// Cells whose drivers are being looked up, and drivers that were found for the first of them.
   var filling: [UInt32] = []
   var found: [UInt32] = []
@@ -137,7 +137,7 @@ struct AreaTable: ~Copyable {
     tick += 1
     swap(&noted, &looking)
     lookedAt = 0
-    loopsTold = 0
+    toldOutlets = OutletSet()
     phase = .looking
   }
 

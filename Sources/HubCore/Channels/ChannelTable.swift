@@ -16,8 +16,8 @@ struct ChannelRecord {
   /// yet.
   var eventTicket: UInt64 = 0
   var storedSequence: UInt64 = 0
-  /// Bit l: loop l has at least one subscriber.
-  var loops: UInt64 = 0
+  /// The outlets with at least one subscriber.
+  var outlets = OutletSet()
   var subscribers = 0
   /// Bytes of what its kept events hold (see `ChannelTable.contentBytes`).
   var contentBytes = 0
@@ -40,9 +40,6 @@ struct KeptEvent {
 }
 
 struct ChannelTable: ~Copyable {
-  /// Loops are bits of a word.
-  static let maximumLoops = 64
-
   private let limits: HubLimits
   private var seed: UInt64
   private let loopCount: Int
@@ -59,7 +56,7 @@ struct ChannelTable: ~Copyable {
   private(set) var numbersGiven: UInt64 = 0
 
   init(limits: HubLimits, seed: UInt64, loopCount: Int) {
-    precondition((1...Self.maximumLoops).contains(loopCount))
+    precondition((1...OutletSet.capacity).contains(loopCount))
     self.limits = limits
     self.seed = seed
     self.loopCount = loopCount
@@ -71,7 +68,7 @@ struct ChannelTable: ~Copyable {
 
   func record(_ index: Int) -> ChannelRecord { slab[index] }
   func sequence(_ index: Int) -> UInt64 { slab[index].sequence }
-  @inline(__always) func loops(_ index: Int) -> UInt64 { slab[index].loops }
+  @inline(__always) func outlets(_ index: Int) -> OutletSet { slab[index].outlets }
   func subscribers(_ index: Int, loop: Int) -> Int { Int(counts[index * loopCount + loop]) }
   func name(_ index: Int) -> Channel { slab[index].name }
 
@@ -110,7 +107,7 @@ struct ChannelTable: ~Copyable {
   mutating func addSubscriber(_ index: Int, loop: Int) {
     counts[index * loopCount + loop] += 1
     slab[index].subscribers += 1
-    slab[index].loops |= 1 << UInt64(loop)
+    slab[index].outlets.insert(loop)
   }
 
   /// A driver's session is among the subscribers, or is not any more.
@@ -132,7 +129,7 @@ struct ChannelTable: ~Copyable {
     precondition(slab[index].isInUse && counts[place] > 0, "a loop released a subscription that it did not have")
     counts[place] -= 1
     slab[index].subscribers -= 1
-    if counts[place] == 0 { slab[index].loops &= ~(1 << UInt64(loop)) }
+    if counts[place] == 0 { slab[index].outlets.remove(loop) }
     return removeIfUnused(index)
   }
 

@@ -1,6 +1,7 @@
 // A hub in this process on a port of its own, which ends with the test that made it; and its metrics.
 import HubGateway
 import HubMessages
+import HubRuntime
 import Testing
 
 /// All tests of this target, one after the other: they measure time and load, and the machine is small.

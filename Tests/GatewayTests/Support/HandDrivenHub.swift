@@ -4,6 +4,7 @@ import HubBytes
 import HubCore
 import HubGeo
 import HubMessages
+import HubRuntime
 import HubSystem
 import HubTransport
 import HubWebSocket
@@ -50,14 +51,15 @@ final class HandDrivenHub {
   private static func port(
     _ configuration: ServerConfiguration, _ loop: EventLoop, _ idle: [EventLoop], _ shared: SharedState
   ) -> HubPort {
-    let hub = HubLife().makeHub(configuration, now: loop.now)
+    let hub = Incarnation().makeHub(configuration, now: loop.now)
     if idle.isEmpty { return HubPort(hub: hub) }
     let moment = Moment(
       uptime: loop.now.uptimeNanoseconds, timestamp: Timestamp(milliseconds: loop.now.unixMilliseconds))
-    let visitors = ([loop] + idle).map { $0.allowVisits() }
+    let capacity = configuration.limits.mailboxMessages
     return HubPort(
       SharedHub(
-        hub, visitors: visitors, capacity: configuration.limits.mailboxMessages, shared: shared, now: moment),
+        hub, outlets: ([loop] + idle).map { Outlet(to: $0, capacity: capacity) }, inboxCapacity: capacity,
+        lifecycle: shared.lifecycle, metrics: shared.metrics.hub, log: shared.log, now: moment),
       loop: 0)
   }
 

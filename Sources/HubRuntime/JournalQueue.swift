@@ -3,6 +3,7 @@
 //     hub's thread   before a turn: what is stored by now leaves, and the log is told of a disk that takes nothing;
 //                    after it: its records go into the queue
 //     its own        writes the queue, group by group, and wakes the hub's thread when a group is stored
+import HubBytes
 import HubCore
 import HubJournal
 import HubMessages
@@ -22,23 +23,23 @@ public struct JournalConfiguration: Sendable {
 }
 
 /// The queue to the journal's thread, from the hub's side.
-final class JournalQueue: Sendable {
-  let commit: GroupCommit
-  let keeping = Locked(KeepingCounters())
+package final class JournalQueue: Sendable {
+  package let commit: GroupCommit
+  package let keeping = Locked(KeepingCounters())
   private let limits: JournalLimits
   private let log: Log
   private let watch = Locked(FullDiskWatch())
   /// The watch has something to tell of at the end. Beside it, so that a turn of a hub that stores need not ask.
   private let isWatching = Atomic(false)
 
-  init(limits: JournalLimits, log: Log) {
+  package init(limits: JournalLimits, log: Log) {
     commit = GroupCommit(limits: limits)
     self.limits = limits
     self.log = log
   }
 
   /// Bytes of records that may wait to be handed over: with the largest one on top they still fit a group.
-  var recordLimit: Int { limits.groupBytes / 2 }
+  package var recordLimit: Int { limits.groupBytes / 2 }
 
   /// What waited for the disk, and need not any more, leaves.
   func release(_ hub: inout Hub, now: Moment) {
@@ -97,23 +98,23 @@ final class JournalQueue: Sendable {
 }
 
 /// A hub on its way to the thread that will run it.
-final class HubBox {
+package final class HubBox {
   private var hub: Hub?
 
-  init(_ hub: consuming Hub) { self.hub = consume hub }
+  package init(_ hub: consuming Hub) { self.hub = consume hub }
 
   func load(_ records: UnsafeRawBufferPointer) throws(RecordError) { try hub!.load(records) }
 
-  func take() -> Hub { hub.take()! }
+  package func take() -> Hub { hub.take()! }
 }
 
 /// A journal's writer on its way to the thread that will run it.
 ///
 /// `@unchecked Sendable`: the thread that made it lets go of it before the other begins, which the compiler cannot see
 /// because the hub was read in the same call.
-final class WriterBox: @unchecked Sendable {
+package final class WriterBox: @unchecked Sendable {
   var writer: JournalWriter
-  let report: RecoveryReport
+  package let report: RecoveryReport
 
   init(_ writer: consuming JournalWriter, _ report: RecoveryReport) {
     self.writer = consume writer
@@ -122,9 +123,10 @@ final class WriterBox: @unchecked Sendable {
 }
 
 extension JournalConfiguration {
-  /// Reads the journal into a hub that has not handled anything.
-  func recover(
-    into hub: inout Hub, recordLimit: Int, newEpoch: HubLife, _ log: Log
+  /// Reads the journal into a hub that has not handled anything. `newEpoch` is the hub's epoch where the journal is
+  /// empty, or has lost something.
+  package func recover(
+    into hub: inout Hub, recordLimit: Int, newEpoch: InlineText, _ log: Log
   ) throws(JournalError) -> WriterBox {
     let began = ClockReading.read().uptimeNanoseconds
     let files = try DiskFiles(path: directory)
@@ -139,7 +141,7 @@ extension JournalConfiguration {
       at: Moment(
         uptime: now.uptimeNanoseconds, timestamp: Timestamp(milliseconds: now.unixMilliseconds)))
     hub.attachJournal(
-      limit: recordLimit, startsEpoch: recovered.report.startsAnew, epoch: newEpoch.epoch, looksUp: true)
+      limit: recordLimit, startsEpoch: recovered.report.startsAnew, epoch: newEpoch, looksUp: true)
     note(recovered.report, hub, nanoseconds: ClockReading.read().uptimeNanoseconds - began, log)
     let report = recovered.report
     return WriterBox(recovered.takeWriter(), report)

@@ -9,26 +9,26 @@ import HubJournal
 import HubSystem
 
 /// What the keeper has done.
-struct KeepingCounters: Sendable, Equatable {
-  var snapshots: UInt64 = 0
+package struct KeepingCounters: Sendable, Equatable {
+  package var snapshots: UInt64 = 0
   /// Time that they took, without that of a failure.
-  var snapshotNanoseconds: UInt64 = 0
-  var segmentsDeleted: UInt64 = 0
-  var failures: UInt64 = 0
+  package var snapshotNanoseconds: UInt64 = 0
+  package var segmentsDeleted: UInt64 = 0
+  package var failures: UInt64 = 0
   /// How much there is on the disk.
-  var segments = 0
-  var bytes = 0
+  package var segments = 0
+  package var bytes = 0
 }
 
 /// What keeps a journal.
-final class JournalKeeper: Sendable {
+package final class JournalKeeper: Sendable {
   private let journal: JournalQueue
   private let configuration: JournalConfiguration
   private let makeHub: @Sendable () -> HubBox
   private let log: Log
 
   /// `makeHub` makes a hub that has not handled anything.
-  init(
+  package init(
     _ journal: JournalQueue, _ configuration: JournalConfiguration, _ log: Log,
     makeHub: @escaping @Sendable () -> HubBox
   ) {
@@ -41,7 +41,7 @@ final class JournalKeeper: Sendable {
   private var limits: JournalLimits { configuration.limits }
 
   /// Keeps it until the journal closes. `report` says what the start found.
-  func run(after report: RecoveryReport) {
+  package func run(after report: RecoveryReport) {
     lowerThreadPriority()
     // Where the newest snapshot stands, in bytes since the start.
     var mark = -Int64(report.bytes)

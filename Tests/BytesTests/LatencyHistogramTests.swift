@@ -2,7 +2,7 @@
 import HubTestSupport
 import Testing
 
-@testable import HubGateway
+@testable import HubBytes
 
 @Suite struct LatencyHistogramTests {
   @Test("every quantile is at least the exact one and at most 1/128 above it", arguments: 1...6 as ClosedRange<UInt64>)

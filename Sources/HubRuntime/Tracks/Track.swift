@@ -3,11 +3,11 @@ import HubGeo
 import HubMessages
 
 /// Which of a fix's two places: what the phone measured, or what was published.
-enum TrackSource: String, Sendable {
+package enum TrackSource: String, Sendable {
   case raw, filtered
 }
 
-struct TrackPoint: Sendable, Equatable {
+package struct TrackPoint: Sendable, Equatable {
   /// Of the fix, by the phone's clock.
   var timestamp: Timestamp
   var coordinate: Coordinate
@@ -19,7 +19,7 @@ struct TrackPoint: Sendable, Equatable {
   var accuracy: Double?
 }
 
-struct Track: Sendable, Equatable {
+package struct Track: Sendable, Equatable {
   var tripID: Identifier
   /// Nil for a trip that never had a driver, which has no points.
   var driverID: Identifier?
@@ -28,7 +28,7 @@ struct Track: Sendable, Equatable {
   var points: [TrackPoint]
 
   /// Without the points that lie within `toleranceMeters` of the line through the others.
-  func simplified(toleranceMeters: Double) -> Track {
+  package func simplified(toleranceMeters: Double) -> Track {
     var simple = self
     let kept = Polyline.simplify(points.map(\.coordinate), toleranceMeters: toleranceMeters)
     simple.points = kept.map { points[$0] }

@@ -8,7 +8,7 @@ import HubTestSupport
 import Testing
 
 @testable import HubCore
-@testable import HubGateway
+@testable import HubRuntime
 
 @Suite struct TrackTests {
   private func fix(

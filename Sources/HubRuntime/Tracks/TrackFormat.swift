@@ -1,15 +1,14 @@
 // The forms in which a track is given, and which of them a request asks for.
 import HubBytes
-import HubHTTP
 import HubMessages
 
-enum TrackFormat: String, CaseIterable, Sendable {
+package enum TrackFormat: String, CaseIterable, Sendable {
   case geoJSON = "geojson"
   case gpx
   case csv
 
   /// RFC 7946 §12; GPX has no registered type, this one is what servers and browsers use; RFC 4180 §3.
-  var mediaType: StaticString {
+  package var mediaType: StaticString {
     switch self {
     case .geoJSON: "application/geo+json"
     case .gpx: "application/gpx+xml"
@@ -17,7 +16,7 @@ enum TrackFormat: String, CaseIterable, Sendable {
     }
   }
 
-  func write(_ track: Track, time: TimeFormat, into bytes: inout ByteBuffer) {
+  package func write(_ track: Track, time: TimeFormat, into bytes: inout ByteBuffer) {
     switch self {
     case .geoJSON: TrackGeoJSON.write(track, time: time, into: &bytes)
     case .gpx: TrackGPX.write(track, into: &bytes)
@@ -27,7 +26,7 @@ enum TrackFormat: String, CaseIterable, Sendable {
 
   /// The format that an `Accept` field prefers (RFC 9110 §12.5.1), GeoJSON where it does not care; nil where it takes
   /// none of these.
-  init?(accept: String?) {
+  package init?(accept: String?) {
     guard let accept else {
       self = .geoJSON
       return

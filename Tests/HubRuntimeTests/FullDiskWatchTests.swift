@@ -1,6 +1,6 @@
 import Testing
 
-@testable import HubGateway
+@testable import HubRuntime
 
 @Suite struct FullDiskWatchTests {
   private typealias Losses = FullDiskWatch.Losses

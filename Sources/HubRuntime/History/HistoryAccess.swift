@@ -3,7 +3,7 @@ import HubCore
 import HubJournal
 import HubMessages
 
-enum HistoryError: Error, Equatable {
+package enum HistoryError: Error, Equatable {
   case journal(JournalError)
   case tooManyFixes(limit: Int)
   case tooManyTrips(limit: Int)
@@ -12,7 +12,7 @@ enum HistoryError: Error, Equatable {
 }
 
 /// The reader's own. The journal is opened with the first question.
-final class HistoryAccess {
+package final class HistoryAccess {
   private let configuration: JournalConfiguration
   private let isStopping: () -> Bool
   private var opened: JournalHistory?
@@ -50,7 +50,7 @@ final class HistoryAccess {
   }
 
   /// The newest trip of this id, as it was moved last; nil where the journal has none.
-  func trip(_ id: Identifier) throws(HistoryError) -> TripReport? {
+  package func trip(_ id: Identifier) throws(HistoryError) -> TripReport? {
     var found: TripReport?
     try forEachRecord(DurableKeys.trip(id), since: .min) { record in
       do throws(RecordError) {
@@ -65,7 +65,7 @@ final class HistoryAccess {
 
   /// The trips that `query` asks for and that ended by `endedBy`, the newest first, up to its limit and one more. At
   /// most `limit` records are looked at.
-  func trips(
+  package func trips(
     _ query: TripListQuery, endedBy: Timestamp, limit: Int
   ) throws(HistoryError) -> [StoredTrip] {
     // A trip has some records after its end, of which the last counts.
@@ -99,7 +99,7 @@ final class HistoryAccess {
 
   /// A trip's fixes: what its driver sent for it since it began. `rules` are the tracker's, for those that came too
   /// late to be published.
-  func track(
+  package func track(
     of trip: TripReport, _ source: TrackSource, limit: Int, rules: Tracker.Rules
   ) throws(HistoryError) -> Track {
     var track = Track(tripID: trip.tripID, driverID: trip.driverID, source: source, points: [])

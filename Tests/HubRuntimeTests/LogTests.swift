@@ -3,7 +3,7 @@ import HubBytes
 import HubTestSupport
 import Testing
 
-@testable import HubGateway
+@testable import HubRuntime
 
 @Suite struct LogTests {
   private func written(_ value: String) -> String {

@@ -1,0 +1,26 @@
+// What a hub draws anew each time its process starts.
+import HubBytes
+import HubCore
+import HubMessages
+import HubSystem
+
+/// What makes one run of a hub differ from the next.
+struct Incarnation: Sendable {
+  let epoch: InlineText
+  let seed: UInt64
+  let pseudonymKey: SipKey
+
+  init() {
+    var random = SystemRandomNumberGenerator()
+    epoch = InlineText(String(random.next(), radix: 36)) ?? InlineText()
+    seed = random.next()
+    pseudonymKey = SipKey(random.next(), random.next())
+  }
+
+  func makeHub(_ configuration: ServerConfiguration, now: ClockReading) -> Hub {
+    Hub(
+      limits: configuration.limits.hub, timings: configuration.timings, sampling: configuration.sampling, epoch: epoch,
+      seed: seed, pseudonymKey: configuration.pseudonymKey, drawnKey: pseudonymKey, loops: configuration.loops,
+      now: Moment(uptime: now.uptimeNanoseconds, timestamp: Timestamp(milliseconds: now.unixMilliseconds)))
+  }
+}

@@ -1,0 +1,73 @@
+// Questions of the hub that another thread answers: the hub asks, goes on, and is given the answer as an input. Each
+// question has a ticket, which its answer repeats.
+//
+//     hub's thread    end of a turn: a round of questions, if the round before is answered
+//     other thread    answers one after the other, and wakes the hub's thread for each
+//     hub's thread    beginning of a turn: the answers are handled before its inputs
+//
+// A round is one job of the other thread, so that what others ask of it gets its turn in between, and the mailbox has
+// room for each answer of a round: no answer is ever lost.
+import HubCore
+import HubMessages
+import HubSystem
+
+/// The questions of one kind, from the hub's side. It belongs to whoever drives the hub.
+package final class Consultation<Question: Sendable> {
+  /// Questions of one round.
+  private static var roundLimit: Int { 64 }
+
+  private let collect: (inout Hub, inout [Question]) -> Void
+  private let consult: ([Question], Mailbox<HubInput>) -> Bool
+  private let answers: Mailbox<HubInput>
+  private var waiting: [Question] = []
+  private var unanswered = 0
+  private var batch: [HubInput] = []
+
+  /// `collect` moves what the hub wants to know behind what waits. `consult` has a round answered on another thread, by
+  /// one input for each question; false where there is no room, and then it is tried again after another turn. `waker`
+  /// wakes a thread that takes a turn of the hub then.
+  init(
+    waking waker: Waker, collect: @escaping (inout Hub, inout [Question]) -> Void,
+    consult: @escaping ([Question], Mailbox<HubInput>) -> Bool
+  ) {
+    self.collect = collect
+    self.consult = consult
+    answers = Mailbox(capacity: Self.roundLimit, waking: waker)
+  }
+
+  /// Before a turn's inputs: what was answered goes into the hub.
+  func answer(_ hub: inout Hub, now: Moment) {
+    guard unanswered > 0 else { return }
+    answers.drain(into: &batch)
+    unanswered -= batch.count
+    hub.handle(batch, now: now)
+    batch.removeAll(keepingCapacity: true)
+  }
+
+  /// After a turn: what the hub wants to know is asked.
+  func ask(_ hub: inout Hub) {
+    collect(&hub, &waiting)
+    guard unanswered == 0, !waiting.isEmpty else { return }
+    let round = Array(waiting.prefix(Self.roundLimit))
+    guard consult(round, answers) else { return }
+    unanswered = round.count
+    waiting.removeFirst(round.count)
+  }
+}
+
+extension Consultation<HistoryLookup> {
+  /// The hub's questions about fixes that are older than what it remembers (HubCore's HistoryLookups.swift), which the
+  /// journal's reader answers.
+  package static func history(_ reader: HistoryReader, _ log: Log, waking waker: Waker) -> Consultation {
+    Consultation(waking: waker) { hub, waiting in
+      hub.takeLookups(into: &waiting)
+    } consult: { round, answers in
+      reader.ask(for: .ops) { access in
+        for lookup in round {
+          let hasRoom = answers.append(.knownFixes(ticket: lookup.ticket, access.known(lookup, log)))
+          precondition(hasRoom, "there is room for the answers of a round")
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,67 @@
+// A loop's way to the hub and back: a plain call where there is one loop, whose thread the hub lives on; and where
+// there are several, by way of SharedHub. The loop's code is the same for both.
+import HubCore
+import HubMessages
+
+package struct HubPort: ~Copyable {
+  /// Where there is one loop. Behind a pointer: an optional hub was copied whole to be asked for a number.
+  private let turn: UnsafeMutablePointer<HubTurn>?
+  /// Where there are several.
+  private let shared: SharedHub?
+  private let loop: Int
+
+  /// The port of the only loop. `journal` and `history` are nil where nothing is stored.
+  package init(hub: consuming Hub, journal: JournalQueue? = nil, history: Consultation<HistoryLookup>? = nil) {
+    let place = UnsafeMutablePointer<HubTurn>.allocate(capacity: 1)
+    place.initialize(to: HubTurn(hub, journal: journal, history: history))
+    turn = place
+    shared = nil
+    loop = 0
+  }
+
+  /// The port of one of several loops, by its number.
+  package init(_ hub: SharedHub, loop: Int) {
+    turn = nil
+    shared = hub
+    self.loop = loop
+  }
+
+  deinit {
+    turn?.deinitialize(count: 1)
+    turn?.deallocate()
+  }
+
+  /// The hub's counters, where there is one loop.
+  package var counters: HubCounters? { turn?.pointee.counters }
+
+  /// When the hub wants its next turn from this loop (uptime, ns); 0 where it has more to do than one turn allows.
+  package var nextTurn: Int64 { turn?.pointee.nextTurn ?? shared?.nextTurn(of: loop) ?? .max }
+
+  /// Whether other loops share the hub.
+  package var isShared: Bool { shared != nil }
+
+  /// Has the other loops take a turn, and the first of them the hub.
+  package func wakeOthers() { shared?.wakeOthers(than: loop) }
+
+  /// A turn is over and its output sent: other loops that sleep and have little to bring out are assisted.
+  @inline(__always)
+  package func assistOthers() { shared?.assistOthers(from: loop) }
+
+  /// Puts what other loops have left for this one into the empty `outputs`.
+  package func collect(into outputs: inout HubOutputs) { shared?.collect(loop, into: &outputs) }
+
+  /// Hands a turn's inputs over, in order, and puts what has come out into the empty `outputs`.
+  ///
+  /// False where another loop has the hub and the mailbox to it is full: `inputs` holds what did not fit. Then the
+  /// caller delivers what came out, so that the other never waits for this loop in turn, and tries again; meanwhile
+  /// this one reads no more.
+  package mutating func exchange(_ inputs: inout HubInputs, into outputs: inout HubOutputs, now: Moment) -> Bool {
+    guard let turn else { return shared?.exchange(loop, &inputs, into: &outputs, now: now) ?? true }
+    turn.pointee.begin(now: now)
+    turn.pointee.handle(inputs, now: now)
+    inputs.removeAll()
+    turn.pointee.end()
+    turn.pointee.drain(0, into: &outputs)
+    return true
+  }
+}

@@ -1,0 +1,59 @@
+// One turn of the hub: the order of its steps, which is the same whoever drives it.
+//
+//     begin    what waited for the disk and is stored by now leaves; what was found off this thread comes in
+//     handle   the inputs, in order: fixes, moves of trips, subscriptions, questions
+//     end      what is due by the clock; then the turn's records go to the journal, and its questions to other threads
+//     drain    what has come out, for one outlet after the other
+//
+// Records go to the journal behind all inputs of a turn, so that one write stores them all; what must not leave before
+// it is stored stays in the hub until a turn begins after the write.
+import HubCore
+import HubMessages
+
+/// The hub with what takes part in each of its turns. It belongs to one thread at a time.
+struct HubTurn: ~Copyable {
+  private var hub: Hub
+  private let journal: JournalQueue?
+  private let history: Consultation<HistoryLookup>?
+
+  /// `journal` and `history` are nil where nothing is stored.
+  init(_ hub: consuming Hub, journal: JournalQueue?, history: Consultation<HistoryLookup>?) {
+    self.hub = hub
+    self.journal = journal
+    self.history = history
+  }
+
+  mutating func begin(now: Moment) {
+    journal?.release(&hub, now: now)
+    history?.answer(&hub, now: now)
+  }
+
+  @inline(__always)
+  mutating func handle(_ inputs: borrowing HubInputs, now: Moment) { hub.handle(inputs, now: now) }
+
+  mutating func end() {
+    hub.endTurn()
+    journal?.submit(&hub)
+    history?.ask(&hub)
+  }
+
+  /// Swaps what has come out for an outlet with the empty `outputs`.
+  @inline(__always)
+  mutating func drain(_ outlet: Int, into outputs: inout HubOutputs) { hub.drain(loop: outlet, into: &outputs) }
+
+  /// Whether anything has come out for an outlet.
+  @inline(__always)
+  mutating func hasOutput(for outlet: Int) -> Bool { hub.hasOutput(loop: outlet) }
+
+  /// How many subscribers of an outlet what has come out is for; `limit` where it is that many or more, or where not
+  /// all of it is positions.
+  mutating func deliveryCount(for outlet: Int, below limit: Int) -> Int {
+    hub.deliveryCount(loop: outlet, below: limit)
+  }
+
+  /// When the next turn is due (uptime, ns); 0 for at once.
+  var nextTurn: Int64 { mutating get { hub.hasMoreDue ? 0 : hub.nextAreaTick } }
+
+  /// The hub's counters as of now.
+  var counters: HubCounters { mutating get { hub.shownCounters() } }
+}

@@ -1,0 +1,51 @@
+// The threads beside the loops that have to do with the journal: one writes it, one keeps it small, one reads its past.
+import HubJournal
+import HubSystem
+
+package final class JournalThreads: Sendable {
+  private let journal: JournalQueue
+  private let history: HistoryReader
+  private let writers: [Joinable]
+  private let reader: Joinable
+
+  /// Starts all three. `waker` wakes a thread that takes a turn of the hub then: something is stored. Where one cannot
+  /// be started the others end, and the journal takes nothing.
+  package init(
+    _ journal: JournalQueue, _ writer: WriterBox, keeper: JournalKeeper, history: HistoryReader,
+    _ configuration: JournalConfiguration, waking waker: Waker, _ log: Log
+  ) throws(SystemError) {
+    self.journal = journal
+    self.history = history
+    do throws(SystemError) {
+      let writing = Joinable(try startThread(name: "journal") { write(journal, writer, waking: waker, log) })
+      reader = Joinable(try startThread(name: "history") { history.run(configuration) })
+      writers = [writing, Joinable(try startThread(name: "keeper") { keeper.run(after: writer.report) })]
+    } catch {
+      journal.commit.close()
+      history.close()
+      throw error
+    }
+  }
+
+  /// Stores what the last turns brought, and returns when all three have ended.
+  package func finish() {
+    journal.commit.close()
+    for thread in writers { thread.join() }
+    history.close()
+    reader.join()
+  }
+}
+
+private func write(_ journal: JournalQueue, _ box: WriterBox, waking waker: Waker, _ log: Log) {
+  do throws(JournalError) {
+    try journal.commit.run(&box.writer) {
+      ClockReading.read().unixMilliseconds
+    } onChange: {
+      waker.wake()
+    }
+  } catch {
+    log(
+      .error, "journal_stopped",
+      ["error": "\(error)", "hint": "positions go on, moves of trips are refused; restart the hub"])
+  }
+}

@@ -1,0 +1,49 @@
+// Where the hub's output goes. What the hub publishes is addressed to outlets by number; today each is an event loop
+// with its sessions, and the hub does not know more of it than this: a mailbox, and how to have it emptied.
+import HubCore
+import HubSystem
+import Synchronization
+
+/// One receiver of the hub's output.
+package final class Outlet: Sendable {
+  let mailbox: MixedMailbox<PositionDelivery, HubOutput>
+  /// Wakes the thread that empties the mailbox.
+  package let waker: Waker
+  private let runTurn: @Sendable () -> Void
+  private let hasClosed = Atomic(false)
+
+  /// `capacity`: output that may wait. `assist` empties the mailbox on the calling thread if its own thread sleeps, and
+  /// wakes that thread otherwise; it must not wait for the hub.
+  package init(capacity: Int, waker: Waker, assist: @escaping @Sendable () -> Void) {
+    mailbox = MixedMailbox(capacity: capacity)
+    self.waker = waker
+    runTurn = assist
+  }
+
+  /// Has the mailbox emptied: on this thread where its own sleeps. For a little output, which takes less time to bring
+  /// out than a thread to wake.
+  func assist() { runTurn() }
+
+  /// Nobody empties the mailbox any more.
+  func close() { hasClosed.store(true, ordering: .releasing) }
+
+  var isClosed: Bool { hasClosed.load(ordering: .acquiring) }
+}
+
+/// An `OutletSet` that any thread may add to, and one takes all of.
+struct AtomicOutletSet: ~Copyable {
+  private let low = Atomic<UInt64>(0)
+  private let high = Atomic<UInt64>(0)
+
+  func insert(_ outlet: Int) {
+    let bit: UInt64 = 1 << UInt64(outlet & 63)
+    if outlet < 64 { low.bitwiseOr(bit, ordering: .releasing) } else { high.bitwiseOr(bit, ordering: .releasing) }
+  }
+
+  /// Empties the set and returns what was in it.
+  func takeAll() -> OutletSet { OutletSet(low: AtomicOutletSet.take(low), high: AtomicOutletSet.take(high)) }
+
+  private static func take(_ word: borrowing Atomic<UInt64>) -> UInt64 {
+    word.load(ordering: .relaxed) == 0 ? 0 : word.exchange(0, ordering: .acquiring)
+  }
+}
