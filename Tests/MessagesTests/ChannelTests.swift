@@ -33,6 +33,26 @@ import Testing
     #expect(errorCode(envelope("subscribe", "{\"channel\":\"\(name)\"}")) == .unknownChannel)
   }
 
+  @Test("a nearby name with other than three numbers is refused with what would be right, however many commas it has")
+  func commas() {
+    func errorText(_ message: String) -> String? {
+      do {
+        _ = try readClient(message)
+        return nil
+      } catch {
+        return error.text
+      }
+    }
+    let commas = String(repeating: ",", count: 200_000)
+    for name in ["nearby:", "nearby:,,", "nearby:1,2", "nearby:1,2,3,4", "nearby:\(commas)"] {
+      let text = errorText(envelope("subscribe", "{\"channel\":\"\(name)\"}"))
+      #expect(text?.hasSuffix("three decimal numbers") == true, "\(text ?? "taken")")
+    }
+    #expect(errorText(envelope("subscribe", #"{"channel":"nearby:91,2,3"}"#))?.contains("latitude") == true)
+    #expect(errorText(envelope("subscribe", #"{"channel":"nearby:1,181,3"}"#))?.contains("longitude") == true)
+    #expect(errorText(envelope("subscribe", #"{"channel":"nearby:1,2,-3"}"#))?.contains("radius") == true)
+  }
+
   @Test("an id has 1–64 characters")
   func length() {
     #expect(Channel("trip:" + String(repeating: "x", count: 64)) != nil)
