@@ -136,7 +136,7 @@ extension SessionLoop {
     tellVehicle(credential)
     armSessionTimer(slot)
     send(.ack(Ack(replyTo: messageID)), to: slot)
-    if claims.role != .ops, claims.grants != grants { reviewSubscriptions(slot) }
+    if claims.role != .ops, !claims.grants.opensSame(as: grants) { reviewSubscriptions(slot) }
   }
 
   /// Loops know channels by number: the hub says their names, and `review` looks whether they are still granted.

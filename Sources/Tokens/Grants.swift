@@ -118,6 +118,14 @@ public final class Grants: Sendable {
   }
 }
 
+extension Grants? {
+  /// Whether both open the same channels and name the same trips, whatever else their tokens say: a renewed token has
+  /// another `jti`.
+  public func opensSame(as other: Grants?) -> Bool {
+    (self?.trips ?? []) == (other?.trips ?? []) && (self?.channels ?? []) == (other?.channels ?? [])
+  }
+}
+
 extension Grants: Equatable {
   public static func == (a: Grants, b: Grants) -> Bool {
     a.trips == b.trips && a.channels == b.channels && a.limits == b.limits && a.vehicle == b.vehicle

@@ -26,7 +26,7 @@ final class HandDrivenHub {
   let clock: HandClock
   let loop: EventLoop
   let address: SocketAddress
-  private let sessions: SessionLoopDelegate
+  let sessions: SessionLoopDelegate
   private let idle: [EventLoop]
   private let shared: SharedState
 
@@ -137,8 +137,11 @@ final class HandDrivenPeer: EventLoopDelegate {
   private var frames: FrameReader
   private let compression = MessageCompression.shared()
 
-  /// A session that is open.
-  init(_ hub: HandDrivenHub, role: String = "rider", id name: String = "r1", isCompressed: Bool = false) throws {
+  /// A session that is open, by a token or by development's word.
+  init(
+    _ hub: HandDrivenHub, role: String = "rider", id name: String = "r1", token: String? = nil,
+    isCompressed: Bool = false
+  ) throws {
     self.hub = hub
     frames = FrameReader(role: .client, allowsCompression: isCompressed)
     let clock = hub.clock
@@ -151,7 +154,7 @@ final class HandDrivenPeer: EventLoopDelegate {
     send(
       Array(
         """
-        GET /v1/ws?role=\(role)&id=\(name) HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r
+        GET /v1/ws?\(token.map { "access_token=\($0)" } ?? "role=\(role)&id=\(name)") HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r
         \(offer)Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n
         """.utf8))
     let deadline = ClockReading.read().uptimeNanoseconds + 20_000_000_000

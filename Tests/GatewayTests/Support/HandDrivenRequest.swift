@@ -1,20 +1,21 @@
 // A request to a hub whose turns a test gives by hand.
 import HubTransport
 
-/// A GET, and what has come of its response.
+/// A request, and what has come of its response.
 final class HandDrivenRequest: EventLoopDelegate {
   private(set) var text = ""
   private(set) var isClosed = false
   private let loop: EventLoop
   private var id = ConnectionID.none
 
-  init(_ hub: HandDrivenHub, _ target: String) throws {
+  init(_ hub: HandDrivenHub, _ target: String, method: String = "GET", body: String = "") throws {
     let clock = hub.clock
     loop = try EventLoop(clock: { clock.reading })
     loop.delegate = self
     id = try loop.connect(hub.address)
     let start = loop.arena.count
-    loop.arena.append(utf8: "GET \(target) HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    let length = method == "GET" ? "" : "Content-Length: \(body.utf8.count)\r\n"
+    loop.arena.append(utf8: "\(method) \(target) HTTP/1.1\r\nHost: localhost\r\n\(length)\r\n\(body)")
     loop.send(start..<loop.arena.count, to: id)
     ownTurn()
     ownTurn()
