@@ -1,0 +1,68 @@
+// What HTTP requests about trips are charged (protocol/README.md, "Rates"): by their bodies' bytes, or by the places of
+// a route, whichever is more.
+import HubGeo
+import HubMessages
+import Testing
+
+@testable import HubGateway
+
+@Suite struct RequestChargeTests {
+  private static let burst = 150
+
+  /// The bucket of an address that is never filled again.
+  private func hub() throws -> HandDrivenHub {
+    try HandDrivenHub(clock: HandClock()) {
+      $0.allowsDevelopmentCredentials = true
+      $0.limits.countsLoopbackRequests = true
+      $0.limits.requestRate = 1e-6
+      $0.limits.requestBurst = Double(Self.burst)
+    }
+  }
+
+  private func status(_ hub: HandDrivenHub, _ target: String, _ method: String = "GET", _ body: String = "") throws
+    -> String
+  {
+    let request = try HandDrivenRequest(hub, target, method: method, body: body)
+    try hub.turn {
+      request.ownTurn()
+      return request.status != ""
+    }
+    return request.status
+  }
+
+  /// What the address has spent so far: a short request is one unit.
+  private func unitsSpent(_ hub: HandDrivenHub) throws -> Int {
+    var left = 0
+    while try status(hub, "/healthz") == "200" { left += 1 }
+    return Self.burst - left
+  }
+
+  private func route(_ places: Int) throws -> String {
+    // Places that are near each other, and so of four characters.
+    let route = try Route(points: (0..<places).map { Coordinate(latitude: 48 + Double($0 % 2) / 1e4, longitude: 11)! })
+    return #""route":"\#(route.polyline.replacing("\\", with: "\\\\"))""#
+  }
+
+  @Test("A trip that is posted or changed is charged by its route's places", arguments: ["POST", "PATCH"])
+  func places(method: String) throws {
+    let hub = try hub()
+    let body = try "{\(method == "POST" ? #""tripId":"T2","driverId":"D","# : "")\(route(5000))}"
+    #expect(body.utf8.count < 50 * 4096, "its bytes are less")
+    #expect(try status(hub, "/v1/trips?role=ops&id=o", "POST", #"{"tripId":"T","driverId":"D"}"#) == "201")
+    let answer = try status(hub, "/v1/trips\(method == "POST" ? "" : "/T")?role=ops&id=o", method, body)
+    #expect(answer == (method == "POST" ? "201" : "200"))
+    #expect(try unitsSpent(hub) == 1 + 101)
+  }
+
+  @Test("A trip that is posted or changed is charged by its bytes, where these are more", arguments: ["POST", "PATCH"])
+  func bytes(method: String) throws {
+    let hub = try hub()
+    let more = #","unread":"\#(String(repeating: "y", count: 40_000))"}"#
+    let what = method == "POST" ? #"{"tripId":"T2","driverId":"D""# : #"{"pickup":{"latitude":48,"longitude":11}"#
+    let body = what + more
+    #expect(try status(hub, "/v1/trips?role=ops&id=o", "POST", #"{"tripId":"T","driverId":"D"}"#) == "201")
+    let answer = try status(hub, "/v1/trips\(method == "POST" ? "" : "/T")?role=ops&id=o", method, body)
+    #expect(answer == (method == "POST" ? "201" : "200"))
+    #expect(try unitsSpent(hub) == 1 + 10)
+  }
+}
