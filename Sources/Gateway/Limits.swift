@@ -31,9 +31,6 @@ public struct Limits: Sendable {
   /// sessions, which are few for one identity, do not. Eight units take some 0.2 ms.
   public var requestsPerPoll = 16
   public var unitsPerPoll = 8
-  /// Bytes of an answer, and of what was missed on a channel, that a rider is not charged for. What it missed beyond
-  /// that is sent uncompressed.
-  public var freeAnswerBytes = 16 * 1024
   /// Seconds for which a page of metrics waits for a loop that is held up. Past it: it has that loop's counters of up
   /// to a second before, which is counted.
   public var metricsSeconds = 0.5

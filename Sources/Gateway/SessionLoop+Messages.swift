@@ -46,12 +46,12 @@ extension SessionLoop {
     charge(slot, Double(more))
   }
 
-  /// Counts an answer that took so many bytes of the arena: its text, and once more as far as it was compressed. To a
-  /// rider it costs as much as a message of what goes beyond `Limits.freeAnswerBytes`, a full bucket at most.
+  /// Counts an answer that took so many bytes of the arena: its text, and once more as far as it was compressed. A rider
+  /// is charged for it (`WorkUnits.ofAnswer`), a full bucket at most.
   mutating func chargeAnswer(_ slot: Int, bytes: Int) {
     unitsDone += bytes / WorkUnits.bytes
-    guard sessions[slot].role == .rider, bytes > limits.freeAnswerBytes else { return }
-    charge(slot, min(Double((bytes - limits.freeAnswerBytes) / WorkUnits.bytes), burst(of: slot)))
+    guard sessions[slot].role == .rider, case let units = WorkUnits.ofAnswer(bytes: bytes), units > 0 else { return }
+    charge(slot, min(Double(units), burst(of: slot)))
   }
 
   /// The one that stands in the next place of `inputs`.

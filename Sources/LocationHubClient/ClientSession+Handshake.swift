@@ -73,6 +73,7 @@ extension ClientSession {
     counters.opened += 1
     budget.begin(
       rate: greeting.limits.rate, burst: greeting.limits.rate * limits.burstSeconds, now: now.uptime)
+    missed = nil
     subscriptions.beginConnection()
     unsubscribes.removeAll()
     wantsPing = false

@@ -45,26 +45,29 @@ extension ClientSession {
       switch form {
       case .json(let time):
         let envelope = try reader.readServer(payload, time: time, isValidUTF8: kind == .text)
-        if note(envelope, now) { deliver(envelope) }
+        if note(envelope, bytes: payload.count, now) { deliver(envelope) }
       case .binary:
         // Nil where it is for the reader only.
-        if let envelope = try binary?.reader.read(payload), note(envelope, now) { deliver(envelope) }
+        guard let envelope = try binary?.reader.read(payload) else { break }
+        if note(envelope, bytes: payload.count, now) { deliver(envelope) }
       }
     } catch {
       counters.unreadable += 1
     }
   }
 
-  /// Does what a message asks of the session; false where the application should not see it.
-  private func note(_ envelope: borrowing ServerEnvelope, _ now: Moment) -> Bool {
+  /// Does what a message of so many bytes asks of the session; false where the application should not see it.
+  private func note(_ envelope: borrowing ServerEnvelope, bytes: Int, _ now: Moment) -> Bool {
     switch envelope.message {
-    case .publication(let publication): return note(publication, now)
-    case .reply(let reply): return note(reply, now)
+    case .publication(let publication): return note(publication, bytes: bytes, now)
+    case .reply(let reply):
+      chargeAnswer(reply, bytes: bytes, now)
+      return note(reply, now)
     case .unknown: return true
     }
   }
 
-  private func note(_ publication: borrowing Publication, _ now: Moment) -> Bool {
+  private func note(_ publication: borrowing Publication, bytes: Int, _ now: Moment) -> Bool {
     let sequence: UInt64
     switch publication.body {
     case .driverLocation(let location):
@@ -77,6 +80,7 @@ extension ClientSession {
     case .tripUpdate(let update): sequence = update.sequence
     case .notification(let notification): sequence = notification.sequence
     }
+    if let missed, missed.channel == publication.channel, sequence <= missed.through { chargeMissed(bytes: bytes, now) }
     switch subscriptions.event(publication.channel, sequence: sequence, now: now.uptime, limits: limits) {
     case .deliver: return true
     case .drop:
@@ -84,6 +88,40 @@ extension ClientSession {
       return false
     }
   }
+
+  // MARK: What answers cost
+
+  /// Charges a rider what the hub charges it for a long answer. Of one that costs more than a full bucket the hub takes
+  /// only that much, but how much it is, only the hub knows: here all of it is charged.
+  private func chargeAnswer(_ reply: borrowing Reply, bytes: Int, _ now: Moment) {
+    guard connected?.role == .rider else { return }
+    switch reply {
+    case .result(let answer):
+      guard case .trip = answer.result else { return }
+      budget.charge(Double(WorkUnits.ofAnswer(bytes: bytesInHub(bytes))), now: now.uptime)
+    case .subscribed(let answer):
+      missed = MissedEvents(channel: answer.channel, through: answer.sequence)
+      chargeMissed(bytes: bytes, now)
+    case .connected, .unsubscribed, .ack, .pong, .sampling, .error: return
+    }
+  }
+
+  /// The answer to a subscription, or one of the missed events that follow it: all of them together are one answer.
+  private func chargeMissed(bytes: Int, _ now: Moment) {
+    guard var missed else { return }
+    let before = WorkUnits.ofAnswer(bytes: missed.bytes)
+    missed.bytes += bytesInHub(bytes)
+    budget.charge(Double(WorkUnits.ofAnswer(bytes: missed.bytes) - before), now: now.uptime)
+    self.missed = missed
+  }
+
+  /// What the hub counts for the message that was read last.
+  private func bytesInHub(_ bytes: Int) -> Int {
+    let compressed = socket?.compressedBytes ?? 0
+    return bytes + compressed + FrameWriter.maximumServerHeader * (compressed > 0 ? 2 : 1)
+  }
+
+  // MARK: Replies
 
   private func note(_ reply: borrowing Reply, _ now: Moment) -> Bool {
     switch reply {

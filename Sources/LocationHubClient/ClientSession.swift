@@ -88,6 +88,8 @@ public final class ClientSession {
   var openedAt: Int64?
   var lastHeard: Int64 = 0
   var nextPing: Int64 = .max
+  /// What the last answer to a subscription has cost so far.
+  var missed: MissedEvents?
   /// Pings that were not answered yet, in order.
   var pingsSent: [SentPing] = []
   /// A ping that was answered: what had been sent before it, and when its pong came (uptime, ns).
@@ -180,6 +182,15 @@ struct BinaryConnection {
 struct SentPing {
   var number: UInt64
   var sentThrough: UInt64
+}
+
+/// The answer to a subscription, with the missed events that follow it.
+struct MissedEvents {
+  var channel: Channel
+  /// The number of the last of them.
+  var through: UInt64
+  /// Bytes that have come so far, as the hub counts them.
+  var bytes = 0
 }
 
 /// What a client counts.

@@ -17,6 +17,13 @@ public enum WorkUnits {
     1 &+ max(bytes / WorkUnits.bytes, fixes / WorkUnits.fixes, positions / WorkUnits.positions)
   }
 
+  /// Bytes of an answer, and of what was missed on a channel, that cost a rider nothing.
+  public static let freeAnswerBytes = 16 * 1024
+
+  /// What an answer of so many bytes costs a rider: 0 and more. The bytes are those of its frames, with the longest
+  /// header for each, and once more what they were compressed to.
+  @inlinable public static func ofAnswer(bytes: Int) -> Int { max(0, bytes &- freeAnswerBytes) / WorkUnits.bytes }
+
   /// Of a client's message of so many bytes. O(the polygons it has).
   public static func of(_ message: ClientMessage, bytes: Int) -> Int {
     switch message {

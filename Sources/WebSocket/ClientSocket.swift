@@ -73,6 +73,8 @@ public struct ClientSocket: ~Copyable {
   private var pongsToSend: [[UInt8]] = []
   /// Before the handshake's end the one to be shared; then what this socket compresses with, if anything.
   private var compression: MessageCompression?
+  /// Bytes that the last message which `next` gave was compressed to; 0 where it was not compressed.
+  public private(set) var compressedBytes = 0
 
   /// `sharing`: what compresses for this socket where no contexts are kept; one serves any number of sockets of a
   /// thread. Without it, and where contexts are kept, a socket that agrees to compression has its own.
@@ -165,9 +167,12 @@ public struct ClientSocket: ~Copyable {
     do throws(FrameError) {
       while let event = try frames.next(in: buffer, at: &offset, limits: limits.frames) {
         switch event {
-        case .message(let kind, let payload, isCompressed: false): return .message(kind, payload)
+        case .message(let kind, let payload, isCompressed: false):
+          compressedBytes = 0
+          return .message(kind, payload)
         case .message(let kind, let payload, isCompressed: true):
           guard let compression else { preconditionFailure("a reader without compression refuses RSV1") }
+          compressedBytes = payload.count
           return .message(kind, try compression.inflate(payload, kind, limits: limits.inflate))
         case .ping(let payload):
           guard closing.maySend else { continue }

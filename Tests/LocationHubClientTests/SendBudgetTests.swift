@@ -1,4 +1,5 @@
 // Never faster than the hub allows.
+import HubBytes
 import HubGeo
 import HubMessages
 import HubTestSupport
@@ -122,6 +123,60 @@ import Testing
     // Only a ping may go over the rate: a connection that may not send must still be known to live.
     #expect(hub.waits <= pings)
     #expect(stage.units.contains { $0 > 50 }, "some cost more than a full bucket")
+  }
+
+  // MARK: What a rider is answered with
+
+  private func trip(_ routeBytes: Int) -> QueryResult {
+    var report = TripReport(
+      tripID: Identifier("T1")!, status: .accepted, timestamp: Timestamp(milliseconds: Stage.start),
+      created: Timestamp(milliseconds: Stage.start), updated: Timestamp(milliseconds: Stage.start))
+    report.route = String(repeating: "_", count: routeBytes)
+    return .trip(report)
+  }
+
+  /// Seconds until the client sends another message after what it was told, at one unit a second.
+  private func wait(_ stage: Stage, _ told: () throws -> Void) throws -> Double {
+    stage.session.send(.trip(Identifier("T1")!))
+    try stage.flush()
+    try told()
+    // A bucket of four: three are left of it.
+    for _ in 0..<4 { stage.session.send(.trip(Identifier("T2")!)) }
+    let (begin, count) = (stage.now.uptime, stage.messages.count)
+    while stage.queries < 5 {
+      try stage.flush()
+      if stage.queries < 5 { try stage.reachDeadline() }
+      stage.frame(.pong, [])
+    }
+    #expect(stage.messages.count >= count + 4)
+    return Double(stage.now.uptime - begin) / 1e9
+  }
+
+  @Test(
+    "A rider's client counts the long answers that it is charged for, and nobody else's",
+    arguments: [HubMessages.Role.rider, .ops])
+  func answers(role: HubMessages.Role) throws {
+    let stage = try Stage()
+    try stage.open(rate: 1, role: role)
+    let seconds = try wait(stage) { stage.say(.result(ResultReply(replyTo: stage.ids[0], result: trip(58_000)))) }
+    // Four units were to be sent and three there; ten more were owed: (58,200 − 16,384) / 4,096.
+    #expect(abs(seconds - (role == .rider ? 11 : 1)) < 1)
+  }
+
+  @Test("A rider's client counts what it missed on a channel as one answer, and what comes after that as none")
+  func missed() throws {
+    let stage = try Stage()
+    stage.session.subscribe(.trip(Identifier("T1")!), resume: ResumePoint(since: 1, epoch: InlineText("e1")!))
+    try stage.open(rate: 1, role: .rider)
+    let seconds = try wait(stage) {
+      try stage.answerSubscribe(sequence: 5, recovered: true)
+      for number in 2...9 as ClosedRange<UInt64> {
+        stage.say(Stage.event(number, route: String(repeating: "_", count: 10_500)))
+      }
+    }
+    #expect(stage.sequences == Array(2...9))
+    // One unit for the subscription, and six for the four events that were missed: (43,000 − 16,384) / 4,096.
+    #expect(abs(seconds - 8) < 1)
   }
 
   @Test("Rate 0 is no limit")

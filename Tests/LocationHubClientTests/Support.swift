@@ -79,14 +79,14 @@ final class Stage {
   // MARK: The hub's side
 
   /// Lets the client start and connect, up to `connected`.
-  func open(rate: Double = 10, heartbeat: Double = 30) throws {
+  func open(rate: Double = 10, heartbeat: Double = 30, role: HubMessages.Role = .driver) throws {
     if session.state == .idle { session.start(now: now) }
     if case .waiting = session.state { try reachDeadline() }
     #expect(try flush() == .connect)
     session.transportConnected(now)
     try flush()
     try answerUpgrade()
-    say(connected(rate: rate, heartbeat: heartbeat))
+    say(connected(rate: rate, heartbeat: heartbeat, role: role))
     #expect(session.state == .open)
     try flush()
   }
@@ -114,10 +114,10 @@ final class Stage {
     send(answer.array())
   }
 
-  func connected(rate: Double = 10, heartbeat: Double = 30) -> Reply {
+  func connected(rate: Double = 10, heartbeat: Double = 30, role: HubMessages.Role = .driver) -> Reply {
     .connected(
       Connected(
-        sessionID: InlineText("s1")!, role: .driver, id: Identifier("D1")!, heartbeatInterval: heartbeat,
+        sessionID: InlineText("s1")!, role: role, id: Identifier("D1")!, heartbeatInterval: heartbeat,
         serverTime: now.timestamp, limits: .init(maxMessageBytes: 262_144, maxBatch: 500, rate: rate),
         sampling: .init(interval: 4, minDistance: 10)))
   }
@@ -199,13 +199,15 @@ extension Stage {
     TripStatusReport(tripID: Identifier(trip)!, status: status, timestamp: Timestamp(milliseconds: start + 1))
   }
 
-  static func event(_ sequence: UInt64) -> Publication {
-    Publication(
+  /// `route`: as long as a test wants the event to be.
+  static func event(_ sequence: UInt64, route: String? = nil) -> Publication {
+    var update = TripUpdate(
+      tripID: Identifier("T1")!, status: .accepted, previousStatus: nil, driverID: nil,
+      timestamp: Timestamp(milliseconds: 5), location: nil, sequence: sequence)
+    update.route = route
+    return Publication(
       channel: .trip(Identifier("T1")!), number: sequence, timestamp: Timestamp(milliseconds: 5),
-      body: .tripUpdate(
-        TripUpdate(
-          tripID: Identifier("T1")!, status: .accepted, previousStatus: nil, driverID: nil,
-          timestamp: Timestamp(milliseconds: 5), location: nil, sequence: sequence)))
+      body: .tripUpdate(update))
   }
 
   static func position(after: UInt64) -> Publication {
@@ -241,6 +243,9 @@ extension Stage {
       }
     }
   }
+
+  /// How many questions the hub got.
+  var queries: Int { messages.count { if case .query = $0.message { true } else { false } } }
 
   /// Resume points of the subscribes that the hub got.
   var subscribes: [Subscribe] {
