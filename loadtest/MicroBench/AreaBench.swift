@@ -21,4 +21,24 @@ enum AreaBench {
       print("a tick, everybody has moved: \(city.settle())")
     }
   }
+
+  /// The ticks round a full hour, at which riders know all drivers by new names, while riders watch the whole city.
+  static func runRenaming(drivers: Int) {
+    var city = City(drivers: drivers, spread: 0.5, unixMilliseconds: 1_763_683_200_000 - 10_000)
+    var watched: Set<GeohashCell> = []
+    for place in city.places { watched.insert(GeohashCell(place, precision: 5)) }
+    var filling = Turns()
+    for (slot, cell) in watched.enumerated() {
+      filling.add(city.watch(.area(cell), role: .rider, slot: UInt32(drivers + slot)))
+    }
+    print("riders begin to watch \(watched.count) cells: \(city.settle(filling.longest))")
+    city.advance(seconds: 1)
+    print("a tick, nobody has moved: \(city.settle())")
+    city.advance(seconds: Double(city.secondsToHour) - 1)
+    print("the last tick of the hour: \(city.settle())")
+    city.advance(seconds: 1)
+    print("the first tick of the next hour, all get new names: \(city.settle())")
+    city.advance(seconds: 1)
+    print("the tick after it: \(city.settle())")
+  }
 }

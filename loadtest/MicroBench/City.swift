@@ -37,7 +37,7 @@ struct City: ~Copyable {
   var hub: Hub
   private(set) var outputs: [HubOutput] = []
   private let message: MessageID
-  private var now = Moment(uptime: 0, timestamp: Timestamp(milliseconds: 1_763_680_000_000))
+  private var now: Moment
   private(set) var places: [Coordinate] = []
   private var state: UInt64 = 1
 
@@ -50,7 +50,8 @@ struct City: ~Copyable {
   }
 
   /// `spread`: of the city, in degrees. It lies round 41.15 N, 8.1 W, in the middle of a cell of three characters.
-  init(drivers: Int, spread: Double) {
+  init(drivers: Int, spread: Double, unixMilliseconds: Int64 = 1_763_680_000_000) {
+    now = Moment(uptime: 0, timestamp: Timestamp(milliseconds: unixMilliseconds))
     guard let epoch = InlineText("bench"), let message = MessageID("m") else { preconditionFailure("short texts") }
     self.message = message
     let limits = HubLimits(
@@ -86,6 +87,8 @@ struct City: ~Copyable {
     now.uptime += Int64(seconds * 1e9)
     now.timestamp = Timestamp(milliseconds: now.timestamp.milliseconds + Int64(seconds * 1e3))
   }
+
+  var secondsToHour: Int64 { 3600 - now.timestamp.milliseconds / 1000 % 3600 }
 
   /// One turn. The CPU time that the hub took for it, in nanoseconds.
   @discardableResult

@@ -1,5 +1,6 @@
 // A hub with 10,000 fences over a city, or none, and a driver who drives through it: what fences cost a fix.
 
+import Glibc
 import HubBytes
 import HubCore
 import HubGeo
@@ -113,6 +114,27 @@ struct FenceBench: ~Copyable {
     let part = Double(times.quiet.count * 1000 / fixes) / 10
     print("\(part) % of the fixes make no event: \(middle(times.quiet) - without) ns more at their median")
     print("on average \((times.fenced.reduce(0, +) - times.bare.reduce(0, +)) / Int64(fixes)) ns more")
+  }
+
+  /// What it takes to cover the largest corridor: 1,000 places on 20 km of a winding road.
+  static func printCovering() {
+    let places = (0..<1000).map { number in
+      center.destination(bearingDegrees: 70, distanceMeters: Double(number) * 20)
+        .destination(bearingDegrees: 160, distanceMeters: 300 * sin(Double(number) / 25))
+    }
+    var best = Int64.max
+    do {
+      let route = try Route(points: places)
+      guard let id = Identifier("road") else { preconditionFailure("it is an id") }
+      let fence = Fence(id: id, shape: .area(.corridor(try Corridor(route, widthMeters: 60), route)))
+      for _ in 0..<20 {
+        let began = cpuNanoseconds()
+        let covering = FenceCovering(fence)
+        best = min(best, cpuNanoseconds() - began)
+        precondition(covering == FenceCovering(fence))
+      }
+    } catch { preconditionFailure("\(error)") }
+    print("covering a corridor of 1,000 places on 20 km: \(best / 1000) us")
   }
 
   private mutating func timeFix() -> (nanoseconds: Int64, events: UInt64) {

@@ -4,9 +4,10 @@
 //   hub-microbench PIECE CALLS                     that piece so often and nothing else, for callgrind
 //   hub-microbench memory [DRIVERS]                what a hub with so many drivers holds (a million)
 //   hub-microbench areas [DRIVERS]                 the longest turns of live areas with so many in one cell (100,000)
+//   hub-microbench renaming [DRIVERS]              the same at the full hour, which gives all new names (a million)
 //   hub-microbench queries [DRIVERS]               the longest turns of the worst queries among so many (100,000)
 //   hub-microbench hostile                         a byte of the dearest messages beside one of ordinary ones
-//   hub-microbench fences [FIXES]                  what 10,000 fences cost a fix at the median
+//   hub-microbench fences [FIXES]                  the dearest covering; what 10,000 fences cost a fix at the median
 //   hub-microbench growth                          what a fix and a publication cost as drivers and channels grow
 //   hub-microbench growth PIECE SIZE CALLS         one of these so often and nothing else, for loadtest/growth.sh
 //   hub-microbench bytes                           how many bytes messages have in JSON, compressed, and in binary
@@ -28,11 +29,14 @@ if words.first == "memory" {
   MemoryBench.run(drivers: words.dropFirst().first.flatMap { Int($0) } ?? 1_000_000)
 } else if words.first == "areas" {
   AreaBench.run(drivers: words.dropFirst().first.flatMap { Int($0) } ?? 100_000)
+} else if words.first == "renaming" {
+  AreaBench.runRenaming(drivers: words.dropFirst().first.flatMap { Int($0) } ?? 1_000_000)
 } else if words.first == "queries" {
   QueryBench.run(drivers: words.dropFirst().first.flatMap { Int($0) } ?? 100_000)
 } else if words.first == "hostile" {
   HostileBench.run()
 } else if words.first == "fences" {
+  FenceBench.printCovering()
   FenceBench.printMedians(fixes: words.dropFirst().first.flatMap { Int($0) } ?? 100_000)
 } else if words.first == "growth" {
   let rest = Array(words.dropFirst())
@@ -79,7 +83,7 @@ func fatalUsage() -> Never {
   print(
     "hub-microbench memory [DRIVERS] | areas [DRIVERS] | recovery [RECORDS] | start [DRIVERS] | track [FIXES [DRIVERS]]"
   )
-  print("hub-microbench queries [DRIVERS] | fences [FIXES] | growth [fix|move|publish SIZE CALLS]")
+  print("hub-microbench renaming [DRIVERS] | queries [DRIVERS] | fences [FIXES] | growth [fix|move|publish SIZE CALLS]")
   print("hub-microbench disk DIR [BYTES] | bytes | hostile")
   print("hub-microbench PIECE CALLS, where PIECE is one of:")
   for piece in Piece.allCases { print("  \(piece.rawValue)") }
