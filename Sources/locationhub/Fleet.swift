@@ -118,7 +118,7 @@ final class Fleet: ClientLoopDelegate {
   private(set) var fixesSent: UInt64 = 0
   private var isOver = false
   private(set) var errors: UInt64 = 0
-  private(set) var reconnects: UInt64 = 0
+  private(set) var lostConnections: UInt64 = 0
   private(set) var activeTrips = 0
   private(set) var tripsEnded: UInt64 = 0
   private let clients: ClientLoop
@@ -228,7 +228,7 @@ final class Fleet: ClientLoopDelegate {
     if members[client.index].isOpen {
       members[client.index].isOpen = false
       openCount -= 1
-      reconnects += disconnection.cause == .closedByUs ? 0 : 1
+      lostConnections += disconnection.cause == .closedByUs ? 0 : 1
     }
     if case .ended = disconnection.next {
       members[client.index].hasEnded = true

@@ -118,6 +118,6 @@ private final class Simulator: FleetObserver {
     let seconds = Double(clients.now.uptime - started) / 1e9
     return "\(fleet.options.drivers) drivers sent \(fleet.fixesSent) fixes in \(fixed(seconds, 1)) s "
       + "(\(fixed(Double(fleet.fixesSent) / max(seconds, 0.001), 1))/s), \(fleet.errors) refused, "
-      + "\(fleet.reconnects) reconnects, \(fleet.tripsEnded) trips ended"
+      + "\(fleet.lostConnections) connections lost, \(fleet.tripsEnded) trips ended"
   }
 }
