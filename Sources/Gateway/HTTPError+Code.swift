@@ -2,6 +2,11 @@
 import HubHTTP
 import HubMessages
 
+extension ErrorCode {
+  /// The status that goes with the code.
+  var status: Status { Status(facts.status) }
+}
+
 extension HTTPError {
   /// The code in the body; the status is the error's own.
   var code: ErrorCode {

@@ -20,22 +20,9 @@ extension SessionLoop {
     }
   }
 
-  func status(of code: ErrorCode) -> Status {
-    switch code {
-    case .badJSON, .badMessage, .unknownType, .invalidLocation, .implausibleLocation, .unknownChannel: .badRequest
-    case .tooLarge: .contentTooLarge
-    case .unauthorized, .tokenExpired: .unauthorized
-    case .forbidden: .forbidden
-    case .unknownTrip, .notFound: .notFound
-    case .invalidTransition: .conflict
-    case .rateLimited, .storageFull, .shuttingDown: .serviceUnavailable
-    case .internalError: .internalServerError
-    }
-  }
-
   mutating func finish(_ slot: Int, _ exchange: Exchange, _ error: ErrorReply) {
     finish(
-      slot, exchange, error.isOwnLimit ? .tooManyRequests : status(of: error.code), error.code, error.message,
+      slot, exchange, error.isOwnLimit ? .tooManyRequests : error.code.status, error.code, error.message,
       retryAfter: error.retryAfter.map { Int($0.rounded(.up)) })
   }
 

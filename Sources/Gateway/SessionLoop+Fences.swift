@@ -41,7 +41,7 @@ extension SessionLoop {
         charge(exchange, positions: fence.positionCount)
         question = .put(fence, FenceCovering(fence))
       } catch {
-        return respond(slot, exchange, status(of: error.code), error.code, error.text)
+        return respond(slot, exchange, error.code.status, error.code, error.text)
       }
     case .delete: question = .delete(id)
     case .get, .head, .post, .options, .patch: question = .show(id)

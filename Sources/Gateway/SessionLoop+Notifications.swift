@@ -16,7 +16,7 @@ extension SessionLoop {
       exchange.isWaiting = true
       inputs.append(.notify(reference(sessions[slot].connection), post))
     } catch {
-      respond(slot, exchange, status(of: error.code), error.code, error.text)
+      respond(slot, exchange, error.code.status, error.code, error.text)
     }
   }
 

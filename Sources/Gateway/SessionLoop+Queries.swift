@@ -41,7 +41,7 @@ extension SessionLoop {
       inputs.append(
         .query(reference(sessions[slot].connection), .drivers(search, audience, by: credential.actor)))
     } catch {
-      respond(slot, exchange, status(of: error.code), error.code, error.text)
+      respond(slot, exchange, error.code.status, error.code, error.text)
     }
   }
 
@@ -69,7 +69,7 @@ extension SessionLoop {
 
   private func audience(of role: HubMessages.Role, asking search: DriverSearch) throws(MessageError) -> Audience {
     do throws(SearchRefusal) {
-      return try SearchRefusal.audience(of: role, asking: search, maximumLimit: limits.queryHits)
+      return try SearchRefusal.audience(of: role, asking: search, maximumLimit: limits.hub.queryHits)
     } catch {
       throw MessageError(code: error.code, text: error.text)
     }

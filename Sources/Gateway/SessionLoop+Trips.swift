@@ -38,7 +38,7 @@ extension SessionLoop {
         try reader.readTripChange(bytes, id: id)
       }
     } catch {
-      return respond(slot, exchange, status(of: error.code), error.code, error.text)
+      return respond(slot, exchange, error.code.status, error.code, error.text)
     }
     charge(exchange, positions: change.route?.count ?? 0)
     exchange.isWaiting = true

@@ -10,7 +10,11 @@ public struct Status: Sendable, Hashable {
     self.code = UInt16(code)
   }
 
-  private init(_ code: UInt16) { self.code = code }
+  /// `code` has three digits.
+  public init(_ code: UInt16) {
+    precondition((100...999).contains(code))
+    self.code = code
+  }
 
   public static let continues = Status(100)
   public static let switchingProtocols = Status(101)

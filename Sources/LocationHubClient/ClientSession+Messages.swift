@@ -176,15 +176,14 @@ extension ClientSession {
   private func note(_ error: ErrorReply, _ number: UInt64, _ now: Moment) {
     let retryAt: Int64?
     let times: UInt8
-    switch error.code {
-    case .rateLimited, .storageFull, .shuttingDown:
+    switch error.code.facts.retry {
+    case .later:
       retryAt = error.retryAfter.map { now.uptime + nanoseconds(min(max($0, 0), limits.longestRetryAfter)) }
       times = .max
-    case .internalError:
+    case .once:
       retryAt = now.uptime + nanoseconds(limits.firstDelay)
       times = 1
-    case .badJSON, .badMessage, .unknownType, .tooLarge, .unauthorized, .forbidden, .unknownChannel, .unknownTrip,
-      .invalidLocation, .implausibleLocation, .tokenExpired, .invalidTransition, .notFound:
+    case .never, .changed, .withNewToken:
       retryAt = nil
       times = 0
     }

@@ -1,5 +1,5 @@
-// How a connection ended and what follows: the one table from close codes, HTTP statuses and errors to "reconnect?"
-// (protocol/README.md, "Codes").
+// How a connection ended and what follows. Whether it is made again after a close code or an HTTP status stands in the
+// table of codes (Messages/Codes.swift).
 import HubHTTP
 import HubMessages
 import HubSystem
@@ -93,30 +93,26 @@ extension ReconnectRule {
     }
   }
 
+  /// A code that the table does not have is a proxy's or a later hub's, and worth another try.
   private static func closed(_ code: CloseCode, _ limits: ClientLimits) -> ReconnectRule {
-    switch code {
-    case .normal: return .never(.closedByHub)
-    case .protocolError, .unsupportedData, .invalidPayload, .messageTooBig: return .never(.protocolError(code))
-    case _: break
-    }
-    // The protocol's own codes; any other is some proxy's or a later hub's, and worth another try.
-    switch CloseReason(rawValue: code.rawValue) {
-    case .goingAway, .tryAgainLater, .slowConsumer: return .spread
-    case .tooManyBadMessages: return .never(.badMessages)
-    case .tokenExpired: return .never(.needsToken)
-    case .replaced: return .never(.replaced)
-    case .overRate: return .notBefore(limits.overRateSeconds)
-    case .silentTooLong, nil: return .backOff
+    guard let reason = CloseReason(rawValue: code.rawValue) else { return .backOff }
+    return switch reason.facts.reconnect {
+    case .backOff: .backOff
+    case .spread: .spread
+    case .afterPause: .notBefore(limits.overRateSeconds)
+    case .withNewToken: .never(.needsToken)
+    case .never: .never(reason == .replaced ? .replaced : .closedByHub)
+    case .afterFix: .never(reason == .tooManyBadMessages ? .badMessages : .protocolError(code))
     }
   }
 
   private static func refused(_ status: UInt16, _ retryAfter: Double?, _ limits: ClientLimits) -> ReconnectRule {
-    switch status {
-    case 401: return .never(.needsToken)
-    // 408, 409, 425, 429: the request may be repeated (RFC 9110 §15.5, RFC 6585 §4); 409 is this hub's for a driver
-    // whose sessions replace each other.
-    case 400..<500 where ![408, 409, 425, 429].contains(status): return .never(.refused(status: status))
-    case _: return retryAfter.map { .notBefore(min($0, limits.longestRetryAfter)) } ?? .backOff
+    // What is not the hub's is a proxy's: 408 and 425 let the request be repeated (RFC 9110 §15.5.9, RFC 8470 §5.2).
+    let isFinal = (400..<500).contains(status) && status != 408 && status != 425
+    return switch HTTPRefusal.all.first(where: { $0.status == status })?.reconnect ?? (isFinal ? .never : .backOff) {
+    case .withNewToken: .never(.needsToken)
+    case .never, .afterFix: .never(.refused(status: status))
+    case .backOff, .spread, .afterPause: retryAfter.map { .notBefore(min($0, limits.longestRetryAfter)) } ?? .backOff
     }
   }
 }

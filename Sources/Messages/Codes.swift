@@ -1,4 +1,8 @@
-// Every code that crosses the wire, in one place, each with what a client should do about it (protocol/README.md).
+// Every code that crosses the wire, in one place: what it means, with which HTTP status it goes, and whether a client
+// sends again or connects again. The tables in protocol/ are made from these (`make docs`), and this project's client
+// decides by them.
+
+// MARK: Errors
 
 /// The `code` of an `error` message and of an HTTP error body.
 public enum ErrorCode: UInt8, Sendable, CaseIterable, Error {
@@ -11,42 +15,70 @@ public enum ErrorCode: UInt8, Sendable, CaseIterable, Error {
   case invalidTransition
   case notFound
 
-  public var name: StaticString {
+  /// Whether a client should send a refused message, or request, again.
+  public enum Retry: String, Sendable {
+    case never = "no"
+    /// The message itself is at fault.
+    case changed = "no: fix it first"
+    case later = "yes, after `retryAfter`, with the same `messageId`"
+    case once = "yes, once"
+    case withNewToken = "with a new credential"
+  }
+
+  /// The row of this code. `status` is what it has over HTTP unless the fault is of HTTP itself (`HTTPRefusal`).
+  public var facts: (name: StaticString, status: UInt16, retry: Retry, meaning: StaticString) {
     switch self {
-    case .badJSON: "bad_json"
-    case .badMessage: "bad_message"
-    case .unknownType: "unknown_type"
-    case .tooLarge: "too_large"
-    case .unauthorized: "unauthorized"
-    case .forbidden: "forbidden"
-    case .unknownChannel: "unknown_channel"
-    case .unknownTrip: "unknown_trip"
-    case .invalidLocation: "invalid_location"
-    case .implausibleLocation: "implausible_location"
-    case .tokenExpired: "token_expired"
-    case .rateLimited: "rate_limited"
-    case .storageFull: "storage_full"
-    case .shuttingDown: "shutting_down"
-    case .internalError: "internal"
-    case .invalidTransition: "invalid_transition"
-    case .notFound: "not_found"
+    case .badJSON: ("bad_json", 400, .changed, "not JSON, or not UTF-8")
+    case .badMessage: ("bad_message", 400, .changed, "a member is missing or of the wrong kind, or a name comes twice")
+    case .unknownType: ("unknown_type", 400, .changed, "there is no such message type")
+    case .tooLarge: ("too_large", 413, .changed, "beyond a limit: send less at once")
+    case .unauthorized: ("unauthorized", 401, .never, "no credential, or one that is not valid")
+    case .forbidden: ("forbidden", 403, .never, "not with this credential")
+    case .unknownChannel: ("unknown_channel", 400, .never, "there is no such channel")
+    case .unknownTrip: ("unknown_trip", 404, .never, "there is no such trip")
+    case .invalidLocation:
+      ("invalid_location", 400, .changed, "not a place on Earth, no heading, or a time before 2000")
+    case .implausibleLocation:
+      ("implausible_location", 400, .never, "not where or when this driver can be: go on with the next fix")
+    case .tokenExpired: ("token_expired", 401, .withNewToken, "the credential has expired or was revoked")
+    case .rateLimited: ("rate_limited", 503, .later, "too much at once, or too many others")
+    case .storageFull: ("storage_full", 503, .later, "a table of the hub or its disk is [full](#a-full-disk)")
+    case .shuttingDown: ("shutting_down", 503, .later, "the hub is going away")
+    case .internalError: ("internal", 500, .once, "a fault of the hub")
+    case .invalidTransition: ("invalid_transition", 409, .never, "the trip is in another state: see `details.status`")
+    case .notFound: ("not_found", 404, .never, "there is no such endpoint, driver or fence")
     }
   }
 
-  /// True where the message itself is at fault: more than 10 such in 60 s close the session with 4400.
-  public var isBadMessage: Bool {
-    switch self {
-    case .badJSON, .badMessage, .unknownType, .tooLarge, .invalidLocation: true
-    case .unauthorized, .forbidden, .unknownChannel, .unknownTrip, .implausibleLocation, .tokenExpired, .rateLimited,
-      .storageFull, .shuttingDown, .internalError, .invalidTransition, .notFound:
-      false
-    }
-  }
+  public var name: StaticString { facts.name }
+
+  /// More than 10 such in 60 s close the session with 4400.
+  public var isBadMessage: Bool { facts.retry == .changed }
 }
 
-/// The protocol's own WebSocket close codes (RFC 6455 §7.4.2 leaves 4000–4999 to applications).
+// MARK: Connections
+
+/// Whether a client connects again by itself, and when.
+public enum Reconnect: String, Sendable {
+  case never = "no"
+  case afterFix = "no: fix the client"
+  case withNewToken = "with a new credential"
+  /// After the usual delay, which grows.
+  case backOff = "yes"
+  /// So that not all clients come at once.
+  case spread = "yes, after a first delay at random in 0–5 s"
+  case afterPause = "after 60 s"
+}
+
+/// The close codes that a hub uses: the protocol's own (RFC 6455 §7.4.2 leaves 4000–4999 to applications), and those of
+/// RFC 6455 §7.4.1 with a meaning in this protocol.
 public enum CloseReason: UInt16, Sendable, CaseIterable {
+  case normal = 1000
   case goingAway = 1001
+  case protocolError = 1002
+  case unsupportedData = 1003
+  case invalidPayload = 1007
+  case messageTooBig = 1009
   /// Not of RFC 6455 but of the registry that it founded (§11.7, registered by A. Popov in 2012).
   case tryAgainLater = 1013
   case tooManyBadMessages = 4400
@@ -56,25 +88,77 @@ public enum CloseReason: UInt16, Sendable, CaseIterable {
   case slowConsumer = 4413
   case overRate = 4429
 
-  /// The close frame's reason text.
-  public var text: StaticString {
+  /// The row of this code. `text` is the close frame's reason, where the hub has nothing more exact to say.
+  public var facts: (text: StaticString, reconnect: Reconnect, meaning: StaticString) {
     switch self {
-    case .goingAway: "going away"
-    case .tryAgainLater: "no room for an incomplete message"
-    case .tooManyBadMessages: "too many bad messages"
-    case .tokenExpired: "token expired"
-    case .silentTooLong: "silent for too long"
-    case .replaced: "replaced by a newer session of the same driver"
-    case .slowConsumer: "slow consumer"
-    case .overRate: "over the rate for 60 s"
+    case .normal: ("normal", .never, "the end; or [replaced](#connecting), for a client that came again after a 4409")
+    case .goingAway: ("going away", .spread, "the hub is going away")
+    case .protocolError: ("protocol error", .afterFix, "as in RFC 6455 §7.4.1")
+    case .unsupportedData: ("unsupported data", .afterFix, "as in RFC 6455 §7.4.1")
+    case .invalidPayload: ("invalid payload", .afterFix, "as in RFC 6455 §7.4.1")
+    case .messageTooBig: ("message too big", .afterFix, "a limit was passed: the reason says which, and what it allows")
+    case .tryAgainLater: ("no room for an incomplete message", .spread, "no room for one more incomplete message")
+    case .tooManyBadMessages: ("too many bad messages", .afterFix, "more than 10 bad messages in 60 s")
+    case .tokenExpired: ("token expired", .withNewToken, "the credential has expired or was revoked")
+    case .silentTooLong: ("silent for too long", .backOff, "nothing was heard for 2.5 heartbeat intervals")
+    case .replaced: ("replaced by a newer session of the same driver", .never, "the driver has a newer session")
+    case .slowConsumer: ("slow consumer", .spread, "too slow to take what it subscribed to")
+    case .overRate: ("over the rate for 60 s", .afterPause, "the session sent more than it may for 60 s")
     }
   }
 
-  /// Whether a client should connect again by itself after this code.
-  public var shouldReconnect: Bool {
-    switch self {
-    case .goingAway, .tryAgainLater, .silentTooLong, .slowConsumer, .overRate: true
-    case .tooManyBadMessages, .tokenExpired, .replaced: false
-    }
-  }
+  public var text: StaticString { facts.text }
+}
+
+/// A status with which the hub refuses a request over HTTP, with the codes that its body may have.
+public struct HTTPRefusal: Sendable {
+  public var status: UInt16
+  public var codes: [ErrorCode]
+  /// What a client does whose upgrade it refuses; a `Retry-After` says when at the earliest.
+  public var reconnect = Reconnect.never
+  public var meaning: String
+
+  public static let all = [
+    HTTPRefusal(
+      status: 400, codes: [.badJSON, .badMessage, .invalidLocation, .unknownChannel],
+      meaning: "the request or its parameters"),
+    HTTPRefusal(
+      status: 401, codes: [.unauthorized, .tokenExpired], reconnect: .withNewToken,
+      meaning: "no credential, or one that is not valid; with `WWW-Authenticate`"),
+    HTTPRefusal(status: 403, codes: [.forbidden], meaning: "not with this credential, or not from this web page"),
+    HTTPRefusal(
+      status: 404, codes: [.unknownTrip, .unknownChannel, .notFound],
+      meaning: "no such trip; no driver or fence to notify; no such endpoint, driver or fence; nothing is stored"),
+    HTTPRefusal(status: 405, codes: [.badMessage], meaning: "not with this method; `Allow` says which"),
+    HTTPRefusal(status: 406, codes: [.badMessage], meaning: "a track has none of the types that `Accept` names"),
+    HTTPRefusal(
+      status: 409, codes: [.invalidTransition], reconnect: .backOff,
+      meaning: """
+        there is a trip of this id and other content, or it has arrived and does not change any more; a fence does not \
+        change so; a driver's sessions replace each other
+        """),
+    HTTPRefusal(
+      status: 413, codes: [.tooLarge],
+      meaning: """
+        more than 500 fixes, a track of more than 100,000, too many trips long past, more than 1,000 positions, a body \
+        over 256 KiB (over 4 KiB without a good credential, or where no body is wanted), or an answer over 511 KiB
+        """),
+    HTTPRefusal(status: 414, codes: [.tooLarge], meaning: "the request target is over its limit"),
+    HTTPRefusal(
+      status: 429, codes: [.rateLimited], reconnect: .backOff,
+      meaning: """
+        too many requests, or connections, of your address, or all that one identity may have ([Rates](#rates)); with \
+        `Retry-After`
+        """),
+    HTTPRefusal(status: 431, codes: [.tooLarge], meaning: "the head is over its limit"),
+    HTTPRefusal(
+      status: 500, codes: [.internalError], reconnect: .backOff,
+      meaning: "the hub's journal cannot be read as a whole"),
+    HTTPRefusal(
+      status: 503, codes: [.rateLimited, .storageFull, .shuttingDown], reconnect: .backOff,
+      meaning: """
+        a table of the hub or its disk is [full](#a-full-disk), or too many queries or tracks are under way; the hub \
+        is going away; with `Retry-After`
+        """),
+  ]
 }
