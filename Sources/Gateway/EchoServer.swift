@@ -160,7 +160,6 @@ public final class EchoServer: EventLoopDelegate {
   }
 
   public func connected(_ id: ConnectionID) {}
-  public func drained(_ id: ConnectionID) {}
   public func overflowed(_ id: ConnectionID) { loop.abort(id) }
   /// The contexts are given back at once, not with the slot's next connection.
   public func closed(_ id: ConnectionID, _ cause: CloseCause) {
@@ -168,9 +167,4 @@ public final class EchoServer: EventLoopDelegate {
     peer.pointee.inflater = nil
     peer.pointee.deflater = nil
   }
-  public func timerFired(_ id: ConnectionID) {}
-  public func loopTimerFired() {}
-  public func woken() {}
-  public func turnEnding() {}
-  public func turnEnded() {}
 }

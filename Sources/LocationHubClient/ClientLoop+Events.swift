@@ -11,8 +11,6 @@ extension ClientLoop: EventLoopDelegate {
     return index >= 0 && clients[index].connection == id ? index : nil
   }
 
-  public func accepted(_ id: ConnectionID, from peer: SocketAddress) {}
-
   public func connected(_ id: ConnectionID) {
     guard let index = owner(id) else { return }
     clients[index].session.transportConnected(now)

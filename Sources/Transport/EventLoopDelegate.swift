@@ -66,3 +66,14 @@ public protocol EventLoopDelegate: AnyObject {
   /// What is sent now leaves in the next turn, which follows at once.
   func turnEnded()
 }
+
+/// What an owner has no use for.
+extension EventLoopDelegate {
+  public func accepted(_ id: ConnectionID, from peer: SocketAddress) {}
+  public func drained(_ id: ConnectionID) {}
+  public func timerFired(_ id: ConnectionID) {}
+  public func woken() {}
+  public func loopTimerFired() {}
+  public func turnEnding() {}
+  public func turnEnded() {}
+}

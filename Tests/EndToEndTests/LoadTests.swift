@@ -214,12 +214,6 @@ private final class Crowd: EventLoopDelegate {
     if let member = members[id] { faults.append("\(member.part) ended: \(cause)") }
   }
 
-  func accepted(_ id: ConnectionID, from peer: SocketAddress) {}
   func connected(_ id: ConnectionID) {}
-  func drained(_ id: ConnectionID) {}
   func overflowed(_ id: ConnectionID) { faults.append("a client has too much unsent") }
-  func timerFired(_ id: ConnectionID) {}
-  func woken() {}
-  func turnEnding() {}
-  func turnEnded() {}
 }

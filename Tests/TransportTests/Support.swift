@@ -79,7 +79,6 @@ final class Recorder: EventLoopDelegate {
   }
   func loopTimerFired() { loopTimers += 1 }
   func turnEnding() { onTurnEnding() }
-  func turnEnded() {}
 
   /// Sends bytes as one frame, and notes callbacks that come from within.
   func send(_ bytes: [UInt8], to id: ConnectionID, key: UInt64 = 0) {

@@ -176,10 +176,5 @@ final class Attackers: EventLoopDelegate {
     }
   }
 
-  func accepted(_ id: ConnectionID, from peer: SocketAddress) {}
-  func drained(_ id: ConnectionID) {}
   func overflowed(_ id: ConnectionID) { loop.abort(id, reset: true) }
-  func woken() {}
-  func loopTimerFired() {}
-  func turnEnded() {}
 }

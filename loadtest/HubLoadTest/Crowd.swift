@@ -91,12 +91,5 @@ final class Crowd: EventLoopDelegate {
   }
 
   func closed(_ id: ConnectionID, _ cause: CloseCause) { isOpen = false }
-  func accepted(_ id: ConnectionID, from peer: SocketAddress) {}
-  func drained(_ id: ConnectionID) {}
   func overflowed(_ id: ConnectionID) { loop.abort(id) }
-  func timerFired(_ id: ConnectionID) {}
-  func loopTimerFired() {}
-  func woken() {}
-  func turnEnding() {}
-  func turnEnded() {}
 }

@@ -228,11 +228,5 @@ package final class Generator: EventLoopDelegate {
 
   // MARK: The rest of the delegate
 
-  package func accepted(_ id: ConnectionID, from peer: SocketAddress) {}
-  package func drained(_ id: ConnectionID) {}
   package func overflowed(_ id: ConnectionID) { counts.fail("a session's unsent bytes passed their limit here") }
-  package func timerFired(_ id: ConnectionID) {}
-  package func woken() {}
-  package func loopTimerFired() {}
-  package func turnEnded() {}
 }

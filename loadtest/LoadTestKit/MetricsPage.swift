@@ -71,12 +71,5 @@ private final class Fetch: EventLoopDelegate {
 
   func received(_ id: ConnectionID, _ bytes: UnsafeMutableRawBufferPointer) { answer.append(contentsOf: bytes) }
   func closed(_ id: ConnectionID, _ cause: CloseCause) { isOver = true }
-  func accepted(_ id: ConnectionID, from peer: SocketAddress) {}
-  func drained(_ id: ConnectionID) {}
   func overflowed(_ id: ConnectionID) {}
-  func timerFired(_ id: ConnectionID) {}
-  func loopTimerFired() {}
-  func woken() {}
-  func turnEnding() {}
-  func turnEnded() {}
 }

@@ -131,10 +131,4 @@ final class CaseDriver: EventLoopDelegate {
 
   func closed(_ id: ConnectionID, _ cause: CloseCause) { isRunning = false }
   func overflowed(_ id: ConnectionID) { loop.abort(id) }
-  func accepted(_ id: ConnectionID, from peer: SocketAddress) {}
-  func drained(_ id: ConnectionID) {}
-  func loopTimerFired() {}
-  func woken() {}
-  func turnEnding() {}
-  func turnEnded() {}
 }

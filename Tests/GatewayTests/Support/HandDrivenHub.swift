@@ -249,14 +249,7 @@ final class HandDrivenPeer: EventLoopDelegate {
     }
   }
 
-  func accepted(_ id: ConnectionID, from peer: SocketAddress) {}
   func connected(_ id: ConnectionID) {}
-  func drained(_ id: ConnectionID) {}
   func overflowed(_ id: ConnectionID) {}
   func closed(_ id: ConnectionID, _ cause: CloseCause) { isOpen = false }
-  func timerFired(_ id: ConnectionID) {}
-  func woken() {}
-  func loopTimerFired() {}
-  func turnEnding() {}
-  func turnEnded() {}
 }

@@ -42,14 +42,7 @@ final class HandDrivenRequest: EventLoopDelegate {
   func received(_ id: ConnectionID, _ bytes: UnsafeMutableRawBufferPointer) {
     text += String(decoding: bytes, as: UTF8.self)
   }
-  func accepted(_ id: ConnectionID, from peer: SocketAddress) {}
   func connected(_ id: ConnectionID) {}
-  func drained(_ id: ConnectionID) {}
   func overflowed(_ id: ConnectionID) {}
   func closed(_ id: ConnectionID, _ cause: CloseCause) { isClosed = true }
-  func timerFired(_ id: ConnectionID) {}
-  func woken() {}
-  func loopTimerFired() {}
-  func turnEnding() {}
-  func turnEnded() {}
 }

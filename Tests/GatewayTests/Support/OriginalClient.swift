@@ -155,13 +155,6 @@ final class OriginalClient: EventLoopDelegate {
     failed()
   }
 
-  func accepted(_ id: ConnectionID, from peer: SocketAddress) {}
   func connected(_ id: ConnectionID) {}
-  func drained(_ id: ConnectionID) {}
   func overflowed(_ id: ConnectionID) {}
-  func timerFired(_ id: ConnectionID) {}
-  func woken() {}
-  func loopTimerFired() {}
-  func turnEnding() {}
-  func turnEnded() {}
 }
