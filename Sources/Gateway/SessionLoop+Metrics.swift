@@ -56,13 +56,13 @@ extension SessionLoop {
   }
 
   private func metricsPage() -> Response {
-    let text = PrometheusText.write(
+    let reading = MetricsReading(
       loops: shared.metrics.loops, hub: shared.metrics.hub.counters, journal: shared.journal, history: shared.history,
       tables: TableBounds(
         limits: limits, loops: configuration.loops, sessions: shared.admissions.sessionLimit,
         connectionsPerLoop: loop.limits.maximumConnections, addresses: shared.admissions.addressCount,
         identities: shared.admissions.identityCount),
       residentBytes: ProcessFacts.residentBytes() ?? 0, incompleteBytes: shared.admissions.incomplete)
-    return Response(.ok, contentType: "text/plain; version=0.0.4; charset=utf-8", body: text)
+    return Response(.ok, contentType: "text/plain; version=0.0.4; charset=utf-8", body: reading.text())
   }
 }

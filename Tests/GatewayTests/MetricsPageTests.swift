@@ -10,7 +10,7 @@ import Testing
 
 @testable import HubGateway
 
-@Suite struct PrometheusTextTests {
+@Suite struct MetricsPageTests {
   private struct Page {
     var types: [String: String] = [:]
     var samples: [(name: String, labels: String, value: Double)] = []
@@ -25,7 +25,7 @@ import Testing
 
   private func page(_ loops: [LoopCounters] = [LoopCounters()], _ hub: HubCounters = HubCounters()) throws -> Page {
     let text = String(
-      decoding: PrometheusText.write(loops: loops, hub: hub, tables: bounds, residentBytes: 4096), as: UTF8.self)
+      decoding: MetricsReading(loops: loops, hub: hub, tables: bounds, residentBytes: 4096).text(), as: UTF8.self)
     #expect(text.hasSuffix("\n") && !text.contains("\n\n") && !text.contains("\r"))
     let sample = /([a-z_]+)(?:\{([a-z_]+="[^"\\\n]*")\})? (\S+)/
     var page = Page()
@@ -65,11 +65,11 @@ import Testing
   /// The rules of `promtool check metrics` (prometheus/client_golang, testutil/promlint) that a page can break.
   @Test("names are as promtool wants them: base units, no abbreviations, no types, reserved endings where they belong")
   func names() throws {
-    let page = PrometheusText.write(
+    let reading = MetricsReading(
       loops: [LoopCounters()], hub: HubCounters(),
       journal: JournalQueue(limits: JournalLimits(), log: Log(level: .error)),
       history: HistoryReader(questions: 4, answerBytes: 1 << 20), tables: bounds, residentBytes: 4096)
-    let text = String(decoding: page, as: UTF8.self)
+    let text = String(decoding: reading.text(), as: UTF8.self)
     let types = Dictionary(
       uniqueKeysWithValues: text.matches(of: /# TYPE (\S+) (\S+)/).map { (String($0.1), String($0.2)) })
     #expect(types.count > 50 && types["locationhub_journal_busy_seconds_total"] == "counter")

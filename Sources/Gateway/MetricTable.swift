@@ -1,0 +1,279 @@
+// All metrics, in the order of the page: one row each, from which come the page and the table in deploy/README.md (`make
+// docs`).
+import HubCore
+import HubMessages
+import HubRuntime
+
+extension Metric {
+  static let all =
+    sessions + tls + traffic + compression + problems + door + fixes + events + tables + queries + storage + history
+    + process
+
+  private static let sessions: [Metric] = [
+    Metric("connections", loops: \.connections, "Open TCP connections."),
+    Metric("sessions", by: "role", "Open WebSocket sessions by role.") { reading in
+      Role.allCases.map { role in
+        ("\(role.name)", UInt64(reading.sum { $0.sessions[Int(role.rawValue)] }))
+      }
+    },
+    Metric("subscriptions", loops: \.subscriptions, "Subscriptions of open sessions."),
+    Metric("subscriptions_ended_total", by: "reason", "Subscriptions that the hub ended, by reason.") { reading in
+      Unsubscribed.Reason.allCases.filter { $0 != .asked }.map { reason in
+        ("\(reason.name)", reading.sum { $0.subscriptionsEnded[Int(reason.rawValue)] })
+      }
+    },
+    Metric("sessions_opened_total", loops: \.sessionsOpened, "WebSocket sessions opened."),
+    Metric("handshakes_refused_total", loops: \.handshakesRefused, "Upgrades refused."),
+    Metric("accepted_total", loops: \.transport.accepted, "TCP connections accepted."),
+  ]
+
+  private static let tls: [Metric] = [
+    Metric("tls_handshakes_total", by: "outcome", "TLS handshakes by outcome.") { reading in
+      let resumed = reading.sum(\.transport.tlsHandshakesResumed)
+      return [
+        ("full", reading.sum(\.transport.tlsHandshakes) - resumed), ("resumed", resumed),
+        ("failed", reading.sum(\.transport.tlsHandshakesFailed)),
+      ]
+    },
+    Metric(
+      "tls_handshakes_deferred_total", loops: \.transport.tlsHandshakesDeferred,
+      "Times that a handshake waited for the next turn of its loop."),
+    Metric("tls_failures_total", loops: \.transport.tlsFailures, "Connections that broke TLS after their handshake."),
+  ]
+
+  private static let traffic: [Metric] = [
+    Metric("messages_in_total", loops: \.messagesIn, "Messages from clients."),
+    Metric("replies_out_total", loops: \.repliesOut, "Answers to clients."),
+    Metric("publications_out_total", loops: \.publicationsOut, "Publications sent to subscribers."),
+    Metric("positions_out_total", loops: \.positionsOut, "Positions among them."),
+    Metric("area_updates_out_total", loops: \.areaUpdatesOut, "Updates of cells among them."),
+    Metric(
+      "area_updates_skipped_total", loops: \.areaUpdatesSkipped,
+      "Updates that a session was too slow for: it gets the whole cell later."),
+    Metric("whole_areas_out_total", loops: \.wholeAreasOut, "Whole cells sent."),
+    Metric("encodes_total", loops: \.encodes, "Publications encoded, once for all subscribers."),
+    Metric("recovered_total", loops: \.recovered, "Missed events sent on subscribing again."),
+    Metric("read_bytes_total", loops: \.transport.bytesRead, "Bytes read."),
+    Metric("written_bytes_total", loops: \.transport.bytesWritten, "Bytes written."),
+    Metric("reads_total", loops: \.transport.reads, "Reads that gave bytes."),
+    Metric("writes_total", loops: \.transport.writes, "Writes."),
+    Metric("turns_total", loops: \.transport.turns, "Turns of event loops."),
+    Metric("standstills_total", loops: \.standstills, "How often a loop did not turn for more than a second."),
+    Metric(
+      "turns_visited_total", loops: \.transport.visits, "Turns of a loop that slept, run by the thread of another."),
+    Metric(
+      "turns_cut_total", loops: \.transport.turnsCut, "Turns that left sockets to the next one, having read enough."),
+  ]
+
+  private static let compression: [Metric] = [
+    Metric(
+      "compressed_sessions_opened_total", loops: \.compressedSessionsOpened,
+      "WebSocket sessions that agreed to compression."),
+    Metric("binary_sessions", loops: \.binarySessions, "Open sessions that speak locationhub.v1.binary."),
+    Metric("binary_names_total", loops: \.namesSent, "Names of channels said to binary subscribers."),
+    Metric("compression_contexts", loops: \.compressionContexts, "Sessions that keep deflate contexts of their own."),
+    Metric("deflates_total", loops: \.deflates, "Messages compressed, a publication once for all subscribers."),
+    Metric("deflate_input_bytes_total", loops: \.deflatedBytesIn, "Bytes of these before."),
+    Metric("deflate_output_bytes_total", loops: \.deflatedBytesOut, "Bytes of these after."),
+    Metric("inflates_total", loops: \.inflates, "Compressed messages from clients."),
+    Metric("inflate_output_bytes_total", loops: \.inflatedBytes, "Bytes of these when inflated."),
+  ]
+
+  private static let problems: [Metric] = [
+    Metric("dropped_total", by: "reason", "What was not delivered, by reason.") { reading in
+      [
+        ("conflated_slow", reading.sum(\.transport.conflated)),
+        ("conflated_interval", reading.sum(\.conflatedByInterval)), ("overflow", reading.sum(\.transport.dropped)),
+      ]
+    },
+    Metric("errors_total", by: "code", "Errors told to clients, by code.") { reading in
+      ErrorCode.allCases.map { code in ("\(code.name)", reading.sum { $0.errors[Int(code.rawValue)] }) }
+    },
+    Metric("closes_total", by: "code", "Sessions closed by the hub, by close code.") { $0.merged(\.closesSent) },
+    Metric("http_responses_total", by: "status", "HTTP responses by status.") { $0.merged(\.responses) },
+    Metric("protocol_errors_total", loops: \.protocolErrors, "Broken WebSocket frames."),
+    Metric("bad_requests_total", loops: \.badRequests, "Broken HTTP requests."),
+    Metric("request_timeouts_total", loops: \.requestTimeouts, "Requests that never became complete."),
+    Metric("rate_pauses_total", loops: \.ratePauses, "Times reading stopped for the rate."),
+    Metric(
+      "turn_waits_total", loops: \.turnWaits, "Times a session waited for the next turn: the work of one was done."),
+    Metric(
+      "accept_pauses_total", loops: \.transport.acceptPauses, "Times accepting stopped for want of descriptors."),
+    Metric("connections_refused_total", loops: \.transport.refused, "Connections over the limit."),
+    Metric("outbox_bytes", loops: \.transport.outboxBytes, "Unsent bytes of slow sessions."),
+  ]
+
+  private static let door: [Metric] = [
+    Metric("origins_refused_total", loops: \.originsRefused, "Requests of web pages that may not."),
+    Metric("credential_checks_total", loops: \.credentialChecks, "Credentials of requests checked."),
+    Metric("accept_waits_total", loops: \.transport.acceptWaits, "Times accepting waited for its rate."),
+    Metric("limit_hits_total", by: "limit", "Times that somebody was refused or sent away, by limit.") { reading in
+      let together = reading.sum(\.transport.overflowedTogether)
+      // The hub counts queries under way, a loop the answers that it writes.
+      let ofLoops = LimitHit.allCases.map { limit in
+        let ofHub = limit == .queriesPerIdentity ? reading.hub.hits(ShareLimit.queriesPerIdentity) : 0
+        return ("\(limit.name)", reading.sum { $0.hits(limit) } + ofHub)
+      }
+      let ofHub = ShareLimit.allCases.filter { $0 != .queriesPerIdentity }.map { limit in
+        ("\(limit.name)", reading.hub.hits(limit))
+      }
+      let ofOutboxes = [
+        ("outbox_bytes", reading.sum(\.transport.overflowed) - together), ("all_outbox_bytes", together),
+      ]
+      return ofLoops + ofHub + ofOutboxes
+    },
+    Metric("incomplete_bytes", "Input that is not complete, beyond what each peer has free.") { $0.incompleteBytes },
+    Metric("client_addresses", "Addresses that are counted or remembered.") { $0.tables.addresses },
+  ]
+
+  private static let fixes: [Metric] = [
+    Metric("fixes_total", by: "outcome", "Fixes by outcome.") { reading in
+      let hub = reading.hub
+      let outcomes = [
+        ("accepted", hub.fixesAccepted), ("history", hub.fixesHistory), ("duplicate", hub.fixesDuplicate),
+        ("held", hub.fixesHeld), ("forbidden", hub.fixesForbidden), ("orphaned", hub.fixesOrphaned),
+        ("unreadable", hub.fixesUnreadable), ("put_off", hub.fixesPutOff),
+      ]
+      return outcomes
+        + Tracker.Refusal.allCases.map { ("refused_\($0.name)", hub.fixesRefused[Int($0.rawValue)]) }
+    },
+    Metric(
+      "fixes_behind_clock_total", hub: \.fixesBehindClock,
+      "History of drivers whose clock was ahead and was set right, and is not believed yet."),
+    Metric(
+      "clocks_believed_total", hub: \.clocksBelieved, "Clocks of drivers that were set back and are believed."),
+    Metric("fixes_absorbed_total", by: "reason", "Accepted fixes whose place was not used.") { reading in
+      Tracker.Refusal.allCases.map { ("\($0.name)", reading.hub.fixesAbsorbed[Int($0.rawValue)]) }
+    },
+    Metric("fixes_received_total", hub: \.fixesReceived, "Fixes that came."),
+    Metric(
+      "fix_speeds_ignored_total", hub: \.speedsIgnored,
+      "Fixes with a speed that no vehicle has, taken as without one."),
+    Metric("fixes_waiting", hub: \.fixesWaiting, "Fixes in batches that wait for their turn or for the journal."),
+  ]
+
+  private static let events: [Metric] = [
+    Metric(
+      "positions_published_total", hub: \.positionsPublished, "Positions published: one for each accepted fix."),
+    Metric("events_total", hub: \.eventsPublished, "Numbered events published."),
+    Metric("deliveries_total", hub: \.deliveries, "Publications handed to loops."),
+    Metric("eta_updates_total", hub: \.etaUpdates, "ETAs that were news."),
+    Metric("routes_not_followed_total", hub: \.routesNotFollowed, "Routes of trips that there was no room to follow."),
+    Metric("trip_moves_total", hub: \.tripMoves, "Moves of trips."),
+    Metric("trip_moves_refused_total", hub: \.tripMovesRefused, "Refused moves and changes of trips."),
+    Metric("trip_changes_total", hub: \.tripChanges, "Changes of pickup, dropoff or route."),
+    Metric(
+      "notifications_posted_total", hub: \.notificationsPosted, "Notifications that were posted to a channel."),
+    Metric("fence_events_total", by: "kind", "Events about fences, by kind.") { reading in
+      [Notification.Kind.fenceEnter, .fenceExit, .fenceDwell, .hazard, .speeding].map {
+        ("\($0.name)", reading.hub.fenceEvents[Int($0.rawValue)])
+      }
+    },
+    Metric(
+      "fences_looked_at_total", hub: \.fencesLookedAt,
+      "Fences that positions were held against: those with a part of their cell."),
+    Metric("session_replacements_total", hub: \.replacements, "Driver sessions replaced by newer ones."),
+    Metric("sampling_told_total", by: "reason", "Times drivers were told how often to send, by why.") { reading in
+      SamplingReason.allCases.map { ("\($0.name)", reading.hub.samplingTold[Int($0.rawValue)]) }
+    },
+  ]
+
+  private static let tables: [Metric] = [
+    Metric("table_entries", by: "table", "Entries of tables; drivers_online are among the drivers.") { reading in
+      ofTables(reading) { UInt64(max(0, $0.entries)) } + [
+        ("drivers_online", UInt64(max(0, reading.hub.driversOnline)))
+      ]
+    },
+    Metric("table_capacity", by: "table", "Entries that tables may have.") { reading in
+      ofTables(reading) { UInt64(max(0, $0.capacity)) }
+    },
+    Metric("table_limit_hits_total", by: "table", "Times that a table was full for who wanted a place in it.") {
+      ofTables($0, \.hits)
+    },
+  ]
+
+  private static func ofTables(
+    _ reading: MetricsReading, _ value: (TableFigures) -> UInt64
+  ) -> [(String, UInt64)] {
+    reading.tables.figures(reading.loops, reading.hub).map { ("\($0.name)", value($0)) }
+  }
+
+  private static let queries: [Metric] = [
+    Metric("queries_total", hub: \.searches, "Queries for drivers nearby or within, answered."),
+    Metric("queries_continued_total", hub: \.searchesContinued, "Of these, such that took more than one turn."),
+    Metric(
+      "answers_continued_total", loops: \.answersContinued,
+      "Answers to them that were written over more than one turn of a loop."),
+    Metric("queries_refused_total", "Queries refused because too many were under way.") {
+      $0.hub.searchesRefused + $0.sum(\.queriesRefused)
+    },
+  ]
+
+  private static let storage: [Metric] = [
+    Metric("journal_groups_total", "Groups stored: a write and an fdatasync each.") {
+      $0.journal?.commit.counters.groups
+    },
+    Metric("journal_turns_total", "Turns of the hub whose records they held.") {
+      $0.journal?.commit.counters.submissions
+    },
+    Metric("journal_bytes_total", "Bytes of records stored.") { $0.journal?.commit.counters.bytes },
+    Metric("journal_busy_seconds_total", "Time spent writing and waiting for the disk.") {
+      $0.journal?.commit.counters.busyNanoseconds
+    },
+    Metric("journal_full_total", "Times that the disk was full.") { $0.journal?.commit.counters.timesFull },
+    Metric("journal_condition", "0 good, 1 full or its directory gone, 2 stopped after a failed write.") {
+      $0.journal?.commit.currentCondition.rawValue
+    },
+    keeping("journal_snapshots_total", \.snapshots, "Snapshots written while the hub ran."),
+    keeping(
+      "journal_snapshot_seconds_total", \.snapshotNanoseconds, "Time that they took, on a thread of low priority."),
+    keeping("journal_keeping_failures_total", \.failures, "Failed snapshots, indexes and deletions."),
+    keeping("journal_segments_deleted_total", \.segmentsDeleted, "Segments deleted by age or size."),
+    keeping("journal_segments", \.segments, "Segments on the disk."),
+    keeping("journal_disk_bytes", \.bytes, "Bytes of segments, indexes and snapshots on the disk."),
+    Metric("journal_held_outputs", hub: \.heldForStorage, stored: true, "Answers and events that wait for the disk."),
+    Metric(
+      "journal_refused_total", hub: \.refusedForStorage, stored: true,
+      "Moves, statuses and batches refused for want of storage."),
+    Metric(
+      "journal_fixes_not_stored_total", hub: \.fixesNotStored, stored: true,
+      "Live fixes of which nothing was stored for want of room."),
+    Metric(
+      "journal_lookups_total", hub: \.lookups, stored: true, "Batches whose older fixes were looked for in the journal."
+    ),
+    Metric(
+      "journal_presence_dropped_total", hub: \.eventsNotStored, stored: true,
+      "Presence events not made for want of storage."),
+  ]
+
+  private static func keeping<Number: BinaryInteger & SendableMetatype>(
+    _ name: String, _ path: KeyPath<KeepingCounters, Number> & Sendable, _ help: String
+  ) -> Metric {
+    Metric(name, help) { reading in reading.journal.map { $0.keeping.withLock { $0[keyPath: path] } } }
+  }
+
+  private static let history: [Metric] = [
+    Metric("history_questions_total", "Questions to the journal's past.") { $0.history?.counters.asked },
+    Metric("history_refused_total", "Requests refused because too many such questions wait.") {
+      $0.history == nil ? nil : $0.sum(\.historyRefused)
+    },
+    Metric("history_busy_seconds_total", "Time spent answering them.") { $0.history?.counters.busyNanoseconds },
+    Metric("history_answer_bytes", "Bytes of answers that were not sent yet.") { $0.history?.counters.unsentBytes },
+  ]
+
+  /// Upper bounds of the latency buckets, in microseconds.
+  private static let latencyBounds: [UInt64] = [
+    50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000,
+  ]
+
+  private static let process: [Metric] = [
+    Metric("resident_bytes", "Resident memory of the process.") { $0.residentBytes },
+    Metric(
+      "delivery_seconds", bounds: latencyBounds, "From reading a fix to having written what came of it."
+    ) { reading in
+      var latency = LatencyHistogram()
+      for loop in reading.loops { latency.merge(loop.latency) }
+      return latency
+    },
+  ]
+}

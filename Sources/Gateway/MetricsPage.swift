@@ -1,0 +1,124 @@
+// The metrics page: Prometheus' text format, version 0.0.4. What is on it stands in the table of metrics
+// (MetricTable.swift).
+import HubBytes
+import HubCore
+import HubRuntime
+
+/// What a page of metrics is made from.
+struct MetricsReading {
+  var loops: [LoopCounters]
+  var hub: HubCounters
+  /// Nil where nothing is stored; the page then has nothing of it.
+  var journal: JournalQueue?
+  var history: HistoryReader?
+  var tables: TableBounds
+  var residentBytes: Int
+  /// Input that is not complete, beyond what each peer has free.
+  var incompleteBytes = 0
+
+  /// Of all loops together.
+  func sum<Number: BinaryInteger>(_ value: (LoopCounters) -> Number) -> Number {
+    loops.reduce(0) { $0 + value($1) }
+  }
+
+  /// Counts by number, of all loops together, in the numbers' order.
+  func merged(_ counts: (LoopCounters) -> [UInt16: UInt64]) -> [(String, UInt64)] {
+    var all: [UInt16: UInt64] = [:]
+    for loop in loops { all.merge(counts(loop), uniquingKeysWith: +) }
+    return all.sorted { $0.key < $1.key }.map { (String($0.key), $0.value) }
+  }
+
+  /// The whole page.
+  func text() -> [UInt8] {
+    var page = ByteBuffer(capacity: 32 * 1024)
+    for metric in Metric.all {
+      guard let samples = metric.samples(self) else { continue }
+      let name = "locationhub_\(metric.name)"
+      page.append(utf8: "# HELP \(name) \(metric.help)\n# TYPE \(name) \(metric.kind)\n")
+      for sample in samples { metric.write(sample, into: &page) }
+    }
+    return page.array()
+  }
+}
+
+/// A family of the page: one row of the table.
+struct Metric: Sendable {
+  /// A line: what stands behind the family's name, the label's value where there is a label, the value.
+  typealias Sample = (suffix: String, label: String?, value: Value)
+
+  enum Value {
+    case count(UInt64)
+    case seconds(Double)
+  }
+
+  /// Behind `locationhub_`. Counters end with `_total`, those of time with `_seconds_total`.
+  let name: String
+  /// The name of the label that tells the samples apart.
+  var label: String?
+  let help: String
+  /// Nil where this server has no such thing.
+  let samples: @Sendable (MetricsReading) -> [Sample]?
+
+  /// As Prometheus has it.
+  var kind: String { label == "le" ? "histogram" : name.hasSuffix("_total") ? "counter" : "gauge" }
+
+  fileprivate func write(_ sample: Sample, into page: inout ByteBuffer) {
+    let labels = label.flatMap { label in sample.label.map { "{\(label)=\"\($0)\"}" } } ?? ""
+    page.append(utf8: "locationhub_\(name)\(sample.suffix)\(labels) ")
+    switch sample.value {
+    case .count(let count): page.append(integer: count)
+    case .seconds(let seconds): page.append(double: seconds)
+    }
+    page.append("\n")
+  }
+}
+
+extension Metric {
+  /// One number; nanoseconds where the name ends with `_seconds_total`.
+  init<Number: BinaryInteger>(
+    _ name: String, _ help: String, read: @escaping @Sendable (MetricsReading) -> Number?
+  ) {
+    let isTime = name.hasSuffix("_seconds_total")
+    self.init(name: name, help: help) { reading in
+      read(reading).map { [("", nil, isTime ? .seconds(Double($0) / 1e9) : .count(UInt64(clamping: $0)))] }
+    }
+  }
+
+  /// What loops count, all together.
+  init<Number: BinaryInteger>(
+    _ name: String, loops path: KeyPath<LoopCounters, Number> & Sendable, _ help: String
+  ) {
+    self.init(name, help) { reading in reading.sum { $0[keyPath: path] } }
+  }
+
+  /// What the hub counts; `stored`: only where something is stored.
+  init<Number: BinaryInteger>(
+    _ name: String, hub path: KeyPath<HubCounters, Number> & Sendable, stored: Bool = false,
+    _ help: String
+  ) {
+    self.init(name, help) { stored && $0.journal == nil ? nil : $0.hub[keyPath: path] }
+  }
+
+  /// Several numbers that a label tells apart.
+  init(
+    _ name: String, by label: String, _ help: String,
+    read: @escaping @Sendable (MetricsReading) -> [(String, UInt64)]
+  ) {
+    self.init(name: name, label: label, help: help) { read($0).map { ("", $0.0, .count($0.1)) } }
+  }
+
+  /// Times in microseconds, shown in seconds.
+  init(
+    _ name: String, bounds: [UInt64], _ help: String,
+    read: @escaping @Sendable (MetricsReading) -> LatencyHistogram
+  ) {
+    self.init(name: name, label: "le", help: help) { reading in
+      let times = read(reading)
+      let buckets = bounds.map { ("_bucket", "\(Double($0) / 1e6)", .count(times.count(upTo: $0))) as Sample }
+      return buckets + [
+        ("_bucket", "+Inf", .count(times.count)), ("_sum", nil, .seconds(Double(times.sum) / 1e6)),
+        ("_count", nil, .count(times.count)),
+      ]
+    }
+  }
+}
