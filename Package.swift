@@ -44,6 +44,8 @@ let package = Package(
     .target(name: "HubCore", dependencies: ["HubMessages", "HubGeo", "HubBytes"]),
     hub("Tokens", ["HubBytes", "HubMessages", "CHubOpenSSL"]),
 
+    hub("CommandLine"),
+
     // I/O.
     hub("System", ["HubBytes", "CHubLinux"]),
     hub("Transport", ["HubBytes", "HubSystem", "CHubLinux", "CHubOpenSSL"]),
@@ -67,7 +69,8 @@ let package = Package(
     .executableTarget(
       name: "locationhub",
       dependencies: [
-        "HubGateway", "HubRuntime", "HubCore", "HubJournal", "LocationHubClient", "HubSimulation", "HubTokens",
+        "HubCommandLine", "HubGateway", "HubRuntime", "HubCore", "HubJournal", "LocationHubClient", "HubSimulation",
+        "HubTokens",
         "HubTransport", "HubSystem", "HubMessages", "HubGeo", "HubBytes", "CHubLinux",
       ]),
 
@@ -76,12 +79,14 @@ let package = Package(
     support(
       "LoadTestKit", in: "loadtest",
       [
-        "HubBytes", "CHubLoadTest", "HubGeo", "HubMessages", "HubSimulation", "HubTestCertificates",
-        "HubTokens", "HubTransport", "HubSystem", "HubWebSocket",
+        "HubBytes", "CHubLoadTest", "HubCommandLine", "HubGeo", "HubMessages", "HubSimulation",
+        "HubTestCertificates", "HubTokens", "HubTransport", "HubSystem", "HubWebSocket",
       ]),
     .executableTarget(
       name: "hub-loadtest",
-      dependencies: ["HubLoadTestKit", "HubTransport", "HubSystem", "HubWebSocket", "HubMessages", "HubBytes"],
+      dependencies: [
+        "HubLoadTestKit", "HubCommandLine", "HubTransport", "HubSystem", "HubWebSocket", "HubMessages", "HubBytes",
+      ],
       path: "loadtest/HubLoadTest"),
     .executableTarget(
       name: "hub-torture",
@@ -133,6 +138,7 @@ let package = Package(
       "LocationHubClient", of: "LocationHubClient",
       ["HubTokens", "HubMessages", "HubWebSocket", "HubBytes", "HubTransport", "HubSystem"]),
     tests("Simulation", ["HubGeo", "HubMessages"]),
+    tests("CommandLine"),
     // Both executables are built, so that the tests can run them as processes.
     tests("LoadTestKit", ["HubBytes", "HubTransport", "HubSystem", "locationhub", "hub-loadtest"]),
     .testTarget(

@@ -36,7 +36,7 @@ final class Admissions: Sendable {
     incompleteLimit = limits.incompleteBytes
     sessionsPerIdentity = limits.sessionsPerIdentity
     areasPerIdentity = limits.areasPerIdentity
-    queriesPerIdentity = limits.queriesPerIdentity
+    queriesPerIdentity = limits.hub.queriesPerIdentity
   }
 
   // MARK: Addresses

@@ -1,5 +1,6 @@
-// Every limit of the hub, in one place: what it bounds, its default, and what happens at it. What is not bounded here
-// is not bounded. Those that operators change are flags of `serve`; the rest is reached by tests through this type.
+// Every limit of a server, in one place: what it bounds, its default, and what happens at it. What is bounded neither
+// here nor in `HubLimits` is not bounded. Those that operators change have a row among the settings of `serve`; the rest
+// is reached by tests through this type.
 import HubCore
 import HubMessages
 import HubTransport
@@ -148,54 +149,18 @@ public struct Limits: Sendable {
   /// loop.
   public var mailboxMessages = 1 << 18
 
-  // MARK: The hub's tables, a tenth of each of which is kept for ops (Role.share)
+  // MARK: The hub's tables, and what is asked of it
 
-  public var drivers = 1 << 20
-  public var trips = 1 << 20
-  /// Trips that one driver began (by naming them in a fix, or by `requested`) and that the hub still knows, ended ones
-  /// included. Past it: `rate_limited`.
-  public var tripsPerDriver = 1000
-  /// Trips that one rider began and that the hub still knows, likewise.
-  public var tripsPerRider = 100
-  /// Places on the routes of trips that are under way: 24 bytes each. Where a route of 5,000 has no room, its trip's
-  /// ETAs are reckoned without it.
-  public var routePoints = 4_000_000
-  public var channels = 1 << 21
-  public var eventsPerChannel = 256
-  public var events = 1 << 20
-  /// Bytes of routes, texts and data in events that are kept, of all and of one channel. Past them: `storage_full`, and
-  /// the channel's oldest events are forgotten.
-  public var eventContentBytes = 256 * 1024 * 1024
-  public var eventContentBytesPerChannel = 256 * 1024
-  /// Combinations of vehicle type and tags that drivers have: at most 700 bytes each. Past it: `storage_full`.
-  public var profiles = 1 << 17
-  /// Metres; a fix that is less sure of its place (68 %). Past it: `implausible_location`.
-  public var accuracyMeters = Tracker.Rules.standard.maximumAccuracyMeters
-  /// Drivers of one answer. Who asks for more: `bad_message`.
-  public var queryHits = DriverSearch.maximumLimit
-  /// Index cells and drivers that the queries of one turn look at: what a hub thread does in 200 µs. What is left goes
-  /// on in the next turn, behind what has come meanwhile.
-  public var queryBudget = SearchBudget.standard
-  /// Queries under way, of all sessions and of one, and as many answers that are being written, of each loop and of one
-  /// session. Past it: `rate_limited`.
-  public var queries = 256
-  public var queriesPerSession = 4
-  /// The same of one identity: those under way over all its sessions and requests, and the answers that a loop writes.
-  /// Past it: `rate_limited`, over HTTP 429.
-  public var queriesPerIdentity = RoleLimits(driver: 4, rider: 8, ops: 64)
+  /// The tables, of each of which a tenth is kept for ops (`Role.share`), and the work of a turn.
+  public var hub = HubLimits()
   /// Drivers of answers to queries that a loop writes in one turn, compressed ones counted fourfold: some 150 µs for
   /// such that have 8 tags. What is left goes on in the next turn. An answer has as many where nobody says how many: it
-  /// goes out at once.
+  /// goes out at once. A loop writes as many answers at a time as the hub has queries under way.
   public var reportsPerTurn = DriverSearch.defaultLimit
   /// Bytes of the answer to a query: what clients read at most. Past it, and past what fits an outbox: `too_large`.
   public var answerBytes = 512 * 1024
-  /// Cells of areas that are watched at once, counted for riders and for ops. Past it: `rate_limited`.
-  public var areas = 65_536
   /// Cells that one identity watches, counted for each view of each of its sessions. Past it: `rate_limited`.
   public var areasPerIdentity = RoleLimits(driver: 256, rider: 512, ops: 16_384)
-  /// Drivers that one turn of the hub looks at, names or lets go for areas: some 100 µs where all are far from each
-  /// other in memory. What is left goes on in the next turn.
-  public var areaDriversPerTurn = 128
   /// Metres of `nearby:` for ops (riders' limit is `PublicAudience.maximumRadiusMeters`). Past it: `bad_message`.
   public var areaRadiusMeters = 500_000.0
   /// Bytes of whole cells that a loop keeps encoded for those who begin to watch within the same second. Past it they
@@ -203,10 +168,6 @@ public struct Limits: Sendable {
   public var areaCacheBytes = 16 * 1024 * 1024
   /// Trips of one page of `GET /v1/trips`. Past it: 400.
   public var tripsPerPage = 1000
-  /// Pages that the hub puts together at once. Past it: 503 with `Retry-After`.
-  public var tripLists = 64
-  /// Trips that all of these look at in one turn of the hub, 100 µs; they go on in the next.
-  public var tripsListedPerTurn = 2_000
   /// Questions to the journal's past that may wait; as many of one loop's may be under way. Past it: 503 with
   /// `Retry-After`.
   public var historyQuestions = 64
@@ -218,33 +179,8 @@ public struct Limits: Sendable {
   public var historyTrips = 500_000
   /// Bytes of answers out of the journal that were not sent yet. Past it: 503 with `Retry-After`.
   public var historyAnswerBytes = 64 * 1024 * 1024
-  /// Fences, positions that all of them are drawn with (some 60 bytes each), and such that are about two drivers. Past
-  /// each: 503 `storage_full`, until others are deleted. What one fence may have: `DriverSearch.maximumPositions`.
-  public var fences = 50_000
-  public var fencePositions = 2_000_000
-  public var roamingFences = 16
-  /// Fences of one cell of their index, with which the cost of a fix there grows. Past it: 503 `storage_full`.
-  public var fencesPerCell = 256
-  /// Fences that one driver is in, and all drivers together, 64 bytes each. Past it an enter is not told before the
-  /// driver has left another one.
-  public var fencesPerDriver = 128
-  public var fenceStays = 4_000_000
-  /// Pairs of drivers in roaming fences that one driver is in, and all. Past it no further one begins.
-  public var pairsPerDriver = 16
-  public var fencePairs = 1_000_000
   /// Fences of one page of `GET /v1/fences`. Past it: 400.
   public var fencesPerPage = 500
-  public var fixTimesPerDriver = 512
-  public var driversWithFixTimes = 100_000
-  /// Fixes that came while nothing could be stored and have not come again, whose times are kept, 8 bytes each: of one
-  /// driver, and of all. Past it the driver's `storedThrough` stays where it is for as long as the hub runs.
-  public var missedFixesPerDriver = 4096
-  public var missedFixes = 1 << 20
-  /// Fixes of batches that wait for their turn, and as many in batches that wait for the journal: some 90 MB each. Past
-  /// it a batch is refused with `rate_limited`.
-  public var waitingFixes = 600_000
-  /// Subscriptions with `since` that wait for their turn. Past it: `rate_limited`.
-  public var waitingResumes = 100_000
 
   public init() {}
 
@@ -252,24 +188,20 @@ public struct Limits: Sendable {
   func validate() {
     precondition(messageBytes <= outboxBytesPerSession, "an answer of the size of a message must fit an outbox")
     precondition(outboxBytesPerSession <= outboxBytes)
-    precondition(queries >= 1 && queriesPerSession >= 1 && (1...DriverSearch.maximumLimit).contains(queryHits))
+    hub.validate()
     precondition((sessions ?? 1) >= 1 && connectionsPerAddress >= 0 && refusalsPerAddress >= 0 && idleAddresses >= 0)
-    precondition(sessionsPerIdentity.isValid && queriesPerIdentity.isValid && areasPerIdentity.isValid)
+    precondition(sessionsPerIdentity.isValid && areasPerIdentity.isValid)
     precondition(requestRate >= 0 && requestBurst >= 1 && acceptsPerSecond >= 0 && answerBytesPerTurn >= 1)
     precondition(requestsPerPoll >= requestsPerTurn && unitsPerPoll >= 1)
     precondition(incompleteFreeBytes >= 0 && incompleteBytes >= messageBytes, "one message must fit")
     precondition(historyQuestions >= 1 && trackFixes >= 1 && historyTrips >= 1 && historyAnswerBytes >= 0)
-    precondition(fences >= 1 && fencesPerCell >= 1 && fencesPerDriver >= 1 && fencesPerPage >= 1 && pairsPerDriver >= 1)
-    precondition(fencePositions >= DriverSearch.maximumPositions, "one fence must fit")
-    precondition(
-      tripsPerDriver >= 1 && tripsPerRider >= 1 && tripsPerPage >= 1 && tripLists >= 1 && tripsListedPerTurn >= 1)
-    precondition(waitingFixes >= LocationBatch.maximumCount && waitingResumes >= 0, "one batch must fit")
+    precondition(fencesPerPage >= 1 && tripsPerPage >= 1)
     precondition(requestHeadBytes <= readBufferBytes && readBytesPerTurn >= 1)
     precondition(timersPerTurn >= 1 && resumedPerTurn >= 1)
     precondition(rateWarningSeconds < rateCloseSeconds)
     precondition(inflateRatio >= 1 && inflateFreeBytes >= 0)
     precondition(reportsPerTurn >= 1)
-    precondition(requestsPerTurn >= 1 && areas >= 1 && areaDriversPerTurn >= 1)
+    precondition(requestsPerTurn >= 1)
     precondition(sessionBurst >= 1 && sessionRate >= 0)
   }
 
@@ -308,38 +240,5 @@ public struct Limits: Sendable {
   func sessions(loops: Int, openFiles: Int) -> Int {
     let connections = eventLoop(loops: loops, openFiles: openFiles).maximumConnections * loops
     return sessions ?? connections - connections / 16
-  }
-
-  var hub: HubLimits {
-    var limits = HubLimits(
-      drivers: drivers, trips: trips, channels: channels, eventsPerChannel: eventsPerChannel, events: events,
-      queryHits: queryHits, queryBudget: queryBudget, fixTimesPerDriver: fixTimesPerDriver,
-      driversWithFixTimes: driversWithFixTimes, profiles: profiles,
-      tracking: Tracker.Rules(maximumAccuracyMeters: accuracyMeters))
-    limits.tripsPerDriver = tripsPerDriver
-    limits.tripsPerRider = tripsPerRider
-    limits.eventContentBytes = eventContentBytes
-    limits.eventContentBytesPerChannel = eventContentBytesPerChannel
-    limits.areas = areas
-    limits.areaDriversPerTurn = areaDriversPerTurn
-    limits.fences = fences
-    limits.fencePositions = fencePositions
-    limits.roamingFences = roamingFences
-    limits.fencesPerCell = fencesPerCell
-    limits.fencesPerDriver = fencesPerDriver
-    limits.fenceStays = fenceStays
-    limits.pairsPerDriver = pairsPerDriver
-    limits.fencePairs = fencePairs
-    limits.missedFixesPerDriver = missedFixesPerDriver
-    limits.missedFixes = missedFixes
-    limits.waitingFixes = waitingFixes
-    limits.waitingResumes = waitingResumes
-    limits.tripLists = tripLists
-    limits.tripsListedPerTurn = tripsListedPerTurn
-    limits.routePoints = routePoints
-    limits.queries = queries
-    limits.queriesPerSession = queriesPerSession
-    limits.queriesPerIdentity = queriesPerIdentity
-    return limits
   }
 }

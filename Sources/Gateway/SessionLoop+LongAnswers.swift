@@ -79,13 +79,13 @@ extension SessionLoop {
   mutating func refusalOfQuery(_ slot: Int, _ asker: Credential) -> ErrorReply? {
     if answers.isEmpty { return nil }
     var refusal = ErrorReply(code: .rateLimited, message: "too many queries are under way", retryAfter: 1)
-    if answers.count(of: reference(sessions[slot].connection)) >= limits.queriesPerSession {
-      refusal.message = "a session has at most \(limits.queriesPerSession) queries under way"
-    } else if answers.count(of: IdentityKey(asker)) >= limits.queriesPerIdentity[asker.role] {
+    if answers.count(of: reference(sessions[slot].connection)) >= limits.hub.queriesPerSession {
+      refusal.message = "a session has at most \(limits.hub.queriesPerSession) queries under way"
+    } else if answers.count(of: IdentityKey(asker)) >= limits.hub.queriesPerIdentity[asker.role] {
       counters.count(.queriesPerIdentity)
-      refusal.message = asker.role.queriesLimit(limits.queriesPerIdentity)
+      refusal.message = asker.role.queriesLimit(limits.hub.queriesPerIdentity)
       refusal.isOwnLimit = true
-    } else if answers.count < asker.role.share(of: limits.queries) {
+    } else if answers.count < asker.role.share(of: limits.hub.queries) {
       return nil
     } else {
       counters.answersFull += 1

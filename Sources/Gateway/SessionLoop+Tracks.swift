@@ -87,7 +87,7 @@ extension SessionLoop {
       counters.historyRefused += 1
       counters.count(.queriesPerIdentity)
       return finish(
-        slot, exchange, .tooManyRequests, .rateLimited, asker.role.queriesLimit(limits.queriesPerIdentity),
+        slot, exchange, .tooManyRequests, .rateLimited, asker.role.queriesLimit(limits.hub.queriesPerIdentity),
         retryAfter: 1)
     }
     let session = reference(sessions[slot].connection)

@@ -1,92 +1,112 @@
-// The hub's limits as a type. The numbers stand in Gateway's Limits.swift, with all others.
+// Every limit of a hub, in one place: what it bounds, its default, and what happens at it. Those that operators change
+// have a row among the settings of `serve`.
+import HubMessages
 
-/// Bounds of the hub's tables; what happens at each is said beside it.
+/// Bounds of the hub's tables and of the work of a turn.
 public struct HubLimits: Sendable, Equatable {
+  // MARK: Drivers and trips
+
   /// Drivers known at once. At it a newcomer's upgrade is refused with HTTP 503.
-  public var drivers: Int
+  public var drivers = 1 << 20
   /// Trips known at once, ended ones included until they expire. At it `requested` is refused with `storage_full`.
-  public var trips: Int
-  /// Trips that one driver began and that the hub still knows, and such that one rider began: at
-  /// it what this driver or rider would begin is refused with `rate_limited`.
+  public var trips = 1 << 20
+  /// Trips that one driver began (by naming them in a fix, or by `requested`) and that the hub still knows, ended ones
+  /// included; and such that one rider began. At it what this driver or rider would begin is refused with
+  /// `rate_limited`.
   public var tripsPerDriver = 1000
   public var tripsPerRider = 100
-  /// Fixes in batches that wait for their turn, and as many in batches that wait for the journal. Past it a batch is
-  /// refused with `rate_limited`.
-  public var waitingFixes = 600_000
+  /// Places on the routes of trips that are under way, 24 bytes each. Where a route of 5,000 has no room, its trip has
+  /// ETAs without it.
+  public var routePoints = 4_000_000
+  /// Combinations of vehicle type and tags that drivers have, at most 700 bytes each. At it a `driver_status` with
+  /// another one is refused with `storage_full`.
+  public var profiles = 1 << 17
+  /// What is believed of a fix. Past it: `implausible_location`.
+  public var tracking = Tracker.Rules.standard
+
+  // MARK: Channels and events
+
+  /// Channels with subscribers or events. At it `subscribe` is refused with `rate_limited`.
+  public var channels = 1 << 21
+  /// Events kept for each channel. Older ones are forgotten: resuming from before them is not `recovered`.
+  public var eventsPerChannel = 256
+  /// Events kept in all channels together; the oldest of all is forgotten first.
+  public var events = 1 << 20
+  /// Bytes of routes and of notifications' texts and data in all kept events. Past it a `trip_change` with a route, and
+  /// a notification that is posted, is refused with `storage_full`.
+  public var eventContentBytes = 256 << 20
+  /// Such bytes of one channel. Past it its oldest events are forgotten, so that a subscriber that resumes is sent no
+  /// more at once.
+  public var eventContentBytesPerChannel = 256 << 10
   /// Subscriptions with `since` that wait for their turn. Past it one is refused with `rate_limited`.
   public var waitingResumes = 100_000
-  /// Channels with subscribers or events. At it `subscribe` is refused with `rate_limited`.
-  public var channels: Int
-  /// Events kept for each channel. Older ones are forgotten: resuming from before them is not `recovered`.
-  public var eventsPerChannel: Int
-  /// Events kept in all channels together; the oldest of all is forgotten first.
-  public var events: Int
-  /// Bytes of routes and of notifications' texts in all kept events. Past it a `trip_change` with a route, and a
-  /// notification that is posted, is refused with `storage_full`.
-  public var eventContentBytes = 256 << 20
-  /// The same of one channel. Past it: its oldest events are forgotten. So a subscriber that resumes is sent no more at
-  /// once.
-  public var eventContentBytesPerChannel = 256 << 10
+
+  // MARK: Questions
+
+  /// Drivers of one answer. Who asks for more: `bad_message`.
+  public var queryHits = DriverSearch.maximumLimit
+  /// Index cells and drivers that the queries of one turn look at: what a hub thread does in 200 µs. What is left goes
+  /// on in the next turn, behind what has come meanwhile.
+  public var queryBudget = SearchBudget.standard
+  /// Queries under way, of all sessions and of one. Past it: `rate_limited`.
+  public var queries = 256
+  public var queriesPerSession = 4
+  /// Queries of one identity under way, over all its sessions and requests. Past it: `rate_limited`, over HTTP 429.
+  public var queriesPerIdentity = RoleLimits(driver: 4, rider: 8, ops: 64)
+  /// Pages of trips that are put together at once. Past it a further one is refused with `rate_limited`, over HTTP 503
+  /// with `Retry-After`.
+  public var tripLists = 64
+  /// Trips that all of them together look at in one turn, 100 µs; they go on in the next.
+  public var tripsListedPerTurn = 2_000
+
+  // MARK: Areas and fences
+
   /// Cells watched at once, counted for each audience. At it `subscribe` is refused with `rate_limited`.
   public var areas = 65_536
   /// Drivers that one turn looks at, names or lets go for areas: some 100 µs where all of them are far from each other
   /// in memory. What is left of a tick goes on in the next turn.
   public var areaDriversPerTurn = 128
-  /// Fences, positions of all of them, and such that are about two drivers. At each a new one is refused with
-  /// `storage_full`.
+  /// Fences, positions that all of them are drawn with (some 60 bytes each), and such that are about two drivers. At
+  /// each a new one is refused with `storage_full`, until others are deleted. What one fence may have:
+  /// `DriverSearch.maximumPositions`.
   public var fences = 50_000
   public var fencePositions = 2_000_000
   public var roamingFences = 16
-  /// Fences of one cell of their index: what a fix looks at grows with it. At it a fence there is refused with
+  /// Fences of one cell of their index, with which the cost of a fix there grows. At it a fence there is refused with
   /// `storage_full`.
   public var fencesPerCell = 256
-  /// Fences that one driver is in, and all drivers together. At it an enter is not told before another has been left.
+  /// Fences that one driver is in, and all drivers together, 64 bytes each. At it an enter is not told before the
+  /// driver has left another one.
   public var fencesPerDriver = 128
   public var fenceStays = 4_000_000
-  /// Pairs of roaming fences that one driver is in, and that there are. At it no further one begins.
+  /// Pairs of drivers in roaming fences that one driver is in, and all. At it no further one begins.
   public var pairsPerDriver = 16
   public var fencePairs = 1_000_000
-  /// Combinations of vehicle type and tags in use. At it a `driver_status` with another one is refused with
-  /// `storage_full`.
-  public var profiles: Int
-  /// Vertices of the routes that are being followed. Where another route of the longest kind has no room, its trip has
-  /// ETAs without it.
-  public var routePoints = 4_000_000
-  /// What is believed of a fix. Past it: `implausible_location`.
-  public var tracking: Tracker.Rules
-  /// Hits of one nearby query.
-  public var queryHits: Int
-  /// What queries may look at in one turn; past it they go on in the next.
-  public var queryBudget: SearchBudget
-  /// Queries under way, of all and of one session. Past it: `rate_limited`.
-  public var queries = 256
-  public var queriesPerSession = 4
-  /// Those of one identity, over all its sessions and requests. Past it: `rate_limited`, over HTTP 429.
-  public var queriesPerIdentity = RoleLimits(driver: 4, rider: 8, ops: 64)
-  /// Lists of trips that are put together at once. Past it a further one is refused with `rate_limited`.
-  public var tripLists = 64
-  /// Trips that all of them together look at in one turn; they go on in the next.
-  public var tripsListedPerTurn = 2_000
+
+  // MARK: Fixes that came late
+
+  /// Fixes of batches that wait for their turn, and as many in batches that wait for the journal: some 90 MB each. Past
+  /// it a batch is refused with `rate_limited`.
+  public var waitingFixes = 600_000
   /// Fix times remembered for each driver that sends batches, to recognise repeated fixes.
-  public var fixTimesPerDriver: Int
+  public var fixTimesPerDriver = 512
   /// Drivers for which fix times are remembered. Past it a repeated old fix of a further driver counts as history.
-  public var driversWithFixTimes: Int
-  /// Fixes that were taken in while nothing could be stored and have not come again, whose times are kept: of one
-  /// driver (as many as this project's client keeps to send again), and of all. Past it a driver's `storedThrough`
-  /// stays before the first that has no place for as long as the hub runs, and the driver sends again what is newer,
-  /// needed or not.
+  public var driversWithFixTimes = 100_000
+  /// Fixes that were taken in while nothing could be stored and have not come again, whose times are kept, 8 bytes
+  /// each: of one driver (as many as this project's client keeps to send again), and of all. Past it a driver's
+  /// `storedThrough` stays before the first that has no place for as long as the hub runs, and the driver sends again
+  /// what is newer, needed or not.
   public var missedFixesPerDriver = 4096
   public var missedFixes = 1 << 20
 
+  public init() {}
+
+  /// The hub of a test or a measurement: tables of these sizes.
   public init(
     drivers: Int, trips: Int, channels: Int, eventsPerChannel: Int, events: Int, queryHits: Int,
     queryBudget: SearchBudget,
     fixTimesPerDriver: Int, driversWithFixTimes: Int, profiles: Int, tracking: Tracker.Rules = .standard
   ) {
-    precondition(drivers > 0 && trips > 0 && channels > 0 && eventsPerChannel > 0 && events >= eventsPerChannel)
-    precondition(
-      queryHits > 0 && queryBudget.candidates >= queryHits && fixTimesPerDriver > 0 && driversWithFixTimes >= 0)
-    precondition(profiles >= 0 && tracking.maximumAccuracyMeters > 0)
     self.drivers = drivers
     self.trips = trips
     self.channels = channels
@@ -98,6 +118,21 @@ public struct HubLimits: Sendable, Equatable {
     self.driversWithFixTimes = driversWithFixTimes
     self.profiles = profiles
     self.tracking = tracking
+    validate()
+  }
+
+  /// Relations that the code relies on.
+  public func validate() {
+    precondition(drivers > 0 && trips > 0 && channels > 0 && eventsPerChannel > 0 && events >= eventsPerChannel)
+    precondition(profiles >= 0 && tracking.maximumAccuracyMeters > 0)
+    precondition(tripsPerDriver >= 1 && tripsPerRider >= 1 && tripLists >= 1 && tripsListedPerTurn >= 1)
+    precondition((1...DriverSearch.maximumLimit).contains(queryHits) && queryBudget.candidates >= queryHits)
+    precondition(queries >= 1 && queriesPerSession >= 1 && queriesPerIdentity.isValid)
+    precondition(areas >= 1 && areaDriversPerTurn >= 1)
+    precondition(fences >= 1 && fencesPerCell >= 1 && fencesPerDriver >= 1 && pairsPerDriver >= 1)
+    precondition(fencePositions >= DriverSearch.maximumPositions, "one fence must fit")
+    precondition(waitingFixes >= LocationBatch.maximumCount && waitingResumes >= 0, "one batch must fit")
+    precondition(fixTimesPerDriver > 0 && driversWithFixTimes >= 0)
   }
 }
 

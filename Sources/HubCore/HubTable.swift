@@ -67,10 +67,19 @@ public struct RoleLimits: Sendable, Equatable {
   }
 
   public subscript(role: Role) -> Int {
-    switch role {
-    case .driver: driver
-    case .rider: rider
-    case .ops: ops
+    get {
+      switch role {
+      case .driver: driver
+      case .rider: rider
+      case .ops: ops
+      }
+    }
+    set {
+      switch role {
+      case .driver: driver = newValue
+      case .rider: rider = newValue
+      case .ops: ops = newValue
+      }
     }
   }
 

@@ -1,6 +1,7 @@
 // What the verbs that are clients of a hub have in common: where it is, who asks, and what happens while it can't be
 // reached.
 import Glibc
+import HubCommandLine
 import HubMessages
 import HubSystem
 import HubTransport
@@ -38,9 +39,9 @@ struct ClientOptions {
       guard token == nil else { throw .usage("give --token or --token-file, not both") }
       _ = try tokenFile.read()
     }
-    connectTimeout = try arguments.number("connect-timeout", in: 0...86_400) ?? 10
-    compression = try arguments.choice("compression", of: ["on", "off"]) == "on"
-    codec = try arguments.choice("codec", of: ["json", "binary"]) == "binary" ? .binary : .json
+    connectTimeout = try arguments.value("connect-timeout", .number(0...86_400)) ?? 10
+    compression = try arguments.value("compression", .onOff) ?? false
+    codec = try arguments.value("codec", .choice([("json", .json), ("binary", .binary)])) ?? .json
   }
 
   private static func trust(_ arguments: Arguments, _ url: HubURL) throws(CommandError) -> TLSClient {

@@ -1,4 +1,5 @@
 // `--token-file`: tokens that an operator, or a job, replaces while the program runs.
+import HubCommandLine
 import LocationHubClient
 
 /// A file with a token a line, for each client of the program one, in their order.
@@ -20,7 +21,7 @@ struct TokenFile: Sendable {
     do throws(CommandError) {
       return .token(try read(atLeast: client + 1)[client])
     } catch {
-      ConnectionReport.say(error.text)
+      ConnectionReport.say("\(error)")
       return .none
     }
   }

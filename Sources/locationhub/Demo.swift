@@ -4,6 +4,7 @@ import Glibc
 // Two threads beside the hub's: the drivers' loop, and the riders' loop, which is the main thread and shows the
 // figures. A position's latency is measured from the driver's send to the rider's receipt, by one clock.
 import HubBytes
+import HubCommandLine
 import HubGateway
 import HubGeo
 import HubMessages
@@ -64,8 +65,8 @@ private func startHub(_ arguments: Arguments, journal directory: String?) throws
     return nil
   }
   var configuration = ServerConfiguration()
-  configuration.port = UInt16(try arguments.integer("port", in: 0...65535) ?? 8080)
-  configuration.loops = try arguments.integer("loops", in: 1...64) ?? 1
+  configuration.port = try arguments.value("port", .whole(0...65535)) ?? 8080
+  configuration.loops = try arguments.value("loops", .whole(1...64)) ?? 1
   configuration.allowsDevelopmentCredentials = true
   configuration.logLevel = .warning
   configuration.journal = directory.map { JournalConfiguration(directory: $0) }

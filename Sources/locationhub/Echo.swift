@@ -1,5 +1,6 @@
 import Glibc
 // `echo`: the WebSocket code without the hub, for conformance suites.
+import HubCommandLine
 import HubGateway
 import HubSystem
 
@@ -15,7 +16,7 @@ let echo = Verb(
     Option("port", "PORT", "TCP port; 0 picks a free one (9001)"),
   ],
   run: { (arguments) throws(CommandError) in
-    let port = try arguments.integer("port", in: 0...65535) ?? 9001
+    let port = try arguments.value("port", .whole(0...65535)) ?? 9001
     let server: EchoServer
     do throws(ServerError) {
       server = try EchoServer(host: arguments.string("host") ?? "127.0.0.1", port: UInt16(port))

@@ -1,6 +1,7 @@
 import Glibc
 // `filter`: what the hub would publish for a trace, without a hub.
 import HubBytes
+import HubCommandLine
 import HubCore
 import HubGeo
 import HubMessages
@@ -27,7 +28,7 @@ private func runFilter(_ arguments: Arguments) throws(CommandError) -> ExitCode 
   guard arguments.operands.count == 1, let path = arguments.operands.first else {
     throw .usage("filter takes one trace: locationhub filter TRACE.csv")
   }
-  let every = try arguments.integer("every", in: 1...1_000_000) ?? 1
+  let every = try arguments.value("every", .whole(1...1_000_000)) ?? 1
   let extrapolation = try arguments.string("extrapolate").map { (text) throws(CommandError) in try step(text) }
   let fixes = try readTrace(path)
   try system { () throws(SystemError) in try blockSignals([SIGPIPE]) }

@@ -2,6 +2,7 @@
 //
 // Each driver's clock begins at its own moment, spread over one interval, so that fixes leave evenly and not all on the
 // same tick. A fix has the timestamp of the moment when it was due: what the loop is late by counts as latency.
+import HubCommandLine
 import HubGeo
 import HubMessages
 import HubSimulation
@@ -52,11 +53,11 @@ struct FleetOptions {
   var prefix: String
 
   init(_ arguments: Arguments, drivers: Int) throws(CommandError) {
-    self.drivers = try arguments.integer("drivers", in: 1...1_000_000) ?? drivers
-    rate = try arguments.number("rate", in: 0.01...2) ?? 1
-    duration = try arguments.number("duration", in: 0...1e9)
-    seed = UInt64(try arguments.integer("seed", in: 0...Int.max) ?? 1)
-    radius = try arguments.number("radius", in: City.radii) ?? 5000
+    self.drivers = try arguments.value("drivers", .whole(1...1_000_000)) ?? drivers
+    rate = try arguments.value("rate", .number(0.01...2)) ?? 1
+    duration = try arguments.value("duration", .number(0...1e9))
+    seed = try arguments.value("seed", .whole(0...UInt64.max)) ?? 1
+    radius = try arguments.value("radius", .number(City.radii)) ?? 5000
     isAdaptive = arguments.has("adaptive")
     prefix = arguments.string("prefix") ?? "sim-"
     guard Identifier(prefix + "1000000-1000000") != nil else {

@@ -2,6 +2,7 @@ import Glibc
 // `journal`: looks into the directory where a hub keeps what is durable, beside the hub or without one. Changes
 // nothing.
 import HubBytes
+import HubCommandLine
 import HubCore
 import HubJournal
 import HubMessages

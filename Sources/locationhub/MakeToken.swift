@@ -1,5 +1,6 @@
 // `token`: makes a JSON Web Token for a driver, a rider or an operator.
 import HubBytes
+import HubCommandLine
 import HubMessages
 import HubSystem
 import HubTokens
@@ -65,8 +66,10 @@ private func claims(_ arguments: Arguments, _ now: Timestamp) throws(CommandErro
     throw .usage("--sub must be 1-64 of A-Z a-z 0-9 . _ -")
   }
   var expires: Timestamp?
-  let seconds = try duration(arguments.string("expires") ?? "15m")
-  if seconds > 0 { expires = Timestamp(milliseconds: (now.milliseconds / 1000 + seconds) * 1000) }
+  if arguments.string("expires") != "0" {
+    let lasting = try arguments.value("expires", .duration) ?? 15 * 60 * 1000
+    expires = Timestamp(milliseconds: now.milliseconds / 1000 * 1000 + lasting)
+  }
   return Claims(subject: subject, role: role, expires: expires, grants: try grants(arguments))
 }
 
@@ -92,8 +95,8 @@ private func grants(_ arguments: Arguments) throws(CommandError) -> Grants? {
     tokenID = id
   }
   let limits = SessionLimits(
-    rate: try arguments.number("rate", in: SessionLimits.rates),
-    burst: try arguments.number("burst", in: SessionLimits.bursts))
+    rate: try arguments.value("rate", .number(SessionLimits.rates)),
+    burst: try arguments.value("burst", .number(SessionLimits.bursts)))
   let hasLimits = limits != SessionLimits()
   let vehicle = try vehicle(arguments)
   if trips.isEmpty, channels.isEmpty, tokenID == nil, vehicle == nil, !hasLimits { return nil }
@@ -117,17 +120,6 @@ private func vehicle(_ arguments: Arguments) throws(CommandError) -> VehicleClai
   }
   if !tags.isEmpty { vehicle.tags = tags }
   return vehicle.isEmpty ? nil : vehicle
-}
-
-/// Seconds of `90s`, `15m`, `12h`, `30d`, or of a number alone.
-private func duration(_ text: String) throws(CommandError) -> Int64 {
-  let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3600, "d": 86_400]
-  let unit = text.last.flatMap { units[$0] }
-  // A hundred years at most, whatever the unit.
-  guard let count = Int64(unit == nil ? text[...] : text.dropLast()), (0...3_155_760_000).contains(count),
-    count * (unit ?? 1) <= 3_155_760_000
-  else { throw .usage("--expires must be like 90s, 15m, 12h or 30d, not \(text)") }
-  return count * (unit ?? 1)
 }
 
 /// The one private key that `--key`, `--kid` and `--alg` mean.

@@ -1,5 +1,6 @@
 // `replay`: recorded drives, sent as live.
 import Glibc
+import HubCommandLine
 import HubMessages
 import HubSimulation
 import HubSystem
@@ -22,7 +23,7 @@ let replay = Verb(
 
 private func runReplay(_ arguments: Arguments) throws(CommandError) -> ExitCode {
   let options = try ClientOptions(arguments)
-  let speed = try arguments.number("speed", in: 0...1e6) ?? 10
+  let speed = try arguments.value("speed", .number(0...1e6)) ?? 10
   guard !arguments.operands.isEmpty else { throw .usage("replay needs a trace: locationhub replay TRACE.csv") }
   var routes: [ReplayRoute] = []
   for (index, path) in arguments.operands.enumerated() {

@@ -1,5 +1,6 @@
 import Glibc
 // `simulate`: drivers of a simulated city, over real connections.
+import HubCommandLine
 import HubGeo
 import HubMessages
 import HubSimulation

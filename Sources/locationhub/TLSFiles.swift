@@ -1,4 +1,5 @@
 // The files that `serve` speaks TLS with: read at the start, and again on SIGHUP.
+import HubCommandLine
 import HubGateway
 import HubRuntime
 import HubTransport
@@ -9,8 +10,8 @@ struct TLSFiles {
   private let keyFile: String
 
   /// Nil where the hub is to speak plain HTTP.
-  init?(_ arguments: Arguments) throws(CommandError) {
-    switch (arguments.string("tls-cert"), arguments.string("tls-key")) {
+  init?(_ options: ServeOptions) throws(CommandError) {
+    switch (options.tlsCertificate, options.tlsKey) {
     case (nil, nil): return nil
     case (_?, nil): throw .usage("--tls-cert needs its key: give --tls-key too")
     case (nil, _?): throw .usage("--tls-key needs its certificate: give --tls-cert too")
@@ -36,7 +37,7 @@ struct TLSFiles {
       try replace(tls)
       log(.info, "tls_reloaded", ["certificate": certificateFile])
     } catch {
-      log(.error, "tls_reload_failed", ["reason": error.text])
+      log(.error, "tls_reload_failed", ["reason": "\(error)"])
     }
   }
 

@@ -1,4 +1,5 @@
 // The verbs, in the order of the overview.
+import HubCommandLine
 import HubSystem
 
 enum Verbs {
@@ -31,9 +32,9 @@ enum Verbs {
       throw .usage("there is no verb \(name)\n\n" + overview)
     }
     if words.dropFirst().contains(where: { $0 == "--help" || $0 == "-h" }) {
-      StandardStream.output.write(verb.help)
+      StandardStream.output.write(verb.help(program: "locationhub"))
       return .ok
     }
-    return try verb.run(try Arguments(Array(words.dropFirst()), of: verb))
+    return try verb.run(Array(words.dropFirst()))
   }
 }

@@ -1,6 +1,7 @@
 import Glibc
 // `watch`: what is published on channels, as it comes.
 import HubBytes
+import HubCommandLine
 import HubMessages
 import HubSimulation
 import HubSystem
@@ -26,14 +27,13 @@ let watch = Verb(
 private func runWatch(_ arguments: Arguments) throws(CommandError) -> ExitCode {
   let options = try ClientOptions(arguments)
   let channels = try channels(arguments.operands)
-  guard let format = WatchFormat(rawValue: arguments.string("format") ?? "text") else {
-    throw .usage("--format must be text, json or csv")
-  }
+  let format = try arguments.value("format", .choice(WatchFormat.allCases.map { ($0.rawValue, $0) })) ?? .text
+  let role = try arguments.value("role", .choice(Role.allCases.map { ("\($0.name)", $0) }))
   let usualRole: Role = channels.allSatisfy(\.isForRiders) ? .rider : .ops
   let configuration = try options.configuration(
-    try role(arguments) ?? usualRole, try arguments.identifier("id") ?? WatchFormat.defaultID)
-  let count = try arguments.integer("count", in: 1...Int.max)
-  let duration = try arguments.number("duration", in: 0...1e9)
+    role ?? usualRole, try arguments.identifier("id") ?? WatchFormat.defaultID)
+  let count = try arguments.value("count", .whole(1...Int.max))
+  let duration = try arguments.value("duration", .number(0...1e9))
   try system { () throws(SystemError) in try blockSignals([SIGINT, SIGTERM, SIGPIPE]) }
   let clients = try system { () throws(SystemError) in try ClientLoop() }
   let watcher = Watcher(clients, options: options, format: format, count: count)
@@ -68,15 +68,7 @@ private func channels(_ names: [String]) throws(CommandError) -> [Channel] {
   return channels
 }
 
-private func role(_ arguments: Arguments) throws(CommandError) -> Role? {
-  guard let name = arguments.string("role") else { return nil }
-  guard let role = Role.allCases.first(where: { "\($0.name)" == name }) else {
-    throw .usage("--role must be rider, ops or driver")
-  }
-  return role
-}
-
-enum WatchFormat: String {
+enum WatchFormat: String, CaseIterable {
   case text, json, csv
 
   static let defaultID: Identifier = {
@@ -204,7 +196,9 @@ private final class Watcher: ClientLoopDelegate {
       leave()
     case .error(let error):
       ConnectionReport.say("the hub says \(error.code.name): \(error.message)")
-      if !error.code.isTemporary {
+      // The client asks again by itself after the others.
+      let retry = error.code.facts.retry
+      if retry != .later, retry != .once {
         failure = failure ?? .failed("the hub refused a subscription")
         leave()
       }
@@ -235,13 +229,6 @@ private final class Watcher: ClientLoopDelegate {
     guard let count = left else { return }
     left = count - 1
     if count <= 1 { end() }
-  }
-}
-
-extension ErrorCode {
-  /// Whether the client asks again by itself.
-  var isTemporary: Bool {
-    self == .rateLimited || self == .storageFull || self == .shuttingDown || self == .internalError
   }
 }
 

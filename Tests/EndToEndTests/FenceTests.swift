@@ -108,9 +108,9 @@ extension EndToEnd.Fences {
   @Test("each limit of fences is refused when it is reached, and not before")
   func limits() throws {
     let hub = try TestHub {
-      $0.limits.fences = 3
-      $0.limits.roamingFences = 1
-      $0.limits.fencesPerCell = 2
+      $0.limits.hub.fences = 3
+      $0.limits.hub.roamingFences = 1
+      $0.limits.hub.fencesPerCell = 2
     }
     func put(_ name: String, _ body: String) throws -> HTTPResponse {
       try send(hub.port, "PUT", "/v1/fences/\(name)?\(ops)", body)

@@ -136,8 +136,8 @@ extension EndToEnd.IdentityLimits {
     "one rider has so many queries under way over all its sockets and requests, which get 429", arguments: loopCounts)
   func queries(loops: Int) throws {
     let hub = try TestHub(loops: loops) {
-      $0.limits.queriesPerIdentity = RoleLimits(driver: 1, rider: 2, ops: 64)
-      $0.limits.queryBudget = SearchBudget(cells: 1, candidates: 1000)
+      $0.limits.hub.queriesPerIdentity = RoleLimits(driver: 1, rider: 2, ops: 64)
+      $0.limits.hub.queryBudget = SearchBudget(cells: 1, candidates: 1000)
     }
     let payload: [String: Any] = ["kind": "nearby", "latitude": 52.5, "longitude": 13.4, "limit": 5]
     // Three messages in one write are read in one turn.
@@ -165,7 +165,7 @@ extension EndToEnd.IdentityLimits {
 
   @Test("a rider whose token names trips by a pattern begins so many", arguments: loopCounts)
   func trips(loops: Int) throws {
-    let hub = try TokenHub(loops: loops) { $0.limits.tripsPerRider = 3 }
+    let hub = try TokenHub(loops: loops) { $0.limits.hub.tripsPerRider = 3 }
     let rider = try hub.join(try hub.token(.rider, "r", trips: ["z-*"]))
     func request(_ trip: String) throws {
       try rider.send("trip_status", ["tripId": trip, "status": "requested", "timestamp": 1_763_680_000_001])

@@ -272,7 +272,7 @@ extension EndToEnd.LimitsReached {
 
   @Test("a full driver table refuses newcomers with 503, and serves those it knows", arguments: loopCounts)
   func drivers(loops: Int) throws {
-    let hub = try TestHub(loops: loops) { $0.limits.drivers = 2 }
+    let hub = try TestHub(loops: loops) { $0.limits.hub.drivers = 2 }
     let first = try hub.driver("d1")
     _ = try hub.driver("d2")
     let refusal = try hub.request(UpgradeRequest("/v1/ws?role=driver&id=d3").text)
@@ -289,7 +289,7 @@ extension EndToEnd.LimitsReached {
 
   @Test("a full trip table refuses new trips with storage_full", arguments: loopCounts)
   func trips(loops: Int) throws {
-    let hub = try TestHub(loops: loops) { $0.limits.trips = 1 }
+    let hub = try TestHub(loops: loops) { $0.limits.hub.trips = 1 }
     let driver = try hub.driver("d1")
     let rider = try hub.rider("r1")
     try driver.sendFix(0, trip: "T1")
@@ -305,7 +305,7 @@ extension EndToEnd.LimitsReached {
 
   @Test("a full channel table refuses new channels with rate_limited", arguments: loopCounts)
   func channels(loops: Int) throws {
-    let hub = try TestHub(loops: loops) { $0.limits.channels = 2 }
+    let hub = try TestHub(loops: loops) { $0.limits.hub.channels = 2 }
     let rider = try hub.rider("r1")
     try rider.subscribe("trip:T1")
     try rider.subscribe("trip:T2")
@@ -323,8 +323,8 @@ extension EndToEnd.LimitsReached {
     let states = ["driver_en_route", "arrived_pickup", "trip_started"]
     for (perChannel, all) in [(2, 100), (2, 2)] {
       let hub = try TestHub {
-        $0.limits.eventsPerChannel = perChannel
-        $0.limits.events = all
+        $0.limits.hub.eventsPerChannel = perChannel
+        $0.limits.hub.events = all
       }
       let driver = try hub.driver("d1")
       try driver.sendFix(0, trip: "T1")
@@ -347,8 +347,8 @@ extension EndToEnd.LimitsReached {
     "a query has so many hits, goes on where a turn is over, and an answer has so many bytes", arguments: loopCounts)
   func queries(loops: Int) throws {
     let hub = try TestHub(loops: loops) {
-      $0.limits.queryHits = 20
-      $0.limits.queryBudget = SearchBudget(cells: 5, candidates: 20)
+      $0.limits.hub.queryHits = 20
+      $0.limits.hub.queryBudget = SearchBudget(cells: 5, candidates: 20)
       $0.limits.answerBytes = 3072
     }
     for place in 0..<60 {
@@ -371,7 +371,7 @@ extension EndToEnd.LimitsReached {
 
   @Test("so many queries of one session are under way at once", arguments: loopCounts)
   func queriesPerSession(loops: Int) throws {
-    let hub = try TestHub(loops: loops) { $0.limits.queriesPerSession = 1 }
+    let hub = try TestHub(loops: loops) { $0.limits.hub.queriesPerSession = 1 }
     let ops = try hub.ops("o1")
     let payload: [String: Any] = ["kind": "nearby", "latitude": 37, "longitude": -122, "limit": 5]
     // Two messages in one write are read in one turn.
@@ -385,8 +385,8 @@ extension EndToEnd.LimitsReached {
   @Test("fix times are remembered up to a number; older repeats count as history", arguments: loopCounts)
   func fixTimes(loops: Int) throws {
     let hub = try TestHub(loops: loops) {
-      $0.limits.fixTimesPerDriver = 3
-      $0.limits.driversWithFixTimes = 1
+      $0.limits.hub.fixTimesPerDriver = 3
+      $0.limits.hub.driversWithFixTimes = 1
     }
     let batch: [String: Any] = ["locations": (0..<6).map(Peer.fix)]
     let first = try hub.driver("d1")

@@ -48,7 +48,7 @@ extension EndToEnd.Motion {
 
   @Test("the largest accuracy radius is the operator's", arguments: loopCounts)
   func accuracy(loops: Int) throws {
-    let hub = try TestHub(loops: loops) { $0.limits.accuracyMeters = 30 }
+    let hub = try TestHub(loops: loops) { $0.limits.hub.tracking.maximumAccuracyMeters = 30 }
     let driver = try hub.driver("d1")
     let id = try driver.sendFix(0, more: ["accuracy": 30.5])
     let error = try driver.receive("error")
@@ -109,7 +109,7 @@ extension EndToEnd.Motion {
 
   @Test("a full table of vehicles refuses another one with storage_full", arguments: loopCounts)
   func profileLimit(loops: Int) throws {
-    let hub = try TestHub(loops: loops) { $0.limits.profiles = 1 }
+    let hub = try TestHub(loops: loops) { $0.limits.hub.profiles = 1 }
     let first = try hub.driver("d1")
     let second = try hub.driver("d2")
     try first.send("driver_status", ["status": "available", "vehicleType": "van"])

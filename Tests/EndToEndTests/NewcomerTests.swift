@@ -54,7 +54,7 @@ extension EndToEnd.Newcomers {
   func refusedDriver(loops: Int) throws {
     let hub = try TestHub(loops: loops) {
       $0.limits.sessions = 2
-      $0.limits.drivers = 1
+      $0.limits.hub.drivers = 1
     }
     let driver = try hub.driver("d1")
     for _ in 0..<5 {
@@ -257,7 +257,7 @@ extension EndToEnd.Newcomers {
 
   @Test("a driver begins so many trips and no more, on every way", arguments: loopCounts)
   func tripsPerDriver(loops: Int) throws {
-    let hub = try TestHub(loops: loops) { $0.limits.tripsPerDriver = 3 }
+    let hub = try TestHub(loops: loops) { $0.limits.hub.tripsPerDriver = 3 }
     let driver = try hub.driver("d1")
     for step in 0..<3 { try driver.sendFix(step, trip: "T\(step)") }
     #expect(try driver.settle().isEmpty)

@@ -172,7 +172,7 @@ import Testing
   func sessionEnds() throws {
     // Each of the others' has its turn before the one whose session has gone is looked at again.
     let others = 40
-    let hub = try hub(reportsPerTurn: 1) { $0.queriesPerSession = others }
+    let hub = try hub(reportsPerTurn: 1) { $0.hub.queriesPerSession = others }
     let ops = try HandDrivenPeer(hub, role: "ops", id: "o1")
     let slots = hub.openSlots
     let other = try HandDrivenPeer(hub, role: "ops", id: "o2")
@@ -210,7 +210,7 @@ import Testing
 
   @Test("a session has so many answers under way, and then gets rate_limited")
   func ofOneSession() throws {
-    let hub = try hub(reportsPerTurn: 20) { $0.queriesPerSession = 2 }
+    let hub = try hub(reportsPerTurn: 20) { $0.hub.queriesPerSession = 2 }
     let ops = try HandDrivenPeer(hub, role: "ops", id: "o1")
     let other = try HandDrivenPeer(hub, role: "ops", id: "o2")
     try begin(hub, ops, "q1")
@@ -233,7 +233,7 @@ import Testing
 
   @Test("a loop has so many answers under way, and then refuses queries with 503")
   func ofALoop() throws {
-    let hub = try hub(reportsPerTurn: 20) { $0.queries = 1 }
+    let hub = try hub(reportsPerTurn: 20) { $0.hub.queries = 1 }
     let ops = try HandDrivenPeer(hub, role: "ops", id: "o1")
     try begin(hub, ops, "q1")
     let refused = try fetch(hub, "\(Self.target)&limit=5")

@@ -12,6 +12,7 @@ import Glibc
 // by half or more of what it was before, or where memory did not return. What it is afterwards tells how much of a
 // difference is chance.
 import HubBytes
+import HubCommandLine
 import HubLoadTestKit
 import HubSystem
 
@@ -47,18 +48,18 @@ struct AbuseRun {
   ]
 
   static func run(_ words: [String], executable: String) throws(LoadTestError) -> Bool {
-    let options = try VerbOptions(words, .abuse)
-    var run = AbuseRun(executable: options["--executable"] ?? executable)
-    run.duration = try options.number("--duration", or: run.duration)
-    run.attackers = try options.whole("--attackers", or: run.attackers, in: 1...1_000_000)
-    run.serverCPU = options["--server-cpu"]
-    run.serverOptions = options.serveOptions
+    let options = try Arguments(words, .abuse)
+    var run = AbuseRun(executable: options.string("executable") ?? executable)
+    run.duration = try options.number("duration", or: run.duration)
+    run.attackers = try options.whole("attackers", or: run.attackers, in: 1...1_000_000)
+    run.serverCPU = options.string("server-cpu")
+    run.serverOptions = options.rest
     try HubProcess.check(executable: run.executable)
-    let part = options["--only"]
+    let part = options.string("only")
     guard part == nil || part == "outside" || part == "inside" else {
       throw .usage("--only must be outside or inside")
     }
-    let attack = options["--attack"]
+    let attack = options.string("attack")
     let names = Set(InsideAttack.all().map(\.name))
     if let attack, !names.contains(attack) {
       throw .usage("--attack takes one of: \(names.sorted().joined(separator: ", "))")

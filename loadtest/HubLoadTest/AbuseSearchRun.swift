@@ -1,4 +1,5 @@
 import Glibc
+import HubCommandLine
 // hub-loadtest abuse-search: is there a message that costs the hub far more than it is charged for?
 //
 //   hub-loadtest abuse-search [--seconds S] [--seed N] [--output FILE] [--executable PATH]
@@ -26,12 +27,12 @@ struct AbuseSearchRun {
   private static let keptOrdinary = 150
 
   static func run(_ words: [String], executable: String) throws(LoadTestError) -> Bool {
-    let options = try VerbOptions(words, .abuseSearch)
-    var run = AbuseSearchRun(executable: options["--executable"] ?? executable)
-    run.seconds = try options.number("--seconds", or: run.seconds)
-    run.seed = UInt64(try options.whole("--seed", or: 1, in: 1...1_000_000_000))
+    let options = try Arguments(words, .abuseSearch)
+    var run = AbuseSearchRun(executable: options.string("executable") ?? executable)
+    run.seconds = try options.number("seconds", or: run.seconds)
+    run.seed = UInt64(try options.whole("seed", or: 1, in: 1...1_000_000_000))
     try HubProcess.check(executable: run.executable)
-    if let path = options["--output"] { run.output = try OutputFile(path) }
+    if let path = options.string("output") { run.output = try OutputFile(path) }
     return try run.run()
   }
 

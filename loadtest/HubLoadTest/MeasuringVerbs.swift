@@ -1,12 +1,13 @@
 // hub-loadtest bench and capacity: what make bench and make capacity call.
+import HubCommandLine
 import HubLoadTestKit
 import HubSystem
 
 enum MeasuringVerbs {
   static func bench(_ words: [String]) throws(LoadTestError) -> Bool {
-    let options = try VerbOptions(words, .bench)
-    let file = options["--thresholds"] ?? "loadtest/thresholds.json"
-    let executable = options["--executable"] ?? Machine.hubBesides()
+    let options = try Arguments(words, .bench)
+    let file = options.string("thresholds") ?? "loadtest/thresholds.json"
+    let executable = options.string("executable") ?? Machine.hubBesides()
     try HubProcess.check(executable: executable)
     let thresholds = try Bench.thresholds(parsing: try readText(file), file: file)
     return try Bench(executable: executable).run(thresholds)
@@ -16,17 +17,19 @@ enum MeasuringVerbs {
   /// `--seconds`: of how many drivers the three sizes are, how many fixes a second they send together, how long each
   /// run is.
   static func capacity(_ words: [String]) throws(LoadTestError) -> Bool {
-    let options = try VerbOptions(words, .capacity)
-    try options.nothingIsMeasured(with: "--terms", but: ["--json", "--output", "--server-cpu", "--threads"])
-    let (json, output) = (try OutputFile.optional(options["--json"]), try OutputFile.optional(options["--output"]))
+    let options = try Arguments(words, .capacity)
+    try options.nothingIsMeasured(with: "terms", but: ["json", "output", "server-cpu", "threads"])
+    let (json, output) = (
+      try OutputFile.optional(options.string("json")), try OutputFile.optional(options.string("output"))
+    )
     let terms: CapacityTerms
-    if let file = options["--terms"] {
+    if let file = options.string("terms") {
       terms = try CapacityTerms(parsing: try readText(file), file: file)
     } else {
       var measuring = CapacityMeasuring(options: try options.run())
       try HubProcess.check(executable: measuring.options.executable)
-      measuring.directory = options["--data"] ?? measuring.directory
-      if let sizes = options["--drivers"] {
+      measuring.directory = options.string("data") ?? measuring.directory
+      if let sizes = options.string("drivers") {
         measuring.drivers = sizes.split(separator: ",").compactMap { Int($0) }
         guard measuring.drivers.count == 3, measuring.drivers == measuring.drivers.sorted(),
           measuring.drivers[0] >= CapacityMeasuring.fewestDrivers,
@@ -37,8 +40,8 @@ enum MeasuringVerbs {
           )
         }
       }
-      measuring.fixesPerSecond = try options.number("--fixes", or: measuring.fixesPerSecond)
-      measuring.seconds = try options.number("--seconds", or: measuring.seconds)
+      measuring.fixesPerSecond = try options.number("fixes", or: measuring.fixesPerSecond)
+      measuring.seconds = try options.number("seconds", or: measuring.seconds)
       measuring.progress = { StandardStream.error.write($0 + "\n") }
       terms = try measuring.measure(machine: Machine.description())
     }

@@ -1,11 +1,12 @@
 // hub-loadtest compare and report: what files of results say.
+import HubCommandLine
 import HubLoadTestKit
 
 enum ReportVerbs {
   /// The first file against each other one, scenario by scenario. With one file: the two hubs in it. False where
   /// something got worse.
   static func compare(_ paths: [String]) throws(LoadTestError) -> Bool {
-    let options = try VerbOptions(paths, .compare)
+    let options = try Arguments(paths, .compare)
     let comparison = try FileComparison(try files(options.operands))
     if !comparison.text.isEmpty { show(comparison.text) }
     guard comparison.failures.isEmpty else { throw .usage(comparison.failures.joined(separator: "; ")) }
@@ -20,8 +21,8 @@ enum ReportVerbs {
 
   /// One page with the plots of all files.
   static func report(_ words: [String]) throws(LoadTestError) -> Bool {
-    let options = try VerbOptions(words, .report)
-    guard let output = options["--html"] else { throw .usage("report A.json … --html FILE") }
+    let options = try Arguments(words, .report)
+    guard let output = options.string("html") else { throw .usage("report A.json … --html FILE") }
     guard !options.operands.isEmpty else { throw .usage("report needs files of results") }
     let files = try files(options.operands)
     try write(HTMLReport.page(files), to: output)

@@ -1,4 +1,5 @@
 // hub-loadtest figures and growth: what make figures and make growth call.
+import HubCommandLine
 import HubLoadTestKit
 import HubSystem
 
@@ -6,11 +7,13 @@ enum SpeedVerbs {
   /// All loads of the table, round after round; or the table of results that are there already (`--from`). False where
   /// a bar is missed.
   static func figures(_ words: [String]) throws(LoadTestError) -> Bool {
-    let options = try VerbOptions(words, .figures)
-    try options.nothingIsMeasured(with: "--from", but: ["--json", "--output", "--server-cpu", "--threads"])
-    let (json, output) = (try OutputFile.optional(options["--json"]), try OutputFile.optional(options["--output"]))
+    let options = try Arguments(words, .figures)
+    try options.nothingIsMeasured(with: "from", but: ["json", "output", "server-cpu", "threads"])
+    let (json, output) = (
+      try OutputFile.optional(options.string("json")), try OutputFile.optional(options.string("output"))
+    )
     let results: Results
-    if let file = options["--from"] {
+    if let file = options.string("from") {
       results = try Results(parsing: try readText(file), file: file)
       guard results.kind == SpeedRun.kind else {
         throw .usage("\(file) was not written by `figures --json`: its runs are not the loads of the table")
@@ -19,10 +22,10 @@ enum SpeedVerbs {
       var run = SpeedRun(options: try options.run())
       try HubProcess.check(executable: run.options.executable)
       run.keep = { (results) throws(LoadTestError) in try json?.update(results.json) }
-      run.rounds = try options.whole("--rounds", or: run.rounds)
-      run.seconds = try options.number("--seconds", or: run.seconds)
-      run.scale = try options.number("--scale", or: run.scale)
-      if let names = options["--only"] {
+      run.rounds = try options.whole("rounds", or: run.rounds)
+      run.seconds = try options.number("seconds", or: run.seconds)
+      run.scale = try options.number("scale", or: run.scale)
+      if let names = options.string("only") {
         let wanted = names.split(separator: ",").map { String($0.trimmed) }
         guard !wanted.isEmpty, wanted.allSatisfy(SpeedRun.names.contains) else {
           throw .usage(
@@ -30,7 +33,7 @@ enum SpeedVerbs {
         }
         run.only = Set(wanted)
       }
-      run.directory = options["--data"] ?? run.directory
+      run.directory = options.string("data") ?? run.directory
       run.progress = { StandardStream.error.write($0 + "\n") }
       results = try run.run()
     }
@@ -43,14 +46,16 @@ enum SpeedVerbs {
 
   /// All sizes of all curves, round after round.
   static func growth(_ words: [String]) throws(LoadTestError) -> Bool {
-    let options = try VerbOptions(words, .growth)
-    let (json, html) = (try OutputFile.optional(options["--json"]), try OutputFile.optional(options["--html"]))
+    let options = try Arguments(words, .growth)
+    let (json, html) = (
+      try OutputFile.optional(options.string("json")), try OutputFile.optional(options.string("html"))
+    )
     var run = GrowthRun(options: try options.run())
     try HubProcess.check(executable: run.options.executable)
     run.keep = { (results) throws(LoadTestError) in try json?.update(results.json) }
-    run.rounds = try options.whole("--rounds", or: run.rounds)
-    run.seconds = try options.number("--seconds", or: run.seconds)
-    run.scale = try options.number("--scale", or: run.scale)
+    run.rounds = try options.whole("rounds", or: run.rounds)
+    run.seconds = try options.number("seconds", or: run.seconds)
+    run.scale = try options.number("scale", or: run.scale)
     run.progress = { StandardStream.error.write($0 + "\n") }
     let results = try run.run()
     try json?.write(results.json)

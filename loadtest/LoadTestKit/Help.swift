@@ -1,4 +1,5 @@
 // What hub-loadtest says of itself: of all, of a verb, of a scenario with its own values.
+import HubCommandLine
 
 package enum Help {
   /// The text that the words ask for; nil where they ask for something else than help.
@@ -26,7 +27,7 @@ package enum Help {
     if !verb.operands.isEmpty { usage.append(verb.operands) }
     if verb.takesServeOptions { usage.append("[-- options of `locationhub serve`]") }
     var lines = [usage.joined(separator: " "), "", verb.about]
-    if !verb.options.isEmpty { lines += ["", "options:"] + verb.options.map(line) }
+    if !verb.options.isEmpty { lines += ["", "options:"] + verb.options.map(\.line) }
     if verb.name == CommandVerb.figures.name { lines += ["", "loads:"] + SpeedRun.names.map { "  " + $0 } }
     return (lines + ["", exitCodes(of: verb)]).joined(separator: "\n")
   }
@@ -35,17 +36,12 @@ package enum Help {
     var lines = [
       "usage: hub-loadtest \(name) [options] [-- options of `locationhub serve`]", "", scenario.about, "", "options:",
     ]
-    lines += LoadArguments.options.map(line) + ["", "settings: what they may be; what they are in \(name)"]
-    for setting in ScenarioSetting.all {
-      let left = padded("  --\(setting.name) \(setting.placeholder)", to: 28)
-      lines.append("\(left)\(setting.help) (\(setting.range); \(setting.write(scenario)))")
+    lines += LoadArguments.options.map(\.line) + ["", "settings: what they may be; what they are in \(name)"]
+    lines += Scenario.settings.map {
+      Option($0.name, $0.placeholder, "\($0.help) (\($0.range); \($0.write(scenario) ?? "none"))").line
     }
     if !scenario.serve.isEmpty { lines += ["", "options of its hub: \(scenario.serve.joined(separator: " "))"] }
     return (lines + ["", exitCodes]).joined(separator: "\n")
-  }
-
-  static func line(_ option: CommandVerb.Option) -> String {
-    padded("  --\(option.name)\(option.placeholder.map { " " + $0 } ?? "")", to: 28) + option.help
   }
 
   static let exitCodes =

@@ -1,5 +1,6 @@
 // The command line of a scenario: hub-loadtest SCENARIO [options] [-- options of `locationhub serve`].
 import Glibc
+import HubCommandLine
 import HubTransport
 
 package struct LoadArguments: Sendable {
@@ -13,26 +14,54 @@ package struct LoadArguments: Sendable {
   package var seeksMaximum = false
   /// µs
   package var bound = 50_000.0
-  /// Options of this list that were given, with what they were given.
-  private var given: [String: String] = [:]
+  /// A hub that runs already, and whose certificates to trust where it speaks TLS.
+  private var url: String?
+  private var authority: String?
 
-  /// Options beside the settings of a scenario.
-  static let options: [(name: String, placeholder: String?, help: String)] = [
-    ("url", "URL", "load a hub that runs already: http://127.0.0.1:8080, or https:// (without: start one)"),
-    ("ca", "FILE", "of that hub: whose certificates to trust, as PEM (whom the system trusts)"),
-    ("pid", "PID", "its process, where it is on this machine: for its CPU and memory"),
-    ("executable", "PATH", "the hub to start (locationhub beside this program)"),
-    ("against", "PATH", "a second one, run in turn with the first, and compared"),
-    ("rounds", "N", "runs of each (1 to 1000; 1)"),
-    ("server-cpu", "LIST", "the cores of the hub that is started, as for taskset"),
-    ("threads", "N", "threads that make the load (1 to 64; as many as cores are left)"),
-    ("max", nil, "find the highest rate at which p99 stays under the bound"),
-    ("bound", "TIME", "that bound: 50ms, 200us, 1s (50ms)"),
-    ("lateness-bound", "TIME", "the load's own lateness p99 over which a run is not valid (5ms)"),
-    ("sample", nil, "tell user space from the kernel by samples instead of ticks (root: perf_event_open)"),
-    ("json", "FILE", "write the results there"),
-    ("html", "FILE", "write a report with plots there"),
+  private init(_ scenario: Scenario, _ run: RunOptions) {
+    self.scenario = scenario
+    self.run = run
+  }
+
+  /// What there is beside the settings of a scenario.
+  private static let settings: [Setting<LoadArguments>] = [
+    Setting(
+      "url", "URL", "load a hub that runs already: http://127.0.0.1:8080, or https://",
+      mustBe: "http://ADDRESS:PORT or https://ADDRESS:PORT, where the address is numeric or localhost",
+      write: { $0.url ?? "without: start one" },
+      read: { arguments, text in
+        guard let address = HubProcess.address(in: text), isPlain(text) || isTLS(text) else { return false }
+        (arguments.url, arguments.run.address) = (text, address)
+        return true
+      }),
+    Setting(
+      "ca", \.authority, .text, "FILE", "of that hub: whose certificates to trust, as PEM",
+      otherwise: "whom the system trusts"),
+    Setting(
+      "pid", \.run.pid, .whole(1...pid_t.max), "PID", "its process, where it is on this machine: for its CPU and memory"
+    ),
+    Setting(
+      "executable", \.run.executable, .text, "PATH", "the hub to start", otherwise: "locationhub beside this program"),
+    Setting("against", \.against, .text, "PATH", "a second one, run in turn with the first, and compared"),
+    Setting("rounds", \.rounds, .whole(1...1000), "N", "runs of each"),
+    Setting("server-cpu", \.run.serverCPU, .text, "LIST", "the cores of the hub that is started, as for taskset"),
+    Setting(
+      "threads", \.run.threads, .whole(1...64), "N", "threads that make the load",
+      otherwise: "as many as cores are left"),
+    Setting("max", \.seeksMaximum, "find the highest rate at which p99 stays under the bound"),
+    Setting("bound", \.bound, .microseconds, "TIME", "that bound: 50ms, 200us, 1s"),
+    Setting(
+      "lateness-bound", \.run.latenessBoundMicroseconds, .microseconds, "TIME",
+      "the load's own lateness p99 over which a run is not valid"),
+    Setting(
+      "sample", \.run.samplesModes,
+      "tell user space from the kernel by samples instead of ticks (root: perf_event_open)"
+    ),
+    Setting("json", \.json, .text, "FILE", "write the results there"),
+    Setting("html", \.html, .text, "FILE", "write a report with plots there"),
   ]
+
+  static let options = settings.map { $0.option(LoadArguments(Scenario(), RunOptions(executable: ""))) }
 
   /// The hubs that are started in turn. Where there are two, results tell them apart by their names: their paths may be
   /// the same, which shows what differs by chance.
@@ -43,50 +72,26 @@ package struct LoadArguments: Sendable {
 
   /// `folders`: where scenarios are looked for by name.
   package init(_ words: [String], executable: String, folders: [String]) throws(LoadTestError) {
-    var words = words[...]
-    var given: Set<String> = []
-    guard let name = words.popFirst() else { throw .usage("name a scenario; --help lists them") }
+    guard let name = words.first else { throw .usage("name a scenario; --help lists them") }
     if name.hasPrefix("-") {
       throw .usage("there is no option \(name) here: a scenario or a verb comes first; --help lists them")
     }
-    scenario = try LoadArguments.scenario(named: name, in: folders)
-    run = RunOptions(executable: executable)
-    while let word = words.popFirst() {
-      if word == "--" {
-        run.serveOptions = Array(words)
-        break
-      }
-      guard word.hasPrefix("--") else { throw .usage("\(word): what is that? options begin with --") }
-      let parts = word.dropFirst(2).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-      let option = String(parts[0])
-      guard LoadArguments.isKnown(option) else {
-        throw .usage("there is no option --\(option)\(CommandVerb.serveHint(word, words))")
-      }
-      given.insert(option)
-      if option == "max" {
-        seeksMaximum = true
-        continue
-      }
-      if option == "sample" {
-        run.samplesModes = true
-        continue
-      }
-      guard let value = parts.count == 2 ? String(parts[1]) : words.popFirst() else {
-        throw .usage("--\(option) needs a value")
-      }
-      try set(option, value)
-    }
+    self.init(try LoadArguments.scenario(named: name, in: folders), RunOptions(executable: executable))
+    let options = LoadArguments.options + Scenario.settings.map { $0.option(scenario) }
+    let given = try Arguments(
+      Array(words.dropFirst()), verb: name, options: options, handsOn: true, hint: CommandVerb.serveHint)
+    try given.apply(LoadArguments.settings, to: &self)
+    try given.apply(Scenario.settings, to: &scenario)
+    run.serveOptions = given.rest
     if let contradiction = scenario.contradiction { throw .usage("\(scenario.name): \(contradiction)") }
-    try checkTarget()
+    try checkTarget(given)
     if seeksMaximum, scenario.drivers == 0 || scenario.bookings || scenario.batch > 0 {
       throw .usage("--max needs a scenario of drivers and riders whose rate can be raised")
     }
-    if given.contains("bound"), !seeksMaximum { throw .usage("--bound is what --max keeps: it has no meaning without") }
-    if given.contains("rounds"), seeksMaximum { throw .usage("--max tries each rate once: it has no --rounds") }
-  }
-
-  private static func isKnown(_ option: String) -> Bool {
-    options.contains { $0.name == option } || ScenarioSetting.all.contains { $0.name == option }
+    if given.isGiven("bound"), !seeksMaximum {
+      throw .usage("--bound is what --max keeps: it has no meaning without")
+    }
+    if given.isGiven("rounds"), seeksMaximum { throw .usage("--max tries each rate once: it has no --rounds") }
   }
 
   private static func isPlain(_ url: String) -> Bool { url.hasPrefix("http://") || url.hasPrefix("ws://") }
@@ -94,14 +99,14 @@ package struct LoadArguments: Sendable {
 
   /// What goes only with a hub that is started here, and what only with one that runs already, is refused with the
   /// other: it would be without effect.
-  private mutating func checkTarget() throws(LoadTestError) {
-    guard let url = given["url"] else {
-      for option in ["pid", "ca"] where given[option] != nil {
+  private mutating func checkTarget(_ given: Arguments) throws(LoadTestError) {
+    guard let url else {
+      for option in ["pid", "ca"] where given.isGiven(option) {
         throw .usage("--\(option) is of a hub that runs already: it needs --url")
       }
       return
     }
-    for option in ["against", "executable", "server-cpu"] where given[option] != nil {
+    for option in ["against", "executable", "server-cpu"] where given.isGiven(option) {
       throw .usage("--\(option) is for hubs that are started here: not with --url")
     }
     guard run.serveOptions.isEmpty else {
@@ -110,61 +115,16 @@ package struct LoadArguments: Sendable {
     }
     if let pid = run.pid, !ProcessReadings(pid: pid).isThere { throw .usage("--pid \(pid): there is no such process") }
     if LoadArguments.isTLS(url) {
-      let authority = url.drop { $0 != "/" }.dropFirst(2).prefix { $0 != "/" }
-      let host = authority[..<(authority.lastIndex(of: ":") ?? authority.endIndex)]
+      let place = url.drop { $0 != "/" }.dropFirst(2).prefix { $0 != "/" }
+      let host = place[..<(place.lastIndex(of: ":") ?? place.endIndex)]
       let name = host.drop { $0 == "[" }.prefix { $0 != "]" }
-      run.tls = try ServerTrust(name: String(name), authority: given["ca"])
+      run.tls = try ServerTrust(name: String(name), authority: authority)
       scenario.tls = true
-    } else if let file = given["ca"] {
+    } else if let file = authority {
       throw .usage("--ca \(file) needs an https:// URL, not \(url)")
     } else if scenario.tls {
       throw .usage("tls is on: it needs an https:// URL, not \(url)")
     }
-  }
-
-  private mutating func set(_ option: String, _ value: String) throws(LoadTestError) {
-    given[option] = value
-    switch option {
-    case "url":
-      guard let address = HubProcess.address(in: value), LoadArguments.isPlain(value) || LoadArguments.isTLS(value)
-      else {
-        throw .usage(
-          "--url must be http://ADDRESS:PORT or https://ADDRESS:PORT, where the address is numeric or localhost, not "
-            + value)
-      }
-      run.address = address
-    case "ca": break  // with the URL, which may come later
-    case "pid": run.pid = pid_t(try LoadArguments.whole(option, value, 1...Int(Int32.max)))
-    case "executable": run.executable = value
-    case "against": against = value
-    case "rounds": rounds = try LoadArguments.whole(option, value, 1...1000)
-    case "server-cpu": run.serverCPU = value
-    case "threads": run.threads = try LoadArguments.whole(option, value, 1...64)
-    case "bound": bound = try LoadArguments.microseconds(option, value)
-    case "lateness-bound": run.latenessBoundMicroseconds = try LoadArguments.microseconds(option, value)
-    case "json": json = value
-    case "html": html = value
-    case _:
-      do throws(ScenarioError) {
-        try scenario.set(option, value, place: "--\(option)")
-      } catch { throw .usage("\(error)") }
-    }
-  }
-
-  static func whole(_ option: String, _ value: String, _ range: ClosedRange<Int>) throws(LoadTestError) -> Int {
-    guard let number = Int(value), range.contains(number) else {
-      throw .usage("--\(option) must be a whole number from \(range.lowerBound) to \(range.upperBound), not \(value)")
-    }
-    return number
-  }
-
-  /// `50ms`, `200us`, `1.5s`.
-  static func microseconds(_ option: String, _ value: String) throws(LoadTestError) -> Double {
-    for (unit, factor) in [("us", 1.0), ("µs", 1.0), ("ms", 1000.0), ("s", 1e6)] where value.hasSuffix(unit) {
-      guard let number = Double(value.dropLast(unit.count)), number > 0, number < 1e6 else { continue }
-      return number * factor
-    }
-    throw .usage("--\(option) must be a time with its unit, for instance 50ms, not \(value)")
   }
 
   /// A scenario by its name, or by the path of its file.
@@ -175,16 +135,7 @@ package struct LoadArguments: Sendable {
       throw .usage("there is no scenario \(name); there are \(names(in: folders).joined(separator: ", "))")
     }
     let file = String(path.split(separator: "/").last ?? "")
-    do throws(ScenarioError) {
-      return try Scenario(
-        name: String(file.prefix { $0 != "." }), parsing: try text(path), file: path)
-    } catch {
-      throw .usage("\(error)")
-    }
-  }
-
-  private static func text(_ path: String) throws(ScenarioError) -> String {
-    do throws(LoadTestError) { return try readText(path) } catch { throw ScenarioError(path, error.description) }
+    return try Scenario(name: String(file.prefix { $0 != "." }), parsing: try readText(path), file: path)
   }
 
   /// The scenarios that have files there.
@@ -220,12 +171,31 @@ package struct LoadArguments: Sendable {
       } catch { lines.append("  " + padded(name, to: 20) + "\(error)") }
     }
     lines += ["", "options:"]
-    lines += options.map(Help.line)
+    lines += options.map(\.line)
     lines += ["", "settings of a scenario, as in its file:"]
-    for setting in ScenarioSetting.all {
-      lines.append(padded("  --\(setting.name) \(setting.placeholder)", to: 28) + "\(setting.help) (\(setting.range))")
-    }
+    lines += Scenario.settings.map { Option($0.name, $0.placeholder, "\($0.help) (\($0.range))").line }
     lines += ["", Help.exitCodes]
     return lines.joined(separator: "\n")
+  }
+}
+
+extension ValueKind<Double> {
+  /// A time in microseconds: `50ms`, `200us`, `1.5s`.
+  static var microseconds: ValueKind {
+    let units = [("us", 1.0), ("µs", 1.0), ("ms", 1000.0), ("s", 1e6)]
+    return ValueKind(
+      "a time with its unit, for instance 50ms",
+      read: { text in
+        for (unit, factor) in units where text.hasSuffix(unit) {
+          guard let number = Double(text.dropLast(unit.count)), number > 0, number < 1e6 else { continue }
+          return number * factor
+        }
+        return nil
+      }, write: { "\(decimals($0 / 1000, 0))ms" })
+  }
+
+  /// More than nothing.
+  package static var positive: ValueKind {
+    ValueKind("a positive number", read: { Double($0).flatMap { $0 > 0 && $0 < 1e6 ? $0 : nil } }, write: { "\($0)" })
   }
 }

@@ -1,14 +1,4 @@
-// Why a load test came to nothing.
+// Why a load test came to nothing: as for each other command.
+import HubCommandLine
 
-package enum LoadTestError: Error, CustomStringConvertible {
-  /// It was asked for wrongly.
-  case usage(String)
-  /// It was tried and failed.
-  case failed(String)
-
-  package var description: String {
-    switch self {
-    case .usage(let text), .failed(let text): text
-    }
-  }
-}
+package typealias LoadTestError = CommandError

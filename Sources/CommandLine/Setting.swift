@@ -1,0 +1,106 @@
+// One row of a table of settings: from it come the option, the line of a file, the variable of the environment, the
+// help, the check and the tables in the documents. Its default is what `Root()` has.
+
+/// What `Arguments` and the help need to know of an option: `--name VALUE`, or `--name` alone where there is no
+/// placeholder.
+public struct Option: Sendable {
+  public var name: String
+  /// What stands for the value in the help; nil for a switch.
+  public var placeholder: String?
+  public var help: String
+  /// It may be given several times.
+  public var repeats: Bool
+
+  public init(_ name: String, _ placeholder: String? = nil, _ help: String, repeats: Bool = false) {
+    self.repeats = repeats
+    self.name = name
+    self.placeholder = placeholder
+    self.help = help
+  }
+}
+
+/// One setting of a `Root`.
+public struct Setting<Root>: Sendable {
+  public let name: String
+  public let placeholder: String?
+  public let help: String
+  public let repeats: Bool
+  /// What it may be: behind "must be", and as a range.
+  public let words: String
+  public let range: String
+  /// What happens past it, where it is a limit, and the metric that counts that.
+  public let past: String?
+  /// Puts a value in; false where it is none.
+  public let read: @Sendable (inout Root, String) -> Bool
+  /// The value as it would be given, or words for what holds without one; nil where nothing does.
+  public let write: @Sendable (Root) -> String?
+
+  /// What is read in a way of its own, and may be given several times if it `repeats`.
+  public init(
+    _ name: String, _ placeholder: String?, _ help: String, mustBe words: String, range: String? = nil,
+    repeats: Bool = false, past: String? = nil, write: @escaping @Sendable (Root) -> String? = { _ in nil },
+    read: @escaping @Sendable (inout Root, String) -> Bool
+  ) {
+    self.name = name
+    self.placeholder = placeholder
+    self.help = help
+    self.repeats = repeats
+    self.words = words
+    self.range = range ?? words
+    self.past = past
+    self.read = read
+    self.write = write
+  }
+
+  /// `otherwise` says in words what holds where nothing is given, if the default does not.
+  public init<Value>(
+    _ name: String, _ path: WritableKeyPath<Root, Value> & Sendable, _ kind: ValueKind<Value>, _ placeholder: String?,
+    _ help: String, otherwise: String? = nil, past: String? = nil
+  ) {
+    self.init(
+      name, placeholder, help, mustBe: kind.words, range: kind.range, past: past,
+      write: { otherwise ?? kind.write($0[keyPath: path]) },
+      read: { root, text in kind.read(text).map { root[keyPath: path] = $0 } != nil })
+  }
+
+  /// What has no value unless it is given.
+  public init<Value>(
+    _ name: String, _ path: WritableKeyPath<Root, Value?> & Sendable, _ kind: ValueKind<Value>, _ placeholder: String,
+    _ help: String, otherwise: String? = nil, past: String? = nil
+  ) {
+    self.init(
+      name, placeholder, help, mustBe: kind.words, range: kind.range, past: past,
+      write: { $0[keyPath: path].map(kind.write) ?? otherwise },
+      read: { root, text in kind.read(text).map { root[keyPath: path] = $0 } != nil })
+  }
+
+  /// A switch.
+  public init(_ name: String, _ path: WritableKeyPath<Root, Bool> & Sendable, _ help: String) {
+    self.init(
+      name, nil, help, mustBe: ValueKind.flag.words,
+      read: { root, text in ValueKind.flag.read(text).map { root[keyPath: path] = $0 } != nil })
+  }
+
+  /// The same setting of something that a `Root` is a part of.
+  public func part<Whole>(of path: WritableKeyPath<Whole, Root> & Sendable) -> Setting<Whole> {
+    Setting<Whole>(
+      name, placeholder, help, mustBe: words, range: range, repeats: repeats, past: past,
+      write: { write($0[keyPath: path]) }, read: { read(&$0[keyPath: path], $1) })
+  }
+
+  /// The option, whose help ends with the default of a `Root`.
+  public func option(_ root: Root) -> Option {
+    Option(name, placeholder, help + (write(root).map { " (\($0))" } ?? ""), repeats: repeats)
+  }
+}
+
+extension Arguments {
+  /// Puts in what was given.
+  public func apply<Root>(_ settings: [Setting<Root>], to root: inout Root) throws(CommandError) {
+    for setting in settings {
+      for value in values(setting.name) where !setting.read(&root, value.text) {
+        throw .usage("\(value.place) must be \(setting.words), not \(value.text)")
+      }
+    }
+  }
+}

@@ -1,0 +1,42 @@
+// What can be done with a program: verbs, each with its options, help and action.
+
+public struct Verb: Sendable {
+  public var name: String
+  /// What follows the verb beside options, for instance `TRACE.csv [more…]`; empty for none.
+  public var operands: String
+  public var summary: String
+  public var options: [Option]
+  private let action: @Sendable ([String]) throws(CommandError) -> ExitCode
+
+  public init(
+    name: String, operands: String, summary: String, options: [Option],
+    run: @escaping @Sendable (Arguments) throws(CommandError) -> ExitCode
+  ) {
+    self.name = name
+    self.operands = operands
+    self.summary = summary
+    self.options = options
+    action = { (words) throws(CommandError) in
+      try run(try Arguments(words, verb: name, options: options, operands: operands))
+    }
+  }
+
+  /// Runs it with the words behind its name.
+  public func run(_ words: [String]) throws(CommandError) -> ExitCode { try action(words) }
+
+  public func help(program: String) -> String {
+    let usage = [program, name, options.isEmpty ? "" : "[options]", operands].filter { !$0.isEmpty }
+    var text = "usage: \(usage.joined(separator: " "))\n\n\(summary)\n"
+    if !options.isEmpty { text += "\noptions:\n" }
+    for option in options { text += option.line + "\n" }
+    return text
+  }
+}
+
+extension Option {
+  /// A line of the help.
+  public var line: String {
+    let left = "  --\(name)\(placeholder.map { " " + $0 } ?? "")"
+    return left + String(repeating: " ", count: max(2, 30 - left.count)) + help
+  }
+}

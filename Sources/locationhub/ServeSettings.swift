@@ -1,0 +1,309 @@
+// The settings of `serve`: one row each, from which come its options, the lines of a settings file, the variables of
+// the environment, the help, the checks and the table in deploy/README.md (`make docs`). Defaults stand in
+// `ServerConfiguration`, `Limits` and `HubLimits`; what bounds nobody from outside has no row.
+import HubCommandLine
+import HubCore
+import HubGateway
+import HubJournal
+import HubMessages
+import HubRuntime
+import HubSystem
+import HubTransport
+
+/// What `serve` is told.
+struct ServeOptions: Sendable {
+  var server = ServerConfiguration()
+  var loops: Int?
+  var tlsCertificate: String?
+  var tlsKey: String?
+  var tokenKeys: String?
+  var tokenIssuer: String?
+  var tokenAudience: String?
+  var revoked: String?
+  var pseudonymKey: String?
+  var journal = JournalConfiguration(directory: "./data")
+  var hasNoJournal = false
+  var adminHost: String?
+
+  static let settings: [Setting<ServeOptions>] =
+    listening + tokens + storage + access + pace
+    + (newcomers + limits + identities).map { $0.part(of: \.server.limits) }
+
+  private static let counts = 1...(1 << 24)
+  private static let rates = 0.0...1_000_000
+  private static let bursts = 1.0...1_000_000
+  private static let seconds = 0.1...3600.0
+
+  private static let listening: [Setting<ServeOptions>] = [
+    Setting("host", \.server.host, .text, "ADDRESS", "numeric address to listen on"),
+    Setting("port", \.server.port, .whole(0...65535), "PORT", "TCP port; 0 picks a free one"),
+    Setting("loops", \.loops, .whole(1...64), "N", "event loops", otherwise: "one for each core"),
+    Setting(
+      "dev-auth", \.server.allowsDevelopmentCredentials, "take ?role=…&id=… for a credential; only on loopback"),
+    Setting("tls-cert", \.tlsCertificate, .text, "FILE", "speak TLS with this certificate (PEM), its chain behind it"),
+    Setting("tls-key", \.tlsKey, .text, "FILE", "the certificate's private key (PEM, not encrypted)"),
+  ]
+
+  private static let tokens: [Setting<ServeOptions>] = [
+    Setting(
+      "token-keys", \.tokenKeys, .text, "FILE", "take tokens that these keys sign: PEM, a JSON Web Key Set, or a secret"
+    ),
+    Setting("token-issuer", \.tokenIssuer, .text, "TEXT", "take only tokens with this iss"),
+    Setting("token-audience", \.tokenAudience, .text, "TEXT", "take only tokens whose aud is this, or names it"),
+    Setting("revoked", \.revoked, .text, "FILE", "refuse tokens whose jti or sub is a line of this file"),
+    Setting(
+      "grant-grace", \.server.timings.tripGrace, .number(0...3600), "SECONDS",
+      "an ended trip's positions go on so long, then nobody else sees it"),
+    Setting(
+      "pseudonym-key", \.pseudonymKey, .text, "FILE", "32 hex digits that riders' names for drivers are made with",
+      otherwise: "the journal's"),
+  ]
+
+  private static let storage: [Setting<ServeOptions>] = [
+    Setting("data", \.journal.directory, .text, "DIR", "keep what is durable there, over restarts and crashes"),
+    Setting("no-journal", \.hasNoJournal, "keep nothing: a restart forgets"),
+    Setting(
+      "retain", \.journal.retention.milliseconds, .duration, "TIME",
+      "how long what is past can be read: 90s, 15m, 36h, 30d"),
+    Setting(
+      "retain-size", \.journal.retention.bytes, .size(), "BYTES",
+      "delete the oldest when there is more on the disk: 500M, 64G"),
+    Setting(
+      "snapshot-every", \.journal.limits.snapshotBytes, .size(), "BYTES",
+      "write a snapshot after so many bytes of records"),
+    Setting(
+      "accept-loss", \.journal.acceptsLoss,
+      "start from before a damaged place in the journal; what is behind it is moved aside"),
+  ]
+
+  private static let access: [Setting<ServeOptions>] = [
+    Setting(
+      "allow-origin", "ORIGIN", "web pages that may use the hub: https://app.example; * for all",
+      mustBe: "scheme://host or scheme://host:port, or *", repeats: true
+    ) { $0.server.origins.allow($1) },
+    Setting(
+      "allow-host", "NAME", "hosts besides loopback where --dev-auth and open /metrics are served",
+      mustBe: "a name or a numeric address, without a port", repeats: true
+    ) { $0.server.hosts.allow($1) },
+    Setting(
+      "trusted-proxy", "CIDR", "believe the X-Forwarded-For of these addresses",
+      mustBe: "an address or a block such as 10.0.0.0/8 or fd00::/8", repeats: true
+    ) { options, text in AddressBlock(text).map { options.server.trustedProxies.append($0) } != nil },
+    Setting(
+      "admin-port", \.server.adminPort, .whole(0...65535), "PORT",
+      "a second port with /healthz, /readyz and /metrics; 0 picks a free one"),
+    Setting(
+      "admin-host", \.adminHost, .text, "ADDRESS", "numeric address of that port",
+      otherwise: ServerConfiguration().adminHost),
+  ]
+
+  private static let pace: [Setting<ServeOptions>] = [
+    Setting(
+      "flush-interval", \.server.flushIntervalMilliseconds, .whole(0...10_000), "MS",
+      "hold positions back and send only the newest; 0: never"),
+    Setting(
+      "heartbeat", \.server.heartbeatInterval, .number(seconds), "SECONDS", "how often a client should be heard",
+      past: #"close 4408 after 2.5 times as long (`closes_total{code="4408"}`)"#),
+    Setting("compression", \.server.compression, .onOff, "on|off", "compress for clients that offer it"),
+    Setting(
+      "sampling", "SECONDS", "how often drivers are told to send", mustBe: "a number from 0.1 to 3600",
+      write: { _ in "by trip, speed, who follows" },
+      read: { options, text in
+        ValueKind.number(seconds).read(text).map { options.server.sampling = .fixed(seconds: $0) } != nil
+      }),
+    Setting(
+      "drain-delay", \.server.drainDelay, .number(0...300), "SECONDS",
+      "fail readiness this long before sessions are told to go"),
+    Setting(
+      "log-level", \.server.logLevel, .choice(LogLevel.allCases.map { ("\($0.name)", $0) }), "LEVEL",
+      "debug, info, warning or error"),
+  ]
+
+  /// What bounds newcomers.
+  private static let newcomers: [Setting<Limits>] = [
+    Setting(
+      "max-connections", \.connectionsPerLoop, .whole(counts), "N", "connections of one loop",
+      otherwise: "what the open-file limit allows", past: "closed at once (`connections_refused_total`)"),
+    Setting(
+      "max-sessions", \.sessions, .whole(1...(1 << 26)), "N", "sessions of all loops",
+      otherwise: "15/16 of the connections", past: "503" + hits("sessions")),
+    Setting(
+      "max-per-address", \.connectionsPerAddress, .whole(0...(1 << 26)), "N",
+      "connections of one address; 0, and loopback where nothing is given: any number",
+      past: "429" + hits("connections_per_address")),
+    Setting(
+      "request-rate", \.requestRate, .number(rates), "N",
+      "HTTP requests a second of one address; 0, and loopback where nothing is given: any number",
+      past: "429" + hits("request_rate")),
+    Setting(
+      "request-burst", \.requestBurst, .number(bursts), "N", "HTTP requests of one address that may come at once",
+      past: "429" + hits("request_rate")),
+    Setting(
+      "accept-rate", \.acceptsPerSecond, .whole(0...1_000_000), "N",
+      "connections accepted a second by one loop; 0 for any number",
+      past: "they wait in the kernel's queue (`accept_waits_total`)"),
+    Setting(
+      "max-head", \.requestHeadBytes, .size(512...Limits().readBufferBytes), "BYTES", "head of an HTTP request",
+      past: #"431 (`http_responses_total{status="431"}`)"#),
+    Setting(
+      "handshake-time", \.handshakeSeconds, .number(seconds), "SECONDS",
+      "for a new connection to send its request, its TLS handshake included",
+      past: "closed (`request_timeouts_total`)"),
+    Setting(
+      "keep-alive", \.keepAliveSeconds, .number(seconds), "SECONDS",
+      "an HTTP connection may wait for its next request", past: "closed"),
+  ]
+
+  private static let limits: [Setting<Limits>] = [
+    Setting(
+      "compression-contexts", \.compressionContexts, .whole(0...(1 << 24)), "N",
+      "sessions of a loop that may keep deflate contexts, 80 KiB each", past: "no context takeover"),
+    Setting(
+      "session-rate", \.sessionRate, .number(rates), "N",
+      "units of work a second of one session; a short message or a ping is one; 0 for no limit",
+      past: "it is not read on (`rate_pauses_total`); after 5 s `rate_limited`; after 60 s close 4429"),
+    Setting(
+      "session-burst", \.sessionBurst, .number(bursts), "N", "units of work that may come at once",
+      past: "as at `session-rate`"),
+    Setting(
+      "max-message", \.messageBytes, .size(1024...(1 << 24)), "BYTES",
+      "a WebSocket message, or the body of an HTTP request", past: "close 1009; 413" + hits("message_bytes")),
+    Setting(
+      "max-fragments", \.fragments, .whole(1...(1 << 20)), "N", "fragments of one message",
+      past: "close 1009" + hits("fragments")),
+    Setting(
+      "message-time", \.messageSeconds, .number(seconds), "SECONDS", "for a message from its first byte to its last",
+      past: "close 4408" + hits("message_time")),
+    Setting(
+      "max-incomplete", \.incompleteBytes, .size(1024...(1 << 40)), "BYTES",
+      "bytes of all incomplete messages and requests", past: "close 1013; 503" + hits("incomplete_bytes")),
+    Setting(
+      "max-subscriptions", \.subscriptionsPerSession, .whole(1...65_000), "N", "subscriptions of one session",
+      past: "`rate_limited`" + hits("subscriptions")),
+    Setting(
+      "max-outbox", \.outboxBytesPerSession, .size(1024...(1 << 30)), "BYTES", "unsent bytes of one session",
+      past: "close 4413" + hits("outbox_bytes")),
+    Setting(
+      "max-outboxes", \.outboxBytes, .size(1024...(1 << 40)), "BYTES", "unsent bytes of all sessions",
+      past: "close 4413" + hits("all_outbox_bytes")),
+    Setting(
+      "max-drivers", \.hub.drivers, .whole(1...(1 << 26)), "N", "drivers known at once",
+      past: #"503 (`table_limit_hits_total{table="drivers"}`)"#),
+    Setting(
+      "max-trips", \.hub.trips, .whole(1...(1 << 26)), "N", "trips known at once",
+      past: #"503 `storage_full` (`table_limit_hits_total{table="trips"}`)"#),
+    Setting(
+      "max-accuracy", \.hub.tracking.maximumAccuracyMeters, .number(1...100_000), "METRES",
+      "accuracy radius over which a fix is refused",
+      past: #"`implausible_location` (`fixes_total{outcome="refused_inaccurate"}`)"#),
+    Setting(
+      "max-trips-per-driver", \.hub.tripsPerDriver, .whole(counts), "N", "trips that one driver begins within a day",
+      past: "`rate_limited`; 429" + hits("trips_per_driver")),
+    Setting(
+      "max-trips-per-rider", \.hub.tripsPerRider, .whole(counts), "N", "trips that one rider begins within a day",
+      past: "`rate_limited`; 429" + hits("trips_per_rider")),
+  ]
+
+  /// What one identity (`sub` and role) may have, over all loops, sockets and requests.
+  private static let identities: [Setting<Limits>] =
+    perRole(
+      "sessions", \.sessionsPerIdentity, Role.allCases, "sessions, replaced ones that are closing included",
+      past: "429" + hits("sessions_per_identity"))
+    + perRole(
+      "areas", \.areasPerIdentity, [.rider, .ops], "cells of areas watched, over all sessions",
+      past: "`rate_limited`" + hits("areas_per_identity"))
+    + perRole(
+      "queries", \.hub.queriesPerIdentity, Role.allCases, "queries and tracks under way at once",
+      past: "`rate_limited`; 429" + hits("queries_per_identity"))
+
+  private static func perRole(
+    _ what: String, _ path: WritableKeyPath<Limits, RoleLimits> & Sendable, _ roles: [Role], _ help: String,
+    past: String
+  ) -> [Setting<Limits>] {
+    roles.map { role in
+      Setting(
+        "max-\(what)-per-\(role.name)", "N", "\(help), of one \(role == .ops ? "ops identity" : "\(role.name)")",
+        mustBe: ValueKind.whole(counts).words, past: past, write: { "\($0[keyPath: path][role])" },
+        read: { limits, text in
+          ValueKind.whole(counts).read(text).map { limits[keyPath: path][role] = $0 } != nil
+        })
+    }
+  }
+
+  private static func hits(_ limit: String) -> String { " (`limit_hits_total{limit=\"\(limit)\"}`)" }
+}
+
+extension ServeOptions {
+  /// The options of the command line: those of the table, and the file of settings.
+  static var options: [Option] {
+    let plain = ServeOptions()
+    return settings.map { $0.option(plain) } + [
+      Option("config", "FILE", "read name = value lines; options given here win")
+    ]
+  }
+
+  /// The command line wins over the environment, and that over the file.
+  init(_ arguments: Arguments) throws(CommandError) {
+    self.init()
+    var given = arguments
+    try given.merge(environment: "LOCATIONHUB_SERVE")
+    if let file = given.string("config") {
+      try given.merge(configuration: try readText(file), file: file, except: ["config"])
+    }
+    try given.apply(ServeOptions.settings, to: &self)
+    try complete(given)
+    try checkRelations()
+    server.tokens = try tokenAccess()
+    server.pseudonymKey = try readPseudonymKey()
+  }
+
+  /// What follows from what was given, and from what was not.
+  private mutating func complete(_ given: Arguments) throws(CommandError) {
+    server.loops = loops ?? min(64, ProcessFacts.processors)
+    if let adminHost {
+      guard server.adminPort != nil else { throw .usage("--admin-host is of no use without --admin-port") }
+      server.adminHost = adminHost
+    }
+    if hasNoJournal, let name = ServeOptions.storage.first(where: { given.isGiven($0.name) && $0.name != "no-journal" })
+    {
+      throw .usage("--\(name.name) is about the journal that --no-journal does without: give one of them")
+    }
+    server.journal = hasNoJournal ? nil : journal
+    // A limit by address that is given holds for loopback addresses too.
+    server.limits.countsLoopbackConnections = given.isGiven("max-per-address")
+    server.limits.countsLoopbackRequests = given.isGiven("request-rate")
+    if !given.isGiven("request-burst") { raise(\.requestBurst, to: server.limits.requestRate) }
+    if !given.isGiven("max-outboxes") { raise(\.outboxBytes, to: server.limits.outboxBytesPerSession) }
+    server.limits.requestBodyBytes = server.limits.messageBytes
+    raise(\.hub.channels, to: server.limits.hub.drivers + server.limits.hub.trips)
+  }
+
+  private mutating func raise<Value: Comparable>(_ path: WritableKeyPath<Limits, Value>, to least: Value) {
+    server.limits[keyPath: path] = max(server.limits[keyPath: path], least)
+  }
+
+  /// Values that do not go together, whether they were given or are defaults.
+  private func checkRelations() throws(CommandError) {
+    let limits = server.limits
+    let message = ("max-message", limits.messageBytes)
+    let outbox = ("max-outbox", limits.outboxBytesPerSession)
+    let relations: [(smaller: (String, Int), larger: (String, Int), reason: String)] = [
+      (message, outbox, "what one client sends must fit into what waits for another"),
+      (outbox, ("max-outboxes", limits.outboxBytes), "one session's unsent bytes are among those of all"),
+      (message, ("max-incomplete", limits.incompleteBytes), "one message must fit while it comes"),
+    ]
+    for (smaller, larger, reason) in relations where smaller.1 > larger.1 {
+      throw .usage("--\(smaller.0) (\(smaller.1)) is more than --\(larger.0) (\(larger.1)): \(reason)")
+    }
+  }
+
+  /// What riders' names for drivers are made with; nil for a new key.
+  private func readPseudonymKey() throws(CommandError) -> SipKey? {
+    guard let file = pseudonymKey else { return nil }
+    let text = try readText(file).filter { !$0.isWhitespace }
+    guard let key = SipKey(hexadecimal: text) else {
+      throw .failed("cannot use \(file): expected 32 hexadecimal digits, as openssl rand -hex 16 writes them")
+    }
+    return key
+  }
+}

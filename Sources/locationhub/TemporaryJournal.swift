@@ -1,0 +1,33 @@
+// The journal of a demo.
+import Glibc
+import HubCommandLine
+import HubJournal
+import HubSystem
+
+/// A directory for a journal that is gone when its owner is.
+final class TemporaryJournal {
+  let path: String
+
+  init() throws(CommandError) {
+    let base = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+    var template = Array("\(base)/locationhub-XXXXXX".utf8CString)
+    guard let made = mkdtemp(&template) else {
+      throw .failed("cannot make a directory in \(base): \(SystemError(call: "mkdtemp", errno: errno))")
+    }
+    path = String(cString: made)
+  }
+
+  deinit {
+    do {
+      let files = try DiskFiles(beside: path)
+      do throws(SystemError) {
+        for name in try files.names() { try files.remove(name) }
+        guard rmdir(path) == 0 else { throw SystemError(call: "rmdir", errno: errno) }
+      } catch {
+        StandardStream.error.write("left behind: \(path): \(error)\n")
+      }
+    } catch {
+      StandardStream.error.write("left behind: \(path): \(error)\n")
+    }
+  }
+}

@@ -1,0 +1,115 @@
+// Command lines, settings files and the environment: what they may say, and what is said of mistakes.
+import Glibc
+import HubTestSupport
+import Testing
+
+@testable import HubCommandLine
+
+private struct Kettle: Equatable {
+  var litres = 2
+  var degrees = 100.0
+  var bytes = 64 << 10
+  var isLoud = false
+  var keep: Int64 = 90_000
+  var lid: String?
+  var names: [String] = []
+}
+
+private let settings: [Setting<Kettle>] = [
+  Setting("litres", \.litres, .whole(1...64), "N", "how much it holds"),
+  Setting("degrees", \.degrees, .number(0...100), "C", "how hot"),
+  Setting("room", \.bytes, .size(1...(1 << 20)), "BYTES", "for its log"),
+  Setting("loud", \.isLoud, "it whistles"),
+  Setting("keep", \.keep, .duration, "TIME", "warm for so long"),
+  Setting("lid", \.lid, .text, "TEXT", "its colour", otherwise: "as the pot"),
+  Setting("name", "TEXT", "what it is called", mustBe: "short", repeats: true) {
+    $0.names.append($1)
+    return $1.utf8.count < 9
+  },
+]
+
+private func kettle(
+  _ words: [String], file: String? = nil, environment: String? = nil
+) throws(CommandError) -> Kettle {
+  var kettle = Kettle()
+  var arguments = try Arguments(words, verb: "boil", options: settings.map { $0.option(kettle) })
+  if let environment { try arguments.merge(environment: environment) }
+  if let file { try arguments.merge(configuration: file, file: "hub.conf") }
+  try arguments.apply(settings, to: &kettle)
+  return kettle
+}
+
+@Suite struct ArgumentsTests {
+  @Test("each kind of value is read, and what is not given stays as it is")
+  func reads() throws {
+    let words = ["--litres", "3", "--degrees=99.5", "--room", "512K", "--loud", "--keep", "2h", "--lid", "red"]
+    let read = try kettle(words + ["--name", "a", "--name=b"])
+    #expect(
+      read
+        == Kettle(
+          litres: 3, degrees: 99.5, bytes: 512 << 10, isLoud: true, keep: 7_200_000, lid: "red", names: ["a", "b"]))
+    #expect(try kettle([]) == Kettle())
+  }
+
+  @Test("every default is written as it would be given")
+  func defaults() {
+    let help = settings.map { $0.option(Kettle()).help }
+    #expect(
+      help == [
+        "how much it holds (2)", "how hot (100)", "for its log (64K)", "it whistles", "warm for so long (90s)",
+        "its colour (as the pot)", "what it is called",
+      ])
+  }
+
+  @Test(
+    "a mistake is named with where it stands",
+    arguments: [
+      (["--litres", "65"], "--litres must be a whole number from 1 to 64, not 65"),
+      (["--degrees", "x"], "--degrees must be a number from 0 to 100, not x"),
+      (["--room", "2M"], "--room must be a number of bytes like 4096, 64K, 500M or 64G, from 1 to 1048576, not 2M"),
+      (["--keep", "0s"], "--keep must be a time like 90s, 15m, 36h or 30d, not 0s"),
+      (["--name", "far too long"], "--name must be short, not far too long"),
+      (["--litre", "1"], "boil has no option --litre; did you mean --litres?"),
+      (["--litres"], "--litres needs a value: N"), (["--loud=true"], "--loud takes no value"),
+      (["--lid", "a", "--lid", "b"], "--lid is given twice"), (["water"], "boil takes no operand: water"),
+    ])
+  func mistakes(words: [String], message: String) {
+    #expect(throws: CommandError.usage(message)) { try kettle(words) }
+  }
+
+  @Test(
+    "a mistake in a file is named with its line",
+    arguments: [
+      ("litres = 1\n\nlitres = 65", "hub.conf:3: litres is set twice"),
+      ("# one\nlitres = 65", "hub.conf:2: litres must be a whole number from 1 to 64, not 65"),
+      ("loud = maybe", "hub.conf:1: loud must be true or false"), ("cup = 1", "hub.conf:1: there is no setting cup"),
+      ("litres", "hub.conf:1: expected name = value"),
+    ])
+  func fileMistakes(text: String, message: String) {
+    #expect(throws: CommandError.usage(message)) { try kettle([], file: text) }
+  }
+
+  @Test("the command line wins over the environment, and that over the file")
+  func order() throws {
+    let prefix = "KETTLE_OF_A_TEST"
+    setenv(prefix + "_LITRES", "4", 1)
+    setenv(prefix + "_DEGREES", "50", 1)
+    setenv(prefix + "_NAME", "a b", 1)
+    defer { for name in ["LITRES", "DEGREES", "NAME"] { unsetenv("\(prefix)_\(name)") } }
+    let file = "litres = 5\ndegrees = 60\nroom = 1K\nname = c\nloud = true"
+    let read = try kettle(["--litres", "3"], file: file, environment: prefix)
+    #expect(read == Kettle(litres: 3, degrees: 50, bytes: 1024, isLoud: true, names: ["a", "b"]))
+    #expect(throws: CommandError.usage("\(prefix)_LITRES must be a whole number from 1 to 64, not 4x")) {
+      setenv(prefix + "_LITRES", "4x", 1)
+      _ = try kettle([], environment: prefix)
+    }
+  }
+
+  @Test("a size that has no room in an Int is refused")
+  func hugeSizes() {
+    for text in ["9223372036854775807G", "-1", "", "K", "1T"] {
+      #expect(ValueKind<Int>.size().read(text) == nil, "\(text)")
+    }
+    #expect(ValueKind<Int>.size().read("1024M") == 1 << 30)
+  }
+}
