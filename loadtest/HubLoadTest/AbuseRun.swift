@@ -1,4 +1,5 @@
 import Glibc
+import HubCommandLine
 // hub-loadtest abuse: do those inside notice when 5,000 hostile connections come and go, and what one rider's token can
 // send?
 //
@@ -22,19 +23,6 @@ struct AbuseRun {
   var serverCPU: String?
   var executable: String
   var serverOptions: [String] = []
-
-  /// 200 drivers with 4 riders each, 1,000 sessions: 800 fixes and 3,200 deliveries a second.
-  static var good: Scenario {
-    var scenario = Scenario()
-    scenario.name = "abuse"
-    scenario.drivers = 200
-    scenario.rate = 4
-    scenario.ridersPerTrip = 4
-    scenario.sessionsPerAddress = 100
-    return scenario
-  }
-
-  private static let warmUpSeconds = 2.0
 
   /// How much more memory there may be at the end: what the tables have grown by for the peak of connections, and what
   /// the allocator keeps of it.
@@ -81,65 +69,39 @@ struct AbuseRun {
     var options = serverOptions
     if !options.contains("--loops") { options += ["--loops", "1"] }
     if !options.contains("--data") { options.append("--no-journal") }
-    let server = try HubProcess(executable: executable, arguments: Self.options + options, cpus: serverCPU)
-    let outcome = Result { () throws(LoadTestError) in try load(server) }
-    let complaint = server.stop()
-    if let complaint { show("  VIOLATED: \(complaint)") }
-    return try outcome.get() && complaint == nil
+    return try AbuseLoad.run(executable: executable, arguments: Self.options + options, cpus: serverCPU, attack)
   }
 
-  private func load(_ server: HubProcess) throws(LoadTestError) -> Bool {
-    let generator: Generator
-    do throws(SystemError) {
-      generator = try Generator(Self.good, address: server.address, tls: nil)
-    } catch {
-      throw .failed("no event loop: \(error)")
-    }
-    try generator.connectAll { Interruption.process.signal == nil }
-    var load = Self.good
-    load.duration = 86_400
-    load.warmUp = 0
-    generator.begin(Schedule(load, start: ClockReading.read().uptimeNanoseconds + 10_000_000))
-    turn(generator, seconds: Self.warmUpSeconds)
+  private func attack(_ server: HubProcess) throws(LoadTestError) -> Bool {
+    let load = try AbuseLoad(server)
     let residentBefore = server.facts.residentBytes ?? 0
-    let before = phase(generator, server) { turn(generator, seconds: duration) }
-
-    try look(server)
-
+    let before = phase(load) { load.turn(seconds: duration) }
+    try load.check()
     let progress = Locked(AttackProgress())
     let (target, count, seconds) = (server.address, attackers, duration)
-    let thread: ThreadHandle
-    do throws(SystemError) {
-      thread = try startThread(name: "attackers") { @Sendable in
-        do throws(SystemError) {
-          let attackers = try Attackers(
-            target: target, total: count, seconds: seconds, trips: Self.good.drivers, shared: progress)
-          attackers.run()
-        } catch {
-          fail("the attackers cannot start: \(error)")
-        }
-      }
-    } catch {
-      throw .failed("the attackers cannot start: \(error)")
+    let thread = try load.begin("attackers") { () throws(SystemError) in
+      let attackers = try Attackers(
+        target: target, total: count, seconds: seconds, trips: AbuseLoad.good.drivers, shared: progress)
+      attackers.run()
     }
     var residentPeak = 0
-    let during = phase(generator, server) {
+    let during = phase(load) {
       repeat {
-        turn(generator, seconds: 0.5)
+        load.turn(seconds: 0.5)
         residentPeak = max(residentPeak, server.facts.residentBytes ?? 0)
-      } while progress.withLock({ $0.ended < count }) && canGoOn(server)
+      } while progress.withLock({ $0.ended < count }) && Interruption.process.signal == nil && server.ending == nil
     }
-    try look(server)
+    try load.check()
     thread.join()
     // What is closing may take a few seconds, and the hub's timers as well.
-    turn(generator, seconds: 6)
+    load.turn(seconds: 6)
     let residentAfter = server.facts.residentBytes ?? 0
-    let after = phase(generator, server) { turn(generator, seconds: duration) }
-    generator.isSending = false
-    turn(generator, seconds: 1)
-    try look(server)
+    let after = phase(load) { load.turn(seconds: duration) }
+    load.generator.isSending = false
+    load.turn(seconds: 1)
+    try load.check()
     return report(
-      before, during, after, progress.withLock { $0 }, generator.counts,
+      before, during, after, progress.withLock { $0 }, load,
       resident: (residentBefore, residentPeak, residentAfter))
   }
 
@@ -149,35 +111,22 @@ struct AbuseRun {
     var seconds: Double
   }
 
-  private func phase(_ generator: Generator, _ server: HubProcess, _ body: () -> Void) -> Phase {
-    let (cpu, start) = (cpuSeconds(server), ClockReading.read().uptimeNanoseconds)
-    generator.forgetLatency()
+  private func phase(_ load: AbuseLoad, _ body: () -> Void) -> Phase {
+    let (cpu, start) = (load.cpuSeconds, ClockReading.read().uptimeNanoseconds)
+    load.generator.forgetLatency()
     body()
     let seconds = Double(ClockReading.read().uptimeNanoseconds - start) / 1e9
-    let share = (cpuSeconds(server) - cpu) / seconds
-    return Phase(latency: generator.counts.latency, cpuShare: share, seconds: seconds)
-  }
-
-  private func cpuSeconds(_ server: HubProcess) -> Double { server.facts.cpu?.all ?? 0 }
-
-  private func turn(_ generator: Generator, seconds: Double) {
-    let end = ClockReading.read().uptimeNanoseconds + Int64(seconds * 1e9)
-    while ClockReading.read().uptimeNanoseconds < end, Interruption.process.signal == nil { generator.turn() }
-  }
-
-  private func canGoOn(_ server: HubProcess) -> Bool { Interruption.process.signal == nil && server.ending == nil }
-
-  private func look(_ server: HubProcess) throws(LoadTestError) {
-    try Interruption.process.check()
-    if let ending = server.ending { throw .failed("the hub ended \(ending)") }
+    return Phase(
+      latency: load.generator.counts.latency, cpuShare: (load.cpuSeconds - cpu) / seconds, seconds: seconds)
   }
 
   // MARK: What came of it
 
   private func report(
-    _ before: Phase, _ during: Phase, _ after: Phase, _ attack: AttackProgress, _ good: Counts,
+    _ before: Phase, _ during: Phase, _ after: Phase, _ attack: AttackProgress, _ load: AbuseLoad,
     resident: (before: Int, peak: Int, after: Int)
   ) -> Bool {
+    let good = load.generator.counts
     let statuses = attack.statuses.sorted { $0.key < $1.key }.map { "\($0.value)× \($0.key)" }
     show(
       "abuse: \(attack.started) hostile connections in \(decimals(during.seconds, 1)) s, \(attack.peak) at once; the hub "
@@ -196,9 +145,7 @@ struct AbuseRun {
       "  resident: \(resident.before / 1024) KiB before, \(resident.peak / 1024) at most, \(resident.after / 1024) after"
     )
     var violations: [String] = []
-    if good.delivered != good.expected || good.outOfOrder > 0 || good.errors > 0 {
-      violations.append("good sessions lost something")
-    }
+    if !load.isComplete { violations.append("good sessions lost something") }
     let (p99, limit) = (during.latency.value(atQuantile: 0.99), before.latency.value(atQuantile: 0.99) * 3 / 2)
     if p99 >= limit { violations.append("p99 grew to \(p99) µs, \(limit) and more is too much") }
     if resident.after > resident.before + Self.marginBytes {

@@ -47,7 +47,7 @@ final class HubProbe: EventLoopDelegate {
     try crowd.keep()
     let place = message.carrier == .binary ? Place.binary : .json
     try connect(place)
-    let frame = frame(message)
+    let frame = message.frame(&deflater)
     try rest()
     let before = try cpu()
     var sent = 0
@@ -61,22 +61,6 @@ final class HubProbe: EventLoopDelegate {
     }
     try rest()
     return (try cpu() - before) * 1e6 / Double(max(1, sent))
-  }
-
-  private func frame(_ message: DearMessage) -> [UInt8] {
-    var payload = ByteBuffer()
-    if message.carrier == .deflated {
-      message.bytes.withUnsafeBytes { deflater.compress($0, into: &payload) }
-    } else {
-      payload.append(message.bytes)
-    }
-    var frame = ByteBuffer()
-    payload.withBytes {
-      FrameWriter.write(
-        message.carrier == .binary ? .binary : .text, $0, isCompressed: message.carrier == .deflated,
-        mask: MaskKey(0x1234_5678), into: &frame)
-    }
-    return frame.array()
   }
 
   // MARK: Waiting
@@ -166,12 +150,5 @@ final class HubProbe: EventLoopDelegate {
     links[place].isGone = true
   }
 
-  func accepted(_ id: ConnectionID, from peer: SocketAddress) {}
-  func drained(_ id: ConnectionID) {}
   func overflowed(_ id: ConnectionID) { loop.abort(id) }
-  func timerFired(_ id: ConnectionID) {}
-  func loopTimerFired() {}
-  func woken() {}
-  func turnEnding() {}
-  func turnEnded() {}
 }

@@ -37,38 +37,21 @@ struct InsiderRun {
   /// True where nothing was violated.
   func run() throws(LoadTestError) -> Bool {
     let options = serverOptions.contains("--loops") ? serverOptions : serverOptions + ["--loops", "1"]
-    let server = try HubProcess(
-      executable: executable,
-      arguments: ["serve", "--port", "0", "--dev-auth", "--no-journal", "--log-level", "error"] + options,
-      cpus: serverCPU)
-    let outcome = Result { () throws(LoadTestError) in try load(server) }
-    let complaint = server.stop()
-    if let complaint { show("  VIOLATED: \(complaint)") }
-    return try outcome.get() && complaint == nil
+    let arguments = ["serve", "--port", "0", "--dev-auth", "--no-journal", "--log-level", "error"] + options
+    return try AbuseLoad.run(executable: executable, arguments: arguments, cpus: serverCPU, attackAll)
   }
 
-  private func load(_ server: HubProcess) throws(LoadTestError) -> Bool {
-    let generator: Generator
-    do throws(SystemError) {
-      generator = try Generator(AbuseRun.good, address: server.address, tls: nil)
-    } catch {
-      throw .failed("no event loop: \(error)")
-    }
+  private func attackAll(_ server: HubProcess) throws(LoadTestError) -> Bool {
     let crowd = try Crowd(server.address)
-    try generator.connectAll { Interruption.process.signal == nil }
-    var load = AbuseRun.good
-    load.duration = 86_400
-    load.warmUp = 0
-    generator.begin(Schedule(load, start: ClockReading.read().uptimeNanoseconds + 10_000_000))
-    turn(generator, seconds: 2)
+    let load = try AbuseLoad(server)
     var outcomes: [Outcome] = []
-    var before = p99(generator) { turn(generator, seconds: aloneSeconds) }
+    var before = p99(load) { load.turn(seconds: aloneSeconds) }
     for attack in InsideAttack.all() where self.attack == nil || self.attack == attack.name {
       var tries: [Outcome] = []
       repeat {
         try crowd.keep()
-        turn(generator, seconds: 0.5)  // the generator stood still meanwhile
-        let outcome = try outcome(attack, server, generator, before)
+        load.turn(seconds: 0.5)  // the generator stood still meanwhile
+        let outcome = try outcome(attack, load, before)
         show(line(outcome))
         tries.append(outcome)
         before = outcome.after
@@ -76,54 +59,34 @@ struct InsiderRun {
       tries.sort { $0.timesLimit < $1.timesLimit }
       outcomes.append(tries[tries.count / 2])
     }
-    generator.isSending = false
-    turn(generator, seconds: 1)
-    return report(outcomes, generator.counts)
+    load.generator.isSending = false
+    load.turn(seconds: 1)
+    return report(outcomes, load)
   }
 
   private func outcome(
-    _ attack: InsideAttack, _ server: HubProcess, _ generator: Generator, _ before: UInt64
+    _ attack: InsideAttack, _ load: AbuseLoad, _ before: UInt64
   ) throws(LoadTestError) -> Outcome {
-    try Interruption.process.check()
-    if let ending = server.ending { throw .failed("the hub ended \(ending)") }
+    try load.check()
     let progress = Locked(InsideProgress())
-    let cpu = server.facts.cpu?.all ?? 0
-    let thread = try begin(attack, server, progress)
-    let during = p99(generator) { while !progress.withLock({ $0.isOver }) { turn(generator, seconds: 0.1) } }
+    let cpu = load.cpuSeconds
+    let (target, seconds) = (load.server.address, attackSeconds)
+    let thread = try load.begin("insiders") { () throws(SystemError) in
+      try Insiders(target: target, attack: attack, seconds: seconds, shared: progress).run()
+    }
+    let during = p99(load) { while !progress.withLock({ $0.isOver }) { load.turn(seconds: 0.1) } }
     thread.join()
-    let share = ((server.facts.cpu?.all ?? 0) - cpu) / attackSeconds
-    turn(generator, seconds: 1)  // what it has left is cleared away
-    let after = p99(generator) { turn(generator, seconds: aloneSeconds) }
+    let share = (load.cpuSeconds - cpu) / attackSeconds
+    load.turn(seconds: 1)  // what it has left is cleared away
+    let after = p99(load) { load.turn(seconds: aloneSeconds) }
     return Outcome(
       attack: attack, progress: progress.withLock { $0 }, before: before, during: during, after: after, cpuShare: share)
   }
 
-  private func begin(
-    _ attack: InsideAttack, _ server: HubProcess, _ progress: Locked<InsideProgress>
-  ) throws(LoadTestError) -> ThreadHandle {
-    let (target, seconds) = (server.address, attackSeconds)
-    do throws(SystemError) {
-      return try startThread(name: "insiders") { @Sendable in
-        do throws(SystemError) {
-          try Insiders(target: target, attack: attack, seconds: seconds, shared: progress).run()
-        } catch {
-          fail("the insiders cannot start: \(error)")
-        }
-      }
-    } catch {
-      throw .failed("the insiders cannot start: \(error)")
-    }
-  }
-
-  private func p99(_ generator: Generator, _ body: () -> Void) -> UInt64 {
-    generator.forgetLatency()
+  private func p99(_ load: AbuseLoad, _ body: () -> Void) -> UInt64 {
+    load.generator.forgetLatency()
     body()
-    return generator.counts.latency.value(atQuantile: 0.99)
-  }
-
-  private func turn(_ generator: Generator, seconds: Double) {
-    let end = ClockReading.read().uptimeNanoseconds + Int64(seconds * 1e9)
-    while ClockReading.read().uptimeNanoseconds < end, Interruption.process.signal == nil { generator.turn() }
+    return load.generator.counts.latency.value(atQuantile: 0.99)
   }
 
   // MARK: What came of it
@@ -137,11 +100,12 @@ struct InsiderRun {
       + (outcome.progress.ended > 0 ? "; the hub ended \(outcome.progress.ended) sessions" : "")
   }
 
-  private func report(_ outcomes: [Outcome], _ good: Counts) -> Bool {
+  private func report(_ outcomes: [Outcome], _ load: AbuseLoad) -> Bool {
     let worst = outcomes.map { Double($0.during) / max(1, $0.alone) }.max() ?? 0
     show(
       "one rider's token, \(Insiders.count) sockets within the rate, \(outcomes.count) kinds of messages: p99 of others at most "
-        + "\(decimals(worst, 2)) times what it is alone; delivered \(good.delivered) of \(good.expected)")
+        + "\(decimals(worst, 2)) times what it is alone; delivered \(load.generator.counts.delivered) of \(load.generator.counts.expected)"
+    )
     var isGood = outcomes.allSatisfy { !$0.isTooSlow }
     // Else nothing was tried: what the hub does not take costs it little.
     for outcome in outcomes where outcome.isTooSlow {
@@ -151,7 +115,7 @@ struct InsiderRun {
       show("  VIOLATED: \(outcome.attack.name), \(outcome.attack.carrier.rawValue): the hub did not take it")
       isGood = false
     }
-    if good.delivered != good.expected || good.outOfOrder > 0 || good.errors > 0 {
+    if !load.isComplete {
       show("  VIOLATED: good sessions lost something")
       isGood = false
     }

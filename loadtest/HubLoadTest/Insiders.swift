@@ -27,28 +27,12 @@ struct InsideAttack {
       }
     }
     let reader = MessageReader()
+    var deflater = Deflater(windowBits: 15, level: 9, memoryLevel: 8, takesContextOver: false)
     return groups.map { group in
       InsideAttack(
-        name: group.name, carrier: group.carrier, frames: group.messages.map(frame),
+        name: group.name, carrier: group.carrier, frames: group.messages.map { $0.frame(&deflater) },
         units: group.messages.map { Double($0.units(reader)) })
     }
-  }
-
-  private static func frame(_ message: DearMessage) -> [UInt8] {
-    var payload = ByteBuffer()
-    if message.carrier == .deflated {
-      var deflater = Deflater(windowBits: 15, level: 9, memoryLevel: 8, takesContextOver: false)
-      message.bytes.withUnsafeBytes { deflater.compress($0, into: &payload) }
-    } else {
-      payload.append(message.bytes)
-    }
-    var frame = ByteBuffer()
-    payload.withBytes {
-      FrameWriter.write(
-        message.carrier == .binary ? .binary : .text, $0, isCompressed: message.carrier == .deflated,
-        mask: MaskKey(0x1234_5678), into: &frame)
-    }
-    return frame.array()
   }
 }
 
@@ -171,11 +155,5 @@ final class Insiders: EventLoopDelegate {
     sessions[place].isOpen = false
   }
 
-  func accepted(_ id: ConnectionID, from peer: SocketAddress) {}
-  func drained(_ id: ConnectionID) {}
   func overflowed(_ id: ConnectionID) { loop.abort(id) }
-  func timerFired(_ id: ConnectionID) {}
-  func loopTimerFired() {}
-  func woken() {}
-  func turnEnded() {}
 }

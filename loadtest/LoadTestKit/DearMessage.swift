@@ -4,6 +4,7 @@ import HubBytes
 import HubGeo
 import HubMessages
 import HubSimulation
+import HubWebSocket
 
 /// How a message travels.
 package enum Carrier: String, CaseIterable, Sendable {
@@ -25,21 +26,36 @@ package struct DearMessage: Sendable, Equatable {
     self.answerUnits = answerUnits
   }
 
-  /// What the hub charges for it, by the rule of protocol/README.md, "Rates": 1, and for each 4 KiB, 50 fixes or 50
-  /// positions as far as they are whole one more, by whichever are most. What cannot be read counts by its bytes.
+  /// What the hub charges for it. What cannot be read counts by its bytes.
   package func units(_ reader: MessageReader) -> Int {
-    let message: ClientMessage
     do throws(MessageError) {
-      message = try bytes.span.withUnsafeBytes { (bytes) throws(MessageError) in
+      let message = try bytes.span.withUnsafeBytes { (bytes) throws(MessageError) in
         switch carrier {
         case .plain, .deflated: try reader.readAny(bytes, time: .unixMilliseconds, isValidUTF8: true).message
         case .binary: try BinaryReader.read(bytes, tripBefore: nil).message
         }
       }
+      return WorkUnits.of(message, bytes: bytes.count) + answerUnits
     } catch {
-      return 1 + bytes.count / 4096
+      return WorkUnits.of(bytes: bytes.count)
     }
-    return 1 + max(bytes.count / 4096, message.fixesAndPositions / 50) + answerUnits
+  }
+
+  /// As it goes over the wire.
+  package func frame(_ deflater: inout Deflater) -> [UInt8] {
+    var payload = ByteBuffer()
+    if carrier == .deflated {
+      bytes.withUnsafeBytes { deflater.compress($0, into: &payload) }
+    } else {
+      payload.append(bytes)
+    }
+    var frame = ByteBuffer()
+    payload.withBytes {
+      FrameWriter.write(
+        carrier == .binary ? .binary : .text, $0, isCompressed: carrier == .deflated, mask: MaskKey(0x1234_5678),
+        into: &frame)
+    }
+    return frame.array()
   }
 }
 
@@ -173,15 +189,5 @@ extension DearMessage {
     } catch {
       return nil
     }
-  }
-}
-
-extension ClientMessage {
-  /// Fixes of a batch, positions of polygons or of a route.
-  fileprivate var fixesAndPositions: Int {
-    if case .locationBatch(let batch) = self { return batch.fixes.count }
-    if case .tripStatus(let report) = self { return report.route?.points.count ?? 0 }
-    if case .query(.drivers(let search)) = self { return search.area.positionCount }
-    return 0
   }
 }
