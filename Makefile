@@ -4,7 +4,7 @@
 
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
-.PHONY: help demo test build release format lint fuzz conformance conformance-full sanitize bench figures growth capacity abuse abuse-search torture ingest \
+.PHONY: help demo test build release format lint fuzz conformance conformance-full sanitize bench figures growth capacity abuse abuse-search torture ingest docs \
   microbench gps-score deps loadtest-release swift-tests foreign-tests test-release clean
 
 ARGS ?=
@@ -38,6 +38,7 @@ help:
 	@echo 'make conformance-full                            all 517 cases of it: half an hour or more'
 	@echo 'make fuzz [SECONDS=60]                           every fuzz target for so long'
 	@echo 'make sanitize                                    every test under the address and the thread sanitizer: an hour'
+	@echo 'make docs                                        writes the tables in protocol/ and deploy/ from those in the code'
 	@echo 'make format, make lint                           swift format'
 
 demo: release
@@ -66,6 +67,10 @@ build: deps
 
 release: deps
 	$(RELEASE) --product locationhub
+
+# The tables in protocol/ and deploy/, from those in the code.
+docs:
+	WRITE_TABLES=1 swift test --filter '^DocumentTests\.'
 
 format:
 	swift format -i -r Sources Tests loadtest Package.swift

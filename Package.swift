@@ -139,6 +139,7 @@ let package = Package(
       ["HubTokens", "HubMessages", "HubWebSocket", "HubBytes", "HubTransport", "HubSystem"]),
     tests("Simulation", ["HubGeo", "HubMessages"]),
     tests("CommandLine"),
+    .testTarget(name: "DocumentTests", dependencies: ["HubCommandLine", "HubGateway", "HubMessages", "locationhub"]),
     // Both executables are built, so that the tests can run them as processes.
     tests("LoadTestKit", ["HubBytes", "HubTransport", "HubSystem", "locationhub", "hub-loadtest"]),
     .testTarget(

@@ -1,0 +1,70 @@
+// The tables in protocol/ and deploy/ are those of the code.
+import HubCommandLine
+import HubMessages
+import Testing
+
+@testable import HubGateway
+@testable import locationhub
+
+@Suite struct DocumentTableTests {
+  @Test("the specification's error codes are those of the code")
+  func errorCodes() throws {
+    let rows = ErrorCode.allCases.map { code in
+      let statuses = HTTPRefusal.all.filter { $0.codes.contains(code) }.map { "\($0.status)" }
+      return [
+        "`\(code.name)`", "\(code.facts.meaning)", code.facts.retry.rawValue,
+        statuses.isEmpty ? "–" : statuses.joined(separator: ", "), code.isBadMessage ? "yes" : "–",
+      ]
+    }
+    let columns = ["code", "meaning", "send it again?", "over HTTP", "counts towards 4400"]
+    try DocumentTable(name: "error codes", rows: [columns] + rows).check()
+  }
+
+  @Test("a code goes with its own status over HTTP, and each status that the hub refuses with is in the table")
+  func statuses() {
+    for code in ErrorCode.allCases {
+      let refusals = HTTPRefusal.all.filter { $0.codes.contains(code) }
+      #expect(refusals.isEmpty || refusals.contains { $0.status == code.facts.status }, "\(code)")
+    }
+    #expect(Set(HTTPRefusal.all.map(\.status)).count == HTTPRefusal.all.count)
+    #expect(Set(ErrorCode.allCases.map { "\($0.name)" }).count == ErrorCode.allCases.count)
+  }
+
+  @Test("the specification's close codes are those of the code")
+  func closeCodes() throws {
+    let rows = CloseReason.allCases.map { ["\($0.rawValue)", "\($0.facts.meaning)", $0.facts.reconnect.rawValue] }
+    try DocumentTable(name: "close codes", rows: [["code", "meaning", "connect again?"]] + rows).check()
+  }
+
+  @Test("the specification's statuses of refusals are those of the code")
+  func refusals() throws {
+    let rows = HTTPRefusal.all.map { refusal in
+      [
+        "\(refusal.status)", refusal.codes.map { "`\($0.name)`" }.joined(separator: ", "), refusal.meaning,
+        refusal.reconnect.rawValue,
+      ]
+    }
+    let columns = ["status", "code", "meaning", "upgrade: connect again?"]
+    try DocumentTable(name: "HTTP refusals", rows: [columns] + rows).check()
+  }
+
+  @Test("the operators' settings are those of the code")
+  func settings() throws {
+    let plain = ServeOptions()
+    let rows = ServeOptions.settings.map { setting in
+      ["`\(setting.name)`", setting.write(plain) ?? "–", setting.help, setting.past ?? ""]
+    }
+    let columns = ["setting", "default", "what it is", "past it (and what counts that)"]
+    try DocumentTable(name: "settings", rows: [columns] + rows).check()
+  }
+
+  @Test("the operators' metrics are those of the code")
+  func metrics() throws {
+    let rows = Metric.all.map { metric in
+      [
+        "`\(metric.name)`" + (metric.label.map { " by `\($0)`" } ?? ""), metric.kind, metric.help,
+      ]
+    }
+    try DocumentTable(name: "metrics", rows: [["metric", "kind", "what it is"]] + rows).check()
+  }
+}
