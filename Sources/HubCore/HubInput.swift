@@ -26,6 +26,9 @@ public struct Actor: Sendable, Equatable {
     self.role = role
     self.id = id
   }
+
+  /// An identity as tables of the hub know it: with the hub's seed, by which nobody can choose to be another's.
+  func hashValue(seed: UInt64) -> UInt64 { id.text.hashValue(seed: seed ^ UInt64(role.rawValue)) }
 }
 
 /// One `location_update` of a driver's session, with the message as it was read: a loop keeps one that each message is

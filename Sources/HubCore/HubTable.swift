@@ -141,18 +141,18 @@ extension Hub {
     case .channels: channels.count
     case .events: channels.eventCount
     case .eventContents: channels.contentBytes
-    case .profiles: profiles.count
-    case .areas: areas.cells.count
+    case .profiles: drivers.profiles.count
+    case .areas: areas.count
     case .queries: searches.count
     case .tripLists: listings.count
-    case .routePoints: routePoints
+    case .routePoints: trips.legs.routePoints
     case .fences: fences.count
-    case .fencePositions: fences.positions
-    case .roamingFences: fences.roaming.count
+    case .fencePositions: fences.table.positions
+    case .roamingFences: fences.table.roaming.count
     case .fenceStays: fences.stays.count
     case .fencePairs: fences.pairs.count
-    case .fixTimes: driversWithFixTimes
-    case .missedFixes: missedFixes
+    case .fixTimes: drivers.countWithFixTimes
+    case .missedFixes: drivers.missedFixes
     case .waitingFixes: max(backlog.fixes, lookups.fixes)
     case .waitingResumes: backlog.waitingResumes
     }

@@ -23,9 +23,10 @@ public struct Fence: Sendable, Equatable {
     }
   }
 
-  /// Where it is.
+  /// What it is, and where.
   public enum Shape: Sendable, Equatable {
     case area(FenceArea)
+    case hazard(FenceArea)
     /// Wherever a driver that the fence is for, and one of these others, are within so many metres.
     case roaming(meters: Double, others: FenceFilter)
   }
@@ -44,7 +45,6 @@ public struct Fence: Sendable, Equatable {
   public static let speedLimits = 0.5...90.0
 
   public var id: Identifier
-  public var kind: Kind
   /// For people.
   public var title: InlineText?
   public var shape: Shape
@@ -56,11 +56,10 @@ public struct Fence: Sendable, Equatable {
   public var speedLimit: Double?
 
   public init(
-    id: Identifier, kind: Kind = .area, title: InlineText? = nil, shape: Shape, drivers: FenceFilter = FenceFilter(),
+    id: Identifier, title: InlineText? = nil, shape: Shape, drivers: FenceFilter = FenceFilter(),
     dwell: Double? = nil, speedLimit: Double? = nil
   ) {
     self.id = id
-    self.kind = kind
     self.title = title
     self.shape = shape
     self.drivers = drivers
@@ -68,12 +67,30 @@ public struct Fence: Sendable, Equatable {
     self.speedLimit = speedLimit
   }
 
+  public var kind: Kind {
+    switch shape {
+    case .area: .area
+    case .hazard: .hazard
+    case .roaming: .roaming
+    }
+  }
+
+  /// The place that it is; nil of a roaming fence.
+  public var area: FenceArea? {
+    switch shape {
+    case .area(let area), .hazard(let area): area
+    case .roaming: nil
+    }
+  }
+
+  public var isRoaming: Bool { kind == .roaming }
+
   /// Positions that it is drawn with: what its memory grows with.
   public var positionCount: Int {
-    switch shape {
-    case .area(.circle), .roaming: 1
-    case .area(.polygons(let polygons)): polygons.positions.reduce(0) { $0 + $1.reduce(0) { $0 + $1.count } }
-    case .area(.corridor(let corridor, _)): Edges(corridor.path).all.count + 1
+    switch area {
+    case .circle, nil: 1
+    case .polygons(let polygons): polygons.positions.reduce(0) { $0 + $1.reduce(0) { $0 + $1.count } }
+    case .corridor(let corridor, _): Edges(corridor.path).all.count + 1
     }
   }
 }

@@ -190,7 +190,7 @@ public struct Pong: Sendable, Equatable {
   }
 }
 
-public struct ErrorReply: Sendable, Equatable {
+public struct ErrorReply: Error, Equatable {
   public var code: ErrorCode
   /// For the developer who reads it: what was wrong, where, and what would be right.
   public var message: String

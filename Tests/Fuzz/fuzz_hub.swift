@@ -116,9 +116,9 @@ private struct FuzzedHub: ~Copyable {
     let shape =
       b % 8 == 1
       ? Fence.Shape.roaming(meters: Double(a) + 1, others: FenceFilter(status: b & 32 == 0 ? nil : .available))
-      : .area(.circle(Circle(center: center, radiusMeters: Double(a) * Double(b) + 1)!))
+      : .hazard(.circle(Circle(center: center, radiusMeters: Double(a) * Double(b) + 1)!))
     let fence = Fence(
-      id: id, kind: b % 8 == 1 ? .roaming : .hazard, shape: shape, dwell: b % 8 == 1 || b & 16 == 0 ? nil : 2)
+      id: id, shape: shape, dwell: b % 8 == 1 || b & 16 == 0 ? nil : 2)
     return .fences(sessions[0], .put(fence, FenceCovering(fence)))
   }
 

@@ -152,7 +152,7 @@ import Testing
           bench.turn([.put(try polygon(name, [ring]))])
         case 2:
           var lane = try corridor(name, [place, place.moved(40, 500)], width: 90)
-          lane.kind = .hazard
+          lane.area.map { lane.shape = .hazard($0) }
           lane.title = word
           lane.speedLimit = 12.5
           lane.drivers = FenceFilter(status: .available, vehicleType: nil, tags: [])

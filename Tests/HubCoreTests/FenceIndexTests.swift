@@ -46,7 +46,7 @@ import Testing
   func cells(center: Coordinate) throws {
     var random = SplitMix64(seed: 5)
     for fence in try shapes(around: center) {
-      guard case .area(let area) = fence.shape else { continue }
+      guard let area = fence.area else { continue }
       let covering = FenceCovering(fence)
       #expect(covering.entries.count <= FenceCovering.limit && !covering.entries.isEmpty)
       var index = FenceIndex()
@@ -100,7 +100,7 @@ import Testing
         let place = center.moved(.random(in: 0..<360, using: &random), .random(in: 0...800, using: &random))
         let hits = found(index, place)
         for (number, fence) in there {
-          guard case .area(let area) = fence.shape else { continue }
+          guard let area = fence.area else { continue }
           #expect(!area.contains(place, UnitVector(place)) || hits[number] != nil)
         }
         #expect(hits.keys.allSatisfy { there[$0] != nil })

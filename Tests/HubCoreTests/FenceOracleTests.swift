@@ -18,7 +18,7 @@ import Testing
       var exits: [String] = []
       var enters: [String] = []
       for (number, fence) in fences.enumerated() {
-        guard case .area(let area) = fence.shape else { continue }
+        guard let area = fence.area else { continue }
         let isIn = area.contains(position.coordinate, UnitVector(position.coordinate))
         if isIn, inside.insert(number).inserted { enters.append("+\(fence.id)") }
         guard !isIn, inside.contains(number) else { continue }
@@ -83,7 +83,7 @@ import Testing
       let accuracy = step % 97 == 0 ? 80.0 : 6
       let turn = bench.turn(bench.fix(sessions[driver], at: noisy, accuracy: accuracy, speed: 15))
       let told = turn.notifications.map { ($0.kind == .fenceEnter ? "+" : "-") + "\($0.fence!.fenceID)" }
-      let found = bench.hub.findDriver(id("D\(driver)"))
+      let found = bench.hub.drivers.find(id("D\(driver)"))
       let index = try #require(found)
       let newest = bench.hub.drivers[index].position
       let position = try #require(newest)
@@ -100,9 +100,9 @@ import Testing
     }
     #expect(events > steps / 100)
     for driver in 0..<count {
-      let found = bench.hub.findDriver(id("D\(driver)"))
+      let found = bench.hub.drivers.find(id("D\(driver)"))
       let index = try #require(found)
-      let stays = bench.hub.fences.stayCount(of: bench.hub.drivers[index].fences)
+      let stays = bench.hub.fences.stays.count(of: index)
       #expect(stays == oracles[driver].inside.count)
     }
   }

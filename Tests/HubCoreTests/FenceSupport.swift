@@ -7,11 +7,11 @@ import Testing
 
 func circle(
   _ name: String, _ center: Coordinate, _ radius: Double, drivers: FenceFilter = FenceFilter(), dwell: Double? = nil,
-  speedLimit: Double? = nil, kind: Fence.Kind = .area
+  speedLimit: Double? = nil, isHazard: Bool = false
 ) -> Fence {
-  Fence(
-    id: id(name), kind: kind, shape: .area(.circle(Circle(center: center, radiusMeters: radius)!)), drivers: drivers,
-    dwell: dwell, speedLimit: speedLimit)
+  let area = FenceArea.circle(Circle(center: center, radiusMeters: radius)!)
+  return Fence(
+    id: id(name), shape: isHazard ? .hazard(area) : .area(area), drivers: drivers, dwell: dwell, speedLimit: speedLimit)
 }
 
 func polygon(_ name: String, _ rings: [[Coordinate]]) throws -> Fence {
@@ -26,7 +26,7 @@ func corridor(_ name: String, _ places: [Coordinate], width: Double) throws -> F
 func roaming(
   _ name: String, _ meters: Double, drivers: FenceFilter = FenceFilter(), others: FenceFilter = FenceFilter()
 ) -> Fence {
-  Fence(id: id(name), kind: .roaming, shape: .roaming(meters: meters, others: others), drivers: drivers)
+  Fence(id: id(name), shape: .roaming(meters: meters, others: others), drivers: drivers)
 }
 
 extension HubInput {

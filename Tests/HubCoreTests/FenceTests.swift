@@ -181,7 +181,7 @@ import Testing
   func hazard() {
     let bench = HubBench()
     let driver = bench.connect("D")
-    bench.turn(.put(circle("F", center, 300, kind: .hazard)))
+    bench.turn(.put(circle("F", center, 300, isHazard: true)))
     bench.turn(bench.subscribe(bench.channel("F")), bench.subscribe(bench.driver("D")))
     let out = bench.stand(driver, at: center, seconds: 5)
     #expect(out.events(on: bench.channel("F")).kinds == ["fence_enter"])

@@ -113,7 +113,7 @@ extension HubLimits {
     }
     #expect(told == [-2000, -1000, 0, 1], "the batch, the live fix, the move")
     #expect(turn.acks.count == 8 && turn.replies.contains { if case .pong = $0 { true } else { false } })
-    let driver = bench.hub.findDriver(id("d"))
+    let driver = bench.hub.drivers.find(id("d"))
     #expect(driver.map { bench.hub.drivers[$0].waiting } == 0)
   }
 

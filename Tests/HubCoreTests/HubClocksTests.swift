@@ -156,7 +156,7 @@ import Testing
   @Test("a driver that stands at its target when its clock is set back is there after 15 s more")
   func target() {
     let place = at(48, 11)
-    var guide = TripGuide(target: .pickup, place: UnitVector(place), route: nil, start: place, startMeters: 0)
+    var guide = ActiveLeg(target: .pickup, place: UnitVector(place), route: nil, start: place, startMeters: 0)
     let (day, rules) = (Int64(86_400_000), TripRules())
     #expect(guide.dwells(10, at: time(2 * day), rules: rules) == false)
     for second in 0..<15 as Range<Int64> {

@@ -32,7 +32,7 @@ import Testing
     #expect(bench.turn(.driverConnecting(bench.session(slot: 4), id("d"))).conflicts == [30])
     bench.tick(seconds: 10)
     #expect(bench.turn(.driverConnecting(bench.session(slot: 5), id("d"))).conflicts == [20])
-    let index = bench.hub.findDriver(id("d"))!
+    let index = bench.hub.drivers.find(id("d"))!
     #expect(bench.hub.drivers[index].session?.slot == 3)
     bench.tick(seconds: 20)
     _ = bench.connect("d", slot: 6)
@@ -96,7 +96,7 @@ import Testing
       #expect(told.replacedAgain.isEmpty == (slot == 1), "\(slot)")
       bench.tick(seconds: pause)
     }
-    #expect(bench.hub.overlaps.isEmpty)
+    #expect(bench.hub.drivers.sessions.overlapCount == 0)
     _ = bench.connect("d", slot: 5, client: 7)
     #expect(bench.tick(seconds: 4).replacedAgain.isEmpty)
   }
@@ -119,8 +119,8 @@ import Testing
     let second = bench.connect("d2", slot: 7)
     bench.turn(bench.fix(first), bench.fix(second))
     #expect(bench.hub.counters.fixesOrphaned == 1)
-    #expect(bench.hub.drivers[bench.hub.findDriver(id("d1"))!].position == nil)
-    #expect(bench.hub.drivers[bench.hub.findDriver(id("d2"))!].position != nil)
+    #expect(bench.hub.drivers[bench.hub.drivers.find(id("d1"))!].position == nil)
+    #expect(bench.hub.drivers[bench.hub.drivers.find(id("d2"))!].position != nil)
   }
 
   @Test("at the limit of drivers a newcomer is told that the hub is full, and a known driver still connects")
@@ -260,9 +260,9 @@ import Testing
     #expect(bench.hub.counters.drivers == 2)
     bench.tick(seconds: 12)
     #expect(bench.hub.counters.drivers == 1)
-    #expect(bench.hub.findDriver(id("goes")) == nil)
+    #expect(bench.hub.drivers.find(id("goes")) == nil)
     for _ in 0..<5 { bench.pass(seconds: 86_400) }
-    #expect(bench.hub.findDriver(id("stays")) != nil)
+    #expect(bench.hub.drivers.find(id("stays")) != nil)
     bench.turn(.driverDisconnected(staying))
     bench.pass(seconds: 86_400 + 2)
     #expect(bench.hub.counters.drivers == 0)
@@ -314,7 +314,7 @@ import Testing
       bench.turn(bench.fix(session, trip: "t\(number)"), bench.batch(session, [bench.measured(bench.clock + 1)]))
     }
     #expect(bench.hub.counters.channels == 41)
-    #expect(bench.hub.driversWithFixTimes == 20)
+    #expect(bench.hub.drivers.countWithFixTimes == 20)
     for number in 0..<20 { bench.turn(bench.move(.ops, "o", "t\(number)", .cancelled)) }
     for session in sessions { bench.turn(.driverDisconnected(session)) }
     for (loop, handle) in handles { bench.turn(.released(loop: loop, handle)) }
@@ -322,9 +322,9 @@ import Testing
     let counters = bench.hub.counters
     #expect(counters.drivers == 0 && counters.driversOnline == 0 && counters.trips == 0)
     #expect(counters.channels == 0 && counters.eventsKept == 0)
-    #expect(bench.hub.driverIDs.count == 0 && bench.hub.tripIDs.count == 0)
-    #expect(bench.hub.deadlines.count == 0 && bench.hub.driversWithFixTimes == 0)
-    #expect(bench.hub.index.count == 0)
+    #expect(bench.hub.drivers.count == 0 && bench.hub.trips.count == 0)
+    #expect(bench.hub.deadlines.count == 0 && bench.hub.drivers.countWithFixTimes == 0)
+    #expect(bench.hub.drivers.index.count == 0)
     #expect(bench.hub.fleetChannel == nil)
   }
 }

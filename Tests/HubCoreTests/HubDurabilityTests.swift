@@ -195,7 +195,7 @@ final class DurableBench {
       bench.advance(seconds: 60)
       bench.turn([])
     }
-    #expect(bench.hub.findTrip(id("T")) == nil)
+    #expect(bench.hub.trips.find(id("T")) == nil)
     #expect(Turn(loops: [bench.turn([bench.subscribe("U")])]).subscribed.isEmpty)
     let answer = try #require(Turn(loops: [bench.store()]).subscribed.first?.answer)
     #expect(answer.channel == .trip(id("U")) && answer.sequence == 2)
@@ -310,10 +310,10 @@ final class DurableBench {
       second.turn([])
     }
     second.store()
-    #expect(second.hub.findTrip(id("U")) == nil)
+    #expect(second.hub.trips.find(id("U")) == nil)
     let third = try DurableBench(reading: first.submitted + second.submitted, seed: 78)
     #expect(try third.state() == second.state())
-    #expect(third.hub.findTrip(id("U")) == nil)
+    #expect(third.hub.trips.find(id("U")) == nil)
   }
 
   @Test("A new epoch after a loss makes old numbers unmistakable")

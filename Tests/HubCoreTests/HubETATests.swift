@@ -126,7 +126,7 @@ import Testing
   @Test("a stay begins within 50 m and ends beyond 75: a position that wanders between does not begin it anew")
   func dwell() {
     let empty = UnitVector(at(0, 0))
-    var guide = TripGuide(target: .pickup, place: empty, route: nil, start: at(0, 0), startMeters: 0)
+    var guide = ActiveLeg(target: .pickup, place: empty, route: nil, start: at(0, 0), startMeters: 0)
     let rules = TripRules()
     let stay: [(Double, Double, Bool)] = [
       (0, 51, false), (1, 50, false), (8, 74, false), (15, 51, false), (15.999, 20, false), (16, 75, true),
@@ -206,7 +206,7 @@ import Testing
     var turn = bench.turn(bench.fix(session, trip: "u", speed: 10))
     bench.advance(seconds: 10)
     turn = bench.turn(bench.fix(session, trip: "u", at: at(52.521, 13.405), speed: 10))
-    #expect(turn.positions.count == 1 && turn.etas.isEmpty && bench.hub.guides.count == 0)
+    #expect(turn.positions.count == 1 && turn.etas.isEmpty && bench.hub.trips.legs.count == 0)
   }
 
   @Test("legs that were driven teach the area's factor; a guide is kept for the way only")
@@ -215,13 +215,13 @@ import Testing
     trip.drive(from: (4000, 0), to: (4000, 3000), speed: 15)
     trip.drive(from: (4000, 3000), to: (0, 3000), speed: 15)
     trip.drive(from: (0, 3000), to: (0, 0), speed: 15)
-    #expect(trip.bench.hub.guides.count == 1)
+    #expect(trip.bench.hub.trips.legs.count == 1)
     trip.move(.arrivedPickup)
     // 10 km instead of 4, on top of the 13 for 10 that were assumed.
-    let factor = trip.bench.hub.detours.factor(at: trip.place((0, 0)))
+    let factor = trip.bench.hub.trips.legs.detours.factor(at: trip.place((0, 0)))
     #expect(abs(factor - 23.0 / 14) < 0.01, "\(factor)")
     trip.move(.tripStarted, .cancelled)
-    #expect(trip.bench.hub.guides.count == 0 && trip.bench.hub.routePoints == 0)
+    #expect(trip.bench.hub.trips.legs.count == 0 && trip.bench.hub.trips.legs.routePoints == 0)
   }
 
   @Test("where there is no room for another route the ETA is direct, and it is counted")
@@ -238,8 +238,8 @@ import Testing
     let roomy = try TripBench(dropoff: (2000, 0), route: [(0, 0), (2000, 0)], limits: limits)
     roomy.fix((0, 0), speed: 0)
     roomy.move(.arrivedPickup, .tripStarted)
-    #expect(roomy.bench.hub.counters.routesNotFollowed == 0 && roomy.bench.hub.routePoints == 2)
+    #expect(roomy.bench.hub.counters.routesNotFollowed == 0 && roomy.bench.hub.trips.legs.routePoints == 2)
     roomy.move(.arrivedDestination)
-    #expect(roomy.bench.hub.routePoints == 0)
+    #expect(roomy.bench.hub.trips.legs.routePoints == 0)
   }
 }

@@ -117,10 +117,12 @@ extension DurableBench {
     #expect(Turn(loops: [first.store()]).acks.count == 1)
     let second = try DurableBench(reading: first.submitted, seed: 9)
     #expect(try second.state() == first.state())
-    let driverPlace = second.hub.findDriver(id("D"))
+    let driverPlace = second.hub.drivers.find(id("D"))
     let driver = try #require(driverPlace)
     #expect(second.hub.drivers[driver].reported == .background && !second.hub.drivers[driver].isStale)
-    #expect(second.hub.profiles.profile(second.hub.drivers[driver].profile).tags == ["a", "b"].map { InlineText($0)! })
+    #expect(
+      second.hub.drivers.profiles.profile(second.hub.drivers[driver].profile).tags
+        == ["a", "b"].map { InlineText($0)! })
   }
 
   @Test("A pong says through which fix everything is stored: never what is on its way, nor past an older fix that is")
@@ -213,26 +215,26 @@ extension DurableBench {
     bench.store(condition: .unavailable)
     for second in 1...5 as ClosedRange<Int64> { bench.turn([bench.fix(base + second * 1000)]) }
     #expect(
-      bench.hub.missedFixes == 3
+      bench.hub.drivers.missedFixes == 3
         && bench.hub.counters.hits(.missedFixes) + bench.hub.counters.hits(.missedFixesPerDriver) == 2)
     bench.store(condition: .good)
     bench.turn([bench.batch((1...6).map { base + $0 * 1000 })])
     bench.store()
     #expect(bench.storedThrough() == base + 3999)
-    #expect(bench.hub.missedFixes == 0)
+    #expect(bench.hub.drivers.missedFixes == 0)
     #expect(Set(try bench.fixes().map { $0.measured.timestamp.milliseconds - base }).count == 7, "all are there")
     // The limit of all drivers together, which those that are forgotten give back.
     bench.store(condition: .unavailable)
     for second in 7...9 as ClosedRange<Int64> { bench.turn([bench.fix(base + second * 1000)]) }
-    #expect(bench.hub.missedFixes == 3)
+    #expect(bench.hub.drivers.missedFixes == 3)
     bench.store(condition: .good)
     bench.turn([.driverDisconnected(DurableBench.session)])
     for _ in 0..<(24 * 60 + 2) {
       bench.advance(seconds: 60)
       bench.turn([])
     }
-    let isGone = bench.hub.findDriver(id("D")) == nil
-    #expect(isGone && bench.hub.missedFixes == 0)
+    let isGone = bench.hub.drivers.find(id("D")) == nil
+    #expect(isGone && bench.hub.drivers.missedFixes == 0)
   }
 
   @Test("A restart loses nothing of a trip's way, and what is older than the newest stored fix is never published")
@@ -247,7 +249,7 @@ extension DurableBench {
       first.turn([first.fix(base + second * 1000, at: place)])
     }
     first.store()
-    let tripPlace = first.hub.findTrip(id("T"))
+    let tripPlace = first.hub.trips.find(id("T"))
     let trip = try #require(tripPlace)
     let progress = first.hub.trips[trip].progress
     #expect(progress.odometer.meters > 400 && progress.fixes == 60)
@@ -265,7 +267,7 @@ extension DurableBench {
     place = Globe.place(from: place, bearing: 40, meters: 200).place
     #expect(Turn(loops: [second.turn([second.fix(base + 79_000, at: place)])]).positions.count == 1)
     second.store()
-    let againPlace = second.hub.findTrip(id("T"))
+    let againPlace = second.hub.trips.find(id("T"))
     let again = try #require(againPlace)
     let way = second.hub.trips[again].progress.odometer.meters
     #expect(way > progress.odometer.meters + 190, "the absence of the hub counts")
@@ -288,12 +290,12 @@ extension DurableBench {
       }
       bench.store()
       if life > 0 { records += bench.submitted }
-      let isGone = bench.hub.findDriver(id("D")) == nil
+      let isGone = bench.hub.drivers.find(id("D")) == nil
       #expect(isGone == (life == 3))
       let uptime = bench.now.uptime
       bench = try DurableBench(reading: records, seed: UInt64(life) + 20, uptime: uptime)
     }
-    let isGone = bench.hub.findDriver(id("D")) == nil
+    let isGone = bench.hub.drivers.find(id("D")) == nil
     #expect(isGone)
   }
 

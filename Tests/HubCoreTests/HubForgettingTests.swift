@@ -51,7 +51,7 @@ import Testing
     let (slots, channels) = (bench.hub.trips.endIndex, bench.hub.counters.channels)
     let eventsOfDriver = HubLimits.roomy.eventsPerChannel
     for next in 1...5 as ClosedRange<Int> {
-      #expect(bench.hub.counters.trips == 0 && bench.hub.guides.count == 0)
+      #expect(bench.hub.counters.trips == 0 && bench.hub.trips.legs.count == 0)
       #expect(bench.hub.counters.channels == channels && bench.hub.counters.eventsKept <= eventsOfDriver)
       day(bench, trips: next * 40..<(next + 1) * 40)
     }

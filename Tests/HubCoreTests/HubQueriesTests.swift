@@ -158,7 +158,7 @@ import Testing
     let count = 300
     let bench = city(count, budget: SearchBudget(cells: 10, candidates: 10))
     var random = SplitMix64(seed: 9)
-    let sessions = (0..<count).map { bench.hub.drivers[bench.hub.findDriver(id("d\($0)"))!].session! }
+    let sessions = (0..<count).map { bench.hub.drivers[bench.hub.drivers.find(id("d\($0)"))!].session! }
     let search = DriverSearch(area: .nearby(Self.center, radiusMeters: 4_500), limit: 1000)
     let answer = try #require(
       bench.ask(search) {
@@ -166,7 +166,7 @@ import Testing
           let place = Self.center.destination(
             bearingDegrees: .random(in: 0..<360, using: &random), distanceMeters: .random(in: 0..<4_000, using: &random)
           )
-          bench.hub.index.move(UInt32(bench.hub.driver(of: sessions[number])!), to: place)
+          bench.hub.drivers.index.move(UInt32(bench.hub.drivers.driver(of: sessions[number])!), to: place)
         }
       })
     let found = answer.drivers.map(\.driverID.description)
@@ -190,7 +190,7 @@ import Testing
     bench.turn(.driverDisconnected(session))
     for _ in 0..<4 { bench.pass(seconds: 86_400) }
     #expect(bench.hub.counters.drivers == 0 && bench.ask(search)?.drivers == [])
-    #expect(bench.hub.staleIndex.count == 0)
+    #expect(bench.hub.drivers.staleIndex.count == 0)
   }
 
   @Test("a filter sees a new status at once, also of who stays where it is")

@@ -147,8 +147,8 @@ extension DurableBench {
     // A move of the trip before its driver is back is told with the position that is known.
     let moved = Turn(loops: [second.turn([second.move(.driver, "D", "T", .accepted)]), second.store()])
     #expect(moved.moves.count == 1)
-    let guide = second.hub.trips[0].guide
-    #expect(guide >= 0, "the leg goes on")
+    let leg = second.hub.trips[0].leg
+    #expect(leg >= 0, "the leg goes on")
   }
 
   @Test("an age is right though the phone's clock is wrong, after a restart and after the driver has connected again")
@@ -356,7 +356,7 @@ extension DurableBench {
         pseudonymKey: key, drawnKey: SipKey(5, 6), loops: 1, now: first.now)
       for record in first.submitted { try record.withUnsafeBytes { try hub.load($0) } }
       hub.finishLoading(at: first.now)
-      let place = hub.findDriver(id("D"))
+      let place = hub.drivers.find(id("D"))
       let driver = try #require(place)
       return PublicAudience.name(
         hub.audience.pseudonym(of: id("D"), lastTripEnded: hub.drivers[driver].lastTripEnded, at: first.now.timestamp))

@@ -53,7 +53,7 @@ extension Simulation {
   /// The hub cancels a trip that nobody has moved or driven for 24 h, within two seconds after that, and no other.
   private mutating func expireTrips() throws(SimulationFailure) {
     for trip in 0..<Cast.trips {
-      guard let state = model.trips[trip], state.ended == nil, let index = hub.findTrip(Cast.tripIDs[trip]) else {
+      guard let state = model.trips[trip], state.ended == nil, let index = hub.trips.find(Cast.tripIDs[trip]) else {
         continue
       }
       let silence = uptime - state.heard
@@ -169,9 +169,9 @@ extension Simulation {
 
   /// No position is older than one that was published before, in one life of the driver's record.
   private mutating func checkOrder(of location: DriverLocation, topic: Int) throws(SimulationFailure) {
-    guard let driver = Cast.driverIDs.firstIndex(of: location.driverID), let index = hub.findDriver(location.driverID)
+    guard let driver = Cast.driverIDs.firstIndex(of: location.driverID), let index = hub.drivers.find(location.driverID)
     else { throw fail("a position of nobody") }
-    let life = Handle(index: UInt32(index), generation: hub.drivers.generation(of: index))
+    let life = hub.drivers.handle(of: index)
     let time = location.timestamp.milliseconds
     if let last = model.positions[driver], last.life == life, time < last.time {
       // A confirmed leap publishes two for one input, on each channel: the older one again is in order there.
@@ -267,7 +267,8 @@ extension Simulation {
 
   /// Advice goes to the driver's own session, says something new, and is what the hub holds it to.
   private func judgeSampling(_ advice: SamplingAdvice, _ session: SessionRef) throws(SimulationFailure) {
-    guard let driver = model.sessions.firstIndex(of: session), let index = hub.findDriver(Cast.driverIDs[driver]) else {
+    guard let driver = model.sessions.firstIndex(of: session), let index = hub.drivers.find(Cast.driverIDs[driver])
+    else {
       throw fail("advice to nobody")
     }
     guard Double(hub.drivers[index].samplingInterval) == advice.interval, hub.drivers[index].samplingTold == uptime
@@ -277,7 +278,7 @@ extension Simulation {
   }
 
   private mutating func forgetTrips() throws(SimulationFailure) {
-    for trip in 0..<Cast.trips where model.trips[trip] != nil && hub.findTrip(Cast.tripIDs[trip]) == nil {
+    for trip in 0..<Cast.trips where model.trips[trip] != nil && hub.trips.find(Cast.tripIDs[trip]) == nil {
       guard let ended = model.trips[trip]?.ended, uptime >= ended + 86_400_000_000_000 else {
         throw fail("trip \(trip) was forgotten early")
       }

@@ -38,33 +38,28 @@ extension Simulation {
     var ends = 0
     var inside = [Int: Int]()
     for id in Cast.driverIDs {
-      guard let driver = hub.findDriver(id) else { continue }
+      guard let driver = hub.drivers.find(id) else { continue }
       var seen: Set<UInt32> = []
-      var stay = Int(hub.drivers[driver].fences.firstStay)
-      while stay >= 0 {
+      var isTwice = false
+      hub.fences.stays.forEach(of: driver) { stay in
         stays += 1
-        let fence = hub.fences.stays[stay].fence
-        if hub.fences.isCurrent(fence) {
-          guard seen.insert(fence.index).inserted else { throw fail("\(id) is in one fence twice") }
-          inside[Int(fence.index), default: 0] += 1
-        }
-        stay = Int(hub.fences.stays[stay].next)
+        guard hub.fences.table.isCurrent(stay.fence) else { return }
+        if !seen.insert(stay.fence.index).inserted { isTwice = true }
+        inside[Int(stay.fence.index), default: 0] += 1
       }
-      var pair = Int(hub.drivers[driver].fences.firstPair)
-      while pair >= 0 {
+      if isTwice { throw fail("\(id) is in one fence twice") }
+      hub.fences.pairs.forEach(of: driver) { pair in
         ends += 1
-        let record = hub.fences.pairs[pair]
-        if hub.fences.isCurrent(record.fence), Int(record.ends.0.driver) == driver {
-          inside[Int(record.fence.index), default: 0] += 1
+        if hub.fences.table.isCurrent(pair.fence), Int(pair.ends.0.driver) == driver {
+          inside[Int(pair.fence.index), default: 0] += 1
         }
-        pair = Int(record.end(of: driver).next)
       }
     }
     guard stays == hub.fences.stays.count, ends == 2 * hub.fences.pairs.count else {
       throw fail("\(hub.fences.stays.count) stays and \(hub.fences.pairs.count) pairs, lists have \(stays), \(ends)")
     }
-    for fence in hub.fences.order where hub.fences.records[Int(fence)].inside != inside[Int(fence), default: 0] {
-      throw fail("\(hub.fences.records[Int(fence)].fence.id) counts wrongly")
+    for fence in hub.fences.table.order where hub.fences.table[Int(fence)].inside != inside[Int(fence), default: 0] {
+      throw fail("\(hub.fences.table[Int(fence)].fence.id) counts wrongly")
     }
     if keepsAllEvents { try checkAlternation() }
   }
@@ -72,7 +67,7 @@ extension Simulation {
   /// Where all events are kept: enters and exits of a driver, or of two, take turns, and the last one says where it is.
   private func checkAlternation() throws(SimulationFailure) {
     for (number, id) in Cast.fenceIDs.enumerated() {
-      guard let fence = hub.findFence(id), let channel = hub.channels.find(Cast.channels[Cast.fleet + 1 + number])
+      guard let fence = hub.fences.find(id), let channel = hub.channels.find(Cast.channels[Cast.fleet + 1 + number])
       else { continue }
       var inside: Set<Set<Identifier>> = []
       for event in hub.channels.record(channel).events {
@@ -87,8 +82,8 @@ extension Simulation {
           guard inside.contains(who) else { throw fail("\(made.kind) of \(who), who is not in \(id)") }
         }
       }
-      guard inside.count == hub.fences.records[fence].inside else {
-        throw fail("\(inside.count) were told to be in \(id), \(hub.fences.records[fence].inside) are")
+      guard inside.count == hub.fences.table[fence].inside else {
+        throw fail("\(inside.count) were told to be in \(id), \(hub.fences.table[fence].inside) are")
       }
     }
   }

@@ -25,7 +25,7 @@ extension Simulation {
   func checkPresence() throws(SimulationFailure) {
     var online = 0
     for driver in Cast.driverIDs {
-      guard let index = hub.findDriver(driver), !hub.drivers[index].isStale else { continue }
+      guard let index = hub.drivers.find(driver), !hub.drivers[index].isStale else { continue }
       online += 1
       let heard = max(hub.drivers[index].lastFix, hub.drivers[index].samplingTold)
       let told = 2.5 * Double(hub.drivers[index].samplingInterval)
@@ -35,7 +35,7 @@ extension Simulation {
     }
     if online != hub.counters.driversOnline { throw fail("\(hub.counters.driversOnline) online, counted \(online)") }
     for trip in 0..<Cast.trips {
-      guard let ended = model.trips[trip]?.ended, let index = hub.findTrip(Cast.tripIDs[trip]) else { continue }
+      guard let ended = model.trips[trip]?.ended, let index = hub.trips.find(Cast.tripIDs[trip]) else { continue }
       if uptime >= ended + 62_000_000_000, !hub.trips[index].isClosed { throw fail("trip \(trip) is not closed") }
       if uptime < ended + 60_000_000_000, hub.trips[index].isClosed { throw fail("trip \(trip) was closed early") }
       if uptime >= ended + 86_402_000_000_000 { throw fail("trip \(trip) is not forgotten") }
@@ -46,11 +46,13 @@ extension Simulation {
   private func checkProfiles() throws(SimulationFailure) {
     var inUse: Set<Int32> = []
     for driver in Cast.driverIDs {
-      if let index = hub.findDriver(driver), hub.drivers[index].profile >= 0 {
+      if let index = hub.drivers.find(driver), hub.drivers[index].profile >= 0 {
         inUse.insert(hub.drivers[index].profile)
       }
     }
-    guard hub.profiles.count == inUse.count else { throw fail("\(hub.profiles.count) profiles, \(inUse.count) in use") }
+    guard hub.drivers.profiles.count == inUse.count else {
+      throw fail("\(hub.drivers.profiles.count) profiles, \(inUse.count) in use")
+    }
   }
 
   /// The tables hold what the model says, and nothing else.
@@ -76,7 +78,7 @@ extension Simulation {
     if channels != hub.channels.count || events != hub.channels.eventCount { throw fail("channels or events are lost") }
     if hub.trips.count != model.trips.count(where: { $0 != nil }) { throw fail("\(hub.trips.count) trips") }
     for driver in 0..<Cast.drivers {
-      guard let index = hub.findDriver(Cast.driverIDs[driver]) else { continue }
+      guard let index = hub.drivers.find(Cast.driverIDs[driver]) else { continue }
       let active = model.trips.count { $0?.driver == driver && $0!.status.occupiesDriver }
       if Int(hub.drivers[index].activeTrips) != active, hub.counters.hits(.drivers) == 0 {
         throw fail("driver \(driver) has \(hub.drivers[index].activeTrips) trips, not \(active)")
@@ -102,9 +104,11 @@ extension Simulation {
   func checkNothingLeft() throws(SimulationFailure) {
     let counters = hub.counters
     guard counters.drivers == 0, counters.driversOnline == 0, counters.trips == 0, counters.channels == 0,
-      counters.eventsKept == 0, hub.driverIDs.count == 0, hub.tripIDs.count == 0, hub.deadlines.count == 0,
-      hub.driversWithFixTimes == 0, hub.profiles.count == 0, hub.index.count == 0, hub.fleetChannel == nil,
-      hub.fences.count == 0, hub.fences.stays.count == 0, hub.fences.pairs.count == 0, hub.fences.index.cellCount == 0
+      counters.eventsKept == 0, hub.drivers.count == 0, hub.trips.count == 0, hub.deadlines.count == 0,
+      hub.drivers.countWithFixTimes == 0, hub.drivers.profiles.count == 0, hub.drivers.index.count == 0,
+      hub.fleetChannel == nil,
+      hub.fences.count == 0, hub.fences.stays.count == 0, hub.fences.pairs.count == 0,
+      hub.fences.table.index.cellCount == 0
     else { throw fail("something is left at the end: \(counters), \(hub.deadlines.count) deadlines") }
   }
 }

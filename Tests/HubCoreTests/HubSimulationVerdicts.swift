@@ -12,7 +12,7 @@ extension Simulation {
     case .move(let actor, let trip, let report, let message, let isGranted):
       return model.judge(actor: actor, trip: trip, report, message: message, isGranted: isGranted, hasRoom: hasRoom)
     case .fixes(let driver, let trip, let isGranted, _):
-      guard hub.findDriver(Cast.driverIDs[driver]) != nil || hub.drivers.count < limits.drivers else { return nil }
+      guard hub.drivers.find(Cast.driverIDs[driver]) != nil || hub.drivers.count < limits.drivers else { return nil }
       if let session = input?.session, model.sessions[driver] != session { return nil }
       guard let trip else { return .moved }
       let isLet = model.admitFixes(driver: driver, trip: trip, isGranted: isGranted, hasRoom: hasRoom, uptime: uptime)
@@ -65,11 +65,11 @@ extension Simulation {
         }
       }
     }
-    guard accepted > 0, let index = hub.findDriver(Cast.driverIDs[driver]), let position = hub.drivers[index].position
+    guard accepted > 0, let index = hub.drivers.find(Cast.driverIDs[driver]), let position = hub.drivers[index].position
     else {
       return
     }
-    let life = Handle(index: UInt32(index), generation: hub.drivers.generation(of: index))
+    let life = hub.drivers.handle(of: index)
     if let last = model.positions[driver], last.life == life, last.time >= position.timestamp.milliseconds {
       throw fail("the newest position of driver \(driver) is not newer")
     }
@@ -90,7 +90,7 @@ extension Simulation {
   private func judgeMoveEvents(_ trip: Int, _ verdict: SimulationModel.Verdict?, _ tally: Tally)
     throws(SimulationFailure)
   {
-    let driver = model.trips[trip]?.driver.flatMap { hub.findDriver(Cast.driverIDs[$0]) == nil ? nil : $0 }
+    let driver = model.trips[trip]?.driver.flatMap { hub.drivers.find(Cast.driverIDs[$0]) == nil ? nil : $0 }
     for loop in loops.indices {
       for topic in 0..<Cast.topics {
         let goesHere = verdict == .moved && (topic == Cast.topic(ofTrip: trip) || topic == driver)

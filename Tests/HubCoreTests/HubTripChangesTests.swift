@@ -196,7 +196,7 @@ import Testing
     #expect(Turn(loops: [first.store()]).acks.count == 1)
     let second = try DurableBench(reading: first.submitted, seed: 9)
     #expect(try second.state() == first.state())
-    let found = second.hub.findTrip(id("T"))
+    let found = second.hub.trips.find(id("T"))
     let trip = try #require(found)
     #expect(second.hub.trips[trip].dropoff == at(48.2, 11.5) && second.hub.trips[trip].route == route)
     second.store()

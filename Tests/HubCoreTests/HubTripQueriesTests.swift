@@ -58,7 +58,7 @@ extension HubBench {
     let trip = try #require(turn.trip)
     #expect(trip.tripID == id("t") && trip.status == .requested && trip.driverID == id("d") && trip.riderID == id("r"))
     #expect(trip.pickup == at(48, 11) && trip.route == "_p~iF~ps|U_ulLnnqC")
-    #expect(bench.hub.newestTripNumber == 1)
+    #expect(bench.hub.trips.newestNumber == 1)
     #expect(trip.created == bench.now.timestamp && trip.updated == trip.created && trip.ended == nil)
     bench.advance(seconds: 5)
     #expect(bench.turn(bench.move(.driver, "d", "t", .accepted)).acks.count == 1)
@@ -186,7 +186,7 @@ extension HubBench {
       if case .trips(_, .trip(let report, let isNew), _) = $0 { (report, isNew) } else { nil }
     }
     #expect(trips.map(\.0.tripID) == [id("u"), id("t")] && trips.allSatisfy { !$0.1 })
-    #expect(second.hub.newestTripNumber == 2)
+    #expect(second.hub.trips.newestNumber == 2)
     #expect(trips[0].0.created == first.now.timestamp)
     // Both end and are forgotten; a snapshot says which numbers were given.
     second.turn([bench.move(.ops, "o", "t", .cancelled), bench.move(.ops, "o", "u", .cancelled)])
@@ -202,7 +202,7 @@ extension HubBench {
     let third = try DurableBench(reading: snapshot)
     let made = third.turn([bench.request("v")]) + third.store()
     #expect(made.contains { if case .trips(_, .trip(_, isNew: true), _) = $0 { true } else { false } })
-    #expect(third.hub.newestTripNumber == 3)
+    #expect(third.hub.trips.newestNumber == 3)
   }
 
   @Test("a trip is shown, and an answer given, only when what it tells of is stored")

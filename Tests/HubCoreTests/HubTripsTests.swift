@@ -213,7 +213,7 @@ import Testing
     let bench = HubBench()
     let session = bench.connect("d")
     bench.turn(.driverStatus(session, message("s"), DriverStatusReport(status: .background)))
-    let index = bench.hub.findDriver(id("d"))!
+    let index = bench.hub.drivers.find(id("d"))!
     drive(bench, "t", to: .requested)
     #expect(bench.hub.drivers[index].status == .background)
     bench.turn(bench.move(.driver, "d", "t", .accepted))
@@ -232,13 +232,13 @@ import Testing
     let bench = HubBench(limits: limits)
     let first = bench.connect("first")
     drive(bench, "t", to: .accepted, driver: "late")
-    #expect(bench.hub.findDriver(id("late")) == nil)
+    #expect(bench.hub.drivers.find(id("late")) == nil)
     bench.turn(.driverDisconnected(first))
     bench.tick(seconds: 70)
     bench.pass(seconds: 90_000)
     _ = bench.connect("late")
     bench.turn(bench.move(.driver, "late", "t", .cancelled))
-    let late = bench.hub.findDriver(id("late"))!
+    let late = bench.hub.drivers.find(id("late"))!
     #expect(bench.hub.drivers[late].activeTrips == 0)
   }
 

@@ -7,9 +7,10 @@ import Testing
 @Suite struct TripTests {
   @Test("a party is who the trip names, in the role it names it in")
   func parties() {
-    var trip = Trip(id: id("t"), hash: 0, status: .accepted, changed: time(0), lastHeard: 0)
-    trip.driverID = id("dana")
-    trip.riderID = id("rob")
+    let now = Moment(uptime: 0, timestamp: time(0))
+    var trip = Trip(id: id("t"), hash: 0, number: 1, status: .accepted, at: time(0), by: .ops, now: now)
+    let report = TripStatusReport(tripID: id("t"), status: .requested, timestamp: time(0))
+    trip.take(report, rider: id("rob"), driver: id("dana"))
     #expect(trip.party(of: Actor(role: .driver, id: id("dana"))) == .driver)
     #expect(trip.party(of: Actor(role: .driver, id: id("rob"))) == .stranger)
     #expect(trip.party(of: Actor(role: .rider, id: id("rob"))) == .rider)

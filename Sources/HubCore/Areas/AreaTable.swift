@@ -43,6 +43,8 @@ struct AreaTable: ~Copyable {
   var telling: AreaNaming?
   /// Loops that were told something at this tick.
   var toldOutlets = OutletSet()
+  /// What this turn has come to.
+  var outputs: [AreaOutput] = []
   /// Cells whose drivers are being looked up, and drivers that were found for the first of them.
   var filling: [UInt32] = []
   var found: [UInt32] = []
@@ -68,6 +70,7 @@ struct AreaTable: ~Copyable {
 
   /// Whether anybody watches anything, or there is something to be cleared away.
   var isActive: Bool { cells.count > 0 }
+  var count: Int { cells.count }
   var watchedCount: Int { cells.count - ending.count }
   var hasWatchers: Bool { precisions[0] | precisions[1] != 0 }
 
@@ -79,8 +82,15 @@ struct AreaTable: ~Copyable {
     places.find(hash: hash(cell, audience)) { cells[$0].cell == cell && cells[$0].audience == audience }
   }
 
+  /// The channel of a cell that is watched.
+  func channel(of cell: GeohashCell, _ audience: Audience) -> Int? { find(cell, audience).map { cells[$0].channel } }
+
   /// A cell that was not watched is, from now on.
-  mutating func insert(_ cell: GeohashCell, _ audience: Audience, channel: Int) -> Int {
+  mutating func insert(_ cell: GeohashCell, _ audience: Audience, channel: Int, at now: Moment) -> Int {
+    if nextTick == .max {
+      nextTick = now.uptime + Self.tickNanoseconds
+      second = now.timestamp.wholeSecond
+    }
     let index = cells.insert(AreaCell(cell: cell, audience: audience, channel: channel))
     places.insert(hash: hash(cell, audience), index: index)
     count(cell, audience, by: 1)
@@ -125,6 +135,13 @@ struct AreaTable: ~Copyable {
     return mixed ^ mixed >> 31
   }
 
+  /// What the turn has come to.
+  mutating func takeOutputs() -> [AreaOutput] {
+    guard !outputs.isEmpty else { return [] }
+    defer { outputs = [] }
+    return outputs
+  }
+
   // MARK: Ticks
 
   mutating func endTick() {
@@ -137,7 +154,6 @@ struct AreaTable: ~Copyable {
     tick += 1
     swap(&noted, &looking)
     lookedAt = 0
-    toldOutlets = OutletSet()
     phase = .looking
   }
 

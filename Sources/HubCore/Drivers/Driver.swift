@@ -1,156 +1,269 @@
-// A driver as the hub holds it.
+// A driver as the hub holds it: what it said last, where it is, and when it counts as offline.
 import HubGeo
 import HubMessages
 
-/// 816 bytes. A million of these are most of what a hub holds, so members stand in an order in which the small ones
+/// 800 bytes. A million of these are most of what a hub holds, so members stand in an order in which the small ones
 /// fill the gaps that alignment leaves: behind the id, the tracker and optionals.
 struct Driver {
-  var id: Identifier
+  let id: Identifier
   /// What the driver said of itself; `on_trip` is derived from `activeTrips`.
-  var reported = DriverStatus.available
+  private(set) var reported = DriverStatus.available
   /// Exactly while this is false an entry of the deadlines watches for staleness.
-  var isStale = false
+  private(set) var isStale = false
   /// An entry of the deadlines waits to forget the driver. It stays when the driver comes back, so that one that comes
   /// and goes all day has two entries, not one for each time.
   var isRetentionArmed = false
-  /// It is to be looked at with the next tick of areas.
-  var isAreaNoted = false
-  var hash: UInt64
-  var tracker: Tracker
+  let hash: UInt64
+  var tracker = Tracker()
   /// Trips that it began and that are still known.
-  var tripsBegun: UInt32 = 0
-  /// Its vehicle type and tags in the hub's `profiles`; −1 for none.
+  private(set) var tripsBegun: UInt32 = 0
+  /// Its vehicle type and tags in the table of profiles; −1 for none.
   var profile: Int32 = -1
   /// The session that may send for this driver; nil when none is connected.
-  var session: SessionRef?
-  /// The first of the watched cells that it is in.
-  var firstArea = AreaTable.none
-  var activeTrips: Int32 = 0
+  private(set) var session: SessionRef?
+  private(set) var activeTrips: Int32 = 0
   /// The trip that its fixes named last, so that the id need not be looked up again.
   var lastTrip: Handle?
   /// Inputs of it that wait in the second lane.
   var waiting: Int32 = 0
   /// The trip that the fix of `position` named.
-  var positionTrip: Handle?
-  /// The fences that it is in, and what is known of those near it.
-  var fences = DriverFences()
+  private(set) var positionTrip: Handle?
+  /// What areas keep of it.
+  var area = DriverArea()
   var clock = SessionClock()
   /// Index of the driver's channel, where it has one.
   var channel: Int?
   /// The newest published position, and its age when it was published.
-  var position: Position?
-  var positionAge = 0.0
+  private(set) var position: Position?
+  private(set) var positionAge = 0.0
   /// When its last trip ended, by the hub's wall clock: since then riders know it by another name.
-  var lastTripEnded: Int64 = 0
+  private(set) var lastTripEnded: Int64 = 0
   /// When the newest accepted fix came, and since when no session is there (uptime, ns).
-  var lastFix: Int64
-  var disconnected: Int64
+  private(set) var lastFix: Int64
+  private(set) var disconnected: Int64
   /// What decides how often it should send; the seconds between fixes that it was told last, and when (uptime, ns).
-  var sampling = SamplingPolicy()
-  var samplingInterval: Float = 0
-  /// The seconds at which a driver without a session sends (`Hub.noteSending`); negative before its first message.
-  var sendingInterval: Float = -1
-  var samplingTold = Int64.min / 2
-  /// What those who watch areas know it by.
-  var pseudonym: UInt64 = 0
+  private var sampling = SamplingPolicy()
+  private(set) var samplingInterval: Float = 0
+  /// The seconds at which a driver without a session sends (`noteSending`); negative before its first message.
+  private(set) var sendingInterval: Float = -1
+  private(set) var samplingTold = Int64.min / 2
   var replacements = ReplacementWindow()
   /// The times of its fixes, kept once it has sent a batch.
   var fixTimes: FixTimes?
   /// What of it is on stable storage.
   var durable = DriverStorage()
 
-  var status: DriverStatus { activeTrips > 0 ? .onTrip : reported }
-}
-
-/// The offset between a session's clock and the hub's, for `age`: the smallest of (receive time − envelope timestamp),
-/// because what makes it larger is delay on the way.
-struct SessionClock {
-  /// Nil before the first observation.
-  private(set) var offsetMilliseconds: Int64?
-  /// The offset is an earlier session's: it holds until this one shows its own.
-  private var isInherited = false
-
-  /// Times are between `Timestamp.accepted`'s bounds, and so is their difference.
-  static let largestOffset = Timestamp.accepted.upperBound.milliseconds
-
-  init() {}
-
-  /// Of a driver that was known before.
-  init(inheriting offsetMilliseconds: Int64?) {
-    self.offsetMilliseconds = offsetMilliseconds
-    isInherited = true
+  init(id: Identifier, hash: UInt64, uptime: Int64) {
+    self.id = id
+    self.hash = hash
+    lastFix = uptime
+    disconnected = uptime
   }
 
-  mutating func observe(sent: Timestamp, received: Timestamp) {
-    let difference = received.milliseconds - sent.milliseconds
-    offsetMilliseconds = isInherited ? difference : min(offsetMilliseconds ?? difference, difference)
-    isInherited = false
+  var status: DriverStatus {
+    @inline(__always) get { activeTrips > 0 ? .onTrip : reported }
   }
 
-  /// What the session's clock shows when the hub's shows `now`.
-  func sessionTime(at now: Timestamp) -> Timestamp {
-    Timestamp(milliseconds: now.milliseconds - (offsetMilliseconds ?? 0))
+  var label: DriverLabel {
+    @inline(__always) get { DriverLabel(status: status, profile: profile) }
   }
 
-  /// Seconds from the fix, moved to the hub's clock, to `now`; never negative.
-  func age(of fix: Timestamp, at now: Timestamp) -> Double {
-    let milliseconds = sessionTime(at: now).milliseconds - fix.milliseconds
-    return Double(max(0, milliseconds)) / 1000
+  mutating func report(_ status: DriverStatus) { reported = status }
+
+  // MARK: Positions
+
+  /// A position of the driver counts from now on; `lastStall` is when the hub last took up its work again.
+  @inline(__always)
+  mutating func accept(_ position: Position, trip: Handle?, at now: Moment, lastStall: Int64, _ timings: HubTimings) {
+    self.position = position
+    positionTrip = trip
+    if session == nil { noteSending(at: now.uptime, lastStall: lastStall, timings) }
+    lastFix = now.uptime
+    refreshAge(at: now.timestamp)
   }
-}
 
-/// Counts how often a driver's session was replaced lately; a driver app that runs twice must not throw itself out
-/// for ever.
-struct ReplacementWindow {
-  private var times: [Int64] = []
-  private var refusedUntil = Int64.min
+  mutating func refreshAge(at time: Timestamp) {
+    if let position { positionAge = clock.age(of: position.timestamp, at: time) }
+  }
 
-  /// Seconds for which a newcomer is refused, or nil when it may replace the session; then the replacement is counted.
-  mutating func replace(at uptime: Int64, timings: HubTimings) -> Double? {
-    if uptime < refusedUntil { return Double(refusedUntil - uptime) / 1e9 }
-    times.removeAll { $0 <= uptime - nanoseconds(timings.replacementWindow) }
-    if times.count >= timings.replacements {
-      refusedUntil = uptime + nanoseconds(timings.conflict)
-      times.removeAll()
-      return timings.conflict
+  /// A fix came that is not published: a sign of life all the same.
+  mutating func noteUnpublished(at uptime: Int64) { lastFix = uptime }
+
+  /// Where an online driver should be now; nil where that is where it was, and where the fix is older than
+  /// `Position.longestPrediction`.
+  func predicted(at time: Timestamp) -> Coordinate? {
+    guard !isStale, let position else { return nil }
+    let time = clock.sessionTime(at: time)
+    guard time.seconds(since: position.timestamp) <= Position.longestPrediction else { return nil }
+    let place = position.predicted(at: time).published
+    return place == position.coordinate ? nil : place
+  }
+
+  // MARK: Trips
+
+  /// A trip that it began is known, or not any more.
+  mutating func count(begunTrips step: Int) { tripsBegun = UInt32(Int(tripsBegun) + step) }
+
+  mutating func beginTrip() { activeTrips += 1 }
+
+  mutating func endTrip(at time: Timestamp) {
+    activeTrips -= 1
+    lastTripEnded = time.milliseconds
+  }
+
+  // MARK: Sessions
+
+  mutating func connect(_ session: SessionRef) {
+    take(session)
+    sendingInterval = -1
+  }
+
+  /// An older session speaks for the driver again, or a newer one does from now on.
+  mutating func take(_ session: SessionRef) {
+    self.session = session
+    clock = SessionClock(inheriting: clock.offsetMilliseconds)
+  }
+
+  mutating func disconnect(at uptime: Int64) {
+    session = nil
+    disconnected = uptime
+  }
+
+  // MARK: How often it sends
+
+  /// A fix came without a session: the time since the one before is how often the driver sends. Messages that come in
+  /// quick succession, as of a phone that empties its queue, do not hide a longer interval: it holds until as much time
+  /// has passed in shorter ones. A gap over `longestSendingSilence` is no interval, for the driver was away: it changes
+  /// nothing. An interval counts for no more than leads to that silence, or it would hold for hours.
+  @inline(never)
+  private mutating func noteSending(at uptime: Int64, lastStall: Int64, _ timings: HubTimings) {
+    let known = sendingInterval
+    let passed = Float(uptime - max(lastFix, lastStall)) * 1e-9
+    let (longestGap, intervals) = (Float(timings.longestSendingSilence), Float(timings.staleSamplingIntervals))
+    if known < 0 {
+      sendingInterval = 0
+    } else if passed <= longestGap {
+      sendingInterval = min(max(passed, known - passed), longestGap / intervals)
     }
-    times.append(uptime)
-    return nil
-  }
-}
-
-/// The newest fix times of one driver, to recognise a fix that came before, on whatever way.
-struct FixTimes {
-  private let capacity: Int
-  /// Ascending.
-  private var milliseconds: [Int64] = []
-
-  /// Times from here on that are not in the list have not come.
-  private(set) var vouchesFrom = Int64.min
-
-  /// For a driver whose newest fix is known, if it has sent any. One that could not be recorded counts as never seen.
-  /// `latest` is at or after all that it has sent: the newest, unless its clock was set back.
-  init(capacity: Int, newest: Timestamp? = nil, isRecorded: Bool = true, vouchesFrom latest: Timestamp? = nil) {
-    self.capacity = capacity
-    guard let newest else { return }
-    if isRecorded { milliseconds = [newest.milliseconds] }
-    vouchesFrom = (latest ?? newest).milliseconds
   }
 
-  func contains(_ time: Timestamp) -> Bool { milliseconds.containsAscending(time.milliseconds) }
+  /// Whole seconds at which a driver sends that has no session, for the journal; 0 for one with a session.
+  @inline(__always)
+  var storedSendingInterval: UInt16 {
+    guard session == nil else { return 0 }
+    let seconds = max(samplingInterval, sendingInterval, 1).rounded(.up)
+    return UInt16(min(seconds, Float(UInt16.max)))
+  }
 
-  /// False when it was there already. O(log n) to find, O(n) to insert out of order.
-  mutating func insert(_ time: Timestamp) -> Bool {
-    let value = time.milliseconds
-    var low = milliseconds.lowerBound(value)
-    if low < milliseconds.count, milliseconds[low] == value { return false }
-    if milliseconds.count == capacity {
-      if low == 0 { return true }  // older than all that is remembered: cannot be told, counts as new
-      vouchesFrom = max(vouchesFrom, milliseconds.removeFirst() + 1)
-      low -= 1
+  /// What the driver should be told now of how often to send; nil where that is what it was told last.
+  @inline(__always)
+  mutating func advise(isWatched: Bool, at uptime: Int64, _ rules: SamplingRules) -> SamplingReason? {
+    let speed = position?.speed
+    return sampling.decide(status, speed: speed, isWatched: isWatched, at: uptime, rules: rules)
+  }
+
+  /// What a session that begins now is told.
+  mutating func beginAdvice(isWatched: Bool, _ rules: SamplingRules) -> SamplingReason {
+    if isStale { sampling = SamplingPolicy() }
+    return sampling.begin(status, isWatched: isWatched, rules: rules)
+  }
+
+  mutating func noteAdvice(_ reason: SamplingReason, at uptime: Int64, _ rules: SamplingRules) {
+    samplingInterval = Float(rules.interval(reason))
+    samplingTold = uptime
+  }
+
+  // MARK: Presence
+
+  /// When the driver is stale if nothing comes: its session gone for 60 s, or no fix for longer than it should take.
+  /// Time in which the hub stalled is not the driver's.
+  func staleAt(lastStall: Int64, _ timings: HubTimings) -> Int64 {
+    let silence = max(
+      timings.stale, timings.staleSamplingIntervals * Double(samplingInterval),
+      min(timings.staleSamplingIntervals * Double(sendingInterval), timings.longestSendingSilence))
+    // Who was told another interval gets the time for a fix by that one.
+    let bySilence = max(lastFix, samplingTold, lastStall) + nanoseconds(silence)
+    // A driver that posts over HTTP has no session: only silence makes it stale.
+    guard session == nil, disconnected > lastFix else { return bySilence }
+    return min(bySilence, max(disconnected, lastStall) + nanoseconds(timings.stale))
+  }
+
+  mutating func setStale(_ isStale: Bool) { self.isStale = isStale }
+
+  /// When it is to be forgotten if nothing comes (uptime, ns).
+  func forgetsAt(_ timings: HubTimings) -> Int64 { max(lastFix, disconnected) + nanoseconds(timings.retention) }
+
+  /// The driver is still there, or can't be forgotten now: it is looked at again a retention later.
+  mutating func putOffForgetting(at uptime: Int64) { disconnected = uptime }
+
+  /// A start that read a wrong wall clock took the driver for one that is long gone: by the clock of now it may not be.
+  mutating func reckonAgain(at now: Moment) {
+    if durable.isKnown { disconnected = max(disconnected, durable.uptimeHeard(at: now) - 1_000_000) }
+  }
+
+  // MARK: Storing and reading back
+
+  var tracking: StoredTracking {
+    @inline(__always) get {
+      StoredTracking(
+        clockOffset: clock.offsetMilliseconds, sendingInterval: durable.sendingInterval, motion: tracker.storedMotion)
     }
-    milliseconds.insert(value, at: low)
-    return true
+  }
+
+  /// What is stored of it. `trip` is the one that its position, or else its last fix with a trip, named.
+  func durable(_ profile: DriverProfile, trip: Identifier?, isPositionOnTrip: Bool) -> DurableDriver {
+    DurableDriver(
+      id: id, status: reported, profile: profile, newest: durable.newest, published: tracker.publishedApart,
+      heard: durable.heard, isOffline: durable.isOffline, lastTripEnded: lastTripEnded, position: position,
+      tripID: trip, isPositionOnTrip: isPositionOnTrip, tracking: tracking)
+  }
+
+  mutating func load(_ fixes: DurableFixes, trip: Handle?) {
+    durable.note(heard: fixes.received, hasPublished: fixes.newest != nil)
+    if let trip { lastTrip = trip }
+    if let newest = fixes.newest {
+      durable.restore(newest: newest.timestamp)
+      durable.isOffline = false
+      positionTrip = trip
+      position = newest
+      tracker.restore(published: fixes.published)
+    }
+    restore(fixes.tracking)
+  }
+
+  mutating func load(_ stored: DurableDriver, trip: Handle?) {
+    reported = stored.status
+    durable.isKnown = true
+    durable.heard = stored.heard
+    durable.isOffline = stored.isOffline
+    if let newest = stored.newest { durable.restore(newest: newest) }
+    lastTripEnded = stored.lastTripEnded
+    lastTrip = trip
+    positionTrip = stored.isPositionOnTrip ? trip : nil
+    if let newest = stored.position { position = newest }
+    restore(stored.tracking)
+    tracker.restore(published: stored.published)
+  }
+
+  private mutating func restore(_ tracking: StoredTracking) {
+    clock = SessionClock(inheriting: tracking.clockOffset)
+    durable.sendingInterval = tracking.sendingInterval
+    guard let position else { return }
+    // Whether the fix of the position is stored, too.
+    let isRecorded = durable.newest.map { position.timestamp <= $0 } ?? false
+    tracker.resume(at: position, isRecorded ? tracking.motion : nil)
+  }
+
+  /// When its last fix came, by this hub's uptime: reckoned by the wall clock, which may have been set meanwhile.
+  mutating func resumeTime(at now: Moment) {
+    let heard = durable.uptimeHeard(at: now)
+    lastFix = heard
+    disconnected = heard
+    if durable.sendingInterval > 0 { sendingInterval = Float(durable.sendingInterval) }
+    // The position may be newer than the newest fix that is stored, where it was published when the disk was full. Then
+    // its sender sends that fix again, and it must be stored, not taken for a duplicate: so it counts as not seen yet.
+    guard let newest = durable.newest else { return }
+    tracker.resume(after: newest, published: tracker.publishedApart, receivedAt: heard)
   }
 }
 

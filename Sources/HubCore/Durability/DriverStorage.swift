@@ -125,4 +125,9 @@ struct DriverStorage {
     self.newest = newest
     stored = newest.milliseconds
   }
+  /// When `heard` was by this hub's uptime. Where the wall clock was set back no time has passed.
+  func uptimeHeard(at now: Moment) -> Int64 {
+    let passed = now.timestamp.milliseconds - heard.milliseconds
+    return now.uptime - min(max(passed, 0), 1 << 40) * 1_000_000
+  }
 }

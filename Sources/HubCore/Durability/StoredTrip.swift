@@ -11,9 +11,7 @@ public struct StoredTrip: Sendable, Equatable {
   public init?(record bytes: UnsafeRawBufferPointer) throws(RecordError) {
     var reader = RecordReader(bytes)
     guard case .trip(let durable) = try reader.next() else { return nil }
-    var trip = Trip(id: durable.id, hash: 0, status: durable.status, changed: durable.changed, lastHeard: 0)
-    trip.take(durable, now: 0)
     number = durable.number
-    report = trip.report
+    report = Trip(durable, hash: 0, now: 0).report
   }
 }

@@ -39,17 +39,7 @@ extension RecordWriter {
     bytes.append(fence.kind.rawValue)
     bytes.append(optional: fence.title) { $0.append(text: $1) }
     switch fence.shape {
-    case .area(.circle(let circle)):
-      bytes.append(ShapeKind.circle.rawValue)
-      bytes.append(coordinate: circle.center)
-      bytes.append(number: circle.radiusMeters.bitPattern)
-    case .area(.polygons(let polygons)):
-      bytes.append(ShapeKind.polygons.rawValue)
-      write(polygons, into: &bytes)
-    case .area(.corridor(let corridor, let route)):
-      bytes.append(ShapeKind.corridor.rawValue)
-      bytes.append(longText: route.polyline)
-      bytes.append(number: (corridor.halfWidthMeters * 2).bitPattern)
+    case .area(let area), .hazard(let area): write(area, into: &bytes)
     case .roaming(let meters, let others):
       bytes.append(ShapeKind.roaming.rawValue)
       bytes.append(number: meters.bitPattern)
@@ -58,6 +48,22 @@ extension RecordWriter {
     write(fence.drivers, into: &bytes)
     bytes.append(optional: fence.dwell) { $0.append(number: $1.bitPattern) }
     bytes.append(optional: fence.speedLimit) { $0.append(number: $1.bitPattern) }
+  }
+
+  private static func write(_ area: FenceArea, into bytes: inout ByteBuffer) {
+    switch area {
+    case .circle(let circle):
+      bytes.append(ShapeKind.circle.rawValue)
+      bytes.append(coordinate: circle.center)
+      bytes.append(number: circle.radiusMeters.bitPattern)
+    case .polygons(let polygons):
+      bytes.append(ShapeKind.polygons.rawValue)
+      write(polygons, into: &bytes)
+    case .corridor(let corridor, let route):
+      bytes.append(ShapeKind.corridor.rawValue)
+      bytes.append(longText: route.polyline)
+      bytes.append(number: (corridor.halfWidthMeters * 2).bitPattern)
+    }
   }
 
   private static func write(_ polygons: MultiPolygon, into bytes: inout ByteBuffer) {
@@ -122,26 +128,34 @@ extension RecordReader {
     let updated = try timestamp()
     guard let kind = Fence.Kind(rawValue: try self.number(UInt8.self)) else { throw failure(.status) }
     let title = try isPresent() ? try text() : nil
-    let shape = try shape()
-    let isRoaming = if case .roaming = shape { true } else { false }
-    guard isRoaming == (kind == .roaming) else { throw failure(.status) }
-    var fence = Fence(id: id, kind: kind, title: title, shape: shape, drivers: try fenceFilter())
+    var fence = Fence(id: id, title: title, shape: try shape(kind), drivers: try fenceFilter())
     if try isPresent() { fence.dwell = try finite(in: Fence.dwellSeconds) }
     if try isPresent() { fence.speedLimit = try finite(in: Fence.speedLimits) }
     return DurableFence(number: number, updated: updated, fence: fence)
   }
 
-  private mutating func shape() throws(RecordError) -> Fence.Shape {
-    switch ShapeKind(rawValue: try number(UInt8.self)) {
+  private mutating func shape(_ kind: Fence.Kind) throws(RecordError) -> Fence.Shape {
+    let shape = ShapeKind(rawValue: try number(UInt8.self))
+    guard let shape, (shape == .roaming) == (kind == .roaming) else { throw failure(.status) }
+    switch kind {
+    case .area: return .area(try fenceArea(shape))
+    case .hazard: return .hazard(try fenceArea(shape))
+    case .roaming:
+      return .roaming(meters: try finite(in: 0...Fence.maximumRoamingMeters), others: try fenceFilter())
+    }
+  }
+
+  private mutating func fenceArea(_ shape: ShapeKind) throws(RecordError) -> FenceArea {
+    switch shape {
     case .circle:
       let center = try coordinate()
       let radius = try finite(in: 0...Fence.maximumRadiusMeters)
       guard let circle = Circle(center: center, radiusMeters: radius) else { throw failure(.distance) }
-      return .area(.circle(circle))
+      return .circle(circle)
     case .polygons:
       let positions = try positions()
       do throws(MultiPolygonError) {
-        return .area(.polygons(try MultiPolygon(positions, limit: DriverSearch.maximumPositions)))
+        return .polygons(try MultiPolygon(positions, limit: DriverSearch.maximumPositions))
       } catch {
         throw failure(.coordinate)
       }
@@ -149,13 +163,11 @@ extension RecordReader {
       let route = try route()
       let width = try finite(in: 0...Fence.maximumWidthMeters)
       do throws(Corridor.Fault) {
-        return .area(.corridor(try Corridor(route, widthMeters: width), route))
+        return .corridor(try Corridor(route, widthMeters: width), route)
       } catch {
         throw failure(.distance)
       }
-    case .roaming:
-      return .roaming(meters: try finite(in: 0...Fence.maximumRoamingMeters), others: try fenceFilter())
-    case nil: throw failure(.status)
+    case .roaming: throw failure(.status)
     }
   }
 

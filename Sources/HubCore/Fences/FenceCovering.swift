@@ -22,10 +22,7 @@ public struct FenceCovering: Sendable, Equatable {
   static let limit = 48
 
   public init(_ fence: Fence) {
-    switch fence.shape {
-    case .area(let area): entries = FenceCovering.cells(of: FenceOutline(area))
-    case .roaming: entries = []
-    }
+    entries = fence.area.map { FenceCovering.cells(of: FenceOutline($0)) } ?? []
   }
 
   private static func cells(of outline: FenceOutline) -> [Entry] {

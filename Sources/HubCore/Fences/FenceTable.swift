@@ -1,8 +1,4 @@
-// All fences, and who is in them.
-//
-// A stay is a driver in a fence: 48 bytes in a list of the driver's own, so that a fix looks at as many as there are
-// and nobody at all drivers of a fence. A fence that is deleted leaves its stays where they are; each goes with its
-// driver's next fix, by the generation of the fence.
+// All fences: by id, in the order in which they were first put, and by place.
 import HubGeo
 import HubMessages
 
@@ -26,52 +22,38 @@ struct FenceRecord {
   var inside = 0
   /// Says, while a fix is looked at, whether its driver was and is in the fence.
   var stamp: UInt64 = 0
-}
 
-/// A driver in a fence.
-struct FenceStay {
-  var fence: Handle
-  /// The time of the fix with which it began.
-  var entered: Timestamp
-  /// When it was told last that it is speeding there.
-  var speedingTold: Timestamp?
-  /// It is, as far as was told.
-  var isSpeeding = false
-  var isDwellTold = false
-  /// The driver's next one; −1 for none.
-  var next: Int32 = -1
-}
+  var report: FenceReport { FenceReport(fence: fence, updated: updated, inside: inside) }
+  var durable: DurableFence { DurableFence(number: number, updated: updated, fence: fence) }
 
-/// Where a driver's fences are found: with the driver.
-struct DriverFences {
-  var known = FenceLevels()
-  /// −1 for none.
-  var firstStay: Int32 = -1
-  var firstPair: Int32 = -1
+  @inline(__always)
+  func contains(_ place: Coordinate, _ direction: UnitVector) -> Bool {
+    if let circle { return circle.contains(place, direction) }
+    return fence.area?.contains(place, direction) ?? false
+  }
 }
 
 struct FenceTable: ~Copyable {
-  var records = Slab<FenceRecord>()
-  private var places = IndexTable()
+  private let rules: FenceRules
+  private var records = Slab<FenceRecord>()
+  private var ids = IndexTable()
   /// The fences by number, ascending.
   private(set) var order: [UInt32] = []
   private var newestNumber: UInt64 = 0
-  var index = FenceIndex()
-  /// Roaming fences.
+  private(set) var index = FenceIndex()
   private(set) var roaming: [UInt32] = []
   /// Positions of all fences.
   private(set) var positions = 0
-  var stays = Slab<FenceStay>()
-  var pairs = Slab<FencePair>()
-  private var stamp: UInt64 = 0
-  /// For one fix: the fences that its driver comes into.
-  var entering: [UInt32] = []
-  /// For one fix: the drivers near it.
-  var hits: [DriverHit] = []
+
+  init(rules: FenceRules) { self.rules = rules }
 
   var count: Int { order.count }
 
-  func find(_ id: Identifier, hash: UInt64) -> Int? { places.find(hash: hash) { records[$0].fence.id == id } }
+  subscript(index: Int) -> FenceRecord {
+    @inline(__always) _read { yield records[index] }
+  }
+
+  func find(_ id: Identifier, hash: UInt64) -> Int? { ids.find(hash: hash) { records[$0].fence.id == id } }
 
   @inline(__always)
   func isCurrent(_ handle: Handle) -> Bool { records.isCurrent(Int(handle.index), handle.generation) }
@@ -79,47 +61,49 @@ struct FenceTable: ~Copyable {
   @inline(__always)
   func handle(of fence: Int) -> Handle { Handle(index: UInt32(fence), generation: records.generation(of: fence)) }
 
-  /// Two marks for one look: fences that the driver was in, and of these the ones that it still is in.
-  mutating func nextStamp() -> UInt64 {
-    stamp += 2
-    return stamp
+  // MARK: Who is in it
+
+  /// A driver, or a pair, came (1) or went (−1); a fence that was deleted meanwhile has nobody.
+  mutating func count(_ step: Int, in fence: Handle) {
+    if isCurrent(fence) { records[Int(fence.index)].inside += step }
   }
+
+  @inline(__always)
+  mutating func mark(_ fence: Int, _ stamp: UInt64) { records[fence].stamp = stamp }
 
   // MARK: Changing
 
   /// Puts a fence whose id is not there yet; `number` is that which it had, if it had one.
   mutating func insert(
-    _ fence: Fence, _ covering: FenceCovering, hash: UInt64, number: UInt64?, updated: Timestamp, rules: FenceRules
+    _ fence: Fence, _ covering: FenceCovering, hash: UInt64, number: UInt64?, updated: Timestamp
   ) -> Int {
     newestNumber = max(newestNumber + (number == nil ? 1 : 0), number ?? 0)
     let index = records.insert(
       FenceRecord(
         fence: fence, hash: hash, number: number ?? newestNumber, updated: updated, covering: covering))
-    places.insert(hash: hash, index: index)
-    order.insert(UInt32(index), at: place(of: records[index].number))
-    take(fence, covering, index, rules)
+    ids.insert(hash: hash, index: index)
+    order.insert(UInt32(index), at: rank(of: records[index].number))
+    take(fence, covering, index)
     return index
   }
 
-  /// Another fence of the same id and kind of shape.
-  mutating func replace(
-    _ index: Int, with fence: Fence, _ covering: FenceCovering, updated: Timestamp, rules: FenceRules
-  ) {
+  /// Another fence of the same id, which is a place if the old one is.
+  mutating func replace(_ index: Int, with fence: Fence, _ covering: FenceCovering, updated: Timestamp) {
     release(index)
     records[index].fence = fence
     records[index].covering = covering
     records[index].updated = updated
-    take(fence, covering, index, rules)
+    take(fence, covering, index)
   }
 
-  private mutating func take(_ fence: Fence, _ covering: FenceCovering, _ index: Int, _ rules: FenceRules) {
+  private mutating func take(_ fence: Fence, _ covering: FenceCovering, _ index: Int) {
     positions += fence.positionCount
     records[index].isForAll = fence.drivers.isEmpty
     records[index].dwell = fence.dwell
     records[index].speedLimit = fence.speedLimit
-    records[index].circle = if case .area(.circle(let circle)) = fence.shape { circle } else { nil }
+    records[index].circle = if case .circle(let circle) = fence.area { circle } else { nil }
     switch fence.shape {
-    case .area(let area):
+    case .area(let area), .hazard(let area):
       records[index].exitMeters = rules.exitMeters(size: area.sizeMeters)
       self.index.insert(covering, fence: index)
     case .roaming(let meters, _):
@@ -130,19 +114,19 @@ struct FenceTable: ~Copyable {
 
   private mutating func release(_ index: Int) {
     positions -= records[index].fence.positionCount
-    switch records[index].fence.shape {
-    case .area:
+    if records[index].fence.isRoaming {
+      roaming.removeAll { $0 == UInt32(index) }
+    } else {
       let covering = records[index].covering
       self.index.remove(covering, fence: index)
-    case .roaming: roaming.removeAll { $0 == UInt32(index) }
     }
   }
 
   mutating func remove(_ index: Int) {
     release(index)
     let (number, hash) = (records[index].number, records[index].hash)
-    order.remove(at: place(of: number))
-    places.remove(hash: hash, index: index)
+    order.remove(at: rank(of: number))
+    ids.remove(hash: hash, index: index)
     var tombstone = records[index]
     tombstone.fence.shape = .roaming(meters: 1, others: FenceFilter())
     tombstone.covering = FenceCovering(tombstone.fence)
@@ -150,7 +134,7 @@ struct FenceTable: ~Copyable {
   }
 
   /// Where a number is, or belongs, in the order.
-  private func place(of number: UInt64) -> Int {
+  private func rank(of number: UInt64) -> Int {
     var (low, high) = (0, order.count)
     while low < high {
       let middle = (low + high) / 2
@@ -160,44 +144,5 @@ struct FenceTable: ~Copyable {
   }
 
   /// Up to `limit` fences with numbers below `number`, the newest first.
-  func page(below number: UInt64, limit: Int) -> ArraySlice<UInt32> { order[..<place(of: number)].suffix(limit) }
-
-  // MARK: Stays
-
-  /// A driver came into a fence; gives the stay.
-  mutating func begin(_ fence: Int, at time: Timestamp, of driver: inout DriverFences) -> Int {
-    let stay = stays.insert(FenceStay(fence: handle(of: fence), entered: time, next: driver.firstStay))
-    driver.firstStay = Int32(stay)
-    records[fence].inside += 1
-    return stay
-  }
-
-  /// Ends a stay, the one behind `previous` (−1: the driver's first).
-  mutating func end(_ stay: Int, behind previous: Int, of driver: inout DriverFences) {
-    let (fence, next) = (stays[stay].fence, stays[stay].next)
-    if previous < 0 { driver.firstStay = next } else { stays[previous].next = next }
-    if isCurrent(fence) { records[Int(fence.index)].inside -= 1 }
-    let gone = FenceStay(fence: fence, entered: stays[stay].entered)
-    stays.remove(stay, leaving: gone)
-  }
-
-  /// The driver's stay in a fence, and the one before it.
-  func find(_ fence: Int, of driver: DriverFences) -> (stay: Int, previous: Int)? {
-    var (stay, previous) = (Int(driver.firstStay), -1)
-    while stay >= 0 {
-      if stays[stay].fence == handle(of: fence) { return (stay, previous) }
-      (previous, stay) = (stay, Int(stays[stay].next))
-    }
-    return nil
-  }
-
-  /// How many fences the driver is in.
-  func stayCount(of driver: DriverFences) -> Int {
-    var (stay, count) = (Int(driver.firstStay), 0)
-    while stay >= 0 {
-      count += 1
-      stay = Int(stays[stay].next)
-    }
-    return count
-  }
+  func page(below number: UInt64, limit: Int) -> ArraySlice<UInt32> { order[..<rank(of: number)].suffix(limit) }
 }

@@ -13,7 +13,7 @@ import HubMessages
 
 struct RunningSearch {
   let session: SessionRef
-  /// Who asks, by `Hub.identityHash`.
+  /// Who asks, by `Actor.hashValue`.
   let identity: UInt64
   let replyTo: MessageID?
   let search: DriverSearch

@@ -1,5 +1,5 @@
 // How long until a driver is where it is going to. Behind a protocol, so that a road router can follow: one more type
-// that answers; which one is asked is said in one place (`Hub.estimate`). Calls are static, for one is made with every
+// that answers; which one is asked is said in one place (`TripLegs.estimate`). Calls are static, for one is made with every
 // fix.
 import HubGeo
 import HubMessages
@@ -57,6 +57,13 @@ struct ToldETA: Equatable {
   init(_ durable: DurableETA, toldAt uptime: Int64) {
     self.init(
       target: durable.target, basis: durable.basis, meters: durable.meters, arrival: durable.arrival, toldAt: uptime)
+  }
+
+  /// What is published of it: the time of arrival stands.
+  func update(ofTrip id: Identifier, at time: Timestamp, after: UInt64) -> ETAUpdate {
+    ETAUpdate(
+      tripID: id, target: target, eta: TrackMath.rounded(max(0, arrival.seconds(since: time)), to: 1),
+      distance: TrackMath.rounded(meters, to: 1), arrivalTime: arrival, basis: basis, after: after)
   }
 
   /// Whether an arrival that is reckoned now is so far from what a reader believes who counts down, that it is to be

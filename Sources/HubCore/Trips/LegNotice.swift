@@ -29,7 +29,16 @@ enum LegNotice {
     }
   }
 
-  func text(seconds: Double) -> (title: String, body: String) {
+  func notification(_ report: LegReport, driver: Identifier, sequence: UInt64) -> Notification {
+    let text = text(seconds: report.seconds)
+    let leg = Notification.Leg(
+      target: target, distance: TrackMath.rounded(report.estimate.meters, to: 1),
+      eta: TrackMath.rounded(report.seconds, to: 1))
+    return Notification(
+      kind: kind, title: text.title, body: text.body, driverID: driver, leg: leg, sequence: sequence)
+  }
+
+  private func text(seconds: Double) -> (title: String, body: String) {
     let place = target == .pickup ? "the pickup" : "the dropoff"
     switch self {
     case .near:

@@ -1,46 +1,59 @@
-// A trip as the hub holds it.
+// A trip as the hub holds it: its state, and what each move and change makes of it.
 import HubGeo
 import HubMessages
 
 struct Trip {
-  var id: Identifier
-  var hash: UInt64
+  let id: Identifier
+  let hash: UInt64
   /// Counts the trips of a journal in the order in which they began.
-  var number: UInt64 = 0
+  private(set) var number: UInt64
   /// When it began and was last moved, by the hub's wall clock.
-  var created = Timestamp(milliseconds: 0)
-  var updated = Timestamp(milliseconds: 0)
-  var status: TripStatus
+  private(set) var created: Timestamp
+  private(set) var updated: Timestamp
+  private(set) var status: TripStatus
   /// When the last move happened, by the sender's clock.
-  var changed: Timestamp
-  var driverID: Identifier?
-  var riderID: Identifier?
-  var pickup: Coordinate?
-  var dropoff: Coordinate?
-  var route: Route?
+  private(set) var changed: Timestamp
+  private(set) var driverID: Identifier?
+  private(set) var riderID: Identifier?
+  private(set) var pickup: Coordinate?
+  private(set) var dropoff: Coordinate?
+  private(set) var route: Route?
   /// Index of the trip's channel, where it has one.
   var channel: Int?
   /// The driver that counts this trip among its active ones.
   var occupied: Handle?
   /// Who began it, for the limits of that; and the driver, where it was one.
-  var begunBy = Role.ops
+  private(set) var begunBy: Role
   var beginner: Handle?
   /// Its last move or accepted fix (uptime, ns): a trip that nobody ends must not stay for ever.
-  var lastHeard: Int64
+  private(set) var lastHeard: Int64
   /// When it ended by the hub's wall clock, which a restart does not change.
-  var endedAt: Timestamp?
+  private(set) var endedAt: Timestamp?
   /// How far it has come.
   var progress = TripProgress()
   /// The ETA as its people know it.
   var told: ToldETA?
-  /// Where the hub's table of guides has what belongs to the present leg; −1 where there is none.
-  var guide: Int32 = -1
+  /// Where the table of legs has what belongs to the present one; −1 where there is none.
+  var leg: Int32 = -1
   /// When it ended, and when its live positions end (uptime, ns); and whether its subscribers were told so.
-  var ended: Int64?
-  var closes = Int64.max
-  var isClosed = false
+  private(set) var ended: Int64?
+  private(set) var closes = Int64.max
+  private(set) var isClosed = false
   /// Hashes of (sender, messageId) of the last moves: the same message again gets the same ack and changes nothing.
-  var recentMoves = RecentMoves()
+  private(set) var recentMoves = RecentMoves()
+
+  init(id: Identifier, hash: UInt64, number: UInt64, status: TripStatus, at time: Timestamp, by role: Role, now: Moment)
+  {
+    self.id = id
+    self.hash = hash
+    self.number = number
+    self.status = status
+    changed = time
+    begunBy = role
+    created = now.timestamp
+    updated = now.timestamp
+    lastHeard = now.uptime
+  }
 
   /// Whether the trip says where that is.
   @inline(__always)
@@ -58,30 +71,127 @@ struct Trip {
     case .rider: riderID == actor.id ? .rider : .stranger
     }
   }
-}
 
-/// The last 16 moves of a trip, by keyed 64-bit hash.
-struct RecentMoves {
-  static let capacity = 16
+  /// Whether an ended trip's grace is over. Looked at by the clock and not by the deadline's turn, which may come late.
+  @inline(__always)
+  func isOver(at uptime: Int64) -> Bool { uptime >= closes }
 
-  private var hashes: [UInt64] = []
-  private var oldest = 0
+  /// The ETA that its people know, for where the driver is going now.
+  var currentETA: ToldETA? { told?.target == status.target ? told : nil }
 
-  init() {}
+  // MARK: Moves
 
-  /// Up to `capacity` moves, oldest first.
-  init(_ oldestFirst: [UInt64]) { hashes = oldestFirst.suffix(Self.capacity) }
+  /// A trip that was asked for has these parties and this content.
+  mutating func take(_ report: TripStatusReport, rider: Identifier?, driver: Identifier?) {
+    riderID = rider
+    driverID = driver
+    pickup = report.pickup
+    dropoff = report.dropoff
+    route = report.route
+  }
 
-  var oldestFirst: [UInt64] { Array(hashes[oldest...] + hashes[..<oldest]) }
+  mutating func take(driver: Identifier) { driverID = driver }
 
-  func contains(_ hash: UInt64) -> Bool { hashes.contains(hash) }
+  /// Goes to another state. `grace` is how long live positions go on after the end (ns).
+  mutating func move(to target: TripStatus, at time: Timestamp, now: Moment, grace: Int64) {
+    status = target
+    changed = time
+    lastHeard = now.uptime
+    progress.move(to: target, at: time)
+    guard target.isFinal else { return }
+    endedAt = now.timestamp
+    end(at: now.uptime, grace: grace)
+  }
 
-  mutating func insert(_ hash: UInt64) {
-    if hashes.count < Self.capacity {
-      hashes.append(hash)
-    } else {
-      hashes[oldest] = hash
-      oldest = (oldest + 1) % Self.capacity
-    }
+  private mutating func end(at uptime: Int64, grace: Int64) {
+    ended = uptime
+    closes = uptime + grace
+  }
+
+  mutating func note(_ move: UInt64) { recentMoves.insert(move) }
+
+  mutating func noteHeard(at uptime: Int64) { lastHeard = uptime }
+
+  mutating func noteUpdate(at time: Timestamp) { updated = time }
+
+  /// Its subscribers are let go. False where they were before.
+  mutating func close() -> Bool {
+    if isClosed { return false }
+    isClosed = true
+    return true
+  }
+
+  /// Takes over what differs, and gives it.
+  ///
+  /// A route leads from the pickup to the dropoff. Where one of these changes and no new route comes with it, the trip
+  /// has none from then on: a driver is not to be guided to where nobody waits.
+  mutating func take(_ change: TripChange, at time: Timestamp) -> TripUpdate {
+    var update = TripUpdate(
+      tripID: id, status: status, previousStatus: nil, driverID: driverID, timestamp: time, location: nil, sequence: 0)
+    if change.pickup != pickup { update.pickup = change.pickup }
+    if change.dropoff != dropoff { update.dropoff = change.dropoff }
+    if change.route != route { update.route = change.route?.polyline }
+    guard update.isChange else { return update }
+    let isElsewhere = update.pickup != nil || update.dropoff != nil
+    if let place = update.pickup { pickup = place }
+    if let place = update.dropoff { dropoff = place }
+    if let way = change.route { route = way } else if isElsewhere { route = nil }
+    // What people were told of a place where the driver no longer goes is told again of the new one.
+    if update.pickup != nil { progress.notices.subtract([.pickupNear, .pickupReached]) }
+    let leadsElsewhere = update.dropoff != nil || update.route != nil && dropoff == nil
+    if leadsElsewhere { progress.notices.subtract([.dropoffNear, .dropoffReached]) }
+    progress.notices.remove(.offRoute)
+    // The ETA was for another place or way: the next one is news, and a restart must not bring this one back.
+    told = nil
+    return update
+  }
+
+  /// What is published of a move.
+  func update(from previous: TripStatus?, at location: Coordinate?) -> TripUpdate {
+    TripUpdate(
+      tripID: id, status: status, previousStatus: previous, driverID: driverID, timestamp: changed, location: location,
+      summary: status.isFinal ? progress.summary : nil, sequence: 0)
+  }
+
+  // MARK: Storing and reading back
+
+  var durable: DurableTrip {
+    DurableTrip(
+      id: id, number: number, created: created, updated: updated, begunBy: begunBy, status: status,
+      changed: changed, driverID: driverID, riderID: riderID, pickup: pickup, dropoff: dropoff, route: route,
+      progress: progress, ended: endedAt, recentMoves: recentMoves.oldestFirst, eta: currentETA?.durable)
+  }
+
+  /// `uptime`: when it is read.
+  init(_ durable: DurableTrip, hash: UInt64, now uptime: Int64) {
+    let now = Moment(uptime: uptime, timestamp: durable.created)
+    self.init(
+      id: durable.id, hash: hash, number: durable.number, status: durable.status, at: durable.changed,
+      by: durable.begunBy, now: now)
+    take(durable, now: uptime)
+  }
+
+  mutating func take(_ durable: DurableTrip, now uptime: Int64) {
+    created = durable.created
+    updated = durable.updated
+    begunBy = durable.begunBy
+    status = durable.status
+    changed = durable.changed
+    driverID = durable.driverID
+    riderID = durable.riderID
+    pickup = durable.pickup
+    dropoff = durable.dropoff
+    route = durable.route
+    progress = durable.progress
+    endedAt = durable.ended
+    recentMoves = RecentMoves(durable.recentMoves)
+    told = durable.eta.map { ToldETA($0, toldAt: uptime) }
+  }
+
+  /// A trip that was read back goes on where it was, by the wall clock.
+  mutating func resume(at now: Moment, grace: Int64) {
+    guard let endedAt else { return }
+    let passed = max(0, now.timestamp.milliseconds - endedAt.milliseconds)
+    end(at: now.uptime - min(passed, 1 << 40) * 1_000_000, grace: grace)
   }
 }

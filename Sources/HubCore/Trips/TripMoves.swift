@@ -1,4 +1,6 @@
 // The states of a trip and their moves as one table, and who may make which (protocol/README.md, "Trips").
+import HubBytes
+import HubGeo
 import HubMessages
 
 extension TripStatus {
@@ -41,6 +43,56 @@ enum TripParty {
     case .rider: target == .cancelled && status < .tripStarted || target == .requested
     case .stranger: false
     }
+  }
+
+  /// Whether this party may change the trip: who may begin it, that is its rider, ops, and a driver where it has no
+  /// rider.
+  func mayChange(hasRider: Bool) -> Bool {
+    switch self {
+    case .ops, .rider: true
+    case .driver: !hasRider
+    case .stranger: false
+    }
+  }
+}
+
+extension TripStatusInput {
+  /// A rider for itself, a driver for itself, ops for all.
+  var mayRequest: Bool {
+    switch actor.role {
+    case .ops: true
+    case .rider: tripIsGranted && (report.riderID ?? actor.id) == actor.id
+    case .driver: tripIsGranted && (report.driverID ?? actor.id) == actor.id
+    }
+  }
+
+  /// Who the trip is for, where it is requested.
+  var parties: (rider: Identifier?, driver: Identifier?) {
+    (
+      report.riderID ?? (actor.role == .rider ? actor.id : nil),
+      report.driverID ?? (actor.role == .driver ? actor.id : nil)
+    )
+  }
+}
+
+extension TripStatusReport {
+  /// Of all that a request says but its timestamp, which a repetition may set anew. It stands among the trip's moves,
+  /// so it is as durable as they are; a trip has no more moves than those have room for.
+  func contentHash(seed: UInt64) -> UInt64 {
+    var hash = InlineText("POST")!.hashValue(seed: seed)
+    func add(_ word: UInt64) {
+      let product = (hash ^ word).multipliedFullWidth(by: 0xA076_1D64_78BD_642F)
+      hash = product.high ^ product.low
+    }
+    for id in [driverID, riderID] { hash = (id?.text ?? InlineText()).hashValue(seed: hash) }
+    for place in [pickup, dropoff, location] {
+      add(place == nil ? 1 : 2)
+      add(place?.latitude.bitPattern ?? 0)
+      add(place?.longitude.bitPattern ?? 0)
+    }
+    add(route == nil ? 1 : 2)
+    for byte in (route?.polyline ?? "").utf8 { add(UInt64(byte)) }
+    return hash
   }
 }
 

@@ -11,9 +11,14 @@ extension JSONTape {
     if let own = try identifier(body, .fenceId, bytes), own != id {
       throw Complaint(.fenceId, "expected the id that the path has, or none")
     }
-    let shape = kind == .roaming ? try roaming(body, bytes) : Fence.Shape.area(try fenceArea(body, bytes))
+    let shape: Fence.Shape =
+      switch kind {
+      case .area: .area(try fenceArea(body, bytes))
+      case .hazard: .hazard(try fenceArea(body, bytes))
+      case .roaming: try roaming(body, bytes)
+      }
     var fence = Fence(
-      id: id, kind: kind, title: try inlineText(body, .title, bytes), shape: shape,
+      id: id, title: try inlineText(body, .title, bytes), shape: shape,
       drivers: try fenceFilter(body, .drivers, bytes), dwell: try number(body, .dwell),
       speedLimit: try number(body, .speedLimit))
     if fence.title?.isEmpty == true { fence.title = nil }

@@ -47,7 +47,7 @@ extension JSONWriter {
       buffer.append(json: title)
     }
     switch fence.shape {
-    case .area(let area): write(area, isWhole: isWhole, &buffer)
+    case .area(let area), .hazard(let area): write(area, isWhole: isWhole, &buffer)
     case .roaming(let meters, let others):
       buffer.append(",\"distance\":")
       buffer.append(double: meters)

@@ -1,0 +1,147 @@
+// What is told of areas: at each tick one publication for each cell that changed, and a cell as a whole for those who
+// begin to watch it or have fallen behind.
+//
+// Both are put together over as many turns as their drivers take (AreaNaming). Between two turns a fix may come, a cell
+// may lose its last watcher, its record may be another's. What holds nevertheless:
+//
+// - A tick's publications are of one state: who is in which cell changes only while a tick looks at drivers, and it
+//   tells of cells when it has looked at all. The loops send them when the last one is there.
+// - Whoever moves or changes meanwhile is noted and told of with the next tick, wherever an update had it.
+// - A whole cell is told with what it had before a tick, and then the tick's changes follow; or with all of a tick's
+//   changes. One that was begun before a tick changed the cell and is not done when the telling begins is begun anew.
+import HubGeo
+import HubMessages
+
+/// What comes of a turn's work for areas.
+enum AreaOutput {
+  /// A cell's changes of a tick, for all who watch it.
+  case update(ChannelHandle, Publication)
+  /// Behind the last update of a tick.
+  case tickEnded
+  /// A cell as it is, for a session that asked.
+  case whole(SessionRef, ChannelHandle, Publication)
+}
+
+extension AreaTable {
+  // MARK: Ticks
+
+  /// Tells of the cells that changed, and behind the last one that it was the last.
+  mutating func tell(
+    _ drivers: borrowing Drivers, _ now: Moment, number: inout UInt64, _ budget: inout Int
+  ) {
+    while budget > 0 {
+      guard var naming = takeNextToTell() else { return outputs.append(.tickEnded) }
+      guard name(&naming, drivers, &budget) else {
+        telling = naming
+        return
+      }
+      budget -= 1
+      guard naming.isFull || !naming.named.isEmpty || !naming.left.isEmpty else { continue }
+      let channel = ChannelHandle(index: UInt32(cells[Int(naming.area.index)].channel))
+      outputs.append(.update(channel, publication(naming, tick: tick, now, number: &number)))
+    }
+  }
+
+  // MARK: Whole cells
+
+  /// A session begins to watch, or has fallen behind: it gets a cell as it is, now or when that is put together.
+  mutating func show(_ cell: Int, to session: SessionRef, _ channel: ChannelHandle) {
+    if let full = cells[cell].full {
+      outputs.append(.whole(session, channel, full))
+    } else {
+      ask(cell, session, channel)
+    }
+  }
+
+  /// Puts whole cells together, and tells those who wait for them.
+  mutating func tellWhole(
+    _ drivers: borrowing Drivers, _ now: Moment, number: inout UInt64, _ budget: inout Int
+  ) {
+    while budget > 0, var naming = takeNextAsked() {
+      guard name(&naming, drivers, &budget) else {
+        showing = naming
+        return
+      }
+      let full = publication(naming, tick: toldTick, now, number: &number)
+      for (session, channel) in answer(Int(naming.area.index), full) {
+        outputs.append(.whole(session, channel, full))
+        budget -= 1
+      }
+    }
+  }
+
+  // MARK: Names
+
+  /// Names drivers of an update, as many as there is budget for; true when all are.
+  private func name(_ naming: inout AreaNaming, _ drivers: borrowing Drivers, _ budget: inout Int) -> Bool {
+    let cell = Int(naming.area.index)
+    while budget > 0 {
+      guard let step = naming.next() else { return true }
+      budget -= 1
+      switch step {
+      case .driver(let driver):
+        if let place = shownPlace(driver, drivers, cell),
+          let shown = shown(drivers[Int(driver)], as: place, in: cell)
+        {
+          naming.add(shown)
+        }
+      case .departure(let departure):
+        // Who has come back within the tick, under the same name, is among the others.
+        if shownPlace(departure.driver, drivers, cell) != nil,
+          drivers[Int(departure.driver)].areaName(cells[cell].audience) == departure.name
+        {
+          continue
+        }
+        naming.add(departed: departure.name)
+      }
+    }
+    return naming.isDone
+  }
+
+  /// Where a driver stands among the members of a cell; nil where the cell does not show it.
+  @inline(__always)
+  private func shownPlace(_ driver: UInt32, _ drivers: borrowing Drivers, _ cell: Int) -> AreaMembers.Place? {
+    let (place, isThere) = cells[cell].members.find(rank: drivers[Int(driver)].areaRank, driver: driver)
+    let limit = AreaCell.shownLimit(cells[cell].audience)
+    return isThere && cells[cell].members.isAmongFirst(limit, place) ? place : nil
+  }
+
+  /// A driver of a cell as its audience sees it; nil where the audience may not any more, which the next tick tells.
+  ///
+  /// Ops see the newest position. Riders see the field in which the last tick found the driver, and that tick's second.
+  @inline(__always)
+  private func shown(
+    _ driver: borrowing Driver, as place: AreaMembers.Place, in cell: Int
+  ) -> AreaUpdate.Driver? {
+    guard let position = driver.position else { preconditionFailure("who is in a cell has a position") }
+    let status = driver.status
+    let name = driver.areaName(cells[cell].audience)
+    switch cells[cell].audience {
+    case .ops:
+      return AreaUpdate.Driver(
+        driverID: name, coordinate: position.coordinate, heading: position.heading, speed: position.speed,
+        status: status, timestamp: position.published, timeSource: position.timeSource)
+    case .everybody:
+      guard status == .available else { return nil }
+      return AreaUpdate.Driver(
+        driverID: name, coordinate: cells[cell].middle(ofField: cells[cell].members[place].field), heading: nil,
+        speed: nil, status: status, timestamp: second)
+    }
+  }
+
+  private func publication(
+    _ naming: AreaNaming, tick: UInt64, _ now: Moment, number: inout UInt64
+  ) -> Publication {
+    let index = Int(naming.area.index)
+    let cell = cells[index].cell
+    let rest = cells[index].members.count - cells[index].shownCount
+    number += 1
+    var update = AreaUpdate(
+      cell: cell, tick: tick, isFull: naming.isFull, drivers: naming.named, left: naming.left,
+      more: rest > 0 ? rest : nil)
+    // The order in which a cell keeps its drivers stays the same when they change names.
+    if cells[index].audience == .everybody { update.sortByName() }
+    return Publication(
+      channel: .area(cell), number: number, timestamp: now.timestamp, body: .areaUpdate(update))
+  }
+}

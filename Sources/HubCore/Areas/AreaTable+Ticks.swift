@@ -1,0 +1,246 @@
+// What a tick does: it looks at each driver of whom something changed, puts it into the cells that it is in now, and
+// tells of each cell that changed.
+//
+//     a fix, a status, a trip's end → note(driver)                once a tick for each driver
+//     a tick begins → look at each noted driver                   which cells it is in, left, came into
+//                   → one publication for each cell that changed   for all watchers on all loops
+//
+// A driver is looked at once a tick, for all cells at a time: so a move between two cells is in the same tick of both.
+// The work is done in slices, since a hub's turn is short and a city is large; the loops send what a tick brought when
+// all of it is there (AreaTable+Naming.swift). Who begins to watch, or was too slow, asks for the whole cell, and gets
+// what has changed since from then on.
+import HubGeo
+import HubMessages
+
+/// What areas are given with each turn.
+struct AreaContext {
+  let audience: PublicAudience
+  let now: Moment
+  /// Drivers that the turn may look at, name or let go of.
+  let budget: Int
+}
+
+extension AreaTable {
+  static var tickNanoseconds: Int64 { 1_000_000_000 }
+
+  /// Something about a driver has changed that those who watch areas see: its place, its status, its presence.
+  @inline(__always)
+  mutating func note(_ driver: Int, _ area: inout DriverArea) {
+    guard hasWatchers, !area.isNoted else { return }
+    area.isNoted = true
+    noted.append(UInt32(driver))
+  }
+
+  // MARK: Ticks
+
+  /// Does the next slice of what is to be done; true where there is more. What comes of it is in `outputs`, and is
+  /// numbered on from `number`.
+  mutating func advance(_ drivers: inout Drivers, _ context: AreaContext, number: inout UInt64) -> Bool {
+    guard nextTick != .max else { return false }
+    let now = context.now
+    if phase == .resting, now.uptime >= nextTick { beginTick(at: now) }
+    // A part is for those who begin to watch: they are served even where ticks take all the time that there is.
+    var share = max(1, context.budget / 4)
+    var budget = context.budget - share
+    show(&drivers, context, number: &number, &share)
+    budget += share
+    if phase == .looking, rename(&drivers, context, &budget) {
+      while budget > 0, let driver = nextToLookAt() { budget -= look(at: Int(driver), &drivers, context) }
+    }
+    if phase == .telling { tell(drivers, now, number: &number, &budget) }
+    show(&drivers, context, number: &number, &budget)
+    letGo(&drivers, &budget)
+    if !isActive, phase == .resting, noted.isEmpty { nextTick = .max }
+    return phase != .resting || isAskedFor || !ending.isEmpty
+  }
+
+  private mutating func beginTick(at now: Moment) {
+    let hour = PublicAudience.hour(of: second)
+    second = now.timestamp.wholeSecond
+    beginTick()
+    if PublicAudience.hour(of: second) != hour, precisions(.everybody) != 0 { renamed = 0 }
+    nextTick += Self.tickNanoseconds
+    // A hub that slept does not catch up.
+    if nextTick <= now.uptime { nextTick = now.uptime + Self.tickNanoseconds }
+  }
+
+  /// A new hour: looks at every driver that riders see, so that all have their new names in the same tick, also those
+  /// from whom nothing came. True when that is done.
+  private mutating func rename(_ drivers: inout Drivers, _ context: AreaContext, _ budget: inout Int) -> Bool {
+    while budget > 0, let first = renamed {
+      // To see that nobody watches a driver takes a fraction of what it takes to look at one.
+      let end = min(first + 8, drivers.endIndex)
+      budget -= 1
+      for driver in first..<end where isShown(to: .everybody, first: drivers[driver].area.first) {
+        budget -= look(at: driver, &drivers, context)
+      }
+      renamed = end < drivers.endIndex ? end : nil
+    }
+    return renamed == nil
+  }
+
+  // MARK: Drivers
+
+  @inline(__always)
+  private func pseudonym(_ driver: Int, _ drivers: inout Drivers, _ audience: PublicAudience) -> UInt64 {
+    audience.pseudonym(of: drivers[driver].id, lastTripEnded: drivers[driver].lastTripEnded, at: second)
+  }
+
+  /// The field that riders see a driver in, as the members of a cell know it.
+  @inline(__always)
+  private func field(_ key: UInt64, _ audience: Audience) -> UInt32 {
+    switch audience {
+    case .everybody: UInt32(truncatingIfNeeded: PublicGrid.field(key: key))
+    case .ops: 0
+    }
+  }
+
+  /// Which cells a driver is in, after what has changed since it was looked at last. Gives what that costs of the
+  /// turn's budget: most are in one cell or two.
+  private mutating func look(at driver: Int, _ drivers: inout Drivers, _ context: AreaContext) -> Int {
+    drivers[driver].area.isNoted = false
+    let position = drivers[driver].isStale ? nil : drivers[driver].position
+    let isAvailable = position != nil && drivers[driver].status == .available
+    var pseudonym = drivers[driver].area.pseudonym
+    if isAvailable, precisions(.everybody) != 0 { pseudonym = self.pseudonym(driver, &drivers, context.audience) }
+    let isRenamed = pseudonym != drivers[driver].area.pseudonym
+    // A rounded place is in the same cell as the place itself.
+    let key = position.map { GridPoint($0.coordinate).mortonCode }
+    var count = keepOrLeave(driver, &drivers, key: key, isAvailable: isAvailable && !isRenamed)
+    drivers[driver].area.pseudonym = pseudonym
+    guard let key else { return 1 + count / 3 }
+    count += join(driver, &drivers, key: key, .ops)
+    if isAvailable { count += join(driver, &drivers, key: key, .everybody) }
+    return 1 + count / 3
+  }
+
+  /// Goes through the cells that the driver was in; gives how many these are.
+  private mutating func keepOrLeave(
+    _ driver: Int, _ drivers: inout Drivers, key: UInt64?, isAvailable: Bool
+  ) -> Int {
+    var count = 0
+    var link = drivers[driver].area.first
+    while link != AreaTable.none {
+      let cell = Int(node(link).cell)
+      link = node(link).next
+      count += 1
+      let audience = cells[cell].audience
+      let rank = drivers[driver].areaRank
+      if let key, audience == .ops || isAvailable, cells[cell].cell.contains(key: key) {
+        let place = cells[cell].members.find(rank: rank, driver: UInt32(driver)).place
+        // Riders are not told of a fix that shows them nothing new: when it came would tell one driver from another.
+        let isMoved = cells[cell].members.move(place, to: field(key, audience))
+        guard isMoved || audience == .ops else { continue }
+        cells[cell].noteChange(at: place, tick: UInt32(truncatingIfNeeded: tick))
+        touch(cell)
+      } else {
+        leave(UInt32(driver), rank: rank, cell, name: drivers[driver].areaName(audience))
+        unlink(cell, first: &drivers[driver].area.first)
+      }
+    }
+    return count
+  }
+
+  /// Puts the driver into the watched cells at a key that it is not in yet; gives how many are watched there.
+  private mutating func join(_ driver: Int, _ drivers: inout Drivers, key: UInt64, _ audience: Audience) -> Int {
+    var count = 0
+    var rest = precisions(audience)
+    while rest != 0 {
+      let precision = rest.trailingZeroBitCount
+      rest &= rest - 1
+      guard let cell = GeohashCell(bits: key >> UInt64(60 - 5 * precision), precision: precision),
+        let found = find(cell, audience)
+      else { continue }
+      join(driver, &drivers, found, key: key, tells: true)
+      count += 1
+    }
+    return count
+  }
+
+  private mutating func join(_ driver: Int, _ drivers: inout Drivers, _ cell: Int, key: UInt64, tells: Bool) {
+    guard !isMember(of: cell, first: drivers[driver].area.first) else { return }
+    let audience = cells[cell].audience
+    let displaced = join(
+      UInt32(driver), rank: drivers[driver].areaRank, field: field(key, audience), cell,
+      first: &drivers[driver].area.first, tells: tells)
+    guard let displaced else { return }
+    let name = drivers[Int(displaced)].areaName(audience)
+    cells[cell].noteDeparture(.init(driver: displaced, name: name))
+  }
+
+  // MARK: Cells that begin and end
+
+  /// Works for those who wait for whole cells: looks up who is in one that nobody watched before, and names all of
+  /// them.
+  private mutating func show(
+    _ drivers: inout Drivers, _ context: AreaContext, number: inout UInt64, _ budget: inout Int
+  ) {
+    fill(&drivers, context, &budget)
+    tellWhole(drivers, context.now, number: &number, &budget)
+  }
+
+  /// Looks up who is in a cell that nobody watched before.
+  private mutating func fill(_ drivers: inout Drivers, _ context: AreaContext, _ budget: inout Int) {
+    while budget > 0, let first = filling.first {
+      let cell = Int(first)
+      while budget > 0, let driver = found.popLast() {
+        fill(cell, with: Int(driver), &drivers, context)
+        budget -= 1
+      }
+      guard budget > 0 else { return }
+      guard let key = cells[cell].fillKey else { preconditionFailure("it is being filled") }
+      if key == AreaCell.allFound {
+        endFilling(cell)
+        continue
+      }
+      let next = drivers.index.drivers(from: key, through: cells[cell].cell.lastKey, limit: budget, into: &found)
+      cells[cell].fillKey = next ?? AreaCell.allFound
+      budget -= 4 + found.count / 4
+    }
+  }
+
+  /// One that was found there a turn ago may have gone, or joined with a tick.
+  private mutating func fill(_ cell: Int, with driver: Int, _ drivers: inout Drivers, _ context: AreaContext) {
+    guard !drivers[driver].isStale, let place = drivers[driver].position?.coordinate else { return }
+    let key = GridPoint(place).mortonCode
+    guard cells[cell].cell.contains(key: key) else { return }
+    if cells[cell].audience == .everybody {
+      guard drivers[driver].status == .available else { return }
+      // Where riders see it already, they do by the name that it has.
+      if !isShown(to: .everybody, first: drivers[driver].area.first) {
+        drivers[driver].area.pseudonym = pseudonym(driver, &drivers, context.audience)
+      }
+    }
+    join(driver, &drivers, cell, key: key, tells: false)
+  }
+
+  /// Lets go of the drivers of cells that nobody watches any more.
+  private mutating func letGo(_ drivers: inout Drivers, _ budget: inout Int) {
+    while budget > 0, let last = ending.last {
+      let cell = Int(last)
+      while budget > 0, let member = cells[cell].members.popLast() {
+        unlink(cell, first: &drivers[Int(member.driver)].area.first)
+        budget -= 1
+      }
+      guard cells[cell].members.isEmpty else { return }
+      ending.removeLast()
+      remove(cell)
+      budget -= 1
+    }
+  }
+}
+
+extension Driver {
+  /// Which of a crowd are shown: the same ones from tick to tick.
+  @inline(__always)
+  var areaRank: UInt32 { UInt32(truncatingIfNeeded: hash &* 0x9E37_79B9_7F4A_7C15 >> 32) }
+
+  /// The name that an audience knows the driver by.
+  @inline(__always)
+  func areaName(_ audience: Audience) -> Identifier {
+    switch audience {
+    case .everybody: PublicAudience.name(area.pseudonym)
+    case .ops: id
+    }
+  }
+}

@@ -1,0 +1,156 @@
+// A driver's sessions. The newest one speaks for the driver; the older one is told that it was replaced (4409).
+//
+// Where both belong to one client (same credential, same address), the older one is told only after
+// `HubTimings.takeover`. Clients exist that open a new connection at once and a second one by a timer, and that connect
+// again after a 4409, too: told at once, such a client would replace its own sessions without end and be refused with
+// 409. In the meantime it may close one of the two itself; if it closes the newer one, the older one speaks for the
+// driver again.
+//
+// A client that comes again within `HubTimings.replacementWindow` of a 4409 does not understand that code. Its older
+// sessions are closed with 1000, which means the same to everybody: do not connect again.
+import HubMessages
+
+/// Counts how often a driver's session was replaced lately; a driver app that runs twice must not throw itself out
+/// for ever.
+struct ReplacementWindow {
+  private var times: [Int64] = []
+  private var refusedUntil = Int64.min
+
+  /// Seconds for which a newcomer is refused, or nil when it may replace the session; then the replacement is counted.
+  mutating func replace(at uptime: Int64, timings: HubTimings) -> Double? {
+    if uptime < refusedUntil { return Double(refusedUntil - uptime) / 1e9 }
+    times.removeAll { $0 <= uptime - nanoseconds(timings.replacementWindow) }
+    if times.count >= timings.replacements {
+      refusedUntil = uptime + nanoseconds(timings.conflict)
+      times.removeAll()
+      return timings.conflict
+    }
+    times.append(uptime)
+    return nil
+  }
+}
+
+/// The older sessions of a driver whose client has connected again.
+struct SessionOverlap {
+  /// Oldest first, with the time from which each may be told (uptime, ns).
+  var older: [(session: SessionRef, tellsAt: Int64)] = []
+  /// When one was told last (uptime, ns).
+  var told: Int64?
+}
+
+/// What becomes of a driver's older session when a newer one begins.
+enum SessionTakeover {
+  case none
+  /// The newer one is refused for so many seconds.
+  case refused(retryAfter: Double)
+  /// The older one is told at once.
+  case replaces(SessionRef)
+  /// The older one of the same client is told at this time (uptime, ns), if both are still there then.
+  case overlaps(tellsAt: Int64)
+}
+
+struct DriverSessions {
+  /// By loop and slot: the driver of that session, or −1; below −1, of a session that was replaced and not told yet.
+  private var drivers: [[Int32]]
+  /// By loop and slot: the client of that session (`HubInput.driverConnecting`).
+  private var clients: [[UInt32]]
+  /// By driver: older sessions of its client. Only while there are some, and for a while after.
+  private var overlaps: [Int32: SessionOverlap] = [:]
+
+  init(loops: Int) {
+    drivers = Array(repeating: [], count: loops)
+    clients = Array(repeating: [], count: loops)
+  }
+
+  /// Drivers that have, or had lately, older sessions of their client.
+  var overlapCount: Int { overlaps.count }
+
+  private static func cell(ofReplaced driver: Int) -> Int32 { -2 - Int32(driver) }
+
+  /// The driver that has a session in this slot, which may be another one; negative for none.
+  @inline(__always)
+  func cell(_ session: SessionRef) -> Int {
+    // Where they are: an array of the loop's by name would be retained and released.
+    let (loop, slot) = (Int(session.loop), Int(session.slot))
+    return slot < drivers[loop].count ? Int(drivers[loop][slot]) : -1
+  }
+
+  private mutating func set(_ session: SessionRef, _ cell: Int32) {
+    drivers[Int(session.loop)][Int(session.slot)] = cell
+  }
+
+  /// Says what becomes of the driver's session, if it has one, as a newer one of `client` (0 for unknown) begins; counts
+  /// it where it is replaced.
+  mutating func takeOver(_ driver: Int, _ record: inout Driver, client: UInt32, at uptime: Int64, _ timings: HubTimings)
+    -> SessionTakeover
+  {
+    guard let old = record.session else { return .none }
+    if client != 0, client == clients[Int(old.loop)][Int(old.slot)] {
+      let tellsAt = uptime + nanoseconds(timings.takeover)
+      set(old, Self.cell(ofReplaced: driver))
+      overlaps[Int32(driver), default: SessionOverlap()].older.append((old, tellsAt))
+      return .overlaps(tellsAt: tellsAt)
+    }
+    if let wait = record.replacements.replace(at: uptime, timings: timings) { return .refused(retryAfter: wait) }
+    set(old, -1)
+    return .replaces(old)
+  }
+
+  /// The session speaks for the driver from now on.
+  mutating func begin(_ session: SessionRef, driver: Int, client: UInt32) {
+    let (loop, slot) = (Int(session.loop), Int(session.slot))
+    if drivers[loop].count <= slot {
+      let missing = max(slot + 1 - drivers[loop].count, drivers[loop].count)
+      drivers[loop].append(contentsOf: repeatElement(-1, count: missing))
+      clients[loop].append(contentsOf: repeatElement(0, count: missing))
+    }
+    drivers[loop][slot] = Int32(driver)
+    clients[loop][slot] = client
+  }
+
+  /// The driver's session is over. Gives the older one that speaks for the driver again, if there is one.
+  mutating func end(_ session: SessionRef, driver: Int) -> SessionRef? {
+    set(session, -1)
+    guard let older = overlaps[Int32(driver)]?.older.popLast()?.session else { return nil }
+    set(older, Int32(driver))
+    return older
+  }
+
+  // MARK: Older sessions
+
+  /// The driver that a newer session has taken over from this one, which has not been told yet.
+  func driver(replacedFor session: SessionRef) -> Int? {
+    let cell = cell(session)
+    guard cell <= -2, let overlap = overlaps[Int32(-2 - cell)] else { return nil }
+    return overlap.older.contains { $0.session == session } ? -2 - cell : nil
+  }
+
+  /// A session is over that does not speak for its driver any more.
+  mutating func forgetReplaced(_ session: SessionRef) {
+    guard let driver = driver(replacedFor: session) else { return }
+    set(session, -1)
+    overlaps[Int32(driver)]?.older.removeAll { $0.session == session }
+  }
+
+  /// The driver's older sessions whose time has come, and whether each one's client was told before. Forgets that any
+  /// were told once that is long ago.
+  mutating func takeReplaced(of driver: Int, at uptime: Int64, _ timings: HubTimings)
+    -> [(session: SessionRef, isRepeated: Bool)]
+  {
+    guard var overlap = overlaps[Int32(driver)] else { return [] }
+    let window = nanoseconds(timings.replacementWindow)
+    var replaced: [(session: SessionRef, isRepeated: Bool)] = []
+    while let (session, tellsAt) = overlap.older.first, tellsAt <= uptime {
+      overlap.older.removeFirst()
+      set(session, -1)
+      replaced.append((session, overlap.told.map { uptime < $0 + window } ?? false))
+      overlap.told = uptime
+    }
+    let isOver = overlap.older.isEmpty && overlap.told.map { uptime >= $0 + window } ?? true
+    overlaps[Int32(driver)] = isOver ? nil : overlap
+    return replaced
+  }
+
+  /// The driver's record goes.
+  mutating func forget(_ driver: Int) { overlaps[Int32(driver)] = nil }
+}

@@ -1,0 +1,239 @@
+// All drivers that the hub knows: by id, by session, by place, and by what they are.
+//
+// A driver's record is changed through its own methods (Driver.swift); what concerns more than one table of this
+// folder, through the methods here.
+import HubBytes
+import HubGeo
+import HubMessages
+
+struct Drivers: ~Copyable {
+  private let limit: Int
+  private var seed: UInt64
+  private var slab = Slab<Driver>()
+  private var ids = IndexTable()
+  private(set) var profiles: DriverProfileTable
+  /// Where drivers are that are online, and where stale ones were last.
+  var index: DriverIndex
+  private(set) var staleIndex: DriverIndex
+  private(set) var sessions: DriverSessions
+  private(set) var onlineCount = 0
+  private(set) var countWithFixTimes = 0
+  /// Of all drivers' `DriverStorage.missed`.
+  private(set) var missedFixes = 0
+
+  init(limits: HubLimits, loops: Int, seed: UInt64) {
+    limit = limits.drivers
+    self.seed = seed
+    profiles = DriverProfileTable(capacity: limits.profiles, seed: seed)
+    index = DriverIndex(capacity: limits.drivers)
+    staleIndex = DriverIndex(capacity: limits.drivers)
+    sessions = DriverSessions(loops: loops)
+  }
+
+  var count: Int { slab.count }
+  /// One more than the largest index ever in use.
+  var endIndex: Int { slab.endIndex }
+
+  /// A driver's record, in place.
+  subscript(driver: Int) -> Driver {
+    @inline(__always) _read { yield slab[driver] }
+    @inline(__always) _modify { yield &slab[driver] }
+  }
+
+  @inline(__always)
+  func handle(of driver: Int) -> Handle { Handle(index: UInt32(driver), generation: slab.generation(of: driver)) }
+
+  /// The driver of a handle; nil where it was forgotten.
+  @inline(__always)
+  func current(_ handle: Handle) -> Int? {
+    slab.isCurrent(Int(handle.index), handle.generation) ? Int(handle.index) : nil
+  }
+
+  func find(_ id: Identifier) -> Int? { ids.find(hash: id.text.hashValue(seed: seed)) { slab[$0].id == id } }
+
+  /// Whether an index is in use.
+  func isInUse(_ driver: Int) -> Bool { find(slab[driver].id) == driver }
+
+  /// The driver whose live session this is; nil when it was replaced, closed or never a driver's.
+  @inline(__always)
+  func driver(of session: SessionRef) -> Int? {
+    let driver = sessions.cell(session)
+    guard driver >= 0, slab[driver].session == session else { return nil }
+    return driver
+  }
+
+  /// A driver that is not known yet, online; nil at the limit.
+  mutating func insert(_ id: Identifier, at uptime: Int64) -> Int? {
+    guard count < limit else { return nil }
+    let hash = id.text.hashValue(seed: seed)
+    let driver = slab.insert(Driver(id: id, hash: hash, uptime: uptime))
+    ids.insert(hash: hash, index: driver)
+    onlineCount += 1
+    return driver
+  }
+
+  /// The record of a stale driver goes.
+  mutating func remove(_ driver: Int) {
+    index.remove(UInt32(driver))
+    staleIndex.remove(UInt32(driver))
+    if !slab[driver].isStale { onlineCount -= 1 }
+    if slab[driver].fixTimes != nil { countWithFixTimes -= 1 }
+    missedFixes -= slab[driver].durable.missed.count
+    profiles.release(slab[driver].profile)
+    sessions.forget(driver)
+    ids.remove(hash: slab[driver].hash, index: driver)
+    slab.remove(driver, leaving: Driver(id: slab[driver].id, hash: 0, uptime: 0))
+  }
+
+  /// Changes the seed while there are no drivers.
+  mutating func setSeed(_ seed: UInt64) {
+    precondition(count == 0)
+    self.seed = seed
+  }
+
+  // MARK: Sessions
+
+  /// A session of the driver begins, unless it is refused. Says what becomes of an older one.
+  mutating func connect(
+    _ session: SessionRef, driver: Int, client: UInt32, at uptime: Int64, _ timings: HubTimings
+  ) -> SessionTakeover {
+    let takeover = sessions.takeOver(driver, &slab[driver], client: client, at: uptime, timings)
+    if case .refused = takeover { return takeover }
+    sessions.begin(session, driver: driver, client: client)
+    slab[driver].connect(session)
+    return takeover
+  }
+
+  mutating func disconnect(_ session: SessionRef, at uptime: Int64) {
+    guard let driver = driver(of: session) else { return sessions.forgetReplaced(session) }
+    if let older = sessions.end(session, driver: driver) {
+      slab[driver].take(older)
+    } else {
+      slab[driver].disconnect(at: uptime)
+    }
+  }
+
+  /// The driver's older sessions that are to be told now, and whether each one's client was told before.
+  mutating func takeReplaced(of driver: Int, at uptime: Int64, _ timings: HubTimings)
+    -> [(session: SessionRef, isRepeated: Bool)]
+  { sessions.takeReplaced(of: driver, at: uptime, timings) }
+
+  // MARK: What and where they are
+
+  @inline(__always)
+  func label(of driver: Int) -> DriverLabel { slab[driver].label }
+
+  /// What the driver is has changed while it stays where it is.
+  mutating func relabel(_ driver: Int) {
+    let label = slab[driver].label
+    index.label(UInt32(driver), label)
+    staleIndex.label(UInt32(driver), label)
+  }
+
+  /// Puts the driver where its newest position is, among those that are online or among those that are stale.
+  @inline(__always)
+  mutating func settle(_ driver: Int) {
+    guard let coordinate = slab[driver].position?.coordinate else { return }
+    let label = slab[driver].label
+    if slab[driver].isStale {
+      staleIndex.move(UInt32(driver), to: coordinate, label: label)
+    } else {
+      index.move(UInt32(driver), to: coordinate, label: label)
+    }
+  }
+
+  mutating func becomeStale(_ driver: Int) {
+    slab[driver].setStale(true)
+    onlineCount -= 1
+    index.remove(UInt32(driver))
+    settle(driver)
+  }
+
+  mutating func returnFromStale(_ driver: Int) {
+    slab[driver].setStale(false)
+    onlineCount += 1
+    staleIndex.remove(UInt32(driver))
+  }
+
+  /// What a driver says of itself; what the report leaves out stays as it was. False where the table of profiles has no
+  /// room; then nothing has changed.
+  mutating func take(_ report: DriverStatusReport, of driver: Int) -> Bool {
+    var profile = profiles.profile(slab[driver].profile)
+    if let vehicleType = report.vehicleType { profile.vehicleType = vehicleType }
+    if let tags = report.tags { profile.tags = tags }
+    guard report.vehicleType == nil && report.tags == nil || setProfile(profile, of: driver) else { return false }
+    slab[driver].report(report.status)
+    relabel(driver)
+    return true
+  }
+
+  /// What a credential says of a driver's vehicle.
+  enum ClaimsOutcome {
+    case unchanged, taken
+    /// There is no room for it: the driver is shown with neither vehicle type nor tags, for it must not be found by
+    /// what it says itself.
+    case noRoom
+  }
+
+  mutating func take(_ claims: VehicleClaims, of driver: Int) -> ClaimsOutcome {
+    let old = profiles.profile(slab[driver].profile)
+    var profile = old
+    if let vehicleType = claims.vehicleType { profile.vehicleType = vehicleType }
+    if let tags = claims.tags { profile.tags = tags }
+    guard profile != old else { return .unchanged }
+    let hasRoom = setProfile(profile, of: driver)
+    if !hasRoom {
+      profiles.release(slab[driver].profile)
+      slab[driver].profile = -1
+    }
+    relabel(driver)
+    return hasRoom ? .taken : .noRoom
+  }
+
+  private mutating func setProfile(_ profile: DriverProfile, of driver: Int) -> Bool {
+    guard let index = profiles.replace(slab[driver].profile, with: profile) else { return false }
+    slab[driver].profile = index
+    return true
+  }
+
+  // MARK: Fixes that came, or were not stored
+
+  /// From its first batch on, a driver's fix times are remembered, newest first, up to the limits. False where there is
+  /// no room.
+  mutating func rememberFixTimes(of driver: Int, limits: HubLimits, isRecorded: Bool) -> Bool {
+    guard slab[driver].fixTimes == nil else { return true }
+    guard countWithFixTimes < limits.driversWithFixTimes else { return false }
+    countWithFixTimes += 1
+    slab[driver].fixTimes = FixTimes(
+      capacity: limits.fixTimesPerDriver, newest: slab[driver].tracker.newest, isRecorded: isRecorded,
+      vouchesFrom: slab[driver].tracker.latest)
+    return true
+  }
+
+  /// A fix was taken in while nothing could be recorded.
+  mutating func noteMissed(_ time: Timestamp, driver: Int, limits: HubLimits, counting counters: inout HubCounters) {
+    counters.fixesNotStored += 1
+    let isOwnLimit = slab[driver].durable.missed.count >= limits.missedFixesPerDriver
+    let hasRoom = !isOwnLimit && missedFixes < limits.missedFixes
+    if slab[driver].durable.miss(time, hasRoom: hasRoom) {
+      missedFixes += 1
+    } else if isOwnLimit {
+      counters.count(.missedFixesPerDriver)
+    } else if !hasRoom {
+      counters.count(full: .missedFixes)
+    }
+  }
+
+  /// The journal has the fix.
+  mutating func noteFound(_ time: Timestamp, driver: Int) {
+    if slab[driver].durable.find(time) { missedFixes -= 1 }
+  }
+
+  // MARK: Reading back
+
+  /// False where the table of profiles has no room.
+  mutating func load(_ stored: DurableDriver, driver: Int, trip: Handle?) -> Bool {
+    slab[driver].load(stored, trip: trip)
+    return setProfile(stored.profile, of: driver)
+  }
+}

@@ -1,0 +1,38 @@
+// Which fixes of a driver came already, as far as memory goes: of those that are older the journal is asked
+// (Batches/HistoryLookups.swift).
+import HubMessages
+
+/// The newest fix times of one driver, to recognise a fix that came before, on whatever way.
+struct FixTimes {
+  private let capacity: Int
+  /// Ascending.
+  private var milliseconds: [Int64] = []
+
+  /// Times from here on that are not in the list have not come.
+  private(set) var vouchesFrom = Int64.min
+
+  /// For a driver whose newest fix is known, if it has sent any. One that could not be recorded counts as never seen.
+  /// `latest` is at or after all that it has sent: the newest, unless its clock was set back.
+  init(capacity: Int, newest: Timestamp? = nil, isRecorded: Bool = true, vouchesFrom latest: Timestamp? = nil) {
+    self.capacity = capacity
+    guard let newest else { return }
+    if isRecorded { milliseconds = [newest.milliseconds] }
+    vouchesFrom = (latest ?? newest).milliseconds
+  }
+
+  func contains(_ time: Timestamp) -> Bool { milliseconds.containsAscending(time.milliseconds) }
+
+  /// False when it was there already. O(log n) to find, O(n) to insert out of order.
+  mutating func insert(_ time: Timestamp) -> Bool {
+    let value = time.milliseconds
+    var low = milliseconds.lowerBound(value)
+    if low < milliseconds.count, milliseconds[low] == value { return false }
+    if milliseconds.count == capacity {
+      if low == 0 { return true }  // older than all that is remembered: cannot be told, counts as new
+      vouchesFrom = max(vouchesFrom, milliseconds.removeFirst() + 1)
+      low -= 1
+    }
+    milliseconds.insert(value, at: low)
+    return true
+  }
+}

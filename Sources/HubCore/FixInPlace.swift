@@ -1,0 +1,39 @@
+// A fix where it lies in a turn's list of inputs: as a value it would be loaded whole, which is 320 bytes, for each
+// step of its way.
+//
+// Why it is right: the list is borrowed for as long as its inputs are handled, and one is made for the call alone that
+// it is given to.
+import HubMessages
+
+struct FixInPlace {
+  private let pointer: UnsafePointer<FixInput>
+
+  @inline(__always)
+  init(_ pointer: UnsafePointer<FixInput>) { self.pointer = pointer }
+
+  /// A copy.
+  var input: FixInput { pointer.pointee }
+  var session: SessionRef {
+    @inline(__always) get { pointer.pointee.session }
+  }
+  var messageID: MessageID {
+    @inline(__always) get { pointer.pointee.message.messageID }
+  }
+  /// The sender's clock when it sent.
+  var sent: Timestamp {
+    @inline(__always) get { pointer.pointee.message.timestamp }
+  }
+  var received: Moment {
+    @inline(__always) get { pointer.pointee.received }
+  }
+  var fix: Fix {
+    @inline(__always) get { pointer.pointee.message.update.fix }
+  }
+  var tripID: Identifier? {
+    @inline(__always) get { pointer.pointee.message.update.tripID }
+  }
+  /// False when the session's token does not name the trip.
+  var tripIsGranted: Bool {
+    @inline(__always) get { pointer.pointee.tripIsGranted }
+  }
+}

@@ -1,0 +1,109 @@
+// What waits in the second lane (Backlog.swift), and what waits behind it.
+//
+// What holds:
+// - A live input is handled in the turn in which it came, unless its own driver has a batch that waits: then it waits
+//   behind that, and so does whatever else the driver's session says. A fix that overtook its driver's batch would make
+//   history of it, and the trip would be measured in a straight line; a move that overtook it would end the trip before
+//   its last fixes.
+// - Batches are handled oldest first, and so are resumes. While resumes wait, other subscriptions wait behind them, so
+//   that nobody is told that it is unsubscribed before it was subscribed.
+// - What waits is bounded (`HubLimits.waitingFixes`, `waitingResumes`): past that a batch or a resume is refused with
+//   `rate_limited`, and live fixes go before their driver's batch after all.
+import HubMessages
+
+extension Hub {
+  /// Handles a batch, or has it wait.
+  mutating func admit(_ input: BatchInput) {
+    let count = input.batch.fixes.count
+    guard let driver = driver(of: input) else {
+      counters.fixesReceived += UInt64(count)
+      counters.fixesOrphaned += UInt64(count)
+      return refuseReplaced(input.session, input.messageID)
+    }
+    if !backlog.hasBatches, backlog.credit > 0 {
+      backlog.spend(count)
+      return handle(input, driver: driver)
+    }
+    guard backlog.fixes + count <= limits.waitingFixes else {
+      counters.fixesReceived += UInt64(count)
+      return refuseCrowded(input)
+    }
+    wait(.batch(input), driver: driver, cost: count)
+  }
+
+  private mutating func driver(of input: BatchInput) -> Int? {
+    guard let id = input.driverID else { return drivers.driver(of: input.session) }
+    guard let driver = findOrInsertDriver(id) else {
+      refuse(input.session, input.messageID, .rateLimited, "this hub's driver table is full", retryAfter: 60)
+      return nil
+    }
+    return driver
+  }
+
+  private mutating func wait(_ input: HubInput, driver: Int, cost: Int) {
+    drivers[driver].waiting += 1
+    backlog.append(batch: Backlog.Entry(input: input, driver: drivers.handle(of: driver), cost: cost))
+  }
+
+  /// Whether the input must wait behind others, and does now.
+  mutating func waitsBehind(_ input: HubInput) -> Bool {
+    switch input {
+    case .fix(let fix): return waitsBehind(input, fix.session)
+    case .driverStatus(let session, _, _), .ping(let session, _, _): return waitsBehind(input, session)
+    case .tripStatus(let move): return waitsBehind(input, move.session)
+    case .tripChange(let change): return waitsBehind(input, change.session)
+    case .subscribe, .unsubscribe, .leaveView:
+      guard backlog.hasResumes else { return false }
+      backlog.append(resume: Backlog.Entry(input: input, driver: nil, cost: 1))
+      return true
+    case .batch, .driverConnecting, .driverDisconnected, .vehicle, .stoodStill, .released, .name, .query, .trips,
+      .notify, .fences, .knownFixes, .wholeAreas:
+      return false
+    }
+  }
+
+  private mutating func waitsBehind(_ input: HubInput, _ session: SessionRef) -> Bool {
+    guard let driver = drivers.driver(of: session), drivers[driver].waiting > 0, backlog.fixes < limits.waitingFixes
+    else {
+      return false
+    }
+    wait(input, driver: driver, cost: 1)
+    return true
+  }
+
+  /// Handles a subscription that brings its subscriber up to date, or has it wait.
+  mutating func admit(_ input: SubscribeInput) {
+    guard input.request.resume != nil, backlog.credit <= 0 else { return subscribe(input) }
+    guard backlog.waitingResumes < input.actor.role.share(of: limits.waitingResumes) else {
+      counters.count(full: .waitingResumes)
+      return refuseSubscription(input, .rateLimited, "too many subscribers come back at once", retryAfter: 2)
+    }
+    backlog.append(resume: Backlog.Entry(input: .subscribe(input), driver: nil, cost: 1))
+  }
+
+  /// The end of a turn: what there is credit for.
+  mutating func handleBacklog() {
+    backlog.endLive()
+    var isFirst = true
+    while !backlog.isEmpty, let entry = backlog.next(isFirst: isFirst) {
+      isFirst = false
+      handle(entry)
+    }
+    backlog.endTurn()
+    counters.fixesWaiting = backlog.fixes + lookups.fixes
+  }
+
+  private mutating func handle(_ entry: Backlog.Entry) {
+    // Forgotten only a day after its last word, long after this.
+    guard let driver = entry.driver.flatMap({ drivers.current($0) }) else { return dispatch(entry.input) }
+    drivers[driver].waiting -= 1
+    switch entry.input {
+    case .fix(let input): withUnsafePointer(to: input) { self.handle(FixInPlace($0), driver: driver) }
+    case .batch(let input): self.handle(input, driver: driver)
+    case .driverConnecting, .driverDisconnected, .vehicle, .stoodStill, .driverStatus, .tripStatus, .tripChange,
+      .subscribe, .unsubscribe, .released, .name, .query, .trips, .notify, .fences, .ping, .knownFixes, .wholeAreas,
+      .leaveView:
+      dispatch(entry.input)
+    }
+  }
+}

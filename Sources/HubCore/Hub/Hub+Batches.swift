@@ -1,0 +1,153 @@
+// Batches: a driver's backlog, each fix in its place in time. The ack says what became of each, and waits until all of
+// it is stored.
+//
+// Fixes that are newer than the driver's newest are handled like live ones. Of older ones memory knows the newest
+// times; of those that are older still the journal is asked (Batches/HistoryLookups.swift), and they are handled when
+// it has answered. They are history, so it does not matter to anybody's live position that they come later.
+import HubBytes
+import HubGeo
+import HubMessages
+
+extension Hub {
+  /// One batch of a driver that was found.
+  mutating func handle(_ input: BatchInput, driver: Int) {
+    counters.fixesReceived += UInt64(input.batch.fixes.count)
+    if refusesForNow(input) { return }
+    // Over HTTP there is no envelope, so nothing is learnt of the phone's clock.
+    if input.driverID == nil { drivers[driver].clock.observe(sent: input.sent, received: input.received.timestamp) }
+    let trip: Int?
+    do throws(ErrorReply) {
+      trip = try tripForFixes(of: driver, input.batch.tripID, isGranted: input.tripIsGranted, at: input.sent)
+    } catch {
+      counters.fixesForbidden += UInt64(input.batch.fixes.count)
+      return refuse(input.session, error, replyTo: input.messageID)
+    }
+    rememberFixTimes(of: driver)
+    var partial = PartialBatch(
+      input: input, driver: drivers.handle(of: driver), driverID: drivers[driver].id,
+      trip: trip.map { trips.handle(of: $0) }, places: [],
+      summary: Ack.Batch(accepted: 0, duplicates: 0, rejected: []))
+    let unknownBefore = storage.looksUp ? oldestVouched(driver) : .min
+    for place in placesByTime(input.batch.fixes) {
+      switch input.batch.fixes[place] {
+      case .failure(let code):
+        counters.fixesUnreadable += 1
+        partial.summary.rejected.append(.init(index: place, code: code))
+      case .success(let fix):
+        if fix.timestamp.milliseconds < unknownBefore, drivers[driver].fixTimes?.contains(fix.timestamp) != true {
+          partial.places.append(place)
+        } else {
+          take(fix, at: place, of: &partial, driver: driver, trip: trip)
+        }
+      }
+    }
+    recordFixes(driver: driver, trip: trip, received: input.received.timestamp)
+    guard !partial.places.isEmpty else { return finish(partial) }
+    counters.lookups += 1
+    lookups.add(partial, storage: storage.awaitNewest())
+  }
+
+  /// The journal has answered: the fixes that waited for it are handled.
+  mutating func handle(known: [Int64], of ticket: UInt64) {
+    guard var partial = lookups.finish(ticket) else { return }
+    defer { lookups.goOn(driver: partial.driver.index, storage: storage.newest) }
+    guard let driver = drivers.current(partial.driver) else {  // forgotten meanwhile
+      counters.fixesOrphaned += UInt64(partial.places.count)
+      return
+    }
+    guard storage.hasRoom else { return refuseUnstored(partial.input, fixes: partial.places.count) }
+    let trip = partial.trip.flatMap { trips.current($0) }
+    let places = partial.places
+    var last: Timestamp?
+    for place in places {
+      guard case .success(let fix) = partial.input.batch.fixes[place] else { continue }
+      if fix.timestamp == last || known.contains(fix.timestamp.milliseconds) {
+        counters.fixesDuplicate += 1
+        partial.summary.duplicates += 1
+        drivers.noteFound(fix.timestamp, driver: driver)
+      } else {
+        take(fix, at: place, of: &partial, driver: driver, trip: trip)
+      }
+      last = fix.timestamp
+    }
+    recordFixes(driver: driver, trip: trip, received: partial.input.received.timestamp)
+    finish(partial)
+  }
+
+  /// One readable fix of a batch, which is recorded where there is a journal.
+  private mutating func take(_ fix: Fix, at place: Int, of partial: inout PartialBatch, driver: Int, trip: Int?) {
+    let received = partial.input.received.uptime
+    switch track(fix, sent: nil, driver: driver, trip: trip, received: received, isRecorded: storage.isOn) {
+    case .accepted, .history, .held, .clockDoubted: partial.summary.accepted += 1
+    case .duplicate: partial.summary.duplicates += 1
+    case .refused(let refusal): partial.summary.rejected.append(.init(index: place, code: refusal.code))
+    }
+  }
+
+  private mutating func finish(_ partial: PartialBatch) {
+    var summary = partial.summary
+    summary.rejected.sort { $0.index < $1.index }
+    replyStored(.ack(Ack(replyTo: partial.input.messageID, batch: summary)), to: partial.input.session)
+  }
+
+  // MARK: For now
+
+  /// Nothing of a batch is taken where it can't be stored, or where too much waits already.
+  private mutating func refusesForNow(_ input: BatchInput) -> Bool {
+    guard storage.hasRoom else {
+      refuseUnstored(input, fixes: input.batch.fixes.count)
+      return true
+    }
+    guard storage.looksUp, lookups.fixes + input.batch.fixes.count > limits.waitingFixes else { return false }
+    refuseCrowded(input)
+    return true
+  }
+
+  mutating func refuseUnstored(_ input: BatchInput, fixes: Int) {
+    counters.refusedForStorage += 1
+    counters.fixesPutOff += UInt64(fixes)
+    refuse(
+      input.session, input.messageID, .storageFull, "this hub cannot store fixes now; send the batch again",
+      retryAfter: 5)
+  }
+
+  mutating func refuseCrowded(_ input: BatchInput) {
+    counters.count(full: .waitingFixes)
+    counters.fixesPutOff += UInt64(input.batch.fixes.count)
+    refuse(
+      input.session, input.messageID, .rateLimited, "too many batches wait; send this one again", retryAfter: 2)
+  }
+
+  // MARK: Time
+
+  /// "Oldest first" is what the protocol asks for; where a phone does otherwise, its newest fix must not make history
+  /// of those behind it.
+  private func placesByTime(_ fixes: [Result<Fix, ErrorCode>]) -> [Int] {
+    var places: [(time: Int64, place: Int)] = []
+    places.reserveCapacity(fixes.count)
+    var newest = Int64.min
+    var isInOrder = true
+    for (place, fix) in fixes.enumerated() {
+      let time = if case .success(let fix) = fix { fix.timestamp.milliseconds } else { newest }
+      if time < newest { isInOrder = false }
+      newest = max(newest, time)
+      places.append((time, place))
+    }
+    if !isInOrder { places.sort { $0 < $1 } }
+    return places.map(\.place)
+  }
+
+  /// From its first batch on, a driver's fix times are remembered, newest first, up to the limits.
+  private mutating func rememberFixTimes(of driver: Int) {
+    let newest = drivers[driver].tracker.newest
+    let isRecorded = newest.map { !storage.isOn || !drivers[driver].durable.hasNoRecord(ofPublished: $0) } ?? true
+    if !drivers.rememberFixTimes(of: driver, limits: limits, isRecorded: isRecorded) {
+      counters.count(full: .fixTimes)
+    }
+  }
+
+  /// A fix from this time on (ms since 1970) that memory does not know has not come before.
+  private func oldestVouched(_ driver: Int) -> Int64 {
+    drivers[driver].fixTimes?.vouchesFrom ?? drivers[driver].tracker.latest?.milliseconds ?? .min
+  }
+}

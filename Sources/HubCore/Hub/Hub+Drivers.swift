@@ -1,0 +1,287 @@
+// Drivers: their sessions, what they say of themselves, how often they are to send, their presence, and how they are
+// forgotten.
+import HubMessages
+
+extension Hub {
+  /// The driver's index, a new record if it is not known; nil at the limit.
+  mutating func findOrInsertDriver(_ id: Identifier) -> Int? {
+    if let known = drivers.find(id) { return known }
+    guard let driver = drivers.insert(id, at: now.uptime) else {
+      counters.count(full: .drivers)
+      return nil
+    }
+    drivers[driver].channel = channels.find(.driver(id))
+    armStaleness(driver)
+    return driver
+  }
+
+  // MARK: Sessions
+
+  /// A driver's session begins; an older one of the same driver ends. `client` says whose it is; 0 for unknown.
+  mutating func connect(_ session: SessionRef, _ id: Identifier, client: UInt32) {
+    guard let driver = findOrInsertDriver(id) else { return emit(.full(session), to: session.loop) }
+    switch drivers.connect(session, driver: driver, client: client, at: now.uptime, timings) {
+    case .none: break
+    case .refused(let wait): return emit(.conflict(session, retryAfter: wait), to: session.loop)
+    case .replaces(let old):
+      counters.replacements += 1
+      emit(.replaced(old, isRepeated: false), to: old.loop)
+    case .overlaps(let tellsAt):
+      counters.replacements += 1
+      deadlines.arm(.replacedSession, drivers.handle(of: driver), at: tellsAt)
+    }
+    emit(.admitted(session, beginSampling(driver)), to: session.loop)
+  }
+
+  /// Some of the driver's older sessions may have to be told by now that they were replaced.
+  private mutating func tellReplaced(_ driver: Int) {
+    for (session, isRepeated) in drivers.takeReplaced(of: driver, at: now.uptime, timings) {
+      emit(.replaced(session, isRepeated: isRepeated), to: session.loop)
+      let windowEnd = now.uptime + nanoseconds(timings.replacementWindow)
+      deadlines.arm(.replacedSession, drivers.handle(of: driver), at: windowEnd)
+    }
+  }
+
+  /// What a session sends that does not speak for its driver any more: while it has not been told so, it hears that the
+  /// driver's newer session is the one to send it on.
+  mutating func refuseReplaced(_ session: SessionRef, _ messageID: MessageID) {
+    guard drivers.sessions.driver(replacedFor: session) != nil else { return }
+    refuse(
+      session, messageID, .rateLimited, "a newer session of this driver has taken over: send it there",
+      retryAfter: timings.takeover)
+  }
+
+  // MARK: What they say of themselves
+
+  mutating func handle(_ session: SessionRef, _ messageID: MessageID, _ report: DriverStatusReport) {
+    guard let driver = drivers.driver(of: session) else { return refuseReplaced(session, messageID) }
+    guard storage.hasRoom else {
+      counters.refusedForStorage += 1
+      return refuse(
+        session, messageID, .storageFull, "this hub cannot store a status now; send it again", retryAfter: 5)
+    }
+    guard drivers.take(report, of: driver) else {
+      counters.count(full: .profiles)
+      return refuse(
+        session, messageID, .storageFull, "this hub's table of vehicle types and tags is full", retryAfter: 60)
+    }
+    noteArea(driver)
+    recordDriver(driver)
+    replyStored(.ack(Ack(replyTo: messageID)), to: session)
+    adviseSampling(driver, trip: lastTrip(of: driver))
+  }
+
+  /// What a driver's credential says of its vehicle holds from now on.
+  mutating func take(_ claims: VehicleClaims, of id: Identifier) {
+    guard let driver = drivers.find(id) else { return }
+    switch drivers.take(claims, of: driver) {
+    case .unchanged: return
+    case .taken: break
+    case .noRoom: counters.count(full: .profiles)
+    }
+    noteArea(driver)
+    if storage.hasRoom { recordDriver(driver) }
+  }
+
+  /// A driver's pong: through which of its fixes everything is stored.
+  mutating func answer(_ session: SessionRef, _ messageID: MessageID, _ ping: Ping) {
+    let storedThrough = drivers.driver(of: session).flatMap { driver in
+      storage.isOn
+        ? drivers[driver].durable.storedThrough(storage.storedThrough) : drivers[driver].tracker.newest
+    }
+    reply(
+      .pong(Pong(replyTo: messageID, ping: ping, serverTime: now.timestamp, storedThrough: storedThrough)), to: session)
+  }
+
+  // MARK: How often they are to send
+
+  /// Looks whether the driver's advice has changed (SamplingPolicy.swift), and tells its session. There is no timer:
+  /// whoever sends nothing need not be told to send less. `trip` is the one that its positions go to, unless that is
+  /// over.
+  @inline(__always)
+  mutating func adviseSampling(_ driver: Int, trip: Int?) {
+    guard drivers[driver].session != nil else { return }
+    let isWatched = isWatched(driver, trip: trip)
+    guard let reason = drivers[driver].advise(isWatched: isWatched, at: now.uptime, samplingRules) else { return }
+    tellSampling(driver, reason)
+  }
+
+  @inline(never)
+  private mutating func tellSampling(_ driver: Int, _ reason: SamplingReason) {
+    guard let session = drivers[driver].session else { return }
+    noteSampling(driver, reason)
+    reply(.sampling(samplingRules.advice(reason)), to: session)
+  }
+
+  private mutating func beginSampling(_ driver: Int) -> Connected.Sampling {
+    let isWatched = isWatched(driver, trip: lastTrip(of: driver))
+    let reason = drivers[driver].beginAdvice(isWatched: isWatched, samplingRules)
+    noteSampling(driver, reason)
+    let advice = samplingRules.advice(reason)
+    return Connected.Sampling(interval: advice.interval, minDistance: advice.minDistance)
+  }
+
+  private mutating func noteSampling(_ driver: Int, _ reason: SamplingReason) {
+    counters.samplingTold[Int(reason.rawValue)] += 1
+    drivers[driver].noteAdvice(reason, at: now.uptime, samplingRules)
+  }
+
+  /// Whether somebody else than the driver itself listens where its positions go: on its own channel, and on that of
+  /// the trip that its fixes name. The fleet's and areas' channels do not count: there every driver is watched.
+  @inline(__always)
+  private func isWatched(_ driver: Int, trip: Int?) -> Bool {
+    let session = drivers[driver].session
+    if let channel = drivers[driver].channel, channels.hasListener(channel, besides: session) { return true }
+    guard let trip, let channel = trips[trip].channel, !trips[trip].isClosed else { return false }
+    return channels.hasListener(channel, besides: session)
+  }
+
+  /// A trip has moved: its driver may be on it now, or not any more.
+  mutating func adviseSampling(ofTrip trip: Int) {
+    if let driver = driver(ofTrip: trip) { adviseSampling(driver, trip: lastTrip(of: driver)) }
+  }
+
+  /// Somebody has subscribed to a channel: its driver may have to send more often.
+  mutating func adviseSampling(onChannel name: Channel) {
+    switch name {
+    case .driver(let id): if let driver = drivers.find(id) { adviseSampling(driver, trip: lastTrip(of: driver)) }
+    case .trip(let id):
+      guard let trip = trips.find(id), let driver = driver(ofTrip: trip), lastTrip(of: driver) == trip else { return }
+      adviseSampling(driver, trip: trip)
+    case .fence, .area, .nearby, .fleet: break
+    }
+  }
+
+  // MARK: Presence
+
+  /// The moment may come nearer, with a session's end or a shorter sampling interval; but never nearer than `stale`
+  /// after that. So an entry that comes up at least that often is never late, and there need be only one.
+  private mutating func armStaleness(_ driver: Int) {
+    let staleAt = drivers[driver].staleAt(lastStall: lastStandstill, timings)
+    let look = min(staleAt, now.uptime + nanoseconds(timings.stale))
+    deadlines.arm(.driverStaleness, drivers.handle(of: driver), at: look)
+  }
+
+  /// The entry that watches for staleness came up: stale now, or looked at again when it would be.
+  private mutating func checkStaleness(_ driver: Int) {
+    guard !drivers[driver].isStale else { return }  // it began offline
+    guard now.uptime >= drivers[driver].staleAt(lastStall: lastStandstill, timings) else { return armStaleness(driver) }
+    drivers.becomeStale(driver)
+    noteArea(driver)
+    // Where that can't be stored, its partners' positions say it later.
+    if storage.hasRoom { publish(fences.endPairs(of: driver, at: now.timestamp, among: drivers)) }
+    publishOffline(driver)
+    armRetention(driver)
+  }
+
+  mutating func returnFromStale(_ driver: Int) {
+    drivers.returnFromStale(driver)
+    if drivers[driver].durable.isOffline, storage.hasRoom { publishOnline(driver) }
+    armStaleness(driver)
+  }
+
+  /// A fix came that is not published: a driver that was offline counts as online, where its newest position is. The
+  /// record of such a fix says nothing of that, so the driver's own record does: after a restart `driver_online` must
+  /// not come again.
+  mutating func noteUnpublished(_ driver: Int) {
+    drivers[driver].noteUnpublished(at: now.uptime)
+    guard drivers[driver].isStale else { return }
+    let wasOffline = drivers[driver].durable.isOffline
+    returnFromStale(driver)
+    if wasOffline, !drivers[driver].durable.isOffline { recordDriver(driver) }
+    drivers.settle(driver)
+    noteArea(driver)
+  }
+
+  /// A driver that was read back goes on as if the hub had not been away: what is older than its newest fix is
+  /// history, and it is forgotten when it would have been. Silence counts from the start of this hub, for nobody could
+  /// reach it before. One that is offline already, or of whom nothing is known but events, gets no notification.
+  mutating func resume(_ driver: Int) {
+    let isKnown = drivers[driver].durable.isKnown
+    if isKnown { drivers[driver].resumeTime(at: now) }
+    guard isKnown, !drivers[driver].durable.isOffline else {
+      drivers.becomeStale(driver)
+      return armRetention(driver)
+    }
+    drivers.settle(driver)
+  }
+
+  /// Publishes `driver_offline`, and stores that it was published: after a restart it must not come again.
+  private mutating func publishOffline(_ driver: Int) {
+    guard !drivers[driver].durable.isOffline else { return }
+    guard storage.hasRoom else {
+      counters.eventsNotStored += 1
+      return
+    }
+    drivers[driver].durable.goOffline(at: now.timestamp, isStored: storage.isOn)
+    storage.write(.driverOffline(drivers[driver].id, at: now.timestamp))
+    publishPresence(driver, .driverOffline, "Driver offline", "No position has come from the driver for a while.")
+  }
+
+  /// Publishes `driver_online` for a driver of which `driver_offline` was published. Where there is a journal, the
+  /// record of its fix is written in the same turn.
+  mutating func publishOnline(_ driver: Int) {
+    drivers[driver].durable.isOffline = false
+    publishPresence(driver, .driverOnline, "Driver online", "The driver's positions are coming again.")
+  }
+
+  private mutating func publishPresence(_ driver: Int, _ kind: Notification.Kind, _ title: String, _ body: String) {
+    let id = drivers[driver].id
+    publishOfDriver(driver, onTrip: true) {
+      .notification(Notification(kind: kind, title: title, body: body, driverID: id, sequence: $0))
+    }
+  }
+
+  // MARK: Forgetting
+
+  private mutating func armRetention(_ driver: Int) {
+    guard !drivers[driver].isRetentionArmed else { return }
+    drivers[driver].isRetentionArmed = true
+    deadlines.arm(.driverRetention, drivers.handle(of: driver), at: drivers[driver].forgetsAt(timings))
+  }
+
+  /// The entry that waits to forget the driver came up. A driver that is back is watched for staleness instead.
+  private mutating func checkRetention(_ driver: Int) {
+    drivers[driver].isRetentionArmed = false
+    guard drivers[driver].isStale else { return }
+    drivers[driver].reckonAgain(at: now)
+    let isNeeded = drivers[driver].session != nil || drivers[driver].activeTrips > 0
+    if !isNeeded, now.uptime >= drivers[driver].forgetsAt(timings), storage.hasRoom { return forget(driver) }
+    if isNeeded || now.uptime >= drivers[driver].forgetsAt(timings) {
+      drivers[driver].putOffForgetting(at: now.uptime)
+    }
+    armRetention(driver)
+  }
+
+  private mutating func forget(_ driver: Int) {
+    publish(fences.forget(driver, at: now.timestamp, among: drivers))
+    if let channel = drivers[driver].channel { forgetEvents(of: channel) }
+    if drivers[driver].durable.isKnown { storage.write(.driverForgotten(drivers[driver].id)) }
+    removeDriver(driver)
+  }
+
+  mutating func removeDriver(_ driver: Int) {
+    fences.drop(driver)
+    drivers.remove(driver)
+  }
+
+  // MARK: Deadlines
+
+  /// Entries looked at in one turn: all drivers of a network that fails become stale in one second, and each publishes.
+  private static var deadlinesPerTurn: Int { 128 }
+
+  /// True where more is due than one turn looks at.
+  mutating func handleDeadlines() -> Bool {
+    for _ in 0..<Self.deadlinesPerTurn {
+      guard let entry = deadlines.next(uptime: now.uptime) else { return false }
+      switch entry.kind {
+      case .driverStaleness: if let driver = drivers.current(entry.handle) { checkStaleness(driver) }
+      case .driverRetention: if let driver = drivers.current(entry.handle) { checkRetention(driver) }
+      case .replacedSession: if let driver = drivers.current(entry.handle) { tellReplaced(driver) }
+      case .tripSilence: if let trip = trips.current(entry.handle) { checkSilence(trip) }
+      case .trip: if let trip = trips.current(entry.handle) { checkEnded(trip) }
+      }
+    }
+    return true
+  }
+}

@@ -1,0 +1,97 @@
+// Fences: what ops ask about them over HTTP, and what is published of drivers at them. The fences decide (Fences.swift);
+// what they answer is stored before it is shown.
+import HubMessages
+
+extension Hub {
+  // MARK: Drivers at fences
+
+  /// A position of a driver was published. While nothing can be stored nothing is decided: a later position does.
+  @inline(__always)
+  mutating func watchFences(_ position: Position, driver: Int) {
+    guard fences.count > 0, storage.hasRoom else { return }
+    let crossings = fences.update(position, of: driver, among: drivers, counting: &counters)
+    if !crossings.isEmpty { publish(crossings) }
+  }
+
+  /// Records what happened at fences, and publishes it on each channel that it concerns, in one order.
+  @inline(never)
+  mutating func publish(_ crossings: [Crossing]) {
+    for crossing in crossings {
+      if let record = crossing.record { storage.write(record) }
+      publish(crossing)
+    }
+  }
+
+  private mutating func publish(_ crossing: Crossing) {
+    counters.fenceEvents[Int(crossing.kind.rawValue)] += 1
+    let id = drivers[crossing.driver].id
+    let text = FenceWords.text(crossing.kind, crossing.notice, driver: id, fence: fences.fence(of: crossing))
+    func body(_ sequence: UInt64) -> Publication.Body {
+      .notification(
+        Notification(
+          kind: crossing.kind, title: text.title, body: text.body, driverID: id, fence: crossing.notice,
+          sequence: sequence))
+    }
+    if crossing.audience.hasFence, let channel = eventChannel(ofFence: crossing.notice.fenceID) {
+      publishEvent(on: channel, body)
+    }
+    if crossing.audience.hasDriver { publishOfDriver(crossing.driver, onTrip: crossing.audience == .all, body) }
+  }
+
+  /// The driver's clock was set back. Where there is no room the driver's fixes are not recorded either: a hub that
+  /// starts again doubts the clock anew, and moves the stays itself.
+  mutating func moveStays(of driver: Int, back milliseconds: Int64) {
+    for stay in fences.moveStays(of: drivers.fenceSubject(driver), back: milliseconds) where storage.hasRoom {
+      storage.write(.stay(stay))
+    }
+  }
+
+  // MARK: Questions
+
+  mutating func answer(_ session: SessionRef, _ question: FenceQuestion) {
+    do throws(ErrorReply) {
+      emitStored(.fences(session, try answer(question)), to: session.loop)
+    } catch {
+      // That nothing can be stored must be heard just then.
+      emit(.fences(session, .refused(error)), to: session.loop)
+    }
+  }
+
+  private mutating func answer(_ question: FenceQuestion) throws(ErrorReply) -> FenceAnswer {
+    switch question {
+    case .put(let fence, let covering): return try put(fence, covering)
+    case .show(let id): return shown(id, isNew: false)
+    case .list(let number, let limit): return fences.list(below: number, limit: limit)
+    case .delete(let id): return fences.find(id) == nil ? .unknown : try delete(id)
+    }
+  }
+
+  private func shown(_ id: Identifier, isNew: Bool) -> FenceAnswer {
+    fences.report(of: id).map { .fence($0, isNew: isNew) } ?? .unknown
+  }
+
+  private mutating func put(_ fence: Fence, _ covering: FenceCovering) throws(ErrorReply) -> FenceAnswer {
+    if fences.has(fence) { return shown(fence.id, isNew: false) }
+    try requireRoom("this hub cannot store fences now; send it again")
+    let isNew = fences.find(fence.id) == nil
+    storage.write(.fence(try fences.put(fence, covering, at: now.timestamp, counting: &counters)))
+    return shown(fence.id, isNew: isNew)
+  }
+
+  /// The last event of the fence's channel says that it is gone.
+  private mutating func delete(_ id: Identifier) throws(ErrorReply) -> FenceAnswer {
+    try requireRoom("this hub cannot store that now; send it again")
+    guard let fence = fences.remove(id) else { return .unknown }
+    if channels.find(.fence(id)) != nil, let channel = eventChannel(ofFence: id) {
+      let notice = FenceNotice(fenceID: id, timestamp: now.timestamp)
+      let body = "\(FenceWords.name(of: fence)) was deleted."
+      publishEvent(on: channel) {
+        .notification(
+          Notification(kind: .message, title: "Fence deleted", body: body, driverID: nil, fence: notice, sequence: $0))
+      }
+      forgetEvents(of: channel)
+    }
+    storage.write(.fenceDeleted(id))
+    return .deleted
+  }
+}

@@ -1,0 +1,230 @@
+// The way of a location update through the hub, as one list of calls: whose is it, which trip, is it believable,
+// where is the driver now, who is told.
+import HubBytes
+import HubGeo
+import HubMessages
+
+extension Hub {
+  /// One fix of a session. Inlined, with what it calls.
+  @inline(__always)
+  mutating func handle(_ input: FixInPlace) {
+    guard let driver = drivers.driver(of: input.session) else {
+      counters.fixesReceived += 1
+      counters.fixesOrphaned += 1
+      return refuseReplaced(input.session, input.messageID)
+    }
+    handle(input, driver: driver)
+  }
+
+  @inline(__always)
+  mutating func handle(_ input: FixInPlace, driver: Int) {
+    counters.fixesReceived += 1
+    let (sent, received) = (input.sent, input.received)
+    drivers[driver].clock.observe(sent: sent, received: received.timestamp)
+    let trip: Int?
+    do throws(ErrorReply) {
+      trip = try tripForFixes(of: driver, input)
+    } catch {
+      counters.fixesForbidden += 1
+      return refuse(input.session, error, replyTo: input.messageID)
+    }
+    let outcome = track(
+      input.fix, sent: sent, driver: driver, trip: trip, received: received.uptime,
+      isRecorded: recordsFixes)
+    recordFixes(driver: driver, trip: trip, received: received.timestamp)
+    switch outcome {
+    case .accepted, .history, .duplicate, .held: return
+    case .refused(let refusal):
+      refuse(input.session, input.messageID, refusal.code, refusal.explanation)
+    case .clockDoubted(let secondsBehind):
+      refuseClock(input.session, input.messageID, secondsBehind: secondsBehind)
+    }
+  }
+
+  /// What became of a fix, as far as its sender is concerned.
+  enum FixOutcome {
+    case accepted, history, duplicate, held
+    case clockDoubted(secondsBehind: Double)
+    case refused(Tracker.Refusal)
+  }
+
+  /// Filter, index, publish: the same for a fix of its own and one of a batch.
+  ///
+  /// `sent` is the time of a live fix's envelope, nil for a fix of a batch. Where there is a journal, `isRecorded` says
+  /// that it has room. A fix that is not recorded is published all the same, and counts as never seen when it is sent
+  /// again.
+  mutating func track(
+    _ fix: Fix, sent: Timestamp?, driver: Int, trip: Int?, received: Int64, isRecorded: Bool
+  ) -> FixOutcome {
+    if drivers[driver].fixTimes != nil, !isNew(fix.timestamp, driver: driver, isRecorded: isRecorded) {
+      counters.fixesDuplicate += 1
+      return .duplicate
+    }
+    let outcome = follow(fix, sent: sent, driver: driver, trip: trip, received: received, isRecorded: isRecorded)
+    if storage.isOn, !isRecorded {
+      switch outcome {
+      case .accepted, .history, .held, .clockDoubted:
+        drivers.noteMissed(fix.timestamp, driver: driver, limits: limits, counting: &counters)
+      case .duplicate, .refused: break
+      }
+    }
+    return outcome
+  }
+
+  private mutating func follow(
+    _ fix: Fix, sent: Timestamp?, driver: Int, trip: Int?, received: Int64, isRecorded: Bool
+  ) -> FixOutcome {
+    let rules = limits.tracking
+    if let speed = fix.speed, speed > rules.maximumSpeed { counters.speedsIgnored += 1 }
+    switch drivers[driver].tracker.update(
+      fix, sent: sent, receivedAt: received, hubClock: now.timestamp, rules: rules)
+    {
+    case .accepted(let position):
+      accept(position, driver: driver, trip: trip, received: received)
+      if isRecorded { record(fix, .live, position, driver: driver) }
+      return .accepted
+    case .acceptedTwo(let held, let position):
+      release(held, driver: driver, trip: trip, received: received, isRecorded: isRecorded)
+      accept(position, driver: driver, trip: trip, received: received)
+      if isRecorded { record(fix, .live, position, driver: driver) }
+      return .accepted
+    case .acceptedHeld(let held, let refusal):
+      release(held, driver: driver, trip: trip, received: received, isRecorded: isRecorded)
+      return count(refusal)
+    case .history:
+      counters.fixesHistory += 1
+      if isRecorded { record(fix, .history, nil, driver: driver) }
+      if isBehindClock(fix, driver: driver) { counters.fixesBehindClock += 1 }
+      return .history
+    case .clockDoubted(let secondsBehind):
+      counters.fixesHistory += 1
+      counters.fixesBehindClock += 1
+      if isRecorded { record(fix, .history, nil, driver: driver) }
+      noteUnpublished(driver)
+      return .clockDoubted(secondsBehind: secondsBehind)
+    case .clockBelieved(let position, let back):
+      believeClock(driver, sent: sent, back: back)
+      accept(position, driver: driver, trip: trip, received: received)
+      if isRecorded { record(fix, .live, position, driver: driver) }
+      return .accepted
+    case .duplicate:
+      if isRecorded, drivers[driver].durable.hasNoRecord(ofPublished: fix.timestamp) {
+        counters.fixesHistory += 1
+        record(fix, .history, nil, driver: driver)
+        return .history
+      }
+      counters.fixesDuplicate += 1
+      return .duplicate
+    case .held:
+      counters.fixesHeld += 1
+      if isRecorded { record(fix, .held, nil, driver: driver) }
+      return .held
+    case .refused(let refusal):
+      return count(refusal)
+    }
+  }
+
+  // MARK: Clocks that were set right (Tracking/ClockChange.swift)
+
+  /// Whether nothing of the driver is published because its clock was ahead: its newest fix is of the hub's future, by
+  /// more than a leap, and this one is not.
+  private func isBehindClock(_ fix: Fix, driver: Int) -> Bool {
+    let future = now.timestamp.milliseconds &+ limits.tracking.leapMilliseconds
+    guard let newest = drivers[driver].tracker.newest else { return false }
+    return newest.milliseconds > future && fix.timestamp.milliseconds <= future
+  }
+
+  /// The app of a driver is told why its fixes are not published.
+  private mutating func refuseClock(_ session: SessionRef, _ messageID: MessageID, secondsBehind: Double) {
+    let seconds = Int(secondsBehind.rounded())
+    refuse(
+      session, messageID, .implausibleLocation,
+      "your clock was set back, and this fix is \(seconds) s older than your newest: fixes are published again after 60 s "
+        + "by the new clock")
+  }
+
+  /// From the fix on that is being handled the driver's new clock counts. `sent` is the time of its envelope; `back` is
+  /// how many milliseconds the clock was set back by.
+  private mutating func believeClock(_ driver: Int, sent: Timestamp?, back: Int64) {
+    counters.clocksBelieved += 1
+    drivers[driver].clock = SessionClock()
+    if let sent { drivers[driver].clock.observe(sent: sent, received: now.timestamp) }
+    moveStays(of: driver, back: back)
+  }
+
+  // MARK: A fix that counts
+
+  /// A fix that was held back is published, before the one that confirmed it.
+  private mutating func release(_ held: Position, driver: Int, trip: Int?, received: Int64, isRecorded: Bool) {
+    counters.fixesReleased += 1
+    accept(held, driver: driver, trip: trip, received: received)
+    guard isRecorded else { return }
+    record(Fix(coordinate: held.coordinate, timestamp: held.timestamp), .confirmed, held, driver: driver)
+  }
+
+  /// Whether a driver with remembered fix times has not sent this one before; remembers it unless it will be lost.
+  @inline(__always)
+  private mutating func isNew(_ time: Timestamp, driver: Int, isRecorded: Bool) -> Bool {
+    if storage.isOn, !isRecorded { return drivers[driver].fixTimes?.contains(time) == false }
+    return drivers[driver].fixTimes?.insert(time) ?? true
+  }
+
+  private mutating func count(_ refusal: Tracker.Refusal) -> FixOutcome {
+    counters.fixesRefused[Int(refusal.rawValue)] += 1
+    return .refused(refusal)
+  }
+
+  /// The driver is there now: move it in the index and tell who listens.
+  private mutating func accept(_ position: Position, driver: Int, trip: Int?, received: Int64) {
+    counters.fixesAccepted += 1
+    if let trip { trips.measure(position, after: drivers[driver].position, trip: trip, at: now.uptime) }
+    if let reason = position.absorbed { counters.fixesAbsorbed[Int(reason.rawValue)] += 1 }
+    drivers[driver].accept(
+      position, trip: trip.map { trips.handle(of: $0) }, at: now, lastStall: lastStandstill, timings)
+    if drivers[driver].isStale { returnFromStale(driver) }
+    drivers.settle(driver)
+    noteArea(driver)
+    publish(position, driver: driver, trip: trip, received: received)
+    if let trip { guide(position, driver: driver, trip: trip) }
+    watchFences(position, driver: driver)
+    adviseSampling(driver, trip: trip)
+  }
+
+  /// One position, on the trip's, the driver's and the fleet's channel.
+  private mutating func publish(_ position: Position, driver: Int, trip: Int?, received: Int64) {
+    counters.positionsPublished += 1
+    let tripChannel = trip.flatMap { trips[$0].channel }
+    let driverChannel = drivers[driver].channel
+    if tripChannel == nil, driverChannel == nil, fleetChannel == nil { return }
+    // One for all three: what belongs to the channel is filled in for each.
+    var delivery = PositionDelivery(
+      channel: ChannelHandle(index: 0), conflationKey: 0, received: received,
+      position: PublishedPosition(
+        channel: .fleet, number: 0, timestamp: now.timestamp, location: location(of: driver, position, trip: trip)))
+    if let tripChannel { publishState(&delivery, driver: driver, channel: tripChannel) }
+    if let driverChannel { publishState(&delivery, driver: driver, channel: driverChannel) }
+    if let fleetChannel { publishState(&delivery, driver: driver, channel: fleetChannel) }
+  }
+
+  /// A driver's position as it is written to clients; `after` is set for each channel. Inlined, as `lastTrip`.
+  @inline(__always)
+  func location(of driver: Int, _ position: Position, trip: Int?) -> DriverLocation {
+    DriverLocation(
+      driverID: drivers[driver].id, tripID: trip.map { trips[$0].id }, coordinate: position.coordinate,
+      heading: position.heading, speed: position.speed, accuracy: position.accuracy,
+      confidence: position.confidence, timestamp: position.published, timeSource: position.timeSource,
+      age: drivers[driver].positionAge, after: 0)
+  }
+}
+
+extension Tracker.Refusal {
+  /// What the sender is told.
+  var explanation: String {
+    switch self {
+    case .inaccurate: "the fix's accuracy radius is too large to be of use"
+    case .nullIsland: "the fix is at 0, 0, which is what broken software sends for no position"
+    case .gated: "the fix is too far from where the track says the driver must be"
+    case .tooFast: "the fix implies a speed that no vehicle has"
+    }
+  }
+}

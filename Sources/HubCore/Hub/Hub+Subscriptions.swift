@@ -1,0 +1,150 @@
+// Subscriptions and queries: how things stand, and from where on what follows is live.
+import HubBytes
+import HubGeo
+import HubMessages
+
+extension Hub {
+  /// Counts the subscriber and answers with the channel as it stands. The answer travels in the same list as
+  /// publications, so the loop sees nothing twice and misses nothing between the two.
+  mutating func subscribe(_ input: SubscribeInput) {
+    let (session, request) = (input.session, input.request)
+    switch request.channel {
+    case .area, .nearby: return watchArea(input)
+    case .trip, .driver, .fence, .fleet: break
+    }
+    if cannotStore(request.channel) {
+      counters.refusedForStorage += 1
+      return refuseSubscription(
+        input, .storageFull, "this hub cannot store this channel's newest event now; subscribe again",
+        retryAfter: Self.storageRetryAfter)
+    }
+    if waits(.subscribe(input), for: request.channel) { return }
+    let access = access(of: input.actor, by: input.grant, to: request.channel)
+    guard access != .forbidden else {
+      // The same words whether or not there is such a trip.
+      return refuseSubscription(input, .forbidden, "your credential does not open this channel, or its trip is over")
+    }
+    guard let channel = channels.findOrInsert(request.channel, for: input.actor.role) else {
+      counters.count(full: .channels)
+      return refuseSubscription(input, .rateLimited, "this hub's channel table is full", retryAfter: 60)
+    }
+    let isOver = closeIfOver(request.channel)
+    link(channel, request.channel)
+    channels.addSubscriber(channel, loop: Int(session.loop))
+    let isDriver = drivers.driver(of: session) != nil
+    if isDriver { channels.setDriverListener(channel, session) }
+    var missed: [Publication]?
+    if let resume = request.resume, resume.epoch == epoch { missed = channels.events(channel, since: resume.since) }
+    var snapshot = snapshot(of: request.channel, after: channels.sequence(channel))
+    if missed != nil {
+      // Who comes back gets the events first, in order, and then where things are now.
+      if let position = snapshot?.position { missed?.append(newestState(.driverLocation(position), on: channel)) }
+      if let eta = snapshot?.eta { missed?.append(newestState(.etaUpdate(eta), on: channel)) }
+      snapshot?.position = nil
+      snapshot?.eta = nil
+    }
+    if let missed { backlog.spend(missed.count) }
+    let answer = Subscribed(
+      replyTo: input.messageID, channel: request.channel, sequence: channels.sequence(channel), epoch: epoch,
+      recovered: missed != nil, snapshot: snapshot)
+    let handle = ChannelHandle(index: UInt32(channel))
+    emit(
+      .subscribed(session, handle, answer, missed: missed ?? [], isParty: access == .party), to: session.loop)
+    if isOver { emit(.channelEnded(handle, request.channel, .tripEnded), to: session.loop) }
+    if !isDriver { adviseSampling(onChannel: request.channel) }
+  }
+
+  func access(of actor: Actor, by grant: ChannelGrant, to channel: Channel) -> ChannelAccess {
+    guard case .trip(let id) = channel, let trip = trips.find(id) else {
+      return grant == .onlyForParties ? .forbidden : .granted
+    }
+    return trips[trip].access(of: actor, by: grant, at: now.uptime)
+  }
+
+  /// A session's grants have changed: which channel is it, and does the session have part in it?
+  mutating func name(_ handle: ChannelHandle, to session: SessionRef, _ actor: Actor) {
+    let name = channels.name(Int(handle.index))
+    let isParty = access(of: actor, by: .onlyForParties, to: name) == .party
+    emit(.named(session, handle, name, isParty: isParty), to: session.loop)
+  }
+
+  mutating func refuseSubscription(
+    _ input: SubscribeInput, _ code: ErrorCode, _ message: String, retryAfter: Double? = nil
+  ) {
+    let error = ErrorReply(code: code, message: message, replyTo: input.messageID, retryAfter: retryAfter)
+    emit(.subscriptionRefused(input.session, error), to: input.session.loop)
+  }
+
+  private mutating func newestState(_ state: Publication.Body, on channel: Int) -> Publication {
+    publicationNumber += 1
+    return Publication(
+      channel: channels.name(channel), number: publicationNumber, timestamp: now.timestamp, body: state)
+  }
+
+  mutating func unsubscribe(_ session: SessionRef, _ messageID: MessageID, _ channel: Channel) {
+    if waits(.unsubscribe(session, messageID, channel), for: channel) { return }
+    guard let index = channels.find(channel) else {
+      return reply(.unsubscribed(Unsubscribed(replyTo: messageID, channel: channel, reason: .asked)), to: session)
+    }
+    if channels.driverListener(index) == session { channels.setDriverListener(index, nil) }
+    emit(.unsubscribed(session, messageID, ChannelHandle(index: UInt32(index)), channel), to: session.loop)
+  }
+
+  mutating func release(_ loop: UInt32, _ channel: ChannelHandle) {
+    let index = Int(channel.index)
+    let (name, area) = (channels.name(index), channels.area(index))
+    guard channels.removeSubscriber(index, loop: Int(loop)) else { return }
+    if let area { areas.end(area) } else { unlink(name) }
+  }
+
+  /// The channel's driver or trip is told its index, so that publishing needs no look-up.
+  private mutating func link(_ channel: Int, _ name: Channel) {
+    switch name {
+    case .trip(let id): if let trip = trips.find(id) { trips[trip].channel = channel }
+    case .driver(let id): if let driver = drivers.find(id) { drivers[driver].channel = channel }
+    case .fleet: fleetChannel = channel
+    case .fence, .area, .nearby: break
+    }
+  }
+
+  private mutating func unlink(_ name: Channel) {
+    switch name {
+    case .trip(let id): if let trip = trips.find(id) { trips[trip].channel = nil }
+    case .driver(let id): if let driver = drivers.find(id) { drivers[driver].channel = nil }
+    case .fleet: fleetChannel = nil
+    case .fence, .area, .nearby: break
+    }
+  }
+
+  /// A trip with its driver's newest position and ETA, or a driver's position; nil where nothing is known.
+  private func snapshot(of channel: Channel, after: UInt64) -> Subscribed.Snapshot? {
+    switch channel {
+    case .trip(let id):
+      guard let trip = trips.find(id) else { return nil }
+      let position = position(onTrip: trip, after: after)
+      let eta = position == nil ? nil : trips[trip].currentETA
+      return Subscribed.Snapshot(
+        trip: trips[trip].state, position: position, eta: eta?.update(ofTrip: id, at: now.timestamp, after: after))
+    case .driver(let id):
+      guard let driver = drivers.find(id), let position = drivers[driver].position else { return nil }
+      return Subscribed.Snapshot(position: refreshed(driver, position, trip: tripOfPosition(of: driver), after: after))
+    case .fence, .area, .nearby, .fleet:
+      return nil
+    }
+  }
+
+  /// The newest position of the trip's driver, if its fix named this trip and the trip is not over.
+  private func position(onTrip trip: Int, after: UInt64) -> DriverLocation? {
+    guard !isOver(trip), let driver = driver(ofTrip: trip), tripOfPosition(of: driver) == trip,
+      let position = drivers[driver].position
+    else { return nil }
+    return refreshed(driver, position, trip: trip, after: after)
+  }
+
+  private func refreshed(_ driver: Int, _ position: Position, trip: Int?, after: UInt64) -> DriverLocation {
+    var location = location(of: driver, position, trip: trip)
+    location.age = drivers[driver].clock.age(of: position.timestamp, at: now.timestamp)
+    location.after = after
+    return location
+  }
+}

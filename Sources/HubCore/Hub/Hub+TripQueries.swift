@@ -1,0 +1,91 @@
+// The trip endpoints: one trip, lists of them, a trip that is asked for over HTTP, and a change of one. What they answer
+// is stored: nobody is shown what a crash could undo.
+import HubMessages
+
+extension Hub {
+  mutating func answer(_ session: SessionRef, _ question: TripQuestion, _ replyTo: MessageID?) {
+    do throws(ErrorReply) {
+      switch question {
+      case .show(let query): show(query, to: session, replyTo)
+      case .list(let query): try list(query, for: session, replyTo)
+      case .begin(let report): try request(report, for: session, replyTo)
+      case .change(let change, let actor): try self.change(change, by: actor, for: session)
+      }
+    } catch {
+      refuseTrip(error.replying(to: replyTo), to: session) { .trips(session, .refused($0), replyTo: replyTo) }
+    }
+  }
+
+  private mutating func show(_ query: TripQuery, to session: SessionRef, _ replyTo: MessageID?) {
+    do throws(ErrorReply) {
+      if isUnstored(.trip(query.id)) { try requireRoom(ErrorReply.unstoredQuestion) }
+      if waits(.trips(session, .show(query), replyTo: replyTo), for: .trip(query.id)) { return }
+      guard access(of: query.actor, by: query.grant, to: .trip(query.id)) != .forbidden else {
+        // The same words whether or not there is such a trip.
+        throw ErrorReply(
+          code: .forbidden, message: "your credential does not open this trip, or the trip is over")
+      }
+      guard let trip = trips.find(query.id) else {
+        throw ErrorReply(code: .unknownTrip, message: "this hub knows no trip \(query.id)")
+      }
+      emit(.trips(session, .trip(trips[trip].report, isNew: false), replyTo: replyTo), to: session.loop)
+    } catch {
+      emit(.trips(session, .refused(error.replying(to: replyTo)), replyTo: replyTo), to: session.loop)
+    }
+  }
+
+  /// Takes a list on; the answer comes with this turn or a later one.
+  private mutating func list(
+    _ query: TripListQuery, for session: SessionRef, _ replyTo: MessageID?
+  ) throws(ErrorReply) {
+    guard listings.count < limits.tripLists else {
+      counters.count(full: .tripLists)
+      throw ErrorReply(
+        code: .rateLimited, message: "this hub puts \(limits.tripLists) lists of trips together already", retryAfter: 1)
+    }
+    // It would wait with all that is not stored.
+    if storage.newest > storage.storedThrough { try requireRoom(ErrorReply.unstoredQuestion) }
+    listings.append(TripListing(query, for: session, replyTo: replyTo))
+  }
+
+  /// Goes on with the lists that were asked for.
+  mutating func continueListings() {
+    for done in listings.advance(over: trips, limit: limits.tripsListedPerTurn) {
+      emitStored(.trips(done.session, done.answer, replyTo: done.replyTo), to: done.session.loop)
+    }
+    if !listings.isEmpty { hasMoreDue = true }
+  }
+
+  /// `requested`, by ops over HTTP.
+  private mutating func request(
+    _ report: TripStatusReport, for session: SessionRef, _ replyTo: MessageID?
+  ) throws(ErrorReply) {
+    try requireRoom("this hub cannot store trips now; send it again")
+    switch try trips.request(report, at: now, counting: &counters) {
+    case .unchanged: showStored(report.tripID, isNew: false, to: session, replyTo)
+    case .step(let step):
+      commit(step)
+      showStored(report.tripID, isNew: true, to: session, replyTo)
+      followUp(step)
+    }
+  }
+
+  /// `PATCH /v1/trips/{id}`.
+  private mutating func change(
+    _ change: TripChange, by actor: Actor, for session: SessionRef
+  ) throws(ErrorReply) {
+    try self.change(change, by: actor, messageID: nil, at: now.timestamp)
+    showStored(change.tripID, isNew: false, to: session, nil)
+  }
+
+  private mutating func showStored(
+    _ id: Identifier, isNew: Bool, to session: SessionRef, _ replyTo: MessageID?
+  ) {
+    guard let trip = trips.find(id) else { return }
+    emitStored(.trips(session, .trip(trips[trip].report, isNew: isNew), replyTo: replyTo), to: session.loop)
+  }
+}
+
+extension ErrorReply {
+  fileprivate static var unstoredQuestion: String { "this hub cannot store what this is about now; ask again" }
+}

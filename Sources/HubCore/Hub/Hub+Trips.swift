@@ -1,0 +1,317 @@
+// Trips: what moves, changes and ends them. `trips` decides (Trips.swift); what it gives is recorded once, and published.
+import HubBytes
+import HubGeo
+import HubMessages
+
+extension Hub {
+  /// The trip that a driver's fixes named last, if it is still there.
+  @inline(__always)
+  func lastTrip(of driver: Int) -> Int? { drivers[driver].lastTrip.flatMap { trips.current($0) } }
+
+  /// The trip that the driver's newest published position belongs to.
+  func tripOfPosition(of driver: Int) -> Int? { drivers[driver].positionTrip.flatMap { trips.current($0) } }
+
+  func driver(ofTrip trip: Int) -> Int? { trips[trip].driverID.flatMap { drivers.find($0) } }
+
+  @inline(__always)
+  func isOver(_ trip: Int) -> Bool { trips[trip].isOver(at: now.uptime) }
+
+  // MARK: Decide, record once, publish
+
+  /// One `trip_status`.
+  mutating func handle(_ input: TripStatusInput) {
+    do throws(ErrorReply) {
+      try requireRoom("this hub cannot store moves now; send it again")
+      let driver = input.actor.role == .driver ? drivers.find(input.actor.id) : nil
+      let outcome = try trips.apply(
+        input, beginner: driver.map { beginner($0) }, at: now, counting: &counters)
+      switch outcome {
+      case .unchanged(let state): replyStored(.ack(Ack(replyTo: input.messageID, trip: state)), to: input.session)
+      case .step(let step):
+        commit(step)
+        replyStored(.ack(Ack(replyTo: input.messageID)), to: input.session)
+        followUp(step)
+      }
+    } catch {
+      refuseTrip(error.replying(to: input.messageID), to: input.session) { .reply(input.session, .error($0)) }
+    }
+  }
+
+  /// One `trip_change`.
+  mutating func handle(_ input: TripChangeInput) {
+    do throws(ErrorReply) {
+      try change(input.change, by: input.actor, messageID: input.messageID, at: input.timestamp)
+      replyStored(.ack(Ack(replyTo: input.messageID)), to: input.session)
+    } catch {
+      refuseTrip(error.replying(to: input.messageID), to: input.session) { .reply(input.session, .error($0)) }
+    }
+  }
+
+  /// Takes over what a change says, records it and publishes it, where it says anything new.
+  mutating func change(
+    _ change: TripChange, by actor: Actor, messageID: MessageID?, at time: Timestamp
+  ) throws(ErrorReply) {
+    try requireRoom("this hub cannot store changes now; send it again")
+    let bytes = change.route?.polyline.utf8.count ?? 0
+    let hasRoom = bytes == 0 || channels.contentBytes + 2 * bytes <= actor.role.share(of: limits.eventContentBytes)
+    let outcome = try trips.change(
+      change, by: actor, messageID: messageID, at: time, hasContentRoom: hasRoom, now, counting: &counters)
+    guard case .step(let step) = outcome else { return }
+    counters.tripChanges += 1
+    recordTrip(step.trip)
+    publish(step.update, of: step.trip)
+    guideAfterMove(step.trip)
+  }
+
+  /// A trip began or moved: it is recorded once, then published.
+  mutating func commit(_ step: TripStep) {
+    let trip = step.trip
+    if step.isNew {
+      trips[trip].channel = channels.find(.trip(trips[trip].id))
+      armSilence(trip)
+      noteBeginner(of: trip)
+    }
+    countActiveTrip(trip)
+    recordTrip(trip)
+    if step.isClaimed { tellClaimed(trip) }
+    publish(step.update, of: trip)
+    if trips[trip].ended != nil { armEnded(trip) }
+  }
+
+  /// After a move was answered: what it means for how often the driver sends, and for its way.
+  mutating func followUp(_ step: TripStep) {
+    counters.tripMoves += 1
+    adviseSampling(ofTrip: step.trip)
+    guideAfterMove(step.trip)
+  }
+
+  /// A refusal that tells of a trip's state waits until that is stored; that nothing can be stored must be heard at
+  /// once.
+  mutating func refuseTrip(_ refusal: ErrorReply, to session: SessionRef, _ output: (ErrorReply) -> HubOutput) {
+    if refusal.refusesMove { counters.tripMovesRefused += 1 }
+    if refusal.code == .invalidTransition {
+      emitStored(output(refusal), to: session.loop)
+    } else {
+      emit(output(refusal), to: session.loop)
+    }
+  }
+
+  /// What makes a driver `on_trip`. A driver that the full table had no room for is counted at a later move.
+  mutating func countActiveTrip(_ trip: Int) {
+    let driver: Int
+    if trips[trip].status.occupiesDriver {
+      guard trips[trip].occupied == nil, let id = trips[trip].driverID, let found = findOrInsertDriver(id) else {
+        return
+      }
+      driver = found
+      trips[trip].occupied = drivers.handle(of: driver)
+      drivers[driver].beginTrip()
+    } else {
+      // A driver with an active trip is not forgotten, so it is still there.
+      guard let handle = trips[trip].occupied else { return }
+      driver = Int(handle.index)
+      trips[trip].occupied = nil
+      drivers[driver].endTrip(at: now.timestamp)
+      recordDriver(driver)
+    }
+    drivers.relabel(driver)
+    noteArea(driver)
+  }
+
+  /// Publishes an event of a trip on its channel, and on its driver's.
+  private mutating func publish(_ update: TripUpdate, of trip: Int) {
+    func body(_ sequence: UInt64) -> Publication.Body {
+      var update = update
+      update.sequence = sequence
+      return .tripUpdate(update)
+    }
+    if let channel = eventChannel(ofTrip: trip) { publishEvent(on: channel, body) }
+    if let driver = driver(ofTrip: trip), let channel = eventChannel(ofDriver: driver) {
+      publishEvent(on: channel, body)
+    }
+  }
+
+  /// The trip has a driver now: others may have followed it because it had none.
+  ///
+  /// This leaves at once and does not wait for the journal, because the driver's positions do not wait either. A crash
+  /// that undoes it takes nothing from anybody: whoever was let go may subscribe again.
+  private mutating func tellClaimed(_ trip: Int) {
+    guard let channel = trips[trip].channel, let driver = trips[trip].driverID else { return }
+    let claimed = HubOutput.channelClaimed(
+      ChannelHandle(index: UInt32(channel)), channels.name(channel), by: driver)
+    var outlets = channels.outlets(channel)
+    while let outlet = outlets.popFirst() { emit(claimed, to: UInt32(outlet)) }
+  }
+
+  // MARK: Fixes that name a trip
+
+  /// The trip that a driver's fix belongs to. The first fix of an entitled driver that names an unknown trip begins it.
+  @inline(__always)
+  mutating func tripForFixes(of driver: Int, _ input: FixInPlace) throws(ErrorReply) -> Int? {
+    guard input.tripID != nil else { return nil }
+    // Where both ids lie: they are compared, not copied.
+    if let last = lastTrip(of: driver), trips[last].id == input.tripID,
+      trips[last].driverID == drivers[driver].id
+    {
+      return isOver(last) ? nil : last
+    }
+    return try tripForFixes(
+      of: driver, input.tripID, isGranted: input.tripIsGranted,
+      at: input.fix.timestamp)
+  }
+
+  /// The trip of an id that a driver's fix names.
+  mutating func tripForFixes(
+    of driver: Int, _ id: Identifier?, isGranted: Bool, at time: Timestamp
+  ) throws(ErrorReply) -> Int? {
+    guard let id else { return nil }
+    let known = trips.find(id)
+    guard known != nil || isGranted else {
+      throw ErrorReply(code: .forbidden, message: "your token does not name trip \(id)")
+    }
+    let trip: Int
+    if let known { trip = known } else { trip = try beginTrip(id, withFixOf: driver, at: time) }
+    let isDriver = trips[trip].driverID == drivers[driver].id
+    guard isDriver || (isGranted && trips[trip].driverID == nil) else {
+      throw ErrorReply(code: .forbidden, message: "trip \(id) is another driver's, or your token does not name it")
+    }
+    if isOver(trip) { return nil }
+    drivers[driver].lastTrip = trips.handle(of: trip)
+    return trip
+  }
+
+  private mutating func beginTrip(
+    _ id: Identifier, withFixOf driver: Int, at time: Timestamp
+  ) throws(ErrorReply) -> Int {
+    try requireRoom("this hub cannot store another trip now", retryAfter: 60)
+    let step = try trips.begin(id, withFixOf: beginner(driver), at: time, now, counting: &counters)
+    commit(step)
+    return step.trip
+  }
+
+  // MARK: On the way
+
+  /// A position of the trip's driver was published: what is news of its way.
+  @inline(__always)
+  mutating func guide(_ position: Position, driver: Int, trip: Int) {
+    let age = drivers[driver].positionAge
+    guard let report = trips.advance(position, age: age, trip: trip, at: now, counting: &counters) else { return }
+    if let eta = report.eta { publish(eta, of: trip) }
+    if report.isBackOnRoute || !report.due.isEmpty { publish(report, driver: driver, trip: trip) }
+  }
+
+  /// The trip has moved: what its driver's newest position means now.
+  private mutating func guideAfterMove(_ trip: Int) {
+    guard trips[trip].status.target != nil, let driver = driver(ofTrip: trip), tripOfPosition(of: driver) == trip,
+      let position = drivers[driver].position
+    else { return }
+    drivers[driver].refreshAge(at: now.timestamp)
+    guide(position, driver: driver, trip: trip)
+  }
+
+  private mutating func publish(_ eta: ToldETA, of trip: Int) {
+    if storage.isOn, storage.hasRoom { storage.write(.eta(trips[trip].id, eta.durable)) }
+    counters.etaUpdates += 1
+    if let channel = trips[trip].channel {
+      publishState(eta.update(ofTrip: trips[trip].id, at: now.timestamp, after: 0), channel: channel)
+    }
+  }
+
+  /// Events on the trip's channel; that they were published is stored with them, so that a restart does not repeat them.
+  /// While nothing can be stored they wait for a later fix.
+  @inline(never)
+  private mutating func publish(_ report: LegReport, driver: Int, trip: Int) {
+    let notices = report.notices
+    if !notices.isEmpty, !storage.hasRoom { counters.eventsNotStored += UInt64(notices.count) }
+    let channel = notices.isEmpty || !storage.hasRoom ? nil : eventChannel(ofTrip: trip)
+    if channel != nil { trips[trip].progress.notices.formUnion(report.due) }
+    if channel != nil || report.isBackOnRoute { recordTrip(trip) }
+    guard let channel else { return }
+    let id = drivers[driver].id
+    for notice in notices {
+      publishEvent(on: channel) { .notification(notice.notification(report, driver: id, sequence: $0)) }
+    }
+  }
+
+  // MARK: Trips that end
+
+  private mutating func armSilence(_ trip: Int) {
+    deadlines.arm(.tripSilence, trips.handle(of: trip), at: trips[trip].lastHeard + nanoseconds(timings.retention))
+  }
+
+  private mutating func armEnded(_ trip: Int) {
+    deadlines.arm(.trip, trips.handle(of: trip), at: trips[trip].closes)
+  }
+
+  /// The entry that watches a trip while it goes on came up: cancelled if nothing was heard of it, or looked at again.
+  mutating func checkSilence(_ trip: Int) {
+    guard trips[trip].ended == nil else { return }
+    guard now.uptime >= trips[trip].lastHeard + nanoseconds(timings.retention) else { return armSilence(trip) }
+    guard storage.hasRoom else {
+      return deadlines.arm(.tripSilence, trips.handle(of: trip), at: now.uptime + nanoseconds(timings.storageRetry))
+    }
+    let step = trips.cancel(trip, at: now)
+    commit(step)
+    followUp(step)
+  }
+
+  /// The grace is over: its subscribers are let go. The retention is over: the trip is forgotten, and its events with
+  /// it.
+  mutating func checkEnded(_ trip: Int) {
+    guard let ended = trips[trip].ended else { return }
+    let forgets = ended + nanoseconds(timings.retention)
+    if isOver(trip) { close(trip) }  // first, also where no turn came between the two: a machine that slept
+    guard now.uptime >= forgets else {
+      return deadlines.arm(.trip, trips.handle(of: trip), at: trips[trip].isClosed ? forgets : trips[trip].closes)
+    }
+    guard storage.hasRoom else {
+      return deadlines.arm(.trip, trips.handle(of: trip), at: now.uptime + nanoseconds(timings.storageRetry))
+    }
+    if let channel = trips[trip].channel { forgetEvents(of: channel) }
+    storage.write(.tripForgotten(trips[trip].id))
+    removeTrip(trip)
+  }
+
+  /// Closes a trip's channel if its time has come. True where it is closed.
+  mutating func closeIfOver(_ channel: Channel) -> Bool {
+    guard case .trip(let id) = channel, let trip = trips.find(id), isOver(trip) else { return false }
+    close(trip)
+    return true
+  }
+
+  private mutating func close(_ trip: Int) {
+    guard trips[trip].close(), let channel = trips[trip].channel else { return }
+    let ended = HubOutput.channelEnded(
+      ChannelHandle(index: UInt32(channel)), channels.name(channel), .tripEnded)
+    var outlets = channels.outlets(channel)
+    while let outlet = outlets.popFirst() { emitStored(ended, to: UInt32(outlet)) }
+  }
+
+  mutating func removeTrip(_ trip: Int) {
+    if let driver = trips[trip].beginner.flatMap({ drivers.current($0) }) { drivers[driver].count(begunTrips: -1) }
+    trips.remove(trip)
+  }
+
+  // MARK: Who begins trips, and after a restart
+
+  private func beginner(_ driver: Int) -> TripBeginner {
+    TripBeginner(
+      id: drivers[driver].id, driver: drivers.handle(of: driver), tripsBegun: Int(drivers[driver].tripsBegun))
+  }
+
+  private mutating func noteBeginner(of trip: Int) {
+    if let driver = trips[trip].beginner.flatMap({ drivers.current($0) }) { drivers[driver].count(begunTrips: 1) }
+  }
+
+  /// A trip that was read back goes on where it was, by the wall clock.
+  mutating func resumeTrip(_ trip: Int) {
+    trips[trip].channel = channels.find(.trip(trips[trip].id))
+    countActiveTrip(trip)
+    if trips[trip].begunBy == .driver, let driver = driver(ofTrip: trip) {
+      trips[trip].beginner = drivers.handle(of: driver)
+      noteBeginner(of: trip)
+    }
+    trips.resume(trip, at: now)
+    if trips[trip].ended == nil { armSilence(trip) } else { armEnded(trip) }
+  }
+}

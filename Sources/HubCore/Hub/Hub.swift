@@ -1,0 +1,245 @@
+// The hub: one state machine that owns every driver, trip, channel and sequence, and gives all events one order.
+//
+// Inputs come in batches, in the order in which they came; each is handled to its end before the next, and what comes
+// of it is appended to one output list a loop. No I/O, no clock, no randomness in here: time, epoch and hash seed are
+// parameters, so that a test can run an hour of traffic in a second and a run can be repeated byte for byte.
+//
+// The way of a location update is `handle(_: FixInPlace)` in Hub+Locations.swift.
+import HubBytes
+import HubGeo
+import HubMessages
+
+public struct Hub: ~Copyable {
+  let limits: HubLimits
+  let timings: HubTimings
+  /// Names the life that sequences belong to.
+  var epoch: InlineText
+  private(set) var seed: UInt64
+  let samplingRules: SamplingRules
+
+  var now: Moment
+  var drivers: Drivers
+  var trips: Trips
+  var listings = TripListings()
+  var channels: ChannelTable
+  var fleetChannel: Int?
+  private(set) var audience: PublicAudience
+  /// What pseudonyms are made with where the operator has given no key: stored with the seed.
+  private(set) var pseudonymKey: SipKey
+  private let hasOperatorsKey: Bool
+  var searches = Searches()
+  var areas: AreaTable
+  var fences: Fences
+  var deadlines: Deadlines
+  var backlog = Backlog()
+  var lookups = HistoryLookups()
+  var publicationNumber: UInt64 = 0
+  var storage = HubStorage()
+  /// The journal knows this hub's epoch and seed.
+  var hasLife = false
+  /// When a loop came back that had heard nobody for a while (uptime, ns).
+  var lastStandstill = Int64.min / 2
+  var outputs: LoopOutputs
+
+  public internal(set) var counters = HubCounters()
+  /// More waits than one turn looks at: call `process` again soon.
+  public internal(set) var hasMoreDue = false
+  // What is asked for after each turn is stored: to be asked for what it would have to work out, a hub is copied whole.
+  /// When the next tick of areas begins (uptime, ns); `.max` while nobody watches.
+  public private(set) var nextAreaTick = Int64.max
+  /// Somebody waits for the records up to this number, as of the last turn; for others there is time.
+  public private(set) var awaitedTicket: UInt64 = 0
+
+  /// An empty hub that serves `loops` loops (1–128).
+  ///
+  /// `seed` keeps peers from choosing ids that collide in the hash tables: draw it at random where inputs are hostile.
+  /// `pseudonymKey` makes what riders know drivers by, and who has it can tell them. Without one it is `drawnKey`, or
+  /// that of the journal that is read; by default it is made of the seed.
+  public init(
+    limits: HubLimits, timings: HubTimings, sampling: SamplingRules, epoch: InlineText, seed: UInt64,
+    pseudonymKey: SipKey? = nil, drawnKey: SipKey? = nil, loops: Int, now: Moment
+  ) {
+    precondition(timings.tripGrace <= timings.retention, "a trip is closed before it is forgotten")
+    self.limits = limits
+    self.timings = timings
+    self.epoch = epoch
+    self.seed = seed
+    self.now = now
+    samplingRules = sampling
+    drivers = Drivers(limits: limits, loops: loops, seed: seed)
+    trips = Trips(limits: limits, timings: timings, seed: seed)
+    fences = Fences(limits: limits, rules: timings.fences, seed: seed)
+    channels = ChannelTable(limits: limits, seed: seed, loopCount: loops)
+    // A local, because `??` must not read `self` here: while `self` is not fully initialised, an autoclosure that reads
+    // it frees members that are not there yet (Swift 6.3.1 with -O).
+    let drawn = drawnKey ?? SipKey(seed, ~seed)
+    self.pseudonymKey = drawn
+    hasOperatorsKey = pseudonymKey != nil
+    audience = PublicAudience(key: pseudonymKey ?? drawn)
+    areas = AreaTable(seed: seed)
+    deadlines = Deadlines(uptime: now.uptime)
+    outputs = LoopOutputs(loops: loops)
+  }
+
+  /// A turn with one list of inputs. `now` must not go back.
+  public mutating func process(_ inputs: [HubInput], now: Moment) {
+    handle(inputs, now: now)
+    endTurn()
+  }
+
+  /// The same.
+  public mutating func process(_ inputs: borrowing HubInputs, now: Moment) {
+    handle(inputs, now: now)
+    endTurn()
+  }
+
+  /// Handles a part of a turn's inputs in order.
+  public mutating func handle(_ inputs: [HubInput], now: Moment) {
+    self.now = now
+    for index in inputs.indices { handle(inputs[index]) }
+  }
+
+  /// The same.
+  public mutating func handle(_ inputs: borrowing HubInputs, now: Moment) {
+    self.now = now
+    var cursor = HubInputs.Cursor()
+    while let step = inputs.next(&cursor) {
+      switch step {
+      case .common(let index): handle(live: FixInPlace(inputs.place(ofCommon: index)))
+      case .rare(let index): handle(inputs[rare: index])
+      }
+    }
+  }
+
+  /// After all inputs of a turn: handles what has become due, and what waited as far as this turn has room for it.
+  public mutating func endTurn() {
+    hasMoreDue = handleDeadlines()
+    handleBacklog()
+    if !backlog.isEmpty { hasMoreDue = true }
+    if !listings.isEmpty { continueListings() }
+    advanceSearches()
+    if advanceAreas() { hasMoreDue = true }
+    nextAreaTick = areas.nextTick
+    awaitedTicket = storage.awaited
+    updateSizes()
+  }
+
+  /// Hands over what has come out for one loop and takes the emptied list of the turn before, so that its memory is
+  /// used again.
+  public mutating func drain(loop: Int, into list: inout HubOutputs) {
+    swap(&outputs[loop], &list)
+    outputs[loop].removeAll()
+  }
+
+  /// The same as an array, for those who look at each by itself.
+  public mutating func drain(loop: Int) -> [HubOutput] {
+    var list: [HubOutput] = []
+    var cursor = HubOutputs.Cursor()
+    while let step = outputs[loop].next(&cursor) {
+      switch step {
+      case .common(let index): list.append(.delivery(outputs[loop][common: index].delivery))
+      case .rare(let index): list.append(outputs[loop][rare: index])
+      }
+    }
+    outputs[loop].removeAll()
+    return list
+  }
+
+  // Mutating, as what is not and is not inlined copies the whole hub for its caller (loadtest/NOTES.md).
+  public mutating func hasOutput(loop: Int) -> Bool { !outputs[loop].isEmpty }
+
+  /// How many subscribers what waits to be drained by `loop` is for, where that is positions alone and fewer than
+  /// `limit`; else `limit`. O(limit).
+  public mutating func deliveryCount(loop: Int, below limit: Int) -> Int {
+    guard outputs[loop].rareCount == 0, outputs[loop].count < limit else { return limit }
+    var count = 0
+    for place in 0..<outputs[loop].count {
+      count += channels.subscribers(Int(outputs[loop].place(ofCommon: place).pointee.channel.index), loop: loop)
+    }
+    return min(count, limit)
+  }
+
+  @inline(__always)
+  private mutating func handle(live fix: FixInPlace) {
+    backlog.countLive()
+    if !backlog.isEmpty, waitsBehind(.fix(fix.input)) { return }
+    handle(fix)
+  }
+
+  mutating func handle(_ input: HubInput) {
+    if case .batch(let batch) = input { return admit(batch) }
+    backlog.countLive()
+    if !backlog.isEmpty, waitsBehind(input) { return }
+    if case .subscribe(let subscription) = input { return admit(subscription) }
+    dispatch(input)
+  }
+
+  @inline(__always)
+  mutating func dispatch(_ input: HubInput) {
+    switch input {
+    case .fix(let input): withUnsafePointer(to: input) { handle(FixInPlace($0)) }
+    case .batch(let input): admit(input)
+    case .driverConnecting(let session, let id, let client): connect(session, id, client: client)
+    case .driverDisconnected(let session): drivers.disconnect(session, at: now.uptime)
+    case .vehicle(let id, let claims): take(claims, of: id)
+    case .stoodStill: lastStandstill = now.uptime
+    case .driverStatus(let session, let messageID, let report): handle(session, messageID, report)
+    case .tripStatus(let input): handle(input)
+    case .tripChange(let input): handle(input)
+    case .trips(let session, let question, let replyTo): answer(session, question, replyTo)
+    case .notify(let session, let post): notify(post, for: session)
+    case .fences(let session, let question): answer(session, question)
+    case .subscribe(let input): subscribe(input)
+    case .unsubscribe(let session, let messageID, let channel): unsubscribe(session, messageID, channel)
+    case .released(let loop, let channel): release(loop, channel)
+    case .wholeAreas(let session, let channels): tellWhole(session, channels)
+    case .leaveView(let session, let messageID, let view):
+      emit(.viewEnded(session, messageID, view), to: session.loop)
+    case .name(let session, let actor, let channel): name(channel, to: session, actor)
+    case .query(let session, let query, let replyTo): answer(session, query, replyTo)
+    case .ping(let session, let messageID, let ping): answer(session, messageID, ping)
+    case .knownFixes(let ticket, let known): handle(known: known, of: ticket)
+    }
+  }
+
+  mutating func updateSizes() {
+    counters.drivers = drivers.count
+    counters.trips = trips.count
+    counters.channels = channels.count
+    counters.driversOnline = drivers.onlineCount
+    counters.profiles = drivers.profiles.count
+    counters.areasWatched = areas.watchedCount
+    counters.fences = fences.count
+    counters.fenceStays = fences.stays.count
+    counters.fencePairs = fences.pairs.count
+    counters.eventsKept = channels.eventCount
+    counters.answersHeld = storage.held.answers
+  }
+
+  /// Takes over the seed and the key of the life before. Only while all tables are empty.
+  mutating func takeLife(seed: UInt64, pseudonymKey: SipKey) {
+    self.seed = seed
+    drivers.setSeed(seed)
+    trips.setSeed(seed)
+    fences.setSeed(seed)
+    channels.setSeed(seed)
+    self.pseudonymKey = pseudonymKey
+    if !hasOperatorsKey { audience = PublicAudience(key: pseudonymKey) }
+  }
+
+  // MARK: Output
+
+  @inline(__always)
+  mutating func emit(_ output: HubOutput, to loop: UInt32) { outputs[Int(loop)].append(output) }
+
+  mutating func reply(_ reply: Reply, to session: SessionRef) { emit(.reply(session, reply), to: session.loop) }
+
+  mutating func refuse(
+    _ session: SessionRef, _ messageID: MessageID, _ code: ErrorCode, _ message: String, retryAfter: Double? = nil,
+    status: TripStatus? = nil
+  ) {
+    reply(
+      .error(ErrorReply(code: code, message: message, replyTo: messageID, retryAfter: retryAfter, status: status)),
+      to: session)
+  }
+}

@@ -1,0 +1,31 @@
+// Refusals: what a domain throws where it can't do what it is asked for, and how it is answered.
+import HubMessages
+
+extension ErrorReply {
+  /// A trip's state, which is named, does not allow what was asked for.
+  init(invalidIn status: TripStatus, _ message: String) {
+    self.init(code: .invalidTransition, message: message, status: status)
+  }
+
+  /// Whether it refuses a move or a change of a trip for what it is, and not for want of room.
+  var refusesMove: Bool { code == .invalidTransition || code == .forbidden || code == .unknownTrip }
+
+  func replying(to messageID: MessageID?) -> ErrorReply {
+    var reply = self
+    reply.replyTo = messageID
+    return reply
+  }
+}
+
+extension Hub {
+  /// Throws where nothing can be stored now.
+  mutating func requireRoom(_ message: String, retryAfter: Double = 5) throws(ErrorReply) {
+    if storage.hasRoom { return }
+    counters.refusedForStorage += 1
+    throw ErrorReply(code: .storageFull, message: message, retryAfter: retryAfter)
+  }
+
+  mutating func refuse(_ session: SessionRef, _ refusal: ErrorReply, replyTo messageID: MessageID) {
+    reply(.error(refusal.replying(to: messageID)), to: session)
+  }
+}

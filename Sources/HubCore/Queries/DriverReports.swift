@@ -1,0 +1,60 @@
+// What is shown of a driver to those who ask, and whether it is what they ask for.
+import HubGeo
+import HubMessages
+
+/// How drivers are shown in a turn.
+struct SearchView {
+  let audience: PublicAudience
+  let now: Moment
+}
+
+extension Drivers {
+  /// Whether a driver is what is asked for, and to be seen by who asks.
+  @inline(__always)
+  func matches(
+    _ driver: UInt32, _ label: DriverLabel, _ filter: DriverFilter, _ audience: Audience, at time: Timestamp
+  ) -> Bool {
+    if audience == .everybody, label.status != .available { return false }
+    if let status = filter.status, label.status != status { return false }
+    if filter.vehicleType != nil || !filter.tags.isEmpty {
+      guard profiles.matches(label.profile, vehicleType: filter.vehicleType, tags: filter.tags) else { return false }
+    }
+    guard let maxAge = filter.maxAge else { return true }
+    guard let newest = self[Int(driver)].position?.timestamp else { return false }
+    let age = self[Int(driver)].clock.age(of: newest, at: time)
+    // What a rider may not see it may not find out by asking with one `maxAge` after the other.
+    return (audience == .ops ? age : PublicAudience.rounded(age: age)) <= maxAge
+  }
+
+  /// A driver as ops and the driver itself see it.
+  func report(of driver: Int, at time: Timestamp) -> DriverReport {
+    var report = DriverReport(driverID: self[driver].id, status: self[driver].status)
+    let profile = profiles.profile(self[driver].profile)
+    report.vehicleType = profile.vehicleType
+    report.tags = profile.tags
+    if let newest = self[driver].position {
+      report.position = DriverReport.Place(
+        coordinate: newest.coordinate, heading: newest.heading, speed: newest.speed, accuracy: newest.accuracy,
+        age: self[driver].clock.age(of: newest.timestamp, at: time), timestamp: newest.published,
+        timeSource: newest.timeSource)
+    }
+    report.predicted = self[driver].predicted(at: time)
+    report.isOnline = !self[driver].isStale
+    return report
+  }
+
+  /// A driver as riders see it: what `PublicAudience` says.
+  func publicReport(of driver: Int, _ view: SearchView) -> DriverReport {
+    let pseudonym = view.audience.pseudonym(
+      of: self[driver].id, lastTripEnded: self[driver].lastTripEnded, at: view.now.timestamp)
+    var report = DriverReport(driverID: PublicAudience.name(pseudonym), status: self[driver].status)
+    report.vehicleType = profiles.profile(self[driver].profile).vehicleType
+    if let newest = self[driver].position {
+      let age = self[driver].clock.age(of: newest.timestamp, at: view.now.timestamp)
+      report.position = DriverReport.Place(
+        coordinate: PublicGrid.snapped(newest.coordinate), heading: nil, speed: nil, accuracy: nil,
+        age: PublicAudience.rounded(age: age), timestamp: nil)
+    }
+    return report
+  }
+}

@@ -1,0 +1,85 @@
+// The questions about drivers that are under way: how many each may have, and whose turn it is. They are answered from
+// the index, a bounded part in each turn, so that no position waits for them.
+import HubMessages
+
+struct Searches {
+  /// What a search costs beside what it looks at, in candidates: it is taken up, answered and forgotten.
+  private static let weight = 64
+
+  /// Those that go on, the one whose turn it is first.
+  private var boxes: [SearchBox] = []
+  /// How many of them are whose: to count them for each newcomer would take as long as a turn.
+  private var bySession: [SessionRef: Int] = [:]
+  /// Who asks, over all their sessions (`Actor.hashValue`).
+  private var byIdentity: [UInt64: Int] = [:]
+  /// How many searches there have been.
+  private(set) var begun: UInt64 = 0
+
+  var count: Int { boxes.count }
+  var isEmpty: Bool { boxes.isEmpty }
+  /// Sessions and identities that have searches under way.
+  var askers: Int { bySession.count + byIdentity.count }
+
+  /// Throws why there is no room for one more query of this actor.
+  func checkRoom(
+    for actor: Actor, _ identity: UInt64, _ session: SessionRef, limits: HubLimits, counting counters: inout HubCounters
+  ) throws(ErrorReply) {
+    var refusal = ErrorReply(code: .rateLimited, message: "too many queries are under way", retryAfter: 1)
+    if bySession[session, default: 0] >= limits.queriesPerSession {
+      counters.count(.queriesPerSession)
+      refusal.message = "a session has at most \(limits.queriesPerSession) queries under way"
+    } else if byIdentity[identity, default: 0] >= limits.queriesPerIdentity[actor.role] {
+      counters.count(.queriesPerIdentity)
+      refusal.message = actor.role.queriesLimit(limits.queriesPerIdentity)
+      refusal.isOwnLimit = true
+    } else if count >= actor.role.share(of: limits.queries) {
+      counters.count(full: .queries)
+    } else {
+      return
+    }
+    counters.searchesRefused += 1
+    throw refusal
+  }
+
+  mutating func begin(_ search: RunningSearch, _ view: SearchView) {
+    bySession[search.session, default: 0] += 1
+    byIdentity[search.identity, default: 0] += 1
+    begun += 1
+    var running = search
+    if running.audience == .everybody {
+      running.tieBreak = view.audience.tieBreak(search: begun, at: view.now.uptime)
+    }
+    boxes.append(SearchBox(running))
+  }
+
+  /// Goes on with what is under way, one after the other, until the turn's budget is gone. Who needs more than that has
+  /// its next turn when all others had theirs. Gives those that are done.
+  mutating func advance(in drivers: borrowing Drivers, _ view: SearchView, budget whole: SearchBudget) -> [SearchBox] {
+    var all: [SearchBox] = []
+    swap(&all, &boxes)
+    var budget = whole
+    var place = 0
+    var (done, unfinished): ([SearchBox], [SearchBox]) = ([], [])
+    while place < all.count, all[place].running.mayBegin(isFirst: place == 0, budget, of: whole) {
+      let box = all[place]
+      if box.running.advance(in: drivers, view, &budget) {
+        budget.candidates = max(0, budget.candidates - Searches.weight)
+        forget(box.running)
+        done.append(box)
+      } else {
+        box.running.turns += 1
+        unfinished.append(box)
+      }
+      place += 1
+    }
+    boxes = all[place...] + unfinished
+    return done
+  }
+
+  private mutating func forget(_ search: RunningSearch) {
+    let left = bySession[search.session, default: 0] - 1
+    bySession[search.session] = left > 0 ? left : nil
+    let leftOfIdentity = byIdentity[search.identity, default: 0] - 1
+    byIdentity[search.identity] = leftOfIdentity > 0 ? leftOfIdentity : nil
+  }
+}

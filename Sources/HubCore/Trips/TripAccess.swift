@@ -1,0 +1,27 @@
+// Who may follow a trip.
+//
+// A credential opens a channel by what it names (Gateway's Credential.swift); who has part in a trip stands in the
+// trip. After the end, live positions go on for the grace. Then the trip is closed: all its subscribers are let go, and
+// what is kept of it (its events, for 24 h) is for its own rider, its own driver and ops, whatever a token names.
+import HubMessages
+
+/// Why a session may follow a channel.
+enum ChannelAccess {
+  /// It has part in the channel's trip.
+  case party
+  /// Its credential opens the channel.
+  case granted
+  case forbidden
+}
+
+extension Trip {
+  func access(of actor: Actor, by grant: ChannelGrant, at uptime: Int64) -> ChannelAccess {
+    if party(of: actor) != .stranger { return .party }
+    if isOver(at: uptime) { return .forbidden }
+    return switch grant {
+    case .granted: .granted
+    case .whileUnclaimed: driverID == nil ? .granted : .forbidden
+    case .onlyForParties: .forbidden
+    }
+  }
+}

@@ -1,0 +1,71 @@
+// Lists of trips that are being put together, a bounded number of trips a turn. Who asks for a rare state among a
+// million trips waits some hundred turns; nobody else waits for him.
+//
+// A list shows each trip as it was when it was looked at. Trips that begin meanwhile are not in it.
+import HubMessages
+
+/// A list that is being put together, some turns long.
+struct TripListing {
+  let session: SessionRef
+  /// What is still to be looked at.
+  fileprivate(set) var query: TripListQuery
+  let replyTo: MessageID?
+  fileprivate(set) var found: [TripReport] = []
+  /// There are no further trips behind those that were looked at.
+  fileprivate(set) var isAtEnd = false
+
+  init(_ query: TripListQuery, for session: SessionRef, replyTo: MessageID?) {
+    (self.query, self.session, self.replyTo) = (query, session, replyTo)
+  }
+
+  var answer: TripAnswer { .list(found, next: isAtEnd ? nil : query.below) }
+}
+
+struct TripListings {
+  private var listings: [TripListing] = []
+
+  var count: Int { listings.count }
+  var isEmpty: Bool { listings.isEmpty }
+
+  mutating func append(_ listing: TripListing) { listings.append(listing) }
+
+  /// Goes on with the lists, `limit` trips in all. Gives those that are done.
+  mutating func advance(over trips: borrowing Trips, limit: Int) -> [TripListing] {
+    var budget = limit
+    var done: [TripListing] = []
+    while budget > 0, !listings.isEmpty {
+      var listing = listings.removeFirst()
+      // Behind the others: a short one need not wait for a long one.
+      if listing.advance(over: trips, &budget) { done.append(listing) } else { listings.append(listing) }
+    }
+    return done
+  }
+}
+
+extension TripListing {
+  /// Looks at as many trips as the budget allows; true where the list is done.
+  fileprivate mutating func advance(over trips: borrowing Trips, _ budget: inout Int) -> Bool {
+    isAtEnd = true
+    var listing = self
+    found = []  // or appending would copy it
+    trips.order.visit(below: query.below) { entry in
+      guard budget > 0, listing.found.count < listing.query.limit else {
+        listing.isAtEnd = false
+        return false
+      }
+      budget -= 1
+      listing.query.below = entry.number
+      let trip = Int(entry.trip)
+      if listing.query.matches(
+        status: trips[trip].status, driverID: trips[trip].driverID, updated: trips[trip].updated)
+      {
+        var report = trips[trip].report
+        report.route = nil  // a page of routes could be megabytes
+        listing.found.append(report)
+      }
+      return true
+    }
+    self = listing
+    return isAtEnd || found.count >= query.limit
+  }
+}

@@ -1,0 +1,358 @@
+// The trips of a hub: how one begins, moves, changes and ends. Each method decides and changes what is kept here; its
+// caller records what it gives, once, and publishes it.
+import HubBytes
+import HubGeo
+import HubMessages
+
+/// What a trip has come to: to be recorded, and to be published.
+struct TripStep {
+  let trip: Int
+  /// Its number on a channel is the channel's.
+  let update: TripUpdate
+  /// It was not known before.
+  var isNew = false
+  /// It has a driver that it did not have: others may have followed it because it had none.
+  var isClaimed = false
+}
+
+/// The driver who would begin a trip.
+struct TripBeginner {
+  let id: Identifier
+  let driver: Handle
+  /// Trips that it began before and that are known.
+  let tripsBegun: Int
+}
+
+enum TripOutcome {
+  case step(TripStep)
+  /// The same was said before, or it changes nothing. The state is for who asks once more for the trip.
+  case unchanged(showing: TripState?)
+}
+
+struct Trips: ~Copyable {
+  private let limit: Int
+  private let limitPerRider: Int
+  private let limitPerDriver: Int
+  private let grace: Int64
+  private var seed: UInt64
+  private var slab = Slab<Trip>()
+  private var ids = IndexTable()
+  private(set) var order = CreationOrder()
+  private var riders = TripsOfRiders()
+  /// The number of the trip that began last.
+  private(set) var newestNumber: UInt64 = 0
+  private(set) var legs: TripLegs
+  private let rules: TripRules
+  private let maximumSpeed: Double
+
+  init(limits: HubLimits, timings: HubTimings, seed: UInt64) {
+    limit = limits.trips
+    limitPerRider = limits.tripsPerRider
+    limitPerDriver = limits.tripsPerDriver
+    grace = nanoseconds(timings.tripGrace)
+    rules = timings.trips
+    maximumSpeed = limits.tracking.maximumSpeed
+    self.seed = seed
+    legs = TripLegs(limits: limits, rules: timings.trips)
+  }
+
+  var count: Int { slab.count }
+  /// One more than the largest index ever in use.
+  var endIndex: Int { slab.endIndex }
+
+  /// A trip's record, in place.
+  subscript(trip: Int) -> Trip {
+    @inline(__always) _read { yield slab[trip] }
+    @inline(__always) _modify { yield &slab[trip] }
+  }
+
+  @inline(__always)
+  func handle(of trip: Int) -> Handle { Handle(index: UInt32(trip), generation: slab.generation(of: trip)) }
+
+  /// The trip of a handle; nil where it was forgotten.
+  @inline(__always)
+  func current(_ handle: Handle) -> Int? {
+    slab.isCurrent(Int(handle.index), handle.generation) ? Int(handle.index) : nil
+  }
+
+  func find(_ id: Identifier) -> Int? { ids.find(hash: id.text.hashValue(seed: seed)) { slab[$0].id == id } }
+
+  /// Whether an index is in use.
+  func isInUse(_ trip: Int) -> Bool { find(slab[trip].id) == trip }
+
+  // MARK: Beginning
+
+  private mutating func insert(
+    _ id: Identifier, by role: Role, status: TripStatus, at time: Timestamp, _ now: Moment,
+    counting counters: inout HubCounters
+  ) throws(ErrorReply) -> Int {
+    guard count < role.share(of: limit) else {
+      counters.count(full: .trips)
+      throw ErrorReply(code: .storageFull, message: "this hub's trip table is full", retryAfter: 60)
+    }
+    let hash = id.text.hashValue(seed: seed)
+    newestNumber += 1
+    let trip = slab.insert(
+      Trip(id: id, hash: hash, number: newestNumber, status: status, at: time, by: role, now: now))
+    ids.insert(hash: hash, index: trip)
+    order.insert(newestNumber, trip: trip)
+    return trip
+  }
+
+  /// A driver needs no one's consent to begin a trip: without a limit one could fill the table of all.
+  private func checkLimit(of beginner: TripBeginner, counting counters: inout HubCounters) throws(ErrorReply) {
+    if beginner.tripsBegun < limitPerDriver { return }
+    counters.count(.tripsPerDriver)
+    var refusal = ErrorReply(
+      code: .rateLimited,
+      message: "a driver begins at most \(limitPerDriver) trips within a day (max-trips-per-driver)", retryAfter: 60)
+    refusal.isOwnLimit = true
+    throw refusal
+  }
+
+  /// A trip that nobody requested: it begins with a fix, is that driver's, and accepted.
+  mutating func begin(
+    _ id: Identifier, withFixOf beginner: TripBeginner, at time: Timestamp, _ now: Moment,
+    counting counters: inout HubCounters
+  ) throws(ErrorReply) -> TripStep {
+    try checkLimit(of: beginner, counting: &counters)
+    let trip = try insert(id, by: .driver, status: .accepted, at: time, now, counting: &counters)
+    slab[trip].take(driver: beginner.id)
+    slab[trip].beginner = beginner.driver
+    return TripStep(trip: trip, update: slab[trip].update(from: nil, at: nil), isNew: true, isClaimed: true)
+  }
+
+  /// A trip that somebody asks for, whose right to do so was looked at. `move` is the hash by which the repeated request
+  /// is known.
+  private mutating func begin(
+    _ report: TripStatusReport, by role: Role, rider: Identifier?, driver: Identifier?, move: UInt64, _ now: Moment,
+    counting counters: inout HubCounters
+  ) throws(ErrorReply) -> TripStep {
+    let trip = try insert(
+      report.tripID, by: role, status: .requested, at: report.timestamp, now, counting: &counters)
+    slab[trip].take(report, rider: rider, driver: driver)
+    slab[trip].note(move)
+    if let rider, role == .rider { riders.add(riderHash(rider)) }
+    return TripStep(
+      trip: trip, update: slab[trip].update(from: nil, at: report.location), isNew: true, isClaimed: driver != nil)
+  }
+
+  private func riderHash(_ id: Identifier) -> UInt64 { Actor(role: .rider, id: id).hashValue(seed: seed) }
+
+  /// `requested` by ops over HTTP. The same id with the same content again is answered again and changes nothing.
+  mutating func request(
+    _ report: TripStatusReport, at now: Moment, counting counters: inout HubCounters
+  ) throws(ErrorReply) -> TripOutcome {
+    let content = report.contentHash(seed: seed)
+    guard let trip = find(report.tripID) else {
+      return .step(
+        try begin(
+          report, by: .ops, rider: report.riderID, driver: report.driverID, move: content, now, counting: &counters))
+    }
+    if slab[trip].recentMoves.contains(content) { return .unchanged(showing: nil) }
+    throw ErrorReply(
+      code: .invalidTransition,
+      message: "there is a trip \(report.tripID) of other content, in \(slab[trip].status.name)")
+  }
+
+  // MARK: Moving
+
+  /// One `trip_status`. `beginner` is the driver who sends it, where one does.
+  mutating func apply(
+    _ input: TripStatusInput, beginner: TripBeginner?, at now: Moment, counting counters: inout HubCounters
+  ) throws(ErrorReply) -> TripOutcome {
+    let move = moveHash(input.messageID, of: input.actor)
+    let (report, target) = (input.report, input.report.status)
+    guard let trip = find(report.tripID) else {
+      return .step(try request(input, beginner: beginner, move: move, at: now, counting: &counters))
+    }
+    if slab[trip].recentMoves.contains(move) { return .unchanged(showing: nil) }
+    let status = slab[trip].status
+    guard mayMove(slab[trip], input) else {
+      throw ErrorReply(
+        code: .forbidden,
+        message: "\(input.actor.role.name) \(input.actor.id) may not set trip \(report.tripID) to \(target.name)")
+    }
+    if let expected = report.expectedStatus, expected != status {
+      throw ErrorReply(invalidIn: status, "the trip is in \(status.name), not in \(expected.name) as expected")
+    }
+    if target == .requested, repeats(input, slab[trip]) { return .unchanged(showing: slab[trip].state) }
+    guard status.allows(target) else {
+      throw ErrorReply(invalidIn: status, "no move leads from \(status.name) to \(target.name)")
+    }
+    let isUnclaimed = slab[trip].driverID == nil
+    guard target != .accepted || !isUnclaimed || input.actor.role == .driver else {
+      throw ErrorReply(invalidIn: status, "the trip has no driver yet: a driver accepts it")
+    }
+    legs.learn(slab[trip], to: target)
+    if target == .accepted, isUnclaimed { slab[trip].take(driver: input.actor.id) }
+    slab[trip].note(move)
+    var step = self.move(trip, to: target, at: report.timestamp, report.location, now)
+    step.isClaimed = target == .accepted && isUnclaimed
+    return .step(step)
+  }
+
+  private mutating func move(
+    _ trip: Int, to target: TripStatus, at time: Timestamp, _ location: Coordinate?, _ now: Moment
+  ) -> TripStep {
+    let previous = slab[trip].status
+    slab[trip].move(to: target, at: time, now: now, grace: grace)
+    if slab[trip].status.target == nil { legs.end(&slab[trip]) }
+    return TripStep(trip: trip, update: slab[trip].update(from: previous, at: location))
+  }
+
+  /// Nothing was heard of the trip for so long that the hub ends it.
+  mutating func cancel(_ trip: Int, at now: Moment) -> TripStep {
+    move(trip, to: .cancelled, at: now.timestamp, nil, now)
+  }
+
+  /// By what a repeated message is known. A rider and a driver may have the same id: the role is part of who sent it.
+  private func moveHash(_ messageID: MessageID, of actor: Actor) -> UInt64 {
+    messageID.text.hashValue(seed: actor.hashValue(seed: seed))
+  }
+
+  /// Whether a `requested` asks for the trip that is there: it goes on, and has the same parties and content. The
+  /// driver may have come since, so a request that names none is the same.
+  private func repeats(_ input: TripStatusInput, _ trip: Trip) -> Bool {
+    let report = input.report
+    let (rider, driver) = input.parties
+    return !trip.status.isFinal && rider == trip.riderID && (driver == nil || driver == trip.driverID)
+      && report.pickup == trip.pickup && report.dropoff == trip.dropoff && report.route == trip.route
+  }
+
+  /// Ops; the trip's parties within their rights; an entitled driver while the trip has none, to accept it.
+  private func mayMove(_ trip: Trip, _ input: TripStatusInput) -> Bool {
+    let party = trip.party(of: input.actor)
+    if party == .stranger, input.actor.role == .driver, trip.driverID == nil {
+      return input.tripIsGranted && input.report.status == .accepted
+    }
+    return party.mayMove(from: trip.status, to: input.report.status)
+  }
+
+  /// `requested` for a trip that is not known yet.
+  private mutating func request(
+    _ input: TripStatusInput, beginner: TripBeginner?, move: UInt64, at now: Moment,
+    counting counters: inout HubCounters
+  ) throws(ErrorReply) -> TripStep {
+    let (report, actor) = (input.report, input.actor)
+    guard report.status == .requested else {
+      throw ErrorReply(code: .unknownTrip, message: "no trip \(report.tripID) was requested")
+    }
+    guard input.mayRequest else {
+      throw ErrorReply(
+        code: .forbidden,
+        message: "\(actor.role.name) \(actor.id) may not request trip \(report.tripID) for these parties")
+    }
+    if let beginner { try checkLimit(of: beginner, counting: &counters) }
+    if actor.role == .rider, riders.count(of: riderHash(actor.id)) >= limitPerRider {
+      counters.count(.tripsPerRider)
+      throw ErrorReply(
+        code: .rateLimited,
+        message: "a rider has at most \(limitPerRider) trips within a day (max-trips-per-rider)", retryAfter: 60)
+    }
+    let (rider, driver) = input.parties
+    let step = try begin(
+      report, by: actor.role, rider: rider, driver: driver, move: move, now, counting: &counters)
+    slab[step.trip].beginner = beginner?.driver
+    return step
+  }
+
+  // MARK: Changing
+
+  /// Another pickup, dropoff or route. They may be changed until the driver has arrived at the destination: by the
+  /// trip's rider, by ops, and by the driver of a trip that has no rider. `messageID` is that of a message by which a
+  /// repetition is known.
+  mutating func change(
+    _ change: TripChange, by actor: Actor, messageID: MessageID?, at time: Timestamp, hasContentRoom: Bool,
+    _ now: Moment,
+    counting counters: inout HubCounters
+  ) throws(ErrorReply) -> TripOutcome {
+    guard let trip = find(change.tripID) else {
+      throw ErrorReply(code: .unknownTrip, message: "this hub knows no trip \(change.tripID)")
+    }
+    let move = messageID.map { moveHash($0, of: actor) }
+    if let move, slab[trip].recentMoves.contains(move) { return .unchanged(showing: nil) }
+    guard slab[trip].party(of: actor).mayChange(hasRider: slab[trip].riderID != nil) else {
+      throw ErrorReply(
+        code: .forbidden, message: "\(actor.role.name) \(actor.id) may not change trip \(change.tripID)")
+    }
+    let status = slab[trip].status
+    guard status < .arrivedDestination else {
+      throw ErrorReply(
+        invalidIn: status, "a trip changes until arrived_destination; this one is in \(status.name)")
+    }
+    guard hasContentRoom else {
+      counters.count(full: .eventContents)
+      throw ErrorReply(code: .storageFull, message: "this hub keeps no more routes in its events", retryAfter: 60)
+    }
+    slab[trip].noteHeard(at: now.uptime)
+    let update = slab[trip].take(change, at: time)
+    // Nothing to remember: said again, it changes nothing again.
+    guard update.isChange else { return .unchanged(showing: nil) }
+    if let move { slab[trip].note(move) }
+    legs.end(&slab[trip])
+    return .step(TripStep(trip: trip, update: update))
+  }
+
+  // MARK: Positions
+
+  /// A position of the trip's driver, on the trip; `previous` is the driver's one before it. The trip's way and its
+  /// other figures, until it is where it was to go.
+  @inline(__always)
+  mutating func measure(_ position: Position, after previous: Position?, trip: Int, at uptime: Int64) {
+    slab[trip].noteHeard(at: uptime)
+    let status = slab[trip].status
+    guard status < .arrivedDestination else { return }
+    slab[trip].progress.follow(position, after: previous, status: status, maximumSpeed: maximumSpeed, rules: rules)
+  }
+
+  /// What a position, which was published `age` seconds after it was measured, means on the way; nil where the driver is
+  /// on none.
+  @inline(__always)
+  mutating func advance(
+    _ position: Position, age: Double, trip: Int, at now: Moment, counting counters: inout HubCounters
+  ) -> LegReport? {
+    legs.advance(position, age: age, &slab[trip], at: now, counting: &counters)
+  }
+
+  // MARK: Storing, forgetting and reading back
+
+  /// Changes the seed while there are no trips.
+  mutating func setSeed(_ seed: UInt64) {
+    precondition(count == 0)
+    self.seed = seed
+  }
+
+  mutating func remove(_ trip: Int) {
+    legs.end(&slab[trip])
+    if let rider = slab[trip].riderID, slab[trip].begunBy == .rider { riders.remove(riderHash(rider)) }
+    ids.remove(hash: slab[trip].hash, index: trip)
+    order.remove(slab[trip].number)
+    let now = Moment(uptime: 0, timestamp: slab[trip].changed)
+    slab.remove(
+      trip,
+      leaving: Trip(
+        id: slab[trip].id, hash: 0, number: 0, status: .cancelled, at: slab[trip].changed, by: .ops, now: now))
+  }
+
+  /// False where another trip has the id.
+  mutating func load(_ durable: DurableTrip, at uptime: Int64) -> Bool {
+    if let known = find(durable.id) {
+      guard slab[known].number == durable.number else { return false }
+      slab[known].take(durable, now: uptime)
+      return true
+    }
+    let hash = durable.id.text.hashValue(seed: seed)
+    let trip = slab.insert(Trip(durable, hash: hash, now: uptime))
+    ids.insert(hash: hash, index: trip)
+    order.insert(durable.number, trip: trip)
+    restore(newestNumber: durable.number)
+    if let rider = durable.riderID, durable.begunBy == .rider { riders.add(riderHash(rider)) }
+    return true
+  }
+
+  /// No trip that is forgotten had a number above this.
+  mutating func restore(newestNumber number: UInt64) { newestNumber = max(newestNumber, number) }
+
+  mutating func resume(_ trip: Int, at now: Moment) { slab[trip].resume(at: now, grace: grace) }
+}
