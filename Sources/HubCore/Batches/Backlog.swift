@@ -72,6 +72,29 @@ struct Backlog {
   }
 }
 
+extension HubInput {
+  /// What an input may not overtake.
+  enum Lane {
+    /// What the driver of a session has sent before.
+    case ofDriver(SessionRef)
+    case ofSubscriptions
+    case free
+  }
+
+  var lane: Lane {
+    switch self {
+    case .fix(let fix): .ofDriver(fix.session)
+    case .driverStatus(let session, _, _), .ping(let session, _, _): .ofDriver(session)
+    case .tripStatus(let move): .ofDriver(move.session)
+    case .tripChange(let change): .ofDriver(change.session)
+    case .subscribe, .unsubscribe, .leaveView: .ofSubscriptions
+    case .batch, .driverConnecting, .driverDisconnected, .vehicle, .stoodStill, .released, .name, .query, .trips,
+      .notify, .fences, .knownFixes, .wholeAreas:
+      .free
+    }
+  }
+}
+
 /// A queue in an array, whose front is given back in large pieces.
 struct FirstInFirstOut<Element> {
   private var elements: [Element?] = []

@@ -99,6 +99,33 @@ struct Driver {
     return place == position.coordinate ? nil : place
   }
 
+  /// A fix from this time on (ms since 1970) that memory does not know has not come before.
+  var vouchesFrom: Int64 { fixTimes?.vouchesFrom ?? tracker.latest?.milliseconds ?? .min }
+
+  /// Whether nothing of the driver is published because its clock was ahead: its newest fix is of the hub's future, by
+  /// more than a leap, and this one is not.
+  func isBehindClock(_ fix: Fix, at time: Timestamp, _ rules: Tracker.Rules) -> Bool {
+    let future = time.milliseconds &+ rules.leapMilliseconds
+    guard let newest = tracker.newest else { return false }
+    return newest.milliseconds > future && fix.timestamp.milliseconds <= future
+  }
+
+  /// From the fix on that is being handled the driver's new clock counts (Tracking/ClockChange.swift). `sent` is the
+  /// time of its envelope.
+  mutating func believeClock(sent: Timestamp?, at time: Timestamp) {
+    clock = SessionClock()
+    if let sent { clock.observe(sent: sent, received: time) }
+  }
+
+  /// A position of the driver as it is written to clients; `after` is set for each channel.
+  @inline(__always)
+  func location(_ position: Position, trip: Identifier?) -> DriverLocation {
+    DriverLocation(
+      driverID: id, tripID: trip, coordinate: position.coordinate, heading: position.heading, speed: position.speed,
+      accuracy: position.accuracy, confidence: position.confidence, timestamp: position.published,
+      timeSource: position.timeSource, age: positionAge, after: 0)
+  }
+
   // MARK: Trips
 
   /// A trip that it began is known, or not any more.

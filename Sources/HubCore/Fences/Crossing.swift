@@ -21,15 +21,7 @@ struct Crossing {
   let fence: Int
   let audience: Audience
   /// What has to be stored before anybody is notified; nil where an earlier crossing of the same look says it.
-  var record: DurableRecord?
-}
-
-/// The driver that a position is of, as fences see it.
-struct FenceSubject {
-  let driver: Int
-  let id: Identifier
-  /// Its status and its profile, as they are now.
-  let label: DriverLabel
+  let record: DurableRecord?
 }
 
 extension DriverProfileTable {

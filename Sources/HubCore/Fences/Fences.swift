@@ -6,27 +6,38 @@
 import HubGeo
 import HubMessages
 
+/// What fences keep of each driver.
+struct FenceLinks: BitwiseCopyable {
+  /// What is known of the fences near it.
+  var known = FenceLevels()
+  /// Its newest stay and its newest pair; −1 for none.
+  var firstStay: Int32 = -1
+  var firstPair: Int32 = -1
+}
+
 struct Fences: ~Copyable {
-  private let limit: Int
-  private let limitOfPositions: Int
-  private let limitOfRoaming: Int
-  private let limitPerCell: Int
-  private let accuracyMeters: Double
+  let limits: HubLimits
+  let rules: FenceRules
   private var seed: UInt64
-  private(set) var table: FenceTable
-  private(set) var stays: FenceStays
-  private(set) var pairs: FencePairs
+  var table: FenceTable
+  var stays = Slab<FenceStay>()
+  var pairs = Slab<FencePair>()
+  /// By driver.
+  var links: PagedSlab<FenceLinks>
+  /// What is being decided.
+  var crossings: [Crossing] = []
+  /// The newest mark of a look: fences that the driver was in have it, and those that it still is in one more.
+  var mark: UInt64 = 0
+  /// For one look: the fences that the driver comes into, and the drivers near it.
+  var entering: [UInt32] = []
+  var hits: [DriverHit] = []
 
   init(limits: HubLimits, rules: FenceRules, seed: UInt64) {
-    limit = limits.fences
-    limitOfPositions = limits.fencePositions
-    limitOfRoaming = limits.roamingFences
-    limitPerCell = limits.fencesPerCell
-    accuracyMeters = rules.accuracyMeters
+    self.limits = limits
+    self.rules = rules
     self.seed = seed
     table = FenceTable(rules: rules)
-    stays = FenceStays(limits: limits, rules: rules)
-    pairs = FencePairs(limits: limits, rules: rules)
+    links = PagedSlab(limit: limits.drivers, pageShift: 10, filler: FenceLinks())
   }
 
   var count: Int { table.count }
@@ -36,6 +47,14 @@ struct Fences: ~Copyable {
   /// The fence that a crossing is about.
   func fence(of crossing: Crossing) -> Fence { table[crossing.fence].fence }
 
+  @inline(__always)
+  mutating func makeLinks(of driver: Int) { if driver >= links.count { links.grow(to: driver + 1) } }
+
+  private mutating func takeCrossings() -> [Crossing] {
+    defer { crossings = [] }
+    return crossings
+  }
+
   // MARK: Drivers
 
   /// A position of a driver was published. What is guessed, or not known to be here, decides nothing.
@@ -43,37 +62,37 @@ struct Fences: ~Copyable {
   mutating func update(
     _ position: Position, of driver: Int, among drivers: borrowing Drivers, counting counters: inout HubCounters
   ) -> [Crossing] {
-    guard position.absorbed == nil, position.accuracy <= accuracyMeters else { return [] }
-    var crossings: [Crossing] = []
-    if !table.roaming.isEmpty {
-      crossings = pairs.update(position, of: driver, among: drivers, in: &table, counting: &counters)
+    guard position.absorbed == nil, position.accuracy <= rules.accuracyMeters else { return [] }
+    if !table.roaming.isEmpty { watchPairs(position, of: driver, among: drivers, counting: &counters) }
+    makeLinks(of: driver)
+    table.index.look(position.coordinate, &links[driver].known)
+    if links[driver].known.levels != 0 || links[driver].firstStay >= 0 {
+      let subject = FenceSubject(
+        driver: driver, id: drivers[driver].id, label: drivers.label(of: driver), position: position)
+      watchStays(subject, drivers.profiles, counting: &counters)
     }
-    guard stays.isNearFence(position, driver: driver, in: table) else { return crossings }
-    crossings += stays.update(
-      position, of: drivers.fenceSubject(driver), in: &table, profiles: drivers.profiles, counting: &counters)
-    return crossings
-  }
-
-  /// The driver's clock was set back by so many milliseconds. Gives the stays that have other times now.
-  mutating func moveStays(of subject: FenceSubject, back milliseconds: Int64) -> [DurableStay] {
-    stays.move(of: subject, back: milliseconds, in: table)
+    return crossings.isEmpty ? [] : takeCrossings()
   }
 
   /// The driver is offline: its pairs end.
   mutating func endPairs(of driver: Int, at time: Timestamp, among drivers: borrowing Drivers) -> [Crossing] {
-    pairs.end(of: driver, .offline, at: time, among: drivers, in: &table)
+    endPairs(of: driver, .offline, at: time, among: drivers)
+    return takeCrossings()
   }
 
   /// The driver is forgotten: its stays and its pairs end.
   mutating func forget(_ driver: Int, at time: Timestamp, among drivers: borrowing Drivers) -> [Crossing] {
-    stays.end(ofForgotten: drivers.fenceSubject(driver), in: &table, at: time)
-      + pairs.end(of: driver, .forgotten, at: time, among: drivers, in: &table)
+    endStays(ofForgotten: driver, drivers[driver].id, at: time)
+    endPairs(of: driver, .forgotten, at: time, among: drivers)
+    return takeCrossings()
   }
 
-  /// The driver's record goes.
+  /// The driver's record goes, and all that is known of it, without a crossing.
   mutating func drop(_ driver: Int) {
-    stays.drop(of: driver, in: &table)
-    pairs.drop(of: driver, in: &table)
+    guard driver < links.count else { return }
+    while case let stay = firstStay(of: driver), stay >= 0 { end(stay, behind: -1, of: driver) }
+    while case let pair = firstPair(of: driver), pair >= 0 { unlink(pair) }
+    links[driver] = FenceLinks()
   }
 
   // MARK: Questions
@@ -111,21 +130,21 @@ struct Fences: ~Copyable {
     for fence: Fence, _ covering: FenceCovering, replacing known: Int?, counting counters: inout HubCounters
   ) -> String? {
     let old = known.map { table[$0].fence.positionCount } ?? 0
-    if known == nil, count >= limit {
+    if known == nil, count >= limits.fences {
       counters.count(full: .fences)
-      return "this hub has \(limit) fences, as many as it may"
+      return "this hub has \(limits.fences) fences, as many as it may"
     }
-    if table.positions - old + fence.positionCount > limitOfPositions {
+    if table.positions - old + fence.positionCount > limits.fencePositions {
       counters.count(full: .fencePositions)
-      return "this hub's fences have \(limitOfPositions) positions, as many as they may"
+      return "this hub's fences have \(limits.fencePositions) positions, as many as they may"
     }
-    if known == nil, fence.isRoaming, table.roaming.count >= limitOfRoaming {
+    if known == nil, fence.isRoaming, table.roaming.count >= limits.roamingFences {
       counters.count(full: .roamingFences)
-      return "this hub has \(limitOfRoaming) roaming fences, as many as it may"
+      return "this hub has \(limits.roamingFences) roaming fences, as many as it may"
     }
-    guard table.index.hasRoom(covering, perCell: limitPerCell) else {
+    guard table.index.hasRoom(covering, perCell: limits.fencesPerCell) else {
       counters.count(.fencesPerCell)
-      return "\(limitPerCell) fences, as many as there may be, are in one place already"
+      return "\(limits.fencesPerCell) fences, as many as there may be, are in one place already"
     }
     return nil
   }
@@ -165,20 +184,26 @@ struct Fences: ~Copyable {
   }
 
   mutating func load(_ durable: DurableStay, driver: Int) {
-    if let fence = find(durable.fenceID) { stays.load(durable, driver: driver, fence: fence, in: &table) }
+    guard let fence = find(durable.fenceID) else { return }
+    let stay = findStay(in: fence, of: driver)?.stay ?? begin(fence, at: durable.entered, of: driver)
+    stays[stay].entered = durable.entered
+    stays[stay].speedingTold = durable.speedingTold
+    stays[stay].isSpeeding = durable.isSpeeding
+    stays[stay].isDwellTold = durable.isDwellTold
   }
 
   mutating func loadEnded(driver: Int, fence id: Identifier) {
-    if let fence = find(id) { stays.loadEnded(driver: driver, fence: fence, in: &table) }
+    guard let fence = find(id), let (stay, previous) = findStay(in: fence, of: driver) else { return }
+    end(stay, behind: previous, of: driver)
   }
 
   mutating func load(_ durable: DurablePair, _ driver: Int, _ other: Int) {
-    guard let fence = find(durable.fenceID) else { return }
-    pairs.load(driver, other, fence: fence, entered: durable.entered, in: &table)
+    guard let fence = find(durable.fenceID), findPair(in: fence, driver, other) == nil else { return }
+    link(fence, driver, other, entered: durable.entered)
   }
 
   mutating func loadEndedPair(_ driver: Int, _ other: Int, fence id: Identifier) {
-    if let fence = find(id) { pairs.loadEnded(driver, other, fence: fence, in: &table) }
+    if let fence = find(id), let pair = findPair(in: fence, driver, other) { unlink(pair) }
   }
 
   /// All that is stored of fences, in an order in which it can be read back.
@@ -186,7 +211,7 @@ struct Fences: ~Copyable {
     for fence in table.order { try body(.fence(table[Int(fence)].durable)) }
     for driver in 0..<drivers.endIndex {
       var records: [DurableRecord] = []
-      stays.forEach(of: driver) { stay in
+      forEachStay(of: driver) { stay in
         guard table.isCurrent(stay.fence) else { return }
         let fence = table[Int(stay.fence.index)].fence.id
         records.append(.stay(stay.durable(driver: drivers[driver].id, fence: fence)))
@@ -196,7 +221,7 @@ struct Fences: ~Copyable {
     }
     for driver in 0..<drivers.endIndex {
       var records: [DurableRecord] = []
-      pairs.forEach(of: driver) { pair in
+      forEachPair(of: driver) { pair in
         // Each once: with the driver whose fix began it.
         guard Int(pair.ends.0.driver) == driver, table.isCurrent(pair.fence) else { return }
         records.append(
@@ -208,12 +233,5 @@ struct Fences: ~Copyable {
       }
       for record in records { try body(record) }
     }
-  }
-}
-
-extension Drivers {
-  @inline(__always)
-  func fenceSubject(_ driver: Int) -> FenceSubject {
-    FenceSubject(driver: driver, id: self[driver].id, label: label(of: driver))
   }
 }

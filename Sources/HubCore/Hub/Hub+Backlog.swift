@@ -47,18 +47,13 @@ extension Hub {
 
   /// Whether the input must wait behind others, and does now.
   mutating func waitsBehind(_ input: HubInput) -> Bool {
-    switch input {
-    case .fix(let fix): return waitsBehind(input, fix.session)
-    case .driverStatus(let session, _, _), .ping(let session, _, _): return waitsBehind(input, session)
-    case .tripStatus(let move): return waitsBehind(input, move.session)
-    case .tripChange(let change): return waitsBehind(input, change.session)
-    case .subscribe, .unsubscribe, .leaveView:
+    switch input.lane {
+    case .ofDriver(let session): return waitsBehind(input, session)
+    case .ofSubscriptions:
       guard backlog.hasResumes else { return false }
       backlog.append(resume: Backlog.Entry(input: input, driver: nil, cost: 1))
       return true
-    case .batch, .driverConnecting, .driverDisconnected, .vehicle, .stoodStill, .released, .name, .query, .trips,
-      .notify, .fences, .knownFixes, .wholeAreas:
-      return false
+    case .free: return false
     }
   }
 
@@ -97,12 +92,11 @@ extension Hub {
     // Forgotten only a day after its last word, long after this.
     guard let driver = entry.driver.flatMap({ drivers.current($0) }) else { return dispatch(entry.input) }
     drivers[driver].waiting -= 1
-    switch entry.input {
-    case .fix(let input): withUnsafePointer(to: input) { self.handle(FixInPlace($0), driver: driver) }
-    case .batch(let input): self.handle(input, driver: driver)
-    case .driverConnecting, .driverDisconnected, .vehicle, .stoodStill, .driverStatus, .tripStatus, .tripChange,
-      .subscribe, .unsubscribe, .released, .name, .query, .trips, .notify, .fences, .ping, .knownFixes, .wholeAreas,
-      .leaveView:
+    if case .fix(let input) = entry.input {
+      withUnsafePointer(to: input) { self.handle(FixInPlace($0), driver: driver) }
+    } else if case .batch(let input) = entry.input {
+      self.handle(input, driver: driver)
+    } else {
       dispatch(entry.input)
     }
   }

@@ -27,8 +27,8 @@ extension Hub {
       input: input, driver: drivers.handle(of: driver), driverID: drivers[driver].id,
       trip: trip.map { trips.handle(of: $0) }, places: [],
       summary: Ack.Batch(accepted: 0, duplicates: 0, rejected: []))
-    let unknownBefore = storage.looksUp ? oldestVouched(driver) : .min
-    for place in placesByTime(input.batch.fixes) {
+    let unknownBefore = storage.looksUp ? drivers[driver].vouchesFrom : .min
+    for place in input.batch.placesByTime {
       switch input.batch.fixes[place] {
       case .failure(let code):
         counters.fixesUnreadable += 1
@@ -118,24 +118,7 @@ extension Hub {
       input.session, input.messageID, .rateLimited, "too many batches wait; send this one again", retryAfter: 2)
   }
 
-  // MARK: Time
-
-  /// "Oldest first" is what the protocol asks for; where a phone does otherwise, its newest fix must not make history
-  /// of those behind it.
-  private func placesByTime(_ fixes: [Result<Fix, ErrorCode>]) -> [Int] {
-    var places: [(time: Int64, place: Int)] = []
-    places.reserveCapacity(fixes.count)
-    var newest = Int64.min
-    var isInOrder = true
-    for (place, fix) in fixes.enumerated() {
-      let time = if case .success(let fix) = fix { fix.timestamp.milliseconds } else { newest }
-      if time < newest { isInOrder = false }
-      newest = max(newest, time)
-      places.append((time, place))
-    }
-    if !isInOrder { places.sort { $0 < $1 } }
-    return places.map(\.place)
-  }
+  // MARK: Times of fixes
 
   /// From its first batch on, a driver's fix times are remembered, newest first, up to the limits.
   private mutating func rememberFixTimes(of driver: Int) {
@@ -144,10 +127,5 @@ extension Hub {
     if !drivers.rememberFixTimes(of: driver, limits: limits, isRecorded: isRecorded) {
       counters.count(full: .fixTimes)
     }
-  }
-
-  /// A fix from this time on (ms since 1970) that memory does not know has not come before.
-  private func oldestVouched(_ driver: Int) -> Int64 {
-    drivers[driver].fixTimes?.vouchesFrom ?? drivers[driver].tracker.latest?.milliseconds ?? .min
   }
 }

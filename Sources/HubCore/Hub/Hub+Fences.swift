@@ -41,7 +41,7 @@ extension Hub {
   /// The driver's clock was set back. Where there is no room the driver's fixes are not recorded either: a hub that
   /// starts again doubts the clock anew, and moves the stays itself.
   mutating func moveStays(of driver: Int, back milliseconds: Int64) {
-    for stay in fences.moveStays(of: drivers.fenceSubject(driver), back: milliseconds) where storage.hasRoom {
+    for stay in fences.moveStays(of: driver, drivers[driver].id, back: milliseconds) where storage.hasRoom {
       storage.write(.stay(stay))
     }
   }

@@ -37,7 +37,8 @@ extension Hub {
     case .refused(let refusal):
       refuse(input.session, input.messageID, refusal.code, refusal.explanation)
     case .clockDoubted(let secondsBehind):
-      refuseClock(input.session, input.messageID, secondsBehind: secondsBehind)
+      let explanation = Tracker.explanation(ofClockBehind: secondsBehind)
+      refuse(input.session, input.messageID, .implausibleLocation, explanation)
     }
   }
 
@@ -94,7 +95,7 @@ extension Hub {
     case .history:
       counters.fixesHistory += 1
       if isRecorded { record(fix, .history, nil, driver: driver) }
-      if isBehindClock(fix, driver: driver) { counters.fixesBehindClock += 1 }
+      if drivers[driver].isBehindClock(fix, at: now.timestamp, rules) { counters.fixesBehindClock += 1 }
       return .history
     case .clockDoubted(let secondsBehind):
       counters.fixesHistory += 1
@@ -103,7 +104,9 @@ extension Hub {
       noteUnpublished(driver)
       return .clockDoubted(secondsBehind: secondsBehind)
     case .clockBelieved(let position, let back):
-      believeClock(driver, sent: sent, back: back)
+      counters.clocksBelieved += 1
+      drivers[driver].believeClock(sent: sent, at: now.timestamp)
+      moveStays(of: driver, back: back)
       accept(position, driver: driver, trip: trip, received: received)
       if isRecorded { record(fix, .live, position, driver: driver) }
       return .accepted
@@ -122,34 +125,6 @@ extension Hub {
     case .refused(let refusal):
       return count(refusal)
     }
-  }
-
-  // MARK: Clocks that were set right (Tracking/ClockChange.swift)
-
-  /// Whether nothing of the driver is published because its clock was ahead: its newest fix is of the hub's future, by
-  /// more than a leap, and this one is not.
-  private func isBehindClock(_ fix: Fix, driver: Int) -> Bool {
-    let future = now.timestamp.milliseconds &+ limits.tracking.leapMilliseconds
-    guard let newest = drivers[driver].tracker.newest else { return false }
-    return newest.milliseconds > future && fix.timestamp.milliseconds <= future
-  }
-
-  /// The app of a driver is told why its fixes are not published.
-  private mutating func refuseClock(_ session: SessionRef, _ messageID: MessageID, secondsBehind: Double) {
-    let seconds = Int(secondsBehind.rounded())
-    refuse(
-      session, messageID, .implausibleLocation,
-      "your clock was set back, and this fix is \(seconds) s older than your newest: fixes are published again after 60 s "
-        + "by the new clock")
-  }
-
-  /// From the fix on that is being handled the driver's new clock counts. `sent` is the time of its envelope; `back` is
-  /// how many milliseconds the clock was set back by.
-  private mutating func believeClock(_ driver: Int, sent: Timestamp?, back: Int64) {
-    counters.clocksBelieved += 1
-    drivers[driver].clock = SessionClock()
-    if let sent { drivers[driver].clock.observe(sent: sent, received: now.timestamp) }
-    moveStays(of: driver, back: back)
   }
 
   // MARK: A fix that counts
@@ -200,31 +175,10 @@ extension Hub {
     var delivery = PositionDelivery(
       channel: ChannelHandle(index: 0), conflationKey: 0, received: received,
       position: PublishedPosition(
-        channel: .fleet, number: 0, timestamp: now.timestamp, location: location(of: driver, position, trip: trip)))
+        channel: .fleet, number: 0, timestamp: now.timestamp,
+        location: drivers[driver].location(position, trip: trip.map { trips[$0].id })))
     if let tripChannel { publishState(&delivery, driver: driver, channel: tripChannel) }
     if let driverChannel { publishState(&delivery, driver: driver, channel: driverChannel) }
     if let fleetChannel { publishState(&delivery, driver: driver, channel: fleetChannel) }
-  }
-
-  /// A driver's position as it is written to clients; `after` is set for each channel. Inlined, as `lastTrip`.
-  @inline(__always)
-  func location(of driver: Int, _ position: Position, trip: Int?) -> DriverLocation {
-    DriverLocation(
-      driverID: drivers[driver].id, tripID: trip.map { trips[$0].id }, coordinate: position.coordinate,
-      heading: position.heading, speed: position.speed, accuracy: position.accuracy,
-      confidence: position.confidence, timestamp: position.published, timeSource: position.timeSource,
-      age: drivers[driver].positionAge, after: 0)
-  }
-}
-
-extension Tracker.Refusal {
-  /// What the sender is told.
-  var explanation: String {
-    switch self {
-    case .inaccurate: "the fix's accuracy radius is too large to be of use"
-    case .nullIsland: "the fix is at 0, 0, which is what broken software sends for no position"
-    case .gated: "the fix is too far from where the track says the driver must be"
-    case .tooFast: "the fix implies a speed that no vehicle has"
-    }
   }
 }

@@ -142,7 +142,7 @@ extension Hub {
   }
 
   private func refreshed(_ driver: Int, _ position: Position, trip: Int?, after: UInt64) -> DriverLocation {
-    var location = location(of: driver, position, trip: trip)
+    var location = drivers[driver].location(position, trip: trip.map { trips[$0].id })
     location.age = drivers[driver].clock.age(of: position.timestamp, at: now.timestamp)
     location.after = after
     return location

@@ -6,7 +6,10 @@ import HubMessages
 extension Hub {
   /// The trip that a driver's fixes named last, if it is still there.
   @inline(__always)
-  func lastTrip(of driver: Int) -> Int? { drivers[driver].lastTrip.flatMap { trips.current($0) } }
+  func lastTrip(of driver: Int) -> Int? {
+    guard let handle = drivers[driver].lastTrip else { return nil }
+    return trips.current(handle)
+  }
 
   /// The trip that the driver's newest published position belongs to.
   func tripOfPosition(of driver: Int) -> Int? { drivers[driver].positionTrip.flatMap { trips.current($0) } }

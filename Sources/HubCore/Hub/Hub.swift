@@ -202,20 +202,6 @@ public struct Hub: ~Copyable {
     }
   }
 
-  mutating func updateSizes() {
-    counters.drivers = drivers.count
-    counters.trips = trips.count
-    counters.channels = channels.count
-    counters.driversOnline = drivers.onlineCount
-    counters.profiles = drivers.profiles.count
-    counters.areasWatched = areas.watchedCount
-    counters.fences = fences.count
-    counters.fenceStays = fences.stays.count
-    counters.fencePairs = fences.pairs.count
-    counters.eventsKept = channels.eventCount
-    counters.answersHeld = storage.held.answers
-  }
-
   /// Takes over the seed and the key of the life before. Only while all tables are empty.
   mutating func takeLife(seed: UInt64, pseudonymKey: SipKey) {
     self.seed = seed
