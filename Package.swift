@@ -70,8 +70,7 @@ let package = Package(
       name: "locationhub",
       dependencies: [
         "HubCommandLine", "HubGateway", "HubRuntime", "HubCore", "HubJournal", "LocationHubClient", "HubSimulation",
-        "HubTokens",
-        "HubTransport", "HubSystem", "HubMessages", "HubGeo", "HubBytes", "CHubLinux",
+        "HubTokens", "HubTransport", "HubSystem", "HubMessages", "HubGeo", "HubBytes", "CHubLinux",
       ]),
 
     support("HostileMessages", in: "loadtest"),

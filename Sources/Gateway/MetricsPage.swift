@@ -75,7 +75,7 @@ struct Metric: Sendable {
 
 extension Metric {
   /// One number; nanoseconds where the name ends with `_seconds_total`.
-  init<Number: BinaryInteger>(
+  init<Number: BinaryInteger & SendableMetatype>(
     _ name: String, _ help: String, read: @escaping @Sendable (MetricsReading) -> Number?
   ) {
     let isTime = name.hasSuffix("_seconds_total")
@@ -85,14 +85,14 @@ extension Metric {
   }
 
   /// What loops count, all together.
-  init<Number: BinaryInteger>(
+  init<Number: BinaryInteger & SendableMetatype>(
     _ name: String, loops path: KeyPath<LoopCounters, Number> & Sendable, _ help: String
   ) {
     self.init(name, help) { reading in reading.sum { $0[keyPath: path] } }
   }
 
   /// What the hub counts; `stored`: only where something is stored.
-  init<Number: BinaryInteger>(
+  init<Number: BinaryInteger & SendableMetatype>(
     _ name: String, hub path: KeyPath<HubCounters, Number> & Sendable, stored: Bool = false,
     _ help: String
   ) {

@@ -1,5 +1,4 @@
 import Glibc
-import HubCommandLine
 // hub-loadtest abuse: do those inside notice when 5,000 hostile connections come and go, and what one rider's token can
 // send?
 //

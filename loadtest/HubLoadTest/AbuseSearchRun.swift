@@ -1,5 +1,4 @@
 import Glibc
-import HubCommandLine
 // hub-loadtest abuse-search: is there a message that costs the hub far more than it is charged for?
 //
 //   hub-loadtest abuse-search [--seconds S] [--seed N] [--output FILE] [--executable PATH]
@@ -9,6 +8,7 @@ import HubCommandLine
 // busy makes both dearer. Exit code 1 where a message costs more than 20 times the median of these for each unit,
 // measured again three times.
 import HubBytes
+import HubCommandLine
 import HubLoadTestKit
 import HubMessages
 import HubSystem

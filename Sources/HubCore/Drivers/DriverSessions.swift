@@ -79,8 +79,8 @@ struct DriverSessions {
     drivers[Int(session.loop)][Int(session.slot)] = cell
   }
 
-  /// Says what becomes of the driver's session, if it has one, as a newer one of `client` (0 for unknown) begins; counts
-  /// it where it is replaced.
+  /// Says what becomes of the driver's session, if it has one, as a newer one of `client` (0 for unknown) begins;
+  /// counts it where it is replaced.
   mutating func takeOver(_ driver: Int, _ record: inout Driver, client: UInt32, at uptime: Int64, _ timings: HubTimings)
     -> SessionTakeover
   {

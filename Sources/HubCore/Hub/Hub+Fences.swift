@@ -1,5 +1,5 @@
-// Fences: what ops ask about them over HTTP, and what is published of drivers at them. The fences decide (Fences.swift);
-// what they answer is stored before it is shown.
+// Fences: what ops ask about them over HTTP, and what is published of drivers at them. The fences decide
+// (Fences.swift); what they answer is stored before it is shown.
 import HubMessages
 
 extension Hub {

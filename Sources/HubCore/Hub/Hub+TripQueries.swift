@@ -1,5 +1,5 @@
-// The trip endpoints: one trip, lists of them, a trip that is asked for over HTTP, and a change of one. What they answer
-// is stored: nobody is shown what a crash could undo.
+// The trip endpoints: one trip, lists of them, a trip that is asked for over HTTP, and a change of one. What they
+// answer is stored: nobody is shown what a crash could undo.
 import HubMessages
 
 extension Hub {

@@ -1,4 +1,5 @@
-// Trips: what moves, changes and ends them. `trips` decides (Trips.swift); what it gives is recorded once, and published.
+// Trips: what moves, changes and ends them. `trips` decides (Trips.swift); what it gives is recorded once, and
+// published.
 import HubBytes
 import HubGeo
 import HubMessages
@@ -220,8 +221,8 @@ extension Hub {
     }
   }
 
-  /// Events on the trip's channel; that they were published is stored with them, so that a restart does not repeat them.
-  /// While nothing can be stored they wait for a later fix.
+  /// Events on the trip's channel; that they were published is stored with them, so that a restart does not repeat
+  /// them. While nothing can be stored they wait for a later fix.
   @inline(never)
   private mutating func publish(_ report: LegReport, driver: Int, trip: Int) {
     let notices = report.notices

@@ -1,6 +1,6 @@
 // How long until a driver is where it is going to. Behind a protocol, so that a road router can follow: one more type
-// that answers; which one is asked is said in one place (`TripLegs.estimate`). Calls are static, for one is made with every
-// fix.
+// that answers; which one is asked is said in one place (`TripLegs.estimate`). Calls are static, for one is made with
+// every fix.
 import HubGeo
 import HubMessages
 

@@ -122,8 +122,8 @@ struct Trips: ~Copyable {
     return TripStep(trip: trip, update: slab[trip].update(from: nil, at: nil), isNew: true, isClaimed: true)
   }
 
-  /// A trip that somebody asks for, whose right to do so was looked at. `move` is the hash by which the repeated request
-  /// is known.
+  /// A trip that somebody asks for, whose right to do so was looked at. `move` is the hash by which the repeated
+  /// request is known.
   private mutating func begin(
     _ report: TripStatusReport, by role: Role, rider: Identifier?, driver: Identifier?, move: UInt64, _ now: Moment,
     counting counters: inout HubCounters
@@ -306,8 +306,8 @@ struct Trips: ~Copyable {
     slab[trip].progress.follow(position, after: previous, status: status, maximumSpeed: maximumSpeed, rules: rules)
   }
 
-  /// What a position, which was published `age` seconds after it was measured, means on the way; nil where the driver is
-  /// on none.
+  /// What a position, which was published `age` seconds after it was measured, means on the way; nil where the driver
+  /// is on none.
   @inline(__always)
   mutating func advance(
     _ position: Position, age: Double, trip: Int, at now: Moment, counting counters: inout HubCounters
