@@ -63,7 +63,8 @@ extension SessionLoop {
     case .nearby(_, let radius):
       let limit = role == .ops ? limits.areaRadiusMeters : PublicAudience.maximumRadiusMeters
       if radius <= limit { return nil }
-      return (role == .ops ? .badMessage : .forbidden, "a \(role.name) may watch up to \(Int(limit)) m around a place")
+      let who = role == .ops ? "ops" : "a \(role.name)"
+      return (role == .ops ? .badMessage : .forbidden, "\(who) may watch up to \(Int(limit)) m around a place")
     case .trip, .driver, .fence, .fleet: return nil
     }
   }

@@ -38,16 +38,25 @@ public enum FrameError: Error, Equatable, Sendable {
   /// RFC 6455 §7.4.
   case invalidCloseCode(UInt16)
 
-  /// What the Close frame says beside its code: for a limit, which one and how much it allows.
+  /// What the Close frame says beside its code: what is wrong, or which limit was passed and how much it allows. It
+  /// has at most 123 bytes, as many as fit (RFC 6455 §5.5).
   public var closeReason: String {
     switch self {
     case .messageTooLarge(_, let limit): "a message may have up to \(limit) bytes"
     case .tooManyFragments(let limit): "a message may have up to \(limit) fragments"
     case .inflatesTooMuch(let ratio): "a compressed message may inflate to up to \(ratio) times its size"
-    case .reservedBits, .reservedOpcode, .fragmentedControlFrame, .controlFrameTooLong, .unmaskedFrame, .maskedFrame,
-      .lengthNotMinimal, .lengthOutOfRange, .unexpectedContinuation, .expectedContinuation, .closeFrameOfOneByte,
-      .invalidCloseCode, .invalidUTF8, .invalidDeflate:
-      "protocol error"
+    case .reservedBits: "a frame has reserved bits that no extension uses"
+    case .reservedOpcode(let opcode): "the opcode \(opcode) is reserved"
+    case .fragmentedControlFrame: "a control frame must not be fragmented"
+    case .controlFrameTooLong: "a control frame may have up to 125 bytes"
+    case .unmaskedFrame: "a client's frames must be masked"
+    case .maskedFrame: "a server's frames must not be masked"
+    case .lengthNotMinimal, .lengthOutOfRange: "a frame's length is not written as it should be"
+    case .unexpectedContinuation: "a continuation, and no message was begun"
+    case .expectedContinuation: "a new message within a message in fragments"
+    case .closeFrameOfOneByte, .invalidCloseCode: "a Close frame has no valid code"
+    case .invalidUTF8: "the text is not UTF-8"
+    case .invalidDeflate: "the compressed message is not deflate data"
     }
   }
 

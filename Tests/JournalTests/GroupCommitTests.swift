@@ -139,7 +139,10 @@ import Testing
     } group: { _, payload in
       bytes.append(contentsOf: payload)
     }
-    #expect(bytes == (1...2000).flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] })
+    let expected = (1...2000 as ClosedRange<Int>).flatMap { number -> [UInt8] in
+      [UInt8(number & 0xFF), UInt8(number >> 8)]
+    }
+    #expect(bytes == expected)
   }
 
   private func removeDirectory(_ path: String) {

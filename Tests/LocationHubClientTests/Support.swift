@@ -103,9 +103,10 @@ final class Stage {
       Issue.record("not a whole request: \(request)")
       return
     }
-    let handshake = try ServerHandshake(head, subprotocols: ["locationhub.v1.json"], compression: compression)
+    let spoken: [StaticString] = [session.configuration.codec.name]
+    let handshake = try ServerHandshake(head, subprotocols: spoken, compression: compression)
     var answer = ByteBuffer()
-    handshake.write(into: &answer, subprotocols: ["locationhub.v1.json"])
+    handshake.write(into: &answer, subprotocols: spoken)
     if let greeting {
       var payload = ByteBuffer()
       JSONWriter.write(greeting, timestamp: now.timestamp, messageID: 1, time: .unixMilliseconds, into: &payload)
@@ -125,8 +126,14 @@ final class Stage {
   func say(_ reply: Reply) {
     replies += 1
     var payload = ByteBuffer()
-    JSONWriter.write(reply, timestamp: now.timestamp, messageID: replies, time: .unixMilliseconds, into: &payload)
-    frame(.text, payload.array())
+    switch session.configuration.codec {
+    case .json:
+      JSONWriter.write(reply, timestamp: now.timestamp, messageID: replies, time: .unixMilliseconds, into: &payload)
+      frame(.text, payload.array())
+    case .binary:
+      BinaryWriter.write(reply, timestamp: now.timestamp, messageID: replies, into: &payload)
+      frame(.binary, payload.array())
+    }
   }
 
   func say(_ publication: Publication) {

@@ -95,8 +95,15 @@ extension BinaryInput {
     guard
       let place = Coordinate(
         latitude: Double(latitude) / FixedPoint.degrees, longitude: Double(longitude) / FixedPoint.degrees)
-    else { throw Complaint(.invalidLocation, .latitude, "expected −90…90 and −180…180 degrees") }
+    else { throw outOfRange(latitude) }
     return place
+  }
+
+  @inline(never)
+  private func outOfRange(_ latitude: Int64) -> Complaint {
+    abs(Double(latitude)) > 90 * FixedPoint.degrees
+      ? Complaint(.invalidLocation, .latitude, "expected −90…90 degrees")
+      : Complaint(.invalidLocation, .longitude, "expected −180…180 degrees")
   }
 
   mutating func cell(_ key: JSONKey) throws(Complaint) -> GeohashCell {
@@ -124,13 +131,14 @@ extension BinaryInput {
   mutating func text(_ key: JSONKey, atMost limit: Int = InlineText.capacity) throws(Complaint) -> InlineText {
     let length = Int(try byte(key))
     guard length <= limit, let text = try run(length, key, { $0.isUTF8 ? InlineText($0) : nil }) else {
-      throw Complaint(key, "expected up to 64 bytes of UTF-8")
+      throw Complaint(key, limit == 32 ? "expected up to 32 bytes of UTF-8" : "expected up to 64 bytes of UTF-8")
     }
     return text
   }
 
-  mutating func filledText(_ key: JSONKey) throws(Complaint) -> InlineText {
-    let text = try text(key)
+  /// A length of 1–64 and as many bytes.
+  mutating func filledText(_ key: JSONKey, atMost limit: Int = InlineText.capacity) throws(Complaint) -> InlineText {
+    let text = try text(key, atMost: limit)
     guard !text.isEmpty else { throw Complaint(key, "expected 1–64 bytes of UTF-8") }
     return text
   }

@@ -35,7 +35,7 @@ extension BinaryInput {
     }
     var report = DriverStatusReport(status: status)
     let flags = try byte(.status)
-    if flags & 0x01 != 0 { report.vehicleType = try text(.vehicleType) }
+    if flags & 0x01 != 0 { report.vehicleType = try filledText(.vehicleType) }
     if flags & 0x02 != 0 { report.tags = try tags() }
     return report
   }
@@ -76,7 +76,7 @@ extension BinaryInput {
     let flags = try byte(.channel)
     if flags & 0x01 != 0 {
       let since = try varint(.since)
-      subscribe.resume = ResumePoint(since: since, epoch: try text(.epoch, atMost: MessageLimits.epochBytes))
+      subscribe.resume = ResumePoint(since: since, epoch: try filledText(.epoch, atMost: MessageLimits.epochBytes))
     }
     if flags & 0x02 != 0 { subscribe.viewID = try filledText(.viewId) }
     return subscribe
@@ -140,7 +140,7 @@ extension BinaryInput {
       search.limit = limit
     }
     if flags & 0x04 != 0 { search.filter.status = try word(.status) }
-    if flags & 0x08 != 0 { search.filter.vehicleType = try text(.vehicleType) }
+    if flags & 0x08 != 0 { search.filter.vehicleType = try filledText(.vehicleType) }
     if flags & 0x10 != 0 { search.filter.tags = try tags() }
     if flags & 0x20 != 0 { search.filter.maxAge = try nonNegative(.maxAge) }
     search.filter.includesStale = flags & 0x40 != 0

@@ -67,7 +67,10 @@ extension JSONTape {
   private func tripStatus(
     _ payload: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
   ) throws(Complaint) -> TripStatusReport {
-    let words: StaticString = "expected the name of a state of a trip"
+    let words: StaticString = """
+      expected requested, accepted, driver_en_route, arrived_pickup, trip_started, arrived_destination, completed or \
+      cancelled
+      """
     let tripID = try required(identifier(payload, .tripId, bytes), .tripId)
     let status: TripStatus = try required(word(payload, .status, bytes, words), .status)
     let timestamp = try required(

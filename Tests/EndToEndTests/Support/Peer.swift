@@ -47,6 +47,8 @@ final class Peer {
   /// Pings are answered, as RFC 6455 §5.5.2 wants, unless a test says otherwise. One that leaves a frame half sent, and
   /// gives the hub reason to ping, must: the answer would be taken for the rest of the frame.
   var answersPings = true
+  /// What the hub's Close frame says beside its code.
+  private(set) var closeReason = ""
   private var reader = FrameReader(role: .client)
   private var events: [PeerEvent] = []
   private var number = 0
@@ -165,7 +167,9 @@ final class Peer {
         events.append(.ping([UInt8](payload)))
         if answersPings { try connection.send(Peer.frame([UInt8](payload), opcode: 0xA)) }
       case .pong(let payload): events.append(.pong([UInt8](payload)))
-      case .close(let code, reason: _): events.append(.close(code?.rawValue))
+      case .close(let code, let reason):
+        closeReason = String(decoding: reason, as: UTF8.self)
+        events.append(.close(code?.rawValue))
       }
     }
   }
