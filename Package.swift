@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// The dependency rules between these targets are drawn in README.md ("Tour of the source").
+// The dependency rules between these targets are drawn in CONTRIBUTING.md ("Targets").
 // No Swift packages: only the toolchain, two system libraries and system headers.
 //
 // Module names begin with "Hub" ("CHub" for C), since they must differ from every module of a package graph that this

@@ -1,5 +1,5 @@
 // When to try again: exponential, with chance on top, so that clients which lost one hub together do not come back to
-// it together (protocol/README.md, "Heartbeat and reconnect").
+// it together (protocol/connecting.md, "Heartbeat and reconnect").
 
 /// The delays of one client. Chance is a parameter: `unit` is uniform, 0 ≤ unit < 1.
 struct BackOff: Equatable {

@@ -1,5 +1,6 @@
 // Tokens that end before the client does: a new one is asked for in time and swapped in place (`refresh`), or, where
-// the hub has refused the old one, used with the next connection (protocol/README.md, "refresh" and "Close codes").
+// the hub has refused the old one, used with the next connection (protocol/tokens.md, "refresh"; protocol/README.md,
+// "Close codes").
 //
 // The application says in the configuration where tokens come from. It may answer at once (a file) or later (a request
 // to its back end): nothing here waits. Without such a source a client ends when its token does, with

@@ -1,4 +1,4 @@
-// Which of a phone's fixes are worth sending, by the hub's advice (protocol/README.md, "sampling"). A phone measures
+// Which of a phone's fixes are worth sending, by the hub's advice (protocol/drivers.md, "sampling"). A phone measures
 // once a second whether it sends or not; what costs its battery and its data is the sending.
 import HubGeo
 import HubMessages

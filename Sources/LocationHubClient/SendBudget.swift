@@ -1,4 +1,4 @@
-// How much may be sent now: a token bucket like the hub's (protocol/README.md, "Rates"), so that the hub never has to
+// How much may be sent now: a token bucket like the hub's (protocol/rates.md), so that the hub never has to
 // stop reading from this client.
 
 struct SendBudget {

@@ -1,5 +1,5 @@
 // What a client has subscribed to and how far it has come on each channel, so that after any break it gets every event
-// once and in order (protocol/README.md, "Two kinds of message").
+// once and in order (protocol/subscriptions.md, "Two kinds of message").
 import HubBytes
 import HubMessages
 

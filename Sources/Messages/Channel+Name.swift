@@ -1,4 +1,4 @@
-// Channel names, read and written (protocol/README.md, "Channels").
+// Channel names, read and written (protocol/subscriptions.md, "Channels").
 import HubBytes
 import HubGeo
 

@@ -3,7 +3,7 @@
 /// What a reader accepts at most. RFC 8259 §9 lets a parser set limits on size, depth and range.
 enum MessageLimits {
   /// Bytes of one message; beyond: `too_large`. The transport refuses such frames earlier (protocol/README.md,
-  /// "Rates").
+  /// "Envelope").
   static let bytes = 256 * 1024
   /// Bytes of one message from the hub to a client: a pong carries a ping's payload and more.
   static let serverBytes = 2 * bytes
@@ -21,7 +21,7 @@ enum MessageLimits {
   /// Bytes of a `location_update` that is read without the tape; longer ones go over it. All members at their longest
   /// are under 1 KiB.
   static let plainBytes = 4096
-  /// Bytes of `epoch` (protocol/README.md, "Resuming").
+  /// Bytes of `epoch` (protocol/subscriptions.md, "Resuming").
   static let epochBytes = 32
 
   /// Channels that a client's reader of binary messages knows by their numbers; beyond: `too_large`, and the message is

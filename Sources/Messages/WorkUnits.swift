@@ -1,4 +1,4 @@
-// What a message costs of its sender's rate, in units (protocol/README.md, "Rates"): the same sum for the hub, which
+// What a message costs of its sender's rate, in units (protocol/rates.md): the same sum for the hub, which
 // charges it, and for the client library, which keeps within it.
 
 /// Units of work.

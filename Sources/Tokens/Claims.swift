@@ -1,4 +1,4 @@
-// What a token says, after it was checked (RFC 7519 §4, and the hub's own claims: protocol/README.md, "Credentials").
+// What a token says, after it was checked (RFC 7519 §4, and the hub's own claims: protocol/tokens.md).
 import HubBytes
 import HubMessages
 

@@ -1,5 +1,6 @@
-// What the documents promise: the README's sessions run as they stand there, the examples of protocol/ are understood
-// by a hub, the sample settings are accepted, and the help is what it says.
+// What the documents promise: the commands of the README, of protocol/tour.md and of deploy/README.md run as they stand
+// there, the examples of protocol/ are understood by a hub, the sample settings are accepted, links lead somewhere, and
+// the help is what it says.
 import Foundation
 import HubGateway
 import HubMessages
@@ -11,10 +12,20 @@ extension EndToEnd {
 }
 
 extension EndToEnd.Documents {
-  @Test("the README's session runs as it stands", .enabled(if: Program.exists("curl"), "needs curl"))
-  func session() throws {
+  @Test("the README's first commands run as they stand")
+  func firstCommands() throws {
     let place = try Workplace()
-    var script = place.moved(try Document("README.md").code("sh")) + "wait\n"
+    var script = place.moved(try Document("README.md").code("sh")) + "kill %1 %2; wait\n"
+    script.replace(/export PATH=.*/, with: "export PATH=\"\(place.path):$PATH\"", maxReplacements: 1)
+    let outcome = try place.run("/bin/bash", ["-e", place.write("first.sh", script)], within: 60)
+    #expect(outcome.status == 0, "\(outcome.errors)")
+    #expect(outcome.output.matches(of: #/  area:\w+  /#).count == 12, "\(outcome.output)")
+  }
+
+  @Test("the tour runs as it stands", .enabled(if: Program.exists("curl"), "needs curl"))
+  func tour() throws {
+    let place = try Workplace()
+    var script = place.moved(try Document("protocol/tour.md").code("sh")) + "wait\n"
     script.replace(/export PATH=.*/, with: "export PATH=\"\(place.path):$PATH\"", maxReplacements: 1)
     script.replace("curl -s", with: "curl -s --fail-with-body")
     let outcome = try place.run("/bin/bash", ["-e", place.write("session.sh", script)], within: 60)
@@ -36,11 +47,11 @@ extension EndToEnd.Documents {
   }
 
   @Test(
-    "the README's commands for operators run one after the other, as they stand",
+    "the first commands for operators run one after the other, as they stand",
     .enabled(if: Program.exists("openssl"), "needs openssl"))
   func operating() throws {
     let place = try Workplace()
-    let blocks = try Document("README.md").indentedCommands(behind: "## Operating it")
+    let blocks = try Document("deploy/README.md").indentedCommands(behind: "## Try it here")
     #expect(blocks.count == 3, "the sample settings, TLS, tokens")
     let settings = Document.root.appending(path: "deploy/locationhub.conf").path
     // The first one is left by hand.
@@ -68,7 +79,7 @@ extension EndToEnd.Documents {
     let outcome = try place.run(try #require(Program.python), [script], within: 20)
     #expect(outcome.status == 0, "\(outcome.errors)")
     let types = outcome.output.split(separator: "\n").compactMap { $0.split(separator: " ").first.map(String.init) }
-    #expect(types == ["connected", "subscribed", "driver_location", "driver_location", "driver_location"])
+    #expect(types == ["connected", "subscribed", "area_update", "area_update", "area_update"])
     drivers.send(signal: SIGTERM)
     #expect(try drivers.outcome().status == 0)
     hub.send(signal: SIGTERM)
@@ -77,7 +88,7 @@ extension EndToEnd.Documents {
 
   @Test("the example of POST /v1/notifications is answered as the specification says")
   func notification() throws {
-    let text = try Document("protocol/README.md").text
+    let text = try Document("protocol/http.md").text
     let example = try #require(
       text.firstMatch(of: #/→ POST /v1/notifications\n(?<body>(?s).*?)\n *← 201 (?<answer>[^\n]*)/#))
     let hub = try TestHub()
@@ -91,6 +102,33 @@ extension EndToEnd.Documents {
     let heard = try rider.receive("notification")
     #expect(heard.string("title") == "Gate 4" && heard.object("data")?["gate"] as? Int == 4)
     #expect(try rider.settle().isEmpty)
+  }
+
+  @Test("every link in the documents leads to a file, and to a heading that it has")
+  func links() throws {
+    var headings: [String: Set<String>] = [:]
+    let documents = try Document.all()
+    for path in documents {
+      let lines = try Document(path).text.split(separator: "\n").filter { $0.hasPrefix("#") }
+      headings[path] = Set(
+        lines.map { line in
+          let title = line.drop { $0 == "#" || $0 == " " }.lowercased()
+          return String(title.filter { $0.isLetter || $0.isNumber || "-_ ".contains($0) }.map { $0 == " " ? "-" : $0 })
+        })
+    }
+    for path in documents {
+      for link in try Document(path).text.matches(of: /\]\(([^)\s#]*)#?([^)\s]*)\)/).map(\.output)
+      where !link.1.hasPrefix("http") {
+        let folder = (path as NSString).deletingLastPathComponent as NSString
+        let target =
+          link.1.isEmpty ? path : (folder.appendingPathComponent(String(link.1)) as NSString).standardizingPath
+        #expect(
+          FileManager.default.fileExists(atPath: Document.root.appending(path: target).path), "\(path): \(link.0)")
+        if let known = headings[target], !link.2.isEmpty {
+          #expect(known.contains(String(link.2)), "\(path): \(link.0)")
+        }
+      }
+    }
   }
 
   @Test("a hub understands every example that a client sends")
@@ -157,6 +195,14 @@ struct Document {
 
   init(_ path: String) throws {
     text = try String(contentsOf: Document.root.appending(path: path), encoding: .utf8)
+  }
+
+  /// The paths of all documents.
+  static func all() throws -> [String] {
+    try ["", "protocol", "protocol/refused", "deploy", "loadtest", "loadtest/results"].flatMap { folder in
+      try FileManager.default.contentsOfDirectory(atPath: root.appending(path: folder).path)
+        .filter { $0.hasSuffix(".md") }.map { (folder as NSString).appendingPathComponent($0) }
+    }
   }
 
   /// The indented blocks behind a heading, up to the next one, without their indentation: commands for a shell.

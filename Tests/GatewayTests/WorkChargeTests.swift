@@ -1,4 +1,4 @@
-// What messages are charged (protocol/README.md, "Rates"), by clocks that are moved by hand: by their inflated text,
+// What messages are charged (protocol/rates.md), by clocks that are moved by hand: by their inflated text,
 // their fixes, their positions; and that a debt alone is within the rate.
 import HubBytes
 import HubGeo

@@ -1,6 +1,6 @@
 // What everybody may see of a driver who is free: that one is about there. Not who, and not the same one for long.
 //
-// Three rules (protocol/README.md, "What riders see"), pure functions of the key, the driver and the time, so that all
+// Three rules (protocol/queries.md, "What riders see"), pure functions of the key, the driver and the time, so that all
 // who show drivers to the public show the same:
 // - A pseudonym stands for the id: a keyed hash of the id, of the hour, and of when the driver's last trip ended. It is
 //   the same for all riders. Hours are those of the clock for all drivers, so that everybody changes names at once: a

@@ -1,4 +1,4 @@
-// The states of a trip and their moves as one table, and who may make which (protocol/README.md, "Trips").
+// The states of a trip and their moves as one table, and who may make which (protocol/trips.md, "States and moves").
 import HubBytes
 import HubGeo
 import HubMessages

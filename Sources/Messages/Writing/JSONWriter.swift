@@ -1,5 +1,5 @@
 // Publications as JSON. Keys and punctuation are literals between the values, so that a message is a row of copies; the
-// members stand in the order of protocol/README.md. Nothing is allocated but for the buffer's growth.
+// members stand in the order of the examples in protocol/. Nothing is allocated but for the buffer's growth.
 import HubBytes
 import HubGeo
 
