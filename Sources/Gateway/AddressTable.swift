@@ -1,9 +1,9 @@
-import HubTransport
 // What each client address has open and how much it asks for: shared by all loops, since one client's connections land
 // on any of them. It is locked when a connection comes and goes and for an HTTP request, never for a message.
 //
 // It is bounded itself: an address with connections costs an entry that these connections pay for, and of the others
 // the table keeps only so many, and only until their bucket is full again.
+import HubTransport
 import Synchronization
 
 /// Connections and requests by address. IPv6 counts by /64 (`SocketAddress.limitKey`).

@@ -1,6 +1,6 @@
-import HubCore
 // Who a peer is and what it may see: by a token (`Authorization: Bearer`, `access_token=`), or with `--dev-auth` by
 // what its query says.
+import HubCore
 import HubHTTP
 import HubMessages
 import HubTokens

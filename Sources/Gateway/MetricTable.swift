@@ -1,5 +1,5 @@
-// All metrics, in the order of the page: one row each, from which come the page and the table in deploy/README.md (`make
-// docs`).
+// All metrics, in the order of the page: one row each, from which come the page and the table in deploy/README.md
+// (`make docs`).
 import HubBytes
 import HubCore
 import HubMessages

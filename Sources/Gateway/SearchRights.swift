@@ -1,6 +1,6 @@
-import HubCore
 // Who may look for which drivers: ops for all; riders for free ones around them, as PublicAudience shows them; drivers
 // for none. The same over the socket and over HTTP.
+import HubCore
 import HubGeo
 import HubMessages
 

@@ -214,8 +214,8 @@ extension SessionLoop {
     let before = loop.arena.count
     send(.subscribed(answer), to: slot, naming: channel)
     for publication in missed {
-      // Beyond what is free it goes out uncompressed: compressing takes ten times as long as writing, and nobody else is
-      // served meanwhile.
+      // Beyond what is free it goes out uncompressed: compressing takes ten times as long as writing, and nobody else
+      // is served meanwhile.
       let isLong = loop.arena.count - before > WorkUnits.freeAnswerBytes
       var encoded = EncodedFrames()
       send(encode(publication, on: channel, isLong ? encoding.uncompressed : encoding, &encoded), to: connection)

@@ -46,8 +46,8 @@ extension SessionLoop {
     charge(slot, Double(more))
   }
 
-  /// Counts an answer that took so many bytes of the arena: its text, and once more as far as it was compressed. A rider
-  /// is charged for it (`WorkUnits.ofAnswer`), a full bucket at most.
+  /// Counts an answer that took so many bytes of the arena: its text, and once more as far as it was compressed. A
+  /// rider is charged for it (`WorkUnits.ofAnswer`), a full bucket at most.
   mutating func chargeAnswer(_ slot: Int, bytes: Int) {
     unitsDone += bytes / WorkUnits.bytes
     guard sessions[slot].role == .rider, case let units = WorkUnits.ofAnswer(bytes: bytes), units > 0 else { return }

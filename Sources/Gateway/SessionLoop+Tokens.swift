@@ -1,3 +1,7 @@
+// What a token means for a session: its rights and limits, its end, and how both change while the session is open.
+//
+// The end is the session's own timer (SessionLoop+Frames), so that a hundred thousand sessions that expire at a hundred
+// thousand times cost nothing until they do. Revocation is a walk over all sessions, once for each reload.
 import HubCore
 import HubHTTP
 import HubMessages
@@ -5,10 +9,6 @@ import HubRuntime
 import HubTokens
 import HubTransport
 import HubWebSocket
-// What a token means for a session: its rights and limits, its end, and how both change while the session is open.
-//
-// The end is the session's own timer (SessionLoop+Frames), so that a hundred thousand sessions that expire at a hundred
-// thousand times cost nothing until they do. Revocation is a walk over all sessions, once for each reload.
 
 extension SessionLoop {
   /// The credential of a request, by the keys that this loop has. It is checked once, when it is first asked for:

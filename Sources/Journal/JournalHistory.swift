@@ -1,4 +1,3 @@
-import HubSystem
 // What the journal has of one trip or one driver, read beside its writer: oldest first, up to what is on the disk now.
 //
 //     full segment      its index (a file beside it, made here where it is missing or broken) → groups → records
@@ -6,6 +5,7 @@ import HubSystem
 //
 // Nothing is locked. A segment that retention deletes meanwhile is passed over; a group is given only when its sum is
 // right.
+import HubSystem
 import Synchronization
 
 /// Names the records of a group's payload that have a key, with where they begin: a length of 4 bytes (of what follows,

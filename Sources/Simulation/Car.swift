@@ -1,9 +1,9 @@
-import Glibc  // atan2: a pure function
 // A car on the streets of a city: how it speeds up, slows down for turns and lights, and finds its way.
 //
 // The speed is the largest from which it can still be where it must be slow: v ≤ √(u² + 2 b s) for a speed u in s
 // metres at a comfortable deceleration b. The way is found crossing by crossing, by who is nearest to the target, with
 // some chance in it: no search, and drivers who do not all take the same street.
+import Glibc  // atan2: a pure function
 import HubGeo
 
 /// The state of one car. Metres, seconds, metres per second.

@@ -1,8 +1,8 @@
-import Glibc
 // `demo`: a hub, a city of drivers and their riders, in one process and over real WebSockets, with figures that move.
 //
 // Two threads beside the hub's: the drivers' loop, and the riders' loop, which is the main thread and shows the
 // figures. A position's latency is measured from the driver's send to the rider's receipt, by one clock.
+import Glibc
 import HubBytes
 import HubCommandLine
 import HubGateway

@@ -1,5 +1,5 @@
-import Glibc
 // `echo`: the WebSocket code without the hub, for conformance suites.
+import Glibc
 import HubCommandLine
 import HubGateway
 import HubSystem

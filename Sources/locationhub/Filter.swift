@@ -1,5 +1,5 @@
-import Glibc
 // `filter`: what the hub would publish for a trace, without a hub.
+import Glibc
 import HubBytes
 import HubCommandLine
 import HubCore

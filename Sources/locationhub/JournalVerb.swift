@@ -1,6 +1,6 @@
-import Glibc
 // `journal`: looks into the directory where a hub keeps what is durable, beside the hub or without one. Changes
 // nothing.
+import Glibc
 import HubBytes
 import HubCommandLine
 import HubCore

@@ -1,5 +1,5 @@
-import Glibc
 // `serve`: the hub.
+import Glibc
 import HubCommandLine
 import HubGateway
 import HubMessages

@@ -1,5 +1,5 @@
-import Glibc
 // `simulate`: drivers of a simulated city, over real connections.
+import Glibc
 import HubCommandLine
 import HubGeo
 import HubMessages

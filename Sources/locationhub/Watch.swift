@@ -1,5 +1,5 @@
-import Glibc
 // `watch`: what is published on channels, as it comes.
+import Glibc
 import HubBytes
 import HubCommandLine
 import HubMessages

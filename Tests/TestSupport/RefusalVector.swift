@@ -1,5 +1,5 @@
-// The vectors of protocol/refused: what a hub and a client must refuse, and with what. `protocol/refused/README.md` says
-// what the members mean.
+// The vectors of protocol/refused: what a hub and a client must refuse, and with what. `protocol/refused/README.md`
+// says what the members mean.
 import Foundation
 
 /// One line of a file of `protocol/refused`. Which members it has depends on the file.

@@ -1,4 +1,3 @@
-import Glibc
 // hub-loadtest abuse: do those inside notice when 5,000 hostile connections come and go, and what one rider's token can
 // send?
 //
@@ -11,6 +10,7 @@ import Glibc
 // load alone, then with the attackers, then alone again. Exit code 1 where a good session lost anything, where p99 grew
 // by half or more of what it was before, or where memory did not return. What it is afterwards tells how much of a
 // difference is chance.
+import Glibc
 import HubBytes
 import HubCommandLine
 import HubLoadTestKit

@@ -1,4 +1,3 @@
-import Glibc
 // hub-loadtest abuse-search: is there a message that costs the hub far more than it is charged for?
 //
 //   hub-loadtest abuse-search [--seconds S] [--seed N] [--output FILE] [--executable PATH]
@@ -7,6 +6,7 @@ import Glibc
 // What ordinary messages cost is measured in between, on the same hub in the same minutes, so that a machine that is
 // busy makes both dearer. Exit code 1 where a message costs more than 20 times the median of these for each unit,
 // measured again three times.
+import Glibc
 import HubBytes
 import HubCommandLine
 import HubLoadTestKit

@@ -1,6 +1,6 @@
-import Glibc
 // Thousands of hostile connections that come and go, on a loop and a thread of their own, from addresses that no good
 // session has. Each lives until the hub has had enough of it, or for a few seconds.
+import Glibc
 import HubBytes
 import HubSystem
 import HubTransport

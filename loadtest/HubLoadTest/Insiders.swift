@@ -1,6 +1,6 @@
-import Glibc
 // The sessions of one rider's token, as many as an identity may have, each of which sends within its rate what costs
 // the hub most: on a loop and a thread of their own.
+import Glibc
 import HubBytes
 import HubLoadTestKit
 import HubMessages

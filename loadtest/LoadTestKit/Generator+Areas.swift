@@ -1,5 +1,5 @@
-import Glibc
 // A part of the map: drivers that are free drive in circles within one cell, and riders watch that cell.
+import Glibc
 import HubBytes
 import HubGeo
 import HubSystem

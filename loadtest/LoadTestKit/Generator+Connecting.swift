@@ -1,5 +1,5 @@
-import Glibc
 // Sessions of the load: from TCP to `connected` and `subscribed`, and their ends.
+import Glibc
 import HubBytes
 import HubMessages
 import HubSystem

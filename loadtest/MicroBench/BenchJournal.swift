@@ -1,6 +1,6 @@
-import Glibc
 // A journal in a directory of its own, written by a hub that a benchmark drives and read as a start of `serve` reads
 // it.
+import Glibc
 import HubBytes
 import HubCore
 import HubJournal

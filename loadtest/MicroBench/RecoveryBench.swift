@@ -1,8 +1,8 @@
-import HubCore
 // How long a start takes to read a journal of many trip records: once from segments alone, once from a snapshot.
 //
 //   hub-microbench recovery [RECORDS]      1,000,000 without; needs some 600 MB in TMPDIR or /tmp, and the like of
 //   memory
+import HubCore
 import HubGeo
 import HubMessages
 

@@ -1,8 +1,8 @@
-import HubCore
 // How long a start takes, and what it holds then, where a journal knows very many drivers that drive about: once from
 // segments alone, once from a snapshot.
 //
 //   hub-microbench start [DRIVERS]      1,000,000 without; needs some 800 MB in TMPDIR or /tmp, and 3 GB of memory
+import HubCore
 import HubGeo
 import HubMessages
 

@@ -1,7 +1,7 @@
-import Glibc
 // How long it takes to read one driver's track out of a journal in which each of its fixes lies among those of others.
 //
 //   hub-microbench track [FIXES [DRIVERS]]      20,000 fixes of each of 50 drivers; a group has one of each
+import Glibc
 import HubBytes
 import HubCore
 import HubGeo

@@ -1,5 +1,5 @@
-import Glibc
 // Many histories of the simulated world, on all cores, and what they came across.
+import Glibc
 import HubDurabilityModel
 import HubSystem
 

@@ -1,7 +1,7 @@
-import Glibc
-import HubCore
 // Which fixes are on the disk: reads what segments have grown by since the last time. For a hub that is dead: a group
 // that is there in full length is whole then, as nothing but the end of its file can be missing.
+import Glibc
+import HubCore
 import HubDurabilityModel
 import HubMessages
 import HubSystem

@@ -1,9 +1,9 @@
-import Glibc
-import HubCore
 // A real hub with a journal, under load over sockets, killed at a moment that nobody chose, started again, and so on.
 // All clients are the project's own library, as phones are: they keep what was not acked, come back, and subscribe from
 // where they were. After each kill the disk must hold every fix of an acked batch; after each start a witness that was
 // never there asks for all events, which must be all that anybody saw and all that was acked.
+import Glibc
+import HubCore
 import HubDurabilityModel
 import HubGeo
 import HubLoadTestKit

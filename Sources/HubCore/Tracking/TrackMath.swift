@@ -1,8 +1,8 @@
-import Glibc
 // The few functions of the C library's mathematics that tracking needs.
 //
 // Swift's standard library has square roots but no trigonometry. This is the one file of the tracker that imports
 // Glibc; what it takes from there are pure functions of numbers, so the module still does no I/O and reads no clock.
+import Glibc
 import HubGeo
 
 /// Metres on the ground for each degree, and angles as the tracker uses them.

@@ -1,4 +1,3 @@
-import HubCore
 // A trip's fixes on their way from the journal into a track: put in order, each once, and where some came too late to
 // be published, filtered again.
 //
@@ -9,6 +8,7 @@ import HubCore
 //
 // The result is that of a live drive but for the rounding of stored fixes (1 cm), and but for fixes that a live drive's
 // filter had refused: those were not stored. Work and memory are bounded: 56 bytes and about 1 µs for each fix.
+import HubCore
 import HubGeo
 import HubMessages
 
