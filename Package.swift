@@ -139,6 +139,7 @@ let package = Package(
     tests("Simulation", ["HubGeo", "HubMessages"]),
     tests("CommandLine"),
     .testTarget(name: "DocumentTests", dependencies: ["HubCommandLine", "HubGateway", "HubMessages", "locationhub"]),
+    .testTarget(name: "TidyTests"),
     // Both executables are built, so that the tests can run them as processes.
     tests("LoadTestKit", ["HubBytes", "HubTransport", "HubSystem", "locationhub", "hub-loadtest"]),
     .testTarget(

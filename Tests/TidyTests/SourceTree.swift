@@ -1,0 +1,38 @@
+// The Swift sources of this checkout as text, for rules that the compiler does not check.
+import Foundation
+
+/// One file of Swift.
+struct SourceFile {
+  /// From the top of the checkout.
+  let path: String
+  let lines: [String]
+
+  /// What a user's build has in it; the rest are tests.
+  var isProduct: Bool { path.hasPrefix("Sources/") || path.hasPrefix("loadtest/") }
+
+  /// The spaces before a line's text.
+  func indentation(_ line: Int) -> Int { lines[line].prefix { $0 == " " }.count }
+
+  /// The lines up to the one that closes what the line opens; nil where none does.
+  func block(from line: Int) -> Range<Int>? {
+    let closing = String(repeating: " ", count: indentation(line)) + "}"
+    return lines[(line + 1)...].firstIndex { $0.hasPrefix(closing) }.map { line..<($0 + 1) }
+  }
+}
+
+enum SourceTree {
+  static let top = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    .deletingLastPathComponent()
+
+  /// All files in the folders of Swift code.
+  static func files() throws -> [SourceFile] {
+    try ["Sources", "Tests", "loadtest"].flatMap { folder in
+      let found = FileManager.default.enumerator(atPath: top.appending(path: folder).path)
+      return try (found?.compactMap { $0 as? String } ?? []).filter { $0.hasSuffix(".swift") }.sorted().map { name in
+        let path = "\(folder)/\(name)"
+        let text = try String(contentsOf: top.appending(path: path), encoding: .utf8)
+        return SourceFile(path: path, lines: text.components(separatedBy: "\n"))
+      }
+    }
+  }
+}

@@ -1,0 +1,122 @@
+// Rules of the house that neither the compiler nor swift-format checks. What does not keep one is listed in
+// Exceptions.swift; an entry there that is not needed any more fails, so that the lists only shrink.
+import Testing
+
+@Suite struct TidyTests {
+  /// Compares what breaks a rule with the exceptions that are listed for it.
+  private func expect(_ found: some Sequence<String>, toBe exceptions: [String], _ rule: Comment) {
+    let (found, listed) = (Set(found), Set(exceptions))
+    #expect(found.subtracting(listed).sorted() == [], rule)
+    #expect(listed.subtracting(found).sorted() == [], "these keep the rule by now: take them off the list")
+  }
+
+  @Test("A line has at most 120 columns, a comment's too, unless a string in it cannot be broken")
+  func lineLength() throws {
+    let found = try SourceTree.files().flatMap { file in
+      file.lines.indices.filter { file.lines[$0].count > 120 && !isInText(file, $0) }.map { "\(file.path):\($0 + 1)" }
+    }
+    expect(found, toBe: [], "break the line")
+  }
+
+  /// Whether a line has a string in it, or is one of a string of several lines.
+  private func isInText(_ file: SourceFile, _ line: Int) -> Bool {
+    file.lines[line].contains("\"") || file.lines[..<line].count { $0.contains("\"\"\"") } % 2 == 1
+  }
+
+  @Test("A file has at most 400 lines")
+  func fileLength() throws {
+    expect(
+      try SourceTree.files().filter { $0.lines.count > 401 }.map(\.path), toBe: Exceptions.longFiles,
+      "split the file: one concept each")
+  }
+
+  @Test("A function has at most 60 lines")
+  func functionLength() throws {
+    let head = try Regex(#"^ *(@\S+ |[a-z]+(\(set\))? )*(func |init[?(<]|deinit|subscript)"#)
+    let found = try SourceTree.files().flatMap { file in
+      file.lines.indices.filter { line in
+        guard file.lines[line].firstMatch(of: head) != nil, let last = file.lines[line].last, "{(".contains(last)
+        else { return false }
+        return file.block(from: line)?.count ?? 0 > 60
+      }.map { "\(file.path): \(file.lines[$0].split(separator: "(")[0].drop { $0 == " " })" }
+    }
+    expect(found, toBe: Exceptions.longFunctions, "give its parts names")
+  }
+
+  @Test("Each file of the product begins with what it is")
+  func heads() throws {
+    let found = try SourceTree.files().filter { $0.isProduct && !$0.lines[0].hasPrefix("//") }.map(\.path)
+    expect(found, toBe: Exceptions.withoutHead, "say in a comment on top what the file is, and why this way")
+  }
+
+  @Test("Memory is managed by hand, and the compiler's checks of concurrency are waived, only where listed")
+  func unsafeIslands() throws {
+    let found = try SourceTree.files().filter { file in
+      file.isProduct
+        && file.lines.contains {
+          $0.contains(".allocate(") || $0.contains("Unmanaged.passRetained(") || isUnchecked($0)
+        }
+    }
+    expect(found.map(\.path), toBe: Exceptions.unsafeIslands, "use what is there, or say in the file why it is right")
+  }
+
+  private func isUnchecked(_ line: String) -> Bool {
+    line.contains("@unchecked Sendable") && !line.contains("//") || line.contains("nonisolated(unsafe)")
+  }
+
+  @Test("A limit stands in a file of limits")
+  func limits() throws {
+    let limit = try Regex(#"static (let|var) maximum[A-Z]\w*(: \w+)? (= [0-9(]|\{ [0-9])"#)
+    let found = try SourceTree.files().flatMap { file in
+      file.path.hasPrefix("Sources/") && !file.path.hasSuffix("Limits.swift")
+        ? file.lines.filter { $0.firstMatch(of: limit) != nil }.map { "\(file.path): \(name(in: $0))" } : []
+    }
+    expect(found, toBe: Exceptions.limitsElsewhere, "move it to the limits of its target")
+  }
+
+  private func name(in line: String) -> Substring {
+    line.split(separator: " ").drop { $0 != "let" && $0 != "var" }.dropFirst()[...].first?.prefix { $0 != ":" } ?? ""
+  }
+
+  @Test("A switch over an enum of this house has no default: a new case must not be forgotten")
+  func defaults() throws {
+    let files = try SourceTree.files()
+    let ours = enumCases(in: files)
+    let found = files.filter(\.isProduct).flatMap { file in
+      file.lines.indices.filter { hasDefault(file, switchAt: $0, over: ours) }.map { _ in file.path }
+    }
+    expect(found, toBe: Exceptions.withDefault, "name the cases")
+  }
+
+  /// The names of all cases of enums.
+  private func enumCases(in files: [SourceFile]) -> Set<String> {
+    var names: Set<String> = []
+    for line in files.lazy.flatMap(\.lines) {
+      guard let text = line.firstMatch(of: /^ *(indirect )?case ([a-z`].*)$/)?.2 else { continue }
+      for name in text.matches(of: /(?:^|, )`?([a-z]\w*)`?/) { names.insert(String(name.1)) }
+    }
+    return names
+  }
+
+  /// Whether a switch begins at a line whose cases are all names of enums' cases, but for a default.
+  private func hasDefault(_ file: SourceFile, switchAt line: Int, over cases: Set<String>) -> Bool {
+    guard file.lines[line].contains("switch "), file.lines[line].hasSuffix("{"), let block = file.block(from: line)
+    else { return false }
+    let margin = String(repeating: " ", count: file.indentation(line))
+    let patterns = block.map { file.lines[$0] }.filter { $0.hasPrefix(margin + "case ") }
+    let isOurs = patterns.allSatisfy { pattern in
+      guard let name = pattern.firstMatch(of: /^ *case (?:let )?\.(\w+)/)?.1 else { return false }
+      return cases.contains(String(name))
+    }
+    return isOurs && !patterns.isEmpty && block.contains { file.lines[$0].hasPrefix(margin + "default:") }
+  }
+
+  @Test("A test drives time by hand: none sleeps")
+  func sleeps() throws {
+    let call = /\b(usleep|nanosleep|sleep|Task\.sleep|Thread\.sleep|pause)\(/
+    let found = try SourceTree.files().filter { file in
+      !file.isProduct && file.lines.contains { $0.firstMatch(of: call) != nil && !$0.contains("func ") }
+    }
+    expect(found.map(\.path), toBe: Exceptions.sleepingTests, "give it a clock that the test moves")
+  }
+}
