@@ -132,7 +132,7 @@ public struct HTTPRefusal: Sendable {
     HTTPRefusal(status: 405, codes: [.badMessage], meaning: "not with this method; `Allow` says which"),
     HTTPRefusal(status: 406, codes: [.badMessage], meaning: "a track has none of the types that `Accept` names"),
     HTTPRefusal(
-      status: 409, codes: [.invalidTransition], reconnect: .backOff,
+      status: 409, codes: [.invalidTransition, .rateLimited], reconnect: .backOff,
       meaning: """
         there is a trip of this id and other content, or it has arrived and does not change any more; a fence does not \
         change so; a driver's sessions replace each other

@@ -207,13 +207,13 @@ struct ServeOptions: Sendable {
   /// What one identity (`sub` and role) may have, over all loops, sockets and requests.
   private static let identities: [Setting<Limits>] =
     perRole(
-      "sessions", \.sessionsPerIdentity, Role.allCases, "sessions, replaced ones that are closing included",
+      "sessions", \.sessionsPerIdentity, Role.allCases, "sessions of one %, replaced ones that are closing included",
       past: "429" + hits("sessions_per_identity"))
     + perRole(
-      "areas", \.areasPerIdentity, [.rider, .ops], "cells of areas watched, over all sessions",
+      "areas", \.areasPerIdentity, [.rider, .ops], "cells of areas that one % watches, over all sessions",
       past: "`rate_limited`" + hits("areas_per_identity"))
     + perRole(
-      "queries", \.hub.queriesPerIdentity, Role.allCases, "queries and tracks under way at once",
+      "queries", \.hub.queriesPerIdentity, Role.allCases, "queries and tracks of one % under way at once",
       past: "`rate_limited`; 429" + hits("queries_per_identity"))
 
   private static func perRole(
@@ -222,7 +222,7 @@ struct ServeOptions: Sendable {
   ) -> [Setting<Limits>] {
     roles.map { role in
       Setting(
-        "max-\(what)-per-\(role.name)", "N", "\(help), of one \(role == .ops ? "ops identity" : "\(role.name)")",
+        "max-\(what)-per-\(role.name)", "N", help.replacing("%", with: role == .ops ? "ops identity" : "\(role.name)"),
         mustBe: ValueKind.whole(counts).words, past: past, write: { "\($0[keyPath: path][role])" },
         read: { limits, text in
           ValueKind.whole(counts).read(text).map { limits[keyPath: path][role] = $0 } != nil

@@ -8,8 +8,8 @@ import Testing
   private func hub(all: Int, channel: Int) throws -> HandDrivenHub {
     let hub = try HandDrivenHub(clock: HandClock()) {
       $0.allowsDevelopmentCredentials = true
-      $0.limits.eventContentBytes = all
-      $0.limits.eventContentBytesPerChannel = channel
+      $0.limits.hub.eventContentBytes = all
+      $0.limits.hub.eventContentBytesPerChannel = channel
     }
     for trip in ["A", "B"] {
       let body = #"{"tripId":"\#(trip)","driverId":"D"}"#

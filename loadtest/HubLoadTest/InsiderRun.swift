@@ -104,7 +104,8 @@ struct InsiderRun {
     let worst = outcomes.map { Double($0.during) / max(1, $0.alone) }.max() ?? 0
     show(
       "one rider's token, \(Insiders.count) sockets within the rate, \(outcomes.count) kinds of messages: p99 of others at most "
-        + "\(decimals(worst, 2)) times what it is alone; delivered \(load.generator.counts.delivered) of \(load.generator.counts.expected)"
+        + "\(decimals(worst, 2)) times what it is alone; delivered \(load.generator.counts.delivered) of "
+        + "\(load.generator.counts.expected)"
     )
     var isGood = outcomes.allSatisfy { !$0.isTooSlow }
     // Else nothing was tried: what the hub does not take costs it little.
