@@ -91,7 +91,7 @@ public enum CloseReason: UInt16, Sendable, CaseIterable {
   /// The row of this code. `text` is the close frame's reason, where the hub has nothing more exact to say.
   public var facts: (text: StaticString, reconnect: Reconnect, meaning: StaticString) {
     switch self {
-    case .normal: ("normal", .never, "the end; or [replaced](#connecting), for a client that came again after a 4409")
+    case .normal: ("normal", .never, "the end; or [replaced](connecting.md), for a client that came again after a 4409")
     case .goingAway: ("going away", .spread, "the hub is going away")
     case .protocolError: ("protocol error", .afterFix, "as in RFC 6455 §7.4.1")
     case .unsupportedData: ("unsupported data", .afterFix, "as in RFC 6455 §7.4.1")
@@ -147,8 +147,8 @@ public struct HTTPRefusal: Sendable {
     HTTPRefusal(
       status: 429, codes: [.rateLimited], reconnect: .backOff,
       meaning: """
-        too many requests, or connections, of your address, or all that one identity may have ([Rates](#rates)); with \
-        `Retry-After`
+        too many requests, or connections, of your address, or all that one identity may have ([rates](rates.md)); \
+        with `Retry-After`
         """),
     HTTPRefusal(status: 431, codes: [.tooLarge], meaning: "the head is over its limit"),
     HTTPRefusal(
@@ -157,8 +157,8 @@ public struct HTTPRefusal: Sendable {
     HTTPRefusal(
       status: 503, codes: [.rateLimited, .storageFull, .shuttingDown], reconnect: .backOff,
       meaning: """
-        a table of the hub or its disk is [full](#a-full-disk), or too many queries or tracks are under way; the hub \
-        is going away; with `Retry-After`
+        a table of the hub or its disk is [full](README.md#a-full-disk), or too many queries or tracks are under way; \
+        the hub is going away; with `Retry-After`
         """),
   ]
 }

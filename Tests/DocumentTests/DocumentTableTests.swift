@@ -1,4 +1,5 @@
-// The tables in protocol/ and deploy/ are those of the code.
+// The tables in protocol/ and deploy/ are those of the code. They are checked one after the other, since several are in
+// one file and each may be written.
 import HubCommandLine
 import HubMessages
 import Testing
@@ -6,7 +7,7 @@ import Testing
 @testable import HubGateway
 @testable import locationhub
 
-@Suite struct DocumentTableTests {
+@Suite(.serialized) struct DocumentTableTests {
   @Test("the specification's error codes are those of the code")
   func errorCodes() throws {
     let rows = ErrorCode.allCases.map { code in

@@ -156,9 +156,9 @@ import Testing
     }
     // `since` of a subscribe: 2^64 − 1 is read, and what is more is not.
     let most = [UInt8](repeating: 0xFF, count: 9)
-    #expect(code([4, 3, 0, 0, 0, 0, 0, 1, 5, 1] + most + [1] + [0]) == nil)
-    #expect(code([4, 3, 0, 0, 0, 0, 0, 1, 5, 1] + most + [2] + [0]) == .badMessage)
-    #expect(code([4, 3, 0, 0, 0, 0, 0, 1, 5, 1] + most + [0x81, 0] + [0]) == .badMessage)
+    #expect(code([4, 3, 0, 0, 0, 0, 0, 1, 5, 1] + most + [1] + [1, 0x61]) == nil)
+    #expect(code([4, 3, 0, 0, 0, 0, 0, 1, 5, 1] + most + [2] + [1, 0x61]) == .badMessage)
+    #expect(code([4, 3, 0, 0, 0, 0, 0, 1, 5, 1] + most + [0x81, 0] + [1, 0x61]) == .badMessage)
   }
 
   @Test("a pseudonym is nine bytes, and comes back as it was")
