@@ -35,7 +35,7 @@ import Testing
     let head = try Regex(#"^ *(@\S+ |[a-z]+(\(set\))? )*(func |init[?(<]|deinit|subscript)"#)
     let found = try SourceTree.files().flatMap { file in
       file.lines.indices.filter { line in
-        guard file.lines[line].firstMatch(of: head) != nil, let last = file.lines[line].last, "{(".contains(last)
+        guard let last = file.lines[line].last, "{(".contains(last), file.lines[line].firstMatch(of: head) != nil
         else { return false }
         return file.block(from: line)?.count ?? 0 > 60
       }.map { "\(file.path): \(file.lines[$0].split(separator: "(")[0].drop { $0 == " " })" }
@@ -69,7 +69,9 @@ import Testing
     let limit = try Regex(#"static (let|var) maximum[A-Z]\w*(: \w+)? (= [0-9(]|\{ [0-9])"#)
     let found = try SourceTree.files().flatMap { file in
       file.path.hasPrefix("Sources/") && !file.path.hasSuffix("Limits.swift")
-        ? file.lines.filter { $0.firstMatch(of: limit) != nil }.map { "\(file.path): \(name(in: $0))" } : []
+        ? file.lines.filter { $0.contains("static ") && $0.firstMatch(of: limit) != nil }.map {
+          "\(file.path): \(name(in: $0))"
+        } : []
     }
     expect(found, toBe: Exceptions.limitsElsewhere, "move it to the limits of its target")
   }
@@ -92,7 +94,9 @@ import Testing
   private func enumCases(in files: [SourceFile]) -> Set<String> {
     var names: Set<String> = []
     for line in files.lazy.flatMap(\.lines) {
-      guard let text = line.firstMatch(of: /^ *(indirect )?case ([a-z`].*)$/)?.2 else { continue }
+      guard line.utf8.contains(where: { $0 == UInt8(ascii: "c") }), line.contains("case "),
+        let text = line.firstMatch(of: /^ *(indirect )?case ([a-z`].*)$/)?.2
+      else { continue }
       for name in text.matches(of: /(?:^|, )`?([a-z]\w*)`?/) { names.insert(String(name.1)) }
     }
     return names
@@ -100,7 +104,8 @@ import Testing
 
   /// Whether a switch begins at a line whose cases are all names of enums' cases, but for a default.
   private func hasDefault(_ file: SourceFile, switchAt line: Int, over cases: Set<String>) -> Bool {
-    guard file.lines[line].contains("switch "), file.lines[line].hasSuffix("{"), let block = file.block(from: line)
+    guard file.lines[line].utf8.last == UInt8(ascii: "{"), file.lines[line].contains("switch "),
+      let block = file.block(from: line)
     else { return false }
     let margin = String(repeating: " ", count: file.indentation(line))
     let patterns = block.map { file.lines[$0] }.filter { $0.hasPrefix(margin + "case ") }
@@ -115,7 +120,10 @@ import Testing
   func sleeps() throws {
     let call = /\b(usleep|nanosleep|sleep|Task\.sleep|Thread\.sleep|pause)\(/
     let found = try SourceTree.files().filter { file in
-      !file.isProduct && file.lines.contains { $0.firstMatch(of: call) != nil && !$0.contains("func ") }
+      !file.isProduct
+        && file.lines.contains {
+          ($0.contains("sleep(") || $0.contains("pause(")) && $0.firstMatch(of: call) != nil && !$0.contains("func ")
+        }
     }
     expect(found.map(\.path), toBe: Exceptions.sleepingTests, "give it a clock that the test moves")
   }
