@@ -55,7 +55,7 @@ struct LoopCounters: Sendable {
   var credentialChecks: UInt64 = 0
   var originsRefused: UInt64 = 0
   /// How often the loop did not turn for more than a second.
-  var standstills: UInt64 = 0
+  var stalls: UInt64 = 0
   /// By `LimitHit.rawValue`.
   private(set) var limitHits = [UInt64](repeating: 0, count: LimitHit.allCases.count)
   var messagesIn: UInt64 = 0

@@ -59,7 +59,7 @@ extension Metric {
     Metric("reads_total", loops: \.transport.reads, "Reads that gave bytes."),
     Metric("writes_total", loops: \.transport.writes, "Writes."),
     Metric("turns_total", loops: \.transport.turns, "Turns of event loops."),
-    Metric("standstills_total", loops: \.standstills, "How often a loop did not turn for more than a second."),
+    Metric("loop_stalls_total", loops: \.stalls, "How often a loop did not turn for more than a second."),
     Metric(
       "turns_visited_total", loops: \.transport.visits, "Turns of a loop that slept, run by the thread of another."),
     Metric(

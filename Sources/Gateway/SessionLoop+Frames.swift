@@ -152,7 +152,7 @@ extension SessionLoop {
   }
 
   /// One silent interval: a WebSocket ping. One and a half without an answer: the session is over. Where the hub itself
-  /// stood still (a machine that is suspended, or moved to another host) all its sessions have been silent; none of
+  /// stalled (a machine that is suspended, or moved to another host) all its sessions have been silent; none of
   /// them is closed that was not asked.
   private mutating func checkHeartbeat(_ slot: Int) {
     let interval = nanoseconds(configuration.heartbeatInterval)

@@ -91,7 +91,7 @@ extension SessionLoop {
     guard let exchange = sessions[slot].exchange else { return }
     if now.uptime >= exchange.deadline {
       let id = sessions[slot].connection
-      // A loop that stood still may not blame the peer for it: these wait for nobody but the loops.
+      // After a stall of the loop these have not waited too long: they wait for nobody but the loops.
       if isAwaitingMetrics(id) || exchange.isStalled && !loop.isBlocked(id) {
         exchange.deadline = now.uptime + nanoseconds(limits.keepAliveSeconds)
         return loop.setTimer(id, at: exchange.deadline)

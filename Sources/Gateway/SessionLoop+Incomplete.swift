@@ -91,7 +91,7 @@ extension SessionLoop {
 
   /// Whether a session's message has been under way for too long. Looked at with each of the session's timers.
   func isOverdue(_ slot: Int) -> Bool {
-    guard sessions[slot].keepsInput, standstill == 0, let since = incomplete[slot]?.since else { return false }
+    guard sessions[slot].keepsInput, stallTime == 0, let since = incomplete[slot]?.since else { return false }
     return now.uptime - since >= nanoseconds(limits.messageSeconds)
   }
 }

@@ -200,7 +200,7 @@ struct SessionLoop: ~Copyable {
       deliverOutputs()
       return armLoopTimer()
     }
-    if standstill > 0 { excuseStandstill() }
+    if stallTime > 0 { excuseStall() }
     deliverHistory()
     var rounds = 0
     repeat {
@@ -252,17 +252,17 @@ struct SessionLoop: ~Copyable {
 
   /// For how long this loop did not turn, though it was due to: its machine was suspended, or had no time for it (ns; 0
   /// for less than a second).
-  var standstill: Int64 {
+  var stallTime: Int64 {
     let late = now.uptime - nextTick
     return late > 1_000_000_000 && loop.turn > 1 ? late : 0
   }
 
-  /// Nobody is blamed for time in which nobody was listened to.
-  private mutating func excuseStandstill() {
-    shared.log(.warning, "stood_still", ["seconds": "\(Double(standstill / 1_000_000) / 1000)", "loop": "\(index)"])
-    counters.standstills += 1
-    inputs.append(.stoodStill)
-    excuseIncomplete(standstill)
+  /// The time of a stall does not count against those who could not be heard meanwhile.
+  private mutating func excuseStall() {
+    shared.log(.warning, "loop_stalled", ["seconds": "\(Double(stallTime / 1_000_000) / 1000)", "loop": "\(index)"])
+    counters.stalls += 1
+    inputs.append(.loopStalled)
+    excuseIncomplete(stallTime)
     nextTick = now.uptime
   }
 

@@ -178,7 +178,7 @@ public enum HubInput: Sendable {
   /// What a driver's credential says of its vehicle: behind what admits the driver, and with each refreshed token.
   indirect case vehicle(Identifier, VehicleClaims)
   /// A loop has come back that heard nobody for a while: what its drivers sent meanwhile is still to be read.
-  case stoodStill
+  case loopStalled
   indirect case driverStatus(SessionRef, MessageID, DriverStatusReport)
   indirect case tripStatus(TripStatusInput)
   indirect case tripChange(TripChangeInput)

@@ -7,7 +7,7 @@
 //     sessionRate, sessionBurst, rateWarningSeconds, rateCloseSeconds, resumedPerTurn,
 //     subscriptionsPerSession, closingSeconds, outboxBytesPerSession, outboxBytes, readBufferBytes, arenaKeepBytes,
 //     mailboxMessages, and the hub's tables                                      here
-//     metricsSeconds                                                             GatewayTests/StandstillTests
+//     metricsSeconds                                                             GatewayTests/StallTests
 //     profiles, accuracyMeters                                                   MotionTests
 //     the options that set them                                                  LimitOptionTests
 import Foundation

@@ -69,7 +69,7 @@ private struct FuzzedHub: ~Copyable {
     switch what % 15 {
     case 0:
       uptime += Int64(a) * (b > 250 ? 1_000_000_000_000 : b > 128 ? 1_000_000_000 : 10_000_000)
-      return process(b % 64 == 63 ? [.stoodStill] : [])
+      return process(b % 64 == 63 ? [.loopStalled] : [])
     case 1: input = connect(who, a)
     case 2: input = .driverDisconnected(sessions[Int(who % 4)])
     case 3, 4: input = fix(who, a, b)

@@ -50,7 +50,7 @@ struct InsiderRun {
       var tries: [Outcome] = []
       repeat {
         try crowd.keep()
-        load.turn(seconds: 0.5)  // the generator stood still meanwhile
+        load.turn(seconds: 0.5)  // the generator was stalled meanwhile
         let outcome = try outcome(attack, load, before)
         show(line(outcome))
         tries.append(outcome)

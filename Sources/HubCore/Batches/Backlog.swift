@@ -88,7 +88,7 @@ extension HubInput {
     case .tripStatus(let move): .ofDriver(move.session)
     case .tripChange(let change): .ofDriver(change.session)
     case .subscribe, .unsubscribe, .leaveView: .ofSubscriptions
-    case .batch, .driverConnecting, .driverDisconnected, .vehicle, .stoodStill, .released, .name, .query, .trips,
+    case .batch, .driverConnecting, .driverDisconnected, .vehicle, .loopStalled, .released, .name, .query, .trips,
       .notify, .fences, .knownFixes, .wholeAreas:
       .free
     }

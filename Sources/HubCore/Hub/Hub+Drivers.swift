@@ -157,7 +157,7 @@ extension Hub {
   /// The moment may come nearer, with a session's end or a shorter sampling interval; but never nearer than `stale`
   /// after that. So an entry that comes up at least that often is never late, and there need be only one.
   private mutating func armStaleness(_ driver: Int) {
-    let staleAt = drivers[driver].staleAt(lastStall: lastStandstill, timings)
+    let staleAt = drivers[driver].staleAt(lastStall: lastStall, timings)
     let look = min(staleAt, now.uptime + nanoseconds(timings.stale))
     deadlines.arm(.driverStaleness, drivers.handle(of: driver), at: look)
   }
@@ -165,7 +165,7 @@ extension Hub {
   /// The entry that watches for staleness came up: stale now, or looked at again when it would be.
   private mutating func checkStaleness(_ driver: Int) {
     guard !drivers[driver].isStale else { return }  // it began offline
-    guard now.uptime >= drivers[driver].staleAt(lastStall: lastStandstill, timings) else { return armStaleness(driver) }
+    guard now.uptime >= drivers[driver].staleAt(lastStall: lastStall, timings) else { return armStaleness(driver) }
     drivers.becomeStale(driver)
     noteArea(driver)
     // Where that can't be stored, its partners' positions say it later.

@@ -155,7 +155,7 @@ extension Hub {
     if let trip { trips.measure(position, after: drivers[driver].position, trip: trip, at: now.uptime) }
     if let reason = position.absorbed { counters.fixesAbsorbed[Int(reason.rawValue)] += 1 }
     drivers[driver].accept(
-      position, trip: trip.map { trips.handle(of: $0) }, at: now, lastStall: lastStandstill, timings)
+      position, trip: trip.map { trips.handle(of: $0) }, at: now, lastStall: lastStall, timings)
     if drivers[driver].isStale { returnFromStale(driver) }
     drivers.settle(driver)
     noteArea(driver)

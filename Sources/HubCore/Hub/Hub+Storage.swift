@@ -196,7 +196,7 @@ extension Hub {
   /// Presence counts from `start`: before it nothing could reach this hub.
   public mutating func finishLoading(at start: Moment) {
     now = start
-    lastStandstill = start.uptime
+    lastStall = start.uptime
     // Positions had numbers too, and theirs are not stored.
     if publicationNumber > 0 { publicationNumber += 1 << 32 }
     for trip in 0..<trips.endIndex where trips.isInUse(trip) { resumeTrip(trip) }

@@ -38,7 +38,7 @@ public struct Hub: ~Copyable {
   /// The journal knows this hub's epoch and seed.
   var hasLife = false
   /// When a loop came back that had heard nobody for a while (uptime, ns).
-  var lastStandstill = Int64.min / 2
+  var lastStall = Int64.min / 2
   var outputs: LoopOutputs
 
   public internal(set) var counters = HubCounters()
@@ -182,7 +182,7 @@ public struct Hub: ~Copyable {
     case .driverConnecting(let session, let id, let client): connect(session, id, client: client)
     case .driverDisconnected(let session): drivers.disconnect(session, at: now.uptime)
     case .vehicle(let id, let claims): take(claims, of: id)
-    case .stoodStill: lastStandstill = now.uptime
+    case .loopStalled: lastStall = now.uptime
     case .driverStatus(let session, let messageID, let report): handle(session, messageID, report)
     case .tripStatus(let input): handle(input)
     case .tripChange(let input): handle(input)

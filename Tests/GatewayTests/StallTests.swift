@@ -1,4 +1,4 @@
-// Silence and rates by clocks that are moved by hand: in turn as documented, and where the hub itself stood still, as
+// Silence and rates by clocks that are moved by hand: in turn as documented, and where the hub itself stalled, as
 // on a machine that was suspended. Its peers can't be blamed for what it did not read.
 import HubBytes
 import HubWebSocket
@@ -6,7 +6,7 @@ import Testing
 
 @testable import HubGateway
 
-@Suite struct StandstillTests {
+@Suite struct StallTests {
   private func stage(rate: Double = 0) throws -> (HandClock, HandDrivenHub, HandDrivenPeer) {
     let clock = HandClock()
     let hub = try HandDrivenHub(clock: clock) {
@@ -55,7 +55,7 @@ import Testing
     #expect(peer.closeCode == CloseCode(4408))
   }
 
-  @Test("a hub that stood still for an hour closes nobody whom it has not asked")
+  @Test("a hub that stalled for an hour closes nobody whom it has not asked")
   func suspended() throws {
     let (clock, _, peer) = try stage()
     pass(5, clock, peer)
@@ -68,7 +68,7 @@ import Testing
     #expect(peer.closeCode == CloseCode(4408), "asked, and silent for one and a half more")
   }
 
-  @Test("an answer that came while the hub stood still is read before its sender is judged")
+  @Test("an answer that came while the hub was stalled is read before its sender is judged")
   func answeredMeanwhile() throws {
     let (clock, _, peer) = try stage()
     pass(11, clock, peer)
@@ -103,7 +103,7 @@ import Testing
     #expect(peer.closeCode == CloseCode(4429))
   }
 
-  @Test("a message that was cut in two by an hour's standstill has its time")
+  @Test("a message that was cut in two by a stall of an hour has its time")
   func message() throws {
     let (clock, hub, peer) = try stage()
     let frame = HandDrivenPeer.frame(HandDrivenPeer.ping("", unread: 5000))
@@ -112,13 +112,13 @@ import Testing
     pass(5, clock, peer)
     clock.advance(milliseconds: 3_600_000)
     peer.turn()
-    #expect(peer.closeCode == nil && hub.counters.standstills == 1)
+    #expect(peer.closeCode == nil && hub.counters.stalls == 1)
     peer.send(frame[3000...])
     peer.turn()
     #expect(peer.messages.count { $0.contains("\"pong\"") } == 1 && peer.closeCode == nil)
   }
 
-  @Test("drivers of a hub that stood still stay online while what they sent is read")
+  @Test("drivers of a hub that was stalled stay online while what they sent is read")
   func drivers() throws {
     let (clock, hub, peer) = try stage()
     try hub.addDrivers(3)
