@@ -18,7 +18,7 @@ enum Exceptions {
     "Sources/Bytes/ChunkTable.swift",
     "Sources/Bytes/TurnList.swift",
     "Sources/Gateway/EchoServer.swift",
-    "Sources/Gateway/Server.swift",
+    "Sources/Gateway/Server/Server.swift",
     "Sources/Gateway/SessionLoopDelegate.swift",
     "Sources/HubCore/DriverIndex/PagedSlab.swift",
     "Sources/HubCore/HubOutput.swift",
