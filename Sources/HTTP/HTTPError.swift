@@ -33,6 +33,8 @@ public enum HTTPError: Error, Equatable, Sendable {
   case missingHost
   case repeatedHost
   case malformedHost
+  /// An expectation other than `100-continue`. RFC 9110 §10.1.1.
+  case unknownExpectation
   /// More than one field, a list, or not digits. RFC 9112 §6.3.
   case malformedContentLength
   /// Content-Length and Transfer-Encoding in one message. RFC 9112 §6.1, §11.2.
@@ -58,6 +60,7 @@ public enum HTTPError: Error, Equatable, Sendable {
       .contentLengthWithTransferEncoding, .malformedTransferEncoding, .malformedChunk, .chunkExtensionsTooLong,
       .malformedPercentEncoding:
       return .badRequest
+    case .unknownExpectation: return .expectationFailed
     case .bodyTooLarge: return .contentTooLarge
     case .targetTooLong: return .uriTooLong
     case .headTooLarge, .tooManyFields, .trailersTooLarge: return .headerFieldsTooLarge

@@ -49,6 +49,7 @@ public struct RequestParser: Sendable {
     var fields = HeaderFields(bytes: bytes)
     try fields.parse(from: lineEnd + 2, limits: limits)
     try checkHost(fields, version)
+    try checkExpectation(fields, version)
     return RequestHead(
       method: method, version: version, target: ranges, fields: fields,
       framing: try BodyFraming(request: fields, version), keepsAlive: BodyFraming.keepsAlive(fields, version))
@@ -74,6 +75,12 @@ public struct RequestParser: Sendable {
     case .value(let host):
       guard host.allSatisfy(isHostByte) else { throw .malformedHost }
     }
+  }
+
+  /// RFC 9110 §10.1.1: there is one expectation that can be met. In HTTP/1.0 they are ignored.
+  private static func checkExpectation(_ fields: HeaderFields, _ version: Version) throws(HTTPError) {
+    guard version == .http11, fields["expect"] != nil else { return }
+    guard fields.elements("expect").allSatisfy({ ASCII.equals($0, "100-continue") }) else { throw .unknownExpectation }
   }
 
   /// The bytes of `uri-host [":" port]` (RFC 3986 §3.2.2): unreserved, sub-delims but the comma, `%`, `:`, `[`, `]`.

@@ -16,26 +16,20 @@ public struct Status: Sendable, Hashable {
     self.code = code
   }
 
-  public static let continues = Status(100)
   public static let switchingProtocols = Status(101)
   public static let ok = Status(200)
   public static let created = Status(201)
-  public static let accepted = Status(202)
   public static let noContent = Status(204)
-  public static let notModified = Status(304)
   public static let badRequest = Status(400)
   public static let unauthorized = Status(401)
   public static let forbidden = Status(403)
   public static let notFound = Status(404)
   public static let methodNotAllowed = Status(405)
   public static let notAcceptable = Status(406)
-  public static let requestTimeout = Status(408)
   public static let conflict = Status(409)
   public static let contentTooLarge = Status(413)
   public static let uriTooLong = Status(414)
-  public static let unsupportedMediaType = Status(415)
   public static let expectationFailed = Status(417)
-  public static let unprocessableContent = Status(422)
   public static let upgradeRequired = Status(426)
   public static let tooManyRequests = Status(429)
   public static let headerFieldsTooLarge = Status(431)
@@ -43,7 +37,6 @@ public struct Status: Sendable, Hashable {
   public static let notImplemented = Status(501)
   public static let serviceUnavailable = Status(503)
   public static let versionNotSupported = Status(505)
-  public static let insufficientStorage = Status(507)
 
   /// Whether a response with this status ends with its head, whatever its fields say. RFC 9112 §6.3.
   public var hasNoBody: Bool { code < 200 || code == 204 || code == 304 }
@@ -51,26 +44,20 @@ public struct Status: Sendable, Hashable {
   /// The phrase for the status line; empty for a code that is not listed above, which RFC 9112 §4 allows.
   public var reason: StaticString {
     switch code {
-    case 100: return "Continue"
     case 101: return "Switching Protocols"
     case 200: return "OK"
     case 201: return "Created"
-    case 202: return "Accepted"
     case 204: return "No Content"
-    case 304: return "Not Modified"
     case 400: return "Bad Request"
     case 401: return "Unauthorized"
     case 403: return "Forbidden"
     case 404: return "Not Found"
     case 405: return "Method Not Allowed"
     case 406: return "Not Acceptable"
-    case 408: return "Request Timeout"
     case 409: return "Conflict"
     case 413: return "Content Too Large"
     case 414: return "URI Too Long"
-    case 415: return "Unsupported Media Type"
     case 417: return "Expectation Failed"
-    case 422: return "Unprocessable Content"
     case 426: return "Upgrade Required"
     case 429: return "Too Many Requests"
     case 431: return "Request Header Fields Too Large"
@@ -78,7 +65,6 @@ public struct Status: Sendable, Hashable {
     case 501: return "Not Implemented"
     case 503: return "Service Unavailable"
     case 505: return "HTTP Version Not Supported"
-    case 507: return "Insufficient Storage"
     default: return ""  // an open set of numbers, not an enum
     }
   }

@@ -144,6 +144,7 @@ public struct HTTPRefusal: Sendable {
         over 256 KiB (over 4 KiB without a good credential, or where no body is wanted), or an answer over 511 KiB
         """),
     HTTPRefusal(status: 414, codes: [.tooLarge], meaning: "the request target is over its limit"),
+    HTTPRefusal(status: 417, codes: [.badMessage], meaning: "`Expect` has something else than `100-continue`"),
     HTTPRefusal(
       status: 429, codes: [.rateLimited], reconnect: .backOff,
       meaning: """

@@ -60,6 +60,17 @@ import Testing
   @Test("A client that waits for 100 Continue is recognised") func expectation() throws {
     let text = "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-Continue\r\nContent-Length: 1\r\n\r\n"
     #expect(try #require(try parse(text)).0.expectsContinue)
+    let old = text.replacing("HTTP/1.1", with: "HTTP/1.0")
+    #expect(try #require(try parse(old)).0.expectsContinue == false)
+    let empty = text.replacing("Content-Length: 1", with: "Content-Length: 0")
+    #expect(try #require(try parse(empty)).0.expectsContinue == false)
+  }
+
+  @Test("Any other expectation is refused, but in HTTP/1.0", arguments: ["x", "100-continue, x", "100-continue=1"])
+  func otherExpectations(value: String) throws {
+    let text = "POST / HTTP/1.1\r\nHost: x\r\nExpect: \(value)\r\nContent-Length: 1\r\n\r\n"
+    #expect(throws: HTTPError.unknownExpectation) { try parse(text) }
+    #expect(try parse(text.replacing("HTTP/1.1", with: "HTTP/1.0")) != nil)
   }
 }
 

@@ -31,6 +31,7 @@ extension HTTPError {
     case .missingHost: "HTTP/1.1 needs a Host field (RFC 9112 §3.2)"
     case .repeatedHost: "there is more than one Host field"
     case .malformedHost: "the Host field is malformed"
+    case .unknownExpectation: "the only expectation that is met is 100-continue (RFC 9110 §10.1.1)"
     case .malformedContentLength: "Content-Length is malformed or repeated (RFC 9112 §6.3)"
     case .contentLengthWithTransferEncoding: "Content-Length and Transfer-Encoding in one message (RFC 9112 §6.1)"
     case .malformedTransferEncoding: "Transfer-Encoding must end with chunked, once, in HTTP/1.1 (RFC 9112 §6.1)"
