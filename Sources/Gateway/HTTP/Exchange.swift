@@ -1,5 +1,6 @@
 // The HTTP side of a connection, until it becomes a WebSocket or ends.
 import HubBytes
+import HubCore
 import HubHTTP
 import HubMessages
 import HubRuntime
