@@ -181,9 +181,7 @@ extension SessionLoop {
   /// A session that was admitted is over, whether it was open or not yet.
   mutating func leaveSession(_ slot: Int) {
     guard let credential = sessions[slot].credential ?? sessions[slot].exchange?.upgrade?.credential else { return }
-    let cells = areas.views[slot]?.reduce(0) { $0 + $1.cells.count } ?? 0
-    areas.views[slot] = nil
-    shared.admissions.sessionEnded(IdentityKey(credential), cells: cells)
+    shared.admissions.sessionEnded(IdentityKey(credential), cells: fanOut.cellCount(slot))
   }
 
   private mutating func leaveProxied(_ slot: Int, _ exchange: Exchange) {

@@ -23,7 +23,7 @@ extension SessionLoop {
         case .message(let kind, let payload, let isCompressed):
           guard sessions[slot].phase == .open else { continue }
           messageCompleted(slot)
-          received(slot, kind, isCompressed ? try inflate(slot, payload, kind) : payload)
+          received(slot, kind, isCompressed ? try inflated(slot, payload, kind) : payload)
         case .ping(let payload):
           if sessions[slot].phase == .open { answerPing(slot, payload) }
         case .pong: if sessions[slot].phase == .open { charge(slot, 1) }
@@ -42,12 +42,26 @@ extension SessionLoop {
         if mustWaitForTurn(slot) {
           return waitForTurn(slot, UnsafeRawBufferPointer(rebasing: bytes[offset...]), taken: offset, of: waiting)
         }
-        if sessions[slot].unansweredSubscriptions >= limits.unansweredSubscriptions {
+        if sessions[slot].subscriptions.unanswered >= limits.unansweredSubscriptions {
           return stall(slot, UnsafeRawBufferPointer(rebasing: bytes[offset...]), taken: offset, of: waiting)
         }
       }
     } catch {
       fail(slot, error)
+    }
+  }
+
+  /// The message of a compressed payload, valid until the next one.
+  private mutating func inflated(
+    _ slot: Int, _ payload: UnsafeRawBufferPointer, _ kind: MessageKind
+  ) throws(FrameError) -> UnsafeRawBufferPointer {
+    do throws(FrameError) {
+      let message = try fanOut.inflate(slot, payload, kind)
+      loop.spend(bytes: message.count)
+      return message
+    } catch {
+      loop.spend(bytes: limits.messageBytes)  // a bomb is inflated up to its limit before it is refused
+      throw error
     }
   }
 

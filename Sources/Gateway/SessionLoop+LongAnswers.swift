@@ -114,7 +114,7 @@ extension SessionLoop {
     answers.append(
       LongAnswer(
         session, sessions[slot].credential, list, sessions[slot].form, replyTo: replyTo,
-        isCompressed: sharesCompression(slot)))
+        isCompressed: sessions[slot].encoding.isCompressed))
   }
 
   /// Goes on with what is under way, until the turn's share of it is gone.
@@ -125,14 +125,14 @@ extension SessionLoop {
       let answer = answers.removeFirst()
       let share = answers.isEmpty ? room : min(room, max(1, limits.reportsPerTurn / 4))
       if !write(answer, share: share) { answers.append(answer) }
-      flushIfLarge()
+      fanOut.flushIfLarge()
       room = answers.room(in: loop.turn, of: limits.reportsPerTurn)
     }
   }
 
   /// Writes a part of an answer; true where it is done, or nobody waits for it any more.
   private mutating func write(_ answer: LongAnswer, share: Int) -> Bool {
-    guard let slot = connection(of: answer.session).map({ Int($0.slot) }) else { return true }
+    guard let slot = slot(of: answer.session) else { return true }
     let exchange = sessions[slot].exchange
     guard answer.replyTo == nil ? exchange?.isWaiting == true : sessions[slot].phase == .open else { return true }
     writePart(of: answer, share: share)
@@ -156,7 +156,7 @@ extension SessionLoop {
     let drivers = answer.writer.write(atMost: max(1, share / weight), into: &loop.arena)
     answers.spend(max(1, drivers) * weight, in: loop.turn)
     answer.plainBytes += loop.arena.count - start
-    if answer.isCompressed { compression.shared.compress(partAt: start, isLast: false, in: &loop.arena) }
+    if answer.isCompressed { fanOut.compress(partAt: start, isLast: false) }
     if isFirst {
       // All will most likely be as long as these: else what is there is copied again and again as it grows.
       let expected = (loop.arena.count - start) * all / max(1, drivers) + 1024
@@ -179,7 +179,7 @@ extension SessionLoop {
 
   /// As `send(_: Reply, to:)` does it with a reply that is written at once.
   private mutating func send(_ answer: LongAnswer, _ replyTo: MessageID, to slot: Int) {
-    replyNumber += 1
+    let replyNumber = fanOut.nextReplyNumber()
     let payload = FrameWriter.begin(as: .server, in: &loop.arena)
     let form = sessions[slot].form
     switch form {
@@ -189,7 +189,7 @@ extension SessionLoop {
         replyTo: replyTo, timestamp: now.timestamp, messageID: replyNumber, into: &loop.arena)
     }
     var plainBytes = answer.plainBytes + loop.arena.count - payload
-    if answer.isCompressed { compression.shared.compress(partAt: payload, isLast: false, in: &loop.arena) }
+    if answer.isCompressed { fanOut.compress(partAt: payload, isLast: false) }
     loop.arena.append(answer.body)
     let end = loop.arena.count
     if case .json(let time) = form {
@@ -199,24 +199,8 @@ extension SessionLoop {
     guard plainBytes + FrameWriter.headerLength(payload: plainBytes, isMasked: false) <= limits.largestAnswer else {
       return refuse(slot, replyTo, .tooLarge, Self.tooLargeAnswer)
     }
-    if answer.isCompressed {
-      compression.shared.compress(partAt: end, isLast: true, in: &loop.arena)
-      counters.deflates += 1
-      counters.deflatedBytesIn += UInt64(plainBytes)
-      counters.deflatedBytesOut += UInt64(loop.arena.count - payload)
-    }
-    let start = FrameWriter.finish(
-      form.opcode, payloadAt: payload, isCompressed: answer.isCompressed, in: &loop.arena)
-    send(start..<loop.arena.count, to: sessions[slot].connection)
-    counters.repliesOut += 1
-  }
-}
-
-extension MessageForm {
-  fileprivate var opcode: Opcode {
-    switch self {
-    case .json: .text
-    case .binary: .binary
-    }
+    if answer.isCompressed { fanOut.compress(partAt: end, isLast: true) }
+    fanOut.send(
+      replyAt: payload, to: sessions[slot].recipient, compressedFrom: answer.isCompressed ? plainBytes : nil)
   }
 }

@@ -23,7 +23,7 @@ extension SessionLoop {
       case .binary:
         // RFC 6455 §7.4.1: a kind of data that this session does not take.
         guard kind == .binary else { return close(slot, .unsupportedData, "text on a binary session") }
-        handle(slot, try readBinary(slot, payload), bytes: payload.count)
+        handle(slot, try namedTrips.read(slot, payload), bytes: payload.count)
       }
     } catch {
       charge(slot, more: WorkUnits.of(bytes: payload.count, positions: error.checkedPositions), than: payload.count)
@@ -140,14 +140,13 @@ extension SessionLoop {
       return refuse(
         slot, messageID, .forbidden, "a \(credential.role.name) may not subscribe to this channel")
     }
-    guard Int(sessions[slot].subscriptions) < limits.subscriptionsPerSession else {
+    guard sessions[slot].subscriptions.count < limits.subscriptionsPerSession else {
       counters.count(.subscriptions)
       return refuse(
         slot, messageID, .rateLimited, "a session has at most \(limits.subscriptionsPerSession) subscriptions",
         retryAfter: 1)
     }
-    sessions[slot].subscriptions += 1
-    sessions[slot].unansweredSubscriptions += 1
+    sessions[slot].subscriptions.ask()
     inputs.append(
       .subscribe(
         SubscribeInput(
@@ -187,35 +186,27 @@ extension SessionLoop {
   }
 
   /// Encodes a reply and puts it into the session's output.
-  ///
-  /// `channel`: with `subscribed`, whose messages follow.
-  mutating func send(_ reply: Reply, to slot: Int, naming channel: ChannelHandle? = nil) {
+  mutating func send(_ reply: Reply, to slot: Int) {
     guard sessions[slot].phase == .open else { return }
-    replyNumber += 1
-    let payload = FrameWriter.begin(as: .server, in: &loop.arena)
-    let opcode = write(reply, sessions[slot].form, naming: channel)
-    let start = FrameWriter.finish(opcode, payloadAt: payload, in: &loop.arena)
-    let plain = start..<loop.arena.count
-    if case .result(let result) = reply, plain.count > limits.largestAnswer {
+    guard fanOut.send(reply, to: sessions[slot].recipient, now: now.timestamp) else {
+      guard case .result(let result) = reply else { return }
       return refuse(slot, result.replyTo, .tooLarge, SessionLoop.tooLargeAnswer)
     }
-    let frame = sharesCompression(slot) ? deflate(payload..<plain.upperBound) ?? plain : plain
-    send(frame, to: sessions[slot].connection)
-    counters.repliesOut += 1
     if case .error(let error) = reply { count(error, slot) }
   }
 
-  /// Writes a reply in the session's form, and gives the frame's kind.
-  private mutating func write(_ reply: Reply, _ form: MessageForm, naming channel: ChannelHandle?) -> Opcode {
-    switch form {
-    case .json(let time):
-      JSONWriter.write(reply, timestamp: now.timestamp, messageID: replyNumber, time: time, into: &loop.arena)
-      return .text
-    case .binary:
-      let naming = channel.map { (handle: $0.index, names: binary.names(of: $0)) }
-      BinaryWriter.write(
-        reply, timestamp: now.timestamp, messageID: replyNumber, naming: naming, into: &loop.arena)
-      return .binary
+  /// Why a role may not watch such an area; nil where it may. What only ops may is forbidden to others, as in queries.
+  private func areaFault(_ channel: Channel, _ role: HubMessages.Role) -> (code: ErrorCode, text: String)? {
+    switch channel {
+    case .area(let cell):
+      if role == .ops || cell.precision >= 5 { return nil }
+      return (.forbidden, "a \(role.name) may watch areas of 5 to 8 characters")
+    case .nearby(_, let radius):
+      let limit = role == .ops ? limits.areaRadiusMeters : PublicAudience.maximumRadiusMeters
+      if radius <= limit { return nil }
+      let who = role == .ops ? "ops" : "a \(role.name)"
+      return (role == .ops ? .badMessage : .forbidden, "\(who) may watch up to \(Int(limit)) m around a place")
+    case .trip, .driver, .fence, .fleet: return nil
     }
   }
 }

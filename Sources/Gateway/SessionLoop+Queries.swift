@@ -107,7 +107,7 @@ extension SessionLoop {
   mutating func answer(_ slot: Int, _ result: QueryResult?, replyTo: MessageID?) {
     var result = result
     if case .drivers(var list) = result {
-      let isCompressed = replyTo != nil && sharesCompression(slot)
+      let isCompressed = replyTo != nil && sessions[slot].encoding.isCompressed
       guard mayWriteAtOnce(list, isCompressed: isCompressed) else { return writeOverTurns(slot, list, replyTo) }
       list.sort()
       result = .drivers(list)

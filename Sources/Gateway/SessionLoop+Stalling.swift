@@ -69,8 +69,8 @@ extension SessionLoop {
 
   /// A subscription was answered: the session goes on once all of them are and its reader has kept up.
   mutating func subscriptionAnswered(_ slot: Int) {
-    sessions[slot].unansweredSubscriptions -= 1
-    if sessions[slot].held != nil, sessions[slot].unansweredSubscriptions == 0 {
+    sessions[slot].subscriptions.answered()
+    if sessions[slot].held != nil, sessions[slot].subscriptions.unanswered == 0 {
       stalled.append(sessions[slot].connection)
     }
   }
@@ -79,7 +79,7 @@ extension SessionLoop {
   mutating func drained(_ id: ConnectionID) {
     guard isCurrent(id) else { return }
     let slot = Int(id.slot)
-    catchUp(slot)
+    if fanOut.catchUp(id, sessions[slot].subscriptions, asking: &inputs) { armLoopTimer() }
     guard sessions[slot].exchange?.isStalled == true || sessions[slot].held != nil else { return }
     stalled.append(id)
     armLoopTimer()
@@ -108,7 +108,7 @@ extension SessionLoop {
         sendPiece(slot, exchange)
         advance(slot, exchange)
         if !exchange.isStalled { loop.resumeReading(id) }
-      } else if let held = sessions[slot].held, sessions[slot].unansweredSubscriptions == 0, !sessions[slot].isPaused {
+      } else if let held = sessions[slot].held, sessions[slot].subscriptions.unanswered == 0, !sessions[slot].isPaused {
         sessions[slot].held = nil
         held.bytes.withMutableBytes {
           receivedFrames(slot, UnsafeMutableRawBufferPointer(rebasing: $0[held.done...]), of: held)
@@ -116,7 +116,7 @@ extension SessionLoop {
         readAgain(slot)
       }
       settleIncomplete(slot)
-      flushIfLarge()
+      fanOut.flushIfLarge()
     }
   }
 

@@ -144,7 +144,7 @@ extension SessionLoop {
     guard let credential = sessions[slot].credential else { return }
     let session = reference(sessions[slot].connection)
     let actor = Actor(role: credential.role, id: credential.id)
-    subscriptions.forEach(first: sessions[slot].firstSubscription) { inputs.append(.name(session, actor, $0)) }
+    fanOut.forEachChannel(of: sessions[slot].subscriptions) { inputs.append(.name(session, actor, $0)) }
   }
 
   /// Ends a subscription that the session's grants do not cover (any more).
@@ -165,7 +165,7 @@ extension SessionLoop {
   /// A trip has a driver now. Other drivers that followed it by development's word alone are let go; what a token names
   /// stays open.
   mutating func claimed(_ channel: ChannelHandle, _ name: Channel, by driver: Identifier) {
-    for subscriber in subscriptions.subscribers(of: channel) {
+    for subscriber in fanOut.subscribers(of: channel) {
       let slot = Int(subscriber.connection.slot)
       guard let credential = sessions[slot].credential, credential.grant(for: name) == .whileUnclaimed,
         credential.id != driver

@@ -125,12 +125,12 @@ extension SessionLoop {
     for answer in answers {
       historyQuestions -= 1
       shared.admissions.answered(answer.identity)
-      guard let connection = connection(of: answer.session),
-        let exchange = sessions[Int(connection.slot)].exchange, exchange.isWaiting
-      else { continue }
+      guard let slot = slot(of: answer.session), let exchange = sessions[slot].exchange, exchange.isWaiting else {
+        continue
+      }
       exchange.room = answer.room
-      finish(Int(connection.slot), exchange, answer.response)
-      flushIfLarge()
+      finish(slot, exchange, answer.response)
+      fanOut.flushIfLarge()
     }
   }
 }

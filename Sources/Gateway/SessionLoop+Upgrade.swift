@@ -24,7 +24,7 @@ extension SessionLoop {
     do throws(UpgradeRefusal) {
       var handshake = try ServerHandshake(
         request, subprotocols: Self.subprotocols,
-        compression: deflatePolicy)
+        compression: configuration.compression ? fanOut.compressionPolicy : nil)
       guard let time = TimeFormat(queryValue: request.query.text("time")) else {
         counters.handshakesRefused += 1
         return respond(slot, exchange, .badRequest, .badMessage, TimeFormat.queryHelp)
@@ -114,8 +114,8 @@ extension SessionLoop {
     if upgrade.form == .binary { counters.binarySessions += 1 }
     sessions[slot].bucket = TokenBucket(burst: burst(of: slot), now: now.uptime)
     sessions[slot].exchange = nil
-    if let agreed = upgrade.handshake.compression {
-      compression.open(slot, agreed)
+    sessions[slot].encoding = fanOut.open(slot, upgrade.form, upgrade.handshake.compression)
+    if upgrade.handshake.compression != nil {
       sessions[slot].frames = FrameReader(role: .server, allowsCompression: true)
       counters.compressedSessionsOpened += 1
     }

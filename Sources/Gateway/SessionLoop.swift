@@ -30,11 +30,8 @@ struct SessionLoop: ~Copyable {
   var hub: HubPort
   var inputs = HubInputs()
   var outputs = HubOutputs()
-  var subscriptions = SubscriptionTable()
-  var held = HeldPositions()
-  var areas = LoopAreas()
-  /// What binary sessions and this loop have agreed on.
-  var binary = LoopBinary()
+  var fanOut: FanOut
+  var namedTrips = NamedTrips()
   /// Connections with requests that wait for the next turn.
   var stalled: [ConnectionID] = []
   /// Work towards `Limits.unitsPerPoll` and requests towards `Limits.requestsPerPoll`: what was done and not yet made
@@ -42,8 +39,6 @@ struct SessionLoop: ~Copyable {
   var unitsDone = 0
   var requestsDone = 0
   var answers = AnswersUnderWay()
-  /// Nil until a session needs it.
-  var compression: LoopCompression
   /// What the reader of the journal has found for this loop's requests, and how many it was asked for.
   let historyAnswers: Mailbox<HistoryAnswer>
   var historyQuestions = 0
@@ -54,10 +49,6 @@ struct SessionLoop: ~Copyable {
   var awaitedMetrics: [AwaitedMetrics] = []
   /// When they are looked at next (uptime, ns).
   var nextMetricsLook: Int64 = .max
-  /// When each delivery of this turn came in as a fix (uptime, ns): its latency is known once the turn is flushed.
-  var turnReceived = TurnList<Int64>()
-  /// What was sent over all subscribers of this loop gets a number for its envelope.
-  var replyNumber: UInt64 = 0
   var nextTick: Int64
   /// What the wall clock says beyond the uptime, in milliseconds, as of the last tick.
   private var wallClockOffset: Int64
@@ -94,7 +85,8 @@ struct SessionLoop: ~Copyable {
     unwantedBodyLimits = HTTPLimits(
       headBytes: limits.requestHeadBytes, bodyBytes: min(limits.requestBodyBytes, limits.unwantedBodyBytes))
     self.limits = limits
-    compression = LoopCompression(limits)
+    fanOut = FanOut(
+      loop, number: self.index, limits, flushIntervalMilliseconds: configuration.flushIntervalMilliseconds)
     nextTick = loop.now.uptimeNanoseconds
     wallClockOffset = loop.now.wallClockOffset
     loop.setLoopTimer(at: nextTick)
@@ -110,10 +102,14 @@ struct SessionLoop: ~Copyable {
     Int(id.slot) < sessions.endIndex && sessions[Int(id.slot)].connection == id
   }
 
-  /// The connection that the hub's answer is for, unless it has gone.
-  func connection(of session: SessionRef) -> ConnectionID? {
-    let id = ConnectionID(slot: session.slot, generation: session.generation)
-    return isCurrent(id) ? id : nil
+  /// The slot of the connection that the hub's answer is for, unless it has gone.
+  func slot(of session: SessionRef) -> Int? {
+    isCurrent(ConnectionID(slot: session.slot, generation: session.generation)) ? Int(session.slot) : nil
+  }
+
+  /// Likewise, unless its session is over: one that is closing gave its subscriptions back already.
+  func openSlot(of session: SessionRef) -> Int? {
+    slot(of: session).flatMap { sessions[$0].phase == .open ? $0 : nil }
   }
 
   func reference(_ id: ConnectionID) -> SessionRef {
@@ -149,7 +145,7 @@ struct SessionLoop: ~Copyable {
     case .free: break
     }
     settleIncomplete(slot)
-    flushIfLarge()
+    fanOut.flushIfLarge()
   }
 
   mutating func closed(_ id: ConnectionID, _ cause: CloseCause) {
@@ -177,14 +173,10 @@ struct SessionLoop: ~Copyable {
       counters.sessions[Int(sessions[slot].role.rawValue)] -= 1
       if sessions[slot].form == .binary {
         counters.binarySessions -= 1
-        binary.forget(slot: slot)
+        namedTrips.forget(slot)
       }
     }
-    var first = sessions[slot].firstSubscription
-    while let channel = subscriptions.removeFirst(&first) { released(channel) }
-    sessions[slot].firstSubscription = first
-    sessions[slot].subscriptions = 0
-    compression.close(slot)
+    fanOut.close(slot, &sessions[slot].subscriptions, telling: &inputs)
   }
 
   // MARK: The turn
@@ -211,18 +203,14 @@ struct SessionLoop: ~Copyable {
       deliverOutputs()
       rounds += 1
     } while !inputs.isEmpty && rounds < Self.exchangesPerTurn
-    releaseHeldPositions()
+    fanOut.releaseHeld(by: isDraining ? .max : now.uptime)
     if now.uptime >= nextTick { tick() }
     armLoopTimer()
   }
 
   mutating func turnEnded() {
     if !loop.hasUnhandledReports { allowUnits() }
-    if !turnReceived.isEmpty {
-      let flushed = loop.readUptime()
-      for place in 0..<turnReceived.count { counters.latency.record(nanoseconds: flushed - turnReceived[place]) }
-      turnReceived.removeAll()
-    }
+    fanOut.turnFlushed()
     hub.assistOthers()
   }
 
@@ -306,21 +294,26 @@ struct SessionLoop: ~Copyable {
     }
   }
 
+  /// What is counted here, and what the parts count.
+  var allCounters: LoopCounters {
+    var all = counters
+    all.transport = loop.counters
+    all.fanOut = fanOut.counters
+    all.answersUnderWay = answers.count
+    all.historyQuestions = historyQuestions
+    return all
+  }
+
   mutating func publishCounters() {
     let question = shared.metrics.hub.question
     answeredQuestion = question
-    counters.transport = loop.counters
-    counters.compressionContexts = compression.contexts
-    counters.subscriptions = subscriptions.count
-    counters.answersUnderWay = answers.count
-    counters.historyQuestions = historyQuestions
-    shared.metrics.store(counters, loop: Int(index), answering: question)
+    shared.metrics.store(allCounters, loop: Int(index), answering: question)
     if let counters = hub.counters { shared.metrics.hub.store(counters, answering: question) }
   }
 
   mutating func armLoopTimer() {
     var next = nextTick
-    if let release = held.deadline { next = min(next, release) }
+    if let release = fanOut.deadline { next = min(next, release) }
     next = min(next, hub.nextTurn)
     next = min(next, nextMetricsLook)
     if !inputs.isEmpty || !stalled.isEmpty || !answers.isEmpty { next = now.uptime }

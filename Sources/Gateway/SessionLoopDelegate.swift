@@ -9,7 +9,7 @@ final class SessionLoopDelegate: EventLoopDelegate {
   let sessions: UnsafeMutablePointer<SessionLoop>
 
   /// What the loop has counted so far.
-  var counters: LoopCounters { sessions.pointee.counters }
+  var counters: LoopCounters { sessions.pointee.allCounters }
 
   init(_ sessions: consuming SessionLoop) {
     self.sessions = .allocate(capacity: 1)

@@ -73,8 +73,8 @@ import Testing
       let (inPieces, hub) = try ask(reportsPerTurn: reportsPerTurn)
       #expect(inPieces == whole, "\(reportsPerTurn)")
       #expect(hub.counters.answersContinued == 1)
-      #expect(hub.counters.repliesOut == atOnce.counters.repliesOut)
-      #expect(hub.counters.deflatedBytesIn == atOnce.counters.deflatedBytesIn)
+      #expect(hub.counters.fanOut.repliesOut == atOnce.counters.fanOut.repliesOut)
+      #expect(hub.counters.fanOut.compression.deflatedBytesIn == atOnce.counters.fanOut.compression.deflatedBytesIn)
     }
   }
 
@@ -159,7 +159,7 @@ import Testing
     let ops = try HandDrivenPeer(hub, role: "ops", id: "o1")
     ops.send(query("q1", limit: 10) + query("q2", limit: 10) + query("q3", limit: 10))
     ops.ownTurn()
-    try hub.turn { hub.counters.repliesOut == 3 }  // `connected` is one
+    try hub.turn { hub.counters.fanOut.repliesOut == 3 }  // `connected` is one
     #expect(hub.answersUnderWay == 1 && hub.counters.answersContinued == 0)
     hub.loop.runTurn(timeoutMilliseconds: 0)
     #expect(hub.answersUnderWay == 0 && hub.counters.answersContinued == 0)
@@ -187,7 +187,7 @@ import Testing
     #expect(hub.answersUnderWay == others + 1)
     try hub.turn(atMost: 2 * others) { hub.answersUnderWay == others }
     next.turn()
-    #expect(next.messages.isEmpty && next.isOpen && hub.counters.repliesOut == 3, "`connected`, three times")
+    #expect(next.messages.isEmpty && next.isOpen && hub.counters.fanOut.repliesOut == 3, "`connected`, three times")
   }
 
   @Test("a session that is being closed gets no answer any more, nor a request whose connection is gone")

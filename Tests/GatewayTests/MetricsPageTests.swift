@@ -159,8 +159,8 @@ import Testing
   func histogram() throws {
     var loops = [LoopCounters(), LoopCounters()]
     for value in [10, 80, 300, 4000, 90_000, 5_000_000] as [UInt64] {
-      loops[0].latency.record(microseconds: value)
-      loops[1].latency.record(microseconds: value)
+      loops[0].fanOut.latency.record(microseconds: value)
+      loops[1].fanOut.latency.record(microseconds: value)
     }
     let page = try page(loops)
     let buckets = page.samples.filter { $0.name == "locationhub_delivery_seconds_bucket" }

@@ -1,4 +1,4 @@
-// The pure parts of SessionLoop+Delivery.swift: positions that wait for the flush interval, and frames by form.
+// The pure parts of fan-out: positions that wait for the flush interval, and frames by form.
 import HubCore
 import HubMessages
 import Testing
@@ -62,11 +62,10 @@ import Testing
 }
 
 @Suite struct EncodedFramesTests {
-  @Test("each form has a place of its own, JSON compressed and not")
+  @Test("each encoding has a place of its own")
   func places() {
-    let all =
-      TimeFormat.allCases.flatMap { [Encoding(form: .json($0)), Encoding(form: .json($0), isCompressed: true)] }
-      + [Encoding(form: .binary)]
+    let all = Encoding.table.map { Encoding($0) }
+    #expect(Set(all).count == all.count)
     for encoding in all {
       var frames = EncodedFrames()
       frames[encoding] = 3..<9

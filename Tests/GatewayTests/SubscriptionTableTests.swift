@@ -9,19 +9,20 @@ import Testing
 
 @Suite struct SubscriptionTableTests {
   private func connection(_ slot: Int) -> ConnectionID { ConnectionID(slot: UInt32(slot), generation: 1) }
+  private let apple = Encoding(Encoding.Row(form: .json(.apple)))
   private func channel(_ index: Int) -> ChannelHandle { ChannelHandle(index: UInt32(index)) }
 
   @Test("a session listens to a channel once, and leaving what it does not listen to changes nothing")
   func once() {
     var table = SubscriptionTable()
-    var first = SubscriptionTable.none
-    #expect(table.add(connection(1), encoding: Encoding(form: .json(.apple)), to: channel(5), first: &first))
-    #expect(!table.add(connection(1), encoding: Encoding(form: .json(.apple)), to: channel(5), first: &first))
-    #expect(!table.remove(channel(4), first: &first))
+    var session = SessionSubscriptions()
+    #expect(table.add(connection(1), encoding: apple, to: channel(5), of: &session))
+    #expect(!table.add(connection(1), encoding: apple, to: channel(5), of: &session))
+    #expect(!table.remove(channel(4), of: &session))
     #expect(table.count == 1)
-    #expect(table.subscribers(of: channel(5)).map(\.encoding.form) == [.json(.apple)])
-    #expect(table.remove(channel(5), first: &first))
-    #expect(first == SubscriptionTable.none && table.count == 0)
+    #expect(table.subscribers(of: channel(5)).map(\.encoding) == [apple])
+    #expect(table.remove(channel(5), of: &session))
+    #expect(session.count == 0 && table.count == 0)
   }
 
   @Test("a channel that nobody ever listened to has no subscribers")
@@ -34,7 +35,7 @@ import Testing
   func model(seed: UInt64) {
     var random = SplitMix64(seed: seed)
     var table = SubscriptionTable()
-    var first = [UInt32](repeating: SubscriptionTable.none, count: 12)
+    var sessions = [SessionSubscriptions](repeating: SessionSubscriptions(), count: 12)
     var model = [Set<Int>](repeating: [], count: 12)  // channels by session
     for _ in 0..<3000 {
       let session = Int.random(in: 0..<12, using: &random)
@@ -42,18 +43,19 @@ import Testing
       switch Int.random(in: 0..<20, using: &random) {
       case 0:
         var told: [Int] = []
-        while let channel = table.removeFirst(&first[session]) { told.append(Int(channel.index)) }
+        while let channel = table.removeAny(of: &sessions[session]) { told.append(Int(channel.index)) }
         #expect(told.count == model[session].count && Set(told) == model[session], "seed \(seed)")
         model[session] = []
       case 1..<12:
         let isNew = table.add(
-          connection(session), encoding: Encoding(form: .binary), to: self.channel(channel),
-          first: &first[session])
+          connection(session), encoding: Encoding(Encoding.Row(form: .binary)), to: self.channel(channel),
+          of: &sessions[session])
         #expect(isNew == model[session].insert(channel).inserted, "seed \(seed)")
       default:
-        let wasThere = table.remove(self.channel(channel), first: &first[session])
+        let wasThere = table.remove(self.channel(channel), of: &sessions[session])
         #expect(wasThere == (model[session].remove(channel) != nil), "seed \(seed)")
       }
+      #expect(sessions[session].count == model[session].count)
       #expect(table.count == model.reduce(0) { $0 + $1.count })
       let listeners = table.subscribers(of: self.channel(channel)).map { Int($0.connection.slot) }
       #expect(listeners.sorted() == (0..<12).filter { model[$0].contains(channel) }, "seed \(seed)")

@@ -6,6 +6,14 @@ import HubCore
 import HubMessages
 import HubTransport
 
+/// A session as fan-out knows it.
+struct Recipient {
+  let connection: ConnectionID
+  let encoding: Encoding
+
+  var slot: Int { Int(connection.slot) }
+}
+
 struct Subscriber {
   var connection: ConnectionID
   var node: UInt32
@@ -14,17 +22,28 @@ struct Subscriber {
   var isBehind = false
 }
 
-/// In which form a session gets publications: one encode for each form in use.
-struct Encoding: Hashable {
-  var form: MessageForm
-  var isCompressed = false
+/// What one session is subscribed to.
+struct SessionSubscriptions {
+  /// Head of the session's list in the table.
+  fileprivate var first = SubscriptionTable.none
+  /// Those in the list.
+  fileprivate var open: UInt16 = 0
+  /// Those that the hub has not answered yet.
+  private(set) var unanswered: UInt16 = 0
 
-  var uncompressed: Encoding { Encoding(form: form) }
+  /// All of them.
+  var count: Int { Int(open) + Int(unanswered) }
+
+  /// The hub is asked for one more.
+  mutating func ask() { unanswered += 1 }
+
+  /// It has answered.
+  mutating func answered() { unanswered -= 1 }
 }
 
 struct SubscriptionTable {
   /// One subscription of one session; a session's nodes are a list.
-  struct Node {
+  private struct Node {
     var channel: UInt32
     /// Where the subscriber stands in its channel's array.
     var place: UInt32
@@ -32,7 +51,7 @@ struct SubscriptionTable {
     var next: UInt32
   }
 
-  static let none = UInt32.max
+  fileprivate static let none = UInt32.max
 
   private var channels: [[Subscriber]] = []
   private var nodes: [Node] = []
@@ -46,18 +65,19 @@ struct SubscriptionTable {
     return index < channels.count ? channels[index] : []
   }
 
-  /// Adds a subscription in front of the session's list `first`; false when it is there already.
+  /// Adds a subscription to the session's; false when it is there already.
   mutating func add(
     _ connection: ConnectionID, encoding: Encoding, to channel: ChannelHandle, isBehind: Bool = false,
-    first: inout UInt32
+    of session: inout SessionSubscriptions
   ) -> Bool {
-    if find(channel, first: first) != nil { return false }
+    if find(channel, session.first) != nil { return false }
     let index = Int(channel.index)
     if channels.count <= index {
       channels.append(contentsOf: repeatElement([], count: max(index + 1 - channels.count, channels.count)))
     }
-    let node = makeNode(Node(channel: channel.index, place: UInt32(channels[index].count), next: first))
-    first = node
+    let node = makeNode(Node(channel: channel.index, place: UInt32(channels[index].count), next: session.first))
+    session.first = node
+    session.open += 1
     channels[index].append(
       Subscriber(connection: connection, node: node, encoding: encoding, isBehind: isBehind))
     count += 1
@@ -65,12 +85,13 @@ struct SubscriptionTable {
   }
 
   /// Removes a session's subscription to a channel; false when there is none.
-  mutating func remove(_ channel: ChannelHandle, first: inout UInt32) -> Bool {
-    guard let node = find(channel, first: first) else { return false }
-    if first == node {
-      first = nodes[Int(node)].next
+  mutating func remove(_ channel: ChannelHandle, of session: inout SessionSubscriptions) -> Bool {
+    guard let node = find(channel, session.first) else { return false }
+    session.open -= 1
+    if session.first == node {
+      session.first = nodes[Int(node)].next
     } else {
-      var before = first
+      var before = session.first
       while nodes[Int(before)].next != node { before = nodes[Int(before)].next }
       nodes[Int(before)].next = nodes[Int(node)].next
     }
@@ -78,18 +99,19 @@ struct SubscriptionTable {
     return true
   }
 
-  /// Removes the subscription at the head of a session's list and gives its channel; nil when the list is empty.
-  mutating func removeFirst(_ first: inout UInt32) -> ChannelHandle? {
-    guard first != Self.none else { return nil }
-    let node = first
-    first = nodes[Int(node)].next
+  /// Removes one of a session's subscriptions and gives its channel; nil when it has none.
+  mutating func removeAny(of session: inout SessionSubscriptions) -> ChannelHandle? {
+    guard session.first != Self.none else { return nil }
+    let node = session.first
+    session.first = nodes[Int(node)].next
+    session.open -= 1
     defer { detach(node) }
     return ChannelHandle(index: nodes[Int(node)].channel)
   }
 
   /// A session's subscription to a channel; nil when there is none.
-  func subscriber(of channel: ChannelHandle, first: UInt32) -> Subscriber? {
-    guard let node = find(channel, first: first) else { return nil }
+  func subscriber(of channel: ChannelHandle, _ session: SessionSubscriptions) -> Subscriber? {
+    guard let node = find(channel, session.first) else { return nil }
     return channels[Int(channel.index)][Int(nodes[Int(node)].place)]
   }
 
@@ -99,15 +121,15 @@ struct SubscriptionTable {
   }
 
   /// The channels of a session, in no order.
-  func forEach(first: UInt32, _ body: (ChannelHandle) -> Void) {
-    var node = first
+  func forEach(of session: SessionSubscriptions, _ body: (ChannelHandle) -> Void) {
+    var node = session.first
     while node != Self.none {
       body(ChannelHandle(index: nodes[Int(node)].channel))
       node = nodes[Int(node)].next
     }
   }
 
-  private func find(_ channel: ChannelHandle, first: UInt32) -> UInt32? {
+  private func find(_ channel: ChannelHandle, _ first: UInt32) -> UInt32? {
     var node = first
     while node != Self.none {
       if nodes[Int(node)].channel == channel.index { return node }

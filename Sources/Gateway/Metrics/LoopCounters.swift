@@ -35,7 +35,6 @@ struct LoopCounters: Sendable {
   var connections = 0
   /// Open sessions by `Role.rawValue`.
   var sessions = [Int](repeating: 0, count: Role.allCases.count)
-  var subscriptions = 0
   /// Answers that are being written, and questions to the journal's past.
   var answersUnderWay = 0
   var historyQuestions = 0
@@ -59,37 +58,13 @@ struct LoopCounters: Sendable {
   /// By `LimitHit.rawValue`.
   private(set) var limitHits = [UInt64](repeating: 0, count: LimitHit.allCases.count)
   var messagesIn: UInt64 = 0
-  var repliesOut: UInt64 = 0
   /// Answers that were written over several turns, and queries refused because too many were.
   var answersContinued: UInt64 = 0
   var queriesRefused: UInt64 = 0
-  /// Publications handed to sockets, and the positions among them.
-  var publicationsOut: UInt64 = 0
-  var positionsOut: UInt64 = 0
-  /// Updates of cells among them, those that sessions were too slow for, and whole cells.
-  var areaUpdatesOut: UInt64 = 0
-  var areaUpdatesSkipped: UInt64 = 0
-  var wholeAreasOut: UInt64 = 0
-  /// Publications that were encoded: what `publicationsOut` would cost without sharing.
-  var encodes: UInt64 = 0
   /// Open sessions that speak binary.
   var binarySessions = 0
-  /// Times that the ids of a channel's positions were said to its binary subscribers.
-  var namesSent: UInt64 = 0
   /// Sessions that agreed to compression.
   var compressedSessionsOpened: UInt64 = 0
-  /// Sessions that have deflate contexts of their own now.
-  var compressionContexts = 0
-  /// Messages that were compressed (a publication once for all subscribers), their bytes before and after.
-  var deflates: UInt64 = 0
-  var deflatedBytesIn: UInt64 = 0
-  var deflatedBytesOut: UInt64 = 0
-  /// Compressed messages from clients, and their bytes when inflated.
-  var inflates: UInt64 = 0
-  var inflatedBytes: UInt64 = 0
-  var conflatedByInterval: UInt64 = 0
-  /// Events sent to bring a subscriber up to date.
-  var recovered: UInt64 = 0
   var protocolErrors: UInt64 = 0
   var ratePauses: UInt64 = 0
   /// Times that a session waited because others had used up the work there is room for (`Limits.unitsPerPoll`).
@@ -97,13 +72,10 @@ struct LoopCounters: Sendable {
   var closesReceived: UInt64 = 0
   /// `error` messages and HTTP error bodies by `ErrorCode.rawValue`.
   var errors = [UInt64](repeating: 0, count: ErrorCode.allCases.count)
-  /// Subscriptions that ended unasked, by `Unsubscribed.Reason.rawValue`.
-  var subscriptionsEnded = [UInt64](repeating: 0, count: Unsubscribed.Reason.allCases.count)
   /// Close frames sent first, by code.
   private(set) var closesSent: [UInt16: UInt64] = [:]
   private(set) var responses: [UInt16: UInt64] = [:]
-  /// From reading a fix to having written what came of it to the kernel.
-  var latency = LatencyHistogram()
+  var fanOut = FanOutCounters()
   var transport = EventLoopCounters()
 
   mutating func count(_ limit: LimitHit) { limitHits[Int(limit.rawValue)] += 1 }

@@ -17,10 +17,10 @@ extension Metric {
         ("\(role.name)", UInt64(reading.sum { $0.sessions[Int(role.rawValue)] }))
       }
     },
-    Metric("subscriptions", loops: \.subscriptions, "Subscriptions of open sessions."),
+    Metric("subscriptions", loops: \.fanOut.subscriptions, "Subscriptions of open sessions."),
     Metric("subscriptions_ended_total", by: "reason", "Subscriptions that the hub ended, by reason.") { reading in
       Unsubscribed.Reason.allCases.filter { $0 != .asked }.map { reason in
-        ("\(reason.name)", reading.sum { $0.subscriptionsEnded[Int(reason.rawValue)] })
+        ("\(reason.name)", reading.sum { $0.fanOut.subscriptionsEnded[Int(reason.rawValue)] })
       }
     },
     Metric("sessions_opened_total", loops: \.sessionsOpened, "WebSocket sessions opened."),
@@ -44,16 +44,16 @@ extension Metric {
 
   private static let traffic: [Metric] = [
     Metric("messages_in_total", loops: \.messagesIn, "Messages from clients."),
-    Metric("replies_out_total", loops: \.repliesOut, "Answers to clients."),
-    Metric("publications_out_total", loops: \.publicationsOut, "Publications sent to subscribers."),
-    Metric("positions_out_total", loops: \.positionsOut, "Positions among them."),
-    Metric("area_updates_out_total", loops: \.areaUpdatesOut, "Updates of cells among them."),
+    Metric("replies_out_total", loops: \.fanOut.repliesOut, "Answers to clients."),
+    Metric("publications_out_total", loops: \.fanOut.publicationsOut, "Publications sent to subscribers."),
+    Metric("positions_out_total", loops: \.fanOut.positionsOut, "Positions among them."),
+    Metric("area_updates_out_total", loops: \.fanOut.areaUpdatesOut, "Updates of cells among them."),
     Metric(
-      "area_updates_skipped_total", loops: \.areaUpdatesSkipped,
+      "area_updates_skipped_total", loops: \.fanOut.areaUpdatesSkipped,
       "Updates that a session was too slow for: it gets the whole cell later."),
-    Metric("whole_areas_out_total", loops: \.wholeAreasOut, "Whole cells sent."),
-    Metric("encodes_total", loops: \.encodes, "Publications encoded, once for all subscribers."),
-    Metric("recovered_total", loops: \.recovered, "Missed events sent on subscribing again."),
+    Metric("whole_areas_out_total", loops: \.fanOut.wholeAreasOut, "Whole cells sent."),
+    Metric("encodes_total", loops: \.fanOut.encodes, "Publications encoded, once for all subscribers."),
+    Metric("recovered_total", loops: \.fanOut.recovered, "Missed events sent on subscribing again."),
     Metric("read_bytes_total", loops: \.transport.bytesRead, "Bytes read."),
     Metric("written_bytes_total", loops: \.transport.bytesWritten, "Bytes written."),
     Metric("reads_total", loops: \.transport.reads, "Reads that gave bytes."),
@@ -71,20 +71,24 @@ extension Metric {
       "compressed_sessions_opened_total", loops: \.compressedSessionsOpened,
       "WebSocket sessions that agreed to compression."),
     Metric("binary_sessions", loops: \.binarySessions, "Open sessions that speak locationhub.v1.binary."),
-    Metric("binary_names_total", loops: \.namesSent, "Names of channels said to binary subscribers."),
-    Metric("compression_contexts", loops: \.compressionContexts, "Sessions that keep deflate contexts of their own."),
-    Metric("deflates_total", loops: \.deflates, "Messages compressed, a publication once for all subscribers."),
-    Metric("deflate_input_bytes_total", loops: \.deflatedBytesIn, "Bytes of these before."),
-    Metric("deflate_output_bytes_total", loops: \.deflatedBytesOut, "Bytes of these after."),
-    Metric("inflates_total", loops: \.inflates, "Compressed messages from clients."),
-    Metric("inflate_output_bytes_total", loops: \.inflatedBytes, "Bytes of these when inflated."),
+    Metric("binary_names_total", loops: \.fanOut.namesSent, "Names of channels said to binary subscribers."),
+    Metric(
+      "compression_contexts", loops: \.fanOut.compression.contexts, "Sessions that keep deflate contexts of their own."),
+    Metric(
+      "deflates_total", loops: \.fanOut.compression.deflates,
+      "Messages compressed, a publication once for all subscribers."),
+    Metric("deflate_input_bytes_total", loops: \.fanOut.compression.deflatedBytesIn, "Bytes of these before."),
+    Metric("deflate_output_bytes_total", loops: \.fanOut.compression.deflatedBytesOut, "Bytes of these after."),
+    Metric("inflates_total", loops: \.fanOut.compression.inflates, "Compressed messages from clients."),
+    Metric("inflate_output_bytes_total", loops: \.fanOut.compression.inflatedBytes, "Bytes of these when inflated."),
   ]
 
   private static let problems: [Metric] = [
     Metric("dropped_total", by: "reason", "What was not delivered, by reason.") { reading in
       [
         ("conflated_slow", reading.sum(\.transport.conflated)),
-        ("conflated_interval", reading.sum(\.conflatedByInterval)), ("overflow", reading.sum(\.transport.dropped)),
+        ("conflated_interval", reading.sum(\.fanOut.conflatedByInterval)),
+        ("overflow", reading.sum(\.transport.dropped)),
       ]
     },
     Metric("errors_total", by: "code", "Errors told to clients, by code.") { reading in
@@ -273,7 +277,7 @@ extension Metric {
       "delivery_seconds", bounds: latencyBounds, "From reading a fix to having written what came of it."
     ) { reading in
       var latency = LatencyHistogram()
-      for loop in reading.loops { latency.merge(loop.latency) }
+      for loop in reading.loops { latency.merge(loop.fanOut.latency) }
       return latency
     },
   ]

@@ -53,11 +53,11 @@ public struct ServerStatistics: Sendable {
     for loop in board.loops {
       connections += loop.connections
       sessions += loop.sessions.reduce(0, +)
-      publicationsOut += loop.publicationsOut
-      positionsOut += loop.positionsOut
-      conflated += loop.conflatedByInterval + loop.transport.conflated
+      publicationsOut += loop.fanOut.publicationsOut
+      positionsOut += loop.fanOut.positionsOut
+      conflated += loop.fanOut.conflatedByInterval + loop.transport.conflated
       dropped += loop.transport.dropped
-      latency.merge(loop.latency)
+      latency.merge(loop.fanOut.latency)
     }
   }
 }

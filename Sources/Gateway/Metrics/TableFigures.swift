@@ -44,7 +44,7 @@ struct TableBounds {
       TableFigures(
         name: "addresses", entries: addresses, capacity: connections + limits.idleAddresses, hits: 0),
       TableFigures(
-        name: "subscriptions", entries: counters.reduce(0) { $0 + $1.subscriptions },
+        name: "subscriptions", entries: counters.reduce(0) { $0 + $1.fanOut.subscriptions },
         capacity: sessions * limits.subscriptionsPerSession, hits: 0),
       TableFigures(
         name: "answers", entries: counters.reduce(0) { $0 + $1.answersUnderWay }, capacity: limits.hub.queries * loops,

@@ -29,6 +29,8 @@ struct Session: ~Copyable {
   var phase = Phase.free
   var role = HubMessages.Role.rider
   var form = MessageForm.json(.unixMilliseconds)
+  /// How the session's messages leave: `form`, compressed or not.
+  var encoding = Encoding(Encoding.Row(form: .json(.unixMilliseconds)))
   /// The session has spent more than it had, and was not seen to be level since.
   var isInDebt = false
   /// Reading has stopped, and what came waits, because the session was in debt when it came.
@@ -37,12 +39,7 @@ struct Session: ~Copyable {
   var wasPinged = false
   /// It keeps input beyond what is free: see SessionLoop+Incomplete.
   var keepsInput = false
-  /// Open subscriptions and those that the hub has not answered yet.
-  var subscriptions: UInt16 = 0
-  /// Subscriptions that the hub has not answered yet.
-  var unansweredSubscriptions: UInt16 = 0
-  /// Head of the session's list in the subscription table.
-  var firstSubscription = SubscriptionTable.none
+  var subscriptions = SessionSubscriptions()
   /// When the last bytes came from the peer (uptime, ns).
   var lastHeard: Int64 = 0
   var bucket = TokenBucket(burst: 0, now: 0)
@@ -58,6 +55,8 @@ struct Session: ~Copyable {
   var held: HeldInput?
 
   init() {}
+
+  var recipient: Recipient { Recipient(connection: connection, encoding: encoding) }
 
   var id: Identifier? {
     get { compactID?.identifier }

@@ -5,26 +5,17 @@
 // loop's own agreement on the channel: whoever subscribes is told it with `subscribed`, and all are told when it
 // changes, by `names`, which nothing takes the place of. An outbox puts a newer position behind all that was there
 // before, so each position is read with the agreement that it was written by.
-import HubBytes
 import HubCore
 import HubMessages
-import HubTransport
-import HubWebSocket
 
-/// What a loop keeps of binary sessions.
-struct LoopBinary {
+/// What positions leave out for the binary subscribers of a loop, by channel.
+struct BinaryNames {
   /// What the positions of a channel leave out.
-  struct Agreement {
+  private struct Agreement {
     var names = ImpliedNames()
     /// What the last positions said otherwise, and how many of them in a row.
     var other = ImpliedNames()
     var repeats = 0
-  }
-
-  /// The trip that a driver's fixes named last. An object, since few of a loop's slots are binary drivers'.
-  private final class NamedTrip {
-    let id: Identifier
-    init(_ id: Identifier) { self.id = id }
   }
 
   /// Positions in a row that say the same before it is agreed on. A driver who changes its trip with every fix costs
@@ -36,13 +27,9 @@ struct LoopBinary {
   private var places: [UInt32] = []
   private var agreements: [Agreement] = []
   private var free: [UInt32] = []
-  /// By slot.
-  private var trips: [NamedTrip?] = []
 
   /// True while nothing is agreed on.
   var isEmpty: Bool { agreements.count == free.count }
-
-  // MARK: Channels
 
   /// Somebody subscribes: positions of a trip and of a driver have names in common; those of the fleet do not.
   mutating func open(_ channel: ChannelHandle, _ name: Channel) {
@@ -104,21 +91,6 @@ struct LoopBinary {
     guard index < places.count, places[index] != Self.none else { return nil }
     return Int(places[index])
   }
-
-  // MARK: Trips of drivers
-
-  /// The trip that the session's fixes named last.
-  func trip(of slot: Int) -> Identifier? { slot < trips.count ? trips[slot]?.id : nil }
-
-  mutating func remember(_ trip: Identifier, of slot: Int) {
-    while trips.count <= slot { trips.append(nil) }
-    trips[slot] = NamedTrip(trip)
-  }
-
-  /// The session has ended.
-  mutating func forget(slot: Int) {
-    if slot < trips.count { trips[slot] = nil }
-  }
 }
 
 extension ImpliedNames {
@@ -126,46 +98,5 @@ extension ImpliedNames {
   fileprivate func isSaid(by location: borrowing DriverLocation, _ lag: Int64) -> Bool {
     guard lagMilliseconds == lag, driverID == location.driverID else { return false }
     return tripID == location.tripID
-  }
-}
-
-extension SessionLoop {
-  /// A message of a binary session.
-  mutating func readBinary(
-    _ slot: Int, _ payload: UnsafeRawBufferPointer
-  ) throws(MessageError) -> ClientEnvelope {
-    let tripBefore = binary.trip(of: slot)
-    let envelope = try BinaryReader.read(payload, tripBefore: tripBefore)
-    if case .locationUpdate(let update) = envelope.message, let trip = update.tripID, trip != tripBefore {
-      binary.remember(trip, of: slot)
-    }
-    return envelope
-  }
-
-  /// Encodes a publication for all binary subscribers of the channel; before it, says new names to them.
-  mutating func encodeBinary(
-    _ publication: borrowing Publication, on channel: ChannelHandle
-  ) -> (frame: Range<Int>, payload: Range<Int>) {
-    if case .driverLocation(let location) = publication.body,
-      let names = binary.follow(location, publishedAt: publication.timestamp, on: channel)
-    {
-      say(names, on: channel)
-    }
-    let payload = FrameWriter.begin(as: .server, in: &loop.arena)
-    BinaryWriter.write(
-      publication, handle: channel.index, names: binary.names(of: channel), into: &loop.arena)
-    let start = FrameWriter.finish(.binary, payloadAt: payload, in: &loop.arena)
-    return (start..<loop.arena.count, payload..<loop.arena.count)
-  }
-
-  private mutating func say(_ names: ImpliedNames, on channel: ChannelHandle) {
-    let payload = FrameWriter.begin(as: .server, in: &loop.arena)
-    BinaryWriter.write(names, handle: channel.index, into: &loop.arena)
-    let start = FrameWriter.finish(.binary, payloadAt: payload, in: &loop.arena)
-    let frame = start..<loop.arena.count
-    for subscriber in subscriptions.subscribers(of: channel) where subscriber.encoding.form == .binary {
-      send(frame, to: subscriber.connection)
-      counters.namesSent += 1
-    }
   }
 }

@@ -1,0 +1,132 @@
+// Areas on a loop: which cells a session watches under which name, what of a tick has come, and whole cells for those
+// who begin or have fallen behind.
+import HubBytes
+import HubCore
+import HubMessages
+
+/// What a loop keeps of areas.
+struct AreaDeliveries {
+  /// A part of the map that a session watches.
+  struct View {
+    /// The client's name for it; nil where it gave none, and then its channel is its name.
+    var id: InlineText?
+    var channel: Channel
+    var cells: [ChannelHandle]
+  }
+
+  /// A whole cell on its way to a session.
+  typealias Snapshot = (session: SessionRef, channel: ChannelHandle, publication: Publication)
+
+  /// By slot.
+  private var views: [Int: [View]] = [:]
+  /// The updates of a tick that is not all there yet.
+  private var pending: [(channel: ChannelHandle, publication: Publication)] = []
+  /// Whole cells that came while a tick was not all there: they are newer than what it brings.
+  private var waiting: [Snapshot] = []
+  private var encoded = WholeCells()
+
+  // MARK: Views
+
+  func hasViews(_ slot: Int) -> Bool { views[slot] != nil }
+
+  /// Cells of all views of a session, counted for each.
+  func cellCount(_ slot: Int) -> Int { views[slot]?.reduce(0) { $0 + $1.cells.count } ?? 0 }
+
+  /// The cells of the view that a session's new one replaces.
+  func cells(_ slot: Int, ofViewBefore view: View) -> [ChannelHandle] {
+    views[slot]?.first { $0.isReplaced(by: view) }?.cells ?? []
+  }
+
+  mutating func set(_ slot: Int, _ view: View) {
+    if let place = views[slot]?.firstIndex(where: { $0.isReplaced(by: view) }) {
+      views[slot]![place] = view
+    } else {
+      views[slot, default: []].append(view)
+    }
+  }
+
+  /// Takes a view away; nil where the session has none of that name.
+  mutating func remove(_ slot: Int, _ name: Unsubscribe) -> View? {
+    let place = views[slot]?.firstIndex { view in
+      switch name {
+      case .view(let id): view.id == id
+      case .channel(let channel): view.channel == channel
+      }
+    }
+    guard let place, let view = views[slot]?.remove(at: place) else { return nil }
+    if views[slot]!.isEmpty { views[slot] = nil }
+    return view
+  }
+
+  mutating func removeAll(_ slot: Int) { views[slot] = nil }
+
+  /// Whether a view of the session has the cell.
+  func isWatching(_ slot: Int, _ cell: ChannelHandle) -> Bool {
+    views[slot]?.contains { $0.cells.contains(cell) } ?? false
+  }
+
+  // MARK: Ticks
+
+  mutating func add(_ channel: ChannelHandle, _ publication: Publication) { pending.append((channel, publication)) }
+
+  /// The updates of the tick, which is all there.
+  mutating func takeTick() -> [(channel: ChannelHandle, publication: Publication)] {
+    defer { pending = [] }
+    return pending
+  }
+
+  /// True where a whole cell has to wait for the end of the tick.
+  mutating func putOff(_ snapshot: Snapshot) -> Bool {
+    if pending.isEmpty { return false }
+    waiting.append(snapshot)
+    return true
+  }
+
+  /// What has waited for the tick; whole cells that were encoded before it are out of date.
+  mutating func endTick() -> [Snapshot] {
+    encoded.removeAll()
+    defer { waiting = [] }
+    return waiting
+  }
+
+  // MARK: Whole cells
+
+  func frame(_ number: UInt64, _ encoding: Encoding) -> [UInt8]? { encoded.frame(number, encoding) }
+
+  mutating func keep(_ frame: [UInt8], _ number: UInt64, _ encoding: Encoding, limit: Int) {
+    encoded.keep(frame, number, encoding, limit: limit)
+  }
+}
+
+extension AreaDeliveries.View {
+  fileprivate func isReplaced(by new: AreaDeliveries.View) -> Bool {
+    id == new.id && (new.id != nil || channel == new.channel)
+  }
+}
+
+/// Whole cells as they were encoded in this second: a map that opens on ten thousand phones is encoded once.
+private struct WholeCells {
+  private struct Key: Hashable {
+    var number: UInt64
+    var encoding: Encoding
+  }
+
+  private var frames: [Key: [UInt8]] = [:]
+  private var bytes = 0
+
+  func frame(_ number: UInt64, _ encoding: Encoding) -> [UInt8]? {
+    frames[Key(number: number, encoding: encoding)]
+  }
+
+  mutating func keep(_ frame: [UInt8], _ number: UInt64, _ encoding: Encoding, limit: Int) {
+    guard bytes + frame.count <= limit else { return }
+    bytes += frame.count
+    frames[Key(number: number, encoding: encoding)] = frame
+  }
+
+  mutating func removeAll() {
+    if frames.isEmpty { return }
+    frames = [:]
+    bytes = 0
+  }
+}

@@ -1,0 +1,104 @@
+// The forms in which messages leave: a table, and where the frame of each form lies once a message was encoded.
+import HubBytes
+import HubMessages
+import HubWebSocket
+
+/// What a message travels in.
+enum Carrier: UInt8 {
+  /// A frame of its own (RFC 6455 §5.6).
+  case webSocket
+
+  /// Leaves room in front of a message; gives where the message is to begin.
+  @inline(__always)
+  func begin(in arena: inout ByteBuffer) -> Int {
+    switch self {
+    case .webSocket: FrameWriter.begin(as: .server, in: &arena)
+    }
+  }
+
+  /// Completes the message that was begun at `payload` and ends with the arena; gives where all of it lies.
+  @inline(__always)
+  func finish(_ form: MessageForm, payloadAt payload: Int, isCompressed: Bool = false, in arena: inout ByteBuffer)
+    -> Range<Int>
+  {
+    switch self {
+    case .webSocket:
+      let start = FrameWriter.finish(form.opcode, payloadAt: payload, isCompressed: isCompressed, in: &arena)
+      return start..<arena.count
+    }
+  }
+
+  /// Where the message lies within what `finish` gave.
+  func payload(of frame: Range<Int>) -> Range<Int> {
+    switch self {
+    case .webSocket: FrameWriter.serverPayload(of: frame)
+    }
+  }
+
+  /// Appends a message that was compressed as RFC 7692 has it; gives where all of it lies.
+  func append(compressed message: UnsafeRawBufferPointer, to arena: inout ByteBuffer) -> Range<Int> {
+    let start = arena.count
+    switch self {
+    case .webSocket: FrameWriter.write(.text, message, isCompressed: true, into: &arena)
+    }
+    return start..<arena.count
+  }
+}
+
+extension MessageForm {
+  /// RFC 6455 §5.6: text is UTF-8, all else binary.
+  fileprivate var opcode: Opcode {
+    switch self {
+    case .json: .text
+    case .binary: .binary
+    }
+  }
+}
+
+/// The form in which a session gets what it is sent: a row of the table. A message is encoded once for each in use.
+struct Encoding: Hashable, BitwiseCopyable {
+  struct Row: Hashable {
+    var carrier = Carrier.webSocket
+    var form: MessageForm
+    /// Compressed with what all sessions share, out of what the row without it has.
+    var isCompressed = false
+  }
+
+  /// All encodings. A further one is a row here, and what writes its form or carrier where that is new.
+  static let table: [Row] =
+    TimeFormat.allCases.map { Row(form: .json($0)) } + [Row(form: .binary)]
+    + TimeFormat.allCases.map { Row(form: .json($0), isCompressed: true) }
+
+  let index: UInt8
+
+  /// - Precondition: the table has the row.
+  init(_ row: Row) {
+    guard let index = Encoding.table.firstIndex(of: row) else { preconditionFailure("no row of the table: \(row)") }
+    self.index = UInt8(index)
+  }
+
+  var row: Row { Encoding.table[Int(index)] }
+  var isCompressed: Bool { row.isCompressed }
+
+  var uncompressed: Encoding {
+    var row = row
+    row.isCompressed = false
+    return Encoding(row)
+  }
+}
+
+/// Where the frame of each encoding lies in the arena, once a message was encoded.
+struct EncodedFrames {
+  /// By the encoding's index: offsets of the arena, which are within 32 bits. Empty where there is none yet.
+  private var frames = InlineArray<8, Range<UInt32>>(repeating: 0..<0)
+
+  subscript(encoding: Encoding) -> Range<Int>? {
+    @inline(__always) get {
+      let frame = frames[Int(encoding.index)]
+      return frame.isEmpty ? nil : Int(frame.lowerBound)..<Int(frame.upperBound)
+    }
+    @inline(__always) set {
+      frames[Int(encoding.index)] = newValue.map { UInt32($0.lowerBound)..<UInt32($0.upperBound) } ?? 0..<0
+    }
+  }
+}

@@ -1,0 +1,55 @@
+// Positions that are held back for the flush interval, so that only each driver's newest goes out.
+import HubCore
+
+/// Positions that wait for the flush interval, the newest of each channel and driver.
+struct HeldPositions {
+  private struct Entry {
+    /// Nil once it was taken before the rest.
+    var delivery: Delivery?
+    /// The place of the same channel's entry before this one; −1 for none.
+    var previous: Int
+  }
+
+  /// Uptime in ns; nil while nothing is held.
+  var deadline: Int64?
+  private var entries: [Entry] = []
+  private var places: [UInt64: Int] = [:]
+  /// The last place of each channel.
+  private var lastOfChannel: [UInt32: Int] = [:]
+
+  /// True when it took the place of an older one.
+  mutating func put(_ delivery: Delivery) -> Bool {
+    if let place = places[delivery.conflationKey] {
+      entries[place].delivery = delivery
+      return true
+    }
+    let place = entries.count
+    places[delivery.conflationKey] = place
+    let previous = lastOfChannel.updateValue(place, forKey: delivery.channel.index)
+    entries.append(Entry(delivery: delivery, previous: previous ?? -1))
+    return false
+  }
+
+  mutating func takeAll() -> [Delivery] {
+    deadline = nil
+    places.removeAll(keepingCapacity: true)
+    lastOfChannel.removeAll(keepingCapacity: true)
+    defer { entries = [] }
+    return entries.compactMap(\.delivery)
+  }
+
+  /// Takes what is held of one channel, in no particular order. O(1) for each.
+  mutating func take(of channel: ChannelHandle) -> [Delivery] {
+    guard var place = lastOfChannel.removeValue(forKey: channel.index) else { return [] }
+    var taken: [Delivery] = []
+    while place >= 0 {
+      if let delivery = entries[place].delivery {
+        places[delivery.conflationKey] = nil
+        taken.append(delivery)
+      }
+      entries[place].delivery = nil
+      place = entries[place].previous
+    }
+    return taken
+  }
+}

@@ -1,0 +1,161 @@
+// Messages of the hub, written into the arena in the form of an encoding.
+import HubBytes
+import HubCore
+import HubMessages
+import HubTransport
+import HubWebSocket
+
+/// Writes publications and replies, and knows what forms have in common for all who read them: the names that binary
+/// positions leave out, and the compressors.
+struct MessageEncoder {
+  private let loop: EventLoop
+  private let rows = Encoding.table
+  private let largestAnswer: Int
+  private var names = BinaryNames()
+  private(set) var compression: CompressionContexts
+  /// Publications that were encoded: what all that were sent would cost without sharing.
+  private(set) var encodes: UInt64 = 0
+  /// What was sent over all subscribers of this loop gets a number for its envelope.
+  private var replyNumber: UInt64 = 0
+
+  init(_ loop: EventLoop, _ limits: Limits) {
+    self.loop = loop
+    largestAnswer = limits.largestAnswer
+    compression = CompressionContexts(limits)
+  }
+
+  // MARK: Publications
+
+  /// A position for the first subscriber of an encoding.
+  @inline(__always)
+  mutating func encode(
+    _ delivery: UnsafePointer<PositionDelivery>, _ encoding: Encoding, _ encoded: inout EncodedFrames
+  ) -> Range<Int>? {
+    let row = rows[Int(encoding.index)]
+    guard case .json(let time) = row.form, !row.isCompressed, let position = delivery.pointer(to: \.position) else {
+      return nil
+    }
+    let payload = row.carrier.begin(in: &loop.arena)
+    JSONWriter.write(at: position, time: time, into: &loop.arena)
+    let frame = row.carrier.finish(row.form, payloadAt: payload, in: &loop.arena)
+    encodes += 1
+    encoded[encoding] = frame
+    return frame
+  }
+
+  /// A publication for the first subscriber of an encoding. The compressed form is made of the plain one, which is
+  /// encoded for that if need be.
+  mutating func encode(
+    _ publication: borrowing Publication, on channel: ChannelHandle, _ encoding: Encoding,
+    _ encoded: inout EncodedFrames
+  ) -> Range<Int> {
+    let row = rows[Int(encoding.index)]
+    guard row.isCompressed else {
+      let frame = write(publication, on: channel, row)
+      encoded[encoding] = frame
+      return frame
+    }
+    let plain = encoded[encoding.uncompressed] ?? encode(publication, on: channel, encoding.uncompressed, &encoded)
+    let frame = compression.deflate(row.carrier.payload(of: plain), row.carrier, in: &loop.arena) ?? plain
+    encoded[encoding] = frame
+    return frame
+  }
+
+  private mutating func write(
+    _ publication: borrowing Publication, on channel: ChannelHandle, _ row: Encoding.Row
+  ) -> Range<Int> {
+    encodes += 1
+    let payload = row.carrier.begin(in: &loop.arena)
+    switch row.form {
+    case .json(let time): JSONWriter.write(publication, time: time, into: &loop.arena)
+    case .binary:
+      BinaryWriter.write(publication, handle: channel.index, names: names.names(of: channel), into: &loop.arena)
+    }
+    return row.carrier.finish(row.form, payloadAt: payload, in: &loop.arena)
+  }
+
+  // MARK: Binary names
+
+  func isBinary(_ encoding: Encoding) -> Bool { rows[Int(encoding.index)].form == .binary }
+
+  /// What is to be said to all binary subscribers of the channel before a publication is.
+  mutating func announcement(before publication: borrowing Publication, on channel: ChannelHandle) -> Range<Int>? {
+    guard case .driverLocation(let location) = publication.body,
+      let new = names.follow(location, publishedAt: publication.timestamp, on: channel)
+    else { return nil }
+    let payload = Carrier.webSocket.begin(in: &loop.arena)
+    BinaryWriter.write(new, handle: channel.index, into: &loop.arena)
+    return Carrier.webSocket.finish(.binary, payloadAt: payload, in: &loop.arena)
+  }
+
+  /// A session has subscribed to a channel.
+  mutating func opened(_ channel: ChannelHandle, _ name: Channel, _ encoding: Encoding) {
+    if isBinary(encoding) { names.open(channel, name) }
+  }
+
+  /// Nobody is subscribed to a channel any more.
+  mutating func released(_ channel: ChannelHandle) {
+    if !names.isEmpty { names.forget(channel) }
+  }
+
+  // MARK: Replies
+
+  mutating func nextReplyNumber() -> UInt64 {
+    replyNumber += 1
+    return replyNumber
+  }
+
+  /// A reply; nil where it is a result that is too large. `channel`: with `subscribed`, whose messages follow.
+  mutating func encode(
+    _ reply: Reply, _ encoding: Encoding, naming channel: ChannelHandle?, now: Timestamp
+  ) -> Range<Int>? {
+    let row = rows[Int(encoding.index)]
+    let number = nextReplyNumber()
+    let payload = row.carrier.begin(in: &loop.arena)
+    switch row.form {
+    case .json(let time):
+      JSONWriter.write(reply, timestamp: now, messageID: number, time: time, into: &loop.arena)
+    case .binary:
+      let naming = channel.map { (handle: $0.index, names: names.names(of: $0)) }
+      BinaryWriter.write(reply, timestamp: now, messageID: number, naming: naming, into: &loop.arena)
+    }
+    let plain = row.carrier.finish(row.form, payloadAt: payload, in: &loop.arena)
+    if case .result = reply, plain.count > largestAnswer { return nil }
+    guard row.isCompressed else { return plain }
+    return compression.deflate(payload..<plain.upperBound, row.carrier, in: &loop.arena) ?? plain
+  }
+
+  // MARK: Compression
+
+  /// The session that opens in a slot, and what it gets its messages in.
+  mutating func open(_ slot: Int, _ form: MessageForm, _ agreed: DeflateParameters?) -> Encoding {
+    let isShared = if let agreed { compression.open(slot, agreed) } else { false }
+    return Encoding(Encoding.Row(form: form, isCompressed: isShared))
+  }
+
+  mutating func close(_ slot: Int) { compression.close(slot) }
+
+  /// See `CompressionContexts.inflate`.
+  mutating func inflate(
+    _ slot: Int, _ payload: UnsafeRawBufferPointer, _ kind: MessageKind
+  ) throws(FrameError) -> UnsafeRawBufferPointer {
+    try compression.inflate(slot, payload, kind)
+  }
+
+  /// A plain frame compressed with the session's own context.
+  mutating func deflate(_ frame: Range<Int>, with own: MessageCompression) -> Range<Int>? {
+    compression.deflate(Carrier.webSocket.payload(of: frame), .webSocket, in: &loop.arena, with: own)
+  }
+
+  /// Compresses what stands behind `start`, in place, as a part of a message that is made in several.
+  mutating func compress(partAt start: Int, isLast: Bool) {
+    compression.compress(partAt: start, isLast: isLast, in: &loop.arena)
+  }
+
+  /// Completes a message that was made in parts; `plainBytes` is its length before compression, nil without it.
+  mutating func finish(_ encoding: Encoding, payloadAt payload: Int, compressedFrom plainBytes: Int?) -> Range<Int> {
+    let row = rows[Int(encoding.index)]
+    if let plainBytes { compression.count(bytesIn: plainBytes, bytesOut: loop.arena.count - payload) }
+    return row.carrier.finish(row.form, payloadAt: payload, isCompressed: plainBytes != nil, in: &loop.arena)
+  }
+}
