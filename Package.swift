@@ -109,6 +109,7 @@ let package = Package(
     // What tests of several targets share.
     support("TestSupport", in: "Tests", ["HubGeo"]),
     support("JournalSupport", in: "Tests", ["HubJournal", "HubSystem", "HubTestSupport"]),
+    support("TransportSupport", in: "Tests", ["HubTransport", "HubSystem"]),
     support(
       "DurabilityModel", in: "Tests",
       [
@@ -123,7 +124,7 @@ let package = Package(
     tests("HubCore", of: "HubCore", ["HubMessages", "HubGeo"]),
     tests("Tokens", ["HubMessages", "HubBytes"]),
     tests("System", ["CHubLinux"]),
-    tests("Transport", ["HubBytes", "HubSystem", "CHubOpenSSL", "HubTestCertificates"]),
+    tests("Transport", ["HubBytes", "HubSystem", "CHubOpenSSL", "HubTestCertificates", "HubTransportSupport"]),
     tests("Journal", ["HubSystem", "HubJournalSupport"]),
     .testTarget(name: "DurabilityModelTests", dependencies: ["HubDurabilityModel"]),
     tests("HubRuntime", of: "HubRuntime", ["HubCore", "HubJournal", "HubMessages", "HubGeo", "HubBytes", "HubSystem"]),

@@ -47,8 +47,8 @@ struct Connection {
   var cause = CloseCause.closedByUs
   var state = State.free
   var flags: Flags = []
-  /// What epoll watches for: bits of `Poller.Interest`.
-  var interest: Poller.Interest = []
+  /// What epoll watches for: bits of `Interest`.
+  var interest: Interest = []
 }
 
 /// All connections of a loop. Slots are handed out lowest first after a start, then the last freed one first.

@@ -15,18 +15,22 @@ extension EventLoop {
     _ address: SocketAddress, reusePort: Bool = false, backlog: Int32 = 4096, isPaced: Bool = true,
     tls: TLSServer? = nil
   ) throws(SystemError) -> SocketAddress {
-    let socket = try SocketCalls.listener(address, reusePort: reusePort, backlog: backlog, limits: limits)
-    let bound = try SocketCalls.localAddress(socket.raw)
+    let (socket, bound) = try sockets.listener(address, reusePort: reusePort, backlog: backlog, limits: limits)
     // Now, so that limits that are too small for it are found at the start.
     if tls != nil { _ = self.tls.room(limits) }
-    try poller.add(socket.raw, token: Token.listeners + UInt64(listeners.count), .readable)
-    listeners.append(Listener(descriptor: socket.release(), tls: tls, isWatched: true, isPaced: isPaced))
+    do throws(SystemError) {
+      try poller.add(socket, token: Token.listeners + UInt64(listeners.count), .readable)
+    } catch {
+      sockets.close(socket)
+      throw error
+    }
+    listeners.append(Listener(descriptor: socket, tls: tls, isWatched: true, isPaced: isPaced))
     return bound
   }
 
   /// Closes all listeners; connections stay. Those that wait in the kernel's backlog are reset by it.
   public func stopListening() {
-    for listener in listeners { SocketCalls.close(listener.descriptor) }
+    for listener in listeners { sockets.close(listener.descriptor) }
     listeners.removeAll()
     acceptRetryAt = nil
   }
@@ -41,7 +45,7 @@ extension EventLoop {
     _ address: SocketAddress, from local: SocketAddress? = nil, tls peer: TLSPeer? = nil
   ) throws(SystemError) -> ConnectionID {
     guard counters.connections < limits.maximumConnections else { throw SystemError(call: "connect", errno: EMFILE) }
-    let (descriptor, number) = try SocketCalls.connecting(to: address, from: local, limits: limits)
+    let (descriptor, number) = try sockets.connecting(to: address, from: local, limits: limits)
     let id = try adopt(descriptor, state: .connecting, interest: .writable)
     counters.connects += 1
     if let peer { secure(id, TLSStream(peer, tls.room(limits))) }
@@ -54,7 +58,7 @@ extension EventLoop {
       // A callback may have stopped listening.
       guard index < listeners.count else { return }
       guard !listeners[index].isPaced || mayAccept() else { return waitForPace() }
-      switch SocketCalls.accept(listeners[index].descriptor) {
+      switch sockets.accept(listeners[index].descriptor) {
       case .none: return
       case .lost: counters.acceptErrors += 1
       case .exhausted:
@@ -74,7 +78,7 @@ extension EventLoop {
   ) {
     guard counters.connections < limits.maximumConnections else {
       counters.refused += 1
-      SocketCalls.close(descriptor, reset: true)
+      sockets.close(descriptor, reset: true)
       return
     }
     do throws(SystemError) {
@@ -92,13 +96,13 @@ extension EventLoop {
 
   /// Puts a socket into the slab and epoll; closes it when epoll has no room.
   private func adopt(
-    _ descriptor: Int32, state: Connection.State, interest: Poller.Interest
+    _ descriptor: Int32, state: Connection.State, interest: Interest
   ) throws(SystemError) -> ConnectionID {
     let id = slab.insert(descriptor: descriptor, state: state)
     do throws(SystemError) {
       try poller.add(descriptor, token: Token.connection(id), interest)
     } catch {
-      SocketCalls.close(descriptor)
+      sockets.close(descriptor)
       slab.remove(id.slot)
       throw error
     }
@@ -147,7 +151,7 @@ extension EventLoop {
 
   private func setWatched(_ index: Int, _ isWatched: Bool) {
     do throws(SystemError) {
-      let interest: Poller.Interest = isWatched ? .readable : []
+      let interest: Interest = isWatched ? .readable : []
       try poller.modify(listeners[index].descriptor, token: Token.listeners + UInt64(index), interest)
       listeners[index].isWatched = isWatched
     } catch {

@@ -36,7 +36,7 @@ extension EventLoop {
   /// All is sent: says so to the peer, and waits for its end, unless that came already.
   func finishSending(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
     if connection.pointee.flags.contains(.isTLS), !hasSaidGoodbye(id, connection) { return }
-    guard !connection.pointee.flags.contains(.peerHasFinished), SocketCalls.finish(connection.pointee.descriptor)
+    guard !connection.pointee.flags.contains(.peerHasFinished), sockets.finish(connection.pointee.descriptor)
     else {
       doom(id, connection, .closedByUs)
       return
@@ -58,7 +58,7 @@ extension EventLoop {
       connection.pointee.flags.remove(.isTLS)
       dropStream(id, cause)
     }
-    SocketCalls.close(connection.pointee.descriptor, reset: reset)
+    sockets.close(connection.pointee.descriptor, reset: reset)
     connection.pointee.descriptor = -1
     connection.pointee.state = .doomed
     connection.pointee.cause = cause

@@ -16,7 +16,7 @@ enum Token {
 }
 
 extension EventLoop {
-  func handle(_ readiness: Poller.Readiness, _ delegate: (any EventLoopDelegate)?) {
+  func handle(_ readiness: Readiness, _ delegate: (any EventLoopDelegate)?) {
     let slot = UInt32(truncatingIfNeeded: readiness.token >> 32)
     guard slot != ConnectionSlab.noSlot else {
       switch readiness.token {
@@ -63,7 +63,7 @@ extension EventLoop {
   private func read(
     _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ delegate: (any EventLoopDelegate)?
   ) {
-    switch SocketCalls.receive(connection.pointee.descriptor, into: readBuffer) {
+    switch sockets.receive(connection.pointee.descriptor, into: readBuffer) {
     case .moved(let count):
       counters.reads += 1
       counters.bytesRead += UInt64(count)
@@ -76,9 +76,9 @@ extension EventLoop {
 
   /// While closing, nobody wants what the peer still says; but unread bytes would make the kernel reset the connection.
   private func readAndDiscard(
-    _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ readiness: Poller.Readiness
+    _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ readiness: Readiness
   ) {
-    switch SocketCalls.receive(connection.pointee.descriptor, into: readBuffer) {
+    switch sockets.receive(connection.pointee.descriptor, into: readBuffer) {
     case .moved(let count): counters.bytesRead += UInt64(count)
     case .wouldBlock: if readiness.isBroken { doom(id, connection, .closedByUs) }
     case .failed: doom(id, connection, .closedByUs)
@@ -96,7 +96,7 @@ extension EventLoop {
   private func finishConnecting(
     _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ delegate: (any EventLoopDelegate)?
   ) {
-    let number = SocketCalls.takeError(connection.pointee.descriptor)
+    let number = sockets.takeError(connection.pointee.descriptor)
     guard number == 0 else {
       doom(id, connection, .connectFailed(errno: number))
       return
@@ -108,12 +108,12 @@ extension EventLoop {
   }
 
   private func finishConnectingTCP(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
-    let number = SocketCalls.takeError(connection.pointee.descriptor)
+    let number = sockets.takeError(connection.pointee.descriptor)
     if number == 0 { startHandshake(id, connection) } else { doom(id, connection, .connectFailed(errno: number)) }
   }
 
   private func handleHandshake(
-    _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ readiness: Poller.Readiness,
+    _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ readiness: Readiness,
     _ delegate: (any EventLoopDelegate)?
   ) {
     if readiness.isWritable {
@@ -130,7 +130,7 @@ extension EventLoop {
   }
 
   private func brokenCause(_ connection: UnsafeMutablePointer<Connection>) -> CloseCause {
-    let number = SocketCalls.takeError(connection.pointee.descriptor)
+    let number = sockets.takeError(connection.pointee.descriptor)
     return number == 0 ? .peerClosed : cause(of: number)
   }
 
@@ -140,7 +140,7 @@ extension EventLoop {
 
   /// Tells epoll what to watch this connection for, if that changed.
   func watch(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
-    var wanted: Poller.Interest = []
+    var wanted: Interest = []
     let flags = connection.pointee.flags
     let isBlocked = waitsForRoom(id, connection)
     switch connection.pointee.state {

@@ -149,10 +149,10 @@ extension EventLoop {
       if segment.next < 0 {
         let start = bytes.baseAddress! + Int(segment.offset) + skip
         let rest = UnsafeRawBufferPointer(start: start, count: Int(segment.length) - skip)
-        return (SocketCalls.send(descriptor, rest), rest.count)
+        return (sockets.send(descriptor, rest), rest.count)
       }
       let gathered = gatherSegments(in: bytes, from: first, skipping: skip)
-      return (SocketCalls.send(descriptor, pieces.baseAddress!, count: gathered.count), gathered.bytes)
+      return (sockets.send(descriptor, pieces.baseAddress!, count: gathered.count), gathered.bytes)
     }
   }
 
@@ -196,7 +196,7 @@ extension EventLoop {
     while !outbox.isEmpty {
       let before = outbox.cost
       let (transfer, asked) = outbox.send(pieces) { count, _ in
-        SocketCalls.send(descriptor, pieces.baseAddress!, count: count)
+        sockets.send(descriptor, pieces.baseAddress!, count: count)
       }
       counters.outboxBytes += outbox.cost - before
       switch transfer {

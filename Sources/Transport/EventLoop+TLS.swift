@@ -54,7 +54,7 @@ extension EventLoop {
     let stream = tls.pointer(id.slot)
     guard stream.pointee.isSecured || mayShakeHands() else { return }
     let room = tls.room(limits)
-    switch SocketCalls.receive(connection.pointee.descriptor, into: room.pointee.input) {
+    switch sockets.receive(connection.pointee.descriptor, into: room.pointee.input) {
     case .moved(let count):
       counters.reads += 1
       counters.bytesRead += UInt64(count)
@@ -119,7 +119,7 @@ extension EventLoop {
     defer { room.pointee.output.removeAll(keepingAtMost: 4 * TLSRoom.recordBytes) }
     var sent = 0
     if stream.pointee.unsent.isEmpty {
-      switch room.pointee.output.withBytes({ SocketCalls.send(connection.pointee.descriptor, $0) }) {
+      switch room.pointee.output.withBytes({ sockets.send(connection.pointee.descriptor, $0) }) {
       case .moved(let count):
         noteWritten(count)
         sent = count
@@ -141,7 +141,7 @@ extension EventLoop {
     let stream = tls.pointer(id.slot)
     let count = stream.pointee.unsent.count
     guard count > 0 else { return true }
-    switch stream.pointee.unsent.withBytes({ SocketCalls.send(connection.pointee.descriptor, $0) }) {
+    switch stream.pointee.unsent.withBytes({ sockets.send(connection.pointee.descriptor, $0) }) {
     case .moved(let sent):
       noteWritten(sent)
       counters.outboxBytes -= sent

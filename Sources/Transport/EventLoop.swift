@@ -32,6 +32,7 @@ public final class EventLoop {
   }
 
   public let limits: EventLoopLimits
+  let sockets: SocketCalls
   /// Wakes this loop from any thread.
   public let waker: Waker
   /// What is hot: see LoopState.swift.
@@ -63,8 +64,15 @@ public final class EventLoop {
   /// A loop with its own epoll instance. `clock` is for tests that drive time by hand.
   ///
   /// Throws when the kernel has no descriptor left for it.
-  public init(
+  public convenience init(
     limits: EventLoopLimits = EventLoopLimits(), clock: (() -> ClockReading)? = nil
+  ) throws(SystemError) {
+    try self.init(limits: limits, clock: clock, network: nil)
+  }
+
+  /// A loop over a simulated network, which never sleeps: all its turns have a timeout of 0. Nil for the kernel's.
+  package init(
+    limits: EventLoopLimits, clock: (() -> ClockReading)?, network: (any Network)?
   ) throws(SystemError) {
     limits.validate()
     self.limits = limits
@@ -74,8 +82,9 @@ public final class EventLoop {
     acceptPace = Double(limits.acceptsPerSecond)
     acceptPaceAt = now.uptimeNanoseconds
     waker = try Waker()
-    let poller = try Poller(eventsPerTurn: limits.eventsPerTurn)
-    try poller.add(waker.descriptor, token: Token.waker, .readable)
+    sockets = SocketCalls(network)
+    let poller = try Poller(eventsPerTurn: limits.eventsPerTurn, network: network)
+    if network == nil { try poller.add(waker.descriptor, token: Token.waker, .readable) }
     // After the last throw: a failed init runs no deinit.
     state = .allocate(capacity: 1)
     state.initialize(
@@ -90,9 +99,9 @@ public final class EventLoop {
   /// Closes all descriptors without a callback.
   deinit {
     for slot in 0..<slab.slotCount where slab.pointer(slot).pointee.descriptor >= 0 {
-      SocketCalls.close(slab.pointer(slot).pointee.descriptor)
+      sockets.close(slab.pointer(slot).pointee.descriptor)
     }
-    for listener in listeners { SocketCalls.close(listener.descriptor) }
+    for listener in listeners { sockets.close(listener.descriptor) }
     endVisits()
     state.deinitialize(count: 1)
     state.deallocate()

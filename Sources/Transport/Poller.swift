@@ -7,33 +7,15 @@ import HubSystem
 
 /// An epoll instance and the memory into which it reports.
 struct Poller: ~Copyable {
-  /// What to watch a descriptor for. Errors and hang-ups are always reported. EPOLLRDHUP is left out on purpose: a
-  /// peer's FIN makes the socket readable, the read after the last bytes returns 0, and while reading is paused
-  /// nothing may be done about it anyway.
-  struct Interest: OptionSet {
-    let rawValue: UInt8
-    static let readable = Interest(rawValue: 1)
-    static let writable = Interest(rawValue: 2)
-
-    var events: UInt32 {
-      (contains(.readable) ? EPOLLIN.rawValue : 0) | (contains(.writable) ? EPOLLOUT.rawValue : 0)
-    }
-  }
-
-  /// What epoll reported for one descriptor.
-  struct Readiness {
-    let token: UInt64
-    let events: UInt32
-    var isReadable: Bool { events & EPOLLIN.rawValue != 0 }
-    var isWritable: Bool { events & EPOLLOUT.rawValue != 0 }
-    /// EPOLLERR or EPOLLHUP: reset, failed, or shut down in both directions.
-    var isBroken: Bool { events & (EPOLLERR.rawValue | EPOLLHUP.rawValue) != 0 }
-  }
-
   private let epoll: Descriptor
   private let reports: UnsafeMutableBufferPointer<epoll_event>
+  /// Asked in place of epoll, where there is one; `isSimulated` says so without a retain.
+  private let network: (any Network)?
+  private let isSimulated: Bool
 
-  init(eventsPerTurn: Int) throws(SystemError) {
+  init(eventsPerTurn: Int, network: (any Network)? = nil) throws(SystemError) {
+    self.network = network
+    isSimulated = network != nil
     epoll = try Descriptor(epoll_create1(Int32(EPOLL_CLOEXEC)), from: "epoll_create1")
     reports = .allocate(capacity: eventsPerTurn)
     reports.initialize(repeating: epoll_event())
@@ -53,13 +35,10 @@ struct Poller: ~Copyable {
     try control(EPOLL_CTL_MOD, descriptor, token: token, interest)
   }
 
-  func remove(_ descriptor: Int32) throws(SystemError) {
-    try control(EPOLL_CTL_DEL, descriptor, token: 0, [])
-  }
-
   private func control(
     _ operation: Int32, _ descriptor: Int32, token: UInt64, _ interest: Interest
   ) throws(SystemError) {
+    if isSimulated, let network { return try network.watch(descriptor, token: token, for: interest) }
     var event = epoll_event()
     event.events = interest.events
     event.data.u64 = token
@@ -69,11 +48,21 @@ struct Poller: ~Copyable {
   /// Sleeps until something is ready or `milliseconds` passed (negative: without end), and returns how many
   /// descriptors are; `readiness` gives them. A signal ends the sleep with 0.
   func wait(milliseconds: Int32) -> Int {
+    if isSimulated, let network { return take(network.ready(limit: reports.count), milliseconds) }
     let count = epoll_wait(epoll.raw, reports.baseAddress!, Int32(reports.count), milliseconds)
     if count >= 0 { return Int(count) }
     // The others (EBADF, EFAULT, EINVAL) would mean that we broke our own descriptor or memory.
     precondition(errno == EINTR, "epoll_wait failed on the loop's own descriptor")
     return 0
+  }
+
+  private func take(_ ready: [Readiness], _ milliseconds: Int32) -> Int {
+    precondition(milliseconds == 0, "a loop over a simulated network never sleeps: its turns have a timeout of 0")
+    for (place, readiness) in ready.enumerated() {
+      reports[place].data.u64 = readiness.token
+      reports[place].events = readiness.events
+    }
+    return ready.count
   }
 
   /// Sleeps until something is ready or `nanoseconds` passed, and reports nothing: the next `wait` does. epoll_wait(2)

@@ -5,42 +5,31 @@ import CHubLinux
 import Glibc
 import HubSystem
 
-/// What one read or write on a non-blocking socket came to.
-enum Transfer {
-  /// At least one byte was moved.
-  case moved(Int)
-  /// The peer sent FIN, and everything before was read. Reads only.
-  case ended
-  /// Nothing can be moved now.
-  case wouldBlock
-  /// The connection is beyond use.
-  case failed(errno: Int32)
-}
+/// A loop's sockets: the kernel's, or those of a simulated network.
+struct SocketCalls {
+  private let network: (any Network)?
+  /// Asked instead of `network`, which is retained to be looked at.
+  private let isSimulated: Bool
 
-/// What one accept came to.
-enum Accepted {
-  case connection(Int32, SocketAddress)
-  /// Nobody is waiting.
-  case none
-  /// This newcomer was lost on the way (accept(2), "Error handling"); the next may be fine.
-  case lost
-  /// No descriptors or memory: asking again at once would spin.
-  case exhausted
-}
+  init(_ network: (any Network)?) {
+    self.network = network
+    isSimulated = network != nil
+  }
 
-enum SocketCalls {
   private static let socketType = Int32(SOCK_STREAM.rawValue)
   private static let flags = Int32(SOCK_NONBLOCK.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
 
-  /// A bound and listening socket. Options that accepted sockets inherit on Linux (TCP_NODELAY, TCP_NOTSENT_LOWAT,
-  /// SO_SNDBUF) are set here, which saves these calls for each connection.
-  static func listener(
+  /// A bound and listening socket, and its address with the real port. Options that accepted sockets inherit on Linux
+  /// (TCP_NODELAY, TCP_NOTSENT_LOWAT, SO_SNDBUF) are set here, which saves these calls for each connection.
+  func listener(
     _ address: SocketAddress, reusePort: Bool, backlog: Int32, limits: EventLoopLimits
-  ) throws(SystemError) -> Descriptor {
-    let socket = try boundSocket(address, reusePort: reusePort)
-    try setStreamOptions(socket.raw, limits)
+  ) throws(SystemError) -> (Int32, SocketAddress) {
+    if isSimulated, let network { return try network.listen(address) }
+    let socket = try Self.boundSocket(address, reusePort: reusePort)
+    try Self.setStreamOptions(socket.raw, limits)
     guard listen(socket.raw, backlog) == 0 else { throw SystemError("listen") }
-    return socket
+    let bound = try Self.localAddress(socket.raw)
+    return (socket.release(), bound)
   }
 
   /// A socket bound to `address` with SO_REUSEADDR (connections in TIME_WAIT do not matter), not listening.
@@ -55,18 +44,19 @@ enum SocketCalls {
   }
 
   /// An outgoing socket, its connection under way, and the errno of a connection that failed at once.
-  static func connecting(
+  func connecting(
     to address: SocketAddress, from local: SocketAddress?, limits: EventLoopLimits
   ) throws(SystemError) -> (descriptor: Int32, errno: Int32) {
-    let socket = try Descriptor(Glibc.socket(address.family, socketType | flags, 0), from: "socket")
-    try setStreamOptions(socket.raw, limits)
+    if isSimulated, let network { return try network.connect(to: address) }
+    let socket = try Descriptor(Glibc.socket(address.family, Self.socketType | Self.flags, 0), from: "socket")
+    try Self.setStreamOptions(socket.raw, limits)
     if let local {
       // The port is chosen when the destination is known, so that one source address serves more than 28,000
       // connections in all (ip(7), IP_BIND_ADDRESS_NO_PORT).
-      if local.port == 0 { try set(socket.raw, Int32(IPPROTO_IP), ipBindAddressNoPort, 1) }
+      if local.port == 0 { try Self.set(socket.raw, Int32(IPPROTO_IP), Self.ipBindAddressNoPort, 1) }
       guard local.withSockaddr({ bind(socket.raw, $0, $1) }) == 0 else { throw SystemError("bind") }
     }
-    let outcome = address.withSockaddr { connect(socket.raw, $0, $1) }
+    let outcome = address.withSockaddr { Glibc.connect(socket.raw, $0, $1) }
     let number = outcome == 0 || errno == EINPROGRESS || errno == EINTR ? 0 : errno
     return (socket.release(), number)
   }
@@ -102,8 +92,9 @@ enum SocketCalls {
   }
 
   /// Takes the next waiting connection of a listener.
-  static func accept(_ listener: Int32) -> Accepted {
-    let (descriptor, address) = SocketAddress.reading { accept4(listener, $0, $1, flags) }
+  func accept(_ listener: Int32) -> Accepted {
+    if isSimulated, let network { return network.accept(listener) }
+    let (descriptor, address) = SocketAddress.reading { accept4(listener, $0, $1, Self.flags) }
     if descriptor >= 0 {
       guard let address else {
         close(descriptor)
@@ -119,7 +110,8 @@ enum SocketCalls {
   }
 
   /// Takes the socket's pending error, 0 for none. For a connecting socket that became writable: its outcome.
-  static func takeError(_ socket: Int32) -> Int32 {
+  func takeError(_ socket: Int32) -> Int32 {
+    if isSimulated, let network { return network.takeError(socket) }
     var number: Int32 = 0
     var length = socklen_t(MemoryLayout<Int32>.size)
     guard getsockopt(socket, SOL_SOCKET, SO_ERROR, &number, &length) == 0 else { return errno }
@@ -127,7 +119,8 @@ enum SocketCalls {
   }
 
   /// One read.
-  static func receive(_ socket: Int32, into buffer: UnsafeMutableRawBufferPointer) -> Transfer {
+  func receive(_ socket: Int32, into buffer: UnsafeMutableRawBufferPointer) -> Transfer {
+    if isSimulated, let network { return network.receive(socket, into: buffer) }
     let count = recv(socket, buffer.baseAddress!, buffer.count, 0)
     if count > 0 { return .moved(count) }
     if count == 0 { return .ended }
@@ -135,28 +128,41 @@ enum SocketCalls {
   }
 
   /// One write of `count` pieces of memory (at least one byte in all).
-  static func send(_ socket: Int32, _ pieces: UnsafeMutablePointer<iovec>, count: Int) -> Transfer {
+  func send(_ socket: Int32, _ pieces: UnsafeMutablePointer<iovec>, count: Int) -> Transfer {
     if count == 1 {
       return send(socket, UnsafeRawBufferPointer(start: pieces.pointee.iov_base, count: pieces.pointee.iov_len))
     }
+    if isSimulated { return sendEach(socket, UnsafeBufferPointer(start: pieces, count: count)) }
     var message = msghdr()
     message.msg_iov = pieces
     message.msg_iovlen = count
     while true {
       let sent = sendmsg(socket, &message, Int32(MSG_NOSIGNAL))
       if sent >= 0 { return .moved(sent) }
-      if errno != EINTR { return unsent(errno) }
+      if errno != EINTR { return Self.unsent(errno) }
     }
+  }
+
+  private func sendEach(_ socket: Int32, _ pieces: UnsafeBufferPointer<iovec>) -> Transfer {
+    var sent = 0
+    for piece in pieces {
+      let transfer = send(socket, UnsafeRawBufferPointer(start: piece.iov_base, count: piece.iov_len))
+      guard case .moved(let count) = transfer else { return sent > 0 ? .moved(sent) : transfer }
+      sent += count
+      if count < piece.iov_len { break }
+    }
+    return .moved(sent)
   }
 
   /// One write of memory in one piece, at least one byte. MSG_NOSIGNAL: a peer that went is an error, not a SIGPIPE
   /// that ends the process.
   @inline(__always)
-  static func send(_ socket: Int32, _ bytes: UnsafeRawBufferPointer) -> Transfer {
+  func send(_ socket: Int32, _ bytes: UnsafeRawBufferPointer) -> Transfer {
+    if isSimulated, let network { return network.send(socket, bytes) }
     while true {
       let sent = Glibc.send(socket, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
       if sent >= 0 { return .moved(sent) }
-      if errno != EINTR { return unsent(errno) }
+      if errno != EINTR { return Self.unsent(errno) }
     }
   }
 
@@ -169,10 +175,14 @@ enum SocketCalls {
   }
 
   /// Says that no more bytes will come (FIN), and keeps the other direction. False when the peer is gone already.
-  static func finish(_ socket: Int32) -> Bool { shutdown(socket, Int32(SHUT_WR)) == 0 }
+  func finish(_ socket: Int32) -> Bool {
+    if isSimulated, let network { return network.finish(socket) }
+    return shutdown(socket, Int32(SHUT_WR)) == 0
+  }
 
   /// Closes the socket; `reset` throws away what the kernel has not sent and cuts the peer off with RST.
-  static func close(_ socket: Int32, reset: Bool = false) {
+  func close(_ socket: Int32, reset: Bool = false) {
+    if isSimulated, let network { return network.close(socket, reset: reset) }
     if reset {
       var option = linger(l_onoff: 1, l_linger: 0)
       // A refusal means that the connection is gone already, which is what was wanted.
