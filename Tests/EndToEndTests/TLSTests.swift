@@ -34,7 +34,7 @@ extension EndToEnd.TLS {
 
   @Test("a driver's fixes reach a rider over wss, each once and in order", arguments: loopCounts)
   func path(loops: Int) throws {
-    let hub = try TestHub(loops: loops) { $0.tls = try? server() }
+    let hub = try TestHub(loops: loops) { $0.tls = try server() }
     let bench = try ClientBench()
     let rider = bench.clients.add(try configuration(hub.port, "rider", "r1"))
     bench.clients.subscribe(rider, to: .trip(Identifier("T1")!))
@@ -55,7 +55,7 @@ extension EndToEnd.TLS {
 
   @Test("HTTPS on the same port, in TLS 1.3, and a goodbye at the end")
   func https() throws {
-    let hub = try TestHub { $0.tls = try? server() }
+    let hub = try TestHub { $0.tls = try server() }
     let connection = try SecureConnection(port: hub.port)
     #expect(connection.version == "TLSv1.3" && connection.isCertified(for: "localhost"))
     #expect(try connection.get("/healthz").hasSuffix("ok\n"))
@@ -66,7 +66,7 @@ extension EndToEnd.TLS {
 
   @Test("another authority's certificate, a wrong host and one whose time is over are refused, and the client says why")
   func refused() throws {
-    let hub = try TestHub { $0.tls = try? server(for: ["localhost"], seconds: -3600...Int(bound(1))) }
+    let hub = try TestHub { $0.tls = try server(for: ["localhost"], seconds: -3600...Int(bound(1))) }
     let other = TestAuthority(name: "somebody else")
     func refusal(_ configuration: ClientConfiguration) throws -> String {
       let bench = try ClientBench()
@@ -89,7 +89,7 @@ extension EndToEnd.TLS {
 
   @Test("a client that comes again resumes its session")
   func resumed() throws {
-    let hub = try TestHub { $0.tls = try? server() }
+    let hub = try TestHub { $0.tls = try server() }
     let bench = try ClientBench()
     let client = bench.clients.add(try configuration(hub.port, "ops", "o1"))
     for round in 1...3 {
@@ -108,7 +108,7 @@ extension EndToEnd.TLS {
 
   @Test("plain HTTP at the TLS port and TLS at the plain port end clearly, and are counted")
   func wrongPort() throws {
-    let secure = try TestHub { $0.tls = try? server() }
+    let secure = try TestHub { $0.tls = try server() }
     let plain = try secure.connect()
     try plain.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
     try plain.waitForEnd()
@@ -126,7 +126,7 @@ extension EndToEnd.TLS {
   @Test("a handshake that is never finished ends with the time for a request")
   func slowHandshake() throws {
     let hub = try TestHub {
-      $0.tls = try? server()
+      $0.tls = try server()
       $0.limits.handshakeSeconds = 1.5
     }
     let silent = try hub.connect()
@@ -142,7 +142,7 @@ extension EndToEnd.TLS {
   @Test("more handshakes than a turn may have wait for the next, which is counted")
   func manyHandshakes() throws {
     let hub = try TestHub {
-      $0.tls = try? server()
+      $0.tls = try server()
       $0.limits.tlsHandshakesPerTurn = 1
     }
     let bench = try ClientBench()
@@ -156,7 +156,7 @@ extension EndToEnd.TLS {
   @Test("a hub that drains says goodbye over TLS")
   func drain() throws {
     let bench = try ClientBench()
-    let hub = try TestHub { $0.tls = try? server() }
+    let hub = try TestHub { $0.tls = try server() }
     bench.clients.add(try configuration(hub.port, "ops", "o1"))
     #expect(bench.run { bench.openings.count == 1 })
     hub.server.drain()

@@ -64,6 +64,14 @@ import Testing
     line.contains("@unchecked Sendable") && !line.contains("//") || line.contains("nonisolated(unsafe)")
   }
 
+  @Test("No error of the product is dropped unseen: none is made nil by try?")
+  func droppedErrors() throws {
+    let found = try SourceTree.files().filter { file in
+      file.isProduct && file.lines.contains { $0.contains("try?") }
+    }
+    expect(found.map(\.path), toBe: [], "catch it, and count, log or answer it")
+  }
+
   @Test("A limit stands in a file of limits")
   func limits() throws {
     let limit = try Regex(#"static (let|var) maximum[A-Z]\w*(: \w+)? (= [0-9(]|\{ [0-9])"#)

@@ -16,7 +16,7 @@ final class TestHub {
   private var connections: [RawConnection] = []
 
   /// A hub for tests: no rate limit and short waits at the end, unless `change` says otherwise.
-  init(loops: Int = 1, _ change: (inout ServerConfiguration) -> Void = { _ in }) throws {
+  init(loops: Int = 1, _ change: (inout ServerConfiguration) throws -> Void = { _ in }) throws {
     var configuration = ServerConfiguration()
     configuration.port = 0
     configuration.loops = loops
@@ -27,7 +27,7 @@ final class TestHub {
     configuration.sampling = .fixed(seconds: 4)  // so that no advice comes between what a test waits for
     configuration.limits.closingSeconds = 0.3
     configuration.limits.metricsSeconds = Deadline.patience  // however busy the machine is, each page is new
-    change(&configuration)
+    try change(&configuration)
     server = try Server.start(configuration)
   }
 
