@@ -45,23 +45,20 @@ extension SessionLoop {
         end(Int(subscriber.connection.slot), channel, name, reason)
       }
     case .reply(let session, let reply):
-      if let slot = slot(of: session) { answer(slot, reply) }
+      deliver(reply, to: session)
     case .admitted(let session, let sampling):
       if let slot = slot(of: session) { admit(slot, sampling) }
     case .conflict(let session, let retryAfter):
-      if let slot = slot(of: session) { refuseDriver(slot, .conflict, retryAfter) }
+      let message = "this driver's sessions replace each other too often"
+      refuseDriver(session, .upgrade(.conflict, message, retryAfter: Int(retryAfter.rounded(.up))))
     case .full(let session):
-      if let slot = slot(of: session) { refuseDriver(slot, .serviceUnavailable, 60) }
+      refuseDriver(session, .upgrade(.serviceUnavailable, "this hub's driver table is full", retryAfter: 60))
     case .replaced(let session, let isRepeated):
       if let slot = slot(of: session) { closeReplaced(slot, isRepeated: isRepeated) }
-    case .trips(let session, let result, let replyTo):
-      if let slot = slot(of: session) { answer(slot, result, replyTo: replyTo) }
-    case .notified(let session, let result):
-      if let slot = slot(of: session) { answer(slot, result) }
-    case .fences(let session, let result):
-      if let slot = slot(of: session) { answer(slot, result) }
-    case .queryResult(let session, let result, let replyTo):
-      if let slot = slot(of: session) { answer(slot, result, replyTo: replyTo) }
+    case .trips(let session, let answer, let replyTo): reply(.trips(answer), to: session, replyTo: replyTo)
+    case .notified(let session, let answer): reply(.notification(answer), to: session)
+    case .fences(let session, let answer): reply(.fences(answer), to: session)
+    case .queryResult(let session, let result, let replyTo): reply(.query(result), to: session, replyTo: replyTo)
     }
   }
 

@@ -30,7 +30,7 @@ extension SessionLoop {
   private func keptBytes(_ slot: Int) -> Int {
     var bytes = sessions[slot].frames.bufferedBytes
     if let held = sessions[slot].held { bytes += held.bytes.count }
-    if let exchange = sessions[slot].exchange { bytes += exchange.input.count + exchange.body.count }
+    if let exchange = sessions[slot].exchange { bytes += exchange.keptBytes }
     return bytes
   }
 
@@ -62,16 +62,7 @@ extension SessionLoop {
       sessions[slot].frames = FrameReader(role: .server)
       loop.close(sessions[slot].connection)
     case .http, .admitting:
-      guard let exchange = sessions[slot].exchange, !exchange.isWaiting, sessions[slot].phase == .http else {
-        return loop.abort(sessions[slot].connection)  // an answer is due, and it goes on sending
-      }
-      exchange.keepsAlive = false
-      exchange.input.removeAll()
-      exchange.body.removeAll()
-      exchange.request = nil
-      respond(
-        slot, exchange, .serviceUnavailable, .rateLimited, "this hub has too many incomplete requests",
-        retryAfter: Int(limits.retryAfterSeconds))
+      if let exchange = sessions[slot].exchange { refuseInput(slot, exchange) }
     }
   }
 

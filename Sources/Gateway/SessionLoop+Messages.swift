@@ -190,7 +190,7 @@ extension SessionLoop {
     guard sessions[slot].phase == .open else { return }
     guard fanOut.send(reply, to: sessions[slot].recipient, now: now.timestamp) else {
       guard case .result(let result) = reply else { return }
-      return refuse(slot, result.replyTo, .tooLarge, SessionLoop.tooLargeAnswer)
+      return refuse(slot, result.replyTo, .tooLarge, HubAnswer.tooLarge)
     }
     if case .error(let error) = reply { count(error, slot) }
   }

@@ -17,21 +17,6 @@ final class HeldInput {
 }
 
 extension SessionLoop {
-  /// HTTP: whether another request may be handled in this turn. Some answers are long (1,000 drivers: 250 KiB), so
-  /// their bytes count too: what one turn makes for a peer that reads nothing stays within its outbox.
-  func mayGoOn(_ slot: Int, _ exchange: Exchange) -> Bool {
-    exchange.enter(turn: loop.turn)
-    return exchange.handled < limits.requestsPerTurn && exchange.answeredBytes < limits.answerBytesPerTurn
-      && hasRoomForRequest && !loop.isBlocked(sessions[slot].connection)
-  }
-
-  /// HTTP: enough requests were answered in this turn.
-  mutating func stall(_ slot: Int, _ exchange: Exchange) {
-    exchange.isStalled = true
-    loop.pauseReading(sessions[slot].connection)
-    stalled.append(sessions[slot].connection)
-  }
-
   /// WebSocket: enough subscriptions are under way, or the session is over its rate. `rest` is what was read behind
   /// them: 64 KiB may hold 7,000 pings, which others would wait for. It is copied, unless it lies `taken` bytes on in
   /// what has waited before.
@@ -42,7 +27,7 @@ extension SessionLoop {
     loop.pauseReading(sessions[slot].connection)
   }
 
-  private var hasRoomForRequest: Bool {
+  var hasRoomForRequest: Bool {
     requestsDone < limits.requestsPerPoll && unitsDone < limits.unitsPerPoll
   }
 
@@ -104,10 +89,7 @@ extension SessionLoop {
       resumed += 1
       // The socket is read again only where nothing is left to wait: most of those who flood have more.
       if let exchange = sessions[slot].exchange, exchange.isStalled {
-        exchange.isStalled = false
-        sendPiece(slot, exchange)
-        advance(slot, exchange)
-        if !exchange.isStalled { loop.resumeReading(id) }
+        resume(slot, exchange)
       } else if let held = sessions[slot].held, sessions[slot].subscriptions.unanswered == 0, !sessions[slot].isPaused {
         sessions[slot].held = nil
         held.bytes.withMutableBytes {

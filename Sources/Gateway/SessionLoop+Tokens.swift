@@ -11,35 +11,6 @@ import HubTransport
 import HubWebSocket
 
 extension SessionLoop {
-  /// The credential of a request, by the keys that this loop has. It is checked once, when it is first asked for:
-  /// before a large body is taken, and again behind that only where the keys have changed meanwhile.
-  mutating func credential(of request: RequestHead, _ exchange: Exchange) throws(CredentialError) -> Credential {
-    if let checked = exchange.checked, checked.generation == accessGeneration { return try checked.credential.get() }
-    counters.credentialChecks += 1
-    unitsDone += access?.unitsOfCheck ?? 0
-    let result: Result<Credential, CredentialError>
-    do throws(CredentialError) {
-      result = .success(
-        try Credential(
-          request, access: access,
-          development: configuration.allowsDevelopmentCredentials ? configuration.hosts : nil, now: now.timestamp))
-    } catch {
-      result = .failure(error)
-    }
-    exchange.checked = (result, accessGeneration)
-    return try result.get()
-  }
-
-  /// Who has made the present request; nil before its credential was looked at.
-  func requester(_ exchange: Exchange) -> Credential? {
-    if case .success(let credential) = exchange.checked?.credential { credential } else { nil }
-  }
-
-  /// HTTP 401, with what would be accepted.
-  mutating func refuse(_ slot: Int, _ exchange: Exchange, _ error: CredentialError) {
-    respond(slot, exchange, .unauthorized, error.code, error.text, fields: [error.challenge])
-  }
-
   /// Whether the list has had a session's token since it was checked.
   func isRevoked(_ credential: Credential) -> Bool {
     guard let access, case .token(let grants) = credential.authority else { return false }

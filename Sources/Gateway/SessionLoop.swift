@@ -23,10 +23,9 @@ struct SessionLoop: ~Copyable {
   let configuration: ServerConfiguration
   let limits: Limits
   let frameLimits: FrameLimits
-  let httpLimits: HTTPLimits
-  let unwantedBodyLimits: HTTPLimits
+  let http: HTTPSettings
   var sessions = SessionTable()
-  let reader = MessageReader()
+  let reader: MessageReader
   var hub: HubPort
   var inputs = HubInputs()
   var outputs = HubOutputs()
@@ -38,17 +37,10 @@ struct SessionLoop: ~Copyable {
   /// up for.
   var unitsDone = 0
   var requestsDone = 0
-  var answers = AnswersUnderWay()
-  /// What the reader of the journal has found for this loop's requests, and how many it was asked for.
-  let historyAnswers: Mailbox<HistoryAnswer>
-  var historyQuestions = 0
+  var pending: PendingReplies
   var counters = LoopCounters()
-  /// The newest question for this loop's counters that was answered, and requests for all counters that wait for
-  /// others' answers.
+  /// The newest question for this loop's counters that was answered.
   private var answeredQuestion: UInt64 = 0
-  var awaitedMetrics: [AwaitedMetrics] = []
-  /// When they are looked at next (uptime, ns).
-  var nextMetricsLook: Int64 = .max
   var nextTick: Int64
   /// What the wall clock says beyond the uptime, in milliseconds, as of the last tick.
   private var wallClockOffset: Int64
@@ -79,11 +71,10 @@ struct SessionLoop: ~Copyable {
     accessGeneration = shared.access.generation  // before the value: at worst it is picked up twice
     access = shared.access.current
     let limits = configuration.limits
-    historyAnswers = Mailbox(capacity: limits.historyQuestions, waking: loop.waker)
+    reader = MessageReader()
+    http = HTTPSettings(configuration, shared, reader)
+    pending = PendingReplies(limits, waking: loop.waker)
     frameLimits = FrameLimits(messageBytes: limits.messageBytes, fragments: limits.fragments)
-    httpLimits = HTTPLimits(headBytes: limits.requestHeadBytes, bodyBytes: limits.requestBodyBytes)
-    unwantedBodyLimits = HTTPLimits(
-      headBytes: limits.requestHeadBytes, bodyBytes: min(limits.requestBodyBytes, limits.unwantedBodyBytes))
     self.limits = limits
     fanOut = FanOut(
       loop, number: self.index, limits, flushIntervalMilliseconds: configuration.flushIntervalMilliseconds)
@@ -127,7 +118,8 @@ struct SessionLoop: ~Copyable {
     sessions[slot].lastHeard = now.uptime
     let deadline = now.uptime + nanoseconds(limits.handshakeSeconds)
     let exchange = Exchange(
-      deadline: deadline, peer: peer, isAdmin: loop.acceptedOn == adminListener, isFromProxy: isTrustedProxy(peer))
+      HTTPPeer(address: peer, isAdmin: loop.acceptedOn == adminListener, isProxy: isTrustedProxy(peer)),
+      deadline: deadline)
     sessions[slot].exchange = exchange
     loop.setTimer(id, at: deadline)
     counters.connections += 1
@@ -224,8 +216,8 @@ struct SessionLoop: ~Copyable {
 
   mutating func loopTimerFired() {
     resumeStalled()
-    if now.uptime >= nextMetricsLook { answerMetrics() }
-    if !answers.isEmpty { writeAnswers() }
+    if now.uptime >= pending.nextMetricsLook { answerMetrics() }
+    if !pending.isEmpty { writeLists() }
   }
 
   /// Once a second: presence deadlines, metrics for the other loops, and the wishes of the server.
@@ -299,8 +291,8 @@ struct SessionLoop: ~Copyable {
     var all = counters
     all.transport = loop.counters
     all.fanOut = fanOut.counters
-    all.answersUnderWay = answers.count
-    all.historyQuestions = historyQuestions
+    all.answersUnderWay = pending.count
+    all.historyQuestions = pending.historyQuestions
     return all
   }
 
@@ -315,8 +307,8 @@ struct SessionLoop: ~Copyable {
     var next = nextTick
     if let release = fanOut.deadline { next = min(next, release) }
     next = min(next, hub.nextTurn)
-    next = min(next, nextMetricsLook)
-    if !inputs.isEmpty || !stalled.isEmpty || !answers.isEmpty { next = now.uptime }
+    next = min(next, pending.nextMetricsLook)
+    if !inputs.isEmpty || !stalled.isEmpty || !pending.isEmpty { next = now.uptime }
     loop.setLoopTimer(at: next)
   }
 
@@ -346,7 +338,7 @@ struct SessionLoop: ~Copyable {
     case .free, .closing: break
     case .open: close(slot, .goingAway)
     case .http:
-      if sessions[slot].exchange?.isWaiting != true { loop.close(sessions[slot].connection) }
+      if sessions[slot].exchange?.isAnswering != true { loop.close(sessions[slot].connection) }
     case .admitting: loop.abort(sessions[slot].connection)
     }
   }

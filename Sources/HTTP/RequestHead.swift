@@ -1,28 +1,28 @@
 // A request's start line and fields as a value that borrows nothing from the read buffer.
 
 /// The methods that the hub tells apart (RFC 9110 §9.3, RFC 5789). Others are answered with 501.
-public enum Method: UInt8, Sendable, Equatable {
+public enum Method: UInt8, Sendable, Equatable, CaseIterable {
   case get, head, post, put, delete, options, patch
+
+  public var name: StaticString {
+    switch self {
+    case .get: "GET"
+    case .head: "HEAD"
+    case .post: "POST"
+    case .put: "PUT"
+    case .delete: "DELETE"
+    case .options: "OPTIONS"
+    case .patch: "PATCH"
+    }
+  }
 
   /// Methods are case-sensitive (RFC 9110 §9.1).
   init?(_ bytes: ArraySlice<UInt8>) {
-    if bytes.elementsEqual("GET".utf8) {
-      self = .get
-    } else if bytes.elementsEqual("POST".utf8) {
-      self = .post
-    } else if bytes.elementsEqual("HEAD".utf8) {
-      self = .head
-    } else if bytes.elementsEqual("PUT".utf8) {
-      self = .put
-    } else if bytes.elementsEqual("DELETE".utf8) {
-      self = .delete
-    } else if bytes.elementsEqual("OPTIONS".utf8) {
-      self = .options
-    } else if bytes.elementsEqual("PATCH".utf8) {
-      self = .patch
-    } else {
-      return nil
+    let method = Method.allCases.first {
+      bytes.elementsEqual(UnsafeBufferPointer(start: $0.name.utf8Start, count: $0.name.utf8CodeUnitCount))
     }
+    guard let method else { return nil }
+    self = method
   }
 }
 
@@ -66,18 +66,6 @@ public struct RequestHead: Sendable {
 
   /// What stands behind the `?`; empty where there is none.
   public var query: Query { Query(fields.bytes[Int(queryStart)..<Int(queryEnd)]) }
-
-  /// Whether the path is this one, byte by byte. Costs no allocation.
-  public func isPath(_ path: StaticString) -> Bool {
-    let bytes = self.path
-    guard bytes.count == path.utf8CodeUnitCount else { return false }
-    return bytes.elementsEqual(UnsafeBufferPointer(start: path.utf8Start, count: path.utf8CodeUnitCount))
-  }
-
-  /// Whether the path begins like this, byte by byte. Costs no allocation.
-  public func isPath(under path: StaticString) -> Bool {
-    self.path.starts(with: UnsafeBufferPointer(start: path.utf8Start, count: path.utf8CodeUnitCount))
-  }
 
   /// The path between its slashes, percent-decoded: `/v1/trips/t-1` is `["v1", "trips", "t-1"]`. A slash that came as
   /// `%2F` stays inside its segment. Dot segments are left as they are: nothing here maps paths to files.

@@ -9,11 +9,11 @@ import Testing
 @testable import HubGateway
 
 @Suite struct QueryParametersTests {
-  private func nearby(_ query: String) throws(InvalidParameter) -> DriverSearch {
+  private func nearby(_ query: String) throws(Refusal) -> DriverSearch {
     try DriverSearch(nearby: Query(Array(query.utf8)[...]))
   }
 
-  private func within(_ query: String) throws(InvalidParameter) -> DriverSearch {
+  private func within(_ query: String) throws(Refusal) -> DriverSearch {
     try DriverSearch(box: Query(Array(query.utf8)[...]))
   }
 
@@ -65,11 +65,11 @@ import Testing
       ("latitude=1&longitude=2&limit=5&maxAge=-1", "maxAge"), ("latitude=1&longitude=2&limit=5&stale=1", "stale"),
     ])
   func bad(query: String, name: String) {
-    do throws(InvalidParameter) {
+    do throws(Refusal) {
       _ = try nearby(query)
       Issue.record("\(query) was taken")
     } catch {
-      #expect(error.text.contains(name), "\(error.text)")
+      #expect(error.message.contains(name), "\(error.message)")
       #expect(error.code == .badMessage)
     }
   }
@@ -81,14 +81,14 @@ import Testing
       "bbox=nan,0,1,1", "bbox=1,2,3,4&limit=0",
     ])
   func badBoxes(query: String) {
-    #expect(throws: InvalidParameter.self) { try within(query) }
+    #expect(throws: Refusal.self) { try within(query) }
   }
 
   private static let place = Coordinate(latitude: 52.5, longitude: 13.4)!
 
-  private func audience(_ role: HubMessages.Role, _ search: DriverSearch) -> Result<Audience, SearchRefusal> {
-    do throws(SearchRefusal) {
-      return .success(try SearchRefusal.audience(of: role, asking: search, maximumLimit: 1000))
+  private func audience(_ role: HubMessages.Role, _ search: DriverSearch) -> Result<Audience, ErrorReply> {
+    do throws(ErrorReply) {
+      return .success(try search.audience(for: role, maximumLimit: 1000))
     } catch { return .failure(error) }
   }
 

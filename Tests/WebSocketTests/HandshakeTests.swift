@@ -143,7 +143,7 @@ import Testing
       return
     }
     #expect(consumed == buffer.count)
-    #expect(head.isPath("/v1/ws"))
+    #expect(head.path.elementsEqual("/v1/ws".utf8))
     #expect(head.fields.string("authorization") == "Bearer x")
     #expect(head.fields.string("sec-websocket-key") == "dGhlIHNhbXBsZSBub25jZQ==")
     let server = try ServerHandshake(head, subprotocols: Self.protocols)

@@ -46,6 +46,12 @@ struct ClientAddress: Equatable {
 }
 
 extension SocketAddress {
+  /// What the address is counted by; nil where a limit does not hold for it. Never 0, which means "not counted".
+  func countedKey(onLoopback: Bool) -> UInt64? {
+    // ::1 has 0. Nothing else can have 1: ::/8 is reserved (RFC 4291 §2.4).
+    onLoopback || !isLoopback ? max(1, limitKey) : nil
+  }
+
   /// An element of X-Forwarded-For: an address, which some proxies write with its port, and IPv6 then in brackets.
   init?(forwarded element: ArraySlice<UInt8>) {
     // No name, `localhost` above all, and none of the obfuscated identifiers of RFC 7239 §6.3.

@@ -73,6 +73,21 @@ extension Credential {
   }
 }
 
+/// By what credentials are checked now.
+struct CredentialCheck {
+  let access: TokenAccess?
+  /// Counts the values of `access`.
+  let generation: UInt64
+  /// Under which names the hub takes development credentials; nil where it takes none.
+  let developmentHosts: AllowedHosts?
+  let now: Timestamp
+
+  /// A token decides where one is given and taken; the query's `role` and `id` otherwise.
+  func credential(of head: RequestHead) throws(CredentialError) -> Credential {
+    try Credential(head, access: access, development: developmentHosts, now: now)
+  }
+}
+
 /// Why no credential was accepted; the text goes to the peer with HTTP 401.
 struct CredentialError: Error, Equatable {
   var code = ErrorCode.unauthorized

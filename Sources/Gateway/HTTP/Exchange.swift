@@ -1,4 +1,5 @@
-// The HTTP side of a connection, until it becomes a WebSocket or ends.
+// The HTTP side of a connection, until it becomes a WebSocket or ends: bytes in, requests out, one at a time and in
+// order (RFC 9112 §9.3.2), and what the one that is being answered waits for. It knows nothing of sockets and hub.
 import HubBytes
 import HubCore
 import HubHTTP
@@ -6,67 +7,177 @@ import HubMessages
 import HubRuntime
 import HubTransport
 
-/// The HTTP side of a connection: bytes that were not handled yet, and the request they belong to.
-final class Exchange {
-  var input = ByteBuffer()
-  var parser = RequestParser()
-  var request: (head: RequestHead, body: BodyReader)?
-  var body = ByteBuffer()
-  /// The hub was asked; nothing further is read from `input` until it answers.
-  var isWaiting = false
-  /// What is left of a long answer, and the room that it takes.
-  var unsent: ArraySlice<UInt8>?
-  var room: MemoryReservation?
-  /// The trip that the hub was asked for.
-  var pendingTrip: PendingTrip?
-  /// The list that the hub was asked for, where the journal may have more of it.
-  var pendingList: TripListQuery?
-  /// The turn in which requests were handled last, how many, and the bytes of their answers.
-  var turn: UInt64 = 0
-  var handled = 0
-  var answeredBytes = 0
-  /// As many requests were handled as one turn may; reading has stopped until the others had their turn.
-  var isStalled = false
-  /// How the answer ends.
-  var keepsAlive = true
-  var isHead = false
-  /// How the request's body, and the answer's, write timestamps.
-  var time = TimeFormat.unixMilliseconds
-  /// What to answer a driver's upgrade with once the hub admits it.
-  var upgrade: Upgrade?
-  /// When the connection is closed unless a request is complete by then (uptime, ns).
-  var deadline: Int64
+/// Where a connection comes from.
+struct HTTPPeer {
   /// Whom the socket goes to.
-  let peer: SocketAddress
+  let address: SocketAddress
   /// It came in by the admin port.
   let isAdmin: Bool
   /// The peer is a proxy that is believed: who the client is, each request says.
-  let isFromProxy: Bool
+  let isProxy: Bool
+}
+
+/// What a request waits for, with what its answer needs.
+enum Awaited {
+  /// The hub's word.
+  case hub
+  /// A trip of the hub, to be shown, or its track; one that the hub has forgotten may be in the journal.
+  case trip(PendingTrip)
+  /// Trips of the hub, and what is missing to a whole page out of the journal where a query is given.
+  case trips(inJournal: TripListQuery?)
+  /// The reader of the journal.
+  case history
+  /// The counters of all loops.
+  case metrics
+}
+
+final class Exchange {
+  enum State {
+    case reading(Reading)
+    /// As many requests were handled as one turn may: reading goes on in a later one.
+    case stalled(Reading)
+    /// Nothing further is read until the answer is there.
+    case waiting(HTTPRequest, for: Awaited)
+    /// A long answer goes out piece by piece, each when the peer has taken the one before.
+    case sending(LongBody)
+    /// A driver's upgrade waits for the hub's word.
+    case admitting(HTTPRequest, Upgrade)
+    /// The connection became a WebSocket, or it ends.
+    case over
+  }
+
+  enum Reading {
+    case head(RequestParser)
+    case body(HTTPRequest, BodyReader)
+  }
+
+  struct LongBody {
+    var rest: ArraySlice<UInt8>
+    /// The room that it takes, where it is the journal's.
+    let room: MemoryReservation?
+    let keepsConnection: Bool
+  }
+
+  var state = State.reading(.head(RequestParser()))
+  /// Bytes that were not handled yet.
+  var input = ByteBuffer()
+  /// When the connection is closed unless a request is complete, or its answer taken, by then (uptime, ns).
+  var deadline: Int64
+  let peer: HTTPPeer
   /// The peer's address has too many connections: this one is here only to be told.
   var isOverAddressLimit = false
-  /// By what the present request's address is charged; 0 where it is not.
-  var rateKey: UInt64 = 0
-  /// The web page that asks, where it may.
-  var origin: String?
-  /// The present request's credential, once it was looked at, and by which keys.
-  var checked: (credential: Result<Credential, CredentialError>, generation: UInt64)?
+  /// The turn in which requests were handled last, how many, and the bytes of their answers.
+  private var turn: UInt64 = 0
+  private(set) var handled = 0
+  private(set) var answeredBytes = 0
 
-  init(deadline: Int64, peer: SocketAddress, isAdmin: Bool, isFromProxy: Bool) {
-    self.deadline = deadline
+  init(_ peer: HTTPPeer, deadline: Int64) {
     self.peer = peer
-    self.isAdmin = isAdmin
-    self.isFromProxy = isFromProxy
+    self.deadline = deadline
   }
 
-  func takePendingTrip() -> PendingTrip? {
-    defer { pendingTrip = nil }
-    return pendingTrip
+  /// Nothing was read that has not been answered.
+  var isIdle: Bool { if case .reading(.head) = state { input.isEmpty } else { false } }
+
+  /// An answer is due, or on its way.
+  var isAnswering: Bool {
+    switch state {
+    case .waiting, .sending: true
+    case .reading, .stalled, .admitting, .over: false
+    }
   }
 
-  func takePendingList() -> TripListQuery? {
-    defer { pendingList = nil }
-    return pendingList
+  /// The request whose answer is due.
+  var waiting: HTTPRequest? { if case .waiting(let request, _) = state { request } else { nil } }
+
+  /// It goes on when the peer has read the answers, in a later turn.
+  var isStalled: Bool {
+    switch state {
+    case .stalled, .sending: true
+    case .reading, .waiting, .admitting, .over: false
+    }
   }
+
+  /// The upgrade that the hub is asked about.
+  var upgrade: Upgrade? { if case .admitting(_, let upgrade) = state { upgrade } else { nil } }
+
+  /// Bytes that are kept of requests that are not complete.
+  var keptBytes: Int {
+    switch state {
+    case .reading(.body(let request, _)), .stalled(.body(let request, _)): input.count + request.body.count
+    case .reading(.head), .stalled(.head), .waiting, .sending, .admitting, .over: input.count
+    }
+  }
+
+  // MARK: Reading
+
+  /// The next head; nil while it is not complete, or a body is being read.
+  func readHead(limits: HTTPLimits) throws(HTTPError) -> RequestHead? {
+    guard case .reading(.head(var parser)) = state else { return nil }
+    let parsed = try input.withBytes { (bytes) throws(HTTPError) in try parser.parse(bytes, limits: limits) }
+    state = .reading(.head(parser))
+    guard case .request(let head, let consumed) = parsed else { return nil }
+    input.removeFirst(consumed)
+    return head
+  }
+
+  /// Reads the request's body from now on.
+  func beginBody(of request: HTTPRequest, limits: HTTPLimits) throws(HTTPError) {
+    state = .reading(.body(request, try BodyReader(request.head.framing, limits: limits)))
+  }
+
+  /// The request whose body is being read, once all of it is there.
+  func readBody() throws(HTTPError) -> HTTPRequest? {
+    guard case .reading(.body(let request, var reader)) = state else { return nil }
+    let progress = try input.withBytes { (bytes) throws(HTTPError) in try reader.read(bytes, into: &request.body) }
+    input.removeFirst(progress.consumed)
+    state = .reading(progress.isComplete ? .head(RequestParser()) : .body(request, reader))
+    return progress.isComplete ? request : nil
+  }
+
+  /// What came of a request that is not complete is given up.
+  func dropInput() {
+    input.removeAll()
+    state = .reading(.head(RequestParser()))
+  }
+
+  // MARK: Answering
+
+  /// Writes the answer, a long one as far as its first piece: it is made whole, but an outbox would not take it so.
+  ///
+  /// - Parameter request: nil where it could not be read.
+  func write(
+    _ response: Response, to request: HTTPRequest?, keepsConnection: Bool, room: MemoryReservation?, pieceBytes: Int,
+    into buffer: inout ByteBuffer
+  ) {
+    let isHead = request?.head.method == .head
+    guard case .bytes(let bytes) = response.body, bytes.count > pieceBytes, !isHead else {
+      response.write(into: &buffer, keepsAlive: keepsConnection, toHead: isHead)
+      return conclude(keepsConnection: keepsConnection)
+    }
+    response.write(into: &buffer, keepsAlive: keepsConnection, toHead: true)
+    state = .sending(LongBody(rest: bytes[...], room: room, keepsConnection: keepsConnection))
+    writePiece(atMost: pieceBytes, into: &buffer)
+  }
+
+  /// Writes the next piece of a long answer.
+  func writePiece(atMost count: Int, into buffer: inout ByteBuffer) {
+    guard case .sending(var body) = state else { return }
+    body.rest.prefix(count).withUnsafeBytes { buffer.append($0) }
+    body.rest = body.rest.dropFirst(count)
+    if body.rest.isEmpty { conclude(keepsConnection: body.keepsConnection) } else { state = .sending(body) }
+  }
+
+  private func conclude(keepsConnection: Bool) {
+    state = keepsConnection ? .reading(.head(RequestParser())) : .over
+  }
+
+  // MARK: Turns
+
+  /// A long answer waits for its next piece by itself.
+  func stall() { if case .reading(let reading) = state { state = .stalled(reading) } }
+
+  func resume() { if case .stalled(let reading) = state { state = .reading(reading) } }
 
   /// Counts for a turn from here on.
   func enter(turn: UInt64) {
@@ -75,4 +186,8 @@ final class Exchange {
     handled = 0
     answeredBytes = 0
   }
+
+  func countRequest() { handled += 1 }
+
+  func countAnswer(bytes: Int) { answeredBytes += bytes }
 }

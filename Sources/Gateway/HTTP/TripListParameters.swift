@@ -26,10 +26,6 @@ enum TripCursor: Equatable {
 }
 
 struct TripListParameters: Equatable {
-  struct Invalid: Error, Equatable {
-    var text: String
-  }
-
   static let defaultLimit = 100
 
   var query: TripListQuery
@@ -37,30 +33,28 @@ struct TripListParameters: Equatable {
   var isOfHistory = false
 
   /// `status` (one or several with commas), `driver`, `since` (a time as `time=` says), `limit`, `cursor`.
-  init(_ query: Query, time: TimeFormat, maximumLimit: Int) throws(Invalid) {
-    var list = TripListQuery(limit: TripListParameters.defaultLimit)
-    if let text = try TripListParameters.text(query, "status") {
+  init(_ query: Query, time: TimeFormat, maximumLimit: Int) throws(Refusal) {
+    var list = TripListQuery(limit: min(TripListParameters.defaultLimit, maximumLimit))
+    if let text = try query.parameter("status") {
       list.statuses = try TripListParameters.statuses(text)
     }
-    if let text = try TripListParameters.text(query, "driver") {
-      guard let id = Identifier(text) else { throw Invalid(text: "driver must be an id: 1-64 of A-Z a-z 0-9 . _ -") }
+    if let text = try query.parameter("driver") {
+      guard let id = Identifier(text) else {
+        throw Refusal(.badMessage, "driver must be an id: 1-64 of A-Z a-z 0-9 . _ -")
+      }
       list.driverID = id
     }
-    if let text = try TripListParameters.text(query, "since") {
+    if let text = try query.parameter("since") {
       guard let since = Timestamp(text, time) else {
-        throw Invalid(text: "since must be a time in the format that time= says (unix_ms by default)")
+        throw Refusal(.badMessage, "since must be a time in the format that time= says (unix_ms by default)")
       }
       list.since = since
     }
-    if let text = try TripListParameters.text(query, "limit") {
-      guard let limit = Int(text), (1...maximumLimit).contains(limit) else {
-        throw Invalid(text: "limit must be a whole number from 1 to \(maximumLimit)")
+    if let limit = try query.pageLimit(maximumLimit) { list.limit = limit }
+    if let text = try query.parameter("cursor") {
+      guard let cursor = TripCursor(text) else {
+        throw Refusal(.badMessage, "cursor must be what next was in an answer")
       }
-      list.limit = limit
-    }
-    list.limit = min(list.limit, maximumLimit)
-    if let text = try TripListParameters.text(query, "cursor") {
-      guard let cursor = TripCursor(text) else { throw Invalid(text: "cursor must be what next was in an answer") }
       switch cursor {
       case .known(let number): list.below = number
       case .forgotten(let number):
@@ -71,15 +65,11 @@ struct TripListParameters: Equatable {
     self.query = list
   }
 
-  private static func text(_ query: Query, _ name: StaticString) throws(Invalid) -> String? {
-    do throws(HTTPError) { return try query.string(name) } catch { throw Invalid(text: "\(name) is not well encoded") }
-  }
-
-  private static func statuses(_ text: String) throws(Invalid) -> TripStatusSet {
+  private static func statuses(_ text: String) throws(Refusal) -> TripStatusSet {
     var states: [TripStatus] = []
     for word in text.split(separator: ",", omittingEmptySubsequences: false) {
       guard let status = TripStatus.allCases.first(where: { "\($0.name)" == word }) else {
-        throw Invalid(text: "status must be states of a trip with commas between them, as requested,accepted")
+        throw Refusal(.badMessage, "status must be states of a trip with commas between them, as requested,accepted")
       }
       states.append(status)
     }

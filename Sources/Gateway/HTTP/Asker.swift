@@ -1,0 +1,40 @@
+// Questions that come over the socket and over HTTP alike: who has asked, whether it may, and how it is put to the hub.
+import HubCore
+import HubMessages
+
+/// Who has asked, and to what the answer goes.
+struct Asker {
+  /// A session, or the connection of a request.
+  let session: SessionRef
+  let credential: Credential
+  /// The message that asked; nil for a request.
+  let replyTo: MessageID?
+
+  /// The question as the hub takes it; throws where the asker may not put it.
+  func input(for question: QueryRequest, maximumLimit: Int) throws(ErrorReply) -> HubInput {
+    switch question {
+    case .driver(let id):
+      guard credential.role == .ops || credential.role == .driver && credential.id == id else {
+        throw refusal("only ops and the driver itself may see this")
+      }
+      return .query(session, .driver(id), replyTo: replyTo)
+    case .trip(let id):
+      guard let grant = credential.grant(for: .trip(id)) else {
+        throw refusal("your credential does not open this trip")
+      }
+      return .trips(
+        session, .show(TripQuery(id: id, actor: credential.actor, grant: grant)), replyTo: replyTo)
+    case .drivers(let search):
+      do throws(ErrorReply) {
+        let audience = try search.audience(for: credential.role, maximumLimit: maximumLimit)
+        return .query(session, .drivers(search, audience, by: credential.actor), replyTo: replyTo)
+      } catch {
+        throw ErrorReply(code: error.code, message: error.message, replyTo: replyTo)
+      }
+    }
+  }
+
+  private func refusal(_ message: String) -> ErrorReply {
+    ErrorReply(code: .forbidden, message: message, replyTo: replyTo)
+  }
+}

@@ -1,0 +1,71 @@
+// The fence endpoints: ops put, show, list and delete them.
+import HubCore
+import HubHTTP
+import HubMessages
+
+enum FenceEndpoints {
+  static let opsOnly: StaticString = "only ops may see and change fences"
+
+  /// The newest first, with `limit` and `cursor`.
+  static func list(_ call: HTTPCall) throws(Refusal) -> Outcome {
+    let page = try FenceListParameters(call.query, maximumLimit: call.context.limits.fencesPerPage)
+    return ask(.list(below: page.below, limit: page.limit), call)
+  }
+
+  static func show(_ call: HTTPCall) throws(Refusal) -> Outcome { ask(.show(try call.id(of: "fence")), call) }
+
+  /// Answered, like `delete`, when it is on stable storage.
+  static func put(_ call: HTTPCall) throws(Refusal) -> Outcome {
+    let id = try call.id(of: "fence")
+    let fence = try call.request.read { (bytes) throws(MessageError) in
+      try call.context.settings.reader.readFence(bytes, id: id)
+    }
+    call.request.charge(positions: fence.positionCount)
+    return ask(.put(fence, FenceCovering(fence)), call)
+  }
+
+  static func delete(_ call: HTTPCall) throws(Refusal) -> Outcome { ask(.delete(try call.id(of: "fence")), call) }
+
+  private static func ask(_ question: FenceQuestion, _ call: HTTPCall) -> Outcome {
+    .ask([.fences(call.context.session, question)])
+  }
+
+  static func answer(_ answer: FenceAnswer, time: TimeFormat) throws(Refusal) -> Outcome {
+    switch answer {
+    case .fence(let report, let isNew):
+      let location = OutgoingField("Location", "/v1/fences/\(report.fence.id)")
+      return .respond(
+        .json(isNew ? .created : .ok, fields: isNew ? [location] : []) {
+          JSONWriter.write(report, time: time, into: &$0)
+        })
+    case .list(let reports, let next):
+      let cursor = next.map { FenceListParameters.cursor($0) }
+      return .respond(
+        .json(capacity: 64 + reports.count * 256) { JSONWriter.write(reports, next: cursor, time: time, into: &$0) })
+    case .deleted: return .respond(Response(.noContent))
+    case .unknown: throw Refusal(.notFound, "this hub has no such fence")
+    case .refused(let error): throw Refusal(error)
+    }
+  }
+}
+
+/// The parameters of `GET /v1/fences`.
+struct FenceListParameters: Equatable {
+  static let defaultLimit = 100
+
+  var below = UInt64.max
+  var limit: Int
+
+  /// `limit` and `cursor`.
+  init(_ query: Query, maximumLimit: Int) throws(Refusal) {
+    limit = try query.pageLimit(maximumLimit) ?? min(FenceListParameters.defaultLimit, maximumLimit)
+    guard let text = try query.parameter("cursor") else { return }
+    guard let number = UInt64(text.dropFirst(), radix: 36), FenceListParameters.cursor(number) == text else {
+      throw Refusal(.badMessage, "cursor must be what next was in an answer")
+    }
+    below = number
+  }
+
+  /// Where a list goes on. To clients it is a word without meaning.
+  static func cursor(_ number: UInt64) -> String { "f" + String(number, radix: 36) }
+}

@@ -1,0 +1,124 @@
+// What handlers may look at beside the request. Nothing in it changes while one request is handled, and nothing of it
+// is the loop's: a handler gives an outcome, which the loop applies.
+import HubCore
+import HubHTTP
+import HubMessages
+import HubRuntime
+import HubWebSocket
+
+/// What is the same for all requests of a loop.
+final class HTTPSettings {
+  let configuration: ServerConfiguration
+  let admissions: Admissions
+  /// Trips and fixes are stored, so what the hub has forgotten can be asked for.
+  let hasHistory: Bool
+  let reader: MessageReader
+  let headLimits: HTTPLimits
+  /// The same with less of a body, where none is wanted.
+  let unwantedBodyLimits: HTTPLimits
+
+  init(_ configuration: ServerConfiguration, _ shared: SharedState, _ reader: MessageReader) {
+    self.configuration = configuration
+    admissions = shared.admissions
+    hasHistory = shared.history != nil
+    self.reader = reader
+    let limits = configuration.limits
+    headLimits = HTTPLimits(headBytes: limits.requestHeadBytes, bodyBytes: limits.requestBodyBytes)
+    unwantedBodyLimits = HTTPLimits(
+      headBytes: limits.requestHeadBytes, bodyBytes: min(limits.requestBodyBytes, limits.unwantedBodyBytes))
+  }
+
+  /// What a browser must be told before its page may read an answer.
+  func corsFields(_ origin: AllowedOrigins.Verdict) -> [OutgoingField] {
+    // Also where no origin was sent: a cache may not give that answer to a page (Fetch standard, "CORS protocol and
+    // HTTP caches").
+    let vary = configuration.origins.isEmpty ? [] : [OutgoingField("Vary", "Origin")]
+    guard case .allowed(let origin) = origin else { return vary }
+    return [
+      OutgoingField("Access-Control-Allow-Origin", origin),
+      OutgoingField("Access-Control-Expose-Headers", "Retry-After"), OutgoingField("Vary", "Origin"),
+    ]
+  }
+}
+
+struct HTTPContext {
+  let settings: HTTPSettings
+  let now: Moment
+  /// The connection, as the hub knows it.
+  let session: SessionRef
+  let phase: Lifecycle.Phase
+  let credentials: CredentialCheck
+  /// What is taken of an upgrade's offers of compression; nil for none.
+  let compression: DeflatePolicy?
+
+  var configuration: ServerConfiguration { settings.configuration }
+  var limits: Limits { settings.configuration.limits }
+
+  /// What ended by this time the hub has forgotten.
+  var forgottenBy: Timestamp {
+    Timestamp(milliseconds: now.timestamp.milliseconds - Int64(configuration.timings.retention * 1000))
+  }
+
+  // MARK: Who may come in
+
+  /// What is looked at before the request itself: how much its address asks for, and which web page it is of.
+  func admit(_ request: HTTPRequest, isOverAddressLimit: Bool) throws(Refusal) {
+    if isOverAddressLimit {
+      var refusal = Refusal.tooManyConnections(limits)
+      refusal.endsConnection = true
+      throw refusal
+    }
+    try chargeAddress(of: request)
+    guard request.origin != .refused else {
+      var refusal = Refusal(
+        .forbidden, "pages of this origin may not use this hub; its operator can allow them with --allow-origin")
+      refusal.kind = .origin
+      throw refusal
+    }
+  }
+
+  private func chargeAddress(of request: HTTPRequest) throws(Refusal) {
+    guard limits.requestRate > 0, !request.peer.isAdmin,
+      let key = request.clientAddress(trusted: configuration.trustedProxies).countedKey(
+        onLoopback: limits.countsLoopbackRequests)
+    else { return }
+    request.rateKey = key
+    let units = WorkUnits.of(bytes: request.body.count)
+    guard let wait = settings.admissions.charge(key, units, now: now.uptime) else { return }
+    var refusal = Refusal(
+      .rateLimited,
+      "more than \(limits.requestRate) requests a second of one address, large bodies counted as many",
+      status: .tooManyRequests, retryAfter: Int(wait / 1_000_000_000) + 1)
+    refusal.limit = .requestRate
+    // To ask on costs a new connection. A proxy's is shared by others, who are within their rate.
+    refusal.endsConnection = !request.peer.isProxy
+    throw refusal
+  }
+
+  /// The metrics may be seen without a credential on the admin port, or from this machine where there is no admin port,
+  /// both only under an allowed host; or by ops.
+  func admitOperator(_ request: HTTPRequest) throws(Refusal) {
+    let isAdmin = request.peer.isAdmin
+    let client = ClientAddress(
+      of: request.head.fields, peer: request.peer.address, trusted: configuration.trustedProxies)
+    let needsNone = isAdmin || configuration.adminPort == nil && client.isThisMachine
+    let own = isAdmin ? configuration.adminHost : nil
+    if needsNone, configuration.hosts.allows(request.head.fields, own: own) { return }
+    do throws(CredentialError) {
+      if try request.credential(by: credentials).role == .ops { return }
+    } catch {
+      let text = "without a credential metrics are shown only where \(CredentialError.hosts)"
+      throw Refusal(needsNone ? CredentialError(text: text) : error)
+    }
+    throw Refusal(.forbidden, "only ops may see this")
+  }
+}
+
+extension Refusal {
+  /// The address has all the connections that it may.
+  static func tooManyConnections(_ limits: Limits) -> Refusal {
+    Refusal(
+      .rateLimited, "this address has more than \(limits.connectionsPerAddress) connections",
+      status: .tooManyRequests, retryAfter: Int(limits.retryAfterSeconds))
+  }
+}

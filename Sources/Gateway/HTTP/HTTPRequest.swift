@@ -1,0 +1,100 @@
+// A request while it is read and answered: what it asks, who makes it, and what it has cost.
+import HubBytes
+import HubCore
+import HubHTTP
+import HubMessages
+import HubTransport
+
+final class HTTPRequest {
+  let head: RequestHead
+  let peer: HTTPPeer
+  /// Of the web page that asks.
+  let origin: AllowedOrigins.Verdict
+  /// Its path, decoded.
+  let path: Result<[String], HTTPError>
+  /// As far as it was read; empty again once the request was handled.
+  var body = ByteBuffer()
+  /// Whether the connection goes on behind the answer.
+  var keepsConnection: Bool
+  /// How the body, and the answer's, write timestamps.
+  var time = TimeFormat.unixMilliseconds
+  /// By what the request's address is charged; 0 where it is not.
+  var rateKey: UInt64 = 0
+  /// The credential, once it was looked at, and by which keys.
+  private var checked: (credential: Result<Credential, CredentialError>, generation: UInt64)?
+  private var work = Work()
+
+  /// What looking at a request has cost beyond its bytes.
+  struct Work {
+    /// Units for what its body holds.
+    var units = 0
+    /// Credentials that were checked, and the units of it.
+    var credentialChecks: UInt64 = 0
+    var checkUnits = 0
+  }
+
+  init(_ head: RequestHead, from peer: HTTPPeer, origins: AllowedOrigins) {
+    self.head = head
+    self.peer = peer
+    origin = origins.verdict(on: head.fields)
+    path = Result { () throws(HTTPError) in try head.pathSegments() }
+    keepsConnection = head.keepsAlive
+  }
+
+  // MARK: Who asks
+
+  /// The credential. It is checked once, when it is first asked for: before a large body is taken, and again behind
+  /// that only where the keys have changed meanwhile.
+  func credential(by check: CredentialCheck) throws(CredentialError) -> Credential {
+    if let checked, checked.generation == check.generation { return try checked.credential.get() }
+    work.credentialChecks += 1
+    work.checkUnits += check.access?.unitsOfCheck ?? 0
+    let result = Result { () throws(CredentialError) in try check.credential(of: head) }
+    checked = (result, check.generation)
+    return try result.get()
+  }
+
+  func caller(by check: CredentialCheck) throws(Refusal) -> Credential {
+    do throws(CredentialError) { return try credential(by: check) } catch { throw Refusal(error) }
+  }
+
+  /// Who has made the request; nil before its credential was looked at.
+  var caller: Credential? { if case .success(let credential) = checked?.credential { credential } else { nil } }
+
+  /// The address that the request counts for.
+  func clientAddress(trusted: [AddressBlock]) -> SocketAddress {
+    peer.isProxy ? ClientAddress(of: head.fields, peer: peer.address, trusted: trusted).address : peer.address
+  }
+
+  /// The CORS protocol's question before a request that a page may not send unasked (Fetch standard, "CORS-preflight").
+  var isPreflight: Bool {
+    guard head.method == .options, case .allowed = origin else { return false }
+    return head.fields["access-control-request-method"] != nil
+  }
+
+  // MARK: What it costs
+
+  /// Charges the request for what was found in its body, beyond what its bytes are charged for.
+  func charge(fixes: Int = 0, positions: Int = 0) {
+    work.units +=
+      WorkUnits.of(bytes: body.count, fixes: fixes, positions: positions) - WorkUnits.of(bytes: body.count)
+  }
+
+  /// What came on top since the last call.
+  func takeWork() -> Work {
+    defer { work = Work() }
+    return work
+  }
+
+  /// The body, read into a value.
+  func read<Value>(
+    _ body: (UnsafeRawBufferPointer) throws(MessageError) -> Value
+  ) throws(Refusal) -> Value {
+    do throws(MessageError) {
+      return try self.body.withBytes(body)
+    } catch {
+      charge(positions: error.checkedPositions)
+      throw Refusal(error)
+    }
+  }
+}

@@ -1,0 +1,66 @@
+// What the hub says to who has asked it something, as the answer to a request or to a session's message.
+import HubBytes
+import HubCore
+import HubHTTP
+import HubMessages
+
+enum HubAnswer {
+  /// To `POST /v1/locations`.
+  case batch(Ack.Batch?)
+  case refused(ErrorReply)
+  /// Nil for a driver that nobody knows.
+  case query(QueryResult?)
+  case trips(TripAnswer)
+  case fences(FenceAnswer)
+  case notification(NotificationAnswer)
+
+  /// A reply to a session that stands for a request; nil for one that answers none.
+  init?(_ reply: Reply) {
+    switch reply {
+    case .ack(let ack): self = .batch(ack.batch)
+    case .error(let error): self = .refused(error)
+    case .connected, .subscribed, .unsubscribed, .pong, .sampling, .result: return nil
+    }
+  }
+
+  static let tooLarge = "the answer would be too large: ask for fewer drivers with limit"
+  private static let unknownDriver = "this hub knows no such driver"
+
+  /// What becomes of the request that waits for it.
+  func outcome(
+    for request: HTTPRequest, _ awaited: Awaited, _ context: HTTPContext
+  ) throws(Refusal) -> Outcome {
+    switch self {
+    case .batch(let batch): return .respond(LocationEndpoint.answer(batch))
+    case .refused(let error): throw Refusal(error)
+    case .query(nil): throw Refusal(.notFound, HubAnswer.unknownDriver)
+    case .query(let result?):
+      let response = Response.json { JSONWriter.write(result, time: request.time, into: &$0) }
+      guard response.byteCount <= context.limits.largestAnswer else { throw Refusal(.tooLarge, HubAnswer.tooLarge) }
+      return .respond(response)
+    case .trips(let answer): return try TripEndpoints.answer(answer, request, awaited, context)
+    case .fences(let answer): return try FenceEndpoints.answer(answer, time: request.time)
+    case .notification(let answer): return try NotificationEndpoint.answer(answer)
+    }
+  }
+
+  /// What a session is told that asked by this message; nil for what only requests ask.
+  func reply(to messageID: MessageID) -> Reply? {
+    switch self {
+    case .query(let result?): .result(ResultReply(replyTo: messageID, result: result))
+    case .trips(.trip(let report, _)): .result(ResultReply(replyTo: messageID, result: .trip(report)))
+    case .query(nil): .error(ErrorReply(code: .notFound, message: HubAnswer.unknownDriver, replyTo: messageID))
+    case .trips(.refused(let error)): .error(error)
+    case .trips(.list), .fences, .notification, .batch, .refused: nil
+    }
+  }
+}
+
+extension Response {
+  var byteCount: Int {
+    switch body {
+    case .bytes(let bytes): bytes.count
+    case .untilClose: 0
+    }
+  }
+}

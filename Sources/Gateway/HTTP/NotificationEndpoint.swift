@@ -1,0 +1,25 @@
+// `POST /v1/notifications`: back ends and ops tell whoever follows a trip, a driver or a fence something.
+import HubCore
+import HubHTTP
+import HubMessages
+
+enum NotificationEndpoint {
+  /// Answered when the notification is on stable storage.
+  static func post(_ call: HTTPCall) throws(Refusal) -> Outcome {
+    let post = try call.request.read { (bytes) throws(MessageError) in
+      try call.context.settings.reader.readNotification(bytes)
+    }
+    return .ask([.notify(call.context.session, post)])
+  }
+
+  static func answer(_ answer: NotificationAnswer) throws(Refusal) -> Outcome {
+    switch answer {
+    case .published(let channel, let sequence, let isNew):
+      return .respond(
+        .json(isNew ? .created : .ok) { JSONWriter.writeNotified(channel, sequence: sequence, into: &$0) })
+    case .refused(let error) where error.code == .unknownChannel:
+      throw Refusal(error.code, error.message, status: .notFound)
+    case .refused(let error): throw Refusal(error)
+    }
+  }
+}

@@ -1,0 +1,247 @@
+// Answers that are under way over several turns of a loop: lists of many drivers that are being written, pages of
+// metrics that wait for other loops' counters, and questions to the reader of the journal. Each kind has its limit.
+//
+// 1,000 drivers with 8 tags each are 750 KB of JSON: half a millisecond to a whole one to write, and two to four to
+// compress. Those under way have their turn one after the other, a part of what a turn may write each
+// (`Limits.reportsPerTurn`), so that a long one holds up a short one no longer than a turn or two. What is short and
+// finds nothing under way goes out at once.
+import HubBytes
+import HubCore
+import HubHTTP
+import HubMessages
+import HubRuntime
+import HubSystem
+
+/// A list of drivers that is being written, as the answer to a request, or to a message, which goes out whole when it
+/// is done, and what else the session is told meanwhile before it.
+final class DriverListReply {
+  let asker: Asker
+  let form: MessageForm
+  fileprivate let identity: IdentityKey
+  /// `body` is compressed, with what all sessions share. (One that has a context compresses the whole message when it
+  /// is sent: what else is sent to it comes before.)
+  let isCompressed: Bool
+  private var writer: DriverListWriter
+  /// What is written of it: a response's body, or what stands between the ends of a message.
+  private(set) var body: [UInt8] = []
+  /// Bytes of the same before compression.
+  private(set) var plainBytes = 0
+  /// How many parts there are, if all have as many drivers as the first.
+  private var parts = 1.0
+
+  init(_ list: DriverList, to asker: Asker, _ form: MessageForm, isCompressed: Bool) {
+    self.asker = asker
+    self.form = form
+    identity = IdentityKey(asker.credential)
+    self.isCompressed = isCompressed
+    writer = DriverListWriter(list, form: form)
+  }
+
+  /// All is written, or more than may be.
+  func isDone(limit: Int) -> Bool { writer.isDone || plainBytes > limit }
+
+  fileprivate var left: Int { writer.left }
+
+  /// Writes so many drivers more at the arena's end, which all that is written passes by: its memory is there and warm.
+  /// Gives how many it were. `keepPart` takes it from there, compressed meanwhile where it is to be.
+  fileprivate func writePart(atMost drivers: Int, into arena: inout ByteBuffer) -> Int {
+    let start = arena.count
+    let all = writer.left
+    let written = writer.write(atMost: drivers, into: &arena)
+    if plainBytes == 0 { parts = Double(all) / Double(max(1, written)) }
+    plainBytes += arena.count - start
+    return written
+  }
+
+  /// Moves what lies in the arena from `start` to the answer.
+  func keepPart(from start: Int, in arena: inout ByteBuffer, largest: Int) {
+    if body.isEmpty {
+      // All will most likely be as long as these: else what is there is copied again and again as it grows.
+      body.reserveCapacity(min(Int(Double(arena.count - start) * parts) + 1024, largest + 1024))
+      if asker.replyTo == nil { body.append(UInt8(ascii: "{")) }
+    }
+    arena.withBytes { body.append(contentsOf: $0[start...]) }
+    arena.truncate(to: start)
+    if asker.replyTo == nil, writer.isDone { body.append(UInt8(ascii: "}")) }
+  }
+}
+
+/// What the reader of the journal has for a request that waits.
+struct HistoryAnswer: Sendable {
+  let session: SessionRef
+  /// Who has asked.
+  fileprivate let identity: IdentityKey
+  var result: Result<Response, Refusal>
+  var room: MemoryReservation?
+}
+
+struct PendingReplies {
+  /// A page of metrics that waits for what others tell.
+  private struct AwaitedCounters {
+    let session: SessionRef
+    let question: UInt64
+    /// When it is answered with what there is (uptime, ns).
+    let deadline: Int64
+  }
+
+  /// Between two looks whether the others have told their counters (ns).
+  private static let metricsPause: Int64 = 1_000_000
+
+  private let limits: Limits
+  private var lists: [DriverListReply] = []
+  /// The turn in which drivers were written last, and how many.
+  private var turn: UInt64 = 0
+  private var written = 0
+  private var pages: [AwaitedCounters] = []
+  /// When they are looked at next (uptime, ns).
+  private(set) var nextMetricsLook = Int64.max
+  /// What the reader has found, and how many questions it has not answered.
+  private let found: Mailbox<HistoryAnswer>
+  private(set) var historyQuestions = 0
+
+  init(_ limits: Limits, waking waker: Waker) {
+    self.limits = limits
+    found = Mailbox(capacity: limits.historyQuestions, waking: waker)
+  }
+
+  // MARK: Lists of drivers
+
+  /// Whether a list is being written, which the next turn goes on with.
+  var isEmpty: Bool { lists.isEmpty }
+  var count: Int { lists.count }
+
+  /// Throws where a further query may not be put: a client that asks faster than its answers are written would pile
+  /// them up.
+  func admitQuery(_ asker: Asker, _ counters: inout LoopCounters) throws(ErrorReply) {
+    if lists.isEmpty { return }
+    let (role, identity) = (asker.credential.role, IdentityKey(asker.credential))
+    var refusal = ErrorReply(
+      code: .rateLimited, message: "too many queries are under way", replyTo: asker.replyTo, retryAfter: 1)
+    if lists.count(where: { $0.asker.session == asker.session }) >= limits.hub.queriesPerSession {
+      refusal.message = "a session has at most \(limits.hub.queriesPerSession) queries under way"
+    } else if lists.count(where: { $0.identity == identity }) >= limits.hub.queriesPerIdentity[role] {
+      counters.count(.queriesPerIdentity)
+      refusal.message = role.queriesLimit(limits.hub.queriesPerIdentity)
+      refusal.isOwnLimit = true
+    } else if lists.count < role.share(of: limits.hub.queries) {
+      return
+    } else {
+      counters.answersFull += 1
+    }
+    counters.queriesRefused += 1
+    throw refusal
+  }
+
+  /// What a driver counts: to compress it takes some three times as long as to write it.
+  private static func weight(isCompressed: Bool) -> Int { isCompressed ? 4 : 1 }
+
+  /// How many drivers may still be written in a turn.
+  private func room(in turn: UInt64) -> Int {
+    self.turn == turn ? limits.reportsPerTurn - written : limits.reportsPerTurn
+  }
+
+  private mutating func spend(_ drivers: Int, in turn: UInt64) {
+    if self.turn != turn { written = 0 }
+    self.turn = turn
+    written += drivers
+  }
+
+  /// Whether a list is short enough for this turn, and none is before it. Then it counts as written.
+  mutating func mayWriteAtOnce(_ list: DriverList, isCompressed: Bool, in turn: UInt64) -> Bool {
+    let cost = max(1, list.drivers.count) * PendingReplies.weight(isCompressed: isCompressed)
+    guard lists.isEmpty, cost <= room(in: turn) else { return false }
+    spend(cost, in: turn)
+    return true
+  }
+
+  mutating func append(_ reply: DriverListReply) { lists.append(reply) }
+
+  /// The list whose turn it is, and what it may spend; nil where there is none, or the turn's share is gone. All that
+  /// were there before have had a part when the first has its next one.
+  mutating func next(in turn: UInt64) -> (reply: DriverListReply, share: Int)? {
+    let room = room(in: turn)
+    guard room > 0, !lists.isEmpty else { return nil }
+    let reply = lists.removeFirst()
+    return (reply, lists.isEmpty ? room : min(room, max(1, limits.reportsPerTurn / 4)))
+  }
+
+  /// Writes a part of a list at the arena's end.
+  mutating func write(
+    _ reply: DriverListReply, share: Int, in turn: UInt64, into arena: inout ByteBuffer,
+    _ counters: inout LoopCounters
+  ) {
+    let weight = PendingReplies.weight(isCompressed: reply.isCompressed)
+    if reply.plainBytes == 0, reply.left > share / weight { counters.answersContinued += 1 }
+    let drivers = reply.writePart(atMost: max(1, share / weight), into: &arena)
+    spend(max(1, drivers) * weight, in: turn)
+  }
+
+  // MARK: Metrics
+
+  /// A request waits for the counters of all loops.
+  mutating func awaitCounters(_ session: SessionRef, question: UInt64, now: Int64) {
+    let deadline = now + nanoseconds(limits.metricsSeconds)
+    pages.append(AwaitedCounters(session: session, question: question, deadline: deadline))
+    nextMetricsLook = now + PendingReplies.metricsPause
+  }
+
+  /// Takes those for whom everybody has told its counters, or whose time is over.
+  mutating func takeCounted(now: Int64, isAnswered: (UInt64) -> Bool) -> [(session: SessionRef, isWhole: Bool)] {
+    var done: [(session: SessionRef, isWhole: Bool)] = []
+    pages.removeAll { page in
+      let isWhole = isAnswered(page.question)
+      guard isWhole || now >= page.deadline else { return false }
+      done.append((page.session, isWhole))
+      return true
+    }
+    nextMetricsLook = pages.isEmpty ? .max : now + PendingReplies.metricsPause
+    return done
+  }
+
+  // MARK: The journal
+
+  /// Puts a question to the reader. Its answer comes by `takeFound`.
+  mutating func consult(
+    _ reader: HistoryReader, _ question: HistoryQuestion, for asker: Asker, _ admissions: Admissions,
+    _ counters: inout LoopCounters
+  ) throws(Refusal) {
+    let (role, identity) = (asker.credential.role, IdentityKey(asker.credential))
+    guard admissions.asks(role, identity) else {
+      counters.historyRefused += 1
+      var refusal = Refusal(
+        .rateLimited, role.queriesLimit(limits.hub.queriesPerIdentity), status: .tooManyRequests, retryAfter: 1)
+      refusal.limit = .queriesPerIdentity
+      throw refusal
+    }
+    let (limits, session, found) = (limits, asker.session, found)
+    let isTaken =
+      historyQuestions < role.share(of: found.capacity)
+      && reader.ask(for: role) { access in
+        var answer = HistoryAnswer(
+          session: session, identity: identity, result: question.answer(from: access, limits))
+        if case .success(let response) = answer.result {
+          answer.room = reader.reserve(response.byteCount)
+          if answer.room == nil { answer.result = .failure(.journalIsBusy) }
+        }
+        // There is room: a loop asks no more than its mailbox holds.
+        _ = found.append(answer)
+      }
+    guard isTaken else {
+      admissions.answered(identity)
+      counters.historyRefused += 1
+      counters.historyFull += 1
+      throw Refusal.journalIsBusy
+    }
+    historyQuestions += 1
+  }
+
+  /// Takes what the reader has found.
+  mutating func takeFound(_ admissions: Admissions) -> [HistoryAnswer] {
+    guard historyQuestions > 0 else { return [] }
+    var answers: [HistoryAnswer] = []
+    found.drain(into: &answers)
+    historyQuestions -= answers.count
+    for answer in answers { admissions.answered(answer.identity) }
+    return answers
+  }
+}

@@ -1,0 +1,165 @@
+// Why a request is refused, whatever refused it: handlers throw it, and one place writes and counts it.
+import HubBytes
+import HubHTTP
+import HubMessages
+import HubWebSocket
+
+struct Refusal: Error {
+  var status: Status
+  var code: ErrorCode
+  /// For the developer who reads it.
+  var message: String
+  /// Seconds.
+  var retryAfter: Int?
+  /// Further fields of the answer.
+  var fields: [OutgoingField] = []
+  /// The connection ends behind the answer.
+  var endsConnection = false
+  /// The limit that was passed, which is counted.
+  var limit: LimitHit?
+  /// What is counted beside the code.
+  var kind = Kind.request
+
+  enum Kind {
+    case request
+    /// A web page of an origin that is not allowed.
+    case origin
+    /// An upgrade.
+    case upgrade
+  }
+
+  /// The status is the code's own where none is given.
+  init(_ code: ErrorCode, _ message: String, status: Status? = nil, retryAfter: Int? = nil) {
+    self.status = status ?? code.status
+    self.code = code
+    self.message = message
+    self.retryAfter = retryAfter
+  }
+
+  var response: Response {
+    let response = Response.json(status, fields: fields) { JSONWriter.writeError(code, message: message, into: &$0) }
+    return retryAfter.map(response.retryAfter(seconds:)) ?? response
+  }
+}
+
+extension Refusal {
+  /// Of the hub, or of a question that the asker may not put.
+  init(_ error: ErrorReply) {
+    self.init(
+      error.code, error.message, status: error.isOwnLimit ? .tooManyRequests : nil,
+      retryAfter: error.retryAfter.map { Int($0.rounded(.up)) })
+  }
+
+  init(_ error: MessageError) { self.init(error.code, error.text) }
+
+  init(_ error: HTTPError) { self.init(error.code, error.explanation, status: error.status) }
+
+  /// RFC 9110 §11.6.1: a 401 says what would be accepted.
+  init(_ error: CredentialError) {
+    self.init(error.code, error.text, status: .unauthorized)
+    fields = [error.challenge]
+  }
+
+  init(_ refusal: UpgradeRefusal) {
+    self.init(.badMessage, refusal.explanation, status: refusal.status)
+    fields = refusal.response.fields
+  }
+}
+
+extension Refusal {
+  /// Of an upgrade.
+  static func upgrade(_ status: Status, _ message: String, retryAfter: Int) -> Refusal {
+    var refusal = Refusal(.rateLimited, message, status: status, retryAfter: retryAfter)
+    refusal.kind = .upgrade
+    return refusal
+  }
+}
+
+extension LoopCounters {
+  mutating func count(_ refusal: Refusal) {
+    errors[Int(refusal.code.rawValue)] += 1
+    if let limit = refusal.limit { count(limit) }
+    switch refusal.kind {
+    case .request: break
+    case .origin: originsRefused += 1
+    case .upgrade: handshakesRefused += 1
+    }
+  }
+}
+
+extension ErrorCode {
+  /// The status that goes with the code.
+  var status: Status { Status(facts.status) }
+}
+
+extension Response {
+  /// A response whose body is what `write` appends.
+  static func json(
+    _ status: Status = .ok, fields: [OutgoingField] = [], capacity: Int = 512, _ write: (inout ByteBuffer) -> Void
+  ) -> Response {
+    var body = ByteBuffer(capacity: capacity)
+    write(&body)
+    return Response(status, contentType: "application/json", body: body.array(), fields: fields)
+  }
+
+  /// A response in plain text.
+  static func text(_ text: StaticString) -> Response {
+    let body = UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
+    return Response(.ok, contentType: "text/plain; charset=utf-8", body: Array(body))
+  }
+}
+
+extension HTTPError {
+  /// The code in the body; the status is the error's own.
+  fileprivate var code: ErrorCode {
+    status == .contentTooLarge || status == .headerFieldsTooLarge || status == .uriTooLong ? .tooLarge : .badMessage
+  }
+
+  /// For the developer who reads it.
+  fileprivate var explanation: String {
+    switch self {
+    case .bareCarriageReturn: "a CR that no LF follows (RFC 9112 §2.2)"
+    case .bareLineFeed: "an LF without a CR before it"
+    case .controlByte(let byte): "a control byte, \(byte), in the head (RFC 9110 §5.5)"
+    case .malformedStartLine: "the request line is not METHOD SP TARGET SP HTTP/1.1 (RFC 9112 §3)"
+    case .methodNotImplemented: "this method is not implemented"
+    case .malformedTarget: "the request target is malformed (RFC 9112 §3.2)"
+    case .targetTooLong(let bytes, let limit): "the request target has \(bytes) bytes; at most \(limit) are taken"
+    case .versionNotSupported(let major): "HTTP/\(major) is not spoken here, HTTP/1.1 is"
+    case .headTooLarge(let limit): "the head has more than \(limit) bytes"
+    case .tooManyFields(let limit): "the head has more than \(limit) fields"
+    case .malformedField: "a header field is malformed (RFC 9112 §5.1)"
+    case .obsoleteLineFolding: "a header field is folded over lines (RFC 9112 §5.2)"
+    case .missingHost: "HTTP/1.1 needs a Host field (RFC 9112 §3.2)"
+    case .repeatedHost: "there is more than one Host field"
+    case .malformedHost: "the Host field is malformed"
+    case .unknownExpectation: "the only expectation that is met is 100-continue (RFC 9110 §10.1.1)"
+    case .malformedContentLength: "Content-Length is malformed or repeated (RFC 9112 §6.3)"
+    case .contentLengthWithTransferEncoding: "Content-Length and Transfer-Encoding in one message (RFC 9112 §6.1)"
+    case .malformedTransferEncoding: "Transfer-Encoding must end with chunked, once, in HTTP/1.1 (RFC 9112 §6.1)"
+    case .transferCodingNotImplemented: "of the transfer codings only chunked is implemented"
+    case .bodyTooLarge(let limit): "the body has more than \(limit) bytes"
+    case .malformedChunk: "a chunk of the body is malformed (RFC 9112 §7.1)"
+    case .chunkExtensionsTooLong(let limit): "the chunk extensions have more than \(limit) bytes"
+    case .trailersTooLarge(let limit): "the trailers have more than \(limit) bytes"
+    case .malformedPercentEncoding: "a % without two hex digits, or bytes that are not UTF-8 once decoded"
+    }
+  }
+}
+
+extension UpgradeRefusal {
+  /// For the developer who reads it.
+  fileprivate var explanation: String {
+    switch self {
+    case .methodNotAllowed: "a WebSocket is opened with GET"
+    case .versionTooOld: "a WebSocket needs HTTP/1.1"
+    case .hasBody: "a request that opens a WebSocket has no body"
+    case .upgradeMissing: "this is a WebSocket endpoint: send Upgrade: websocket"
+    case .connectionMissing: "send Connection: Upgrade"
+    case .malformedKey: "Sec-WebSocket-Key must be 16 bytes in base64, once"
+    case .malformedVersion: "send Sec-WebSocket-Version: 13, once"
+    case .malformedExtensions: "Sec-WebSocket-Extensions is malformed"
+    case .unsupportedVersion: "this hub speaks version 13 of WebSocket only"
+    }
+  }
+}

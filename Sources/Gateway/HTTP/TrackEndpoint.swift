@@ -1,0 +1,40 @@
+// `GET /v1/trips/{id}/track`, with `.geojson`, `.gpx` or `.csv` or by `Accept`: the hub is asked first, who may see it
+// and what it knows, and then the reader of the journal.
+import HubHTTP
+import HubMessages
+import HubRuntime
+
+/// How a track is wanted.
+struct TrackRequest: Sendable, Equatable {
+  var format: TrackFormat
+  var source = TrackSource.filtered
+  /// Metres; 0 for all points.
+  var toleranceMeters = 0.0
+}
+
+enum TrackEndpoint {
+  /// For who may subscribe to the trip. `suffix`: what the path says.
+  static func show(_ call: HTTPCall, _ suffix: TrackFormat?) throws(Refusal) -> Outcome {
+    guard call.context.settings.hasHistory else {
+      throw Refusal(.notFound, "this hub stores nothing, so it has no tracks (--no-journal)")
+    }
+    guard let format = suffix ?? TrackFormat(accept: call.request.head.fields.string("accept")) else {
+      throw Refusal(
+        .badMessage, "a track is application/geo+json, application/gpx+xml or text/csv", status: .notAcceptable)
+    }
+    var track = TrackRequest(format: format)
+    if let text = try call.query.parameter("source") {
+      guard let source = TrackSource(rawValue: text) else {
+        throw Refusal(.badMessage, "source must be raw or filtered")
+      }
+      track.source = source
+    }
+    if let text = try call.query.parameter("tolerance") {
+      guard let meters = Double(text), (0...1_000_000).contains(meters) else {
+        throw Refusal(.badMessage, "tolerance must be 0 to 1000000 metres")
+      }
+      track.toleranceMeters = meters
+    }
+    return try TripEndpoints.show(call, track: track)
+  }
+}

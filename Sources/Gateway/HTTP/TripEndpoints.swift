@@ -1,0 +1,109 @@
+// The trip endpoints: a trip is begun, changed, shown; the list is first what the hub knows, and then, for who asks for
+// times long past, what only the journal has.
+import HubCore
+import HubHTTP
+import HubMessages
+
+/// A trip that the hub is asked for.
+struct PendingTrip {
+  let id: Identifier
+  /// Whether trips that the hub has forgotten may be shown, too: they have no people of their own any more.
+  let showsForgotten: Bool
+  /// Nil for the trip itself.
+  let track: TrackRequest?
+}
+
+enum TripEndpoints {
+  /// Answered when the trip is on stable storage.
+  static func begin(_ call: HTTPCall) throws(Refusal) -> Outcome {
+    let report = try call.request.read { (bytes) throws(MessageError) in
+      try call.context.settings.reader.readTripRequest(
+        bytes, time: call.time, id: .random(), now: call.context.now.timestamp)
+    }
+    call.request.charge(positions: report.route?.count ?? 0)
+    return .ask([.trips(call.context.session, .begin(report))])
+  }
+
+  /// For who may change it, as with `trip_change`. Answered when the change is on stable storage.
+  static func change(_ call: HTTPCall) throws(Refusal) -> Outcome {
+    let id = try call.id(of: "trip")
+    let change = try call.request.read { (bytes) throws(MessageError) in
+      try call.context.settings.reader.readTripChange(bytes, id: id)
+    }
+    call.request.charge(positions: change.route?.count ?? 0)
+    return .ask([.trips(call.context.session, .change(change, call.caller.actor))])
+  }
+
+  /// For who may subscribe to it.
+  static func show(_ call: HTTPCall) throws(Refusal) -> Outcome { try show(call, track: nil) }
+
+  static func show(_ call: HTTPCall, track: TrackRequest?) throws(Refusal) -> Outcome {
+    let id = try call.id(of: "trip")
+    let showsForgotten = call.caller.role == .ops && call.context.settings.hasHistory
+    return .query(.trip(id), .trip(PendingTrip(id: id, showsForgotten: showsForgotten, track: track)))
+  }
+
+  static func list(_ call: HTTPCall) throws(Refusal) -> Outcome {
+    let context = call.context
+    let list = try TripListParameters(call.query, time: call.time, maximumLimit: context.limits.tripsPerPage)
+    if list.isOfHistory, context.settings.hasHistory {
+      return .consult(.trips(list.query, endedBy: context.forgottenBy, behind: [], call.time))
+    }
+    let isOfBoth = context.settings.hasHistory && list.query.since.map { $0 < context.forgottenBy } == true
+    return .ask(
+      [.trips(context.session, .list(list.query))], .trips(inJournal: isOfBoth ? list.query : nil))
+  }
+
+  // MARK: Answers
+
+  static func answer(
+    _ answer: TripAnswer, _ request: HTTPRequest, _ awaited: Awaited, _ context: HTTPContext
+  ) throws(Refusal) -> Outcome {
+    switch (answer, awaited) {
+    case (.trip(let report, _), .trip(let pending)):
+      guard let track = pending.track else { return .respond(Response(report, time: request.time)) }
+      return .consult(.track(report, track, request.time))
+    case (.trip(let report, let isNew), _):
+      return .respond(Response(report, time: request.time, isNew: isNew))
+    case (.refused(let error), .trip(let pending)) where pending.showsForgotten && error.code == .unknownTrip:
+      return .consult(.forgotten(pending.id, pending.track, request.time))
+    case (.refused(let error), _): throw Refusal(error)
+    case (.list(let reports, let next), .trips(inJournal: var query?)) where next == nil:
+      query.limit -= reports.count
+      query.below = .max
+      guard query.limit > 0 else {
+        return .respond(Response(reports, next: .forgotten(below: .max), time: request.time))
+      }
+      return .consult(.trips(query, endedBy: context.forgottenBy, behind: reports, request.time))
+    case (.list(let reports, let next), _):
+      return .respond(Response(reports, next: next.map { .known(below: $0) }, time: request.time))
+    }
+  }
+}
+
+extension Response {
+  /// A trip as the endpoints show it.
+  init(_ report: TripReport, time: TimeFormat, isNew: Bool = false) {
+    self = .json(
+      isNew ? .created : .ok, fields: isNew ? [OutgoingField("Location", "/v1/trips/\(report.tripID)")] : []
+    ) { JSONWriter.write(report, time: time, into: &$0) }
+  }
+
+  /// A page of trips.
+  init(_ reports: [TripReport], next: TripCursor?, time: TimeFormat) {
+    self = .json(capacity: 64 + reports.count * 384) {
+      JSONWriter.write(reports, next: next?.text, time: time, into: &$0)
+    }
+  }
+}
+
+extension Identifier {
+  /// 100 bits of the system's randomness, as 20 of 0-9 a-z but for i l o u.
+  fileprivate static func random() -> Identifier {
+    var random = SystemRandomNumberGenerator()
+    let alphabet = Array("0123456789abcdefghjkmnpqrstvwxyz".utf8)
+    let (high, low) = (random.next(), random.next())
+    let text = (0..<20).map { alphabet[Int(($0 < 10 ? high : low) >> UInt64($0 % 10 * 5) & 31)] }
+    return text.withUnsafeBytes { Identifier($0)! }  // 20 characters that ids may have
+  }
+}

@@ -1,0 +1,134 @@
+// The table of endpoints, and handlers without a loop: a request in, an outcome out.
+import HubBytes
+import HubCore
+import HubHTTP
+import HubMessages
+import HubRuntime
+import HubTransport
+import Testing
+
+@testable import HubGateway
+
+@Suite struct RoutesTests {
+  private let context: HTTPContext
+
+  init() {
+    var configuration = ServerConfiguration()
+    configuration.allowsDevelopmentCredentials = true
+    let timestamp = Timestamp(milliseconds: 1_763_680_000_000)
+    context = HTTPContext(
+      settings: HTTPSettings(configuration, SharedState(configuration: configuration), MessageReader()),
+      now: Moment(uptime: 0, timestamp: timestamp), session: SessionRef(loop: 0, slot: 0, generation: 0),
+      phase: .serving,
+      credentials: CredentialCheck(
+        access: nil, generation: 0, developmentHosts: configuration.hosts, now: timestamp),
+      compression: nil)
+  }
+
+  /// Reads a request as a connection does.
+  private func request(
+    _ text: String, body: String = "", byAdminPort: Bool = false
+  ) throws -> HTTPRequest {
+    let peer = HTTPPeer(
+      address: try #require(SocketAddress(host: "127.0.0.1", port: 1)), isAdmin: byAdminPort, isProxy: false)
+    let exchange = Exchange(peer, deadline: 0)
+    let bytes = Array("\(text) HTTP/1.1\r\nHost: localhost\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)".utf8)
+    // Byte by byte, as the slowest network has it.
+    for (place, byte) in bytes.enumerated() {
+      exchange.input.append(byte)
+      if let head = try exchange.readHead(limits: HTTPLimits()) {
+        let request = HTTPRequest(head, from: peer, origins: AllowedOrigins())
+        try exchange.beginBody(of: request, limits: HTTPLimits())
+      }
+      let whole = try exchange.readBody()
+      #expect((whole != nil) == (place == bytes.count - 1))
+      if let whole { return whole }
+    }
+    throw HTTPError.malformedStartLine
+  }
+
+  private func outcome(_ text: String, body: String = "", byAdminPort: Bool = false) throws -> Outcome {
+    try Routes.outcome(of: request(text, body: body, byAdminPort: byAdminPort), context)
+  }
+
+  private func refusal(_ text: String, body: String = "", byAdminPort: Bool = false) throws -> Refusal? {
+    do {
+      _ = try outcome(text, body: body, byAdminPort: byAdminPort)
+      return nil
+    } catch let refusal as Refusal {
+      return refusal
+    }
+  }
+
+  @Test(
+    "what an endpoint does not do is 405, with what it does",
+    arguments: [
+      ("DELETE /healthz", "GET, HEAD"), ("GET /v1/locations", "POST"), ("PUT /v1/drivers/within", "GET, HEAD, POST"),
+      ("DELETE /v1/drivers/d", "GET, HEAD"), ("PATCH /v1/trips", "GET, HEAD, POST"),
+      ("DELETE /v1/trips/t", "GET, HEAD, PATCH"), ("POST /v1/trips/t/track.gpx", "GET, HEAD"),
+      ("POST /v1/fences", "GET, HEAD"), ("POST /v1/fences/f", "GET, HEAD, PUT, DELETE"),
+      ("OPTIONS /v1/notifications", "POST"),
+    ])
+  func methods(request: String, allowed: String) throws {
+    let refusal = try #require(try refusal(request))
+    #expect(refusal.status == .methodNotAllowed && refusal.message == "allowed here: \(allowed)")
+    #expect(refusal.fields.map(\.value) == [allowed])
+  }
+
+  @Test(
+    "there is nothing at other paths",
+    arguments: ["/", "/v1", "/v1/drivers", "/v1/drivers/a/b", "/v1/trips/t/track.pdf", "/v1/trips//x", "/v2/ws"])
+  func unknown(path: String) throws {
+    #expect(try refusal("GET \(path)")?.status == .notFound)
+  }
+
+  @Test("the admin port has what is for operators, and nothing else")
+  func adminPort() throws {
+    for path in ["/healthz", "/readyz", "/metrics"] { #expect(try refusal("GET \(path)", byAdminPort: true) == nil) }
+    for path in ["/v1/ws", "/v1/trips", "/v1/drivers/d"] {
+      #expect(try refusal("GET \(path)?role=ops&id=o", byAdminPort: true)?.status == .notFound)
+    }
+  }
+
+  @Test("a question is put to the hub with the rights of who asks")
+  func questions() throws {
+    guard case .query(.driver(let id), .hub) = try outcome("GET /v1/drivers/d%31?role=ops&id=o") else {
+      Issue.record("not asked")
+      return
+    }
+    #expect(id == Identifier("d1"))
+    #expect(try refusal("POST /v1/trips?role=driver&id=d", body: "{}")?.status == .forbidden)
+    #expect(try refusal("GET /v1/fences?role=rider&id=r")?.message == "\(FenceEndpoints.opsOnly)")
+    #expect(try refusal("GET /v1/trips/t")?.status == .unauthorized)
+    #expect(try refusal("GET /v1/trips/t?role=ops&id=o&since=1")?.status == .badRequest)
+    guard case .ask(let inputs, .hub) = try outcome("DELETE /v1/fences/f?role=ops&id=o"), inputs.count == 1,
+      case .fences(_, .delete(Identifier("f")!)) = inputs[0]
+    else {
+      Issue.record("not asked")
+      return
+    }
+  }
+
+  @Test("a body is read at its full size where one is taken, from who has a credential")
+  func bodies() throws {
+    func isWanted(_ text: String) throws -> Bool { Routes.wantsBody(of: try request(text, body: "x"), context) }
+    for target in ["POST /v1/locations", "PUT /v1/fences/f", "PATCH /v1/trips/t", "POST /v1/drivers/within"] {
+      #expect(try isWanted("\(target)?role=ops&id=o"))
+      #expect(try !isWanted("\(target)?role=nobody&id=o"))
+    }
+    for target in ["GET /v1/trips", "DELETE /v1/fences/f", "POST /v1/nothing", "POST /healthz", "PUT /v1/trips/t"] {
+      #expect(try !isWanted("\(target)?role=ops&id=o"))
+    }
+  }
+
+  @Test("a request is charged for what its body holds, beyond its bytes")
+  func work() throws {
+    let fix = #"{"latitude":1,"longitude":1,"timestamp":1763680000000}"#
+    let body = #"{"locations":[\#(Array(repeating: fix, count: 100).joined(separator: ","))]}"#
+    let request = try request("POST /v1/locations?role=driver&id=d", body: body)
+    _ = try Routes.outcome(of: request, context)
+    let work = request.takeWork()
+    #expect(work.units == max(100 / 50, body.utf8.count / 4096) - body.utf8.count / 4096)
+    #expect(work.credentialChecks == 1 && request.takeWork().credentialChecks == 0)
+  }
+}
