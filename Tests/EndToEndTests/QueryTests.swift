@@ -111,7 +111,7 @@ extension EndToEnd.Queries {
   @Test(
     "bad areas get a clear error, and the hub goes on",
     arguments: [
-      ("GET", "/v1/drivers/within?bbox=1,5,2,3", "", 400, "bad_message"),
+      ("GET", "/v1/drivers/within?bbox=1,5,2,3", "", 400, "invalid_location"),
       ("GET", "/v1/drivers/within", "", 400, "bad_message"),
       ("GET", "/v1/drivers/within?bbox=1,2,3,4&limit=1000000", "", 400, "bad_message"),
       ("GET", "/v1/drivers/nearby?latitude=1&longitude=1&radius=0", "", 400, "bad_message"),

@@ -75,13 +75,19 @@ import Testing
   }
 
   @Test(
-    "what is no box is refused",
+    "what is no box is refused, as over the socket",
     arguments: [
-      "", "bbox=", "bbox=1,2,3", "bbox=1,2,3,4,5", "bbox=1,2,3,x", "bbox=0,10,1,5", "bbox=-181,0,1,1", "bbox=0,0,1,91",
-      "bbox=nan,0,1,1", "bbox=1,2,3,4&limit=0",
+      ("", ErrorCode.badMessage), ("bbox=", .badMessage), ("bbox=1,2,3", .badMessage), ("bbox=1,2,3,4,5", .badMessage),
+      ("bbox=1,2,3,x", .badMessage), ("bbox=nan,0,1,1", .badMessage), ("bbox=1,2,3,4&limit=0", .badMessage),
+      ("bbox=0,10,1,5", .invalidLocation), ("bbox=-181,0,1,1", .invalidLocation), ("bbox=0,0,1,91", .invalidLocation),
     ])
-  func badBoxes(query: String) {
-    #expect(throws: Refusal.self) { try within(query) }
+  func badBoxes(query: String, code: ErrorCode) {
+    do throws(Refusal) {
+      _ = try within(query)
+      Issue.record("\(query) was taken")
+    } catch {
+      #expect(error.code == code && error.status == .badRequest)
+    }
   }
 
   private static let place = Coordinate(latitude: 52.5, longitude: 13.4)!

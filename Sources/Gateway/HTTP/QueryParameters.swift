@@ -49,9 +49,10 @@ extension DriverSearch {
       guard let value = Array(part).withUnsafeBytes({ parseDouble($0) }) else { throw Refusal(.badMessage, help) }
       values.append(value)
     }
-    guard values.count == 4,
-      let box = BoundingBox(south: values[1], west: values[0], north: values[3], east: values[2])
-    else { throw Refusal(.badMessage, help) }
+    guard values.count == 4 else { throw Refusal(.badMessage, help) }
+    guard let box = BoundingBox(south: values[1], west: values[0], north: values[3], east: values[2]) else {
+      throw Refusal(.invalidLocation, help)
+    }
     self.init(area: .box(box), limit: try query.limit(), filter: try DriverFilter(query))
   }
 
