@@ -104,7 +104,7 @@ struct SessionLoop: ~Copyable {
   }
 
   func reference(_ id: ConnectionID) -> SessionRef {
-    SessionRef(loop: index, slot: id.slot, generation: id.generation)
+    SessionRef(outlet: index, slot: id.slot, generation: id.generation)
   }
 
   // MARK: Connections

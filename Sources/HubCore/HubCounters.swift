@@ -37,7 +37,7 @@ public struct HubCounters: Sendable, Equatable {
   public var etaUpdates: UInt64 = 0
   /// Routes that there was no room to follow: their trips' ETAs are direct.
   public var routesNotFollowed: UInt64 = 0
-  /// Publications handed to loops: one for each channel and loop with a subscriber.
+  /// Publications handed to outlets: one for each channel and outlet with a subscriber.
   public var deliveries: UInt64 = 0
   public var tripMoves: UInt64 = 0
   /// Refused changes among them.
@@ -88,17 +88,10 @@ public struct HubCounters: Sendable, Equatable {
   public var trips = 0
   public var channels = 0
   public var eventsKept = 0
-  /// Combinations of vehicle type and tags.
-  public var profiles = 0
-  /// Cells that somebody watches, by audience.
-  public var areasWatched = 0
-  public var fences = 0
-  /// Drivers in fences, and pairs in roaming ones.
-  public var fenceStays = 0
-  public var fencePairs = 0
 
   public init() {}
 
+  mutating func set(_ table: HubTable, _ entries: Int) { tableEntries[Int(table.rawValue)] = entries }
   mutating func count(full table: HubTable) { tableLimitHits[Int(table.rawValue)] += 1 }
   mutating func count(_ limit: ShareLimit) { shareLimitHits[Int(limit.rawValue)] += 1 }
   public func hits(_ table: HubTable) -> UInt64 { tableLimitHits[Int(table.rawValue)] }

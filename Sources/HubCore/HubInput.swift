@@ -3,15 +3,15 @@ import HubBytes
 import HubGeo
 import HubMessages
 
-/// A session as the hub knows it: which loop, which slot there, and the slot's generation, so that a late input of a
+/// A session as the hub knows it: which outlet, which slot there, and the slot's generation, so that a late input of a
 /// closed session is recognised.
 public struct SessionRef: Sendable, Hashable, BitwiseCopyable {
-  public var loop: UInt32
+  public var outlet: UInt32
   public var slot: UInt32
   public var generation: UInt32
 
-  public init(loop: UInt32, slot: UInt32, generation: UInt32) {
-    self.loop = loop
+  public init(outlet: UInt32, slot: UInt32, generation: UInt32) {
+    self.outlet = outlet
     self.slot = slot
     self.generation = generation
   }
@@ -53,7 +53,7 @@ public struct FixInput: Sendable, BitwiseCopyable {
 
   /// Room for a message to be read into.
   public init() {
-    session = SessionRef(loop: 0, slot: 0, generation: 0)
+    session = SessionRef(outlet: 0, slot: 0, generation: 0)
     received = Moment(uptime: 0, timestamp: Timestamp(milliseconds: 0))
     message = UpdateEnvelope()
     tripIsGranted = false
@@ -164,7 +164,7 @@ public enum Audience: UInt8, Sendable, CaseIterable {
   case everybody
 }
 
-/// A turn's inputs of one loop, in the order in which they came: fixes by themselves, with everything else among them.
+/// The inputs of a turn from one outlet, in the order in which they came: fixes by themselves, the others among them.
 public typealias HubInputs = MixedList<FixInput, HubInput>
 
 /// Everything that can be asked of the hub. All but the frequent cases are `indirect`.
@@ -177,7 +177,7 @@ public enum HubInput: Sendable {
   case driverDisconnected(SessionRef)
   /// What a driver's credential says of its vehicle: behind what admits the driver, and with each refreshed token.
   indirect case vehicle(Identifier, VehicleClaims)
-  /// A loop has come back that heard nobody for a while: what its drivers sent meanwhile is still to be read.
+  /// An outlet has come back that heard nobody for a while: what its drivers sent meanwhile is still to be read.
   case loopStalled
   indirect case driverStatus(SessionRef, MessageID, DriverStatusReport)
   indirect case tripStatus(TripStatusInput)
@@ -186,11 +186,11 @@ public enum HubInput: Sendable {
   indirect case trips(SessionRef, TripQuestion, replyTo: MessageID? = nil)
   indirect case subscribe(SubscribeInput)
   indirect case unsubscribe(SessionRef, MessageID, Channel)
-  /// A loop dropped one subscription to a channel from its table; the hub counts them.
-  case released(loop: UInt32, ChannelHandle)
+  /// An outlet dropped one subscription to a channel from its table; the hub counts them.
+  case released(outlet: UInt32, ChannelHandle)
   /// A session begins to watch cells, or could not be sent what changed in them: it wants them whole.
   indirect case wholeAreas(SessionRef, [ChannelHandle])
-  /// A session watches a part of the map no longer. Its loop knows which cells that are; this comes back in order.
+  /// A session watches a part of the map no longer. Its outlet knows which cells that are; this comes back in order.
   indirect case leaveView(SessionRef, MessageID, Unsubscribe)
   /// Asks for the name of a channel that the session is subscribed to, because its grants have changed, and whether it
   /// has part in that channel's trip.

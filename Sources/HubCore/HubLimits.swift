@@ -24,6 +24,10 @@ public struct HubLimits: Sendable, Equatable {
   /// What is believed of a fix. Past it: `implausible_location`.
   public var tracking = Tracker.Rules.standard
 
+  /// Entries of `Deadlines` looked at in one turn; the others wait for the next. All drivers of a network that fails
+  /// become stale in one second, and each publishes.
+  public var deadlinesPerTurn = 128
+
   // MARK: Channels and events
 
   /// Channels with subscribers or events. At it `subscribe` is refused with `rate_limited`.
@@ -126,6 +130,7 @@ public struct HubLimits: Sendable, Equatable {
     precondition(drivers > 0 && trips > 0 && channels > 0 && eventsPerChannel > 0 && events >= eventsPerChannel)
     precondition(profiles >= 0 && tracking.maximumAccuracyMeters > 0)
     precondition(tripsPerDriver >= 1 && tripsPerRider >= 1 && tripLists >= 1 && tripsListedPerTurn >= 1)
+    precondition(deadlinesPerTurn >= 1)
     precondition((1...DriverSearch.maximumLimit).contains(queryHits) && queryBudget.candidates >= queryHits)
     precondition(queries >= 1 && queriesPerSession >= 1 && queriesPerIdentity.isValid)
     precondition(areas >= 1 && areaDriversPerTurn >= 1)

@@ -1,18 +1,18 @@
-// What comes out of the hub: a list for each loop, drained once a turn, in order.
+// What comes out of the hub: a list for each outlet, drained once a turn, in order.
 import HubBytes
 import HubGeo
 import HubMessages
 
-/// A channel as loops know it: dense, reused only after every loop has released it.
+/// A channel as outlets know it: dense, reused only after every outlet has released it.
 public struct ChannelHandle: Sendable, Hashable, BitwiseCopyable {
   public var index: UInt32
   public init(index: UInt32) { self.index = index }
 }
 
-/// What comes out of a turn for one loop, in order: positions by themselves, with everything else among them.
+/// What comes out of a turn for one outlet, in order: positions by themselves, with everything else among them.
 public typealias HubOutputs = MixedList<PositionDelivery, HubOutput>
 
-/// A position on its way to a loop that has subscribers: nothing but bits, so that it is used where it lies.
+/// A position on its way to an outlet that has subscribers: nothing but bits, so that it is used where it lies.
 public struct PositionDelivery: Sendable, BitwiseCopyable {
   public var channel: ChannelHandle
   /// A newer one with the same key makes an unsent older one worthless; never 0.
@@ -28,7 +28,7 @@ public struct PositionDelivery: Sendable, BitwiseCopyable {
   }
 }
 
-/// A publication on its way to a loop that has subscribers.
+/// A publication on its way to an outlet that has subscribers.
 public struct Delivery: Sendable {
   public var channel: ChannelHandle
   /// Not 0 for state: a newer delivery with the same key makes an unsent older one worthless.
@@ -38,12 +38,12 @@ public struct Delivery: Sendable {
   public var publication: Publication
 }
 
-/// What a loop is told. All but the frequent case are `indirect`, as in `HubInput`.
+/// What an outlet is told. All but the frequent case are `indirect`, as in `HubInput`.
 public enum HubOutput: Sendable {
-  /// An event or an ETA; positions are `PositionDelivery` (but for `Hub.drain(loop:)`, which gives all as these).
+  /// An event or an ETA; positions are `PositionDelivery` (but for `Hub.drain(_:)`, which gives all as these).
   case delivery(Delivery)
-  /// Takes effect when the loop drains it: what follows in this list is live. `missed` leads up to it: events in order,
-  /// and after them, where the subscriber was brought up to date, the newest position and ETA. A party may follow its
+  /// Takes effect when the outlet drains it: what follows in this list is live. `missed` leads up to it: events in
+  /// order, and after them, where the subscriber was brought up to date, the newest position and ETA. A party may follow its
   /// trip whatever its token names.
   indirect case subscribed(SessionRef, ChannelHandle, Subscribed, missed: [Publication], isParty: Bool)
   /// The session watches these cells from now on: one subscriber of each more, also where it has it already.
@@ -57,7 +57,7 @@ public enum HubOutput: Sendable {
   indirect case viewEnded(SessionRef, MessageID, Unsubscribe)
   indirect case subscriptionRefused(SessionRef, ErrorReply)
   indirect case unsubscribed(SessionRef, MessageID, ChannelHandle, Channel)
-  /// The channel is over for all subscribers of this loop.
+  /// The channel is over for all subscribers of this outlet.
   indirect case channelEnded(ChannelHandle, Channel, Unsubscribed.Reason)
   /// The channel's trip has this driver now: who follows it by `ChannelGrant.whileUnclaimed` is let go.
   indirect case channelClaimed(ChannelHandle, Channel, by: Identifier)
@@ -83,16 +83,16 @@ public enum HubOutput: Sendable {
   indirect case fences(SessionRef, FenceAnswer)
 }
 
-/// What has come out for each loop.
-struct LoopOutputs: ~Copyable {
+/// What has come out for each outlet.
+struct OutletOutputs: ~Copyable {
   // All lists are initialised from `init` to `deinit`, and never move.
   private let lists: UnsafeMutablePointer<HubOutputs>
   let count: Int
 
-  init(loops: Int) {
-    count = loops
-    lists = .allocate(capacity: loops)
-    for loop in 0..<loops { (lists + loop).initialize(to: HubOutputs()) }
+  init(count: Int) {
+    self.count = count
+    lists = .allocate(capacity: count)
+    for outlet in 0..<count { (lists + outlet).initialize(to: HubOutputs()) }
   }
 
   deinit {
@@ -100,14 +100,14 @@ struct LoopOutputs: ~Copyable {
     lists.deallocate()
   }
 
-  subscript(loop: Int) -> HubOutputs {
-    @inline(__always) unsafeAddress { UnsafePointer(pointer(loop)) }
-    @inline(__always) unsafeMutableAddress { pointer(loop) }
+  subscript(outlet: Int) -> HubOutputs {
+    @inline(__always) unsafeAddress { UnsafePointer(pointer(outlet)) }
+    @inline(__always) unsafeMutableAddress { pointer(outlet) }
   }
 
   @inline(__always)
-  private func pointer(_ loop: Int) -> UnsafeMutablePointer<HubOutputs> {
-    precondition(loop >= 0 && loop < count)
-    return lists + loop
+  private func pointer(_ outlet: Int) -> UnsafeMutablePointer<HubOutputs> {
+    precondition(outlet >= 0 && outlet < count)
+    return lists + outlet
   }
 }

@@ -17,6 +17,8 @@ public struct OutletSet: Sendable, Equatable, BitwiseCopyable {
 
   @inline(__always) public var isEmpty: Bool { low | high == 0 }
 
+  public var count: Int { low.nonzeroBitCount + high.nonzeroBitCount }
+
   @inline(__always)
   public func contains(_ outlet: Int) -> Bool { (outlet < 64 ? low : high) & OutletSet.bit(outlet) != 0 }
 

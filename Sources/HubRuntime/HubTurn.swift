@@ -39,16 +39,16 @@ struct HubTurn: ~Copyable {
 
   /// Swaps what has come out for an outlet with the empty `outputs`.
   @inline(__always)
-  mutating func drain(_ outlet: Int, into outputs: inout HubOutputs) { hub.drain(loop: outlet, into: &outputs) }
+  mutating func drain(_ outlet: Int, into outputs: inout HubOutputs) { hub.drain(outlet, into: &outputs) }
 
   /// Whether anything has come out for an outlet.
   @inline(__always)
-  mutating func hasOutput(for outlet: Int) -> Bool { hub.hasOutput(loop: outlet) }
+  mutating func hasOutput(for outlet: Int) -> Bool { hub.hasOutput(for: outlet) }
 
   /// How many subscribers of an outlet what has come out is for; `limit` where it is that many or more, or where not
   /// all of it is positions.
   mutating func deliveryCount(for outlet: Int, below limit: Int) -> Int {
-    hub.deliveryCount(loop: outlet, below: limit)
+    hub.deliveryCount(for: outlet, below: limit)
   }
 
   /// When the next turn is due (uptime, ns); 0 for at once.

@@ -30,7 +30,7 @@ final class GatewayLoop {
     let slot = slots.firstIndex { $0.link == nil } ?? slots.count
     if slot == slots.count { slots.append(Slot()) }
     slots[slot].generation += 1
-    let session = SessionRef(loop: UInt32(number), slot: UInt32(slot), generation: slots[slot].generation)
+    let session = SessionRef(outlet: UInt32(number), slot: UInt32(slot), generation: slots[slot].generation)
     let link = Link(client: client, loop: number, session: session)
     slots[slot].link = link
     slots[slot].isDriver = actor.role == .driver
@@ -102,12 +102,12 @@ final class GatewayLoop {
   private func subscribed(_ session: SessionRef, _ handle: ChannelHandle, _ answer: Subscribed, _ missed: [Publication])
   {
     guard let slot = slot(of: session), let link = slots[slot].link else {
-      return inputs.append(.released(loop: UInt32(number), handle))
+      return inputs.append(.released(outlet: UInt32(number), handle))
     }
     let index = Int(handle.index)
     while listeners.count <= index { listeners.append([]) }
     if listeners[index].contains(slot) {
-      inputs.append(.released(loop: UInt32(number), handle))
+      inputs.append(.released(outlet: UInt32(number), handle))
     } else {
       listeners[index].append(slot)
       slots[slot].channels.append(handle)
@@ -129,6 +129,6 @@ final class GatewayLoop {
     guard let place = slots[slot].channels.firstIndex(of: handle) else { return }
     slots[slot].channels.remove(at: place)
     listeners[Int(handle.index)].removeAll { $0 == slot }
-    inputs.append(.released(loop: UInt32(number), handle))
+    inputs.append(.released(outlet: UInt32(number), handle))
   }
 }

@@ -37,7 +37,7 @@ final class HubLife {
   ) throws(JournalError) {
     var hub = Hub(
       limits: settings.limits, timings: HubTimings(), sampling: SamplingRules(), epoch: epoch, seed: seed,
-      loops: settings.loops, now: now)
+      outlets: settings.loops, now: now)
     let recovered = try Self.read(disk, settings, damage: damage, into: &hub, fix)
     hub.finishLoading(at: now)
     loss = recovered.report.loss
@@ -69,9 +69,9 @@ final class HubLife {
 
   /// What the hub says of a driver; nil where it does not know it.
   func report(of driver: Identifier, _ now: Moment) -> DriverReport? {
-    hub.process([.query(SessionRef(loop: 0, slot: 1 << 21, generation: 0), .driver(driver))], now: now)
+    hub.process([.query(SessionRef(outlet: 0, slot: 1 << 21, generation: 0), .driver(driver))], now: now)
     var report: DriverReport?
-    for output in hub.drain(loop: 0) {
+    for output in hub.drain(0) {
       if case .queryResult(_, .driver(let found), _) = output {
         report = found
       } else {
@@ -102,8 +102,8 @@ final class HubLife {
     answers.removeAll(keepingCapacity: true)
     hub.takeRecords { records, ticket in commit.submit(records, ticket: ticket, isUrgent: true) }
     hub.takeLookups(into: &lookups)
-    for loop in loops where hub.hasOutput(loop: loop.number) {
-      let list = hub.drain(loop: loop.number)
+    for loop in loops where hub.hasOutput(for: loop.number) {
+      let list = hub.drain(loop.number)
       for output in list { loop.outputs.append(output) }
     }
   }
@@ -130,7 +130,7 @@ final class HubLife {
   /// Nothing waits for a turn, for the disk or for its clients.
   var isIdle: Bool {
     groups.isEmpty && commit.isIdle && lookups.isEmpty && answers.isEmpty && !hub.hasMoreDue
-      && loops.allSatisfy { $0.inputs.isEmpty && $0.outputs.isEmpty && !hub.hasOutput(loop: $0.number) }
+      && loops.allSatisfy { $0.inputs.isEmpty && $0.outputs.isEmpty && !hub.hasOutput(for: $0.number) }
   }
 
   /// What the keeper does: a snapshot of all that is stored, made from the one before it and the groups since, and the
@@ -144,7 +144,7 @@ final class HubLife {
     let last = writer.next - 1
     var copy = Hub(
       limits: settings.limits, timings: HubTimings(), sampling: SamplingRules(), epoch: InlineText(), seed: 0,
-      loops: settings.loops, now: now)
+      outlets: settings.loops, now: now)
     let report = try Recovery(files: disk, limits: settings.journal).read(through: last) { (part) throws(Senseless) in
       try Self.load(part, into: &copy)
     } group: { (number, records) throws(Senseless) in
@@ -178,7 +178,7 @@ final class HubLife {
   ) throws(JournalError) -> [[UInt8]] {
     var hub = Hub(
       limits: settings.limits, timings: HubTimings(), sampling: SamplingRules(), epoch: InlineText(), seed: 0,
-      loops: settings.loops, now: now)
+      outlets: settings.loops, now: now)
     _ = try read(disk, settings, damage: .refuse, into: &hub, fix)
     hub.finishLoading(at: now)
     return state(of: hub)

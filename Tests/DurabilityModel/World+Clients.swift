@@ -65,7 +65,7 @@ extension World {
       shape: .area(
         .circle(Circle(center: Coordinate(latitude: latitude, longitude: 13)!, radiusMeters: Double(5 + pick(30)))!)))
     life.loops[0].inputs.append(
-      .fences(SessionRef(loop: 0, slot: 1 << 20, generation: 0), .put(fence, FenceCovering(fence))))
+      .fences(SessionRef(outlet: 0, slot: 1 << 20, generation: 0), .put(fence, FenceCovering(fence))))
     diary.note("ops put fence", number)
   }
 

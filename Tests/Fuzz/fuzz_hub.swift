@@ -43,7 +43,7 @@ private struct FuzzedHub: ~Copyable {
   private var hub: Hub
   private var uptime: Int64 = 0
   private var generation: UInt32 = 0
-  private var sessions = [SessionRef](repeating: SessionRef(loop: 0, slot: 0, generation: 0), count: 4)
+  private var sessions = [SessionRef](repeating: SessionRef(outlet: 0, slot: 0, generation: 0), count: 4)
   /// By loop and channel handle.
   private var held: [[UInt32: Held]] = Array(repeating: [:], count: loops)
   /// Areas that sessions have begun to watch and have not asked for yet.
@@ -57,7 +57,7 @@ private struct FuzzedHub: ~Copyable {
     limits.areas = 4
     hub = Hub(
       limits: limits, timings: HubTimings(), sampling: SamplingRules(), epoch: epoch, seed: 1,
-      loops: loops, now: Moment(uptime: 0, timestamp: Timestamp(milliseconds: 1_000_000_000_000)))
+      outlets: loops, now: Moment(uptime: 0, timestamp: Timestamp(milliseconds: 1_000_000_000_000)))
   }
 
   private var now: Moment {
@@ -94,7 +94,7 @@ private struct FuzzedHub: ~Copyable {
 
   private mutating func connect(_ who: UInt8, _ a: UInt8) -> HubInput {
     generation += 1
-    let session = SessionRef(loop: UInt32(a) % UInt32(loops), slot: UInt32(who % 4), generation: generation)
+    let session = SessionRef(outlet: UInt32(a) % UInt32(loops), slot: UInt32(who % 4), generation: generation)
     sessions[Int(who % 4)] = session
     return .driverConnecting(session, ids[Int(who / 4 % 4)], client: UInt32(who >> 6))
   }
@@ -155,7 +155,7 @@ private struct FuzzedHub: ~Copyable {
       route: b & 8 == 0 ? nil : route)
     return .tripStatus(
       TripStatusInput(
-        session: SessionRef(loop: 0, slot: 9, generation: 0),
+        session: SessionRef(outlet: 0, slot: 9, generation: 0),
         actor: Actor(role: Role.allCases[Int(who % 3)], id: ids[Int(who / 4 % 4)]),
         messageID: messages[Int(b) % messages.count], report: report, tripIsGranted: who < 200))
   }
@@ -165,7 +165,7 @@ private struct FuzzedHub: ~Copyable {
       tripID: ids[Int(a % 4)], pickup: b & 1 == 0 ? nil : Coordinate(latitude: Double(a % 16) * 0.0001, longitude: 180),
       dropoff: b & 2 == 0 ? nil : Coordinate(latitude: 0.01, longitude: -179.998), route: b & 4 == 0 ? nil : route)
     let actor = Actor(role: Role.allCases[Int(who % 3)], id: ids[Int(who / 4 % 4)])
-    let session = SessionRef(loop: 0, slot: 9, generation: 0)
+    let session = SessionRef(outlet: 0, slot: 9, generation: 0)
     if b & 8 == 0 { return .trips(session, .change(change, actor)) }
     return .tripChange(
       TripChangeInput(
@@ -177,13 +177,13 @@ private struct FuzzedHub: ~Copyable {
     var post = NotificationPost(
       channel: channels[Int(a) % channels.count], kind: .message, title: "t", body: b & 1 == 0 ? "b" : "c")
     post.messageID = b & 2 == 0 ? nil : messages[Int(who) % messages.count]
-    return .notify(SessionRef(loop: 0, slot: 9, generation: 0), post)
+    return .notify(SessionRef(outlet: 0, slot: 9, generation: 0), post)
   }
 
   private func subscribe(_ who: UInt8, _ a: UInt8, _ b: UInt8) -> HubInput {
     // A driver's session, or somebody else's.
     let session =
-      who > 200 ? sessions[Int(who % 4)] : SessionRef(loop: UInt32(who) % UInt32(loops), slot: 20, generation: 0)
+      who > 200 ? sessions[Int(who % 4)] : SessionRef(outlet: UInt32(who) % UInt32(loops), slot: 20, generation: 0)
     let resume = b < 128 ? ResumePoint(since: UInt64(b), epoch: epoch) : nil
     return .subscribe(
       SubscribeInput(
@@ -200,7 +200,7 @@ private struct FuzzedHub: ~Copyable {
     let handle = handles[Int(a) % handles.count]
     held[loop][handle]!.count -= 1
     if held[loop][handle]!.count == 0 { held[loop][handle] = nil }
-    return .released(loop: UInt32(loop), ChannelHandle(index: handle))
+    return .released(outlet: UInt32(loop), ChannelHandle(index: handle))
   }
 
   // MARK: Outputs
@@ -208,7 +208,7 @@ private struct FuzzedHub: ~Copyable {
   private mutating func process(_ inputs: [HubInput]) {
     hub.process(inputs, now: now)
     for loop in 0..<loops {
-      let outputs = hub.drain(loop: loop)
+      let outputs = hub.drain(loop)
       for output in outputs { check(output, loop) }
     }
     let counters = hub.counters
@@ -219,7 +219,6 @@ private struct FuzzedHub: ~Copyable {
     precondition(ended == counters.fixesReceived, "a fix is lost or counted twice")
     precondition(counters.positionsPublished == counters.fixesAccepted, "not one position for each fix")
     precondition(counters.drivers <= 3 && counters.trips <= 3 && counters.channels <= 5 && counters.eventsKept <= 8)
-    precondition(counters.profiles <= 2)
     precondition((0...counters.drivers).contains(counters.driversOnline))
   }
 

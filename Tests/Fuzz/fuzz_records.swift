@@ -18,7 +18,7 @@ private func makeHub() -> Hub {
     limits: HubLimits(
       drivers: 16, trips: 16, channels: 64, eventsPerChannel: 8, events: 32, queryHits: 8,
       queryBudget: SearchBudget(cells: 16, candidates: 16), fixTimesPerDriver: 4, driversWithFixTimes: 4, profiles: 4),
-    timings: HubTimings(), sampling: SamplingRules(), epoch: InlineText("first")!, seed: 7, loops: 1, now: now)
+    timings: HubTimings(), sampling: SamplingRules(), epoch: InlineText("first")!, seed: 7, outlets: 1, now: now)
 }
 
 /// Each record with its length before it, as the journal has them.

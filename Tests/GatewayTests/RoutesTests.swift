@@ -18,7 +18,7 @@ import Testing
     let timestamp = Timestamp(milliseconds: 1_763_680_000_000)
     context = HTTPContext(
       settings: HTTPSettings(configuration, SharedState(configuration: configuration), MessageReader()),
-      now: Moment(uptime: 0, timestamp: timestamp), session: SessionRef(loop: 0, slot: 0, generation: 0),
+      now: Moment(uptime: 0, timestamp: timestamp), session: SessionRef(outlet: 0, slot: 0, generation: 0),
       phase: .serving,
       credentials: CredentialCheck(
         access: nil, generation: 0, developmentHosts: configuration.hosts, now: timestamp),

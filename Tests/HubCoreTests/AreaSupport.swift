@@ -38,7 +38,7 @@ final class AreaWatcher {
 
   init(_ role: Role, slot: UInt32) {
     self.role = role
-    session = SessionRef(loop: 0, slot: slot, generation: 1)
+    session = SessionRef(outlet: 0, slot: slot, generation: 1)
   }
 
   func ask(_ channel: Channel, view: String? = nil) -> HubInput {
@@ -80,9 +80,9 @@ final class AreaWatcher {
     var inputs: [HubInput] = []
     let asked = Dictionary(uniqueKeysWithValues: zip(cells, names))
     let new = cells.filter { handles[$0] == nil }
-    for cell in cells where handles[cell] != nil { inputs.append(.released(loop: 0, cell)) }
+    for cell in cells where handles[cell] != nil { inputs.append(.released(outlet: 0, cell)) }
     for (handle, cell) in handles where asked[handle] == nil {
-      inputs.append(.released(loop: 0, handle))
+      inputs.append(.released(outlet: 0, handle))
       for (id, entry) in map.drivers where entry.cell == cell { map.drivers[id] = nil }
       current.remove(handle)
     }

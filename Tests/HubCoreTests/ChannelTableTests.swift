@@ -19,7 +19,7 @@ extension ChannelTable {
     limits.channels = channels
     limits.eventsPerChannel = perChannel
     limits.events = total
-    self.init(limits: limits, seed: 5, loopCount: loops)
+    self.init(limits: limits, seed: 5, outletCount: loops)
   }
 
   fileprivate mutating func publish(_ index: Int) {
@@ -110,16 +110,16 @@ extension ChannelTable {
   func lifeAndReuse() {
     var table = ChannelTable()
     let index = table.findOrInsert(a)!
-    table.addSubscriber(index, loop: 0)
-    table.addSubscriber(index, loop: 2)
-    table.addSubscriber(index, loop: 2)
+    table.addSubscriber(index, outlet: 0)
+    table.addSubscriber(index, outlet: 2)
+    table.addSubscriber(index, outlet: 2)
     #expect(table.outlets(index) == OutletSet(low: 0b101, high: 0))
-    #expect(table.removeSubscriber(index, loop: 2) == false)
+    #expect(table.removeSubscriber(index, outlet: 2) == false)
     #expect(table.outlets(index) == OutletSet(low: 0b101, high: 0))
-    #expect(table.removeSubscriber(index, loop: 2) == false)
+    #expect(table.removeSubscriber(index, outlet: 2) == false)
     #expect(table.outlets(index) == OutletSet(low: 0b001, high: 0))
     _ = table.setKept(index, true)
-    #expect(table.removeSubscriber(index, loop: 0) == false)
+    #expect(table.removeSubscriber(index, outlet: 0) == false)
     #expect(table.find(a) == index)
     #expect(table.setKept(index, false) == true)
     #expect(table.find(a) == nil)
@@ -148,8 +148,8 @@ extension ChannelTable {
     let index = table.findOrInsert(a)!
     #expect(table.findOrInsert(b) == nil)
     #expect(table.findOrInsert(a) == index)
-    table.addSubscriber(index, loop: 0)
-    #expect(table.removeSubscriber(index, loop: 0) == true)
+    table.addSubscriber(index, outlet: 0)
+    #expect(table.removeSubscriber(index, outlet: 0) == true)
     #expect(table.findOrInsert(b) != nil)
   }
 

@@ -36,7 +36,7 @@ final class TripBench {
     bench.turn(
       .tripStatus(
         TripStatusInput(
-          session: SessionRef(loop: 0, slot: 90, generation: 1), actor: Actor(role: .ops, id: id("o")),
+          session: SessionRef(outlet: 0, slot: 90, generation: 1), actor: Actor(role: .ops, id: id("o")),
           messageID: bench.freshMessage(), report: report, tripIsGranted: true)))
     move(.accepted, .driverEnRoute)
   }

@@ -10,7 +10,7 @@ import Testing
   let center = at(48.137, 11.575)
 
   private func connect(_ bench: DurableBench, _ driver: String = "D", slot: UInt32 = 0) -> SessionRef {
-    let session = SessionRef(loop: 0, slot: slot, generation: UInt32(bench.submitted.count + 1))
+    let session = SessionRef(outlet: 0, slot: slot, generation: UInt32(bench.submitted.count + 1))
     bench.turn([.driverConnecting(session, id(driver))])
     return session
   }
@@ -38,11 +38,12 @@ import Testing
 
   private func follow(_ bench: DurableBench, _ channel: Channel, since: UInt64? = nil, slot: UInt32 = 80) -> [HubOutput]
   {
-    let request = Subscribe(channel: channel, resume: since.map { ResumePoint(since: $0, epoch: bench.hub.epoch) })
+    let request = Subscribe(
+      channel: channel, resume: since.map { ResumePoint(since: $0, epoch: bench.hub.channels.epoch) })
     return bench.turn([
       .subscribe(
         SubscribeInput(
-          session: SessionRef(loop: 0, slot: slot, generation: 1), actor: Actor(role: .ops, id: id("o")),
+          session: SessionRef(outlet: 0, slot: slot, generation: 1), actor: Actor(role: .ops, id: id("o")),
           messageID: bench.freshMessage(), request: request, grant: .granted))
     ])
   }

@@ -31,11 +31,11 @@ func roaming(
 
 extension HubInput {
   static func put(_ fence: Fence) -> HubInput {
-    .fences(SessionRef(loop: 0, slot: 95, generation: 1), .put(fence, FenceCovering(fence)))
+    .fences(SessionRef(outlet: 0, slot: 95, generation: 1), .put(fence, FenceCovering(fence)))
   }
 
   static func ask(_ question: FenceQuestion) -> HubInput {
-    .fences(SessionRef(loop: 0, slot: 95, generation: 1), question)
+    .fences(SessionRef(outlet: 0, slot: 95, generation: 1), question)
   }
 }
 

@@ -19,7 +19,7 @@ import Testing
       #expect(turn.refusedSubscriptions.map(\.code) == [.forbidden])
       return false
     }
-    bench.turn(.released(loop: 0, answer.handle))
+    bench.turn(.released(outlet: 0, answer.handle))
     return true
   }
 
@@ -69,7 +69,7 @@ import Testing
       let late = bench.turn(bench.subscribe(bench.trip("t"), since: 0, by: own, grant: .onlyForParties))
       #expect(late.subscribed.first?.missed.map(\.sequence) == [1, 2, 3], "\(own)")
       #expect(late.ended.map(\.1) == [.tripEnded])
-      bench.turn(.released(loop: 0, late.subscribed[0].handle))
+      bench.turn(.released(outlet: 0, late.subscribed[0].handle))
     }
     bench.pass(seconds: 86_400 - 70)
     #expect(follows(bench, Self.rider, .onlyForParties, since: 0))

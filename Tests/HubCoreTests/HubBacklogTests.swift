@@ -148,7 +148,7 @@ extension HubLimits {
     bench.turn(backlog(bench, busy, 500), backlog(bench, busy, 500), backlog(bench, busy, 500), bench.fix(session))
     bench.advance(seconds: 1)
     var inputs = (0..<50).map { bench.subscribe(bench.trip("t"), since: 0, slot: UInt32(100 + $0)) }
-    inputs.append(.unsubscribe(SessionRef(loop: 0, slot: 100, generation: 1), bench.freshMessage(), bench.trip("t")))
+    inputs.append(.unsubscribe(SessionRef(outlet: 0, slot: 100, generation: 1), bench.freshMessage(), bench.trip("t")))
     inputs.append(bench.fix(session))
     let first = bench.turn(inputs)
     #expect(first.positions.count == 1)

@@ -117,7 +117,7 @@ final class HubBench {
   ) {
     loopCount = loops
     hub = Hub(
-      limits: limits, timings: timings, sampling: sampling, epoch: HubBench.epoch, seed: seed, loops: loops,
+      limits: limits, timings: timings, sampling: sampling, epoch: HubBench.epoch, seed: seed, outlets: loops,
       now: Moment(uptime: 5_000_000_000_000, timestamp: Timestamp(milliseconds: 1_763_685_000_000)))
   }
 
@@ -134,7 +134,7 @@ final class HubBench {
     hub.process(inputs, now: now)
     var loops: [[HubOutput]] = []
     for loop in 0..<loopCount {
-      let list = hub.drain(loop: loop)
+      let list = hub.drain(loop)
       loops.append(list)
     }
     return Turn(loops: loops)
@@ -167,7 +167,7 @@ final class HubBench {
 
   func session(loop: UInt32 = 0, slot: UInt32) -> SessionRef {
     generation += 1
-    return SessionRef(loop: loop, slot: slot, generation: generation)
+    return SessionRef(outlet: loop, slot: slot, generation: generation)
   }
 
   func freshMessage() -> MessageID {
@@ -218,7 +218,7 @@ final class HubBench {
   ) -> HubInput {
     .tripStatus(
       TripStatusInput(
-        session: SessionRef(loop: 0, slot: slot, generation: 1), actor: Actor(role: role, id: id(actor)),
+        session: SessionRef(outlet: 0, slot: slot, generation: 1), actor: Actor(role: role, id: id(actor)),
         messageID: message ?? freshMessage(),
         report: TripStatusReport(
           tripID: id(trip), status: status, timestamp: now.timestamp, expectedStatus: expected,
@@ -232,7 +232,7 @@ final class HubBench {
   ) -> HubInput {
     .tripChange(
       TripChangeInput(
-        session: SessionRef(loop: 0, slot: 90, generation: 1), actor: Actor(role: role, id: id(actor)),
+        session: SessionRef(outlet: 0, slot: 90, generation: 1), actor: Actor(role: role, id: id(actor)),
         messageID: message ?? freshMessage(), timestamp: now.timestamp,
         change: TripChange(tripID: id(trip), pickup: pickup, dropoff: dropoff, route: route)))
   }
@@ -244,7 +244,7 @@ final class HubBench {
   ) -> HubInput {
     .subscribe(
       SubscribeInput(
-        session: SessionRef(loop: loop, slot: slot, generation: 1), actor: Actor(role: actor.0, id: id(actor.1)),
+        session: SessionRef(outlet: loop, slot: slot, generation: 1), actor: Actor(role: actor.0, id: id(actor.1)),
         messageID: freshMessage(),
         request: Subscribe(channel: channel, resume: since.map { ResumePoint(since: $0, epoch: epoch) }), grant: grant))
   }

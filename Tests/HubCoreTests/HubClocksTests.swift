@@ -191,7 +191,7 @@ import Testing
     bench.turn([
       .subscribe(
         SubscribeInput(
-          session: SessionRef(loop: 0, slot: 80, generation: 1), actor: Actor(role: .ops, id: id("o")),
+          session: SessionRef(outlet: 0, slot: 80, generation: 1), actor: Actor(role: .ops, id: id("o")),
           messageID: bench.freshMessage(), request: Subscribe(channel: .driver(id("D"))), grant: .granted))
     ])
   }

@@ -34,7 +34,7 @@ final class DurableBench {
       uptime: uptime, timestamp: Timestamp(milliseconds: origin + wallIsAhead + uptime / 1_000_000))
     hub = Hub(
       limits: limits, timings: HubTimings(), sampling: SamplingRules(),
-      epoch: InlineText("not-" + epoch)!, seed: seed &+ UInt64(records.count), loops: loops, now: now)
+      epoch: InlineText("not-" + epoch)!, seed: seed &+ UInt64(records.count), outlets: loops, now: now)
     for record in records { try record.withUnsafeBytes { try hub.load($0) } }
     hub.finishLoading(at: now)
     hub.attachJournal(
@@ -70,7 +70,7 @@ final class DurableBench {
   private func drain() -> [HubOutput] {
     var all: [HubOutput] = []
     for loop in 0..<loops {
-      let list = hub.drain(loop: loop)
+      let list = hub.drain(loop)
       all += list
     }
     return all
@@ -114,7 +114,7 @@ final class DurableBench {
   ) -> HubInput {
     .tripStatus(
       TripStatusInput(
-        session: SessionRef(loop: 0, slot: 90, generation: 1), actor: Actor(role: role, id: id(actor)),
+        session: SessionRef(outlet: 0, slot: 90, generation: 1), actor: Actor(role: role, id: id(actor)),
         messageID: message ?? freshMessage(),
         report: TripStatusReport(
           tripID: id(trip), status: status, timestamp: now.timestamp, location: at(52.5, 13.4), driverID: id("D"),
@@ -125,7 +125,7 @@ final class DurableBench {
   func subscribe(_ trip: String, since: UInt64? = nil, epoch: String = "epoch-1", slot: UInt32 = 80) -> HubInput {
     .subscribe(
       SubscribeInput(
-        session: SessionRef(loop: 0, slot: slot, generation: 1), actor: Actor(role: .ops, id: id("o")),
+        session: SessionRef(outlet: 0, slot: slot, generation: 1), actor: Actor(role: .ops, id: id("o")),
         messageID: freshMessage(),
         request: Subscribe(
           channel: .trip(id(trip)), resume: since.map { ResumePoint(since: $0, epoch: InlineText(epoch)!) }),
@@ -153,7 +153,7 @@ final class DurableBench {
     let early = Turn(loops: [
       bench.turn([
         bench.subscribe("T"),
-        .unsubscribe(SessionRef(loop: 0, slot: 80, generation: 1), message("u"), .trip(id("T"))),
+        .unsubscribe(SessionRef(outlet: 0, slot: 80, generation: 1), message("u"), .trip(id("T"))),
         bench.subscribe("other", slot: 81),
       ])
     ])
@@ -215,7 +215,7 @@ final class DurableBench {
   @Test("Positions wait for nothing, and name no event that is not stored")
   func positions() throws {
     let bench = try DurableBench()
-    let session = SessionRef(loop: 0, slot: 3, generation: 9)
+    let session = SessionRef(outlet: 0, slot: 3, generation: 9)
     bench.turn([
       .driverConnecting(session, id("D")), bench.subscribe("T"), bench.move(.ops, "o", "T", .requested),
     ])
@@ -244,9 +244,10 @@ final class DurableBench {
     first.turn([first.move(.ops, "o", "other", .requested)])
     first.store()
     let bench = isRestarted ? try DurableBench(reading: first.submitted, loops: loops, seed: 7) : first
-    let session = SessionRef(loop: 0, slot: 3, generation: 9)
+    let session = SessionRef(outlet: 0, slot: 3, generation: 9)
     let follower = SubscribeInput(
-      session: SessionRef(loop: UInt32(loops - 1), slot: 80, generation: 1), actor: Actor(role: .driver, id: id("D2")),
+      session: SessionRef(outlet: UInt32(loops - 1), slot: 80, generation: 1),
+      actor: Actor(role: .driver, id: id("D2")),
       messageID: message("s"), request: Subscribe(channel: .trip(id("T"))), grant: .whileUnclaimed)
     bench.turn([.driverConnecting(session, id("D")), .subscribe(follower)])
     bench.store()

@@ -46,7 +46,7 @@ import Testing
     bench.turn(
       .tripStatus(
         TripStatusInput(
-          session: SessionRef(loop: 0, slot: 90, generation: 1), actor: Actor(role: .ops, id: id("o")),
+          session: SessionRef(outlet: 0, slot: 90, generation: 1), actor: Actor(role: .ops, id: id("o")),
           messageID: bench.freshMessage(), report: report, tripIsGranted: true)))
     for step in [TripStatus.accepted, .driverEnRoute, .arrivedPickup, .tripStarted] {
       bench.turn(bench.move(.driver, "d", "t", step))

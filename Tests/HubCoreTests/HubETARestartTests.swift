@@ -8,7 +8,7 @@ import Testing
 
 @Suite struct HubETARestartTests {
   private let plane = LocalPlane(origin: at(48.1, 11.5))
-  private let session = SessionRef(loop: 0, slot: 3, generation: 9)
+  private let session = SessionRef(outlet: 0, slot: 3, generation: 9)
 
   private func place(_ east: Double, _ north: Double) -> Coordinate {
     plane.coordinate(eastMeters: east, northMeters: north)
@@ -29,7 +29,7 @@ import Testing
       driverID: id("D"), route: try Route(points: [place(0, 0), place(9000, 0)]))
     return .tripStatus(
       TripStatusInput(
-        session: SessionRef(loop: 0, slot: 90, generation: 1), actor: Actor(role: .ops, id: id("o")),
+        session: SessionRef(outlet: 0, slot: 90, generation: 1), actor: Actor(role: .ops, id: id("o")),
         messageID: bench.freshMessage(), report: report, tripIsGranted: true))
   }
 
@@ -65,7 +65,7 @@ import Testing
     bench.turn([
       .tripChange(
         TripChangeInput(
-          session: SessionRef(loop: 0, slot: 90, generation: 1), actor: Actor(role: .ops, id: id("o")),
+          session: SessionRef(outlet: 0, slot: 90, generation: 1), actor: Actor(role: .ops, id: id("o")),
           messageID: bench.freshMessage(), timestamp: bench.now.timestamp,
           change: TripChange(tripID: id("T"), route: endless)))
     ])

@@ -8,7 +8,7 @@ import Testing
 @testable import HubCore
 
 extension DurableBench {
-  static let session = SessionRef(loop: 0, slot: 3, generation: 9)
+  static let session = SessionRef(outlet: 0, slot: 3, generation: 9)
 
   func connect(_ driver: String = "D") { turn([.driverConnecting(Self.session, id(driver))]) }
 
@@ -27,7 +27,7 @@ extension DurableBench {
     }
     return .batch(
       BatchInput(
-        session: http == nil ? Self.session : SessionRef(loop: 0, slot: 50, generation: 1), driverID: http.map(id),
+        session: http == nil ? Self.session : SessionRef(outlet: 0, slot: 50, generation: 1), driverID: http.map(id),
         messageID: freshMessage(), sent: now.timestamp, received: now,
         batch: LocationBatch(tripID: trip.map(id), fixes: fixes), tripIsGranted: true))
   }

@@ -59,7 +59,7 @@ import Testing
   @Test("the same messageId on a channel is one notification, also after a restart; with other content it is refused")
   func once() throws {
     let first = try DurableBench()
-    let session = SessionRef(loop: 0, slot: 9, generation: 1)
+    let session = SessionRef(outlet: 0, slot: 9, generation: 1)
     first.turn([first.move(.ops, "o", "T", .requested)])
     first.store()
     let made = post(.trip(id("T")), id: "n1")

@@ -88,12 +88,12 @@ extension HubBench {
     let bench = HubBench()
     let sessions = (0..<50).map { bench.connect("d\($0)", slot: UInt32($0)) }
     for session in sessions { _ = bench.say(session, report("van", ["xl"])) }
-    #expect(bench.hub.counters.profiles == 1)
+    #expect(bench.hub.drivers.profiles.count == 1)
     for session in sessions.dropFirst() { _ = bench.say(session, report("bus")) }
-    #expect(bench.hub.counters.profiles == 2)
+    #expect(bench.hub.drivers.profiles.count == 2)
     for session in sessions { bench.turn(.driverDisconnected(session)) }
     for _ in 0..<3 { bench.pass(seconds: 86_400) }
-    #expect(bench.hub.counters.drivers == 0 && bench.hub.counters.profiles == 0)
+    #expect(bench.hub.counters.drivers == 0 && bench.hub.drivers.profiles.count == 0)
   }
 
   @Test("at the limit a new combination is refused and nothing changes; known ones, and changing one's own, go on")

@@ -9,7 +9,7 @@ import Testing
 @testable import HubCore
 
 extension DurableBench {
-  static let watcher = SessionRef(loop: 0, slot: 70, generation: 1)
+  static let watcher = SessionRef(outlet: 0, slot: 70, generation: 1)
 
   /// Another hub that reads what this one has stored, `seconds` later, on a machine that went on; or from a snapshot.
   func restarted(
@@ -52,7 +52,7 @@ extension DurableBench {
     turn([
       .subscribe(
         SubscribeInput(
-          session: SessionRef(loop: 0, slot: slot, generation: 1), actor: Actor(role: .ops, id: id("o")),
+          session: SessionRef(outlet: 0, slot: slot, generation: 1), actor: Actor(role: .ops, id: id("o")),
           messageID: freshMessage(), request: Subscribe(channel: channel), grant: .granted))
     ])
     store()
@@ -62,7 +62,7 @@ extension DurableBench {
   func post(_ driver: String = "H", at place: Coordinate = at(52.5, 13.4)) -> HubInput {
     .batch(
       BatchInput(
-        session: SessionRef(loop: 0, slot: 50, generation: 1), driverID: id(driver), messageID: freshMessage(),
+        session: SessionRef(outlet: 0, slot: 50, generation: 1), driverID: id(driver), messageID: freshMessage(),
         sent: now.timestamp, received: now,
         batch: LocationBatch(
           tripID: nil, fixes: [.success(Fix(coordinate: place, timestamp: now.timestamp, accuracy: 5))]),
@@ -130,7 +130,7 @@ extension DurableBench {
     first.turn([
       .tripStatus(
         TripStatusInput(
-          session: SessionRef(loop: 0, slot: 90, generation: 1), actor: Actor(role: .ops, id: id("o")),
+          session: SessionRef(outlet: 0, slot: 90, generation: 1), actor: Actor(role: .ops, id: id("o")),
           messageID: first.freshMessage(), report: report, tripIsGranted: true))
     ])
     first.drive(40, trip: "T")
@@ -353,7 +353,7 @@ extension DurableBench {
     func name(_ key: SipKey?) throws -> Identifier? {
       var hub = Hub(
         limits: .roomy, timings: HubTimings(), sampling: SamplingRules(), epoch: InlineText("e")!, seed: 9,
-        pseudonymKey: key, drawnKey: SipKey(5, 6), loops: 1, now: first.now)
+        pseudonymKey: key, drawnKey: SipKey(5, 6), outlets: 1, now: first.now)
       for record in first.submitted { try record.withUnsafeBytes { try hub.load($0) } }
       hub.finishLoading(at: first.now)
       let place = hub.drivers.find(id("D"))

@@ -89,7 +89,7 @@ private final class Road {
     #expect(road.told == [SamplingAdvice(interval: 2, minDistance: 10, reason: .watched)])
     road.turn(bench.subscribe(bench.driver("d"), loop: 1))
     #expect(road.told.isEmpty, "one more changes nothing")
-    road.turn(.released(loop: 1, rider.subscribed[0].handle))
+    road.turn(.released(outlet: 1, rider.subscribed[0].handle))
     road.drive(kmh: 30, seconds: 60, trip: "t")
     #expect(road.told.isEmpty, "the other is still there")
   }
@@ -101,7 +101,7 @@ private final class Road {
     let ops = road.turn(bench.subscribe(bench.driver("d"), loop: 1))
     #expect(road.reasons == [.watched])
     road.drive(kmh: 60, seconds: 5)
-    road.turn(.released(loop: 1, ops.subscribed[0].handle))
+    road.turn(.released(outlet: 1, ops.subscribed[0].handle))
     road.drive(kmh: 60, seconds: 20)
     #expect(road.told.isEmpty)
     road.drive(kmh: 60, seconds: 1)

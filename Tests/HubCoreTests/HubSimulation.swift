@@ -114,7 +114,7 @@ struct Simulation: ~Copyable {
     uptime = Int64(seed % 1000) * 1_000_000_007
     hub = Hub(
       limits: limits, timings: HubTimings(), sampling: SamplingRules(), epoch: HubBench.epoch,
-      seed: seed, loops: loopCount,
+      seed: seed, outlets: loopCount,
       now: Moment(uptime: uptime, timestamp: Timestamp(milliseconds: 1_763_680_000_000 + uptime / 1_000_000)))
     loops = (0..<loopCount).map { SimulatedLoop(number: $0) }
     model = SimulationModel(loops: loopCount)

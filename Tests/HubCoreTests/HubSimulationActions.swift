@@ -42,7 +42,7 @@ extension Simulation {
     let isHTTP = oneIn(30)
     let slot = pick(Cast.slots)
     guard let driver = isHTTP ? pick(Cast.drivers) : loops[loop].openDriver(slot) else { return }
-    let session = isHTTP ? SessionRef(loop: UInt32(loop), slot: 99, generation: 1) : loops[loop].reference(slot)
+    let session = isHTTP ? SessionRef(outlet: UInt32(loop), slot: 99, generation: 1) : loops[loop].reference(slot)
     let trip: Int? = oneIn(3) ? nil : (driver + pick(oneIn(4) ? Cast.trips : 2)) % Cast.trips
     let isGranted = !oneIn(10)
     phones[driver].place = phones[driver].place.moved(by: Double(pick(30)), &random)
@@ -122,7 +122,7 @@ extension Simulation {
       kind: .move(actor: actor, trip: trip, report: report, message: message, isGranted: isGranted), session: nil,
       input: .tripStatus(
         TripStatusInput(
-          session: SessionRef(loop: loop, slot: slot, generation: 0), actor: Cast.actors[actor],
+          session: SessionRef(outlet: loop, slot: slot, generation: 0), actor: Cast.actors[actor],
           messageID: Cast.messages[message], report: report, tripIsGranted: isGranted)))
   }
 

@@ -37,7 +37,7 @@ extension Simulation {
     hub.process(input.map { [$0.input] } ?? [], now: now)
     var tally = Tally(loops: loops.count)
     for loop in loops.indices {
-      let list = hub.drain(loop: loop)
+      let list = hub.drain(loop)
       for output in list { try look(at: output, loop: loop, input, &tally) }
       loops[loop].outputs += list
     }

@@ -28,7 +28,7 @@ extension Simulation {
   private func put(_ fence: Fence) -> FenceQuestion { .put(fence, FenceCovering(fence)) }
 
   mutating func ask(_ question: FenceQuestion, loop: Int) {
-    let session = SessionRef(loop: UInt32(loop), slot: 99, generation: 1)
+    let session = SessionRef(outlet: UInt32(loop), slot: 99, generation: 1)
     loops[loop].inputs.append(SimulatedInput(kind: .other, session: nil, input: .fences(session, question)))
   }
 

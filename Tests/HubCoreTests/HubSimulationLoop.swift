@@ -56,7 +56,7 @@ struct SimulatedLoop {
   // MARK: Connections
 
   func reference(_ slot: Int) -> SessionRef {
-    SessionRef(loop: UInt32(number), slot: UInt32(slot), generation: slots[slot].generation)
+    SessionRef(outlet: UInt32(number), slot: UInt32(slot), generation: slots[slot].generation)
   }
 
   func isOpen(_ slot: Int) -> Bool { slots[slot].phase == .open }
@@ -115,7 +115,7 @@ struct SimulatedLoop {
   private mutating func release(_ topic: Int) {
     guard let handle = handleOfTopic[topic] else { return }
     inputs.append(
-      SimulatedInput(kind: .released(topic: topic), session: nil, input: .released(loop: UInt32(number), handle)))
+      SimulatedInput(kind: .released(topic: topic), session: nil, input: .released(outlet: UInt32(number), handle)))
   }
 
   private func slot(of session: SessionRef) -> Int? {

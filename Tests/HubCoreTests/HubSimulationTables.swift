@@ -106,7 +106,6 @@ extension Simulation {
     guard counters.drivers == 0, counters.driversOnline == 0, counters.trips == 0, counters.channels == 0,
       counters.eventsKept == 0, hub.drivers.count == 0, hub.trips.count == 0, hub.deadlines.count == 0,
       hub.drivers.countWithFixTimes == 0, hub.drivers.profiles.count == 0, hub.drivers.index.count == 0,
-      hub.fleetChannel == nil,
       hub.fences.count == 0, hub.fences.stays.count == 0, hub.fences.pairs.count == 0,
       hub.fences.table.index.cellCount == 0
     else { throw fail("something is left at the end: \(counters), \(hub.deadlines.count) deadlines") }

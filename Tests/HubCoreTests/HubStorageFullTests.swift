@@ -8,7 +8,7 @@ import Testing
 @testable import HubCore
 
 @Suite struct HubStorageFullTests {
-  private let asker = SessionRef(loop: 0, slot: 90, generation: 1)
+  private let asker = SessionRef(outlet: 0, slot: 90, generation: 1)
 
   /// A bench whose journal has stored all so far.
   private func makeBench(looksUp: Bool = false) throws -> DurableBench {
@@ -63,7 +63,7 @@ import Testing
     bench.turn([bench.move(.ops, "o", "T", .requested)])
     let show = HubInput.trips(
       asker, .show(TripQuery(id: id("T"), actor: Actor(role: .ops, id: id("o")), grant: .granted)))
-    let leave = HubInput.unsubscribe(SessionRef(loop: 0, slot: 80, generation: 1), message("u"), .trip(id("T")))
+    let leave = HubInput.unsubscribe(SessionRef(outlet: 0, slot: 80, generation: 1), message("u"), .trip(id("T")))
     bench.turn([bench.subscribe("T"), leave, show])
     let outputs = bench.store(0, condition: .unavailable)
     let turn = Turn(loops: [outputs])

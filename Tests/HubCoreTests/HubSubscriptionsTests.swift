@@ -104,7 +104,7 @@ import Testing
       return
     }
     #expect(turn.positions.count == 1)
-    bench.turn(.released(loop: 0, handle))
+    bench.turn(.released(outlet: 0, handle))
     bench.pass(seconds: 1)
     #expect(bench.turn(bench.fix(session)).positions.isEmpty)
     #expect(bench.hub.counters.channels == 0)
@@ -126,7 +126,7 @@ import Testing
     // A trip without room for a channel moves all the same.
     #expect(bench.turn(bench.move(.rider, "r", "c", .requested)).acks.count == 1)
     #expect(bench.hub.counters.hits(.channels) == 2)
-    bench.turn(.released(loop: 0, handle))
+    bench.turn(.released(outlet: 0, handle))
     #expect(bench.turn(bench.subscribe(bench.trip("b"))).subscribed.count == 1)
   }
 

@@ -169,7 +169,7 @@ import Testing
     func change(_ message: String) -> HubInput {
       .tripChange(
         TripChangeInput(
-          session: SessionRef(loop: 0, slot: 90, generation: 1), actor: Actor(role: .ops, id: id("o")),
+          session: SessionRef(outlet: 0, slot: 90, generation: 1), actor: Actor(role: .ops, id: id("o")),
           messageID: MessageID(message)!, timestamp: bench.now.timestamp,
           change: TripChange(tripID: id("T"), route: route)))
     }
@@ -189,7 +189,7 @@ import Testing
     first.turn([first.move(.ops, "o", "T", .requested)])
     first.store()
     let change = TripChangeInput(
-      session: SessionRef(loop: 0, slot: 90, generation: 1), actor: Actor(role: .ops, id: id("o")),
+      session: SessionRef(outlet: 0, slot: 90, generation: 1), actor: Actor(role: .ops, id: id("o")),
       messageID: message("c"), timestamp: first.now.timestamp,
       change: TripChange(tripID: id("T"), pickup: at(48.1, 11.5), dropoff: at(48.2, 11.5), route: route))
     #expect(Turn(loops: [first.turn([.tripChange(change)])]).acks.isEmpty, "it is not stored yet")

@@ -272,7 +272,7 @@ import Testing
     #expect(late.subscribed.first?.answer.snapshot?.trip?.status == .completed)
     #expect(late.subscribed.first?.answer.snapshot?.position == nil)
     #expect(late.ended.count == 1, "there is nothing to wait for")
-    bench.turn(.released(loop: 0, late.subscribed[0].handle))
+    bench.turn(.released(outlet: 0, late.subscribed[0].handle))
     bench.pass(seconds: 86_400 - 75)
     #expect(bench.hub.counters.trips == 1)
     bench.tick(seconds: 10)

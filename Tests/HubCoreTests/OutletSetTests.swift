@@ -39,16 +39,16 @@ import Testing
   @Test("A hub of 128 outlets publishes to those with a subscriber alone, the last among them")
   func lastOutlet() {
     #expect(OutletSet.capacity >= 128)
-    var table = ChannelTable(limits: .roomy, seed: 1, loopCount: OutletSet.capacity)
+    var table = ChannelTable(limits: .roomy, seed: 1, outletCount: OutletSet.capacity)
     guard let channel = table.findOrInsert(.trip(Identifier("T1")!)) else {
       Issue.record("there is room for a channel")
       return
     }
-    for outlet in [0, 63, 64, 127, 127] { table.addSubscriber(channel, loop: outlet) }
-    _ = table.removeSubscriber(channel, loop: 63)
-    _ = table.removeSubscriber(channel, loop: 127)
+    for outlet in [0, 63, 64, 127, 127] { table.addSubscriber(channel, outlet: outlet) }
+    _ = table.removeSubscriber(channel, outlet: 63)
+    _ = table.removeSubscriber(channel, outlet: 127)
     var outlets = table.outlets(channel)
     #expect(outlets.popFirst() == 0 && outlets.popFirst() == 64 && outlets.popFirst() == 127 && outlets.isEmpty)
-    #expect(table.subscribers(channel, loop: 127) == 1)
+    #expect(table.subscribers(channel, outlet: 127) == 1)
   }
 }

@@ -25,7 +25,7 @@ import Testing
   private func unclaimed(_ bench: DurableBench) -> HubInput {
     .tripStatus(
       TripStatusInput(
-        session: SessionRef(loop: 0, slot: 90, generation: 1), actor: Actor(role: .rider, id: id("R")),
+        session: SessionRef(outlet: 0, slot: 90, generation: 1), actor: Actor(role: .rider, id: id("R")),
         messageID: bench.freshMessage(),
         report: TripStatusReport(tripID: id("T"), status: .requested, timestamp: bench.now.timestamp),
         tripIsGranted: true))
@@ -49,7 +49,7 @@ import Testing
     let bench = try DurableBench()
     let requested = bench.move(.ops, "o", "T", .requested)
     #expect(try records(bench, [requested]) == 1)
-    let session = SessionRef(loop: 0, slot: 3, generation: 1)
+    let session = SessionRef(outlet: 0, slot: 3, generation: 1)
     bench.turn([.driverConnecting(session, id("D"), client: 0)])
     let fix = HubInput.fix(
       FixInput(

@@ -21,7 +21,7 @@ private final class Consultant {
       drivers: 1, trips: 1, channels: 1, eventsPerChannel: 1, events: 1, queryHits: 1,
       queryBudget: SearchBudget(cells: 1, candidates: 1), fixTimesPerDriver: 1, driversWithFixTimes: 1, profiles: 1)
     return Hub(
-      limits: limits, timings: HubTimings(), sampling: SamplingRules(), epoch: InlineText(), seed: 1, loops: 1,
+      limits: limits, timings: HubTimings(), sampling: SamplingRules(), epoch: InlineText(), seed: 1, outlets: 1,
       now: Moment(uptime: 0, timestamp: Timestamp(milliseconds: 1_763_680_000_000)))
   }
 

@@ -44,7 +44,7 @@ struct BenchJournal {
 
   private func makeHub(_ now: Moment) -> Hub {
     Hub(
-      limits: hubLimits, timings: HubTimings(), sampling: SamplingRules(), epoch: epoch, seed: 1, loops: 1, now: now)
+      limits: hubLimits, timings: HubTimings(), sampling: SamplingRules(), epoch: epoch, seed: 1, outlets: 1, now: now)
   }
 
   /// Writes what a hub makes of the turns that `next` gives until it gives nil; the journal's last group.
@@ -66,7 +66,7 @@ struct BenchJournal {
       }
       if let failure { throw failure }
       hub.stored(through: newest, condition: .good)
-      hub.drain(loop: 0, into: &outputs)
+      hub.drain(0, into: &outputs)
       outputs.removeAll()
     }
     return writer.next - 1

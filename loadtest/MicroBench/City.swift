@@ -58,7 +58,7 @@ struct City: ~Copyable {
       drivers: drivers, trips: 1000, channels: 1000, eventsPerChannel: 16, events: 1000, queryHits: 1000,
       queryBudget: .standard, fixTimesPerDriver: 64, driversWithFixTimes: 1000, profiles: 1000)
     hub = Hub(
-      limits: limits, timings: HubTimings(), sampling: SamplingRules(), epoch: epoch, seed: 1, loops: 1, now: now)
+      limits: limits, timings: HubTimings(), sampling: SamplingRules(), epoch: epoch, seed: 1, outlets: 1, now: now)
     for number in 0..<drivers {
       guard let id = Identifier("driver-\(number)") else { preconditionFailure("it is an id") }
       let report = DriverStatusReport(status: .available, vehicleType: InlineText("van"), tags: City.tags)
@@ -81,7 +81,7 @@ struct City: ~Copyable {
 
   /// Of identities of their own, too.
   private func asker(_ number: Int) -> Actor { Actor(role: .ops, id: Identifier("ops-\(number)")!) }
-  private func session(_ number: Int) -> SessionRef { SessionRef(loop: 0, slot: UInt32(number), generation: 1) }
+  private func session(_ number: Int) -> SessionRef { SessionRef(outlet: 0, slot: UInt32(number), generation: 1) }
 
   mutating func advance(seconds: Double) {
     now.uptime += Int64(seconds * 1e9)
@@ -96,7 +96,7 @@ struct City: ~Copyable {
     let began = cpuNanoseconds()
     hub.process(inputs, now: now)
     let took = cpuNanoseconds() - began
-    outputs = hub.drain(loop: 0)
+    outputs = hub.drain(0)
     return took
   }
 
@@ -161,7 +161,7 @@ struct City: ~Copyable {
   /// Somebody begins to watch a channel; a loop's part of it.
   mutating func watch(_ channel: Channel, role: Role, slot: UInt32) -> Int64 {
     guard let id = Identifier("watcher") else { preconditionFailure("it is an id") }
-    let session = SessionRef(loop: 0, slot: slot, generation: 1)
+    let session = SessionRef(outlet: 0, slot: slot, generation: 1)
     var took = turn([
       .subscribe(
         SubscribeInput(

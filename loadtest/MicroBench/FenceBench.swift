@@ -10,7 +10,7 @@ struct FenceBench: ~Copyable {
   private static let center = Coordinate(clampingLatitude: 48.137, wrappingLongitude: 11.575)
   /// Metres: fences lie within this of the middle, 14 a square kilometre; most places have two or three.
   private static let cityMeters = 15_000.0
-  private static let session = SessionRef(loop: 0, slot: 0, generation: 1)
+  private static let session = SessionRef(outlet: 0, slot: 0, generation: 1)
 
   private var hub: Hub
   private var inputs = HubInputs()
@@ -27,7 +27,7 @@ struct FenceBench: ~Copyable {
       drivers: 1000, trips: 1000, channels: 50_000, eventsPerChannel: 16, events: 100_000, queryHits: 10,
       queryBudget: .standard, fixTimesPerDriver: 64, driversWithFixTimes: 100, profiles: 100)
     hub = Hub(
-      limits: limits, timings: HubTimings(), sampling: SamplingRules(), epoch: epoch, seed: 1, loops: 1,
+      limits: limits, timings: HubTimings(), sampling: SamplingRules(), epoch: epoch, seed: 1, outlets: 1,
       now: Moment(uptime: 0, timestamp: Timestamp(milliseconds: milliseconds)))
     inputs.append(.driverConnecting(FenceBench.session, driver))
     var state: UInt64 = 1
@@ -70,7 +70,7 @@ struct FenceBench: ~Copyable {
 
   private mutating func turn() {
     hub.process(inputs, now: now)
-    hub.drain(loop: 0, into: &outputs)
+    hub.drain(0, into: &outputs)
     outputs.removeAll()
     inputs.removeAll()
   }

@@ -113,7 +113,7 @@ struct GrowingHub: ~Copyable {
       drivers: drivers, trips: 1000, channels: followed + 1, eventsPerChannel: 16, events: 1000, queryHits: 1000,
       queryBudget: .standard, fixTimesPerDriver: 64, driversWithFixTimes: 1000, profiles: 1000)
     hub = Hub(
-      limits: limits, timings: HubTimings(), sampling: .fixed(seconds: 4), epoch: epoch, seed: 1, loops: 1,
+      limits: limits, timings: HubTimings(), sampling: .fixed(seconds: 4), epoch: epoch, seed: 1, outlets: 1,
       now: Moment(uptime: 0, timestamp: Timestamp(milliseconds: 1_763_680_000_000)))
     seconds = Array(repeating: 0, count: drivers)
     active = (0..<count).map { Int32($0 * (followed > 0 ? followed : drivers) / count) }
@@ -125,7 +125,7 @@ struct GrowingHub: ~Copyable {
         inputs.append(
           .subscribe(
             SubscribeInput(
-              session: SessionRef(loop: 0, slot: UInt32(drivers), generation: 1),
+              session: SessionRef(outlet: 0, slot: UInt32(drivers), generation: 1),
               actor: Actor(role: .ops, id: id), messageID: message, request: Subscribe(channel: .driver(id)),
               grant: .granted)))
       }
@@ -141,7 +141,7 @@ struct GrowingHub: ~Copyable {
     }
   }
 
-  private func session(_ number: Int) -> SessionRef { SessionRef(loop: 0, slot: UInt32(number), generation: 1) }
+  private func session(_ number: Int) -> SessionRef { SessionRef(outlet: 0, slot: UInt32(number), generation: 1) }
 
   /// Each driver's fixes are a second apart by its own clock, whatever the hub's, so that nobody is stale in between.
   private mutating func send(_ number: Int) {
@@ -163,7 +163,7 @@ struct GrowingHub: ~Copyable {
   private mutating func turn() {
     uptime += 1000
     hub.process(inputs, now: now)
-    hub.drain(loop: 0, into: &outputs)
+    hub.drain(0, into: &outputs)
     inputs.removeAll()
   }
 

@@ -6,8 +6,8 @@ import HubGeo
 import HubMessages
 
 struct HubBench: ~Copyable {
-  private static let driver = SessionRef(loop: 0, slot: 0, generation: 1)
-  private static let rider = SessionRef(loop: 0, slot: 1, generation: 1)
+  private static let driver = SessionRef(outlet: 0, slot: 0, generation: 1)
+  private static let rider = SessionRef(outlet: 0, slot: 1, generation: 1)
 
   private var hub: Hub
   private var inputs = HubInputs()
@@ -28,7 +28,7 @@ struct HubBench: ~Copyable {
       drivers: 1000, trips: 1000, channels: 1000, eventsPerChannel: 16, events: 1000, queryHits: 10,
       queryBudget: .standard, fixTimesPerDriver: 64, driversWithFixTimes: 100, profiles: 100)
     hub = Hub(
-      limits: limits, timings: HubTimings(), sampling: SamplingRules(), epoch: epoch, seed: 1, loops: 1,
+      limits: limits, timings: HubTimings(), sampling: SamplingRules(), epoch: epoch, seed: 1, outlets: 1,
       now: Moment(uptime: 0, timestamp: Timestamp(milliseconds: milliseconds)))
     if isStored { hub.attachJournal(limit: 1 << 20, startsEpoch: true, epoch: epoch) }
     inputs.append(.driverConnecting(HubBench.driver, driver))
@@ -76,7 +76,7 @@ struct HubBench: ~Copyable {
       return true
     }
     hub.stored(through: newest, condition: .good)
-    hub.drain(loop: 0, into: &outputs)
+    hub.drain(0, into: &outputs)
     inputs.removeAll()
   }
 

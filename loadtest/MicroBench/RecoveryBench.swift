@@ -41,7 +41,7 @@ struct RecoveryBench {
   }
 
   private func move(_ trip: Int, _ status: TripStatus) -> HubInput {
-    let session = SessionRef(loop: 0, slot: 0, generation: 1)
+    let session = SessionRef(outlet: 0, slot: 0, generation: 1)
     let driver = Identifier("driver-\(trip / 100)")!
     return .tripStatus(
       TripStatusInput(

@@ -41,7 +41,7 @@ struct StartBench {
       let now = BenchJournal.moment(minute * 60)
       var inputs: [HubInput] = []
       for driver in first..<min(drivers, first + Self.turn) {
-        let session = SessionRef(loop: 0, slot: UInt32(driver), generation: 1)
+        let session = SessionRef(outlet: 0, slot: UInt32(driver), generation: 1)
         if minute == 0 { inputs.append(.driverConnecting(session, Identifier("driver-\(driver)")!)) }
         inputs.append(fix(driver, minute: minute, session, now))
       }

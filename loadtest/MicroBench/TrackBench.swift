@@ -62,7 +62,7 @@ struct TrackBench {
       limits: HubLimits(
         drivers: drivers, trips: 10, channels: 10, eventsPerChannel: 10, events: 10, queryHits: 10,
         queryBudget: .standard, fixTimesPerDriver: 64, driversWithFixTimes: 10, profiles: 10),
-      timings: HubTimings(), sampling: SamplingRules(), epoch: epoch, seed: 1, loops: 1, now: moment(0))
+      timings: HubTimings(), sampling: SamplingRules(), epoch: epoch, seed: 1, outlets: 1, now: moment(0))
     hub.attachJournal(limit: limits.groupBytes, startsEpoch: true, epoch: epoch)
     var outputs = HubOutputs()
     for second in 0..<fixes {
@@ -75,12 +75,12 @@ struct TrackBench {
         return true
       }
       if let failure { throw failure }
-      hub.drain(loop: 0, into: &outputs)
+      hub.drain(0, into: &outputs)
       outputs.removeAll()
     }
   }
 
-  private func session(_ driver: Int) -> SessionRef { SessionRef(loop: 0, slot: UInt32(driver), generation: 1) }
+  private func session(_ driver: Int) -> SessionRef { SessionRef(outlet: 0, slot: UInt32(driver), generation: 1) }
 
   private func moment(_ second: Int) -> Moment {
     Moment(

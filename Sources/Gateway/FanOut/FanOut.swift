@@ -221,7 +221,7 @@ struct FanOut: ~Copyable {
   ) {
     let isNew = subscriptions.add(recipient.connection, encoding: recipient.encoding, to: channel, of: &session)
     // It had subscribed before and now asks what it missed: one subscription, counted once.
-    if !isNew { inputs.append(.released(loop: number, channel)) }
+    if !isNew { inputs.append(.released(outlet: number, channel)) }
     encoder.opened(channel, answer.channel, recipient.encoding)
     let before = loop.arena.count
     _ = send(.subscribed(answer), to: recipient, naming: channel, now: now)
@@ -259,7 +259,7 @@ struct FanOut: ~Copyable {
   /// A subscription is gone, or comes to nothing: the hub counts them, and what was agreed on of a channel ends with
   /// its last one.
   mutating func release(_ channel: ChannelHandle, _ inputs: inout HubInputs) {
-    inputs.append(.released(loop: number, channel))
+    inputs.append(.released(outlet: number, channel))
     if subscriptions.subscribers(of: channel).isEmpty { encoder.released(channel) }
   }
 
@@ -287,7 +287,7 @@ struct FanOut: ~Copyable {
     where !subscriptions.add(
       recipient.connection, encoding: recipient.encoding, to: cell, isBehind: true, of: &session)
     {
-      inputs.append(.released(loop: number, cell))
+      inputs.append(.released(outlet: number, cell))
     }
     leave(before, recipient.slot, &session, &inputs)
     _ = send(.subscribed(answer), to: recipient, now: now)
@@ -381,6 +381,6 @@ struct FanOut: ~Copyable {
   }
 
   private func reference(_ connection: ConnectionID) -> SessionRef {
-    SessionRef(loop: number, slot: connection.slot, generation: connection.generation)
+    SessionRef(outlet: number, slot: connection.slot, generation: connection.generation)
   }
 }

@@ -5,32 +5,22 @@
 // may lose its last watcher, its record may be another's. What holds nevertheless:
 //
 // - A tick's publications are of one state: who is in which cell changes only while a tick looks at drivers, and it
-//   tells of cells when it has looked at all. The loops send them when the last one is there.
+//   tells of cells when it has looked at all. The outlets send them when the last one is there.
 // - Whoever moves or changes meanwhile is noted and told of with the next tick, wherever an update had it.
 // - A whole cell is told with what it had before a tick, and then the tick's changes follow; or with all of a tick's
 //   changes. One that was begun before a tick changed the cell and is not done when the telling begins is begun anew.
 import HubGeo
 import HubMessages
 
-/// What comes of a turn's work for areas.
-enum AreaOutput {
-  /// A cell's changes of a tick, for all who watch it.
-  case update(ChannelHandle, Publication)
-  /// Behind the last update of a tick.
-  case tickEnded
-  /// A cell as it is, for a session that asked.
-  case whole(SessionRef, ChannelHandle, Publication)
-}
-
 extension AreaTable {
   // MARK: Ticks
 
   /// Tells of the cells that changed, and behind the last one that it was the last.
   mutating func tell(
-    _ drivers: borrowing Drivers, _ now: Moment, number: inout UInt64, _ budget: inout Int
+    _ drivers: borrowing Drivers, _ channels: inout Channels, _ now: Moment, _ budget: inout Int
   ) {
     while budget > 0 {
-      guard var naming = takeNextToTell() else { return outputs.append(.tickEnded) }
+      guard var naming = takeNextToTell() else { return endPublishing(&channels) }
       guard name(&naming, drivers, &budget) else {
         telling = naming
         return
@@ -38,16 +28,23 @@ extension AreaTable {
       budget -= 1
       guard naming.isFull || !naming.named.isEmpty || !naming.left.isEmpty else { continue }
       let channel = ChannelHandle(index: UInt32(cells[Int(naming.area.index)].channel))
-      outputs.append(.update(channel, publication(naming, tick: tick, now, number: &number)))
+      let update = publication(naming, tick: tick, &channels, now)
+      publishedTo.formUnion(channels.publish(areaUpdate: update, on: channel))
     }
+  }
+
+  /// The tick's last update is published: the outlets that got one may send.
+  private mutating func endPublishing(_ channels: inout Channels) {
+    while let outlet = publishedTo.popFirst() { channels.emit(.areaTickEnded, to: UInt32(outlet)) }
   }
 
   // MARK: Whole cells
 
   /// A session begins to watch, or has fallen behind: it gets a cell as it is, now or when that is put together.
-  mutating func show(_ cell: Int, to session: SessionRef, _ channel: ChannelHandle) {
+  mutating func show(_ channel: ChannelHandle, to session: SessionRef, _ channels: inout Channels) {
+    guard let cell = channels.area(Int(channel.index)) else { return }  // the session has left it meanwhile
     if let full = cells[cell].full {
-      outputs.append(.whole(session, channel, full))
+      channels.emit(.wholeArea(session, channel, full), to: session.outlet)
     } else {
       ask(cell, session, channel)
     }
@@ -55,16 +52,16 @@ extension AreaTable {
 
   /// Puts whole cells together, and tells those who wait for them.
   mutating func tellWhole(
-    _ drivers: borrowing Drivers, _ now: Moment, number: inout UInt64, _ budget: inout Int
+    _ drivers: borrowing Drivers, _ channels: inout Channels, _ now: Moment, _ budget: inout Int
   ) {
     while budget > 0, var naming = takeNextAsked() {
       guard name(&naming, drivers, &budget) else {
         showing = naming
         return
       }
-      let full = publication(naming, tick: toldTick, now, number: &number)
+      let full = publication(naming, tick: toldTick, &channels, now)
       for (session, channel) in answer(Int(naming.area.index), full) {
-        outputs.append(.whole(session, channel, full))
+        channels.emit(.wholeArea(session, channel, full), to: session.outlet)
         budget -= 1
       }
     }
@@ -130,18 +127,16 @@ extension AreaTable {
   }
 
   private func publication(
-    _ naming: AreaNaming, tick: UInt64, _ now: Moment, number: inout UInt64
+    _ naming: AreaNaming, tick: UInt64, _ channels: inout Channels, _ now: Moment
   ) -> Publication {
     let index = Int(naming.area.index)
     let cell = cells[index].cell
     let rest = cells[index].members.count - cells[index].shownCount
-    number += 1
     var update = AreaUpdate(
       cell: cell, tick: tick, isFull: naming.isFull, drivers: naming.named, left: naming.left,
       more: rest > 0 ? rest : nil)
     // The order in which a cell keeps its drivers stays the same when they change names.
     if cells[index].audience == .everybody { update.sortByName() }
-    return Publication(
-      channel: .area(cell), number: number, timestamp: now.timestamp, body: .areaUpdate(update))
+    return channels.publication(.areaUpdate(update), on: .area(cell), at: now.timestamp)
   }
 }

@@ -3,11 +3,11 @@
 //
 //     a fix, a status, a trip's end → note(driver)                once a tick for each driver
 //     a tick begins → look at each noted driver                   which cells it is in, left, came into
-//                   → one publication for each cell that changed   for all watchers on all loops
+//                   → one publication for each cell that changed   for all watchers on all outlets
 //
 // A driver is looked at once a tick, for all cells at a time: so a move between two cells is in the same tick of both.
-// The work is done in slices, since a hub's turn is short and a city is large; the loops send what a tick brought when
-// all of it is there (AreaTable+Naming.swift). Who begins to watch, or was too slow, asks for the whole cell, and gets
+// The work is done in slices, since a hub's turn is short and a city is large; the outlets send what a tick brought
+// when all of it is there (AreaTable+Naming.swift). Who begins to watch, or was too slow, asks for the whole cell, and gets
 // what has changed since from then on.
 import HubGeo
 import HubMessages
@@ -33,22 +33,21 @@ extension AreaTable {
 
   // MARK: Ticks
 
-  /// Does the next slice of what is to be done; true where there is more. What comes of it is in `outputs`, and is
-  /// numbered on from `number`.
-  mutating func advance(_ drivers: inout Drivers, _ context: AreaContext, number: inout UInt64) -> Bool {
+  /// Does the next slice of what is to be done, and publishes what comes of it; true where there is more.
+  mutating func advance(_ drivers: inout Drivers, _ channels: inout Channels, _ context: AreaContext) -> Bool {
     guard nextTick != .max else { return false }
     let now = context.now
     if phase == .resting, now.uptime >= nextTick { beginTick(at: now) }
     // A part is for those who begin to watch: they are served even where ticks take all the time that there is.
     var share = max(1, context.budget / 4)
     var budget = context.budget - share
-    show(&drivers, context, number: &number, &share)
+    show(&drivers, &channels, context, &share)
     budget += share
     if phase == .looking, rename(&drivers, context, &budget) {
       while budget > 0, let driver = nextToLookAt() { budget -= look(at: Int(driver), &drivers, context) }
     }
-    if phase == .telling { tell(drivers, now, number: &number, &budget) }
-    show(&drivers, context, number: &number, &budget)
+    if phase == .telling { tell(drivers, &channels, now, &budget) }
+    show(&drivers, &channels, context, &budget)
     letGo(&drivers, &budget)
     if !isActive, phase == .resting, noted.isEmpty { nextTick = .max }
     return phase != .resting || isAskedFor || !ending.isEmpty
@@ -173,10 +172,10 @@ extension AreaTable {
   /// Works for those who wait for whole cells: looks up who is in one that nobody watched before, and names all of
   /// them.
   private mutating func show(
-    _ drivers: inout Drivers, _ context: AreaContext, number: inout UInt64, _ budget: inout Int
+    _ drivers: inout Drivers, _ channels: inout Channels, _ context: AreaContext, _ budget: inout Int
   ) {
     fill(&drivers, context, &budget)
-    tellWhole(drivers, context.now, number: &number, &budget)
+    tellWhole(drivers, &channels, context.now, &budget)
   }
 
   /// Looks up who is in a cell that nobody watched before.

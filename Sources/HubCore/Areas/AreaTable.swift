@@ -41,10 +41,8 @@ struct AreaTable: ~Copyable {
   var told = 0
   /// The update of a tick whose drivers are being named.
   var telling: AreaNaming?
-  /// Loops that were told something at this tick.
-  var toldOutlets = OutletSet()
-  /// What this turn has come to.
-  var outputs: [AreaOutput] = []
+  /// Outlets that got an update of this tick.
+  var publishedTo = OutletSet()
   /// Cells whose drivers are being looked up, and drivers that were found for the first of them.
   var filling: [UInt32] = []
   var found: [UInt32] = []
@@ -82,11 +80,35 @@ struct AreaTable: ~Copyable {
     places.find(hash: hash(cell, audience)) { cells[$0].cell == cell && cells[$0].audience == audience }
   }
 
-  /// The channel of a cell that is watched.
-  func channel(of cell: GeohashCell, _ audience: Audience) -> Int? { find(cell, audience).map { cells[$0].channel } }
+  /// Subscribes an outlet to some cells for an audience, and gives their channels. Nil at the limit of areas, `limit`,
+  /// or of channels: then all is as it was.
+  mutating func watch(
+    _ wanted: [GeohashCell], _ audience: Audience, _ role: Role, limit: Int, outlet: UInt32, _ channels: inout Channels,
+    at now: Moment
+  ) -> [ChannelHandle]? {
+    var handles: [ChannelHandle] = []
+    for cell in wanted {
+      guard let channel = channel(of: cell, audience, role, limit: limit, &channels, at: now) else {
+        for handle in handles { if case .area(let index) = channels.release(handle, of: outlet) { end(index) } }
+        return nil
+      }
+      channels.addSubscriber(channel, outlet: Int(outlet))
+      handles.append(ChannelHandle(index: UInt32(channel)))
+    }
+    return handles
+  }
+
+  private mutating func channel(
+    of cell: GeohashCell, _ audience: Audience, _ role: Role, limit: Int, _ channels: inout Channels, at now: Moment
+  ) -> Int? {
+    if let known = find(cell, audience) { return cells[known].channel }
+    guard count < role.share(of: limit), let channel = channels.insert(area: .area(cell), for: role) else { return nil }
+    channels.setArea(channel, insert(cell, audience, channel: channel, at: now))
+    return channel
+  }
 
   /// A cell that was not watched is, from now on.
-  mutating func insert(_ cell: GeohashCell, _ audience: Audience, channel: Int, at now: Moment) -> Int {
+  private mutating func insert(_ cell: GeohashCell, _ audience: Audience, channel: Int, at now: Moment) -> Int {
     if nextTick == .max {
       nextTick = now.uptime + Self.tickNanoseconds
       second = now.timestamp.wholeSecond
@@ -135,13 +157,6 @@ struct AreaTable: ~Copyable {
     return mixed ^ mixed >> 31
   }
 
-  /// What the turn has come to.
-  mutating func takeOutputs() -> [AreaOutput] {
-    guard !outputs.isEmpty else { return [] }
-    defer { outputs = [] }
-    return outputs
-  }
-
   // MARK: Ticks
 
   mutating func endTick() {
@@ -163,7 +178,7 @@ struct AreaTable: ~Copyable {
       looking.removeAll(keepingCapacity: true)
       told = 0
       phase = .telling
-      // A whole cell from here on has all that this tick changes: the loops send it behind the tick.
+      // A whole cell from here on has all that this tick changes: the outlets send it behind the tick.
       if let begun = showing, cells[Int(begun.area.index)].isTouched { showing = nil }
       return nil
     }

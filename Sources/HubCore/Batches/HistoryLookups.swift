@@ -32,9 +32,9 @@ struct PartialBatch {
   var driver: Handle
   var driverID: Identifier
   var trip: Handle?
-  /// The places of the fixes that wait, by time.
-  var places: [Int]
-  /// What became of the others.
+  /// The fixes that wait, by their indices in the batch, in the order of their times.
+  var indices: [Int]
+  /// The outcome of the others.
   var summary: Ack.Batch
 }
 
@@ -63,8 +63,8 @@ struct HistoryLookups {
   mutating func take(storedThrough: UInt64, into lookups: inout [HistoryLookup]) {
     while let first = waiting.first, first.storage <= storedThrough, let next = waiting.next() {
       guard let batch = batches[next.ticket] else { continue }
-      let times = batch.places.compactMap { place -> Int64? in
-        guard case .success(let fix) = batch.input.batch.fixes[place] else { return nil }
+      let times = batch.indices.compactMap { index -> Int64? in
+        guard case .success(let fix) = batch.input.batch.fixes[index] else { return nil }
         return fix.timestamp.milliseconds
       }
       lookups.append(HistoryLookup(ticket: next.ticket, driverID: batch.driverID, times: times))
@@ -101,7 +101,7 @@ struct HistoryLookups {
   }
 
   /// The driver's batch was handled, and its records have tickets up to `storage`.
-  mutating func goOn(driver: UInt32, storage: UInt64) {
+  mutating func resume(driver: UInt32, storage: UInt64) {
     ofDriver[driver]?.removeFirst()
     if let next = ofDriver[driver]?.first {
       waiting.append((storage, next))

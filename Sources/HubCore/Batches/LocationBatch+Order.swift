@@ -2,20 +2,20 @@
 import HubMessages
 
 extension LocationBatch {
-  /// The places of the fixes, by time. "Oldest first" is what the protocol asks for; where a phone does otherwise, its
+  /// The indices of the fixes, by time. "Oldest first" is what the protocol asks for; where a phone does otherwise, its
   /// newest fix must not make history of those behind it.
-  var placesByTime: [Int] {
-    var places: [(time: Int64, place: Int)] = []
-    places.reserveCapacity(fixes.count)
+  var indicesByTime: [Int] {
+    var entries: [(time: Int64, index: Int)] = []
+    entries.reserveCapacity(fixes.count)
     var newest = Int64.min
     var isInOrder = true
-    for (place, fix) in fixes.enumerated() {
+    for (index, fix) in fixes.enumerated() {
       let time = if case .success(let fix) = fix { fix.timestamp.milliseconds } else { newest }
       if time < newest { isInOrder = false }
       newest = max(newest, time)
-      places.append((time, place))
+      entries.append((time, index))
     }
-    if !isInOrder { places.sort { $0 < $1 } }
-    return places.map(\.place)
+    if !isInOrder { entries.sort { $0 < $1 } }
+    return entries.map(\.index)
   }
 }

@@ -1,7 +1,7 @@
-// Channels: who listens (how many on which loop), how many events there were, and the newest of them for recovery.
+// Channels: who listens (how many on which outlet), how many events there were, and the newest of them for recovery.
 //
-// A channel exists while it has a subscriber or an event. The hub hands a publication once to each loop that has
-// subscribers; which sessions those are only the loop knows.
+// A channel exists while it has a subscriber or an event. The hub hands a publication once to each outlet that has
+// subscribers; which sessions those are only the outlet knows.
 import HubBytes
 import HubGeo
 import HubMessages
@@ -10,7 +10,7 @@ import HubMessages
 struct ChannelRecord {
   var name: Channel
   var hash: UInt64
-  /// The number of the newest event; before the first, where the numbers start (see `ChannelTable.numbersGiven`).
+  /// The number of the newest event; before the first, where the numbers start (see `ChannelTable.highestSequence`).
   var sequence: UInt64
   /// The journal's number of the newest event, and the newest sequence before the first event that may not be stored
   /// yet.
@@ -25,7 +25,7 @@ struct ChannelRecord {
   var driverListener: SessionRef?
   /// The newest events, oldest first, without gaps, the last one numbered `sequence`.
   var events: [KeptEvent] = []
-  /// Of a cell that is watched: its place in the area table, which finds it; −1 for all others.
+  /// Of a cell that is watched: its index in the area table, which finds it; −1 for all others.
   var area: Int32 = -1
   /// Events may still come or be asked for: the record outlives its subscribers.
   var isKept = false
@@ -42,10 +42,10 @@ struct KeptEvent {
 struct ChannelTable: ~Copyable {
   private let limits: HubLimits
   private var seed: UInt64
-  private let loopCount: Int
+  private let outletCount: Int
   private var slab = Slab<ChannelRecord>()
   private var names = IndexTable()
-  /// Subscribers by channel and loop: `counts[index * loopCount + loop]`.
+  /// Subscribers by channel and outlet: `counts[index * outletCount + outlet]`.
   private var counts: [UInt32] = []
   /// Bytes of what kept events hold beside their members of a fixed size: routes, texts, data.
   private(set) var contentBytes = 0
@@ -53,13 +53,13 @@ struct ChannelTable: ~Copyable {
   private var eventOrder = EventOrder()
   /// No channel that is gone had a number above this. New channels count on from here: within an epoch no channel gives
   /// out a number twice, or a client that comes back to a channel's next life would be told that it missed nothing.
-  private(set) var numbersGiven: UInt64 = 0
+  private(set) var highestSequence: UInt64 = 0
 
-  init(limits: HubLimits, seed: UInt64, loopCount: Int) {
-    precondition((1...OutletSet.capacity).contains(loopCount))
+  init(limits: HubLimits, seed: UInt64, outletCount: Int) {
+    precondition((1...OutletSet.capacity).contains(outletCount))
     self.limits = limits
     self.seed = seed
-    self.loopCount = loopCount
+    self.outletCount = outletCount
   }
 
   var count: Int { slab.count }
@@ -69,7 +69,7 @@ struct ChannelTable: ~Copyable {
   func record(_ index: Int) -> ChannelRecord { slab[index] }
   func sequence(_ index: Int) -> UInt64 { slab[index].sequence }
   @inline(__always) func outlets(_ index: Int) -> OutletSet { slab[index].outlets }
-  func subscribers(_ index: Int, loop: Int) -> Int { Int(counts[index * loopCount + loop]) }
+  func subscribers(_ index: Int, outlet: Int) -> Int { Int(counts[index * outletCount + outlet]) }
   func name(_ index: Int) -> Channel { slab[index].name }
 
   func find(_ name: Channel) -> Int? {
@@ -82,9 +82,9 @@ struct ChannelTable: ~Copyable {
     let hash = hash(name)
     if let found = names.find(hash: hash, where: { slab[$0].name == name }) { return found }
     guard slab.count < role.share(of: limits.channels) else { return nil }
-    let index = slab.insert(ChannelRecord(name: name, hash: hash, sequence: numbersGiven))
+    let index = slab.insert(ChannelRecord(name: name, hash: hash, sequence: highestSequence))
     names.insert(hash: hash, index: index)
-    if counts.count < slab.endIndex * loopCount { counts.append(contentsOf: repeatElement(0, count: loopCount)) }
+    if counts.count < slab.endIndex * outletCount { counts.append(contentsOf: repeatElement(0, count: outletCount)) }
     return index
   }
 
@@ -93,21 +93,21 @@ struct ChannelTable: ~Copyable {
   mutating func insert(area name: Channel, for role: Role) -> Int? {
     guard slab.count < role.share(of: limits.channels) else { return nil }
     let index = slab.insert(ChannelRecord(name: name, hash: 0, sequence: 0))
-    if counts.count < slab.endIndex * loopCount { counts.append(contentsOf: repeatElement(0, count: loopCount)) }
+    if counts.count < slab.endIndex * outletCount { counts.append(contentsOf: repeatElement(0, count: outletCount)) }
     return index
   }
 
   mutating func setArea(_ index: Int, _ area: Int) { slab[index].area = Int32(area) }
 
-  /// The place in the area table; nil for what is no area's channel, or not any more.
+  /// The index in the area table; nil for what is no area's channel, or not any more.
   func area(_ index: Int) -> Int? {
     index < slab.endIndex && slab[index].isInUse && slab[index].area >= 0 ? Int(slab[index].area) : nil
   }
 
-  mutating func addSubscriber(_ index: Int, loop: Int) {
-    counts[index * loopCount + loop] += 1
+  mutating func addSubscriber(_ index: Int, outlet: Int) {
+    counts[index * outletCount + outlet] += 1
     slab[index].subscribers += 1
-    slab[index].outlets.insert(loop)
+    slab[index].outlets.insert(outlet)
   }
 
   /// A driver's session is among the subscribers, or is not any more.
@@ -124,12 +124,12 @@ struct ChannelTable: ~Copyable {
   func driverListener(_ index: Int) -> SessionRef? { slab[index].driverListener }
 
   /// One subscriber less; true when the channel went with it.
-  mutating func removeSubscriber(_ index: Int, loop: Int) -> Bool {
-    let place = index * loopCount + loop
-    precondition(slab[index].isInUse && counts[place] > 0, "a loop released a subscription that it did not have")
-    counts[place] -= 1
+  mutating func removeSubscriber(_ index: Int, outlet: Int) -> Bool {
+    let entry = index * outletCount + outlet
+    precondition(slab[index].isInUse && counts[entry] > 0, "an outlet released a subscription that it did not have")
+    counts[entry] -= 1
     slab[index].subscribers -= 1
-    if counts[place] == 0 { slab[index].outlets.remove(loop) }
+    if counts[entry] == 0 { slab[index].outlets.remove(outlet) }
     return removeIfUnused(index)
   }
 
@@ -138,7 +138,7 @@ struct ChannelTable: ~Copyable {
   mutating func setKept(_ index: Int, _ kept: Bool) -> Bool {
     slab[index].isKept = kept
     if !kept {
-      numbersGiven = max(numbersGiven, slab[index].sequence)
+      highestSequence = max(highestSequence, slab[index].sequence)
       while !slab[index].events.isEmpty { forgetOldestEvent(index) }
     }
     return removeIfUnused(index)
@@ -151,7 +151,7 @@ struct ChannelTable: ~Copyable {
       eventOrder.remove(event.node)
       contentBytes -= event.publication.contentBytes
     }
-    numbersGiven = max(numbersGiven, slab[index].sequence)
+    highestSequence = max(highestSequence, slab[index].sequence)
     slab.remove(index, leaving: ChannelRecord(name: .fleet, hash: 0, sequence: 0, isInUse: false))
     return true
   }
@@ -220,7 +220,7 @@ struct ChannelTable: ~Copyable {
     self.seed = seed
   }
 
-  mutating func restore(numbersGiven number: UInt64) { numbersGiven = max(numbersGiven, number) }
+  mutating func restore(highestSequence number: UInt64) { highestSequence = max(highestSequence, number) }
 
   /// A channel whose events are kept, before they come. False at the limit of channels.
   mutating func restore(_ name: Channel, sequence: UInt64) -> Bool {
@@ -260,12 +260,12 @@ struct ChannelTable: ~Copyable {
 
   /// Every kept event, in the order in which they came.
   func forEachEvent<E: Error>(_ body: (Publication) throws(E) -> Void) throws(E) {
-    var places: [Int: Int] = [:]
+    var written: [Int: Int] = [:]
     var node = eventOrder.first
     while let (channel, next) = eventOrder.step(node) {
-      let place = places[channel, default: 0]
-      try body(slab[channel].events[place].publication)
-      places[channel] = place + 1
+      let index = written[channel, default: 0]
+      try body(slab[channel].events[index].publication)
+      written[channel] = index + 1
       node = next
     }
   }

@@ -50,16 +50,16 @@ enum SessionTakeover {
 }
 
 struct DriverSessions {
-  /// By loop and slot: the driver of that session, or −1; below −1, of a session that was replaced and not told yet.
+  /// By outlet and slot: the driver of that session, or −1; below −1, of a session that was replaced and not told yet.
   private var drivers: [[Int32]]
-  /// By loop and slot: the client of that session (`HubInput.driverConnecting`).
+  /// By outlet and slot: the client of that session (`HubInput.driverConnecting`).
   private var clients: [[UInt32]]
   /// By driver: older sessions of its client. Only while there are some, and for a while after.
   private var overlaps: [Int32: SessionOverlap] = [:]
 
-  init(loops: Int) {
-    drivers = Array(repeating: [], count: loops)
-    clients = Array(repeating: [], count: loops)
+  init(outlets: Int) {
+    drivers = Array(repeating: [], count: outlets)
+    clients = Array(repeating: [], count: outlets)
   }
 
   /// Drivers that have, or had lately, older sessions of their client.
@@ -70,13 +70,13 @@ struct DriverSessions {
   /// The driver that has a session in this slot, which may be another one; negative for none.
   @inline(__always)
   func cell(_ session: SessionRef) -> Int {
-    // Where they are: an array of the loop's by name would be retained and released.
-    let (loop, slot) = (Int(session.loop), Int(session.slot))
-    return slot < drivers[loop].count ? Int(drivers[loop][slot]) : -1
+    // Where they are: an array of the outlet's by name would be retained and released.
+    let (outlet, slot) = (Int(session.outlet), Int(session.slot))
+    return slot < drivers[outlet].count ? Int(drivers[outlet][slot]) : -1
   }
 
   private mutating func set(_ session: SessionRef, _ cell: Int32) {
-    drivers[Int(session.loop)][Int(session.slot)] = cell
+    drivers[Int(session.outlet)][Int(session.slot)] = cell
   }
 
   /// Says what becomes of the driver's session, if it has one, as a newer one of `client` (0 for unknown) begins;
@@ -85,7 +85,7 @@ struct DriverSessions {
     -> SessionTakeover
   {
     guard let old = record.session else { return .none }
-    if client != 0, client == clients[Int(old.loop)][Int(old.slot)] {
+    if client != 0, client == clients[Int(old.outlet)][Int(old.slot)] {
       let tellsAt = uptime + nanoseconds(timings.takeover)
       set(old, Self.cell(ofReplaced: driver))
       overlaps[Int32(driver), default: SessionOverlap()].older.append((old, tellsAt))
@@ -98,14 +98,14 @@ struct DriverSessions {
 
   /// The session speaks for the driver from now on.
   mutating func begin(_ session: SessionRef, driver: Int, client: UInt32) {
-    let (loop, slot) = (Int(session.loop), Int(session.slot))
-    if drivers[loop].count <= slot {
-      let missing = max(slot + 1 - drivers[loop].count, drivers[loop].count)
-      drivers[loop].append(contentsOf: repeatElement(-1, count: missing))
-      clients[loop].append(contentsOf: repeatElement(0, count: missing))
+    let (outlet, slot) = (Int(session.outlet), Int(session.slot))
+    if drivers[outlet].count <= slot {
+      let missing = max(slot + 1 - drivers[outlet].count, drivers[outlet].count)
+      drivers[outlet].append(contentsOf: repeatElement(-1, count: missing))
+      clients[outlet].append(contentsOf: repeatElement(0, count: missing))
     }
-    drivers[loop][slot] = Int32(driver)
-    clients[loop][slot] = client
+    drivers[outlet][slot] = Int32(driver)
+    clients[outlet][slot] = client
   }
 
   /// The driver's session is over. Gives the older one that speaks for the driver again, if there is one.

@@ -21,18 +21,28 @@ struct Drivers: ~Copyable {
   /// Of all drivers' `DriverStorage.missed`.
   private(set) var missedFixes = 0
 
-  init(limits: HubLimits, loops: Int, seed: UInt64) {
+  /// When the hub last took up its work again after a stall (uptime, ns): time in which it stalled is not the drivers'.
+  private(set) var lastStall = Int64.min / 2
+
+  init(limits: HubLimits, outlets: Int, seed: UInt64) {
     limit = limits.drivers
     self.seed = seed
     profiles = DriverProfileTable(capacity: limits.profiles, seed: seed)
     index = DriverIndex(capacity: limits.drivers)
     staleIndex = DriverIndex(capacity: limits.drivers)
-    sessions = DriverSessions(loops: loops)
+    sessions = DriverSessions(outlets: outlets)
   }
 
   var count: Int { slab.count }
   /// One more than the largest index ever in use.
   var endIndex: Int { slab.endIndex }
+
+  func countEntries(into counters: inout HubCounters) {
+    counters.set(.drivers, count)
+    counters.set(.profiles, profiles.count)
+    counters.set(.fixTimes, countWithFixTimes)
+    counters.set(.missedFixes, missedFixes)
+  }
 
   /// A driver's record, in place.
   subscript(driver: Int) -> Driver {
@@ -63,12 +73,15 @@ struct Drivers: ~Copyable {
   }
 
   /// A driver that is not known yet, online; nil at the limit.
-  mutating func insert(_ id: Identifier, at uptime: Int64) -> Int? {
+  mutating func insert(
+    _ id: Identifier, at uptime: Int64, _ timings: HubTimings, _ deadlines: inout Deadlines
+  ) -> Int? {
     guard count < limit else { return nil }
     let hash = id.text.hashValue(seed: seed)
     let driver = slab.insert(Driver(id: id, hash: hash, uptime: uptime))
     ids.insert(hash: hash, index: driver)
     onlineCount += 1
+    armStaleness(driver, at: uptime, timings, &deadlines)
     return driver
   }
 
@@ -142,29 +155,104 @@ struct Drivers: ~Copyable {
     }
   }
 
-  mutating func becomeStale(_ driver: Int) {
+  // MARK: Presence
+
+  /// The hub takes up its work again after a stall.
+  mutating func noteStall(at uptime: Int64) { lastStall = uptime }
+
+  /// The moment may come nearer, with a session's end or a shorter sampling interval; but never nearer than `stale`
+  /// after that. So an entry that comes up at least that often is never late, and there need be only one.
+  private func armStaleness(
+    _ driver: Int, at uptime: Int64, _ timings: HubTimings, _ deadlines: inout Deadlines
+  ) {
+    let look = min(slab[driver].staleAt(lastStall: lastStall, timings), uptime + nanoseconds(timings.stale))
+    deadlines.arm(.driverStaleness, handle(of: driver), at: look)
+  }
+
+  private mutating func armRetention(_ driver: Int, _ timings: HubTimings, _ deadlines: inout Deadlines) {
+    guard !slab[driver].isRetentionArmed else { return }
+    slab[driver].isRetentionArmed = true
+    deadlines.arm(.driverRetention, handle(of: driver), at: slab[driver].forgetsAt(timings))
+  }
+
+  /// The entry that watches for staleness came up: true where the driver is stale from now on. Else it is looked at
+  /// again when it would be.
+  mutating func checkStaleness(
+    _ driver: Int, at uptime: Int64, _ timings: HubTimings, _ deadlines: inout Deadlines
+  ) -> Bool {
+    guard !slab[driver].isStale else { return false }  // it began offline
+    guard uptime >= slab[driver].staleAt(lastStall: lastStall, timings) else {
+      armStaleness(driver, at: uptime, timings, &deadlines)
+      return false
+    }
+    becomeStale(driver, timings, &deadlines)
+    return true
+  }
+
+  private mutating func becomeStale(_ driver: Int, _ timings: HubTimings, _ deadlines: inout Deadlines) {
     slab[driver].setStale(true)
     onlineCount -= 1
     index.remove(UInt32(driver))
     settle(driver)
+    armRetention(driver, timings, &deadlines)
   }
 
-  mutating func returnFromStale(_ driver: Int) {
+  mutating func returnFromStale(
+    _ driver: Int, at uptime: Int64, _ timings: HubTimings, _ deadlines: inout Deadlines
+  ) {
     slab[driver].setStale(false)
     onlineCount += 1
     staleIndex.remove(UInt32(driver))
+    armStaleness(driver, at: uptime, timings, &deadlines)
   }
 
-  /// What a driver says of itself; what the report leaves out stays as it was. False where the table of profiles has no
-  /// room; then nothing has changed.
-  mutating func take(_ report: DriverStatusReport, of driver: Int) -> Bool {
+  /// A driver that was read back goes on as if the hub had not been away: what is older than its newest fix is
+  /// history, and it is forgotten when it would have been. Silence counts from the start of this hub, for nobody could
+  /// reach it before. One that is offline already, or of whom nothing is known but events, gets no notification.
+  mutating func resume(_ driver: Int, at now: Moment, _ timings: HubTimings, _ deadlines: inout Deadlines) {
+    let isKnown = slab[driver].durable.isKnown
+    if isKnown { slab[driver].resumeTime(at: now) }
+    if isKnown, !slab[driver].durable.isOffline { settle(driver) } else { becomeStale(driver, timings, &deadlines) }
+  }
+
+  /// The entry that waits to forget the driver came up: true where it is to be forgotten now. Else it is looked at
+  /// again later; a driver that is back is watched for staleness instead.
+  mutating func checkRetention(
+    _ driver: Int, at now: Moment, canStore: Bool, _ timings: HubTimings, _ deadlines: inout Deadlines
+  ) -> Bool {
+    slab[driver].isRetentionArmed = false
+    guard slab[driver].isStale else { return false }
+    slab[driver].reckonAgain(at: now)
+    let isNeeded = slab[driver].session != nil || slab[driver].activeTrips > 0
+    let isDue = now.uptime >= slab[driver].forgetsAt(timings)
+    if isDue, !isNeeded, canStore { return true }
+    if isNeeded || isDue { slab[driver].putOffForgetting(at: now.uptime) }
+    armRetention(driver, timings, &deadlines)
+    return false
+  }
+
+  /// A trip that a driver began, if one did, is known, or not any more.
+  mutating func count(begunTrips step: Int, of beginner: Handle?) {
+    if let driver = beginner.flatMap({ current($0) }) { slab[driver].count(begunTrips: step) }
+  }
+
+  // MARK: What they say of themselves
+
+  /// What a driver says of itself; what the report leaves out stays as it was. Throws, and changes nothing, where the
+  /// table of profiles has no room.
+  mutating func take(
+    _ report: DriverStatusReport, of driver: Int, counting counters: inout HubCounters
+  ) throws(ErrorReply) {
     var profile = profiles.profile(slab[driver].profile)
     if let vehicleType = report.vehicleType { profile.vehicleType = vehicleType }
     if let tags = report.tags { profile.tags = tags }
-    guard report.vehicleType == nil && report.tags == nil || setProfile(profile, of: driver) else { return false }
+    guard report.vehicleType == nil && report.tags == nil || setProfile(profile, of: driver) else {
+      counters.count(full: .profiles)
+      throw ErrorReply(
+        code: .storageFull, message: "this hub's table of vehicle types and tags is full", retryAfter: 60)
+    }
     slab[driver].report(report.status)
     relabel(driver)
-    return true
   }
 
   /// What a credential says of a driver's vehicle.

@@ -27,14 +27,14 @@ struct HubStorage: ~Copyable {
   private(set) var awaited: UInt64 = 0
   /// Whoever drives the hub answers `HistoryLookup`s.
   let looksUp: Bool
-  var condition = StorageCondition.good
+  private(set) var condition = StorageCondition.good
   private(set) var held = HeldOutputs()
   /// Inputs among what is held.
   private(set) var parked = 0
   /// What waited is being handled.
   var isReleasing = false
   /// The number with which a channel was forgotten last.
-  var forgottenTicket: UInt64 = 0
+  private(set) var forgottenTicket: UInt64 = 0
 
   /// Without a journal.
   init() {
@@ -95,8 +95,8 @@ struct HubStorage: ~Copyable {
     self.ticket += 1
   }
 
-  mutating func hold(_ output: HubOutput, for loop: UInt32) {
-    held.append(.output(output, loop: loop), until: awaitNewest())
+  mutating func hold(_ output: HubOutput, for outlet: UInt32) {
+    held.append(.output(output, outlet: outlet), until: awaitNewest())
   }
 
   /// Somebody waits for all changes made so far: gives their number.
@@ -110,9 +110,6 @@ struct HubStorage: ~Copyable {
     parked += 1
   }
 
-  /// Something has waited long enough.
-  @inline(__always) var hasReleasable: Bool { held.hasNext(storedThrough: storedThrough) }
-
   /// What has waited long enough, oldest first.
   mutating func release() -> HeldOutputs.Held? {
     let next = held.next(storedThrough: storedThrough)
@@ -120,7 +117,13 @@ struct HubStorage: ~Copyable {
     return next
   }
 
-  mutating func stored(through ticket: UInt64) { storedThrough = max(storedThrough, ticket) }
+  mutating func stored(through ticket: UInt64, _ condition: StorageCondition) {
+    self.condition = condition
+    storedThrough = max(storedThrough, ticket)
+  }
+
+  /// A channel was forgotten with what is written now.
+  mutating func noteForgotten() { forgottenTicket = ticket }
 
   /// Whoever waits for an answer, oldest first, waits no longer. Events go on waiting.
   mutating func takeAnswers() -> [HeldOutputs.Held] {

@@ -109,7 +109,7 @@ extension Fences {
     guard pairCount(of: driver) < limits.pairsPerDriver, pairCount(of: other) < limits.pairsPerDriver else {
       return counters.count(.pairsPerDriver)
     }
-    guard pairs.count < limits.fencePairs else { return counters.count(full: .fencePairs) }
+    guard pairs.count < limits.pairs else { return counters.count(full: .fencePairs) }
     link(fence, driver, other, entered: position.timestamp)
     let id = table[fence].fence.id
     let durable = DurablePair(

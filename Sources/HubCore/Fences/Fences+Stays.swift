@@ -124,8 +124,8 @@ extension Fences {
   }
 
   private mutating func enter(_ fence: Int, _ subject: FenceSubject, counting counters: inout HubCounters) {
-    guard stayCount(of: subject.driver) < limits.fencesPerDriver else { return counters.count(.fencesPerDriver) }
-    guard stays.count < limits.fenceStays else { return counters.count(full: .fenceStays) }
+    guard stayCount(of: subject.driver) < limits.perDriver else { return counters.count(.fencesPerDriver) }
+    guard stays.count < limits.stays else { return counters.count(full: .fenceStays) }
     let stay = begin(fence, at: subject.position.timestamp, of: subject.driver)
     let notice = subject.notice(of: table[fence].fence.id)
     add(.fenceEnter, notice, of: stay, subject, on: .all)

@@ -15,8 +15,19 @@ struct FenceLinks: BitwiseCopyable {
   var firstPair: Int32 = -1
 }
 
+/// The limits of a hub that concern fences (`HubLimits`).
+struct FenceCapacities {
+  let fences, positions, roaming, perCell, perDriver, stays, pairsPerDriver, pairs: Int
+
+  init(_ limits: HubLimits) {
+    (fences, positions, roaming) = (limits.fences, limits.fencePositions, limits.roamingFences)
+    (perCell, perDriver, stays) = (limits.fencesPerCell, limits.fencesPerDriver, limits.fenceStays)
+    (pairsPerDriver, pairs) = (limits.pairsPerDriver, limits.fencePairs)
+  }
+}
+
 struct Fences: ~Copyable {
-  let limits: HubLimits
+  let limits: FenceCapacities
   let rules: FenceRules
   private var seed: UInt64
   var table: FenceTable
@@ -33,7 +44,7 @@ struct Fences: ~Copyable {
   var hits: [DriverHit] = []
 
   init(limits: HubLimits, rules: FenceRules, seed: UInt64) {
-    self.limits = limits
+    self.limits = FenceCapacities(limits)
     self.rules = rules
     self.seed = seed
     table = FenceTable(rules: rules)
@@ -41,6 +52,14 @@ struct Fences: ~Copyable {
   }
 
   var count: Int { table.count }
+
+  func countEntries(into counters: inout HubCounters) {
+    counters.set(.fences, count)
+    counters.set(.fencePositions, table.positions)
+    counters.set(.roamingFences, table.roaming.count)
+    counters.set(.fenceStays, stays.count)
+    counters.set(.fencePairs, pairs.count)
+  }
 
   func find(_ id: Identifier) -> Int? { table.find(id, hash: id.text.hashValue(seed: seed)) }
 
@@ -134,17 +153,17 @@ struct Fences: ~Copyable {
       counters.count(full: .fences)
       return "this hub has \(limits.fences) fences, as many as it may"
     }
-    if table.positions - old + fence.positionCount > limits.fencePositions {
+    if table.positions - old + fence.positionCount > limits.positions {
       counters.count(full: .fencePositions)
-      return "this hub's fences have \(limits.fencePositions) positions, as many as they may"
+      return "this hub's fences have \(limits.positions) positions, as many as they may"
     }
-    if known == nil, fence.isRoaming, table.roaming.count >= limits.roamingFences {
+    if known == nil, fence.isRoaming, table.roaming.count >= limits.roaming {
       counters.count(full: .roamingFences)
-      return "this hub has \(limits.roamingFences) roaming fences, as many as it may"
+      return "this hub has \(limits.roaming) roaming fences, as many as it may"
     }
-    guard table.index.hasRoom(covering, perCell: limits.fencesPerCell) else {
+    guard table.index.hasRoom(covering, perCell: limits.perCell) else {
       counters.count(.fencesPerCell)
-      return "\(limits.fencesPerCell) fences, as many as there may be, are in one place already"
+      return "\(limits.perCell) fences, as many as there may be, are in one place already"
     }
     return nil
   }

@@ -26,7 +26,7 @@ extension Hub {
     }
     guard backlog.fixes + count <= limits.waitingFixes else {
       counters.fixesReceived += UInt64(count)
-      return refuseCrowded(input)
+      return refuseOverloaded(input)
     }
     wait(.batch(input), driver: driver, cost: count)
   }

@@ -1,4 +1,4 @@
-// Batches: a driver's backlog, each fix in its place in time. The ack says what became of each, and waits until all of
+// Batches: a driver's backlog, each fix at its time. The ack says what became of each, and waits until all of
 // it is stored.
 //
 // Fixes that are newer than the driver's newest are handled like live ones. Of older ones memory knows the newest
@@ -25,48 +25,48 @@ extension Hub {
     rememberFixTimes(of: driver)
     var partial = PartialBatch(
       input: input, driver: drivers.handle(of: driver), driverID: drivers[driver].id,
-      trip: trip.map { trips.handle(of: $0) }, places: [],
+      trip: trip.map { trips.handle(of: $0) }, indices: [],
       summary: Ack.Batch(accepted: 0, duplicates: 0, rejected: []))
-    let unknownBefore = storage.looksUp ? drivers[driver].vouchesFrom : .min
-    for place in input.batch.placesByTime {
-      switch input.batch.fixes[place] {
+    let unknownBefore = channels.storage.looksUp ? drivers[driver].vouchesFrom : .min
+    for index in input.batch.indicesByTime {
+      switch input.batch.fixes[index] {
       case .failure(let code):
         counters.fixesUnreadable += 1
-        partial.summary.rejected.append(.init(index: place, code: code))
+        partial.summary.rejected.append(.init(index: index, code: code))
       case .success(let fix):
         if fix.timestamp.milliseconds < unknownBefore, drivers[driver].fixTimes?.contains(fix.timestamp) != true {
-          partial.places.append(place)
+          partial.indices.append(index)
         } else {
-          take(fix, at: place, of: &partial, driver: driver, trip: trip)
+          take(fix, at: index, of: &partial, driver: driver, trip: trip)
         }
       }
     }
     recordFixes(driver: driver, trip: trip, received: input.received.timestamp)
-    guard !partial.places.isEmpty else { return finish(partial) }
+    guard !partial.indices.isEmpty else { return finish(partial) }
     counters.lookups += 1
-    lookups.add(partial, storage: storage.awaitNewest())
+    lookups.add(partial, storage: channels.storage.awaitNewest())
   }
 
   /// The journal has answered: the fixes that waited for it are handled.
   mutating func handle(known: [Int64], of ticket: UInt64) {
     guard var partial = lookups.finish(ticket) else { return }
-    defer { lookups.goOn(driver: partial.driver.index, storage: storage.newest) }
+    defer { lookups.resume(driver: partial.driver.index, storage: channels.storage.newest) }
     guard let driver = drivers.current(partial.driver) else {  // forgotten meanwhile
-      counters.fixesOrphaned += UInt64(partial.places.count)
+      counters.fixesOrphaned += UInt64(partial.indices.count)
       return
     }
-    guard storage.hasRoom else { return refuseUnstored(partial.input, fixes: partial.places.count) }
+    guard channels.storage.hasRoom else { return refuseUnstored(partial.input, fixes: partial.indices.count) }
     let trip = partial.trip.flatMap { trips.current($0) }
-    let places = partial.places
+    let indices = partial.indices
     var last: Timestamp?
-    for place in places {
-      guard case .success(let fix) = partial.input.batch.fixes[place] else { continue }
+    for index in indices {
+      guard case .success(let fix) = partial.input.batch.fixes[index] else { continue }
       if fix.timestamp == last || known.contains(fix.timestamp.milliseconds) {
         counters.fixesDuplicate += 1
         partial.summary.duplicates += 1
         drivers.noteFound(fix.timestamp, driver: driver)
       } else {
-        take(fix, at: place, of: &partial, driver: driver, trip: trip)
+        take(fix, at: index, of: &partial, driver: driver, trip: trip)
       }
       last = fix.timestamp
     }
@@ -75,12 +75,12 @@ extension Hub {
   }
 
   /// One readable fix of a batch, which is recorded where there is a journal.
-  private mutating func take(_ fix: Fix, at place: Int, of partial: inout PartialBatch, driver: Int, trip: Int?) {
+  private mutating func take(_ fix: Fix, at index: Int, of partial: inout PartialBatch, driver: Int, trip: Int?) {
     let received = partial.input.received.uptime
-    switch track(fix, sent: nil, driver: driver, trip: trip, received: received, isRecorded: storage.isOn) {
+    switch track(fix, sent: nil, driver: driver, trip: trip, received: received, isRecorded: channels.storage.isOn) {
     case .accepted, .history, .held, .clockDoubted: partial.summary.accepted += 1
     case .duplicate: partial.summary.duplicates += 1
-    case .refused(let refusal): partial.summary.rejected.append(.init(index: place, code: refusal.code))
+    case .refused(let refusal): partial.summary.rejected.append(.init(index: index, code: refusal.code))
     }
   }
 
@@ -94,12 +94,12 @@ extension Hub {
 
   /// Nothing of a batch is taken where it can't be stored, or where too much waits already.
   private mutating func refusesForNow(_ input: BatchInput) -> Bool {
-    guard storage.hasRoom else {
+    guard channels.storage.hasRoom else {
       refuseUnstored(input, fixes: input.batch.fixes.count)
       return true
     }
-    guard storage.looksUp, lookups.fixes + input.batch.fixes.count > limits.waitingFixes else { return false }
-    refuseCrowded(input)
+    guard channels.storage.looksUp, lookups.fixes + input.batch.fixes.count > limits.waitingFixes else { return false }
+    refuseOverloaded(input)
     return true
   }
 
@@ -111,7 +111,7 @@ extension Hub {
       retryAfter: 5)
   }
 
-  mutating func refuseCrowded(_ input: BatchInput) {
+  mutating func refuseOverloaded(_ input: BatchInput) {
     counters.count(full: .waitingFixes)
     counters.fixesPutOff += UInt64(input.batch.fixes.count)
     refuse(
@@ -123,7 +123,8 @@ extension Hub {
   /// From its first batch on, a driver's fix times are remembered, newest first, up to the limits.
   private mutating func rememberFixTimes(of driver: Int) {
     let newest = drivers[driver].tracker.newest
-    let isRecorded = newest.map { !storage.isOn || !drivers[driver].durable.hasNoRecord(ofPublished: $0) } ?? true
+    let isRecorded =
+      newest.map { !channels.storage.isOn || !drivers[driver].durable.hasNoRecord(ofPublished: $0) } ?? true
     if !drivers.rememberFixTimes(of: driver, limits: limits, isRecorded: isRecorded) {
       counters.count(full: .fixTimes)
     }

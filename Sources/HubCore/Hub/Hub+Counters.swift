@@ -5,46 +5,26 @@ extension Hub {
   /// does not work out what nobody reads.
   public mutating func shownCounters() -> HubCounters {
     var shown = counters
-    for table in HubTable.allCases { shown.tableEntries[Int(table.rawValue)] = entries(of: table) }
+    drivers.countEntries(into: &shown)
+    trips.countEntries(into: &shown)
+    channels.countEntries(into: &shown)
+    fences.countEntries(into: &shown)
+    shown.set(.areas, areas.count)
+    shown.set(.queries, searches.count)
+    shown.set(.waitingFixes, max(backlog.fixes, lookups.fixes))
+    shown.set(.waitingResumes, backlog.waitingResumes)
     return shown
   }
 
-  private mutating func entries(of table: HubTable) -> Int {
-    switch table {
-    case .drivers: drivers.count
-    case .trips: trips.count
-    case .channels: channels.count
-    case .events: channels.eventCount
-    case .eventContents: channels.contentBytes
-    case .profiles: drivers.profiles.count
-    case .areas: areas.count
-    case .queries: searches.count
-    case .tripLists: listings.count
-    case .routePoints: trips.legs.routePoints
-    case .fences: fences.count
-    case .fencePositions: fences.table.positions
-    case .roamingFences: fences.table.roaming.count
-    case .fenceStays: fences.stays.count
-    case .fencePairs: fences.pairs.count
-    case .fixTimes: drivers.countWithFixTimes
-    case .missedFixes: drivers.missedFixes
-    case .waitingFixes: max(backlog.fixes, lookups.fixes)
-    case .waitingResumes: backlog.waitingResumes
-    }
-  }
-
-  /// The sizes that are known without a look into a table.
+  /// What is known without a look into a table.
   mutating func updateSizes() {
     counters.drivers = drivers.count
     counters.trips = trips.count
     counters.channels = channels.count
+    counters.eventsPublished = channels.eventsPublished
+    counters.deliveries = channels.deliveries
     counters.driversOnline = drivers.onlineCount
-    counters.profiles = drivers.profiles.count
-    counters.areasWatched = areas.watchedCount
-    counters.fences = fences.count
-    counters.fenceStays = fences.stays.count
-    counters.fencePairs = fences.pairs.count
     counters.eventsKept = channels.eventCount
-    counters.answersHeld = storage.held.answers
+    counters.answersHeld = channels.storage.held.answers
   }
 }

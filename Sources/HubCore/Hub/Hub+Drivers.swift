@@ -6,12 +6,11 @@ extension Hub {
   /// The driver's index, a new record if it is not known; nil at the limit.
   mutating func findOrInsertDriver(_ id: Identifier) -> Int? {
     if let known = drivers.find(id) { return known }
-    guard let driver = drivers.insert(id, at: now.uptime) else {
+    guard let driver = drivers.insert(id, at: now.uptime, timings, &deadlines) else {
       counters.count(full: .drivers)
       return nil
     }
     drivers[driver].channel = channels.find(.driver(id))
-    armStaleness(driver)
     return driver
   }
 
@@ -19,24 +18,24 @@ extension Hub {
 
   /// A driver's session begins; an older one of the same driver ends. `client` says whose it is; 0 for unknown.
   mutating func connect(_ session: SessionRef, _ id: Identifier, client: UInt32) {
-    guard let driver = findOrInsertDriver(id) else { return emit(.full(session), to: session.loop) }
+    guard let driver = findOrInsertDriver(id) else { return emit(.full(session), to: session.outlet) }
     switch drivers.connect(session, driver: driver, client: client, at: now.uptime, timings) {
     case .none: break
-    case .refused(let wait): return emit(.conflict(session, retryAfter: wait), to: session.loop)
+    case .refused(let wait): return emit(.conflict(session, retryAfter: wait), to: session.outlet)
     case .replaces(let old):
       counters.replacements += 1
-      emit(.replaced(old, isRepeated: false), to: old.loop)
+      emit(.replaced(old, isRepeated: false), to: old.outlet)
     case .overlaps(let tellsAt):
       counters.replacements += 1
       deadlines.arm(.replacedSession, drivers.handle(of: driver), at: tellsAt)
     }
-    emit(.admitted(session, beginSampling(driver)), to: session.loop)
+    emit(.admitted(session, beginSampling(driver)), to: session.outlet)
   }
 
   /// Some of the driver's older sessions may have to be told by now that they were replaced.
   private mutating func tellReplaced(_ driver: Int) {
     for (session, isRepeated) in drivers.takeReplaced(of: driver, at: now.uptime, timings) {
-      emit(.replaced(session, isRepeated: isRepeated), to: session.loop)
+      emit(.replaced(session, isRepeated: isRepeated), to: session.outlet)
       let windowEnd = now.uptime + nanoseconds(timings.replacementWindow)
       deadlines.arm(.replacedSession, drivers.handle(of: driver), at: windowEnd)
     }
@@ -55,15 +54,11 @@ extension Hub {
 
   mutating func handle(_ session: SessionRef, _ messageID: MessageID, _ report: DriverStatusReport) {
     guard let driver = drivers.driver(of: session) else { return refuseReplaced(session, messageID) }
-    guard storage.hasRoom else {
-      counters.refusedForStorage += 1
-      return refuse(
-        session, messageID, .storageFull, "this hub cannot store a status now; send it again", retryAfter: 5)
-    }
-    guard drivers.take(report, of: driver) else {
-      counters.count(full: .profiles)
-      return refuse(
-        session, messageID, .storageFull, "this hub's table of vehicle types and tags is full", retryAfter: 60)
+    do throws(ErrorReply) {
+      try requireRoom("this hub cannot store a status now; send it again")
+      try drivers.take(report, of: driver, counting: &counters)
+    } catch {
+      return refuse(session, error, replyTo: messageID)
     }
     noteArea(driver)
     recordDriver(driver)
@@ -80,14 +75,14 @@ extension Hub {
     case .noRoom: counters.count(full: .profiles)
     }
     noteArea(driver)
-    if storage.hasRoom { recordDriver(driver) }
+    if channels.storage.hasRoom { recordDriver(driver) }
   }
 
   /// A driver's pong: through which of its fixes everything is stored.
   mutating func answer(_ session: SessionRef, _ messageID: MessageID, _ ping: Ping) {
     let storedThrough = drivers.driver(of: session).flatMap { driver in
-      storage.isOn
-        ? drivers[driver].durable.storedThrough(storage.storedThrough) : drivers[driver].tracker.newest
+      channels.storage.isOn
+        ? drivers[driver].durable.storedThrough(channels.storage.storedThrough) : drivers[driver].tracker.newest
     }
     reply(
       .pong(Pong(replyTo: messageID, ping: ping, serverTime: now.timestamp, storedThrough: storedThrough)), to: session)
@@ -95,35 +90,28 @@ extension Hub {
 
   // MARK: How often they are to send
 
-  /// Looks whether the driver's advice has changed (SamplingPolicy.swift), and tells its session. There is no timer:
-  /// whoever sends nothing need not be told to send less. `trip` is the one that its positions go to, unless that is
-  /// over.
+  /// Looks whether the driver's advice has changed (SamplingPolicy.swift), and sends it to its session. There is no
+  /// timer: whoever sends nothing need not be told to send less. `trip` is the one that its positions go to, unless
+  /// that is over.
   @inline(__always)
   mutating func adviseSampling(_ driver: Int, trip: Int?) {
-    guard drivers[driver].session != nil else { return }
+    guard let session = drivers[driver].session else { return }
     let isWatched = isWatched(driver, trip: trip)
     guard let reason = drivers[driver].advise(isWatched: isWatched, at: now.uptime, samplingRules) else { return }
-    tellSampling(driver, reason)
-  }
-
-  @inline(never)
-  private mutating func tellSampling(_ driver: Int, _ reason: SamplingReason) {
-    guard let session = drivers[driver].session else { return }
-    noteSampling(driver, reason)
-    reply(.sampling(samplingRules.advice(reason)), to: session)
+    reply(.sampling(noteSampling(driver, reason)), to: session)
   }
 
   private mutating func beginSampling(_ driver: Int) -> Connected.Sampling {
     let isWatched = isWatched(driver, trip: lastTrip(of: driver))
-    let reason = drivers[driver].beginAdvice(isWatched: isWatched, samplingRules)
-    noteSampling(driver, reason)
-    let advice = samplingRules.advice(reason)
+    let advice = noteSampling(driver, drivers[driver].beginAdvice(isWatched: isWatched, samplingRules))
     return Connected.Sampling(interval: advice.interval, minDistance: advice.minDistance)
   }
 
-  private mutating func noteSampling(_ driver: Int, _ reason: SamplingReason) {
+  @inline(never)
+  private mutating func noteSampling(_ driver: Int, _ reason: SamplingReason) -> SamplingAdvice {
     counters.samplingTold[Int(reason.rawValue)] += 1
     drivers[driver].noteAdvice(reason, at: now.uptime, samplingRules)
+    return samplingRules.advice(reason)
   }
 
   /// Whether somebody else than the driver itself listens where its positions go: on its own channel, and on that of
@@ -154,30 +142,17 @@ extension Hub {
 
   // MARK: Presence
 
-  /// The moment may come nearer, with a session's end or a shorter sampling interval; but never nearer than `stale`
-  /// after that. So an entry that comes up at least that often is never late, and there need be only one.
-  private mutating func armStaleness(_ driver: Int) {
-    let staleAt = drivers[driver].staleAt(lastStall: lastStall, timings)
-    let look = min(staleAt, now.uptime + nanoseconds(timings.stale))
-    deadlines.arm(.driverStaleness, drivers.handle(of: driver), at: look)
-  }
-
-  /// The entry that watches for staleness came up: stale now, or looked at again when it would be.
   private mutating func checkStaleness(_ driver: Int) {
-    guard !drivers[driver].isStale else { return }  // it began offline
-    guard now.uptime >= drivers[driver].staleAt(lastStall: lastStall, timings) else { return armStaleness(driver) }
-    drivers.becomeStale(driver)
+    guard drivers.checkStaleness(driver, at: now.uptime, timings, &deadlines) else { return }
     noteArea(driver)
     // Where that can't be stored, its partners' positions say it later.
-    if storage.hasRoom { publish(fences.endPairs(of: driver, at: now.timestamp, among: drivers)) }
+    if channels.storage.hasRoom { publish(fences.endPairs(of: driver, at: now.timestamp, among: drivers)) }
     publishOffline(driver)
-    armRetention(driver)
   }
 
   mutating func returnFromStale(_ driver: Int) {
-    drivers.returnFromStale(driver)
-    if drivers[driver].durable.isOffline, storage.hasRoom { publishOnline(driver) }
-    armStaleness(driver)
+    drivers.returnFromStale(driver, at: now.uptime, timings, &deadlines)
+    if drivers[driver].durable.isOffline, channels.storage.hasRoom { publishOnline(driver) }
   }
 
   /// A fix came that is not published: a driver that was offline counts as online, where its newest position is. The
@@ -193,28 +168,15 @@ extension Hub {
     noteArea(driver)
   }
 
-  /// A driver that was read back goes on as if the hub had not been away: what is older than its newest fix is
-  /// history, and it is forgotten when it would have been. Silence counts from the start of this hub, for nobody could
-  /// reach it before. One that is offline already, or of whom nothing is known but events, gets no notification.
-  mutating func resume(_ driver: Int) {
-    let isKnown = drivers[driver].durable.isKnown
-    if isKnown { drivers[driver].resumeTime(at: now) }
-    guard isKnown, !drivers[driver].durable.isOffline else {
-      drivers.becomeStale(driver)
-      return armRetention(driver)
-    }
-    drivers.settle(driver)
-  }
-
   /// Publishes `driver_offline`, and stores that it was published: after a restart it must not come again.
   private mutating func publishOffline(_ driver: Int) {
     guard !drivers[driver].durable.isOffline else { return }
-    guard storage.hasRoom else {
+    guard channels.storage.hasRoom else {
       counters.eventsNotStored += 1
       return
     }
-    drivers[driver].durable.goOffline(at: now.timestamp, isStored: storage.isOn)
-    storage.write(.driverOffline(drivers[driver].id, at: now.timestamp))
+    drivers[driver].durable.goOffline(at: now.timestamp, isStored: channels.storage.isOn)
+    channels.storage.write(.driverOffline(drivers[driver].id, at: now.timestamp))
     publishPresence(driver, .driverOffline, "Driver offline", "No position has come from the driver for a while.")
   }
 
@@ -234,29 +196,15 @@ extension Hub {
 
   // MARK: Forgetting
 
-  private mutating func armRetention(_ driver: Int) {
-    guard !drivers[driver].isRetentionArmed else { return }
-    drivers[driver].isRetentionArmed = true
-    deadlines.arm(.driverRetention, drivers.handle(of: driver), at: drivers[driver].forgetsAt(timings))
-  }
-
-  /// The entry that waits to forget the driver came up. A driver that is back is watched for staleness instead.
   private mutating func checkRetention(_ driver: Int) {
-    drivers[driver].isRetentionArmed = false
-    guard drivers[driver].isStale else { return }
-    drivers[driver].reckonAgain(at: now)
-    let isNeeded = drivers[driver].session != nil || drivers[driver].activeTrips > 0
-    if !isNeeded, now.uptime >= drivers[driver].forgetsAt(timings), storage.hasRoom { return forget(driver) }
-    if isNeeded || now.uptime >= drivers[driver].forgetsAt(timings) {
-      drivers[driver].putOffForgetting(at: now.uptime)
-    }
-    armRetention(driver)
+    let canStore = channels.storage.hasRoom
+    if drivers.checkRetention(driver, at: now, canStore: canStore, timings, &deadlines) { forget(driver) }
   }
 
   private mutating func forget(_ driver: Int) {
     publish(fences.forget(driver, at: now.timestamp, among: drivers))
-    if let channel = drivers[driver].channel { forgetEvents(of: channel) }
-    if drivers[driver].durable.isKnown { storage.write(.driverForgotten(drivers[driver].id)) }
+    if let channel = drivers[driver].channel { channels.forgetEvents(of: channel) }
+    if drivers[driver].durable.isKnown { channels.storage.write(.driverForgotten(drivers[driver].id)) }
     removeDriver(driver)
   }
 
@@ -267,12 +215,9 @@ extension Hub {
 
   // MARK: Deadlines
 
-  /// Entries looked at in one turn: all drivers of a network that fails become stale in one second, and each publishes.
-  private static var deadlinesPerTurn: Int { 128 }
-
   /// True where more is due than one turn looks at.
   mutating func handleDeadlines() -> Bool {
-    for _ in 0..<Self.deadlinesPerTurn {
+    for _ in 0..<limits.deadlinesPerTurn {
       guard let entry = deadlines.next(uptime: now.uptime) else { return false }
       switch entry.kind {
       case .driverStaleness: if let driver = drivers.current(entry.handle) { checkStaleness(driver) }

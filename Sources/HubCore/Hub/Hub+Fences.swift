@@ -8,7 +8,7 @@ extension Hub {
   /// A position of a driver was published. While nothing can be stored nothing is decided: a later position does.
   @inline(__always)
   mutating func watchFences(_ position: Position, driver: Int) {
-    guard fences.count > 0, storage.hasRoom else { return }
+    guard fences.count > 0, channels.storage.hasRoom else { return }
     let crossings = fences.update(position, of: driver, among: drivers, counting: &counters)
     if !crossings.isEmpty { publish(crossings) }
   }
@@ -17,7 +17,7 @@ extension Hub {
   @inline(never)
   mutating func publish(_ crossings: [Crossing]) {
     for crossing in crossings {
-      if let record = crossing.record { storage.write(record) }
+      if let record = crossing.record { channels.storage.write(record) }
       publish(crossing)
     }
   }
@@ -41,8 +41,8 @@ extension Hub {
   /// The driver's clock was set back. Where there is no room the driver's fixes are not recorded either: a hub that
   /// starts again doubts the clock anew, and moves the stays itself.
   mutating func moveStays(of driver: Int, back milliseconds: Int64) {
-    for stay in fences.moveStays(of: driver, drivers[driver].id, back: milliseconds) where storage.hasRoom {
-      storage.write(.stay(stay))
+    for stay in fences.moveStays(of: driver, drivers[driver].id, back: milliseconds) where channels.storage.hasRoom {
+      channels.storage.write(.stay(stay))
     }
   }
 
@@ -50,10 +50,10 @@ extension Hub {
 
   mutating func answer(_ session: SessionRef, _ question: FenceQuestion) {
     do throws(ErrorReply) {
-      emitStored(.fences(session, try answer(question)), to: session.loop)
+      emitStored(.fences(session, try answer(question)), to: session.outlet)
     } catch {
       // That nothing can be stored must be heard just then.
-      emit(.fences(session, .refused(error)), to: session.loop)
+      emit(.fences(session, .refused(error)), to: session.outlet)
     }
   }
 
@@ -74,7 +74,7 @@ extension Hub {
     if fences.has(fence) { return shown(fence.id, isNew: false) }
     try requireRoom("this hub cannot store fences now; send it again")
     let isNew = fences.find(fence.id) == nil
-    storage.write(.fence(try fences.put(fence, covering, at: now.timestamp, counting: &counters)))
+    channels.storage.write(.fence(try fences.put(fence, covering, at: now.timestamp, counting: &counters)))
     return shown(fence.id, isNew: isNew)
   }
 
@@ -89,9 +89,9 @@ extension Hub {
         .notification(
           Notification(kind: .message, title: "Fence deleted", body: body, driverID: nil, fence: notice, sequence: $0))
       }
-      forgetEvents(of: channel)
+      channels.forgetEvents(of: channel)
     }
-    storage.write(.fenceDeleted(id))
+    channels.storage.write(.fenceDeleted(id))
     return .deleted
   }
 }

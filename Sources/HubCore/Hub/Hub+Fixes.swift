@@ -8,13 +8,13 @@ import HubMessages
 extension Hub {
   /// Whether the fixes of a message will be recorded.
   @inline(__always)
-  var recordsFixes: Bool { storage.isOn && storage.hasRoom }
+  var recordsFixes: Bool { channels.storage.isOn && channels.storage.hasRoom }
 
   /// A fix was taken in: it goes into its message's record.
   @inline(__always)
   mutating func record(_ fix: Fix, _ standing: StoredFix.Standing, _ position: Position?, driver: Int) {
-    storage.add(fix, standing, position)
-    let (ticket, through) = (storage.ticket, storage.storedThrough)
+    channels.storage.add(fix, standing, position)
+    let (ticket, through) = (channels.storage.ticket, channels.storage.storedThrough)
     if position != nil {
       drivers[driver].durable.published(fix.timestamp, ticket: ticket, storedThrough: through)
       // While nothing could be stored nobody could be told that it is back.
@@ -31,19 +31,19 @@ extension Hub {
   /// A message's fixes were handled: those that were taken in become a record.
   @inline(__always)
   mutating func recordFixes(driver: Int, trip: Int?, received: Timestamp) {
-    guard storage.hasFixes else { return }
-    drivers[driver].durable.note(heard: received, hasPublished: storage.hasPublishedFixes)
+    guard channels.storage.hasFixes else { return }
+    drivers[driver].durable.note(heard: received, hasPublished: channels.storage.hasPublishedFixes)
     drivers[driver].durable.sendingInterval = drivers[driver].storedSendingInterval
-    storage.writeFixes(
+    channels.storage.writeFixes(
       driverID: drivers[driver].id, tripID: trip.map { trips[$0].id }, received: received,
       tracking: drivers[driver].tracking, progress: trip.map { trips[$0].progress },
       published: drivers[driver].tracker.publishedApart)
   }
 
   mutating func recordDriver(_ driver: Int) {
-    guard storage.isOn else { return }
+    guard channels.storage.isOn else { return }
     drivers[driver].durable.note(heard: now.timestamp, hasPublished: false)
-    storage.write(.driver(durable(driver)))
+    channels.storage.write(.driver(durable(driver)))
   }
 
   func durable(_ driver: Int) -> DurableDriver {

@@ -62,7 +62,7 @@ extension Hub {
       return .duplicate
     }
     let outcome = follow(fix, sent: sent, driver: driver, trip: trip, received: received, isRecorded: isRecorded)
-    if storage.isOn, !isRecorded {
+    if channels.storage.isOn, !isRecorded {
       switch outcome {
       case .accepted, .history, .held, .clockDoubted:
         drivers.noteMissed(fix.timestamp, driver: driver, limits: limits, counting: &counters)
@@ -140,7 +140,7 @@ extension Hub {
   /// Whether a driver with remembered fix times has not sent this one before; remembers it unless it will be lost.
   @inline(__always)
   private mutating func isNew(_ time: Timestamp, driver: Int, isRecorded: Bool) -> Bool {
-    if storage.isOn, !isRecorded { return drivers[driver].fixTimes?.contains(time) == false }
+    if channels.storage.isOn, !isRecorded { return drivers[driver].fixTimes?.contains(time) == false }
     return drivers[driver].fixTimes?.insert(time) ?? true
   }
 
@@ -155,7 +155,7 @@ extension Hub {
     if let trip { trips.measure(position, after: drivers[driver].position, trip: trip, at: now.uptime) }
     if let reason = position.absorbed { counters.fixesAbsorbed[Int(reason.rawValue)] += 1 }
     drivers[driver].accept(
-      position, trip: trip.map { trips.handle(of: $0) }, at: now, lastStall: lastStall, timings)
+      position, trip: trip.map { trips.handle(of: $0) }, at: now, lastStall: drivers.lastStall, timings)
     if drivers[driver].isStale { returnFromStale(driver) }
     drivers.settle(driver)
     noteArea(driver)
@@ -168,17 +168,12 @@ extension Hub {
   /// One position, on the trip's, the driver's and the fleet's channel.
   private mutating func publish(_ position: Position, driver: Int, trip: Int?, received: Int64) {
     counters.positionsPublished += 1
-    let tripChannel = trip.flatMap { trips[$0].channel }
-    let driverChannel = drivers[driver].channel
-    if tripChannel == nil, driverChannel == nil, fleetChannel == nil { return }
-    // One for all three: what belongs to the channel is filled in for each.
-    var delivery = PositionDelivery(
-      channel: ChannelHandle(index: 0), conflationKey: 0, received: received,
-      position: PublishedPosition(
-        channel: .fleet, number: 0, timestamp: now.timestamp,
-        location: drivers[driver].location(position, trip: trip.map { trips[$0].id })))
-    if let tripChannel { publishState(&delivery, driver: driver, channel: tripChannel) }
-    if let driverChannel { publishState(&delivery, driver: driver, channel: driverChannel) }
-    if let fleetChannel { publishState(&delivery, driver: driver, channel: fleetChannel) }
+    channels.publish(driver: driver, trip: trip.flatMap { trips[$0].channel }, own: drivers[driver].channel) {
+      PositionDelivery(
+        channel: ChannelHandle(index: 0), conflationKey: 0, received: received,
+        position: PublishedPosition(
+          channel: .fleet, number: 0, timestamp: now.timestamp,
+          location: drivers[driver].location(position, trip: trip.map { trips[$0].id })))
+    }
   }
 }

@@ -12,10 +12,14 @@ public enum NotificationAnswer: Sendable {
 extension Hub {
   /// Publishes a notification. The same `messageId` again on the channel changes nothing, as long as the event is kept.
   mutating func notify(_ post: NotificationPost, for session: SessionRef) {
-    do throws(ErrorReply) { emitStored(.notified(session, try publish(post)), to: session.loop) } catch {
+    do throws(ErrorReply) { emitStored(.notified(session, try publish(post)), to: session.outlet) } catch {
       let refused = HubOutput.notified(session, .refused(error))
       // That nothing can be stored must be heard just then; what a refusal tells of must be stored.
-      if error.code == .storageFull { emit(refused, to: session.loop) } else { emitStored(refused, to: session.loop) }
+      if error.code == .storageFull {
+        emit(refused, to: session.outlet)
+      } else {
+        emitStored(refused, to: session.outlet)
+      }
     }
   }
 
@@ -30,7 +34,7 @@ extension Hub {
       return .published(post.channel, sequence: known.sequence, isNew: false)
     }
     let bytes = post.title.utf8.count + post.body.utf8.count + (post.content?.utf8.count ?? 0)
-    guard channels.contentBytes + bytes <= limits.eventContentBytes else {
+    guard channels.hasRoom(forContent: bytes, below: limits.eventContentBytes) else {
       counters.count(full: .eventContents)
       throw ErrorReply(code: .storageFull, message: "this hub keeps no more texts in its events", retryAfter: 60)
     }

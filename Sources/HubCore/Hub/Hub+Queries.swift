@@ -8,7 +8,7 @@ extension Hub {
     switch query {
     case .driver(let id):
       let found = drivers.find(id).map { QueryResult.driver(drivers.report(of: $0, at: now.timestamp)) }
-      emit(.queryResult(session, found, replyTo: replyTo), to: session.loop)
+      emit(.queryResult(session, found, replyTo: replyTo), to: session.outlet)
     case .drivers(let search, let audience, let actor):
       let identity = actor.hashValue(seed: seed)
       do throws(ErrorReply) {
@@ -29,7 +29,7 @@ extension Hub {
       let search = done.running
       counters.searches += 1
       if search.turns > 0 { counters.searchesContinued += 1 }
-      emit(.queryResult(search.session, search.result, replyTo: search.replyTo), to: search.session.loop)
+      emit(.queryResult(search.session, search.result, replyTo: search.replyTo), to: search.session.outlet)
     }
     if !searches.isEmpty { hasMoreDue = true }
   }

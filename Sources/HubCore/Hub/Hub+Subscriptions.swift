@@ -1,56 +1,42 @@
-// Subscriptions and queries: how things stand, and from where on what follows is live.
+// Subscriptions: how things stand, and from where on what follows is live.
 import HubBytes
 import HubGeo
 import HubMessages
 
 extension Hub {
-  /// Counts the subscriber and answers with the channel as it stands. The answer travels in the same list as
-  /// publications, so the loop sees nothing twice and misses nothing between the two.
+  /// Counts the subscriber and answers with the channel as it stands.
   mutating func subscribe(_ input: SubscribeInput) {
     let (session, request) = (input.session, input.request)
     switch request.channel {
     case .area, .nearby: return watchArea(input)
     case .trip, .driver, .fence, .fleet: break
     }
-    if cannotStore(request.channel) {
+    if channels.cannotStore(request.channel) {
       counters.refusedForStorage += 1
       return refuseSubscription(
         input, .storageFull, "this hub cannot store this channel's newest event now; subscribe again",
-        retryAfter: Self.storageRetryAfter)
+        retryAfter: ErrorReply.storageRetryAfter)
     }
-    if waits(.subscribe(input), for: request.channel) { return }
+    if channels.waits(.subscribe(input), for: request.channel) { return }
     let access = access(of: input.actor, by: input.grant, to: request.channel)
     guard access != .forbidden else {
       // The same words whether or not there is such a trip.
       return refuseSubscription(input, .forbidden, "your credential does not open this channel, or its trip is over")
     }
-    guard let channel = channels.findOrInsert(request.channel, for: input.actor.role) else {
+    guard let channel = channels.open(request.channel, for: input.actor.role) else {
       counters.count(full: .channels)
       return refuseSubscription(input, .rateLimited, "this hub's channel table is full", retryAfter: 60)
     }
     let isOver = closeIfOver(request.channel)
-    link(channel, request.channel)
-    channels.addSubscriber(channel, loop: Int(session.loop))
+    link(request.channel, to: channel)
     let isDriver = drivers.driver(of: session) != nil
-    if isDriver { channels.setDriverListener(channel, session) }
-    var missed: [Publication]?
-    if let resume = request.resume, resume.epoch == epoch { missed = channels.events(channel, since: resume.since) }
-    var snapshot = snapshot(of: request.channel, after: channels.sequence(channel))
-    if missed != nil {
-      // Who comes back gets the events first, in order, and then where things are now.
-      if let position = snapshot?.position { missed?.append(newestState(.driverLocation(position), on: channel)) }
-      if let eta = snapshot?.eta { missed?.append(newestState(.etaUpdate(eta), on: channel)) }
-      snapshot?.position = nil
-      snapshot?.eta = nil
+    let missed = channels.subscribe(session, to: channel, isDriver: isDriver, resume: request.resume)
+    let snapshot = snapshot(of: request.channel, after: channels.sequence(channel))
+    backlog.spend(
+      channels.answer(input, channel, snapshot, missed: missed, isParty: access == .party, at: now.timestamp))
+    if isOver {
+      emit(.channelEnded(ChannelHandle(index: UInt32(channel)), request.channel, .tripEnded), to: session.outlet)
     }
-    if let missed { backlog.spend(missed.count) }
-    let answer = Subscribed(
-      replyTo: input.messageID, channel: request.channel, sequence: channels.sequence(channel), epoch: epoch,
-      recovered: missed != nil, snapshot: snapshot)
-    let handle = ChannelHandle(index: UInt32(channel))
-    emit(
-      .subscribed(session, handle, answer, missed: missed ?? [], isParty: access == .party), to: session.loop)
-    if isOver { emit(.channelEnded(handle, request.channel, .tripEnded), to: session.loop) }
     if !isDriver { adviseSampling(onChannel: request.channel) }
   }
 
@@ -65,54 +51,35 @@ extension Hub {
   mutating func name(_ handle: ChannelHandle, to session: SessionRef, _ actor: Actor) {
     let name = channels.name(Int(handle.index))
     let isParty = access(of: actor, by: .onlyForParties, to: name) == .party
-    emit(.named(session, handle, name, isParty: isParty), to: session.loop)
+    emit(.named(session, handle, name, isParty: isParty), to: session.outlet)
   }
 
   mutating func refuseSubscription(
     _ input: SubscribeInput, _ code: ErrorCode, _ message: String, retryAfter: Double? = nil
   ) {
     let error = ErrorReply(code: code, message: message, replyTo: input.messageID, retryAfter: retryAfter)
-    emit(.subscriptionRefused(input.session, error), to: input.session.loop)
-  }
-
-  private mutating func newestState(_ state: Publication.Body, on channel: Int) -> Publication {
-    publicationNumber += 1
-    return Publication(
-      channel: channels.name(channel), number: publicationNumber, timestamp: now.timestamp, body: state)
+    emit(.subscriptionRefused(input.session, error), to: input.session.outlet)
   }
 
   mutating func unsubscribe(_ session: SessionRef, _ messageID: MessageID, _ channel: Channel) {
-    if waits(.unsubscribe(session, messageID, channel), for: channel) { return }
-    guard let index = channels.find(channel) else {
-      return reply(.unsubscribed(Unsubscribed(replyTo: messageID, channel: channel, reason: .asked)), to: session)
-    }
-    if channels.driverListener(index) == session { channels.setDriverListener(index, nil) }
-    emit(.unsubscribed(session, messageID, ChannelHandle(index: UInt32(index)), channel), to: session.loop)
+    if channels.waits(.unsubscribe(session, messageID, channel), for: channel) { return }
+    channels.unsubscribe(session, messageID, channel)
   }
 
-  mutating func release(_ loop: UInt32, _ channel: ChannelHandle) {
-    let index = Int(channel.index)
-    let (name, area) = (channels.name(index), channels.area(index))
-    guard channels.removeSubscriber(index, loop: Int(loop)) else { return }
-    if let area { areas.end(area) } else { unlink(name) }
+  mutating func release(_ outlet: UInt32, _ handle: ChannelHandle) {
+    switch channels.release(handle, of: outlet) {
+    case .nothing: break
+    case .channel(let name): link(name, to: nil)
+    case .area(let area): areas.end(area)
+    }
   }
 
   /// The channel's driver or trip is told its index, so that publishing needs no look-up.
-  private mutating func link(_ channel: Int, _ name: Channel) {
+  private mutating func link(_ name: Channel, to channel: Int?) {
     switch name {
     case .trip(let id): if let trip = trips.find(id) { trips[trip].channel = channel }
     case .driver(let id): if let driver = drivers.find(id) { drivers[driver].channel = channel }
-    case .fleet: fleetChannel = channel
-    case .fence, .area, .nearby: break
-    }
-  }
-
-  private mutating func unlink(_ name: Channel) {
-    switch name {
-    case .trip(let id): if let trip = trips.find(id) { trips[trip].channel = nil }
-    case .driver(let id): if let driver = drivers.find(id) { drivers[driver].channel = nil }
-    case .fleet: fleetChannel = nil
-    case .fence, .area, .nearby: break
+    case .fence, .area, .nearby, .fleet: break
     }
   }
 

@@ -7,7 +7,10 @@ extension Hub {
     do throws(ErrorReply) {
       switch question {
       case .show(let query): show(query, to: session, replyTo)
-      case .list(let query): try list(query, for: session, replyTo)
+      case .list(let query):
+        // It would wait with all that is not stored.
+        if channels.hasUnstored { try requireRoom(ErrorReply.unstoredQuestion) }
+        try trips.list(query, for: session, replyTo, counting: &counters)
       case .begin(let report): try request(report, for: session, replyTo)
       case .change(let change, let actor): try self.change(change, by: actor, for: session)
       }
@@ -18,8 +21,8 @@ extension Hub {
 
   private mutating func show(_ query: TripQuery, to session: SessionRef, _ replyTo: MessageID?) {
     do throws(ErrorReply) {
-      if isUnstored(.trip(query.id)) { try requireRoom(ErrorReply.unstoredQuestion) }
-      if waits(.trips(session, .show(query), replyTo: replyTo), for: .trip(query.id)) { return }
+      if channels.isUnstored(.trip(query.id)) { try requireRoom(ErrorReply.unstoredQuestion) }
+      if channels.waits(.trips(session, .show(query), replyTo: replyTo), for: .trip(query.id)) { return }
       guard access(of: query.actor, by: query.grant, to: .trip(query.id)) != .forbidden else {
         // The same words whether or not there is such a trip.
         throw ErrorReply(
@@ -28,32 +31,18 @@ extension Hub {
       guard let trip = trips.find(query.id) else {
         throw ErrorReply(code: .unknownTrip, message: "this hub knows no trip \(query.id)")
       }
-      emit(.trips(session, .trip(trips[trip].report, isNew: false), replyTo: replyTo), to: session.loop)
+      emit(.trips(session, .trip(trips[trip].report, isNew: false), replyTo: replyTo), to: session.outlet)
     } catch {
-      emit(.trips(session, .refused(error.replying(to: replyTo)), replyTo: replyTo), to: session.loop)
+      emit(.trips(session, .refused(error.replying(to: replyTo)), replyTo: replyTo), to: session.outlet)
     }
-  }
-
-  /// Takes a list on; the answer comes with this turn or a later one.
-  private mutating func list(
-    _ query: TripListQuery, for session: SessionRef, _ replyTo: MessageID?
-  ) throws(ErrorReply) {
-    guard listings.count < limits.tripLists else {
-      counters.count(full: .tripLists)
-      throw ErrorReply(
-        code: .rateLimited, message: "this hub puts \(limits.tripLists) lists of trips together already", retryAfter: 1)
-    }
-    // It would wait with all that is not stored.
-    if storage.newest > storage.storedThrough { try requireRoom(ErrorReply.unstoredQuestion) }
-    listings.append(TripListing(query, for: session, replyTo: replyTo))
   }
 
   /// Goes on with the lists that were asked for.
   mutating func continueListings() {
-    for done in listings.advance(over: trips, limit: limits.tripsListedPerTurn) {
-      emitStored(.trips(done.session, done.answer, replyTo: done.replyTo), to: done.session.loop)
+    for done in trips.continueListings() {
+      emitStored(.trips(done.session, done.answer, replyTo: done.replyTo), to: done.session.outlet)
     }
-    if !listings.isEmpty { hasMoreDue = true }
+    if trips.hasListings { hasMoreDue = true }
   }
 
   /// `requested`, by ops over HTTP.
@@ -82,7 +71,7 @@ extension Hub {
     _ id: Identifier, isNew: Bool, to session: SessionRef, _ replyTo: MessageID?
   ) {
     guard let trip = trips.find(id) else { return }
-    emitStored(.trips(session, .trip(trips[trip].report, isNew: isNew), replyTo: replyTo), to: session.loop)
+    emitStored(.trips(session, .trip(trips[trip].report, isNew: isNew), replyTo: replyTo), to: session.outlet)
   }
 }
 

@@ -57,7 +57,7 @@ extension Hub {
   ) throws(ErrorReply) {
     try requireRoom("this hub cannot store changes now; send it again")
     let bytes = change.route?.polyline.utf8.count ?? 0
-    let hasRoom = bytes == 0 || channels.contentBytes + 2 * bytes <= actor.role.share(of: limits.eventContentBytes)
+    let hasRoom = channels.hasRoom(forContent: 2 * bytes, below: actor.role.share(of: limits.eventContentBytes))
     let outcome = try trips.change(
       change, by: actor, messageID: messageID, at: time, hasContentRoom: hasRoom, now, counting: &counters)
     guard case .step(let step) = outcome else { return }
@@ -72,14 +72,18 @@ extension Hub {
     let trip = step.trip
     if step.isNew {
       trips[trip].channel = channels.find(.trip(trips[trip].id))
-      armSilence(trip)
-      noteBeginner(of: trip)
+      drivers.count(begunTrips: 1, of: trips[trip].beginner)
     }
     countActiveTrip(trip)
     recordTrip(trip)
-    if step.isClaimed { tellClaimed(trip) }
+    if step.isClaimed { announceDriver(of: trip) }
     publish(step.update, of: trip)
-    if trips[trip].ended != nil { armEnded(trip) }
+    if step.isNew || trips[trip].ended != nil { trips.arm(trip, &deadlines) }
+  }
+
+  mutating func recordTrip(_ trip: Int) {
+    trips[trip].noteUpdate(at: now.timestamp)
+    if channels.storage.isOn { channels.storage.write(.trip(trips[trip].durable)) }
   }
 
   /// After a move was answered: what it means for how often the driver sends, and for its way.
@@ -94,9 +98,9 @@ extension Hub {
   mutating func refuseTrip(_ refusal: ErrorReply, to session: SessionRef, _ output: (ErrorReply) -> HubOutput) {
     if refusal.refusesMove { counters.tripMovesRefused += 1 }
     if refusal.code == .invalidTransition {
-      emitStored(output(refusal), to: session.loop)
+      emitStored(output(refusal), to: session.outlet)
     } else {
-      emit(output(refusal), to: session.loop)
+      emit(output(refusal), to: session.outlet)
     }
   }
 
@@ -139,12 +143,11 @@ extension Hub {
   ///
   /// This leaves at once and does not wait for the journal, because the driver's positions do not wait either. A crash
   /// that undoes it takes nothing from anybody: whoever was let go may subscribe again.
-  private mutating func tellClaimed(_ trip: Int) {
+  private mutating func announceDriver(of trip: Int) {
     guard let channel = trips[trip].channel, let driver = trips[trip].driverID else { return }
-    let claimed = HubOutput.channelClaimed(
-      ChannelHandle(index: UInt32(channel)), channels.name(channel), by: driver)
-    var outlets = channels.outlets(channel)
-    while let outlet = outlets.popFirst() { emit(claimed, to: UInt32(outlet)) }
+    channels.emit(
+      .channelClaimed(ChannelHandle(index: UInt32(channel)), channels.name(channel), by: driver),
+      toSubscribersOf: channel)
   }
 
   // MARK: Fixes that name a trip
@@ -170,15 +173,9 @@ extension Hub {
   ) throws(ErrorReply) -> Int? {
     guard let id else { return nil }
     let known = trips.find(id)
-    guard known != nil || isGranted else {
-      throw ErrorReply(code: .forbidden, message: "your token does not name trip \(id)")
-    }
+    try trips.checkNamed(known, id, by: drivers[driver].id, isGranted: isGranted)
     let trip: Int
     if let known { trip = known } else { trip = try beginTrip(id, withFixOf: driver, at: time) }
-    let isDriver = trips[trip].driverID == drivers[driver].id
-    guard isDriver || (isGranted && trips[trip].driverID == nil) else {
-      throw ErrorReply(code: .forbidden, message: "trip \(id) is another driver's, or your token does not name it")
-    }
     if isOver(trip) { return nil }
     drivers[driver].lastTrip = trips.handle(of: trip)
     return trip
@@ -214,10 +211,11 @@ extension Hub {
   }
 
   private mutating func publish(_ eta: ToldETA, of trip: Int) {
-    if storage.isOn, storage.hasRoom { storage.write(.eta(trips[trip].id, eta.durable)) }
+    if channels.storage.isOn, channels.storage.hasRoom { channels.storage.write(.eta(trips[trip].id, eta.durable)) }
     counters.etaUpdates += 1
     if let channel = trips[trip].channel {
-      publishState(eta.update(ofTrip: trips[trip].id, at: now.timestamp, after: 0), channel: channel)
+      let update = eta.update(ofTrip: trips[trip].id, at: now.timestamp, after: 0)
+      channels.publish(update, on: channel, at: now.timestamp)
     }
   }
 
@@ -226,8 +224,8 @@ extension Hub {
   @inline(never)
   private mutating func publish(_ report: LegReport, driver: Int, trip: Int) {
     let notices = report.notices
-    if !notices.isEmpty, !storage.hasRoom { counters.eventsNotStored += UInt64(notices.count) }
-    let channel = notices.isEmpty || !storage.hasRoom ? nil : eventChannel(ofTrip: trip)
+    if !notices.isEmpty, !channels.storage.hasRoom { counters.eventsNotStored += UInt64(notices.count) }
+    let channel = notices.isEmpty || !channels.storage.hasRoom ? nil : eventChannel(ofTrip: trip)
     if channel != nil { trips[trip].progress.notices.formUnion(report.due) }
     if channel != nil || report.isBackOnRoute { recordTrip(trip) }
     guard let channel else { return }
@@ -239,22 +237,9 @@ extension Hub {
 
   // MARK: Trips that end
 
-  private mutating func armSilence(_ trip: Int) {
-    deadlines.arm(.tripSilence, trips.handle(of: trip), at: trips[trip].lastHeard + nanoseconds(timings.retention))
-  }
-
-  private mutating func armEnded(_ trip: Int) {
-    deadlines.arm(.trip, trips.handle(of: trip), at: trips[trip].closes)
-  }
-
-  /// The entry that watches a trip while it goes on came up: cancelled if nothing was heard of it, or looked at again.
   mutating func checkSilence(_ trip: Int) {
-    guard trips[trip].ended == nil else { return }
-    guard now.uptime >= trips[trip].lastHeard + nanoseconds(timings.retention) else { return armSilence(trip) }
-    guard storage.hasRoom else {
-      return deadlines.arm(.tripSilence, trips.handle(of: trip), at: now.uptime + nanoseconds(timings.storageRetry))
-    }
-    let step = trips.cancel(trip, at: now)
+    let canStore = channels.storage.hasRoom
+    guard let step = trips.checkSilence(trip, at: now, canStore: canStore, &deadlines) else { return }
     commit(step)
     followUp(step)
   }
@@ -262,17 +247,11 @@ extension Hub {
   /// The grace is over: its subscribers are let go. The retention is over: the trip is forgotten, and its events with
   /// it.
   mutating func checkEnded(_ trip: Int) {
-    guard let ended = trips[trip].ended else { return }
-    let forgets = ended + nanoseconds(timings.retention)
     if isOver(trip) { close(trip) }  // first, also where no turn came between the two: a machine that slept
-    guard now.uptime >= forgets else {
-      return deadlines.arm(.trip, trips.handle(of: trip), at: trips[trip].isClosed ? forgets : trips[trip].closes)
-    }
-    guard storage.hasRoom else {
-      return deadlines.arm(.trip, trips.handle(of: trip), at: now.uptime + nanoseconds(timings.storageRetry))
-    }
-    if let channel = trips[trip].channel { forgetEvents(of: channel) }
-    storage.write(.tripForgotten(trips[trip].id))
+    let canStore = channels.storage.hasRoom
+    guard trips.checkRetention(trip, at: now.uptime, canStore: canStore, &deadlines) else { return }
+    if let channel = trips[trip].channel { channels.forgetEvents(of: channel) }
+    channels.storage.write(.tripForgotten(trips[trip].id))
     removeTrip(trip)
   }
 
@@ -285,14 +264,13 @@ extension Hub {
 
   private mutating func close(_ trip: Int) {
     guard trips[trip].close(), let channel = trips[trip].channel else { return }
-    let ended = HubOutput.channelEnded(
-      ChannelHandle(index: UInt32(channel)), channels.name(channel), .tripEnded)
-    var outlets = channels.outlets(channel)
-    while let outlet = outlets.popFirst() { emitStored(ended, to: UInt32(outlet)) }
+    channels.emitStored(
+      .channelEnded(ChannelHandle(index: UInt32(channel)), channels.name(channel), .tripEnded),
+      toSubscribersOf: channel, counting: &counters)
   }
 
   mutating func removeTrip(_ trip: Int) {
-    if let driver = trips[trip].beginner.flatMap({ drivers.current($0) }) { drivers[driver].count(begunTrips: -1) }
+    drivers.count(begunTrips: -1, of: trips[trip].beginner)
     trips.remove(trip)
   }
 
@@ -303,19 +281,15 @@ extension Hub {
       id: drivers[driver].id, driver: drivers.handle(of: driver), tripsBegun: Int(drivers[driver].tripsBegun))
   }
 
-  private mutating func noteBeginner(of trip: Int) {
-    if let driver = trips[trip].beginner.flatMap({ drivers.current($0) }) { drivers[driver].count(begunTrips: 1) }
-  }
-
   /// A trip that was read back goes on where it was, by the wall clock.
   mutating func resumeTrip(_ trip: Int) {
     trips[trip].channel = channels.find(.trip(trips[trip].id))
     countActiveTrip(trip)
     if trips[trip].begunBy == .driver, let driver = driver(ofTrip: trip) {
       trips[trip].beginner = drivers.handle(of: driver)
-      noteBeginner(of: trip)
+      drivers.count(begunTrips: 1, of: trips[trip].beginner)
     }
     trips.resume(trip, at: now)
-    if trips[trip].ended == nil { armSilence(trip) } else { armEnded(trip) }
+    trips.arm(trip, &deadlines)
   }
 }

@@ -1,8 +1,8 @@
 // The hub: one state machine that owns every driver, trip, channel and sequence, and gives all events one order.
 //
 // Inputs come in batches, in the order in which they came; each is handled to its end before the next, and what comes
-// of it is appended to one output list a loop. No I/O, no clock, no randomness in here: time, epoch and hash seed are
-// parameters, so that a test can run an hour of traffic in a second and a run can be repeated byte for byte.
+// of it is appended to one output list for each outlet. No I/O, no clock, no randomness in here: time, epoch and hash seed
+// are parameters, so that a test can run an hour of traffic in a second and a run can be repeated byte for byte.
 //
 // The way of a location update is `handle(_: FixInPlace)` in Hub+Locations.swift.
 import HubBytes
@@ -12,17 +12,13 @@ import HubMessages
 public struct Hub: ~Copyable {
   let limits: HubLimits
   let timings: HubTimings
-  /// Names the life that sequences belong to.
-  var epoch: InlineText
   private(set) var seed: UInt64
   let samplingRules: SamplingRules
 
   var now: Moment
   var drivers: Drivers
   var trips: Trips
-  var listings = TripListings()
-  var channels: ChannelTable
-  var fleetChannel: Int?
+  var channels: Channels
   private(set) var audience: PublicAudience
   /// What pseudonyms are made with where the operator has given no key: stored with the seed.
   private(set) var pseudonymKey: SipKey
@@ -33,13 +29,8 @@ public struct Hub: ~Copyable {
   var deadlines: Deadlines
   var backlog = Backlog()
   var lookups = HistoryLookups()
-  var publicationNumber: UInt64 = 0
-  var storage = HubStorage()
   /// The journal knows this hub's epoch and seed.
-  var hasLife = false
-  /// When a loop came back that had heard nobody for a while (uptime, ns).
-  var lastStall = Int64.min / 2
-  var outputs: LoopOutputs
+  var isNamed = false
 
   public internal(set) var counters = HubCounters()
   /// More waits than one turn looks at: call `process` again soon.
@@ -50,26 +41,25 @@ public struct Hub: ~Copyable {
   /// Somebody waits for the records up to this number, as of the last turn; for others there is time.
   public private(set) var awaitedTicket: UInt64 = 0
 
-  /// An empty hub that serves `loops` loops (1–128).
+  /// An empty hub that serves `outlets` outlets (1–128).
   ///
   /// `seed` keeps peers from choosing ids that collide in the hash tables: draw it at random where inputs are hostile.
   /// `pseudonymKey` makes what riders know drivers by, and who has it can tell them. Without one it is `drawnKey`, or
   /// that of the journal that is read; by default it is made of the seed.
   public init(
     limits: HubLimits, timings: HubTimings, sampling: SamplingRules, epoch: InlineText, seed: UInt64,
-    pseudonymKey: SipKey? = nil, drawnKey: SipKey? = nil, loops: Int, now: Moment
+    pseudonymKey: SipKey? = nil, drawnKey: SipKey? = nil, outlets: Int, now: Moment
   ) {
     precondition(timings.tripGrace <= timings.retention, "a trip is closed before it is forgotten")
     self.limits = limits
     self.timings = timings
-    self.epoch = epoch
     self.seed = seed
     self.now = now
     samplingRules = sampling
-    drivers = Drivers(limits: limits, loops: loops, seed: seed)
+    drivers = Drivers(limits: limits, outlets: outlets, seed: seed)
     trips = Trips(limits: limits, timings: timings, seed: seed)
     fences = Fences(limits: limits, rules: timings.fences, seed: seed)
-    channels = ChannelTable(limits: limits, seed: seed, loopCount: loops)
+    channels = Channels(limits: limits, epoch: epoch, seed: seed, outlets: outlets)
     // A local, because `??` must not read `self` here: while `self` is not fully initialised, an autoclosure that reads
     // it frees members that are not there yet (Swift 6.3.1 with -O).
     let drawn = drawnKey ?? SipKey(seed, ~seed)
@@ -78,7 +68,6 @@ public struct Hub: ~Copyable {
     audience = PublicAudience(key: pseudonymKey ?? drawn)
     areas = AreaTable(seed: seed)
     deadlines = Deadlines(uptime: now.uptime)
-    outputs = LoopOutputs(loops: loops)
   }
 
   /// A turn with one list of inputs. `now` must not go back.
@@ -87,7 +76,7 @@ public struct Hub: ~Copyable {
     endTurn()
   }
 
-  /// The same.
+  /// A turn with one list of inputs, whose fixes are used where they lie. `now` must not go back.
   public mutating func process(_ inputs: borrowing HubInputs, now: Moment) {
     handle(inputs, now: now)
     endTurn()
@@ -99,7 +88,7 @@ public struct Hub: ~Copyable {
     for index in inputs.indices { handle(inputs[index]) }
   }
 
-  /// The same.
+  /// Handles a part of a turn's inputs in order; fixes are used where they lie.
   public mutating func handle(_ inputs: borrowing HubInputs, now: Moment) {
     self.now = now
     var cursor = HubInputs.Cursor()
@@ -116,47 +105,41 @@ public struct Hub: ~Copyable {
     hasMoreDue = handleDeadlines()
     handleBacklog()
     if !backlog.isEmpty { hasMoreDue = true }
-    if !listings.isEmpty { continueListings() }
+    if trips.hasListings { continueListings() }
     advanceSearches()
-    if advanceAreas() { hasMoreDue = true }
+    let context = AreaContext(audience: audience, now: now, budget: limits.areaDriversPerTurn)
+    if areas.advance(&drivers, &channels, context) { hasMoreDue = true }
     nextAreaTick = areas.nextTick
-    awaitedTicket = storage.awaited
+    awaitedTicket = channels.storage.awaited
     updateSizes()
   }
 
-  /// Hands over what has come out for one loop and takes the emptied list of the turn before, so that its memory is
+  /// Hands over what has come out for an outlet and takes the emptied list of the turn before, so that its memory is
   /// used again.
-  public mutating func drain(loop: Int, into list: inout HubOutputs) {
-    swap(&outputs[loop], &list)
-    outputs[loop].removeAll()
-  }
+  public mutating func drain(_ outlet: Int, into list: inout HubOutputs) { channels.drain(outlet, into: &list) }
 
-  /// The same as an array, for those who look at each by itself.
-  public mutating func drain(loop: Int) -> [HubOutput] {
+  /// What has come out for an outlet as an array, for those who look at each output by itself.
+  public mutating func drain(_ outlet: Int) -> [HubOutput] {
+    var drained = HubOutputs()
     var list: [HubOutput] = []
+    channels.drain(outlet, into: &drained)
     var cursor = HubOutputs.Cursor()
-    while let step = outputs[loop].next(&cursor) {
+    while let step = drained.next(&cursor) {
       switch step {
-      case .common(let index): list.append(.delivery(outputs[loop][common: index].delivery))
-      case .rare(let index): list.append(outputs[loop][rare: index])
+      case .common(let index): list.append(.delivery(drained[common: index].delivery))
+      case .rare(let index): list.append(drained[rare: index])
       }
     }
-    outputs[loop].removeAll()
     return list
   }
 
   // Mutating, as what is not and is not inlined copies the whole hub for its caller (loadtest/NOTES.md).
-  public mutating func hasOutput(loop: Int) -> Bool { !outputs[loop].isEmpty }
+  public mutating func hasOutput(for outlet: Int) -> Bool { channels.hasOutput(for: outlet) }
 
-  /// How many subscribers what waits to be drained by `loop` is for, where that is positions alone and fewer than
+  /// How many subscribers what waits to be drained by `outlet` is for, where that is positions alone and fewer than
   /// `limit`; else `limit`. O(limit).
-  public mutating func deliveryCount(loop: Int, below limit: Int) -> Int {
-    guard outputs[loop].rareCount == 0, outputs[loop].count < limit else { return limit }
-    var count = 0
-    for place in 0..<outputs[loop].count {
-      count += channels.subscribers(Int(outputs[loop].place(ofCommon: place).pointee.channel.index), loop: loop)
-    }
-    return min(count, limit)
+  public mutating func deliveryCount(for outlet: Int, below limit: Int) -> Int {
+    channels.deliveryCount(for: outlet, below: limit)
   }
 
   @inline(__always)
@@ -182,7 +165,7 @@ public struct Hub: ~Copyable {
     case .driverConnecting(let session, let id, let client): connect(session, id, client: client)
     case .driverDisconnected(let session): drivers.disconnect(session, at: now.uptime)
     case .vehicle(let id, let claims): take(claims, of: id)
-    case .loopStalled: lastStall = now.uptime
+    case .loopStalled: drivers.noteStall(at: now.uptime)
     case .driverStatus(let session, let messageID, let report): handle(session, messageID, report)
     case .tripStatus(let input): handle(input)
     case .tripChange(let input): handle(input)
@@ -191,10 +174,10 @@ public struct Hub: ~Copyable {
     case .fences(let session, let question): answer(session, question)
     case .subscribe(let input): subscribe(input)
     case .unsubscribe(let session, let messageID, let channel): unsubscribe(session, messageID, channel)
-    case .released(let loop, let channel): release(loop, channel)
-    case .wholeAreas(let session, let channels): tellWhole(session, channels)
+    case .released(let outlet, let channel): release(outlet, channel)
+    case .wholeAreas(let session, let cells): for cell in cells { areas.show(cell, to: session, &channels) }
     case .leaveView(let session, let messageID, let view):
-      emit(.viewEnded(session, messageID, view), to: session.loop)
+      emit(.viewEnded(session, messageID, view), to: session.outlet)
     case .name(let session, let actor, let channel): name(channel, to: session, actor)
     case .query(let session, let query, let replyTo): answer(session, query, replyTo)
     case .ping(let session, let messageID, let ping): answer(session, messageID, ping)
@@ -202,8 +185,8 @@ public struct Hub: ~Copyable {
     }
   }
 
-  /// Takes over the seed and the key of the life before. Only while all tables are empty.
-  mutating func takeLife(seed: UInt64, pseudonymKey: SipKey) {
+  /// Takes over the seed and the key of the hub before. Only while all tables are empty.
+  mutating func takeOver(seed: UInt64, pseudonymKey: SipKey) {
     self.seed = seed
     drivers.setSeed(seed)
     trips.setSeed(seed)
@@ -216,9 +199,18 @@ public struct Hub: ~Copyable {
   // MARK: Output
 
   @inline(__always)
-  mutating func emit(_ output: HubOutput, to loop: UInt32) { outputs[Int(loop)].append(output) }
+  mutating func emit(_ output: HubOutput, to outlet: UInt32) { channels.emit(output, to: outlet) }
 
-  mutating func reply(_ reply: Reply, to session: SessionRef) { emit(.reply(session, reply), to: session.loop) }
+  mutating func reply(_ reply: Reply, to session: SessionRef) { emit(.reply(session, reply), to: session.outlet) }
+
+  /// An output that leaves when everything done so far is stored. Where that cannot be now, an answer is refused.
+  mutating func emitStored(_ output: HubOutput, to outlet: UInt32) {
+    channels.emitStored(output, to: outlet, counting: &counters)
+  }
+
+  mutating func replyStored(_ reply: Reply, to session: SessionRef) {
+    emitStored(.reply(session, reply), to: session.outlet)
+  }
 
   mutating func refuse(
     _ session: SessionRef, _ messageID: MessageID, _ code: ErrorCode, _ message: String, retryAfter: Double? = nil,

@@ -20,7 +20,7 @@ extension ErrorReply {
 extension Hub {
   /// Throws where nothing can be stored now.
   mutating func requireRoom(_ message: String, retryAfter: Double = 5) throws(ErrorReply) {
-    if storage.hasRoom { return }
+    if channels.storage.hasRoom { return }
     counters.refusedForStorage += 1
     throw ErrorReply(code: .storageFull, message: message, retryAfter: retryAfter)
   }

@@ -34,6 +34,8 @@ struct Trips: ~Copyable {
   private let limitPerRider: Int
   private let limitPerDriver: Int
   private let grace: Int64
+  let retention: Int64
+  let storageRetry: Int64
   private var seed: UInt64
   private var slab = Slab<Trip>()
   private var ids = IndexTable()
@@ -42,6 +44,10 @@ struct Trips: ~Copyable {
   /// The number of the trip that began last.
   private(set) var newestNumber: UInt64 = 0
   private(set) var legs: TripLegs
+  /// Lists that are being put together.
+  private var listings = TripListings()
+  private let limitOfLists: Int
+  private let listedPerTurn: Int
   private let rules: TripRules
   private let maximumSpeed: Double
 
@@ -49,7 +55,11 @@ struct Trips: ~Copyable {
     limit = limits.trips
     limitPerRider = limits.tripsPerRider
     limitPerDriver = limits.tripsPerDriver
+    limitOfLists = limits.tripLists
+    listedPerTurn = limits.tripsListedPerTurn
     grace = nanoseconds(timings.tripGrace)
+    retention = nanoseconds(timings.retention)
+    storageRetry = nanoseconds(timings.storageRetry)
     rules = timings.trips
     maximumSpeed = limits.tracking.maximumSpeed
     self.seed = seed
@@ -59,6 +69,12 @@ struct Trips: ~Copyable {
   var count: Int { slab.count }
   /// One more than the largest index ever in use.
   var endIndex: Int { slab.endIndex }
+
+  func countEntries(into counters: inout HubCounters) {
+    counters.set(.trips, count)
+    counters.set(.tripLists, listings.count)
+    counters.set(.routePoints, legs.routePoints)
+  }
 
   /// A trip's record, in place.
   subscript(trip: Int) -> Trip {
@@ -192,18 +208,13 @@ struct Trips: ~Copyable {
     return .step(step)
   }
 
-  private mutating func move(
+  mutating func move(
     _ trip: Int, to target: TripStatus, at time: Timestamp, _ location: Coordinate?, _ now: Moment
   ) -> TripStep {
     let previous = slab[trip].status
     slab[trip].move(to: target, at: time, now: now, grace: grace)
     if slab[trip].status.target == nil { legs.end(&slab[trip]) }
     return TripStep(trip: trip, update: slab[trip].update(from: previous, at: location))
-  }
-
-  /// Nothing was heard of the trip for so long that the hub ends it.
-  mutating func cancel(_ trip: Int, at now: Moment) -> TripStep {
-    move(trip, to: .cancelled, at: now.timestamp, nil, now)
   }
 
   /// By what a repeated message is known. A rider and a driver may have the same id: the role is part of who sent it.
@@ -236,7 +247,8 @@ struct Trips: ~Copyable {
   ) throws(ErrorReply) -> TripStep {
     let (report, actor) = (input.report, input.actor)
     guard report.status == .requested else {
-      throw ErrorReply(code: .unknownTrip, message: "no trip \(report.tripID) was requested")
+      throw ErrorReply(
+        code: .unknownTrip, message: "this hub knows no trip \(report.tripID): a trip begins with requested")
     }
     guard input.mayRequest else {
       throw ErrorReply(
@@ -279,7 +291,7 @@ struct Trips: ~Copyable {
     let status = slab[trip].status
     guard status < .arrivedDestination else {
       throw ErrorReply(
-        invalidIn: status, "a trip changes until arrived_destination; this one is in \(status.name)")
+        invalidIn: status, "a trip in \(status.name) can no longer be changed")
     }
     guard hasContentRoom else {
       counters.count(full: .eventContents)
@@ -292,6 +304,43 @@ struct Trips: ~Copyable {
     if let move { slab[trip].note(move) }
     legs.end(&slab[trip])
     return .step(TripStep(trip: trip, update: update))
+  }
+
+  // MARK: Lists
+
+  /// Takes a list on; the answer comes with this turn or a later one.
+  mutating func list(
+    _ query: TripListQuery, for session: SessionRef, _ replyTo: MessageID?, counting counters: inout HubCounters
+  ) throws(ErrorReply) {
+    guard listings.count < limitOfLists else {
+      counters.count(full: .tripLists)
+      throw ErrorReply(
+        code: .rateLimited, message: "this hub puts \(limitOfLists) lists of trips together already", retryAfter: 1)
+    }
+    listings.append(TripListing(query, for: session, replyTo: replyTo))
+  }
+
+  var hasListings: Bool { !listings.isEmpty }
+
+  /// Goes on with the lists that were asked for, as far as one turn does. Gives those that are done.
+  mutating func continueListings() -> [TripListing] {
+    var advanced = TripListings()
+    swap(&advanced, &listings)
+    let done = advanced.advance(over: self, limit: listedPerTurn)
+    listings = advanced
+    return done
+  }
+
+  // MARK: Fixes that name a trip
+
+  /// Throws where a driver's fixes may not belong to the trip that they name, which is not known where `trip` is nil.
+  func checkNamed(_ trip: Int?, _ id: Identifier, by driver: Identifier, isGranted: Bool) throws(ErrorReply) {
+    let owner = trip.flatMap { slab[$0].driverID }
+    if owner == driver || isGranted && owner == nil { return }
+    let message =
+      trip == nil
+      ? "your token does not name trip \(id)" : "trip \(id) is another driver's, or your token does not name it"
+    throw ErrorReply(code: .forbidden, message: message)
   }
 
   // MARK: Positions

@@ -94,7 +94,7 @@ final class HandDrivenHub {
     let message = try #require(MessageID("m"))
     let tags = try tags.map { try #require(InlineText($0)) }
     for number in 0..<count {
-      let session = SessionRef(loop: 0, slot: UInt32(1 << 20 + number), generation: 1)
+      let session = SessionRef(outlet: 0, slot: UInt32(1 << 20 + number), generation: 1)
       let place = Coordinate(clampingLatitude: 52.5 + Double(number) * 1e-5, wrappingLongitude: 13.4)
       let fix = Fix(coordinate: place, timestamp: moment.timestamp, accuracy: 5)
       sessions.sessions.pointee.inputs.append(

@@ -9,43 +9,6 @@
 // then handled anew.
 import HubMessages
 
-extension Hub {
-  /// Seconds after which what could not be stored should be sent again.
-  static var storageRetryAfter: Double { 5 }
-
-  /// Whoever waits for the disk is answered with `storage_full`.
-  mutating func refuseWhatWaits() {
-    if storage.held.answers > 0 {
-      for held in storage.takeAnswers() {
-        switch held {
-        case .output(let output, let loop): refuse(waiting: output, to: loop)
-        case .input(let input): dispatch(input)  // refused there, or answered where it only waited behind others
-        }
-      }
-    }
-    if lookups.waitsForStorage {
-      for batch in lookups.takeUnstored(storedThrough: storage.storedThrough) {
-        refuseUnstored(batch.input, fixes: batch.places.count)
-      }
-    }
-  }
-
-  /// Tells whom `output` was for that it cannot be stored now.
-  mutating func refuse(waiting output: HubOutput, to loop: UInt32) {
-    guard let refusal = output.refusedForStorage else { return }
-    counters.refusedForStorage += 1
-    emit(refusal, to: loop)
-  }
-
-  /// Whether who asks for the channel would have to wait for the disk, and the disk takes nothing.
-  mutating func cannotStore(_ channel: Channel) -> Bool {
-    switch storage.condition {
-    case .good: false
-    case .unavailable: isUnstored(channel)
-    }
-  }
-}
-
 extension HubOutput {
   /// Whether somebody waits for this, so that it has a `refusedForStorage`.
   var isAnswer: Bool {
@@ -82,8 +45,11 @@ extension ErrorReply {
   fileprivate static func notStored(_ advice: String, replyTo: MessageID? = nil) -> ErrorReply {
     ErrorReply(
       code: .storageFull, message: "not stored: this hub cannot store anything now, and may store it later; \(advice)",
-      replyTo: replyTo, retryAfter: Hub.storageRetryAfter)
+      replyTo: replyTo, retryAfter: storageRetryAfter)
   }
+
+  /// Seconds after which what could not be stored should be sent again.
+  static var storageRetryAfter: Double { 5 }
 }
 
 extension Reply {

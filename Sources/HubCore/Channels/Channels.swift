@@ -1,0 +1,379 @@
+// The channels of a hub and what leaves it: publications and answers, to one list for each outlet.
+//
+// What is durable writes a record first (Durability/HubStorage.swift), and whatever tells of it waits until the record
+// is on stable storage. Positions wait for nothing. Who asks for a channel whose newest event is not stored yet is
+// answered when it is, so that nobody is shown what a crash could undo.
+import HubBytes
+import HubMessages
+
+struct Channels: ~Copyable {
+  private var table: ChannelTable
+  var storage = HubStorage()
+  private var outputs: OutletOutputs
+  /// Counts all publications, of whatever channel.
+  private var publicationNumber: UInt64 = 0
+  /// The channel of all drivers' positions, while it has subscribers.
+  private var fleet: Int?
+  /// Names the history that sequences belong to.
+  private(set) var epoch: InlineText
+  /// Events, and publications handed to outlets: one for each channel and outlet with a subscriber.
+  private(set) var eventsPublished: UInt64 = 0
+  private(set) var deliveries: UInt64 = 0
+
+  init(limits: HubLimits, epoch: InlineText, seed: UInt64, outlets: Int) {
+    table = ChannelTable(limits: limits, seed: seed, outletCount: outlets)
+    outputs = OutletOutputs(count: outlets)
+    self.epoch = epoch
+  }
+
+  /// Changes the seed while there are no channels.
+  mutating func setSeed(_ seed: UInt64) { table.setSeed(seed) }
+
+  var count: Int { table.count }
+  /// Events kept in all channels, and the bytes of their routes, texts and data.
+  var eventCount: Int { table.eventCount }
+  var contentBytes: Int { table.contentBytes }
+
+  func countEntries(into counters: inout HubCounters) {
+    counters.set(.channels, table.count)
+    counters.set(.events, table.eventCount)
+    counters.set(.eventContents, table.contentBytes)
+  }
+
+  func record(_ channel: Int) -> ChannelRecord { table.record(channel) }
+  func find(_ name: Channel) -> Int? { table.find(name) }
+  func name(_ channel: Int) -> Channel { table.name(channel) }
+  /// The number of the newest event; before the first, where the numbers start.
+  func sequence(_ channel: Int) -> UInt64 { table.sequence(channel) }
+  /// The index in the area table of a cell that is watched; nil for what is no area's channel, or not any more.
+  func area(_ channel: Int) -> Int? { table.area(channel) }
+
+  /// Whether anybody but this session is subscribed. A session that is gone but for its release still counts.
+  @inline(__always)
+  func hasListener(_ channel: Int, besides session: SessionRef?) -> Bool {
+    table.hasListener(channel, besides: session)
+  }
+
+  /// The kept notification that was posted with this id. O(kept events of the channel).
+  func notification(_ channel: Int, posted id: MessageID) -> Notification? { table.notification(channel, posted: id) }
+
+  // MARK: Output
+
+  @inline(__always)
+  mutating func emit(_ output: HubOutput, to outlet: UInt32) { outputs[Int(outlet)].append(output) }
+
+  /// To each outlet with a subscriber of a channel.
+  mutating func emit(_ output: HubOutput, toSubscribersOf channel: Int) {
+    var outlets = table.outlets(channel)
+    while let outlet = outlets.popFirst() { emit(output, to: UInt32(outlet)) }
+  }
+
+  /// Hands over what has come out for an outlet and takes the emptied list of the turn before, so that its memory is
+  /// used again.
+  mutating func drain(_ outlet: Int, into list: inout HubOutputs) {
+    swap(&outputs[outlet], &list)
+    outputs[outlet].removeAll()
+  }
+
+  mutating func hasOutput(for outlet: Int) -> Bool { !outputs[outlet].isEmpty }
+
+  /// See `Hub.deliveryCount`.
+  mutating func deliveryCount(for outlet: Int, below limit: Int) -> Int {
+    guard outputs[outlet].rareCount == 0, outputs[outlet].count < limit else { return limit }
+    var count = 0
+    for index in 0..<outputs[outlet].count {
+      let channel = Int(outputs[outlet].place(ofCommon: index).pointee.channel.index)
+      count += table.subscribers(channel, outlet: outlet)
+    }
+    return min(count, limit)
+  }
+
+  // MARK: State
+
+  /// Publishes a driver's position on its trip's, its own and the fleet's channel, where somebody listens. It has no
+  /// number on a channel, nothing of it is kept, and a newer one with the same key makes it worthless.
+  @inline(__always)
+  mutating func publish(driver: Int, trip: Int?, own: Int?, _ make: () -> PositionDelivery) {
+    if trip == nil, own == nil, fleet == nil { return }
+    // One for all three: what belongs to the channel is filled in for each.
+    var delivery = make()
+    if let trip { publish(&delivery, driver: driver, on: trip) }
+    if let own { publish(&delivery, driver: driver, on: own) }
+    if let fleet { publish(&delivery, driver: driver, on: fleet) }
+  }
+
+  @inline(__always)
+  private mutating func publish(_ delivery: inout PositionDelivery, driver: Int, on channel: Int) {
+    var outlets = table.outlets(channel)
+    if outlets.isEmpty { return }
+    publicationNumber += 1
+    delivery.channel = ChannelHandle(index: UInt32(channel))
+    delivery.conflationKey = UInt64(channel) << 32 | UInt64(driver + 1)  // never an ETA's: there are fewer drivers
+    delivery.position.channel = table.name(channel)
+    delivery.position.number = publicationNumber
+    delivery.position.location.after = table.sequence(channel, storedThrough: storage.storedThrough)
+    while let outlet = outlets.popFirst() {
+      outputs[outlet].append(common: delivery)
+      deliveries += 1
+    }
+  }
+
+  /// Publishes a trip's ETA: state too, of which a channel has one.
+  mutating func publish(_ eta: ETAUpdate, on channel: Int, at time: Timestamp) {
+    if table.outlets(channel).isEmpty { return }
+    var eta = eta
+    eta.after = table.sequence(channel, storedThrough: storage.storedThrough)
+    let delivery = Delivery(
+      channel: ChannelHandle(index: UInt32(channel)), conflationKey: UInt64(channel) << 32 | UInt64(UInt32.max),
+      received: 0, publication: publication(.etaUpdate(eta), on: table.name(channel), at: time))
+    deliveries += UInt64(table.outlets(channel).count)
+    emit(.delivery(delivery), toSubscribersOf: channel)
+  }
+
+  /// A publication with the next number.
+  mutating func publication(_ body: Publication.Body, on channel: Channel, at time: Timestamp) -> Publication {
+    publicationNumber += 1
+    return Publication(channel: channel, number: publicationNumber, timestamp: time, body: body)
+  }
+
+  // MARK: Events
+
+  /// Publishes an event on a channel: numbered, kept for recovery, never dropped, shown when it is stored. `body` gets
+  /// its number.
+  mutating func publish(
+    eventOn channel: Int, at time: Timestamp, counting counters: inout HubCounters,
+    _ body: (UInt64) -> Publication.Body
+  ) {
+    let sequence = table.nextSequence(
+      channel, ticket: storage.isOn ? storage.ticket : 0, storedThrough: storage.storedThrough)
+    let event = publication(body(sequence), on: table.name(channel), at: time)
+    table.keep(event, channel)
+    storage.write(.event(event))
+    eventsPublished += 1
+    let delivery = Delivery(
+      channel: ChannelHandle(index: UInt32(channel)), conflationKey: 0, received: 0, publication: event)
+    deliveries += UInt64(table.outlets(channel).count)
+    emitStored(.delivery(delivery), toSubscribersOf: channel, counting: &counters)
+  }
+
+  /// The channel that is `known`, or else the one of this name, kept for its events; nil at the limit of channels.
+  mutating func forEvents(_ known: Int?, _ name: Channel, counting counters: inout HubCounters) -> Int? {
+    guard let channel = known ?? table.findOrInsert(name) else {
+      counters.count(full: .channels)
+      return nil
+    }
+    _ = table.setKept(channel, true)
+    return channel
+  }
+
+  /// The channel's events are no longer kept.
+  mutating func forgetEvents(of channel: Int) {
+    if storage.isOn, table.isKept(channel) {
+      storage.write(.channelForgotten(table.name(channel)))
+      storage.noteForgotten()
+    }
+    _ = table.setKept(channel, false)
+  }
+
+  /// Whether kept events have room for so many bytes more of routes and texts.
+  func hasRoom(forContent bytes: Int, below limit: Int) -> Bool { bytes == 0 || table.contentBytes + bytes <= limit }
+
+  // MARK: Subscribers
+
+  /// The channel of a name, made if it isn't there; nil at the limit of the role.
+  mutating func open(_ name: Channel, for role: Role) -> Int? {
+    let channel = table.findOrInsert(name, for: role)
+    if name == .fleet { fleet = channel }
+    return channel
+  }
+
+  /// One subscriber more. Gives the events that it missed since `resume`; nil where not all of them are kept.
+  mutating func subscribe(
+    _ session: SessionRef, to channel: Int, isDriver: Bool, resume: ResumePoint?
+  ) -> [Publication]? {
+    table.addSubscriber(channel, outlet: Int(session.outlet))
+    if isDriver { table.setDriverListener(channel, session) }
+    guard let resume, resume.epoch == epoch else { return nil }
+    return table.events(channel, since: resume.since)
+  }
+
+  /// Answers a subscriber with the channel as it stands, or who comes back with what it missed: the events first, in
+  /// order, and then where things are now. The answer travels in the same list as publications, so that the outlet sees
+  /// nothing twice and misses nothing between the two. Gives how much was missed.
+  mutating func answer(
+    _ input: SubscribeInput, _ channel: Int, _ known: Subscribed.Snapshot?, missed events: [Publication]?,
+    isParty: Bool, at time: Timestamp
+  ) -> Int {
+    var (snapshot, missed) = (known, events)
+    let name = input.request.channel
+    if missed != nil {
+      if let position = snapshot?.position {
+        missed?.append(publication(.driverLocation(position), on: name, at: time))
+      }
+      if let eta = snapshot?.eta { missed?.append(publication(.etaUpdate(eta), on: name, at: time)) }
+      snapshot?.position = nil
+      snapshot?.eta = nil
+    }
+    let answer = Subscribed(
+      replyTo: input.messageID, channel: name, sequence: table.sequence(channel), epoch: epoch,
+      recovered: missed != nil, snapshot: snapshot)
+    let handle = ChannelHandle(index: UInt32(channel))
+    emit(
+      .subscribed(input.session, handle, answer, missed: missed ?? [], isParty: isParty), to: input.session.outlet)
+    return missed?.count ?? 0
+  }
+
+  /// A session wants to hear no more of a channel: its outlet gives the subscription back when it has drained this.
+  mutating func unsubscribe(_ session: SessionRef, _ messageID: MessageID, _ channel: Channel) {
+    guard let index = table.find(channel) else {
+      let answer = Reply.unsubscribed(Unsubscribed(replyTo: messageID, channel: channel, reason: .asked))
+      return emit(.reply(session, answer), to: session.outlet)
+    }
+    if table.driverListener(index) == session { table.setDriverListener(index, nil) }
+    emit(.unsubscribed(session, messageID, ChannelHandle(index: UInt32(index)), channel), to: session.outlet)
+  }
+
+  /// What went with a channel's last subscriber.
+  enum Release {
+    case nothing
+    case channel(Channel)
+    /// A cell that was watched, by its index in the area table.
+    case area(Int)
+  }
+
+  /// One subscriber less.
+  mutating func release(_ handle: ChannelHandle, of outlet: UInt32) -> Release {
+    let index = Int(handle.index)
+    let (name, area) = (table.name(index), table.area(index))
+    guard table.removeSubscriber(index, outlet: Int(outlet)) else { return .nothing }
+    if name == .fleet { fleet = nil }
+    return area.map { .area($0) } ?? .channel(name)
+  }
+
+  // MARK: Storing
+
+  /// From now on changes are stored; `new` begins another history of the numbers.
+  mutating func attachJournal(limit: Int, looksUp: Bool) { storage = HubStorage(limit: limit, looksUp: looksUp) }
+
+  mutating func begin(epoch new: InlineText) { epoch = new }
+
+  /// Restores an event with the number that it has; false where there is no room, and for what is no event.
+  mutating func restore(_ event: Publication) -> Bool {
+    publicationNumber = max(publicationNumber, event.number)
+    return table.restore(event)
+  }
+
+  mutating func restore(_ name: Channel, sequence: UInt64) -> Bool { table.restore(name, sequence: sequence) }
+
+  mutating func restore(highestSequence number: UInt64) { table.restore(highestSequence: number) }
+
+  mutating func restoreForgotten(_ name: Channel) -> Bool {
+    guard let channel = table.find(name) else { return false }
+    _ = table.setKept(channel, false)
+    return true
+  }
+
+  /// What is stored of channels, in an order in which it can be restored: their names, then the events of all.
+  func forEachRecord<E: Error>(_ body: (DurableRecord) throws(E) -> Void) throws(E) {
+    try table.forEachKept { (name, sequence) throws(E) in try body(.channel(name, sequence: sequence)) }
+    try table.forEachEvent { (event) throws(E) in try body(.event(event)) }
+  }
+
+  var highestSequence: UInt64 { table.highestSequence }
+
+  /// The channels whose events are kept.
+  func keptNames() -> [Channel] { table.keptNames() }
+
+  /// Positions had numbers too, and theirs are not stored: further ones begin far beyond.
+  mutating func finishRestoring() { if publicationNumber > 0 { publicationNumber += 1 << 32 } }
+
+  // MARK: Cells that are watched
+
+  /// A new channel for a cell; nil at the limit of channels.
+  mutating func insert(area cell: Channel, for role: Role) -> Int? { table.insert(area: cell, for: role) }
+
+  mutating func setArea(_ channel: Int, _ area: Int) { table.setArea(channel, area) }
+
+  mutating func addSubscriber(_ channel: Int, outlet: Int) { table.addSubscriber(channel, outlet: outlet) }
+
+  /// A cell's update for the outlets that watch it. Gives these.
+  mutating func publish(areaUpdate update: Publication, on channel: ChannelHandle) -> OutletSet {
+    let outlets = table.outlets(Int(channel.index))
+    deliveries += UInt64(outlets.count)
+    emit(.areaUpdate(channel, update), toSubscribersOf: Int(channel.index))
+    return outlets
+  }
+
+  // MARK: Waiting for storage
+
+  /// An output that leaves when everything done so far is stored. Where that cannot be now, an answer is refused.
+  mutating func emitStored(_ output: HubOutput, to outlet: UInt32, counting counters: inout HubCounters) {
+    guard storage.newest > storage.storedThrough else { return emit(output, to: outlet) }
+    switch storage.condition {
+    case .good: storage.hold(output, for: outlet)
+    case .unavailable where output.isAnswer: refuse(waiting: output, to: outlet, counting: &counters)
+    case .unavailable: storage.hold(output, for: outlet)
+    }
+  }
+
+  mutating func emitStored(
+    _ output: HubOutput, toSubscribersOf channel: Int, counting counters: inout HubCounters
+  ) {
+    var outlets = table.outlets(channel)
+    while let outlet = outlets.popFirst() { emitStored(output, to: UInt32(outlet), counting: &counters) }
+  }
+
+  /// Tells whom `output` was for that it cannot be stored now.
+  mutating func refuse(waiting output: HubOutput, to outlet: UInt32, counting counters: inout HubCounters) {
+    guard let refusal = output.refusedForStorage else { return }
+    counters.refusedForStorage += 1
+    emit(refusal, to: outlet)
+  }
+
+  /// Puts an input about a channel off until the channel's events are stored; false where they are, and nothing waits
+  /// that came before it.
+  mutating func waits(_ input: HubInput, for channel: Channel) -> Bool {
+    guard storage.isOn, storage.condition == .good else { return false }
+    // Not before those that came earlier; they are being handled again, in order, while they are released.
+    let isBehindOthers = storage.parked > 0 && !storage.isReleasing && table.find(channel) != nil
+    guard isBehindOthers || isUnstored(channel) else { return false }
+    storage.park(input)
+    return true
+  }
+
+  /// Whether a channel's newest event is not stored yet. A new channel counts on from the numbers of those that are
+  /// gone: that they are must be stored, or a hub that comes back gives these numbers to other events.
+  func isUnstored(_ channel: Channel) -> Bool {
+    guard let index = table.find(channel) else { return storage.forgottenTicket > storage.storedThrough }
+    return table.eventTicket(index) > storage.storedThrough
+  }
+
+  /// Whether who asks for the channel would have to wait for the disk, and the disk takes nothing.
+  func cannotStore(_ channel: Channel) -> Bool {
+    switch storage.condition {
+    case .good: false
+    case .unavailable: isUnstored(channel)
+    }
+  }
+
+  /// Whether something was changed that is not stored yet.
+  var hasUnstored: Bool { storage.newest > storage.storedThrough }
+
+  /// Emits what waited for the records up to `ticket`, and gives the inputs that did, for which `isReleasing` holds
+  /// until `endRelease`. Events come first: who asked between two of them is shown both as missed, and must not get
+  /// the second live as well.
+  mutating func beginRelease(through ticket: UInt64, _ condition: StorageCondition) -> [HubInput] {
+    storage.stored(through: ticket, condition)
+    var parked: [HubInput] = []
+    while let next = storage.release() {
+      switch next {
+      case .output(let output, let outlet): emit(output, to: outlet)
+      case .input(let input): parked.append(input)
+      }
+    }
+    storage.isReleasing = true
+    return parked
+  }
+
+  mutating func endRelease() { storage.isReleasing = false }
+}
