@@ -22,7 +22,7 @@ public struct ValueKind<Value>: Sendable {
 
 extension ValueKind where Value: FixedWidthInteger & Sendable {
   public static func whole(_ range: ClosedRange<Value>) -> ValueKind {
-    let isOpen = range.upperBound == .max
+    let isOpen = range.upperBound == .max && Value.bitWidth > 16  // 65535 says something: a port
     let words = isOpen ? "\(range.lowerBound) and more" : "\(range.lowerBound) to \(range.upperBound)"
     return ValueKind(
       "a whole number from " + words, range: words, read: { Value($0).flatMap { range.contains($0) ? $0 : nil } },

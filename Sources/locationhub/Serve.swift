@@ -39,7 +39,14 @@ private func runServe(_ arguments: Arguments) throws(CommandError) -> ExitCode {
   }
   ProcessFacts.giveMemoryBack()
   let server: Server
-  do throws(ServerError) { server = try Server.start(configuration) } catch { throw .failed("\(error)") }
+  do throws(ServerError) {
+    server = try Server.start(configuration)
+  } catch {
+    switch error {
+    case .badAddress, .badLoopCount, .developmentCredentialsNotOnLoopback: throw .usage("\(error)")
+    case .portTaken, .journal, .system: throw .failed("\(error)")
+    }
+  }
   announce(server, configuration)
   if configuration.tls == nil, !server.address.isLoopback {
     server.log(

@@ -47,10 +47,10 @@ extension EndToEnd.Processes {
     if arguments.first == "serve" { #expect(outcome.output.contains("--port")) }
   }
 
-  @Test("development credentials on an open address: exit code 1, and the message says what to do")
+  @Test("development credentials on an open address: exit code 2, and the message says what to do")
   func openAddress() throws {
     let outcome = try HubProcess.run(["serve", "--host", "0.0.0.0", "--port", "0", "--dev-auth"])
-    #expect(outcome.status == 1)
+    #expect(outcome.status == 2)
     #expect(outcome.errors.contains("127.0.0.1"))
   }
 
@@ -154,8 +154,9 @@ extension EndToEnd.Processes {
       (["--allow-origin", "https://a.example/path"], "https://a.example/path"), (["--allow-origin", "null"], "null"),
       (["--allow-host", "hub.example:8080"], "hub.example:8080"), (["--allow-host", "http://hub"], "http://hub"),
       (["--trusted-proxy", "10.0.0.1/8"], "10.0.0.1/8"), (["--trusted-proxy", "proxy.example"], "proxy.example"),
-      (["--admin-host", "127.0.0.1"], "--admin-port"), (["--admin-port", "70000"], "70000"),
+      (["--admin-host", "127.0.0.1"], "--admin-port"), (["--admin-port", "70000"], "from 0 to 65535, not 70000"),
       (["--max-per-address", "-1"], "-1"), (["--max-sessions", "0"], "--max-sessions"),
+      (["--dev-auth", "--host", "hub.example"], "hub.example"),
     ])
   func badAccess(arguments: [String], named: String) throws {
     let outcome = try HubProcess.run(["serve", "--port", "0"] + arguments)
