@@ -32,8 +32,9 @@ private func runServe(_ arguments: Arguments) throws(CommandError) -> ExitCode {
   let signals = [SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2]
   do throws(SystemError) {
     try blockSignals(signals)
-    // A file that may not grow further (ulimit -f) is a full disk to the journal, which the write itself says.
-    try ignoreSignals([SIGXFSZ])
+    // A file that may not grow further (ulimit -f) is a full disk to the journal, and a log that nobody reads any more
+    // is lost: the write itself says so.
+    try ignoreSignals([SIGXFSZ, SIGPIPE])
   } catch {
     throw .failed("\(error)")
   }

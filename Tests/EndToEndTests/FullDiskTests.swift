@@ -142,6 +142,17 @@ extension EndToEnd.FullDisks {
     #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path).isEmpty)
   }
 
+  @Test("SIGPIPE, as from a log whose reader has gone, changes nothing")
+  func closedLog() throws {
+    let hub = try HubProcess.serve()
+    let peer = try ops(hub)
+    hub.send(signal: SIGPIPE)
+    try peer.send("ping", ["n": 1])
+    _ = try peer.receive("pong")
+    hub.send(signal: SIGTERM)
+    #expect(try hub.outcome().status == 0)
+  }
+
   @Test("SIGUSR1 and SIGUSR2 are logged and change nothing")
   func userSignals() throws {
     let hub = try HubProcess.serve()
