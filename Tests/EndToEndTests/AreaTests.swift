@@ -67,6 +67,20 @@ extension EndToEnd.Areas {
     try hub.metrics { $0["table_entries{table=\"areas\"}"] == 1 && $0["subscriptions"] == 1 }
   }
 
+  @Test("a view that moves makes room for itself: the cells that it leaves are not counted")
+  func viewsAtTheLimit() throws {
+    let hub = try TestHub { $0.limits.subscriptionsPerSession = 5 }
+    let rider = try hub.rider("r1")
+    for place in ["52.52,13.405", "48.1371,11.5754", "52.52,13.405"] {  // four cells, two, four
+      try rider.send("subscribe", ["channel": "nearby:\(place),300", "viewId": "map"])
+      let cells = try #require(try rider.receive("subscribed").payload["cells"] as? [String])
+      for _ in cells { _ = try rider.receive("area_update") }
+    }
+    try rider.send("subscribe", ["channel": "nearby:48.1371,11.5754,300", "viewId": "other"])
+    #expect(try rider.receive("error").code == "rate_limited")
+    try hub.metrics { $0["subscriptions"] == 4 && $0["table_entries{table=\"areas\"}"] == 4 }
+  }
+
   @Test("a rider's area has a size, a driver has none, and what is no place gets an error")
   func refusals() throws {
     let hub = try TestHub()

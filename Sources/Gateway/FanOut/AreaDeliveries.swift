@@ -37,6 +37,12 @@ struct AreaDeliveries {
     views[slot]?.first { $0.isReplaced(by: view) }?.cells ?? []
   }
 
+  /// The cells that a session leaves with its new view: those that no view of it has then.
+  func cellsLeft(_ slot: Int, by new: View) -> [ChannelHandle] {
+    let views = (views[slot] ?? []).filter { !$0.isReplaced(by: new) } + [new]
+    return cells(slot, ofViewBefore: new).filter { cell in !views.contains { $0.cells.contains(cell) } }
+  }
+
   mutating func set(_ slot: Int, _ view: View) {
     if let place = views[slot]?.firstIndex(where: { $0.isReplaced(by: view) }) {
       views[slot]![place] = view

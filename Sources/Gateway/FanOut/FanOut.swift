@@ -279,17 +279,18 @@ struct FanOut: ~Copyable {
   ) throws(WatchRefusal) {
     let view = AreaDeliveries.View(id: answer.viewID, channel: answer.channel, cells: cells)
     let before = areas.cells(recipient.slot, ofViewBefore: view)
+    let left = areas.cellsLeft(recipient.slot, by: view)
     let new = cells.filter { subscriptions.subscriber(of: $0, session) == nil }
-    guard session.count + new.count <= limits.subscriptionsPerSession else { throw .subscriptions }
+    guard session.count - left.count + new.count <= limits.subscriptionsPerSession else { throw .subscriptions }
     guard mayWatch(cells.count - before.count) else { throw .cells }
     areas.set(recipient.slot, view)
+    for cell in left { _ = unsubscribe(&session, from: cell, telling: &inputs) }
     for cell in cells
     where !subscriptions.add(
       recipient.connection, encoding: recipient.encoding, to: cell, isBehind: true, of: &session)
     {
       inputs.append(.released(outlet: number, cell))
     }
-    leave(before, recipient.slot, &session, &inputs)
     _ = send(.subscribed(answer), to: recipient, now: now)
     if !new.isEmpty { inputs.append(.wholeAreas(reference(recipient.connection), new)) }
   }
