@@ -112,7 +112,9 @@ public struct JournalInventory: Sendable, Equatable {
     let whole = snapshots.filter { !broken.contains($0.name) }
     guard let oldestKept = whole.suffix(count).first else { return Surplus() }
     var surplus = Surplus(snapshots: snapshots.filter { $0.group < oldestKept.group })
-    var left = bytes - surplus.snapshots.reduce(0) { $0 + $1.bytes }
+    // A broken snapshot may be of any size, and what goes for it would be history that is good.
+    let uncounted = snapshots.filter { $0.group < oldestKept.group || broken.contains($0.name) }
+    var left = bytes - uncounted.reduce(0) { $0 + $1.bytes }
     for (segment, next) in zip(segments, segments.dropFirst()) {
       // Its last group is the one before the next segment's first, and was written before that was begun.
       guard next.first <= oldestKept.group + 1 else { break }

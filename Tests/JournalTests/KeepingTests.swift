@@ -246,6 +246,9 @@ extension Bench {
     #expect(gone(inventory, rule(hours: 1000, bytes: 700), hour: 6) == [])
     #expect(gone(inventory, rule(hours: 1000, bytes: 699), hour: 6) == ["s0"])
     #expect(gone(inventory, rule(hours: 1000, bytes: 500), hour: 6) == ["s0", "s1"])
+    var odd = inventory
+    odd.snapshots.append(JournalInventory.Snapshot(name: "p60", group: 60, created: 0, bytes: 1 << 40))
+    #expect(gone(odd, rule(hours: 1000, bytes: 700), broken: ["p60"], hour: 6) == [])
   }
 
   @Test("Nothing goes that the older of the two snapshots that are kept does not hold, however old and large it is")
