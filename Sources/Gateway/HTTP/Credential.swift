@@ -172,15 +172,17 @@ extension Credential {
   /// Development's credential: only for programs of this machine and for pages that it serves. A proxy makes everybody
   /// look like one of these, and so does a web page whose name is made to point here (AllowedHosts.swift).
   private init(development request: RequestHead, _ hosts: AllowedHosts?) throws(CredentialError) {
+    if let hosts {
+      guard !ClientAddress.wasForwarded(request.fields) else {
+        throw CredentialError(
+          text: "this request came through a proxy (Forwarded, Via, X-Forwarded-* or X-Real-IP): development "
+            + "credentials are not taken from there, since everybody could have them")
+      }
+      guard hosts.allows(request.fields) else {
+        throw CredentialError(text: "development credentials are taken only where \(CredentialError.hosts)")
+      }
+    }
     try self.init(query: request.query, allowsDevelopmentCredentials: hosts != nil)
-    guard !ClientAddress.wasForwarded(request.fields) else {
-      throw CredentialError(
-        text: "this request came through a proxy (Forwarded, Via, X-Forwarded-* or X-Real-IP): development credentials "
-          + "are not taken from there, since everybody could have them")
-    }
-    guard hosts?.allows(request.fields) == true else {
-      throw CredentialError(text: "development credentials are taken only where \(CredentialError.hosts)")
-    }
   }
 
   /// Reads `role` and `id` of the query; only where `--dev-auth` allows it.
