@@ -160,7 +160,7 @@ public struct HubTimings: Sendable, Equatable {
   public var replacementWindow = 60.0
   /// … refuse newcomers for this long.
   public var conflict = 30.0
-  /// The older of two sessions of one client is told after this, and at most a second later, that it was replaced.
+  /// The older of two sessions of one client is told after this, and at most two seconds later, that it was replaced.
   public var takeover = 2.0
   /// What could not be stored when it was due is looked at again after this.
   public var storageRetry = 60.0
