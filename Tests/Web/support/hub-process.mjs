@@ -1,0 +1,75 @@
+// A real hub as a process of its own, with a journal and a folder that is removed at the end.
+import { spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import net from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const top = new URL('../../../', import.meta.url).pathname;
+
+/** The executable: HUB_BINARY, or what was built; undefined where there is none. */
+export const binary = [process.env.HUB_BINARY, `${top}.build/release/locationhub`, `${top}.build/debug/locationhub`]
+  .find(path => path && existsSync(path));
+
+async function freePort() {
+  const server = net.createServer();
+  await new Promise(resolve => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address();
+  await new Promise(resolve => server.close(resolve));
+  return port;
+}
+
+/** Waits until a condition holds, which may be a promise, and fails with what was waited for. */
+export async function until(what, condition, seconds = 15) {
+  const end = Date.now() + seconds * 1000;
+  for (;;) {
+    const value = await condition();
+    if (value) return value;
+    if (Date.now() > end) throw new Error(`waited ${seconds} s for ${what}`);
+    await new Promise(resolve => { setTimeout(resolve, 10); });
+  }
+}
+
+/** Output of a run of the executable. */
+export function run(...args) {
+  return new Promise((resolve, reject) => {
+    const process = spawn(binary, args);
+    let text = '';
+    process.stdout.on('data', bytes => { text += bytes; });
+    process.stderr.on('data', bytes => { text += bytes; });
+    process.on('close', code => code ? reject(new Error(text)) : resolve(text.trim()));
+  });
+}
+
+/** Starts a hub; `start` again after `kill` has the same port and journal. */
+export async function startHub(...options) {
+  const folder = mkdtempSync(join(tmpdir(), 'hub-'));
+  const port = await freePort();
+  let child, log = '';
+  const hub = {
+    folder, url: `ws://127.0.0.1:${port}/v1/ws`, http: `http://127.0.0.1:${port}`,
+    async start() {
+      child = spawn(binary, ['serve', '--port', String(port), '--data', join(folder, 'data'), ...options]);
+      child.stderr.on('data', bytes => { log += bytes; });
+      child.stdout.on('data', bytes => { log += bytes; });
+      const isReady = () => fetch(`${hub.http}/readyz`).then(answer => answer.ok, () => false);
+      await until('the hub', async () => {
+        if (child.exitCode !== null) throw new Error(log);
+        return isReady();
+      });
+    },
+    /** kill -9, or another signal. */
+    async kill(signal = 'SIGKILL') {
+      if (child.exitCode !== null || child.signalCode) return;
+      const ended = new Promise(resolve => child.on('close', resolve));
+      child.kill(signal);
+      await ended;
+    },
+    async remove() {
+      await hub.kill();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+  await hub.start();
+  return hub;
+}
