@@ -421,7 +421,7 @@ function costOf({ locations, polygon, route }, bytes) {
 function samplingGate() {
   let last;
   return (fix, advice) => {
-    const elapsed = advice && last?.tripId === fix.tripId ? (fix.timestamp - last.timestamp) / 1000 : -1;
+    const elapsed = advice && last && last.tripId === fix.tripId ? (fix.timestamp - last.timestamp) / 1000 : -1;
     if (elapsed >= 0) {
       setScale(last.latitude);
       const meters = Math.hypot(shortWay(fix.longitude - last.longitude) * scale.east,
@@ -685,11 +685,14 @@ export class Hub {
     asking.done = Promise.resolve(before?.done).catch(() => {}).then(() => new Promise((resolve, reject) => {
       signal.throwIfAborted();
       this.#alarms.set('token', tokenMs, () => reject(new Error('the token function took too long')));
-      resolve(this.#options.token({ reason, signal }));
+      new Promise(resolve => resolve(this.#options.token({ reason, signal }))).then(resolve, reject);
     })).then(token => {
       if (!checks.text(token)) throw new Error('the token function gave no token');
       return token;
-    }).finally(() => this.#alarms.clear('token'));
+    }).finally(() => {
+      if (this.#asking === asking) this.#asking = undefined;
+      this.#alarms.clear('token');
+    });
     return asking.done;
   }
 
@@ -1010,7 +1013,7 @@ export class Hub {
     const number = this.#find(replyTo), target = channel ?? this.#queue.get(number);
     const retry = retryOf(code), time = this.#alarms.now() + Math.min(retryAfter ?? 1, longestRetryAfter) * 1000;
     if (target && (retry === 'later' || retry === 'once' && !target.isRepeated)) {
-      target.isRepeated = true;
+      target.isRepeated ||= retry === 'once';
       target.isSent = false;
       if (channel) Object.assign(channel, { asked: undefined, due: time });
       else c.notBefore = Math.max(c.notBefore, time);   // all wait, so that the order is kept as far as it can be
@@ -1102,7 +1105,7 @@ export class Hub {
     this.#charge(c, bytes);
     if (!target) return;
     c.missed = channel;
-    if (target.asked === replyTo) Object.assign(target, { asked: undefined, standing: this.#alarms.now() });
+    if (target.asked === replyTo) Object.assign(target, { asked: undefined, isRepeated: false, standing: this.#alarms.now() });
     if (cells) this.#watches(target, new Set(cells));
     if (recovered && target.epoch === epoch) return target.isLive = true;
     if (target.epoch && !viewId) this.#tell(target, 'lost');

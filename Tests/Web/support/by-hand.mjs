@@ -114,6 +114,7 @@ class Socket {
 export function byHand(options = {}) {
   const world = { clock: new Clock(), sockets: [], states: [], errors: [] };
   const { clock } = world;
+  Object.defineProperty(world, 'socket', { get: () => world.sockets.at(-1) });
   const WebSocket = function (url, protocols) { return new Socket(world, url, protocols); };
   const hub = new Hub('wss://hub.example/v1/ws', {
     dev: { role: 'rider', id: 'rider-3' }, WebSocket, now: clock.now, random: () => 0.5, setTimeout: clock.setTimeout,
@@ -123,7 +124,6 @@ export function byHand(options = {}) {
   hub.on('error', error => world.errors.push(error));
   return Object.assign(world, {
     hub,
-    get socket() { return world.sockets.at(-1); },
     /** Connects and is greeted. */
     async live(greeting) {
       if (hub.state.is === 'idle' || hub.state.is === 'closed') hub.connect();

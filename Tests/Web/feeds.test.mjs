@@ -1,0 +1,271 @@
+// Feeds: snapshots, events once and in order, resuming, ends, sharing, iterating; and live maps.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { byHand, position, settled } from './support/by-hand.mjs';
+
+const types = ['snapshot', 'position', 'eta', 'update', 'notice', 'lost', 'ended'];
+const update = (sequence, more = {}) => ({
+  channel: 'trip:T1', tripId: 'T1', status: 'accepted', driverId: 'D1', timestamp: 1, sequence, ...more,
+});
+const eta = (after, more = {}) => ({
+  channel: 'trip:T1', tripId: 'T1', target: 'pickup', eta: 184, distance: 1420, arrivalTime: 1_763_680_184_500,
+  basis: 'direct', after, ...more,
+});
+
+/** A hub that is live, with a feed whose events are written down as short words. */
+async function following(open = hub => hub.trip('T1'), answer = { sequence: 3 }) {
+  const world = byHand(), feed = open(world.hub), seen = [];
+  for (const type of types) feed.on(type, data => seen.push(`${type} ${data?.sequence ?? data?.timestamp ?? (typeof data === 'string' ? data : '')}`.trim()));
+  const socket = await world.live();
+  await socket.subscribed(socket.last('subscribe'), answer);
+  return Object.assign(world, { feed, seen, take: () => seen.splice(0) });
+}
+
+test('a feed is subscribed to, says how things stand, and what happens from then on', async () => {
+  const world = byHand(), feed = world.hub.trip('T1');
+  assert.equal(feed.state.is, 'waiting');
+  let shown;
+  feed.on('snapshot', snapshot => { shown = snapshot; });
+  const socket = await world.live();
+  const { channel, ...bare } = position(0);
+  const trip = { tripId: 'T1', status: 'driver_en_route', driverId: 'D1', timestamp: 1 };
+  const { channel: _, ...bareEta } = eta(3);
+  await socket.subscribed(socket.last('subscribe'), { sequence: 3, snapshot: { trip, position: bare, eta: bareEta } });
+  assert.equal(feed.state.is, 'live');
+  const now = world.clock.now();
+  assert.deepEqual(shown, { trip, position: { ...bare, published: now, received: now }, eta: bareEta });
+  assert.deepEqual([feed.position, feed.trip, feed.eta], [shown.position, trip, bareEta]);
+  await socket.say('trip_update', update(4, { status: 'arrived_pickup' }));
+  assert.equal(feed.trip.status, 'arrived_pickup');
+  await socket.say('driver_location', position(5, { after: 4 }), now - 200);
+  assert.deepEqual([feed.position.published, feed.position.received], [now - 200, now]);
+});
+
+test('events come once and in order: what is doubled is dropped, what comes too early comes again', async () => {
+  const world = await following(), { socket } = world;
+  for (const sequence of [4, 4, 3, 5]) await socket.say('trip_update', update(sequence));
+  assert.deepEqual(world.take(), ['snapshot', 'update 4', 'update 5']);
+  await socket.say('trip_update', update(7));
+  await socket.say('notification', { channel: 'trip:T1', kind: 'message', title: 'a', body: 'b', sequence: 8 });
+  assert.deepEqual(world.take(), []);
+  await world.clock.pass(1000);
+  assert.deepEqual(socket.last('subscribe').payload, { channel: 'trip:T1', since: 5, epoch: 'e1' });
+  await socket.subscribed(socket.last('subscribe'), { recovered: true, sequence: 8 });
+  for (const sequence of [6, 7]) await socket.say('trip_update', update(sequence));
+  await socket.say('notification', { channel: 'trip:T1', kind: 'message', title: 'a', body: 'b', sequence: 8 });
+  assert.deepEqual(world.take(), ['update 6', 'update 7', 'notice 8']);
+  assert.equal(socket.of('subscribe').length, 2);
+});
+
+test('a gap that a state shows by `after` is asked for, at most once a second', async () => {
+  const world = await following(), { socket } = world;
+  for (let n = 0; n < 5; n++) {
+    await socket.say('driver_location', position(n, { after: 5 }));
+    await socket.say('eta_update', eta(5));
+  }
+  assert.equal(socket.of('subscribe').length, 1);
+  await world.clock.pass(1000);
+  await socket.say('driver_location', position(9, { after: 5 }));
+  await world.clock.pass(5000);
+  assert.equal(socket.of('subscribe').length, 2, 'one is under way');
+  assert.equal(world.take().filter(event => event.startsWith('position')).length, 6, 'the state itself is shown');
+});
+
+test('an event of a newer hub is passed over, and leaves no gap', async () => {
+  const world = await following(), { socket } = world;
+  await socket.say('notification', { channel: 'trip:T1', kind: 'eclipse', title: 'a', body: 'b', sequence: 4 });
+  await socket.say('trip_update', update(5));
+  await world.clock.pass(5000);
+  assert.deepEqual(world.take(), ['snapshot', 'update 5']);
+  assert.equal(socket.of('subscribe').length, 1);
+});
+
+test('after a break it resumes where it was: nothing is missed, nothing comes twice', async () => {
+  const world = await following();
+  await world.socket.say('trip_update', update(4));
+  await world.socket.end(1006);
+  const socket = await world.again();
+  assert.deepEqual(socket.last('subscribe').payload, { channel: 'trip:T1', since: 4, epoch: 'e1' });
+  await socket.subscribed(socket.last('subscribe'), { recovered: true, sequence: 6 });
+  for (const sequence of [5, 6]) await socket.say('trip_update', update(sequence));
+  assert.deepEqual(world.take(), ['snapshot', 'update 4', 'update 5', 'update 6']);
+});
+
+test('what could not be recovered is said: `lost`, then how things stand', async () => {
+  const world = await following();
+  await world.socket.end(1006);
+  const socket = await world.again();
+  await socket.subscribed(socket.last('subscribe'), { epoch: 'e2', sequence: 90 });
+  await socket.say('trip_update', update(91));
+  assert.deepEqual(world.take(), ['snapshot', 'lost', 'snapshot', 'update 91']);
+});
+
+for (const reason of ['trip_ended', 'grant_ended', 'revoked']) {
+  test(`a feed that the hub ends says why: ${reason}`, async () => {
+    const world = await following();
+    await world.socket.say('unsubscribed', { channel: 'trip:T1', reason });
+    assert.deepEqual(world.take(), ['snapshot', `ended ${reason}`]);
+    assert.deepEqual(world.feed.state, { is: 'ended', reason });
+    await world.socket.end(1006);
+    assert.equal((await world.again()).of('subscribe').length, 0);
+  });
+}
+
+test('a subscription that is refused ends its feed; one that may come later is asked for again', async () => {
+  const world = byHand(), feed = world.hub.trip('T1');
+  const socket = await world.live();
+  const refuse = (code, more) => socket.say('error', { code, message: 'no', replyTo: socket.last('subscribe').messageId, ...more });
+  await refuse('storage_full', { retryAfter: 2.5 });
+  await world.clock.pass(2499);
+  assert.equal(socket.of('subscribe').length, 1);
+  await world.clock.pass(1);
+  assert.equal(socket.of('subscribe').length, 2);
+  await refuse('internal');
+  await world.clock.pass(1000);
+  await refuse('internal');
+  assert.deepEqual(feed.state, { is: 'ended', reason: 'internal' }, 'once');
+  const other = world.hub.trip('T2');
+  await refuse('forbidden');
+  assert.deepEqual(other.state, { is: 'ended', reason: 'forbidden' });
+  assert.deepEqual(world.errors.map(({ code }) => code), ['internal', 'forbidden']);
+});
+
+test('feeds of one channel share its subscription, which ends with the last of them', async () => {
+  const world = await following(), seen = [];
+  await world.socket.say('driver_location', position(1));
+  const second = world.hub.trip('T1');
+  second.on('snapshot', ({ position }) => seen.push(position.timestamp));
+  second.on('position', ({ timestamp }) => seen.push(timestamp));
+  await settled();
+  await world.socket.say('driver_location', position(2));
+  assert.deepEqual(seen, [position(1).timestamp, position(2).timestamp]);
+  world.feed.close();
+  await world.socket.say('driver_location', position(3));
+  assert.equal(seen.length, 3);
+  assert.equal(world.socket.of('unsubscribe').length, 0);
+  second.close();
+  second.close();
+  assert.deepEqual(world.socket.of('unsubscribe').map(({ payload }) => payload), [{ channel: 'trip:T1' }]);
+  assert.deepEqual(world.take().slice(-1), ['ended asked']);
+  world.hub.trip('T1');
+  assert.deepEqual(world.socket.last('subscribe').payload, { channel: 'trip:T1' }, 'a new one begins anew');
+});
+
+test('a loop over a feed gets events in order, of positions the newest, and ends with the feed', async () => {
+  const world = await following(), events = [];
+  const reading = (async () => {
+    for await (const { type, data } of world.feed) {
+      events.push(`${type} ${data?.sequence ?? data?.timestamp ?? data}`);
+      await settled();
+      await settled();
+    }
+  })();
+  await settled();
+  const { socket } = world;
+  for (let n = 1; n <= 3; n++) socket.onmessage({ data: JSON.stringify({ type: 'driver_location', payload: position(n), timestamp: 1, messageId: 'p1' }) });
+  for (let n = 4; n <= 6; n++) socket.onmessage({ data: JSON.stringify({ type: 'trip_update', payload: update(n), timestamp: 1, messageId: 'p1' }) });
+  await socket.say('unsubscribed', { channel: 'trip:T1', reason: 'trip_ended' });
+  await reading;
+  assert.deepEqual(events, [`position ${position(3).timestamp}`, 'update 4', 'update 5', 'update 6', 'ended trip_ended']);
+});
+
+test('a loop that is not read keeps at most 1,000 events, and says that some are lost', async () => {
+  const world = await following();
+  const reader = world.feed[Symbol.asyncIterator]();
+  const first = reader.next();
+  for (let n = 4; n < 3004; n++) world.socket.onmessage({ data: JSON.stringify({ type: 'trip_update', payload: update(n), timestamp: 1, messageId: 'p1' }) });
+  const kinds = [(await first).value];
+  for (let n = 0; n < 999; n++) kinds.push((await reader.next()).value);
+  assert.equal(kinds[0].type, 'lost');
+  assert.equal(kinds.at(-1).data.sequence, 3003);
+  await reader.return();
+});
+
+test("the fleet's positions are kept apart by driver", async () => {
+  const world = await following(hub => hub.fleet(), { sequence: 0 });
+  const reader = world.feed[Symbol.asyncIterator]();
+  const first = reader.next();
+  for (const driverId of ['A', 'B', 'C', 'B']) await world.socket.say('driver_location', position(1, { channel: 'fleet', driverId, after: 0 }));
+  assert.equal((await first).value.data.driverId, 'A');
+  assert.deepEqual([(await reader.next()).value.data.driverId, (await reader.next()).value.data.driverId], ['C', 'B']);
+});
+
+test('a driver and a fence are followed by their channels', async () => {
+  const world = byHand();
+  world.hub.driver('D1');
+  world.hub.fence('airport');
+  const socket = await world.live();
+  assert.deepEqual(socket.of('subscribe').map(({ payload }) => payload.channel), ['driver:D1', 'fence:airport']);
+});
+
+// Live maps.
+
+const cell = (name, drivers, { left = [], full = false, more } = {}) => ({
+  channel: `area:${name}`, cell: name, tick: 1, full, left, ...(more && { more }),
+  drivers: drivers.map(driverId => ({ driverId, latitude: 48, longitude: 11, status: 'available', timestamp: 1 })),
+});
+async function watching() {
+  const world = byHand();
+  const view = world.hub.view({ latitude: 48.1371, longitude: 11.5754, radius: 500 });
+  const socket = await world.live();
+  const { viewId, channel } = socket.last('subscribe').payload;
+  assert.equal(channel, 'nearby:48.1371000,11.5754000,500');
+  await socket.subscribed(socket.last('subscribe'), { cells: ['a1', 'a2'] });
+  return { ...world, view, socket, viewId, has: () => [...view.drivers.keys()].sort().join('') };
+}
+
+test('a map takes in what cells say by the rules of areas.md', async () => {
+  const { socket, view, has } = await watching();
+  await socket.say('area_update', cell('a1', ['A', 'B', 'C'], { full: true, more: 7 }));
+  await socket.say('area_update', cell('a2', ['D'], { full: true, more: 5 }));
+  assert.equal(has() + view.more, 'ABCD12');
+  await socket.say('area_update', cell('a2', ['A']));
+  await socket.say('area_update', cell('a1', [], { left: ['A', 'B'] }));
+  assert.equal(has() + view.more, 'ACD0', 'A is in the other cell now; each update says how many more');
+  await socket.say('area_update', cell('a2', ['E'], { full: true }));
+  assert.equal(has(), 'CE', 'who is missing from a whole cell is gone');
+  await socket.say('area_update', cell('b1', ['X'], { full: true }));
+  assert.equal(has(), 'CE', 'another cell is not shown');
+  assert.deepEqual([view.drivers.get('C').cell, view.drivers.get('C').published > 0], ['a1', true]);
+});
+
+test('a view moves under its name; cells that it keeps go on as they are, others are dropped', async () => {
+  const { socket, view, viewId, has, clock } = await watching();
+  await socket.say('area_update', cell('a1', ['A'], { full: true, more: 3 }));
+  await socket.say('area_update', cell('a2', ['B'], { full: true }));
+  view.move({ latitude: 48.2, longitude: 11.5, radius: 500 });
+  view.move('u281z7');
+  await clock.pass(0);
+  assert.deepEqual(socket.of('subscribe').slice(1).map(({ payload }) => payload),
+    [{ channel: 'nearby:48.2000000,11.5000000,500', viewId }, { channel: 'area:u281z7', viewId }]);
+  const [, first, second] = socket.of('subscribe');
+  await socket.subscribed(first, { cells: ['a2', 'a3'] });
+  await socket.say('area_update', cell('a3', ['C'], { full: true }));
+  await socket.subscribed(second, { cells: ['a3', 'a4'] });
+  assert.equal(has() + view.more, 'C0');
+  view.close();
+  assert.deepEqual(socket.last('unsubscribe').payload, { viewId });
+});
+
+test('after a break a view is asked for anew, and shows what is there then', async () => {
+  const { socket, has, ...world } = await watching();
+  await socket.say('area_update', cell('a1', ['A', 'B'], { full: true }));
+  await socket.say('area_update', cell('a2', ['C'], { full: true }));
+  await socket.end(1006);
+  const next = await world.again();
+  assert.equal(next.last('subscribe').payload.since, undefined);
+  await next.subscribed(next.last('subscribe'), { cells: ['a1', 'a3'] });
+  assert.equal(has(), 'AB', 'until the cell says who is there');
+  await next.say('area_update', cell('a1', ['B'], { full: true }));
+  assert.equal(has(), 'B');
+});
+
+test('a second view of the same cells shows what the first one knows: the hub tells them once', async () => {
+  const { socket, hub, has } = await watching();
+  await socket.say('area_update', cell('a1', ['A'], { full: true }));
+  const second = hub.view('a1');
+  await socket.subscribed(socket.last('subscribe'), { cells: ['a1'] });
+  assert.deepEqual([...second.drivers.keys()], ['A']);
+  await socket.say('area_update', cell('a1', ['B'], { left: ['A'] }));
+  assert.deepEqual([[...second.drivers.keys()], has()], [['B'], 'B']);
+});
