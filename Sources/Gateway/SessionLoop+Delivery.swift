@@ -1,8 +1,7 @@
-// What comes out of the hub: publications go to fan-out, answers to the session or the request that asked.
-import HubBytes
+// What comes out of the hub: publications and what it says about subscriptions go to fan-out, answers to the session or
+// the request that asked.
 import HubCore
 import HubMessages
-import HubTransport
 
 extension SessionLoop {
   mutating func deliverOutputs() {
@@ -20,32 +19,61 @@ extension SessionLoop {
   }
 
   private mutating func deliver(_ output: HubOutput) {
+    let time = now.timestamp
     switch output {
     case .delivery(let delivery): fanOut.publish(delivery)
-    case .subscribed(let session, let channel, let answer, let missed, let isParty):
-      subscribed(session, channel, answer, missed, isParty: isParty)
     case .areaUpdate(let channel, let publication): fanOut.add(areaUpdate: publication, of: channel)
-    case .areaTickEnded: for (session, channel, cell) in fanOut.endAreaTick() { sendWhole(session, channel, cell) }
-    case .watching(let session, let answer, let cells): watching(session, answer, cells)
-    case .wholeArea(let session, let channel, let publication): sendWhole(session, channel, publication)
-    case .viewEnded(let session, let messageID, let view): viewEnded(session, messageID, view)
+    case .areaTickEnded: for snapshot in fanOut.endAreaTick() { deliver(snapshot) }
+    case .wholeArea(let session, let channel, let publication): deliver((session, channel, publication))
+    case .subscribed(let session, let channel, let answer, let missed, let isParty):
+      guard let slot = openSlot(of: session) else { return fanOut.release(channel, &inputs) }
+      subscriptionAnswered(slot)
+      let before = loop.arena.count
+      do throws(MessageRefusal) {
+        try fanOut.subscribed(
+          &sessions[slot], to: channel, answer, missed: missed, isParty: isParty, now: time, telling: &inputs)
+        chargeAnswer(slot, bytes: loop.arena.count - before)
+      } catch {
+        refuse(slot, error)
+      }
+    case .watching(let session, let answer, let cells):
+      guard let slot = openSlot(of: session) else { return fanOut.release(cells, &inputs) }
+      subscriptionAnswered(slot)
+      do throws(MessageRefusal) {
+        try fanOut.watching(
+          &sessions[slot], answer, cells, limits, shared.admissions, now: time, telling: &inputs)
+      } catch {
+        refuse(slot, error)
+      }
+    case .viewEnded(let session, let messageID, let view):
+      guard let slot = openSlot(of: session) else { return }
+      do throws(MessageRefusal) {
+        try fanOut.viewEnded(&sessions[slot], messageID, view, shared.admissions, now: time, telling: &inputs)
+      } catch {
+        refuse(slot, error)
+      }
     case .subscriptionRefused(let session, let error):
       guard let slot = openSlot(of: session) else { return }
       subscriptionAnswered(slot)
       send(.error(error), to: slot)
     case .unsubscribed(let session, let messageID, let channel, let name):
-      guard let slot = slot(of: session) else { return }
-      _ = fanOut.unsubscribe(&sessions[slot].subscriptions, from: channel, telling: &inputs)
-      send(.unsubscribed(Unsubscribed(replyTo: messageID, channel: name, reason: .asked)), to: slot)
+      guard let slot = openSlot(of: session) else { return }
+      let answer = Unsubscribed(replyTo: messageID, channel: name, reason: .asked)
+      fanOut.unsubscribed(&sessions[slot], from: channel, answer, now: time, telling: &inputs)
     case .named(let session, let channel, let name, let isParty):
-      if let slot = slot(of: session) { review(slot, channel, name, isParty: isParty) }
-    case .channelClaimed(let channel, let name, let driver): claimed(channel, name, by: driver)
-    case .channelEnded(let channel, let name, let reason):
-      for subscriber in fanOut.subscribers(of: channel) {
-        end(Int(subscriber.connection.slot), channel, name, reason)
+      guard let slot = openSlot(of: session), !sessions[slot].open.rights.mayKeep(name, isParty: isParty) else {
+        return
       }
-    case .reply(let session, let reply):
-      deliver(reply, to: session)
+      fanOut.end(&sessions[slot], channel, name, .grantEnded, now: time, telling: &inputs)
+    case .channelEnded(let channel, let name, let reason):
+      fanOut.end(channel, name, reason, in: &sessions, now: time, telling: &inputs)
+    case .channelClaimed(let channel, let name, let driver):
+      // A trip has a driver now. Other drivers that followed it by development's word alone are let go; what a token
+      // names stays open.
+      fanOut.end(
+        channel, name, .revoked, in: &sessions,
+        where: { $0.id != driver && $0.credential.grant(for: name) == .whileUnclaimed }, now: time, telling: &inputs)
+    case .reply(let session, let reply): deliver(reply, to: session)
     case .admitted(let session, let sampling):
       if let slot = slot(of: session) { admit(slot, sampling) }
     case .conflict(let session, let retryAfter):
@@ -62,89 +90,11 @@ extension SessionLoop {
     }
   }
 
-  // MARK: Subscriptions
-
-  /// From here on the session gets what is published; first how things stand, and what it missed.
-  private mutating func subscribed(
-    _ session: SessionRef, _ channel: ChannelHandle, _ answer: Subscribed, _ missed: [Publication], isParty: Bool
-  ) {
-    guard let slot = openSlot(of: session) else { return fanOut.release(channel, &inputs) }
-    fanOut.releaseHeld(of: channel)
-    subscriptionAnswered(slot)
-    // The token may have been swapped while the hub was asked.
-    guard mayKeep(slot, answer.channel, isParty: isParty) else {
-      fanOut.release(channel, &inputs)
-      return refuse(slot, answer.replyTo, .forbidden, "the session's token does not open this channel any more")
-    }
-    let before = loop.arena.count
-    fanOut.subscribe(
-      sessions[slot].recipient, &sessions[slot].subscriptions, to: channel, answer, missed: missed, now: now.timestamp,
-      telling: &inputs)
-    chargeAnswer(slot, bytes: loop.arena.count - before)
-  }
-
-  /// Takes a subscription away and tells the session why; nothing where it has none.
-  mutating func end(_ slot: Int, _ channel: ChannelHandle, _ name: Channel, _ reason: Unsubscribed.Reason) {
-    fanOut.end(
-      sessions[slot].recipient, &sessions[slot].subscriptions, channel,
-      Unsubscribed(replyTo: nil, channel: name, reason: reason), now: now.timestamp, telling: &inputs)
-  }
-
-  // MARK: Areas
-
-  /// The hub has answered: the session watches these cells, instead of those that the view had before.
-  private mutating func watching(_ session: SessionRef, _ answer: Subscribed, _ cells: [ChannelHandle]) {
-    guard let slot = openSlot(of: session) else { return release(cells) }
-    subscriptionAnswered(slot)
-    do throws(WatchRefusal) {
-      guard mayKeep(slot, answer.channel, isParty: false) else { throw .subscriptions }
-      let (credential, admissions) = (sessions[slot].credential, shared.admissions)
-      try fanOut.watch(
-        cells, answer, sessions[slot].recipient, &sessions[slot].subscriptions,
-        mayWatch: { more in credential.map { admissions.watches($0.role, IdentityKey($0), more: more) } ?? true },
-        now: now.timestamp, telling: &inputs)
-    } catch {
-      release(cells)
-      let text: String
-      switch error {
-      case .subscriptions:
-        counters.count(.subscriptions)
-        text = "a session has at most \(limits.subscriptionsPerSession) subscriptions; each cell of an area is one"
-      case .cells:
-        counters.count(.areasPerIdentity)
-        let role = sessions[slot].role
-        text =
-          "one \(role.name) watches at most \(limits.areasPerIdentity[role]) cells of areas, over all its sessions "
-          + "(max-areas-per-\(role.name))"
-      }
-      refuse(slot, answer.replyTo, .rateLimited, text, retryAfter: 1)
-    }
-  }
-
-  private mutating func release(_ cells: [ChannelHandle]) {
-    for cell in cells { fanOut.release(cell, &inputs) }
-  }
-
-  private mutating func viewEnded(_ session: SessionRef, _ messageID: MessageID, _ name: Unsubscribe) {
-    guard let slot = openSlot(of: session) else { return }
-    let channel: Channel
-    if let view = fanOut.endView(name, slot, &sessions[slot].subscriptions, telling: &inputs) {
-      channel = view.channel
-      if let credential = sessions[slot].credential {
-        _ = shared.admissions.watches(credential.role, IdentityKey(credential), more: -view.cells.count)
-      }
-    } else if case .channel(let named) = name {
-      channel = named
-    } else {
-      return refuse(slot, messageID, .unknownChannel, "there is no view of that name")
-    }
-    send(.unsubscribed(Unsubscribed(replyTo: messageID, channel: channel, reason: .asked)), to: slot)
-  }
-
-  /// A cell as it is, for a session that has asked for it.
-  private mutating func sendWhole(_ session: SessionRef, _ channel: ChannelHandle, _ publication: Publication) {
-    guard !fanOut.putOff((session, channel, publication)), let slot = slot(of: session) else { return }
+  /// A whole cell, for a session that has asked for it; within a tick it waits for the end of that.
+  private mutating func deliver(_ snapshot: AreaDeliveries.Snapshot) {
+    guard !fanOut.putOff(snapshot), let slot = openSlot(of: snapshot.session) else { return }
     fanOut.send(
-      whole: publication, of: channel, to: sessions[slot].recipient, sessions[slot].subscriptions)
+      whole: snapshot.publication, of: snapshot.channel, to: sessions[slot].recipient,
+      sessions[slot].open.subscriptions)
   }
 }

@@ -39,8 +39,8 @@ extension SessionLoop {
         guard mayHandle(slot, exchange) else { return stall(slot, exchange) }
         guard let request = try nextRequest(slot, exchange) else { return }
         exchange.countRequest()
-        requestsDone += 1
-        unitsDone += WorkUnits.of(bytes: request.body.count) - 1
+        budget.spendRequest()
+        budget.spend(units: WorkUnits.of(bytes: request.body.count) - 1)
         counters.requests += 1
         handle(slot, exchange, request)
       }
@@ -90,7 +90,7 @@ extension SessionLoop {
   private mutating func takeWork(of request: HTTPRequest) {
     let work = request.takeWork()
     counters.credentialChecks += work.credentialChecks
-    unitsDone += work.units + work.checkUnits
+    budget.spend(units: work.units + work.checkUnits)
     guard request.rateKey != 0, work.units > 0 else { return }
     shared.admissions.chargeMore(request.rateKey, work.units, now: now.uptime)
   }
@@ -132,7 +132,7 @@ extension SessionLoop {
   ) {
     apply(slot, exchange, request, outcome)
     advance(slot, exchange)
-    settleIncomplete(slot)
+    reconcileInput(slot)
   }
 
   // MARK: Answers
@@ -226,7 +226,7 @@ extension SessionLoop {
       setDeadline(slot, exchange, seconds: limits.keepAliveSeconds)  // for the next piece
       stall(slot, exchange)
     case .over:
-      sessions[slot].phase = .closing
+      sessions[slot].beginClosing()
       loop.close(connection)
       loop.setTimer(connection, at: now.uptime + nanoseconds(limits.closingSeconds))
     }
@@ -244,14 +244,14 @@ extension SessionLoop {
   private func mayHandle(_ slot: Int, _ exchange: Exchange) -> Bool {
     exchange.enter(turn: loop.turn)
     return exchange.handled < limits.requestsPerTurn && exchange.answeredBytes < limits.answerBytesPerTurn
-      && hasRoomForRequest && !loop.isBlocked(sessions[slot].connection)
+      && budget.hasRoomForRequest && !loop.isBlocked(sessions[slot].connection)
   }
 
   /// Enough requests were answered in this turn.
   private mutating func stall(_ slot: Int, _ exchange: Exchange) {
     exchange.stall()
     loop.pauseReading(sessions[slot].connection)
-    stalled.append(sessions[slot].connection)
+    budget.wait(sessions[slot].connection)
   }
 
   /// A turn later: goes on with what waited.
@@ -260,7 +260,7 @@ extension SessionLoop {
     if case .sending = exchange.state {
       let start = loop.arena.count
       exchange.writePiece(atMost: limits.answerPieceBytes, into: &loop.arena)
-      requestsDone += 1  // as much work as another one
+      budget.spendRequest()  // as much work as another one
       sendWritten(slot, exchange, from: start)
     }
     advance(slot, exchange)

@@ -9,7 +9,7 @@ import HubWebSocket
 extension SessionLoop {
   /// `query` of a session.
   mutating func query(_ slot: Int, _ messageID: MessageID, _ question: QueryRequest) {
-    guard let credential = sessions[slot].credential else { return }
+    let credential = sessions[slot].open.rights.credential
     do throws(ErrorReply) {
       try ask(
         question,
@@ -31,7 +31,7 @@ extension SessionLoop {
     guard let slot = slot(of: session) else { return }
     var answer = answer
     if case .query(.drivers(var list)?) = answer {
-      let isCompressed = replyTo != nil && sessions[slot].encoding.isCompressed
+      let isCompressed = replyTo != nil && sessions[slot].phase == .open && sessions[slot].open.encoding.isCompressed
       guard pending.mayWriteAtOnce(list, isCompressed: isCompressed, in: loop.turn) else {
         return writeOverTurns(list, to: session, slot, replyTo, isCompressed: isCompressed)
       }
@@ -59,7 +59,7 @@ extension SessionLoop {
   ) {
     let request = sessions[slot].exchange?.waiting
     guard let credential = replyTo == nil ? request?.caller : sessions[slot].credential else { return }
-    let form = request.map { .json($0.time) } ?? sessions[slot].form
+    let form = request.map { .json($0.time) } ?? sessions[slot].open.form
     let asker = Asker(session: session, credential: credential, replyTo: replyTo)
     pending.append(DriverListReply(list, to: asker, form, isCompressed: isCompressed))
   }

@@ -11,12 +11,10 @@ extension SessionLoop {
   mutating func beginUpgrade(
     _ slot: Int, _ exchange: Exchange, _ request: HTTPRequest, _ upgrade: Upgrade
   ) throws(Refusal) {
-    try admitSession(slot, exchange, request, upgrade.credential)
+    try admission.beginSession(slot, from: exchange.peer, request, upgrade.credential, now: now.uptime)
     guard upgrade.credential.role == .driver else { return open(slot, exchange, upgrade, nil) }
     // A driver has one session: the hub decides before the upgrade is answered.
     exchange.state = .admitting(request, upgrade)
-    sessions[slot].phase = .admitting
-    sessions[slot].role = .driver
     inputs.append(
       .driverConnecting(reference(sessions[slot].connection), upgrade.credential.id, client: upgrade.client))
   }
@@ -32,16 +30,15 @@ extension SessionLoop {
   mutating func admit(_ slot: Int, _ sampling: Connected.Sampling) {
     guard let exchange = sessions[slot].exchange, let upgrade = exchange.upgrade else { return }
     open(slot, exchange, upgrade, sampling)
-    settleIncomplete(slot)
+    reconcileInput(slot)
   }
 
   /// The hub does not: too many sessions of this driver, or of all drivers.
   mutating func refuseDriver(_ session: SessionRef, _ refusal: Refusal) {
     guard let slot = slot(of: session), let exchange = sessions[slot].exchange,
-      case .admitting(let request, _) = exchange.state
+      case .admitting(let request, let upgrade) = exchange.state
     else { return }
-    sessions[slot].phase = .http
-    dismissSession(slot, exchange)
+    admission.dismissSession(slot, from: exchange.peer, upgrade.credential, now: now.uptime)
     finish(slot, exchange, request, .failure(refusal))
   }
 
@@ -53,26 +50,25 @@ extension SessionLoop {
     loop.send(start..<loop.arena.count, to: connection)
     counters.count(status: 101)
 
-    sessions[slot].phase = .open
-    take(slot, upgrade.credential)
-    sessions[slot].form = upgrade.form
-    if upgrade.form == .binary { counters.binarySessions += 1 }
-    sessions[slot].bucket = TokenBucket(burst: burst(of: slot), now: now.uptime)
+    let agreed = upgrade.handshake.compression
+    let rights = SessionRights(
+      upgrade.credential, expires: upgrade.credential.sessionEnd(by: access, now: now.timestamp))
     exchange.state = .over
-    sessions[slot].exchange = nil
-    sessions[slot].encoding = fanOut.open(slot, upgrade.form, upgrade.handshake.compression)
-    if upgrade.handshake.compression != nil {
-      sessions[slot].frames = FrameReader(role: .server, allowsCompression: true)
-      counters.compressedSessionsOpened += 1
-    }
+    sessions[slot].beginSession(
+      OpenSession(
+        rights: rights, form: upgrade.form, encoding: fanOut.open(slot, upgrade.form, agreed),
+        pacing: Pacing(rights.rate(limits), now: now.uptime)),
+      allowsCompression: agreed != nil)
+    if upgrade.form == .binary { counters.binarySessions += 1 }
+    if agreed != nil { counters.compressedSessionsOpened += 1 }
     counters.sessions[Int(upgrade.credential.role.rawValue)] += 1
     counters.sessionsOpened += 1
     sendConnected(slot, upgrade.credential, sampling)
     tellVehicle(upgrade.credential)
     if shared.log.level == .debug { logOpened(connection, upgrade.credential) }
     armSessionTimer(slot)
-    if isRevoked(upgrade.credential) {  // while the hub was asked
-      return close(slot, CloseCode(CloseReason.tokenExpired.rawValue), "token revoked")
+    if upgrade.credential.isRevoked(by: access) {  // while the hub was asked
+      return closeRevoked(slot)
     }
 
     guard exchange.input.count > 0 else { return }
@@ -90,7 +86,8 @@ extension SessionLoop {
       sessionID: sessionID(sessions[slot].connection), role: credential.role, id: credential.id,
       heartbeatInterval: configuration.heartbeatInterval, serverTime: now.timestamp,
       limits: Connected.Limits(
-        maxMessageBytes: limits.messageBytes, maxBatch: LocationBatch.maximumCount, rate: rate(of: slot)),
+        maxMessageBytes: limits.messageBytes, maxBatch: LocationBatch.maximumCount,
+        rate: sessions[slot].open.rights.rate(limits).units),
       sampling: sampling)
     send(.connected(connected), to: slot)
   }

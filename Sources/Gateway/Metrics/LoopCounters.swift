@@ -4,32 +4,6 @@ import HubBytes
 import HubMessages
 import HubTransport
 
-/// Limits whose hits are counted by name: the close code or the status that a peer gets may stand for several.
-enum LimitHit: UInt8, CaseIterable {
-  case sessions, sessionsPerIdentity, areasPerIdentity, queriesPerIdentity
-  case connectionsPerAddress, requestRate, incompleteBytes
-  case messageBytes, fragments, inflateRatio, messageTime, metricsTime, subscriptions
-
-  /// As the metrics have it.
-  var name: StaticString {
-    switch self {
-    case .sessions: "sessions"
-    case .sessionsPerIdentity: "sessions_per_identity"
-    case .areasPerIdentity: "areas_per_identity"
-    case .queriesPerIdentity: "queries_per_identity"
-    case .connectionsPerAddress: "connections_per_address"
-    case .requestRate: "request_rate"
-    case .incompleteBytes: "incomplete_bytes"
-    case .messageBytes: "message_bytes"
-    case .fragments: "fragments"
-    case .inflateRatio: "inflate_ratio"
-    case .messageTime: "message_time"
-    case .metricsTime: "metrics_time"
-    case .subscriptions: "subscriptions"
-    }
-  }
-}
-
 struct LoopCounters: Sendable {
   // Now.
   var connections = 0

@@ -1,0 +1,62 @@
+// What peers have begun to send and not finished: frames, fragments, heads, bodies, and what waits behind them. One
+// connection may keep a message of 256 KiB; that 20,000 do at once is what this file prevents.
+//
+// The first KiB is free, so that an ordinary message that two reads cut in two costs nothing here and never fails.
+// Bytes beyond count against one limit of the whole process; who would pass it is sent away. And a message must be
+// complete in a time, however diligently its bytes trickle in.
+
+/// What the connections of one loop keep beyond what is free.
+struct IncompleteInputs {
+  private struct Entry {
+    var bytes: Int
+    /// Since when, without a message that was completed (uptime, ns).
+    var since: Int64
+  }
+
+  /// By slot, for the few connections that keep much.
+  private var entries: [Int: Entry] = [:]
+  private let freeBytes: Int
+  private let timeLimit: Int64
+  private let admissions: Admissions
+
+  init(_ limits: Limits, _ admissions: Admissions) {
+    freeBytes = limits.incompleteFreeBytes
+    timeLimit = nanoseconds(limits.messageSeconds)
+    self.admissions = admissions
+  }
+
+  /// Whether a connection that keeps so many bytes has to be counted. The common case is two comparisons.
+  @inline(__always)
+  func concerns(_ bytes: Int, _ wasCounted: Bool) -> Bool { bytes > freeBytes || wasCounted }
+
+  /// Brings the count of a connection's bytes up to date; `isCounted` becomes whether it has any. False where there is
+  /// no room for them.
+  mutating func reconcile(_ slot: Int, bytes kept: Int, _ isCounted: inout Bool, now: Int64) -> Bool {
+    let bytes = max(0, kept - freeBytes)
+    let before = entries[slot]
+    isCounted = bytes > 0
+    entries[slot] = isCounted ? Entry(bytes: bytes, since: before?.since ?? now) : nil
+    return admissions.keeps(bytes - (before?.bytes ?? 0))
+  }
+
+  /// The connection is gone, or what it kept is.
+  mutating func forget(_ slot: Int, _ isCounted: inout Bool) {
+    guard isCounted, let before = entries.removeValue(forKey: slot) else { return }
+    isCounted = false
+    _ = admissions.keeps(-before.bytes)
+  }
+
+  /// A message was completed: the next one has the whole time.
+  mutating func completed(_ slot: Int, now: Int64) { entries[slot]?.since = now }
+
+  /// So much of the time that messages have been under way (ns) is not theirs.
+  mutating func excuse(_ time: Int64, now: Int64) {
+    for (slot, entry) in entries { entries[slot]?.since = min(now, entry.since + time) }
+  }
+
+  /// Whether a connection's message has been under way for too long.
+  func isOverdue(_ slot: Int, now: Int64) -> Bool {
+    guard let since = entries[slot]?.since else { return false }
+    return now - since >= timeLimit
+  }
+}

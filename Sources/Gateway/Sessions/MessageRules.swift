@@ -1,0 +1,124 @@
+// What a client's message asks for: an input of the hub, an answer, or a refusal, by who its session is. Values in,
+// values out.
+import HubCore
+import HubMessages
+
+/// What is to be done about a message.
+enum MessageOutcome {
+  case ask(HubInput)
+  /// Asks for a subscription, which counts as one from now on.
+  case subscribe(HubInput)
+  case reply(Reply)
+  case query(QueryRequest)
+  case refresh(Refresh)
+  case refuse(MessageRefusal)
+}
+
+/// A message's sender and circumstances.
+struct MessageRules {
+  let session: SessionRef
+  let rights: SessionRights
+  let envelope: ClientEnvelope
+  let now: Moment
+  /// Subscriptions that the session has, and may have.
+  let subscriptions: Int
+  let maximumSubscriptions: Int
+  /// Metres around a place that ops may watch.
+  let areaRadiusMeters: Double
+
+  private var messageID: MessageID { envelope.messageID }
+
+  /// What becomes of a message that is no live fix.
+  var outcome: MessageOutcome {
+    switch envelope.message {
+    case .locationUpdate: .refuse(Self.roleRefusal(of: messageID))  // of a driver it is an input of its own
+    case .locationBatch(let batch):
+      ofDriver {
+        .batch(
+          BatchInput(
+            session: session, driverID: nil, messageID: messageID, sent: envelope.timestamp, received: now,
+            batch: batch,
+            tripIsGranted: rights.names(batch.tripID)))
+      }
+    case .driverStatus(let report): ofDriver { .driverStatus(session, messageID, rights.withClaims(report)) }
+    case .tripStatus(let report):
+      .ask(
+        .tripStatus(
+          TripStatusInput(
+            session: session, actor: actor, messageID: messageID, report: report,
+            tripIsGranted: rights.names(report.tripID))))
+    case .tripChange(let change):
+      .ask(
+        .tripChange(
+          TripChangeInput(
+            session: session, actor: actor, messageID: messageID, timestamp: envelope.timestamp, change: change)))
+    case .subscribe(let request): outcome(of: request)
+    case .unsubscribe(.view(let id)): .ask(.leaveView(session, messageID, .view(id)))
+    case .unsubscribe(.channel(let channel)):
+      switch channel {
+      case .area, .nearby: .ask(.leaveView(session, messageID, .channel(channel)))
+      case .trip, .driver, .fence, .fleet: .ask(.unsubscribe(session, messageID, channel))
+      }
+    case .ping(let ping):
+      // A driver's pong says what is stored, which the hub knows.
+      if rights.role == .driver {
+        .ask(.ping(session, messageID, ping))
+      } else {
+        .reply(.pong(Pong(replyTo: messageID, ping: ping, serverTime: now.timestamp, storedThrough: nil)))
+      }
+    case .refresh(let request): .refresh(request)
+    case .query(let request): .query(request)
+    }
+  }
+
+  private var actor: Actor { rights.credential.actor }
+
+  private func ofDriver(_ input: () -> HubInput) -> MessageOutcome {
+    rights.role == .driver ? .ask(input()) : .refuse(Self.roleRefusal(of: messageID))
+  }
+
+  /// What everybody else is told who sends a driver's message.
+  static func roleRefusal(of messageID: MessageID) -> MessageRefusal {
+    MessageRefusal(.forbidden, "only a driver's session sends this", replyTo: messageID)
+  }
+
+  private func refuse(
+    _ code: ErrorCode, _ text: String, retryAfter: Double? = nil, at limit: LimitHit? = nil
+  ) -> MessageOutcome {
+    .refuse(MessageRefusal(code, text, replyTo: messageID, retryAfter: retryAfter, at: limit))
+  }
+
+  // MARK: Subscribing
+
+  private func outcome(of request: Subscribe) -> MessageOutcome {
+    if let fault = areaFault(request.channel) { return refuse(fault.code, fault.text) }
+    let credential = rights.credential
+    guard let grant = credential.grant(for: request.channel) else {
+      return refuse(.forbidden, "a \(rights.role.name) may not subscribe to this channel")
+    }
+    guard subscriptions < maximumSubscriptions else {
+      return refuse(
+        .rateLimited, "a session has at most \(maximumSubscriptions) subscriptions", retryAfter: 1, at: .subscriptions)
+    }
+    return .subscribe(
+      .subscribe(
+        SubscribeInput(session: session, actor: credential.actor, messageID: messageID, request: request, grant: grant))
+    )
+  }
+
+  /// Why a role may not watch such an area; nil where it may. What only ops may is forbidden to others, as in queries.
+  private func areaFault(_ channel: Channel) -> (code: ErrorCode, text: String)? {
+    let isOps = rights.role == .ops
+    switch channel {
+    case .area(let cell):
+      if isOps || cell.precision >= 5 { return nil }
+      return (.forbidden, "a \(rights.role.name) may watch areas of 5 to 8 characters")
+    case .nearby(_, let radius):
+      let limit = isOps ? areaRadiusMeters : PublicAudience.maximumRadiusMeters
+      if radius <= limit { return nil }
+      let who = isOps ? "ops" : "a \(rights.role.name)"
+      return (isOps ? .badMessage : .forbidden, "\(who) may watch up to \(Int(limit)) m around a place")
+    case .trip, .driver, .fence, .fleet: return nil
+    }
+  }
+}

@@ -1,0 +1,41 @@
+// The sessions of one loop, by connection slot.
+import HubBytes
+import HubTransport
+
+/// The sessions of one loop, by connection slot: in chunks that never move, so that a table of 100,000 grows without
+/// copying and without leaving a hole of its old size.
+struct SessionTable: ~Copyable {
+  // All its places are initialised when it grows, until `deinit`.
+  private var table = ChunkTable<Session>()
+
+  init() {}
+
+  deinit {
+    for slot in 0..<endIndex { table.pointer(slot).deinitialize(count: 1) }
+  }
+
+  func isCurrent(_ id: ConnectionID) -> Bool { Int(id.slot) < endIndex && self[Int(id.slot)].connection == id }
+
+  /// One more than the largest slot that may be asked for.
+  var endIndex: Int { table.capacity }
+
+  mutating func makeRoom(for slot: Int) {
+    while endIndex <= slot {
+      let first = endIndex
+      table.grow()
+      for slot in first..<endIndex { table.pointer(slot).initialize(to: Session()) }
+    }
+  }
+
+  /// In-place access. (A coroutine accessor would cost a heap allocation where it is not inlined.)
+  subscript(slot: Int) -> Session {
+    @inline(__always) unsafeAddress { UnsafePointer(pointer(slot)) }
+    @inline(__always) unsafeMutableAddress { pointer(slot) }
+  }
+
+  @inline(__always)
+  private func pointer(_ slot: Int) -> UnsafeMutablePointer<Session> {
+    precondition(slot >= 0 && slot < endIndex)
+    return table.pointer(slot)
+  }
+}

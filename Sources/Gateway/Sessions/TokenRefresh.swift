@@ -1,0 +1,29 @@
+// A session's new token in place of the one that it was opened with.
+import HubMessages
+import HubTokens
+
+/// What a new token brings.
+struct TokenRefresh {
+  let credential: Credential
+  let rights: SessionRights
+  /// Whether channels may be closed to the session now that the old token opened.
+  let isReviewNeeded: Bool
+
+  /// Checks a token against the session's present one: it must be for the same `sub` and role.
+  init(
+    _ request: Refresh, of present: SessionRights, _ access: TokenAccess, now: Timestamp
+  ) throws(CredentialError) {
+    let claims: Claims
+    do throws(TokenError) {
+      claims = try access.check(request.token.utf8, now: now)
+    } catch {
+      throw CredentialError(error)
+    }
+    guard claims.subject == present.id, claims.role == present.role else {
+      throw CredentialError(code: .forbidden, text: "the new token is for another sub or role")
+    }
+    credential = Credential(claims)
+    rights = SessionRights(credential, expires: credential.sessionEnd(by: access, now: now))
+    isReviewNeeded = claims.role != .ops && !claims.grants.opensSame(as: present.grants)
+  }
+}
