@@ -132,7 +132,7 @@ fuzz: deps
 
 # Skips, and says so, where the suite is not beside the repository (../shared/tools/autobahn).
 conformance conformance-full: deps
-	$(RELEASE) --product locationhub
+	$(RELEASE) --product hub-autobahn-server
 	$(RELEASE) --product hub-autobahn-client
 	Tests/Conformance/run.sh $(if $(findstring full,$@),full,quick)
 

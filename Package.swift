@@ -102,6 +102,10 @@ let package = Package(
       ],
       path: "loadtest/MicroBench"),
     .executableTarget(
+      name: "hub-autobahn-server",
+      dependencies: ["HubTransport", "HubSystem", "HubWebSocket", "HubHTTP", "HubBytes"],
+      path: "Tests/Conformance/AutobahnServer"),
+    .executableTarget(
       name: "hub-autobahn-client",
       dependencies: ["LocationHubClient", "HubTransport", "HubSystem", "HubWebSocket", "HubBytes"],
       path: "Tests/Conformance/AutobahnClient"),
@@ -149,7 +153,7 @@ let package = Package(
         "HubGateway", "HubRuntime", "LocationHubClient", "HubSimulation", "HubTokens", "HubCore", "HubMessages",
         "HubGeo", "HubBytes", "HubTransport", "HubSystem", "HubWebSocket", "HubTestSupport", "HubTestCertificates",
         "CHubOpenSSL",
-        "locationhub",  // built, so that tests can run it as a process
+        "locationhub", "hub-autobahn-server",  // built, so that tests can run them as processes
       ]),
   ],
   swiftLanguageModes: [.v6]

@@ -6,7 +6,7 @@ enum Verbs {
   /// The release that this becomes; CHANGELOG.md says what is in it.
   static let version = "0.1.0-dev"
 
-  static let all = [serve, demo, replay, watch, filter, simulate, makeToken, journal, echo]
+  static let all = [serve, demo, replay, watch, filter, simulate, makeToken, journal]
 
   static var overview: String {
     var text = "usage: locationhub VERB [options]\n\nverbs:\n"

@@ -35,7 +35,7 @@ if [ ! -x "$suite/run.sh" ]; then
   echo "conformance: skipped, for the Autobahn suite is not there ($root/../shared/tools/autobahn)"
   exit 0
 fi
-for program in locationhub hub-autobahn-client; do
+for program in hub-autobahn-server hub-autobahn-client; do
   [ -x "$root/.build/release/$program" ] || { echo "conformance: build $program first (make conformance does)" >&2; exit 2; }
 done
 mkdir -p "$out" || exit 2
@@ -98,12 +98,12 @@ check() {
 status=0
 if [ "$side" != client ]; then
   # bash gives a coprocess's output as a file: the first line says where the server listens.
-  coproc ECHO { exec "$root/.build/release/locationhub" echo --port 0; }
+  coproc ECHO { exec "$root/.build/release/hub-autobahn-server" 0; }
   echo_pid=$ECHO_PID
   read -r -t 10 line <&"${ECHO[0]}" && url=${line##* }
   case ${url:-} in
     ws://*) check server || status=1 ;;
-    *) echo "conformance: locationhub echo did not start" >&2; exit 2 ;;
+    *) echo "conformance: hub-autobahn-server did not start" >&2; exit 2 ;;
   esac
 fi
 if [ "$side" != server ]; then check client || status=1; fi

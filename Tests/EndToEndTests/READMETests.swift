@@ -180,7 +180,7 @@ extension EndToEnd.Documents {
     let overview = try HubProcess.run(["--help"]).output
     for line in overview.split(separator: "\n") { #expect(line.count <= 100, "\(line)") }
     for verb in try Document("README.md").text.matches(of: /`(\w+)`/).map(\.1)
-    where ["serve", "demo", "replay", "watch", "filter", "simulate", "echo"].contains(verb) {
+    where ["serve", "demo", "replay", "watch", "filter", "simulate"].contains(verb) {
       #expect(overview.contains("  \(verb) "))
     }
   }

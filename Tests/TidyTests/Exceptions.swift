@@ -17,9 +17,8 @@ enum Exceptions {
   static let unsafeIslands = [
     "Sources/Bytes/ChunkTable.swift",
     "Sources/Bytes/TurnList.swift",
-    "Sources/Gateway/EchoServer.swift",
     "Sources/Gateway/Server/Server.swift",
-    "Sources/Gateway/SessionLoopDelegate.swift",
+    "Sources/Gateway/Loop/SessionLoopDelegate.swift",
     "Sources/HubCore/DriverIndex/PagedSlab.swift",
     "Sources/HubCore/HubOutput.swift",
     "Sources/HubRuntime/HubPort.swift",

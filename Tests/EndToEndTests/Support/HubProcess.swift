@@ -19,27 +19,32 @@ final class HubProcess {
   /// Once it listens.
   private(set) var port: UInt16 = 0
 
-  /// The executable that was built with these tests: it lies beside their bundle.
-  static let executable: URL? = {
+  static let executable = built("locationhub")
+
+  /// The executable of that name that was built with these tests: it lies beside their bundle.
+  private static func built(_ name: String) -> URL? {
     let bundle = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
     var folder = bundle.deletingLastPathComponent()
     for _ in 0..<3 {
-      let candidate = folder.appendingPathComponent("locationhub")
+      let candidate = folder.appendingPathComponent(name)
       if FileManager.default.isExecutableFile(atPath: candidate.path) { return candidate }
       folder.deleteLastPathComponent()
     }
     return nil
-  }()
+  }
 
   /// `openFiles` lowers the limit of open files, which the process cannot raise again, and `fileBytes` the size that
   /// its files may have (see `allowFiles`). A hub journals only where it is told where to, or has a directory of its
   /// own to run in.
-  init(_ given: [String], openFiles: Int? = nil, fileBytes: Int? = nil, in directory: String? = nil) throws {
+  init(
+    _ given: [String], of program: String = "locationhub", openFiles: Int? = nil, fileBytes: Int? = nil,
+    in directory: String? = nil
+  ) throws {
     let isServe = given.first == "serve" && directory == nil
     let isSaid = given.contains("--data") || given.contains("--no-journal")
     let arguments = given + (isServe && !isSaid ? ["--no-journal"] : [])
-    guard let executable = HubProcess.executable else {
-      throw PeerError.unexpected("locationhub is not beside the test bundle")
+    guard let executable = HubProcess.built(program) else {
+      throw PeerError.unexpected("\(program) is not beside the test bundle")
     }
     if let openFiles {
       process.executableURL = URL(fileURLWithPath: "/bin/sh")
@@ -74,9 +79,9 @@ final class HubProcess {
     return hub
   }
 
-  /// Starts `echo`, likewise.
+  /// Starts the echo server of the conformance suite, likewise.
   static func echo() throws -> HubProcess {
-    let server = try HubProcess(["echo", "--port", "0"])
+    let server = try HubProcess([], of: "hub-autobahn-server")
     try server.waitUntilItListens()
     return server
   }

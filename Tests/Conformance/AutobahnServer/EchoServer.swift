@@ -6,8 +6,13 @@ import HubSystem
 import HubTransport
 import HubWebSocket
 
+/// Why an echo server does not start.
+enum EchoServerError: Error {
+  case start(String)
+}
+
 /// Echoes on one loop, on the thread that calls `run`.
-public final class EchoServer: EventLoopDelegate {
+final class EchoServer: EventLoopDelegate {
   private struct Peer: ~Copyable {
     var id = ConnectionID.none
     var head = ByteBuffer()
@@ -31,11 +36,11 @@ public final class EchoServer: EventLoopDelegate {
   private var peers: [UnsafeMutablePointer<Peer>?] = []
 
   /// Where it listens, with the real port.
-  public var address: SocketAddress { lock.address }
+  var address: SocketAddress { lock.address }
 
-  public init(host: String, port: UInt16) throws(ServerError) {
-    guard let wanted = SocketAddress(host: host, port: port) else { throw .badAddress(host) }
-    do throws(PortLockError) { lock = try PortLock(wanted) } catch { throw .portTaken("\(error)") }
+  init(host: String, port: UInt16) throws(EchoServerError) {
+    guard let wanted = SocketAddress(host: host, port: port) else { throw .start("\(host) is no numeric address") }
+    do throws(PortLockError) { lock = try PortLock(wanted) } catch { throw .start("\(error)") }
     var limits = EventLoopLimits()
     limits.outboxBytesPerConnection = 128 << 20
     limits.outboxBytesTotal = 1 << 30
@@ -43,7 +48,7 @@ public final class EchoServer: EventLoopDelegate {
       loop = try EventLoop(limits: limits)
       _ = try loop.listen(lock.address, reusePort: true)
     } catch {
-      throw .system("\(error)")
+      throw .start("\(error)")
     }
     loop.delegate = self
   }
@@ -56,12 +61,12 @@ public final class EchoServer: EventLoopDelegate {
   }
 
   /// Serves until one of `signals` comes.
-  public func run(until signals: [Int32]) throws(SystemError) {
+  func run(until signals: [Int32]) throws(SystemError) {
     try loop.watchSignals(signals) { [unowned loop] _ in loop.stop() }
     loop.run()
   }
 
-  public func accepted(_ id: ConnectionID, from address: SocketAddress) {
+  func accepted(_ id: ConnectionID, from address: SocketAddress) {
     while peers.count <= Int(id.slot) { peers.append(nil) }
     let peer = peers[Int(id.slot)] ?? .allocate(capacity: 1)
     if peers[Int(id.slot)] != nil { peer.deinitialize(count: 1) }
@@ -70,7 +75,7 @@ public final class EchoServer: EventLoopDelegate {
     peers[Int(id.slot)] = peer
   }
 
-  public func received(_ id: ConnectionID, _ bytes: UnsafeMutableRawBufferPointer) {
+  func received(_ id: ConnectionID, _ bytes: UnsafeMutableRawBufferPointer) {
     guard let peer = peers[Int(id.slot)], peer.pointee.id == id else { return }
     if peer.pointee.frames != nil { return echo(peer, bytes) }
     peer.pointee.head.append(UnsafeRawBufferPointer(bytes))
@@ -159,10 +164,10 @@ public final class EchoServer: EventLoopDelegate {
     loop.close(peer.pointee.id)
   }
 
-  public func connected(_ id: ConnectionID) {}
-  public func overflowed(_ id: ConnectionID) { loop.abort(id) }
+  func connected(_ id: ConnectionID) {}
+  func overflowed(_ id: ConnectionID) { loop.abort(id) }
   /// The contexts are given back at once, not with the slot's next connection.
-  public func closed(_ id: ConnectionID, _ cause: CloseCause) {
+  func closed(_ id: ConnectionID, _ cause: CloseCause) {
     guard let peer = peers[Int(id.slot)], peer.pointee.id == id else { return }
     peer.pointee.inflater = nil
     peer.pointee.deflater = nil
