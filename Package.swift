@@ -65,7 +65,7 @@ let package = Package(
       dependencies: [
         "HubBytes", "HubTransport", "HubSystem", "HubWebSocket", "HubHTTP", "HubTokens", "HubMessages", "HubGeo",
       ]),
-    hub("Simulation", ["HubGeo", "HubMessages"]),
+    hub("Simulation", ["HubBytes", "HubGeo", "HubMessages"]),
     .executableTarget(
       name: "locationhub",
       dependencies: [

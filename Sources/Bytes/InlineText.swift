@@ -79,7 +79,7 @@ public struct InlineText: Sendable, Hashable, BitwiseCopyable {
   /// A 64-bit hash of the bytes: multiply and fold a word at a time (wyhash's mixing step), over the words in use only.
   /// `seed` keeps peers from choosing colliding ids; tables draw it once from the system's randomness.
   @inlinable public func hashValue(seed: UInt64) -> UInt64 {
-    var state = seed ^ (UInt64(length) &* 0x9E37_79B9_7F4A_7C15)
+    var state = seed ^ (UInt64(length) &* Mix64.golden)
     let used = (Int(length) + 7) / 8
     for i in 0..<used {
       let product = (state ^ words[i]).multipliedFullWidth(by: 0xA076_1D64_78BD_642F)

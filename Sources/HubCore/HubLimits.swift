@@ -172,3 +172,10 @@ public struct HubTimings: Sendable, Equatable {
 
   public init() {}
 }
+
+extension PublicAudience {
+  /// Metres: how far around a place riders may look.
+  public static let maximumRadiusMeters = 5_000.0
+  /// Drivers that one answer to a rider, or one cell, may have.
+  public static let maximumDrivers = 100
+}

@@ -43,8 +43,8 @@ public enum HubOutput: Sendable {
   /// An event or an ETA; positions are `PositionDelivery` (but for `Hub.drain(_:)`, which gives all as these).
   case delivery(Delivery)
   /// Takes effect when the outlet drains it: what follows in this list is live. `missed` leads up to it: events in
-  /// order, and after them, where the subscriber was brought up to date, the newest position and ETA. A party may follow its
-  /// trip whatever its token names.
+  /// order, and after them, where the subscriber was brought up to date, the newest position and ETA. A party may follow
+  /// its trip whatever its token names.
   indirect case subscribed(SessionRef, ChannelHandle, Subscribed, missed: [Publication], isParty: Bool)
   /// The session watches these cells from now on: one subscriber of each more, also where it has it already.
   indirect case watching(SessionRef, Subscribed, [ChannelHandle])

@@ -77,7 +77,7 @@ extension ClientSession {
   }
 
   /// Shows a part of the map, an `area` or `nearby` channel, under a name of 1–64 bytes; the same name again moves it.
-  /// False at the limit of subscriptions. `AreaMap` makes a map of what comes.
+  /// False at the limit of subscriptions.
   @discardableResult
   public func show(_ channel: Channel, as viewID: InlineText) -> Bool {
     subscriptions.show(viewID, channel, limit: limits.subscriptions)

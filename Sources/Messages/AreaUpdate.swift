@@ -57,9 +57,6 @@ public struct AreaUpdate: Sendable, Equatable {
 }
 
 extension AreaUpdate {
-  /// How many drivers one update may list, full or not; a cell shows no more.
-  public static let maximumDrivers = 1000
-
   /// Puts `drivers` and `left` in the order of the drivers' ids. O(n log n).
   public mutating func sortByName() {
     drivers.sort { $0.driverID.isBefore($1.driverID) }

@@ -64,8 +64,6 @@ public struct LocationUpdate: Sendable, Equatable, BitwiseCopyable {
 
 /// 1–500 fixes, oldest first. A fix that could not be read keeps its place with the reason, so that the rest counts.
 public struct LocationBatch: Sendable, Equatable {
-  public static let maximumCount = 500
-
   public var tripID: Identifier?
   public var fixes: [Result<Fix, ErrorCode>]
 
@@ -76,8 +74,6 @@ public struct LocationBatch: Sendable, Equatable {
 }
 
 public struct DriverStatusReport: Sendable, Equatable {
-  public static let maximumTags = 8
-
   /// Never `onTrip`.
   public var status: DriverStatus
   /// Nil for what was said before; an empty list of tags takes them all away.
@@ -176,9 +172,6 @@ public enum Unsubscribe: Sendable, Equatable {
 
 /// A new token for the session that sends it, for the same `sub` and role.
 public struct Refresh: Sendable, Equatable {
-  /// Bytes of a token that is read: as many as the head of a request may have, in which the first one came.
-  public static let maximumBytes = 8 * 1024
-
   /// 1–8,192 bytes; whether it is a token is not looked at here.
   public var token: String
 
@@ -187,9 +180,6 @@ public struct Refresh: Sendable, Equatable {
 
 /// A ping; its payload is echoed in the pong, so it keeps the JSON text as it came.
 public struct Ping: Sendable, Equatable {
-  /// Bytes of `members` at most: what is sent back is written, and compressed, at the hub's cost.
-  public static let maximumBytes = 4096
-
   /// The members of the payload object without its braces, or nil when the payload is not an object or is empty.
   /// Members that the pong sets itself (replyTo, serverTime, storedThrough) are left out.
   public var members: [UInt8]?

@@ -31,14 +31,6 @@ public struct Fence: Sendable, Equatable {
     case roaming(meters: Double, others: FenceFilter)
   }
 
-  /// Metres of a circle's radius. Past it: `bad_message`.
-  public static let maximumRadiusMeters = 1_000_000.0
-  /// Metres of a corridor's width. Past it: `bad_message`.
-  public static let maximumWidthMeters = 20_000.0
-  /// Metres between two drivers. Past it: `bad_message`.
-  public static let maximumRoamingMeters = 1_000.0
-  /// Places that a corridor leads by, as many as a polygon's positions. Past it: `too_large`.
-  public static let maximumPlaces = DriverSearch.maximumPositions
   /// Seconds of a stay after which `fence_dwell` may be asked for.
   public static let dwellSeconds = 1.0...86_400
   /// Metres per second.

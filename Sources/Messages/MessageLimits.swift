@@ -58,3 +58,66 @@ enum MessageLimits {
   /// 10.
   static let binaryUpdateBytes = 2 + 2 * (2 + 64) + 8 + 6 + 7 * 10
 }
+
+// What the protocol lays down for a message's members; no operator changes it.
+
+extension LocationBatch {
+  /// Fixes of one batch; beyond: `too_large`.
+  public static let maximumCount = 500
+}
+
+extension DriverStatusReport {
+  public static let maximumTags = 8
+}
+
+extension Refresh {
+  /// Bytes of a token that is read: as many as the head of a request may have, in which the first one came.
+  public static let maximumBytes = 8 * 1024
+}
+
+extension Ping {
+  /// Bytes of `members` at most: what is sent back is written, and compressed, at the hub's cost.
+  public static let maximumBytes = 4096
+}
+
+extension Route {
+  /// Places of one route. Beyond: `too_large`.
+  public static let maximumPoints = 5000
+}
+
+extension Fence {
+  /// Metres of a circle's radius. Past it: `bad_message`.
+  public static let maximumRadiusMeters = 1_000_000.0
+  /// Metres of a corridor's width. Past it: `bad_message`.
+  public static let maximumWidthMeters = 20_000.0
+  /// Metres between two drivers. Past it: `bad_message`.
+  public static let maximumRoamingMeters = 1_000.0
+  /// Places that a corridor leads by, as many as a polygon's positions. Past it: `too_large`.
+  public static let maximumPlaces = DriverSearch.maximumPositions
+}
+
+extension DriverSearch {
+  /// Hits where nobody says how many, and at most.
+  public static let defaultLimit = 100
+  public static let maximumLimit = 1000
+  /// Metres. Who asks for more has mistaken a unit, or wants the nearest, which need no radius.
+  public static let maximumRadiusMeters = 1_000_000.0
+  /// Metres: half the Earth's circumference, as far as the nearest are looked for without a radius.
+  public static let everywhereMeters = 20_038_000.0
+  /// Positions of all rings of a GeoJSON polygon.
+  public static let maximumPositions = 1000
+}
+
+extension NotificationPost {
+  /// Bytes of each; beyond: `too_large`.
+  public static let maximumTitleBytes = 256
+  public static let maximumBodyBytes = 4096
+  public static let maximumDataBytes = 4096
+  /// Objects and arrays within one another in `data`; beyond: `too_large`.
+  public static let maximumDataDepth = 8
+}
+
+extension AreaUpdate {
+  /// How many drivers one update may list, full or not; a cell shows no more.
+  public static let maximumDrivers = 1000
+}

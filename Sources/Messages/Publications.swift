@@ -235,13 +235,6 @@ public struct Notification: Sendable, Equatable {
 
 /// What a back end or ops post to a channel: the body of `POST /v1/notifications`.
 public struct NotificationPost: Sendable, Equatable {
-  /// Bytes of each; beyond: `too_large`.
-  public static let maximumTitleBytes = 256
-  public static let maximumBodyBytes = 4096
-  public static let maximumDataBytes = 4096
-  /// Objects and arrays within one another in `data`; beyond: `too_large`.
-  public static let maximumDataDepth = 8
-
   public var channel: Channel
   public var kind: Notification.Kind
   public var title: String

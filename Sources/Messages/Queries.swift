@@ -12,16 +12,6 @@ public enum QueryRequest: Sendable, Equatable {
 
 /// Which drivers are wanted.
 public struct DriverSearch: Sendable, Equatable {
-  /// Hits where nobody says how many, and at most.
-  public static let defaultLimit = 100
-  public static let maximumLimit = 1000
-  /// Metres. Who asks for more has mistaken a unit, or wants the nearest, which need no radius.
-  public static let maximumRadiusMeters = 1_000_000.0
-  /// Metres: half the Earth's circumference, as far as the nearest are looked for without a radius.
-  public static let everywhereMeters = 20_038_000.0
-  /// Positions of all rings of a GeoJSON polygon.
-  public static let maximumPositions = 1000
-
   public enum Area: Sendable, Equatable {
     /// Nearest first; nil for as far as the asker may look.
     case nearby(Coordinate, radiusMeters: Double?)

@@ -13,9 +13,6 @@ public struct Route: Sendable, Equatable {
     case tooManyPoints
   }
 
-  /// Places of one route. Beyond: `too_large`.
-  public static let maximumPoints = 5000
-
   /// Encoded, precision 5.
   public let polyline: String
   /// How many places.

@@ -20,7 +20,7 @@ public final class City: Sendable {
   let side: Int
   /// Where each crossing is: metres east and north of the centre.
   let places: [SIMD2<Double>]
-  /// Up to `City.maximumDegree` crossings beside each, −1 where there are fewer, and the speed limits of the ways.
+  /// Up to `City.neighbourSlots` crossings beside each, −1 where there are fewer, and the speed limits of the ways.
   let neighbours: [Crossing]
   let limits: [Float]
   /// Seconds of a whole cycle of the lights at each crossing, 0 where there are none, and where in it they begin.
@@ -30,7 +30,7 @@ public final class City: Sendable {
   private let metersPerLatitude: Double
   private let metersPerLongitude: Double
 
-  static let maximumDegree = 8
+  static let neighbourSlots = 8
   /// The mean length of a block, and the limits of what a radius may be, metres.
   static let blockMeters = 120.0
   public static let radii = 300.0...50_000.0
@@ -99,6 +99,6 @@ public final class City: Sendable {
 
   /// Where the neighbours of a crossing are kept.
   static func slots(of crossing: Crossing) -> Range<Int> {
-    Int(crossing) * maximumDegree..<(Int(crossing) + 1) * maximumDegree
+    Int(crossing) * neighbourSlots..<(Int(crossing) + 1) * neighbourSlots
   }
 }

@@ -26,8 +26,8 @@ struct CityPlan {
     let count = side * side
     places = []
     places.reserveCapacity(count)
-    neighbours = [City.Crossing](repeating: -1, count: count * City.maximumDegree)
-    limits = [Float](repeating: 0, count: count * City.maximumDegree)
+    neighbours = [City.Crossing](repeating: -1, count: count * City.neighbourSlots)
+    limits = [Float](repeating: 0, count: count * City.neighbourSlots)
     lightCycles = [Float](repeating: 0, count: count)
     lightOffsets = [Float](repeating: 0, count: count)
     let columns = CityPlan.lines(side, within: half, &random)

@@ -27,8 +27,6 @@ struct Receiver: Sendable {
   /// The parts of the variance add up to 1.
   static let driftPart = 0.85
   static let whitePart = (1 - driftPart * driftPart).squareRoot()
-  /// 68 % radius of a circular normal distribution in standard deviations of an axis: √(−2 ln 0.32).
-  static let sigmasPerAccuracy = 1.5096
   /// Per fix: an outlier; the begin of a gap; no speed and bearing.
   static let outlierChance = 0.003
   static let gapChance = 0.002
@@ -55,7 +53,7 @@ struct Receiver: Sendable {
     let hasNoVelocity = random.chance(Receiver.noVelocityChance)
     if isGap() { return nil }
     let accuracy = openAccuracy * exp(Receiver.surroundingsSpread * surroundings)
-    var error = (drift * Receiver.driftPart + white * Receiver.whitePart) * (accuracy / Receiver.sigmasPerAccuracy)
+    var error = (drift * Receiver.driftPart + white * Receiver.whitePart) * (accuracy / AccuracyRadius.sigmas)
     if isOutlier {
       let far = random.uniform(40, 800)
       let length = max((white * white).sum().squareRoot(), 1e-6)

@@ -1,8 +1,8 @@
-// The one source of chance in a simulation: small, fast, and the same on every machine.
+// The one source of chance in a simulation: small, fast, and the same on every machine (`Mix64`).
 //
-// Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators (OOPSLA 2014); constants of Vigna's splitmix64.c.
 // The standard library's distributions are not used with it, for their algorithms may change between releases.
 import Glibc  // logarithm, sine and cosine for the normal distribution: pure functions
+import HubBytes
 
 /// A seeded generator. The same seed gives the same numbers.
 public struct SplitMix64: RandomNumberGenerator, Sendable {
@@ -17,16 +17,10 @@ public struct SplitMix64: RandomNumberGenerator, Sendable {
     state = other.next() ^ purpose &* 0xA076_1D64_78BD_642F
   }
 
-  public mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var z = state
-    z = (z ^ (z &>> 30)) &* 0xBF58_476D_1CE4_E5B9
-    z = (z ^ (z &>> 27)) &* 0x94D0_49BB_1331_11EB
-    return z ^ (z &>> 31)
-  }
+  public mutating func next() -> UInt64 { Mix64.next(&state) }
 
   /// Uniform, 0 ≤ result < 1, 53 bits.
-  public mutating func unit() -> Double { Double(next() &>> 11) * 0x1p-53 }
+  public mutating func unit() -> Double { Mix64.unit(next()) }
 
   /// Uniform, low ≤ result < high.
   public mutating func uniform(_ low: Double, _ high: Double) -> Double { low + (high - low) * unit() }

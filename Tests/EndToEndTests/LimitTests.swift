@@ -37,17 +37,13 @@ extension EndToEnd.LimitsReached {
     let start = uptime()
     try greedy.send(bytes: bytes)
     let warning = try greedy.skip(to: "error")
-    #expect(warning.code == "rate_limited")
-    #expect(warning.number("retryAfter") != nil)
-    #expect(warning.replyTo == nil)
+    #expect(warning.code == "rate_limited" && warning.number("retryAfter") != nil && warning.replyTo == nil)
     let warned = uptime() - start
     #expect(warned > 0.25 && warned < 5)
     #expect(try greedy.receiveClose().code == 4429)
     let closed = uptime() - start
     #expect(closed > 0.85 && closed < 8, "not when the bucket is level again, which is after 20 s")
-    try hub.metrics {
-      $0["rate_pauses_total"] >= 1 && $0.errors("rate_limited") == 1 && $0.closes(4429) == 1
-    }
+    try hub.metrics { $0["rate_pauses_total"] >= 1 && $0.errors("rate_limited") == 1 && $0.closes(4429) == 1 }
   }
 
   @Test("who is over the rate for a moment is slowed, and misses nothing", arguments: loopCounts)
@@ -108,8 +104,7 @@ extension EndToEnd.LimitsReached {
     for trip in 0..<3 { try rider.subscribe("trip:T\(trip)") }
     let id = try rider.send("subscribe", ["channel": "trip:T3"])
     let error = try rider.receive("error")
-    #expect(error.code == "rate_limited")
-    #expect(error.replyTo == id)
+    #expect(error.code == "rate_limited" && error.replyTo == id)
     try rider.send("unsubscribe", ["channel": "trip:T0"])
     _ = try rider.receive("unsubscribed")
     try rider.subscribe("trip:T3")

@@ -104,7 +104,7 @@ struct TrackerTests {
     var (raw, filtered) = (0.0, 0.0)
     for second in 0..<600 {
       let truth = Globe.place(from: munich, bearing: 30, meters: 14 * Double(second)).place
-      let noise = random.normals() * (8 / 1.515)
+      let noise = random.normals() * (8 / AccuracyRadius.sigmas)
       let off = (noise * noise).sum().squareRoot()
       let seen = Globe.place(from: truth, bearing: atan2(noise.x, noise.y) * 180 / .pi, meters: off).place
       let speed = 14 + random.normals().x * 0.3

@@ -7,8 +7,9 @@
 //
 // A driver is looked at once a tick, for all cells at a time: so a move between two cells is in the same tick of both.
 // The work is done in slices, since a hub's turn is short and a city is large; the outlets send what a tick brought
-// when all of it is there (AreaTable+Naming.swift). Who begins to watch, or was too slow, asks for the whole cell, and gets
-// what has changed since from then on.
+// when all of it is there (AreaTable+Naming.swift). Who begins to watch, or was too slow, asks for the whole cell, and
+// gets what has changed since from then on.
+import HubBytes
 import HubGeo
 import HubMessages
 
@@ -232,7 +233,7 @@ extension AreaTable {
 extension Driver {
   /// Which of a crowd are shown: the same ones from tick to tick.
   @inline(__always)
-  var areaRank: UInt32 { UInt32(truncatingIfNeeded: hash &* 0x9E37_79B9_7F4A_7C15 >> 32) }
+  var areaRank: UInt32 { UInt32(truncatingIfNeeded: hash &* Mix64.golden >> 32) }
 
   /// The name that an audience knows the driver by.
   @inline(__always)

@@ -3,6 +3,7 @@
 //
 // A driver knows the cells that it is in by a list of nodes, one for each: moving within a cell finds nothing to
 // change, and leaving one takes it out of there without a search through others.
+import HubBytes
 import HubGeo
 import HubMessages
 
@@ -150,11 +151,8 @@ struct AreaTable: ~Copyable {
   }
 
   private func hash(_ cell: GeohashCell, _ audience: Audience) -> UInt64 {
-    // Finaliser of SplitMix64 (Steele, Lea, Flood, 2014); the seed keeps peers from choosing cells that collide.
-    var mixed = cell.bits &* 16 &+ UInt64(cell.precision) &* 2 &+ UInt64(audience.rawValue) ^ seed
-    mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
-    mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
-    return mixed ^ mixed >> 31
+    // The seed keeps peers from choosing cells that collide.
+    Mix64.mix(cell.bits &* 16 &+ UInt64(cell.precision) &* 2 &+ UInt64(audience.rawValue) ^ seed)
   }
 
   // MARK: Ticks

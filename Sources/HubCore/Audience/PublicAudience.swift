@@ -16,10 +16,6 @@ import HubMessages
 
 /// How drivers are shown to riders.
 public struct PublicAudience: Sendable {
-  /// Metres: how far around a place riders may look.
-  public static let maximumRadiusMeters = 5_000.0
-  /// Drivers that one answer to a rider, or one cell, may have.
-  public static let maximumDrivers = 100
   /// Seconds: ages are rounded down to multiples of this, which is the sampling interval of a driver that stands. With
   /// shorter steps, an age would tell when in its interval a driver sends.
   static let ageStep = 120.0

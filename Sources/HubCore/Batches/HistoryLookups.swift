@@ -33,9 +33,9 @@ struct PartialBatch {
   var driverID: Identifier
   var trip: Handle?
   /// The fixes that wait, by their indices in the batch, in the order of their times.
-  var indices: [Int]
+  var indices: [Int] = []
   /// The outcome of the others.
-  var summary: Ack.Batch
+  var summary = Ack.Batch(accepted: 0, duplicates: 0, rejected: [])
 }
 
 /// The batches that wait, and what is asked for them.

@@ -275,7 +275,7 @@ struct ChannelTable: ~Copyable {
     case .trip(let id): id.text.hashValue(seed: seed ^ 1)
     case .driver(let id): id.text.hashValue(seed: seed ^ 2)
     case .fence(let id): id.text.hashValue(seed: seed ^ 3)
-    case .area(let cell): (cell.bits << 4 | UInt64(cell.precision)) &* 0x9E37_79B9_7F4A_7C15 ^ seed
+    case .area(let cell): (cell.bits << 4 | UInt64(cell.precision)) &* Mix64.golden ^ seed
     case .nearby(let centre, let radius):
       (centre.latitude.bitPattern &* 31 &+ centre.longitude.bitPattern) &* 31 &+ radius.bitPattern ^ seed
     case .fleet: seed ^ 6

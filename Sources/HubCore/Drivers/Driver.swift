@@ -102,6 +102,12 @@ struct Driver {
   /// A fix from this time on (ms since 1970) that memory does not know has not come before.
   var vouchesFrom: Int64 { fixTimes?.vouchesFrom ?? tracker.latest?.milliseconds ?? .min }
 
+  /// Whether a driver with remembered fix times has not sent this one before.
+  @inline(__always)
+  mutating func isNew(_ time: Timestamp, remembering: Bool) -> Bool {
+    remembering ? fixTimes?.insert(time) ?? true : fixTimes?.contains(time) == false
+  }
+
   /// Whether nothing of the driver is published because its clock was ahead: its newest fix is of the hub's future, by
   /// more than a leap, and this one is not.
   func isBehindClock(_ fix: Fix, at time: Timestamp, _ rules: Tracker.Rules) -> Bool {
@@ -124,6 +130,15 @@ struct Driver {
       driverID: id, tripID: trip, coordinate: position.coordinate, heading: position.heading, speed: position.speed,
       accuracy: position.accuracy, confidence: position.confidence, timestamp: position.published,
       timeSource: position.timeSource, age: positionAge, after: 0)
+  }
+
+  /// Its newest position as it is shown at `time`; nil where none is known.
+  func location(trip: Identifier?, at time: Timestamp, after: UInt64) -> DriverLocation? {
+    guard let position else { return nil }
+    var location = location(position, trip: trip)
+    location.age = clock.age(of: position.timestamp, at: time)
+    location.after = after
+    return location
   }
 
   // MARK: Trips

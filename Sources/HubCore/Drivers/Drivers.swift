@@ -286,16 +286,19 @@ struct Drivers: ~Copyable {
 
   // MARK: Fixes that came, or were not stored
 
-  /// From its first batch on, a driver's fix times are remembered, newest first, up to the limits. False where there is
-  /// no room.
-  mutating func rememberFixTimes(of driver: Int, limits: HubLimits, isRecorded: Bool) -> Bool {
-    guard slab[driver].fixTimes == nil else { return true }
-    guard countWithFixTimes < limits.driversWithFixTimes else { return false }
+  /// From its first batch on, a driver's fix times are remembered, newest first, up to the limits. `isStored`: there is
+  /// a journal, in which the newest may be missing.
+  mutating func rememberFixTimes(
+    of driver: Int, limits: HubLimits, isStored: Bool, counting counters: inout HubCounters
+  ) {
+    guard slab[driver].fixTimes == nil else { return }
+    guard countWithFixTimes < limits.driversWithFixTimes else { return counters.count(full: .fixTimes) }
     countWithFixTimes += 1
+    let newest = slab[driver].tracker.newest
     slab[driver].fixTimes = FixTimes(
-      capacity: limits.fixTimesPerDriver, newest: slab[driver].tracker.newest, isRecorded: isRecorded,
+      capacity: limits.fixTimesPerDriver, newest: newest,
+      isRecorded: newest.map { !isStored || !slab[driver].durable.hasNoRecord(ofPublished: $0) } ?? true,
       vouchesFrom: slab[driver].tracker.latest)
-    return true
   }
 
   /// A fix was taken in while nothing could be recorded.

@@ -3,6 +3,7 @@
 // A fix looks its cell up at each level that has cells of fences; which levels have one for the driver's finest cell is
 // remembered with the driver, so that a driver who stays in its cell looks nowhere else, and where there is no fence,
 // nowhere at all. 64 bytes a cell of up to 12 fences; more go into further records behind it.
+import HubBytes
 import HubGeo
 
 /// The fences of a cell, or a part of them.
@@ -36,7 +37,7 @@ struct FenceIndex: ~Copyable {
   /// Cells that have fences.
   var cellCount: Int { places.count }
 
-  private static func hash(_ key: UInt64) -> UInt64 { (key &* 0x9E37_79B9_7F4A_7C15) >> 32 }
+  private static func hash(_ key: UInt64) -> UInt64 { (key &* Mix64.golden) >> 32 }
 
   @inline(__always)
   private func find(_ key: UInt64) -> Int? {

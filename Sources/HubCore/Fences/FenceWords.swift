@@ -34,4 +34,20 @@ enum FenceWords {
   private static func speed(_ metersPerSecond: Double?) -> String {
     "\(Int(((metersPerSecond ?? 0) * 3.6).rounded())) km/h"
   }
+
+  /// That a fence is gone; its number is the channel's.
+  static func deleted(_ fence: Fence, at time: Timestamp) -> Notification {
+    Notification(
+      kind: .message, title: "Fence deleted", body: "\(name(of: fence)) was deleted.", driverID: nil,
+      fence: FenceNotice(fenceID: fence.id, timestamp: time), sequence: 0)
+  }
+}
+
+extension Notification {
+  /// The same with its number on a channel.
+  func numbered(_ sequence: UInt64) -> Notification {
+    var made = self
+    made.sequence = sequence
+    return made
+  }
 }

@@ -63,8 +63,12 @@ struct Fences: ~Copyable {
 
   func find(_ id: Identifier) -> Int? { table.find(id, hash: id.text.hashValue(seed: seed)) }
 
-  /// The fence that a crossing is about.
-  func fence(of crossing: Crossing) -> Fence { table[crossing.fence].fence }
+  /// What is published of a crossing; its number is the channel's.
+  func notification(of crossing: Crossing, driver: Identifier) -> Notification {
+    let text = FenceWords.text(crossing.kind, crossing.notice, driver: driver, fence: table[crossing.fence].fence)
+    return Notification(
+      kind: crossing.kind, title: text.title, body: text.body, driverID: driver, fence: crossing.notice, sequence: 0)
+  }
 
   @inline(__always)
   mutating func makeLinks(of driver: Int) { if driver >= links.count { links.grow(to: driver + 1) } }

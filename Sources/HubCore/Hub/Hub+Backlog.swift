@@ -48,22 +48,17 @@ extension Hub {
   /// Whether the input must wait behind others, and does now.
   mutating func waitsBehind(_ input: HubInput) -> Bool {
     switch input.lane {
-    case .ofDriver(let session): return waitsBehind(input, session)
+    case .ofDriver(let session):
+      guard let driver = drivers.driver(of: session), drivers[driver].waiting > 0, backlog.fixes < limits.waitingFixes
+      else { return false }
+      wait(input, driver: driver, cost: 1)
+      return true
     case .ofSubscriptions:
       guard backlog.hasResumes else { return false }
       backlog.append(resume: Backlog.Entry(input: input, driver: nil, cost: 1))
       return true
     case .free: return false
     }
-  }
-
-  private mutating func waitsBehind(_ input: HubInput, _ session: SessionRef) -> Bool {
-    guard let driver = drivers.driver(of: session), drivers[driver].waiting > 0, backlog.fixes < limits.waitingFixes
-    else {
-      return false
-    }
-    wait(input, driver: driver, cost: 1)
-    return true
   }
 
   /// Handles a subscription that brings its subscriber up to date, or has it wait.

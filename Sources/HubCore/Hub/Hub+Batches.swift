@@ -22,11 +22,10 @@ extension Hub {
       counters.fixesForbidden += UInt64(input.batch.fixes.count)
       return refuse(input.session, error, replyTo: input.messageID)
     }
-    rememberFixTimes(of: driver)
+    drivers.rememberFixTimes(of: driver, limits: limits, isStored: channels.storage.isOn, counting: &counters)
     var partial = PartialBatch(
       input: input, driver: drivers.handle(of: driver), driverID: drivers[driver].id,
-      trip: trip.map { trips.handle(of: $0) }, indices: [],
-      summary: Ack.Batch(accepted: 0, duplicates: 0, rejected: []))
+      trip: trip.map { trips.handle(of: $0) })
     let unknownBefore = channels.storage.looksUp ? drivers[driver].vouchesFrom : .min
     for index in input.batch.indicesByTime {
       switch input.batch.fixes[index] {
@@ -77,11 +76,9 @@ extension Hub {
   /// One readable fix of a batch, which is recorded where there is a journal.
   private mutating func take(_ fix: Fix, at index: Int, of partial: inout PartialBatch, driver: Int, trip: Int?) {
     let received = partial.input.received.uptime
-    switch track(fix, sent: nil, driver: driver, trip: trip, received: received, isRecorded: channels.storage.isOn) {
-    case .accepted, .history, .held, .clockDoubted: partial.summary.accepted += 1
-    case .duplicate: partial.summary.duplicates += 1
-    case .refused(let refusal): partial.summary.rejected.append(.init(index: index, code: refusal.code))
-    }
+    partial.summary.count(
+      track(fix, sent: nil, driver: driver, trip: trip, received: received, isRecorded: channels.storage.isOn),
+      at: index)
   }
 
   private mutating func finish(_ partial: PartialBatch) {
@@ -117,16 +114,14 @@ extension Hub {
     refuse(
       input.session, input.messageID, .rateLimited, "too many batches wait; send this one again", retryAfter: 2)
   }
+}
 
-  // MARK: Times of fixes
-
-  /// From its first batch on, a driver's fix times are remembered, newest first, up to the limits.
-  private mutating func rememberFixTimes(of driver: Int) {
-    let newest = drivers[driver].tracker.newest
-    let isRecorded =
-      newest.map { !channels.storage.isOn || !drivers[driver].durable.hasNoRecord(ofPublished: $0) } ?? true
-    if !drivers.rememberFixTimes(of: driver, limits: limits, isRecorded: isRecorded) {
-      counters.count(full: .fixTimes)
+extension Ack.Batch {
+  fileprivate mutating func count(_ outcome: FixOutcome, at index: Int) {
+    switch outcome {
+    case .accepted, .history, .held, .clockDoubted: accepted += 1
+    case .duplicate: duplicates += 1
+    case .refused(let refusal): rejected.append(.init(index: index, code: refusal.code))
     }
   }
 }

@@ -33,7 +33,7 @@ extension Hub {
   }
 
   /// Some of the driver's older sessions may have to be told by now that they were replaced.
-  private mutating func tellReplaced(_ driver: Int) {
+  mutating func tellReplaced(_ driver: Int) {
     for (session, isRepeated) in drivers.takeReplaced(of: driver, at: now.uptime, timings) {
       emit(.replaced(session, isRepeated: isRepeated), to: session.outlet)
       let windowEnd = now.uptime + nanoseconds(timings.replacementWindow)
@@ -142,7 +142,7 @@ extension Hub {
 
   // MARK: Presence
 
-  private mutating func checkStaleness(_ driver: Int) {
+  mutating func checkStaleness(_ driver: Int) {
     guard drivers.checkStaleness(driver, at: now.uptime, timings, &deadlines) else { return }
     noteArea(driver)
     // Where that can't be stored, its partners' positions say it later.
@@ -177,26 +177,24 @@ extension Hub {
     }
     drivers[driver].durable.goOffline(at: now.timestamp, isStored: channels.storage.isOn)
     channels.storage.write(.driverOffline(drivers[driver].id, at: now.timestamp))
-    publishPresence(driver, .driverOffline, "Driver offline", "No position has come from the driver for a while.")
+    publishPresence(driver, isOnline: false)
   }
 
   /// Publishes `driver_online` for a driver of which `driver_offline` was published. Where there is a journal, the
   /// record of its fix is written in the same turn.
   mutating func publishOnline(_ driver: Int) {
     drivers[driver].durable.isOffline = false
-    publishPresence(driver, .driverOnline, "Driver online", "The driver's positions are coming again.")
+    publishPresence(driver, isOnline: true)
   }
 
-  private mutating func publishPresence(_ driver: Int, _ kind: Notification.Kind, _ title: String, _ body: String) {
+  private mutating func publishPresence(_ driver: Int, isOnline: Bool) {
     let id = drivers[driver].id
-    publishOfDriver(driver, onTrip: true) {
-      .notification(Notification(kind: kind, title: title, body: body, driverID: id, sequence: $0))
-    }
+    publishOfDriver(driver, onTrip: true) { .notification(Notification(driver: id, isOnline: isOnline, sequence: $0)) }
   }
 
   // MARK: Forgetting
 
-  private mutating func checkRetention(_ driver: Int) {
+  mutating func checkRetention(_ driver: Int) {
     let canStore = channels.storage.hasRoom
     if drivers.checkRetention(driver, at: now, canStore: canStore, timings, &deadlines) { forget(driver) }
   }
@@ -212,21 +210,15 @@ extension Hub {
     fences.drop(driver)
     drivers.remove(driver)
   }
+}
 
-  // MARK: Deadlines
-
-  /// True where more is due than one turn looks at.
-  mutating func handleDeadlines() -> Bool {
-    for _ in 0..<limits.deadlinesPerTurn {
-      guard let entry = deadlines.next(uptime: now.uptime) else { return false }
-      switch entry.kind {
-      case .driverStaleness: if let driver = drivers.current(entry.handle) { checkStaleness(driver) }
-      case .driverRetention: if let driver = drivers.current(entry.handle) { checkRetention(driver) }
-      case .replacedSession: if let driver = drivers.current(entry.handle) { tellReplaced(driver) }
-      case .tripSilence: if let trip = trips.current(entry.handle) { checkSilence(trip) }
-      case .trip: if let trip = trips.current(entry.handle) { checkEnded(trip) }
-      }
-    }
-    return true
+extension Notification {
+  /// `driver_online` or `driver_offline`.
+  fileprivate init(driver: Identifier, isOnline: Bool, sequence: UInt64) {
+    self.init(
+      kind: isOnline ? .driverOnline : .driverOffline, title: isOnline ? "Driver online" : "Driver offline",
+      body: isOnline
+        ? "The driver's positions are coming again." : "No position has come from the driver for a while.",
+      driverID: driver, sequence: sequence)
   }
 }

@@ -18,24 +18,14 @@ extension Hub {
   mutating func publish(_ crossings: [Crossing]) {
     for crossing in crossings {
       if let record = crossing.record { channels.storage.write(record) }
-      publish(crossing)
+      counters.fenceEvents[Int(crossing.kind.rawValue)] += 1
+      let made = fences.notification(of: crossing, driver: drivers[crossing.driver].id)
+      func body(_ sequence: UInt64) -> Publication.Body { .notification(made.numbered(sequence)) }
+      if crossing.audience.hasFence, let channel = eventChannel(ofFence: crossing.notice.fenceID) {
+        publishEvent(on: channel, body)
+      }
+      if crossing.audience.hasDriver { publishOfDriver(crossing.driver, onTrip: crossing.audience == .all, body) }
     }
-  }
-
-  private mutating func publish(_ crossing: Crossing) {
-    counters.fenceEvents[Int(crossing.kind.rawValue)] += 1
-    let id = drivers[crossing.driver].id
-    let text = FenceWords.text(crossing.kind, crossing.notice, driver: id, fence: fences.fence(of: crossing))
-    func body(_ sequence: UInt64) -> Publication.Body {
-      .notification(
-        Notification(
-          kind: crossing.kind, title: text.title, body: text.body, driverID: id, fence: crossing.notice,
-          sequence: sequence))
-    }
-    if crossing.audience.hasFence, let channel = eventChannel(ofFence: crossing.notice.fenceID) {
-      publishEvent(on: channel, body)
-    }
-    if crossing.audience.hasDriver { publishOfDriver(crossing.driver, onTrip: crossing.audience == .all, body) }
   }
 
   /// The driver's clock was set back. Where there is no room the driver's fixes are not recorded either: a hub that
@@ -83,12 +73,8 @@ extension Hub {
     try requireRoom("this hub cannot store that now; send it again")
     guard let fence = fences.remove(id) else { return .unknown }
     if channels.find(.fence(id)) != nil, let channel = eventChannel(ofFence: id) {
-      let notice = FenceNotice(fenceID: id, timestamp: now.timestamp)
-      let body = "\(FenceWords.name(of: fence)) was deleted."
-      publishEvent(on: channel) {
-        .notification(
-          Notification(kind: .message, title: "Fence deleted", body: body, driverID: nil, fence: notice, sequence: $0))
-      }
+      let made = FenceWords.deleted(fence, at: now.timestamp)
+      publishEvent(on: channel) { .notification(made.numbered($0)) }
       channels.forgetEvents(of: channel)
     }
     channels.storage.write(.fenceDeleted(id))

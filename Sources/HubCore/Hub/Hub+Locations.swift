@@ -42,13 +42,6 @@ extension Hub {
     }
   }
 
-  /// What became of a fix, as far as its sender is concerned.
-  enum FixOutcome {
-    case accepted, history, duplicate, held
-    case clockDoubted(secondsBehind: Double)
-    case refused(Tracker.Refusal)
-  }
-
   /// Filter, index, publish: the same for a fix of its own and one of a batch.
   ///
   /// `sent` is the time of a live fix's envelope, nil for a fix of a batch. Where there is a journal, `isRecorded` says
@@ -57,17 +50,15 @@ extension Hub {
   mutating func track(
     _ fix: Fix, sent: Timestamp?, driver: Int, trip: Int?, received: Int64, isRecorded: Bool
   ) -> FixOutcome {
-    if drivers[driver].fixTimes != nil, !isNew(fix.timestamp, driver: driver, isRecorded: isRecorded) {
+    // One that will be lost is not remembered.
+    let isLost = channels.storage.isOn && !isRecorded
+    if drivers[driver].fixTimes != nil, !drivers[driver].isNew(fix.timestamp, remembering: !isLost) {
       counters.fixesDuplicate += 1
       return .duplicate
     }
     let outcome = follow(fix, sent: sent, driver: driver, trip: trip, received: received, isRecorded: isRecorded)
-    if channels.storage.isOn, !isRecorded {
-      switch outcome {
-      case .accepted, .history, .held, .clockDoubted:
-        drivers.noteMissed(fix.timestamp, driver: driver, limits: limits, counting: &counters)
-      case .duplicate, .refused: break
-      }
+    if isLost, outcome.isTaken {
+      drivers.noteMissed(fix.timestamp, driver: driver, limits: limits, counting: &counters)
     }
     return outcome
   }
@@ -81,14 +72,10 @@ extension Hub {
       fix, sent: sent, receivedAt: received, hubClock: now.timestamp, rules: rules)
     {
     case .accepted(let position):
-      accept(position, driver: driver, trip: trip, received: received)
-      if isRecorded { record(fix, .live, position, driver: driver) }
-      return .accepted
+      return accept(fix, position, driver: driver, trip: trip, received: received, isRecorded: isRecorded)
     case .acceptedTwo(let held, let position):
       release(held, driver: driver, trip: trip, received: received, isRecorded: isRecorded)
-      accept(position, driver: driver, trip: trip, received: received)
-      if isRecorded { record(fix, .live, position, driver: driver) }
-      return .accepted
+      return accept(fix, position, driver: driver, trip: trip, received: received, isRecorded: isRecorded)
     case .acceptedHeld(let held, let refusal):
       release(held, driver: driver, trip: trip, received: received, isRecorded: isRecorded)
       return count(refusal)
@@ -107,9 +94,7 @@ extension Hub {
       counters.clocksBelieved += 1
       drivers[driver].believeClock(sent: sent, at: now.timestamp)
       moveStays(of: driver, back: back)
-      accept(position, driver: driver, trip: trip, received: received)
-      if isRecorded { record(fix, .live, position, driver: driver) }
-      return .accepted
+      return accept(fix, position, driver: driver, trip: trip, received: received, isRecorded: isRecorded)
     case .duplicate:
       if isRecorded, drivers[driver].durable.hasNoRecord(ofPublished: fix.timestamp) {
         counters.fixesHistory += 1
@@ -129,19 +114,21 @@ extension Hub {
 
   // MARK: A fix that counts
 
+  @inline(__always)
+  private mutating func accept(
+    _ fix: Fix, _ position: Position, driver: Int, trip: Int?, received: Int64, isRecorded: Bool
+  ) -> FixOutcome {
+    accept(position, driver: driver, trip: trip, received: received)
+    if isRecorded { record(fix, .live, position, driver: driver) }
+    return .accepted
+  }
+
   /// A fix that was held back is published, before the one that confirmed it.
   private mutating func release(_ held: Position, driver: Int, trip: Int?, received: Int64, isRecorded: Bool) {
     counters.fixesReleased += 1
     accept(held, driver: driver, trip: trip, received: received)
     guard isRecorded else { return }
     record(Fix(coordinate: held.coordinate, timestamp: held.timestamp), .confirmed, held, driver: driver)
-  }
-
-  /// Whether a driver with remembered fix times has not sent this one before; remembers it unless it will be lost.
-  @inline(__always)
-  private mutating func isNew(_ time: Timestamp, driver: Int, isRecorded: Bool) -> Bool {
-    if channels.storage.isOn, !isRecorded { return drivers[driver].fixTimes?.contains(time) == false }
-    return drivers[driver].fixTimes?.insert(time) ?? true
   }
 
   private mutating func count(_ refusal: Tracker.Refusal) -> FixOutcome {

@@ -53,29 +53,27 @@ extension Hub {
     let channel: Int?
     switch name {
     case .trip(let id):
-      guard let trip = trips.find(id) else {
-        throw ErrorReply(code: .unknownTrip, message: "this hub knows no trip \(id)")
-      }
-      guard !isOver(trip) else {
+      let trip = try trips.findKnown(id)
+      if isOver(trip) {
         throw ErrorReply(invalidIn: trips[trip].status, "trip \(id) is over: nobody follows it any more")
       }
       channel = eventChannel(ofTrip: trip)
     case .driver(let id):
-      guard let driver = drivers.find(id) else {
-        throw ErrorReply(code: .unknownChannel, message: "this hub knows no driver \(id)")
-      }
+      guard let driver = drivers.find(id) else { throw .unknownChannel("this hub knows no driver \(id)") }
       channel = eventChannel(ofDriver: driver)
     case .fence(let id):
-      guard fences.find(id) != nil else {
-        throw ErrorReply(code: .unknownChannel, message: "this hub has no fence \(id)")
-      }
+      if fences.find(id) == nil { throw .unknownChannel("this hub has no fence \(id)") }
       channel = eventChannel(ofFence: id)
-    case .area, .nearby, .fleet: throw ErrorReply(code: .unknownChannel, message: "this channel has no notifications")
+    case .area, .nearby, .fleet: throw .unknownChannel("this channel has no notifications")
     }
-    guard let channel else {
-      throw ErrorReply(code: .storageFull, message: "this hub's channel table is full", retryAfter: 60)
-    }
-    return channel
+    if let channel { return channel }
+    throw ErrorReply(code: .storageFull, message: "this hub's channel table is full", retryAfter: 60)
+  }
+}
+
+extension ErrorReply {
+  fileprivate static func unknownChannel(_ message: String) -> ErrorReply {
+    ErrorReply(code: .unknownChannel, message: message)
   }
 }
 

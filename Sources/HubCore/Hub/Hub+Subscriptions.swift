@@ -93,8 +93,9 @@ extension Hub {
       return Subscribed.Snapshot(
         trip: trips[trip].state, position: position, eta: eta?.update(ofTrip: id, at: now.timestamp, after: after))
     case .driver(let id):
-      guard let driver = drivers.find(id), let position = drivers[driver].position else { return nil }
-      return Subscribed.Snapshot(position: refreshed(driver, position, trip: tripOfPosition(of: driver), after: after))
+      guard let driver = drivers.find(id), drivers[driver].position != nil else { return nil }
+      let trip = tripOfPosition(of: driver).map { trips[$0].id }
+      return Subscribed.Snapshot(position: drivers[driver].location(trip: trip, at: now.timestamp, after: after))
     case .fence, .area, .nearby, .fleet:
       return nil
     }
@@ -102,16 +103,7 @@ extension Hub {
 
   /// The newest position of the trip's driver, if its fix named this trip and the trip is not over.
   private func position(onTrip trip: Int, after: UInt64) -> DriverLocation? {
-    guard !isOver(trip), let driver = driver(ofTrip: trip), tripOfPosition(of: driver) == trip,
-      let position = drivers[driver].position
-    else { return nil }
-    return refreshed(driver, position, trip: trip, after: after)
-  }
-
-  private func refreshed(_ driver: Int, _ position: Position, trip: Int?, after: UInt64) -> DriverLocation {
-    var location = drivers[driver].location(position, trip: trip.map { trips[$0].id })
-    location.age = drivers[driver].clock.age(of: position.timestamp, at: now.timestamp)
-    location.after = after
-    return location
+    guard !isOver(trip), let driver = driver(ofTrip: trip), tripOfPosition(of: driver) == trip else { return nil }
+    return drivers[driver].location(trip: trips[trip].id, at: now.timestamp, after: after)
   }
 }

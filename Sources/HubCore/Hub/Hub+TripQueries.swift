@@ -28,9 +28,7 @@ extension Hub {
         throw ErrorReply(
           code: .forbidden, message: "your credential does not open this trip, or the trip is over")
       }
-      guard let trip = trips.find(query.id) else {
-        throw ErrorReply(code: .unknownTrip, message: "this hub knows no trip \(query.id)")
-      }
+      let trip = try trips.findKnown(query.id)
       emit(.trips(session, .trip(trips[trip].report, isNew: false), replyTo: replyTo), to: session.outlet)
     } catch {
       emit(.trips(session, .refused(error.replying(to: replyTo)), replyTo: replyTo), to: session.outlet)

@@ -185,6 +185,21 @@ public struct Hub: ~Copyable {
     }
   }
 
+  /// Handles what has become due, as far as one turn does; true where there is more.
+  mutating func handleDeadlines() -> Bool {
+    for _ in 0..<limits.deadlinesPerTurn {
+      guard let entry = deadlines.next(uptime: now.uptime) else { return false }
+      switch entry.kind {
+      case .driverStaleness: if let driver = drivers.current(entry.handle) { checkStaleness(driver) }
+      case .driverRetention: if let driver = drivers.current(entry.handle) { checkRetention(driver) }
+      case .replacedSession: if let driver = drivers.current(entry.handle) { tellReplaced(driver) }
+      case .tripSilence: if let trip = trips.current(entry.handle) { checkSilence(trip) }
+      case .trip: if let trip = trips.current(entry.handle) { checkEnded(trip) }
+      }
+    }
+    return true
+  }
+
   /// Takes over the seed and the key of the hub before. Only while all tables are empty.
   mutating func takeOver(seed: UInt64, pseudonymKey: SipKey) {
     self.seed = seed
@@ -219,5 +234,16 @@ public struct Hub: ~Copyable {
     reply(
       .error(ErrorReply(code: code, message: message, replyTo: messageID, retryAfter: retryAfter, status: status)),
       to: session)
+  }
+
+  /// Throws where nothing can be stored now.
+  mutating func requireRoom(_ message: String, retryAfter: Double = 5) throws(ErrorReply) {
+    if channels.storage.hasRoom { return }
+    counters.refusedForStorage += 1
+    throw ErrorReply(code: .storageFull, message: message, retryAfter: retryAfter)
+  }
+
+  mutating func refuse(_ session: SessionRef, _ refusal: ErrorReply, replyTo messageID: MessageID) {
+    reply(.error(refusal.replying(to: messageID)), to: session)
   }
 }

@@ -16,16 +16,3 @@ extension ErrorReply {
     return reply
   }
 }
-
-extension Hub {
-  /// Throws where nothing can be stored now.
-  mutating func requireRoom(_ message: String, retryAfter: Double = 5) throws(ErrorReply) {
-    if channels.storage.hasRoom { return }
-    counters.refusedForStorage += 1
-    throw ErrorReply(code: .storageFull, message: message, retryAfter: retryAfter)
-  }
-
-  mutating func refuse(_ session: SessionRef, _ refusal: ErrorReply, replyTo messageID: MessageID) {
-    reply(.error(refusal.replying(to: messageID)), to: session)
-  }
-}

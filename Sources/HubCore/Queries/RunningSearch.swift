@@ -8,6 +8,7 @@
 //
 // While a search is under way drivers move. Who stays where it is is in the answer exactly if it belongs there; who
 // moves is taken at the one place or the other. Nobody is in it twice, and each is shown as of one moment.
+import HubBytes
 import HubGeo
 import HubMessages
 
@@ -167,11 +168,7 @@ struct RunningSearch {
   @inline(__always)
   func tie(of driver: UInt32) -> UInt32 {
     guard let tieBreak else { return 0 }
-    // Finaliser of SplitMix64 (Steele, Lea, Flood, 2014).
-    var mixed = UInt64(driver) ^ tieBreak
-    mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
-    mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
-    return UInt32(truncatingIfNeeded: mixed ^ mixed >> 31)
+    return UInt32(truncatingIfNeeded: Mix64.mix(UInt64(driver) ^ tieBreak))
   }
 
   /// Takes a driver that matches, if it is nearer than others.

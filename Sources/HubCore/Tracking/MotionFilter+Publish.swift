@@ -74,7 +74,7 @@ extension MotionFilter {
 
   /// The radius of 68 % by the filter's covariance, metres.
   var radius: Double {
-    MotionFilter.sigmasPerAccuracy * covariance.p00.squareRoot()
+    AccuracyRadius.sigmas * covariance.p00.squareRoot()
   }
 
   /// The estimate to 1e-7°.

@@ -33,8 +33,6 @@ struct MotionFilter: Sendable {
   static let driftMoving = 0.07
   static let driftPerNoise = 0.002
   static let driftPerNoiseStanding = 0.0008
-  /// 68 % radius of a circular normal distribution, in standard deviations of an axis: √(−2 ln 0.32) = 1.51.
-  static let sigmasPerAccuracy = 1.515
   /// Metres; what is assumed where the phone gives no accuracy, and the best that is believed.
   static let missingAccuracy = 5.0
   static let bestAccuracy = 1.0
@@ -152,7 +150,7 @@ struct MotionFilter: Sendable {
 
   /// m² on an axis, by the phone's word.
   static func variance(of fix: TrackMeasurement) -> Double {
-    let sigma = accuracy(of: fix) / sigmasPerAccuracy
+    let sigma = accuracy(of: fix) / AccuracyRadius.sigmas
     return sigma * sigma
   }
 }

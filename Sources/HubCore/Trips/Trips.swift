@@ -93,6 +93,12 @@ struct Trips: ~Copyable {
 
   func find(_ id: Identifier) -> Int? { ids.find(hash: id.text.hashValue(seed: seed)) { slab[$0].id == id } }
 
+  /// Throws where there is no such trip.
+  func findKnown(_ id: Identifier) throws(ErrorReply) -> Int {
+    if let trip = find(id) { return trip }
+    throw ErrorReply(code: .unknownTrip, message: "this hub knows no trip \(id)")
+  }
+
   /// Whether an index is in use.
   func isInUse(_ trip: Int) -> Bool { find(slab[trip].id) == trip }
 
@@ -279,9 +285,7 @@ struct Trips: ~Copyable {
     _ now: Moment,
     counting counters: inout HubCounters
   ) throws(ErrorReply) -> TripOutcome {
-    guard let trip = find(change.tripID) else {
-      throw ErrorReply(code: .unknownTrip, message: "this hub knows no trip \(change.tripID)")
-    }
+    let trip = try findKnown(change.tripID)
     let move = messageID.map { moveHash($0, of: actor) }
     if let move, slab[trip].recentMoves.contains(move) { return .unchanged(showing: nil) }
     guard slab[trip].party(of: actor).mayChange(hasRider: slab[trip].riderID != nil) else {

@@ -44,9 +44,6 @@ extension Span where Element == UInt8 {
   }
 }
 
-/// 2^64 divided by the golden ratio.
-private let golden: UInt64 = 0x9E37_79B9_7F4A_7C15
-
 /// The bits of `word` whose lowest one is the top bit of its first quotation mark; 0 where it has none.
 @inline(__always)
 private func quotationMarks(_ word: UInt64) -> UInt64 {
@@ -120,7 +117,7 @@ struct PackedName {
   /// The first word and the length tell all names of the protocol apart.
   @inline(__always)
   var hash: UInt64 {
-    (first ^ UInt64(truncatingIfNeeded: length)) &* golden
+    (first ^ UInt64(truncatingIfNeeded: length)) &* Mix64.golden
   }
 
   @inline(__always)
