@@ -240,6 +240,9 @@ export interface Fix extends Place {
   batteryLevel?: number | null;
 }
 
+/** What a browser gives (`GeolocationPosition`). */
+export interface PhonePosition { coords: Omit<Fix, 'timestamp'>; timestamp: number }
+
 export interface Driver extends Partial<Place> {
   driverId: string;
   status: DriverStatus;
@@ -303,7 +306,7 @@ export class Hub {
   getFence(id: string): Promise<Record<string, any>>;
 
   /** `leftOut`: the hub's advice makes it unnecessary. `full`: there is no room. Throws a HubError where it is no fix. */
-  send(fix: Fix, o?: { trip?: string }): 'queued' | 'leftOut' | 'full';
+  send(fix: Fix | PhonePosition, o?: { trip?: string }): 'queued' | 'leftOut' | 'full';
   /** These are kept, and sent again, until the hub has answered. */
   status(s: DriverStatus | { status: DriverStatus; vehicleType?: string; tags?: string[] }): Promise<void>;
   move(trip: string, to: TripStatus, o?: { expected?: TripStatus; location?: Place; driverId?: string; riderId?: string }

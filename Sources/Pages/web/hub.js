@@ -434,17 +434,18 @@ function samplingGate() {
   };
 }
 
-/** A fix as the hub wants it: a phone's null and -1 say that it does not know. */
+/** A fix, or a browser's GeolocationPosition, as the hub wants it: null and -1 say that a phone does not know. */
 function fixOf(fix, tripId, now) {
-  const { latitude, longitude, timestamp, altitude, source, ...measured } = fix;
+  const { coords = fix, timestamp = now } = fix, { latitude, longitude, altitude, source } = coords;
   const result = {
-    tripId, latitude, longitude, timestamp: Math.round(+(timestamp ?? now)), altitude: altitude ?? undefined, source,
+    ...(tripId && { tripId }), latitude, longitude, timestamp: Math.round(+timestamp),
+    ...(altitude != null && { altitude }), ...(source && { source }),
   };
   for (const name of ['accuracy', 'heading', 'speed', 'headingAccuracy', 'speedAccuracy', 'batteryLevel']) {
-    if (measured[name] >= 0 && measured[name] !== null) result[name] = measured[name];
+    if (coords[name] != null && coords[name] >= 0) result[name] = coords[name];
   }
-  if (!checks.place(result) || !(result.timestamp > 0)) throw new HubError('invalid_location', 'no place on Earth, or no time');
-  return JSON.parse(JSON.stringify(result));
+  if (checks.place(result) && result.timestamp > 0) return result;
+  throw new HubError('invalid_location', 'no place on Earth, or no time');
 }
 
 /** When a token ends, in ms since 1970; NaN where it does not say. */
