@@ -17,9 +17,21 @@ const update = sequence => ({
   type: 'trip_update', timestamp: 1, messageId: 'p1',
   payload: { channel: 'trip:T1', tripId: 'T1', status: 'accepted', timestamp: 1, sequence },
 });
-/** Back-off in a hundredth of its time. */
-const quick = { setTimeout: (f, ms) => setTimeout(f, ms / 100), clearTimeout };
-const connect = url => new Hub(url, { dev: { role: 'rider', id: 'r' }, WebSocket: WebSocketByNet, ...quick }).connect();
+/** A clock that goes a hundred times as fast, so that back-off takes a hundredth of its time. */
+const begin = Date.now();
+const quick = { now: () => begin + (Date.now() - begin) * 100, setTimeout: (f, ms) => setTimeout(f, ms / 100), clearTimeout };
+const options = { dev: { role: 'rider', id: 'r' }, WebSocket: WebSocketByNet, ...quick };
+
+/** A server and a client of it, both ended with the test. */
+async function between(t, onSession) {
+  const server = await serve(onSession);
+  const hub = new Hub(server.url, options).connect();
+  t.after(async () => {
+    hub.close();
+    await server.close();
+  });
+  return { server, hub };
+}
 
 /** Answers a subscription with all events up to `last` that are missing. */
 function answers(session, last) {
@@ -31,16 +43,16 @@ function answers(session, last) {
   };
 }
 
-test('whatever is lost, doubled, mixed up, garbled or cut, each event comes once and in order', async () => {
+test('whatever is lost, doubled, mixed up, garbled or cut, each event comes once and in order', async t => {
   const random = chance(5), seen = [];
   let last = 0, sessions = 0, now;
-  const server = await serve(session => {
+  const { hub } = await between(t, session => {
     sessions++;
     now = session;
     session.say(greeting);
     answers(session, () => last);
   });
-  const hub = connect(server.url), trip = hub.trip('T1');
+  const trip = hub.trip('T1');
   trip.on('update', ({ sequence }) => seen.push(sequence));
   trip.on('lost', () => seen.push('lost'));
   await until('the subscription', () => trip.state.is === 'live');
@@ -63,28 +75,23 @@ test('whatever is lost, doubled, mixed up, garbled or cut, each event comes once
   });
   assert.deepEqual(seen, Array.from({ length: last }, (_, index) => index + 1));
   assert.ok(sessions > 5, 'there were cuts');
-  hub.close();
-  await server.close();
 });
 
-test('a server that breaks off while it answers, at each byte of it, is tried again', async () => {
+test('a server that breaks off while it answers, at each byte of it, is tried again', async t => {
   let cutAt = 0;
   const bytes = frame(1, JSON.stringify(greeting));
-  const server = await serve(session => {
+  const { hub } = await between(t, session => {
     if (cutAt >= bytes.length) return session.raw(bytes);
     session.raw(bytes.subarray(0, cutAt));
     cutAt += 40;
     setTimeout(() => session.cut(), 5);
   });
-  const hub = connect(server.url);
   await until('a whole greeting', () => hub.state.is === 'live');
-  hub.close();
-  await server.close();
 });
 
-test('messages in pieces, and many in one piece, are read', async () => {
+test('messages in pieces, and many in one piece, are read', async t => {
   const seen = [];
-  const server = await serve(session => {
+  const { hub } = await between(t, session => {
     session.say(greeting);
     session.onmessage = ({ type, messageId, payload: { channel } }) => {
       if (type !== 'subscribe') return;
@@ -94,20 +101,15 @@ test('messages in pieces, and many in one piece, are read', async () => {
         frame(1, JSON.stringify(update(2))), frame(1, text.slice(0, 30), { fin: false }), frame(0, text.slice(30))]));
     };
   });
-  const hub = connect(server.url);
   hub.trip('T1').on('update', ({ sequence }) => seen.push(sequence));
   await until('three events', () => seen.length === 3);
   assert.deepEqual(seen, [1, 2, 3]);
-  hub.close();
-  await server.close();
 });
 
-test('what answers is no WebSocket server, or nobody is there: it goes on trying', async () => {
-  const server = await serve(() => {});
+test('what answers is no WebSocket server, or nobody is there: it goes on trying', async t => {
+  const { server, hub } = await between(t, () => {});
   const states = [];
-  const hub = connect(server.url);
   hub.on('state', ({ is }) => states.push(is));
   await server.close();
   await until('three attempts', () => states.filter(is => is === 'waiting').length >= 3);
-  await hub.close();
 });

@@ -162,7 +162,7 @@ export async function serve(onSession) {
     url: `ws://127.0.0.1:${server.address().port}/v1/ws`,
     async close() {
       for (const tcp of open) tcp.destroy();
-      await new Promise(resolve => server.close(resolve));
+      await new Promise(resolve => { server.close(resolve); });
     },
   };
 }
