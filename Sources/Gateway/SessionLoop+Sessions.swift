@@ -22,7 +22,7 @@ extension SessionLoop {
         case .message(let kind, let payload, let isCompressed):
           guard sessions[slot].phase == .open else { continue }
           if sessions[slot].keepsInput { incomplete.completed(slot, now: now.uptime) }
-          received(slot, kind, isCompressed ? try inflated(slot, payload, kind) : payload)
+          received(slot, kind, isCompressed ? try fanOut.inflate(slot, payload, kind) : payload)
         case .ping(let payload):
           if sessions[slot].phase == .open { answerPing(slot, payload) }
         case .pong: charge(slot, 1)
@@ -38,20 +38,6 @@ extension SessionLoop {
       }
     } catch {
       fail(slot, error)
-    }
-  }
-
-  /// The message of a compressed payload, valid until the next one.
-  private mutating func inflated(
-    _ slot: Int, _ payload: UnsafeRawBufferPointer, _ kind: MessageKind
-  ) throws(FrameError) -> UnsafeRawBufferPointer {
-    do throws(FrameError) {
-      let message = try fanOut.inflate(slot, payload, kind)
-      loop.spend(bytes: message.count)
-      return message
-    } catch {
-      loop.spend(bytes: limits.messageBytes)  // a bomb is inflated up to its limit before it is refused
-      throw error
     }
   }
 

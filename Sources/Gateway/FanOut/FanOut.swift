@@ -197,7 +197,14 @@ struct FanOut: ~Copyable {
   mutating func inflate(
     _ slot: Int, _ payload: UnsafeRawBufferPointer, _ kind: MessageKind
   ) throws(FrameError) -> UnsafeRawBufferPointer {
-    try encoder.inflate(slot, payload, kind)
+    do throws(FrameError) {
+      let message = try encoder.inflate(slot, payload, kind)
+      loop.spend(bytes: message.count)
+      return message
+    } catch {
+      loop.spend(bytes: limits.messageBytes)  // a bomb is inflated up to its limit before it is refused
+      throw error
+    }
   }
 
   // MARK: Subscriptions
