@@ -2,6 +2,7 @@
 // the request that asked.
 import HubCore
 import HubMessages
+import HubWebSocket
 
 extension SessionLoop {
   mutating func deliverOutputs() {
@@ -77,12 +78,13 @@ extension SessionLoop {
     case .admitted(let session, let sampling):
       if let slot = slot(of: session) { admit(slot, sampling) }
     case .conflict(let session, let retryAfter):
-      let message = "this driver's sessions replace each other too often"
-      refuseDriver(session, .upgrade(.conflict, message, retryAfter: Int(retryAfter.rounded(.up))))
+      refuseDriver(session, .conflict, "this driver's sessions replace each other too often", retryAfter)
     case .full(let session):
-      refuseDriver(session, .upgrade(.serviceUnavailable, "this hub's driver table is full", retryAfter: 60))
+      refuseDriver(session, .serviceUnavailable, "this hub's driver table is full", 60)
     case .replaced(let session, let isRepeated):
-      if let slot = slot(of: session) { closeReplaced(slot, isRepeated: isRepeated) }
+      guard let slot = slot(of: session) else { return }
+      // A client that came again after it was told so gets 1000: it connects again on every other code.
+      close(slot, isRepeated ? .normal : CloseCode(CloseReason.replaced.rawValue), "\(CloseReason.replaced.text)")
     case .trips(let session, let answer, let replyTo): reply(.trips(answer), to: session, replyTo: replyTo)
     case .notified(let session, let answer): reply(.notification(answer), to: session)
     case .fences(let session, let answer): reply(.fences(answer), to: session)

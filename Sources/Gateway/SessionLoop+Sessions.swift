@@ -88,7 +88,7 @@ extension SessionLoop {
     if shared.log.level == .debug {
       shared.log(
         .debug, "session_closed",
-        ["session": "\(sessionID(connection))", "code": "\(code.rawValue)", "reason": text])
+        ["session": "\(reference(connection).name)", "code": "\(code.rawValue)", "reason": text])
     }
     if code.rawValue == CloseReason.slowConsumer.rawValue { loop.dropPending(connection) }
     loop.resumeReading(connection)
@@ -218,7 +218,7 @@ extension SessionLoop {
       let slot = Int(id.slot)
       resumed += 1
       if let exchange = sessions[slot].exchange, exchange.isStalled {
-        resume(slot, exchange)
+        resume(exchange)
       } else if let held = sessions[slot].takeHeld() {
         held.bytes.withMutableBytes {
           receivedFrames(slot, UnsafeMutableRawBufferPointer(rebasing: $0[held.done...]), of: held)
@@ -262,7 +262,7 @@ extension SessionLoop {
       // Mid-message there is nothing to be understood any more: the transport throws away what comes.
       sessions[slot].frames = FrameReader(role: .server)
       loop.close(sessions[slot].connection)
-    case .http, .admitting: if let exchange = sessions[slot].exchange { refuseInput(slot, exchange) }
+    case .http, .admitting: if let exchange = sessions[slot].exchange { refuseInput(exchange) }
     }
     incomplete.forget(slot, &sessions[slot].keepsInput)
   }

@@ -23,6 +23,7 @@ struct SessionLoop: ~Copyable {
   let limits: Limits
   let frameLimits: FrameLimits
   let http: HTTPSettings
+  let responder: Responder
   var sessions = SessionTable()
   let reader: MessageReader
   var namedTrips = NamedTrips()
@@ -60,7 +61,9 @@ struct SessionLoop: ~Copyable {
     access = shared.access.current
     let limits = configuration.limits
     reader = MessageReader()
-    http = HTTPSettings(configuration, shared, reader)
+    http = HTTPSettings(
+      configuration, shared, reader, connectionsPerLoop: loop.limits.maximumConnections)
+    responder = Responder(loop, http)
     pending = PendingReplies(limits, waking: loop.waker)
     frameLimits = FrameLimits(messageBytes: limits.messageBytes, fragments: limits.fragments)
     self.limits = limits
@@ -103,7 +106,7 @@ struct SessionLoop: ~Copyable {
     let deadline = now.uptime + nanoseconds(limits.handshakeSeconds)
     let peer = HTTPPeer(
       address: peer, isAdmin: loop.acceptedOn == adminListener, isProxy: admission.isTrustedProxy(peer))
-    let exchange = Exchange(peer, deadline: deadline)
+    let exchange = Exchange(id, from: peer, deadline: deadline)
     sessions[slot] = Session(id, exchange, now: now.uptime)
     loop.setTimer(id, at: deadline)
     counters.connections += 1

@@ -67,29 +67,30 @@ struct Admission {
       let count = count(slot, for: request.clientAddress(trusted: trustedProxies), now: now)
       if count > limits.connectionsPerAddress {
         leave(slot, now: now)
-        var refusal = Refusal.tooManyConnections(limits)
-        refusal.kind = .upgrade
-        refusal.limit = .connectionsPerAddress
-        throw refusal
+        throw Refusal.tooManyConnections(limits) {
+          $0.handshakesRefused += 1
+          $0.count(.connectionsPerAddress)
+        }
       }
     }
-    let role = credential.role
-    var refusal: Refusal
-    let retryAfter = Int(limits.retryAfterSeconds)
-    switch admissions.sessionBegins(role, IdentityKey(credential)) {
+    let (role, outcome) = (credential.role, admissions.sessionBegins(credential.role, IdentityKey(credential)))
+    if outcome != .admitted, peer.isProxy { leave(slot, now: now) }
+    switch outcome {
     case .admitted: return
     case .full:
-      refusal = .upgrade(.serviceUnavailable, "this hub has as many sessions as it may", retryAfter: retryAfter)
-      refusal.limit = .sessions
+      throw refusal(.serviceUnavailable, "this hub has as many sessions as it may", .sessions)
     case .identityFull:
       let most = limits.sessionsPerIdentity[role]
-      refusal = .upgrade(
-        .tooManyRequests, "one \(role.name) has at most \(most) sessions (max-sessions-per-\(role.name))",
-        retryAfter: retryAfter)
-      refusal.limit = .sessionsPerIdentity
+      let message = "one \(role.name) has at most \(most) sessions (max-sessions-per-\(role.name))"
+      throw refusal(.tooManyRequests, message, .sessionsPerIdentity)
     }
-    if peer.isProxy { leave(slot, now: now) }
-    throw refusal
+  }
+
+  private func refusal(_ status: Status, _ message: String, _ limit: LimitHit) -> Refusal {
+    Refusal(.rateLimited, message, status: status, retryAfter: Int(limits.retryAfterSeconds)) {
+      $0.handshakesRefused += 1
+      $0.count(limit)
+    }
   }
 
   /// Gives back what `beginSession` took, for a driver that the hub did not admit.

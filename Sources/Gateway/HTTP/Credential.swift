@@ -82,6 +82,13 @@ struct CredentialCheck {
   let developmentHosts: AllowedHosts?
   let now: Timestamp
 
+  init(_ access: TokenAccess?, _ generation: UInt64, _ configuration: ServerConfiguration, now: Timestamp) {
+    self.access = access
+    self.generation = generation
+    developmentHosts = configuration.allowsDevelopmentCredentials ? configuration.hosts : nil
+    self.now = now
+  }
+
   /// A token decides where one is given and taken; the query's `role` and `id` otherwise.
   func credential(of head: RequestHead) throws(CredentialError) -> Credential {
     try Credential(head, access: access, development: developmentHosts, now: now)

@@ -1,10 +1,43 @@
-// `GET /v1/drivers/{id}`, `/v1/drivers/nearby` and `/v1/drivers/within`: what a `query` over the socket asks as well.
+// What drivers without a socket send, and what is asked about drivers, as by a `query` over the socket.
+import HubBytes
+import HubCore
 import HubGeo
 import HubHTTP
 import HubMessages
 
 enum DriverEndpoints {
-  /// For ops, or the driver itself.
+  private static let messageID = MessageID("http")!  // four letters that ids may have
+
+  /// `POST /v1/locations`: a fix or a batch.
+  static func locate(_ call: HTTPCall) throws(Refusal) -> Outcome {
+    let (caller, now, time) = (try call.caller(), call.context.now, call.time)
+    let batch = try call.read { (reader, bytes) throws(MessageError) in try reader.readLocations(bytes, time: time) }
+    call.request.charge(fixes: batch.fixes.count)
+    let input = BatchInput(
+      session: call.context.session, driverID: caller.id, messageID: messageID, sent: now.timestamp, received: now,
+      batch: batch, tripIsGranted: batch.tripID.map(caller.names(trip:)) ?? false)
+    return .ask([.batch(input)] + (caller.vehicle.map { [.vehicle(caller.id, $0)] } ?? []))
+  }
+
+  /// The outcome of each fix.
+  static func answer(_ batch: Ack.Batch?) -> Response {
+    .json(capacity: 128) { body in
+      body.append("{\"accepted\":")
+      body.append(integer: Int64(batch?.accepted ?? 0))
+      body.append(",\"duplicates\":")
+      body.append(integer: Int64(batch?.duplicates ?? 0))
+      body.append(",\"rejected\":[")
+      for (place, rejection) in (batch?.rejected ?? []).enumerated() {
+        body.append(place == 0 ? "{\"index\":" : ",{\"index\":")
+        body.append(integer: Int64(rejection.index))
+        body.append(",\"code\":\"")
+        body.append(rejection.code.name)
+        body.append("\"}")
+      }
+      body.append("]}")
+    }
+  }
+
   static func show(_ call: HTTPCall) throws(Refusal) -> Outcome { .query(.driver(try call.id(of: "driver"))) }
 
   static func nearby(_ call: HTTPCall) throws(Refusal) -> Outcome {
@@ -17,9 +50,7 @@ enum DriverEndpoints {
 
   /// The polygons are in the body.
   static func withinPolygons(_ call: HTTPCall) throws(Refusal) -> Outcome {
-    let polygons = try call.request.read { (bytes) throws(MessageError) in
-      try call.context.settings.reader.readPolygons(bytes)
-    }
+    let polygons = try call.read { (reader, bytes) throws(MessageError) in try reader.readPolygons(bytes) }
     let search = try DriverSearch(polygons, call.query)
     call.request.charge(positions: search.area.positionCount)
     return .query(.drivers(search))

@@ -7,14 +7,13 @@ import HubMessages
 import HubRuntime
 import HubTransport
 
-/// Where a connection comes from.
-struct HTTPPeer {
-  /// Whom the socket goes to.
-  let address: SocketAddress
-  /// It came in by the admin port.
-  let isAdmin: Bool
-  /// The peer is a proxy that is believed: who the client is, each request says.
-  let isProxy: Bool
+/// A trip that the hub is asked for.
+struct PendingTrip {
+  let id: Identifier
+  /// Whether trips that the hub has forgotten may be shown, too: they have no people of their own any more.
+  let showsForgotten: Bool
+  /// Nil for the trip itself.
+  let track: TrackRequest?
 }
 
 /// What a request waits for, with what its answer needs.
@@ -63,32 +62,31 @@ final class Exchange {
   var input = ByteBuffer()
   /// When the connection is closed unless a request is complete, or its answer taken, by then (uptime, ns).
   var deadline: Int64
+  let connection: ConnectionID
   let peer: HTTPPeer
   /// The peer's address has too many connections: this one is here only to be told.
   var isOverAddressLimit = false
   /// The turn in which requests were handled last, how many, and the bytes of their answers.
   private var turn: UInt64 = 0
-  private(set) var handled = 0
-  private(set) var answeredBytes = 0
+  var handled = 0
+  var answeredBytes = 0
 
-  init(_ peer: HTTPPeer, deadline: Int64) {
+  init(_ connection: ConnectionID, from peer: HTTPPeer, deadline: Int64) {
+    self.connection = connection
     self.peer = peer
     self.deadline = deadline
   }
 
+  var slot: Int { Int(connection.slot) }
+
   /// Nothing was read that has not been answered.
   var isIdle: Bool { if case .reading(.head) = state { input.isEmpty } else { false } }
 
-  /// An answer is due, or on its way.
-  var isAnswering: Bool {
-    switch state {
-    case .waiting, .sending: true
-    case .reading, .stalled, .admitting, .over: false
-    }
-  }
-
   /// The request whose answer is due.
   var waiting: HTTPRequest? { if case .waiting(let request, _) = state { request } else { nil } }
+
+  /// An answer is due, or on its way.
+  var isAnswering: Bool { if case .sending = state { true } else { waiting != nil } }
 
   /// It goes on when the peer has read the answers, in a later turn.
   var isStalled: Bool {
@@ -135,10 +133,15 @@ final class Exchange {
     return progress.isComplete ? request : nil
   }
 
-  /// What came of a request that is not complete is given up.
-  func dropInput() {
-    input.removeAll()
-    state = .reading(.head(RequestParser()))
+  /// Gives up what came of a request that is not complete; false where an answer is due.
+  func dropInput() -> Bool {
+    switch state {
+    case .reading, .stalled:
+      input.removeAll()
+      state = .reading(.head(RequestParser()))
+      return true
+    case .waiting, .sending, .admitting, .over: return false
+    }
   }
 
   // MARK: Answering
@@ -179,6 +182,13 @@ final class Exchange {
 
   func resume() { if case .stalled(let reading) = state { state = .reading(reading) } }
 
+  /// Whether another request may be handled in this turn. Some answers are long (1,000 drivers: 250 KiB), so their
+  /// bytes count too: what one turn makes for a peer that reads nothing stays within its outbox.
+  func mayAdvance(in turn: UInt64, _ limits: borrowing Limits) -> Bool {
+    enter(turn: turn)
+    return handled < limits.requestsPerTurn && answeredBytes < limits.answerBytesPerTurn
+  }
+
   /// Counts for a turn from here on.
   func enter(turn: UInt64) {
     guard turn != self.turn else { return }
@@ -186,8 +196,4 @@ final class Exchange {
     handled = 0
     answeredBytes = 0
   }
-
-  func countRequest() { handled += 1 }
-
-  func countAnswer(bytes: Int) { answeredBytes += bytes }
 }

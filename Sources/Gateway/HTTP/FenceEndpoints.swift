@@ -4,8 +4,6 @@ import HubHTTP
 import HubMessages
 
 enum FenceEndpoints {
-  static let opsOnly: StaticString = "only ops may see and change fences"
-
   /// The newest first, with `limit` and `cursor`.
   static func list(_ call: HTTPCall) throws(Refusal) -> Outcome {
     let page = try FenceListParameters(call.query, maximumLimit: call.context.limits.fencesPerPage)
@@ -17,9 +15,7 @@ enum FenceEndpoints {
   /// Answered, like `delete`, when it is on stable storage.
   static func put(_ call: HTTPCall) throws(Refusal) -> Outcome {
     let id = try call.id(of: "fence")
-    let fence = try call.request.read { (bytes) throws(MessageError) in
-      try call.context.settings.reader.readFence(bytes, id: id)
-    }
+    let fence = try call.read { (reader, bytes) throws(MessageError) in try reader.readFence(bytes, id: id) }
     call.request.charge(positions: fence.positionCount)
     return ask(.put(fence, FenceCovering(fence)), call)
   }

@@ -4,28 +4,46 @@ import HubCore
 import HubHTTP
 import HubMessages
 import HubRuntime
+import HubSystem
 import HubWebSocket
 
 /// What is the same for all requests of a loop.
 final class HTTPSettings {
   let configuration: ServerConfiguration
-  let admissions: Admissions
-  /// Trips and fixes are stored, so what the hub has forgotten can be asked for.
-  let hasHistory: Bool
+  let shared: SharedState
   let reader: MessageReader
+  private let connectionsPerLoop: Int
   let headLimits: HTTPLimits
   /// The same with less of a body, where none is wanted.
   let unwantedBodyLimits: HTTPLimits
 
-  init(_ configuration: ServerConfiguration, _ shared: SharedState, _ reader: MessageReader) {
+  init(
+    _ configuration: ServerConfiguration, _ shared: SharedState, _ reader: MessageReader, connectionsPerLoop: Int = 0
+  ) {
     self.configuration = configuration
-    admissions = shared.admissions
-    hasHistory = shared.history != nil
+    self.shared = shared
     self.reader = reader
+    self.connectionsPerLoop = connectionsPerLoop
     let limits = configuration.limits
     headLimits = HTTPLimits(headBytes: limits.requestHeadBytes, bodyBytes: limits.requestBodyBytes)
     unwantedBodyLimits = HTTPLimits(
       headBytes: limits.requestHeadBytes, bodyBytes: min(limits.requestBodyBytes, limits.unwantedBodyBytes))
+  }
+
+  /// Trips and fixes are stored, so what the hub has forgotten can be asked for.
+  var hasHistory: Bool { shared.history != nil }
+
+  /// The counters of all loops and the hub, as they are now.
+  func metricsPage() -> Response {
+    let (limits, admissions) = (configuration.limits, shared.admissions)
+    let reading = MetricsReading(
+      loops: shared.metrics.loops, hub: shared.metrics.hub.counters, journal: shared.journal, history: shared.history,
+      tables: TableBounds(
+        limits: limits, loops: configuration.loops, sessions: admissions.sessionLimit,
+        connectionsPerLoop: connectionsPerLoop, addresses: admissions.addressCount,
+        identities: admissions.identityCount),
+      residentBytes: ProcessFacts.residentBytes() ?? 0, incompleteBytes: admissions.incomplete)
+    return Response(.ok, contentType: "text/plain; version=0.0.4; charset=utf-8", body: reading.text())
   }
 
   /// What a browser must be told before its page may read an answer.
@@ -63,17 +81,12 @@ struct HTTPContext {
 
   /// What is looked at before the request itself: how much its address asks for, and which web page it is of.
   func admit(_ request: HTTPRequest, isOverAddressLimit: Bool) throws(Refusal) {
-    if isOverAddressLimit {
-      var refusal = Refusal.tooManyConnections(limits)
-      refusal.endsConnection = true
-      throw refusal
-    }
+    if isOverAddressLimit { throw Refusal.tooManyConnections(limits, endsConnection: true) }
     try chargeAddress(of: request)
     guard request.origin != .refused else {
-      var refusal = Refusal(
-        .forbidden, "pages of this origin may not use this hub; its operator can allow them with --allow-origin")
-      refusal.kind = .origin
-      throw refusal
+      throw Refusal(
+        .forbidden, "pages of this origin may not use this hub; its operator can allow them with --allow-origin",
+        counting: { $0.originsRefused += 1 })
     }
   }
 
@@ -84,15 +97,13 @@ struct HTTPContext {
     else { return }
     request.rateKey = key
     let units = WorkUnits.of(bytes: request.body.count)
-    guard let wait = settings.admissions.charge(key, units, now: now.uptime) else { return }
-    var refusal = Refusal(
+    guard let wait = settings.shared.admissions.charge(key, units, now: now.uptime) else { return }
+    // To ask on costs a new connection. A proxy's is shared by others, who are within their rate.
+    throw Refusal(
       .rateLimited,
       "more than \(limits.requestRate) requests a second of one address, large bodies counted as many",
-      status: .tooManyRequests, retryAfter: Int(wait / 1_000_000_000) + 1)
-    refusal.limit = .requestRate
-    // To ask on costs a new connection. A proxy's is shared by others, who are within their rate.
-    refusal.endsConnection = !request.peer.isProxy
-    throw refusal
+      status: .tooManyRequests, retryAfter: Int(wait / 1_000_000_000) + 1, endsConnection: !request.peer.isProxy,
+      counting: { $0.count(.requestRate) })
   }
 
   /// The metrics may be seen without a credential on the admin port, or from this machine where there is no admin port,
@@ -116,9 +127,20 @@ struct HTTPContext {
 
 extension Refusal {
   /// The address has all the connections that it may.
-  static func tooManyConnections(_ limits: Limits) -> Refusal {
+  static func tooManyConnections(
+    _ limits: Limits, endsConnection: Bool = false,
+    counting: @escaping @Sendable (inout LoopCounters) -> Void = { _ in }
+  ) -> Refusal {
     Refusal(
       .rateLimited, "this address has more than \(limits.connectionsPerAddress) connections",
-      status: .tooManyRequests, retryAfter: Int(limits.retryAfterSeconds))
+      status: .tooManyRequests, retryAfter: Int(limits.retryAfterSeconds), endsConnection: endsConnection,
+      counting: counting)
+  }
+
+  /// An answer that was waited for did not come: most likely for what the disk takes too long over.
+  static func notStoredInTime(_ limits: Limits) -> Refusal {
+    Refusal(
+      .storageFull, "not stored in time; it may still be: send the same again, which changes nothing then",
+      retryAfter: Int(limits.retryAfterSeconds), endsConnection: true)
   }
 }

@@ -5,6 +5,16 @@ import HubHTTP
 import HubMessages
 import HubTransport
 
+/// Where a connection comes from.
+struct HTTPPeer {
+  /// Whom the socket goes to.
+  let address: SocketAddress
+  /// It came in by the admin port.
+  let isAdmin: Bool
+  /// The peer is a proxy that is believed: who the client is, each request says.
+  let isProxy: Bool
+}
+
 final class HTTPRequest {
   let head: RequestHead
   let peer: HTTPPeer
@@ -84,17 +94,5 @@ final class HTTPRequest {
   func takeWork() -> Work {
     defer { work = Work() }
     return work
-  }
-
-  /// The body, read into a value.
-  func read<Value>(
-    _ body: (UnsafeRawBufferPointer) throws(MessageError) -> Value
-  ) throws(Refusal) -> Value {
-    do throws(MessageError) {
-      return try self.body.withBytes(body)
-    } catch {
-      charge(positions: error.checkedPositions)
-      throw Refusal(error)
-    }
   }
 }

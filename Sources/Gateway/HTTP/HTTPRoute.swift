@@ -19,16 +19,18 @@ enum Outcome {
   case metrics
 }
 
-/// A request whose caller is known.
+/// A request that is complete, for its handler.
 struct HTTPCall {
   let request: HTTPRequest
-  let caller: Credential
   /// What the path has where the route has `{id}`.
   let parameters: [String]
   let context: HTTPContext
 
   var time: TimeFormat { request.time }
   var query: Query { request.head.query }
+
+  /// Who asks. For the handler of an endpoint that is not open this was found out before.
+  func caller() throws(Refusal) -> Credential { try request.caller(by: context.credentials) }
 
   /// The path's parameter as an id of a driver, trip or fence.
   func id(of kind: StaticString) throws(Refusal) -> Identifier {
@@ -37,34 +39,42 @@ struct HTTPCall {
     }
     return id
   }
+
+  /// The body, read into a value.
+  func read<Value>(
+    _ body: (MessageReader, UnsafeRawBufferPointer) throws(MessageError) -> Value
+  ) throws(Refusal) -> Value {
+    do throws(MessageError) {
+      return try request.body.withBytes { (bytes) throws(MessageError) in try body(context.settings.reader, bytes) }
+    } catch {
+      request.charge(positions: error.checkedPositions)
+      throw Refusal(error)
+    }
+  }
 }
 
 struct HTTPRoute: Sendable {
-  enum Handler: Sendable {
-    /// For everybody; it looks for itself who asks, and at the query.
-    case open(@Sendable (HTTPRequest, HTTPContext) throws(Refusal) -> Outcome)
-    /// For who has a credential, of this role where one is given; others are told what stands there.
-    case known((role: HubMessages.Role, otherwise: StaticString)?, @Sendable (HTTPCall) throws(Refusal) -> Outcome)
+  typealias Handler = @Sendable (HTTPCall) throws(Refusal) -> Outcome
+
+  /// Who may make a request.
+  enum Access: Sendable {
+    /// Everybody; the handler looks for itself who asks, and at the query.
+    case open
+    /// Who has a credential; what of it is for whom, the handler or the hub says.
+    case known
+    /// Who has a credential of this role; others are told what stands there.
+    case only(HubMessages.Role, otherwise: StaticString)
   }
 
   /// What is done at a method. That of `GET` is done for `HEAD`, too.
   struct Action: Sendable {
     let method: Method
+    let access: Access
     let handler: Handler
 
-    static func open(
-      _ method: Method, _ handler: @escaping @Sendable (HTTPRequest, HTTPContext) throws(Refusal) -> Outcome
-    ) -> Action { Action(method: method, handler: .open(handler)) }
-
-    static func on(
-      _ method: Method, _ handler: @escaping @Sendable (HTTPCall) throws(Refusal) -> Outcome
-    ) -> Action { Action(method: method, handler: .known(nil, handler)) }
-
-    /// `otherwise` is what others than this role are told.
-    static func on(
-      _ method: Method, only role: HubMessages.Role, _ otherwise: StaticString,
-      _ handler: @escaping @Sendable (HTTPCall) throws(Refusal) -> Outcome
-    ) -> Action { Action(method: method, handler: .known((role, otherwise), handler)) }
+    static func on(_ method: Method, for access: Access = .known, _ handler: @escaping Handler) -> Action {
+      Action(method: method, access: access, handler: handler)
+    }
 
     /// Whether a body is read at its full size.
     var takesBody: Bool {
@@ -75,6 +85,9 @@ struct HTTPRoute: Sendable {
     }
   }
 
+  /// What each query may have.
+  static let commonParameters: [StaticString] = ["time", "access_token", "role", "id"]
+
   /// Between its slashes, with `{id}` for what may be anything.
   private let path: [String]
   /// The parameters that a query may have.
@@ -82,22 +95,22 @@ struct HTTPRoute: Sendable {
   /// The admin port has it.
   let isForOperators: Bool
   /// The handler looks at the method itself.
-  let takesAnyMethod: Bool
+  private let takesAnyMethod: Bool
   private let actions: [Action]
+  /// The `Allow` field of a 405 (RFC 9110 §10.2.1).
+  let allowedMethods: String
 
   init(
     _ path: String, parameters: [StaticString] = [], isForOperators: Bool = false, takesAnyMethod: Bool = false,
-    _ actions: [Action]
+    _ actions: Action...
   ) {
     self.path = path.split(separator: "/").map(String.init)
     self.parameters = parameters + HTTPRoute.commonParameters
     self.isForOperators = isForOperators
     self.takesAnyMethod = takesAnyMethod
     self.actions = actions
+    allowedMethods = actions.map { $0.method == .get ? "GET, HEAD" : "\($0.method.name)" }.joined(separator: ", ")
   }
-
-  /// What each query may have.
-  static let commonParameters: [StaticString] = ["time", "access_token", "role", "id"]
 
   /// What stands in the path where the route has `{id}`; nil where it is another's path.
   func match(_ segments: [String]) -> [String]? {
@@ -110,12 +123,6 @@ struct HTTPRoute: Sendable {
   }
 
   func action(for method: Method) -> Action? {
-    if takesAnyMethod { return actions.first }
-    return actions.first { $0.method == (method == .head ? .get : method) }
-  }
-
-  /// The `Allow` field of a 405 (RFC 9110 §10.2.1).
-  var allowedMethods: String {
-    actions.map { $0.method == .get ? "GET, HEAD" : "\($0.method.name)" }.joined(separator: ", ")
+    takesAnyMethod ? actions.first : actions.first { $0.method == (method == .head ? .get : method) }
   }
 }

@@ -6,6 +6,14 @@ import HubHTTP
 import HubMessages
 import HubRuntime
 
+/// How a track is wanted.
+struct TrackRequest: Sendable, Equatable {
+  var format: TrackFormat
+  var source = TrackSource.filtered
+  /// Metres; 0 for all points.
+  var toleranceMeters = 0.0
+}
+
 enum HistoryQuestion: Sendable {
   /// A trip that the hub has forgotten, or its track.
   case forgotten(Identifier, TrackRequest?, TimeFormat)

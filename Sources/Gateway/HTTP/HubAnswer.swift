@@ -3,8 +3,11 @@ import HubBytes
 import HubCore
 import HubHTTP
 import HubMessages
+import HubRuntime
 
 enum HubAnswer {
+  /// What was made of it over several turns, or by the reader of the journal, which has taken room for it.
+  case made(Result<Response, Refusal>, room: MemoryReservation? = nil)
   /// To `POST /v1/locations`.
   case batch(Ack.Batch?)
   case refused(ErrorReply)
@@ -31,7 +34,8 @@ enum HubAnswer {
     for request: HTTPRequest, _ awaited: Awaited, _ context: HTTPContext
   ) throws(Refusal) -> Outcome {
     switch self {
-    case .batch(let batch): return .respond(LocationEndpoint.answer(batch))
+    case .made(let result, let room): return .respond(try result.get(), room: room)
+    case .batch(let batch): return .respond(DriverEndpoints.answer(batch))
     case .refused(let error): throw Refusal(error)
     case .query(nil): throw Refusal(.notFound, HubAnswer.unknownDriver)
     case .query(let result?):
@@ -51,7 +55,7 @@ enum HubAnswer {
     case .trips(.trip(let report, _)): .result(ResultReply(replyTo: messageID, result: .trip(report)))
     case .query(nil): .error(ErrorReply(code: .notFound, message: HubAnswer.unknownDriver, replyTo: messageID))
     case .trips(.refused(let error)): .error(error)
-    case .trips(.list), .fences, .notification, .batch, .refused: nil
+    case .trips(.list), .fences, .notification, .batch, .refused, .made: nil
     }
   }
 }

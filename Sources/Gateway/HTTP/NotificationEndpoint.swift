@@ -6,9 +6,7 @@ import HubMessages
 enum NotificationEndpoint {
   /// Answered when the notification is on stable storage.
   static func post(_ call: HTTPCall) throws(Refusal) -> Outcome {
-    let post = try call.request.read { (bytes) throws(MessageError) in
-      try call.context.settings.reader.readNotification(bytes)
-    }
+    let post = try call.read { (reader, bytes) throws(MessageError) in try reader.readNotification(bytes) }
     return .ask([.notify(call.context.session, post)])
   }
 

@@ -42,6 +42,12 @@ final class DriverListReply {
 
   fileprivate var left: Int { writer.left }
 
+  /// The answer to a request, once it is done.
+  func response(largest: Int) -> Result<Response, Refusal> {
+    if body.count > largest { return .failure(Refusal(.tooLarge, HubAnswer.tooLarge)) }
+    return .success(Response(.ok, contentType: "application/json", body: body))
+  }
+
   /// Writes so many drivers more at the arena's end, which all that is written passes by: its memory is there and warm.
   /// Gives how many it were. `keepPart` takes it from there, compressed meanwhile where it is to be.
   fileprivate func writePart(atMost drivers: Int, into arena: inout ByteBuffer) -> Int {
@@ -202,16 +208,15 @@ struct PendingReplies {
 
   /// Puts a question to the reader. Its answer comes by `takeFound`.
   mutating func consult(
-    _ reader: HistoryReader, _ question: HistoryQuestion, for asker: Asker, _ admissions: Admissions,
-    _ counters: inout LoopCounters
+    _ question: HistoryQuestion, for asker: Asker, _ shared: SharedState, _ counters: inout LoopCounters
   ) throws(Refusal) {
+    guard let reader = shared.history else { throw Refusal.journalIsBusy }  // nothing would be asked of it
     let (role, identity) = (asker.credential.role, IdentityKey(asker.credential))
-    guard admissions.asks(role, identity) else {
+    guard shared.admissions.asks(role, identity) else {
       counters.historyRefused += 1
-      var refusal = Refusal(
-        .rateLimited, role.queriesLimit(limits.hub.queriesPerIdentity), status: .tooManyRequests, retryAfter: 1)
-      refusal.limit = .queriesPerIdentity
-      throw refusal
+      throw Refusal(
+        .rateLimited, role.queriesLimit(limits.hub.queriesPerIdentity), status: .tooManyRequests, retryAfter: 1,
+        counting: { $0.count(.queriesPerIdentity) })
     }
     let (limits, session, found) = (limits, asker.session, found)
     let isTaken =
@@ -227,7 +232,7 @@ struct PendingReplies {
         _ = found.append(answer)
       }
     guard isTaken else {
-      admissions.answered(identity)
+      shared.admissions.answered(identity)
       counters.historyRefused += 1
       counters.historyFull += 1
       throw Refusal.journalIsBusy

@@ -12,28 +12,24 @@ struct Refusal: Error {
   /// Seconds.
   var retryAfter: Int?
   /// Further fields of the answer.
-  var fields: [OutgoingField] = []
+  var fields: [OutgoingField]
   /// The connection ends behind the answer.
-  var endsConnection = false
-  /// The limit that was passed, which is counted.
-  var limit: LimitHit?
-  /// What is counted beside the code.
-  var kind = Kind.request
-
-  enum Kind {
-    case request
-    /// A web page of an origin that is not allowed.
-    case origin
-    /// An upgrade.
-    case upgrade
-  }
+  var endsConnection: Bool
+  /// Counts what is counted beside the code.
+  var counting: @Sendable (inout LoopCounters) -> Void
 
   /// The status is the code's own where none is given.
-  init(_ code: ErrorCode, _ message: String, status: Status? = nil, retryAfter: Int? = nil) {
+  init(
+    _ code: ErrorCode, _ message: String, status: Status? = nil, retryAfter: Int? = nil, fields: [OutgoingField] = [],
+    endsConnection: Bool = false, counting: @escaping @Sendable (inout LoopCounters) -> Void = { _ in }
+  ) {
     self.status = status ?? code.status
     self.code = code
     self.message = message
     self.retryAfter = retryAfter
+    self.fields = fields
+    self.endsConnection = endsConnection
+    self.counting = counting
   }
 
   var response: Response {
@@ -56,34 +52,18 @@ extension Refusal {
 
   /// RFC 9110 §11.6.1: a 401 says what would be accepted.
   init(_ error: CredentialError) {
-    self.init(error.code, error.text, status: .unauthorized)
-    fields = [error.challenge]
+    self.init(error.code, error.text, status: .unauthorized, fields: [error.challenge])
   }
 
   init(_ refusal: UpgradeRefusal) {
-    self.init(.badMessage, refusal.explanation, status: refusal.status)
-    fields = refusal.response.fields
-  }
-}
-
-extension Refusal {
-  /// Of an upgrade.
-  static func upgrade(_ status: Status, _ message: String, retryAfter: Int) -> Refusal {
-    var refusal = Refusal(.rateLimited, message, status: status, retryAfter: retryAfter)
-    refusal.kind = .upgrade
-    return refusal
+    self.init(.badMessage, refusal.explanation, status: refusal.status, fields: refusal.response.fields)
   }
 }
 
 extension LoopCounters {
   mutating func count(_ refusal: Refusal) {
     errors[Int(refusal.code.rawValue)] += 1
-    if let limit = refusal.limit { count(limit) }
-    switch refusal.kind {
-    case .request: break
-    case .origin: originsRefused += 1
-    case .upgrade: handshakesRefused += 1
-    }
+    refusal.counting(&self)
   }
 }
 

@@ -13,112 +13,132 @@ enum Routes {
   /// Where two match, the first counts.
   static let all: [HTTPRoute] =
     [
-      HTTPRoute("/v1/ws", takesAnyMethod: true, [.open(.get, UpgradeEndpoint.upgrade)]),
-      HTTPRoute("/healthz", isForOperators: true, [.open(.get) { _, _ in .respond(.text("ok\n")) }]),
-      HTTPRoute("/readyz", isForOperators: true, [.open(.get, readiness)]),
-      HTTPRoute("/metrics", isForOperators: true, [.open(.get, metrics)]),
-      HTTPRoute("/v1/locations", [.on(.post, only: .driver, "only a driver sends locations", LocationEndpoint.post)]),
+      HTTPRoute("/v1/ws", takesAnyMethod: true, .on(.get, for: .open, UpgradeEndpoint.upgrade)),
+      HTTPRoute("/healthz", isForOperators: true, .on(.get, for: .open) { _ in .respond(.text("ok\n")) }),
+      HTTPRoute("/readyz", isForOperators: true, .on(.get, for: .open, readiness)),
+      HTTPRoute("/metrics", isForOperators: true, .on(.get, for: .open, metrics)),
+      HTTPRoute(
+        "/v1/locations",
+        .on(.post, for: .only(.driver, otherwise: "only a driver sends locations"), DriverEndpoints.locate)),
       HTTPRoute(
         "/v1/drivers/nearby", parameters: ["latitude", "longitude", "radius"] + filter,
-        [.on(.get, DriverEndpoints.nearby)]),
+        .on(.get, DriverEndpoints.nearby)),
       HTTPRoute(
-        "/v1/drivers/within", parameters: ["bbox"] + filter,
-        [.on(.get, DriverEndpoints.withinBox), .on(.post, DriverEndpoints.withinPolygons)]),
-      HTTPRoute("/v1/drivers/{id}", [.on(.get, DriverEndpoints.show)]),
+        "/v1/drivers/within", parameters: ["bbox"] + filter, .on(.get, DriverEndpoints.withinBox),
+        .on(.post, DriverEndpoints.withinPolygons)),
+      HTTPRoute("/v1/drivers/{id}", .on(.get, DriverEndpoints.show)),
       HTTPRoute(
         "/v1/trips", parameters: ["status", "driver", "since", "limit", "cursor"],
-        [
-          .on(.get, only: .ops, "only ops may list trips", TripEndpoints.list),
-          .on(.post, only: .ops, "only ops may do this; others send trip_status", TripEndpoints.begin),
-        ]),
-      HTTPRoute("/v1/trips/{id}", [.on(.get, TripEndpoints.show), .on(.patch, TripEndpoints.change)]),
+        .on(.get, for: .only(.ops, otherwise: "only ops may list trips"), TripEndpoints.list),
+        .on(
+          .post, for: .only(.ops, otherwise: "only ops may do this; others send trip_status"), TripEndpoints.begin)),
+      HTTPRoute("/v1/trips/{id}", .on(.get, TripEndpoints.show), .on(.patch, TripEndpoints.change)),
+      HTTPRoute("/v1/fences", parameters: ["limit", "cursor"], .on(.get, for: fenceAccess, FenceEndpoints.list)),
       HTTPRoute(
-        "/v1/fences", parameters: ["limit", "cursor"],
-        [.on(.get, only: .ops, FenceEndpoints.opsOnly, FenceEndpoints.list)]),
-      HTTPRoute(
-        "/v1/fences/{id}",
-        [
-          .on(.get, only: .ops, FenceEndpoints.opsOnly, FenceEndpoints.show),
-          .on(.put, only: .ops, FenceEndpoints.opsOnly, FenceEndpoints.put),
-          .on(.delete, only: .ops, FenceEndpoints.opsOnly, FenceEndpoints.delete),
-        ]),
+        "/v1/fences/{id}", .on(.get, for: fenceAccess, FenceEndpoints.show),
+        .on(.put, for: fenceAccess, FenceEndpoints.put),
+        .on(.delete, for: fenceAccess, FenceEndpoints.delete)),
       HTTPRoute(
         "/v1/notifications",
-        [.on(.post, only: .ops, "only ops may post notifications", NotificationEndpoint.post)]),
+        .on(.post, for: .only(.ops, otherwise: "only ops may post notifications"), NotificationEndpoint.post)),
     ] + ([nil] + TrackFormat.allCases).map(track)
+
+  private static let fenceAccess = HTTPRoute.Access.only(.ops, otherwise: "only ops may see and change fences")
 
   /// `format`: the one that the path's suffix names; nil for what `Accept` says.
   private static func track(_ format: TrackFormat?) -> HTTPRoute {
     HTTPRoute(
       "/v1/trips/{id}/track" + (format.map { ".\($0.rawValue)" } ?? ""), parameters: ["source", "tolerance"],
-      [.on(.get) { (call) throws(Refusal) in try TrackEndpoint.show(call, format) }])
+      .on(.get) { (call) throws(Refusal) in try TrackEndpoint.show(call, format) })
   }
 
-  private static func readiness(_ request: HTTPRequest, _ context: HTTPContext) throws(Refusal) -> Outcome {
-    switch context.phase {
-    case .serving: return .respond(.text("ready\n"))
-    case .unready, .draining: throw Refusal(.shuttingDown, "the hub is shutting down")
-    }
+  private static func readiness(_ call: HTTPCall) throws(Refusal) -> Outcome {
+    if call.context.phase == .serving { return .respond(.text("ready\n")) }
+    throw Refusal(.shuttingDown, "the hub is shutting down")
   }
 
-  private static func metrics(_ request: HTTPRequest, _ context: HTTPContext) throws(Refusal) -> Outcome {
-    try context.admitOperator(request)
+  private static func metrics(_ call: HTTPCall) throws(Refusal) -> Outcome {
+    try call.context.admitOperator(call.request)
     return .metrics
   }
 
-  // MARK: From a request to its outcome
+  // MARK: From bytes to an outcome
+
+  /// What reading came to.
+  enum Progress {
+    case incomplete
+    /// Its head is there.
+    case begun(HTTPRequest)
+    /// Likewise, and the client waits for leave to send the body (RFC 9110 §10.1.1).
+    case held(HTTPRequest)
+    case complete(HTTPRequest)
+  }
+
+  /// Reads a connection's next request, one step at a time.
+  static func read(_ exchange: Exchange, _ context: HTTPContext) throws(HTTPError) -> Progress {
+    let settings = context.settings
+    guard let head = try exchange.readHead(limits: settings.headLimits) else {
+      return try exchange.readBody().map { .complete($0) } ?? .incomplete
+    }
+    let request = HTTPRequest(head, from: exchange.peer, origins: context.configuration.origins)
+    let isWanted = wantsBody(of: request, context)
+    let isHeldBack = head.expectsContinue && exchange.input.isEmpty
+    if isHeldBack, !isWanted {
+      // It has its answer without the body, which is not read if it comes all the same.
+      request.keepsConnection = false
+      return .complete(request)
+    }
+    try exchange.beginBody(of: request, limits: isWanted ? settings.headLimits : settings.unwantedBodyLimits)
+    return isHeldBack ? .held(request) : .begun(request)
+  }
 
   /// Whether a body is read at its full size: for an endpoint that takes one, from someone who may use it. 20,000
   /// strangers may not make the hub keep 256 KiB of each.
   static func wantsBody(of request: HTTPRequest, _ context: HTTPContext) -> Bool {
-    do throws(HTTPError) {
-      guard let (route, _) = find(try request.path.get()), route.action(for: request.head.method)?.takesBody == true
-      else { return false }
-    } catch {
-      return false
-    }
-    do throws(CredentialError) {
-      _ = try request.credential(by: context.credentials)
-      return true
-    } catch {
-      return false
-    }
+    guard request.head.framing != .none, case .success(let path) = request.path,
+      find(path)?.route.action(for: request.head.method)?.takesBody == true
+    else { return false }
+    do throws(CredentialError) { _ = try request.credential(by: context.credentials) } catch { return false }
+    return true
   }
 
   /// Has a request handled that is complete.
   static func outcome(of request: HTTPRequest, _ context: HTTPContext) throws(Refusal) -> Outcome {
-    let (route, parameters) = try route(of: request)
-    if request.isPreflight { return .respond(preflight(route)) }
-    guard let action = route.action(for: request.head.method) else {
-      var refusal = Refusal(.badMessage, "allowed here: \(route.allowedMethods)", status: .methodNotAllowed)
-      refusal.fields = [OutgoingField("Allow", route.allowedMethods)]
-      throw refusal
-    }
-    switch action.handler {
-    case .open(let handler): return try handler(request, context)
-    case .known(let rule, let handler):
-      let caller = try request.caller(by: context.credentials)
-      guard let time = TimeFormat(queryValue: request.head.query.text("time")) else {
-        throw Refusal(.badMessage, TimeFormat.queryHelp)
-      }
-      request.time = time
-      if let fault = request.head.query.fault(knowing: route.parameters) { throw Refusal(.badMessage, "\(fault)") }
-      if let rule, caller.role != rule.role { throw Refusal(.forbidden, "\(rule.otherwise)") }
-      return try handler(HTTPCall(request: request, caller: caller, parameters: parameters, context: context))
-    }
-  }
-
-  private static func route(of request: HTTPRequest) throws(Refusal) -> (HTTPRoute, [String]) {
-    let found: (HTTPRoute, [String])?
-    do throws(HTTPError) { found = find(try request.path.get()) } catch { throw Refusal(error) }
-    guard let found else { throw Refusal(.notFound, "there is no such endpoint") }
-    guard !request.peer.isAdmin || found.0.isForOperators else {
+    let path: [String]
+    do throws(HTTPError) { path = try request.path.get() } catch { throw Refusal(error) }
+    guard let (route, parameters) = find(path) else { throw Refusal(.notFound, "there is no such endpoint") }
+    guard !request.peer.isAdmin || route.isForOperators else {
       throw Refusal(.notFound, "the admin port has /healthz, /readyz and /metrics only")
     }
-    return found
+    if request.isPreflight { return .respond(preflight(route)) }
+    guard let action = route.action(for: request.head.method) else {
+      throw Refusal(
+        .badMessage, "allowed here: \(route.allowedMethods)", status: .methodNotAllowed,
+        fields: [OutgoingField("Allow", route.allowedMethods)])
+    }
+    let call = HTTPCall(request: request, parameters: parameters, context: context)
+    switch action.access {
+    case .open: break
+    case .known: try admit(call, route)
+    case .only(let role, let otherwise):
+      guard try admit(call, route).role == role else { throw Refusal(.forbidden, "\(otherwise)") }
+    }
+    return try action.handler(call)
   }
 
-  private static func find(_ path: [String]) -> (HTTPRoute, [String])? {
+  /// The credential, and what all queries have.
+  @discardableResult
+  private static func admit(_ call: HTTPCall, _ route: HTTPRoute) throws(Refusal) -> Credential {
+    let caller = try call.caller()
+    guard let time = TimeFormat(queryValue: call.query.text("time")) else {
+      throw Refusal(.badMessage, TimeFormat.queryHelp)
+    }
+    call.request.time = time
+    if let fault = call.query.fault(knowing: route.parameters) { throw Refusal(.badMessage, "\(fault)") }
+    return caller
+  }
+
+  private static func find(_ path: [String]) -> (route: HTTPRoute, parameters: [String])? {
     for route in all {
       if let parameters = route.match(path) { return (route, parameters) }
     }

@@ -4,14 +4,6 @@ import HubHTTP
 import HubMessages
 import HubRuntime
 
-/// How a track is wanted.
-struct TrackRequest: Sendable, Equatable {
-  var format: TrackFormat
-  var source = TrackSource.filtered
-  /// Metres; 0 for all points.
-  var toleranceMeters = 0.0
-}
-
 enum TrackEndpoint {
   /// For who may subscribe to the trip. `suffix`: what the path says.
   static func show(_ call: HTTPCall, _ suffix: TrackFormat?) throws(Refusal) -> Outcome {

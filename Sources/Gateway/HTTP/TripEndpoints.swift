@@ -4,21 +4,11 @@ import HubCore
 import HubHTTP
 import HubMessages
 
-/// A trip that the hub is asked for.
-struct PendingTrip {
-  let id: Identifier
-  /// Whether trips that the hub has forgotten may be shown, too: they have no people of their own any more.
-  let showsForgotten: Bool
-  /// Nil for the trip itself.
-  let track: TrackRequest?
-}
-
 enum TripEndpoints {
   /// Answered when the trip is on stable storage.
   static func begin(_ call: HTTPCall) throws(Refusal) -> Outcome {
-    let report = try call.request.read { (bytes) throws(MessageError) in
-      try call.context.settings.reader.readTripRequest(
-        bytes, time: call.time, id: .random(), now: call.context.now.timestamp)
+    let report = try call.read { (reader, bytes) throws(MessageError) in
+      try reader.readTripRequest(bytes, time: call.time, id: .random(), now: call.context.now.timestamp)
     }
     call.request.charge(positions: report.route?.count ?? 0)
     return .ask([.trips(call.context.session, .begin(report))])
@@ -27,11 +17,9 @@ enum TripEndpoints {
   /// For who may change it, as with `trip_change`. Answered when the change is on stable storage.
   static func change(_ call: HTTPCall) throws(Refusal) -> Outcome {
     let id = try call.id(of: "trip")
-    let change = try call.request.read { (bytes) throws(MessageError) in
-      try call.context.settings.reader.readTripChange(bytes, id: id)
-    }
+    let change = try call.read { (reader, bytes) throws(MessageError) in try reader.readTripChange(bytes, id: id) }
     call.request.charge(positions: change.route?.count ?? 0)
-    return .ask([.trips(call.context.session, .change(change, call.caller.actor))])
+    return .ask([.trips(call.context.session, .change(change, try call.caller().actor))])
   }
 
   /// For who may subscribe to it.
@@ -39,7 +27,7 @@ enum TripEndpoints {
 
   static func show(_ call: HTTPCall, track: TrackRequest?) throws(Refusal) -> Outcome {
     let id = try call.id(of: "trip")
-    let showsForgotten = call.caller.role == .ops && call.context.settings.hasHistory
+    let showsForgotten = try call.caller().role == .ops && call.context.settings.hasHistory
     return .query(.trip(id), .trip(PendingTrip(id: id, showsForgotten: showsForgotten, track: track)))
   }
 

@@ -52,6 +52,13 @@ struct LoopCounters: Sendable {
   var fanOut = FanOutCounters()
   var transport = EventLoopCounters()
 
+  mutating func sessionOpened(_ role: Role, _ form: MessageForm, isCompressed: Bool) {
+    sessions[Int(role.rawValue)] += 1
+    sessionsOpened += 1
+    if form == .binary { binarySessions += 1 }
+    if isCompressed { compressedSessionsOpened += 1 }
+  }
+
   mutating func count(_ limit: LimitHit) { limitHits[Int(limit.rawValue)] += 1 }
   func hits(_ limit: LimitHit) -> UInt64 { limitHits[Int(limit.rawValue)] }
   mutating func count(close code: UInt16) { closesSent[code, default: 0] += 1 }
