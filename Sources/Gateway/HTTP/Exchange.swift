@@ -186,7 +186,8 @@ final class Exchange {
   /// bytes count too: what one turn makes for a peer that reads nothing stays within its outbox.
   func mayAdvance(in turn: UInt64, _ limits: borrowing Limits) -> Bool {
     enter(turn: turn)
-    return handled < limits.requestsPerTurn && answeredBytes < limits.answerBytesPerTurn
+    if handled >= limits.requestsPerTurn { return false }
+    return answeredBytes < limits.answerBytesPerTurn
   }
 
   /// Counts for a turn from here on.

@@ -29,5 +29,5 @@ struct Upgrade {
 
 extension SessionRef {
   /// In logs and support cases: loop, slot and generation.
-  var name: InlineText { InlineText("s\(loop)-\(slot)-\(generation)") ?? InlineText() }
+  var name: InlineText { InlineText("s\(outlet)-\(slot)-\(generation)") ?? InlineText() }
 }
