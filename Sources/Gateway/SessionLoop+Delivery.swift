@@ -27,32 +27,9 @@ extension SessionLoop {
     case .areaTickEnded: for snapshot in fanOut.endAreaTick() { deliver(snapshot) }
     case .wholeArea(let session, let channel, let publication): deliver((session, channel, publication))
     case .subscribed(let session, let channel, let answer, let missed, let isParty):
-      guard let slot = openSlot(of: session) else { return fanOut.release(channel, &inputs) }
-      subscriptionAnswered(slot)
-      let before = loop.arena.count
-      do throws(MessageRefusal) {
-        try fanOut.subscribed(
-          &sessions[slot], to: channel, answer, missed: missed, isParty: isParty, now: time, telling: &inputs)
-        chargeAnswer(slot, bytes: loop.arena.count - before)
-      } catch {
-        refuse(slot, error)
-      }
-    case .watching(let session, let answer, let cells):
-      guard let slot = openSlot(of: session) else { return fanOut.release(cells, &inputs) }
-      subscriptionAnswered(slot)
-      do throws(MessageRefusal) {
-        try fanOut.watching(
-          &sessions[slot], answer, cells, limits, shared.admissions, now: time, telling: &inputs)
-      } catch {
-        refuse(slot, error)
-      }
-    case .viewEnded(let session, let messageID, let view):
-      guard let slot = openSlot(of: session) else { return }
-      do throws(MessageRefusal) {
-        try fanOut.viewEnded(&sessions[slot], messageID, view, shared.admissions, now: time, telling: &inputs)
-      } catch {
-        refuse(slot, error)
-      }
+      subscribed(session, channel, answer, missed, isParty: isParty)
+    case .watching(let session, let answer, let cells): watching(session, answer, cells)
+    case .viewEnded(let session, let messageID, let view): viewEnded(session, messageID, view)
     case .subscriptionRefused(let session, let error):
       guard let slot = openSlot(of: session) else { return }
       subscriptionAnswered(slot)
@@ -89,6 +66,42 @@ extension SessionLoop {
     case .notified(let session, let answer): reply(.notification(answer), to: session)
     case .fences(let session, let answer): reply(.fences(answer), to: session)
     case .queryResult(let session, let result, let replyTo): reply(.query(result), to: session, replyTo: replyTo)
+    }
+  }
+
+  private mutating func subscribed(
+    _ session: SessionRef, _ channel: ChannelHandle, _ answer: Subscribed, _ missed: [Publication], isParty: Bool
+  ) {
+    guard let slot = openSlot(of: session) else { return fanOut.release(channel, &inputs) }
+    subscriptionAnswered(slot)
+    let before = loop.arena.count
+    do throws(MessageRefusal) {
+      try fanOut.subscribed(
+        &sessions[slot], to: channel, answer, missed: missed, isParty: isParty, now: now.timestamp, telling: &inputs)
+      chargeAnswer(slot, bytes: loop.arena.count - before)
+    } catch {
+      refuse(slot, error)
+    }
+  }
+
+  private mutating func watching(_ session: SessionRef, _ answer: Subscribed, _ cells: [ChannelHandle]) {
+    guard let slot = openSlot(of: session) else { return fanOut.release(cells, &inputs) }
+    subscriptionAnswered(slot)
+    do throws(MessageRefusal) {
+      try fanOut.watching(
+        &sessions[slot], answer, cells, limits, shared.admissions, now: now.timestamp, telling: &inputs)
+    } catch {
+      refuse(slot, error)
+    }
+  }
+
+  private mutating func viewEnded(_ session: SessionRef, _ messageID: MessageID, _ view: Unsubscribe) {
+    guard let slot = openSlot(of: session) else { return }
+    do throws(MessageRefusal) {
+      try fanOut.viewEnded(
+        &sessions[slot], messageID, view, shared.admissions, now: now.timestamp, telling: &inputs)
+    } catch {
+      refuse(slot, error)
     }
   }
 

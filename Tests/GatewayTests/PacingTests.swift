@@ -24,7 +24,7 @@ import Testing
     #expect(!pacing.isInDebt)
     pacing.charge(10, rate, now: seconds(0))
     #expect(pacing.isInDebt && pacing.isOver(rate, now: seconds(0.5)))
-    pacing.pause(now: seconds(0.5))
+    pacing.beginPause(now: seconds(0.5))
     guard case .pause(let until) = pacing.check(rate, limits, now: seconds(0.5)) else {
       Issue.record("it is not paused")
       return
@@ -42,7 +42,7 @@ import Testing
     var pacing = Pacing(rate, now: seconds(0))
     var told: [Double] = []
     pacing.charge(10_000, rate, now: seconds(0))
-    pacing.pause(now: seconds(0))
+    pacing.beginPause(now: seconds(0))
     for second in 1...100 {
       let time = Double(second)
       switch pacing.check(rate, limits, now: seconds(time)) {

@@ -50,7 +50,7 @@ struct Pacing {
   }
 
   /// Something came from a session in debt: it waits, and nothing more is read, until the session is level.
-  mutating func pause(now: Int64) {
+  mutating func beginPause(now: Int64) {
     let violations = ownViolations()
     // A pause soon after the last one belongs to the same excess.
     if now - violations.resumedAt > nanoseconds(1) {

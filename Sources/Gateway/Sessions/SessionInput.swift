@@ -33,7 +33,7 @@ extension Session {
   mutating func hold(
     _ rest: UnsafeRawBufferPointer, taken: Int, of waiting: HeldInput?, for wait: Wait, now: Int64
   ) {
-    if case .rate = wait { open.pacing.pause(now: now) }
+    if case .rate = wait { open.pacing.beginPause(now: now) }
     open.pacing.hold(rest, taken: taken, of: waiting)
   }
 
