@@ -1,0 +1,65 @@
+// What becomes of messages by who sends them, without a loop.
+import HubCore
+import HubMessages
+import Testing
+
+@testable import HubGateway
+
+@Suite struct MessageRulesTests {
+  private func outcome(
+    of message: ClientMessage, by role: HubMessages.Role, subscriptions: Int = 0
+  ) throws -> MessageOutcome {
+    let credential = Credential(role: role, id: try #require(Identifier("x1")))
+    let rules = MessageRules(
+      session: SessionRef(loop: 0, slot: 1, generation: 1), rights: SessionRights(credential, expires: .max),
+      envelope: ClientEnvelope(
+        messageID: try #require(MessageID("m")), timestamp: Timestamp(milliseconds: 5), message: message),
+      now: Moment(uptime: 0, timestamp: Timestamp(milliseconds: 5)), subscriptions: subscriptions,
+      maximumSubscriptions: 4, areaRadiusMeters: 1000)
+    return rules.outcome
+  }
+
+  private func subscribe(_ channel: Channel) -> ClientMessage { .subscribe(Subscribe(channel: channel)) }
+
+  private func refusal(_ outcome: MessageOutcome) throws -> MessageRefusal {
+    guard case .refuse(let refusal) = outcome else {
+      Issue.record("it was not refused: \(outcome)")
+      throw CancellationError()
+    }
+    return refusal
+  }
+
+  @Test("what only a driver sends is refused to others, and the answer names the message")
+  func roles() throws {
+    let status = ClientMessage.driverStatus(DriverStatusReport(status: .available, vehicleType: nil, tags: []))
+    guard case .ask(.driverStatus) = try outcome(of: status, by: .driver) else {
+      Issue.record("a driver may say its status")
+      return
+    }
+    let refusal = try refusal(outcome(of: status, by: .rider))
+    #expect(refusal.error.code == .forbidden && refusal.error.replyTo == MessageID("m") && refusal.limit == nil)
+  }
+
+  @Test("a subscription is refused for the role before it is for the number of them, which is counted")
+  func subscriptions() throws {
+    let trip = subscribe(.trip(try #require(Identifier("t1"))))
+    guard case .subscribe = try outcome(of: trip, by: .rider, subscriptions: 3) else {
+      Issue.record("there is room for one more")
+      return
+    }
+    let full = try refusal(outcome(of: trip, by: .rider, subscriptions: 4))
+    #expect(full.error.code == .rateLimited && full.limit == .subscriptions)
+    let fleet = try refusal(outcome(of: subscribe(.fleet), by: .rider, subscriptions: 4))
+    #expect(fleet.error.code == .forbidden && fleet.limit == nil)
+  }
+
+  @Test("a driver's ping goes to the hub, which knows what is stored; others' are answered at once")
+  func pings() throws {
+    let ping = ClientMessage.ping(Ping())
+    guard case .ask(.ping) = try outcome(of: ping, by: .driver), case .reply(.pong) = try outcome(of: ping, by: .ops)
+    else {
+      Issue.record("a ping went elsewhere")
+      return
+    }
+  }
+}
