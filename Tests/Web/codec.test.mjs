@@ -16,7 +16,7 @@ test('each example of a hub is read as it stands; a time that the client never a
   const server = examples.filter(({ direction }) => direction === 'server');
   assert.ok(server.length > 30);
   for (const { time, message } of server) {
-    const read = () => readJSON(JSON.stringify(message));
+    const read = () => checked(readJSON(JSON.stringify(message)));
     if (time === 'rfc3339') assert.throws(read, SyntaxError); else assert.deepEqual(read(), message);
   }
 });
@@ -71,10 +71,10 @@ test('what a hub may not say is passed over, and so is what a newer one may', ()
 });
 
 test('null, -1 and names in strings do not make a message unreadable', () => {
-  const say = payload => readJSON(JSON.stringify({ type: 'notification', payload, timestamp: 1, messageId: 'p1' }));
+  const say = payload => checked(readJSON(JSON.stringify({ type: 'notification', payload, timestamp: 1, messageId: 'p1' })));
   const payload = { channel: 'fence:f', kind: 'message', title: '"a":"b":', body: 'x:\\":', data: { a: [{ b: null }, 'c:'] }, sequence: 1 };
   assert.deepEqual(say(payload).payload, { ...payload, data: { a: [{}, 'c:'] } });
-  for (const text of ['null', '3', '[]', '{}', '"x"', '{"type":"pong"', '']) assert.throws(() => readJSON(text), text);
+  for (const text of ['null', '3', '[]', '{}', '"x"', '{"type":"pong"', '']) assert.throws(() => checked(readJSON(text)), text);
 });
 
 // What the client writes in JSON: by its own methods, against the examples.

@@ -1,6 +1,7 @@
 // A driver's side: what is sent and how often, what is kept until it has arrived, within the rate; and questions.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import '../../Sources/Pages/web/hub-store.js';
 import { HubError } from '../../Sources/Pages/web/hub.js';
 import { byHand, settled } from './support/by-hand.mjs';
 
@@ -281,7 +282,7 @@ test('what a page left unsent the next one sends, first of all and with the same
   second.clock.time += 60_000;
   second.hub.send(second.fix(60), { trip: 'T1' });
   second.hub.connect();
-  for (let n = 0; n < 10; n++) await settled();
+  for (let n = 0; n < 100 && !second.socket; n++) await settled();
   const socket = await second.socket.greet({ role: 'driver', limits: unlimited });
   const [batch, move, last] = socket.sent;
   assert.deepEqual(batch.payload.locations, [first.fix(0), first.fix(1)]);

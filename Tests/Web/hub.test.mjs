@@ -187,15 +187,18 @@ async function runPage(t, heading, hub, globals) {
     before[name] = Object.getOwnPropertyDescriptor(globalThis, name);
     Object.defineProperty(globalThis, name, { value, configurable: true, writable: true });
   }
-  t.after(() => {
+  let client;
+  t.after(async () => {
+    await client?.close();
     rmSync(folder, { recursive: true, force: true });
-    for (const [name, old] of Object.entries(before)) if (old) Object.defineProperty(globalThis, name, old); else delete globalThis[name];
+    for (const [name, old] of Object.entries(before)) {
+      if (old) Object.defineProperty(globalThis, name, old); else delete globalThis[name];
+    }
   });
   const library = new URL('../../Sources/Pages/web/hub.js', import.meta.url).href;
   const file = join(folder, 'page.mjs');
   writeFileSync(file, `${code.replace("'/hub.js'", `'${library}'`).replace('wss://hub.example/v1/ws', hub.url)}\nexport { hub };\n`);
-  const { hub: client } = await import(pathToFileURL(file));
-  t.after(() => client.close());
+  ({ hub: client } = await import(pathToFileURL(file)));
   return client;
 }
 

@@ -179,10 +179,7 @@ export interface Feed<E = FeedEvents> extends AsyncIterable<{ [K in keyof E]: { 
   close(): void;
 }
 
-export interface TripFeed extends Feed {
-  readonly eta?: Eta;
-  readonly trip?: Trip;
-}
+export type TripFeed = Feed;
 export type DriverFeed = Feed;
 
 /** A driver on a map. Riders see a pseudonym, a rounded place, and neither heading nor speed. */

@@ -36,6 +36,11 @@ export class Clock {
     this.run();
     await settled();
   }
+  /** This machine's clock is set; timers go on as they are. */
+  set(ms) {
+    this.time += ms;
+    for (const timer of this.#timers.values()) timer.time += ms;
+  }
   run() {
     for (const [id, { f, time }] of [...this.#timers]) if (time <= this.time && this.#timers.delete(id)) f();
   }
@@ -126,8 +131,10 @@ export function byHand(options = {}) {
     hub,
     /** Connects and is greeted. */
     async live(greeting) {
-      if (hub.state.is === 'idle' || hub.state.is === 'closed') hub.connect();
+      const before = world.sockets.length, isNew = hub.state.is === 'idle' || hub.state.is === 'closed';
+      if (isNew) hub.connect();
       await settled();
+      for (let n = 0; n < 100 && isNew && world.sockets.length === before; n++) await settled();
       return world.sockets.at(-1).greet(greeting);
     },
     /** Passes the time until the next attempt, and is greeted. */

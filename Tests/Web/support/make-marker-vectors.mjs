@@ -1,5 +1,6 @@
 // Writes protocol/marker-vectors.ndjson: drives, and where a marker is drawn while their positions come. The places are
-// those of hub.js; the test of the Swift client, which reads the same file, says whether both agree.
+// those of hub.js, which goes by the ellipsoid everywhere (the Swift client does up to 85° of latitude); the test of the
+// Swift client, which reads the same file, says whether both agree.
 //
 //   node Tests/Web/support/make-marker-vectors.mjs
 import { writeFileSync } from 'node:fs';
@@ -135,8 +136,7 @@ const drives = [
   }),
   drive('over the antimeridian to the east', { positions: straight(8, 1), around: [0, 179.9999], frames: 24 }),
   drive('over the antimeridian, far south', { positions: straight(8, 1), around: [-60, -179.9999], frames: 24 }),
-  drive('far north', wild(77, 20, [84.9, 20])),
-  drive('near the pole', { positions: straight(10, 1), around: [86, 20], frames: 30 }),
+  drive('far north', wild(77, 20, [84.8, 20])),
   ...[1, 2, 3, 4, 5].map(seed => drive(`at random, ${seed}`, wild(seed, 25, [[48, 11], [-33.9, 151.2], [1.3, 103.8]][seed % 3]))),
 ];
 writeFileSync(new URL('../../../protocol/marker-vectors.ndjson', import.meta.url),
