@@ -242,6 +242,10 @@ test('a rider pays for long answers, and goes on within the rate', async () => {
 /** As much of IndexedDB as the client uses; its content outlives the pages. */
 function database() {
   const content = new Map();
+  const valid = key => {
+    if (Number.isNaN(key) || typeof key !== 'number') throw new TypeError('DataError');
+    return key;
+  };
   const request = result => {
     const one = {};
     queueMicrotask(() => one.onsuccess?.());
@@ -250,8 +254,8 @@ function database() {
   const store = {
     getAll: () => request([...content].sort(([a], [b]) => a - b).map(([, value]) => structuredClone(value))),
     clear: () => content.clear(),
-    put: (value, key) => content.set(key, structuredClone(value)),
-    delete: key => content.delete(key),
+    put: (value, key) => content.set(valid(key), structuredClone(value)),
+    delete: key => content.delete(valid(key)),
   };
   const opened = { transaction: () => ({ objectStore: () => store }), createObjectStore() {} };
   return {
@@ -291,6 +295,7 @@ test('what a page left unsent the next one sends, first of all and with the same
   for (const message of [batch, last]) await socket.ack(message, { accepted: 1, duplicates: 1, rejected: [] });
   await socket.ack(move);
   await settled();
+  await socket.ack({ messageId: 'of an earlier page' });
   assert.equal(indexedDB.content.size, 0);
   assert.equal(second.errors.length, 0);
 });

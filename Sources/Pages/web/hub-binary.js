@@ -40,7 +40,8 @@ const layouts = {
   details: 'status:move',
   result: 'replyTo:mid .:answer',
   driver: '** driverId:id status:status vehicleType:text?0 tags:tags?1 .:place?2 heading:heading?3 speed:centi?4 '
-    + 'accuracy:centi?5 age:milli?2 timestamp:time?6 predicted:place?7 distance:centi?8 online:online?9 timeSource:hub?11',
+    + 'accuracy:centi?5 age:milli?2 timestamp:time?6 predicted:place?7 distance:centi?8 online:online?9 '
+    + 'timeSource:hub?11',
   trip: '* tripId:id status:move timestamp:time created:time updated:time ended:time?0 driverId:id?1 riderId:id?2 '
     + 'pickup:place?3 dropoff:place?4 route:long?5 summary:summary?6',
   summary: 'distance:centi approach:centi track:centi duration:milli waiting:milli fixes:varint gaps:varint '
@@ -52,7 +53,8 @@ const layouts = {
   near: 'target:target distance:varint eta:varint',
   fence: 'fenceId:id * timestamp:time otherId:id?0 distance:centi?1 location:place?2 duration:milli?3 speed:centi?4 '
     + 'speedLimit:centi?5 reason:left?6',
-  areaDriver: '* status:low driverId:id latitude:zigzag longitude:zigzag heading:heading?2 speed:centi?3 lag:zigzag timeSource:hub?4',
+  areaDriver: '* status:low driverId:id latitude:zigzag longitude:zigzag heading:heading?2 speed:centi?3 lag:zigzag '
+    + 'timeSource:hub?4',
 
   location_batch: '* tripId:id?0 locations:fixes',
   rest: 'accuracy:centi?0 heading:heading?1 speed:centi?2 altitude:level?3',
@@ -180,7 +182,7 @@ class Input {
   }
 }
 
-/** Reads what a hub sends on one connection: keeps the numbers of its channels, and the newest time that it has told. */
+/** Reads what a hub sends on one connection: keeps the numbers of its channels, and the newest time that it told. */
 export class BinaryReader {
   channels = new Map();
   newest = 0;

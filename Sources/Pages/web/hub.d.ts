@@ -26,8 +26,8 @@ export class HubError extends Error {
 
 export interface Place { latitude: number; longitude: number }
 
-/** Why there is no connection: `close` (the hub's Close frame, its code in `code`), `refused` (the upgrade's HTTP status
- * in `code`), `lost`, `silent`, `timeout`, `token` (the token function gave none), `us` (`close` was called). */
+/** Why there is no connection: `closed` (the hub's Close frame, its code in `code`), `refused` (the upgrade's HTTP
+ * status in `code`), `lost`, `silent`, `timeout`, `token` (the token function gave none), `us` (`close` was called). */
 export interface Reason {
   cause: 'closed' | 'refused' | 'lost' | 'silent' | 'timeout' | 'token' | 'us';
   code?: number;
@@ -154,7 +154,7 @@ export interface Notice {
 /** How things stand: when a feed begins, and where events could not be recovered. */
 export interface Snapshot { trip?: Trip; position?: Position; eta?: Eta }
 
-/** `asked`: the feed was closed. `trip_ended`, `grant_ended`, `revoked`: the hub ended it; an error's code: it refused. */
+/** `asked`: it was closed. `trip_ended`, `grant_ended`, `revoked`: the hub ended it. An error's code: it refused. */
 export type EndReason = 'asked' | 'trip_ended' | 'grant_ended' | 'revoked' | ErrorCode;
 
 export interface FeedEvents {
@@ -302,12 +302,12 @@ export class Hub {
   fences(q?: { limit?: number; cursor?: string }): Promise<{ fences: Record<string, any>[]; next?: string }>;
   getFence(id: string): Promise<Record<string, any>>;
 
-  /** `leftOut`: the hub's advice makes it unnecessary. `full`: there is no room. Throws a HubError where it is no fix. */
+  /** `leftOut`: the hub's advice makes it unnecessary. `full`: there is no room. Throws a HubError if it is no fix. */
   send(fix: Fix | PhonePosition, o?: { trip?: string }): 'queued' | 'leftOut' | 'full';
   /** These are kept, and sent again, until the hub has answered. */
   status(s: DriverStatus | { status: DriverStatus; vehicleType?: string; tags?: string[] }): Promise<void>;
-  move(trip: string, to: TripStatus, o?: { expected?: TripStatus; location?: Place; driverId?: string; riderId?: string }
-    & TripPlaces): Promise<Trip>;
+  move(trip: string, to: TripStatus,
+    o?: TripPlaces & { expected?: TripStatus; location?: Place; driverId?: string; riderId?: string }): Promise<Trip>;
   change(trip: string, to: TripPlaces): Promise<Trip>;
 }
 
@@ -326,7 +326,7 @@ export interface Shown extends Place {
 /** Where to draw one driver. */
 export class Marker {
   push(p: Shown): void;
-  /** `t`: `hub.now()`. `age` is in seconds since the fix; before the first position it is infinite, and there is no place. */
+  /** `t`: `hub.now()`. `age`: seconds since the fix; before the first position infinite, and the place is NaN. */
   at(t: number): { latitude: number; longitude: number; heading?: number; age: number; predicted: boolean };
   /** Sets the marker down at each position, for who prefers reduced motion. */
   snap: boolean;

@@ -1,9 +1,9 @@
-// The JavaScript client of a location hub, for browsers and Node: how to use it is in protocol/javascript.md, the rules are
-// those of protocol/ and of the Swift client, where their reasons stand. Times are in ms, but where a name says otherwise.
+// The JavaScript client of a location hub, for browsers and Node. How to use it is in protocol/javascript.md; the rules
+// are those of protocol/ and of the Swift client, where their reasons stand. Times are in ms, unless a name says more.
 
 const connectMs = 10_000, closeMs = 2_000, tokenMs = 30_000;
-// Attempt n waits min(first × 2^(n−1), longest), and up to `jitter` of it more; at first, where many clients come at once,
-// any part of `spreadMs`. A connection that stood for `stableMs` was a good one.
+// Attempt n waits min(first × 2^(n−1), longest), and up to `jitter` of it more; at first, where many clients come, any
+// part of `spreadMs`. A connection that stood for `stableMs` was a good one.
 const firstDelayMs = 1_000, longestDelayMs = 30_000, jitter = 0.3, spreadMs = 5_000, stableMs = 10_000;
 const overRateMs = 60_000, longestRetryAfterMs = 3_600_000;
 const renewalMs = 60_000, renewalPart = 0.2, renewalRetryMs = 10_000;
@@ -26,8 +26,8 @@ export const words = {
   basis: list('route direct'),
   ended: list('asked trip_ended grant_ended revoked'),
   advised: list('trip_fast trip_medium trip_slow moving standing background watched'),
-  notice: list('driver_arriving driver_arrived off_route driver_offline driver_online fence_enter fence_exit fence_dwell '
-    + 'hazard speeding message'),
+  notice: list('driver_arriving driver_arrived off_route driver_offline driver_online fence_enter fence_exit '
+    + 'fence_dwell hazard speeding message'),
   code: list('bad_json bad_message unknown_type too_large unauthorized forbidden unknown_channel unknown_trip '
     + 'invalid_location implausible_location token_expired rate_limited storage_full shutting_down internal '
     + 'invalid_transition not_found'),
@@ -103,8 +103,6 @@ export function readJSON(text) {
   return message;
 }
 
-// MARK: What follows from codes (protocol/README.md)
-
 /** Whether a refused message is sent again; a code that is not known counts as `internal`. */
 const retryOf = code => code === 'token_expired' ? 'withNewToken'
   : /^(rate_l|storage_f|shutting|unreach)/.test(code) ? 'later'
@@ -164,8 +162,8 @@ const longestTurn = 90, slowestTurn = 3, fastestTurn = 60;
 const standstill = 0.3, turningSpeed = 1, farthestEasing = 500;
 const steepestEasing = 1.5;   // smoothstep's slope in its middle
 
-// A marker's state: its newest position, when it came and how old it was then (s), how it turns (degrees/s), how far ahead
-// and aside of it the marker was, in which frame, for how long that is let go, and whether the marker waits for the driver.
+// A marker's state: its newest position, when it came and how old it was then (s), how it turns (degrees/s), how far
+// ahead and aside of it the marker was, in which frame, for how long that is let go, and whether it waits.
 const noMarker = () => ({
   latitude: NaN, longitude: NaN, heading: NaN, speed: NaN, accuracy: NaN, timestamp: NaN, isByHub: false, arrived: NaN,
   age: Infinity, rate: 0, ahead: 0, aside: 0, frame: 0, seconds: easing, waits: false,
@@ -221,7 +219,9 @@ function take(s, p) {
   const rate = turnRate(s, heading, speed, passed);
   locate(s, arrived);
   const before = { ...spot };
-  Object.assign(s, noMarker(), { latitude, longitude, heading, speed, accuracy, timestamp, isByHub, arrived, age, rate });
+  Object.assign(s, noMarker(), {
+    latitude, longitude, heading, speed, accuracy, timestamp, isByHub, arrived, age, rate,
+  });
   predict(s, age);
   setScale(spot.latitude);
   const east = shortWay(before.longitude - spot.longitude) * scale.east;
@@ -271,8 +271,6 @@ export class Marker {
   }
 }
 
-// MARK: Parts of a connection
-
 /** A listener that throws disturbs nobody else. */
 function listeners() {
   const lists = {};
@@ -316,7 +314,6 @@ function bucket(rate, now) {
   const burst = Math.max(1, rate * burstSeconds);
   let tokens = burst, filled = now();
   return {
-    /** Ms until something of this cost may go. */
     wait(cost) {
       tokens = Math.min(burst, tokens + (now() - filled) / 1000 * rate);
       filled = now();
@@ -347,7 +344,6 @@ function samplingGate() {
   };
 }
 
-/** Of null and -1, a phone's words for "unknown", nothing is said. */
 function fixOf({ coords, timestamp, ...fix }, tripId, now) {
   const phone = coords ?? fix, { latitude, longitude } = phone;
   const result = { ...(tripId && { tripId }), latitude, longitude, timestamp: Math.round(+(timestamp ?? now)) };
@@ -558,7 +554,9 @@ export class Hub {
     if (status === 401) {
       this.#need = 'refused';
       if (typeof this.#options.token !== 'function') this.#stop(refusal(401));
-    } else if (status === 429 || status === 503) this.#wait(this.#spread(0, headers.get('Retry-After') ?? 1), refusal(status));
+    } else if (status === 429 || status === 503) {
+      this.#wait(this.#spread(0, headers.get('Retry-After') ?? 1), refusal(status));
+    }
   }
 
 
@@ -676,7 +674,6 @@ export class Hub {
     this.#alarms.set('ping', delay, () => this.#ping(this.#c));
   }
 
-  /** Over the rate, if need be. */
   #ping(c) {
     const message = this.#message('ping', {});
     c.pings.push({ id: message.messageId, through: c.sentThrough });
@@ -745,7 +742,8 @@ export class Hub {
       const { channel, viewId, since, epoch, due } = target;
       next = Math.min(next, due);
       if (due > now) continue;
-      const message = this.#message('subscribe', { channel, ...(epoch && { since, epoch }), ...(viewId && { viewId }) });
+      const resume = { ...(epoch && { since, epoch }), ...(viewId && { viewId }) };
+      const message = this.#message('subscribe', { channel, ...resume });
       if ((wait = this.#post(c, message))) return wait;
       Object.assign(target, { due: Infinity, asked: message.messageId });
     }
@@ -794,7 +792,7 @@ export class Hub {
   #take(number) {
     const entry = this.#queue.get(number);
     this.#queue.delete(number);
-    for (const own of entry?.numbers ?? [number]) this.#store?.delete(own);
+    if (entry) for (const own of entry.numbers ?? [number]) this.#store?.delete(own);
     return entry;
   }
 
@@ -880,7 +878,8 @@ export class Hub {
     if (place < 0) return;
     const { through } = c.pings.splice(0, place + 1)[place], now = this.#alarms.now();
     for (const [number, { type, isSent, payload }] of this.#queue) {
-      if (type === 'location_update' && isSent && number <= through && payload.timestamp <= storedThrough) this.#take(number);
+      const isStored = isSent && number <= through && payload.timestamp <= storedThrough;
+      if (isStored && type === 'location_update') this.#take(number);
     }
     // What was sent before a ping that was answered long ago is stored by now, or there was no room.
     if (c.answered && now - c.answered.time < storedMs) return;
@@ -954,7 +953,8 @@ export class Hub {
     this.#charge(c, bytes);
     if (!target) return;
     c.missed = channel;
-    if (target.asked === replyTo) Object.assign(target, { asked: undefined, isRepeated: false, standing: this.#alarms.now() });
+    const standing = this.#alarms.now();
+    if (target.asked === replyTo) Object.assign(target, { asked: undefined, isRepeated: false, standing });
     if (cells) this.#watches(target, new Set(cells));
     if (recovered && target.epoch === epoch) return target.isLive = true;
     if (target.epoch && !viewId) this.#tell(target, 'lost');
@@ -971,8 +971,7 @@ export class Hub {
     if (event.sequence <= target.since) return;
     target.since = event.sequence;
     if (unknown) return;
-    const { tripId, status, driverId, timestamp } = event;
-    if (type === 'trip_update') target.shown.trip = { ...target.shown.trip, tripId, status, timestamp, ...(driverId && { driverId }) };
+    if (type === 'trip_update') target.shown.trip = event;
     this.#tell(target, type === 'trip_update' ? 'update' : 'notice', event);
   }
 
@@ -1007,7 +1006,9 @@ export class Hub {
     for (const driver of update.drivers) this.#dated(driver, timestamp).cell = cell;
     for (const view of this.#channels.values()) {
       if (!view.cells?.has(cell)) continue;
-      for (const [id, driver] of view.drivers) if (driver.cell === cell && named.has(id) !== !!full) view.drivers.delete(id);
+      for (const [id, driver] of view.drivers) {
+        if (driver.cell === cell && named.has(id) !== !!full) view.drivers.delete(id);
+      }
       for (const driver of update.drivers) view.drivers.set(driver.driverId, driver);
       view.more.set(cell, more);
       this.#tell(view, 'update', update);
@@ -1021,8 +1022,8 @@ export class Hub {
   fleet() { return this.#feed('fleet').feed; }
 
   view(place) {
-    const channel = ({ latitude, longitude, radius }) => `nearby:${[latitude.toFixed(7), longitude.toFixed(7), radius]}`;
-    const show = place => ({ channel: place.radius ? channel(place) : `area:${place}`, due: 0 });
+    const circle = ({ latitude, longitude, radius }) => [latitude.toFixed(7), longitude.toFixed(7), radius];
+    const show = place => ({ channel: place.radius ? `nearby:${circle(place)}` : `area:${place}`, due: 0 });
     const { feed, target } = this.#feed(show(place).channel, `view-${++this.#number}`);
     feed.move = place => {
       Object.assign(target, show(place));
@@ -1031,8 +1032,11 @@ export class Hub {
     return feed;
   }
 
-  #query(kind, question) { return this.#request('query', { kind, ...question }).then(({ replyTo, ...result }) => result); }
-  nearby(question) { return this.#query('nearby', question).then(({ drivers }) => drivers); }
+  async #query(kind, question) {
+    const { replyTo, ...result } = await this.#request('query', { kind, ...question });
+    return result;
+  }
+  async nearby(question) { return (await this.#query('nearby', question)).drivers; }
   within(question) { return this.#query('within', question); }
   getDriver(driverId) { return this.#query('driver', { driverId }); }
   getTrip(tripId) { return this.#query('trip', { tripId }); }
@@ -1056,7 +1060,10 @@ export class Hub {
     }
     const url = new URL(this.#options.dev ? this.#address(this.#http(path)) : this.#http(path));
     for (const name in question) url.searchParams.set(name, question[name]);
-    const response = await fetch(url, this.#token && { headers: { Authorization: `Bearer ${this.#token}` } }).catch(error => { throw new HubError('unreachable', error.message); });
+    const headers = { Authorization: `Bearer ${this.#token}` };
+    const response = await fetch(url, this.#token && { headers }).catch(error => {
+      throw new HubError('unreachable', error.message);
+    });
     const body = await response.json();
     if (response.ok) return body;
     throw new HubError(body.error?.code, body.error?.message, +response.headers.get('Retry-After') || undefined);
