@@ -5,7 +5,7 @@
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .PHONY: help demo test build release format lint fuzz conformance conformance-full sanitize bench figures growth capacity abuse abuse-search torture ingest docs \
-  microbench gps-score deps loadtest-release swift-tests foreign-tests test-release clean
+  microbench gps-score deps loadtest-release swift-tests foreign-tests test-web test-release clean
 
 ARGS ?=
 # With the Swift runtime in the executable, so that it runs where no Swift is. One and the same for all targets: with other
@@ -22,6 +22,7 @@ FUZZ_TARGETS := $(patsubst Tests/Fuzz/%.swift,%,$(wildcard Tests/Fuzz/fuzz_*.swi
 help:
 	@echo 'make demo [ARGS="--duration 20 --drivers 500"]   hub, simulated drivers, riders; Ctrl-C ends it'
 	@echo 'make test                                        every test'
+	@echo 'make test-web                                    the JavaScript client, with Node'
 	@echo 'make test-release                                the tests of sockets, threads and disks, as the optimiser leaves them'
 	@echo 'make release                                     .build/release/locationhub, which needs no Swift where it runs'
 	@echo 'make bench                                       instructions, allocations and memory, held against limits'
@@ -44,7 +45,7 @@ help:
 demo: release
 	@exec .build/release/locationhub demo $(ARGS)
 
-test: deps lint swift-tests foreign-tests
+test: deps lint swift-tests foreign-tests test-web
 
 # What failed is said once more at the end, where one among thousands of lines is found.
 swift-tests: deps
@@ -61,6 +62,10 @@ test-release: deps
 
 foreign-tests: deps
 	@Tests/Foreign/run.sh
+
+# Vectors, time moved by hand, and a real hub where one was built: half a minute.
+test-web:
+	@Tests/Web/run.sh
 
 build: deps
 	swift build

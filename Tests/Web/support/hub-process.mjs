@@ -1,15 +1,15 @@
 // A real hub as a process of its own, with a journal and a folder that is removed at the end.
 import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 const top = new URL('../../../', import.meta.url).pathname;
 
-/** The executable: HUB_BINARY, or what was built; undefined where there is none. */
-export const binary = [process.env.HUB_BINARY, `${top}.build/release/locationhub`, `${top}.build/debug/locationhub`]
-  .find(path => path && existsSync(path));
+/** The executable: HUB_BINARY, or what was built last; undefined where there is none. */
+export const binary = process.env.HUB_BINARY ?? ['release', 'debug'].map(kind => `${top}.build/${kind}/locationhub`)
+  .filter(existsSync).sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs)[0];
 
 async function freePort() {
   const server = net.createServer();
