@@ -93,6 +93,15 @@ test('a socket that neither opens nor fails, or a hub that does not greet, has 1
   assert.ok(world.socket.closedWith);
 });
 
+test('a socket that only says `error`, as in Node 22, has failed', async () => {
+  const world = byHand();
+  world.hub.connect();
+  await settled();
+  world.socket.onerror({});
+  await world.clock.pass(100);
+  assert.deepEqual([world.hub.state.is, world.hub.state.reason.cause], ['waiting', 'lost']);
+});
+
 /** When 10,000 clients come again, in ms after their connections ended together; `back`: from when on the hub is there. */
 async function arrivals(code, back) {
   const times = [];

@@ -501,7 +501,11 @@ export class Hub {
     this.#alarms.set('connect', connectMs, () => this.#giveUp('timeout', 'no answer'));
     socket.onmessage = ({ data }) => this.#received(c, data);
     // A browser does not say why an upgrade was refused.
-    socket.onerror = ({ status, retryAfter }) => Object.assign(c, { status, retryAfter });
+    socket.onerror = ({ status, retryAfter }) => {
+      Object.assign(c, { status, retryAfter });
+      // Of a socket that did not open, Node 22 tells no end.
+      this.#alarms.set('connect', 100, () => socket.onclose?.({ code: 1006 }));
+    };
     socket.onclose = ({ code, reason }) => {
       if (c.status) this.#ended(refusal(c.status), ruleOf(c.status), c.retryAfter);
       else if (code === 1006) this.#ended({ cause: 'lost', message: 'connection lost' }, 'backOff');
