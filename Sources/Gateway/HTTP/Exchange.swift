@@ -186,7 +186,7 @@ final class Exchange {
   /// bytes count too: what one turn makes for a peer that reads nothing stays within its outbox.
   func mayAdvance(in turn: UInt64, _ limits: borrowing Limits) -> Bool {
     enter(turn: turn)
-    if handled >= limits.requestsPerTurn { return false }
+    guard handled < limits.requestsPerTurn else { return false }
     return answeredBytes < limits.answerBytesPerTurn
   }
 

@@ -67,10 +67,9 @@ enum Routes {
   /// What reading came to.
   enum Progress {
     case incomplete
-    /// Its head is there.
-    case begun(HTTPRequest)
-    /// Likewise, and the client waits for leave to send the body (RFC 9110 §10.1.1).
-    case held(HTTPRequest)
+    /// Its head is there: the body is to be begun with these limits. `isHeldBack` where the client waits for leave to
+    /// send it (RFC 9110 §10.1.1).
+    case head(HTTPRequest, HTTPLimits, isHeldBack: Bool)
     case complete(HTTPRequest)
   }
 
@@ -88,8 +87,7 @@ enum Routes {
       request.keepsConnection = false
       return .complete(request)
     }
-    try exchange.beginBody(of: request, limits: isWanted ? settings.headLimits : settings.unwantedBodyLimits)
-    return isHeldBack ? .held(request) : .begun(request)
+    return .head(request, isWanted ? settings.headLimits : settings.unwantedBodyLimits, isHeldBack: isHeldBack)
   }
 
   /// Whether a body is read at its full size: for an endpoint that takes one, from someone who may use it. 20,000

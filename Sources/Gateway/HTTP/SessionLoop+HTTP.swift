@@ -36,10 +36,10 @@ extension SessionLoop {
         else { return stall(exchange) }
         switch try Routes.read(exchange, context(exchange)) {
         case .incomplete: return
-        case .begun(let request): takeWork(of: request)
-        case .held(let request):
+        case .head(let request, let limits, let isHeldBack):
           takeWork(of: request)
-          loop.send(to: exchange.connection) { Response.writeContinue(into: &$0) }
+          try exchange.beginBody(of: request, limits: limits)
+          if isHeldBack { loop.send(to: exchange.connection) { Response.writeContinue(into: &$0) } }
         case .complete(let request): handle(request, exchange)
         }
       }
