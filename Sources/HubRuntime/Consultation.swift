@@ -26,7 +26,7 @@ package final class Consultation<Question: Sendable> {
   /// `collect` moves what the hub wants to know behind what waits. `consult` has a round answered on another thread, by
   /// one input for each question; false where there is no room, and then it is tried again after another turn. `waker`
   /// wakes a thread that takes a turn of the hub then.
-  init(
+  package init(
     waking waker: Waker, collect: @escaping (inout Hub, inout [Question]) -> Void,
     consult: @escaping ([Question], Mailbox<HubInput>) -> Bool
   ) {

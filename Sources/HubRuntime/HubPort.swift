@@ -34,6 +34,12 @@ package struct HubPort: ~Copyable {
   /// The hub's counters, where there is one loop.
   package var counters: HubCounters? { turn?.pointee.counters }
 
+  /// Shows the hub to a test, between two turns.
+  package func inspect(_ body: (inout Hub) -> Void) {
+    turn?.pointee.inspect(body)
+    shared?.inspect(body)
+  }
+
   /// When the hub wants its next turn from this loop (uptime, ns); 0 where it has more to do than one turn allows.
   package var nextTurn: Int64 { turn?.pointee.nextTurn ?? shared?.nextTurn(of: loop) ?? .max }
 

@@ -54,6 +54,9 @@ struct HubTurn: ~Copyable {
   /// When the next turn is due (uptime, ns); 0 for at once.
   var nextTurn: Int64 { mutating get { hub.hasMoreDue ? 0 : hub.nextAreaTick } }
 
+  /// Shows the hub to a test, between two turns.
+  mutating func inspect(_ body: (inout Hub) -> Void) { body(&hub) }
+
   /// The hub's counters as of now.
   var counters: HubCounters { mutating get { hub.shownCounters() } }
 }

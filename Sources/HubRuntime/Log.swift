@@ -22,13 +22,22 @@ public enum LogLevel: UInt8, Sendable, CaseIterable, Comparable {
 /// Writes lines at or above a level. Costs a system call for each, so the hot path has none.
 public struct Log: Sendable {
   public let level: LogLevel
+  private let isSilent: Bool
 
-  public init(level: LogLevel) { self.level = level }
+  public init(level: LogLevel) { self.init(level: level, isSilent: false) }
+
+  private init(level: LogLevel, isSilent: Bool) {
+    self.level = level
+    self.isSilent = isSilent
+  }
+
+  /// Writes nothing: the log of a simulated world.
+  package static let silent = Log(level: .error, isSilent: true)
 
   public func callAsFunction(
     _ level: LogLevel, _ event: StaticString, _ fields: KeyValuePairs<StaticString, String> = [:]
   ) {
-    guard level >= self.level else { return }
+    guard level >= self.level, !isSilent else { return }
     var line = ByteBuffer(capacity: 128)
     line.append("time=")
     line.append(rfc3339: Timestamp(milliseconds: ClockReading.read().unixMilliseconds))

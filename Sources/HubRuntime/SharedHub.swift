@@ -45,11 +45,10 @@ package final class SharedHub: @unchecked Sendable {
   private let lifecycle: Lifecycle
 
   /// A hub for loops whose outlets are `outlets`, by number. `inboxCapacity`: inputs of a loop that may wait while
-  /// another has the hub. `journal` and `history` are nil where nothing is stored; who waits for the history is the
-  /// first loop.
+  /// another has the hub. `journal` and `history` are nil where nothing is stored; answers wake the first loop.
   package init(
     _ hub: consuming Hub, outlets: [Outlet], inboxCapacity: Int, journal: JournalQueue? = nil,
-    history: HistoryReader? = nil, lifecycle: Lifecycle, metrics: HubMetrics, log: Log, now: Moment
+    history: Consultation<HistoryLookup>? = nil, lifecycle: Lifecycle, metrics: HubMetrics, now: Moment
   ) {
     precondition((1...OutletSet.capacity).contains(outlets.count))
     self.outlets = outlets
@@ -60,12 +59,9 @@ package final class SharedHub: @unchecked Sendable {
     nextTurns.initialize(repeating: 0, count: count)
     toAssist = .allocate(capacity: count)
     toAssist.initialize(repeating: OutletSet(), count: count)
-    let consultation = history.map {
-      Consultation<HistoryLookup>.history($0, log, waking: outlets[SharedHub.host].waker)
-    }
     state = .allocate(capacity: 1)
     state.initialize(
-      to: SharedTurns(HubTurn(hub, journal: journal, history: consultation), metrics: metrics, now: now))
+      to: SharedTurns(HubTurn(hub, journal: journal, history: history), metrics: metrics, now: now))
   }
 
   deinit {
@@ -74,6 +70,8 @@ package final class SharedHub: @unchecked Sendable {
     nextTurns.deallocate()
     toAssist.deallocate()
   }
+
+  func inspect(_ body: (inout Hub) -> Void) { state.pointee.turn.inspect(body) }
 
   /// When this loop has to come back (uptime, ns); 0 for at once.
   func nextTurn(of loop: Int) -> Int64 { nextTurns[loop * SharedHub.stride] }
@@ -162,7 +160,7 @@ package final class SharedHub: @unchecked Sendable {
 
 /// The hub's turn, and what it takes in and gives out: what belongs to who has the lock.
 private struct SharedTurns: ~Copyable {
-  private var turn: HubTurn
+  fileprivate var turn: HubTurn
   private let metrics: HubMetrics
   private var batch = HubInputs()
   private var output = HubOutputs()

@@ -202,9 +202,10 @@ public final class Server: Sendable {
       outlets.append(Outlet(to: loop, capacity: configuration.limits.mailboxMessages))
       loops.append(LoopBox(loop, adminListener: index == 0 && adminAddress != nil ? 1 : nil))
     }
+    let history = shared.history.map { Consultation.history($0, shared.log, waking: outlets[0].waker) }
     let sharedHub = SharedHub(
       hub.take(), outlets: outlets, inboxCapacity: configuration.limits.mailboxMessages, journal: shared.journal,
-      history: shared.history, lifecycle: shared.lifecycle, metrics: shared.metrics.hub, log: shared.log, now: now())
+      history: history, lifecycle: shared.lifecycle, metrics: shared.metrics.hub, now: now())
     for (index, box) in loops.enumerated() {
       let thread = try startThread(name: "loop-\(index)") {
         run(

@@ -12,10 +12,10 @@ final class SharedState: Sendable {
   let admissions: Admissions
 
   /// `sessionLimit`: sessions of all loops together.
-  init(configuration: ServerConfiguration, sessionLimit: Int = .max) {
+  init(configuration: ServerConfiguration, sessionLimit: Int = .max, log: Log? = nil) {
     lifecycle = Lifecycle(delaySeconds: configuration.drainDelay)
     metrics = MetricsBoard(loops: configuration.loops)
-    let log = Log(level: configuration.logLevel)
+    let log = log ?? Log(level: configuration.logLevel)
     self.log = log
     access = AccessBoard(configuration.tokens)
     journal = configuration.journal.map { JournalQueue(limits: $0.limits, log: log) }

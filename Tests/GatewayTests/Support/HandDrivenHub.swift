@@ -59,7 +59,7 @@ final class HandDrivenHub {
     return HubPort(
       SharedHub(
         hub, outlets: ([loop] + idle).map { Outlet(to: $0, capacity: capacity) }, inboxCapacity: capacity,
-        lifecycle: shared.lifecycle, metrics: shared.metrics.hub, log: shared.log, now: moment),
+        lifecycle: shared.lifecycle, metrics: shared.metrics.hub, now: moment),
       loop: 0)
   }
 
