@@ -85,6 +85,20 @@ extension DurableBench {
     #expect(try bench.fixes().map(\.measured.timestamp.milliseconds) == [base, base + 1, base + 2, base + 3])
   }
 
+  @Test("A fix that is known already makes no trip its driver's last one: there is no record of it")
+  func knownFixNamesNoTrip() throws {
+    let bench = try DurableBench()
+    bench.connect()
+    let base = bench.clock
+    bench.turn([bench.move(.ops, "o", "T", .requested), bench.fix(base, trip: nil)])
+    bench.turn([bench.fix(base), bench.batch([base])])
+    bench.store()
+    #expect(try DurableBench(reading: bench.submitted, seed: 77).state() == bench.state())
+    bench.turn([bench.batch([base - 1])])
+    bench.store()
+    #expect(try DurableBench(reading: bench.submitted, seed: 77).state() == bench.state())
+  }
+
   @Test("What is recorded is what was measured, what was published, and what became of it")
   func contents() throws {
     let bench = try DurableBench()

@@ -77,6 +77,7 @@ struct Driver {
   mutating func accept(_ position: Position, trip: Handle?, at now: Moment, lastStall: Int64, _ timings: HubTimings) {
     self.position = position
     positionTrip = trip
+    if trip != nil { lastTrip = trip }
     if session == nil { noteSending(at: now.uptime, lastStall: lastStall, timings) }
     lastFix = now.uptime
     refreshAge(at: now.timestamp)

@@ -32,6 +32,7 @@ extension Hub {
   @inline(__always)
   mutating func recordFixes(driver: Int, trip: Int?, received: Timestamp) {
     guard channels.storage.hasFixes else { return }
+    if let trip { drivers[driver].lastTrip = trips.handle(of: trip) }
     drivers[driver].durable.note(heard: received, hasPublished: channels.storage.hasPublishedFixes)
     drivers[driver].durable.sendingInterval = drivers[driver].storedSendingInterval
     channels.storage.writeFixes(

@@ -176,9 +176,7 @@ extension Hub {
     try trips.checkNamed(known, id, by: drivers[driver].id, isGranted: isGranted)
     let trip: Int
     if let known { trip = known } else { trip = try beginTrip(id, withFixOf: driver, at: time) }
-    if isOver(trip) { return nil }
-    drivers[driver].lastTrip = trips.handle(of: trip)
-    return trip
+    return isOver(trip) ? nil : trip
   }
 
   private mutating func beginTrip(
