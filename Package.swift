@@ -117,8 +117,8 @@ let package = Package(
     support(
       "DurabilityModel", in: "Tests",
       [
-        "HubCore", "HubJournal", "HubMessages", "HubGeo", "HubBytes", "HubSystem", "HubTestSupport",
-        "HubJournalSupport",
+        "HubGateway", "HubRuntime", "HubCore", "HubJournal", "HubTransport", "HubSystem", "HubWebSocket", "HubHTTP",
+        "HubMessages", "HubGeo", "HubBytes", "HubTestSupport", "HubJournalSupport", "HubTransportSupport",
       ]),
     tests("Bytes"),
     tests("Geo"),

@@ -1,58 +1,5 @@
 // One history from its seed, and what is needed to see one again that went wrong.
 
-/// What a run of histories came across: a check that never meets what it checks for proves nothing.
-public struct HistoryReach: Sendable, Equatable {
-  public var events = 0, fenceEvents = 0, positions = 0, acks = 0, groups = 0
-  public var kills = 0, powerCuts = 0, starts = 0, cuts = 0
-  public var recovered = 0, notRecovered = 0, repeated = 0, duplicates = 0, postponed = 0
-  public var full = 0, refusedWhenFull = 0, gone = 0, stopped = 0, spoiled = 0, losses = 0, lookups = 0, snapshots = 0
-  public var places = 0, absences = 0
-
-  public init() {}
-
-  /// By name, in a fixed order.
-  public var counts: [(name: String, count: Int)] {
-    [
-      ("events heard", events), ("of fences", fenceEvents),
-      ("positions heard", positions), ("acks", acks), ("groups stored", groups),
-      ("kills", kills), ("power cuts", powerCuts), ("starts", starts), ("cut connections", cuts),
-      ("recovered", recovered), ("not recovered", notRecovered), ("moves repeated", repeated),
-      ("duplicate fixes", duplicates), ("postponed", postponed), ("disk full", full),
-      ("turns that refused for it", refusedWhenFull), ("directory gone", gone),
-      ("journal stopped", stopped),
-      ("files spoiled", spoiled), ("losses accepted", losses), ("journal asked", lookups),
-      ("snapshots", snapshots), ("places after a start", places), ("drivers offline", absences),
-    ]
-  }
-
-  public static func += (sum: inout HistoryReach, more: HistoryReach) {
-    sum.events += more.events
-    sum.fenceEvents += more.fenceEvents
-    sum.positions += more.positions
-    sum.acks += more.acks
-    sum.groups += more.groups
-    sum.kills += more.kills
-    sum.powerCuts += more.powerCuts
-    sum.starts += more.starts
-    sum.cuts += more.cuts
-    sum.recovered += more.recovered
-    sum.notRecovered += more.notRecovered
-    sum.repeated += more.repeated
-    sum.duplicates += more.duplicates
-    sum.postponed += more.postponed
-    sum.full += more.full
-    sum.refusedWhenFull += more.refusedWhenFull
-    sum.gone += more.gone
-    sum.stopped += more.stopped
-    sum.spoiled += more.spoiled
-    sum.losses += more.losses
-    sum.lookups += more.lookups
-    sum.places += more.places
-    sum.absences += more.absences
-    sum.snapshots += more.snapshots
-  }
-}
-
 /// A history that broke a promise.
 public struct HistoryFailure: Error, CustomStringConvertible {
   public var seed: UInt64

@@ -1,54 +1,99 @@
-// One life of the hub: the real Hub, the real journal over the simulated disk, and loops without sockets. What
-// Gateway's JournalQueue and HubThread do on two threads is done here call by call, when the world says so.
+// One life of the hub: the real server over a simulated network, and the real journal over the simulated disk. What
+// threads do in a running hub (a loop's turns, the journal's groups, its keeper, its reader) is done here call by call,
+// when the world says so.
 import HubBytes
 import HubCore
+import HubGateway
 import HubJournal
 import HubJournalSupport
 import HubMessages
+import HubRuntime
+import HubSystem
+import HubTransport
+import HubTransportSupport
 
 /// Takes a fix that was read from a group of the journal.
 typealias FixReader = (_ group: UInt64, _ driver: Identifier, _ fix: StoredFix) -> Void
 
 /// What all lives of one history have in common.
 struct HubSettings {
-  var limits: HubLimits
+  var server: ServerConfiguration
   var journal: JournalLimits
-  var loops: Int
+
+  /// A hub as a server with these settings makes it.
+  func makeHub(epoch: InlineText = InlineText(), seed: UInt64 = 0, now: Moment) -> Hub {
+    Hub(
+      limits: server.limits.hub, timings: server.timings, sampling: server.sampling, epoch: epoch, seed: seed,
+      outlets: server.loops, now: now)
+  }
 }
 
 final class HubLife {
+  /// What a server's loops read as the time.
+  private final class Clock {
+    var now: Moment
+    init(_ now: Moment) { self.now = now }
+  }
+
+  /// What the hub asks its journal.
+  private final class Lookups {
+    var rounds: [(questions: [HistoryLookup], answers: Mailbox<HubInput>)] = []
+  }
+
   private let settings: HubSettings
-  private var hub: Hub
+  private let clock: Clock
+  private let lookups: Lookups
+  /// One for each loop.
+  let networks: [SimulatedNetwork]
+  private let server: EmbeddedServer
   private let commit: GroupCommit
   private var writer: JournalWriter
   private var groups = GroupCommit.PendingGroups()
-  let loops: [GatewayLoop]
-  /// What the hub asks its journal, and answers on their way to it.
-  private var lookups: [HistoryLookup] = []
-  private var answers: [HubInput] = []
   /// What was given up at its start, and the last group of the snapshot that it began with; 0 without one.
   let loss: Damage?
   let snapshot: UInt64
+  /// What it said of each driver when it had read its journal; nil for such that it did not know.
+  let reports: [DriverReport?]
 
   /// Reads what is on the disk, as `locationhub serve --data` does.
   init(
     _ settings: HubSettings, disk: SimulatedDisk, damage: DamagePolicy, epoch: InlineText, seed: UInt64, now: Moment,
-    _ fix: FixReader
+    drivers: [Identifier], _ fix: FixReader
   ) throws(JournalError) {
-    var hub = Hub(
-      limits: settings.limits, timings: HubTimings(), sampling: SamplingRules(), epoch: epoch, seed: seed,
-      outlets: settings.loops, now: now)
+    var hub = settings.makeHub(epoch: epoch, seed: seed, now: now)
     let recovered = try Self.read(disk, settings, damage: damage, into: &hub, fix)
     hub.finishLoading(at: now)
     loss = recovered.report.loss
     snapshot = recovered.report.snapshot ?? 0
     hub.attachJournal(
       limit: settings.journal.groupBytes / 2, startsEpoch: recovered.report.startsAnew, epoch: epoch, looksUp: true)
+    var reports: [DriverReport?] = []
+    for driver in drivers { reports.append(Self.report(of: driver, in: &hub, now)) }
+    self.reports = reports
     self.settings = settings
-    self.hub = hub
-    commit = GroupCommit(limits: settings.journal)
+    let networks = (0..<settings.server.loops).map { _ in SimulatedNetwork() }
+    let (clock, lookups) = (Clock(now), Lookups())
+    do throws(SystemError) {
+      server = try EmbeddedServer(settings.server, hub, networks: networks) {
+        ClockReading(
+          uptimeNanoseconds: clock.now.uptime, unixMilliseconds: clock.now.timestamp.milliseconds)
+      } history: { waker in
+        Consultation(waking: waker) { hub, waiting in
+          hub.takeLookups(into: &waiting)
+        } consult: { questions, answers in
+          lookups.rounds.append((questions, answers))
+          return true
+        }
+      }
+    } catch {
+      preconditionFailure("no descriptors for a loop: \(error)")
+    }
+    self.networks = networks
+    self.clock = clock
+    self.lookups = lookups
+    guard let journal = server.journal else { preconditionFailure("a server with a journal") }
+    commit = journal.commit
     writer = recovered.takeWriter()
-    loops = (0..<settings.loops).map { GatewayLoop(number: $0) }
   }
 
   private static func read(
@@ -67,54 +112,47 @@ final class HubLife {
     do throws(RecordError) { try hub.load(records) } catch { throw Senseless("\(error)") }
   }
 
-  /// What the hub says of a driver; nil where it does not know it.
-  func report(of driver: Identifier, _ now: Moment) -> DriverReport? {
+  /// What a hub says of a driver; nil where it does not know it.
+  private static func report(of driver: Identifier, in hub: inout Hub, _ now: Moment) -> DriverReport? {
     hub.process([.query(SessionRef(outlet: 0, slot: 1 << 21, generation: 0), .driver(driver))], now: now)
-    var report: DriverReport?
     for output in hub.drain(0) {
-      if case .queryResult(_, .driver(let found), _) = output {
-        report = found
-      } else {
-        loops[0].outputs.append(output)
-      }
+      if case .queryResult(_, .driver(let found), _) = output { return found }
     }
-    return report
+    return nil
   }
 
   // MARK: Turns
 
-  var hasLookups: Bool { !lookups.isEmpty }
+  var hasLookups: Bool { !lookups.rounds.isEmpty }
 
-  var counters: HubCounters { hub.counters }
+  var counters: HubCounters {
+    var counters = HubCounters()
+    server.inspect { counters = $0.counters }
+    return counters
+  }
 
-  /// Whether the hub was told in its last turn that what has to be stored can be.
-  private(set) var stores = true
+  /// What its sockets came to.
+  var socketCounters: [EventLoopCounters] { networks.indices.map { server.counters($0) } }
 
-  /// One turn of the hub's thread, with what the loops have for it.
-  func turn(_ now: Moment) {
-    stores = commit.currentCondition == .good
-    hub.stored(through: commit.durableThrough, condition: stores ? .good : .unavailable)
-    for loop in loops {
-      hub.process(loop.inputs, now: now)
-      loop.inputs.removeAll(keepingCapacity: true)
-    }
-    hub.process(answers, now: now)
-    answers.removeAll(keepingCapacity: true)
-    hub.takeRecords { records, ticket in commit.submit(records, ticket: ticket, isUrgent: true) }
-    hub.takeLookups(into: &lookups)
-    for loop in loops where hub.hasOutput(for: loop.number) {
-      let list = hub.drain(loop.number)
-      for output in list { loop.outputs.append(output) }
-    }
+  /// Whether what has to be stored can be.
+  var stores: Bool { commit.currentCondition == .good }
+
+  /// One turn of a loop.
+  func turn(_ loop: Int, _ now: Moment) {
+    clock.now = now
+    server.turn(loop)
   }
 
   /// Answers what the hub has asked. `isStored` says whether a driver's fix is in the journal.
   func answerLookups(_ isStored: (_ driver: Identifier, _ time: Int64) -> Bool) {
-    for lookup in lookups {
-      answers.append(
-        .knownFixes(ticket: lookup.ticket, lookup.times.filter { isStored(lookup.driverID, $0) }))
+    for round in lookups.rounds {
+      for lookup in round.questions {
+        let known = lookup.times.filter { isStored(lookup.driverID, $0) }
+        let hasRoom = round.answers.append(.knownFixes(ticket: lookup.ticket, known))
+        precondition(hasRoom, "there is room for the answers of a round")
+      }
     }
-    lookups.removeAll()
+    lookups.rounds.removeAll()
   }
 
   /// One group of the journal's thread. Nil where it cannot go on in this life.
@@ -127,10 +165,12 @@ final class HubLife {
     }
   }
 
-  /// Nothing waits for a turn, for the disk or for its clients.
+  /// Nothing waits for a turn or for the disk.
   var isIdle: Bool {
-    groups.isEmpty && commit.isIdle && lookups.isEmpty && answers.isEmpty && !hub.hasMoreDue
-      && loops.allSatisfy { $0.inputs.isEmpty && $0.outputs.isEmpty && !hub.hasOutput(for: $0.number) }
+    var hasMoreDue = false
+    server.inspect { hasMoreDue = $0.hasMoreDue }
+    return groups.isEmpty && commit.isIdle && !hasLookups && !hasMoreDue
+      && !networks.indices.contains { server.hasUnhandledInput($0) }
   }
 
   /// What the keeper does: a snapshot of all that is stored, made from the one before it and the groups since, and the
@@ -142,9 +182,7 @@ final class HubLife {
     guard groups.isEmpty, writer.next > 1 else { return nil }
     writer.sealSegment()
     let last = writer.next - 1
-    var copy = Hub(
-      limits: settings.limits, timings: HubTimings(), sampling: SamplingRules(), epoch: InlineText(), seed: 0,
-      outlets: settings.loops, now: now)
+    var copy = settings.makeHub(now: now)
     let report = try Recovery(files: disk, limits: settings.journal).read(through: last) { (part) throws(Senseless) in
       try Self.load(part, into: &copy)
     } group: { (number, records) throws(Senseless) in
@@ -169,16 +207,18 @@ final class HubLife {
   // MARK: Its durable state
 
   /// The records of a snapshot, sorted: tables that were filled in another order are the same.
-  func state() -> [[UInt8]] { Self.state(of: hub) }
+  func state() -> [[UInt8]] {
+    var records: [[UInt8]] = []
+    server.inspect { records = Self.state(of: $0) }
+    return records
+  }
 
   /// The same of a hub that reads the disk now. `fix` is called with each fix behind the newest snapshot.
   @discardableResult
   static func read(
     _ disk: SimulatedDisk, _ settings: HubSettings, now: Moment, _ fix: FixReader
   ) throws(JournalError) -> [[UInt8]] {
-    var hub = Hub(
-      limits: settings.limits, timings: HubTimings(), sampling: SamplingRules(), epoch: InlineText(), seed: 0,
-      outlets: settings.loops, now: now)
+    var hub = settings.makeHub(now: now)
     _ = try read(disk, settings, damage: .refuse, into: &hub, fix)
     hub.finishLoading(at: now)
     return state(of: hub)

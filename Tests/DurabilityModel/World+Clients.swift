@@ -1,9 +1,11 @@
-// What clients do of their own accord, and what they make of what they hear.
+// What clients do of their own accord.
 import HubBytes
 import HubCore
 import HubGeo
 import HubJournal
 import HubMessages
+import HubTransport
+import HubWebSocket
 
 extension World {
   // MARK: Doing
@@ -29,10 +31,43 @@ extension World {
   }
 
   mutating func connect(_ number: Int) {
-    guard let life else { return }
-    let link = life.loops[pick(life.loops.count)].open(client: number, clients[number].actor)
+    guard let link = open(number, clients[number].actor, dialect(of: number)) else { return }
     clients[number].link = link
-    diary.note("client connects", number)
+    diary.note("client connects to loop", number, link.loop)
+  }
+
+  /// A connection to any loop, on which the upgrade was asked for; nil without a hub.
+  mutating func open(_ number: Int, _ actor: HubCore.Actor, _ dialect: Dialect = Dialect()) -> Link? {
+    guard let link = dial(number, dialect) else { return nil }
+    link.request(actor)
+    return link
+  }
+
+  mutating func dial(_ number: Int, _ dialect: Dialect = Dialect()) -> Link? {
+    guard let life else { return nil }
+    let loop = pick(life.networks.count)
+    // By its address the hub knows a driver's other phone.
+    let address = World.addresses[number < 0 ? World.clientCount : number]
+    guard let far = life.networks[loop].connectToListener(from: address) else { return nil }
+    return Link(client: number, loop: loop, far, dialect, seed: random.next())
+  }
+
+  /// Of the clients some speak binary, some have their messages compressed, some write times as text.
+  private func dialect(of number: Int) -> Dialect {
+    Dialect(
+      isBinary: number % 2 == 1 && starts % 2 == 1, time: number == 2 ? .rfc3339 : .unixMilliseconds,
+      compression: number >= World.drivers ? compression : nil)
+  }
+
+  /// A client lets go of its connection, which the hub is told of.
+  mutating func hangUp(_ number: Int) {
+    clients[number].link?.drop(losing: false, reset: oneIn(2))
+    clients[number].lose()
+  }
+
+  private mutating func send(_ message: ClientMessage, _ messageID: MessageID, _ link: Link) {
+    let clock = now.timestamp.milliseconds + clients[link.client].clockOffset
+    link.send(message, messageID, at: Timestamp(milliseconds: clock))
   }
 
   private mutating func subject(_ subject: Subject) -> MessageID {
@@ -44,11 +79,31 @@ extension World {
   mutating func sendKept(_ number: Int, _ link: Link) {
     for place in clients[number].kept.indices where !clients[number].kept[place].isSent {
       switch clients[number].kept[place].subject {
-      case .move(let move): link.upward.append(.move(move))
-      case .batch(let batch): link.upward.append(.batch(batch))
+      case .move(let place):
+        let move = ledger.moves[place]
+        // A change has its mark in the envelope.
+        link.send(World.message(move, clients, by: clients[number].actor), move.message, at: move.mark)
+      case .batch(let place):
+        let batch = ledger.batches[place]
+        let content = LocationBatch(
+          tripID: batch.trip.map { Names.trips[$0] }, fixes: batch.fixes.map { .success($0) })
+        send(.locationBatch(content), batch.message, link)
       }
       clients[number].kept[place].isSent = true
     }
+  }
+
+  /// What a client says to make a move, or a change.
+  private static func message(_ move: Ledger.Move, _ clients: [Client], by actor: HubCore.Actor) -> ClientMessage {
+    if let change = move.change { return .tripChange(change) }
+    // Who asks for a trip names its driver; the rider is the first.
+    let isRequest = move.status == .requested
+    let named = move.trip % 3 == 2 && actor.role == .rider ? nil : clients[move.trip % World.drivers].actor.id
+    let driver = !isRequest ? nil : actor.role == .driver ? actor.id : named
+    let rider = isRequest && actor.role == .ops ? clients[World.drivers].actor.id : nil
+    return .tripStatus(
+      TripStatusReport(
+        tripID: Names.trips[move.trip], status: move.status, timestamp: move.mark, driverID: driver, riderID: rider))
   }
 
   // MARK: Fences
@@ -56,16 +111,17 @@ extension World {
   /// Ops put a fence somewhere on a driver's way, or there where it was another: over HTTP, so no link has to do with
   /// it.
   private mutating func putFence() {
-    guard let life else { return }
     let number = pick(World.fences)
     let meters = Double(time) / 1000 * 5 + Double(pick(80)) - 20
     let latitude = 10 + Double(number % World.drivers) * 20 + meters / 111_195
-    let fence = Fence(
-      id: Names.fences[number],
-      shape: .area(
-        .circle(Circle(center: Coordinate(latitude: latitude, longitude: 13)!, radiusMeters: Double(5 + pick(30)))!)))
-    life.loops[0].inputs.append(
-      .fences(SessionRef(outlet: 0, slot: 1 << 20, generation: 0), .put(fence, FenceCovering(fence))))
+    let body = "{\"circle\":{\"latitude\":\(latitude),\"longitude\":13,\"radius\":\(5 + pick(30))}}"
+    guard let link = dial(-1) else { return }
+    let head = """
+      PUT /v1/fences/\(Names.fences[number])?role=ops&id=ops-0 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r
+      Content-Length: \(body.utf8.count)\r\n\r\n
+      """
+    link.send(raw: Array((head + body).utf8))
+    visitors.append(Visitor(.fence, clients[World.ops].actor, link))
     diary.note("ops put fence", number)
   }
 
@@ -103,7 +159,7 @@ extension World {
     guard theme != .days, let kept = lastAcked[number] else { return }
     guard !clients[number].kept.contains(where: { $0.subject == .move(kept) }) else { return }
     clients[number].kept.append(Client.Kept(subject: .move(kept)))
-    reach.repeated += 1
+    reach[.repeated] += 1
   }
 
   /// The same of a batch: each of its fixes is a duplicate.
@@ -111,7 +167,7 @@ extension World {
     guard let place = lastAckedBatch[number] else { return }
     guard !clients[number].kept.contains(where: { $0.subject == .batch(place) }) else { return }
     clients[number].kept.append(Client.Kept(subject: .batch(place)))
-    reach.repeated += 1
+    reach[.repeated] += 1
   }
 
   // MARK: Fixes
@@ -136,7 +192,8 @@ extension World {
       return clients[driver].backlog.append(fixes.count - 1)
     }
     clients[driver].unconfirmed.append(fixes.count - 1)
-    link.upward.append(.fix(fixes.count - 1))
+    let update = LocationUpdate(tripID: tripDriven(by: driver).map { Names.trips[$0] }, fix: fixes[fixes.count - 1])
+    send(.locationUpdate(update), Names.anyMessage, link)
   }
 
   /// What was measured and not sent live becomes a batch, which is kept until its ack.
@@ -157,7 +214,7 @@ extension World {
     guard clients[driver].ping == nil else { return }
     let message = subject(.other)
     clients[driver].ping = (message, clients[driver].unconfirmed.count)
-    link.upward.append(.ping(message))
+    send(.ping(Ping()), message, link)
   }
 
   // MARK: Subscriptions
@@ -174,7 +231,7 @@ extension World {
     guard clients[number].views[topic].phase == .off else { return }
     let resume = clients[number].views[topic].resume
     clients[number].views[topic].phase = .asked
-    link.upward.append(.subscribe(Names.channels[topic], resume, subject(.subscribe(topic))))
+    send(.subscribe(Subscribe(channel: Names.channels[topic], resume: resume)), subject(.subscribe(topic)), link)
     diary.note("client subscribes to topic since", number, topic, Int(resume?.since ?? 0))
   }
 
@@ -182,144 +239,6 @@ extension World {
     let topic = pick(World.topics)
     guard clients[number].views[topic].phase == .on else { return }
     clients[number].views[topic].isWanted = false
-    link.upward.append(.unsubscribe(Names.channels[topic], subject(.other)))
-  }
-
-  // MARK: Hearing
-
-  /// Messages reach a client, in their order.
-  mutating func hear(_ link: Link, _ count: Int) throws(Violation) {
-    let number = link.client
-    for _ in 0..<count {
-      guard clients[number].link === link, let message = link.downward.take() else { return }
-      switch message {
-      case .admitted:
-        clients[number].isOpen = true
-        for topic in 0..<World.topics where clients[number].views[topic].isWanted { ask(number, topic, link) }
-      case .closed: clients[number].lose()
-      case .publication(let publication): try hear(publication, number)
-      case .reply(let reply): try hear(reply, number)
-      }
-    }
-    // The hub was killed, and all that had left it is read.
-    if link.isHungUp, link.downward.isEmpty, clients[number].link === link { clients[number].lose() }
-  }
-
-  private mutating func hear(_ publication: Publication, _ number: Int) throws(Violation) {
-    guard let topic = Names.topic(publication.channel) else { throw Violation(text: "\(publication.channel)?") }
-    let sequence: UInt64
-    switch publication.body {
-    case .driverLocation(let location):
-      reach.positions += 1
-      return try clients[number].locate(location, topic)
-    case .etaUpdate, .areaUpdate: return
-    case .tripUpdate(let update):
-      sequence = update.sequence
-      if let trip = Names.trips.firstIndex(of: update.tripID) { clients[number].known[trip] = update.status }
-    case .notification(let notification):
-      sequence = notification.sequence
-      if notification.fence != nil { reach.fenceEvents += 1 }
-      if notification.kind == .driverOffline { reach.absences += 1 }
-    }
-    reach.events += 1
-    diary.note("client hears event on topic", number, Int(sequence), topic)
-    try clients[number].hear(event: sequence, topic)
-    if let epoch = clients[number].views[topic].epoch {
-      try ledger.see(publication, sequence, topic: topic, epoch: epoch)
-    }
-  }
-
-  private mutating func hear(_ reply: Reply, _ number: Int) throws(Violation) {
-    switch reply {
-    case .connected, .sampling, .result: break
-    case .ack(let ack): try hear(ack, number)
-    case .error(let error): try hear(error, number)
-    case .pong(let pong): hear(pong, number)
-    case .subscribed(let answer): try hear(answer, number)
-    case .unsubscribed(let end):
-      guard let topic = Names.topic(end.channel) else { return }
-      clients[number].views[topic].phase = .off
-      // Its trip is over.
-      if end.replyTo == nil { clients[number].views[topic].isWanted = false }
-    }
-  }
-
-  private mutating func hear(_ answer: Subscribed, _ number: Int) throws(Violation) {
-    guard let topic = Names.topic(answer.channel) else { throw Violation(text: "\(answer.channel)?") }
-    diary.note(
-      "client subscribed to topic at, recovered", number, topic, Int(answer.sequence), answer.recovered ? 1 : 0)
-    let hadEpoch = clients[number].views[topic].epoch != nil
-    try clients[number].subscribed(answer, topic, terms)
-    if answer.recovered { reach.recovered += 1 } else if hadEpoch { reach.notRecovered += 1 }
-    guard let trip = answer.snapshot?.trip, topic < World.trips else { return }
-    clients[number].known[topic] = trip.status
-    // A trip whose events were all forgotten stands like this behind events that nobody can be shown.
-    if answer.sequence > 0 { ledger.see(trip.status, behind: answer.sequence, topic: topic, epoch: answer.epoch) }
-  }
-
-  private mutating func hear(_ ack: Ack, _ number: Int) throws(Violation) {
-    guard case .kept(let subject) = subjects[Names.number(ack.replyTo)] else { return }
-    clients[number].finish(subject)
-    reach.acks += 1
-    switch subject {
-    case .move(let place):
-      if let trip = ack.trip {
-        try ledger.answer(move: place, .repeated)
-        clients[number].known[ledger.moves[place].trip] = trip.status
-        return diary.note("move was made before", place)
-      }
-      try ledger.answer(move: place, .acked)
-      lastAcked[number] = place
-      diary.note("move acked", place)
-    case .batch(let place):
-      guard let outcome = ack.batch else { throw Violation(text: "\(ack.replyTo): a batch without its count") }
-      let count = outcome.accepted + outcome.duplicates + outcome.rejected.count
-      guard count == ledger.batches[place].fixes.count else {
-        throw Violation(text: "\(ack.replyTo): \(ledger.batches[place].fixes.count) fixes, \(count) answered")
-      }
-      try ledger.answer(batch: place, outcome, life: starts)
-      lastAckedBatch[number] = place
-      reach.duplicates += outcome.duplicates
-      diary.note("batch acked", place)
-    }
-  }
-
-  private mutating func hear(_ error: ErrorReply, _ number: Int) throws(Violation) {
-    guard let message = error.replyTo, message != Names.anyMessage else { return }
-    diary.note("error \(error.code) to message", Names.number(message))
-    switch subjects[Names.number(message)] {
-    case .other: break
-    case .subscribe(let topic):
-      clients[number].views[topic].phase = .off
-      // Asked again later, where the hub could not store now what the answer would show.
-      if error.code != .storageFull { clients[number].views[topic].isWanted = false }
-    case .kept(let subject):
-      switch error.code {
-      case .storageFull, .rateLimited, .shuttingDown:
-        reach.postponed += 1
-        clients[number].postpone(subject)
-      default:
-        clients[number].finish(subject)
-        switch subject {
-        case .move(let place):
-          try ledger.answer(move: place, .refused(error.code))
-          if let status = error.status { clients[number].known[ledger.moves[place].trip] = status }
-        case .batch(let place): ledger.refuse(batch: place, error.code)
-        }
-      }
-    }
-  }
-
-  private mutating func hear(_ pong: Pong, _ number: Int) {
-    guard let ping = clients[number].ping, ping.message == pong.replyTo else { return }
-    clients[number].ping = nil
-    guard let through = pong.storedThrough else { return }
-    let sent = clients[number].unconfirmed.prefix(ping.fixes)
-    let later = clients[number].unconfirmed.dropFirst(ping.fixes)
-    // Where the disk was full, a phone that sends the same times in several batches may be told too much.
-    for fix in sent where fixes[fix].timestamp <= through && reach.full + reach.gone == 0 {
-      ledger.promise(number, fixes[fix].timestamp)
-    }
-    clients[number].unconfirmed = sent.filter { fixes[$0].timestamp > through } + later
+    send(.unsubscribe(.channel(Names.channels[topic])), subject(.other), link)
   }
 }

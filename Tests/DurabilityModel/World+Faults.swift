@@ -5,6 +5,7 @@ import HubCore
 import HubJournal
 import HubJournalSupport
 import HubMessages
+import HubWebSocket
 
 extension World {
   // MARK: Connections
@@ -13,21 +14,34 @@ extension World {
   mutating func cut() throws(Violation) {
     guard let link = links().randomElement(using: &random) else { return }
     diary.note("cut of client", link.client)
-    arrive(link, pick(link.upward.count + 1))
-    try hear(link, pick(link.downward.count + 1))
+    let (sent, arriving) = (link.upward, pick(link.upward + 1))
+    arrive(link, arriving)
+    try hear(link, pick(link.downward + 1))
     guard clients[link.client].link === link else { return }
     clients[link.client].lose()
-    link.isAbandoned = true
-    reach.cuts += 1
-    guard let life, !link.isHungUp else { return }
-    if oneIn(2) { life.loops[link.loop].close(link) } else { abandoned.append(link) }
+    reach[.cuts] += 1
+    if arriving > 0, arriving < sent { reach[.cutsInFrame] += 1 }
+    link.far.peer?.lose(keeping: 0)
+    if oneIn(2) { link.drop(losing: true, reset: oneIn(2)) } else { abandoned.append(link) }
   }
 
-  /// The hub notices that a client is gone.
+  /// The hub notices that a client is gone, if it has not yet.
   mutating func notice() {
     guard !abandoned.isEmpty else { return }
-    let link = abandoned.remove(at: pick(abandoned.count))
-    life?.loops[link.loop].close(link)
+    abandoned.remove(at: pick(abandoned.count)).drop(losing: true, reset: oneIn(2))
+    reach[.unnoticed] += 1
+  }
+
+  /// A client stops reading, or reads again.
+  mutating func slowDown() {
+    if let slow = links().first(where: \.isSlow), oneIn(3) {
+      slow.isSlow = false
+      return
+    }
+    guard let link = links().randomElement(using: &random) else { return }
+    link.isSlow = true
+    reach[.slowClients] += 1
+    diary.note("client stops reading", link.client)
   }
 
   // MARK: The process and the machine
@@ -53,15 +67,26 @@ extension World {
   /// The life ends: now, where it has not in a call to the disk. What left it before may still reach its clients.
   mutating func end() {
     diary.note("the hub ends by \(outage)")
-    if outage == .power { reach.powerCuts += 1 } else { reach.kills += 1 }
-    for link in links() {
+    if outage == .power { reach[.powerCuts] += 1 } else { reach[.kills] += 1 }
+    noteSockets()
+    // A process that dies closes its sockets; a machine without power says nothing.
+    let all = links() + abandoned + visitors.map(\.link)
+    for link in all { link.far.lose(keeping: pick(link.downward + 1)) }
+    life = nil
+    for link in all {
       link.isHungUp = true
-      link.downward.lose(keeping: pick(link.downward.count + 1))
-      link.downward.append(.closed)
+      if outage == .power { link.far.lose(keeping: .max) }
     }
     abandoned.removeAll()
-    life = nil
     loseMachine()
+  }
+
+  /// What clients that read too slowly have led to.
+  mutating func noteSockets() {
+    for counters in life?.socketCounters ?? [] {
+      reach[.conflated] += Int(counters.conflated)
+      reach[.slowConsumer] += Int(counters.overflowed)
+    }
   }
 
   /// The process is no more, and with the power all that was not synchronised.
@@ -88,7 +113,7 @@ extension World {
     if (8..<12).contains(offset) { return }  // the version: a newer program's file is left alone
     diary.note("spoils \(name) at, of, last group at", offset, content.bytes.count, end)
     disk.spoil(name, offset, UInt8(1 + pick(255)))
-    reach.spoiled += 1
+    reach[.spoiled] += 1
   }
 
   private func newestSegment() -> String? {
@@ -105,11 +130,12 @@ extension World {
       do throws(JournalError) {
         let life = try HubLife(
           settings, disk: disk, damage: policy, epoch: InlineText("e\(starts)")!, seed: starts &* 0x9E37_79B9_7F4A_7C15,
-          now: now
+          now: now, drivers: clients.prefix(World.drivers).map(\.actor.id)
         ) { read.append(($0, $1, $2)) }
         diary.note("the hub starts", Int(starts), life.loss == nil ? 0 : 1)
         self.life = life
-        reach.starts += 1
+        lastTurn = time
+        reach[.starts] += 1
         note(read, behind: life.snapshot)
         break
       } catch {
@@ -119,7 +145,9 @@ extension World {
         case (.damaged, .refuse) where theme == .damage:
           policy = .moveAside
           ledger.forgive()
-          reach.losses += 1
+          // What the hub said before is worth nothing any more.
+          for link in links() where link.isHungUp { link.far.lose(keeping: 0) }
+          reach[.losses] += 1
         case (.system(let error, _), _) where error.errno == EIO: disk.syncsUntilFailure = nil  // another try
         // What is moved aside is copied first: somebody makes room for that.
         case (.system(let error, _), .moveAside) where error.errno == ENOSPC: disk.room = .max
@@ -135,11 +163,11 @@ extension World {
     for driver in 0..<World.drivers {
       guard let last = storedPlaces[driver].last?.fix, let expected = last.position else { continue }
       let id = clients[driver].actor.id
-      guard let position = life.report(of: id, now)?.position else {
+      guard let position = life.reports[driver]?.position else {
         if theme == .days { continue }
         throw Violation(text: "\(id) has no position after a start, and had one at \(expected.coordinate)")
       }
-      reach.places += 1
+      reach[.places] += 1
       if hasUnstoredFixes, let time = position.timestamp, time > last.measured.timestamp { continue }
       guard position.timestamp == last.measured.timestamp, position.coordinate == expected.coordinate else {
         throw Violation(text: "\(id) is at \(position) after a start, and was at \(last)")

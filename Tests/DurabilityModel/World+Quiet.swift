@@ -13,6 +13,7 @@ extension World {
     disk.room = .max
     disk.isMovedAway = false
     outage = .none
+    clear()
     try settle()
     // A last fix of each driver: the newest position, for all that look.
     for driver in 0..<World.drivers {
@@ -24,6 +25,15 @@ extension World {
     try checkLists()
     try checkFixes()
     try checkState()
+    noteSockets()
+  }
+
+  /// Those who came to disturb go, and who was slow reads.
+  private mutating func clear() {
+    for link in abandoned + visitors.map(\.link) { link.drop(losing: true, reset: true) }
+    abandoned.removeAll()
+    visitors.removeAll()
+    for link in links() { link.isSlow = false }
   }
 
   /// Turns until nothing is under way, nobody keeps anything, and all who want to are subscribed.
@@ -41,10 +51,12 @@ extension World {
         for topic in 0..<World.topics where clients[number].views[topic].isWanted { ask(number, topic, link) }
         sendKept(number, link)
       }
-      while !abandoned.isEmpty { notice() }
       try flow()
       if life?.write(now) == nil { end() }  // the journal has stopped: only a start helps
-      if isQuiet { return }
+      // What one loop has left for another comes with the next turn.
+      let wasQuiet = isQuiet
+      try flow()
+      if wasQuiet, isQuiet { return }
     }
     throw Violation(text: "nothing comes to rest: \(whatIsLeft)")
   }
@@ -53,8 +65,7 @@ extension World {
     guard let life, life.isIdle else { return false }
     return clients.allSatisfy { client in
       guard let link = client.link, client.isOpen, client.kept.isEmpty, client.backlog.isEmpty else { return false }
-      return link.upward.isEmpty && link.downward.isEmpty
-        && client.views.allSatisfy { $0.isWanted == ($0.phase == .on) }
+      return link.isQuiet && client.views.allSatisfy { $0.isWanted == ($0.phase == .on) }
     }
   }
 
@@ -82,18 +93,17 @@ extension World {
 
   /// Somebody new asks for everything from the first event on.
   private mutating func checkLists() throws(Violation) {
-    guard theme == .plain || theme == .damage, let life else { return }
+    guard theme == .plain || theme == .damage else { return }
     // Ops sees every channel; this one was never here.
-    let loop = life.loops[0]
-    let auditor = loop.open(client: World.ops, clients[World.ops].actor)
+    guard let auditor = open(-1, clients[World.ops].actor) else { return }
+    _ = try listen(auditor)
     for topic in 0..<World.topics {
       let channel = Names.channels[topic]
       guard let epoch = clients[World.ops].views.compactMap(\.epoch).last else { return }
       let resume = ResumePoint(since: 0, epoch: epoch)
-      loop.inputs.append(input(.subscribe(channel, resume, Names.anyMessage), auditor))
-      try turn()
-      loop.drain(loop.outputs.count)
-      let (answer, list) = Self.read(auditor)
+      auditor.send(
+        .subscribe(Subscribe(channel: channel, resume: resume)), Names.anyMessage, at: now.timestamp)
+      let (answer, list) = try listen(auditor)
       guard let answer, answer.epoch == epoch else { continue }
       guard answer.recovered, list.count == Int(answer.sequence) else {
         throw Violation(text: "\(channel): \(list.count) events of \(answer.sequence), recovered \(answer.recovered)")
@@ -102,15 +112,20 @@ extension World {
     }
   }
 
-  /// What an auditor was told: the answer, and the events that follow it.
-  private static func read(_ link: Link) -> (Subscribed?, [Publication]) {
+  /// What an auditor is told: the answer, and the events that follow it.
+  private mutating func listen(_ link: Link) throws(Violation) -> (Subscribed?, [Publication]) {
     var answer: Subscribed?
     var list: [Publication] = []
-    while let message = link.downward.take() {
-      switch message {
-      case .reply(.subscribed(let found)): answer = found
-      case .publication(let publication): if publication.sequence != nil { list.append(publication) }
-      case .reply, .admitted, .closed: break
+    for _ in 0..<2 {
+      arrive(link, .max)
+      try turn()
+      for heard in try link.hear(.max, reader) {
+        switch heard {
+        case .message(.reply(.subscribed(let found))): answer = found
+        case .message(.publication(let publication)): if publication.sequence != nil { list.append(publication) }
+        case .message(.reply): break
+        case .message(.unknown), .closed, .refused: throw Violation(text: "an auditor is told \(heard)")
+        }
       }
     }
     return (answer, list)

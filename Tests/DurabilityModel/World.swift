@@ -3,15 +3,19 @@
 // as they hear (Client.swift) and over all of them (Ledger.swift). The idea is FoundationDB's and TigerBeetle's
 // simulator.
 //
-// Nothing in here runs on a thread or reads a clock: a step of the hub, a write of the journal and the arrival of a
-// message are calls, made in an order that the seed decides.
+// Nothing in here runs on a thread or reads a clock: a turn of a loop, a write of the journal and the arrival of some
+// bytes are calls, made in an order that the seed decides.
 import HubBytes
 import HubCore
+import HubGateway
 import HubGeo
 import HubJournal
 import HubJournalSupport
 import HubMessages
+import HubRuntime
 import HubTestSupport
+import HubTransport
+import HubWebSocket
 
 struct World: ~Copyable {
   /// What this history is about, besides what all are.
@@ -33,15 +37,21 @@ struct World: ~Copyable {
   static let topics = trips + drivers + fences
   static let clientCount = drivers + riders + 1
   static let ops = clientCount - 1
+  /// Of clients, then of everybody else.
+  static let addresses = (1...clientCount + 1).map { SocketAddress(host: "127.0.0.\($0)", port: 1)! }
 
   let theme: Theme
   let settings: HubSettings
   let disk = SimulatedDisk()
+  let reader = MessageReader()
+  /// What compresses for the clients that want it; nil where none does.
+  let compression: MessageCompression?
   var random: SplitMix64
   var life: HubLife?
   var clients: [Client] = []
   /// Connections that their client let go of, and whose hub has not noticed.
   var abandoned: [Link] = []
+  var visitors: [Visitor] = []
   var ledger = Ledger(topics: World.topics)
   var fixes: [Fix] = []
   /// By driver: times of the fixes that were read back at a start.
@@ -56,8 +66,9 @@ struct World: ~Copyable {
   var subjects: [Subject] = []
   /// Milliseconds since the beginning.
   var time: Int64 = 0
-  /// When the machine was switched on last.
+  /// When the machine was switched on last, and when loops had their last turns.
   var boot: Int64 = 0
+  var lastTurn: Int64 = 0
   var starts: UInt64 = 0
   var outage = Outage.none
   var reach = HistoryReach()
@@ -91,13 +102,15 @@ struct World: ~Copyable {
     let limits = HubLimits(
       drivers: 8, trips: 8, channels: 24, eventsPerChannel: isTight ? 3 : 64, events: isTight ? 10 : 400, queryHits: 4,
       queryBudget: .standard, fixTimesPerDriver: 64, driversWithFixTimes: 8, profiles: 4)
-    settings = HubSettings(limits: limits, journal: journal, loops: 1 + Int(seed / 48 % 2))
+    compression = seed / 96 % 4 == 1 ? .shared() : nil
+    settings = HubSettings(
+      server: World.configuration(limits, journal, loops: 1 + Int(seed / 48 % 2)), journal: journal)
     for number in 0..<World.clientCount {
-      let (role, name): (Role, Int) =
+      let (role, name): (HubMessages.Role, Int) =
         number < World.drivers
         ? (.driver, number) : number == World.ops ? (.ops, 0) : (.rider, number - World.drivers)
       var client = Client(
-        number: number, actor: Actor(role: role, id: Names.id("\(role.name)-\(name)")), topics: World.topics,
+        number: number, actor: HubCore.Actor(role: role, id: Names.id("\(role.name)-\(name)")), topics: World.topics,
         trips: World.trips)
       client.clockOffset = Int64.random(in: -500...500, using: &random) * 100
       clients.append(client)
@@ -105,6 +118,22 @@ struct World: ~Copyable {
     for trip in 0..<World.trips { clients[World.ops].views[trip].isWanted = true }
     for fence in 0..<World.fences { clients[World.ops].views[World.trips + World.drivers + fence].isWanted = true }
     for driver in 0..<World.drivers { clients[driver].views[World.trips + driver].isWanted = true }
+  }
+
+  /// A server that is quick to lose patience, and holds little.
+  private static func configuration(_ hub: HubLimits, _ journal: JournalLimits, loops: Int) -> ServerConfiguration {
+    var configuration = ServerConfiguration()
+    configuration.loops = loops
+    configuration.allowsDevelopmentCredentials = true
+    configuration.heartbeatInterval = 10
+    configuration.limits.hub = hub
+    configuration.limits.messageBytes = 1500
+    configuration.limits.outboxBytesPerSession = 1500
+    configuration.limits.rateWarningSeconds = 3
+    configuration.limits.rateCloseSeconds = 8
+    configuration.journal = JournalConfiguration(directory: "")
+    configuration.journal?.limits = journal
+    return configuration
   }
 
   // MARK: Chance and time
@@ -124,18 +153,21 @@ struct World: ~Copyable {
   /// One thing happens.
   mutating func step() throws(Violation) {
     time += Int64(1 + pick(40)) * 10
+    // A loop that is late says that it stalled: that is for `passTime`.
+    if time - lastTurn > 1500 { try turn() }
     switch pick(100) {
     case 0..<36: act(pick(World.clientCount))
-    case 36..<48: if let link = anyLink() { arrive(link, pick(link.upward.count + 1)) }
-    case 48..<58: try turn()
+    case 36..<46: if let link = anyLink() { arrive(link, pick(link.upward + 2)) }
+    case 46..<49: visit()
+    case 49..<58: if let life { try turn(pick(life.networks.count)) }
     case 58..<66: write()
-    case 66..<70: if let loop = life?.loops.randomElement(using: &random) { loop.drain(pick(loop.outputs.count + 1)) }
-    case 70..<76: if let link = anyLink() { try hear(link, pick(link.downward.count + 1)) }
-    case 76..<88: try flow()
+    case 66..<76: if let link = anyLink() { try hear(link, pick(link.downward + 2)) }
+    case 76..<86: try flow()
+    case 86, 87: slowDown()
     case 88..<92: try cut()
     case 92: notice()
     case 93: lookUp()
-    case 94: if oneIn(2) { passTime() } else { keep() }
+    case 94: if oneIn(2) { try passTime() } else { keep() }
     default: try fail()
     }
     if life == nil, oneIn(4) { try start() }
@@ -143,13 +175,16 @@ struct World: ~Copyable {
 
   /// Everything moves on by one, as it does in a hub that is not busy.
   mutating func flow() throws(Violation) {
-    for link in links() { arrive(link, link.upward.count) }
+    for link in links() { arrive(link, .max) }
     try turn()
     write()
     try turn()
-    lookUp()
-    for loop in life?.loops ?? [] { loop.drain(loop.outputs.count) }
-    for link in links() { try hear(link, link.downward.count) }
+    if life?.hasLookups == true {
+      lookUp()
+      try turn()
+    }
+    for link in links() where !link.isSlow { try hear(link, .max) }
+    try hearVisitors()
   }
 
   /// Connections of clients, in their order.
@@ -157,10 +192,21 @@ struct World: ~Copyable {
 
   private mutating func anyLink() -> Link? { links().randomElement(using: &random) }
 
-  private mutating func passTime() {
+  /// Time passes: in a world that goes on, or with a machine that is suspended.
+  private mutating func passTime() throws(Violation) {
+    let seconds: Int
     switch theme {
-    case .days where oneIn(3): time += Int64(86_000 + pick(1500)) * 1000
-    case .plain, .tight, .days, .damage: time += Int64(pick(90)) * 1000
+    case .days where oneIn(3): seconds = 86_000 + pick(1500)
+    case .plain, .tight, .days, .damage: seconds = pick(90)
+    }
+    guard seconds < 90, oneIn(2) else {
+      reach[.suspensions] += 1
+      time += Int64(seconds) * 1000
+      return
+    }
+    for _ in 0..<seconds {
+      time += 1000
+      try flow()
     }
   }
 
@@ -195,7 +241,7 @@ struct World: ~Copyable {
       if let snapshot = try life.keep(disk, rule, now: now, { read.append(($0, $1, $2)) }) {
         note(read, behind: snapshot)
       }
-      reach.snapshots += 1
+      reach[.snapshots] += 1
       diary.note("keep")
     } catch {
       // What it has read was stored, whether or not the snapshot is complete, and it may be deleted by now.
@@ -214,27 +260,34 @@ struct World: ~Copyable {
       }
     }
     life.answerLookups { driver, time in isStored(time, of: driver) }
-    reach.lookups += 1
+    reach[.lookups] += 1
   }
 
   private func isStored(_ time: Int64, of driver: Identifier) -> Bool {
     clients.firstIndex { $0.actor.id == driver }.map { storedFixes[$0].contains(time) } ?? false
   }
 
+  /// A turn of each loop.
   mutating func turn() throws(Violation) {
+    lastTurn = time
+    for loop in 0..<settings.server.loops { try turn(loop) }
+  }
+
+  /// A turn of one loop.
+  mutating func turn(_ loop: Int) throws(Violation) {
     guard let life else { return }
     let refused = life.counters.refusedForStorage
-    life.turn(now)
-    if life.counters.fixesNotStored > 0 { hasUnstoredFixes = true }
-    diary.note("turn", life.counters.trips)
-    guard life.stores else {
-      // Who waits for the disk must not wait for somebody to make room on it.
-      guard life.counters.answersHeld == 0 else {
-        throw Violation(text: "\(life.counters.answersHeld) answers wait for a disk that takes nothing")
-      }
-      if life.counters.refusedForStorage > refused { reach.refusedWhenFull += 1 }
-      return
+    let stores = life.stores
+    life.turn(loop, now)
+    let counters = life.counters
+    if counters.fixesNotStored > 0 { hasUnstoredFixes = true }
+    // Only the first loop has the hub in each of its turns.
+    guard !stores, loop == 0 else { return }
+    // Who waits for the disk must not wait for somebody to make room on it.
+    guard counters.answersHeld == 0 else {
+      throw Violation(text: "\(counters.answersHeld) answers wait for a disk that takes nothing")
     }
+    if counters.refusedForStorage > refused { reach[.refusedWhenFull] += 1 }
   }
 
   /// One group is written, or the hub ends in the attempt.
@@ -243,65 +296,15 @@ struct World: ~Copyable {
     let progress = life.write(now)
     switch progress {
     case .idle: break
-    case .stored: reach.groups += 1
-    case .full(.gone): reach.gone += 1
-    case .full: reach.full += 1
-    case nil: if !disk.isDead { reach.stopped += 1 }
+    case .stored: reach[.groups] += 1
+    case .full(.gone): reach[.gone] += 1
+    case .full: reach[.full] += 1
+    case nil: if !disk.isDead { reach[.stopped] += 1 }
     }
     diary.note("write \(String(describing: progress))")
     if disk.isDead { end() }
   }
 
-  /// Messages reach the hub's loop, in their order.
-  mutating func arrive(_ link: Link, _ count: Int) {
-    guard let life, !link.isHungUp else { return }
-    for _ in 0..<count {
-      guard let message = link.upward.take() else { return }
-      life.loops[link.loop].inputs.append(input(message, link))
-    }
-  }
-
-  func input(_ message: Upward, _ link: Link) -> HubInput {
-    let actor = clients[link.client].actor
-    let sent = Timestamp(milliseconds: now.timestamp.milliseconds + clients[link.client].clockOffset)
-    switch message {
-    case .move(let place):
-      let move = ledger.moves[place]
-      if let change = move.change {
-        return .tripChange(
-          TripChangeInput(
-            session: link.session, actor: actor, messageID: move.message, timestamp: move.mark, change: change))
-      }
-      // Who asks for a trip names its driver; the rider is the first.
-      let isRequest = move.status == .requested
-      let named = move.trip % 3 == 2 && actor.role == .rider ? nil : clients[move.trip % World.drivers].actor.id
-      let driver = !isRequest ? nil : actor.role == .driver ? actor.id : named
-      let rider = isRequest && actor.role == .ops ? clients[World.drivers].actor.id : nil
-      let report = TripStatusReport(
-        tripID: Names.trips[move.trip], status: move.status, timestamp: move.mark, driverID: driver, riderID: rider)
-      return .tripStatus(
-        TripStatusInput(
-          session: link.session, actor: actor, messageID: move.message, report: report, tripIsGranted: true))
-    case .batch(let place):
-      let batch = ledger.batches[place]
-      let content = LocationBatch(tripID: batch.trip.map { Names.trips[$0] }, fixes: batch.fixes.map { .success($0) })
-      return .batch(
-        BatchInput(
-          session: link.session, driverID: nil, messageID: batch.message, sent: sent, received: now, batch: content,
-          tripIsGranted: true))
-    case .fix(let place):
-      let trip = tripDriven(by: link.client)
-      return .fix(
-        FixInput(
-          session: link.session, messageID: Names.anyMessage, sent: sent, received: now,
-          update: LocationUpdate(tripID: trip.map { Names.trips[$0] }, fix: fixes[place]), tripIsGranted: true))
-    case .subscribe(let channel, let resume, let message):
-      return .subscribe(
-        SubscribeInput(
-          session: link.session, actor: actor, messageID: message, request: Subscribe(channel: channel, resume: resume),
-          grant: .granted))
-    case .unsubscribe(let channel, let message): return .unsubscribe(link.session, message, channel)
-    case .ping(let message): return .ping(link.session, message, Ping())
-    }
-  }
+  /// So many bytes reach the hub's machine, and the end behind the last.
+  func arrive(_ link: Link, _ count: Int) { link.far.peer?.arrive(count) }
 }

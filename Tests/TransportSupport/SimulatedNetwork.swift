@@ -7,7 +7,7 @@ import HubTransport
 /// The network of one loop. The far ends of its connections are used by hand.
 package final class SimulatedNetwork: Network {
   private final class Listener {
-    var waiting: [SimulatedSocket] = []
+    var waiting: [(socket: SimulatedSocket, address: SocketAddress)] = []
     var watch: (token: UInt64, interest: Interest)?
   }
 
@@ -32,10 +32,10 @@ package final class SimulatedNetwork: Network {
   package init() {}
 
   /// Somebody connects to the first listener; nil where there is none. Gives the far end.
-  package func connectToListener() -> SimulatedSocket? {
+  package func connectToListener(from address: SocketAddress = .loopback(port: 2)) -> SimulatedSocket? {
     for case .listener(let listener)? in sockets {
       let (near, far) = SimulatedSocket.pair(window: window)
-      listener.waiting.append(near)
+      listener.waiting.append((near, address))
       return far
     }
     return nil
@@ -64,7 +64,8 @@ package final class SimulatedNetwork: Network {
   package func accept(_ number: Int32) -> Accepted {
     if !acceptOutcomes.isEmpty { return acceptOutcomes.removeFirst() }
     guard case .listener(let listener)? = sockets[Int(number)], !listener.waiting.isEmpty else { return .none }
-    return .connection(insert(.connection(listener.waiting.removeFirst())), .loopback(port: 2))
+    let newcomer = listener.waiting.removeFirst()
+    return .connection(insert(.connection(newcomer.socket)), newcomer.address)
   }
 
   package func connect(to address: SocketAddress) throws(SystemError) -> (descriptor: Int32, errno: Int32) {
@@ -85,7 +86,7 @@ package final class SimulatedNetwork: Network {
 
   package func close(_ number: Int32, reset: Bool) {
     switch sockets[Int(number)] {
-    case .listener(let listener)?: for socket in listener.waiting { socket.close(reset: true) }
+    case .listener(let listener)?: for newcomer in listener.waiting { newcomer.socket.close(reset: true) }
     case .connection(let socket)?: socket.close(reset: reset)
     case nil: preconditionFailure("socket \(number) is closed already")
     }

@@ -57,7 +57,7 @@ struct HistoryRun {
 
   private func report(_ sum: Sum, seconds: Double) -> Bool {
     print("| histories from seed \(firstSeed) on | \(sum.histories) in \(Int(seconds)) s |\n| --- | --- |")
-    for (name, count) in sum.reach.counts { print("| \(name) | \(count) |") }
+    for reach in Reach.allCases { print("| \(reach) | \(sum.reach[reach]) |") }
     for failure in sum.failures { print("\nBROKEN: \(failure)") }
     return sum.failures.isEmpty
   }
