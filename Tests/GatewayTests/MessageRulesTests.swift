@@ -11,7 +11,7 @@ import Testing
   ) throws -> MessageOutcome {
     let credential = Credential(role: role, id: try #require(Identifier("x1")))
     let rules = MessageRules(
-      session: SessionRef(loop: 0, slot: 1, generation: 1), rights: SessionRights(credential, expires: .max),
+      session: SessionRef(outlet: 0, slot: 1, generation: 1), rights: SessionRights(credential, expires: .max),
       envelope: ClientEnvelope(
         messageID: try #require(MessageID("m")), timestamp: Timestamp(milliseconds: 5), message: message),
       now: Moment(uptime: 0, timestamp: Timestamp(milliseconds: 5)), subscriptions: subscriptions,
