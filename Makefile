@@ -15,6 +15,7 @@ RELEASE := swift build -c release --static-swift-stdlib
 # What each fuzz target runs for. Given on the command line or in the environment; bash's own SECONDS is not exported.
 SECONDS ?= 60
 KILLS ?= 200
+HISTORIES ?= 10000
 # What a target needs beside what building needs.
 DEPS ?=
 FUZZ_TARGETS := $(patsubst Tests/Fuzz/%.swift,%,$(wildcard Tests/Fuzz/fuzz_*.swift))
@@ -31,7 +32,7 @@ help:
 	@echo 'make capacity                                    measures what a city needs; writes loadtest/CAPACITY.md'
 	@echo 'make abuse                                       hostile connections, and one hostile rider: do others notice?'
 	@echo 'make abuse-search [SECONDS=600]                  is there a message that costs more than it is charged for?'
-	@echo 'make torture [KILLS=200 SECONDS=60]                seeded histories of failures, and kill -9 under load: is all there?'
+	@echo 'make torture [KILLS=200 HISTORIES=10000]           seeded histories of failures, and kill -9 under load: is all there?'
 	@echo 'make ingest [DIR=/data]                          batches of 50 fixes with a journal on that disk: fixes/s and acks'
 	@echo 'make microbench                                  nanoseconds and instructions of its pieces'
 	@echo 'make gps-score                                   the tracker on recorded drives, where ../shared has them'
@@ -112,12 +113,11 @@ abuse: loadtest-release
 abuse-search: loadtest-release
 	.build/release/hub-loadtest abuse-search --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
-# HISTORIES=… for so many instead of so many seconds; SEED=… for those that a run before has printed.
+# SEED=… makes those again that a run before has printed.
 torture: deps
 	$(RELEASE) --product hub-torture
 	$(RELEASE) --product locationhub
-	.build/release/hub-torture histories $(if $(HISTORIES),--count $(HISTORIES),--seconds $(SECONDS)) \
-	  $(if $(SEED),--seed $(SEED))
+	.build/release/hub-torture histories --count $(HISTORIES) $(if $(SEED),--seed $(SEED))
 	.build/release/hub-torture kills --kills $(KILLS) $(if $(SEED),--seed $(SEED))
 
 # Half a minute on a machine that does nothing else.
