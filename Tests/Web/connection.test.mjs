@@ -91,6 +91,9 @@ test('a socket that neither opens nor fails, or a hub that does not greet, has 1
   await world.clock.pass(1);
   assert.deepEqual([world.hub.state.is, world.hub.state.reason.cause], ['waiting', 'timeout']);
   assert.ok(world.socket.closedWith);
+  world.socket.onerror?.({});
+  await world.clock.pass(1150);
+  assert.equal(world.hub.state.is, 'connecting', 'what that socket says afterwards delays nothing');
 });
 
 test('a socket that only says `error`, as in Node 22, has failed', async () => {

@@ -344,9 +344,9 @@ function samplingGate() {
   };
 }
 
-function fixOf({ coords, timestamp, ...fix }, tripId, now) {
-  const phone = coords ?? fix, { latitude, longitude } = phone;
-  const result = { ...(tripId && { tripId }), latitude, longitude, timestamp: Math.round(+(timestamp ?? now)) };
+function fixOf(fix, tripId, now) {
+  const { coords: phone = fix, timestamp = now } = fix, { latitude, longitude } = phone;
+  const result = { ...(tripId && { tripId }), latitude, longitude, timestamp: Math.round(+timestamp) };
   for (const name of list('accuracy heading speed altitude source headingAccuracy speedAccuracy batteryLevel')) {
     const value = phone[name];
     if (value === value && value != null && (!(value < 0) || name === 'altitude')) result[name] = value;
@@ -433,7 +433,6 @@ export class Hub {
     this.#events.emit('state', this.#state);
   }
 
-
   connect() {
     if (this.#state.is !== 'idle' && this.#state.is !== 'closed') return this;
     this.#failures = 0;
@@ -468,14 +467,14 @@ export class Hub {
     const c = this.#c ?? {};
     this.#c = undefined;
     this.#asking?.abort.abort();
-    this.#alarms.clear('connect ping silence woken renew flush');
-    if (c.socket) c.socket.onclose = c.socket.onmessage = null;
+    this.#alarms.clear('connect ping silence woken renew flush due');
+    if (c.socket) c.socket.onclose = c.socket.onmessage = c.socket.onerror = null;
     return c;
   }
 
   async #attempt() {
     const c = this.#c = { pings: [], notBefore: 0, sentThrough: -Infinity };
-    const { token, codec, dev, WebSocket } = this.#options;
+    const { token, codec } = this.#options;
     this.#become('connecting');
     try {
       await this.#load();
@@ -559,10 +558,9 @@ export class Hub {
       this.#need = 'refused';
       if (typeof this.#options.token !== 'function') this.#stop(refusal(401));
     } else if (status === 429 || status === 503) {
-      this.#wait(this.#spread(0, headers.get('Retry-After') ?? 1), refusal(status));
+      this.#wait(this.#spread(0, +headers.get('Retry-After') || 1), refusal(status));
     }
   }
-
 
   /** Once at a time: an earlier question is called off, waited for, and its answer dropped. */
   #ask(reason) {
@@ -609,7 +607,6 @@ export class Hub {
     c.refresh = undefined;
     if (isTaken) this.#renewLater(); else this.#renewIn(renewalRetryMs);
   }
-
 
   #received(c, data) {
     c.heard = this.#alarms.now();
@@ -712,7 +709,6 @@ export class Hub {
     for (const type of ['visibilitychange', 'resume']) document?.addEventListener(type, woken, this.#page);
   }
 
-
   #message(type, payload, messageId = this.#prefix + ++this.#number) {
     return { type, payload, timestamp: Math.round(this.#options.now()), messageId };
   }
@@ -772,7 +768,6 @@ export class Hub {
     }
     if (unconfirmed >= unconfirmedFixes && !c.pings.length) this.#ping(c);
   }
-
 
   #enqueue(type, payload, settle) {
     if (this.#queue.size >= queuedMessages && !this.#dropFix()) return false;
@@ -898,7 +893,6 @@ export class Hub {
     c.charged = before + bytes;
   }
 
-
   /** Feeds of one channel share its subscription, which lasts as long as they do. */
   #feed(channel, viewId) {
     const key = viewId ?? channel;
@@ -1019,7 +1013,6 @@ export class Hub {
     }
   }
 
-
   trip(id) { return this.#feed(`trip:${id}`).feed; }
   driver(id) { return this.#feed(`driver:${id}`).feed; }
   fence(id) { return this.#feed(`fence:${id}`).feed; }
@@ -1046,9 +1039,9 @@ export class Hub {
   getTrip(tripId) { return this.#query('trip', { tripId }); }
 
   getTrips(question) { return this.#get('/v1/trips', question); }
-  track(id, question) { return this.#get(`/v1/trips/${id}/track.geojson`, question); }
+  track(id, question) { return this.#get(`/v1/trips/${encodeURIComponent(id)}/track.geojson`, question); }
   fences(question) { return this.#get('/v1/fences', question); }
-  getFence(id) { return this.#get(`/v1/fences/${id}`); }
+  getFence(id) { return this.#get(`/v1/fences/${encodeURIComponent(id)}`); }
 
   #http(path) {
     const url = new URL(this.#url);
@@ -1068,11 +1061,11 @@ export class Hub {
     const response = await fetch(url, this.#token && { headers }).catch(error => {
       throw new HubError('unreachable', error.message);
     });
-    const body = await response.json();
+    const { error = {}, ...body } = await response.json().catch(() => ({}));
     if (response.ok) return body;
-    throw new HubError(body.error?.code, body.error?.message, +response.headers.get('Retry-After') || undefined);
+    const { code = 'internal', message = `HTTP ${response.status}` } = error;
+    throw new HubError(code, message, +response.headers.get('Retry-After') || undefined);
   }
-
 
   send(fix, { trip } = {}) {
     const payload = fixOf(fix, trip, this.#options.now());
