@@ -146,6 +146,13 @@ test('10,000 clients whose connections are cut come again evenly over what the p
   assert.ok(peak(times, 6) < 1.5, `the busiest 50 ms have ${peak(times, 6)} times the mean`);
 });
 
+for (const code of [1001, 1006]) {
+  test(`10,000 clients of a hub that is back 6 s after ${code} do not storm it`, async () => {
+    const times = await arrivals(code, 6000), seconds = Math.ceil((Math.max(...times) - Math.min(...times)) / 1000);
+    assert.ok(peak(times, seconds) < 1.5, `the busiest second has ${peak(times, seconds)} times the mean`);
+  });
+}
+
 test('a hub that is silent gets a ping after four fifths of an interval, and is given up after two and a half', async () => {
   const world = byHand();
   const socket = await world.live({ heartbeatInterval: 10 });

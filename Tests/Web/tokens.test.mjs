@@ -203,3 +203,34 @@ test('where a browser does not say why a socket did not open, HTTP does', async 
   await world.socket.end(1006);
   assert.equal(world.hub.state.retryAt - world.clock.now(), 23_000);
 });
+
+test('questions over HTTP wait for a connection, carry its token, and say what is wrong', async () => {
+  const asked = [];
+  let answer;
+  globalThis.fetch = async (url, { headers } = {}) => {
+    asked.push([String(url), headers.Authorization]);
+    if (answer instanceof Error) throw answer;
+    return answer;
+  };
+  const { asked: questions, world } = withFunction();
+  answer = Response.json({ trips: [], next: 't2s' });
+  const trips = world.hub.getTrips({ status: 'accepted', limit: 2 });
+  world.hub.connect();
+  await settled();
+  assert.equal(asked.length, 0);
+  await give(questions[0], 'a.e30.x');
+  await world.live();
+  assert.deepEqual(await trips, { trips: [], next: 't2s' });
+  assert.deepEqual(asked, [['https://hub.example/v1/trips?status=accepted&limit=2', 'Bearer a.e30.x']]);
+  answer = Response.json({ error: { code: 'storage_full', message: 'no room' } }, { status: 503, headers: { 'Retry-After': '7' } });
+  await assert.rejects(world.hub.track('T/../1'), { code: 'storage_full', message: 'no room', retry: 'later', retryAfter: 7 });
+  assert.equal(asked[1][0], 'https://hub.example/v1/trips/T%2F..%2F1/track.geojson');
+  answer = new Response('<h1>Bad gateway</h1>', { status: 502 });
+  await assert.rejects(world.hub.fences(), { code: 'internal', message: 'HTTP 502', retry: 'later' });
+  answer = new TypeError('fetch failed');
+  await assert.rejects(world.hub.getFence('f'), { code: 'unreachable', retry: 'later' });
+  const never = byHand({ token: 'a.e30.x', dev: undefined }).hub;
+  const waiting = never.fences();
+  never.close();
+  await assert.rejects(waiting, { code: 'closed' });
+});
