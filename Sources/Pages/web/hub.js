@@ -352,7 +352,7 @@ function fixOf(fix, tripId, now) {
     if (value === value && value != null && (!(value < 0) || name === 'altitude')) result[name] = value;
   }
   if (checks.place(result) && result.timestamp > 0) return result;
-  throw new HubError('invalid_location', 'no place on Earth, or no time');
+  throw new HubError('invalid_location', 'no place, or no time');
 }
 
 function endOf(token) {
@@ -363,7 +363,7 @@ function endOf(token) {
   }
 }
 
-/** Of state, which is latest-wins, a slow reader gets the newest of each driver. */
+/** Of state a slow reader gets the newest. */
 async function* iterate(feed) {
   let waiting = [], wake;
   const off = feed.on('any', (data, type) => {
@@ -393,6 +393,7 @@ export class Hub {
   /** The present attempt or connection. */
   #c;
   #failures = 0;
+  #chance;
   #token;
   #asking;
   #need = 'connect';
@@ -412,8 +413,7 @@ export class Hub {
 
   constructor(url, options) {
     this.#options = {
-      now: Date.now, random: Math.random, setTimeout: (...a) => setTimeout(...a), clearTimeout: id => clearTimeout(id),
-      WebSocket: globalThis.WebSocket, ...options,
+      now: Date.now, random: Math.random, setTimeout, clearTimeout, WebSocket: globalThis.WebSocket, ...options,
     };
     this.#url = new URL(url);
     if (!/^wss?:$/.test(this.#url.protocol)) throw new TypeError(`${url} is no WebSocket URL: use wss://…`);
@@ -532,7 +532,9 @@ export class Hub {
       rule = typeof this.#options.token === 'function' ? 'backOff' : 'never';
     }
     if (rule === 'never') return this.#stop(reason);
+    // One draw for a break: the sums of several would heap up.
     const isFirst = this.#failures === 0;
+    if (isFirst) this.#chance = this.#options.random();
     const growing = Math.min(firstDelayMs * 2 ** this.#failures++, longestDelayMs);
     this.#wait(rule === 'spread' && isFirst ? spreadMs * this.#options.random()
       : this.#spread(rule === 'pause' ? overRateMs : growing, retryAfter), reason);
@@ -546,7 +548,7 @@ export class Hub {
   }
 
   #spread(least, retryAfter = 0) {
-    return Math.max(least, Math.min(retryAfter * 1000, longestRetryAfterMs)) * (1 + jitter * this.#options.random());
+    return Math.max(least, Math.min(retryAfter * 1000, longestRetryAfterMs)) * (1 + jitter * this.#chance);
   }
 
   /** A question with the same credential shows why a socket did not open. */
@@ -691,7 +693,6 @@ export class Hub {
     });
   }
 
-  /** A ping shows whether there still is a connection. */
   #woken() {
     const c = this.#c;
     if (!c?.greeting) return;
@@ -969,8 +970,9 @@ export class Hub {
     if (event.sequence <= target.since) return;
     target.since = event.sequence;
     if (unknown) return;
-    if (type === 'trip_update') target.shown.trip = event;
-    this.#tell(target, type === 'trip_update' ? 'update' : 'notice', event);
+    const isUpdate = type === 'trip_update';
+    if (isUpdate) target.shown.trip = event;
+    this.#tell(target, isUpdate ? 'update' : 'notice', event);
   }
 
   #stated(target, type, state) {
