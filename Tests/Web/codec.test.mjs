@@ -62,7 +62,8 @@ test('what a hub may not say is passed over, and so is what a newer one may', ()
     let found;
     try {
       const message = text === undefined ? new BinaryReader().read(bytes(hex)) : readJSON(text);
-      found = !message || checked(message).unknown ? 'unknown' : message.type === 'driver_location' ? 'position' : message.type;
+      const isUnknown = !message || checked(message).unknown;
+      found = isUnknown ? 'unknown' : message.type === 'driver_location' ? 'position' : message.type;
     } catch {
       found = 'unreadable';
     }
@@ -71,10 +72,14 @@ test('what a hub may not say is passed over, and so is what a newer one may', ()
 });
 
 test('null, -1 and names in strings do not make a message unreadable', () => {
-  const say = payload => checked(readJSON(JSON.stringify({ type: 'notification', payload, timestamp: 1, messageId: 'p1' })));
-  const payload = { channel: 'fence:f', kind: 'message', title: '"a":"b":', body: 'x:\\":', data: { a: [{ b: null }, 'c:'] }, sequence: 1 };
+  const say = payload => checked(readJSON(JSON.stringify({ type: 'notification', payload, timestamp: 1,
+    messageId: 'p1' })));
+  const payload = { channel: 'fence:f', kind: 'message', title: '"a":"b":', body: 'x:\\":',
+    data: { a: [{ b: null }, 'c:'] }, sequence: 1 };
   assert.deepEqual(say(payload).payload, { ...payload, data: { a: [{}, 'c:'] } });
-  for (const text of ['null', '3', '[]', '{}', '"x"', '{"type":"pong"', '']) assert.throws(() => checked(readJSON(text)), text);
+  for (const text of ['null', '3', '[]', '{}', '"x"', '{"type":"pong"', '']) {
+    assert.throws(() => checked(readJSON(text)), text);
+  }
 });
 
 // What the client writes in JSON: by its own methods, against the examples.

@@ -14,7 +14,8 @@ const unlimited = { ...limits, rate: 0 };
 async function driving(greeting = { limits: unlimited }, options = {}) {
   const world = byHand({ dev: driver, ...options });
   const begin = world.clock.now();
-  const fix = (seconds, speed = 15) => ({ latitude: 48 + seconds * speed / 111_200, longitude: 11, timestamp: begin + seconds * 1000 });
+  const fix = (seconds, speed = 15) => ({ latitude: 48 + seconds * speed / 111_200, longitude: 11,
+    timestamp: begin + seconds * 1000 });
   if (greeting) await world.live({ role: 'driver', ...greeting });
   return Object.assign(world, { fix });
 }
@@ -40,7 +41,8 @@ test('what is no fix is refused at once, and what a phone does not know is left 
   const { hub, socket, clock } = await driving();
   for (const bad of [{ latitude: 91, longitude: 0 }, { latitude: 0 }, { latitude: NaN, longitude: 0 },
     { latitude: 0, longitude: 0, timestamp: 'yesterday' }]) {
-    assert.throws(() => hub.send(bad), error => error instanceof HubError && error.code === 'invalid_location' && error.retry === 'never');
+    assert.throws(() => hub.send(bad),
+      error => error instanceof HubError && error.code === 'invalid_location' && error.retry === 'never');
   }
   hub.send({ latitude: 1, longitude: 2, accuracy: null, heading: NaN, speed: -1, altitude: -3, batteryLevel: 0 });
   hub.send({ latitude: 1, longitude: 2, timestamp: new Date(clock.now() + 0.4) });
@@ -80,13 +82,16 @@ test('after a break unstored fixes go out as batches, in order, one for each run
   hub.send(fix(4));
   const socket = await world.again({ role: 'driver', limits: unlimited });
   const [first, second, move, third] = socket.sent;
-  assert.deepEqual([first, second, move, third].map(({ type }) => type), ['location_batch', 'location_batch', 'trip_status', 'location_batch']);
+  assert.deepEqual([first, second, move, third].map(({ type }) => type),
+    ['location_batch', 'location_batch', 'trip_status', 'location_batch']);
   assert.deepEqual([first.payload.tripId, first.payload.locations.length, second.payload.tripId], ['T1', 2, undefined]);
   assert.deepEqual(third.payload.locations, [fix(4)]);
   await socket.end(1006);
   const next = await world.again({ role: 'driver', limits: unlimited });
-  assert.deepEqual(next.sent.map(({ messageId }) => messageId), socket.sent.map(({ messageId }) => messageId), 'with the same ids');
-  for (const message of next.of('location_batch')) await next.ack(message, { accepted: message.payload.locations.length, duplicates: 0, rejected: [] });
+  assert.deepEqual(next.sent.map(({ messageId }) => messageId), socket.sent.map(({ messageId }) => messageId),
+    'with the same ids');
+  for (const message of next.of('location_batch')) await next.ack(message,
+    { accepted: message.payload.locations.length, duplicates: 0, rejected: [] });
   await next.ack(next.last('trip_status'), { trip: { tripId: 'T1', status: 'arrived_pickup', timestamp: 1 } });
   assert.equal((await moved).status, 'arrived_pickup');
   assert.equal(hub.backlog.messages, 0);
@@ -97,14 +102,17 @@ test('a batch holds what the hub takes, and names the fixes that it refuses', as
   for (let second = 0; second < 250; second++) hub.send(fix(second));
   const socket = await world.live({ role: 'driver', limits: { ...unlimited, maxBatch: 100 } });
   assert.deepEqual(socket.of('location_batch').map(({ payload }) => payload.locations.length), [100, 100, 50]);
-  await socket.ack(socket.of('location_batch')[0], { accepted: 99, duplicates: 0, rejected: [{ index: 3, code: 'invalid_location' }] });
-  assert.deepEqual(world.errors.map(({ code, message }) => [code, message]), [['invalid_location', 'fix 3 of a batch was refused']]);
+  await socket.ack(socket.of('location_batch')[0], { accepted: 99, duplicates: 0,
+    rejected: [{ index: 3, code: 'invalid_location' }] });
+  assert.deepEqual(world.errors.map(({ code, message }) => [code, message]),
+    [['invalid_location', 'fix 3 of a batch was refused']]);
   assert.equal(hub.backlog.messages, 2);
 });
 
 test('fixes that are not stored 15 s after the pong of a later ping go out again in a batch', async () => {
   const { hub, socket, fix, clock } = await driving();
-  const pong = async () => { await socket.say('pong', { replyTo: socket.last('ping').messageId, serverTime: 1, storedThrough: 1 }); };
+  const pong = async () => { await socket.say('pong', { replyTo: socket.last('ping').messageId, serverTime: 1,
+    storedThrough: 1 }); };
   hub.send(fix(0));
   hub.send(fix(1));
   await clock.pass(18_000);
@@ -138,7 +146,8 @@ for (const [code, retry, after] of [['rate_limited', 'later', 'again'], ['storag
     const { hub, socket, clock } = await driving();
     let error;
     hub.move('T1', 'accepted').catch(e => { error = e; });
-    const refuse = more => socket.say('error', { code, message: 'no', replyTo: socket.last('trip_status').messageId, ...more });
+    const refuse = more => socket.say('error', { code, message: 'no', replyTo: socket.last('trip_status').messageId,
+      ...more });
     await refuse({ retryAfter: 2.5, details: { status: 'completed' } });
     await clock.pass(2500);
     const [first, second] = socket.of('trip_status');
@@ -159,14 +168,16 @@ for (const [code, retry, after] of [['rate_limited', 'later', 'again'], ['storag
 test('a fix that is refused is told by `error`, and is not sent again', async () => {
   const world = await driving(), { hub, socket, fix } = world;
   hub.send(fix(0));
-  await socket.say('error', { code: 'implausible_location', message: 'no', replyTo: socket.last('location_update').messageId });
+  await socket.say('error', { code: 'implausible_location', message: 'no',
+    replyTo: socket.last('location_update').messageId });
   assert.deepEqual([world.errors[0].code, hub.backlog.messages], ['implausible_location', 0]);
 });
 
 test('while the hub asks for patience all wait, so that the order is kept', async () => {
   const { hub, socket, fix, clock } = await driving();
   hub.status('available').catch(() => {});
-  await socket.say('error', { code: 'storage_full', message: 'no', retryAfter: 5, replyTo: socket.last('driver_status').messageId });
+  await socket.say('error', { code: 'storage_full', message: 'no', retryAfter: 5,
+    replyTo: socket.last('driver_status').messageId });
   hub.send(fix(1));
   await clock.pass(4999);
   assert.equal(socket.sent.length, 1);
@@ -180,7 +191,8 @@ test('a move says its trip: as the ack has it, or as the hub is asked for it beh
   const { payload } = socket.last('trip_status');
   assert.deepEqual([payload.expectedStatus, payload.location], ['requested', { latitude: 1, longitude: 2 }]);
   await socket.ack(socket.last('trip_status'));
-  await socket.say('result', { replyTo: socket.last('query').messageId, tripId: 'T1', status: 'accepted', timestamp: 5 });
+  await socket.say('result', { replyTo: socket.last('query').messageId, tripId: 'T1', status: 'accepted',
+    timestamp: 5 });
   assert.deepEqual(await moved, { tripId: 'T1', status: 'accepted', timestamp: 5 });
 });
 
@@ -189,7 +201,8 @@ test('questions are asked again after a break, and end with `close`', async () =
   const asked = world.hub.nearby({ latitude: 48, longitude: 11, limit: 2 });
   await world.socket.end(1006);
   const socket = await world.again({ role: 'driver' });
-  await socket.say('result', { replyTo: socket.last('query').messageId, drivers: [{ driverId: 'D1', status: 'available' }] });
+  await socket.say('result', { replyTo: socket.last('query').messageId,
+    drivers: [{ driverId: 'D1', status: 'available' }] });
   assert.deepEqual(await asked, [{ driverId: 'D1', status: 'available' }]);
   const never = world.hub.getTrip('T1'), kept = world.hub.move('T1', 'accepted');
   const closed = world.hub.close();
@@ -198,7 +211,8 @@ test('questions are asked again after a break, and end with `close`', async () =
   await closed;
   assert.equal(world.hub.backlog.messages, 1, 'a move is kept');
   await world.live({ role: 'driver' });
-  await world.socket.ack(world.socket.last('trip_status'), { trip: { tripId: 'T1', status: 'accepted', timestamp: 1 } });
+  await world.socket.ack(world.socket.last('trip_status'),
+    { trip: { tripId: 'T1', status: 'accepted', timestamp: 1 } });
   assert.equal((await kept).tripId, 'T1');
 });
 
@@ -229,7 +243,8 @@ test('a rider pays for long answers, and goes on within the rate', async () => {
   const world = byHand(), { hub, clock } = world;
   const socket = await world.live();
   hub.getTrip('T1');
-  await socket.say('result', { replyTo: socket.last('query').messageId, tripId: 'T1', status: 'accepted', timestamp: 1, route: '?'.repeat(160_000) });
+  await socket.say('result', { replyTo: socket.last('query').messageId, tripId: 'T1', status: 'accepted', timestamp: 1,
+    route: '?'.repeat(160_000) });
   const before = socket.of('query').length;
   for (let n = 0; n < 10; n++) hub.getTrip('T1');
   assert.equal(socket.of('query').length, before, 'some 44 units');

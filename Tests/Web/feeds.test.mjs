@@ -15,7 +15,8 @@ const eta = (after, more = {}) => ({
 /** A hub that is live, with a feed whose events are written down as short words. */
 async function following(open = hub => hub.trip('T1'), answer = { sequence: 3 }) {
   const world = byHand(), feed = open(world.hub), seen = [];
-  for (const type of types) feed.on(type, data => seen.push(`${type} ${data?.sequence ?? data?.timestamp ?? (typeof data === 'string' ? data : '')}`.trim()));
+  for (const type of types) feed.on(type,
+    data => seen.push(`${type} ${data?.sequence ?? data?.timestamp ?? (typeof data === 'string' ? data : '')}`.trim()));
   const socket = await world.live();
   await socket.subscribed(socket.last('subscribe'), answer);
   return Object.assign(world, { feed, seen, take: () => seen.splice(0) });
@@ -39,7 +40,8 @@ test('a feed is subscribed to, says how things stand, and what happens from then
   const later = world.hub.trip('T1');
   later.on('snapshot', snapshot => { shown = snapshot; });
   await settled();
-  assert.deepEqual([shown.trip.status, shown.trip.driverId], ['arrived_pickup', 'D1'], 'a later feed is shown how things stand');
+  assert.deepEqual([shown.trip.status, shown.trip.driverId], ['arrived_pickup', 'D1'],
+    'a later feed is shown how things stand');
   await socket.say('driver_location', position(5, { after: 4 }), now - 200);
   assert.deepEqual([feed.position.published, feed.position.received], [now - 200, now]);
 });
@@ -117,7 +119,8 @@ for (const reason of ['trip_ended', 'grant_ended', 'revoked']) {
 test('a subscription that is refused ends its feed; one that may come later is asked for again', async () => {
   const world = byHand(), feed = world.hub.trip('T1');
   const socket = await world.live();
-  const refuse = (code, more) => socket.say('error', { code, message: 'no', replyTo: socket.last('subscribe').messageId, ...more });
+  const refuse = (code, more) => socket.say('error', { code, message: 'no', replyTo: socket.last('subscribe').messageId,
+    ...more });
   await refuse('storage_full', { retryAfter: 2.5 });
   await world.clock.pass(2499);
   assert.equal(socket.of('subscribe').length, 1);
@@ -165,18 +168,22 @@ test('a loop over a feed gets events in order, of positions the newest, and ends
   })();
   await settled();
   const { socket } = world;
-  for (let n = 1; n <= 3; n++) socket.onmessage({ data: JSON.stringify({ type: 'driver_location', payload: position(n), timestamp: 1, messageId: 'p1' }) });
-  for (let n = 4; n <= 6; n++) socket.onmessage({ data: JSON.stringify({ type: 'trip_update', payload: update(n), timestamp: 1, messageId: 'p1' }) });
+  for (let n = 1; n <= 3; n++) socket.onmessage({ data: JSON.stringify({ type: 'driver_location', payload: position(n),
+    timestamp: 1, messageId: 'p1' }) });
+  for (let n = 4; n <= 6; n++) socket.onmessage({ data: JSON.stringify({ type: 'trip_update', payload: update(n),
+    timestamp: 1, messageId: 'p1' }) });
   await socket.say('unsubscribed', { channel: 'trip:T1', reason: 'trip_ended' });
   await reading;
-  assert.deepEqual(events, [`position ${position(3).timestamp}`, 'update 4', 'update 5', 'update 6', 'ended trip_ended']);
+  assert.deepEqual(events, [`position ${position(3).timestamp}`, 'update 4', 'update 5', 'update 6',
+    'ended trip_ended']);
 });
 
 test('a loop that is not read keeps at most 1,000 events, and says that some are lost', async () => {
   const world = await following();
   const reader = world.feed[Symbol.asyncIterator]();
   const first = reader.next();
-  for (let n = 4; n < 3004; n++) world.socket.onmessage({ data: JSON.stringify({ type: 'trip_update', payload: update(n), timestamp: 1, messageId: 'p1' }) });
+  for (let n = 4; n < 3004; n++) world.socket.onmessage({ data: JSON.stringify({ type: 'trip_update',
+    payload: update(n), timestamp: 1, messageId: 'p1' }) });
   const kinds = [(await first).value];
   for (let n = 0; n < 999; n++) kinds.push((await reader.next()).value);
   assert.equal(kinds[0].type, 'lost');
@@ -188,7 +195,8 @@ test("the fleet's positions are kept apart by driver", async () => {
   const world = await following(hub => hub.fleet(), { sequence: 0 });
   const reader = world.feed[Symbol.asyncIterator]();
   const first = reader.next();
-  for (const driverId of ['A', 'B', 'C', 'B']) await world.socket.say('driver_location', position(1, { channel: 'fleet', driverId, after: 0 }));
+  for (const driverId of ['A', 'B', 'C', 'B']) await world.socket.say('driver_location',
+    position(1, { channel: 'fleet', driverId, after: 0 }));
   assert.equal((await first).value.data.driverId, 'A');
   assert.deepEqual([(await reader.next()).value.data.driverId, (await reader.next()).value.data.driverId], ['C', 'B']);
 });

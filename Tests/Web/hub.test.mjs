@@ -1,4 +1,5 @@
-// The client and a real hub: both codecs, kill -9 and restart, tokens, and the code of protocol/javascript.md as it stands.
+// The client and a real hub: both codecs, kill -9 and restart, tokens, and the code of protocol/javascript.md as it
+// stands.
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -37,7 +38,8 @@ for (const codec of ['json', 'binary']) {
     const [driver, rider, ops] = [as('driver', 'D1'), as('rider', 'R1'), as('ops', 'O1')];
     for (const client of [driver, rider, ops]) client.on('error', ({ code }) => errors.push(code));
     const trip = rider.trip('T1'), fleet = ops.fleet(), seen = [];
-    for (const type of ['snapshot', 'position', 'eta', 'update', 'notice', 'lost', 'ended']) trip.on(type, data => seen.push([type, data]));
+    for (const type of ['snapshot', 'position', 'eta', 'update', 'notice', 'lost', 'ended']) trip.on(type,
+      data => seen.push([type, data]));
     const of = type => seen.filter(([name]) => name === type).map(([, data]) => data);
     await until('three sessions', () => [driver, rider, ops].every(isLive));
 
@@ -46,22 +48,26 @@ for (const codec of ['json', 'binary']) {
     const requested = await rider.move('T1', 'requested', { pickup, dropoff, driverId: 'D1' });
     assert.deepEqual([requested.status, requested.riderId, requested.pickup], ['requested', 'R1', pickup]);
     assert.equal((await driver.move('T1', 'accepted', { expected: 'requested' })).driverId, 'D1');
-    await assert.rejects(driver.move('T1', 'completed'), error => error.code === 'invalid_transition' && error.details.status === 'accepted');
+    await assert.rejects(driver.move('T1', 'completed'),
+      error => error.code === 'invalid_transition' && error.details.status === 'accepted');
     const begin = Date.now() - 5000;
     for (let n = 0; n < 6; n++) {
-      const fix = { latitude: 48.1 + n * 1e-4, longitude: 11.5, accuracy: 5, speed: 11.1, heading: 0, timestamp: begin + n * 1000 };
+      const fix = { latitude: 48.1 + n * 1e-4, longitude: 11.5, accuracy: 5, speed: 11.1, heading: 0,
+        timestamp: begin + n * 1000 };
       assert.equal(driver.send(fix, { trip: 'T1' }), 'queued');
     }
     await until('positions', () => of('position').length === 6 && of('eta').length);
     const last = of('position').at(-1);
-    assert.deepEqual([last.driverId, last.tripId, last.timestamp, typeof last.speed], ['D1', 'T1', begin + 5000, 'number']);
+    assert.deepEqual([last.driverId, last.tripId, last.timestamp, typeof last.speed],
+      ['D1', 'T1', begin + 5000, 'number']);
     assert.ok(Math.abs(last.received - last.published) < 1000 && Math.abs(rider.now() - Date.now()) < 1000);
     assert.equal(of('eta')[0].target, 'pickup');
     assert.equal(fleet.position.driverId, 'D1');
 
     const view = ops.view({ latitude: 48.1, longitude: 11.5, radius: 2000 });
     await until('the map', () => view.drivers.get('D1')?.status === 'on_trip');
-    assert.deepEqual((await ops.nearby({ latitude: 48.1, longitude: 11.5, limit: 3 })).map(({ driverId }) => driverId), ['D1']);
+    assert.deepEqual((await ops.nearby({ latitude: 48.1, longitude: 11.5, limit: 3 })).map(({ driverId }) => driverId),
+      ['D1']);
     const polygon = { type: 'Polygon', coordinates: [[[11, 48], [12, 48], [12, 49], [11, 48]]] };
     assert.equal((await ops.within({ polygon })).drivers[0].vehicleType, 'van');
     assert.equal((await ops.within({ bbox: [0, 0, 1, 1] })).drivers.length, 0);
@@ -90,7 +96,8 @@ for (const codec of ['json', 'binary']) {
 }
 
 for (const codec of ['json', 'binary']) {
-  test(`kill -9 and a restart: no event is missed or comes twice, each fix is stored once, in ${codec}`, { skip, timeout: 40_000 }, async t => {
+  test(`kill -9 and a restart: no event is missed or comes twice, each fix is stored once, in ${codec}`,
+    { skip, timeout: 40_000 }, async t => {
     const hub = await hubFor(t, '--dev-auth', '--sampling', '1');
     const driver = hub.client({ dev: { role: 'driver', id: 'D1' }, codec });
     const ops = hub.client({ dev: { role: 'ops', id: 'O1' }, codec });
@@ -101,13 +108,15 @@ for (const codec of ['json', 'binary']) {
     feed.on('lost', () => lost.push('lost'));
     let sent = 0, told = 0;
     const drive = () => {
-      const fix = { latitude: 48 + sent * 1e-4, longitude: 11, accuracy: 5, speed: 11.1, heading: 0, timestamp: begin + sent * 1000 };
+      const fix = { latitude: 48 + sent * 1e-4, longitude: 11, accuracy: 5, speed: 11.1, heading: 0,
+        timestamp: begin + sent * 1000 };
       assert.equal(driver.send(fix, { trip: 'T1' }), 'queued');
       sent++;
     };
     const tell = async () => {
       const notice = { channel: 'trip:T1', kind: 'message', title: 'n', body: 'n', messageId: `m${++told}` };
-      const post = () => fetch(`${hub.http}/v1/notifications?role=ops&id=O1`, { method: 'POST', body: JSON.stringify(notice) }).then(({ ok }) => ok, () => false);
+      const post = () => fetch(`${hub.http}/v1/notifications?role=ops&id=O1`,
+        { method: 'POST', body: JSON.stringify(notice) }).then(({ ok }) => ok, () => false);
       await until('the notification', post);
     };
     await ops.move('T1', 'requested', { driverId: 'D1' });
@@ -155,7 +164,8 @@ test('tokens: renewed while the session stands, refused where they are over', { 
   rider.on('state', ({ is }) => states.push(is));
   const trip = rider.trip('T1');
   await until('two renewals', () => asked.length === 3, 20);
-  await until('an answer over HTTP', () => rider.getTrip('T1').then(() => false, ({ code }) => code === 'unknown_trip'));
+  await until('an answer over HTTP', () => rider.getTrip('T1').then(() => false,
+    ({ code }) => code === 'unknown_trip'));
   assert.deepEqual([asked, states, trip.state.is], [['connect', 'expiring', 'expiring'], ['live'], 'live']);
 
   // A browser's WebSocket does not say why it did not open.
@@ -197,7 +207,8 @@ async function runPage(t, heading, hub, globals) {
   });
   const library = new URL('../../Sources/Pages/web/hub.js', import.meta.url).href;
   const file = join(folder, 'page.mjs');
-  writeFileSync(file, `${code.replace("'/hub.js'", `'${library}'`).replace('wss://hub.example/v1/ws', hub.url)}\nexport { hub };\n`);
+  const here = code.replace("'/hub.js'", `'${library}'`).replace('wss://hub.example/v1/ws', hub.url);
+  writeFileSync(file, `${here}\nexport { hub };\n`);
   ({ hub: client } = await import(pathToFileURL(file)));
   return client;
 }
@@ -217,7 +228,8 @@ test('the rider in 12 lines and the driver in 6 do what they say', { skip, timeo
   const car = { moved: [], moveTo(...place) { this.moved.push(place); }, remove() { this.isGone = true; } };
   const frames = [], eta = {}, banner = {}, { fetch } = globalThis;
   const as = role => async (url, ...more) => url === '/my/token' ? new Response(tokens[role]) : fetch(url, ...more);
-  await runPage(t, 'A rider', hub, { WebSocket: WebSocketByNet, fetch: as('rider'), requestAnimationFrame: f => frames.push(f), car, eta, banner });
+  await runPage(t, 'A rider', hub, { WebSocket: WebSocketByNet, fetch: as('rider'),
+    requestAnimationFrame: f => frames.push(f), car, eta, banner });
   const draw = () => frames.splice(0).forEach(f => f());
   draw();
   assert.ok(Number.isNaN(car.moved[0][0]), 'nothing to draw yet');
@@ -225,7 +237,8 @@ test('the rider in 12 lines and the driver in 6 do what they say', { skip, timeo
 
   let watcher;
   const navigator = { geolocation: { watchPosition(success) { watcher = success; } } };
-  const driver = await runPage(t, 'A driver', hub, { WebSocket: WebSocketByNet, fetch: as('driver'), navigator, indexedDB: undefined });
+  const driver = await runPage(t, 'A driver', hub, { WebSocket: WebSocketByNet, fetch: as('driver'), navigator,
+    indexedDB: undefined });
   await until('the driver', () => isLive(driver));
   const coords = { latitude: 48.1, longitude: 11.5, accuracy: 5, heading: 0, speed: 11, altitude: null };
   watcher({ coords, timestamp: Date.now() - 2000 });

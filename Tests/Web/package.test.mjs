@@ -33,7 +33,7 @@ test('each method and member that hub.d.ts has is there, and none besides', () =
 });
 
 test('lines have at most 120 columns', () => {
-  for (const path of ['Sources/Pages/web/']) {
+  for (const path of ['Sources/Pages/web/', 'Tests/Web/', 'Tests/Web/support/']) {
     const url = new URL(`../../${path}`, import.meta.url);
     for (const file of readdirSync(url).filter(name => /\.(m?js|d\.ts)$/.test(name))) {
       readFileSync(new URL(file, url), 'utf8').split('\n').forEach((line, index) => {

@@ -19,7 +19,8 @@ const update = sequence => ({
 });
 /** A clock that goes a hundred times as fast, so that back-off takes a hundredth of its time. */
 const begin = Date.now();
-const quick = { now: () => begin + (Date.now() - begin) * 100, setTimeout: (f, ms) => setTimeout(f, ms / 100), clearTimeout };
+const quick = { now: () => begin + (Date.now() - begin) * 100, setTimeout: (f, ms) => setTimeout(f, ms / 100),
+  clearTimeout };
 const options = { dev: { role: 'rider', id: 'r' }, WebSocket: WebSocketByNet, ...quick };
 
 /** A server and a client of it, both ended with the test. */
@@ -38,7 +39,8 @@ function answers(session, last) {
   session.onmessage = ({ type, messageId, payload: { since, channel } }) => {
     if (type !== 'subscribe') return;
     const recovered = since !== undefined;
-    session.say({ type: 'subscribed', timestamp: 1, messageId: 'r2', payload: { replyTo: messageId, channel, sequence: last(), epoch, recovered } });
+    session.say({ type: 'subscribed', timestamp: 1, messageId: 'r2',
+      payload: { replyTo: messageId, channel, sequence: last(), epoch, recovered } });
     if (recovered) for (let n = since + 1; n <= last(); n++) session.say(update(n));
   };
 }
@@ -95,9 +97,11 @@ test('messages in pieces, and many in one piece, are read', async t => {
     session.say(greeting);
     session.onmessage = ({ type, messageId, payload: { channel } }) => {
       if (type !== 'subscribe') return;
-      const subscribed = { type: 'subscribed', timestamp: 1, messageId: 'r2', payload: { replyTo: messageId, channel, sequence: 0, epoch, recovered: false } };
+      const subscribed = { type: 'subscribed', timestamp: 1, messageId: 'r2',
+        payload: { replyTo: messageId, channel, sequence: 0, epoch, recovered: false } };
       const text = JSON.stringify(update(3));
-      session.raw(Buffer.concat([frame(1, JSON.stringify(subscribed)), frame(1, JSON.stringify(update(1))), frame(9, 'ping'),
+      session.raw(Buffer.concat([frame(1, JSON.stringify(subscribed)), frame(1, JSON.stringify(update(1))),
+        frame(9, 'ping'),
         frame(1, JSON.stringify(update(2))), frame(1, text.slice(0, 30), { fin: false }), frame(0, text.slice(30))]));
     };
   });

@@ -60,7 +60,8 @@ test('the function is called for each attempt, with why', async () => {
 });
 
 for (const [seconds, early] of [[3600, 69], [100, 23]]) {
-  test(`of a token for ${seconds} s a new one is asked for ${early} s before its end, and swapped in place`, async () => {
+  test(`of a token for ${seconds} s a new one is asked for ${early} s before its end, and swapped in place`,
+    async () => {
     const { asked, world } = withFunction();
     world.hub.connect();
     await settled();
@@ -143,7 +144,8 @@ test('a function that fails, gives nothing, or never answers costs an attempt, n
   await settled();
   asked[0].fail(new Error('no network'));
   await settled();
-  assert.deepEqual([world.hub.state.is, world.hub.state.reason], ['waiting', { cause: 'token', message: 'no network' }]);
+  assert.deepEqual([world.hub.state.is, world.hub.state.reason],
+    ['waiting', { cause: 'token', message: 'no network' }]);
   await world.clock.pass(1150);
   await give(asked[1], undefined);
   assert.equal(world.hub.state.reason.cause, 'token');
@@ -222,8 +224,10 @@ test('questions over HTTP wait for a connection, carry its token, and say what i
   await world.live();
   assert.deepEqual(await trips, { trips: [], next: 't2s' });
   assert.deepEqual(asked, [['https://hub.example/v1/trips?status=accepted&limit=2', 'Bearer a.e30.x']]);
-  answer = Response.json({ error: { code: 'storage_full', message: 'no room' } }, { status: 503, headers: { 'Retry-After': '7' } });
-  await assert.rejects(world.hub.track('T/../1'), { code: 'storage_full', message: 'no room', retry: 'later', retryAfter: 7 });
+  answer = Response.json({ error: { code: 'storage_full', message: 'no room' } },
+    { status: 503, headers: { 'Retry-After': '7' } });
+  await assert.rejects(world.hub.track('T/../1'), { code: 'storage_full', message: 'no room', retry: 'later',
+    retryAfter: 7 });
   assert.equal(asked[1][0], 'https://hub.example/v1/trips/T%2F..%2F1/track.geojson');
   answer = new Response('<h1>Bad gateway</h1>', { status: 502 });
   await assert.rejects(world.hub.fences(), { code: 'internal', message: 'HTTP 502', retry: 'later' });

@@ -110,7 +110,8 @@ class Socket {
   async subscribed(message, more = {}) {
     const { channel, viewId } = message.payload;
     await this.say('subscribed', {
-      replyTo: message.messageId, channel, ...(viewId && { viewId }), sequence: 0, epoch: 'e1', recovered: false, ...more,
+      replyTo: message.messageId, channel, ...(viewId && { viewId }), sequence: 0, epoch: 'e1', recovered: false,
+        ...more,
     });
   }
 }
@@ -148,6 +149,7 @@ export function byHand(options = {}) {
 }
 
 export const position = (seconds, more = {}) => ({
-  channel: 'trip:T1', driverId: 'D1', tripId: 'T1', latitude: 48.1, longitude: 11.5, heading: 90, speed: 10, accuracy: 5,
+  channel: 'trip:T1', driverId: 'D1', tripId: 'T1', latitude: 48.1, longitude: 11.5, heading: 90, speed: 10,
+    accuracy: 5,
   confidence: 'high', timestamp: 1_763_680_000_000 + seconds * 1000, age: 0.1, after: 0, ...more,
 });

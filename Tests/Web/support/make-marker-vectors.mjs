@@ -1,5 +1,6 @@
 // Writes protocol/marker-vectors.ndjson: drives, and where a marker is drawn while their positions come. The places are
-// those of hub.js, which goes by the ellipsoid everywhere (the Swift client does up to 85° of latitude); the test of the
+// those of hub.js, which goes by the ellipsoid everywhere (the Swift client does up to 85° of latitude); the test of
+// the
 // Swift client, which reads the same file, says whether both agree.
 //
 //   node Tests/Web/support/make-marker-vectors.mjs
@@ -15,7 +16,8 @@ function drive(name, { positions, around = [48, 11], frames, every = 370, at }) 
   const steps = [];
   const [latitude, longitude] = around;
   const perDegree = 111_200, eastPerDegree = perDegree * Math.cos(latitude * Math.PI / 180);
-  for (const { seconds, east, north, age = 0, heading, speed, accuracy = 5, comes = seconds + age, timeSource } of positions) {
+  for (const { seconds, east, north, age = 0, heading, speed, accuracy = 5, comes = seconds + age,
+    timeSource } of positions) {
     const place = longitude + east / eastPerDegree;
     steps.push({
       at: Math.round(comes * 1000),
@@ -39,7 +41,8 @@ function drive(name, { positions, around = [48, 11], frames, every = 370, at }) 
     }
     const { latitude, longitude, heading, age } = marker.at(step.at);
     step.shown = age === Infinity ? null
-      : { latitude: round(latitude, 9), longitude: round(longitude, 9), ...(heading !== undefined && { heading: round(heading, 6) }), age: round(age, 6) };
+      : { latitude: round(latitude, 9), longitude: round(longitude, 9),
+        ...(heading !== undefined && { heading: round(heading, 6) }), age: round(age, 6) };
   }
   return { name, steps };
 }
@@ -51,7 +54,8 @@ const circle = (count, rate, speed = 10) => Array.from({ length: count }, (_, in
   const radius = speed / (Math.abs(rate) * Math.PI / 180), angle = rate * index * Math.PI / 180;
   const heading = (rate * index % 360 + 360) % 360;
   return {
-    seconds: index, east: (1 - Math.cos(angle)) * radius * Math.sign(rate), north: Math.abs(radius) * Math.sin(Math.abs(angle)),
+    seconds: index, east: (1 - Math.cos(angle)) * radius * Math.sign(rate),
+      north: Math.abs(radius) * Math.sin(Math.abs(angle)),
     heading, speed,
   };
 });
@@ -81,14 +85,16 @@ const drives = [
   drive('before the first position, and at it', { positions: straight(1, 1, { age: 0.4 }), at: [0, 399, 400, 1000] }),
   drive('straight, a position each second', { positions: straight(6, 1, { age: 0.3 }), frames: 20 }),
   drive('straight, a position every 8 s, 1.7 s old', { positions: straight(4, 8, { age: 1.7 }), frames: 90 }),
-  drive('10 s after the fix it stands', { positions: straight(1, 1, { age: 2.5 }), at: [2500, 9900, 10_000, 10_001, 99_000] }),
+  drive('10 s after the fix it stands', { positions: straight(1, 1, { age: 2.5 }),
+    at: [2500, 9900, 10_000, 10_001, 99_000] }),
   drive('older than it is ever predicted', { positions: straight(1, 1, { age: 30 }), at: [30_000, 31_000, 90_000] }),
   drive('let go to the side and forwards within a second', {
     positions: [...straight(1, 1), { seconds: 2, east: 50, north: 12, heading: 90, speed: 15 }],
     at: [1999, 2000, 2100, 2250, 2500, 2750, 2900, 3000, 4000],
   }),
   drive('ahead of a car that slowed down', {
-    positions: [{ seconds: 0, east: 0, north: 0, heading: 90, speed: 20 }, { seconds: 2, east: 20, north: 0, heading: 90, speed: 10 }],
+    positions: [{ seconds: 0, east: 0, north: 0, heading: 90, speed: 20 },
+      { seconds: 2, east: 20, north: 0, heading: 90, speed: 10 }],
     at: [2000, 2500, 3000, 3500, 4500, 5000, 6000],
   }),
   drive('ahead of a car that stopped, within its accuracy', {
@@ -106,11 +112,13 @@ const drives = [
   drive('round a circle to the right', { positions: circle(12, 8), frames: 34 }),
   drive('round a circle to the left, tightly', { positions: circle(12, -30), frames: 34 }),
   drive('a turn is over after a quarter of a circle', {
-    positions: [{ seconds: 0, east: 0, north: 0, heading: 350, speed: 10 }, { seconds: 1, east: 0, north: 10, heading: 20, speed: 10 }],
+    positions: [{ seconds: 0, east: 0, north: 0, heading: 350, speed: 10 },
+      { seconds: 1, east: 0, north: 10, heading: 20, speed: 10 }],
     at: [1000, 2000, 4000, 4100, 9000],
   }),
   drive('a slow turn is noise, a fast one is no car\'s', {
-    positions: [0, 2, 4, 6, 70, 130].map((heading, index) => ({ seconds: index, east: 10 * index, north: 0, heading, speed: 10 })),
+    positions: [0, 2, 4, 6, 70, 130].map((heading,
+      index) => ({ seconds: index, east: 10 * index, north: 0, heading, speed: 10 })),
     frames: 20,
   }),
   drive('positions that are not newer are passed over', {
@@ -122,11 +130,13 @@ const drives = [
     positions: [...straight(1, 1), { seconds: 2, east: 700, north: 0, heading: 90, speed: 15 }], at: [1900, 2000, 2500],
   }),
   drive('without heading and speed', {
-    positions: [{ seconds: 0, east: 0, north: 0 }, { seconds: 2, east: 30, north: 4, speed: 10 }, { seconds: 4, east: 50, north: 0, heading: 90 }],
+    positions: [{ seconds: 0, east: 0, north: 0 }, { seconds: 2, east: 30, north: 4, speed: 10 },
+      { seconds: 4, east: 50, north: 0, heading: 90 }],
     frames: 16,
   }),
   drive('slower than it may be said to drive', {
-    positions: [{ seconds: 0, east: 0, north: 0, heading: 45, speed: 0.29 }, { seconds: 2, east: 2, north: 0, heading: 45, speed: 0.3 }],
+    positions: [{ seconds: 0, east: 0, north: 0, heading: 45, speed: 0.29 },
+      { seconds: 2, east: 2, north: 0, heading: 45, speed: 0.3 }],
     frames: 16,
   }),
   drive('times that the hub made up: what passed is by the arrival', {
@@ -137,7 +147,8 @@ const drives = [
   drive('over the antimeridian to the east', { positions: straight(8, 1), around: [0, 179.9999], frames: 24 }),
   drive('over the antimeridian, far south', { positions: straight(8, 1), around: [-60, -179.9999], frames: 24 }),
   drive('far north', wild(77, 20, [84.8, 20])),
-  ...[1, 2, 3, 4, 5].map(seed => drive(`at random, ${seed}`, wild(seed, 25, [[48, 11], [-33.9, 151.2], [1.3, 103.8]][seed % 3]))),
+  ...[1, 2, 3, 4, 5].map(seed => drive(`at random, ${seed}`,
+    wild(seed, 25, [[48, 11], [-33.9, 151.2], [1.3, 103.8]][seed % 3]))),
 ];
 writeFileSync(new URL('../../../protocol/marker-vectors.ndjson', import.meta.url),
   drives.map(line => JSON.stringify(line)).join('\n') + '\n');

@@ -1,4 +1,5 @@
-// WebSockets (RFC 6455) by node:net alone: the client that Node below 22 lacks, and a server that may do wrong on purpose.
+// WebSockets (RFC 6455) by node:net alone: the client that Node below 22 lacks, and a server that may do wrong on
+// purpose.
 import { createHash, randomBytes } from 'node:crypto';
 import net from 'node:net';
 
@@ -67,7 +68,8 @@ export class WebSocketByNet {
     const read = frames((opcode, payload) => this.#frame(opcode, payload));
     const tcp = this.#tcp = net.connect(Number(port), hostname.replace(/[[\]]/g, ''), () => tcp.write([
       `GET ${pathname}${search} HTTP/1.1`, `Host: ${host}`, 'Upgrade: websocket', 'Connection: Upgrade',
-      'Sec-WebSocket-Version: 13', `Sec-WebSocket-Key: ${key}`, `Sec-WebSocket-Protocol: ${protocols.join(', ')}`, '', '',
+      'Sec-WebSocket-Version: 13', `Sec-WebSocket-Key: ${key}`, `Sec-WebSocket-Protocol: ${protocols.join(', ')}`, '',
+        '',
     ].join('\r\n')));
     tcp.setNoDelay(true);
     tcp.on('error', () => {});
@@ -81,7 +83,8 @@ export class WebSocketByNet {
       const fields = Object.fromEntries(lines.slice(1).map(line => [line.slice(0, line.indexOf(':')).toLowerCase(),
         line.slice(line.indexOf(':') + 1).trim()]));
       if (fields['sec-websocket-accept'] !== acceptFor(key)) {
-        this.onerror?.({ status: Number(lines[0].split(' ')[1]), retryAfter: Number(fields['retry-after']) || undefined });
+        this.onerror?.({ status: Number(lines[0].split(' ')[1]),
+          retryAfter: Number(fields['retry-after']) || undefined });
         return tcp.destroy();
       }
       this.protocol = fields['sec-websocket-protocol'] ?? '';
