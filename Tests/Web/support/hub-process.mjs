@@ -33,11 +33,11 @@ export async function until(what, condition, seconds = 15) {
 /** Output of a run of the executable. */
 export function run(...args) {
   return new Promise((resolve, reject) => {
-    const process = spawn(binary, args);
+    const child = spawn(binary, args);
     let text = '';
-    process.stdout.on('data', bytes => { text += bytes; });
-    process.stderr.on('data', bytes => { text += bytes; });
-    process.on('close', code => code ? reject(new Error(text)) : resolve(text.trim()));
+    child.stdout.on('data', bytes => { text += bytes; });
+    child.stderr.on('data', bytes => { text += bytes; });
+    child.on('close', code => code ? reject(new Error(text)) : resolve(text.trim()));
   });
 }
 
@@ -70,6 +70,8 @@ export async function startHub(...options) {
       rmSync(folder, { recursive: true, force: true });
     },
   };
+  // A test that ends early must not leave it behind.
+  process.on('exit', () => child.kill('SIGKILL'));
   await hub.start();
   return hub;
 }
