@@ -171,18 +171,6 @@ public func parseUnsignedInteger(_ bytes: UnsafeRawBufferPointer) -> UInt64? {
   return value
 }
 
-/// The value of a text that is one whole JSON number without fraction and exponent; a minus sign is allowed.
-///
-/// - Returns: nil where it is none, or does not fit 64 bits.
-public func parseInteger(_ bytes: UnsafeRawBufferPointer) -> Int64? {
-  guard bytes.first == UInt8(ascii: "-") else {
-    return parseUnsignedInteger(bytes).flatMap { Int64(exactly: $0) }
-  }
-  guard let magnitude = parseUnsignedInteger(UnsafeRawBufferPointer(rebasing: bytes[1...])) else { return nil }
-  if magnitude == Int64.min.magnitude { return .min }
-  return Int64(exactly: magnitude).map { -$0 }
-}
-
 /// Reads a whole number of 8–15 digits, such as a time in milliseconds, eight digits at once.
 ///
 /// - Returns: nil where there is another number, or none, or less than 16 bytes: `scanNumber` knows. What follows is

@@ -62,8 +62,8 @@ public struct LatencyHistogram: Sendable {
   private static func bucket(of value: UInt64) -> Int {
     if value < subBucketCount { return Int(value) }
     let exponent = 63 - value.leadingZeroBitCount
-    let place = Int((value >> UInt64(exponent - subBucketBits)) & UInt64(subBucketCount - 1))
-    let index = (exponent - subBucketBits + 1) << subBucketBits + place
+    let offset = Int((value >> UInt64(exponent - subBucketBits)) & UInt64(subBucketCount - 1))
+    let index = (exponent - subBucketBits + 1) << subBucketBits + offset
     return min(index, bucketCount - 1)
   }
 

@@ -30,8 +30,8 @@ extension Span where Element == UInt8 {
 
   /// Whether there is such a byte at a place, which may be behind the end.
   @inlinable @inline(__always)
-  public func has(_ byte: UInt8, at place: Int) -> Bool {
-    UInt(bitPattern: place) < UInt(bitPattern: count) && self[unchecked: place] == byte
+  public func has(_ byte: UInt8, at index: Int) -> Bool {
+    UInt(bitPattern: index) < UInt(bitPattern: count) && self[unchecked: index] == byte
   }
 
   /// - Precondition: eight bytes from `start` on are there, which the caller has seen.

@@ -25,7 +25,7 @@ extension SessionLoop {
     case .delivery(let delivery): fanOut.publish(delivery)
     case .areaUpdate(let channel, let publication): fanOut.add(areaUpdate: publication, of: channel)
     case .areaTickEnded: for snapshot in fanOut.endAreaTick() { deliver(snapshot) }
-    case .wholeArea(let session, let channel, let publication): deliver((session, channel, publication))
+    case .areaSnapshot(let session, let channel, let publication): deliver((session, channel, publication))
     case .subscribed(let session, let channel, let answer, let missed, let isParty):
       subscribed(session, channel, answer, missed, isParty: isParty)
     case .watching(let session, let answer, let cells): watching(session, answer, cells)

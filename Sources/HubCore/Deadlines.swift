@@ -24,7 +24,7 @@ struct Deadlines {
   private var lastSecond: Int64
   /// The entries of the second that was taken last, and how many of them were given.
   private var due: [Entry] = []
-  private var place = 0
+  private var index = 0
   private(set) var count = 0
 
   init(uptime: Int64) { lastSecond = uptime / 1_000_000_000 }
@@ -38,15 +38,15 @@ struct Deadlines {
 
   /// Takes the next entry that is due; nil when there is none left. O(1), and O(1) for each second that passed.
   mutating func next(uptime: Int64) -> Entry? {
-    if place == due.count {
+    if index == due.count {
       if uptime / 1_000_000_000 <= lastSecond { return nil }
       due = takeNextSecond(uptime: uptime)
-      place = 0
+      index = 0
       if due.isEmpty { return nil }
     }
-    place += 1
+    index += 1
     count -= 1
-    return due[place - 1]
+    return due[index - 1]
   }
 
   /// The entries of the next second that has any and is over; empty when there is none.

@@ -48,7 +48,7 @@ public struct HubCounters: Sendable, Equatable {
   public var notificationsPosted: UInt64 = 0
   public var replacements: UInt64 = 0
   /// Times that a driver was told how often to send, by `SamplingReason.rawValue`.
-  public var samplingTold = [UInt64](repeating: 0, count: SamplingReason.allCases.count)
+  public var samplingAdvised = [UInt64](repeating: 0, count: SamplingReason.allCases.count)
   /// Times that something was refused, or not kept, because a table was full, by `HubTable.rawValue`; and because one
   /// party had its share of it, by `ShareLimit.rawValue`.
   public var tableLimitHits = [UInt64](repeating: 0, count: HubTable.allCases.count)

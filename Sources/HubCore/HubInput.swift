@@ -189,7 +189,7 @@ public enum HubInput: Sendable {
   /// An outlet dropped one subscription to a channel from its table; the hub counts them.
   case released(outlet: UInt32, ChannelHandle)
   /// A session begins to watch cells, or could not be sent what changed in them: it wants them whole.
-  indirect case wholeAreas(SessionRef, [ChannelHandle])
+  indirect case areaSnapshots(SessionRef, [ChannelHandle])
   /// A session watches a part of the map no longer. Its outlet knows which cells that are; this comes back in order.
   indirect case leaveView(SessionRef, MessageID, Unsubscribe)
   /// Asks for the name of a channel that the session is subscribed to, because its grants have changed, and whether it

@@ -43,13 +43,13 @@ public enum HubOutput: Sendable {
   /// An event or an ETA; positions are `PositionDelivery` (but for `Hub.drain(_:)`, which gives all as these).
   case delivery(Delivery)
   /// Takes effect when the outlet drains it: what follows in this list is live. `missed` leads up to it: events in
-  /// order, and after them, where the subscriber was brought up to date, the newest position and ETA. A party may follow
-  /// its trip whatever its token names.
+  /// order, and after them, where the subscriber was brought up to date, the newest position and ETA. A party may
+  /// follow its trip whatever its token names.
   indirect case subscribed(SessionRef, ChannelHandle, Subscribed, missed: [Publication], isParty: Bool)
   /// The session watches these cells from now on: one subscriber of each more, also where it has it already.
   indirect case watching(SessionRef, Subscribed, [ChannelHandle])
   /// A cell as it stands, for one session that asked; what changes from now on follows.
-  indirect case wholeArea(SessionRef, ChannelHandle, Publication)
+  indirect case areaSnapshot(SessionRef, ChannelHandle, Publication)
   /// What changed in a cell. To be sent when `areaTickEnded` says that the tick's last cell has come.
   indirect case areaUpdate(ChannelHandle, Publication)
   case areaTickEnded

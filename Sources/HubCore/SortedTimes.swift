@@ -15,7 +15,7 @@ extension [Int64] {
   }
 
   func containsAscending(_ value: Int64) -> Bool {
-    let place = lowerBound(value)
-    return place < count && self[place] == value
+    let index = lowerBound(value)
+    return index < count && self[index] == value
   }
 }

@@ -41,10 +41,10 @@ struct FullDiskWatch: Sendable {
   private var began: (uptime: Int64, losses: Losses)?
   private var lastLine: Int64?
   /// The log says that the disk is full.
-  private var isTold = false
+  private var isNotified = false
 
   /// Whether there is something to look after, though the disk takes what comes.
-  var isOpen: Bool { since != nil || isTold }
+  var isOpen: Bool { since != nil || isNotified }
 
   /// `losses` are those before this look and after it.
   mutating func look(
@@ -52,23 +52,23 @@ struct FullDiskWatch: Sendable {
   ) -> Line? {
     guard isFull else {
       since = nil
-      guard isTold, let began else { return nil }
-      isTold = false
+      guard isNotified, let began else { return nil }
+      isNotified = false
       self.began = nil
       return .writable(seconds: (uptime - began.uptime) / Self.second, after - began.losses)
     }
     // An episode that was too short to be told of is over after a minute.
-    if since == nil, !isTold, let known = began, uptime - known.uptime >= Self.interval { began = nil }
+    if since == nil, !isNotified, let known = began, uptime - known.uptime >= Self.interval { began = nil }
     if began == nil { began = (uptime, before) }
     if since == nil { since = uptime }
     guard isDue(uptime), let began else { return nil }
     lastLine = uptime
-    isTold = true
+    isNotified = true
     return .full(seconds: (uptime - began.uptime) / Self.second, after - began.losses)
   }
 
   private func isDue(_ uptime: Int64) -> Bool {
     guard let lastLine, uptime - lastLine < Self.interval else { return true }
-    return !isTold && uptime - (since ?? uptime) >= Self.patience
+    return !isNotified && uptime - (since ?? uptime) >= Self.patience
   }
 }

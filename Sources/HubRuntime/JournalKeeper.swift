@@ -83,9 +83,9 @@ package final class JournalKeeper: Sendable {
     defer { ProcessFacts.trimMemory() }
     let hub = makeHub()
     let recovery = Recovery(files: files, limits: limits)
-    let report = try recovery.read(through: last) { (part) throws(Senseless) in
+    let report = try recovery.read(through: last) { (part) throws(InvalidPayload) in
       try load(part, into: hub)
-    } group: { (_, records) throws(Senseless) in
+    } group: { (_, records) throws(InvalidPayload) in
       try load(records, into: hub)
     }
     for name in report.brokenSnapshots where broken.insert(name).inserted {
@@ -104,9 +104,9 @@ package final class JournalKeeper: Sendable {
     return true
   }
 
-  private func load(_ records: UnsafeRawBufferPointer, into hub: HubBox) throws(Senseless) {
-    if journal.commit.isClosing { throw Senseless("the hub stops") }
-    do throws(RecordError) { try hub.load(records) } catch { throw Senseless("\(error)") }
+  private func load(_ records: UnsafeRawBufferPointer, into hub: HubBox) throws(InvalidPayload) {
+    if journal.commit.isClosing { throw InvalidPayload("the hub stops") }
+    do throws(RecordError) { try hub.load(records) } catch { throw InvalidPayload("\(error)") }
   }
 
   private func write(

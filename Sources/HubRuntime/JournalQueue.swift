@@ -131,9 +131,9 @@ extension JournalConfiguration {
     let began = ClockReading.read().uptimeNanoseconds
     let files = try DiskFiles(path: directory)
     let recovered = try Recovery(files: files, limits: limits).run(damage: acceptsLoss ? .moveAside : .refuse) {
-      (part) throws(Senseless) in
+      (part) throws(InvalidPayload) in
       try load(part, into: &hub)
-    } group: { (_, records) throws(Senseless) in
+    } group: { (_, records) throws(InvalidPayload) in
       try load(records, into: &hub)
     }
     let now = ClockReading.read()
@@ -147,8 +147,8 @@ extension JournalConfiguration {
     return WriterBox(recovered.takeWriter(), report)
   }
 
-  private func load(_ records: UnsafeRawBufferPointer, into hub: inout Hub) throws(Senseless) {
-    do throws(RecordError) { try hub.load(records) } catch { throw Senseless("\(error)") }
+  private func load(_ records: UnsafeRawBufferPointer, into hub: inout Hub) throws(InvalidPayload) {
+    do throws(RecordError) { try hub.load(records) } catch { throw InvalidPayload("\(error)") }
   }
 
   private func note(_ report: RecoveryReport, _ hub: borrowing Hub, nanoseconds: Int64, _ log: Log) {

@@ -40,12 +40,6 @@ struct GroupCursor: ~Copyable {
     }
   }
 
-  /// Goes to where a group begins.
-  mutating func seek(to offset: Int) {
-    self.offset = offset
-    number = nil
-  }
-
   /// The next whole group, whose payload is valid until the next call; nil where there is none, or none yet: then the
   /// cursor stays where it is, and looks at the file anew when it is asked again.
   mutating func next() throws(SystemError) -> (header: GroupHeader, offset: Int, payload: UnsafeRawBufferPointer)? {

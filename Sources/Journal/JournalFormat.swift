@@ -16,7 +16,7 @@
 /// A file's first 32 bytes.
 struct FileHeader: Equatable {
   static let size = 32
-  static let version: UInt32 = 3
+  static let version: UInt32 = 4
 
   enum Kind: UInt64 {
     /// "LHUBSEG\n", "LHUBSNP\n" and "LHUBID2\n" as they lie in memory.
@@ -57,7 +57,7 @@ struct FileHeader: Equatable {
     bytes.append(littleEndian: group)
     bytes.append(littleEndian: created)
     let sum = Self.sum(bytes, crc)
-    for place in 0..<4 { bytes[12 + place] = UInt8(truncatingIfNeeded: sum >> UInt32(8 * place)) }
+    for index in 0..<4 { bytes[12 + index] = UInt8(truncatingIfNeeded: sum >> UInt32(8 * index)) }
     return bytes
   }
 

@@ -56,9 +56,9 @@ public final class JournalHistory {
   ) throws(JournalError) {
     var damage: Damage?
     let segments = try segments()
-    for (place, segment) in segments.enumerated() {
-      let isLast = place + 1 == segments.count
-      if !isLast, since != .min, let end = try created(segments[place + 1]), end < since { continue }
+    for (index, segment) in segments.enumerated() {
+      let isLast = index + 1 == segments.count
+      if !isLast, since != .min, let end = try created(segments[index + 1]), end < since { continue }
       guard let found = try entries(key, of: segment, isLast: isLast) else { continue }
       if damage == nil { damage = found.damage }
       guard try give(found.entries, of: segment, &damage, body) else { return }
@@ -212,8 +212,8 @@ public final class JournalHistory {
     return try about(segment.name) { () throws(SystemError) in
       guard let file = try files.openForReading(segment.name) else { return true }
       var cursor = RecordCursor(file)
-      for (place, entry) in entries.enumerated() {
-        if let record = try cursor.record(place, of: entries) {
+      for (index, entry) in entries.enumerated() {
+        if let record = try cursor.record(index, of: entries) {
           guard body(record) else { return false }
         } else if damage == nil {
           damage = Damage(kind: .group, file: segment.name, offset: Int(entry.group), group: segment.first)

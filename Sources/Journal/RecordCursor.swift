@@ -22,22 +22,22 @@ struct RecordCursor: ~Copyable {
 
   /// The record at `entries[place]`, from its length on, valid until the next call; nil where the file has other bytes
   /// there. `entries` ascend, and are asked for in order.
-  mutating func record(_ place: Int, of entries: [IndexEntry]) throws(SystemError) -> UnsafeRawBufferPointer? {
-    let range = entries[place].range
+  mutating func record(_ index: Int, of entries: [IndexEntry]) throws(SystemError) -> UnsafeRawBufferPointer? {
+    let range = entries[index].range
     if range.lowerBound < window.lowerBound || range.upperBound > window.upperBound {
-      try read(from: range.lowerBound, through: Self.end(ofRunFrom: place, of: entries))
+      try read(from: range.lowerBound, through: Self.end(ofRunFrom: index, of: entries))
       guard range.upperBound <= window.upperBound else { return nil }
     }
     let start = range.lowerBound - window.lowerBound
     let record = UnsafeRawBufferPointer(rebasing: buffer[start..<start + range.count])
-    return crc(record) == entries[place].sum ? record : nil
+    return crc(record) == entries[index].sum ? record : nil
   }
 
   /// Where the last record ends that is to be read with the one at `place`.
-  private static func end(ofRunFrom place: Int, of entries: [IndexEntry]) -> Int {
-    let start = entries[place].range.lowerBound
-    var end = entries[place].range.upperBound
-    for entry in entries[(place + 1)...] {
+  private static func end(ofRunFrom index: Int, of entries: [IndexEntry]) -> Int {
+    let start = entries[index].range.lowerBound
+    var end = entries[index].range.upperBound
+    for entry in entries[(index + 1)...] {
       guard entry.range.lowerBound - end <= mostBetween, entry.range.upperBound - start <= mostTogether else { break }
       end = max(end, entry.range.upperBound)
     }

@@ -3,7 +3,7 @@
 import HubSystem
 
 /// What a journal's reader says of a payload that it can't make sense of.
-public struct Senseless: Error, Equatable {
+public struct InvalidPayload: Error, Equatable {
   public var text: String
   public init(_ text: String) { self.text = text }
 }
@@ -66,8 +66,8 @@ public struct Recovery: ~Copyable {
   /// unfinished write, and deletes files that were never finished; returns the writer that goes on from there.
   /// O(bytes).
   public consuming func run(
-    damage policy: DamagePolicy, snapshot: (UnsafeRawBufferPointer) throws(Senseless) -> Void,
-    group: (UInt64, UnsafeRawBufferPointer) throws(Senseless) -> Void
+    damage policy: DamagePolicy, snapshot: (UnsafeRawBufferPointer) throws(InvalidPayload) -> Void,
+    group: (UInt64, UnsafeRawBufferPointer) throws(InvalidPayload) -> Void
   ) throws(JournalError) -> Recovered {
     report.startsAnew = try hasLossMark()
     var next = try readSnapshot(snapshot) + 1
@@ -99,8 +99,8 @@ public struct Recovery: ~Copyable {
   /// The same up to the group `last`, where a segment ends, and nothing is changed: for a reader beside the writer,
   /// which goes on behind it.
   public consuming func read(
-    through last: UInt64, snapshot: (UnsafeRawBufferPointer) throws(Senseless) -> Void,
-    group: (UInt64, UnsafeRawBufferPointer) throws(Senseless) -> Void
+    through last: UInt64, snapshot: (UnsafeRawBufferPointer) throws(InvalidPayload) -> Void,
+    group: (UInt64, UnsafeRawBufferPointer) throws(InvalidPayload) -> Void
   ) throws(JournalError) -> RecoveryReport {
     var next = try readSnapshot(snapshot) + 1
     for segment in try names(.segment) where segment.first >= next && segment.first <= last {
@@ -125,18 +125,18 @@ public struct Recovery: ~Copyable {
 
   /// The group up to which the newest whole snapshot goes; 0 without one. Its parts were given to `body`.
   private mutating func readSnapshot(
-    _ body: (UnsafeRawBufferPointer) throws(Senseless) -> Void
+    _ body: (UnsafeRawBufferPointer) throws(InvalidPayload) -> Void
   ) throws(JournalError) -> UInt64 {
     for name in try names(.snapshot).reversed() {
       switch try SnapshotFile.read(name, in: files, limits: limits) {
       case .broken: report.brokenSnapshots.append(name.name)
       case .otherVersion(let version): throw .otherVersion(version, file: name.name)
       case .whole(let parts):
-        for place in parts.ranges.indices {
-          do throws(Senseless) { try parts.withPart(place, body) } catch {
+        for index in parts.ranges.indices {
+          do throws(InvalidPayload) { try parts.withPart(index, body) } catch {
             throw .damaged(
               Damage(
-                kind: .meaning(error.text), file: name.name, offset: parts.offset(ofPart: place), group: name.first))
+                kind: .meaning(error.text), file: name.name, offset: parts.offset(ofPart: index), group: name.first))
           }
         }
         report.snapshot = name.first
@@ -167,7 +167,7 @@ public struct Recovery: ~Copyable {
   /// Reads one segment; what is damaged in it, or missing before it.
   private mutating func read(
     _ segment: SegmentName, isLast: Bool, next: inout UInt64,
-    _ body: (UInt64, UnsafeRawBufferPointer) throws(Senseless) -> Void
+    _ body: (UInt64, UnsafeRawBufferPointer) throws(InvalidPayload) -> Void
   ) throws(JournalError) -> Damage? {
     if segment.first > next {
       return Damage(kind: .missing(through: segment.first - 1), file: segment.name, offset: 0, group: next)
@@ -184,7 +184,7 @@ public struct Recovery: ~Copyable {
     let end = bytes.withUnsafeBytes { bytes in
       scan.read(bytes, file: segment.name, isLast: isLast, next: &number) { number, offset, payload in
         guard senseless == nil else { return }
-        do throws(Senseless) {
+        do throws(InvalidPayload) {
           try body(number, payload)
           groups += 1
           size += payload.count

@@ -167,8 +167,8 @@ struct OpenSegmentIndex: ~Copyable {
     var found: [IndexEntry] = []
     while low < blocks {
       guard try load(low) else { return nil }
-      for place in 0..<entries(in: low) {
-        let entry = entry(place)
+      for index in 0..<entries(in: low) {
+        let entry = entry(index)
         if entry.key > key { return found }
         if entry.key == key { found.append(entry) }
       }
@@ -181,8 +181,8 @@ struct OpenSegmentIndex: ~Copyable {
     min(SegmentIndex.entriesPerBlock, count - block * SegmentIndex.entriesPerBlock)
   }
 
-  private func entry(_ place: Int) -> IndexEntry {
-    let start = place * IndexEntry.size
+  private func entry(_ index: Int) -> IndexEntry {
+    let start = index * IndexEntry.size
     return block.withUnsafeBytes {
       IndexEntry(
         key: $0.number(at: start, UInt64.self), group: $0.number(at: start + 8, UInt32.self),

@@ -23,12 +23,12 @@ enum SnapshotFile {
     var ranges: [Range<Int>] = []
 
     /// Where a part begins in the file.
-    func offset(ofPart place: Int) -> Int {
-      FileHeader.size + ranges[place].lowerBound + (place + 1) * GroupHeader.size
+    func offset(ofPart index: Int) -> Int {
+      FileHeader.size + ranges[index].lowerBound + (index + 1) * GroupHeader.size
     }
 
-    func withPart<E: Error>(_ place: Int, _ body: (UnsafeRawBufferPointer) throws(E) -> Void) throws(E) {
-      try bytes.withBytes { (bytes) throws(E) in try body(UnsafeRawBufferPointer(rebasing: bytes[ranges[place]])) }
+    func withPart<E: Error>(_ index: Int, _ body: (UnsafeRawBufferPointer) throws(E) -> Void) throws(E) {
+      try bytes.withBytes { (bytes) throws(E) in try body(UnsafeRawBufferPointer(rebasing: bytes[ranges[index]])) }
     }
   }
 

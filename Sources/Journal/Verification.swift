@@ -37,7 +37,7 @@ public struct Verifier {
 
   /// `check` says of the payload of each group and each part of a snapshot whether it makes sense.
   public mutating func run(
-    _ check: (UnsafeRawBufferPointer) throws(Senseless) -> Void
+    _ check: (UnsafeRawBufferPointer) throws(InvalidPayload) -> Void
   ) throws(JournalError) -> Verification {
     let names: [String]
     do throws(SystemError) { names = try files.names() } catch { throw .system(error, file: files.path) }
@@ -47,21 +47,21 @@ public struct Verifier {
     let segments = SegmentName.all(.segment, in: names)
     // The first group that must be there: behind the newest whole snapshot, or behind the segment before.
     var expected: UInt64? = 1
-    for (place, segment) in segments.enumerated() {
+    for (index, segment) in segments.enumerated() {
       if let next = expected, segment.first > next,
-        !(place == 0 && wholeSnapshots.contains { $0 >= segment.first - 1 })
+        !(index == 0 && wholeSnapshots.contains { $0 >= segment.first - 1 })
       {
         let missing = Damage(kind: .missing(through: segment.first - 1), file: segment.name, offset: 0, group: next)
         found.damages.append(missing)
       }
-      expected = try readSegment(segment, isLast: place + 1 == segments.count, check)
+      expected = try readSegment(segment, isLast: index + 1 == segments.count, check)
     }
     return found
   }
 
   /// True where it is whole.
   private mutating func readSnapshot(
-    _ name: SegmentName, _ check: (UnsafeRawBufferPointer) throws(Senseless) -> Void
+    _ name: SegmentName, _ check: (UnsafeRawBufferPointer) throws(InvalidPayload) -> Void
   ) throws(JournalError) -> Bool {
     guard let facts = try about(name.name) else { return false }
     found.snapshots += 1
@@ -76,11 +76,11 @@ public struct Verifier {
       found.damages.append(Damage(kind: .snapshot, file: name.name, offset: 0, group: name.first))
       return false
     case .whole(let parts):
-      for place in parts.ranges.indices {
-        do throws(Senseless) { try parts.withPart(place, check) } catch {
+      for index in parts.ranges.indices {
+        do throws(InvalidPayload) { try parts.withPart(index, check) } catch {
           found.damages.append(
             Damage(
-              kind: .meaning(error.text), file: name.name, offset: parts.offset(ofPart: place), group: name.first))
+              kind: .meaning(error.text), file: name.name, offset: parts.offset(ofPart: index), group: name.first))
           return false
         }
       }
@@ -90,7 +90,7 @@ public struct Verifier {
 
   /// The number of the group behind it; nil where that is not known.
   private mutating func readSegment(
-    _ name: SegmentName, isLast: Bool, _ check: (UnsafeRawBufferPointer) throws(Senseless) -> Void
+    _ name: SegmentName, isLast: Bool, _ check: (UnsafeRawBufferPointer) throws(InvalidPayload) -> Void
   ) throws(JournalError) -> UInt64? {
     if let foreign = try name.foreign(in: files, atMost: limits.largestSegment) {
       found.segments += 1
@@ -105,7 +105,7 @@ public struct Verifier {
     let scan = SegmentScan(limits: limits)
     let end = bytes.withBytes { bytes in
       scan.read(bytes, file: name.name, isLast: isLast, next: &number) { number, offset, payload in
-        do throws(Senseless) {
+        do throws(InvalidPayload) {
           try check(payload)
         } catch {
           guard senseless == nil else { return }
@@ -172,16 +172,16 @@ public struct Verifier {
 /// reading.
 public func forEachGroup(
   of files: any JournalFiles, limits: JournalLimits, since: Int64 = .min,
-  _ body: (_ number: UInt64, _ payload: UnsafeRawBufferPointer) throws(Senseless) -> Bool
+  _ body: (_ number: UInt64, _ payload: UnsafeRawBufferPointer) throws(InvalidPayload) -> Bool
 ) throws(JournalError) {
   let segments = try JournalInventory(files, limits: limits).segments
   var damage: Damage?
   var senseless: Damage?
   // The group that must come next; nil where that is not known, or deleted by retention while this reads.
   var expected: UInt64?
-  for (place, segment) in segments.enumerated() {
-    let isLast = place + 1 == segments.count
-    if !isLast, let end = segments[place + 1].created, end < since { continue }
+  for (index, segment) in segments.enumerated() {
+    let isLast = index + 1 == segments.count
+    if !isLast, let end = segments[index + 1].created, end < since { continue }
     let name = SegmentName(name: segment.name, first: segment.first)
     if damage == nil, let next = expected, segment.first > next {
       damage = Damage(kind: .missing(through: segment.first - 1), file: segment.name, offset: 0, group: next)
@@ -195,7 +195,7 @@ public func forEachGroup(
         continue
       }
       while let (header, offset, payload) = try cursor.next() {
-        do throws(Senseless) {
+        do throws(InvalidPayload) {
           guard try body(header.number, payload) else { return }
         } catch {
           senseless = Damage(kind: .meaning(error.text), file: segment.name, offset: offset, group: header.number)

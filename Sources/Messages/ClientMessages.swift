@@ -187,7 +187,7 @@ public struct Ping: Sendable, Equatable {
   public init(members: [UInt8]? = nil) { self.members = members }
 
   /// Throws where so many bytes of members are too many.
-  static func check(_ bytes: Int) throws(Complaint) {
-    if bytes > maximumBytes { throw Complaint(.payload, "expected at most 4,096 bytes of members") }
+  static func check(_ bytes: Int) throws(ValidationError) {
+    if bytes > maximumBytes { throw ValidationError(.payload, "expected at most 4,096 bytes of members") }
   }
 }

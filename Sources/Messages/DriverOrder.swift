@@ -31,17 +31,17 @@ struct DriverOrder {
   }
 
   /// Puts a key at a place, or below it, behind those that are before it.
-  private mutating func sink(_ key: Key, from place: Int, _ drivers: [DriverReport]) {
-    var place = place
+  private mutating func sink(_ key: Key, from index: Int, _ drivers: [DriverReport]) {
+    var index = index
     while true {
-      var child = 2 * place + 1
+      var child = 2 * index + 1
       guard child < heap.count else { break }
       if child + 1 < heap.count, isBefore(heap[child + 1], heap[child], drivers) { child += 1 }
       guard isBefore(heap[child], key, drivers) else { break }
-      heap[place] = heap[child]
-      place = child
+      heap[index] = heap[child]
+      index = child
     }
-    heap[place] = key
+    heap[index] = key
   }
 
   @inline(__always)

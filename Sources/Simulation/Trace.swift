@@ -33,26 +33,26 @@ public enum TraceFile {
   ) -> String {
     var row = String(timestamp.milliseconds)
     row += ","
-    row += decimal(coordinate.latitude, places: 7)
+    row += decimal(coordinate.latitude, indices: 7)
     row += ","
-    row += decimal(coordinate.longitude, places: 7)
+    row += decimal(coordinate.longitude, indices: 7)
     row += ","
-    if let speed { row += decimal(speed, places: 2) }
+    if let speed { row += decimal(speed, indices: 2) }
     row += ","
-    if let heading { row += decimal(heading, places: 2) }
-    if let accuracy { row += "," + decimal(accuracy, places: 2) }
+    if let heading { row += decimal(heading, indices: 2) }
+    if let accuracy { row += "," + decimal(accuracy, indices: 2) }
     return row
   }
 
   /// `value` with a fixed number of decimals and never an exponent, which not every reader of CSV understands.
   /// For |value| · 10^places < 2^53; positions and speeds are far below.
-  private static func decimal(_ value: Double, places: Int) -> String {
+  private static func decimal(_ value: Double, indices: Int) -> String {
     var unit: Int64 = 1
-    for _ in 0..<places { unit *= 10 }
+    for _ in 0..<indices { unit *= 10 }
     guard let scaled = Int64(exactly: (value * Double(unit)).rounded()) else { return String(value) }
     let magnitude = scaled.magnitude
     let fraction = String(magnitude % UInt64(unit))
-    let zeros = String(repeating: "0", count: places - fraction.utf8.count)
+    let zeros = String(repeating: "0", count: indices - fraction.utf8.count)
     return (scaled < 0 ? "-" : "") + String(magnitude / UInt64(unit)) + "." + zeros + fraction
   }
 }
@@ -104,17 +104,17 @@ private struct TraceColumns {
   }
 
   private var fieldCount: Int
-  private var places: [Column: Int] = [:]
+  private var indices: [Column: Int] = [:]
 
   init(header: Substring) throws(TraceError) {
     let names = header.split(separator: ",", omittingEmptySubsequences: false)
     fieldCount = names.count
-    for (place, name) in names.enumerated() {
+    for (index, name) in names.enumerated() {
       guard let column = Column(header: name) else { continue }
-      guard places[column] == nil else { throw .repeatedColumn(column.rawValue) }
-      places[column] = place
+      guard indices[column] == nil else { throw .repeatedColumn(column.rawValue) }
+      indices[column] = index
     }
-    for column in [Column.time, .latitude, .longitude] where places[column] == nil {
+    for column in [Column.time, .latitude, .longitude] where indices[column] == nil {
       throw .missingColumn(column.rawValue)
     }
   }
@@ -124,7 +124,7 @@ private struct TraceColumns {
     guard fields.count == fieldCount else {
       throw .wrongFieldCount(line: line, expected: fieldCount, got: fields.count)
     }
-    let row = Row(fields: fields, places: places, line: line)
+    let row = Row(fields: fields, indices: indices, line: line)
     let time = try row.time()
     let latitude = try row.required(.latitude, in: -90...90)
     let longitude = try row.required(.longitude, in: -180...180)
@@ -139,10 +139,10 @@ private struct TraceColumns {
 
   private struct Row {
     var fields: [Substring]
-    var places: [Column: Int]
+    var indices: [Column: Int]
     var line: Int
 
-    func text(_ column: Column) -> Substring { places[column].map { fields[$0] } ?? "" }
+    func text(_ column: Column) -> Substring { indices[column].map { fields[$0] } ?? "" }
 
     func time() throws(TraceError) -> Timestamp {
       let text = text(.time)

@@ -66,13 +66,13 @@ private func inspect(_ files: DiskFiles) throws(JournalError) -> ExitCode {
   var epoch = try newestSnapshotEpoch(files)
   var damage = ""
   do throws(JournalError) {
-    try forEachGroup(of: files, limits: JournalLimits()) { (number, payload) throws(Senseless) in
+    try forEachGroup(of: files, limits: JournalLimits()) { (number, payload) throws(InvalidPayload) in
       last = number
       groups += 1
       do throws(RecordError) {
         epoch = try RecordJSON.lastEpoch(in: payload) ?? epoch
       } catch {
-        throw Senseless("\(error)")
+        throw InvalidPayload("\(error)")
       }
       return true
     }
@@ -93,11 +93,11 @@ private func inspect(_ files: DiskFiles) throws(JournalError) -> ExitCode {
 /// As the newest whole snapshot has it.
 private func newestSnapshotEpoch(_ files: DiskFiles) throws(JournalError) -> String? {
   var epoch: String?
-  _ = try Recovery(files: files, limits: JournalLimits()).read(through: 0) { (part) throws(Senseless) in
+  _ = try Recovery(files: files, limits: JournalLimits()).read(through: 0) { (part) throws(InvalidPayload) in
     do throws(RecordError) {
       epoch = try RecordJSON.lastEpoch(in: part) ?? epoch
     } catch {
-      throw Senseless("\(error)")
+      throw InvalidPayload("\(error)")
     }
   } group: { _, _ in
   }
@@ -122,8 +122,8 @@ private func verify(_ files: DiskFiles) throws(JournalError) -> ExitCode {
   var verifier = Verifier(files: files, limits: JournalLimits()) { payload, note in
     DurableKeys.forEach(in: payload, note)
   }
-  let found = try verifier.run { (records) throws(Senseless) in
-    do throws(RecordError) { try RecordJSON.check(records) } catch { throw Senseless("\(error)") }
+  let found = try verifier.run { (records) throws(InvalidPayload) in
+    do throws(RecordError) { try RecordJSON.check(records) } catch { throw InvalidPayload("\(error)") }
   }
   var text = ""
   for damage in found.damages { text += "damaged: \(damage)\n" }
@@ -151,11 +151,11 @@ private func export(_ files: DiskFiles, since: Timestamp?) throws(JournalError) 
   }
   do throws(JournalError) {
     try forEachGroup(of: files, limits: JournalLimits(), since: since?.milliseconds ?? .min) {
-      (number, records) throws(Senseless) in
+      (number, records) throws(InvalidPayload) in
       do throws(RecordError) {
         try RecordJSON.write(records, group: number, into: &output)
       } catch {
-        throw Senseless("\(error)")
+        throw InvalidPayload("\(error)")
       }
       flush(over: 1 << 16)
       return hasReader

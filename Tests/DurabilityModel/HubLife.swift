@@ -100,16 +100,16 @@ final class HubLife {
     _ disk: SimulatedDisk, _ settings: HubSettings, damage: DamagePolicy, into hub: inout Hub,
     _ fix: FixReader
   ) throws(JournalError) -> Recovered {
-    try Recovery(files: disk, limits: settings.journal).run(damage: damage) { (part) throws(Senseless) in
+    try Recovery(files: disk, limits: settings.journal).run(damage: damage) { (part) throws(InvalidPayload) in
       try load(part, into: &hub)
-    } group: { (number, records) throws(Senseless) in
+    } group: { (number, records) throws(InvalidPayload) in
       try load(records, into: &hub)
       StoredSegment.forEachFix(in: records) { fix(number, $0, $1) }
     }
   }
 
-  private static func load(_ records: UnsafeRawBufferPointer, into hub: inout Hub) throws(Senseless) {
-    do throws(RecordError) { try hub.load(records) } catch { throw Senseless("\(error)") }
+  private static func load(_ records: UnsafeRawBufferPointer, into hub: inout Hub) throws(InvalidPayload) {
+    do throws(RecordError) { try hub.load(records) } catch { throw InvalidPayload("\(error)") }
   }
 
   /// What a hub says of a driver; nil where it does not know it.
@@ -183,9 +183,10 @@ final class HubLife {
     writer.sealSegment()
     let last = writer.next - 1
     var copy = settings.makeHub(now: now)
-    let report = try Recovery(files: disk, limits: settings.journal).read(through: last) { (part) throws(Senseless) in
+    let report = try Recovery(files: disk, limits: settings.journal).read(through: last) {
+      (part) throws(InvalidPayload) in
       try Self.load(part, into: &copy)
-    } group: { (number, records) throws(Senseless) in
+    } group: { (number, records) throws(InvalidPayload) in
       try Self.load(records, into: &copy)
       StoredSegment.forEachFix(in: records) { fix(number, $0, $1) }
     }

@@ -120,9 +120,9 @@ extension EndToEnd.Journals {
         let message = try #require(object["message"] as? [String: Any])
         #expect(message["type"] as? String == "trip_update")
       }
-      if kind == "life" { #expect(inspected.output.contains(try #require(object["epoch"] as? String))) }
+      if kind == "epoch" { #expect(inspected.output.contains(try #require(object["epoch"] as? String))) }
     }
-    #expect(kinds.isSuperset(of: ["life", "trip", "event"]))
+    #expect(kinds.isSuperset(of: ["epoch", "trip", "event"]))
     #expect(statuses.count == trips + 50)
     // A change may have more than one record; each tells how the trip is then.
     for (trip, list) in statuses {

@@ -82,7 +82,7 @@ private struct FuzzedHub: ~Copyable {
     case 12: input = notify(who, a, b)
     case 10:
       guard let asked = unasked.popLast() else { return }
-      input = .wholeAreas(asked.session, asked.cells)
+      input = .areaSnapshots(asked.session, asked.cells)
     default:
       guard let released = release(who, a) else { return }
       input = released
@@ -244,7 +244,7 @@ private struct FuzzedHub: ~Copyable {
     case .areaUpdate(let channel, let publication):
       precondition(held[loop][channel.index] != nil, "nobody watches here")
       check(publication, isFull: false)
-    case .wholeArea(_, _, let publication): check(publication, isFull: true)
+    case .areaSnapshot(_, _, let publication): check(publication, isFull: true)
     case .subscriptionRefused, .unsubscribed, .channelEnded, .channelClaimed, .named, .notified, .reply, .admitted,
       .conflict,
       .full, .replaced, .queryResult, .trips, .fences, .areaTickEnded, .viewEnded:

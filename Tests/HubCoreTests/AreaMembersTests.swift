@@ -22,35 +22,35 @@ import Testing
       let grows = step / 5_000 % 2 == 0
       let member = Member(
         rank: UInt32(random.next() % 4_000), driver: UInt32(random.next() % 4), changed: 0, field: 0)
-      let (place, isThere) = members.find(rank: member.rank, driver: member.driver)
+      let (slot, isThere) = members.find(rank: member.rank, driver: member.driver)
       let index = model.firstIndex { ($0.rank, $0.driver) >= (member.rank, member.driver) } ?? model.count
       #expect(isThere == (index < model.count && model[index] == member))
       if isThere {
-        #expect(members.isAmongFirst(index + 1, place) && !members.isAmongFirst(index, place))
+        #expect(members.isAmongFirst(index + 1, slot) && !members.isAmongFirst(index, slot))
       }
       if grows, !isThere {
-        members.insert(member, at: place)
+        members.insert(member, at: slot)
         model.insert(member, at: index)
       } else if !grows, !model.isEmpty {
         let gone = Int(random.next() % UInt64(model.count))
-        members.remove(at: try #require(members.place(at: gone)))
+        members.remove(at: try #require(members.slot(at: gone)))
         model.remove(at: gone)
       }
       #expect(members.count == model.count && members.isEmpty == model.isEmpty)
       guard step % 100 == 0 else { continue }
       #expect(drivers(members, first: .max) == model.map(\.driver))
       #expect(drivers(members, first: 700) == model.prefix(700).map(\.driver))
-      #expect(members.place(at: model.count) == nil)
+      #expect(members.slot(at: model.count) == nil)
     }
   }
 
   @Test func aChangeIsNotedOnceATick() {
     var members = AreaMembers()
-    members.insert(Member(rank: 5, driver: 1, changed: 6, field: 3), at: members.find(rank: 5, driver: 1).place)
-    let place = members.find(rank: 5, driver: 1).place
-    let noted = [7, 7, 8].map { members.note(place, tick: $0) }
+    members.insert(Member(rank: 5, driver: 1, changed: 6, field: 3), at: members.find(rank: 5, driver: 1).slot)
+    let slot = members.find(rank: 5, driver: 1).slot
+    let noted = [7, 7, 8].map { members.note(slot, tick: $0) }
     #expect(noted == [true, false, true])
-    let moved = [3, 4, 4, 3].map { members.move(place, to: $0) }
+    let moved = [3, 4, 4, 3].map { members.move(slot, to: $0) }
     #expect(moved == [false, true, false, true])
   }
 
@@ -58,7 +58,7 @@ import Testing
     var members = AreaMembers()
     for driver in UInt32(0)..<2_000 {
       members.insert(
-        Member(rank: 9, driver: driver, changed: 0, field: 0), at: members.find(rank: 9, driver: driver).place)
+        Member(rank: 9, driver: driver, changed: 0, field: 0), at: members.find(rank: 9, driver: driver).slot)
     }
     for driver in (UInt32(0)..<2_000).reversed() {
       let last = members.popLast()

@@ -51,7 +51,7 @@ final class AreaWatcher {
   /// It has not read what was sent: some cells are asked for anew.
   func fallBehind() -> HubInput {
     current = []
-    return .wholeAreas(session, Array(handles.keys))
+    return .areaSnapshots(session, Array(handles.keys))
   }
 
   /// Takes in what came, and gives what a loop would ask for.
@@ -60,7 +60,7 @@ final class AreaWatcher {
     for output in turn.all {
       switch output {
       case .watching(session, let answer, let cells): inputs += watch(cells, answer.cells!)
-      case .wholeArea(session, let handle, let publication):
+      case .areaSnapshot(session, let handle, let publication):
         guard case .areaUpdate(let update) = publication.body else { continue }
         if pending.isEmpty { take(whole: update, handle) } else { waiting.append((handle, update)) }
       case .areaUpdate(let handle, let publication):
@@ -88,7 +88,7 @@ final class AreaWatcher {
     }
     handles = asked
     map.cells = Set(asked.values)
-    inputs.append(.wholeAreas(session, new))
+    inputs.append(.areaSnapshots(session, new))
     return inputs
   }
 

@@ -15,11 +15,11 @@ import Testing
   }
 
   /// Told at 0: 100 s or more to go.
-  private func told(arrival: Double) -> ToldETA {
-    ToldETA(target: .pickup, basis: .direct, meters: 1000, arrival: .test(arrival), toldAt: 0)
+  private func told(arrival: Double) -> PublishedETA {
+    PublishedETA(target: .pickup, basis: .direct, meters: 1000, arrival: .test(arrival), publishedAt: 0)
   }
 
-  private func isOutdated(_ told: ToldETA, by arrival: Double, at seconds: Double) -> Bool {
+  private func isOutdated(_ told: PublishedETA, by arrival: Double, at seconds: Double) -> Bool {
     told.isOutdated(by: .test(arrival), target: .pickup, basis: .direct, at: moment(seconds), rules: rules)
   }
 
@@ -55,14 +55,14 @@ import Testing
 
   @Test("an area's factor begins at the prior and comes to what its legs say; others know nothing of it")
   func detours() {
-    var table = DetourTable()
+    var table = CircuityTable()
     let munich = at(48.1, 11.5)
-    #expect(table.factor(at: munich) == DetourTable.priorFactor)
+    #expect(table.factor(at: munich) == CircuityTable.priorFactor)
     table.learn(from: munich, crowMeters: 10_000, drivenMeters: 17_000)
     #expect(abs(table.factor(at: munich) - 1.5) < 1e-6, "10 km of 1.3 that were assumed and 10 km of 1.7")
     for _ in 0..<500 { table.learn(from: munich, crowMeters: 4000, drivenMeters: 6800) }
     #expect(abs(table.factor(at: munich) - 1.7) < 0.01)
-    #expect(table.factor(at: at(40.7, -74)) == DetourTable.priorFactor)
+    #expect(table.factor(at: at(40.7, -74)) == CircuityTable.priorFactor)
     // What is old fades: half is forgotten each 500 km.
     for _ in 0..<1000 { table.learn(from: munich, crowMeters: 4000, drivenMeters: 4800) }
     #expect(abs(table.factor(at: munich) - 1.2) < 0.01)
@@ -70,11 +70,11 @@ import Testing
 
   @Test("short legs, and legs that were no way to a place, teach nothing; a gap's straight line counts as straight")
   func unfitLegs() {
-    var table = DetourTable()
+    var table = CircuityTable()
     let here = at(48.1, 11.5)
     table.learn(from: here, crowMeters: 499, drivenMeters: 900)
     table.learn(from: here, crowMeters: 1000, drivenMeters: 3001)
-    #expect(table.factor(at: here) == DetourTable.priorFactor)
+    #expect(table.factor(at: here) == CircuityTable.priorFactor)
     table.learn(from: here, crowMeters: 10_000, drivenMeters: 2000)
     #expect(abs(table.factor(at: here) - 1.15) < 1e-6)
     // The longest leg there is.
@@ -84,7 +84,7 @@ import Testing
 
   @Test("the table has a fixed size, and its factors stay between 1 and 3, whatever it is told")
   func bounds() {
-    var table = DetourTable()
+    var table = CircuityTable()
     var random = SplitMix64(seed: 8)
     var places: [Coordinate] = []
     for _ in 0..<50_000 {

@@ -175,6 +175,6 @@ import Testing
     bench.advance(seconds: 1)
     bench.settle([watcher])
     #expect(watcher.map.drivers.isEmpty && watcher.updates.last?.isFull == true)
-    #expect(watcher.updates.allSatisfy { $0.left.count <= AreaCell.toldDepartures })
+    #expect(watcher.updates.allSatisfy { $0.left.count <= AreaCell.publishedDepartures })
   }
 }

@@ -70,8 +70,10 @@ import Testing
           change: TripChange(tripID: id("T"), route: endless)))
     ])
     bench.store()
-    #expect(bench.hub.trips[0].told?.meters == Estimate.longestMeters)
-    #expect(try DurableBench(reading: bench.submitted, seed: 9).hub.trips[0].told?.meters == Estimate.longestMeters)
+    #expect(bench.hub.trips[0].lastPublishedETA?.meters == Estimate.longestMeters)
+    #expect(
+      try DurableBench(reading: bench.submitted, seed: 9).hub.trips[0].lastPublishedETA?.meters
+        == Estimate.longestMeters)
   }
 
   @Test("after a restart nobody is told again that the driver is near or off the route, and all is counted on")

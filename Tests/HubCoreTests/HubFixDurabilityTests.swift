@@ -115,7 +115,7 @@ extension DurableBench {
       published += Turn(loops: [bench.turn([fix])]).positions
     }
     let fixes = try bench.fixes()
-    #expect(fixes.map(\.standing) == [.live, .history, .held, .confirmed, .live])
+    #expect(fixes.map(\.disposition) == [.live, .history, .held, .confirmed, .live])
     let positions = fixes.compactMap(\.position)
     #expect(positions.map(\.coordinate) == published.map(\.coordinate))
     #expect(positions.map(\.accuracy) == published.map(\.accuracy))

@@ -58,7 +58,7 @@ private final class Road {
     #expect(road.reasons == [.standing])
     road.turn(.driverStatus(road.session, message("s"), DriverStatusReport(status: .background)))
     #expect(road.reasons == [.background])
-    let counters = road.bench.hub.counters.samplingTold
+    let counters = road.bench.hub.counters.samplingAdvised
     #expect(counters[Int(SamplingReason.moving.rawValue)] == 2, "the start counts")
     #expect(counters.reduce(0, +) == 6)
   }

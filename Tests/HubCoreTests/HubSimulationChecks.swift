@@ -116,7 +116,7 @@ extension Simulation {
       .full,
       .replaced:
       tally.others.append(output)
-    case .watching, .wholeArea, .areaUpdate, .areaTickEnded, .viewEnded: throw fail("nobody watches an area")
+    case .watching, .areaSnapshot, .areaUpdate, .areaTickEnded, .viewEnded: throw fail("nobody watches an area")
     case .queryResult(_, .drivers(let list), _): for report in list.drivers { mix(report.distance?.bitPattern ?? 0) }
     case .queryResult, .trips(_, .refused, _), .fences: break
     case .trips(_, .trip(let report, _), _): mix(report.created.milliseconds.magnitude)
@@ -271,7 +271,7 @@ extension Simulation {
     else {
       throw fail("advice to nobody")
     }
-    guard Double(hub.drivers[index].samplingInterval) == advice.interval, hub.drivers[index].samplingTold == uptime
+    guard Double(hub.drivers[index].samplingInterval) == advice.interval, hub.drivers[index].samplingAdvised == uptime
     else {
       throw fail("driver \(driver) was told \(advice.interval) s, not \(hub.drivers[index].samplingInterval)")
     }

@@ -27,7 +27,7 @@ extension Simulation {
     for driver in Cast.driverIDs {
       guard let index = hub.drivers.find(driver), !hub.drivers[index].isStale else { continue }
       online += 1
-      let heard = max(hub.drivers[index].lastFix, hub.drivers[index].samplingTold)
+      let heard = max(hub.drivers[index].lastFix, hub.drivers[index].samplingAdvised)
       let told = 2.5 * Double(hub.drivers[index].samplingInterval)
       let sent = min(2.5 * Double(hub.drivers[index].sendingInterval), 900)
       let silence = Int64((2 + max(60, told, sent)) * 1e9)

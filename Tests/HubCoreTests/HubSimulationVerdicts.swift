@@ -137,7 +137,8 @@ extension Simulation {
       case .full where hub.drivers.count == limits.drivers: return
       case .replaced: break
       case .admitted, .conflict, .full, .delivery, .subscribed, .subscriptionRefused, .unsubscribed, .channelEnded,
-        .channelClaimed, .named, .notified, .reply, .queryResult, .trips, .fences, .watching, .wholeArea, .areaUpdate,
+        .channelClaimed, .named, .notified, .reply, .queryResult, .trips, .fences, .watching, .areaSnapshot,
+        .areaUpdate,
         .areaTickEnded,
         .viewEnded:
         throw fail("unexpected answer to a driver: \(output)")

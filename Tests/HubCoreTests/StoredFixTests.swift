@@ -8,9 +8,9 @@ import Testing
 @testable import HubCore
 
 @Suite struct StoredFixTests {
-  private func stored(_ fix: Fix, _ standing: StoredFix.Standing, _ position: Position?) -> StoredFix? {
+  private func stored(_ fix: Fix, _ disposition: StoredFix.Disposition, _ position: Position?) -> StoredFix? {
     var bytes = [UInt8](repeating: 0xAA, count: StoredFix.size)
-    bytes.withUnsafeMutableBytes { StoredFix.write(fix, standing, position, into: $0) }
+    bytes.withUnsafeMutableBytes { StoredFix.write(fix, disposition, position, into: $0) }
     return bytes.withUnsafeBytes { StoredFix($0) }
   }
 
@@ -54,7 +54,7 @@ import Testing
       let published = try #require(back.position)
       #expect(published.coordinate == position.coordinate && published.speed == position.speed)
       #expect(published.heading == position.heading && published.accuracy == position.accuracy)
-      #expect(published.confidence == .medium && back.standing == .live)
+      #expect(published.confidence == .medium && back.disposition == .live)
       let measured = back.measured
       #expect(measured.timestamp == fix.timestamp && measured.source == fix.source)
       #expect(abs(measured.coordinate.latitude - place.latitude) <= 0.5e-7 + 1e-14)

@@ -12,10 +12,11 @@ import Testing
 
 @Suite struct TrackTests {
   private func fix(
-    _ second: Int64, _ standing: StoredFix.Standing, at place: Coordinate = at(48, 11), published: Coordinate? = nil
+    _ second: Int64, _ disposition: StoredFix.Disposition, at place: Coordinate = at(48, 11),
+    published: Coordinate? = nil
   ) -> StoredFix {
     StoredFix(
-      standing: standing,
+      disposition: disposition,
       measured: Fix(
         coordinate: place, timestamp: Timestamp(milliseconds: second * 1000), accuracy: 5, speed: 3, altitude: 519.25),
       position: published.map {
@@ -57,7 +58,7 @@ import Testing
     ]
     for fix in fixes {
       // Of those that came late another test says how they are filtered.
-      if fix.standing != .history || fix.measured.timestamp.milliseconds == 5000 { filtered.add(PackedFix(fix)) }
+      if fix.disposition != .history || fix.measured.timestamp.milliseconds == 5000 { filtered.add(PackedFix(fix)) }
       raw.add(PackedFix(fix))
     }
     let times = filtered.points().map { $0.timestamp.milliseconds / 1000 }
@@ -111,9 +112,9 @@ import Testing
       let published = StoredPosition(
         coordinate: position.coordinate, speed: position.speed, heading: position.heading, accuracy: position.accuracy,
         confidence: position.confidence)
-      stored.append(PackedFix(StoredFix(standing: .live, measured: fix, position: published)))
+      stored.append(PackedFix(StoredFix(disposition: .live, measured: fix, position: published)))
     }
-    return stored + fixes[late].map { PackedFix(StoredFix(standing: .history, measured: $0, position: nil)) }
+    return stored + fixes[late].map { PackedFix(StoredFix(disposition: .history, measured: $0, position: nil)) }
   }
 
   private func points(_ fixes: [PackedFix], others: [PackedFix] = [], limit: Int = 10_000) -> [TrackPoint] {

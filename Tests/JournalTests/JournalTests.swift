@@ -157,6 +157,22 @@ extension JournalWriter {
     }
   }
 
+  @Test("A journal of an older format is refused, and says so")
+  func olderFormat() throws {
+    let bench = Bench()
+    try bench.open { writer in _ = try writer.append([1, 2, 3]) }
+    let name = try #require(bench.disk.files.keys.first)
+    bench.disk.files[name]?.bytes[8] = UInt8(FileHeader.version - 1)
+    do {
+      try bench.open()
+      Issue.record("it was read")
+    } catch JournalError.otherVersion(let version, let file) {
+      #expect(version == FileHeader.version - 1 && file == name)
+      let text = "\(JournalError.otherVersion(version, file: file))"
+      #expect(text.contains("an older program wrote it, and this one reads only \(FileHeader.version)"))
+    }
+  }
+
   @Test("Damage in the middle is refused with its place; accepted, what is before it is kept and the rest moved aside")
   func damage() throws {
     var bench = Bench()
@@ -316,8 +332,8 @@ extension JournalWriter {
       throws: JournalError.damaged(Damage(kind: .meaning("two"), file: name, offset: offset, group: 2))
     ) {
       _ = try Recovery(files: bench.disk, limits: bench.limits).run(damage: .refuse) { _ in
-      } group: { (number, _) throws(Senseless) in
-        if number == 2 { throw Senseless("two") }
+      } group: { (number, _) throws(InvalidPayload) in
+        if number == 2 { throw InvalidPayload("two") }
       }
     }
   }

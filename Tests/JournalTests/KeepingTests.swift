@@ -196,8 +196,8 @@ extension Bench {
     }
     #expect(late.first! <= 10 && late.first! > 0 && late.last == 19)
     #expect(throws: JournalError.self) {
-      try forEachGroup(of: bench.disk, limits: bench.limits) { (number, _) throws(Senseless) in
-        if number == 3 { throw Senseless("three") }
+      try forEachGroup(of: bench.disk, limits: bench.limits) { (number, _) throws(InvalidPayload) in
+        if number == 3 { throw InvalidPayload("three") }
         return true
       }
     }

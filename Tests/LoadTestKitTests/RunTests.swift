@@ -125,7 +125,7 @@ import Testing
       $0.warmUp = 1.5
       $0.duration = 3
     }
-    #expect(result[.sent] > 600 && result[.wholeAreas] == 40)
+    #expect(result[.sent] > 600 && result[.areaSnapshots] == 40)
     // A tick a second, of which nobody missed one.
     #expect(result[.areasSkipped] == 0 && result[.areaUpdates] >= 40 * (1 + 3))
     #expect(result[.areaUpdatesPerSecond] > 20 && result[.spreadMax] >= result[.spreadP50])

@@ -29,7 +29,7 @@ package struct Counts: Sendable {
   package var slowDelivered = 0
   /// Updates of the cell that came to watchers, and those of them that had the whole cell.
   package var areaUpdates = 0
-  package var wholeAreas = 0
+  package var areaSnapshots = 0
   /// From the tick, by the hub's wall clock, to when a watcher had read it: how long the fan-out takes.
   package var spread = LatencyHistogram()
   /// From when a fix was due to when its position was read, one for each part of the window.
@@ -77,7 +77,7 @@ package struct Counts: Sendable {
     [
       \.sent, \.expected, \.delivered, \.duplicated, \.outOfOrder, \.extra, \.errors, \.requests, \.acknowledged,
       \.events, \.eventsLost, \.eventsDuplicated, \.joined, \.recovered, \.slowDelivered,
-      \.areaUpdates, \.wholeAreas,
+      \.areaUpdates, \.areaSnapshots,
     ]
   }
 }

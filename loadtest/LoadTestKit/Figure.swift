@@ -14,7 +14,7 @@ package enum Figure: String, CaseIterable, Sendable {
   case events, eventsLost, eventsDuplicated
   case joined, recovered, joinP50, joinP90, joinP99, joinMax
   case journalGroups, journalBytes, journalBusyShare
-  case areaUpdates, wholeAreas, areasSkipped, areaUpdatesPerSecond, spreadP50, spreadP90, spreadP99, spreadMax
+  case areaUpdates, areaSnapshots, areasSkipped, areaUpdatesPerSecond, spreadP50, spreadP90, spreadP99, spreadMax
   case cpuPerAreaUpdate, userPerAreaUpdate, systemPerAreaUpdate, bytesOutPerAreaUpdate
   case fleet, quietChannels
   case startTime, startSlowest, startBytes, startOwnBytes, executableBytes
@@ -29,7 +29,7 @@ package enum Figure: String, CaseIterable, Sendable {
     switch self {
     case .sent, .expected, .delivered, .conflated, .lost, .duplicated, .outOfOrder, .errors, .connections,
       .mostConnections, .requests, .acknowledged, .events, .eventsLost, .eventsDuplicated, .joined, .recovered,
-      .journalGroups, .slowDelivered, .extra, .fixesPerRead, .areaUpdates, .wholeAreas, .areasSkipped, .fleet,
+      .journalGroups, .slowDelivered, .extra, .fixesPerRead, .areaUpdates, .areaSnapshots, .areasSkipped, .fleet,
       .quietChannels, .userSamples:
       .count
     case .fixesPerSecond, .deliveriesPerSecond, .writesPerSecond, .areaUpdatesPerSecond: .perSecond
@@ -62,7 +62,7 @@ package enum Figure: String, CaseIterable, Sendable {
     case .sent, .expected, .delivered, .conflated, .fixesPerRead, .connections, .mostConnections, .requests,
       .acknowledged, .events, .joined, .recovered, .journalGroups, .journalBytes, .slowDelivered, .extra, .harnessCores,
       .latenessP99,
-      .areaUpdates, .wholeAreas, .writesPerSecond, .fleet, .quietChannels, .userSamples:
+      .areaUpdates, .areaSnapshots, .writesPerSecond, .fleet, .quietChannels, .userSamples:
       .neither
     }
   }
@@ -125,7 +125,7 @@ package enum Figure: String, CaseIterable, Sendable {
     case .journalBytes: "bytes stored for each group"
     case .journalBusyShare: "journal at work"
     case .areaUpdates: "updates of the cell"
-    case .wholeAreas: "whole cells among them"
+    case .areaSnapshots: "whole cells among them"
     case .areasSkipped: "skipped (unread ones were in the way)"
     case .areaUpdatesPerSecond: "updates a second"
     case .spreadP50: "from the tick to its reader p50"

@@ -68,7 +68,7 @@ extension Generator {
     counts.areaUpdates += 1
     let isWhole = Scan.contains("\"full\":true", in: UnsafeRawBufferPointer(rebasing: payload.prefix(160)))
     if isWhole {
-      counts.wholeAreas += 1
+      counts.areaSnapshots += 1
     } else if tick == peer.pointee.tick {
       counts.duplicated += 1
     } else if tick < peer.pointee.tick {

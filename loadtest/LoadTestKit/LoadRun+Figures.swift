@@ -27,7 +27,7 @@ extension LoadRun {
       (.requests, counts.requests), (.acknowledged, counts.acknowledged), (.events, counts.events),
       (.eventsLost, counts.eventsLost), (.eventsDuplicated, counts.eventsDuplicated), (.joined, counts.joined),
       (.recovered, counts.recovered), (.slowDelivered, counts.slowDelivered), (.extra, counts.extra),
-      (.areaUpdates, counts.areaUpdates), (.wholeAreas, counts.wholeAreas),
+      (.areaUpdates, counts.areaUpdates), (.areaSnapshots, counts.areaSnapshots),
     ] { figures[figure] = Double(value) }
     if scenario.mostSessions > scenario.sessions { figures[.mostConnections] = Double(scenario.mostSessions) }
     figures[.harnessCores] = counts.cpuShare

@@ -24,7 +24,7 @@ package enum ResultTable {
     (
       "the cell that is watched",
       [
-        .areaUpdates, .wholeAreas, .areasSkipped, .areaUpdatesPerSecond, .spreadP50, .spreadP90, .spreadP99, .spreadMax,
+        .areaUpdates, .areaSnapshots, .areasSkipped, .areaUpdatesPerSecond, .spreadP50, .spreadP90, .spreadP99, .spreadMax,
         .cpuPerAreaUpdate, .userPerAreaUpdate, .systemPerAreaUpdate, .bytesOutPerAreaUpdate,
       ]
     ),

@@ -80,9 +80,9 @@ struct BenchJournal {
     let processor = ProcessFacts.threadCPUTimeNanoseconds()
     var hub = makeHub(now)
     let recovered = try Recovery(files: try DiskFiles(path: path), limits: limits).run(damage: .refuse) {
-      (part) throws(Senseless) in
+      (part) throws(InvalidPayload) in
       try load(part, &hub)
-    } group: { (_, records) throws(Senseless) in
+    } group: { (_, records) throws(InvalidPayload) in
       try load(records, &hub)
     }
     hub.finishLoading(at: now)
@@ -94,8 +94,8 @@ struct BenchJournal {
       seconds: seconds, processorSeconds: busy, bytes: recovered.report.bytes, residentMegabytes: grown / 1_000_000)
   }
 
-  private func load(_ records: UnsafeRawBufferPointer, _ hub: inout Hub) throws(Senseless) {
-    do throws(RecordError) { try hub.load(records) } catch { throw Senseless("\(error)") }
+  private func load(_ records: UnsafeRawBufferPointer, _ hub: inout Hub) throws(InvalidPayload) {
+    do throws(RecordError) { try hub.load(records) } catch { throw InvalidPayload("\(error)") }
   }
 
   /// What the keeper does; the snapshot's bytes.
@@ -103,9 +103,9 @@ struct BenchJournal {
   func writeSnapshot(through last: UInt64) throws -> Int {
     let files = try DiskFiles(beside: path)
     var hub = makeHub(BenchJournal.moment(0))
-    _ = try Recovery(files: files, limits: limits).read(through: last) { (part) throws(Senseless) in
+    _ = try Recovery(files: files, limits: limits).read(through: last) { (part) throws(InvalidPayload) in
       try load(part, &hub)
-    } group: { (_, records) throws(Senseless) in
+    } group: { (_, records) throws(InvalidPayload) in
       try load(records, &hub)
     }
     var snapshot = try SnapshotWriter(files: files, limits: limits, through: last, created: 0)

@@ -168,7 +168,7 @@ struct City: ~Copyable {
           session: session, actor: Actor(role: role, id: id), messageID: message,
           request: Subscribe(channel: channel), grant: .granted))
     ])
-    for case .watching(_, _, let handles) in outputs { took = max(took, turn([.wholeAreas(session, handles)])) }
+    for case .watching(_, _, let handles) in outputs { took = max(took, turn([.areaSnapshots(session, handles)])) }
     return took
   }
 

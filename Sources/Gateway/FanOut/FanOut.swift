@@ -299,7 +299,7 @@ struct FanOut: ~Copyable {
       inputs.append(.released(outlet: number, cell))
     }
     _ = send(.subscribed(answer), to: recipient, now: now)
-    if !new.isEmpty { inputs.append(.wholeAreas(reference(recipient.connection), new)) }
+    if !new.isEmpty { inputs.append(.areaSnapshots(reference(recipient.connection), new)) }
   }
 
   /// A session ends a view of its own; nil where it has none of that name.
@@ -384,7 +384,7 @@ struct FanOut: ~Copyable {
       if subscriptions.subscriber(of: channel, session)?.isBehind == true { missed.append(channel) }
     }
     if missed.isEmpty { return false }
-    inputs.append(.wholeAreas(reference(connection), missed))
+    inputs.append(.areaSnapshots(reference(connection), missed))
     return true
   }
 

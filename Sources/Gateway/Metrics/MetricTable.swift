@@ -179,7 +179,7 @@ extension Metric {
       "Fences that positions were held against: those with a part of their cell."),
     Metric("session_replacements_total", hub: \.replacements, "Driver sessions replaced by newer ones."),
     Metric("sampling_told_total", by: "reason", "Times drivers were told how often to send, by why.") { reading in
-      SamplingReason.allCases.map { ("\($0.name)", reading.hub.samplingTold[Int($0.rawValue)]) }
+      SamplingReason.allCases.map { ("\($0.name)", reading.hub.samplingAdvised[Int($0.rawValue)]) }
     },
   ]
 

@@ -44,7 +44,7 @@ struct AreaCell {
   static let allFound = UInt64.max
   /// Who left, up to here. Of more, as when a network fails, the cell is told as a whole: then its size has a limit
   /// too.
-  static let toldDepartures = AreaUpdate.maximumDrivers
+  static let publishedDepartures = AreaUpdate.maximumDrivers
 
   /// How many drivers it shows at most.
   static func shownLimit(_ audience: Audience) -> Int {
@@ -64,14 +64,14 @@ struct AreaCell {
 
   /// One that was shown is not any more. One too many says that there were others.
   mutating func noteDeparture(_ departure: Departure) {
-    if left.count <= AreaCell.toldDepartures { left.append(departure) }
+    if left.count <= AreaCell.publishedDepartures { left.append(departure) }
   }
 
   /// Of those that are shown one moved, or came. Once a tick is enough; whoever has no room is told of when it gets
   /// some.
-  mutating func noteChange(at place: AreaMembers.Place, tick: UInt32) {
-    guard members.isAmongFirst(AreaCell.shownLimit(audience), place), members.note(place, tick: tick) else { return }
-    changed.append(members[place].driver)
+  mutating func noteChange(at slot: AreaMembers.Slot, tick: UInt32) {
+    guard members.isAmongFirst(AreaCell.shownLimit(audience), slot), members.note(slot, tick: tick) else { return }
+    changed.append(members[slot].driver)
   }
 }
 

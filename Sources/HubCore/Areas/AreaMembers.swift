@@ -16,7 +16,7 @@ struct AreaMembers {
   }
 
   /// Where somebody stands, or would; until the next insertion or removal.
-  struct Place: Equatable {
+  struct Slot: Equatable {
     fileprivate var piece: Int
     fileprivate var offset: Int
   }
@@ -34,7 +34,7 @@ struct AreaMembers {
   // MARK: Finding
 
   /// By rank, then by driver. O(log n).
-  func find(rank: UInt32, driver: UInt32) -> (place: Place, isThere: Bool) {
+  func find(rank: UInt32, driver: UInt32) -> (slot: Slot, isThere: Bool) {
     // The last piece that does not begin behind it.
     var low = 0
     var high = pieces.count
@@ -46,7 +46,7 @@ struct AreaMembers {
         high = middle
       }
     }
-    guard low > 0 else { return (Place(piece: 0, offset: 0), false) }
+    guard low > 0 else { return (Slot(piece: 0, offset: 0), false) }
     let piece = low - 1
     low = 0
     high = pieces[piece].count
@@ -56,27 +56,27 @@ struct AreaMembers {
       if (member.rank, member.driver) < (rank, driver) { low = middle + 1 } else { high = middle }
     }
     let isThere = low < pieces[piece].count && pieces[piece][low].rank == rank && pieces[piece][low].driver == driver
-    return (Place(piece: piece, offset: low), isThere)
+    return (Slot(piece: piece, offset: low), isThere)
   }
 
   /// Whether fewer than `limit` stand before it. O(limit / 256).
-  func isAmongFirst(_ limit: Int, _ place: Place) -> Bool {
-    var before = place.offset
+  func isAmongFirst(_ limit: Int, _ slot: Slot) -> Bool {
+    var before = slot.offset
     var piece = 0
-    while before < limit, piece < place.piece {
+    while before < limit, piece < slot.piece {
       before += pieces[piece].count
       piece += 1
     }
     return before < limit
   }
 
-  subscript(place: Place) -> Member { pieces[place.piece][place.offset] }
+  subscript(slot: Slot) -> Member { pieces[slot.piece][slot.offset] }
 
   /// The one with so many before it; nil where there are not so many. O(index / 256).
-  func place(at index: Int) -> Place? {
+  func slot(at index: Int) -> Slot? {
     var rest = index
     for (piece, members) in pieces.enumerated() {
-      if rest < members.count { return Place(piece: piece, offset: rest) }
+      if rest < members.count { return Slot(piece: piece, offset: rest) }
       rest -= members.count
     }
     return nil
@@ -93,39 +93,39 @@ struct AreaMembers {
   // MARK: Changing
 
   /// Says that it changed in a tick; false where that is known.
-  mutating func note(_ place: Place, tick: UInt32) -> Bool {
-    guard pieces[place.piece][place.offset].changed != tick else { return false }
-    pieces[place.piece][place.offset].changed = tick
+  mutating func note(_ slot: Slot, tick: UInt32) -> Bool {
+    guard pieces[slot.piece][slot.offset].changed != tick else { return false }
+    pieces[slot.piece][slot.offset].changed = tick
     return true
   }
 
   /// Takes a member to another field; false where it is there already.
-  mutating func move(_ place: Place, to field: UInt32) -> Bool {
-    guard pieces[place.piece][place.offset].field != field else { return false }
-    pieces[place.piece][place.offset].field = field
+  mutating func move(_ slot: Slot, to field: UInt32) -> Bool {
+    guard pieces[slot.piece][slot.offset].field != field else { return false }
+    pieces[slot.piece][slot.offset].field = field
     return true
   }
 
   /// Puts a member where `find` said that it is not yet.
-  mutating func insert(_ member: Member, at place: Place) {
+  mutating func insert(_ member: Member, at slot: Slot) {
     count += 1
     guard !pieces.isEmpty else { return pieces.append([member]) }
-    pieces[place.piece].insert(member, at: place.offset)
-    guard pieces[place.piece].count > AreaMembers.pieceLimit else { return }
-    let rear = Array(pieces[place.piece][(AreaMembers.pieceLimit / 2)...])
-    pieces[place.piece].removeSubrange((AreaMembers.pieceLimit / 2)...)
-    pieces.insert(rear, at: place.piece + 1)
+    pieces[slot.piece].insert(member, at: slot.offset)
+    guard pieces[slot.piece].count > AreaMembers.pieceLimit else { return }
+    let rear = Array(pieces[slot.piece][(AreaMembers.pieceLimit / 2)...])
+    pieces[slot.piece].removeSubrange((AreaMembers.pieceLimit / 2)...)
+    pieces.insert(rear, at: slot.piece + 1)
   }
 
-  mutating func remove(at place: Place) {
+  mutating func remove(at slot: Slot) {
     count -= 1
-    pieces[place.piece].remove(at: place.offset)
-    guard !pieces[place.piece].isEmpty else {
-      pieces.remove(at: place.piece)
+    pieces[slot.piece].remove(at: slot.offset)
+    guard !pieces[slot.piece].isEmpty else {
+      pieces.remove(at: slot.piece)
       return
     }
     // Its neighbour behind it, or else the one before.
-    let first = place.piece + 1 < pieces.count ? place.piece : place.piece - 1
+    let first = slot.piece + 1 < pieces.count ? slot.piece : slot.piece - 1
     guard first >= 0, pieces[first].count + pieces[first + 1].count <= AreaMembers.pieceLimit / 2 else { return }
     pieces[first].append(contentsOf: pieces[first + 1])
     pieces.remove(at: first + 1)

@@ -7,8 +7,8 @@
 //
 // A driver is looked at once a tick, for all cells at a time: so a move between two cells is in the same tick of both.
 // The work is done in slices, since a hub's turn is short and a city is large; the outlets send what a tick brought
-// when all of it is there (AreaTable+Naming.swift). Who begins to watch, or was too slow, asks for the whole cell, and
-// gets what has changed since from then on.
+// when all of it is there (AreaTable+Publishing.swift). Who begins to watch, or was too slow, asks for the whole cell,
+// and gets what has changed since from then on.
 import HubBytes
 import HubGeo
 import HubMessages
@@ -47,7 +47,7 @@ extension AreaTable {
     if phase == .looking, rename(&drivers, context, &budget) {
       while budget > 0, let driver = nextToLookAt() { budget -= look(at: Int(driver), &drivers, context) }
     }
-    if phase == .telling { tell(drivers, &channels, now, &budget) }
+    if phase == .publishing { publish(drivers, &channels, now, &budget) }
     show(&drivers, &channels, context, &budget)
     letGo(&drivers, &budget)
     if !isActive, phase == .resting, noted.isEmpty { nextTick = .max }
@@ -127,11 +127,11 @@ extension AreaTable {
       let audience = cells[cell].audience
       let rank = drivers[driver].areaRank
       if let key, audience == .ops || isAvailable, cells[cell].cell.contains(key: key) {
-        let place = cells[cell].members.find(rank: rank, driver: UInt32(driver)).place
+        let slot = cells[cell].members.find(rank: rank, driver: UInt32(driver)).slot
         // Riders are not told of a fix that shows them nothing new: when it came would tell one driver from another.
-        let isMoved = cells[cell].members.move(place, to: field(key, audience))
+        let isMoved = cells[cell].members.move(slot, to: field(key, audience))
         guard isMoved || audience == .ops else { continue }
-        cells[cell].noteChange(at: place, tick: UInt32(truncatingIfNeeded: tick))
+        cells[cell].noteChange(at: slot, tick: UInt32(truncatingIfNeeded: tick))
         touch(cell)
       } else {
         leave(UInt32(driver), rank: rank, cell, name: drivers[driver].areaName(audience))
@@ -176,7 +176,7 @@ extension AreaTable {
     _ drivers: inout Drivers, _ channels: inout Channels, _ context: AreaContext, _ budget: inout Int
   ) {
     fill(&drivers, context, &budget)
-    tellWhole(drivers, &channels, context.now, &budget)
+    publishSnapshots(drivers, &channels, context.now, &budget)
   }
 
   /// Looks up who is in a cell that nobody watched before.

@@ -1,4 +1,4 @@
-// Which cell is told of next: those that a tick has changed, and those that somebody waits for as a whole.
+// Which cell is published of next: those that a tick has changed, and those that somebody waits for as a whole.
 //
 // What was begun in a turn and is not done is kept here, and goes on in the next one if its cell is still watched.
 import HubMessages
@@ -8,14 +8,14 @@ extension AreaTable {
 
   /// What the next cell has to tell, or what is left of what was begun; nil behind the last one, and then the tick is
   /// over.
-  mutating func takeNextToTell() -> AreaNaming? {
-    if let begun = telling {
-      telling = nil
+  mutating func takeNextToPublish() -> AreaUpdateBuilder? {
+    if let begun = publishing {
+      publishing = nil
       if isWatched(begun.area) { return begun }
     }
-    while told < touched.count {
-      let area = Int(touched[told])
-      told += 1
+    while published < touched.count {
+      let area = Int(touched[published])
+      published += 1
       // The record may have ended meanwhile, and be another cell's.
       guard cells[area].isTouched else { continue }
       cells[area].isTouched = false
@@ -24,8 +24,8 @@ extension AreaTable {
       cells[area].left = []
       // Nobody has seen anything of a cell that is still being filled.
       guard !cells[area].isOver, cells[area].fillKey == nil else { continue }
-      if left.count > AreaCell.toldDepartures { return whole(area) }
-      return AreaNaming(
+      if left.count > AreaCell.publishedDepartures { return whole(area) }
+      return AreaUpdateBuilder(
         handle(of: area), isFull: false, drivers: changed, departures: left,
         atMost: AreaCell.shownLimit(cells[area].audience))
     }
@@ -43,7 +43,7 @@ extension AreaTable {
 
   // MARK: Whole cells
 
-  /// Whether cells are still to be filled or to be told as a whole.
+  /// Whether cells are still to be filled or to be published as a whole.
   var isAskedFor: Bool { !filling.isEmpty || answered < asked.count }
 
   private func handle(of cell: Int) -> Handle { Handle(index: UInt32(cell), generation: cells.generation(of: cell)) }
@@ -66,15 +66,15 @@ extension AreaTable {
     if !cells[cell].waiting.isEmpty { asked.append(handle(of: cell)) }
   }
 
-  private func whole(_ cell: Int) -> AreaNaming {
+  private func whole(_ cell: Int) -> AreaUpdateBuilder {
     var drivers: [UInt32] = []
     drivers.reserveCapacity(cells[cell].shownCount)
     cells[cell].members.forEach(ofFirst: cells[cell].shownCount) { drivers.append($0) }
-    return AreaNaming(handle(of: cell), isFull: true, drivers: drivers, departures: [], atMost: drivers.count)
+    return AreaUpdateBuilder(handle(of: cell), isFull: true, drivers: drivers, departures: [], atMost: drivers.count)
   }
 
   /// The next whole cell that sessions wait for, or what was begun of it; nil where nobody waits for one.
-  mutating func takeNextAsked() -> AreaNaming? {
+  mutating func takeNextAsked() -> AreaUpdateBuilder? {
     while answered < asked.count {
       let cell = asked[answered]
       if isWatched(cell) {

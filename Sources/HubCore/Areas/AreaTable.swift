@@ -11,7 +11,7 @@ struct AreaTable: ~Copyable {
   /// A driver is in a cell; a driver's nodes are a list.
   struct Node {
     var cell: UInt32
-    /// The driver's next node, or the next free one.
+    /// The driver's next node.
     var next: UInt32
   }
 
@@ -19,9 +19,8 @@ struct AreaTable: ~Copyable {
 
   private let seed: UInt64
   var cells = Slab<AreaCell>()
-  private var places = IndexTable()
-  private var nodes: [Node] = []
-  private var firstFree = AreaTable.none
+  private var indices = IndexTable()
+  private var nodes = Slab<Node>()
   /// How many cells of each precision an audience watches: `[audience][precision]`.
   private var counts = [[Int]](repeating: [Int](repeating: 0, count: 13), count: Audience.allCases.count)
   /// Bit p: cells of precision p are watched.
@@ -29,7 +28,7 @@ struct AreaTable: ~Copyable {
 
   /// What is being done for the present tick.
   enum Phase {
-    case resting, looking, telling
+    case resting, looking, publishing
   }
 
   private(set) var phase = Phase.resting
@@ -37,11 +36,11 @@ struct AreaTable: ~Copyable {
   var noted: [UInt32] = []
   private var looking: [UInt32] = []
   private var lookedAt = 0
-  /// Cells that have something to tell at this tick, and how many have told it.
+  /// Cells that have something to tell at this tick, and how many have published it.
   var touched: [UInt32] = []
-  var told = 0
+  var published = 0
   /// The update of a tick whose drivers are being named.
-  var telling: AreaNaming?
+  var publishing: AreaUpdateBuilder?
   /// Outlets that got an update of this tick.
   var publishedTo = OutletSet()
   /// Cells whose drivers are being looked up, and drivers that were found for the first of them.
@@ -50,12 +49,12 @@ struct AreaTable: ~Copyable {
   /// Cells that sessions wait for, how many of these have been answered, and the next one while it is put together.
   var asked: [Handle] = []
   var answered = 0
-  var showing: AreaNaming?
+  var showing: AreaUpdateBuilder?
   /// Cells that are over.
   var ending: [UInt32] = []
-  /// The number of the present tick and of the last one that was told; when the next one begins (uptime, ns).
+  /// The number of the present tick and of the last one that was published; when the next one begins (uptime, ns).
   private(set) var tick: UInt64 = 0
-  private(set) var toldTick: UInt64 = 0
+  private(set) var publishedTick: UInt64 = 0
   /// The whole second, by the hub's wall clock, in which the present tick began: the only time that riders are shown,
   /// and the time that decides what drivers are called.
   var second = Timestamp(milliseconds: 0)
@@ -78,7 +77,7 @@ struct AreaTable: ~Copyable {
   // MARK: Cells
 
   func find(_ cell: GeohashCell, _ audience: Audience) -> Int? {
-    places.find(hash: hash(cell, audience)) { cells[$0].cell == cell && cells[$0].audience == audience }
+    indices.find(hash: hash(cell, audience)) { cells[$0].cell == cell && cells[$0].audience == audience }
   }
 
   /// Subscribes an outlet to some cells for an audience, and gives their channels. Nil at the limit of areas, `limit`,
@@ -115,7 +114,7 @@ struct AreaTable: ~Copyable {
       second = now.timestamp.wholeSecond
     }
     let index = cells.insert(AreaCell(cell: cell, audience: audience, channel: channel))
-    places.insert(hash: hash(cell, audience), index: index)
+    indices.insert(hash: hash(cell, audience), index: index)
     count(cell, audience, by: 1)
     filling.append(UInt32(index))
     return index
@@ -124,7 +123,7 @@ struct AreaTable: ~Copyable {
   /// Nobody watches it any more. Its drivers are let go bit by bit.
   mutating func end(_ index: Int) {
     let (cell, audience) = (cells[index].cell, cells[index].audience)
-    places.remove(hash: hash(cell, audience), index: index)
+    indices.remove(hash: hash(cell, audience), index: index)
     count(cell, audience, by: -1)
     if cells[index].fillKey != nil {
       if filling.first == UInt32(index) { found.removeAll() }
@@ -159,7 +158,7 @@ struct AreaTable: ~Copyable {
 
   mutating func endTick() {
     touched.removeAll(keepingCapacity: true)
-    toldTick = tick
+    publishedTick = tick
     phase = .resting
   }
 
@@ -170,12 +169,12 @@ struct AreaTable: ~Copyable {
     phase = .looking
   }
 
-  /// The next driver to be looked at; nil behind the last one, and then the cells are to be told.
+  /// The next driver to be looked at; nil behind the last one, and then the cells are to be published.
   mutating func nextToLookAt() -> UInt32? {
     guard lookedAt < looking.count else {
       looking.removeAll(keepingCapacity: true)
-      told = 0
-      phase = .telling
+      published = 0
+      phase = .publishing
       // A whole cell from here on has all that this tick changes: the outlets send it behind the tick.
       if let begun = showing, cells[Int(begun.area.index)].isTouched { showing = nil }
       return nil
@@ -216,48 +215,32 @@ struct AreaTable: ~Copyable {
   ) -> UInt32? {
     let stamp = UInt32(truncatingIfNeeded: tick)
     let limit = AreaCell.shownLimit(cells[cell].audience)
-    let place = cells[cell].members.find(rank: rank, driver: driver).place
-    cells[cell].members.insert(.init(rank: rank, driver: driver, changed: stamp &- 1, field: field), at: place)
-    first = makeNode(Node(cell: UInt32(cell), next: first))
+    let slot = cells[cell].members.find(rank: rank, driver: driver).slot
+    cells[cell].members.insert(.init(rank: rank, driver: driver, changed: stamp &- 1, field: field), at: slot)
+    first = UInt32(nodes.insert(Node(cell: UInt32(cell), next: first)))
     guard tells else { return nil }
     touch(cell)
     // Inserting may have cut the piece that it is in.
     let (there, _) = cells[cell].members.find(rank: rank, driver: driver)
     guard cells[cell].members.isAmongFirst(limit, there) else { return nil }
     cells[cell].noteChange(at: there, tick: stamp)
-    return cells[cell].members.place(at: limit).map { cells[cell].members[$0].driver }
+    return cells[cell].members.slot(at: limit).map { cells[cell].members[$0].driver }
   }
 
   /// Takes a driver out of a cell's members; the node is the caller's. Where it was shown, the first that had no room
   /// is from now on.
   mutating func leave(_ driver: UInt32, rank: UInt32, _ cell: Int, name: Identifier) {
-    let (place, isThere) = cells[cell].members.find(rank: rank, driver: driver)
+    let (slot, isThere) = cells[cell].members.find(rank: rank, driver: driver)
     precondition(isThere, "a node names a cell that the driver is not in")
     let limit = AreaCell.shownLimit(cells[cell].audience)
-    let isShown = cells[cell].members.isAmongFirst(limit, place)
-    cells[cell].members.remove(at: place)
+    let isShown = cells[cell].members.isAmongFirst(limit, slot)
+    cells[cell].members.remove(at: slot)
     touch(cell)
     guard isShown else { return }
     cells[cell].noteDeparture(.init(driver: driver, name: name))
-    if let next = cells[cell].members.place(at: limit - 1) {
+    if let next = cells[cell].members.slot(at: limit - 1) {
       cells[cell].noteChange(at: next, tick: UInt32(truncatingIfNeeded: tick))
     }
-  }
-
-  mutating func makeNode(_ node: Node) -> UInt32 {
-    guard firstFree != AreaTable.none else {
-      nodes.append(node)
-      return UInt32(nodes.count - 1)
-    }
-    let free = firstFree
-    firstFree = nodes[Int(free)].next
-    nodes[Int(free)] = node
-    return free
-  }
-
-  mutating func freeNode(_ node: UInt32) {
-    nodes[Int(node)].next = firstFree
-    firstFree = node
   }
 
   /// Takes the node of a cell out of a driver's list.
@@ -269,6 +252,6 @@ struct AreaTable: ~Copyable {
       node = nodes[Int(node)].next
     }
     if before == AreaTable.none { first = nodes[Int(node)].next } else { setNext(before, nodes[Int(node)].next) }
-    freeNode(node)
+    nodes.remove(Int(node), leaving: Node(cell: .max, next: AreaTable.none))
   }
 }

@@ -4,21 +4,20 @@
 // nodes out in O(1). A queue would hold such events until they reach its head, count them against the limit, and so
 // let one busy channel push out the events of all others.
 
-struct EventOrder {
-  private struct Node {
+struct EventOrder: ~Copyable {
+  struct Node {
     var channel: UInt32
     var older: UInt32
-    /// The next free node, where this one is free.
     var newer: UInt32
   }
 
   private static let none = UInt32.max
 
-  private var nodes: [Node] = []
+  private var nodes = Slab<Node>()
   private var oldest = EventOrder.none
   private var newest = EventOrder.none
-  private var firstFree = EventOrder.none
-  private(set) var count = 0
+
+  var count: Int { nodes.count }
 
   /// The channel that has the oldest event of all; there must be one. It is also the oldest that this channel keeps.
   var channelOfOldest: Int { Int(nodes[Int(oldest)].channel) }
@@ -33,10 +32,9 @@ struct EventOrder {
 
   /// Puts the newest event, which is this channel's, behind all others, and gives its node. O(1).
   mutating func append(channel: Int) -> UInt32 {
-    let node = place(Node(channel: UInt32(channel), older: newest, newer: EventOrder.none))
+    let node = UInt32(nodes.insert(Node(channel: UInt32(channel), older: newest, newer: EventOrder.none)))
     if newest == EventOrder.none { oldest = node } else { nodes[Int(newest)].newer = node }
     newest = node
-    count += 1
     return node
   }
 
@@ -45,19 +43,6 @@ struct EventOrder {
     let (older, newer) = (nodes[Int(node)].older, nodes[Int(node)].newer)
     if older == EventOrder.none { oldest = newer } else { nodes[Int(older)].newer = newer }
     if newer == EventOrder.none { newest = older } else { nodes[Int(newer)].older = older }
-    nodes[Int(node)].newer = firstFree
-    firstFree = node
-    count -= 1
-  }
-
-  private mutating func place(_ node: Node) -> UInt32 {
-    guard firstFree != EventOrder.none else {
-      nodes.append(node)
-      return UInt32(nodes.count - 1)
-    }
-    let free = firstFree
-    firstFree = nodes[Int(free)].newer
-    nodes[Int(free)] = node
-    return free
+    nodes.remove(Int(node), leaving: Node(channel: 0, older: EventOrder.none, newer: EventOrder.none))
   }
 }

@@ -129,7 +129,7 @@ extension DriverIndex {
         work.candidates -= run
         left -= run
         entries.withRun(from: base + left - oldestOfBlock, count: run) { run in
-          for place in run.indices.reversed() where visit(run[place]) { work.hits -= 1 }
+          for index in run.indices.reversed() where visit(run[index]) { work.hits -= 1 }
         }
       }
       block = nextBlock[block]

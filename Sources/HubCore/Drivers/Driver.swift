@@ -46,7 +46,7 @@ struct Driver {
   private(set) var samplingInterval: Float = 0
   /// The seconds at which a driver without a session sends (`noteSending`); negative before its first message.
   private(set) var sendingInterval: Float = -1
-  private(set) var samplingTold = Int64.min / 2
+  private(set) var samplingAdvised = Int64.min / 2
   var replacements = ReplacementWindow()
   /// The times of its fixes, kept once it has sent a batch.
   var fixTimes: FixTimes?
@@ -213,7 +213,7 @@ struct Driver {
 
   mutating func noteAdvice(_ reason: SamplingReason, at uptime: Int64, _ rules: SamplingRules) {
     samplingInterval = Float(rules.interval(reason))
-    samplingTold = uptime
+    samplingAdvised = uptime
   }
 
   // MARK: Presence
@@ -225,7 +225,7 @@ struct Driver {
       timings.stale, timings.staleSamplingIntervals * Double(samplingInterval),
       min(timings.staleSamplingIntervals * Double(sendingInterval), timings.longestSendingSilence))
     // Who was told another interval gets the time for a fix by that one.
-    let bySilence = max(lastFix, samplingTold, lastStall) + nanoseconds(silence)
+    let bySilence = max(lastFix, samplingAdvised, lastStall) + nanoseconds(silence)
     // A driver that posts over HTTP has no session: only silence makes it stale.
     guard session == nil, disconnected > lastFix else { return bySilence }
     return min(bySilence, max(disconnected, lastStall) + nanoseconds(timings.stale))

@@ -27,7 +27,7 @@ struct DriverProfileTable: ~Copyable {
   private let capacity: Int
   private let seed: UInt64
   private var slab = Slab<DriverProfileRecord>()
-  private var places = IndexTable()
+  private var indices = IndexTable()
 
   init(capacity: Int, seed: UInt64) {
     self.capacity = capacity
@@ -55,7 +55,7 @@ struct DriverProfileTable: ~Copyable {
       return -1
     }
     let hash = profile.hashValue(seed: seed)
-    let found = places.find(hash: hash) { slab[$0].profile == profile }
+    let found = indices.find(hash: hash) { slab[$0].profile == profile }
     if let found {
       slab[found].drivers += 1
       release(old)
@@ -66,16 +66,16 @@ struct DriverProfileTable: ~Copyable {
     guard slab.count - (goes ? 1 : 0) < capacity else { return nil }
     release(old)
     let made = slab.insert(DriverProfileRecord(profile: profile, hash: hash, drivers: 1))
-    places.insert(hash: hash, index: made)
+    indices.insert(hash: hash, index: made)
     return Int32(made)
   }
 
   mutating func release(_ index: Int32) {
     guard index >= 0 else { return }
-    let place = Int(index)
-    slab[place].drivers -= 1
-    guard slab[place].drivers == 0 else { return }
-    places.remove(hash: slab[place].hash, index: place)
-    slab.remove(place, leaving: DriverProfileRecord(profile: DriverProfile(), hash: 0, drivers: 0))
+    let slot = Int(index)
+    slab[slot].drivers -= 1
+    guard slab[slot].drivers == 0 else { return }
+    indices.remove(hash: slab[slot].hash, index: slot)
+    slab.remove(slot, leaving: DriverProfileRecord(profile: DriverProfile(), hash: 0, drivers: 0))
   }
 }

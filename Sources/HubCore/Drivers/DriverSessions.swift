@@ -33,9 +33,9 @@ struct ReplacementWindow {
 /// The older sessions of a driver whose client has connected again.
 struct SessionOverlap {
   /// Oldest first, with the time from which each may be told (uptime, ns).
-  var older: [(session: SessionRef, tellsAt: Int64)] = []
-  /// When one was told last (uptime, ns).
-  var told: Int64?
+  var older: [(session: SessionRef, notifiesAt: Int64)] = []
+  /// When one was notified last (uptime, ns).
+  var notified: Int64?
 }
 
 /// What becomes of a driver's older session when a newer one begins.
@@ -46,7 +46,7 @@ enum SessionTakeover {
   /// The older one is told at once.
   case replaces(SessionRef)
   /// The older one of the same client is told at this time (uptime, ns), if both are still there then.
-  case overlaps(tellsAt: Int64)
+  case overlaps(notifiesAt: Int64)
 }
 
 struct DriverSessions {
@@ -86,10 +86,10 @@ struct DriverSessions {
   {
     guard let old = record.session else { return .none }
     if client != 0, client == clients[Int(old.outlet)][Int(old.slot)] {
-      let tellsAt = uptime + nanoseconds(timings.takeover)
+      let notifiesAt = uptime + nanoseconds(timings.takeover)
       set(old, Self.cell(ofReplaced: driver))
-      overlaps[Int32(driver), default: SessionOverlap()].older.append((old, tellsAt))
-      return .overlaps(tellsAt: tellsAt)
+      overlaps[Int32(driver), default: SessionOverlap()].older.append((old, notifiesAt))
+      return .overlaps(notifiesAt: notifiesAt)
     }
     if let wait = record.replacements.replace(at: uptime, timings: timings) { return .refused(retryAfter: wait) }
     set(old, -1)
@@ -140,13 +140,13 @@ struct DriverSessions {
     guard var overlap = overlaps[Int32(driver)] else { return [] }
     let window = nanoseconds(timings.replacementWindow)
     var replaced: [(session: SessionRef, isRepeated: Bool)] = []
-    while let (session, tellsAt) = overlap.older.first, tellsAt <= uptime {
+    while let (session, notifiesAt) = overlap.older.first, notifiesAt <= uptime {
       overlap.older.removeFirst()
       set(session, -1)
-      replaced.append((session, overlap.told.map { uptime < $0 + window } ?? false))
-      overlap.told = uptime
+      replaced.append((session, overlap.notified.map { uptime < $0 + window } ?? false))
+      overlap.notified = uptime
     }
-    let isOver = overlap.older.isEmpty && overlap.told.map { uptime >= $0 + window } ?? true
+    let isOver = overlap.older.isEmpty && overlap.notified.map { uptime >= $0 + window } ?? true
     overlaps[Int32(driver)] = isOver ? nil : overlap
     return replaced
   }

@@ -61,21 +61,21 @@ struct DriverStorage {
   /// stored for as long as the hub runs. True where it takes a place.
   mutating func miss(_ time: Timestamp, hasRoom: Bool) -> Bool {
     let value = time.milliseconds
-    let place = missed.lowerBound(value)
-    if place < missed.count, missed[place] == value { return false }
+    let index = missed.lowerBound(value)
+    if index < missed.count, missed[index] == value { return false }
     guard hasRoom else {
       missedFrom = min(missedFrom, value)
       return false
     }
-    missed.insert(value, at: place)
+    missed.insert(value, at: index)
     return true
   }
 
   /// A fix has its record: true where it had been missed.
   mutating func find(_ time: Timestamp) -> Bool {
-    let place = missed.lowerBound(time.milliseconds)
-    guard place < missed.count, missed[place] == time.milliseconds else { return false }
-    missed.remove(at: place)
+    let index = missed.lowerBound(time.milliseconds)
+    guard index < missed.count, missed[index] == time.milliseconds else { return false }
+    missed.remove(at: index)
     return true
   }
 

@@ -60,8 +60,9 @@ public enum DurableKeys {
     case .fixes: text(record, at: 1).map { key(Owner.driver, $0) }
     case .trip, .tripForgotten: text(record, at: 1).map { key(Owner.trip, $0) }
     case .tripUpdate, .tripChange: tripOfUpdate(record).map { key(Owner.trip, $0) }
-    case .life, .notification, .channel, .channelForgotten, .numbersGiven, .driver, .driverOffline, .driverForgotten,
-      .tripNumbersGiven, .eta, .fence, .fenceDeleted, .stay, .stayEnded, .pair, .pairEnded, .fenceNotification,
+    case .epoch, .notification, .channel, .channelForgotten, .highestSequence, .driver, .driverOffline,
+      .driverForgotten,
+      .highestTripNumber, .eta, .fence, .fenceDeleted, .stay, .stayEnded, .pair, .pairEnded, .fenceNotification,
       .postedNotification, nil:
       nil
     }

@@ -8,7 +8,7 @@ import HubMessages
 enum DurableRecord: Equatable {
   /// The first record of a journal, and one at each new epoch. Seed and key never change: hashes of moves are kept, and
   /// drivers that got new pseudonyms at a start, where they were before it, could be told by their places.
-  case life(epoch: InlineText, seed: UInt64, pseudonymKey: SipKey)
+  case epoch(InlineText, seed: UInt64, pseudonymKey: SipKey)
   /// A trip as it is now, new or changed.
   case trip(DurableTrip)
   case tripForgotten(Identifier)
@@ -20,7 +20,7 @@ enum DurableRecord: Equatable {
   case channel(Channel, sequence: UInt64)
   case channelForgotten(Channel)
   /// No channel that is gone had a number above this. Written in snapshots.
-  case numbersGiven(UInt64)
+  case highestSequence(UInt64)
   /// The fixes of one message. They are in the journal for who reads it; what the hub keeps of them is in this.
   case fixes(DurableFixes)
   /// A driver as it is now: what it says of itself, and its newest fix.
@@ -29,7 +29,7 @@ enum DurableRecord: Equatable {
   case driverOffline(Identifier, at: Timestamp)
   case driverForgotten(Identifier)
   /// No trip that is forgotten had a number above this. Written in snapshots.
-  case tripNumbersGiven(UInt64)
+  case highestTripNumber(UInt64)
   /// A fence as it is now, new or put again.
   case fence(DurableFence)
   /// It was deleted, and all stays and pairs in it went with it.

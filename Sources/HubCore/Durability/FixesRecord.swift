@@ -61,9 +61,9 @@ public struct FixesRecord {
     (0..<count).last { StoredFix.isPublished(bytes(of: $0)) }.map { self[$0] }
   }
 
-  func bytes(of place: Int) -> UnsafeRawBufferPointer {
-    precondition(place >= 0 && place < count)
-    return UnsafeRawBufferPointer(rebasing: fixes[place * StoredFix.size..<(place + 1) * StoredFix.size])
+  func bytes(of index: Int) -> UnsafeRawBufferPointer {
+    precondition(index >= 0 && index < count)
+    return UnsafeRawBufferPointer(rebasing: fixes[index * StoredFix.size..<(index + 1) * StoredFix.size])
   }
 }
 

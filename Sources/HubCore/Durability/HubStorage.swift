@@ -64,10 +64,10 @@ struct HubStorage: ~Copyable {
   var hasFixes: Bool { !fixes.isEmpty }
 
   @inline(__always)
-  mutating func add(_ fix: Fix, _ standing: StoredFix.Standing, _ position: Position?) {
+  mutating func add(_ fix: Fix, _ disposition: StoredFix.Disposition, _ position: Position?) {
     if position != nil { hasPublishedFixes = true }
     fixes.append(atMost: StoredFix.size) {
-      StoredFix.write(fix, standing, position, into: $0)
+      StoredFix.write(fix, disposition, position, into: $0)
       return StoredFix.size
     }
   }

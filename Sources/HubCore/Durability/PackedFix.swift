@@ -31,7 +31,7 @@ extension PackedFix {
         confidence: $0.confidence, timestamp: fix.measured.timestamp)
     }
     self = withUnsafeTemporaryAllocation(byteCount: StoredFix.size, alignment: 8) { raw in
-      StoredFix.write(fix.measured, fix.standing, position, into: raw)
+      StoredFix.write(fix.measured, fix.disposition, position, into: raw)
       return PackedFix(copying: UnsafeRawBufferPointer(raw))
     }
   }

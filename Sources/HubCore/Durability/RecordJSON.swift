@@ -17,7 +17,7 @@ public enum RecordJSON {
     var reader = RecordReader(records)
     var found: InlineText?
     while let record = try reader.next() {
-      if case .life(let epoch, _, _) = record { found = epoch }
+      if case .epoch(let epoch, _, _) = record { found = epoch }
     }
     return found.map { "\($0)" }
   }
@@ -48,8 +48,8 @@ public enum RecordJSON {
 
   private static func write(_ record: DurableRecord, _ buffer: inout ByteBuffer) {
     switch record {
-    case .life(let epoch, _, _):
-      buffer.begin("life")
+    case .epoch(let epoch, _, _):
+      buffer.begin("epoch")
       buffer.append(",\"epoch\":")
       buffer.append(json: epoch)
     case .trip(let trip): write(trip, &buffer)
@@ -74,8 +74,8 @@ public enum RecordJSON {
       buffer.begin("channel_forgotten")
       buffer.append(",\"channel\":")
       buffer.append(json: "\(channel)")
-    case .numbersGiven(let number):
-      buffer.begin("numbers_given")
+    case .highestSequence(let number):
+      buffer.begin("highest_sequence")
       buffer.append(",\"sequence\":")
       buffer.append(integer: number)
     case .fixes: preconditionFailure("they are read as FixesRecord")
@@ -87,8 +87,8 @@ public enum RecordJSON {
     case .driverForgotten(let id):
       buffer.begin("driver_forgotten")
       buffer.append(",\"driverId\":", id)
-    case .tripNumbersGiven(let number):
-      buffer.begin("trip_numbers_given")
+    case .highestTripNumber(let number):
+      buffer.begin("highest_trip_number")
       buffer.append(",\"number\":")
       buffer.append(integer: number)
     case .fence(let fence):
@@ -106,7 +106,7 @@ public enum RecordJSON {
       buffer.append(",\"driverId\":", stay.driverID)
       buffer.append(",\"fenceId\":", stay.fenceID)
       buffer.append(",\"entered\":", stay.entered)
-      buffer.append(",\"speedingTold\":", stay.speedingTold)
+      buffer.append(",\"speedingNotified\":", stay.speedingNotified)
     case .stayEnded(let driver, let fence):
       buffer.begin("stay_ended")
       buffer.append(",\"driverId\":", driver)
@@ -170,8 +170,8 @@ public enum RecordJSON {
       buffer.append(json: type)
     }
     buffer.append(",\"tags\":[")
-    for (place, tag) in driver.profile.tags.enumerated() {
-      if place > 0 { buffer.append(",") }
+    for (index, tag) in driver.profile.tags.enumerated() {
+      if index > 0 { buffer.append(",") }
       buffer.append(json: tag)
     }
     buffer.append("]")
@@ -194,11 +194,11 @@ public enum RecordJSON {
     buffer.append(",\"received\":", record.received)
     buffer.append(",\"publishedAs\":", record.published)
     buffer.append(",\"fixes\":[")
-    for place in 0..<record.count {
-      if place > 0 { buffer.append(",") }
-      let fix = record[place]
-      buffer.append("{\"standing\":\"")
-      buffer.append(fix.standing.name)
+    for index in 0..<record.count {
+      if index > 0 { buffer.append(",") }
+      let fix = record[index]
+      buffer.append("{\"disposition\":\"")
+      buffer.append(fix.disposition.name)
       buffer.append("\",\"measured\":")
       JSONWriter.write(LocationUpdate(tripID: nil, fix: fix.measured), time: .unixMilliseconds, into: &buffer)
       if let position = fix.position { write(Position(position, at: fix.measured.timestamp), &buffer) }
@@ -218,7 +218,7 @@ public enum RecordJSON {
   }
 }
 
-extension StoredFix.Standing {
+extension StoredFix.Disposition {
   var name: StaticString {
     switch self {
     case .live: "live"

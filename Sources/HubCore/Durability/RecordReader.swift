@@ -63,9 +63,9 @@ struct RecordReader: ~Copyable {
   private mutating func readRecord() throws(RecordError) -> DurableRecord {
     let kind = try number(UInt8.self)
     switch RecordKind(rawValue: kind) {
-    case .life:  // any bits
-      return .life(
-        epoch: try text(), seed: try number(UInt64.self),
+    case .epoch:  // any bits
+      return .epoch(
+        try text(), seed: try number(UInt64.self),
         pseudonymKey: SipKey(try number(UInt64.self), try number(UInt64.self)))
     case .trip: return .trip(try trip())
     case .tripForgotten: return .tripForgotten(try identifier())
@@ -74,12 +74,12 @@ struct RecordReader: ~Copyable {
       return .event(try event(RecordKind(rawValue: kind)))
     case .channel: return .channel(try channel(), sequence: try count())
     case .channelForgotten: return .channelForgotten(try channel())
-    case .numbersGiven: return .numbersGiven(try count())
+    case .highestSequence: return .highestSequence(try count())
     case .fixes: return .fixes(DurableFixes(try fixes()))
     case .driver: return .driver(try driver())
     case .driverOffline: return .driverOffline(try identifier(), at: try timestamp())
     case .driverForgotten: return .driverForgotten(try identifier())
-    case .tripNumbersGiven: return .tripNumbersGiven(try count())
+    case .highestTripNumber: return .highestTripNumber(try count())
     case .fence: return .fence(try fence())
     case .fenceDeleted: return .fenceDeleted(try identifier())
     case .stay: return .stay(try stay())
@@ -128,8 +128,8 @@ struct RecordReader: ~Copyable {
     let count = Int(try number(UInt16.self))
     guard count > 0 else { throw failure(.fix) }
     let fixes = try take(count * StoredFix.size)
-    for place in 0..<count {
-      guard StoredFix(UnsafeRawBufferPointer(rebasing: fixes[(place * StoredFix.size)...])) != nil else {
+    for index in 0..<count {
+      guard StoredFix(UnsafeRawBufferPointer(rebasing: fixes[(index * StoredFix.size)...])) != nil else {
         throw failure(.fix)
       }
     }

@@ -9,18 +9,18 @@ import HubMessages
 
 /// The kinds and their numbers on the disk: new ones get new numbers, and no number is used twice.
 enum RecordKind: UInt8 {
-  case life = 1
+  case epoch = 1
   case trip = 2
   case tripForgotten = 3
   case tripUpdate = 4
   case notification = 5
   case channel = 6
   case channelForgotten = 7
-  case numbersGiven = 8
+  case highestSequence = 8
   case fixes = 9
   case driver = 10
   case driverForgotten = 11
-  case tripNumbersGiven = 12
+  case highestTripNumber = 12
   case driverOffline = 13
   case eta = 14
   case fence = 20
@@ -40,8 +40,8 @@ enum RecordWriter {
     let start = bytes.count
     bytes.append(number: UInt32(0))
     switch record {
-    case .life(let epoch, let seed, let pseudonymKey):
-      bytes.append(RecordKind.life.rawValue)
+    case .epoch(let epoch, let seed, let pseudonymKey):
+      bytes.append(RecordKind.epoch.rawValue)
       bytes.append(text: epoch)
       for number in [seed, pseudonymKey.first, pseudonymKey.second] { bytes.append(number: number) }
     case .trip(let trip):
@@ -62,8 +62,8 @@ enum RecordWriter {
     case .channelForgotten(let channel):
       bytes.append(RecordKind.channelForgotten.rawValue)
       write(channel, into: &bytes)
-    case .numbersGiven(let number):
-      bytes.append(RecordKind.numbersGiven.rawValue)
+    case .highestSequence(let number):
+      bytes.append(RecordKind.highestSequence.rawValue)
       bytes.append(number: number)
     case .fixes: preconditionFailure("fixes are written by themselves")
     case .driver(let driver):
@@ -76,8 +76,8 @@ enum RecordWriter {
     case .driverForgotten(let id):
       bytes.append(RecordKind.driverForgotten.rawValue)
       bytes.append(text: id.text)
-    case .tripNumbersGiven(let number):
-      bytes.append(RecordKind.tripNumbersGiven.rawValue)
+    case .highestTripNumber(let number):
+      bytes.append(RecordKind.highestTripNumber.rawValue)
       bytes.append(number: number)
     case .fence(let fence):
       bytes.append(RecordKind.fence.rawValue)

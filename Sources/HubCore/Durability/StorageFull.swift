@@ -15,7 +15,8 @@ extension HubOutput {
     switch self {
     case .reply(_, let reply): reply.storedMessageID != nil
     case .trips, .fences, .notified: true
-    case .delivery, .subscribed, .watching, .wholeArea, .areaUpdate, .areaTickEnded, .viewEnded, .subscriptionRefused,
+    case .delivery, .subscribed, .watching, .areaSnapshot, .areaUpdate, .areaTickEnded, .viewEnded,
+      .subscriptionRefused,
       .unsubscribed, .channelEnded, .channelClaimed, .named, .admitted, .conflict, .full, .replaced, .queryResult:
       false
     }
@@ -33,7 +34,8 @@ extension HubOutput {
       return .fences(session, .refused(.notStored("send the same again, which changes nothing then")))
     case .notified(let session, let answer):
       return .notified(session, .refused(.notStored(answer.howToRepeat)))
-    case .delivery, .subscribed, .watching, .wholeArea, .areaUpdate, .areaTickEnded, .viewEnded, .subscriptionRefused,
+    case .delivery, .subscribed, .watching, .areaSnapshot, .areaUpdate, .areaTickEnded, .viewEnded,
+      .subscriptionRefused,
       .unsubscribed, .channelEnded, .channelClaimed, .named, .admitted, .conflict, .full, .replaced, .queryResult:
       return nil
     }

@@ -7,7 +7,7 @@
 //
 //     at  bytes                                        at  bytes
 //      0  8  timestamp, ms since 1970                  37  1  source, 255 for none
-//      8  4  latitude, 1e-7° (1.1 cm)                  38  1  standing
+//      8  4  latitude, 1e-7° (1.1 cm)                  38  1  disposition
 //     12  4  longitude, 1e-7°                          39  1  confidence
 //     16  4  accuracy, mm                              40  4  published latitude, 1e-7°
 //     20  4  speed, mm/s                               44  4  published longitude, 1e-7°
@@ -22,7 +22,7 @@ import HubMessages
 /// A fix as it was stored.
 public struct StoredFix: Sendable, Equatable {
   /// What became of it.
-  public enum Standing: UInt8, Sendable {
+  public enum Disposition: UInt8, Sendable {
     /// Published when it came.
     case live = 1
     /// Not newer than the driver's newest: it belongs into the track, and was not published.
@@ -34,13 +34,13 @@ public struct StoredFix: Sendable, Equatable {
     case confirmed = 4
   }
 
-  public var standing: Standing
+  public var disposition: Disposition
   public var measured: Fix
   /// What was published; nil for history and what was held back.
   public var position: StoredPosition?
 
-  public init(standing: Standing, measured: Fix, position: StoredPosition?) {
-    self.standing = standing
+  public init(disposition: Disposition, measured: Fix, position: StoredPosition?) {
+    self.disposition = disposition
     self.measured = measured
     self.position = position
   }
@@ -83,7 +83,7 @@ extension StoredFix {
   /// Writes a fix. About 100 instructions; allocates nothing.
   @inline(__always)
   static func write(
-    _ fix: Fix, _ standing: Standing, _ position: Position?, into bytes: UnsafeMutableRawBufferPointer
+    _ fix: Fix, _ disposition: Disposition, _ position: Position?, into bytes: UnsafeMutableRawBufferPointer
   ) {
     precondition(bytes.count >= size)
     func store(_ number: some FixedWidthInteger & BitwiseCopyable, _ offset: Int) {
@@ -100,7 +100,7 @@ extension StoredFix {
     store(scaled(fix.speedAccuracy, by: 100, UInt16.self), 34)
     store(scaled(fix.batteryLevel, by: 200, UInt8.self), 36)
     store(fix.source?.rawValue ?? UInt8.max, 37)
-    store(standing.rawValue, 38)
+    store(disposition.rawValue, 38)
     guard let position else {
       for offset in stride(from: 40, to: size, by: 8) { store(UInt64(0), offset) }
       return store(UInt8(0), 39)
@@ -130,11 +130,11 @@ extension StoredFix {
       Number(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: Number.self))
     }
     let timestamp = Timestamp(milliseconds: load(Int64.self, 0))
-    guard let standing = Standing(rawValue: bytes[38]), Timestamp.accepted.contains(timestamp),
+    guard let disposition = Disposition(rawValue: bytes[38]), Timestamp.accepted.contains(timestamp),
       let coordinate = StoredFix.coordinate(load(Int32.self, 8), load(Int32.self, 12))
     else { return nil }
     let altitude = load(Int32.self, 28)
-    self.standing = standing
+    self.disposition = disposition
     measured = Fix(
       coordinate: coordinate, timestamp: timestamp,
       accuracy: StoredFix.value(load(UInt32.self, 16), per: 1000),
@@ -145,14 +145,14 @@ extension StoredFix {
       speedAccuracy: StoredFix.value(load(UInt16.self, 34), per: 100),
       source: FixSource(rawValue: bytes[37]),
       batteryLevel: StoredFix.value(bytes[36], per: 200))
-    guard standing == .live || standing == .confirmed else { return }
+    guard disposition == .live || disposition == .confirmed else { return }
     guard let published = StoredPosition(bytes, at: 39) else { return nil }
     position = published
   }
 
   /// Whether a fix was published, of its 56 bytes.
   static func isPublished(_ bytes: UnsafeRawBufferPointer) -> Bool {
-    bytes[38] == Standing.live.rawValue || bytes[38] == Standing.confirmed.rawValue
+    bytes[38] == Disposition.live.rawValue || bytes[38] == Disposition.confirmed.rawValue
   }
 
   /// The timestamp alone (ms since 1970), of the 56 bytes of a fix.

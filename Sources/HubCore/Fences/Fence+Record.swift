@@ -17,9 +17,9 @@ struct DurableStay: Equatable {
   var driverID: Identifier
   var fenceID: Identifier
   var entered: Timestamp
-  var speedingTold: Timestamp?
+  var speedingNotified: Timestamp?
   var isSpeeding: Bool
-  var isDwellTold: Bool
+  var isDwellNotified: Bool
 }
 
 /// Two drivers near each other.
@@ -88,9 +88,9 @@ extension RecordWriter {
     bytes.append(text: stay.driverID.text)
     bytes.append(text: stay.fenceID.text)
     bytes.append(number: stay.entered.milliseconds)
-    bytes.append(optional: stay.speedingTold) { $0.append(number: $1.milliseconds) }
+    bytes.append(optional: stay.speedingNotified) { $0.append(number: $1.milliseconds) }
     bytes.append(UInt8(stay.isSpeeding ? 1 : 0))
-    bytes.append(UInt8(stay.isDwellTold ? 1 : 0))
+    bytes.append(UInt8(stay.isDwellNotified ? 1 : 0))
   }
 
   static func write(_ pair: DurablePair, into bytes: inout ByteBuffer) {
@@ -200,8 +200,8 @@ extension RecordReader {
     let (driver, fence, entered) = (try identifier(), try identifier(), try timestamp())
     let told = try isPresent() ? try timestamp() : nil
     return DurableStay(
-      driverID: driver, fenceID: fence, entered: entered, speedingTold: told, isSpeeding: try isPresent(),
-      isDwellTold: try isPresent())
+      driverID: driver, fenceID: fence, entered: entered, speedingNotified: told, isSpeeding: try isPresent(),
+      isDwellNotified: try isPresent())
   }
 
   mutating func pair() throws(RecordError) -> DurablePair {

@@ -28,20 +28,20 @@ struct FenceLevels: Equatable {
 
 struct FenceIndex: ~Copyable {
   private var records = Slab<FenceCellRecord>()
-  private var places = IndexTable()
+  private var cells = IndexTable()
   /// Cells of each level.
   private var counts = InlineArray<19, Int>(repeating: 0)
   /// Goes up with each change, so that no driver keeps what is no longer so; 27 bits of it are looked at.
   private var version: UInt64 = 1
 
   /// Cells that have fences.
-  var cellCount: Int { places.count }
+  var cellCount: Int { cells.count }
 
   private static func hash(_ key: UInt64) -> UInt64 { (key &* Mix64.golden) >> 32 }
 
   @inline(__always)
   private func find(_ key: UInt64) -> Int? {
-    places.find(hash: FenceIndex.hash(key)) { records[$0].key == key }
+    cells.find(hash: FenceIndex.hash(key)) { records[$0].key == key }
   }
 
   // MARK: Looking
@@ -71,7 +71,7 @@ struct FenceIndex: ~Copyable {
     fileprivate var code: UInt64
     fileprivate var levels: UInt32
     fileprivate var record = -1
-    fileprivate var place: UInt32 = 0
+    fileprivate var index: UInt32 = 0
   }
 
   /// `known` was looked up for the place.
@@ -83,13 +83,13 @@ struct FenceIndex: ~Copyable {
   func next(_ walk: inout Walk) -> (fence: Int, isWhole: Bool)? {
     while true {
       if walk.record >= 0 {
-        if walk.place < records[walk.record].count {
-          let entry = records[walk.record].fences[Int(walk.place)]
-          walk.place += 1
+        if walk.index < records[walk.record].count {
+          let entry = records[walk.record].fences[Int(walk.index)]
+          walk.index += 1
           return (Int(entry >> 1), entry & 1 == 1)
         }
         walk.record = Int(records[walk.record].next)
-        walk.place = 0
+        walk.index = 0
         continue
       }
       guard walk.levels != 0 else { return nil }
@@ -97,7 +97,7 @@ struct FenceIndex: ~Copyable {
       walk.levels &= walk.levels - 1
       let key = FenceCell.key(walk.code >> UInt64(2 * (FenceCell.finestLevel - level)), level: level)
       walk.record = find(key) ?? -1
-      walk.place = 0
+      walk.index = 0
     }
   }
 
@@ -129,7 +129,7 @@ struct FenceIndex: ~Copyable {
       first = found
     } else {
       first = records.insert(FenceCellRecord(key: entry.key))
-      places.insert(hash: FenceIndex.hash(entry.key), index: first)
+      cells.insert(hash: FenceIndex.hash(entry.key), index: first)
       counts[Int(entry.key & 31)] += 1
     }
     if records[first].count == FenceCellRecord.capacity {
@@ -152,10 +152,10 @@ struct FenceIndex: ~Copyable {
     guard let first = find(entry.key) else { preconditionFailure("it was put in") }
     var record = first
     while record >= 0 {
-      for place in 0..<Int(records[record].count) where Int(records[record].fences[place] >> 1) == fence {
+      for index in 0..<Int(records[record].count) where Int(records[record].fences[index] >> 1) == fence {
         records[first].count -= 1
         let last = records[first].fences[Int(records[first].count)]
-        records[record].fences[place] = last
+        records[record].fences[index] = last
         return removeIfEmpty(first)
       }
       record = Int(records[record].next)
@@ -173,7 +173,7 @@ struct FenceIndex: ~Copyable {
       records[first] = moved
       records.remove(next, leaving: FenceCellRecord(key: 0))
     } else {
-      places.remove(hash: FenceIndex.hash(key), index: first)
+      cells.remove(hash: FenceIndex.hash(key), index: first)
       counts[Int(key & 31)] -= 1
       records.remove(first, leaving: FenceCellRecord(key: 0))
     }

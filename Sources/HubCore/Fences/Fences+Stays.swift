@@ -15,17 +15,17 @@ struct FenceStay {
   /// The time of the fix with which it began.
   var entered: Timestamp
   /// When the driver was notified last that it is speeding there.
-  var speedingTold: Timestamp?
+  var speedingNotified: Timestamp?
   /// It is, as far as it was notified.
   var isSpeeding = false
-  var isDwellTold = false
+  var isDwellNotified = false
   /// The driver's next one; −1 for none.
   var next: Int32 = -1
 
   func durable(driver: Identifier, fence: Identifier) -> DurableStay {
     DurableStay(
-      driverID: driver, fenceID: fence, entered: entered, speedingTold: speedingTold, isSpeeding: isSpeeding,
-      isDwellTold: isDwellTold)
+      driverID: driver, fenceID: fence, entered: entered, speedingNotified: speedingNotified, isSpeeding: isSpeeding,
+      isDwellNotified: isDwellNotified)
   }
 }
 
@@ -156,10 +156,10 @@ extension Fences {
   /// Reports once that a stay has become long.
   @inline(__always)
   private mutating func watchDwell(_ stay: Int, _ subject: FenceSubject) {
-    guard let dwell = table[Int(stays[stay].fence.index)].dwell, !stays[stay].isDwellTold,
+    guard let dwell = table[Int(stays[stay].fence.index)].dwell, !stays[stay].isDwellNotified,
       subject.position.timestamp.seconds(since: stays[stay].entered) >= dwell
     else { return }
-    stays[stay].isDwellTold = true
+    stays[stay].isDwellNotified = true
     add(.fenceDwell, notice(of: stay, subject), of: stay, subject, on: .all)
   }
 
@@ -174,9 +174,9 @@ extension Fences {
     }
     guard speed > limit else { return }
     let time = subject.position.timestamp
-    if let told = stays[stay].speedingTold, time.seconds(since: told) < rules.speedingSeconds { return }
+    if let told = stays[stay].speedingNotified, time.seconds(since: told) < rules.speedingSeconds { return }
     stays[stay].isSpeeding = true
-    stays[stay].speedingTold = time
+    stays[stay].speedingNotified = time
     var notice = subject.notice(of: table[fence].fence.id)
     notice.speed = speed
     notice.speedLimit = limit
@@ -192,7 +192,7 @@ extension Fences {
     var stay = firstStay(of: driver)
     while stay >= 0 {
       stays[stay].entered.goBack(milliseconds)
-      stays[stay].speedingTold?.goBack(milliseconds)
+      stays[stay].speedingNotified?.goBack(milliseconds)
       if table.isCurrent(stays[stay].fence) {
         moved.append(stays[stay].durable(driver: id, fence: table[Int(stays[stay].fence.index)].fence.id))
       }

@@ -210,9 +210,9 @@ struct Fences: ~Copyable {
     guard let fence = find(durable.fenceID) else { return }
     let stay = findStay(in: fence, of: driver)?.stay ?? begin(fence, at: durable.entered, of: driver)
     stays[stay].entered = durable.entered
-    stays[stay].speedingTold = durable.speedingTold
+    stays[stay].speedingNotified = durable.speedingNotified
     stays[stay].isSpeeding = durable.isSpeeding
-    stays[stay].isDwellTold = durable.isDwellTold
+    stays[stay].isDwellNotified = durable.isDwellNotified
   }
 
   mutating func loadEnded(driver: Int, fence id: Identifier) {

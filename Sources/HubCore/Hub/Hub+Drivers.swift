@@ -25,15 +25,15 @@ extension Hub {
     case .replaces(let old):
       counters.replacements += 1
       emit(.replaced(old, isRepeated: false), to: old.outlet)
-    case .overlaps(let tellsAt):
+    case .overlaps(let notifiesAt):
       counters.replacements += 1
-      deadlines.arm(.replacedSession, drivers.handle(of: driver), at: tellsAt)
+      deadlines.arm(.replacedSession, drivers.handle(of: driver), at: notifiesAt)
     }
     emit(.admitted(session, beginSampling(driver)), to: session.outlet)
   }
 
   /// Some of the driver's older sessions may have to be told by now that they were replaced.
-  mutating func tellReplaced(_ driver: Int) {
+  mutating func notifyReplaced(_ driver: Int) {
     for (session, isRepeated) in drivers.takeReplaced(of: driver, at: now.uptime, timings) {
       emit(.replaced(session, isRepeated: isRepeated), to: session.outlet)
       let windowEnd = now.uptime + nanoseconds(timings.replacementWindow)
@@ -109,7 +109,7 @@ extension Hub {
 
   @inline(never)
   private mutating func noteSampling(_ driver: Int, _ reason: SamplingReason) -> SamplingAdvice {
-    counters.samplingTold[Int(reason.rawValue)] += 1
+    counters.samplingAdvised[Int(reason.rawValue)] += 1
     drivers[driver].noteAdvice(reason, at: now.uptime, samplingRules)
     return samplingRules.advice(reason)
   }

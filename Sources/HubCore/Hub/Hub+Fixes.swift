@@ -12,8 +12,8 @@ extension Hub {
 
   /// A fix was taken in: it goes into its message's record.
   @inline(__always)
-  mutating func record(_ fix: Fix, _ standing: StoredFix.Standing, _ position: Position?, driver: Int) {
-    channels.storage.add(fix, standing, position)
+  mutating func record(_ fix: Fix, _ disposition: StoredFix.Disposition, _ position: Position?, driver: Int) {
+    channels.storage.add(fix, disposition, position)
     let (ticket, through) = (channels.storage.ticket, channels.storage.storedThrough)
     if position != nil {
       drivers[driver].durable.published(fix.timestamp, ticket: ticket, storedThrough: through)
@@ -23,7 +23,7 @@ extension Hub {
       drivers[driver].durable.unpublished(fix.timestamp, ticket: ticket, storedThrough: through)
     }
     // What `confirmed` records is where it was published; what was measured may still be missing.
-    if !drivers[driver].durable.missed.isEmpty, standing != .confirmed {
+    if !drivers[driver].durable.missed.isEmpty, disposition != .confirmed {
       drivers.noteFound(fix.timestamp, driver: driver)
     }
   }

@@ -18,7 +18,7 @@ extension Hub {
     if isNamed, !startsEpoch { return }
     channels.begin(epoch: epoch)
     isNamed = true
-    channels.storage.write(.life(epoch: epoch, seed: seed, pseudonymKey: pseudonymKey))
+    channels.storage.write(.epoch(epoch, seed: seed, pseudonymKey: pseudonymKey))
   }
 
   /// Gives the records since the last time to `body` with their number, for `stored`; it says whether it has taken
@@ -73,7 +73,7 @@ extension Hub {
   /// False where the record makes no sense after those before it.
   private mutating func load(_ record: DurableRecord) -> Bool {
     switch record {
-    case .life(let epoch, let seed, let pseudonymKey):
+    case .epoch(let epoch, let seed, let pseudonymKey):
       guard !isNamed || seed == self.seed else { return false }
       if !isNamed { takeOver(seed: seed, pseudonymKey: pseudonymKey) }
       channels.begin(epoch: epoch)
@@ -84,17 +84,17 @@ extension Hub {
       removeTrip(trip)
     case .eta(let id, let eta):
       guard let trip = trips.find(id) else { return false }
-      trips[trip].told = ToldETA(eta, toldAt: now.uptime)
+      trips[trip].lastPublishedETA = PublishedETA(eta, publishedAt: now.uptime)
     case .event(let publication): return channels.restore(publication)
     case .channel(let name, let sequence): return channels.restore(name, sequence: sequence)
     case .channelForgotten(let name): return channels.restoreForgotten(name)
-    case .numbersGiven(let number): channels.restore(highestSequence: number)
+    case .highestSequence(let number): channels.restore(highestSequence: number)
     case .fixes(let fixes): return isNamed && load(fixes)
     case .driver(let driver): load(driver)
     case .driverOffline(let id, let time):
       if let driver = findOrInsertDriver(id) { drivers[driver].durable.goOffline(at: time, isStored: true) }
     case .driverForgotten(let id): if let driver = drivers.find(id) { removeDriver(driver) }
-    case .tripNumbersGiven(let number): trips.restore(newestNumber: number)
+    case .highestTripNumber(let number): trips.restore(newestNumber: number)
     case .fence(let fence): return isNamed && fences.load(fence)
     case .fenceDeleted(let id): return fences.remove(id) != nil
     case .stay(let stay):
@@ -165,9 +165,9 @@ extension Hub {
       try part.withBytes(body)
       part.removeAll()
     }
-    try add(.life(epoch: channels.epoch, seed: seed, pseudonymKey: pseudonymKey))
-    try add(.numbersGiven(channels.highestSequence))
-    try add(.tripNumbersGiven(trips.newestNumber))
+    try add(.epoch(channels.epoch, seed: seed, pseudonymKey: pseudonymKey))
+    try add(.highestSequence(channels.highestSequence))
+    try add(.highestTripNumber(trips.newestNumber))
     for trip in 0..<trips.endIndex where trips.isInUse(trip) { try add(.trip(trips[trip].durable)) }
     for driver in 0..<drivers.endIndex where drivers[driver].durable.isKnown { try add(.driver(durable(driver))) }
     try fences.forEachRecord(of: drivers) { (record) throws(E) in try add(record) }

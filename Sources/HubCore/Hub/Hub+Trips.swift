@@ -108,9 +108,8 @@ extension Hub {
   mutating func countActiveTrip(_ trip: Int) {
     let driver: Int
     if trips[trip].status.occupiesDriver {
-      guard trips[trip].occupied == nil, let id = trips[trip].driverID, let found = findOrInsertDriver(id) else {
-        return
-      }
+      guard trips[trip].occupied == nil, let id = trips[trip].driverID, let found = findOrInsertDriver(id)
+      else { return }
       driver = found
       trips[trip].occupied = drivers.handle(of: driver)
       drivers[driver].beginTrip()
@@ -128,11 +127,7 @@ extension Hub {
 
   /// Publishes an event of a trip on its channel, and on its driver's.
   private mutating func publish(_ update: TripUpdate, of trip: Int) {
-    func body(_ sequence: UInt64) -> Publication.Body {
-      var update = update
-      update.sequence = sequence
-      return .tripUpdate(update)
-    }
+    func body(_ sequence: UInt64) -> Publication.Body { .tripUpdate(update.numbered(sequence)) }
     if let channel = eventChannel(ofTrip: trip) { publishEvent(on: channel, body) }
     if let driver = driver(ofTrip: trip), let channel = eventChannel(ofDriver: driver) {
       publishEvent(on: channel, body)
@@ -208,7 +203,7 @@ extension Hub {
     guide(position, driver: driver, trip: trip)
   }
 
-  private mutating func publish(_ eta: ToldETA, of trip: Int) {
+  private mutating func publish(_ eta: PublishedETA, of trip: Int) {
     if channels.storage.isOn, channels.storage.hasRoom { channels.storage.write(.eta(trips[trip].id, eta.durable)) }
     counters.etaUpdates += 1
     if let channel = trips[trip].channel {

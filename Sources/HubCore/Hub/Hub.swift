@@ -1,8 +1,8 @@
 // The hub: one state machine that owns every driver, trip, channel and sequence, and gives all events one order.
 //
 // Inputs come in batches, in the order in which they came; each is handled to its end before the next, and what comes
-// of it is appended to one output list for each outlet. No I/O, no clock, no randomness in here: time, epoch and hash seed
-// are parameters, so that a test can run an hour of traffic in a second and a run can be repeated byte for byte.
+// of it is appended to one output list for each outlet. No I/O, no clock, no randomness in here: time, epoch and hash
+// seed are parameters, so that a test can run an hour of traffic in a second and a run can be repeated byte for byte.
 //
 // The way of a location update is `handle(_: FixInPlace)` in Hub+Locations.swift.
 import HubBytes
@@ -175,7 +175,7 @@ public struct Hub: ~Copyable {
     case .subscribe(let input): subscribe(input)
     case .unsubscribe(let session, let messageID, let channel): unsubscribe(session, messageID, channel)
     case .released(let outlet, let channel): release(outlet, channel)
-    case .wholeAreas(let session, let cells): for cell in cells { areas.show(cell, to: session, &channels) }
+    case .areaSnapshots(let session, let cells): for cell in cells { areas.show(cell, to: session, &channels) }
     case .leaveView(let session, let messageID, let view):
       emit(.viewEnded(session, messageID, view), to: session.outlet)
     case .name(let session, let actor, let channel): name(channel, to: session, actor)
@@ -192,7 +192,7 @@ public struct Hub: ~Copyable {
       switch entry.kind {
       case .driverStaleness: if let driver = drivers.current(entry.handle) { checkStaleness(driver) }
       case .driverRetention: if let driver = drivers.current(entry.handle) { checkRetention(driver) }
-      case .replacedSession: if let driver = drivers.current(entry.handle) { tellReplaced(driver) }
+      case .replacedSession: if let driver = drivers.current(entry.handle) { notifyReplaced(driver) }
       case .tripSilence: if let trip = trips.current(entry.handle) { checkSilence(trip) }
       case .trip: if let trip = trips.current(entry.handle) { checkEnded(trip) }
       }

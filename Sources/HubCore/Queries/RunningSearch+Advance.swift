@@ -130,8 +130,8 @@ extension RunningSearch {
     if first == 0 { reports.reserveCapacity(hits.count) }
     let last = min(hits.count, first + max(1, budget.candidates / reportWeight))
     budget.candidates = max(0, budget.candidates - (last - first) * reportWeight)
-    for place in first..<last {
-      if let report = report(of: hits[place].driver, drivers, view) { reports.append(report) }
+    for index in first..<last {
+      if let report = report(of: hits[index].driver, drivers, view) { reports.append(report) }
     }
     phase = .reporting(last)
     return last == hits.count

@@ -58,10 +58,10 @@ struct Searches {
     var all: [SearchBox] = []
     swap(&all, &boxes)
     var budget = whole
-    var place = 0
+    var index = 0
     var (done, unfinished): ([SearchBox], [SearchBox]) = ([], [])
-    while place < all.count, all[place].running.mayBegin(isFirst: place == 0, budget, of: whole) {
-      let box = all[place]
+    while index < all.count, all[index].running.mayBegin(isFirst: index == 0, budget, of: whole) {
+      let box = all[index]
       if box.running.advance(in: drivers, view, &budget) {
         budget.candidates = max(0, budget.candidates - Searches.weight)
         forget(box.running)
@@ -70,9 +70,9 @@ struct Searches {
         box.running.turns += 1
         unfinished.append(box)
       }
-      place += 1
+      index += 1
     }
-    boxes = all[place...] + unfinished
+    boxes = all[index...] + unfinished
     return done
   }
 

@@ -29,7 +29,7 @@ struct CreationOrder {
   }
 
   /// The first entry of a chunk with this number or a larger one.
-  private func place(of number: UInt64, in chunk: Int) -> Int {
+  private func index(of number: UInt64, in chunk: Int) -> Int {
     var low = 0
     var high = chunks[chunk].count
     while low < high {
@@ -53,17 +53,17 @@ struct CreationOrder {
       chunks.insert(upper, at: chunk + 1)
       if number > upper[0].number { chunk += 1 }
     }
-    chunks[chunk].insert(entry, at: place(of: number, in: chunk))
+    chunks[chunk].insert(entry, at: index(of: number, in: chunk))
   }
 
   /// Takes the trip with this number out; nothing where there is none.
   mutating func remove(_ number: UInt64) {
     guard !chunks.isEmpty else { return }
     let chunk = chunk(for: number)
-    let place = place(of: number, in: chunk)
-    guard place < chunks[chunk].count, chunks[chunk][place].number == number else { return }
+    let index = index(of: number, in: chunk)
+    guard index < chunks[chunk].count, chunks[chunk][index].number == number else { return }
     count -= 1
-    chunks[chunk].remove(at: place)
+    chunks[chunk].remove(at: index)
     if chunks[chunk].isEmpty {
       chunks.remove(at: chunk)
     } else if chunk + 1 < chunks.count, chunks[chunk].count + chunks[chunk + 1].count <= Self.chunkCapacity / 2 {
@@ -77,15 +77,15 @@ struct CreationOrder {
   func visit(below number: UInt64, _ body: (Entry) -> Bool) {
     guard !chunks.isEmpty else { return }
     var chunk = chunk(for: number)
-    var place = place(of: number, in: chunk)
+    var index = index(of: number, in: chunk)
     while true {
-      while place > 0 {
-        place -= 1
-        guard body(chunks[chunk][place]) else { return }
+      while index > 0 {
+        index -= 1
+        guard body(chunks[chunk][index]) else { return }
       }
       guard chunk > 0 else { return }
       chunk -= 1
-      place = chunks[chunk].count
+      index = chunks[chunk].count
     }
   }
 }

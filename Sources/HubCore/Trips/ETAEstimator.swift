@@ -38,25 +38,28 @@ protocol ETAEstimator {
 
 /// What was told last, and when it is worth telling again: what changes is the time of arrival, for as long as a driver
 /// gets on as expected, that stays while the seconds run down.
-struct ToldETA: Equatable {
+struct PublishedETA: Equatable {
   var target: TripTarget
   var basis: ETABasis
   var meters: Double
   /// By the hub's wall clock.
   var arrival: Timestamp
   /// Uptime, ns.
-  var toldAt: Int64
+  var publishedAt: Int64
 
   var durable: DurableETA { DurableETA(target: target, basis: basis, meters: meters, arrival: arrival) }
 
-  init(target: TripTarget, basis: ETABasis, meters: Double, arrival: Timestamp, toldAt: Int64) {
-    (self.target, self.basis, self.meters, self.arrival, self.toldAt) = (target, basis, meters, arrival, toldAt)
+  init(target: TripTarget, basis: ETABasis, meters: Double, arrival: Timestamp, publishedAt: Int64) {
+    (self.target, self.basis, self.meters, self.arrival, self.publishedAt) = (
+      target, basis, meters, arrival, publishedAt
+    )
   }
 
   /// As it was read back: the next one comes no sooner than if it had been told at the start.
-  init(_ durable: DurableETA, toldAt uptime: Int64) {
+  init(_ durable: DurableETA, publishedAt uptime: Int64) {
     self.init(
-      target: durable.target, basis: durable.basis, meters: durable.meters, arrival: durable.arrival, toldAt: uptime)
+      target: durable.target, basis: durable.basis, meters: durable.meters, arrival: durable.arrival,
+      publishedAt: uptime)
   }
 
   /// What is published of it: the time of arrival stands.
@@ -70,7 +73,7 @@ struct ToldETA: Equatable {
   /// published.
   func isOutdated(by arrival: Timestamp, target: TripTarget, basis: ETABasis, at now: Moment, rules: TripRules) -> Bool
   {
-    guard now.uptime - toldAt >= nanoseconds(rules.etaIntervalSeconds) else { return false }
+    guard now.uptime - publishedAt >= nanoseconds(rules.etaIntervalSeconds) else { return false }
     if target != self.target || basis != self.basis { return true }
     let error = abs(arrival.seconds(since: self.arrival))
     let left = arrival.seconds(since: now.timestamp)

@@ -32,7 +32,7 @@ struct Trip {
   /// How far it has come.
   var progress = TripProgress()
   /// The ETA as its people know it.
-  var told: ToldETA?
+  var lastPublishedETA: PublishedETA?
   /// Where the table of legs has what belongs to the present one; −1 where there is none.
   var leg: Int32 = -1
   /// When it ended, and when its live positions end (uptime, ns); and whether its subscribers were told so.
@@ -77,7 +77,7 @@ struct Trip {
   func isOver(at uptime: Int64) -> Bool { uptime >= closes }
 
   /// The ETA that its people know, for where the driver is going now.
-  var currentETA: ToldETA? { told?.target == status.target ? told : nil }
+  var currentETA: PublishedETA? { lastPublishedETA?.target == status.target ? lastPublishedETA : nil }
 
   // MARK: Moves
 
@@ -142,7 +142,7 @@ struct Trip {
     if leadsElsewhere { progress.notices.subtract([.dropoffNear, .dropoffReached]) }
     progress.notices.remove(.offRoute)
     // The ETA was for another place or way: the next one is news, and a restart must not bring this one back.
-    told = nil
+    lastPublishedETA = nil
     return update
   }
 
@@ -185,7 +185,7 @@ struct Trip {
     progress = durable.progress
     endedAt = durable.ended
     recentMoves = RecentMoves(durable.recentMoves)
-    told = durable.eta.map { ToldETA($0, toldAt: uptime) }
+    lastPublishedETA = durable.eta.map { PublishedETA($0, publishedAt: uptime) }
   }
 
   /// A trip that was read back goes on where it was, by the wall clock.

@@ -13,7 +13,7 @@ struct LegReport {
   /// Until the driver is at the target.
   let seconds: Double
   /// Where it is news.
-  fileprivate(set) var eta: ToldETA?
+  fileprivate(set) var eta: PublishedETA?
   /// Notices that people have not got yet. They have got them when the trip's progress says so.
   fileprivate(set) var due: TripNotices = []
   /// The driver is on the route again, which the trip's progress says already.
@@ -32,7 +32,7 @@ struct TripLegs: ~Copyable {
   private var slab = Slab<ActiveLeg>()
   /// Vertices of the routes that are followed.
   private(set) var routePoints = 0
-  private(set) var detours = DetourTable()
+  private(set) var detours = CircuityTable()
 
   init(limits: HubLimits, rules: TripRules) {
     self.rules = rules
@@ -139,23 +139,23 @@ struct TripLegs: ~Copyable {
 
   private func noteETA(_ report: inout LegReport, _ trip: inout Trip, at now: Moment) {
     let arrival = Timestamp(milliseconds: now.timestamp.milliseconds + Int64((report.seconds * 1000).rounded()))
-    if let told = trip.told,
-      !told.isOutdated(by: arrival, target: report.target, basis: report.estimate.basis, at: now, rules: rules)
+    if let last = trip.lastPublishedETA,
+      !last.isOutdated(by: arrival, target: report.target, basis: report.estimate.basis, at: now, rules: rules)
     {
       return
     }
-    report.eta = ToldETA(
+    report.eta = PublishedETA(
       target: report.target, basis: report.estimate.basis, meters: report.estimate.meters, arrival: arrival,
-      toldAt: now.uptime)
-    trip.told = report.eta
+      publishedAt: now.uptime)
+    trip.lastPublishedETA = report.eta
   }
 
   /// That the driver has left the route is news once for each time; that it is back is only noted.
   private func watchRoute(_ report: inout LegReport, _ trip: inout Trip, _ leg: Int) {
     guard let isOff = slab[leg].route?.isOff else { return }
-    let isTold = trip.progress.notices.contains(.offRoute)
-    if isOff, !isTold { report.due.insert(.offRoute) }
-    report.isBackOnRoute = !isOff && isTold
+    let isNotified = trip.progress.notices.contains(.offRoute)
+    if isOff, !isNotified { report.due.insert(.offRoute) }
+    report.isBackOnRoute = !isOff && isNotified
     if report.isBackOnRoute { trip.progress.notices.remove(.offRoute) }
   }
 

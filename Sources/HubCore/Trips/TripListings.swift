@@ -69,3 +69,28 @@ extension TripListing {
     return isAtEnd || found.count >= query.limit
   }
 }
+
+extension Trips {
+  /// Takes a list on; the answer comes with this turn or a later one.
+  mutating func list(
+    _ query: TripListQuery, for session: SessionRef, _ replyTo: MessageID?, counting counters: inout HubCounters
+  ) throws(ErrorReply) {
+    guard listings.count < limitOfLists else {
+      counters.count(full: .tripLists)
+      throw ErrorReply(
+        code: .rateLimited, message: "this hub puts \(limitOfLists) lists of trips together already", retryAfter: 1)
+    }
+    listings.append(TripListing(query, for: session, replyTo: replyTo))
+  }
+
+  var hasListings: Bool { !listings.isEmpty }
+
+  /// Goes on with the lists that were asked for, as far as one turn does. Gives those that are done.
+  mutating func continueListings() -> [TripListing] {
+    var advanced = TripListings()
+    swap(&advanced, &listings)
+    let done = advanced.advance(over: self, limit: listedPerTurn)
+    listings = advanced
+    return done
+  }
+}

@@ -12,8 +12,8 @@ extension Trips {
     }
   }
 
-  /// The entry that watches a trip while it goes on came up: cancels it where nothing was heard of it for the retention,
-  /// and has it looked at again where that cannot be stored, or something was heard.
+  /// The entry that watches a trip while it goes on came up: cancels it where nothing was heard of it for the
+  /// retention, and has it looked at again where that cannot be stored, or something was heard.
   mutating func checkSilence(
     _ trip: Int, at now: Moment, canStore: Bool, _ deadlines: inout Deadlines
   ) -> TripStep? {

@@ -45,9 +45,9 @@ struct Trips: ~Copyable {
   private(set) var newestNumber: UInt64 = 0
   private(set) var legs: TripLegs
   /// Lists that are being put together.
-  private var listings = TripListings()
-  private let limitOfLists: Int
-  private let listedPerTurn: Int
+  var listings = TripListings()
+  let limitOfLists: Int
+  let listedPerTurn: Int
   private let rules: TripRules
   private let maximumSpeed: Double
 
@@ -310,31 +310,6 @@ struct Trips: ~Copyable {
     return .step(TripStep(trip: trip, update: update))
   }
 
-  // MARK: Lists
-
-  /// Takes a list on; the answer comes with this turn or a later one.
-  mutating func list(
-    _ query: TripListQuery, for session: SessionRef, _ replyTo: MessageID?, counting counters: inout HubCounters
-  ) throws(ErrorReply) {
-    guard listings.count < limitOfLists else {
-      counters.count(full: .tripLists)
-      throw ErrorReply(
-        code: .rateLimited, message: "this hub puts \(limitOfLists) lists of trips together already", retryAfter: 1)
-    }
-    listings.append(TripListing(query, for: session, replyTo: replyTo))
-  }
-
-  var hasListings: Bool { !listings.isEmpty }
-
-  /// Goes on with the lists that were asked for, as far as one turn does. Gives those that are done.
-  mutating func continueListings() -> [TripListing] {
-    var advanced = TripListings()
-    swap(&advanced, &listings)
-    let done = advanced.advance(over: self, limit: listedPerTurn)
-    listings = advanced
-    return done
-  }
-
   // MARK: Fixes that name a trip
 
   /// Throws where a driver's fixes may not belong to the trip that they name, which is not known where `trip` is nil.
@@ -408,4 +383,13 @@ struct Trips: ~Copyable {
   mutating func restore(newestNumber number: UInt64) { newestNumber = max(newestNumber, number) }
 
   mutating func resume(_ trip: Int, at now: Moment) { slab[trip].resume(at: now, grace: grace) }
+}
+
+extension TripUpdate {
+  /// The same with its number on a channel.
+  func numbered(_ sequence: UInt64) -> TripUpdate {
+    var update = self
+    update.sequence = sequence
+    return update
+  }
 }

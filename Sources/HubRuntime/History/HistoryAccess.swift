@@ -111,9 +111,9 @@ package final class HistoryAccess {
         let record = try FixesRecord(bytes)
         guard record.driverID == driver, record.received.milliseconds >= since else { return true }
         if record.tripID == trip.tripID {
-          for place in 0..<record.count { gathering.add(record.packed(place)) }
+          for index in 0..<record.count { gathering.add(record.packed(index)) }
         } else if record.received <= trip.ended ?? record.received {
-          for place in 0..<record.count { gathering.addOther(record.packed(place)) }
+          for index in 0..<record.count { gathering.addOther(record.packed(index)) }
         }
         return !gathering.isOverLimit
       } catch {

@@ -46,7 +46,7 @@ struct TrackGathering {
       isOverLimit = true
       return
     }
-    if fix.unpacked.standing == .history { hasLate = true }
+    if fix.unpacked.disposition == .history { hasLate = true }
     fixes.append(Entry(fix: fix, isOther: false))
   }
 
@@ -106,8 +106,8 @@ private struct TrackMoment {
 
   mutating func add(_ fix: StoredFix, isOther: Bool) {
     // What a confirmed one measured stands with the held one.
-    if fix.standing != .confirmed, measured == nil || !isOther && !isOfTrip { measured = fix.measured }
-    if fix.standing != .held { counts = true }
+    if fix.disposition != .confirmed, measured == nil || !isOther && !isOfTrip { measured = fix.measured }
+    if fix.disposition != .held { counts = true }
     guard !isOther else { return }
     isOfTrip = true
     if position == nil { position = fix.position }

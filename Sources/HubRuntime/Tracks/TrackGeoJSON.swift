@@ -49,10 +49,10 @@ enum TrackGeoJSON {
     _ lines: [[Vertex]], into bytes: inout ByteBuffer, _ write: (Vertex, inout ByteBuffer) -> Void
   ) {
     if lines.count != 1 { bytes.append("[") }
-    for (place, line) in lines.enumerated() {
-      bytes.append(place == 0 ? "[" : ",[")
-      for (place, vertex) in line.enumerated() {
-        if place > 0 { bytes.append(",") }
+    for (index, line) in lines.enumerated() {
+      bytes.append(index == 0 ? "[" : ",[")
+      for (index, vertex) in line.enumerated() {
+        if index > 0 { bytes.append(",") }
         write(vertex, &bytes)
       }
       bytes.append("]")

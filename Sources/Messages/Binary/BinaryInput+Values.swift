@@ -7,45 +7,45 @@ extension BinaryInput {
 
   /// A whole number of steps, 0 or more.
   @inline(__always)
-  mutating func hundredths(_ key: JSONKey) throws(Complaint) -> Double {
+  mutating func hundredths(_ key: JSONKey) throws(ValidationError) -> Double {
     Double(try varint(key)) / FixedPoint.hundredths
   }
 
   /// Seconds, in milliseconds.
-  mutating func duration(_ key: JSONKey) throws(Complaint) -> Double {
+  mutating func duration(_ key: JSONKey) throws(ValidationError) -> Double {
     Double(try varint(key)) / FixedPoint.milliseconds
   }
 
   @inline(__always)
-  mutating func heading() throws(Complaint) -> Double {
+  mutating func heading() throws(ValidationError) -> Double {
     guard let degrees = HubMessages.heading(of: Double(try word16(.heading)) / FixedPoint.hundredths) else {
-      throw Complaint(.invalidLocation, .heading, "expected 0…360 degrees")
+      throw ValidationError(.invalidLocation, .heading, "expected 0…360 degrees")
     }
     return degrees
   }
 
   /// A double, of which only finite ones are numbers.
-  mutating func number(_ key: JSONKey) throws(Complaint) -> Double {
+  mutating func number(_ key: JSONKey) throws(ValidationError) -> Double {
     let value = Double(bitPattern: try word64(key))
-    guard value.isFinite else { throw Complaint(key, "expected a finite number") }
+    guard value.isFinite else { throw ValidationError(key, "expected a finite number") }
     return value
   }
 
-  mutating func nonNegative(_ key: JSONKey) throws(Complaint) -> Double {
+  mutating func nonNegative(_ key: JSONKey) throws(ValidationError) -> Double {
     let value = try number(key)
-    guard let known = known(value) else { throw Complaint(key, "expected 0 or more") }
+    guard let known = known(value) else { throw ValidationError(key, "expected 0 or more") }
     return known
   }
 
-  mutating func smallCount(_ key: JSONKey) throws(Complaint) -> Int {
-    guard let small = Int(exactly: try varint(key)) else { throw Complaint(key, "expected a smaller number") }
+  mutating func smallCount(_ key: JSONKey) throws(ValidationError) -> Int {
+    guard let small = Int(exactly: try varint(key)) else { throw ValidationError(key, "expected a smaller number") }
     return small
   }
 
   /// How many elements follow. Each has a byte or more, so no count makes room for more than the message has.
-  mutating func listCount(_ key: JSONKey) throws(Complaint) -> Int {
+  mutating func listCount(_ key: JSONKey) throws(ValidationError) -> Int {
     let count = try varint(key)
-    guard count <= UInt64(left) else { throw Complaint(key, "the message ends within it") }
+    guard count <= UInt64(left) else { throw ValidationError(key, "the message ends within it") }
     return Int(count)
   }
 
@@ -53,14 +53,14 @@ extension BinaryInput {
 
   /// Milliseconds since 1970 in six bytes.
   @inline(__always)
-  mutating func timestamp(_ key: JSONKey) throws(Complaint) -> Timestamp {
+  mutating func timestamp(_ key: JSONKey) throws(ValidationError) -> Timestamp {
     let low = UInt64(try word32(key))
     return try accepted(Int64(low | UInt64(try word16(key)) &<< 32), key)
   }
 
   /// A time that a client names. One before `Timestamp.earliestFromClients` is refused with `early`.
   @inline(__always)
-  mutating func clientTimestamp(_ key: JSONKey, early: ErrorCode) throws(Complaint) -> Timestamp {
+  mutating func clientTimestamp(_ key: JSONKey, early: ErrorCode) throws(ValidationError) -> Timestamp {
     let timestamp = try timestamp(key)
     try checkEarly(timestamp, key, early)
     return timestamp
@@ -68,30 +68,32 @@ extension BinaryInput {
 
   /// Refuses a time before `Timestamp.earliestFromClients`.
   @inline(__always)
-  func checkEarly(_ timestamp: Timestamp, _ key: JSONKey, _ code: ErrorCode) throws(Complaint) {
+  func checkEarly(_ timestamp: Timestamp, _ key: JSONKey, _ code: ErrorCode) throws(ValidationError) {
     guard timestamp >= Timestamp.earliestFromClients else {
-      throw Complaint(
+      throw ValidationError(
         code, key, "is before 2000-01-01: expected milliseconds since 1970, whatever the URL's time= says")
     }
   }
 
   /// A time that was put together.
   @inline(__always)
-  func accepted(_ milliseconds: Int64, _ key: JSONKey) throws(Complaint) -> Timestamp {
+  func accepted(_ milliseconds: Int64, _ key: JSONKey) throws(ValidationError) -> Timestamp {
     let timestamp = Timestamp(milliseconds: milliseconds)
-    guard Timestamp.accepted.contains(timestamp) else { throw Complaint(key, "expected a time from 1970 to 9999") }
+    guard Timestamp.accepted.contains(timestamp) else {
+      throw ValidationError(key, "expected a time from 1970 to 9999")
+    }
     return timestamp
   }
 
   @inline(__always)
-  mutating func coordinate() throws(Complaint) -> Coordinate {
+  mutating func coordinate() throws(ValidationError) -> Coordinate {
     let latitude = Int32(bitPattern: try word32(.latitude))
     return try coordinate(Int64(latitude), Int64(Int32(bitPattern: try word32(.longitude))))
   }
 
   /// A place by its steps.
   @inline(__always)
-  func coordinate(_ latitude: Int64, _ longitude: Int64) throws(Complaint) -> Coordinate {
+  func coordinate(_ latitude: Int64, _ longitude: Int64) throws(ValidationError) -> Coordinate {
     guard
       let place = Coordinate(
         latitude: Double(latitude) / FixedPoint.degrees, longitude: Double(longitude) / FixedPoint.degrees)
@@ -100,17 +102,17 @@ extension BinaryInput {
   }
 
   @inline(never)
-  private func outOfRange(_ latitude: Int64) -> Complaint {
+  private func outOfRange(_ latitude: Int64) -> ValidationError {
     abs(Double(latitude)) > 90 * FixedPoint.degrees
-      ? Complaint(.invalidLocation, .latitude, "expected −90…90 degrees")
-      : Complaint(.invalidLocation, .longitude, "expected −180…180 degrees")
+      ? ValidationError(.invalidLocation, .latitude, "expected −90…90 degrees")
+      : ValidationError(.invalidLocation, .longitude, "expected −180…180 degrees")
   }
 
-  mutating func cell(_ key: JSONKey) throws(Complaint) -> GeohashCell {
+  mutating func cell(_ key: JSONKey) throws(ValidationError) -> GeohashCell {
     let precision = Int(try byte(key))
     guard GeohashCell.precisions.contains(precision),
       let cell = GeohashCell(bits: try word(bytes: (5 * precision + 7) / 8, key), precision: precision)
-    else { throw Complaint(key, "expected a geohash of 1–12 characters") }
+    else { throw ValidationError(key, "expected a geohash of 1–12 characters") }
     return cell
   }
 
@@ -118,44 +120,46 @@ extension BinaryInput {
 
   /// A length of 1–64 and as many characters, or 0 and a pseudonym's eight bytes.
   @inline(__always)
-  mutating func identifier(_ key: JSONKey) throws(Complaint) -> Identifier {
+  mutating func identifier(_ key: JSONKey) throws(ValidationError) -> Identifier {
     let length = Int(try byte(key))
     guard length > 0 else { return Identifier(pseudonym: try word64(key)) }
     guard let id = try run(length, key, { Identifier($0) }) else {
-      throw Complaint(key, "expected 1–64 of A–Z a–z 0–9 . _ -")
+      throw ValidationError(key, "expected 1–64 of A–Z a–z 0–9 . _ -")
     }
     return id
   }
 
   /// A length of 0–64 and as many bytes.
-  mutating func text(_ key: JSONKey, atMost limit: Int = InlineText.capacity) throws(Complaint) -> InlineText {
+  mutating func text(_ key: JSONKey, atMost limit: Int = InlineText.capacity) throws(ValidationError) -> InlineText {
     let length = Int(try byte(key))
     guard length <= limit, let text = try run(length, key, { $0.isUTF8 ? InlineText($0) : nil }) else {
-      throw Complaint(key, limit == 32 ? "expected up to 32 bytes of UTF-8" : "expected up to 64 bytes of UTF-8")
+      throw ValidationError(key, limit == 32 ? "expected up to 32 bytes of UTF-8" : "expected up to 64 bytes of UTF-8")
     }
     return text
   }
 
   /// A length of 1–64 and as many bytes.
-  mutating func filledText(_ key: JSONKey, atMost limit: Int = InlineText.capacity) throws(Complaint) -> InlineText {
+  mutating func filledText(_ key: JSONKey, atMost limit: Int = InlineText.capacity) throws(ValidationError)
+    -> InlineText
+  {
     let text = try text(key, atMost: limit)
-    guard !text.isEmpty else { throw Complaint(key, "expected 1–64 bytes of UTF-8") }
+    guard !text.isEmpty else { throw ValidationError(key, "expected 1–64 bytes of UTF-8") }
     return text
   }
 
-  mutating func tags() throws(Complaint) -> [InlineText] {
+  mutating func tags() throws(ValidationError) -> [InlineText] {
     let count = Int(try byte(.tags))
-    guard count <= DriverStatusReport.maximumTags else { throw Complaint(.tags, "expected up to 8 texts") }
+    guard count <= DriverStatusReport.maximumTags else { throw ValidationError(.tags, "expected up to 8 texts") }
     var tags: [InlineText] = []
     for _ in 0..<count { tags.append(try filledText(.tags)) }
     return tags
   }
 
   /// A length of any size and as many bytes.
-  mutating func longText(_ key: JSONKey) throws(Complaint) -> String {
+  mutating func longText(_ key: JSONKey) throws(ValidationError) -> String {
     let count = try listCount(key)
     guard let text = try run(count, key, { $0.isUTF8 ? String(decoding: $0, as: UTF8.self) : nil }) else {
-      throw Complaint(key, "expected UTF-8")
+      throw ValidationError(key, "expected UTF-8")
     }
     return text
   }
@@ -163,28 +167,28 @@ extension BinaryInput {
   /// An odd number is twice a whole number and one: its decimal digits are the id. An even one is twice the length of
   /// the id.
   @inline(__always)
-  mutating func messageID(_ key: JSONKey) throws(Complaint) -> MessageID {
+  mutating func messageID(_ key: JSONKey) throws(ValidationError) -> MessageID {
     let head = try varint(key)
     if head & 1 == 1 { return MessageID(number: head >> 1) }
     guard head <= UInt64(2 * InlineText.capacity),
       let id = try run(Int(head >> 1), key, { $0.isUTF8 ? MessageID($0) : nil })
-    else { throw Complaint(key, "expected 1–64 bytes of UTF-8, or a number") }
+    else { throw ValidationError(key, "expected 1–64 bytes of UTF-8, or a number") }
     return id
   }
 
   // MARK: Words and channels
 
-  mutating func word<W: Word>(_ key: JSONKey) throws(Complaint) -> W {
+  mutating func word<W: WireEnum>(_ key: JSONKey) throws(ValidationError) -> W {
     let raw = try byte(key)
     guard let word = W(rawValue: raw) else {
-      var complaint = Complaint(key, "no word has this number")
-      complaint.isUnknownWord = true
-      throw complaint
+      var failure = ValidationError(key, "no word has this number")
+      failure.isUnknownWord = true
+      throw failure
     }
     return word
   }
 
-  mutating func channel() throws(Complaint) -> Channel {
+  mutating func channel() throws(ValidationError) -> Channel {
     switch try byte(.channel) {
     case 0: return .trip(try identifier(.channel))
     case 1: return .driver(try identifier(.channel))
@@ -192,16 +196,18 @@ extension BinaryInput {
     case 3:
       let cell = try cell(.channel)
       guard Channel.areaPrecisions.contains(cell.precision) else {
-        throw Complaint(.unknownChannel, .channel, "expected an area of 3 to 8 characters")
+        throw ValidationError(.unknownChannel, .channel, "expected an area of 3 to 8 characters")
       }
       return .area(cell)
     case 4:
       let place = try coordinate()
       let radius = try number(.channel)
-      guard radius > 0 else { throw Complaint(.unknownChannel, .channel, "expected a radius of more than 0 metres") }
+      guard radius > 0 else {
+        throw ValidationError(.unknownChannel, .channel, "expected a radius of more than 0 metres")
+      }
       return .nearby(place, radiusMeters: radius)
     case 5: return .fleet
-    case _: throw Complaint(.unknownChannel, .channel, "expected trip, driver, fence, area, nearby or fleet")
+    case _: throw ValidationError(.unknownChannel, .channel, "expected trip, driver, fence, area, nearby or fleet")
     }
   }
 }

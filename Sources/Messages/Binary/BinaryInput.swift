@@ -16,55 +16,55 @@ struct BinaryInput: ~Copyable {
   var left: Int { bytes.count &- next }
 
   @inline(__always)
-  private mutating func take(_ count: Int, _ key: JSONKey) throws(Complaint) -> UnsafeRawPointer {
-    guard count <= left, let base = bytes.baseAddress else { throw Complaint(key, "the message ends within it") }
+  private mutating func take(_ count: Int, _ key: JSONKey) throws(ValidationError) -> UnsafeRawPointer {
+    guard count <= left, let base = bytes.baseAddress else { throw ValidationError(key, "the message ends within it") }
     defer { next &+= count }
     return base + next
   }
 
   @inline(__always)
-  mutating func byte(_ key: JSONKey) throws(Complaint) -> UInt8 {
+  mutating func byte(_ key: JSONKey) throws(ValidationError) -> UInt8 {
     try take(1, key).loadUnaligned(as: UInt8.self)
   }
 
   @inline(__always)
-  mutating func word16(_ key: JSONKey) throws(Complaint) -> UInt16 {
+  mutating func word16(_ key: JSONKey) throws(ValidationError) -> UInt16 {
     UInt16(littleEndian: try take(2, key).loadUnaligned(as: UInt16.self))
   }
 
   @inline(__always)
-  mutating func word32(_ key: JSONKey) throws(Complaint) -> UInt32 {
+  mutating func word32(_ key: JSONKey) throws(ValidationError) -> UInt32 {
     UInt32(littleEndian: try take(4, key).loadUnaligned(as: UInt32.self))
   }
 
   @inline(__always)
-  mutating func word64(_ key: JSONKey) throws(Complaint) -> UInt64 {
+  mutating func word64(_ key: JSONKey) throws(ValidationError) -> UInt64 {
     UInt64(littleEndian: try take(8, key).loadUnaligned(as: UInt64.self))
   }
 
   /// The lowest `count` (1…8) bytes of a number.
-  mutating func word(bytes count: Int, _ key: JSONKey) throws(Complaint) -> UInt64 {
+  mutating func word(bytes count: Int, _ key: JSONKey) throws(ValidationError) -> UInt64 {
     let start = try take(count, key)
     var value: UInt64 = 0
-    for place in (0..<count).reversed() {
-      value = value &<< 8 | UInt64((start + place).loadUnaligned(as: UInt8.self))
+    for index in (0..<count).reversed() {
+      value = value &<< 8 | UInt64((start + index).loadUnaligned(as: UInt8.self))
     }
     return value
   }
 
   /// A number of variable length, of up to 64 bits.
   @inline(__always)
-  mutating func varint(_ key: JSONKey) throws(Complaint) -> UInt64 {
+  mutating func varint(_ key: JSONKey) throws(ValidationError) -> UInt64 {
     let first = try byte(key)
     return first < 0x80 ? UInt64(first) : try longVarint(first, key)
   }
 
-  private mutating func longVarint(_ first: UInt8, _ key: JSONKey) throws(Complaint) -> UInt64 {
+  private mutating func longVarint(_ first: UInt8, _ key: JSONKey) throws(ValidationError) -> UInt64 {
     var value = UInt64(first & 0x7F)
     var shift: UInt64 = 7
     while true {
       let byte = try byte(key)
-      guard shift < 63 || byte <= 1 else { throw Complaint(key, "a number has more than 64 bits") }
+      guard shift < 63 || byte <= 1 else { throw ValidationError(key, "a number has more than 64 bits") }
       value |= UInt64(byte & 0x7F) &<< shift
       if byte < 0x80 { return value }
       shift &+= 7
@@ -72,7 +72,7 @@ struct BinaryInput: ~Copyable {
   }
 
   @inline(__always)
-  mutating func zigzag(_ key: JSONKey) throws(Complaint) -> Int64 {
+  mutating func zigzag(_ key: JSONKey) throws(ValidationError) -> Int64 {
     let value = try varint(key)
     return Int64(bitPattern: value &>> 1) ^ -Int64(bitPattern: value & 1)
   }
@@ -81,7 +81,7 @@ struct BinaryInput: ~Copyable {
   @inline(__always)
   mutating func run<R>(
     _ count: Int, _ key: JSONKey, _ body: (UnsafeRawBufferPointer) -> R
-  ) throws(Complaint) -> R {
+  ) throws(ValidationError) -> R {
     let start = try take(count, key)
     return body(UnsafeRawBufferPointer(start: start, count: count))
   }

@@ -8,18 +8,18 @@ extension MessageID {
   /// A letter and the digits of a number: how the hub names its own messages (`p88123`, `r7`). No allocation.
   init(prefix: UInt8?, number: UInt64) {
     let made = withUnsafeTemporaryAllocation(byteCount: 24, alignment: 8) { bytes -> MessageID? in
-      var place = 24
+      var index = 24
       var rest = number
       repeat {
-        place -= 1
-        bytes[place] = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: rest % 10)
+        index -= 1
+        bytes[index] = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: rest % 10)
         rest /= 10
       } while rest > 0
       if let prefix {
-        place -= 1
-        bytes[place] = prefix
+        index -= 1
+        bytes[index] = prefix
       }
-      return MessageID(UnsafeRawBufferPointer(rebasing: bytes[place...]))
+      return MessageID(UnsafeRawBufferPointer(rebasing: bytes[index...]))
     }
     guard let made else { preconditionFailure("1–21 bytes are an id") }
     self = made
@@ -45,9 +45,9 @@ extension Identifier {
   init(pseudonym: UInt64) {
     let made = withUnsafeTemporaryAllocation(byteCount: 14, alignment: 8) { bytes -> InlineText? in
       bytes[0] = UInt8(ascii: "p")
-      for place in 0..<13 {
-        let five = UInt8(truncatingIfNeeded: pseudonym &>> UInt64(60 - 5 * place)) & 31
-        bytes[1 + place] = Identifier.character(five)
+      for index in 0..<13 {
+        let five = UInt8(truncatingIfNeeded: pseudonym &>> UInt64(60 - 5 * index)) & 31
+        bytes[1 + index] = Identifier.character(five)
       }
       return InlineText(UnsafeRawBufferPointer(bytes))
     }
@@ -61,9 +61,9 @@ extension Identifier {
     guard text.count == 14, first & 0xFF == UInt64(UInt8(ascii: "p")) else { return nil }
     var number: UInt64 = 0
     var all: UInt8 = 0x40
-    for place in 1..<14 {
-      let word = place < 8 ? first : text.word(1)
-      let character = Int(truncatingIfNeeded: word &>> UInt64(8 * (place & 7)) & 0xFF) - 0x30
+    for index in 1..<14 {
+      let word = index < 8 ? first : text.word(1)
+      let character = Int(truncatingIfNeeded: word &>> UInt64(8 * (index & 7)) & 0xFF) - 0x30
       guard character >= 0, character < Identifier.fives.utf8CodeUnitCount else { return nil }
       let five = Identifier.fives.utf8Start[character]
       all &= five

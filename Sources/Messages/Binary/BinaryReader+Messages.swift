@@ -4,7 +4,7 @@ import HubGeo
 
 extension BinaryInput {
   /// What stands behind the envelope's members.
-  mutating func clientMessage(_ type: BinaryClientType) throws(Complaint) -> ClientMessage {
+  mutating func clientMessage(_ type: BinaryClientType) throws(ValidationError) -> ClientMessage {
     switch type {
     case .locationBatch: .locationBatch(try locationBatch())
     case .driverStatus: .driverStatus(try driverStatus())
@@ -18,20 +18,21 @@ extension BinaryInput {
     }
   }
 
-  private mutating func tripChange() throws(Complaint) -> TripChange {
+  private mutating func tripChange() throws(ValidationError) -> TripChange {
     var change = TripChange(tripID: try identifier(.tripId))
     let flags = try byte(.pickup)
     if flags & 0x01 != 0 { change.pickup = try coordinate() }
     if flags & 0x02 != 0 { change.dropoff = try coordinate() }
     if flags & 0x04 != 0 { change.route = try route() }
-    guard !change.isEmpty else { throw Complaint(.pickup, "expected pickup, dropoff or route") }
+    guard !change.isEmpty else { throw ValidationError(.pickup, "expected pickup, dropoff or route") }
     return change
   }
 
-  private mutating func driverStatus() throws(Complaint) -> DriverStatusReport {
+  private mutating func driverStatus() throws(ValidationError) -> DriverStatusReport {
     let status: DriverStatus = try word(.status)
     guard status != .onTrip else {
-      throw Complaint(.status, "expected 0 to 2: available, unavailable or background (on_trip follows from trips)")
+      throw ValidationError(
+        .status, "expected 0 to 2: available, unavailable or background (on_trip follows from trips)")
     }
     var report = DriverStatusReport(status: status)
     let flags = try byte(.status)
@@ -40,7 +41,7 @@ extension BinaryInput {
     return report
   }
 
-  private mutating func tripStatus() throws(Complaint) -> TripStatusReport {
+  private mutating func tripStatus() throws(ValidationError) -> TripStatusReport {
     let id = try identifier(.tripId)
     let status: TripStatus = try word(.status)
     var report = TripStatusReport(
@@ -58,20 +59,20 @@ extension BinaryInput {
     return report
   }
 
-  private mutating func route() throws(Complaint) -> Route {
+  private mutating func route() throws(ValidationError) -> Route {
     let polyline = try longText(.route)
     do throws(Route.Fault) {
       return try Route(polyline: polyline)
     } catch {
       switch error {
-      case .tooManyPoints: throw Complaint(.tooLarge, .route, "expected up to 5,000 places")
+      case .tooManyPoints: throw ValidationError(.tooLarge, .route, "expected up to 5,000 places")
       case .notAPolyline, .tooShort:
-        throw Complaint(.route, "expected 2 places or more: an encoded polyline (precision 5)")
+        throw ValidationError(.route, "expected 2 places or more: an encoded polyline (precision 5)")
       }
     }
   }
 
-  private mutating func subscribe() throws(Complaint) -> Subscribe {
+  private mutating func subscribe() throws(ValidationError) -> Subscribe {
     var subscribe = Subscribe(channel: try channel())
     let flags = try byte(.channel)
     if flags & 0x01 != 0 {
@@ -82,31 +83,31 @@ extension BinaryInput {
     return subscribe
   }
 
-  private mutating func unsubscribe() throws(Complaint) -> Unsubscribe {
+  private mutating func unsubscribe() throws(ValidationError) -> Unsubscribe {
     switch try byte(.channel) {
     case 0: return .channel(try channel())
     case 1: return .view(try filledText(.viewId))
-    case _: throw Complaint(.channel, "expected 0 for a channel or 1 for a view")
+    case _: throw ValidationError(.channel, "expected 0 for a channel or 1 for a view")
     }
   }
 
-  mutating func ping() throws(Complaint) -> Ping {
+  mutating func ping() throws(ValidationError) -> Ping {
     let count = try listCount(.payload)
     try Ping.check(count)
     return Ping(members: count == 0 ? nil : try run(count, .payload) { [UInt8]($0) })
   }
 
-  private mutating func refresh() throws(Complaint) -> Refresh {
+  private mutating func refresh() throws(ValidationError) -> Refresh {
     let token = try longText(.token)
     guard (1...Refresh.maximumBytes).contains(token.utf8.count) else {
-      throw Complaint(.token, "expected 1–8,192 bytes")
+      throw ValidationError(.token, "expected 1–8,192 bytes")
     }
     return Refresh(token: token)
   }
 
   // MARK: Queries
 
-  private mutating func query() throws(Complaint) -> QueryRequest {
+  private mutating func query() throws(ValidationError) -> QueryRequest {
     let kind: QueryKind = try word(.kind)
     switch kind {
     case .driver: return .driver(try identifier(.driverId))
@@ -116,11 +117,11 @@ extension BinaryInput {
       let flags = try byte(.kind)
       let radius = flags & 0x01 != 0 ? try number(.radius) : nil
       if let radius, !(radius > 0 && radius <= DriverSearch.maximumRadiusMeters) {
-        throw Complaint(.radius, "expected more than 0 and up to 1,000,000 metres")
+        throw ValidationError(.radius, "expected more than 0 and up to 1,000,000 metres")
       }
       let search = try search(.nearby(center, radiusMeters: radius), flags)
       guard radius != nil || search.limit != nil else {
-        throw Complaint(.radius, "expected radius (metres), limit, or both")
+        throw ValidationError(.radius, "expected radius (metres), limit, or both")
       }
       return .drivers(search)
     case .within:
@@ -130,12 +131,12 @@ extension BinaryInput {
     }
   }
 
-  private mutating func search(_ area: DriverSearch.Area, _ flags: UInt8) throws(Complaint) -> DriverSearch {
+  private mutating func search(_ area: DriverSearch.Area, _ flags: UInt8) throws(ValidationError) -> DriverSearch {
     var search = DriverSearch(area: area)
     if flags & 0x02 != 0 {
       let limit = try smallCount(.limit)
       guard (1...DriverSearch.maximumLimit).contains(limit) else {
-        throw Complaint(.limit, "expected a whole number from 1 to 1,000")
+        throw ValidationError(.limit, "expected a whole number from 1 to 1,000")
       }
       search.limit = limit
     }
@@ -147,27 +148,28 @@ extension BinaryInput {
     return search
   }
 
-  private mutating func box() throws(Complaint) -> BoundingBox {
+  private mutating func box() throws(ValidationError) -> BoundingBox {
     var sides = InlineArray<4, Double>(repeating: 0)  // west, south, east, north
-    for place in 0..<4 { sides[place] = Double(Int32(bitPattern: try word32(.bbox))) / FixedPoint.degrees }
+    for index in 0..<4 { sides[index] = Double(Int32(bitPattern: try word32(.bbox))) / FixedPoint.degrees }
     guard let box = BoundingBox(south: sides[1], west: sides[0], north: sides[3], east: sides[2]) else {
-      throw Complaint(.invalidLocation, .bbox, "expected west and east −180…180, south and north −90…90 in that order")
+      throw ValidationError(
+        .invalidLocation, .bbox, "expected west and east −180…180, south and north −90…90 in that order")
     }
     return box
   }
 
-  private mutating func polygons() throws(Complaint) -> MultiPolygon {
+  private mutating func polygons() throws(ValidationError) -> MultiPolygon {
     var positions: [[[Coordinate]]] = []
     var left = DriverSearch.maximumPositions
     for _ in 0..<(try listCount(.polygon)) {
       var rings: [[Coordinate]] = []
       let ringCount = try listCount(.coordinates)
       if ringCount == 0 { left -= 1 }  // an empty polygon or ring counts like one that has a position
-      guard left >= 0 else { throw Complaint(.tooLarge, .coordinates, Complaint.positions) }
+      guard left >= 0 else { throw ValidationError(.tooLarge, .coordinates, ValidationError.positions) }
       for _ in 0..<ringCount {
         let count = try listCount(.coordinates)
         left -= max(1, count)
-        guard left >= 0 else { throw Complaint(.tooLarge, .coordinates, Complaint.positions) }
+        guard left >= 0 else { throw ValidationError(.tooLarge, .coordinates, ValidationError.positions) }
         var ring: [Coordinate] = []
         for _ in 0..<count { ring.append(try coordinate()) }
         rings.append(ring)
@@ -177,7 +179,7 @@ extension BinaryInput {
     do throws(MultiPolygonError) {
       return try MultiPolygon(positions, limit: DriverSearch.maximumPositions)
     } catch {
-      throw Complaint(error, of: DriverSearch.maximumPositions - left)
+      throw ValidationError(error, of: DriverSearch.maximumPositions - left)
     }
   }
 }

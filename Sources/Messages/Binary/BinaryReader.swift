@@ -21,9 +21,9 @@ public enum BinaryReader {
     _ bytes: UnsafeRawBufferPointer, tripBefore: Identifier?
   ) throws(MessageError) -> ClientEnvelope {
     var messageID: MessageID?
-    do throws(Complaint) {
+    do throws(ValidationError) {
       guard bytes.count <= MessageLimits.bytes else {
-        throw Complaint(.tooLarge, .unknown, "the message is longer than 262,144 bytes")
+        throw ValidationError(.tooLarge, .unknown, "the message is longer than 262,144 bytes")
       }
       var input = BinaryInput(bytes)
       let first = try input.byte(.type)
@@ -33,7 +33,7 @@ public enum BinaryReader {
         return try input.locationUpdate(first & ~binaryFrequentBit, id, tripBefore: tripBefore)
       }
       guard let type = BinaryClientType(rawValue: first) else {
-        throw Complaint(.unknownType, .type, "expected 1 to 9, or 128 and more")
+        throw ValidationError(.unknownType, .type, "expected 1 to 9, or 128 and more")
       }
       let id = try input.messageID(.messageId)
       messageID = id
@@ -53,15 +53,15 @@ extension BinaryInput {
   @inline(__always)
   fileprivate mutating func locationUpdate(
     _ flags: UInt8, _ messageID: MessageID, tripBefore: Identifier?
-  ) throws(Complaint) -> ClientEnvelope {
+  ) throws(ValidationError) -> ClientEnvelope {
     let trip: Identifier?
     switch TripNaming(rawValue: flags >> FixFlags.tripShift) {
     case .some(.none): trip = nil
     case .asBefore:
-      guard let tripBefore else { throw Complaint(.tripId, "no fix of this connection has named a trip before") }
+      guard let tripBefore else { throw ValidationError(.tripId, "no fix of this connection has named a trip before") }
       trip = tripBefore
     case .inline: trip = try identifier(.tripId)
-    case nil: throw Complaint(.tripId, "expected 0, 1 or 2")
+    case nil: throw ValidationError(.tripId, "expected 0, 1 or 2")
     }
     let more = try moreFlags(flags)
     var fix = Fix(
@@ -75,17 +75,17 @@ extension BinaryInput {
   /// The envelope's time of a message with fixes, in ms since 1970: it says how far the phone's clock is off, so it is
   /// checked as those of the fixes are.
   @inline(__always)
-  fileprivate func sendingTime(_ milliseconds: Int64) throws(Complaint) -> Timestamp {
+  fileprivate func sendingTime(_ milliseconds: Int64) throws(ValidationError) -> Timestamp {
     try checkEarly(Timestamp(milliseconds: milliseconds), .timestamp, .invalidLocation)
     return try accepted(milliseconds, .timestamp)
   }
 
   /// The second byte of flags, where there is one.
   @inline(__always)
-  private mutating func moreFlags(_ flags: UInt8) throws(Complaint) -> UInt8 {
+  private mutating func moreFlags(_ flags: UInt8) throws(ValidationError) -> UInt8 {
     guard flags & FixFlags.more != 0 else { return 0 }
     let more = try byte(.source)
-    guard more & FixFlags.reserved == 0 else { throw Complaint(.source, "its two highest bits are reserved") }
+    guard more & FixFlags.reserved == 0 else { throw ValidationError(.source, "its two highest bits are reserved") }
     return more
   }
 
@@ -93,19 +93,19 @@ extension BinaryInput {
   @inline(__always)
   private mutating func readMembers(
     _ flags: UInt8, _ more: UInt8, into fix: inout Fix
-  ) throws(Complaint) -> Complaint? {
-    var fault: Complaint?
+  ) throws(ValidationError) -> ValidationError? {
+    var fault: ValidationError?
     if flags & FixFlags.accuracy != 0 { fix.accuracy = try hundredths(.accuracy) }
     if flags & FixFlags.heading != 0 {
       fix.heading = HubMessages.heading(of: Double(try word16(.heading)) / FixedPoint.hundredths)
-      if fix.heading == nil { fault = Complaint(.invalidLocation, .heading, "expected 0…360 degrees") }
+      if fix.heading == nil { fault = ValidationError(.invalidLocation, .heading, "expected 0…360 degrees") }
     }
     if flags & FixFlags.speed != 0 { fix.speed = try hundredths(.speed) }
     if flags & FixFlags.altitude != 0 { fix.altitude = Double(try zigzag(.altitude)) / FixedPoint.hundredths }
     guard more != 0 else { return fault }
     if more & FixFlags.source != 0 {
       fix.source = FixSource(rawValue: more & FixFlags.source - 1)
-      if fix.source == nil { fault = Complaint(.source, "expected 1 to 5: gps, wifi, cellular, fused or cached") }
+      if fix.source == nil { fault = ValidationError(.source, "expected 1 to 5: gps, wifi, cellular, fused or cached") }
     }
     if more & FixFlags.headingAccuracy != 0 { fix.headingAccuracy = try hundredths(.headingAccuracy) }
     if more & FixFlags.speedAccuracy != 0 { fix.speedAccuracy = try hundredths(.speedAccuracy) }
@@ -115,12 +115,14 @@ extension BinaryInput {
 
   // MARK: Batches
 
-  mutating func locationBatch() throws(Complaint) -> LocationBatch {
+  mutating func locationBatch() throws(ValidationError) -> LocationBatch {
     var batch = LocationBatch(fixes: [])
     if try byte(.tripId) & 1 != 0 { batch.tripID = try identifier(.tripId) }
     let count = try listCount(.locations)
-    guard count >= 1 else { throw Complaint(.locations, "expected 1–500 fixes") }
-    guard count <= LocationBatch.maximumCount else { throw Complaint(.tooLarge, .locations, "expected 1–500 fixes") }
+    guard count >= 1 else { throw ValidationError(.locations, "expected 1–500 fixes") }
+    guard count <= LocationBatch.maximumCount else {
+      throw ValidationError(.tooLarge, .locations, "expected 1–500 fixes")
+    }
     batch.fixes.reserveCapacity(count)
     var before = FixSteps()
     for _ in 0..<count { batch.fixes.append(try batchedFix(&before)) }
@@ -129,10 +131,12 @@ extension BinaryInput {
 
   /// Its place and time are differences to the fix before. One that is out of range keeps its place with the reason, so
   /// that the others count.
-  private mutating func batchedFix(_ before: inout FixSteps) throws(Complaint) -> Result<Fix, ErrorCode> {
+  private mutating func batchedFix(_ before: inout FixSteps) throws(ValidationError) -> Result<Fix, ErrorCode> {
     let flags = try byte(.locations)
     if flags == FixFlags.none { return .failure(.badMessage) }
-    guard flags >> FixFlags.tripShift == 0 else { throw Complaint(.locations, "its three highest bits are reserved") }
+    guard flags >> FixFlags.tripShift == 0 else {
+      throw ValidationError(.locations, "its three highest bits are reserved")
+    }
     let more = try moreFlags(flags)
     before.latitude &+= try zigzag(.latitude)
     before.longitude &+= try zigzag(.longitude)

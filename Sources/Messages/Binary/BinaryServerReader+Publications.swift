@@ -3,7 +3,7 @@ import HubBytes
 import HubGeo
 
 extension BinaryServerReader {
-  func readPosition(_ flags: UInt8, _ input: inout BinaryInput) throws(Complaint) -> Publication {
+  func readPosition(_ flags: UInt8, _ input: inout BinaryInput) throws(ValidationError) -> Publication {
     let entry = try entry(&input)
     let hasMore = flags & PositionFlags.confidence == PositionFlags.moreFollows
     let more = hasMore ? try input.byte(.confidence) : flags & PositionFlags.confidence
@@ -12,7 +12,7 @@ extension BinaryServerReader {
       driver = try input.identifier(.driverId)
       trip = flags & PositionFlags.trip != 0 ? try input.identifier(.tripId) : nil
     }
-    guard let driver else { throw Complaint(.driverId, "neither the message nor its channel names the driver") }
+    guard let driver else { throw ValidationError(.driverId, "neither the message nor its channel names the driver") }
     let published = try time(lowest: try input.word32(.timestamp), input)
     if flags & PositionFlags.lag != 0 { lag = try input.zigzag(.age) }
     let age = try input.varint(.age)
@@ -28,7 +28,7 @@ extension BinaryServerReader {
     return Publication(channel: entry.channel, number: 0, timestamp: published, body: .driverLocation(location))
   }
 
-  func readETA(_ input: inout BinaryInput) throws(Complaint) -> Publication {
+  func readETA(_ input: inout BinaryInput) throws(ValidationError) -> Publication {
     let entry = try entry(&input)
     let flags = try input.byte(.target)
     let trip = try input.tripID(of: entry.channel, isInline: flags & 0x04 != 0)
@@ -44,7 +44,7 @@ extension BinaryServerReader {
     return Publication(channel: entry.channel, number: 0, timestamp: published, body: .etaUpdate(update))
   }
 
-  func readEvent(_ type: BinaryServerType, _ input: inout BinaryInput) throws(Complaint) -> Publication {
+  func readEvent(_ type: BinaryServerType, _ input: inout BinaryInput) throws(ValidationError) -> Publication {
     let entry = try entry(&input)
     let number = try input.varint(.messageId)
     let published = try input.timestamp(.timestamp)
@@ -55,7 +55,7 @@ extension BinaryServerReader {
   }
 
   /// Says all that it means by itself, but for the high half of its time.
-  func readArea(_ input: inout BinaryInput) throws(Complaint) -> Publication {
+  func readArea(_ input: inout BinaryInput) throws(ValidationError) -> Publication {
     let flags = try input.byte(.full)
     let cell = try input.cell(.cell)
     let published = try time(lowest: try input.word32(.timestamp), input)
@@ -73,23 +73,23 @@ extension BinaryServerReader {
 }
 
 extension BinaryInput {
-  fileprivate func confidence(_ flags: UInt8) throws(Complaint) -> Confidence {
+  fileprivate func confidence(_ flags: UInt8) throws(ValidationError) -> Confidence {
     guard let confidence = Confidence(rawValue: flags & PositionFlags.confidence) else {
-      var complaint = Complaint(.confidence, "no word has this number")
-      complaint.isUnknownWord = true
-      throw complaint
+      var failure = ValidationError(.confidence, "no word has this number")
+      failure.isUnknownWord = true
+      throw failure
     }
     return confidence
   }
 
   /// A trip's channel names the trip of its messages, unless they name it.
-  fileprivate mutating func tripID(of channel: Channel, isInline: Bool) throws(Complaint) -> Identifier {
+  fileprivate mutating func tripID(of channel: Channel, isInline: Bool) throws(ValidationError) -> Identifier {
     if isInline { return try identifier(.tripId) }
-    guard case .trip(let id) = channel else { throw Complaint(.tripId, "the channel is no trip's") }
+    guard case .trip(let id) = channel else { throw ValidationError(.tripId, "the channel is no trip's") }
     return id
   }
 
-  fileprivate mutating func tripUpdate(on channel: Channel) throws(Complaint) -> TripUpdate {
+  fileprivate mutating func tripUpdate(on channel: Channel) throws(ValidationError) -> TripUpdate {
     let flags = try byte(.status)
     let trip = try tripID(of: channel, isInline: flags & 0x10 != 0)
     return TripUpdate(
@@ -102,14 +102,14 @@ extension BinaryInput {
       sequence: try varint(.sequence))
   }
 
-  mutating func tripSummary() throws(Complaint) -> TripSummary {
+  mutating func tripSummary() throws(ValidationError) -> TripSummary {
     TripSummary(
       distance: try hundredths(.distance), approach: try hundredths(.approach), track: try hundredths(.track),
       duration: try duration(.duration), waiting: try duration(.waiting), fixes: try varint(.fixes),
       gaps: try varint(.gaps), gapDuration: try duration(.gapDuration))
   }
 
-  fileprivate mutating func notification() throws(Complaint) -> Notification {
+  fileprivate mutating func notification() throws(ValidationError) -> Notification {
     let flags = try byte(.kind)
     return Notification(
       kind: try word(.kind), title: try longText(.title), body: try longText(.body),
@@ -121,7 +121,7 @@ extension BinaryInput {
       sequence: try varint(.sequence))
   }
 
-  private mutating func fenceNotice() throws(Complaint) -> FenceNotice {
+  private mutating func fenceNotice() throws(ValidationError) -> FenceNotice {
     let id = try identifier(.fenceId)
     let flags = try byte(.fenceId)
     var notice = FenceNotice(fenceID: id, timestamp: try timestamp(.timestamp))
@@ -137,7 +137,7 @@ extension BinaryInput {
 
   fileprivate mutating func areaDriver(
     _ before: inout FixSteps, _ published: Timestamp
-  ) throws(Complaint) -> AreaUpdate.Driver {
+  ) throws(ValidationError) -> AreaUpdate.Driver {
     let flags = try byte(.status)
     guard let status = DriverStatus(rawValue: flags & 0x03) else { preconditionFailure("each two bits are a status") }
     let id = try identifier(.driverId)

@@ -3,7 +3,7 @@ import HubBytes
 import HubGeo
 
 extension BinaryServerReader {
-  mutating func readReply(_ type: BinaryServerType, _ input: inout BinaryInput) throws(Complaint) -> Reply {
+  mutating func readReply(_ type: BinaryServerType, _ input: inout BinaryInput) throws(ValidationError) -> Reply {
     switch type {
     case .connected: return .connected(try input.connected())
     case .subscribed: return .subscribed(try readSubscribed(&input))
@@ -25,7 +25,7 @@ extension BinaryServerReader {
     }
   }
 
-  private mutating func readSubscribed(_ input: inout BinaryInput) throws(Complaint) -> Subscribed {
+  private mutating func readSubscribed(_ input: inout BinaryInput) throws(ValidationError) -> Subscribed {
     let replyTo = try input.messageID(.replyTo)
     let channel = try input.channel()
     let flags = try input.byte(.snapshot)
@@ -53,7 +53,7 @@ extension BinaryServerReader {
 }
 
 extension BinaryInput {
-  fileprivate mutating func connected() throws(Complaint) -> Connected {
+  fileprivate mutating func connected() throws(ValidationError) -> Connected {
     var made = Connected(
       sessionID: try text(.sessionId), role: try word(.role), id: try identifier(.id),
       heartbeatInterval: try nonNegative(.heartbeatInterval), serverTime: try timestamp(.serverTime),
@@ -68,7 +68,7 @@ extension BinaryInput {
     return made
   }
 
-  fileprivate mutating func tripState() throws(Complaint) -> TripState {
+  fileprivate mutating func tripState() throws(ValidationError) -> TripState {
     let id = try identifier(.tripId)
     let status: TripStatus = try word(.status)
     let timestamp = try timestamp(.timestamp)
@@ -77,7 +77,7 @@ extension BinaryInput {
       tripID: id, status: status, driverID: hasDriver ? try identifier(.driverId) : nil, timestamp: timestamp)
   }
 
-  fileprivate mutating func snapshotPosition() throws(Complaint) -> DriverLocation {
+  fileprivate mutating func snapshotPosition() throws(ValidationError) -> DriverLocation {
     let flags = try byte(.position)
     return DriverLocation(
       driverID: try identifier(.driverId),
@@ -89,20 +89,20 @@ extension BinaryInput {
       after: try varint(.after))
   }
 
-  fileprivate mutating func snapshotETA() throws(Complaint) -> ETAUpdate {
+  fileprivate mutating func snapshotETA() throws(ValidationError) -> ETAUpdate {
     ETAUpdate(
       tripID: try identifier(.tripId), target: try word(.target), eta: Double(try varint(.eta)),
       distance: Double(try varint(.distance)), arrivalTime: try timestamp(.arrivalTime), basis: try word(.basis),
       after: try varint(.after))
   }
 
-  fileprivate mutating func unsubscribed() throws(Complaint) -> Unsubscribed {
+  fileprivate mutating func unsubscribed() throws(ValidationError) -> Unsubscribed {
     let hasReplyTo = try byte(.replyTo) & 0x01 != 0
     return Unsubscribed(
       replyTo: hasReplyTo ? try messageID(.replyTo) : nil, channel: try channel(), reason: try word(.reason))
   }
 
-  fileprivate mutating func ack() throws(Complaint) -> Ack {
+  fileprivate mutating func ack() throws(ValidationError) -> Ack {
     var ack = Ack(replyTo: try messageID(.replyTo))
     let flags = try byte(.accepted)
     if flags & 0x01 != 0 { ack.batch = try batchOutcome() }
@@ -110,7 +110,7 @@ extension BinaryInput {
     return ack
   }
 
-  private mutating func batchOutcome() throws(Complaint) -> Ack.Batch {
+  private mutating func batchOutcome() throws(ValidationError) -> Ack.Batch {
     var batch = Ack.Batch(
       accepted: try smallCount(.accepted), duplicates: try smallCount(.duplicates), rejected: [])
     for _ in 0..<(try listCount(.rejected)) {
@@ -120,7 +120,7 @@ extension BinaryInput {
     return batch
   }
 
-  fileprivate mutating func pong() throws(Complaint) -> Pong {
+  fileprivate mutating func pong() throws(ValidationError) -> Pong {
     let replyTo = try messageID(.replyTo)
     let serverTime = try timestamp(.serverTime)
     let isStored = try byte(.storedThrough) & 0x01 != 0
@@ -128,7 +128,7 @@ extension BinaryInput {
     return Pong(replyTo: replyTo, ping: try ping(), serverTime: serverTime, storedThrough: storedThrough)
   }
 
-  fileprivate mutating func errorReply() throws(Complaint) -> ErrorReply {
+  fileprivate mutating func errorReply() throws(ValidationError) -> ErrorReply {
     let code = try errorCode()
     var error = ErrorReply(code: code, message: try longText(.message))
     let flags = try byte(.replyTo)
@@ -139,13 +139,13 @@ extension BinaryInput {
   }
 
   /// An error code; one that this version does not know is `internal` to it.
-  private mutating func errorCode() throws(Complaint) -> ErrorCode {
+  private mutating func errorCode() throws(ValidationError) -> ErrorCode {
     ErrorCode(rawValue: try byte(.code)) ?? .internalError
   }
 
   // MARK: Results
 
-  fileprivate mutating func resultReply() throws(Complaint) -> ResultReply {
+  fileprivate mutating func resultReply() throws(ValidationError) -> ResultReply {
     let replyTo = try messageID(.replyTo)
     switch try byte(.kind) {
     case 0: return ResultReply(replyTo: replyTo, result: .driver(try driverReport()))
@@ -155,13 +155,13 @@ extension BinaryInput {
       return ResultReply(replyTo: replyTo, result: .drivers(DriverList(drivers: drivers, more: try smallCount(.more))))
     case 2: return ResultReply(replyTo: replyTo, result: .trip(try tripReport()))
     case _:
-      var complaint = Complaint(.kind, "no kind of result has this number")
-      complaint.isUnknownWord = true
-      throw complaint
+      var failure = ValidationError(.kind, "no kind of result has this number")
+      failure.isUnknownWord = true
+      throw failure
     }
   }
 
-  private mutating func driverReport() throws(Complaint) -> DriverReport {
+  private mutating func driverReport() throws(ValidationError) -> DriverReport {
     let flags = try word16(.status)
     let id = try identifier(.driverId)
     var report = DriverReport(driverID: id, status: try word(.status))
@@ -181,7 +181,7 @@ extension BinaryInput {
     return report
   }
 
-  private mutating func tripReport() throws(Complaint) -> TripReport {
+  private mutating func tripReport() throws(ValidationError) -> TripReport {
     let flags = try byte(.trip)
     let id = try identifier(.tripId)
     var report = TripReport(

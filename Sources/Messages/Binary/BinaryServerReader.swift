@@ -29,9 +29,9 @@ public struct BinaryServerReader: Sendable {
   /// - Throws: `bad_message` or `too_large`, which a client can only log: the hub does not send such.
   public mutating func read(_ bytes: UnsafeRawBufferPointer) throws(MessageError) -> ServerEnvelope? {
     var type = ""
-    do throws(Complaint) {
+    do throws(ValidationError) {
       guard bytes.count <= MessageLimits.serverBytes else {
-        throw Complaint(.tooLarge, .unknown, "the message is longer than 524,288 bytes")
+        throw ValidationError(.tooLarge, .unknown, "the message is longer than 524,288 bytes")
       }
       var input = BinaryInput(bytes)
       let first = try input.byte(.type)
@@ -55,7 +55,7 @@ public struct BinaryServerReader: Sendable {
 
   private mutating func read(
     _ type: BinaryServerType, _ input: inout BinaryInput
-  ) throws(Complaint) -> ServerEnvelope? {
+  ) throws(ValidationError) -> ServerEnvelope? {
     switch type {
     case .names:
       try readNames(&input)
@@ -91,44 +91,44 @@ public struct BinaryServerReader: Sendable {
 
   /// The time whose lowest 32 bits were sent: of all such the nearest to the hub's time as it is known. They are 49.7
   /// days apart.
-  func time(lowest bits: UInt32, _ input: borrowing BinaryInput) throws(Complaint) -> Timestamp {
-    guard let hubTime else { throw Complaint(.timestamp, "no message with the whole time has come before") }
+  func time(lowest bits: UInt32, _ input: borrowing BinaryInput) throws(ValidationError) -> Timestamp {
+    guard let hubTime else { throw ValidationError(.timestamp, "no message with the whole time has come before") }
     let difference = Int32(bitPattern: bits &- UInt32(truncatingIfNeeded: hubTime.milliseconds))
     return try input.accepted(hubTime.milliseconds &+ Int64(difference), .timestamp)
   }
 
   // MARK: Handles
 
-  func entry(_ input: inout BinaryInput) throws(Complaint) -> Entry {
+  func entry(_ input: inout BinaryInput) throws(ValidationError) -> Entry {
     let handle = try input.varint(.channel)
     guard let narrow = UInt32(exactly: handle), let entry = entries[narrow] else {
-      throw Complaint(.unknownChannel, .channel, "no subscribed gave a channel this number")
+      throw ValidationError(.unknownChannel, .channel, "no subscribed gave a channel this number")
     }
     return entry
   }
 
-  mutating func readHandle(_ input: inout BinaryInput) throws(Complaint) -> UInt32 {
+  mutating func readHandle(_ input: inout BinaryInput) throws(ValidationError) -> UInt32 {
     guard let handle = UInt32(exactly: try input.varint(.channel)) else {
-      throw Complaint(.channel, "expected a number below 2^32")
+      throw ValidationError(.channel, "expected a number below 2^32")
     }
     return handle
   }
 
-  private mutating func readNames(_ input: inout BinaryInput) throws(Complaint) {
+  private mutating func readNames(_ input: inout BinaryInput) throws(ValidationError) {
     let handle = try readHandle(&input)
     let names = try input.channelNames()
     guard entries[handle] != nil else {
-      throw Complaint(.unknownChannel, .channel, "no subscribed gave a channel this number")
+      throw ValidationError(.unknownChannel, .channel, "no subscribed gave a channel this number")
     }
     entries[handle]?.names = names
   }
 
   /// A channel has a number from now on, and this number no other channel.
-  mutating func name(_ channel: Channel, _ handle: UInt32, _ names: ImpliedNames) throws(Complaint) {
+  mutating func name(_ channel: Channel, _ handle: UInt32, _ names: ImpliedNames) throws(ValidationError) {
     if let before = entries[handle] { handles[before.channel] = nil }
     if let before = handles[channel] { entries[before] = nil }
     guard entries.count < MessageLimits.channelHandles else {
-      throw Complaint(.tooLarge, .channel, "more channels than a client has subscriptions")
+      throw ValidationError(.tooLarge, .channel, "more channels than a client has subscriptions")
     }
     entries[handle] = Entry(channel: channel, names: names)
     handles[channel] = handle
@@ -145,7 +145,7 @@ extension MessageID {
 }
 
 extension BinaryInput {
-  mutating func channelNames() throws(Complaint) -> ImpliedNames {
+  mutating func channelNames() throws(ValidationError) -> ImpliedNames {
     let flags = try byte(.channel)
     var names = ImpliedNames()
     if flags & 0x01 != 0 { names.driverID = try identifier(.driverId) }

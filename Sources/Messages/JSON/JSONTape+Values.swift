@@ -3,7 +3,7 @@ import HubBytes
 import HubGeo
 
 /// What is wrong with a message whose JSON is right. Becomes a MessageError's text only where somebody is told.
-struct Complaint: Error {
+struct ValidationError: Error {
   var code: ErrorCode
   /// The member at fault, `.unknown` for the message or element itself.
   var member: JSONKey
@@ -46,11 +46,11 @@ struct JSONMembers {
 }
 
 /// A set of words that the protocol spells by `name`; raw values count from 0.
-protocol Word: RawRepresentable where RawValue == UInt8 {
+protocol WireEnum: RawRepresentable where RawValue == UInt8 {
   var name: StaticString { get }
 }
 
-extension Word {
+extension WireEnum {
   /// The word that is spelled so; nil where there is none.
   @inline(__always)
   init?(spelled text: UnsafeRawBufferPointer) {
@@ -95,18 +95,18 @@ extension Span where Element == UInt8 {
   }
 }
 
-extension Role: Word {}
-extension TripStatus: Word {}
-extension DriverStatus: Word {}
-extension Confidence: Word {}
-extension TimeSource: Word {}
-extension FixSource: Word {}
-extension ErrorCode: Word {}
-extension Notification.Kind: Word {}
-extension Unsubscribed.Reason: Word {}
-extension SamplingReason: Word {}
-extension TripTarget: Word {}
-extension ETABasis: Word {}
+extension Role: WireEnum {}
+extension TripStatus: WireEnum {}
+extension DriverStatus: WireEnum {}
+extension Confidence: WireEnum {}
+extension TimeSource: WireEnum {}
+extension FixSource: WireEnum {}
+extension ErrorCode: WireEnum {}
+extension Notification.Kind: WireEnum {}
+extension Unsubscribed.Reason: WireEnum {}
+extension SamplingReason: WireEnum {}
+extension TripTarget: WireEnum {}
+extension ETABasis: WireEnum {}
 
 /// What a number means that can't be negative: phones send −1 for one that they don't know.
 @inline(__always)
@@ -149,36 +149,36 @@ extension JSONTape {
   }
 
   /// The members of a member that is an object.
-  func object(_ members: JSONMembers, _ key: JSONKey) throws(Complaint) -> JSONMembers? {
+  func object(_ members: JSONMembers, _ key: JSONKey) throws(ValidationError) -> JSONMembers? {
     guard let index = present(members, key) else { return nil }
-    guard self[index].kind == .object else { throw Complaint(key, "expected an object") }
+    guard self[index].kind == .object else { throw ValidationError(key, "expected an object") }
     return self.members(of: index)
   }
 
   /// A number as it was sent; infinite where it is too large for a Double.
   @inline(__always)
-  func anyNumber(_ members: JSONMembers, _ key: JSONKey) throws(Complaint) -> Double? {
+  func anyNumber(_ members: JSONMembers, _ key: JSONKey) throws(ValidationError) -> Double? {
     guard let index = present(members, key) else { return nil }
     let token = self[index]
-    guard token.kind == .number else { throw Complaint(key, "expected a number") }
+    guard token.kind == .number else { throw ValidationError(key, "expected a number") }
     return Double(bitPattern: token.bits)
   }
 
   @inline(__always)
-  func number(_ members: JSONMembers, _ key: JSONKey) throws(Complaint) -> Double? {
+  func number(_ members: JSONMembers, _ key: JSONKey) throws(ValidationError) -> Double? {
     guard let value = try anyNumber(members, key) else { return nil }
-    guard value.isFinite else { throw Complaint(key, "expected a number that a double holds") }
+    guard value.isFinite else { throw ValidationError(key, "expected a number that a double holds") }
     return value
   }
 
   /// A number for which phones send −1 where they don't know it.
   @inline(__always)
-  func nonNegative(_ members: JSONMembers, _ key: JSONKey) throws(Complaint) -> Double? {
+  func nonNegative(_ members: JSONMembers, _ key: JSONKey) throws(ValidationError) -> Double? {
     try number(members, key).flatMap(known)
   }
 
   /// A whole number from 0 on; exact over all 64 bits where it is written without fraction and exponent.
-  func count(_ members: JSONMembers, _ key: JSONKey, _ bytes: Span<UInt8>) throws(Complaint) -> UInt64? {
+  func count(_ members: JSONMembers, _ key: JSONKey, _ bytes: Span<UInt8>) throws(ValidationError) -> UInt64? {
     guard let value = try anyNumber(members, key) else { return nil }
     let start = Int(self[members[key]].source)
     if let end = scanNumber(bytes, from: start)?.end,
@@ -187,7 +187,7 @@ extension JSONTape {
       return exact
     }
     guard value >= 0, value <= 0x1p53, Double(UInt64(value)) == value else {
-      throw Complaint(key, "expected a whole number, 0 or more")
+      throw ValidationError(key, "expected a whole number, 0 or more")
     }
     return UInt64(value)
   }
@@ -196,51 +196,51 @@ extension JSONTape {
   @inline(__always)
   func inlineText(
     _ members: JSONMembers, _ key: JSONKey, _ bytes: Span<UInt8>, atMost limit: Int = InlineText.capacity
-  ) throws(Complaint) -> InlineText? {
+  ) throws(ValidationError) -> InlineText? {
     guard let index = present(members, key) else { return nil }
-    guard isText(index) else { throw Complaint(key, "expected a string") }
+    guard isText(index) else { throw ValidationError(key, "expected a string") }
     let count = Int(self[index].count)
     guard count >= 1, count <= limit, let text = withText(index, bytes, { InlineText($0) }) else {
-      throw Complaint(key, limit == 32 ? "expected a string of 1–32 bytes" : "expected a string of 1–64 bytes")
+      throw ValidationError(key, limit == 32 ? "expected a string of 1–32 bytes" : "expected a string of 1–64 bytes")
     }
     return text
   }
 
   @inline(__always)
-  func identifier(_ members: JSONMembers, _ key: JSONKey, _ bytes: Span<UInt8>) throws(Complaint) -> Identifier? {
+  func identifier(_ members: JSONMembers, _ key: JSONKey, _ bytes: Span<UInt8>) throws(ValidationError) -> Identifier? {
     guard let index = present(members, key) else { return nil }
     guard isText(index), let id = withText(index, bytes, { Identifier($0) }) else {
-      throw Complaint(key, "expected an id: a string of 1–64 of A-Z a-z 0-9 . _ -")
+      throw ValidationError(key, "expected an id: a string of 1–64 of A-Z a-z 0-9 . _ -")
     }
     return id
   }
 
-  func string(_ members: JSONMembers, _ key: JSONKey, _ bytes: Span<UInt8>) throws(Complaint) -> String? {
+  func string(_ members: JSONMembers, _ key: JSONKey, _ bytes: Span<UInt8>) throws(ValidationError) -> String? {
     guard let index = present(members, key) else { return nil }
-    guard isText(index) else { throw Complaint(key, "expected a string") }
+    guard isText(index) else { throw ValidationError(key, "expected a string") }
     return withText(index, bytes) { String(decoding: $0, as: UTF8.self) }
   }
 
-  func bool(_ members: JSONMembers, _ key: JSONKey) throws(Complaint) -> Bool? {
+  func bool(_ members: JSONMembers, _ key: JSONKey) throws(ValidationError) -> Bool? {
     guard let index = present(members, key) else { return nil }
     switch self[index].kind {
     case .true: return true
     case .false: return false
-    case .null, .number, .array, .object, .string, .unescaped: throw Complaint(key, "expected true or false")
+    case .null, .number, .array, .object, .string, .unescaped: throw ValidationError(key, "expected true or false")
     }
   }
 
   /// One of a set of words.
   @inline(__always)
-  func word<W: Word>(
+  func word<W: WireEnum>(
     _ members: JSONMembers, _ key: JSONKey, _ bytes: Span<UInt8>, _ expected: StaticString
-  ) throws(Complaint) -> W? {
+  ) throws(ValidationError) -> W? {
     guard let index = present(members, key) else { return nil }
-    guard isText(index) else { throw Complaint(key, "expected a string") }
+    guard isText(index) else { throw ValidationError(key, "expected a string") }
     if let word = withText(index, bytes, { W(spelled: $0) }) { return word }
-    var complaint = Complaint(key, expected)
-    complaint.isUnknownWord = true
-    throw complaint
+    var failure = ValidationError(key, expected)
+    failure.isUnknownWord = true
+    throw failure
   }
 
   /// True where the text at `index` is `word`.
@@ -253,9 +253,9 @@ extension JSONTape {
   @inline(__always)
   func clientTimestamp(
     _ members: JSONMembers, _ key: JSONKey, _ bytes: Span<UInt8>, _ format: TimeFormat, early: ErrorCode
-  ) throws(Complaint) -> Timestamp? {
+  ) throws(ValidationError) -> Timestamp? {
     if let index = present(members, key), isEarly(index, bytes, format) {
-      throw Complaint(early, key, format.earlyExplanation)
+      throw ValidationError(early, key, format.earlyExplanation)
     }
     return try timestamp(members, key, bytes, format)
   }
@@ -280,61 +280,61 @@ extension JSONTape {
   @inline(__always)
   func timestamp(
     _ members: JSONMembers, _ key: JSONKey, _ bytes: Span<UInt8>, _ format: TimeFormat
-  ) throws(Complaint) -> Timestamp? {
+  ) throws(ValidationError) -> Timestamp? {
     guard let index = present(members, key) else { return nil }
     switch format {
     case .unixMilliseconds:
       guard self[index].kind == .number else {
-        throw Complaint(key, "expected milliseconds since 1970 as a number (time=unix_ms)")
+        throw ValidationError(key, "expected milliseconds since 1970 as a number (time=unix_ms)")
       }
     case .apple:
       guard self[index].kind == .number else {
-        throw Complaint(key, "expected seconds since 2001-01-01T00:00:00Z as a number (time=apple)")
+        throw ValidationError(key, "expected seconds since 2001-01-01T00:00:00Z as a number (time=apple)")
       }
     case .rfc3339:
       guard isText(index), let timestamp = withText(index, bytes, { Timestamp(rfc3339: $0) }) else {
-        throw Complaint(key, "expected an RFC 3339 string, years 1970 to 9999 (time=rfc3339)")
+        throw ValidationError(key, "expected an RFC 3339 string, years 1970 to 9999 (time=rfc3339)")
       }
       return timestamp
     }
     guard let timestamp = Timestamp(number: Double(bitPattern: self[index].bits), format: format) else {
-      throw Complaint(key, "expected a time in the years 1970 to 9999, in the format that the URL's time= says")
+      throw ValidationError(key, "expected a time in the years 1970 to 9999, in the format that the URL's time= says")
     }
     return timestamp
   }
 
-  func channel(_ members: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> Channel? {
+  func channel(_ members: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> Channel? {
     guard let index = present(members, .channel) else { return nil }
-    guard isText(index) else { throw Complaint(.channel, "expected a string") }
+    guard isText(index) else { throw ValidationError(.channel, "expected a string") }
     guard let channel = withText(index, bytes, { Channel($0) }) else {
-      throw Complaint(.unknownChannel, .channel, withText(index, bytes, { Channel.expectation(of: $0) }))
+      throw ValidationError(.unknownChannel, .channel, withText(index, bytes, { Channel.expectation(of: $0) }))
     }
     return channel
   }
 
   /// `latitude` and `longitude`, both needed.
   @inline(__always)
-  func coordinate(_ members: JSONMembers) throws(Complaint) -> Coordinate {
+  func coordinate(_ members: JSONMembers) throws(ValidationError) -> Coordinate {
     let latitude = try required(anyNumber(members, .latitude), .latitude)
     let longitude = try required(anyNumber(members, .longitude), .longitude)
     guard let coordinate = Coordinate(latitude: latitude, longitude: longitude) else {
       let isLatitude = !(latitude >= -90 && latitude <= 90)
       throw isLatitude
-        ? Complaint(.invalidLocation, .latitude, "expected −90…90 degrees")
-        : Complaint(.invalidLocation, .longitude, "expected −180…180 degrees")
+        ? ValidationError(.invalidLocation, .latitude, "expected −90…90 degrees")
+        : ValidationError(.invalidLocation, .longitude, "expected −180…180 degrees")
     }
     return coordinate
   }
 
   /// An object with `latitude` and `longitude`.
-  func place(_ members: JSONMembers, _ key: JSONKey) throws(Complaint) -> Coordinate? {
+  func place(_ members: JSONMembers, _ key: JSONKey) throws(ValidationError) -> Coordinate? {
     guard let object = try object(members, key) else { return nil }
     return try coordinate(object)
   }
 
   @inline(__always)
-  func required<T>(_ value: T?, _ key: JSONKey) throws(Complaint) -> T {
-    guard let value else { throw Complaint(key, "is missing") }
+  func required<T>(_ value: T?, _ key: JSONKey) throws(ValidationError) -> T {
+    guard let value else { throw ValidationError(key, "is missing") }
     return value
   }
 }

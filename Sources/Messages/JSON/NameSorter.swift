@@ -91,8 +91,8 @@ struct NameSorter: ~Copyable {
     _ range: Range<Int>, from offset: Int, _ message: Span<UInt8>, _ unescaped: Span<UInt8>
   ) -> Bool {
     var hasBytes = offset == 0
-    for place in range {
-      let number = keys[place] & (1 << NameSorter.numberBits - 1)
+    for index in range {
+      let number = keys[index] & (1 << NameSorter.numberBits - 1)
       let name = names[Int(number)]
       let left = Int(name.length) - offset
       var word: UInt64 = 0
@@ -102,16 +102,16 @@ struct NameSorter: ~Copyable {
         word = name.isUnescaped ? unescaped.word(at: start) : message.word(at: start)
         if left < NameSorter.bytesOfKey { word &= 1 << UInt64(8 * left) - 1 }
       }
-      keys[place] = word << 16 | UInt64(UInt8(truncatingIfNeeded: name.length)) << NameSorter.numberBits | number
+      keys[index] = word << 16 | UInt64(UInt8(truncatingIfNeeded: name.length)) << NameSorter.numberBits | number
     }
     step(range.count)
     return hasBytes
   }
 
   private mutating func hasEqualLengths(_ range: Range<Int>) -> Bool {
-    for place in range {
-      let number = keys[place] & (1 << NameSorter.numberBits - 1)
-      keys[place] = UInt64(names[Int(number)].length) << NameSorter.numberBits | number
+    for index in range {
+      let number = keys[index] & (1 << NameSorter.numberBits - 1)
+      keys[index] = UInt64(names[Int(number)].length) << NameSorter.numberBits | number
     }
     sort(range)
     return range.dropFirst().contains {
@@ -155,17 +155,17 @@ struct NameSorter: ~Copyable {
 
   @inline(__always)
   private mutating func insert(_ range: Range<Int>) {
-    var place = range.lowerBound + 1
-    while place < range.upperBound {
-      let key = keys[place]
-      var hole = place
+    var index = range.lowerBound + 1
+    while index < range.upperBound {
+      let key = keys[index]
+      var hole = index
       while hole > range.lowerBound, keys[hole - 1] > key {
         keys[hole] = keys[hole - 1]
         hole -= 1
         step(1)
       }
       keys[hole] = key
-      place += 1
+      index += 1
       step(1)
     }
   }
@@ -175,17 +175,17 @@ struct NameSorter: ~Copyable {
   private mutating func merge(
     _ start: Int, _ middle: Int, _ end: Int, _ from: UnsafeMutablePointer<Key>, _ to: UnsafeMutablePointer<Key>
   ) {
-    var (left, right, place) = (start, middle, start)
+    var (left, right, index) = (start, middle, start)
     while left < middle, right < end {
       let (a, b) = (from[left], from[right])
       let isRight = b < a
-      to[place] = isRight ? b : a
+      to[index] = isRight ? b : a
       right &+= isRight ? 1 : 0
       left &+= isRight ? 0 : 1
-      place &+= 1
+      index &+= 1
     }
-    (to + place).update(from: from + left, count: middle - left)
-    (to + place + (middle - left)).update(from: from + right, count: end - right)
+    (to + index).update(from: from + left, count: middle - left)
+    (to + index + (middle - left)).update(from: from + right, count: end - right)
     step(end - start)
   }
 

@@ -5,18 +5,18 @@ import HubGeo
 extension JSONTape {
   func areaUpdate(
     _ payload: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
-  ) throws(Complaint) -> AreaUpdate {
+  ) throws(ValidationError) -> AreaUpdate {
     var update = AreaUpdate(
       cell: try required(cell(at: present(payload, .cell), .cell, bytes), .cell),
       tick: try required(count(payload, .tick, bytes), .tick),
       isFull: try required(bool(payload, .full), .full), drivers: [])
-    try forEach(payload, .drivers) { (index) throws(Complaint) in
-      guard self[index].kind == .object else { throw Complaint(.drivers, "expected objects") }
+    try forEach(payload, .drivers) { (index) throws(ValidationError) in
+      guard self[index].kind == .object else { throw ValidationError(.drivers, "expected objects") }
       update.drivers.append(try areaDriver(members(of: index), bytes, time))
     }
-    try forEach(payload, .left) { (index) throws(Complaint) in
+    try forEach(payload, .left) { (index) throws(ValidationError) in
       guard isText(index), let id = withText(index, bytes, { Identifier($0) }) else {
-        throw Complaint(.left, "expected ids")
+        throw ValidationError(.left, "expected ids")
       }
       update.left.append(id)
     }
@@ -26,7 +26,7 @@ extension JSONTape {
 
   private func areaDriver(
     _ driver: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
-  ) throws(Complaint) -> AreaUpdate.Driver {
+  ) throws(ValidationError) -> AreaUpdate.Driver {
     AreaUpdate.Driver(
       driverID: try required(identifier(driver, .driverId, bytes), .driverId),
       coordinate: try coordinate(driver),
@@ -38,29 +38,29 @@ extension JSONTape {
   }
 
   /// The cells of a view; nil where there are none.
-  func cells(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> [GeohashCell]? {
+  func cells(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> [GeohashCell]? {
     guard present(payload, .cells) != nil else { return nil }
     var cells: [GeohashCell] = []
-    try forEach(payload, .cells) { (index) throws(Complaint) in
+    try forEach(payload, .cells) { (index) throws(ValidationError) in
       cells.append(try required(cell(at: index, .cells, bytes), .cells))
     }
     return cells
   }
 
-  private func cell(at index: Int?, _ key: JSONKey, _ bytes: Span<UInt8>) throws(Complaint) -> GeohashCell? {
+  private func cell(at index: Int?, _ key: JSONKey, _ bytes: Span<UInt8>) throws(ValidationError) -> GeohashCell? {
     guard let index else { return nil }
     guard isText(index), let cell = withText(index, bytes, { GeohashCell(utf8: $0) }) else {
-      throw Complaint(key, "expected a geohash of 1–12 characters")
+      throw ValidationError(key, "expected a geohash of 1–12 characters")
     }
     return cell
   }
 
   /// Each element of an array; none where it is absent.
   private func forEach(
-    _ members: JSONMembers, _ key: JSONKey, _ body: (Int) throws(Complaint) -> Void
-  ) throws(Complaint) {
+    _ members: JSONMembers, _ key: JSONKey, _ body: (Int) throws(ValidationError) -> Void
+  ) throws(ValidationError) {
     guard let list = present(members, key) else { return }
-    guard self[list].kind == .array else { throw Complaint(key, "expected an array") }
+    guard self[list].kind == .array else { throw ValidationError(key, "expected an array") }
     var index = list + 1
     for _ in 0..<Int(self[list].count) {
       try body(index)

@@ -7,7 +7,7 @@ extension JSONTape {
   @inline(__always)
   func clientEnvelope(
     _ envelope: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
-  ) throws(Complaint) -> ClientEnvelope {
+  ) throws(ValidationError) -> ClientEnvelope {
     let head = try envelopeHead(envelope, bytes, time)
     let type = try typeIndex(envelope)
     if equals(type, bytes, "location_update") {  // nine in ten messages are
@@ -22,14 +22,14 @@ extension JSONTape {
   /// The envelope's time says how far the phone's clock is off, so with fixes it is checked as theirs is.
   private func checkSendingTime(
     _ envelope: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
-  ) throws(Complaint) {
+  ) throws(ValidationError) {
     _ = try clientTimestamp(envelope, .timestamp, bytes, time, early: .invalidLocation)
   }
 
   @inline(never)
   private func otherMessage(
     _ type: Int, _ envelope: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
-  ) throws(Complaint) -> ClientMessage {
+  ) throws(ValidationError) -> ClientMessage {
     if equals(type, bytes, "location_batch") {
       try checkSendingTime(envelope, bytes, time)
       return .locationBatch(try locationBatch(try payload(envelope), bytes, time))
@@ -51,12 +51,12 @@ extension JSONTape {
       return .unsubscribe(try unsubscribe(try payload(envelope), bytes))
     }
     if equals(type, bytes, "ping") {
-      guard envelope[.payload] != 0 else { throw Complaint(.payload, "is missing") }  // null will do
+      guard envelope[.payload] != 0 else { throw ValidationError(.payload, "is missing") }  // null will do
       return .ping(try ping(envelope[.payload], bytes))
     }
     if equals(type, bytes, "query") { return .query(try query(try payload(envelope), bytes)) }
     if equals(type, bytes, "refresh") { return .refresh(try refresh(try payload(envelope), bytes)) }
-    throw Complaint(
+    throw ValidationError(
       .unknownType, .type,
       """
       expected location_update, location_batch, driver_status, trip_status, trip_change, subscribe, unsubscribe, \
@@ -66,7 +66,7 @@ extension JSONTape {
 
   private func tripStatus(
     _ payload: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
-  ) throws(Complaint) -> TripStatusReport {
+  ) throws(ValidationError) -> TripStatusReport {
     let words: StaticString = """
       expected requested, accepted, driver_en_route, arrived_pickup, trip_started, arrived_destination, completed or \
       cancelled
@@ -85,7 +85,7 @@ extension JSONTape {
   /// What goes with `requested`.
   private func readRequest(
     _ payload: JSONMembers, _ bytes: Span<UInt8>, into report: inout TripStatusReport
-  ) throws(Complaint) {
+  ) throws(ValidationError) {
     report.pickup = try place(payload, .pickup)
     report.dropoff = try place(payload, .dropoff)
     report.driverID = try identifier(payload, .driverId, bytes)
@@ -93,26 +93,28 @@ extension JSONTape {
     report.route = try route(payload, bytes)
   }
 
-  private func tripChange(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> TripChange {
+  private func tripChange(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> TripChange {
     try changes(payload, bytes, of: try required(identifier(payload, .tripId, bytes), .tripId))
   }
 
   private func changes(
     _ members: JSONMembers, _ bytes: Span<UInt8>, of tripID: Identifier
-  ) throws(Complaint) -> TripChange {
+  ) throws(ValidationError) -> TripChange {
     let change = TripChange(
       tripID: tripID, pickup: try place(members, .pickup), dropoff: try place(members, .dropoff),
       route: try route(members, bytes))
-    guard !change.isEmpty else { throw Complaint(.pickup, "expected pickup, dropoff or route") }
+    guard !change.isEmpty else { throw ValidationError(.pickup, "expected pickup, dropoff or route") }
     return change
   }
 
   /// The body of `PATCH /v1/trips/{id}`: what is to be another.
-  func tripChange(_ bytes: Span<UInt8>, id: Identifier) throws(Complaint) -> TripChange {
-    guard self[0].kind == .object else { throw Complaint(.unknown, "expected an object: pickup, dropoff or route") }
+  func tripChange(_ bytes: Span<UInt8>, id: Identifier) throws(ValidationError) -> TripChange {
+    guard self[0].kind == .object else {
+      throw ValidationError(.unknown, "expected an object: pickup, dropoff or route")
+    }
     let body = members(of: 0)
     if let named = try identifier(body, .tripId, bytes), named != id {
-      throw Complaint(.tripId, "expected the id of the path, or nothing")
+      throw ValidationError(.tripId, "expected the id of the path, or nothing")
     }
     return try changes(body, bytes, of: id)
   }
@@ -120,12 +122,12 @@ extension JSONTape {
   /// The body of `POST /v1/trips`: the members of a `trip_status` with `requested`; id and time may be left out.
   func tripRequest(
     _ bytes: Span<UInt8>, _ time: TimeFormat, id: Identifier, now: Timestamp
-  ) throws(Complaint) -> TripStatusReport {
-    guard self[0].kind == .object else { throw Complaint(.unknown, "expected an object: a trip") }
+  ) throws(ValidationError) -> TripStatusReport {
+    guard self[0].kind == .object else { throw ValidationError(.unknown, "expected an object: a trip") }
     let body = members(of: 0)
     let words: StaticString = "expected requested, or nothing"
     let status: TripStatus? = try word(body, .status, bytes, words)
-    guard status ?? .requested == .requested else { throw Complaint(.status, words) }
+    guard status ?? .requested == .requested else { throw ValidationError(.status, words) }
     var report = TripStatusReport(
       tripID: try identifier(body, .tripId, bytes) ?? id, status: .requested,
       timestamp: try clientTimestamp(body, .timestamp, bytes, time, early: .badMessage) ?? now)
@@ -135,58 +137,61 @@ extension JSONTape {
   }
 
   /// An encoded polyline, or an array of places.
-  func route(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> Route? {
+  func route(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> Route? {
     guard let index = present(payload, .route) else { return nil }
     let words: StaticString =
       "expected 2 places or more: an encoded polyline (precision 5), or an array of {latitude, longitude}"
     let isPolyline = isText(index)
-    guard isPolyline || self[index].kind == .array else { throw Complaint(.route, words) }
+    guard isPolyline || self[index].kind == .array else { throw ValidationError(.route, words) }
     let points = isPolyline ? [] : try routePoints(index)
     do throws(Route.Fault) {
       guard isPolyline else { return try Route(points: points) }
       return try Route(polyline: withText(index, bytes) { String(decoding: $0, as: UTF8.self) })
     } catch {
       switch error {
-      case .tooManyPoints: throw Complaint(.tooLarge, .route, "expected up to 5,000 places")
-      case .notAPolyline, .tooShort: throw Complaint(.route, words)
+      case .tooManyPoints: throw ValidationError(.tooLarge, .route, "expected up to 5,000 places")
+      case .notAPolyline, .tooShort: throw ValidationError(.route, words)
       }
     }
   }
 
-  private func routePoints(_ list: Int) throws(Complaint) -> [Coordinate] {
+  private func routePoints(_ list: Int) throws(ValidationError) -> [Coordinate] {
     let count = Int(self[list].count)
-    guard count <= Route.maximumPoints else { throw Complaint(.tooLarge, .route, "expected up to 5,000 places") }
+    guard count <= Route.maximumPoints else { throw ValidationError(.tooLarge, .route, "expected up to 5,000 places") }
     var points: [Coordinate] = []
     points.reserveCapacity(count)
     var i = list + 1
     for _ in 0..<count {
-      guard self[i].kind == .object else { throw Complaint(.route, "expected {latitude, longitude} for each place") }
+      guard self[i].kind == .object else {
+        throw ValidationError(.route, "expected {latitude, longitude} for each place")
+      }
       points.append(try coordinate(members(of: i)))
       i = Int(self[i].next)
     }
     return points
   }
 
-  private func driverStatus(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> DriverStatusReport {
+  private func driverStatus(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> DriverStatusReport
+  {
     let words: StaticString = "expected available, unavailable or background (on_trip follows from the driver's trips)"
     let status: DriverStatus = try required(word(payload, .status, bytes, words), .status)
-    guard status != .onTrip else { throw Complaint(.status, words) }
+    guard status != .onTrip else { throw ValidationError(.status, words) }
     var report = DriverStatusReport(status: status)
     report.vehicleType = try inlineText(payload, .vehicleType, bytes)
     report.tags = try tags(payload, bytes)
     return report
   }
 
-  func tags(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> [InlineText]? {
+  func tags(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> [InlineText]? {
     guard let list = present(payload, .tags) else { return nil }
     guard self[list].kind == .array, Int(self[list].count) <= DriverStatusReport.maximumTags else {
-      throw Complaint(.tags, "expected an array of up to 8 strings")
+      throw ValidationError(.tags, "expected an array of up to 8 strings")
     }
     var tags: [InlineText] = []
     var i = list + 1
     for _ in 0..<Int(self[list].count) {
       guard isText(i), let tag = withText(i, bytes, { InlineText($0) }), !tag.isEmpty else {
-        throw Complaint(.tags, "expected strings of 1–64 bytes")
+        throw ValidationError(.tags, "expected strings of 1–64 bytes")
       }
       tags.append(tag)
       i = Int(self[i].next)
@@ -194,15 +199,15 @@ extension JSONTape {
     return tags
   }
 
-  private func refresh(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> Refresh {
+  private func refresh(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> Refresh {
     let token = try required(string(payload, .token, bytes), .token)
     guard (1...Refresh.maximumBytes).contains(token.utf8.count) else {
-      throw Complaint(.token, "expected a string of 1–8,192 bytes")
+      throw ValidationError(.token, "expected a string of 1–8,192 bytes")
     }
     return Refresh(token: token)
   }
 
-  private func subscribe(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> Subscribe {
+  private func subscribe(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> Subscribe {
     let channel = try required(channel(payload, bytes), .channel)
     var subscribe = Subscribe(channel: channel, viewID: try viewID(payload, bytes))
     guard let since = try count(payload, .since, bytes) else { return subscribe }
@@ -212,14 +217,14 @@ extension JSONTape {
     return subscribe
   }
 
-  private func unsubscribe(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> Unsubscribe {
+  private func unsubscribe(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> Unsubscribe {
     if let id = try viewID(payload, bytes) { return .view(id) }
     return .channel(try required(channel(payload, bytes), .channel))
   }
 
-  private func viewID(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> InlineText? {
+  private func viewID(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> InlineText? {
     guard let id = try inlineText(payload, .viewId, bytes) else { return nil }
-    guard !id.isEmpty else { throw Complaint(.viewId, "expected a string of 1–64 bytes") }
+    guard !id.isEmpty else { throw ValidationError(.viewId, "expected a string of 1–64 bytes") }
     return id
   }
 }

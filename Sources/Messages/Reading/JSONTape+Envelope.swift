@@ -14,37 +14,37 @@ extension JSONTape {
   }
 
   /// RFC 8259 §4: names should be unique. A text with two of one name means different things to different readers.
-  func checkDuplicates() throws(Complaint) {
-    guard !hasDuplicate else { throw Complaint(.unknown, "an object has two members of the same name") }
+  func checkDuplicates() throws(ValidationError) {
+    guard !hasDuplicate else { throw ValidationError(.unknown, "an object has two members of the same name") }
   }
 
   /// Checks the envelope's members but for `type` and `payload`.
   func envelopeHead(
     _ envelope: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
-  ) throws(Complaint) -> (messageID: MessageID, timestamp: Timestamp) {
-    guard self[0].kind == .object else { throw Complaint(.unknown, "expected an object: the envelope") }
+  ) throws(ValidationError) -> (messageID: MessageID, timestamp: Timestamp) {
+    guard self[0].kind == .object else { throw ValidationError(.unknown, "expected an object: the envelope") }
     _ = try required(present(envelope, .messageId), .messageId)
     guard let messageID = messageID(envelope, bytes) else {
-      throw Complaint(.messageId, "expected a string of 1–64 bytes")
+      throw ValidationError(.messageId, "expected a string of 1–64 bytes")
     }
     return (messageID, try required(timestamp(envelope, .timestamp, bytes, time), .timestamp))
   }
 
   /// The index of the envelope's `type`.
-  func typeIndex(_ envelope: JSONMembers) throws(Complaint) -> Int {
+  func typeIndex(_ envelope: JSONMembers) throws(ValidationError) -> Int {
     let type = try required(present(envelope, .type), .type)
-    guard isText(type) else { throw Complaint(.type, "expected a string") }
+    guard isText(type) else { throw ValidationError(.type, "expected a string") }
     return type
   }
 
   /// The members of the envelope's `payload`.
   @inline(__always)
-  func payload(_ envelope: JSONMembers) throws(Complaint) -> JSONMembers {
+  func payload(_ envelope: JSONMembers) throws(ValidationError) -> JSONMembers {
     try required(object(envelope, .payload), .payload)
   }
 
   /// What a ping's payload holds, or a pong's beyond its own members.
-  func ping(_ payload: Int, _ bytes: Span<UInt8>) throws(Complaint) -> Ping {
+  func ping(_ payload: Int, _ bytes: Span<UInt8>) throws(ValidationError) -> Ping {
     let members = members(of: payload, but: [.replyTo, .serverTime, .storedThrough], bytes)
     try Ping.check(members?.count ?? 0)
     return Ping(members: members)

@@ -4,12 +4,12 @@ import HubGeo
 
 extension JSONTape {
   /// The body of `PUT /v1/fences/{id}`.
-  func fence(_ bytes: Span<UInt8>, id: Identifier) throws(Complaint) -> Fence {
-    guard self[0].kind == .object else { throw Complaint(.unknown, "expected an object: a fence") }
+  func fence(_ bytes: Span<UInt8>, id: Identifier) throws(ValidationError) -> Fence {
+    guard self[0].kind == .object else { throw ValidationError(.unknown, "expected an object: a fence") }
     let body = members(of: 0)
     let kind: Fence.Kind = try word(body, .kind, bytes, "expected area, hazard or roaming") ?? .area
     if let own = try identifier(body, .fenceId, bytes), own != id {
-      throw Complaint(.fenceId, "expected the id that the path has, or none")
+      throw ValidationError(.fenceId, "expected the id that the path has, or none")
     }
     let shape: Fence.Shape =
       switch kind {
@@ -23,67 +23,69 @@ extension JSONTape {
       speedLimit: try number(body, .speedLimit))
     if fence.title?.isEmpty == true { fence.title = nil }
     if let dwell = fence.dwell, !Fence.dwellSeconds.contains(dwell) {
-      throw Complaint(.dwell, "expected 1 to 86,400 seconds")
+      throw ValidationError(.dwell, "expected 1 to 86,400 seconds")
     }
     if kind == .roaming, fence.dwell != nil || fence.speedLimit != nil {
-      throw Complaint(fence.dwell != nil ? .dwell : .speedLimit, "a roaming fence is no place: it has none")
+      throw ValidationError(fence.dwell != nil ? .dwell : .speedLimit, "a roaming fence is no place: it has none")
     }
     if let limit = fence.speedLimit {
       guard Fence.speedLimits.contains(limit) else {
-        throw Complaint(.speedLimit, "expected 0.5 to 90 metres per second")
+        throw ValidationError(.speedLimit, "expected 0.5 to 90 metres per second")
       }
     }
     return fence
   }
 
   /// Exactly one of `circle`, `polygon` and `corridor`.
-  private func fenceArea(_ body: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> FenceArea {
+  private func fenceArea(_ body: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> FenceArea {
     let expected: StaticString = "expected exactly one of circle, polygon and corridor"
     let given = [JSONKey.circle, .polygon, .corridor].filter { present(body, $0) != nil }
-    guard given.count == 1, present(body, .distance) == nil else { throw Complaint(given.last ?? .circle, expected) }
+    guard given.count == 1, present(body, .distance) == nil else {
+      throw ValidationError(given.last ?? .circle, expected)
+    }
     if let circle = try object(body, .circle) { return .circle(try fenceCircle(circle)) }
     if let corridor = try object(body, .corridor) { return try fenceCorridor(corridor, bytes) }
     return .polygons(try polygons(at: try required(present(body, .polygon), .polygon), .polygon, bytes))
   }
 
-  private func fenceCircle(_ circle: JSONMembers) throws(Complaint) -> Circle {
+  private func fenceCircle(_ circle: JSONMembers) throws(ValidationError) -> Circle {
     let center = try coordinate(circle)
     let radius = try required(number(circle, .radius), .radius)
     guard radius <= Fence.maximumRadiusMeters, let made = Circle(center: center, radiusMeters: radius) else {
-      throw Complaint(.radius, "expected more than 0 and up to 1,000,000 metres")
+      throw ValidationError(.radius, "expected more than 0 and up to 1,000,000 metres")
     }
     return made
   }
 
-  private func fenceCorridor(_ corridor: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> FenceArea {
+  private func fenceCorridor(_ corridor: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> FenceArea {
     let route = try required(route(corridor, bytes), .route)
     let width = try required(number(corridor, .width), .width)
     do throws(Corridor.Fault) {
       return .corridor(try Corridor(route, widthMeters: width), route)
     } catch {
       switch error {
-      case .path(.tooManyPositions): throw Complaint(.tooLarge, .route, "expected up to 1,000 places")
-      case .path(.tooFewPositions): throw Complaint(.route, "expected two different places or more")
-      case .path(.tooLong): throw Complaint(.route, "expected a way that goes once round the Earth at most")
-      case .width: throw Complaint(.width, "expected more than 0 and up to 20,000 metres")
+      case .path(.tooManyPositions): throw ValidationError(.tooLarge, .route, "expected up to 1,000 places")
+      case .path(.tooFewPositions): throw ValidationError(.route, "expected two different places or more")
+      case .path(.tooLong): throw ValidationError(.route, "expected a way that goes once round the Earth at most")
+      case .width: throw ValidationError(.width, "expected more than 0 and up to 20,000 metres")
       }
     }
   }
 
-  private func roaming(_ body: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> Fence.Shape {
+  private func roaming(_ body: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> Fence.Shape {
     for key in [JSONKey.circle, .polygon, .corridor] where present(body, key) != nil {
-      throw Complaint(key, "a roaming fence is no place: expected distance, and perhaps drivers and others")
+      throw ValidationError(key, "a roaming fence is no place: expected distance, and perhaps drivers and others")
     }
     let meters = try required(number(body, .distance), .distance)
     guard meters > 0, meters <= Fence.maximumRoamingMeters else {
-      throw Complaint(.distance, "expected more than 0 and up to 1,000 metres")
+      throw ValidationError(.distance, "expected more than 0 and up to 1,000 metres")
     }
     return .roaming(meters: meters, others: try fenceFilter(body, .others, bytes))
   }
 
   private func fenceFilter(
     _ body: JSONMembers, _ key: JSONKey, _ bytes: Span<UInt8>
-  ) throws(Complaint) -> FenceFilter {
+  ) throws(ValidationError) -> FenceFilter {
     guard let filter = try object(body, key) else { return FenceFilter() }
     return FenceFilter(
       status: try word(filter, .status, bytes, "expected available, unavailable, background or on_trip"),
@@ -95,7 +97,7 @@ extension JSONTape {
   /// Of a notification about a fence, from its `data`.
   func fenceNotice(
     _ data: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
-  ) throws(Complaint) -> FenceNotice? {
+  ) throws(ValidationError) -> FenceNotice? {
     guard let id = try identifier(data, .fenceId, bytes) else { return nil }
     var notice = FenceNotice(
       fenceID: id, timestamp: try required(timestamp(data, .timestamp, bytes, time), .timestamp),
@@ -110,8 +112,8 @@ extension JSONTape {
   }
 }
 
-extension Fence.Kind: Word {}
-extension FenceNotice.Reason: Word {}
+extension Fence.Kind: WireEnum {}
+extension FenceNotice.Reason: WireEnum {}
 
 extension Corridor {
   /// Why a route and a width are no corridor of a fence.

@@ -15,7 +15,7 @@ extension JSONTape {
   @inline(__always)
   func fix(
     _ members: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat, _ form: FixForm
-  ) throws(Complaint) -> Fix {
+  ) throws(ValidationError) -> Fix {
     if case .flatOrNested = form, let nested = try object(members, .coordinate) {
       return try nestedFix(members, place: nested, bytes, time)
     }
@@ -36,7 +36,7 @@ extension JSONTape {
   /// `coordinate` {`latitude`, `longitude`, `altitude?`, `heading?`, `speed?`} and `accuracy` {`horizontal`, …}.
   private func nestedFix(
     _ members: JSONMembers, place: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
-  ) throws(Complaint) -> Fix {
+  ) throws(ValidationError) -> Fix {
     var fix = Fix(
       coordinate: try coordinate(place),
       timestamp: try fixTimestamp(members, bytes, time))
@@ -51,22 +51,22 @@ extension JSONTape {
   @inline(__always)
   private func fixTimestamp(
     _ members: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
-  ) throws(Complaint) -> Timestamp {
+  ) throws(ValidationError) -> Timestamp {
     try required(clientTimestamp(members, .timestamp, bytes, time, early: .invalidLocation), .timestamp)
   }
 
-  private func readAccuracy(_ members: JSONMembers, into fix: inout Fix) throws(Complaint) {
+  private func readAccuracy(_ members: JSONMembers, into fix: inout Fix) throws(ValidationError) {
     guard let index = present(members, .accuracy) else { return }
     switch self[index].kind {
     case .number: fix.accuracy = try nonNegative(members, .accuracy)
     case .object: fix.accuracy = try nonNegative(self.members(of: index), .horizontal)
     case .null, .true, .false, .string, .unescaped, .array:
-      throw Complaint(.accuracy, "expected a number, or an object with horizontal")
+      throw ValidationError(.accuracy, "expected a number, or an object with horizontal")
     }
   }
 
   @inline(__always)
-  private func readCommon(_ members: JSONMembers, _ bytes: Span<UInt8>, into fix: inout Fix) throws(Complaint) {
+  private func readCommon(_ members: JSONMembers, _ bytes: Span<UInt8>, into fix: inout Fix) throws(ValidationError) {
     fix.headingAccuracy = try nonNegative(members, .headingAccuracy)
     fix.speedAccuracy = try nonNegative(members, .speedAccuracy)
     fix.source = try word(members, .source, bytes, "expected gps, wifi, cellular, fused or cached")
@@ -75,10 +75,10 @@ extension JSONTape {
 
   /// Degrees, 0 ≤ heading < 360; exactly 360 is north too.
   @inline(__always)
-  private func heading(_ members: JSONMembers) throws(Complaint) -> Double? {
+  private func heading(_ members: JSONMembers) throws(ValidationError) -> Double? {
     guard let value = try nonNegative(members, .heading) else { return nil }
     guard let heading = HubMessages.heading(of: value) else {
-      throw Complaint(.invalidLocation, .heading, "expected 0…360 degrees")
+      throw ValidationError(.invalidLocation, .heading, "expected 0…360 degrees")
     }
     return heading
   }
@@ -87,7 +87,7 @@ extension JSONTape {
   @inline(__always)
   func locationUpdate(
     _ payload: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
-  ) throws(Complaint) -> LocationUpdate {
+  ) throws(ValidationError) -> LocationUpdate {
     let tripID = try identifier(payload, .tripId, bytes)
     return LocationUpdate(tripID: tripID, fix: try fix(payload, bytes, time, .flat))
   }
@@ -95,13 +95,15 @@ extension JSONTape {
   /// The payload of a location_batch. A fix at fault keeps its place, so that the others count.
   func locationBatch(
     _ payload: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
-  ) throws(Complaint) -> LocationBatch {
+  ) throws(ValidationError) -> LocationBatch {
     let tripID = try identifier(payload, .tripId, bytes)
     let list = try required(present(payload, .locations), .locations)
-    guard self[list].kind == .array else { throw Complaint(.locations, "expected an array") }
+    guard self[list].kind == .array else { throw ValidationError(.locations, "expected an array") }
     let count = Int(self[list].count)
-    guard count >= 1 else { throw Complaint(.locations, "expected 1–500 fixes") }
-    guard count <= LocationBatch.maximumCount else { throw Complaint(.tooLarge, .locations, "expected 1–500 fixes") }
+    guard count >= 1 else { throw ValidationError(.locations, "expected 1–500 fixes") }
+    guard count <= LocationBatch.maximumCount else {
+      throw ValidationError(.tooLarge, .locations, "expected 1–500 fixes")
+    }
     var fixes: [Result<Fix, ErrorCode>] = []
     fixes.reserveCapacity(count)
     var i = list + 1
@@ -114,7 +116,7 @@ extension JSONTape {
 
   private func element(_ index: Int, _ bytes: Span<UInt8>, _ time: TimeFormat) -> Result<Fix, ErrorCode> {
     guard self[index].kind == .object else { return .failure(.badMessage) }
-    do throws(Complaint) {
+    do throws(ValidationError) {
       return .success(try fix(members(of: index), bytes, time, .flatOrNested))
     } catch {
       return .failure(error.code)
@@ -122,8 +124,8 @@ extension JSONTape {
   }
 
   /// A body that is either payload: one with `locations` is a batch.
-  func locations(_ bytes: Span<UInt8>, _ time: TimeFormat) throws(Complaint) -> LocationBatch {
-    guard self[0].kind == .object else { throw Complaint(.unknown, "expected an object: a fix, or locations") }
+  func locations(_ bytes: Span<UInt8>, _ time: TimeFormat) throws(ValidationError) -> LocationBatch {
+    guard self[0].kind == .object else { throw ValidationError(.unknown, "expected an object: a fix, or locations") }
     let body = members(of: 0)
     if body[.locations] != 0 { return try locationBatch(body, bytes, time) }
     let tripID = try identifier(body, .tripId, bytes)

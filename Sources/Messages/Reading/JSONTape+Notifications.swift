@@ -9,16 +9,16 @@ extension JSONTape {
   }
 
   /// The body of `POST /v1/notifications`.
-  func notificationPost(_ bytes: Span<UInt8>) throws(Complaint) -> NotificationPost {
-    guard self[0].kind == .object else { throw Complaint(.unknown, "expected an object: a notification") }
+  func notificationPost(_ bytes: Span<UInt8>) throws(ValidationError) -> NotificationPost {
+    guard self[0].kind == .object else { throw ValidationError(.unknown, "expected an object: a notification") }
     let body = members(of: 0)
     let words: StaticString = "expected message or hazard"
     let kind: Notification.Kind = try required(word(body, .kind, bytes, words), .kind)
-    guard kind == .message || kind == .hazard else { throw Complaint(.kind, words) }
+    guard kind == .message || kind == .hazard else { throw ValidationError(.kind, words) }
     let channel = try required(channel(body, bytes), .channel)
     switch channel {
     case .trip, .driver, .fence: break
-    case .area, .nearby, .fleet: throw Complaint(.unknownChannel, .channel, "expected trip:, driver: or fence:")
+    case .area, .nearby, .fleet: throw ValidationError(.unknownChannel, .channel, "expected trip:, driver: or fence:")
     }
     var post = NotificationPost(
       channel: channel, kind: kind, title: try text(body, .title, bytes, atMost: NotificationPost.maximumTitleBytes),
@@ -26,7 +26,7 @@ extension JSONTape {
     try readData(body, bytes, into: &post)
     guard let index = present(body, .messageId) else { return post }
     guard isText(index), let id = withText(index, bytes, { MessageID($0) }) else {
-      throw Complaint(.messageId, "expected a string of 1–64 bytes")
+      throw ValidationError(.messageId, "expected a string of 1–64 bytes")
     }
     post.messageID = id
     return post
@@ -34,28 +34,29 @@ extension JSONTape {
 
   private func text(
     _ body: JSONMembers, _ key: JSONKey, _ bytes: Span<UInt8>, atMost limit: Int
-  ) throws(Complaint) -> String {
+  ) throws(ValidationError) -> String {
     let text = try required(string(body, key, bytes), key)
-    guard !text.isEmpty else { throw Complaint(key, "expected a text that is not empty") }
-    guard text.utf8.count <= limit else { throw Complaint(.tooLarge, key, "is longer than this text may be") }
+    guard !text.isEmpty else { throw ValidationError(key, "expected a text that is not empty") }
+    guard text.utf8.count <= limit else { throw ValidationError(.tooLarge, key, "is longer than this text may be") }
     return text
   }
 
   /// `target` and `fenceId` mean something to clients in what the hub itself tells.
-  private func readData(_ body: JSONMembers, _ bytes: Span<UInt8>, into post: inout NotificationPost) throws(Complaint)
+  private func readData(_ body: JSONMembers, _ bytes: Span<UInt8>, into post: inout NotificationPost)
+    throws(ValidationError)
   {
     guard let data = try object(body, .data) else { return }
     guard present(data, .target) == nil, present(data, .fenceId) == nil else {
-      throw Complaint(.data, "target and fenceId are for the hub's own notifications")
+      throw ValidationError(.data, "target and fenceId are for the hub's own notifications")
     }
     post.driverID = try identifier(data, .driverId, bytes)
     post.content = notificationContent(body, bytes)
     guard let content = post.content else { return }
     guard content.utf8.count <= NotificationPost.maximumDataBytes else {
-      throw Complaint(.tooLarge, .data, "expected up to 4,096 bytes")
+      throw ValidationError(.tooLarge, .data, "expected up to 4,096 bytes")
     }
     guard depth(of: content) < NotificationPost.maximumDataDepth else {
-      throw Complaint(.tooLarge, .data, "expected up to 8 objects and arrays within one another")
+      throw ValidationError(.tooLarge, .data, "expected up to 8 objects and arrays within one another")
     }
   }
 

@@ -3,7 +3,7 @@ import HubBytes
 import HubGeo
 
 /// The kinds of a `query`.
-enum QueryKind: UInt8, Word {
+enum QueryKind: UInt8, WireEnum {
   case nearby, within, driver, trip
 
   var name: StaticString {
@@ -18,7 +18,7 @@ enum QueryKind: UInt8, Word {
 
 extension JSONTape {
   /// The payload of a `query`.
-  func query(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> QueryRequest {
+  func query(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> QueryRequest {
     let kind: QueryKind = try required(word(payload, .kind, bytes, "expected nearby, within, driver or trip"), .kind)
     switch kind {
     case .driver: return .driver(try required(identifier(payload, .driverId, bytes), .driverId))
@@ -27,9 +27,11 @@ extension JSONTape {
       let center = try coordinate(payload)
       let radius = try number(payload, .radius)
       let limit = try limit(payload)
-      guard radius != nil || limit != nil else { throw Complaint(.radius, "expected radius (metres), limit, or both") }
+      guard radius != nil || limit != nil else {
+        throw ValidationError(.radius, "expected radius (metres), limit, or both")
+      }
       if let radius, !(radius > 0 && radius <= DriverSearch.maximumRadiusMeters) {
-        throw Complaint(.radius, "expected more than 0 and up to 1,000,000 metres")
+        throw ValidationError(.radius, "expected more than 0 and up to 1,000,000 metres")
       }
       let area = DriverSearch.Area.nearby(center, radiusMeters: radius)
       return .drivers(DriverSearch(area: area, limit: limit, filter: try filter(payload, bytes)))
@@ -39,42 +41,45 @@ extension JSONTape {
     }
   }
 
-  private func limit(_ payload: JSONMembers) throws(Complaint) -> Int? {
+  private func limit(_ payload: JSONMembers) throws(ValidationError) -> Int? {
     guard let value = try number(payload, .limit) else { return nil }
     guard let limit = Int(exactly: value), (1...DriverSearch.maximumLimit).contains(limit) else {
-      throw Complaint(.limit, "expected a whole number from 1 to 1,000")
+      throw ValidationError(.limit, "expected a whole number from 1 to 1,000")
     }
     return limit
   }
 
   /// `bbox` or `polygon`.
-  private func area(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> DriverSearch.Area {
+  private func area(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> DriverSearch.Area {
     if let index = present(payload, .polygon) {
-      guard present(payload, .bbox) == nil else { throw Complaint(.polygon, "expected bbox or polygon, not both") }
+      guard present(payload, .bbox) == nil else {
+        throw ValidationError(.polygon, "expected bbox or polygon, not both")
+      }
       return .polygons(try polygons(at: index, .polygon, bytes))
     }
     let expected: StaticString = "expected bbox: [west, south, east, north] in degrees, or polygon"
     guard let index = present(payload, .bbox), self[index].kind == .array, self[index].count == 4 else {
-      throw Complaint(.bbox, expected)
+      throw ValidationError(.bbox, expected)
     }
     var values = InlineArray<4, Double>(repeating: 0)
-    for place in 0..<4 {
-      guard self[index + 1 + place].kind == .number else { throw Complaint(.bbox, expected) }
-      values[place] = Double(bitPattern: self[index + 1 + place].bits)
+    for side in 0..<4 {
+      guard self[index + 1 + side].kind == .number else { throw ValidationError(.bbox, expected) }
+      values[side] = Double(bitPattern: self[index + 1 + side].bits)
     }
     guard let box = BoundingBox(south: values[1], west: values[0], north: values[3], east: values[2]) else {
-      throw Complaint(.invalidLocation, .bbox, "expected west and east −180…180, south and north −90…90 in that order")
+      throw ValidationError(
+        .invalidLocation, .bbox, "expected west and east −180…180, south and north −90…90 in that order")
     }
     return .box(box)
   }
 
-  private func filter(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> DriverFilter {
+  private func filter(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> DriverFilter {
     var filter = DriverFilter()
     filter.status = try word(payload, .status, bytes, "expected available, unavailable, background or on_trip")
     filter.vehicleType = try inlineText(payload, .vehicleType, bytes)
     filter.tags = try tags(payload, bytes) ?? []
     filter.maxAge = try number(payload, .maxAge)
-    if let age = filter.maxAge, age < 0 { throw Complaint(.maxAge, "expected seconds, 0 or more") }
+    if let age = filter.maxAge, age < 0 { throw ValidationError(.maxAge, "expected seconds, 0 or more") }
     filter.includesStale = try bool(payload, .stale) ?? false
     return filter
   }
@@ -82,7 +87,7 @@ extension JSONTape {
   // MARK: Answers
 
   /// The payload of a `result`: a list where it has `drivers`, a trip where it has `tripId`.
-  func result(_ payload: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat) throws(Complaint) -> ResultReply {
+  func result(_ payload: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat) throws(ValidationError) -> ResultReply {
     let replyTo = try required(replyTo(payload, bytes), .replyTo)
     if present(payload, .tripId) != nil {
       return ResultReply(replyTo: replyTo, result: .trip(try tripReport(payload, bytes, time)))
@@ -90,12 +95,12 @@ extension JSONTape {
     guard let list = present(payload, .drivers) else {
       return ResultReply(replyTo: replyTo, result: .driver(try driverReport(payload, bytes, time)))
     }
-    guard self[list].kind == .array else { throw Complaint(.drivers, "expected an array") }
+    guard self[list].kind == .array else { throw ValidationError(.drivers, "expected an array") }
     var drivers: [DriverReport] = []
     drivers.reserveCapacity(Int(self[list].count))
     var i = list + 1
     for _ in 0..<Int(self[list].count) {
-      guard self[i].kind == .object else { throw Complaint(.drivers, "expected objects") }
+      guard self[i].kind == .object else { throw ValidationError(.drivers, "expected objects") }
       drivers.append(try driverReport(members(of: i), bytes, time))
       i = Int(self[i].next)
     }
@@ -105,7 +110,7 @@ extension JSONTape {
 
   private func tripReport(
     _ members: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
-  ) throws(Complaint) -> TripReport {
+  ) throws(ValidationError) -> TripReport {
     var report = TripReport(
       tripID: try required(identifier(members, .tripId, bytes), .tripId),
       status: try required(word(members, .status, bytes, "expected the name of a state of a trip"), .status),
@@ -118,7 +123,7 @@ extension JSONTape {
     report.pickup = try place(members, .pickup)
     report.dropoff = try place(members, .dropoff)
     report.route = try string(members, .route, bytes)
-    report.summary = try object(members, .summary).map { (summary) throws(Complaint) in
+    report.summary = try object(members, .summary).map { (summary) throws(ValidationError) in
       try tripSummary(summary, bytes)
     }
     return report
@@ -126,7 +131,7 @@ extension JSONTape {
 
   private func driverReport(
     _ members: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
-  ) throws(Complaint) -> DriverReport {
+  ) throws(ValidationError) -> DriverReport {
     var report = DriverReport(
       driverID: try required(identifier(members, .driverId, bytes), .driverId),
       status: try required(word(members, .status, bytes, "expected the name of a driver's status"), .status))

@@ -6,11 +6,11 @@ extension JSONTape {
   /// Reads a parsed message of the hub.
   func serverEnvelope(
     _ envelope: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
-  ) throws(Complaint) -> ServerEnvelope {
+  ) throws(ValidationError) -> ServerEnvelope {
     let head = try envelopeHead(envelope, bytes, time)
     let type = try typeIndex(envelope)
     var message: ServerMessage
-    do throws(Complaint) {
+    do throws(ValidationError) {
       if let body = try publication(type, envelope, bytes, time) {
         let channel = try required(channel(try payload(envelope), bytes), .channel)
         let number = head.messageID.publicationNumber
@@ -35,7 +35,7 @@ extension JSONTape {
   /// Nil where the type is no publication's.
   private func publication(
     _ type: Int, _ envelope: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
-  ) throws(Complaint) -> Publication.Body? {
+  ) throws(ValidationError) -> Publication.Body? {
     if equals(type, bytes, "driver_location") {
       return .driverLocation(try driverLocation(try payload(envelope), bytes, time))
     }
@@ -57,7 +57,7 @@ extension JSONTape {
   /// Nil where the type is no reply's.
   private func reply(
     _ type: Int, _ envelope: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
-  ) throws(Complaint) -> Reply? {
+  ) throws(ValidationError) -> Reply? {
     if equals(type, bytes, "ack") { return .ack(try ack(try payload(envelope), bytes, time)) }
     if equals(type, bytes, "pong") { return .pong(try pong(envelope, bytes, time)) }
     if equals(type, bytes, "subscribed") { return .subscribed(try subscribed(try payload(envelope), bytes, time)) }
@@ -70,13 +70,13 @@ extension JSONTape {
   }
 
   /// Whose clock a position's `timestamp` is by: the fix's own where nothing is said.
-  func timeSource(_ members: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> TimeSource {
+  func timeSource(_ members: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> TimeSource {
     try word(members, .timeSource, bytes, "expected fix or hub") ?? .fix
   }
 
   private func driverLocation(
     _ payload: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
-  ) throws(Complaint) -> DriverLocation {
+  ) throws(ValidationError) -> DriverLocation {
     DriverLocation(
       driverID: try required(identifier(payload, .driverId, bytes), .driverId),
       tripID: try identifier(payload, .tripId, bytes),
@@ -94,7 +94,7 @@ extension JSONTape {
 
   private func etaUpdate(
     _ payload: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
-  ) throws(Complaint) -> ETAUpdate {
+  ) throws(ValidationError) -> ETAUpdate {
     ETAUpdate(
       tripID: try required(identifier(payload, .tripId, bytes), .tripId),
       target: try required(word(payload, .target, bytes, "expected pickup or dropoff"), .target),
@@ -107,7 +107,7 @@ extension JSONTape {
 
   private func tripUpdate(
     _ payload: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
-  ) throws(Complaint) -> TripUpdate {
+  ) throws(ValidationError) -> TripUpdate {
     let words: StaticString = "expected the name of a state of a trip"
     return TripUpdate(
       tripID: try required(identifier(payload, .tripId, bytes), .tripId),
@@ -119,11 +119,12 @@ extension JSONTape {
       pickup: try place(payload, .pickup),
       dropoff: try place(payload, .dropoff),
       route: try string(payload, .route, bytes),
-      summary: try object(payload, .summary).map { (members) throws(Complaint) in try tripSummary(members, bytes) },
+      summary: try object(payload, .summary).map { (members) throws(ValidationError) in try tripSummary(members, bytes)
+      },
       sequence: try required(count(payload, .sequence, bytes), .sequence))
   }
 
-  func tripSummary(_ summary: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> TripSummary {
+  func tripSummary(_ summary: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> TripSummary {
     TripSummary(
       distance: try required(nonNegative(summary, .distance), .distance),
       approach: try required(nonNegative(summary, .approach), .approach),
@@ -137,14 +138,14 @@ extension JSONTape {
 
   private func notification(
     _ payload: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
-  ) throws(Complaint) -> Notification {
+  ) throws(ValidationError) -> Notification {
     let data = try object(payload, .data)
     var made = Notification(
       kind: try required(word(payload, .kind, bytes, "expected a kind of notification"), .kind),
       title: try required(string(payload, .title, bytes), .title),
       body: try required(string(payload, .body, bytes), .body),
-      driverID: try data.flatMap { (data) throws(Complaint) in try identifier(data, .driverId, bytes) },
-      leg: try data.flatMap { (data) throws(Complaint) in try leg(data, bytes) },
+      driverID: try data.flatMap { (data) throws(ValidationError) in try identifier(data, .driverId, bytes) },
+      leg: try data.flatMap { (data) throws(ValidationError) in try leg(data, bytes) },
       sequence: try required(count(payload, .sequence, bytes), .sequence))
     if made.leg == nil, let data { made.fence = try fenceNotice(data, bytes, time) }
     if made.leg == nil, made.fence == nil { made.content = notificationContent(payload, bytes) }
@@ -152,7 +153,7 @@ extension JSONTape {
   }
 
   /// Of a notification about a driver on its way; other notifications may have some of its members, and mean others.
-  private func leg(_ data: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> Notification.Leg? {
+  private func leg(_ data: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> Notification.Leg? {
     let target: TripTarget? = try word(data, .target, bytes, "expected pickup or dropoff")
     guard let target, let distance = try nonNegative(data, .distance), let eta = try nonNegative(data, .eta) else {
       return nil
@@ -162,7 +163,7 @@ extension JSONTape {
 
   private func subscribed(
     _ payload: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
-  ) throws(Complaint) -> Subscribed {
+  ) throws(ValidationError) -> Subscribed {
     var made = Subscribed(
       replyTo: try required(replyTo(payload, bytes), .replyTo),
       channel: try required(channel(payload, bytes), .channel),
@@ -184,7 +185,7 @@ extension JSONTape {
 
   private func tripState(
     _ trip: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
-  ) throws(Complaint) -> TripState {
+  ) throws(ValidationError) -> TripState {
     TripState(
       tripID: try required(identifier(trip, .tripId, bytes), .tripId),
       status: try required(word(trip, .status, bytes, "expected the name of a state of a trip"), .status),
@@ -192,7 +193,7 @@ extension JSONTape {
       timestamp: try required(timestamp(trip, .timestamp, bytes, time), .timestamp))
   }
 
-  private func unsubscribed(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> Unsubscribed {
+  private func unsubscribed(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> Unsubscribed {
     Unsubscribed(
       replyTo: try replyTo(payload, bytes),
       channel: try required(channel(payload, bytes), .channel),
@@ -200,7 +201,7 @@ extension JSONTape {
         word(payload, .reason, bytes, "expected asked, trip_ended, grant_ended or revoked"), .reason))
   }
 
-  private func pong(_ envelope: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat) throws(Complaint) -> Pong {
+  private func pong(_ envelope: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat) throws(ValidationError) -> Pong {
     let payload = try payload(envelope)
     return Pong(
       replyTo: try required(replyTo(payload, bytes), .replyTo),
@@ -209,29 +210,29 @@ extension JSONTape {
       storedThrough: try timestamp(payload, .storedThrough, bytes, time))
   }
 
-  private func samplingAdvice(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> SamplingAdvice {
+  private func samplingAdvice(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> SamplingAdvice {
     SamplingAdvice(
       interval: try required(nonNegative(payload, .interval), .interval),
       minDistance: try required(nonNegative(payload, .minDistance), .minDistance),
       reason: try required(word(payload, .reason, bytes, "expected a reason for an interval"), .reason))
   }
 
-  private func ack(_ payload: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat) throws(Complaint) -> Ack {
+  private func ack(_ payload: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat) throws(ValidationError) -> Ack {
     Ack(
       replyTo: try required(replyTo(payload, bytes), .replyTo), batch: try batchOutcome(payload, bytes),
-      trip: try object(payload, .trip).map { (trip) throws(Complaint) in try tripState(trip, bytes, time) })
+      trip: try object(payload, .trip).map { (trip) throws(ValidationError) in try tripState(trip, bytes, time) })
   }
 
   /// Nil in the answer to anything but a batch.
-  private func batchOutcome(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> Ack.Batch? {
+  private func batchOutcome(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> Ack.Batch? {
     guard let accepted = try smallCount(payload, .accepted, bytes) else { return nil }
     var batch = Ack.Batch(
       accepted: accepted, duplicates: try smallCount(payload, .duplicates, bytes) ?? 0, rejected: [])
     if let list = present(payload, .rejected) {
-      guard self[list].kind == .array else { throw Complaint(.rejected, "expected an array") }
+      guard self[list].kind == .array else { throw ValidationError(.rejected, "expected an array") }
       var i = list + 1
       for _ in 0..<Int(self[list].count) {
-        guard self[i].kind == .object else { throw Complaint(.rejected, "expected objects") }
+        guard self[i].kind == .object else { throw ValidationError(.rejected, "expected objects") }
         let one = members(of: i)
         let index = try required(smallCount(one, .index, bytes), .index)
         batch.rejected.append(Ack.Batch.Rejection(index: index, code: try code(one, bytes)))
@@ -241,21 +242,21 @@ extension JSONTape {
     return batch
   }
 
-  private func errorReply(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> ErrorReply {
+  private func errorReply(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> ErrorReply {
     let details = try object(payload, .details)
     return ErrorReply(
       code: try code(payload, bytes),
       message: try string(payload, .message, bytes) ?? "",
       replyTo: try replyTo(payload, bytes),
       retryAfter: try nonNegative(payload, .retryAfter),
-      status: try details.flatMap { (details) throws(Complaint) in
+      status: try details.flatMap { (details) throws(ValidationError) in
         try word(details, .status, bytes, "expected the name of a state of a trip")
       })
   }
 
   private func connected(
     _ payload: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
-  ) throws(Complaint) -> Connected {
+  ) throws(ValidationError) -> Connected {
     let limits = try required(object(payload, .limits), .limits)
     var made = Connected(
       sessionID: try required(inlineText(payload, .sessionId, bytes), .sessionId),
@@ -278,17 +279,17 @@ extension JSONTape {
 
   // MARK: Members that several share
 
-  func replyTo(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> MessageID? {
+  func replyTo(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> MessageID? {
     guard let index = present(payload, .replyTo) else { return nil }
     guard isText(index), let id = withText(index, bytes, { MessageID($0) }) else {
-      throw Complaint(.replyTo, "expected a string of 1–64 bytes")
+      throw ValidationError(.replyTo, "expected a string of 1–64 bytes")
     }
     return id
   }
 
   /// An error code; one that this version does not know is `internal` to it.
-  private func code(_ members: JSONMembers, _ bytes: Span<UInt8>) throws(Complaint) -> ErrorCode {
-    do throws(Complaint) {
+  private func code(_ members: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> ErrorCode {
+    do throws(ValidationError) {
       return try required(word(members, .code, bytes, "expected an error code"), .code)
     } catch {
       guard error.isUnknownWord else { throw error }
@@ -296,9 +297,9 @@ extension JSONTape {
     }
   }
 
-  func smallCount(_ members: JSONMembers, _ key: JSONKey, _ bytes: Span<UInt8>) throws(Complaint) -> Int? {
+  func smallCount(_ members: JSONMembers, _ key: JSONKey, _ bytes: Span<UInt8>) throws(ValidationError) -> Int? {
     guard let value = try count(members, key, bytes) else { return nil }
-    guard let small = Int(exactly: value) else { throw Complaint(key, "expected a smaller number") }
+    guard let small = Int(exactly: value) else { throw ValidationError(key, "expected a smaller number") }
     return small
   }
 }

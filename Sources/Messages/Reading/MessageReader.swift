@@ -91,7 +91,7 @@ public final class MessageReader {
     try parse(&tape.pointee, span, isValidUTF8: isValidUTF8)
     let envelope = tape.pointee.envelopeMembers()
     let messageID = tape.pointee.messageID(envelope, span)
-    do throws(Complaint) {
+    do throws(ValidationError) {
       try tape.pointee.checkDuplicates()
       return try tape.pointee.clientEnvelope(envelope, span, time)
     } catch {
@@ -106,7 +106,7 @@ public final class MessageReader {
   public func readLocations(_ bytes: UnsafeRawBufferPointer, time: TimeFormat) throws(MessageError) -> LocationBatch {
     let span = bytes.assumingMemoryBound(to: UInt8.self).span
     try parse(&tape.pointee, span, isValidUTF8: false)
-    do throws(Complaint) {
+    do throws(ValidationError) {
       try tape.pointee.checkDuplicates()
       return try tape.pointee.locations(span, time)
     } catch {
@@ -123,7 +123,7 @@ public final class MessageReader {
   ) throws(MessageError) -> TripStatusReport {
     let span = bytes.assumingMemoryBound(to: UInt8.self).span
     try parse(&tape.pointee, span, isValidUTF8: false)
-    do throws(Complaint) {
+    do throws(ValidationError) {
       try tape.pointee.checkDuplicates()
       return try tape.pointee.tripRequest(span, time, id: id, now: now)
     } catch {
@@ -137,7 +137,7 @@ public final class MessageReader {
   public func readTripChange(_ bytes: UnsafeRawBufferPointer, id: Identifier) throws(MessageError) -> TripChange {
     let span = bytes.assumingMemoryBound(to: UInt8.self).span
     try parse(&tape.pointee, span, isValidUTF8: false)
-    do throws(Complaint) {
+    do throws(ValidationError) {
       try tape.pointee.checkDuplicates()
       return try tape.pointee.tripChange(span, id: id)
     } catch {
@@ -151,7 +151,7 @@ public final class MessageReader {
   public func readNotification(_ bytes: UnsafeRawBufferPointer) throws(MessageError) -> NotificationPost {
     let span = bytes.assumingMemoryBound(to: UInt8.self).span
     try parse(&tape.pointee, span, isValidUTF8: false)
-    do throws(Complaint) {
+    do throws(ValidationError) {
       try tape.pointee.checkDuplicates()
       return try tape.pointee.notificationPost(span)
     } catch {
@@ -165,7 +165,7 @@ public final class MessageReader {
   public func readPolygons(_ bytes: UnsafeRawBufferPointer) throws(MessageError) -> MultiPolygon {
     let span = bytes.assumingMemoryBound(to: UInt8.self).span
     try parse(&tape.pointee, span, isValidUTF8: false)
-    do throws(Complaint) {
+    do throws(ValidationError) {
       try tape.pointee.checkDuplicates()
       return try tape.pointee.polygons(at: 0, .unknown, span)
     } catch {
@@ -179,7 +179,7 @@ public final class MessageReader {
   public func readFence(_ bytes: UnsafeRawBufferPointer, id: Identifier) throws(MessageError) -> Fence {
     let span = bytes.assumingMemoryBound(to: UInt8.self).span
     try parse(&tape.pointee, span, isValidUTF8: false)
-    do throws(Complaint) {
+    do throws(ValidationError) {
       try tape.pointee.checkDuplicates()
       return try tape.pointee.fence(span, id: id)
     } catch {
@@ -198,7 +198,7 @@ public final class MessageReader {
     try parse(&serverTape.pointee, span, isValidUTF8: isValidUTF8)
     let envelope = serverTape.pointee.envelopeMembers()
     let messageID = serverTape.pointee.messageID(envelope, span)
-    do throws(Complaint) {
+    do throws(ValidationError) {
       try serverTape.pointee.checkDuplicates()
       return try serverTape.pointee.serverEnvelope(envelope, span, time)
     } catch {
@@ -227,10 +227,10 @@ public final class MessageReader {
 }
 
 extension MessageError {
-  init(_ complaint: Complaint, messageID: MessageID?) {
-    let text = complaint.member == .unknown ? "\(complaint.expected)" : "\(complaint.member): \(complaint.expected)"
-    self.init(code: complaint.code, text: text + (complaint.place?.text ?? ""), messageID: messageID)
-    checkedPositions = Int(complaint.checkedPositions)
+  init(_ failure: ValidationError, messageID: MessageID?) {
+    let text = failure.member == .unknown ? "\(failure.expected)" : "\(failure.member): \(failure.expected)"
+    self.init(code: failure.code, text: text + (failure.place?.text ?? ""), messageID: messageID)
+    checkedPositions = Int(failure.checkedPositions)
   }
 
   init(_ error: JSONError, limits: JSONLimits) {
@@ -238,7 +238,7 @@ extension MessageError {
   }
 }
 
-extension Complaint.Place {
+extension ValidationError.Place {
   var text: String {
     let edges = first < 0 ? "" : ", edges \(first) and \(second)"
     return " (polygon \(polygon), ring \(ring)\(edges), from 0)"

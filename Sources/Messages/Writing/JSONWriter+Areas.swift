@@ -14,13 +14,13 @@ extension JSONWriter {
     buffer.append(",\"tick\":")
     buffer.append(integer: update.tick)
     buffer.append(update.isFull ? ",\"full\":true,\"drivers\":[" : ",\"full\":false,\"drivers\":[")
-    for (place, driver) in update.drivers.enumerated() {
-      if place > 0 { buffer.append(UInt8(ascii: ",")) }
+    for (index, driver) in update.drivers.enumerated() {
+      if index > 0 { buffer.append(UInt8(ascii: ",")) }
       buffer.withRoom(for: MessageLimits.areaDriverBytes) { write(driver, time, &$0) }
     }
     buffer.append("],\"left\":[")
-    for (place, id) in update.left.enumerated() {
-      if place > 0 { buffer.append(UInt8(ascii: ",")) }
+    for (index, id) in update.left.enumerated() {
+      if index > 0 { buffer.append(UInt8(ascii: ",")) }
       buffer.append(quoted: id)
     }
     buffer.append("]")

@@ -12,8 +12,8 @@ extension JSONWriter {
   /// next page.
   public static func write(_ reports: [FenceReport], next: String?, time: TimeFormat, into buffer: inout ByteBuffer) {
     buffer.append("{\"fences\":[")
-    for (place, report) in reports.enumerated() {
-      if place > 0 { buffer.append(",") }
+    for (index, report) in reports.enumerated() {
+      if index > 0 { buffer.append(",") }
       write(report, isWhole: false, time, &buffer)
     }
     buffer.append("]")
@@ -106,8 +106,8 @@ extension JSONWriter {
     _ elements: [Element], _ buffer: inout ByteBuffer, _ write: (Element, inout ByteBuffer) -> Void
   ) {
     buffer.append("[")
-    for (place, element) in elements.enumerated() {
-      if place > 0 { buffer.append(",") }
+    for (index, element) in elements.enumerated() {
+      if index > 0 { buffer.append(",") }
       write(element, &buffer)
     }
     buffer.append("]")

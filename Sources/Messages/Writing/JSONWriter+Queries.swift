@@ -63,8 +63,8 @@ extension JSONWriter {
     for (number, rings) in polygons.positions.enumerated() {
       if number > 0 { buffer.append(",") }
       buffer.append("[")
-      for (place, ring) in rings.enumerated() {
-        if place > 0 { buffer.append(",") }
+      for (index, ring) in rings.enumerated() {
+        if index > 0 { buffer.append(",") }
         writeRing(ring, &buffer)
       }
       buffer.append("]")
@@ -100,7 +100,7 @@ extension JSONWriter {
     case .trip(let report): writeMembers(report, time, &buffer)
     case .drivers(let list):
       beginDrivers(&buffer)
-      for (place, report) in list.drivers.enumerated() { writeDriver(report, isFirst: place == 0, time, &buffer) }
+      for (index, report) in list.drivers.enumerated() { writeDriver(report, isFirst: index == 0, time, &buffer) }
       endDrivers(more: list.more, &buffer)
     }
   }

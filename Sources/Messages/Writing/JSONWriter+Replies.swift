@@ -87,8 +87,8 @@ extension JSONWriter {
     }
     if let cells = subscribed.cells {
       buffer.append(",\"cells\":[")
-      for (place, cell) in cells.enumerated() {
-        if place > 0 { buffer.append(UInt8(ascii: ",")) }
+      for (index, cell) in cells.enumerated() {
+        if index > 0 { buffer.append(UInt8(ascii: ",")) }
         buffer.append(quoted: cell)
       }
       buffer.append("]")

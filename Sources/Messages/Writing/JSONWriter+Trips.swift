@@ -15,8 +15,8 @@ extension JSONWriter {
     _ reports: [TripReport], next: String?, time: TimeFormat, into buffer: inout ByteBuffer
   ) {
     buffer.append("{\"trips\":[")
-    for (place, report) in reports.enumerated() {
-      if place > 0 { buffer.append(",") }
+    for (index, report) in reports.enumerated() {
+      if index > 0 { buffer.append(",") }
       write(report, time: time, into: &buffer)
     }
     buffer.append("]")

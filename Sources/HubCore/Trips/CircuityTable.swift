@@ -14,7 +14,7 @@
 import HubGeo
 import HubMessages
 
-struct DetourTable {
+struct CircuityTable {
   static let capacity = 4096
   static let priorFactor = 1.3
   static let priorMeters = 10_000.0
@@ -31,33 +31,34 @@ struct DetourTable {
     var drivenMeters: Float = 0
   }
 
-  private var entries = [Entry](repeating: Entry(), count: DetourTable.capacity)
+  private var entries = [Entry](repeating: Entry(), count: CircuityTable.capacity)
 
   /// Driven metres for each metre of a great circle that begins here: 1 … 3. About 15 ns.
   func factor(at place: Coordinate) -> Double {
-    let key = DetourTable.key(place)
-    let entry = entries[DetourTable.index(key)]
-    return entry.key == key ? Double(entry.drivenMeters) / Double(entry.crowMeters) : DetourTable.priorFactor
+    let key = CircuityTable.key(place)
+    let entry = entries[CircuityTable.index(key)]
+    return entry.key == key ? Double(entry.drivenMeters) / Double(entry.crowMeters) : CircuityTable.priorFactor
   }
 
   /// A leg from here has reached its target.
   mutating func learn(from place: Coordinate, crowMeters: Double, drivenMeters: Double) {
-    guard crowMeters >= DetourTable.shortestLegMeters, drivenMeters <= DetourTable.largestQuotient * crowMeters else {
+    guard crowMeters >= CircuityTable.shortestLegMeters, drivenMeters <= CircuityTable.largestQuotient * crowMeters
+    else {
       return
     }
-    let key = DetourTable.key(place)
-    let index = DetourTable.index(key)
+    let key = CircuityTable.key(place)
+    let index = CircuityTable.index(key)
     var entry = entries[index]
     if entry.key != key {
       entry = Entry(
-        key: key, crowMeters: Float(DetourTable.priorMeters),
-        drivenMeters: Float(DetourTable.priorMeters * DetourTable.priorFactor))
+        key: key, crowMeters: Float(CircuityTable.priorMeters),
+        drivenMeters: Float(CircuityTable.priorMeters * CircuityTable.priorFactor))
     }
     // One leg is not the area, however long: half of what a full cell holds, at most.
-    let part = min(1, DetourTable.fullMeters / 2 / crowMeters)
+    let part = min(1, CircuityTable.fullMeters / 2 / crowMeters)
     entry.crowMeters += Float(crowMeters * part)
     entry.drivenMeters += Float(max(drivenMeters, crowMeters) * part)
-    if Double(entry.crowMeters) > DetourTable.fullMeters {
+    if Double(entry.crowMeters) > CircuityTable.fullMeters {
       entry.crowMeters /= 2
       entry.drivenMeters /= 2
     }
@@ -72,7 +73,7 @@ struct DetourTable {
   private static func index(_ key: UInt32) -> Int { Int((key &* 2_654_435_769) >> 20) }
 }
 
-extension DetourTable: ETAEstimator {
+extension CircuityTable: ETAEstimator {
   func estimate(_ leg: Leg) -> Estimate {
     let meters = leg.crowMeters * factor(at: leg.place)
     return Estimate(meters: meters, leg, .direct)

@@ -1,14 +1,15 @@
 // What is told of areas: at each tick one publication for each cell that changed, and a cell as a whole for those who
 // begin to watch it or have fallen behind.
 //
-// Both are put together over as many turns as their drivers take (AreaNaming). Between two turns a fix may come, a cell
-// may lose its last watcher, its record may be another's. What holds nevertheless:
+// Both are put together over as many turns as their drivers take (AreaUpdateBuilder). Between two turns a fix may come,
+// a cell may lose its last watcher, its record may be another's. What holds nevertheless:
 //
 // - A tick's publications are of one state: who is in which cell changes only while a tick looks at drivers, and it
 //   tells of cells when it has looked at all. The outlets send them when the last one is there.
 // - Whoever moves or changes meanwhile is noted and told of with the next tick, wherever an update had it.
 // - A whole cell is told with what it had before a tick, and then the tick's changes follow; or with all of a tick's
-//   changes. One that was begun before a tick changed the cell and is not done when the telling begins is begun anew.
+//   changes. One that was begun before a tick changed the cell and is not done when the publishing begins is begun
+//   anew.
 import HubGeo
 import HubMessages
 
@@ -16,19 +17,19 @@ extension AreaTable {
   // MARK: Ticks
 
   /// Tells of the cells that changed, and behind the last one that it was the last.
-  mutating func tell(
+  mutating func publish(
     _ drivers: borrowing Drivers, _ channels: inout Channels, _ now: Moment, _ budget: inout Int
   ) {
     while budget > 0 {
-      guard var naming = takeNextToTell() else { return endPublishing(&channels) }
-      guard name(&naming, drivers, &budget) else {
-        telling = naming
+      guard var builder = takeNextToPublish() else { return endPublishing(&channels) }
+      guard name(&builder, drivers, &budget) else {
+        publishing = builder
         return
       }
       budget -= 1
-      guard naming.isFull || !naming.named.isEmpty || !naming.left.isEmpty else { continue }
-      let channel = ChannelHandle(index: UInt32(cells[Int(naming.area.index)].channel))
-      let update = publication(naming, tick: tick, &channels, now)
+      guard builder.isFull || !builder.named.isEmpty || !builder.left.isEmpty else { continue }
+      let channel = ChannelHandle(index: UInt32(cells[Int(builder.area.index)].channel))
+      let update = publication(builder, tick: tick, &channels, now)
       publishedTo.formUnion(channels.publish(areaUpdate: update, on: channel))
     }
   }
@@ -44,24 +45,24 @@ extension AreaTable {
   mutating func show(_ channel: ChannelHandle, to session: SessionRef, _ channels: inout Channels) {
     guard let cell = channels.area(Int(channel.index)) else { return }  // the session has left it meanwhile
     if let full = cells[cell].full {
-      channels.emit(.wholeArea(session, channel, full), to: session.outlet)
+      channels.emit(.areaSnapshot(session, channel, full), to: session.outlet)
     } else {
       ask(cell, session, channel)
     }
   }
 
   /// Puts whole cells together, and tells those who wait for them.
-  mutating func tellWhole(
+  mutating func publishSnapshots(
     _ drivers: borrowing Drivers, _ channels: inout Channels, _ now: Moment, _ budget: inout Int
   ) {
-    while budget > 0, var naming = takeNextAsked() {
-      guard name(&naming, drivers, &budget) else {
-        showing = naming
+    while budget > 0, var builder = takeNextAsked() {
+      guard name(&builder, drivers, &budget) else {
+        showing = builder
         return
       }
-      let full = publication(naming, tick: toldTick, &channels, now)
-      for (session, channel) in answer(Int(naming.area.index), full) {
-        channels.emit(.wholeArea(session, channel, full), to: session.outlet)
+      let full = publication(builder, tick: publishedTick, &channels, now)
+      for (session, channel) in answer(Int(builder.area.index), full) {
+        channels.emit(.areaSnapshot(session, channel, full), to: session.outlet)
         budget -= 1
       }
     }
@@ -70,37 +71,37 @@ extension AreaTable {
   // MARK: Names
 
   /// Names drivers of an update, as many as there is budget for; true when all are.
-  private func name(_ naming: inout AreaNaming, _ drivers: borrowing Drivers, _ budget: inout Int) -> Bool {
-    let cell = Int(naming.area.index)
+  private func name(_ builder: inout AreaUpdateBuilder, _ drivers: borrowing Drivers, _ budget: inout Int) -> Bool {
+    let cell = Int(builder.area.index)
     while budget > 0 {
-      guard let step = naming.next() else { return true }
+      guard let step = builder.next() else { return true }
       budget -= 1
       switch step {
       case .driver(let driver):
-        if let place = shownPlace(driver, drivers, cell),
-          let shown = shown(drivers[Int(driver)], as: place, in: cell)
+        if let slot = shownSlot(driver, drivers, cell),
+          let shown = shown(drivers[Int(driver)], as: slot, in: cell)
         {
-          naming.add(shown)
+          builder.add(shown)
         }
       case .departure(let departure):
         // Who has come back within the tick, under the same name, is among the others.
-        if shownPlace(departure.driver, drivers, cell) != nil,
+        if shownSlot(departure.driver, drivers, cell) != nil,
           drivers[Int(departure.driver)].areaName(cells[cell].audience) == departure.name
         {
           continue
         }
-        naming.add(departed: departure.name)
+        builder.add(departed: departure.name)
       }
     }
-    return naming.isDone
+    return builder.isDone
   }
 
   /// Where a driver stands among the members of a cell; nil where the cell does not show it.
   @inline(__always)
-  private func shownPlace(_ driver: UInt32, _ drivers: borrowing Drivers, _ cell: Int) -> AreaMembers.Place? {
-    let (place, isThere) = cells[cell].members.find(rank: drivers[Int(driver)].areaRank, driver: driver)
+  private func shownSlot(_ driver: UInt32, _ drivers: borrowing Drivers, _ cell: Int) -> AreaMembers.Slot? {
+    let (slot, isThere) = cells[cell].members.find(rank: drivers[Int(driver)].areaRank, driver: driver)
     let limit = AreaCell.shownLimit(cells[cell].audience)
-    return isThere && cells[cell].members.isAmongFirst(limit, place) ? place : nil
+    return isThere && cells[cell].members.isAmongFirst(limit, slot) ? slot : nil
   }
 
   /// A driver of a cell as its audience sees it; nil where the audience may not any more, which the next tick tells.
@@ -108,7 +109,7 @@ extension AreaTable {
   /// Ops see the newest position. Riders see the field in which the last tick found the driver, and that tick's second.
   @inline(__always)
   private func shown(
-    _ driver: borrowing Driver, as place: AreaMembers.Place, in cell: Int
+    _ driver: borrowing Driver, as slot: AreaMembers.Slot, in cell: Int
   ) -> AreaUpdate.Driver? {
     guard let position = driver.position else { preconditionFailure("who is in a cell has a position") }
     let status = driver.status
@@ -121,19 +122,19 @@ extension AreaTable {
     case .everybody:
       guard status == .available else { return nil }
       return AreaUpdate.Driver(
-        driverID: name, coordinate: cells[cell].middle(ofField: cells[cell].members[place].field), heading: nil,
+        driverID: name, coordinate: cells[cell].middle(ofField: cells[cell].members[slot].field), heading: nil,
         speed: nil, status: status, timestamp: second)
     }
   }
 
   private func publication(
-    _ naming: AreaNaming, tick: UInt64, _ channels: inout Channels, _ now: Moment
+    _ builder: AreaUpdateBuilder, tick: UInt64, _ channels: inout Channels, _ now: Moment
   ) -> Publication {
-    let index = Int(naming.area.index)
+    let index = Int(builder.area.index)
     let cell = cells[index].cell
     let rest = cells[index].members.count - cells[index].shownCount
     var update = AreaUpdate(
-      cell: cell, tick: tick, isFull: naming.isFull, drivers: naming.named, left: naming.left,
+      cell: cell, tick: tick, isFull: builder.isFull, drivers: builder.named, left: builder.left,
       more: rest > 0 ? rest : nil)
     // The order in which a cell keeps its drivers stays the same when they change names.
     if cells[index].audience == .everybody { update.sortByName() }

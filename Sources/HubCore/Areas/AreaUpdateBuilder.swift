@@ -5,7 +5,7 @@
 // down at once, as numbers, and they are named over as many turns as it takes, each as it is when its turn comes.
 import HubMessages
 
-struct AreaNaming {
+struct AreaUpdateBuilder {
   /// The cell's record, which may be another cell's by the time of the next turn.
   let area: Handle
   let isFull: Bool
@@ -14,7 +14,7 @@ struct AreaNaming {
   /// Who was shown, and is told of where the cell shows it no more by that name.
   let departures: [AreaCell.Departure]
   /// How many of all these were looked at, the drivers first.
-  private(set) var place = 0
+  private(set) var position = 0
   private(set) var named: [AreaUpdate.Driver] = []
   private(set) var left: [Identifier] = []
 
@@ -26,7 +26,7 @@ struct AreaNaming {
     named.reserveCapacity(min(drivers.count, limit))
   }
 
-  var isDone: Bool { place == drivers.count + departures.count }
+  var isDone: Bool { position == drivers.count + departures.count }
 
   enum Step {
     case driver(UInt32)
@@ -36,8 +36,9 @@ struct AreaNaming {
   /// The next one to be looked at; nil behind the last.
   mutating func next() -> Step? {
     if isDone { return nil }
-    place += 1
-    return place <= drivers.count ? .driver(drivers[place - 1]) : .departure(departures[place - 1 - drivers.count])
+    position += 1
+    return position <= drivers.count
+      ? .driver(drivers[position - 1]) : .departure(departures[position - 1 - drivers.count])
   }
 
   mutating func add(_ driver: AreaUpdate.Driver) { named.append(driver) }
