@@ -33,6 +33,8 @@ extension EndToEnd.Parameters {
       #expect(answer.status == 400 && answer.errorMessage?.contains("no parameter tme here") == true)
     }
     #expect(try hub.post("/v1/locations?role=driver&id=d1", fix).status == 200)
+    let begun = try hub.post("/v1/trips?role=ops&id=o1&driver=d1", "{}")
+    #expect(begun.status == 400 && begun.errorMessage?.contains("no parameter driver here") == true)
     let upgrade = try hub.request(UpgradeRequest("/v1/ws?role=rider&id=r1&tme=apple").text)
     #expect(upgrade.status == 400 && upgrade.errorMessage?.contains("only time, access_token, role, id") == true)
     for target in ["/healthz?x=1", "/readyz?x=1&x=2", "/metrics?x=1"] { #expect(try hub.get(target).status == 200) }

@@ -24,8 +24,8 @@ package enum ResultTable {
     (
       "the cell that is watched",
       [
-        .areaUpdates, .areaSnapshots, .areasSkipped, .areaUpdatesPerSecond, .spreadP50, .spreadP90, .spreadP99, .spreadMax,
-        .cpuPerAreaUpdate, .userPerAreaUpdate, .systemPerAreaUpdate, .bytesOutPerAreaUpdate,
+        .areaUpdates, .areaSnapshots, .areasSkipped, .areaUpdatesPerSecond, .spreadP50, .spreadP90, .spreadP99,
+        .spreadMax, .cpuPerAreaUpdate, .userPerAreaUpdate, .systemPerAreaUpdate, .bytesOutPerAreaUpdate,
       ]
     ),
     ("batches and moves, from when due to the ack", [.requests, .acknowledged, .ackP50, .ackP90, .ackP99, .ackMax]),

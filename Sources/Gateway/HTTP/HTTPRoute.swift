@@ -70,10 +70,15 @@ struct HTTPRoute: Sendable {
   struct Action: Sendable {
     let method: Method
     let access: Access
+    /// The parameters that a query may have.
+    let parameters: [StaticString]
     let handler: Handler
 
-    static func on(_ method: Method, for access: Access = .known, _ handler: @escaping Handler) -> Action {
-      Action(method: method, access: access, handler: handler)
+    static func on(
+      _ method: Method, for access: Access = .known, parameters: [StaticString] = [], _ handler: @escaping Handler
+    ) -> Action {
+      Action(
+        method: method, access: access, parameters: parameters + HTTPRoute.commonParameters, handler: handler)
     }
 
     /// Whether a body is read at its full size.
@@ -90,8 +95,6 @@ struct HTTPRoute: Sendable {
 
   /// Between its slashes, with `{id}` for what may be anything.
   private let path: [String]
-  /// The parameters that a query may have.
-  let parameters: [StaticString]
   /// The admin port has it.
   let isForOperators: Bool
   /// The handler looks at the method itself.
@@ -101,11 +104,9 @@ struct HTTPRoute: Sendable {
   let allowedMethods: String
 
   init(
-    _ path: String, parameters: [StaticString] = [], isForOperators: Bool = false, takesAnyMethod: Bool = false,
-    _ actions: Action...
+    _ path: String, isForOperators: Bool = false, takesAnyMethod: Bool = false, _ actions: Action...
   ) {
     self.path = path.split(separator: "/").map(String.init)
-    self.parameters = parameters + HTTPRoute.commonParameters
     self.isForOperators = isForOperators
     self.takesAnyMethod = takesAnyMethod
     self.actions = actions

@@ -21,19 +21,21 @@ enum Routes {
         "/v1/locations",
         .on(.post, for: .only(.driver, otherwise: "only a driver sends locations"), DriverEndpoints.locate)),
       HTTPRoute(
-        "/v1/drivers/nearby", parameters: ["latitude", "longitude", "radius"] + filter,
-        .on(.get, DriverEndpoints.nearby)),
+        "/v1/drivers/nearby",
+        .on(.get, parameters: ["latitude", "longitude", "radius"] + filter, DriverEndpoints.nearby)),
       HTTPRoute(
-        "/v1/drivers/within", parameters: ["bbox"] + filter, .on(.get, DriverEndpoints.withinBox),
-        .on(.post, DriverEndpoints.withinPolygons)),
+        "/v1/drivers/within", .on(.get, parameters: ["bbox"] + filter, DriverEndpoints.withinBox),
+        .on(.post, parameters: filter, DriverEndpoints.withinPolygons)),
       HTTPRoute("/v1/drivers/{id}", .on(.get, DriverEndpoints.show)),
       HTTPRoute(
-        "/v1/trips", parameters: ["status", "driver", "since", "limit", "cursor"],
-        .on(.get, for: .only(.ops, otherwise: "only ops may list trips"), TripEndpoints.list),
+        "/v1/trips",
+        .on(
+          .get, for: .only(.ops, otherwise: "only ops may list trips"),
+          parameters: ["status", "driver", "since", "limit", "cursor"], TripEndpoints.list),
         .on(
           .post, for: .only(.ops, otherwise: "only ops may do this; others send trip_status"), TripEndpoints.begin)),
       HTTPRoute("/v1/trips/{id}", .on(.get, TripEndpoints.show), .on(.patch, TripEndpoints.change)),
-      HTTPRoute("/v1/fences", parameters: ["limit", "cursor"], .on(.get, for: fenceAccess, FenceEndpoints.list)),
+      HTTPRoute("/v1/fences", .on(.get, for: fenceAccess, parameters: ["limit", "cursor"], FenceEndpoints.list)),
       HTTPRoute(
         "/v1/fences/{id}", .on(.get, for: fenceAccess, FenceEndpoints.show),
         .on(.put, for: fenceAccess, FenceEndpoints.put),
@@ -48,8 +50,8 @@ enum Routes {
   /// `format`: the one that the path's suffix names; nil for what `Accept` says.
   private static func track(_ format: TrackFormat?) -> HTTPRoute {
     HTTPRoute(
-      "/v1/trips/{id}/track" + (format.map { ".\($0.rawValue)" } ?? ""), parameters: ["source", "tolerance"],
-      .on(.get) { (call) throws(Refusal) in try TrackEndpoint.show(call, format) })
+      "/v1/trips/{id}/track" + (format.map { ".\($0.rawValue)" } ?? ""),
+      .on(.get, parameters: ["source", "tolerance"]) { (call) throws(Refusal) in try TrackEndpoint.show(call, format) })
   }
 
   private static func readiness(_ call: HTTPCall) throws(Refusal) -> Outcome {
@@ -117,22 +119,22 @@ enum Routes {
     let call = HTTPCall(request: request, parameters: parameters, context: context)
     switch action.access {
     case .open: break
-    case .known: try admit(call, route)
+    case .known: try admit(call, action)
     case .only(let role, let otherwise):
-      guard try admit(call, route).role == role else { throw Refusal(.forbidden, "\(otherwise)") }
+      guard try admit(call, action).role == role else { throw Refusal(.forbidden, "\(otherwise)") }
     }
     return try action.handler(call)
   }
 
   /// The credential, and what all queries have.
   @discardableResult
-  private static func admit(_ call: HTTPCall, _ route: HTTPRoute) throws(Refusal) -> Credential {
+  private static func admit(_ call: HTTPCall, _ action: HTTPRoute.Action) throws(Refusal) -> Credential {
     let caller = try call.caller()
     guard let time = TimeFormat(queryValue: call.query.text("time")) else {
       throw Refusal(.badMessage, TimeFormat.queryHelp)
     }
     call.request.time = time
-    if let fault = call.query.fault(knowing: route.parameters) { throw Refusal(.badMessage, "\(fault)") }
+    if let fault = call.query.fault(knowing: action.parameters) { throw Refusal(.badMessage, "\(fault)") }
     return caller
   }
 
