@@ -38,6 +38,7 @@ import Testing
       while case .reading = exchange.state {
         let progress = try Routes.read(exchange, context)
         if case .incomplete = progress { break }
+        if case .head(let request, let limits, _) = progress { try exchange.beginBody(of: request, limits: limits) }
         guard case .complete(let request) = progress else { continue }
         #expect(place == bytes.count - 1)
         return request
