@@ -73,7 +73,7 @@ extension SessionLoop {
 
   /// Charges a session for work.
   @inline(__always)
-  mutating func charge(_ slot: Int, _ cost: Double) { sessions[slot].charge(cost, limits, now: now.uptime) }
+  mutating func charge(_ slot: Int, _ cost: Double) { sessions[slot].charge(cost, usualRate, now: now.uptime) }
 
   /// Charges a session for what a message held beyond what its size, in bytes, was charged for.
   private mutating func charge(_ slot: Int, more units: Int, than bytes: Int) {
@@ -89,7 +89,7 @@ extension SessionLoop {
     budget.spend(units: bytes / WorkUnits.bytes)
     let units = WorkUnits.ofAnswer(bytes: bytes)
     guard units > 0, sessions[slot].phase == .open, sessions[slot].open.rights.role == .rider else { return }
-    charge(slot, min(Double(units), sessions[slot].open.rights.rate(limits).burst))
+    charge(slot, min(Double(units), sessions[slot].open.rights.rate(usualRate).burst))
   }
 
   // MARK: What the session is told

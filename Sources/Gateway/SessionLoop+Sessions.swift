@@ -136,7 +136,7 @@ extension SessionLoop {
       return close(slot, .silentTooLong)
     case .warn:
       refuse(
-        slot, nil, .rateLimited, "more than \(sessions[slot].open.rights.rate(limits).units) units of work a second",
+        slot, nil, .rateLimited, "more than \(sessions[slot].open.rights.rate(usualRate).units) units of work a second",
         retryAfter: 1)
       return sessionTimerFired(slot)
     case .close(let reason): return close(slot, reason)
@@ -159,9 +159,10 @@ extension SessionLoop {
   private mutating func mustWait(
     _ slot: Int, _ bytes: UnsafeMutableRawBufferPointer, from offset: Int, of waiting: HeldInput?
   ) -> Bool {
-    guard let wait = sessions[slot].mustWait(isBehindMessage: offset > 0, budget, limits, now: now.uptime) else {
-      return false
-    }
+    let wait = sessions[slot].mustWait(
+      isBehindMessage: offset > 0, hasUnits: budget.hasUnits, usualRate,
+      maximumUnanswered: limits.unansweredSubscriptions, now: now.uptime)
+    guard let wait else { return false }
     let rest = UnsafeRawBufferPointer(rebasing: bytes[offset...])
     if !rest.isEmpty { hold(slot, rest, taken: offset, of: waiting, for: wait) }
     return true

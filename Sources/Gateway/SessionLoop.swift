@@ -22,6 +22,8 @@ struct SessionLoop: ~Copyable {
   let configuration: ServerConfiguration
   let limits: Limits
   let frameLimits: FrameLimits
+  /// Of `limits`, which would be copied whole for each message.
+  let usualRate: Pacing.Rate
   let http: HTTPSettings
   let responder: Responder
   var sessions = SessionTable()
@@ -67,6 +69,7 @@ struct SessionLoop: ~Copyable {
     pending = PendingReplies(limits, waking: loop.waker)
     frameLimits = FrameLimits(messageBytes: limits.messageBytes, fragments: limits.fragments)
     self.limits = limits
+    usualRate = Pacing.Rate(limits)
     fanOut = FanOut(
       loop, number: self.index, limits, flushIntervalMilliseconds: configuration.flushIntervalMilliseconds)
     admission = Admission(configuration, shared.admissions)

@@ -242,7 +242,6 @@ struct PendingReplies {
 
   /// Takes what the reader has found.
   mutating func takeFound(_ admissions: Admissions) -> [HistoryAnswer] {
-    guard historyQuestions > 0 else { return [] }
     var answers: [HistoryAnswer] = []
     found.drain(into: &answers)
     historyQuestions -= answers.count

@@ -119,6 +119,7 @@ extension SessionLoop {
 
   /// Brings what the reader of the journal has found to those who asked.
   mutating func deliverHistory() {
+    guard pending.historyQuestions > 0 else { return }
     for answer in pending.takeFound(shared.admissions) {
       answerRequest(of: answer.session, .made(answer.result, room: answer.room))
       fanOut.flushIfLarge()

@@ -41,7 +41,7 @@ extension SessionLoop {
     }
     counters.count(status: 101)
     let rights = SessionRights(credential, expires: credential.sessionEnd(by: access, now: now.timestamp))
-    let rate = rights.rate(limits)
+    let rate = rights.rate(usualRate)
     exchange.state = .over
     sessions[slot].beginSession(
       OpenSession(

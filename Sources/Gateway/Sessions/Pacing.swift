@@ -9,6 +9,14 @@ struct Pacing {
   struct Rate {
     let units: Double
     let burst: Double
+
+    init(units: Double, burst: Double) {
+      self.units = units
+      self.burst = burst
+    }
+
+    /// That of sessions whose token says nothing of it.
+    init(_ limits: borrowing Limits) { self.init(units: limits.sessionRate, burst: limits.sessionBurst) }
   }
 
   /// What is to be done with a session.

@@ -153,7 +153,7 @@ extension Session {
     if open.rights.isExpired(now.timestamp) { return .close(.tokenExpired) }
     if isOverdue { return .overdue }
     if open.pacing.isPaused {
-      let rate = open.rights.rate(limits)
+      let rate = open.rights.rate(Pacing.Rate(limits))
       switch open.pacing.check(rate, limits, now: now.uptime) {
       case .pause: return .nothing
       case .warn: return .warn
@@ -173,7 +173,7 @@ extension Session {
 
   /// When the timer of an open session is to fire next (uptime, ns).
   mutating func nextTimer(heartbeat interval: Int64, _ limits: borrowing Limits, now: Moment) -> Int64 {
-    let rate = open.rights.rate(limits)
+    let rate = open.rights.rate(Pacing.Rate(limits))
     let next =
       if open.pacing.isPaused {
         open.pacing.nextCheck(rate, limits, now: now.uptime)

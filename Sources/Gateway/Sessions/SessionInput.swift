@@ -15,16 +15,18 @@ extension Session {
   /// Why what came has to wait; nil where it has not, and for a session that is over. `isBehindMessage`: a message was
   /// handled before it.
   @inline(__always)
-  mutating func mustWait(isBehindMessage: Bool, _ budget: TurnBudget, _ limits: borrowing Limits, now: Int64) -> Wait? {
+  mutating func mustWait(
+    isBehindMessage: Bool, hasUnits: Bool, _ usual: Pacing.Rate, maximumUnanswered: Int, now: Int64
+  ) -> Wait? {
     guard phase == .open else { return nil }
-    if open.pacing.isInDebt, isOverRate(limits, now) { return .rate }
-    if !budget.hasUnits, open.rights.role != .driver { return .turn }
+    if open.pacing.isInDebt, isOverRate(usual, now) { return .rate }
+    if !hasUnits, open.rights.role != .driver { return .turn }
     guard isBehindMessage else { return nil }
-    return open.subscriptions.unanswered >= limits.unansweredSubscriptions ? .answers : nil
+    return open.subscriptions.unanswered >= maximumUnanswered ? .answers : nil
   }
 
-  private mutating func isOverRate(_ limits: borrowing Limits, _ now: Int64) -> Bool {
-    let rate = open.rights.rate(limits)
+  private mutating func isOverRate(_ usual: Pacing.Rate, _ now: Int64) -> Bool {
+    let rate = open.rights.rate(usual)
     return open.pacing.isOver(rate, now: now)
   }
 
@@ -50,9 +52,9 @@ extension Session {
 
   /// Charges an open session for work.
   @inline(__always)
-  mutating func charge(_ cost: Double, _ limits: borrowing Limits, now: Int64) {
+  mutating func charge(_ cost: Double, _ usual: Pacing.Rate, now: Int64) {
     guard phase == .open else { return }
-    let rate = open.rights.rate(limits)
+    let rate = open.rights.rate(usual)
     open.pacing.charge(cost, rate, now: now)
   }
 }

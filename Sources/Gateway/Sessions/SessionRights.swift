@@ -61,12 +61,11 @@ struct SessionRights {
 
   // MARK: Rights
 
-  /// The token's rate, or that of all.
+  /// The token's rate, or `usual`, that of all.
   @inline(__always)
-  func rate(_ limits: borrowing Limits) -> Pacing.Rate {
+  func rate(_ usual: Pacing.Rate) -> Pacing.Rate {
     let own = token?.grants?.limits
-    let (rate, burst) = (limits.sessionRate, limits.sessionBurst)
-    return Pacing.Rate(units: own?.rate ?? rate, burst: own?.burst ?? burst)
+    return Pacing.Rate(units: own?.rate ?? usual.units, burst: own?.burst ?? usual.burst)
   }
 
   /// Whether the credential names the trip that a driver's message is about. Asked for each fix.
