@@ -33,7 +33,6 @@ public struct Status: Sendable, Hashable {
   public static let upgradeRequired = Status(426)
   public static let tooManyRequests = Status(429)
   public static let headerFieldsTooLarge = Status(431)
-  public static let internalServerError = Status(500)
   public static let notImplemented = Status(501)
   public static let serviceUnavailable = Status(503)
   public static let versionNotSupported = Status(505)

@@ -108,7 +108,7 @@ extension LoadRun {
   private func putAreas(
     _ difference: (String) -> Double, _ cpu: ProcessorTime?, _ seconds: Double, into figures: inout [Figure: Double]
   ) {
-    let updates = difference("area_updates_out_total") + difference("whole_areas_out_total")
+    let updates = difference("area_updates_out_total") + difference("area_snapshots_out_total")
     guard updates > 0 else { return }
     figures[.areaUpdatesPerSecond] = updates / seconds
     figures[.areasSkipped] = difference("area_updates_skipped_total")

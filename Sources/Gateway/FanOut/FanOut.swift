@@ -256,15 +256,15 @@ struct FanOut: ~Copyable {
   /// Takes a session's subscription away and tells it why; nothing where it has none.
   mutating func end(
     _ recipient: Recipient, _ session: inout SessionSubscriptions, _ channel: ChannelHandle,
-    _ told: Unsubscribed, now: Timestamp, telling inputs: inout HubInputs
+    _ notice: Unsubscribed, now: Timestamp, telling inputs: inout HubInputs
   ) {
     guard unsubscribe(&session, from: channel, telling: &inputs) else { return }
-    counted.subscriptionsEnded[Int(told.reason.rawValue)] += 1
-    _ = send(.unsubscribed(told), to: recipient, now: now)
+    counted.subscriptionsEnded[Int(notice.reason.rawValue)] += 1
+    _ = send(.unsubscribed(notice), to: recipient, now: now)
   }
 
-  /// A subscription is gone, or comes to nothing: the hub counts them, and what was agreed on of a channel ends with
-  /// its last one.
+  /// A subscription has ended, or could not begin. The hub counts subscriptions; a channel's binary names end with its
+  /// last one.
   mutating func release(_ channel: ChannelHandle, _ inputs: inout HubInputs) {
     inputs.append(.released(outlet: number, channel))
     if subscriptions.subscribers(of: channel).isEmpty { encoder.released(channel) }
@@ -307,17 +307,10 @@ struct FanOut: ~Copyable {
     _ name: Unsubscribe, _ slot: Int, _ session: inout SessionSubscriptions, telling inputs: inout HubInputs
   ) -> AreaDeliveries.View? {
     guard let view = areas.remove(slot, name) else { return nil }
-    leave(view.cells, slot, &session, &inputs)
-    return view
-  }
-
-  /// Leaves cells that no view of the session has any more.
-  private mutating func leave(
-    _ cells: [ChannelHandle], _ slot: Int, _ session: inout SessionSubscriptions, _ inputs: inout HubInputs
-  ) {
-    for cell in cells where !areas.isWatching(slot, cell) {
+    for cell in view.cells where !areas.isWatching(slot, cell) {
       _ = unsubscribe(&session, from: cell, telling: &inputs)
     }
+    return view
   }
 
   /// A tick is all there: each session gets what changed in its cells, with one write. Gives the whole cells that have
@@ -355,13 +348,13 @@ struct FanOut: ~Copyable {
     guard let subscriber = subscriptions.subscriber(of: channel, session), subscriber.isBehind,
       !loop.isBlocked(recipient.connection)
     else { return }
-    send(wholeFrame(publication, on: channel, subscriber.encoding), to: recipient.connection)
+    send(snapshotFrame(publication, on: channel, subscriber.encoding), to: recipient.connection)
     subscriptions.setBehind(subscriber.node, false)
     counted.publicationsOut += 1
-    counted.wholeAreasOut += 1
+    counted.areaSnapshotsOut += 1
   }
 
-  private mutating func wholeFrame(
+  private mutating func snapshotFrame(
     _ publication: borrowing Publication, on channel: ChannelHandle, _ encoding: Encoding
   ) -> Range<Int> {
     if let known = areas.frame(publication.number, encoding) {

@@ -10,10 +10,10 @@ struct FanOutCounters: Sendable {
   /// Publications handed to sockets, and the positions among them.
   var publicationsOut: UInt64 = 0
   var positionsOut: UInt64 = 0
-  /// Updates of cells among them, those that sessions were too slow for, and whole cells.
+  /// Updates of cells among them, those that sessions were too slow for, and snapshots of cells.
   var areaUpdatesOut: UInt64 = 0
   var areaUpdatesSkipped: UInt64 = 0
-  var wholeAreasOut: UInt64 = 0
+  var areaSnapshotsOut: UInt64 = 0
   /// Publications that were encoded: what `publicationsOut` would cost without sharing.
   var encodes: UInt64 = 0
   /// Times that the ids of a channel's positions were said to its binary subscribers.

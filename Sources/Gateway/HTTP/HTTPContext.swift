@@ -14,7 +14,7 @@ final class HTTPSettings {
   let reader: MessageReader
   private let connectionsPerLoop: Int
   let headLimits: HTTPLimits
-  /// The same with less of a body, where none is wanted.
+  /// For a request whose body is not wanted: a small one is read and dropped, to keep the connection.
   let unwantedBodyLimits: HTTPLimits
 
   init(

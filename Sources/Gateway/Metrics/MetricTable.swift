@@ -51,7 +51,7 @@ extension Metric {
     Metric(
       "area_updates_skipped_total", loops: \.fanOut.areaUpdatesSkipped,
       "Updates that a session was too slow for: it gets the whole cell later."),
-    Metric("whole_areas_out_total", loops: \.fanOut.wholeAreasOut, "Whole cells sent."),
+    Metric("area_snapshots_out_total", loops: \.fanOut.areaSnapshotsOut, "Snapshots of cells sent."),
     Metric("encodes_total", loops: \.fanOut.encodes, "Publications encoded, once for all subscribers."),
     Metric("recovered_total", loops: \.fanOut.recovered, "Missed events sent on subscribing again."),
     Metric("read_bytes_total", loops: \.transport.bytesRead, "Bytes read."),

@@ -44,7 +44,7 @@ enum FenceWords {
 }
 
 extension Notification {
-  /// The same with its number on a channel.
+  /// A copy with its number on a channel.
   func numbered(_ sequence: UInt64) -> Notification {
     var made = self
     made.sequence = sequence

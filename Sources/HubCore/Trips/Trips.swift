@@ -386,7 +386,7 @@ struct Trips: ~Copyable {
 }
 
 extension TripUpdate {
-  /// The same with its number on a channel.
+  /// A copy with its number on a channel.
   func numbered(_ sequence: UInt64) -> TripUpdate {
     var update = self
     update.sequence = sequence
