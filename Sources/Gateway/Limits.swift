@@ -25,13 +25,15 @@ public struct Limits: Sendable {
   /// beyond; the rest waits for the next turn, and while the answers are unsent nothing more is read.
   public var requestsPerTurn = 16
   public var answerBytesPerTurn = 64 * 1024
-  /// HTTP requests, and units of work (`WorkUnits`) beyond the first of each request and message, of all connections,
-  /// that a loop does from one look at its sockets to the next, and as many for those who have waited: what other
-  /// sessions wait for at most, but for the last message or request, which may go beyond and is then made up for by the
-  /// looks that follow. At the units, what riders and ops send waits, in order, and at either, requests do; drivers'
-  /// sessions, which are few for one identity, do not. Eight units take some 0.2 ms.
+  /// HTTP requests, and units of work (`WorkUnits`), of all connections, that a loop does from one look at its sockets
+  /// to the next, and as many for those who have waited: what other sessions wait for at most, but for the last message
+  /// or request, which may go beyond and is then made up for by the looks that follow. At the units, what riders and
+  /// ops send waits, in order, and at either, requests do; drivers' sessions, which are few for one identity, do not.
+  /// Eight units take some 0.2 ms. Here the bytes of replies count, too, and of messages and replies all but those of
+  /// at most `freeBytesPerMessage`.
   public var requestsPerPoll = 16
   public var unitsPerPoll = 8
+  static let freeBytesPerMessage = 1024
   /// Seconds for which a page of metrics waits for a loop that is held up. Past it: it has that loop's counters of up
   /// to a second before, which is counted.
   public var metricsSeconds = 0.5

@@ -8,9 +8,8 @@ extension SessionLoop {
   /// One message of an open session.
   mutating func received(_ slot: Int, _ kind: MessageKind, _ payload: UnsafeRawBufferPointer) {
     counters.messagesIn += 1
-    let units = WorkUnits.of(bytes: payload.count)
-    budget.spend(units: units - 1)
-    charge(slot, Double(units))
+    budget.spend(bytes: payload.count)
+    charge(slot, Double(WorkUnits.of(bytes: payload.count)))
     let form = sessions[slot].open.form
     if kind == .text, case .json(let time) = form {
       // Read where it is to lie: nobody else touches the list meanwhile.
@@ -86,7 +85,7 @@ extension SessionLoop {
   /// Counts an answer that took so many bytes of the arena: its text, and once more as far as it was compressed. A
   /// rider is charged for it (`WorkUnits.ofAnswer`), a full bucket at most.
   mutating func chargeAnswer(_ slot: Int, bytes: Int) {
-    budget.spend(units: bytes / WorkUnits.bytes)
+    budget.spend(bytes: bytes)
     let units = WorkUnits.ofAnswer(bytes: bytes)
     guard units > 0, sessions[slot].phase == .open, sessions[slot].open.rights.role == .rider else { return }
     charge(slot, min(Double(units), sessions[slot].open.rights.rate(usualRate).burst))
@@ -109,6 +108,8 @@ extension SessionLoop {
   /// session.
   mutating func send(_ reply: Reply, to slot: Int) {
     guard sessions[slot].phase == .open else { return }
+    let before = loop.arena.count
+    defer { budget.spend(bytes: loop.arena.count - before) }
     guard fanOut.send(reply, to: sessions[slot].recipient, now: now.timestamp) else {
       guard case .result(let result) = reply else { return }
       return refuse(slot, result.replyTo, .tooLarge, HubAnswer.tooLarge)

@@ -245,4 +245,27 @@ import Testing
     #expect(hub.counters.turnWaits >= 3 && hub.counters.ratePauses == 0)
     #expect(turns >= 6, "the work of six turns")
   }
+
+  @Test("Messages and replies of just under a unit are spread over turns, too: a burst of them is some ms of work")
+  func almostUnits() throws {
+    let hub = try HandDrivenHub(clock: HandClock()) {
+      $0.allowsDevelopmentCredentials = true
+      $0.limits.unitsPerPoll = 4
+    }
+    let riders = try (0..<6).map { try HandDrivenPeer(hub, role: "rider", id: "r\($0)") }
+    let ping = HandDrivenPeer.frame(message("ping", #""text":"\#(String(repeating: "x", count: 3800))""#))
+    for rider in riders { rider.send(ping + ping + ping) }
+    for rider in riders { rider.ownTurn() }
+    var (turns, before) = (0, 0)
+    while before < 18, turns < 100 {
+      hub.loop.runTurn(timeoutMilliseconds: 0)
+      for rider in riders { rider.ownTurn() }
+      let pongs = riders.reduce(0) { $0 + $1.messages.count { $0.contains("\"pong\"") } }
+      // Two of 8 KB with their pongs are four units, for those who come and for those who have waited.
+      #expect(pongs - before <= 6, "in turn \(turns)")
+      (before, turns) = (pongs, turns + 1)
+    }
+    #expect(before == 18 && turns > 4)
+    #expect(hub.counters.turnWaits > 0 && hub.counters.ratePauses == 0)
+  }
 }

@@ -52,7 +52,7 @@ extension SessionLoop {
   private mutating func handle(_ request: HTTPRequest, _ exchange: Exchange) {
     exchange.handled += 1
     budget.spendRequest()
-    budget.spend(units: WorkUnits.of(bytes: request.body.count) - 1)
+    budget.spend(bytes: request.body.count)
     counters.requests += 1
     let context = context(exchange)
     let outcome = Result { () throws(Refusal) in
