@@ -131,7 +131,7 @@ let package = Package(
     tests("Transport", ["HubBytes", "HubSystem", "CHubOpenSSL", "HubTestCertificates", "HubTransportSupport"]),
     tests("Journal", ["HubSystem", "HubJournalSupport"]),
     .testTarget(name: "DurabilityModelTests", dependencies: ["HubDurabilityModel"]),
-    tests("HubRuntime", of: "HubRuntime", ["HubCore", "HubJournal", "HubMessages", "HubGeo", "HubBytes", "HubSystem"]),
+    tests("HubRuntime", of: "HubRuntime", ["HubCore", "HubJournal", "HubMessages", "HubGeo", "HubBytes", "HubSystem", "HubTransport", "HubWebSocket"]),
     tests(
       "Gateway",
       [
@@ -158,3 +158,13 @@ let package = Package(
   ],
   swiftLanguageModes: [.v6]
 )
+
+let strict: Set = ["HubBytes", "HubSystem", "HubTransport", "HubWebSocket"]
+for target in package.targets where target.type != .system && strict.contains(target.name) {
+  target.swiftSettings = [
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .strictMemorySafety(),
+  ]
+}

@@ -7,6 +7,7 @@ import Glibc
 /// A growable byte store that encoders append to.
 ///
 /// Not thread-safe and not copyable: it belongs to one loop, one connection or one test.
+@safe
 public struct ByteBuffer: ~Copyable {
   // `base` is nil only while capacity is 0. Bytes [0, count) are initialised.
   @usableFromInline var base: UnsafeMutableRawPointer?
@@ -16,13 +17,13 @@ public struct ByteBuffer: ~Copyable {
   /// An empty buffer; allocates nothing until something is appended unless a capacity is asked for.
   public init(capacity: Int = 0) {
     precondition(capacity >= 0)
-    base = nil
+    unsafe base = nil
     storage = 0
     used = 0
     if capacity > 0 { resize(to: capacity) }
   }
 
-  deinit { free(base) }
+  deinit { unsafe free(base) }
 
   /// The number of bytes written so far.
   @inlinable public var count: Int { used }
@@ -42,36 +43,36 @@ public struct ByteBuffer: ~Copyable {
 
   /// By realloc(3): the kernel moves the pages of a large block, which are not copied then.
   private mutating func resize(to capacity: Int) {
-    guard let block = realloc(base, capacity) else { fatalError("no memory for a buffer of \(capacity) bytes") }
-    base = block
+    guard let block = unsafe realloc(base, capacity) else { fatalError("no memory for a buffer of \(capacity) bytes") }
+    unsafe base = block
     storage = capacity
   }
 
   @inlinable public mutating func append(_ byte: UInt8) {
     reserve(1)
-    base!.storeBytes(of: byte, toByteOffset: used, as: UInt8.self)
+    unsafe base!.storeBytes(of: byte, toByteOffset: used, as: UInt8.self)
     used += 1
   }
 
   @inlinable public mutating func append(_ bytes: UnsafeRawBufferPointer) {
     guard let source = bytes.baseAddress, bytes.count > 0 else { return }
     reserve(bytes.count)
-    (base! + used).copyMemory(from: source, byteCount: bytes.count)
+    unsafe (base! + used).copyMemory(from: source, byteCount: bytes.count)
     used += bytes.count
   }
 
   @inlinable public mutating func append(_ bytes: [UInt8]) {
-    bytes.withUnsafeBytes { append($0) }
+    unsafe bytes.withUnsafeBytes { unsafe append($0) }
   }
 
   /// Appends the UTF-8 bytes of a literal; no String is made.
   @inlinable public mutating func append(_ text: StaticString) {
-    append(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+    unsafe append(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
   }
 
   @inlinable public mutating func append(utf8 text: String) {
     var text = text
-    text.withUTF8 { append(UnsafeRawBufferPointer($0)) }
+    text.withUTF8 { unsafe append(UnsafeRawBufferPointer($0)) }
   }
 
   /// Appends what `body` writes into at most `limit` fresh bytes; it returns how many it wrote.
@@ -79,7 +80,7 @@ public struct ByteBuffer: ~Copyable {
     atMost limit: Int, _ body: (UnsafeMutableRawBufferPointer) -> Int
   ) {
     reserve(limit)
-    let written = body(UnsafeMutableRawBufferPointer(start: base! + used, count: limit))
+    let written = unsafe body(UnsafeMutableRawBufferPointer(start: base! + used, count: limit))
     precondition(written >= 0 && written <= limit)
     used += written
   }
@@ -93,8 +94,8 @@ public struct ByteBuffer: ~Copyable {
   /// Forgets the first `count` bytes and moves the rest to the front. O(rest).
   public mutating func removeFirst(_ count: Int) {
     precondition(count >= 0 && count <= used)
-    guard count > 0, let base else { return }
-    base.copyMemory(from: base + count, byteCount: used - count)  // memmove: the ranges may overlap
+    guard count > 0, let base = unsafe base else { return }
+    unsafe base.copyMemory(from: base + count, byteCount: used - count)  // memmove: the ranges may overlap
     used -= count
   }
 
@@ -102,8 +103,8 @@ public struct ByteBuffer: ~Copyable {
   public mutating func removeAll(keepingAtMost limit: Int = .max) {
     used = 0
     if storage > limit {
-      free(base)
-      base = nil
+      unsafe free(base)
+      unsafe base = nil
       storage = 0
     }
   }
@@ -112,16 +113,16 @@ public struct ByteBuffer: ~Copyable {
   @inlinable public func withBytes<R, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R {
-    try body(UnsafeRawBufferPointer(start: base, count: used))
+    try unsafe body(UnsafeRawBufferPointer(start: base, count: used))
   }
 
   /// The written bytes, writable in place, valid for the call only.
   @inlinable public mutating func withMutableBytes<R, E: Error>(
     _ body: (UnsafeMutableRawBufferPointer) throws(E) -> R
   ) throws(E) -> R {
-    try body(UnsafeMutableRawBufferPointer(start: base, count: used))
+    try unsafe body(UnsafeMutableRawBufferPointer(start: base, count: used))
   }
 
   /// A copy of the written bytes.
-  public func array() -> [UInt8] { withBytes { [UInt8]($0) } }
+  public func array() -> [UInt8] { unsafe withBytes { unsafe [UInt8]($0) } }
 }

@@ -8,15 +8,15 @@ extension ByteRoom {
   @inlinable @inline(__always)
   public mutating func append(littleEndian value: UInt16) {
     demand(2)
-    next.storeBytes(of: value.littleEndian, as: UInt16.self)
-    next += 2
+    unsafe next.storeBytes(of: value.littleEndian, as: UInt16.self)
+    unsafe next += 2
   }
 
   @inlinable @inline(__always)
   public mutating func append(littleEndian value: UInt32) {
     demand(4)
-    next.storeBytes(of: value.littleEndian, as: UInt32.self)
-    next += 4
+    unsafe next.storeBytes(of: value.littleEndian, as: UInt32.self)
+    unsafe next += 4
   }
 
   @inlinable @inline(__always)

@@ -8,6 +8,7 @@
 // the next piece, or stays behind the buffer's count.
 
 /// Where encoders write the pieces of something whose length is bounded. `ByteBuffer.withRoom` makes one.
+@safe
 public struct ByteRoom: ~Copyable {
   /// Bytes beyond what was asked for, so that the last piece can be stored in whole words too.
   @usableFromInline static let slack = InlineText.capacity
@@ -17,64 +18,64 @@ public struct ByteRoom: ~Copyable {
 
   @inlinable @inline(__always)
   init(_ start: UnsafeMutableRawPointer, count: Int) {
-    next = start
-    end = start + count
+    unsafe next = start
+    unsafe end = start + count
   }
 
   @inlinable @inline(__always)
   public mutating func append(_ byte: UInt8) {
-    precondition(next < end)
-    next.storeBytes(of: byte, as: UInt8.self)
-    next += 1
+    unsafe precondition(next < end)
+    unsafe next.storeBytes(of: byte, as: UInt8.self)
+    unsafe next += 1
   }
 
   /// Appends the UTF-8 bytes of a literal: a few stores of constants.
   @inlinable @inline(__always)
   public mutating func append(_ text: StaticString) {
     let count = text.utf8CodeUnitCount
-    precondition(end - next >= count)
-    next.copyMemory(from: text.utf8Start, byteCount: count)
-    next += count
+    unsafe precondition(end - next >= count)
+    unsafe next.copyMemory(from: text.utf8Start, byteCount: count)
+    unsafe next += count
   }
 
   /// Checks that `count` bytes fit; the `put`s behind it don't.
   @inlinable @inline(__always)
-  func demand(_ count: Int) { precondition(end - next >= count) }
+  func demand(_ count: Int) { unsafe precondition(end - next >= count) }
 
   /// The byte; the caller has demanded it.
   @inlinable @inline(__always)
   mutating func put(_ byte: UInt8) {
-    next.storeBytes(of: byte, as: UInt8.self)
-    next += 1
+    unsafe next.storeBytes(of: byte, as: UInt8.self)
+    unsafe next += 1
   }
 
   /// The first `count` (0…8) bytes of a word, the lowest first; the caller has demanded all eight.
   @inlinable @inline(__always)
   mutating func put(word: UInt64, count: Int) {
-    next.storeBytes(of: word.littleEndian, as: UInt64.self)
-    next += count
+    unsafe next.storeBytes(of: word.littleEndian, as: UInt64.self)
+    unsafe next += count
   }
 
   /// Appends the bytes of an inline text, a word at a time.
   @inlinable @inline(__always)
   public mutating func append(_ text: InlineText) {
-    precondition(end - next >= InlineText.capacity)
+    unsafe precondition(end - next >= InlineText.capacity)
     var offset = 0
     while offset < text.count {
-      next.storeBytes(of: text.words[offset / 8], toByteOffset: offset, as: UInt64.self)
+      unsafe next.storeBytes(of: text.words[offset / 8], toByteOffset: offset, as: UInt64.self)
       offset += 8
     }
-    next += text.count
+    unsafe next += text.count
   }
 
   /// Appends the bytes of a String; it must have at most `limit`.
   mutating func append(utf8 text: String, atMost limit: Int) {
     var text = text
     text.withUTF8 { bytes in
-      precondition(bytes.count <= limit && end - next >= bytes.count)
+      unsafe precondition(bytes.count <= limit && end - next >= bytes.count)
       guard let source = bytes.baseAddress else { return }
-      next.copyMemory(from: source, byteCount: bytes.count)
-      next += bytes.count
+      unsafe next.copyMemory(from: source, byteCount: bytes.count)
+      unsafe next += bytes.count
     }
   }
 }
@@ -84,9 +85,9 @@ extension ByteBuffer {
   @inlinable @inline(__always)
   public mutating func withRoom(for limit: Int, _ body: (inout ByteRoom) -> Void) {
     reserve(limit + ByteRoom.slack)
-    let start = base! + used
-    var room = ByteRoom(start, count: limit + ByteRoom.slack)
+    let start = unsafe base! + used
+    var room = unsafe ByteRoom(start, count: limit + ByteRoom.slack)
     body(&room)
-    used += room.next - start
+    unsafe used += room.next - start
   }
 }

@@ -10,6 +10,7 @@
 // no other place than these, and deinitialises them before the table goes with it.
 
 /// Uninitialised places by number, from 0; the owner keeps account of them.
+@safe
 public struct ChunkTable<Element: ~Copyable>: ~Copyable {
   @inlinable static var shift: Int { 10 }
   @inlinable public static var chunkSize: Int { 1 << shift }
@@ -19,11 +20,11 @@ public struct ChunkTable<Element: ~Copyable>: ~Copyable {
   @usableFromInline var chunkCapacity = 16
   @usableFromInline var chunkCount = 0
 
-  @inlinable public init() { chunks = .allocate(capacity: 16) }
+  @inlinable public init() { unsafe chunks = .allocate(capacity: 16) }
 
   @inlinable deinit {
-    for chunk in 0..<chunkCount { chunks[chunk].deallocate() }
-    chunks.deallocate()
+    for chunk in 0..<chunkCount { unsafe chunks[chunk].deallocate() }
+    unsafe chunks.deallocate()
   }
 
   /// How many places there are.
@@ -34,7 +35,7 @@ public struct ChunkTable<Element: ~Copyable>: ~Copyable {
   /// A place. `index` must be below `capacity`, which the caller has checked.
   @inlinable @inline(__always)
   public func pointer(_ index: Int) -> UnsafeMutablePointer<Element> {
-    chunks[index >> ChunkTable.shift] + (index & (ChunkTable.chunkSize - 1))
+    unsafe chunks[index >> ChunkTable.shift] + (index & (ChunkTable.chunkSize - 1))
   }
 
   /// `chunkSize` places more. O(1), but for the chunks' own table, which doubles.
@@ -42,11 +43,11 @@ public struct ChunkTable<Element: ~Copyable>: ~Copyable {
     if chunkCount == chunkCapacity {
       chunkCapacity *= 2
       let larger = UnsafeMutablePointer<UnsafeMutablePointer<Element>>.allocate(capacity: chunkCapacity)
-      larger.initialize(from: chunks, count: chunkCount)
-      chunks.deallocate()
-      chunks = larger
+      unsafe larger.initialize(from: chunks, count: chunkCount)
+      unsafe chunks.deallocate()
+      unsafe chunks = larger
     }
-    (chunks + chunkCount).initialize(to: .allocate(capacity: ChunkTable.chunkSize))
+    unsafe (chunks + chunkCount).initialize(to: .allocate(capacity: ChunkTable.chunkSize))
     chunkCount += 1
   }
 }

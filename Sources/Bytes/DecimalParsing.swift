@@ -149,7 +149,7 @@ func scanAnyNumber(_ bytes: Span<UInt8>, from start: Int) -> ScannedNumber? {
 ///
 /// - Returns: nil where it is none, or where its value is too large for a Double.
 public func parseDouble(_ bytes: UnsafeRawBufferPointer) -> Double? {
-  let span = bytes.assumingMemoryBound(to: UInt8.self).span
+  let span = unsafe bytes.assumingMemoryBound(to: UInt8.self).span
   guard let number = scanNumber(span, from: 0), number.end == span.count, number.value.isFinite else { return nil }
   return number.value
 }
@@ -158,10 +158,10 @@ public func parseDouble(_ bytes: UnsafeRawBufferPointer) -> Double? {
 ///
 /// - Returns: nil where it is none, negative, or does not fit 64 bits.
 public func parseUnsignedInteger(_ bytes: UnsafeRawBufferPointer) -> UInt64? {
-  guard let first = bytes.first, bytes.count == 1 || first != UInt8(ascii: "0") else { return nil }
+  guard let first = unsafe bytes.first, bytes.count == 1 || first != UInt8(ascii: "0") else { return nil }
   var value: UInt64 = 0
-  for byte in bytes {
-    let digit = UInt64(byte &- UInt8(ascii: "0"))
+  for index in bytes.indices {
+    let digit = UInt64(unsafe bytes[index] &- UInt8(ascii: "0"))
     guard digit <= 9 else { return nil }
     let (product, overflow) = value.multipliedReportingOverflow(by: 10)
     let (sum, carry) = product.addingReportingOverflow(digit)
@@ -286,7 +286,7 @@ func exactPowerOfTen(_ n: Int) -> Double {
 
 @inline(never)
 private func slowValue(_ bytes: Span<UInt8>, _ range: Range<Int>) -> Double {
-  let text = bytes.extracting(range).withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
+  let text = unsafe bytes.extracting(range).withUnsafeBytes { unsafe String(decoding: $0, as: UTF8.self) }
   // The grammar has been checked, so nil could only mean "too large".
   return Double(text) ?? .infinity
 }

@@ -19,7 +19,7 @@ public struct InlineText: Sendable, Hashable, BitwiseCopyable {
     guard bytes.count <= InlineText.capacity else { return nil }
     self.init()
     length = UInt8(truncatingIfNeeded: bytes.count)
-    let span = bytes.assumingMemoryBound(to: UInt8.self).span
+    let span = unsafe bytes.assumingMemoryBound(to: UInt8.self).span
     var i = 0
     while i < span.count {  // word by word: most ids have one or two
       words[i / 8] = span.word(at: i)
@@ -30,7 +30,7 @@ public struct InlineText: Sendable, Hashable, BitwiseCopyable {
   /// Nil when the text has more than 64 UTF-8 bytes.
   public init?(_ text: String) {
     var text = text
-    guard let made = text.withUTF8({ InlineText(UnsafeRawBufferPointer($0)) }) else { return nil }
+    guard let made = text.withUTF8({ unsafe InlineText(UnsafeRawBufferPointer($0)) }) else { return nil }
     self = made
   }
 
@@ -63,8 +63,8 @@ public struct InlineText: Sendable, Hashable, BitwiseCopyable {
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R {
     let count = Int(length)
-    return try withUnsafeBytes(of: words) { (all: UnsafeRawBufferPointer) throws(E) -> R in
-      try body(UnsafeRawBufferPointer(rebasing: all[0..<count]))
+    return try unsafe withUnsafeBytes(of: words) { (all: UnsafeRawBufferPointer) throws(E) -> R in
+      try unsafe body(UnsafeRawBufferPointer(rebasing: all[0..<count]))
     }
   }
 
@@ -90,10 +90,10 @@ public struct InlineText: Sendable, Hashable, BitwiseCopyable {
   }
 
   public func hash(into hasher: inout Hasher) {
-    withBytes { hasher.combine(bytes: $0) }
+    unsafe withBytes { unsafe hasher.combine(bytes: $0) }
   }
 }
 
 extension InlineText: CustomStringConvertible {
-  public var description: String { withBytes { String(decoding: $0, as: UTF8.self) } }
+  public var description: String { unsafe withBytes { unsafe String(decoding: $0, as: UTF8.self) } }
 }

@@ -37,7 +37,7 @@ public struct MixedList<Common: BitwiseCopyable, Rare>: ~Copyable {
   /// Where the next common element will lie: `TurnList.nextPlace`.
   @inlinable @inline(__always)
   public mutating func nextCommonPlace(_ blank: @autoclosure () -> Common) -> UnsafeMutablePointer<Common> {
-    commons.nextPlace(blank())
+    unsafe commons.nextPlace(blank())
   }
 
   /// Appends what stands in `nextCommonPlace`.
@@ -63,13 +63,13 @@ public struct MixedList<Common: BitwiseCopyable, Rare>: ~Copyable {
   }
 
   @inlinable public subscript(common index: Int) -> Common {
-    @inline(__always) unsafeAddress { UnsafePointer(commons.pointer(index)) }
+    @inline(__always) unsafeAddress { unsafe UnsafePointer(commons.pointer(index)) }
   }
 
   /// Where one lies, until the list is changed: a large value is loaded whole, member by member, to be looked at in
   /// part.
   @inlinable @inline(__always)
-  public func place(ofCommon index: Int) -> UnsafePointer<Common> { UnsafePointer(commons.pointer(index)) }
+  public func place(ofCommon index: Int) -> UnsafePointer<Common> { unsafe UnsafePointer(commons.pointer(index)) }
 
   @inlinable public subscript(rare index: Int) -> Rare { rares[index] }
 

@@ -31,13 +31,13 @@ extension Span where Element == UInt8 {
   /// Whether there is such a byte at a place, which may be behind the end.
   @inlinable @inline(__always)
   public func has(_ byte: UInt8, at index: Int) -> Bool {
-    UInt(bitPattern: index) < UInt(bitPattern: count) && self[unchecked: index] == byte
+    unsafe UInt(bitPattern: index) < UInt(bitPattern: count) && self[unchecked: index] == byte
   }
 
   /// - Precondition: eight bytes from `start` on are there, which the caller has seen.
   @inlinable @inline(__always)
   func uncheckedWord(at start: Int) -> UInt64 {
-    UInt64(littleEndian: bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: start, as: UInt64.self))
+    unsafe UInt64(littleEndian: bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: start, as: UInt64.self))
   }
 
   /// A word of which the end of the text leaves less than eight bytes: pieces that overlap have the same bytes there.
@@ -45,8 +45,8 @@ extension Span where Element == UInt8 {
   func lastWord(at start: Int) -> UInt64 {
     let left = count &- start
     if left >= 4 {
-      let low = UInt32(littleEndian: bytes.unsafeLoadUnaligned(fromByteOffset: start, as: UInt32.self))
-      let high = UInt32(littleEndian: bytes.unsafeLoadUnaligned(fromByteOffset: count &- 4, as: UInt32.self))
+      let low = unsafe UInt32(littleEndian: bytes.unsafeLoadUnaligned(fromByteOffset: start, as: UInt32.self))
+      let high = unsafe UInt32(littleEndian: bytes.unsafeLoadUnaligned(fromByteOffset: count &- 4, as: UInt32.self))
       return UInt64(low) | UInt64(high) &<< UInt64(8 &* (left &- 4))
     }
     guard left > 0 else { return 0 }

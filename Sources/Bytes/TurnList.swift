@@ -5,6 +5,7 @@
 // element is used where it lies.
 
 /// A growable list with one owner, whose elements are used in place.
+@safe
 public struct TurnList<Element: BitwiseCopyable>: ~Copyable {
   // Unsafe island: elements [0, used) and [0, placed) are initialised, every access is checked against `used`, and the
   // memory moves only in `append` and `nextPlace`, while no access to an element can be under way: the list has one
@@ -17,21 +18,21 @@ public struct TurnList<Element: BitwiseCopyable>: ~Copyable {
   /// An empty list; allocates nothing until something is appended.
   @inlinable public init() {}
 
-  @inlinable deinit { base?.deallocate() }
+  @inlinable deinit { unsafe base?.deallocate() }
 
   @inlinable public var count: Int { used }
   @inlinable public var isEmpty: Bool { used == 0 }
 
   @inlinable public subscript(index: Int) -> Element {
-    @inline(__always) unsafeAddress { UnsafePointer(pointer(index)) }
-    @inline(__always) unsafeMutableAddress { pointer(index) }
+    @inline(__always) unsafeAddress { unsafe UnsafePointer(pointer(index)) }
+    @inline(__always) unsafeMutableAddress { unsafe pointer(index) }
   }
 
   /// Amortised O(1): the capacity at least doubles.
   @inlinable @inline(__always)
   public mutating func append(_ element: Element) {
     if used == capacity { grow(to: used + 1) }
-    (base! + used).initialize(to: element)
+    unsafe (base! + used).initialize(to: element)
     used += 1
   }
 
@@ -40,7 +41,7 @@ public struct TurnList<Element: BitwiseCopyable>: ~Copyable {
   @inlinable @inline(__always)
   public mutating func nextPlace(_ blank: @autoclosure () -> Element) -> UnsafeMutablePointer<Element> {
     if used >= placed { makePlace(blank()) }
-    return base! + used
+    return unsafe base! + used
   }
 
   /// Appends what stands in `nextPlace`.
@@ -56,7 +57,7 @@ public struct TurnList<Element: BitwiseCopyable>: ~Copyable {
     precondition(start >= 0 && count >= 0 && start + count <= other.used)
     guard count > 0 else { return }
     if used + count > capacity { grow(to: used + count) }
-    (base! + used).initialize(from: other.base! + start, count: count)
+    unsafe (base! + used).initialize(from: other.base! + start, count: count)
     used += count
   }
 
@@ -64,8 +65,8 @@ public struct TurnList<Element: BitwiseCopyable>: ~Copyable {
   @inlinable
   public mutating func removeFirst(_ count: Int) {
     precondition(count >= 0 && count <= used)
-    guard count > 0, let base else { return }
-    base.update(from: base + count, count: used - count)
+    guard count > 0, let base = unsafe base else { return }
+    unsafe base.update(from: base + count, count: used - count)
     used -= count
   }
 
@@ -75,23 +76,23 @@ public struct TurnList<Element: BitwiseCopyable>: ~Copyable {
   @inlinable @inline(__always)
   func pointer(_ index: Int) -> UnsafeMutablePointer<Element> {
     precondition(index >= 0 && index < used)
-    return base! + index
+    return unsafe base! + index
   }
 
   @usableFromInline mutating func makePlace(_ blank: Element) {
     if used == capacity { grow(to: used + 1) }
-    (base! + used).initialize(to: blank)
+    unsafe (base! + used).initialize(to: blank)
     placed = used + 1
   }
 
   @usableFromInline mutating func grow(to needed: Int) {
     let wanted = max(capacity * 2, needed, 16)
     let larger = UnsafeMutablePointer<Element>.allocate(capacity: wanted)
-    if let base {
-      larger.initialize(from: base, count: used)
-      base.deallocate()
+    if let base = unsafe base {
+      unsafe larger.initialize(from: base, count: used)
+      unsafe base.deallocate()
     }
-    base = larger
+    unsafe base = larger
     capacity = wanted
     placed = min(placed, used)
   }

@@ -158,7 +158,7 @@ struct SessionLoop: ~Copyable {
 
   /// All sockets were read: the hub, and what comes out of it.
   mutating func turnEnding() {
-    if loop.isVisited {
+    if loop.isAssisted {
       // Where that gives the hub something to do, it is for this loop's own thread: the timer is due then.
       hub.collect(into: &outputs)
       deliverOutputs()

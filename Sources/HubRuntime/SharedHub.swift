@@ -8,8 +8,8 @@
 // Why not a thread for it, as there was: every message crossed to that thread and back, and each crossing is a wake-up,
 // a switch of threads and cold caches. Here a position whose driver and rider are on the same loop crosses nothing, and
 // another one once; and where that is little and the other loop sleeps, it is brought out on this thread, and nobody is
-// woken (EventLoop+Visits). It is still one hub: one thread at a time, one order of all events, and what it does is the
-// same code.
+// woken (EventLoop+Assists). It is still one hub: one thread at a time, one order of all events, and what it does is
+// the same code.
 import HubCore
 import HubMessages
 import HubSystem

@@ -28,7 +28,7 @@ public struct ClockReading: Sendable, Hashable {
   static func nanoseconds(of clock: clockid_t) -> Int64 {
     var time = timespec()
     // Fails only for an unknown clock or a bad pointer: neither can be.
-    let outcome = clock_gettime(clock, &time)
+    let outcome = unsafe clock_gettime(clock, &time)
     precondition(outcome == 0, "clock_gettime refused a clock that every Linux has")
     return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
   }

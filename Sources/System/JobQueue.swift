@@ -7,6 +7,7 @@ import Glibc
 ///
 /// `@unchecked Sendable`: `state` is touched only while `mutex` is held, and all three pointers live as long as the
 /// object.
+@safe
 public final class JobQueue<Job: Sendable>: @unchecked Sendable {
   private struct State {
     var jobs: [Job] = []
@@ -38,23 +39,23 @@ public final class JobQueue<Job: Sendable>: @unchecked Sendable {
   public init(capacity: Int) {
     precondition(capacity > 0)
     self.capacity = capacity
-    mutex = .allocate(capacity: 1)
-    mutex.initialize(to: pthread_mutex_t())
-    condition = .allocate(capacity: 1)
-    condition.initialize(to: pthread_cond_t())
-    state = .allocate(capacity: 1)
-    state.initialize(to: State())
-    pthread_mutex_init(mutex, nil)
-    pthread_cond_init(condition, nil)
+    unsafe mutex = .allocate(capacity: 1)
+    unsafe mutex.initialize(to: pthread_mutex_t())
+    unsafe condition = .allocate(capacity: 1)
+    unsafe condition.initialize(to: pthread_cond_t())
+    unsafe state = .allocate(capacity: 1)
+    unsafe state.initialize(to: State())
+    unsafe pthread_mutex_init(mutex, nil)
+    unsafe pthread_cond_init(condition, nil)
   }
 
   deinit {
-    pthread_cond_destroy(condition)
-    pthread_mutex_destroy(mutex)
-    state.deinitialize(count: 1)
-    state.deallocate()
-    condition.deallocate()
-    mutex.deallocate()
+    unsafe pthread_cond_destroy(condition)
+    unsafe pthread_mutex_destroy(mutex)
+    unsafe state.deinitialize(count: 1)
+    unsafe state.deallocate()
+    unsafe condition.deallocate()
+    unsafe mutex.deallocate()
   }
 
   /// Appends a job; false, and nothing happens, when `limit` jobs wait (by default, and at most, `capacity`) or the
@@ -63,37 +64,37 @@ public final class JobQueue<Job: Sendable>: @unchecked Sendable {
     locked { state in
       guard state.jobs.count - state.head < min(limit, capacity), !state.isClosed else { return false }
       state.jobs.append(job)
-      pthread_cond_signal(condition)
+      unsafe pthread_cond_signal(condition)
       return true
     }
   }
 
   /// Takes the next job, and waits where there is none; nil once the queue is closed. What waits then is never taken.
   public func next() -> Job? {
-    pthread_mutex_lock(mutex)
-    defer { pthread_mutex_unlock(mutex) }
+    unsafe pthread_mutex_lock(mutex)
+    defer { unsafe pthread_mutex_unlock(mutex) }
     // By the pointer, and not by `locked`: an `inout` state may count as unchanged while this waits, so that the
     // optimiser looks at it only once and a job that comes meanwhile is never seen.
-    while state.pointee.head == state.pointee.jobs.count {
-      if state.pointee.isClosed { return nil }
-      pthread_cond_wait(condition, mutex)
+    while unsafe state.pointee.head == state.pointee.jobs.count {
+      if unsafe state.pointee.isClosed { return nil }
+      unsafe pthread_cond_wait(condition, mutex)
     }
-    return state.pointee.isClosed ? nil : state.pointee.take(compactingAt: capacity)
+    return unsafe state.pointee.isClosed ? nil : state.pointee.take(compactingAt: capacity)
   }
 
   /// Ends the taking: for good.
   public func close() {
     locked {
       $0.isClosed = true
-      pthread_cond_broadcast(condition)
+      unsafe pthread_cond_broadcast(condition)
     }
   }
 
   public var isClosed: Bool { locked { $0.isClosed } }
 
   private func locked<R>(_ body: (inout State) -> R) -> R {
-    pthread_mutex_lock(mutex)
-    defer { pthread_mutex_unlock(mutex) }
-    return body(&state.pointee)
+    unsafe pthread_mutex_lock(mutex)
+    defer { unsafe pthread_mutex_unlock(mutex) }
+    return unsafe body(&state.pointee)
   }
 }

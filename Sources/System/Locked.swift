@@ -5,12 +5,13 @@
 // wolf; the sanitizer knows pthread mutexes. And Mutex spins up to 1,000 pauses before it sleeps (swiftlang/swift
 // issue 88440), which on a machine with fewer cores than threads is time taken from the holder of the lock.
 
-import Glibc
+public import Glibc
 
 /// A value that only one thread at a time can get at.
 ///
 /// `@unchecked Sendable`, because the compiler does not know that `value` is touched only while `mutex` is held:
 /// `withLock` is the only code that touches it, and only what is Sendable goes in.
+@safe
 public final class Locked<Value: ~Copyable & Sendable>: @unchecked Sendable {
   // On the heap, because a pthread_mutex_t must not move after pthread_mutex_init. The value too: the mutex keeps
   // others out already, so the run-time check of accesses to a class's properties would only cost.
@@ -19,28 +20,28 @@ public final class Locked<Value: ~Copyable & Sendable>: @unchecked Sendable {
 
   @inlinable
   public init(_ value: consuming Value) {
-    self.value = .allocate(capacity: 1)
-    self.value.initialize(to: value)
-    mutex = .allocate(capacity: 1)
-    mutex.initialize(to: pthread_mutex_t())
-    let number = pthread_mutex_init(mutex, nil)
+    unsafe self.value = .allocate(capacity: 1)
+    unsafe self.value.initialize(to: value)
+    unsafe mutex = .allocate(capacity: 1)
+    unsafe mutex.initialize(to: pthread_mutex_t())
+    let number = unsafe pthread_mutex_init(mutex, nil)
     precondition(number == 0, "a mutex with default attributes needs nothing that could be short")
   }
 
   @inlinable
   deinit {
-    pthread_mutex_destroy(mutex)
-    mutex.deinitialize(count: 1)
-    mutex.deallocate()
-    value.deinitialize(count: 1)
-    value.deallocate()
+    unsafe pthread_mutex_destroy(mutex)
+    unsafe mutex.deinitialize(count: 1)
+    unsafe mutex.deallocate()
+    unsafe value.deinitialize(count: 1)
+    unsafe value.deallocate()
   }
 
   /// Calls `body` with the value while no other thread can. `body` must not call it again: that would wait for ever.
   @inlinable
   public func withLock<R: ~Copyable>(_ body: (inout Value) -> R) -> R {
-    pthread_mutex_lock(mutex)
-    defer { pthread_mutex_unlock(mutex) }
-    return body(&value.pointee)
+    unsafe pthread_mutex_lock(mutex)
+    defer { unsafe pthread_mutex_unlock(mutex) }
+    return unsafe body(&value.pointee)
   }
 }

@@ -1,7 +1,7 @@
 // A queue into a loop's thread for a turn's batch at a time. Both sides swap lists: the lock is held for a few
 // instructions, memory is reused, and the cost is a batch's, not a message's. Inlinable, as Mailbox.swift.
-import HubBytes
-import Synchronization
+public import HubBytes
+public import Synchronization
 
 /// A bounded queue from any threads to one consumer, in order for each producer.
 public final class MixedMailbox<Common: BitwiseCopyable & Sendable, Rare: Sendable>: Sendable {

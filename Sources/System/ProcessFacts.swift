@@ -20,7 +20,9 @@ public enum ProcessFacts {
   /// How many descriptors this process may have open now, and how far it may raise that by itself.
   public static func openFileLimit() throws(SystemError) -> (current: Int, maximum: Int) {
     var limit = rlimit()
-    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { throw SystemError("getrlimit") }
+    guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
+      throw SystemError("getrlimit")
+    }
     return (Int(clamping: limit.rlim_cur), Int(clamping: limit.rlim_max))
   }
 
@@ -40,7 +42,7 @@ public enum ProcessFacts {
   /// connection, in which its loop served nobody. Before there are other threads it takes microseconds. Costs 8 bytes
   /// of the kernel's a file.
   public static func makeRoomForOpenFiles(_ count: Int) throws(SystemError) {
-    let file = open("/dev/null", O_RDONLY | O_CLOEXEC)
+    let file = unsafe open("/dev/null", O_RDONLY | O_CLOEXEC)
     guard file >= 0 else { throw SystemError("open") }
     defer { _ = close(file) }
     let last = fcntl(file, F_DUPFD_CLOEXEC, Int32(clamping: count - 1))
@@ -50,7 +52,9 @@ public enum ProcessFacts {
 
   static func setOpenFileLimit(_ current: Int, maximum: Int) throws(SystemError) {
     var limit = rlimit(rlim_cur: rlim_t(current), rlim_max: rlim_t(maximum))
-    guard setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { throw SystemError("setrlimit") }
+    guard unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
+      throw SystemError("setrlimit")
+    }
   }
 
   /// Has the allocator give large blocks back to the system as soon as they are freed, for the rest of the process.
@@ -81,16 +85,16 @@ public enum ProcessFacts {
 
   /// All bytes of a file in /proc, whose size is known only by reading; nil when it cannot be opened or read.
   package static func contents(of path: String) -> [UInt8]? {
-    let file = open(path, O_RDONLY | O_CLOEXEC)
+    let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
     guard file >= 0 else { return nil }
     defer { _ = close(file) }
     var bytes: [UInt8] = []
-    let isWhole = withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 1) { buffer in
+    let isWhole = unsafe withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 1) { buffer in
       while true {
-        let count = read(file, buffer.baseAddress!, buffer.count)
+        let count = unsafe read(file, buffer.baseAddress!, buffer.count)
         if count < 0, errno == EINTR { continue }
         if count <= 0 { return count == 0 }
-        bytes.append(contentsOf: buffer[..<count])
+        unsafe bytes.append(contentsOf: buffer[..<count])
       }
     }
     return isWhole ? bytes : nil

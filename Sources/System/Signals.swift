@@ -7,15 +7,15 @@ import Glibc
 /// thread exists: a signal that some thread does not block is delivered there, the ordinary way, and not to the loop.
 public func blockSignals(_ signals: [Int32]) throws(SystemError) {
   var set = SignalWatch.set(of: signals)
-  let number = pthread_sigmask(SIG_BLOCK, &set, nil)
+  let number = unsafe pthread_sigmask(SIG_BLOCK, &set, nil)
   guard number == 0 else { throw SystemError(call: "pthread_sigmask", errno: number) }
 }
 
 /// Has signals do nothing, for the whole process.
 public func ignoreSignals(_ signals: [Int32]) throws(SystemError) {
   var action = sigaction()
-  action.__sigaction_handler.sa_handler = SIG_IGN
-  for signal in signals where sigaction(signal, &action, nil) != 0 { throw SystemError("sigaction") }
+  unsafe action.__sigaction_handler.sa_handler = SIG_IGN
+  for signal in signals where unsafe sigaction(signal, &action, nil) != 0 { throw SystemError("sigaction") }
 }
 
 /// Sleeps until one of these signals comes; they must be blocked (see `blockSignals`). Gives its number.
@@ -24,7 +24,7 @@ public func waitForSignal(_ signals: [Int32]) -> Int32 {
   var set = SignalWatch.set(of: signals)
   var signal: Int32 = 0
   // Fails only for an invalid set.
-  let number = sigwait(&set, &signal)
+  let number = unsafe sigwait(&set, &signal)
   precondition(number == 0)
   return signal
 }
@@ -37,7 +37,7 @@ package final class SignalWatch {
   package init(_ signals: [Int32], _ handler: @escaping (Int32) -> Void) throws(SystemError) {
     var set = SignalWatch.set(of: signals)
     let flags = Int32(SFD_NONBLOCK | SFD_CLOEXEC)
-    descriptor = try Descriptor(signalfd(-1, &set, flags), from: "signalfd")
+    descriptor = try unsafe Descriptor(signalfd(-1, &set, flags), from: "signalfd")
     self.handler = handler
   }
 
@@ -49,14 +49,14 @@ package final class SignalWatch {
     var info = signalfd_siginfo()
     let size = MemoryLayout<signalfd_siginfo>.size
     // Reads whole records or none; the last read says EAGAIN.
-    while read(descriptor.raw, &info, size) == size { handler(Int32(bitPattern: info.ssi_signo)) }
+    while unsafe read(descriptor.raw, &info, size) == size { handler(Int32(bitPattern: info.ssi_signo)) }
   }
 
   static func set(of signals: [Int32]) -> sigset_t {
     var set = sigset_t()
-    sigemptyset(&set)
+    unsafe sigemptyset(&set)
     for signal in signals {
-      let outcome = sigaddset(&set, signal)
+      let outcome = unsafe sigaddset(&set, signal)
       precondition(outcome == 0, "not a signal number")
     }
     return set

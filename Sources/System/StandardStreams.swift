@@ -11,16 +11,16 @@ public enum StandardStream: Int32, Sendable {
   /// Writes all bytes; false when the reader has gone or the disk is full.
   @discardableResult
   public func write(_ bytes: UnsafeRawBufferPointer) -> Bool {
-    var rest = bytes
+    var rest = unsafe bytes
     while rest.count > 0 {
-      let written = Glibc.write(rawValue, rest.baseAddress!, rest.count)
+      let written = unsafe Glibc.write(rawValue, rest.baseAddress!, rest.count)
       if written < 0 {
         if errno == EINTR { continue }
         guard errno == EAGAIN else { return false }
         pause(microseconds: 1000)
         continue
       }
-      rest = UnsafeRawBufferPointer(rebasing: rest[written...])
+      unsafe rest = UnsafeRawBufferPointer(rebasing: rest[written...])
     }
     return true
   }
@@ -28,7 +28,7 @@ public enum StandardStream: Int32, Sendable {
   @discardableResult
   public func write(_ text: String) -> Bool {
     var text = text
-    return text.withUTF8 { write(UnsafeRawBufferPointer($0)) }
+    return text.withUTF8 { unsafe write(UnsafeRawBufferPointer($0)) }
   }
 
   /// Whether a person looks at it.

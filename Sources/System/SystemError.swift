@@ -24,9 +24,9 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The C library's words for an error number.
   public static func text(_ number: Int32) -> String {
     // strerror_r writes into our memory; strerror shares one buffer between threads.
-    withUnsafeTemporaryAllocation(of: CChar.self, capacity: 128) { buffer in
-      guard strerror_r(number, buffer.baseAddress!, buffer.count) == 0 else { return "error" }
-      return String(cString: buffer.baseAddress!)
+    unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 128) { buffer in
+      guard unsafe strerror_r(number, buffer.baseAddress!, buffer.count) == 0 else { return "error" }
+      return unsafe String(cString: buffer.baseAddress!)
     }
   }
 }

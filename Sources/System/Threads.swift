@@ -28,17 +28,17 @@ public func startThread(
   name: String, _ body: sending @escaping () -> Void
 ) throws(SystemError) -> ThreadHandle {
   // The box crosses pthread_create as a pointer that owns one reference, which the new thread takes over.
-  let box = Unmanaged.passRetained(ThreadBody(name: name, body))
+  let box = unsafe Unmanaged.passRetained(ThreadBody(name: name, body))
   var thread = pthread_t()
-  let number = pthread_create(
+  let number = unsafe pthread_create(
     &thread, nil,
     { argument in
-      let body = Unmanaged<ThreadBody>.fromOpaque(argument!).takeRetainedValue()
+      let body = unsafe Unmanaged<ThreadBody>.fromOpaque(argument!).takeRetainedValue()
       body.run()
       return nil
-    }, box.toOpaque())
+    }, unsafe box.toOpaque())
   guard number == 0 else {
-    box.release()
+    unsafe box.release()
     throw SystemError(call: "pthread_create", errno: number)
   }
   return ThreadHandle(thread)
@@ -55,7 +55,7 @@ private final class ThreadBody {
 
   func run() {
     // A refused name only means that tools show the process's.
-    _ = pthread_setname_np(pthread_self(), name)
+    _ = unsafe pthread_setname_np(pthread_self(), name)
     body()
   }
 }
@@ -64,7 +64,7 @@ private final class ThreadBody {
 public func pause(microseconds: Int) {
   var time = timespec(tv_sec: microseconds / 1_000_000, tv_nsec: microseconds % 1_000_000 * 1000)
   // Interrupted by a signal it returns early, and the caller looks again.
-  _ = nanosleep(&time, nil)
+  _ = unsafe nanosleep(&time, nil)
 }
 
 /// Lets others go before the calling thread from now on: for work that nobody waits for. On Linux a priority belongs to

@@ -28,12 +28,12 @@ public final class Waker: Sendable {
 
   /// Has the loop call `woken` soon. One atomic exchange; a write to an eventfd if the loop sleeps.
   public func wake() {
-    if state.exchange(Waker.called, ordering: .sequentiallyConsistent) == Waker.asleep { ring() }
+    if state.exchange(Waker.called, ordering: .sequentiallyConsistent) == Waker.asleep { signal() }
   }
 
   /// Takes the place of a loop that sleeps: true, and for all others it is awake. Where it is awake already it is
   /// called, and looks before it sleeps: false.
-  package func takePlace() -> Bool {
+  package func claim() -> Bool {
     while true {
       let (exchanged, seen) = state.compareExchange(
         expected: Waker.asleep, desired: Waker.awake, ordering: .sequentiallyConsistent)
@@ -45,10 +45,10 @@ public final class Waker: Sendable {
   }
 
   /// Ends the loop's sleep.
-  package func ring() {
+  package func signal() {
     var one: UInt64 = 1
     // It can only fail with EAGAIN at 2^64 − 2 unread wake-ups, and then the descriptor is readable anyway.
-    _ = write(event.raw, &one, MemoryLayout<UInt64>.size)
+    _ = unsafe write(event.raw, &one, MemoryLayout<UInt64>.size)
   }
 
   /// Announces the loop's sleep; false when somebody called meanwhile, so that it must not sleep.
@@ -67,6 +67,6 @@ public final class Waker: Sendable {
   package func reset() {
     var count: UInt64 = 0
     // EAGAIN: it was not readable, which is what is wanted.
-    _ = read(event.raw, &count, MemoryLayout<UInt64>.size)
+    _ = unsafe read(event.raw, &count, MemoryLayout<UInt64>.size)
   }
 }

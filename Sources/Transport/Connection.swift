@@ -63,25 +63,25 @@ struct ConnectionSlab: ~Copyable {
   init() {}
 
   deinit {
-    for slot in 0..<slotCount { pointer(slot).deinitialize(count: 1) }
+    for slot in 0..<slotCount { unsafe pointer(slot).deinitialize(count: 1) }
   }
 
   /// The slot's struct. `slot` must be below `slotCount`.
   @inline(__always)
   func pointer(_ slot: UInt32) -> UnsafeMutablePointer<Connection> {
     precondition(slot < slotCount)
-    return table.pointer(Int(slot))
+    return unsafe table.pointer(Int(slot))
   }
 
   /// The connection that `id` names, or nil when it is gone or about to be.
   @inline(__always)
   func live(_ id: ConnectionID) -> UnsafeMutablePointer<Connection>? {
     guard id.slot < slotCount else { return nil }
-    let connection = pointer(id.slot)
-    guard connection.pointee.generation == id.generation else { return nil }
-    switch connection.pointee.state {
+    let connection = unsafe pointer(id.slot)
+    guard unsafe connection.pointee.generation == id.generation else { return nil }
+    switch unsafe connection.pointee.state {
     case .free, .doomed: return nil
-    case .connecting, .open, .closing, .lingering: return connection
+    case .connecting, .open, .closing, .lingering: return unsafe connection
     }
   }
 
@@ -89,21 +89,21 @@ struct ConnectionSlab: ~Copyable {
   mutating func insert(descriptor: Int32, state: Connection.State) -> ConnectionID {
     if firstFree == ConnectionSlab.noSlot { grow() }
     let slot = firstFree
-    let connection = pointer(slot)
-    firstFree = connection.pointee.nextFree
-    connection.pointee.descriptor = descriptor
-    connection.pointee.state = state
-    connection.pointee.nextFree = ConnectionSlab.noSlot
-    return ConnectionID(slot: slot, generation: connection.pointee.generation)
+    let connection = unsafe pointer(slot)
+    firstFree = unsafe connection.pointee.nextFree
+    unsafe connection.pointee.descriptor = descriptor
+    unsafe connection.pointee.state = state
+    unsafe connection.pointee.nextFree = ConnectionSlab.noSlot
+    return unsafe ConnectionID(slot: slot, generation: connection.pointee.generation)
   }
 
   /// Frees a slot; its descriptor is closed and its timer unset already.
   mutating func remove(_ slot: UInt32) {
-    let connection = pointer(slot)
-    let next = connection.pointee.generation &+ 1
-    connection.pointee = Connection()
-    connection.pointee.generation = next == 0 ? 1 : next
-    connection.pointee.nextFree = firstFree
+    let connection = unsafe pointer(slot)
+    let next = unsafe connection.pointee.generation &+ 1
+    unsafe connection.pointee = Connection()
+    unsafe connection.pointee.generation = next == 0 ? 1 : next
+    unsafe connection.pointee.nextFree = firstFree
     firstFree = slot
   }
 
@@ -114,7 +114,7 @@ struct ConnectionSlab: ~Copyable {
     for slot in first..<slotCount {
       var free = Connection()
       free.nextFree = slot + 1 < slotCount ? slot + 1 : ConnectionSlab.noSlot
-      pointer(slot).initialize(to: free)
+      unsafe pointer(slot).initialize(to: free)
     }
     firstFree = first
   }

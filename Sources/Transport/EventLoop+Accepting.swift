@@ -2,7 +2,7 @@
 
 import CHubLinux
 import Glibc
-import HubSystem
+public import HubSystem
 
 extension EventLoop {
   /// Listens on `address` and returns it with the real port (port 0: the kernel chooses).
@@ -17,7 +17,7 @@ extension EventLoop {
   ) throws(SystemError) -> SocketAddress {
     let (socket, bound) = try sockets.listener(address, reusePort: reusePort, backlog: backlog, limits: limits)
     // Now, so that limits that are too small for it are found at the start.
-    if tls != nil { _ = self.tls.room(limits) }
+    if tls != nil { _ = unsafe self.tls.buffers(limits) }
     do throws(SystemError) {
       try poller.add(socket, token: Token.listeners + UInt64(listeners.count), .readable)
     } catch {
@@ -48,8 +48,8 @@ extension EventLoop {
     let (descriptor, number) = try sockets.connecting(to: address, from: local, limits: limits)
     let id = try adopt(descriptor, state: .connecting, interest: .writable)
     counters.connects += 1
-    if let peer { secure(id, TLSStream(peer, tls.room(limits))) }
-    if number != 0 { doom(id, slab.pointer(id.slot), .connectFailed(errno: number)) }
+    if let peer { unsafe secure(id, TLSStream(peer, tls.buffers(limits))) }
+    if number != 0 { unsafe doom(id, slab.pointer(id.slot), .connectFailed(errno: number)) }
     return id
   }
 
@@ -86,7 +86,7 @@ extension EventLoop {
       counters.accepted += 1
       if let server {
         server.ticketKeys.look(at: now.uptimeNanoseconds)
-        secure(id, TLSStream(server, tls.room(limits)))
+        unsafe secure(id, TLSStream(server, tls.buffers(limits)))
       }
       delegate?.accepted(id, from: peer)
     } catch {
@@ -106,7 +106,7 @@ extension EventLoop {
       slab.remove(id.slot)
       throw error
     }
-    slab.pointer(id.slot).pointee.interest = interest
+    unsafe slab.pointer(id.slot).pointee.interest = interest
     counters.connections += 1
     return id
   }

@@ -28,31 +28,31 @@ extension EventLoop {
     }
     // A report may be stale: an event handled before it in this turn may have ended its connection.
     let id = ConnectionID(slot: slot, generation: UInt32(truncatingIfNeeded: readiness.token))
-    guard let connection = slab.live(id) else { return }
-    switch connection.pointee.state {
+    guard let connection = unsafe slab.live(id) else { return }
+    switch unsafe connection.pointee.state {
     case .connecting:
-      if !connection.pointee.flags.contains(.isTLS) {
-        finishConnecting(id, connection, delegate)
-      } else if !tls.pointer(id.slot).pointee.hasBegun {
-        finishConnectingTCP(id, connection)
+      if unsafe !connection.pointee.flags.contains(.isTLS) {
+        unsafe finishConnecting(id, connection, delegate)
+      } else if unsafe !tls.pointer(id.slot).pointee.hasBegun {
+        unsafe finishConnectingTCP(id, connection)
       } else {
-        handleHandshake(id, connection, readiness, delegate)
+        unsafe handleHandshake(id, connection, readiness, delegate)
       }
     case .open:
-      if readiness.isWritable { noteWritable(id.slot, connection) }
-      if connection.pointee.flags.contains(.isReadingPaused) {
+      if readiness.isWritable { unsafe noteWritable(id.slot, connection) }
+      if unsafe connection.pointee.flags.contains(.isReadingPaused) {
         // Nothing may be delivered now, and a broken connection would be reported without end.
-        if readiness.isBroken { doom(id, connection, brokenCause(connection)) }
+        if readiness.isBroken { unsafe doom(id, connection, brokenCause(connection)) }
       } else if readiness.isReadable || readiness.isBroken {
-        if connection.pointee.flags.contains(.isTLS) {
-          readSecured(id, connection, delegate)
+        if unsafe connection.pointee.flags.contains(.isTLS) {
+          unsafe readSecured(id, connection, delegate)
         } else {
-          read(id, connection, delegate)
+          unsafe read(id, connection, delegate)
         }
       }
     case .closing, .lingering:
-      if readiness.isWritable { noteWritable(id.slot, connection) }
-      if readiness.isReadable || readiness.isBroken { readAndDiscard(id, connection, readiness) }
+      if readiness.isWritable { unsafe noteWritable(id.slot, connection) }
+      if readiness.isReadable || readiness.isBroken { unsafe readAndDiscard(id, connection, readiness) }
     case .free, .doomed:
       break
     }
@@ -63,14 +63,14 @@ extension EventLoop {
   private func read(
     _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ delegate: (any EventLoopDelegate)?
   ) {
-    switch sockets.receive(connection.pointee.descriptor, into: readBuffer) {
+    switch unsafe sockets.receive(connection.pointee.descriptor, into: readBuffer) {
     case .moved(let count):
       counters.reads += 1
       counters.bytesRead += UInt64(count)
-      delegate?.received(id, UnsafeMutableRawBufferPointer(rebasing: readBuffer[..<count]))
-    case .ended: doom(id, connection, .peerClosed)
+      unsafe delegate?.received(id, UnsafeMutableRawBufferPointer(rebasing: readBuffer[..<count]))
+    case .ended: unsafe doom(id, connection, .peerClosed)
     case .wouldBlock: break
-    case .failed(let number): doom(id, connection, cause(of: number))
+    case .failed(let number): unsafe doom(id, connection, cause(of: number))
     }
   }
 
@@ -78,17 +78,17 @@ extension EventLoop {
   private func readAndDiscard(
     _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ readiness: Readiness
   ) {
-    switch sockets.receive(connection.pointee.descriptor, into: readBuffer) {
+    switch unsafe sockets.receive(connection.pointee.descriptor, into: readBuffer) {
     case .moved(let count): counters.bytesRead += UInt64(count)
-    case .wouldBlock: if readiness.isBroken { doom(id, connection, .closedByUs) }
-    case .failed: doom(id, connection, .closedByUs)
+    case .wouldBlock: if readiness.isBroken { unsafe doom(id, connection, .closedByUs) }
+    case .failed: unsafe doom(id, connection, .closedByUs)
     case .ended:
       // A peer that half-closed may still read. Once all is sent there is nothing to wait for.
-      if connection.pointee.state == .lingering || readiness.isBroken {
-        doom(id, connection, .closedByUs)
+      if unsafe connection.pointee.state == .lingering || readiness.isBroken {
+        unsafe doom(id, connection, .closedByUs)
       } else {
-        connection.pointee.flags.insert(.peerHasFinished)
-        watch(id, connection)
+        unsafe connection.pointee.flags.insert(.peerHasFinished)
+        unsafe watch(id, connection)
       }
     }
   }
@@ -96,20 +96,24 @@ extension EventLoop {
   private func finishConnecting(
     _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ delegate: (any EventLoopDelegate)?
   ) {
-    let number = sockets.takeError(connection.pointee.descriptor)
+    let number = unsafe sockets.takeError(connection.pointee.descriptor)
     guard number == 0 else {
-      doom(id, connection, .connectFailed(errno: number))
+      unsafe doom(id, connection, .connectFailed(errno: number))
       return
     }
-    connection.pointee.state = .open
-    noteWritable(id.slot, connection)
-    watch(id, connection)
+    unsafe connection.pointee.state = .open
+    unsafe noteWritable(id.slot, connection)
+    unsafe watch(id, connection)
     delegate?.connected(id)
   }
 
   private func finishConnectingTCP(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
-    let number = sockets.takeError(connection.pointee.descriptor)
-    if number == 0 { startHandshake(id, connection) } else { doom(id, connection, .connectFailed(errno: number)) }
+    let number = unsafe sockets.takeError(connection.pointee.descriptor)
+    if number == 0 {
+      unsafe startHandshake(id, connection)
+    } else {
+      unsafe doom(id, connection, .connectFailed(errno: number))
+    }
   }
 
   private func handleHandshake(
@@ -117,20 +121,20 @@ extension EventLoop {
     _ delegate: (any EventLoopDelegate)?
   ) {
     if readiness.isWritable {
-      if sendUnsentRecords(id, connection) { watch(id, connection) }
+      if unsafe sendUnsentRecords(id, connection) { unsafe watch(id, connection) }
       // It may have failed.
-      guard slab.live(id) != nil else { return }
+      guard unsafe slab.live(id) != nil else { return }
     }
-    if readiness.isReadable || readiness.isBroken { readSecured(id, connection, delegate) }
+    if readiness.isReadable || readiness.isBroken { unsafe readSecured(id, connection, delegate) }
   }
 
   func noteWritable(_ slot: UInt32, _ connection: UnsafeMutablePointer<Connection>) {
-    connection.pointee.flags.insert(.isWritable)
-    markDirty(slot, connection)
+    unsafe connection.pointee.flags.insert(.isWritable)
+    unsafe markDirty(slot, connection)
   }
 
   private func brokenCause(_ connection: UnsafeMutablePointer<Connection>) -> CloseCause {
-    let number = sockets.takeError(connection.pointee.descriptor)
+    let number = unsafe sockets.takeError(connection.pointee.descriptor)
     return number == 0 ? .peerClosed : cause(of: number)
   }
 
@@ -141,12 +145,12 @@ extension EventLoop {
   /// Tells epoll what to watch this connection for, if that changed.
   func watch(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
     var wanted: Interest = []
-    let flags = connection.pointee.flags
-    let isBlocked = waitsForRoom(id, connection)
-    switch connection.pointee.state {
+    let flags = unsafe connection.pointee.flags
+    let isBlocked = unsafe waitsForRoom(id, connection)
+    switch unsafe connection.pointee.state {
     case .connecting:
       wanted = .writable
-      if flags.contains(.isTLS), tls.pointer(id.slot).pointee.hasBegun {
+      if flags.contains(.isTLS), unsafe tls.pointer(id.slot).pointee.hasBegun {
         wanted = isBlocked ? [.readable, .writable] : .readable
       }
     case .open:
@@ -157,26 +161,26 @@ extension EventLoop {
       if isBlocked { wanted.insert(.writable) }
     case .free, .doomed: return
     }
-    guard wanted != connection.pointee.interest else { return }
+    guard unsafe wanted != connection.pointee.interest else { return }
     do throws(SystemError) {
-      try poller.modify(connection.pointee.descriptor, token: Token.connection(id), wanted)
-      connection.pointee.interest = wanted
+      try unsafe poller.modify(connection.pointee.descriptor, token: Token.connection(id), wanted)
+      unsafe connection.pointee.interest = wanted
     } catch {
-      doom(id, connection, .failed(errno: error.errno))
+      unsafe doom(id, connection, .failed(errno: error.errno))
     }
   }
 
   /// Leaves what the peer sends in the kernel, whose window closes then; its end is noticed only when reading again.
   public func pauseReading(_ id: ConnectionID) {
-    guard let connection = slab.live(id) else { return }
-    connection.pointee.flags.insert(.isReadingPaused)
-    watch(id, connection)
+    guard let connection = unsafe slab.live(id) else { return }
+    unsafe connection.pointee.flags.insert(.isReadingPaused)
+    unsafe watch(id, connection)
   }
 
   /// Ends `pauseReading`.
   public func resumeReading(_ id: ConnectionID) {
-    guard let connection = slab.live(id) else { return }
-    connection.pointee.flags.remove(.isReadingPaused)
-    watch(id, connection)
+    guard let connection = unsafe slab.live(id) else { return }
+    unsafe connection.pointee.flags.remove(.isReadingPaused)
+    unsafe watch(id, connection)
   }
 }

@@ -14,12 +14,12 @@ extension EventLoop {
   public func send(_ range: Range<Int>, to id: ConnectionID, conflationKey: UInt64 = 0) {
     // Before anything is looked at: it may end this connection, or overflow it.
     if segments.count >= limits.segmentsPerTurn { flush() }
-    guard let connection = slab.live(id), !range.isEmpty else { return }
-    switch connection.pointee.state {
+    guard let connection = unsafe slab.live(id), !range.isEmpty else { return }
+    switch unsafe connection.pointee.state {
     case .connecting, .open: break
     case .closing, .lingering, .free, .doomed: return
     }
-    guard !connection.pointee.flags.contains(.hasOverflowed) else {
+    guard unsafe !connection.pointee.flags.contains(.hasOverflowed) else {
       counters.dropped += 1
       return
     }
@@ -27,13 +27,13 @@ extension EventLoop {
     let index = Int32(truncatingIfNeeded: segments.count)
     segments.append(
       Segment(offset: UInt32(range.lowerBound), length: UInt32(range.count), key: conflationKey, next: -1))
-    if connection.pointee.lastSegment >= 0 {
-      segments[Int(connection.pointee.lastSegment)].next = index
+    if unsafe connection.pointee.lastSegment >= 0 {
+      unsafe segments[Int(connection.pointee.lastSegment)].next = index
     } else {
-      connection.pointee.firstSegment = index
-      markDirty(id.slot, connection)
+      unsafe connection.pointee.firstSegment = index
+      unsafe markDirty(id.slot, connection)
     }
-    connection.pointee.lastSegment = index
+    unsafe connection.pointee.lastSegment = index
   }
 
   /// Writes what was sent so far and empties the arena: for an owner that has very much to say in one turn. Ranges that
@@ -45,38 +45,38 @@ extension EventLoop {
 
   /// Whether the kernel takes no more for this connection, so that sends wait in its outbox. Also while connecting.
   public func isBlocked(_ id: ConnectionID) -> Bool {
-    guard let connection = slab.live(id) else { return false }
-    return connection.pointee.outbox != nil || connection.pointee.state == .connecting
+    guard let connection = unsafe slab.live(id) else { return false }
+    return unsafe connection.pointee.outbox != nil || connection.pointee.state == .connecting
   }
 
   /// Bytes in the outbox of a blocked connection; what was sent in this turn is not in it yet.
-  public func pendingBytes(_ id: ConnectionID) -> Int { slab.live(id)?.pointee.outbox?.liveBytes ?? 0 }
+  public func pendingBytes(_ id: ConnectionID) -> Int { unsafe slab.live(id)?.pointee.outbox?.liveBytes ?? 0 }
 
   /// Forgets what is unsent, but for the rest of a frame that is partly on the wire, and lets an overflowed connection
   /// be sent to again.
   public func dropPending(_ id: ConnectionID) {
-    guard let connection = slab.live(id) else { return }
-    var index = connection.pointee.firstSegment
+    guard let connection = unsafe slab.live(id) else { return }
+    var index = unsafe connection.pointee.firstSegment
     while index >= 0 {
       counters.dropped += 1
       index = segments[Int(index)].next
     }
-    connection.pointee.firstSegment = -1
-    connection.pointee.lastSegment = -1
-    connection.pointee.flags.remove(.hasOverflowed)
-    guard let outbox = connection.pointee.outbox else { return }
+    unsafe connection.pointee.firstSegment = -1
+    unsafe connection.pointee.lastSegment = -1
+    unsafe connection.pointee.flags.remove(.hasOverflowed)
+    guard let outbox = unsafe connection.pointee.outbox else { return }
     let before = outbox.cost
     counters.dropped += UInt64(outbox.dropUnbegun())
     counters.outboxBytes += outbox.cost - before
-    guard outbox.isEmpty, !hasUnsentRecords(id, connection) else { return }
-    unblock(id, connection)
+    guard outbox.isEmpty, unsafe !hasUnsentRecords(id, connection) else { return }
+    unsafe unblock(id, connection)
     // A closing connection has nothing left to wait for.
-    if connection.pointee.state == .closing { markDirty(id.slot, connection) }
+    if unsafe connection.pointee.state == .closing { unsafe markDirty(id.slot, connection) }
   }
 
   func markDirty(_ slot: UInt32, _ connection: UnsafeMutablePointer<Connection>) {
-    guard !connection.pointee.flags.contains(.isDirty) else { return }
-    connection.pointee.flags.insert(.isDirty)
+    guard unsafe !connection.pointee.flags.contains(.isDirty) else { return }
+    unsafe connection.pointee.flags.insert(.isDirty)
     dirty.append(slot)
   }
 
@@ -85,36 +85,42 @@ extension EventLoop {
     guard !dirty.isEmpty else { return }
     for place in 0..<dirty.count {
       let slot = dirty[place]
-      let connection = slab.pointer(slot)
+      let connection = unsafe slab.pointer(slot)
       // The slot may have been freed since, and may be another connection's that is not dirty.
-      guard connection.pointee.flags.contains(.isDirty) else { continue }
-      connection.pointee.flags.remove(.isDirty)
-      flush(ConnectionID(slot: slot, generation: connection.pointee.generation), connection)
+      guard unsafe connection.pointee.flags.contains(.isDirty) else { continue }
+      unsafe connection.pointee.flags.remove(.isDirty)
+      unsafe flush(ConnectionID(slot: slot, generation: connection.pointee.generation), connection)
     }
     dirty.removeAll()
     segments.removeAll()
   }
 
   private func flush(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
-    let isTLS = connection.pointee.flags.contains(.isTLS)
-    if connection.pointee.outbox != nil, connection.pointee.flags.contains(.isWritable) {
-      if isTLS { sealOutbox(id, connection) } else { writeOutbox(id, connection) }
+    let isTLS = unsafe connection.pointee.flags.contains(.isTLS)
+    if unsafe connection.pointee.outbox != nil, unsafe connection.pointee.flags.contains(.isWritable) {
+      if isTLS { unsafe sealOutbox(id, connection) } else { unsafe writeOutbox(id, connection) }
     }
-    connection.pointee.flags.remove(.isWritable)
-    let first = connection.pointee.firstSegment
-    connection.pointee.firstSegment = -1
-    connection.pointee.lastSegment = -1
-    switch connection.pointee.state {
+    unsafe connection.pointee.flags.remove(.isWritable)
+    let first = unsafe connection.pointee.firstSegment
+    unsafe connection.pointee.firstSegment = -1
+    unsafe connection.pointee.lastSegment = -1
+    switch unsafe connection.pointee.state {
     case .free, .doomed, .lingering: return
-    case .connecting: stash(id, connection, from: first)
+    case .connecting: unsafe stash(id, connection, from: first)
     case .open, .closing:
-      if connection.pointee.outbox != nil {
-        stash(id, connection, from: first)
+      if unsafe connection.pointee.outbox != nil {
+        unsafe stash(id, connection, from: first)
       } else if first >= 0 {
-        if isTLS { sealSegments(id, connection, from: first) } else { writeSegments(id, connection, from: first) }
+        if isTLS {
+          unsafe sealSegments(id, connection, from: first)
+        } else {
+          unsafe writeSegments(id, connection, from: first)
+        }
       }
     }
-    if connection.pointee.state == .closing, connection.pointee.outbox == nil { finishSending(id, connection) }
+    if unsafe connection.pointee.state == .closing, unsafe connection.pointee.outbox == nil {
+      unsafe finishSending(id, connection)
+    }
   }
 
   /// Writes ranges straight from the arena; what the kernel does not take goes into an outbox.
@@ -122,21 +128,21 @@ extension EventLoop {
     var index = first
     var skip = 0
     while index >= 0 {
-      let (transfer, asked) = writeOnce(connection.pointee.descriptor, from: index, skipping: skip)
+      let (transfer, asked) = unsafe writeOnce(connection.pointee.descriptor, from: index, skipping: skip)
       switch transfer {
       case .moved(let count):
         noteWritten(count)
         advance(&index, &skip, by: count)
         // A short write means that the buffer is full; asking again would only say so.
         if count < asked {
-          stash(id, connection, from: index, skipping: skip)
+          unsafe stash(id, connection, from: index, skipping: skip)
           return
         }
       case .wouldBlock, .ended:
-        stash(id, connection, from: index, skipping: skip)
+        unsafe stash(id, connection, from: index, skipping: skip)
         return
       case .failed(let number):
-        doom(id, connection, cause(of: number))
+        unsafe doom(id, connection, cause(of: number))
         return
       }
     }
@@ -144,28 +150,28 @@ extension EventLoop {
 
   private func writeOnce(_ descriptor: Int32, from first: Int32, skipping skip: Int) -> (Transfer, asked: Int) {
     // The pointers into the arena are used before withBytes returns, and nothing in it touches the arena.
-    arena.withBytes { bytes in
+    unsafe arena.withBytes { bytes in
       let segment = segments[Int(first)]
       if segment.next < 0 {
-        let start = bytes.baseAddress! + Int(segment.offset) + skip
-        let rest = UnsafeRawBufferPointer(start: start, count: Int(segment.length) - skip)
-        return (sockets.send(descriptor, rest), rest.count)
+        let start = unsafe bytes.baseAddress! + Int(segment.offset) + skip
+        let rest = unsafe UnsafeRawBufferPointer(start: start, count: Int(segment.length) - skip)
+        return unsafe (sockets.send(descriptor, rest), rest.count)
       }
-      let gathered = gatherSegments(in: bytes, from: first, skipping: skip)
-      return (sockets.send(descriptor, pieces.baseAddress!, count: gathered.count), gathered.bytes)
+      let gathered = unsafe gatherSegments(in: bytes, from: first, skipping: skip)
+      return unsafe (sockets.send(descriptor, pieces.baseAddress!, count: gathered.count), gathered.bytes)
     }
   }
 
   /// Points `pieces` to segments in the arena's bytes.
   @inline(__always)
   func gatherSegments(in bytes: UnsafeRawBufferPointer, from first: Int32, skipping skip: Int) -> Gathering {
-    var gathered = Gathering(pieces)
+    var gathered = unsafe Gathering(pieces)
     var index = first
     var skip = skip
     while index >= 0 {
       let segment = segments[Int(index)]
-      let start = bytes.baseAddress! + Int(segment.offset) + skip
-      if !gathered.add(start, Int(segment.length) - skip) { break }
+      let start = unsafe bytes.baseAddress! + Int(segment.offset) + skip
+      if unsafe !gathered.add(start, Int(segment.length) - skip) { break }
       skip = 0
       index = segment.next
     }
@@ -191,12 +197,12 @@ extension EventLoop {
 
   /// Writes from the outbox until it is empty or the kernel takes no more.
   private func writeOutbox(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
-    guard let outbox = connection.pointee.outbox else { return }
-    let descriptor = connection.pointee.descriptor
+    guard let outbox = unsafe connection.pointee.outbox else { return }
+    let descriptor = unsafe connection.pointee.descriptor
     while !outbox.isEmpty {
       let before = outbox.cost
-      let (transfer, asked) = outbox.send(pieces) { count, _ in
-        sockets.send(descriptor, pieces.baseAddress!, count: count)
+      let (transfer, asked) = unsafe outbox.send(pieces) { count, _ in
+        unsafe sockets.send(descriptor, pieces.baseAddress!, count: count)
       }
       counters.outboxBytes += outbox.cost - before
       switch transfer {
@@ -205,11 +211,11 @@ extension EventLoop {
         if count < asked { return }
       case .wouldBlock, .ended: return
       case .failed(let number):
-        doom(id, connection, cause(of: number))
+        unsafe doom(id, connection, cause(of: number))
         return
       }
     }
-    unblock(id, connection)
+    unsafe unblock(id, connection)
   }
 
   /// Copies what cannot be sent now into the outbox. The first `skip` bytes of the first segment are on the wire.
@@ -217,24 +223,26 @@ extension EventLoop {
     _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, from first: Int32, skipping skip: Int = 0
   ) {
     guard first >= 0 else { return }
-    let outbox = connection.pointee.outbox ?? block(id, connection)
+    let outbox = unsafe connection.pointee.outbox ?? block(id, connection)
     let before = outbox.cost
     let room = max(0, limits.outboxBytesTotal - counters.outboxBytes)
     let limit = min(limits.outboxBytesPerConnection, before + room)
     var index = first
-    var isFull = connection.pointee.flags.contains(.hasOverflowed)
-    arena.withBytes { bytes in
+    var isFull = unsafe connection.pointee.flags.contains(.hasOverflowed)
+    unsafe arena.withBytes { bytes in
       while index >= 0 {
         let segment = segments[Int(index)]
         let start = Int(segment.offset)
-        let frame = UnsafeRawBufferPointer(rebasing: bytes[start..<start + Int(segment.length)])
+        let frame = unsafe UnsafeRawBufferPointer(rebasing: bytes[start..<start + Int(segment.length)])
         if index == first, skip > 0 {
-          outbox.appendRest(UnsafeRawBufferPointer(rebasing: frame[skip...]))
+          unsafe outbox.appendRest(UnsafeRawBufferPointer(rebasing: frame[skip...]))
         } else if isFull {
           counters.dropped += 1
         } else {
           // What finds nothing unsent is taken however large it is: it could as well have begun to leave.
-          switch outbox.append(frame, key: segment.key, limit: outbox.isEmpty ? max(limit, before + room) : limit) {
+          switch unsafe outbox.append(
+            frame, key: segment.key, limit: outbox.isEmpty ? max(limit, before + room) : limit)
+          {
           case .stored: break
           case .replacedOlder: counters.conflated += 1
           case .refused:
@@ -246,41 +254,41 @@ extension EventLoop {
       }
     }
     counters.outboxBytes += outbox.cost - before
-    if isFull { overflow(id, connection, together: limit < limits.outboxBytesPerConnection) }
+    if isFull { unsafe overflow(id, connection, together: limit < limits.outboxBytesPerConnection) }
   }
 
   /// `together` where it was the limit of all connections that was reached.
   private func overflow(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, together: Bool) {
-    guard !connection.pointee.flags.contains(.hasOverflowed) else { return }
-    connection.pointee.flags.insert(.hasOverflowed)
+    guard unsafe !connection.pointee.flags.contains(.hasOverflowed) else { return }
+    unsafe connection.pointee.flags.insert(.hasOverflowed)
     counters.overflowed += 1
     if together { counters.overflowedTogether += 1 }
     note(id, in: &overflowedNotices)
     // Nothing fit at all: there is nothing to wait for, and nothing was drained either.
-    if let outbox = connection.pointee.outbox, outbox.isEmpty, !hasUnsentRecords(id, connection) {
-      releaseOutbox(connection)
-      watch(id, connection)
+    if let outbox = unsafe connection.pointee.outbox, outbox.isEmpty, unsafe !hasUnsentRecords(id, connection) {
+      unsafe releaseOutbox(connection)
+      unsafe watch(id, connection)
     }
   }
 
   func block(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) -> Outbox {
     let outbox = spareOutboxes.popLast() ?? Outbox()
-    connection.pointee.outbox = outbox
+    unsafe connection.pointee.outbox = outbox
     counters.blockedConnections += 1
-    watch(id, connection)
+    unsafe watch(id, connection)
     return outbox
   }
 
   func unblock(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
-    releaseOutbox(connection)
-    watch(id, connection)
-    if connection.pointee.state == .open { note(id, in: &drainedNotices) }
+    unsafe releaseOutbox(connection)
+    unsafe watch(id, connection)
+    if unsafe connection.pointee.state == .open { note(id, in: &drainedNotices) }
   }
 
   /// Gives the outbox back; a few are kept for the next that block.
   func releaseOutbox(_ connection: UnsafeMutablePointer<Connection>) {
-    guard let outbox = connection.pointee.outbox else { return }
-    connection.pointee.outbox = nil
+    guard let outbox = unsafe connection.pointee.outbox else { return }
+    unsafe connection.pointee.outbox = nil
     counters.outboxBytes -= outbox.cost
     counters.blockedConnections -= 1
     outbox.clear()

@@ -1,6 +1,6 @@
 // Signals as events of a loop: the loop polls a signalfd like any other descriptor.
 
-import HubSystem
+public import HubSystem
 
 extension EventLoop {
   /// Calls `handler` on this loop's thread, in the turn that sees it, for each of `signals` that comes; replaces the

@@ -1,12 +1,14 @@
 // One timer for each connection, one for the loop, and the wait before accepting again.
+import HubBytes
+import HubSystem
 
 extension EventLoop {
   /// Sets the connection's timer to an uptime in nanoseconds, replacing the one it had; nil unsets it. `timerFired`
   /// comes at that time or up to some 70 ms later, never earlier; where more than `timersPerTurn` are due together,
   /// some turns later. O(1); pushing it back on each message costs a store.
   public func setTimer(_ id: ConnectionID, at uptimeNanoseconds: Int64?) {
-    guard let connection = slab.live(id) else { return }
-    switch connection.pointee.state {
+    guard let connection = unsafe slab.live(id) else { return }
+    switch unsafe connection.pointee.state {
     case .connecting, .open: break
     // The timer bounds the closing now: it may be moved, not removed.
     case .closing, .lingering: if uptimeNanoseconds == nil { return }
@@ -31,11 +33,11 @@ extension EventLoop {
       let id = dueTimers[nextDueTimer]
       nextDueTimer += 1
       // A callback before this one may have ended the connection, or set its timer anew.
-      guard let connection = slab.live(id), wheel.takeDue(id.slot, in: slab) else { continue }
+      guard let connection = unsafe slab.live(id), wheel.takeDue(id.slot, in: slab) else { continue }
       room -= 1
-      switch connection.pointee.state {
+      switch unsafe connection.pointee.state {
       case .connecting, .open: delegate?.timerFired(id)
-      case .closing, .lingering: doom(id, connection, .closedByUs)
+      case .closing, .lingering: unsafe doom(id, connection, .closedByUs)
       case .free, .doomed: break
       }
     }

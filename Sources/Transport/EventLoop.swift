@@ -5,14 +5,15 @@
 // connection holds 24 bytes for each send, and bytes are copied only where the kernel takes no more.
 //
 // The files: EventLoop+Events (sockets that are ready), +Accepting, +Sending (send and flush), +Closing, +Timers,
-// +Visits (turns on another thread); LoopState holds what is hot.
+// +Assists (turns on another thread); LoopState holds what is hot.
 
 import CHubLinux
 import Glibc
 import HubBytes
-import HubSystem
+public import HubSystem
 
 /// An event loop. It belongs to the thread that uses it: it is not Sendable, and only its `waker` may go elsewhere.
+@safe
 public final class EventLoop {
   /// One send: a range of the arena, the key, and the connection's next one.
   struct Segment {
@@ -86,28 +87,28 @@ public final class EventLoop {
     let poller = try Poller(eventsPerTurn: limits.eventsPerTurn, network: network)
     if network == nil { try poller.add(waker.descriptor, token: Token.waker, .readable) }
     // After the last throw: a failed init runs no deinit.
-    state = .allocate(capacity: 1)
-    state.initialize(
+    unsafe state = .allocate(capacity: 1)
+    unsafe state.initialize(
       to: LoopState(
         now: now, latestUptime: now.uptimeNanoseconds, poller: poller,
         wheel: TimerWheel(startingAt: now.uptimeNanoseconds)))
-    readBuffer = .allocate(byteCount: limits.readBufferBytes, alignment: 64)
-    pieces = .allocate(capacity: 64)
-    pieces.initialize(repeating: iovec())
+    unsafe readBuffer = .allocate(byteCount: limits.readBufferBytes, alignment: 64)
+    unsafe pieces = .allocate(capacity: 64)
+    unsafe pieces.initialize(repeating: iovec())
   }
 
   /// Closes all descriptors without a callback.
   deinit {
-    for slot in 0..<slab.slotCount where slab.pointer(slot).pointee.descriptor >= 0 {
-      sockets.close(slab.pointer(slot).pointee.descriptor)
+    for slot in 0..<slab.slotCount where unsafe slab.pointer(slot).pointee.descriptor >= 0 {
+      unsafe sockets.close(slab.pointer(slot).pointee.descriptor)
     }
     for listener in listeners { sockets.close(listener.descriptor) }
-    endVisits()
-    state.deinitialize(count: 1)
-    state.deallocate()
-    readBuffer.deallocate()
-    pieces.deinitialize()
-    pieces.deallocate()
+    endAssists()
+    unsafe state.deinitialize(count: 1)
+    unsafe state.deallocate()
+    unsafe readBuffer.deallocate()
+    unsafe pieces.deinitialize()
+    unsafe pieces.deallocate()
   }
 
   /// How many turns there were: a stamp for what is cached for one turn, ranges of the arena above all.
@@ -117,10 +118,10 @@ public final class EventLoop {
   public func run() {
     isStopping = false
     lockTurns()
-    state.pointee.isRunning = true
-    state.pointee.latestUptime = now.uptimeNanoseconds
+    unsafe state.pointee.isRunning = true
+    unsafe state.pointee.latestUptime = now.uptimeNanoseconds
     while !isStopping { takeTurn(timeoutMilliseconds: -1) }
-    state.pointee.isRunning = false
+    unsafe state.pointee.isRunning = false
     unlockTurns()
   }
 
@@ -131,7 +132,7 @@ public final class EventLoop {
   /// (negative: no such limit; 0: does not sleep), then handles everything that is.
   public func runTurn(timeoutMilliseconds: Int32 = -1) {
     // Time may have passed since the turn before: its last reading says nothing of this one's sleep.
-    state.pointee.latestUptime = now.uptimeNanoseconds
+    unsafe state.pointee.latestUptime = now.uptimeNanoseconds
     takeTurn(timeoutMilliseconds: timeoutMilliseconds)
   }
 
@@ -156,13 +157,13 @@ public final class EventLoop {
 
   private func beginTurn() {
     now = readClock()
-    state.pointee.latestUptime = now.uptimeNanoseconds
+    unsafe state.pointee.latestUptime = now.uptimeNanoseconds
     counters.turns += 1
   }
 
-  /// A turn on a visitor's thread: brings out what others have left. Sockets, timers and who called are for the loop's
-  /// own.
-  func takeVisitedTurn() {
+  /// A turn on an assistant's thread: brings out what others have left. Sockets, timers and who called are for the
+  /// loop's own.
+  func takeAssistedTurn() {
     beginTurn()
     callBack(delegate)
   }
@@ -184,32 +185,32 @@ public final class EventLoop {
   private func endTurn(_ delegate: (any EventLoopDelegate)?) {
     deliverNotices(delegate)
     delegate?.turnEnding()
-    settle(delegate)
+    reconcile(delegate)
     delegate?.turnEnded()
   }
 
   /// Handles what is ready, as much as one turn has room for. A report that waits may become stale, as any may within a
   /// turn: `handle` looks.
   private func handleReports(_ delegate: (any EventLoopDelegate)?) {
-    let before = state.pointee.counters.bytesRead
-    state.pointee.spentBytes = 0
+    let before = unsafe state.pointee.counters.bytesRead
+    unsafe state.pointee.spentBytes = 0
     var (next, room) = (nextReport, true)
     let (count, limit) = (reportCount, limits.readBytesPerTurn)
     while next < count, room {
       handle(poller.readiness(next), delegate)
       next += 1
-      let read = Int(truncatingIfNeeded: state.pointee.counters.bytesRead &- before)
-      room = read + state.pointee.spentBytes < limit
+      let read = unsafe Int(truncatingIfNeeded: state.pointee.counters.bytesRead &- before)
+      room = unsafe read + state.pointee.spentBytes < limit
     }
     nextReport = next
-    if next < count { state.pointee.counters.turnsCut += 1 }
+    if next < count { unsafe state.pointee.counters.turnsCut += 1 }
   }
 
   /// The monotonic clock as it is at this moment of a turn, in nanoseconds. The sleep that follows is reckoned from the
   /// newest reading, so that a turn which asks at its end costs no reading more.
   public func readUptime() -> Int64 {
     let uptime = hasOwnClock ? readClock().uptimeNanoseconds : ClockReading.uptime()
-    state.pointee.latestUptime = uptime
+    unsafe state.pointee.latestUptime = uptime
     return uptime
   }
 
@@ -224,20 +225,20 @@ public final class EventLoop {
 
   /// What was read is more work than its size shows, as much as so many bytes more: compressed data, for instance. The
   /// others that are ready wait for the next turn if it is much.
-  public func spend(bytes: Int) { state.pointee.spentBytes += bytes }
+  public func spend(bytes: Int) { unsafe state.pointee.spentBytes += bytes }
 
   /// Sleeps until something is ready or `uptimeNanoseconds`, to within some ten microseconds, where `runTurn` rounds up
   /// to milliseconds. For load generators, which are late by what they oversleep; a turn follows with a timeout of 0,
   /// and a waker's call is seen only then.
   public func sleepPrecisely(until uptimeNanoseconds: Int64) {
     let left = uptimeNanoseconds - readUptime()
-    let isIdle = dirty.isEmpty && !state.pointee.hasNotices && !hasUnhandledReports && !hasDueTimers
+    let isIdle = unsafe dirty.isEmpty && !state.pointee.hasNotices && !hasUnhandledReports && !hasDueTimers
     if left > 0, isIdle { poller.sleep(nanoseconds: left) }
   }
 
   /// Flushes and delivers what comes of it until both are done. A delegate that sends in answer to `drained` for ever
   /// does not hold up the loop: after some rounds the rest is left to the next turn, and the arena is kept until then.
-  private func settle(_ delegate: (any EventLoopDelegate)?) {
+  private func reconcile(_ delegate: (any EventLoopDelegate)?) {
     var rounds = 0
     repeat {
       flush()
@@ -253,32 +254,36 @@ public final class EventLoop {
   /// Calls back what was noted during operations, as far as it is still true. What the callbacks note in their turn
   /// waits for the next call, so that two sides that keep failing cannot hold up the loop.
   private func deliverNotices(_ delegate: (any EventLoopDelegate)?) {
-    if !state.pointee.hasNotices { return }
+    if unsafe !state.pointee.hasNotices { return }
     var notices = takeAll(&drainedNotices)
     for id in notices {
-      guard let connection = slab.live(id), connection.pointee.outbox == nil else { continue }
-      if connection.pointee.state == .open { delegate?.drained(id) }
+      guard let connection = unsafe slab.live(id), unsafe connection.pointee.outbox == nil else { continue }
+      if unsafe connection.pointee.state == .open { delegate?.drained(id) }
     }
-    giveBack(&notices, to: &drainedNotices)
+    release(&notices, to: &drainedNotices)
 
     notices = takeAll(&overflowedNotices)
     for id in notices {
-      guard let connection = slab.live(id), connection.pointee.flags.contains(.hasOverflowed) else { continue }
-      if connection.pointee.state == .open || connection.pointee.state == .connecting { delegate?.overflowed(id) }
+      guard let connection = unsafe slab.live(id), unsafe connection.pointee.flags.contains(.hasOverflowed) else {
+        continue
+      }
+      if unsafe connection.pointee.state == .open || connection.pointee.state == .connecting {
+        delegate?.overflowed(id)
+      }
     }
-    giveBack(&notices, to: &overflowedNotices)
+    release(&notices, to: &overflowedNotices)
 
     notices = takeAll(&doomedNotices)
     for id in notices {
-      let cause = slab.pointer(id.slot).pointee.cause
+      let cause = unsafe slab.pointer(id.slot).pointee.cause
       wheel.forget(id.slot, in: slab)
       slab.remove(id.slot)
       counters.closed += 1
       counters.connections -= 1
       delegate?.closed(id, cause)
     }
-    giveBack(&notices, to: &doomedNotices)
-    state.pointee.hasNotices = !doomedNotices.isEmpty || !drainedNotices.isEmpty || !overflowedNotices.isEmpty
+    release(&notices, to: &doomedNotices)
+    unsafe state.pointee.hasNotices = !doomedNotices.isEmpty || !drainedNotices.isEmpty || !overflowedNotices.isEmpty
   }
 
   private func takeAll(_ list: inout [ConnectionID]) -> [ConnectionID] {
@@ -289,21 +294,21 @@ public final class EventLoop {
   }
 
   /// Keeps the memory of a delivered list, unless new notices came meanwhile.
-  private func giveBack(_ taken: inout [ConnectionID], to list: inout [ConnectionID]) {
+  private func release(_ taken: inout [ConnectionID], to list: inout [ConnectionID]) {
     taken.removeAll(keepingCapacity: true)
     if list.isEmpty && list.capacity < taken.capacity { swap(&taken, &list) }
   }
 
   /// Milliseconds until the next timer, at most `timeout`, and 0 while something waits for the next turn.
   func timeToSleep(atMost timeout: Int32) -> Int32 {
-    if timeout == 0 || !dirty.isEmpty || state.pointee.hasNotices || hasDueTimers { return 0 }
+    if unsafe timeout == 0 || !dirty.isEmpty || state.pointee.hasNotices || hasDueTimers { return 0 }
     var next = wheel.nextUptimeNanoseconds ?? .max
     if let loopTimerAt { next = min(next, loopTimerAt) }
     if let acceptRetryAt { next = min(next, acceptRetryAt) }
-    state.pointee.wakesAt = next
+    unsafe state.pointee.wakesAt = next
     if next == .max { return timeout }
     // What the turn took counts; who has looked at the clock at its end has seen that.
-    let latest = state.pointee.latestUptime
+    let latest = unsafe state.pointee.latestUptime
     let reckoned = latest > now.uptimeNanoseconds ? latest : readUptime()
     // Rounded up: a sleep that ends just before the time would be followed by a second one.
     let nanoseconds = max(0, next - reckoned)
@@ -314,6 +319,6 @@ public final class EventLoop {
   /// Has a callback made when no operation is under way.
   func note(_ id: ConnectionID, in list: inout [ConnectionID]) {
     list.append(id)
-    state.pointee.hasNotices = true
+    unsafe state.pointee.hasNotices = true
   }
 }

@@ -24,8 +24,8 @@ public struct EventLoopCounters: Sendable, Hashable {
   /// Times that accepting waited because of `acceptsPerSecond`.
   public var acceptWaits: UInt64 = 0
 
-  /// Those that another thread ran (EventLoop+Visits).
-  public var visits: UInt64 = 0
+  /// Those that another thread ran (EventLoop+Assists).
+  public var assists: UInt64 = 0
   /// Turns that left sockets which were ready to the next one, because of `readBytesPerTurn`.
   public var turnsCut: UInt64 = 0
 

@@ -87,7 +87,7 @@ public struct EventLoopLimits: Sendable, Hashable {
     precondition(outboxBytesPerConnection > 0 && outboxBytesPerConnection <= 1 << 30)
     precondition(outboxBytesTotal >= outboxBytesPerConnection && arenaKeepBytes >= 0)
     precondition(kernelUnsentBytes >= 0 && kernelSendBufferBytes >= 0)
-    precondition(tlsHandshakesPerTurn > 0 && tlsKeyUpdates >= 0 && tlsUnsentBytes >= 2 * TLSRoom.recordBytes)
+    precondition(tlsHandshakesPerTurn > 0 && tlsKeyUpdates >= 0 && tlsUnsentBytes >= 2 * TLSBuffers.recordBytes)
     precondition(closeMilliseconds >= 0 && acceptRetryMilliseconds >= 0)
   }
 }

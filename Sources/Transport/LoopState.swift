@@ -9,11 +9,12 @@
 // changed, so don't write into the arena and send in one expression.
 
 import Glibc
-import HubBytes
-import HubSystem
+public import HubBytes
+public import HubSystem
 
 /// The parts of a loop that are hot.
 @usableFromInline
+@safe
 struct LoopState: ~Copyable {
   @usableFromInline var now: ClockReading
   /// The newest reading of the monotonic clock; later than `now` where somebody has looked since.
@@ -21,12 +22,12 @@ struct LoopState: ~Copyable {
   /// Not retained: see `EventLoop.delegate`.
   unowned var delegate: (any EventLoopDelegate)?
   var poller: Poller
-  /// Of a loop that others may visit (EventLoop+Visits): held by who runs its turns, and by nobody while it sleeps.
+  /// Of a loop that others may assist (EventLoop+Assists): held by who runs its turns, and by nobody while it sleeps.
   var turnLock: UnsafeMutablePointer<pthread_mutex_t>?
   /// `run` has begun and not ended.
   var isRunning = false
   /// Another thread runs this turn.
-  var isVisited = false
+  var isAssisted = false
   /// When the present sleep ends by itself (uptime, ns).
   var wakesAt = Int64.max
   var loopTimerAt: Int64?
@@ -56,92 +57,92 @@ extension EventLoop {
   /// The outgoing bytes of this turn. Append a frame, then `send` its range to any number of connections. Ranges are
   /// good until `turnEnded`, before which the arena is emptied.
   @inlinable public var arena: ByteBuffer {
-    _read { yield state.pointee.arena }
-    _modify { yield &state.pointee.arena }
+    _read { yield unsafe state.pointee.arena }
+    _modify { yield unsafe &state.pointee.arena }
   }
 
   /// Both clocks as they were when this turn's events were fetched.
   public internal(set) var now: ClockReading {
-    @inlinable get { state.pointee.now }
-    set { state.pointee.now = newValue }
+    @inlinable get { unsafe state.pointee.now }
+    set { unsafe state.pointee.now = newValue }
   }
 
   /// What the loop did since it began.
   public internal(set) var counters: EventLoopCounters {
-    _read { yield state.pointee.counters }
-    _modify { yield &state.pointee.counters }
+    _read { yield unsafe state.pointee.counters }
+    _modify { yield unsafe &state.pointee.counters }
   }
 
   @inline(__always)
   var slab: ConnectionSlab {
-    _read { yield state.pointee.slab }
-    _modify { yield &state.pointee.slab }
+    _read { yield unsafe state.pointee.slab }
+    _modify { yield unsafe &state.pointee.slab }
   }
 
   @inline(__always)
   var wheel: TimerWheel {
-    _read { yield state.pointee.wheel }
-    _modify { yield &state.pointee.wheel }
+    _read { yield unsafe state.pointee.wheel }
+    _modify { yield unsafe &state.pointee.wheel }
   }
 
   /// Who is told what happens. Not retained, and must outlive the last turn: `unowned`, because a weak reference would
   /// slow down every retain of an object that is retained for each event.
   public var delegate: (any EventLoopDelegate)? {
-    get { state.pointee.delegate }
-    set { state.pointee.delegate = newValue }
+    get { unsafe state.pointee.delegate }
+    set { unsafe state.pointee.delegate = newValue }
   }
 
   @inline(__always)
   var poller: Poller {
-    _read { yield state.pointee.poller }
-    _modify { yield &state.pointee.poller }
+    _read { yield unsafe state.pointee.poller }
+    _modify { yield unsafe &state.pointee.poller }
   }
 
   @inline(__always)
   var segments: TurnList<Segment> {
-    _read { yield state.pointee.segments }
-    _modify { yield &state.pointee.segments }
+    _read { yield unsafe state.pointee.segments }
+    _modify { yield unsafe &state.pointee.segments }
   }
 
   @inline(__always)
   var dirty: TurnList<UInt32> {
-    _read { yield state.pointee.dirty }
-    _modify { yield &state.pointee.dirty }
+    _read { yield unsafe state.pointee.dirty }
+    _modify { yield unsafe &state.pointee.dirty }
   }
 
   @inline(__always)
   var dueTimers: TurnList<ConnectionID> {
-    _read { yield state.pointee.dueTimers }
-    _modify { yield &state.pointee.dueTimers }
+    _read { yield unsafe state.pointee.dueTimers }
+    _modify { yield unsafe &state.pointee.dueTimers }
   }
 
   @inline(__always)
   var loopTimerAt: Int64? {
-    _read { yield state.pointee.loopTimerAt }
-    _modify { yield &state.pointee.loopTimerAt }
+    _read { yield unsafe state.pointee.loopTimerAt }
+    _modify { yield unsafe &state.pointee.loopTimerAt }
   }
 
   @inline(__always)
   var acceptRetryAt: Int64? {
-    _read { yield state.pointee.acceptRetryAt }
-    _modify { yield &state.pointee.acceptRetryAt }
+    _read { yield unsafe state.pointee.acceptRetryAt }
+    _modify { yield unsafe &state.pointee.acceptRetryAt }
   }
 
   @inline(__always)
   var doomedNotices: [ConnectionID] {
-    _read { yield state.pointee.doomedNotices }
-    _modify { yield &state.pointee.doomedNotices }
+    _read { yield unsafe state.pointee.doomedNotices }
+    _modify { yield unsafe &state.pointee.doomedNotices }
   }
 
   @inline(__always)
   var drainedNotices: [ConnectionID] {
-    _read { yield state.pointee.drainedNotices }
-    _modify { yield &state.pointee.drainedNotices }
+    _read { yield unsafe state.pointee.drainedNotices }
+    _modify { yield unsafe &state.pointee.drainedNotices }
   }
 
   @inline(__always)
   var overflowedNotices: [ConnectionID] {
-    _read { yield state.pointee.overflowedNotices }
-    _modify { yield &state.pointee.overflowedNotices }
+    _read { yield unsafe state.pointee.overflowedNotices }
+    _modify { yield unsafe &state.pointee.overflowedNotices }
   }
 }

@@ -3,7 +3,7 @@
 // ask the kernel, after one look at a flag.
 
 import CHubLinux
-import HubSystem
+package import HubSystem
 
 /// A network without a kernel. Its sockets have numbers of its own, from 0 on, and behave as non-blocking sockets do.
 ///

@@ -55,20 +55,20 @@ final class Outbox {
     }
     closeGaps()
     if key != 0 { newest[key] = entries.count }
-    store(bytes, key: key, hasBegun: false)
+    unsafe store(bytes, key: key, hasBegun: false)
     return outcome
   }
 
   /// Appends the rest of a frame whose first bytes are on the wire: it has to follow whatever happens, so no limit.
   func appendRest(_ bytes: UnsafeRawBufferPointer) {
     precondition(isEmpty, "only the first frame can be partly sent")
-    store(bytes, key: 0, hasBegun: true)
+    unsafe store(bytes, key: 0, hasBegun: true)
   }
 
   private func store(_ bytes: UnsafeRawBufferPointer, key: UInt64, hasBegun: Bool) {
     entries.append(
       Entry(offset: buffer.count, length: UInt32(bytes.count), hasBegun: hasBegun, isLive: true, key: key))
-    buffer.append(bytes)
+    unsafe buffer.append(bytes)
     liveBytes += bytes.count
     liveCount += 1
   }
@@ -83,12 +83,12 @@ final class Outbox {
   /// bytes; `body` returns how many of these bytes were sent.
   func send(_ pieces: UnsafeMutableBufferPointer<iovec>, _ body: (Int, Int) -> Transfer) -> (Transfer, asked: Int) {
     // The pointers are used in `body` only, and the buffer does not change before it returns.
-    let (transfer, asked) = buffer.withBytes { bytes in
-      var gathered = Gathering(pieces)
+    let (transfer, asked) = unsafe buffer.withBytes { bytes in
+      var gathered = unsafe Gathering(pieces)
       var index = head
       while index < entries.count {
         let entry = entries[index]
-        if entry.isLive, !gathered.add(bytes.baseAddress! + entry.offset, Int(entry.length)) { break }
+        if entry.isLive, unsafe !gathered.add(bytes.baseAddress! + entry.offset, Int(entry.length)) { break }
         index += 1
       }
       return (body(gathered.count, gathered.bytes), gathered.bytes)
@@ -156,11 +156,11 @@ final class Outbox {
     var to = 0
     var count = 0
     // Downwards in place: what moves goes to where only dead or moved bytes are, since offsets grow along the entries.
-    buffer.withMutableBytes { bytes in
+    unsafe buffer.withMutableBytes { bytes in
       for index in head..<entries.count where entries[index].isLive {
         var entry = entries[index]
-        let source = UnsafeRawBufferPointer(rebasing: bytes[entry.offset..<entry.offset + Int(entry.length)])
-        UnsafeMutableRawBufferPointer(rebasing: bytes[to..<to + source.count]).copyMemory(from: source)
+        let source = unsafe UnsafeRawBufferPointer(rebasing: bytes[entry.offset..<entry.offset + Int(entry.length)])
+        unsafe UnsafeMutableRawBufferPointer(rebasing: bytes[to..<to + source.count]).copyMemory(from: source)
         entry.offset = to
         entries[count] = entry
         if entry.key != 0, !entry.hasBegun { newest[entry.key] = count }
@@ -175,26 +175,27 @@ final class Outbox {
 }
 
 /// Collects memory for one sendmsg; neighbours become one piece.
+@safe
 struct Gathering {
   private let pieces: UnsafeMutableBufferPointer<iovec>
   private(set) var count = 0
   private(set) var bytes = 0
 
-  init(_ pieces: UnsafeMutableBufferPointer<iovec>) { self.pieces = pieces }
+  init(_ pieces: UnsafeMutableBufferPointer<iovec>) { unsafe self.pieces = unsafe pieces }
 
   /// False when there is no room for another piece.
   mutating func add(_ start: UnsafeRawPointer, _ length: Int) -> Bool {
     if count > 0 {
-      let last = pieces[count - 1]
-      if UnsafeRawPointer(last.iov_base) + last.iov_len == start {
-        pieces[count - 1].iov_len += length
+      let last = unsafe pieces[count - 1]
+      if unsafe UnsafeRawPointer(last.iov_base) + last.iov_len == start {
+        unsafe pieces[count - 1].iov_len += length
         bytes += length
         return true
       }
     }
-    guard count < pieces.count else { return false }
+    guard unsafe count < pieces.count else { return false }
     // sendmsg reads through this pointer only; that iovec is mutable is for recvmsg's sake.
-    pieces[count] = iovec(iov_base: UnsafeMutableRawPointer(mutating: start), iov_len: length)
+    unsafe pieces[count] = iovec(iov_base: UnsafeMutableRawPointer(mutating: start), iov_len: length)
     count += 1
     bytes += length
     return true

@@ -6,6 +6,7 @@ import Glibc
 import HubSystem
 
 /// An epoll instance and the memory into which it reports.
+@safe
 struct Poller: ~Copyable {
   private let epoll: Descriptor
   private let reports: UnsafeMutableBufferPointer<epoll_event>
@@ -17,13 +18,13 @@ struct Poller: ~Copyable {
     self.network = network
     isSimulated = network != nil
     epoll = try Descriptor(epoll_create1(Int32(EPOLL_CLOEXEC)), from: "epoll_create1")
-    reports = .allocate(capacity: eventsPerTurn)
-    reports.initialize(repeating: epoll_event())
+    unsafe reports = .allocate(capacity: eventsPerTurn)
+    unsafe reports.initialize(repeating: epoll_event())
   }
 
   deinit {
-    reports.deinitialize()
-    reports.deallocate()
+    unsafe reports.deinitialize()
+    unsafe reports.deallocate()
   }
 
   /// Watches a descriptor; closing it ends that by itself.
@@ -39,17 +40,17 @@ struct Poller: ~Copyable {
     _ operation: Int32, _ descriptor: Int32, token: UInt64, _ interest: Interest
   ) throws(SystemError) {
     if isSimulated, let network { return try network.watch(descriptor, token: token, for: interest) }
-    var event = epoll_event()
-    event.events = interest.events
-    event.data.u64 = token
-    guard epoll_ctl(epoll.raw, operation, descriptor, &event) == 0 else { throw SystemError("epoll_ctl") }
+    var event = unsafe epoll_event()
+    unsafe event.events = interest.events
+    unsafe event.data.u64 = token
+    guard unsafe epoll_ctl(epoll.raw, operation, descriptor, &event) == 0 else { throw SystemError("epoll_ctl") }
   }
 
   /// Sleeps until something is ready or `milliseconds` passed (negative: without end), and returns how many
   /// descriptors are; `readiness` gives them. A signal ends the sleep with 0.
   func wait(milliseconds: Int32) -> Int {
-    if isSimulated, let network { return take(network.ready(limit: reports.count), milliseconds) }
-    let count = epoll_wait(epoll.raw, reports.baseAddress!, Int32(reports.count), milliseconds)
+    if isSimulated, let network { return unsafe take(network.ready(limit: reports.count), milliseconds) }
+    let count = unsafe epoll_wait(epoll.raw, reports.baseAddress!, Int32(reports.count), milliseconds)
     if count >= 0 { return Int(count) }
     // The others (EBADF, EFAULT, EINVAL) would mean that we broke our own descriptor or memory.
     precondition(errno == EINTR, "epoll_wait failed on the loop's own descriptor")
@@ -59,8 +60,8 @@ struct Poller: ~Copyable {
   private func take(_ ready: [Readiness], _ milliseconds: Int32) -> Int {
     precondition(milliseconds == 0, "a loop over a simulated network never sleeps: its turns have a timeout of 0")
     for (place, readiness) in ready.enumerated() {
-      reports[place].data.u64 = readiness.token
-      reports[place].events = readiness.events
+      unsafe reports[place].data.u64 = readiness.token
+      unsafe reports[place].events = readiness.events
     }
     return ready.count
   }
@@ -71,11 +72,11 @@ struct Poller: ~Copyable {
     var watched = pollfd(fd: epoll.raw, events: Int16(POLLIN), revents: 0)
     var time = timespec(tv_sec: Int(nanoseconds / 1_000_000_000), tv_nsec: Int(nanoseconds % 1_000_000_000))
     // A failure is a signal's (EINTR); the caller looks at the clock again anyway.
-    _ = ppoll(&watched, 1, &time, nil)
+    _ = unsafe ppoll(&watched, 1, &time, nil)
   }
 
   /// What `wait` reported at `index`.
   func readiness(_ index: Int) -> Readiness {
-    Readiness(token: reports[index].data.u64, events: reports[index].events)
+    unsafe Readiness(token: reports[index].data.u64, events: reports[index].events)
   }
 }

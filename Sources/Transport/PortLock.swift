@@ -11,7 +11,7 @@
 
 import CHubLinux
 import Glibc
-import HubSystem
+public import HubSystem
 
 /// Why a port could not be had.
 public enum PortLockError: Error, Sendable, Hashable, CustomStringConvertible {
@@ -111,14 +111,14 @@ public struct PortLock: ~Copyable, Sendable {
     address.sun_family = sa_family_t(AF_UNIX)
     let bytes = Array(name.utf8)
     // 108 bytes, of which the longest name (IPv6 address, 5 digits) takes 69.
-    withUnsafeMutableBytes(of: &address.sun_path) { path in
+    unsafe withUnsafeMutableBytes(of: &address.sun_path) { path in
       precondition(bytes.count < path.count)
-      UnsafeMutableRawBufferPointer(rebasing: path[1...]).copyBytes(from: bytes)
+      unsafe UnsafeMutableRawBufferPointer(rebasing: path[1...]).copyBytes(from: bytes)
     }
     let length = socklen_t(MemoryLayout<sa_family_t>.size + 1 + bytes.count)
     // The C idiom: every sockaddr begins with its family, and the length says how much counts.
-    let outcome = withUnsafePointer(to: &address) {
-      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(socket.raw, $0, length) }
+    let outcome = unsafe withUnsafePointer(to: &address) {
+      unsafe $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { unsafe bind(socket.raw, $0, length) }
     }
     guard outcome == 0 else { throw SystemError("bind") }
     return socket

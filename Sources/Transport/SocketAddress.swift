@@ -35,21 +35,21 @@ public struct SocketAddress: Sendable, Hashable {
   /// The same without the word.
   init?(numeric host: String, port: UInt16 = 0) {
     var four = in_addr()
-    if inet_pton(AF_INET, host, &four) == 1 {
+    if unsafe inet_pton(AF_INET, host, &four) == 1 {
       self.init(high: 0, low: UInt64(UInt32(bigEndian: four.s_addr)), isIPv6: false, port: port)
       return
     }
     var bare = host
     if bare.hasPrefix("["), bare.hasSuffix("]") { bare = String(bare.dropFirst().dropLast()) }
     var six = in6_addr()
-    guard inet_pton(AF_INET6, bare, &six) == 1 else { return nil }
+    guard unsafe inet_pton(AF_INET6, bare, &six) == 1 else { return nil }
     self.init(six, port: port)
   }
 
   init(_ six: in6_addr, port: UInt16) {
     // in6_addr is 16 bytes without padding, so it may be read as two words.
-    let words = withUnsafeBytes(of: six) {
-      ($0.loadUnaligned(as: UInt64.self), $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+    let words = unsafe withUnsafeBytes(of: six) {
+      unsafe ($0.loadUnaligned(as: UInt64.self), $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
     }
     self.init(high: UInt64(bigEndian: words.0), low: UInt64(bigEndian: words.1), isIPv6: true, port: port)
   }
@@ -87,16 +87,16 @@ public struct SocketAddress: Sendable, Hashable {
 
   /// The address without its port, for instance `127.0.0.1` or `::1`.
   public var host: String {
-    withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { text in
+    unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { text in
       let written: UnsafePointer<CChar>?
       if isIPv6 {
         var address = in6()
-        written = inet_ntop(AF_INET6, &address, text.baseAddress!, socklen_t(text.count))
+        unsafe written = inet_ntop(AF_INET6, &address, text.baseAddress!, socklen_t(text.count))
       } else {
         var address = in_addr(s_addr: UInt32(truncatingIfNeeded: low).bigEndian)
-        written = inet_ntop(AF_INET, &address, text.baseAddress!, socklen_t(text.count))
+        unsafe written = inet_ntop(AF_INET, &address, text.baseAddress!, socklen_t(text.count))
       }
-      return written.map { String(cString: $0) } ?? "?"
+      return unsafe written.map { unsafe String(cString: $0) } ?? "?"
     }
   }
 }
@@ -113,9 +113,9 @@ extension SocketAddress {
 
   private func in6() -> in6_addr {
     var address = in6_addr()
-    withUnsafeMutableBytes(of: &address) {
-      $0.storeBytes(of: high.bigEndian, as: UInt64.self)
-      $0.storeBytes(of: low.bigEndian, toByteOffset: 8, as: UInt64.self)
+    unsafe withUnsafeMutableBytes(of: &address) {
+      unsafe $0.storeBytes(of: high.bigEndian, as: UInt64.self)
+      unsafe $0.storeBytes(of: low.bigEndian, toByteOffset: 8, as: UInt64.self)
     }
     return address
   }
@@ -127,16 +127,20 @@ extension SocketAddress {
       six.sin6_family = sa_family_t(AF_INET6)
       six.sin6_port = port.bigEndian
       six.sin6_addr = in6()
-      return withUnsafePointer(to: &six) {
-        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, socklen_t(MemoryLayout<sockaddr_in6>.size)) }
+      return unsafe withUnsafePointer(to: &six) {
+        unsafe $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+          unsafe body($0, socklen_t(MemoryLayout<sockaddr_in6>.size))
+        }
       }
     }
     var four = sockaddr_in()
     four.sin_family = sa_family_t(AF_INET)
     four.sin_port = port.bigEndian
     four.sin_addr = in_addr(s_addr: UInt32(truncatingIfNeeded: low).bigEndian)
-    return withUnsafePointer(to: &four) {
-      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
+    return unsafe withUnsafePointer(to: &four) {
+      unsafe $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        unsafe body($0, socklen_t(MemoryLayout<sockaddr_in>.size))
+      }
     }
   }
 
@@ -147,18 +151,18 @@ extension SocketAddress {
   ) -> (result: Int32, address: SocketAddress?) {
     var storage = sockaddr_storage()
     var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
-    let result = withUnsafeMutablePointer(to: &storage) {
-      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { fill($0, &length) }
+    let result = unsafe withUnsafeMutablePointer(to: &storage) {
+      unsafe $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { unsafe fill($0, &length) }
     }
     guard result >= 0 else { return (result, nil) }
-    let address: SocketAddress? = withUnsafeBytes(of: &storage) { bytes in
-      switch Int32(family(bytes)) {
+    let address: SocketAddress? = unsafe withUnsafeBytes(of: &storage) { bytes in
+      switch unsafe Int32(family(bytes)) {
       case AF_INET:
-        let four = bytes.loadUnaligned(as: sockaddr_in.self)
+        let four = unsafe bytes.loadUnaligned(as: sockaddr_in.self)
         let host = UInt64(UInt32(bigEndian: four.sin_addr.s_addr))
         return SocketAddress(high: 0, low: host, isIPv6: false, port: UInt16(bigEndian: four.sin_port))
       case AF_INET6:
-        let six = bytes.loadUnaligned(as: sockaddr_in6.self)
+        let six = unsafe bytes.loadUnaligned(as: sockaddr_in6.self)
         return SocketAddress(six.sin6_addr, port: UInt16(bigEndian: six.sin6_port))
       case _:
         return nil
@@ -168,6 +172,6 @@ extension SocketAddress {
   }
 
   private static func family(_ bytes: UnsafeRawBufferPointer) -> sa_family_t {
-    bytes.loadUnaligned(as: sa_family_t.self)
+    unsafe bytes.loadUnaligned(as: sa_family_t.self)
   }
 }

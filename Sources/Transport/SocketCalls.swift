@@ -39,7 +39,7 @@ struct SocketCalls {
     if reusePort { try set(socket.raw, SOL_SOCKET, SO_REUSEPORT, 1) }
     // `::` takes IPv4 too, whatever net.ipv6.bindv6only says.
     if address.isIPv6 { try set(socket.raw, Int32(IPPROTO_IPV6), IPV6_V6ONLY, address.isWildcard ? 0 : 1) }
-    guard address.withSockaddr({ bind(socket.raw, $0, $1) }) == 0 else { throw SystemError("bind") }
+    guard unsafe address.withSockaddr({ unsafe bind(socket.raw, $0, $1) }) == 0 else { throw SystemError("bind") }
     return socket
   }
 
@@ -54,9 +54,9 @@ struct SocketCalls {
       // The port is chosen when the destination is known, so that one source address serves more than 28,000
       // connections in all (ip(7), IP_BIND_ADDRESS_NO_PORT).
       if local.port == 0 { try Self.set(socket.raw, Int32(IPPROTO_IP), Self.ipBindAddressNoPort, 1) }
-      guard local.withSockaddr({ bind(socket.raw, $0, $1) }) == 0 else { throw SystemError("bind") }
+      guard unsafe local.withSockaddr({ unsafe bind(socket.raw, $0, $1) }) == 0 else { throw SystemError("bind") }
     }
-    let outcome = address.withSockaddr { Glibc.connect(socket.raw, $0, $1) }
+    let outcome = unsafe address.withSockaddr { unsafe Glibc.connect(socket.raw, $0, $1) }
     let number = outcome == 0 || errno == EINPROGRESS || errno == EINTR ? 0 : errno
     return (socket.release(), number)
   }
@@ -79,14 +79,14 @@ struct SocketCalls {
 
   private static func set(_ socket: Int32, _ level: Int32, _ option: Int32, _ value: Int32) throws(SystemError) {
     var value = value
-    guard setsockopt(socket, level, option, &value, socklen_t(MemoryLayout<Int32>.size)) == 0 else {
+    guard unsafe setsockopt(socket, level, option, &value, socklen_t(MemoryLayout<Int32>.size)) == 0 else {
       throw SystemError("setsockopt")
     }
   }
 
   /// The address that the socket is bound to.
   static func localAddress(_ socket: Int32) throws(SystemError) -> SocketAddress {
-    let (result, address) = SocketAddress.reading { getsockname(socket, $0, $1) }
+    let (result, address) = unsafe SocketAddress.reading { unsafe getsockname(socket, $0, $1) }
     guard result == 0, let address else { throw SystemError("getsockname") }
     return address
   }
@@ -94,7 +94,7 @@ struct SocketCalls {
   /// Takes the next waiting connection of a listener.
   func accept(_ listener: Int32) -> Accepted {
     if isSimulated, let network { return network.accept(listener) }
-    let (descriptor, address) = SocketAddress.reading { accept4(listener, $0, $1, Self.flags) }
+    let (descriptor, address) = unsafe SocketAddress.reading { unsafe accept4(listener, $0, $1, Self.flags) }
     if descriptor >= 0 {
       guard let address else {
         close(descriptor)
@@ -114,14 +114,14 @@ struct SocketCalls {
     if isSimulated, let network { return network.takeError(socket) }
     var number: Int32 = 0
     var length = socklen_t(MemoryLayout<Int32>.size)
-    guard getsockopt(socket, SOL_SOCKET, SO_ERROR, &number, &length) == 0 else { return errno }
+    guard unsafe getsockopt(socket, SOL_SOCKET, SO_ERROR, &number, &length) == 0 else { return errno }
     return number
   }
 
   /// One read.
   func receive(_ socket: Int32, into buffer: UnsafeMutableRawBufferPointer) -> Transfer {
-    if isSimulated, let network { return network.receive(socket, into: buffer) }
-    let count = recv(socket, buffer.baseAddress!, buffer.count, 0)
+    if isSimulated, let network { return unsafe network.receive(socket, into: buffer) }
+    let count = unsafe recv(socket, buffer.baseAddress!, buffer.count, 0)
     if count > 0 { return .moved(count) }
     if count == 0 { return .ended }
     return errno == EAGAIN || errno == EINTR ? .wouldBlock : .failed(errno: errno)
@@ -130,14 +130,14 @@ struct SocketCalls {
   /// One write of `count` pieces of memory (at least one byte in all).
   func send(_ socket: Int32, _ pieces: UnsafeMutablePointer<iovec>, count: Int) -> Transfer {
     if count == 1 {
-      return send(socket, UnsafeRawBufferPointer(start: pieces.pointee.iov_base, count: pieces.pointee.iov_len))
+      return unsafe send(socket, UnsafeRawBufferPointer(start: pieces.pointee.iov_base, count: pieces.pointee.iov_len))
     }
-    if isSimulated { return sendEach(socket, UnsafeBufferPointer(start: pieces, count: count)) }
-    var message = msghdr()
-    message.msg_iov = pieces
-    message.msg_iovlen = count
+    if isSimulated { return unsafe sendEach(socket, UnsafeBufferPointer(start: pieces, count: count)) }
+    var message = unsafe msghdr()
+    unsafe message.msg_iov = pieces
+    unsafe message.msg_iovlen = count
     while true {
-      let sent = sendmsg(socket, &message, Int32(MSG_NOSIGNAL))
+      let sent = unsafe sendmsg(socket, &message, Int32(MSG_NOSIGNAL))
       if sent >= 0 { return .moved(sent) }
       if errno != EINTR { return Self.unsent(errno) }
     }
@@ -145,11 +145,12 @@ struct SocketCalls {
 
   private func sendEach(_ socket: Int32, _ pieces: UnsafeBufferPointer<iovec>) -> Transfer {
     var sent = 0
-    for piece in pieces {
-      let transfer = send(socket, UnsafeRawBufferPointer(start: piece.iov_base, count: piece.iov_len))
+    for index in pieces.indices {
+      let piece = unsafe pieces[index]
+      let transfer = unsafe send(socket, UnsafeRawBufferPointer(start: piece.iov_base, count: piece.iov_len))
       guard case .moved(let count) = transfer else { return sent > 0 ? .moved(sent) : transfer }
       sent += count
-      if count < piece.iov_len { break }
+      if unsafe count < piece.iov_len { break }
     }
     return .moved(sent)
   }
@@ -158,9 +159,9 @@ struct SocketCalls {
   /// that ends the process.
   @inline(__always)
   func send(_ socket: Int32, _ bytes: UnsafeRawBufferPointer) -> Transfer {
-    if isSimulated, let network { return network.send(socket, bytes) }
+    if isSimulated, let network { return unsafe network.send(socket, bytes) }
     while true {
-      let sent = Glibc.send(socket, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
+      let sent = unsafe Glibc.send(socket, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
       if sent >= 0 { return .moved(sent) }
       if errno != EINTR { return Self.unsent(errno) }
     }
@@ -186,7 +187,7 @@ struct SocketCalls {
     if reset {
       var option = linger(l_onoff: 1, l_linger: 0)
       // A refusal means that the connection is gone already, which is what was wanted.
-      _ = setsockopt(socket, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
+      _ = unsafe setsockopt(socket, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
     }
     _ = Glibc.close(socket)
   }

@@ -38,14 +38,14 @@ struct TimerWheel {
 
   /// Sets the timer of `slot`, replacing the one it had; nil unsets it. O(1).
   mutating func set(_ slot: UInt32, at uptimeNanoseconds: Int64?, in slab: borrowing ConnectionSlab) {
-    let connection = slab.pointer(slot)
+    let connection = unsafe slab.pointer(slot)
     guard let uptimeNanoseconds else {
-      connection.pointee.timer.deadline = 0
+      unsafe connection.pointee.timer.deadline = 0
       return
     }
     let deadline = max(tick(notBefore: uptimeNanoseconds), current + 1)
-    connection.pointee.timer.deadline = deadline
-    let queued = connection.pointee.timer.queued
+    unsafe connection.pointee.timer.deadline = deadline
+    let queued = unsafe connection.pointee.timer.queued
     if queued != 0 {
       if queued <= deadline { return }
       unlink(slot, in: slab)
@@ -55,8 +55,8 @@ struct TimerWheel {
 
   /// Takes the slot out of the wheel, before it is freed.
   mutating func forget(_ slot: UInt32, in slab: borrowing ConnectionSlab) {
-    slab.pointer(slot).pointee.timer.deadline = 0
-    if slab.pointer(slot).pointee.timer.queued != 0 { unlink(slot, in: slab) }
+    unsafe slab.pointer(slot).pointee.timer.deadline = 0
+    if unsafe slab.pointer(slot).pointee.timer.queued != 0 { unlink(slot, in: slab) }
   }
 
   /// Moves on to `uptimeNanoseconds` and appends the connections that are due to `due`, in no particular order
@@ -77,9 +77,9 @@ struct TimerWheel {
 
   /// Whether a connection that `advance` called due still is: nobody has set or unset its timer since. Unsets it.
   mutating func takeDue(_ slot: UInt32, in slab: borrowing ConnectionSlab) -> Bool {
-    let timer = slab.pointer(slot).pointee.timer
+    let timer = unsafe slab.pointer(slot).pointee.timer
     guard timer.deadline != 0, timer.queued == 0, timer.deadline <= current else { return false }
-    slab.pointer(slot).pointee.timer.deadline = 0
+    unsafe slab.pointer(slot).pointee.timer.deadline = 0
     return true
   }
 
@@ -119,43 +119,43 @@ struct TimerWheel {
     heads[bucket] = ConnectionSlab.noSlot
     occupied[bucket / 64] &= ~(1 << UInt64(bucket % 64))
     while slot != ConnectionSlab.noSlot {
-      let connection = slab.pointer(slot)
-      let next = connection.pointee.timer.next
-      connection.pointee.timer.queued = 0
-      if connection.pointee.timer.deadline > current {
+      let connection = unsafe slab.pointer(slot)
+      let next = unsafe connection.pointee.timer.next
+      unsafe connection.pointee.timer.queued = 0
+      if unsafe connection.pointee.timer.deadline > current {
         link(slot, in: slab)
-      } else if connection.pointee.timer.deadline != 0 {
-        due.append(ConnectionID(slot: slot, generation: connection.pointee.generation))
+      } else if unsafe connection.pointee.timer.deadline != 0 {
+        unsafe due.append(ConnectionID(slot: slot, generation: connection.pointee.generation))
       }
       slot = next
     }
   }
 
   private mutating func link(_ slot: UInt32, in slab: borrowing ConnectionSlab) {
-    let connection = slab.pointer(slot)
+    let connection = unsafe slab.pointer(slot)
     // Farther than a round: hang it at the end of this round, and look again then.
-    let queued = min(connection.pointee.timer.deadline, current + TimerWheel.bucketCount - 1)
+    let queued = unsafe min(connection.pointee.timer.deadline, current + TimerWheel.bucketCount - 1)
     let bucket = Int(queued % TimerWheel.bucketCount)
     let head = heads[bucket]
-    connection.pointee.timer.queued = queued
-    connection.pointee.timer.next = head
-    connection.pointee.timer.previous = ConnectionSlab.noSlot
-    if head != ConnectionSlab.noSlot { slab.pointer(head).pointee.timer.previous = slot }
+    unsafe connection.pointee.timer.queued = queued
+    unsafe connection.pointee.timer.next = head
+    unsafe connection.pointee.timer.previous = ConnectionSlab.noSlot
+    if head != ConnectionSlab.noSlot { unsafe slab.pointer(head).pointee.timer.previous = slot }
     heads[bucket] = slot
     occupied[bucket / 64] |= 1 << UInt64(bucket % 64)
     earliest = min(earliest, queued)
   }
 
   private mutating func unlink(_ slot: UInt32, in slab: borrowing ConnectionSlab) {
-    let timer = slab.pointer(slot).pointee.timer
+    let timer = unsafe slab.pointer(slot).pointee.timer
     let bucket = Int(timer.queued % TimerWheel.bucketCount)
-    if timer.next != ConnectionSlab.noSlot { slab.pointer(timer.next).pointee.timer.previous = timer.previous }
+    if timer.next != ConnectionSlab.noSlot { unsafe slab.pointer(timer.next).pointee.timer.previous = timer.previous }
     if timer.previous != ConnectionSlab.noSlot {
-      slab.pointer(timer.previous).pointee.timer.next = timer.next
+      unsafe slab.pointer(timer.previous).pointee.timer.next = timer.next
     } else {
       heads[bucket] = timer.next
       if timer.next == ConnectionSlab.noSlot { occupied[bucket / 64] &= ~(1 << UInt64(bucket % 64)) }
     }
-    slab.pointer(slot).pointee.timer.queued = 0
+    unsafe slab.pointer(slot).pointee.timer.queued = 0
   }
 }

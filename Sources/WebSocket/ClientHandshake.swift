@@ -1,7 +1,7 @@
 // The opening handshake of a client (RFC 6455 §4.1): the request out, the response checked.
 
-import HubBytes
-import HubHTTP
+public import HubBytes
+public import HubHTTP
 
 /// Why a response does not open a WebSocket. RFC 6455 §4.1: the client must fail the connection.
 public enum HandshakeError: Error, Equatable, Sendable {

@@ -6,8 +6,8 @@
 //     while let event = try socket.next(in: bytes, at: &offset, limits) { … }
 //     socket.writeControlFrames(into: &output, using: &random)     // after every read: pongs, Close
 
-import HubBytes
-import HubHTTP
+public import HubBytes
+public import HubHTTP
 
 /// How much a client's socket reads at once.
 public struct ClientSocketLimits: Sendable, Equatable {
@@ -28,6 +28,7 @@ public struct ClientSocketLimits: Sendable, Equatable {
 }
 
 /// What came from the server. A payload is valid until the next call of `next`.
+@safe
 public enum ClientSocketEvent {
   /// The handshake is done; `subprotocol` is the server's choice, by its place in the client's list.
   case opened(subprotocol: Int?)
@@ -106,12 +107,12 @@ public struct ClientSocket: ~Copyable {
   private mutating func readAnswer(
     _ upgrade: Upgrade, _ buffer: UnsafeMutableRawBufferPointer, _ offset: inout Int, _ limits: ClientSocketLimits
   ) throws(ClientSocketError) -> ClientSocketEvent? {
-    upgrade.input.append(UnsafeRawBufferPointer(rebasing: buffer[offset...]))
+    unsafe upgrade.input.append(UnsafeRawBufferPointer(rebasing: buffer[offset...]))
     offset = buffer.count
     let parsed: ResponseParse
     do throws(HTTPError) {
-      parsed = try upgrade.input.withBytes { (input) throws(HTTPError) in
-        try upgrade.parser.parse(input, limits: HTTPLimits(headBytes: limits.headBytes))
+      parsed = try unsafe upgrade.input.withBytes { (input) throws(HTTPError) in
+        try unsafe upgrade.parser.parse(input, limits: HTTPLimits(headBytes: limits.headBytes))
       }
     } catch {
       throw .notHTTP(error)
@@ -125,7 +126,7 @@ public struct ClientSocket: ~Copyable {
       offset -= rest
       return .opened(subprotocol: chosen)
     } catch {
-      throw .handshake(error, head, body: Array(buffer[(buffer.count - rest)...]))
+      throw unsafe .handshake(error, head, body: Array(buffer[(buffer.count - rest)...]))
     }
   }
 
@@ -147,8 +148,8 @@ public struct ClientSocket: ~Copyable {
   ) throws(ClientSocketError) -> ClientSocketEvent? {
     do throws(ClientSocketError) {
       switch state {
-      case .handshaking(let upgrade, _): return try readAnswer(upgrade, buffer, &offset, limits)
-      case .open: return try readFrames(buffer, &offset, limits)
+      case .handshaking(let upgrade, _): return try unsafe readAnswer(upgrade, buffer, &offset, limits)
+      case .open: return try unsafe readFrames(buffer, &offset, limits)
       case .failed:
         offset = buffer.count
         return nil
@@ -165,19 +166,19 @@ public struct ClientSocket: ~Copyable {
     _ buffer: UnsafeMutableRawBufferPointer, _ offset: inout Int, _ limits: ClientSocketLimits
   ) throws(ClientSocketError) -> ClientSocketEvent? {
     do throws(FrameError) {
-      while let event = try frames.next(in: buffer, at: &offset, limits: limits.frames) {
+      while let event = try unsafe frames.next(in: buffer, at: &offset, limits: limits.frames) {
         switch event {
         case .message(let kind, let payload, isCompressed: false):
           compressedBytes = 0
-          return .message(kind, payload)
+          return unsafe .message(kind, payload)
         case .message(let kind, let payload, isCompressed: true):
           guard let compression else { preconditionFailure("a reader without compression refuses RSV1") }
           compressedBytes = payload.count
-          return .message(kind, try compression.inflate(payload, kind, limits: limits.inflate))
+          return unsafe .message(kind, try compression.inflate(payload, kind, limits: limits.inflate))
         case .ping(let payload):
           guard closing.maySend else { continue }
           if pongsToSend.count >= limits.pongs { pongsToSend.removeFirst() }
-          pongsToSend.append([UInt8](payload))
+          unsafe pongsToSend.append([UInt8](payload))
         case .pong: break
         case .close(let code, reason: _):
           answer(closing.received(code))
@@ -212,8 +213,8 @@ public struct ClientSocket: ~Copyable {
     // The header was shorter than its room. Closing up keeps all frames of a flush one run of bytes.
     let room = payload - FrameWriter.maximumClientHeader
     let length = buffer.count - start
-    buffer.withMutableBytes { bytes in
-      UnsafeMutableRawBufferPointer(rebasing: bytes[room..<(room + length)])
+    unsafe buffer.withMutableBytes { bytes in
+      unsafe UnsafeMutableRawBufferPointer(rebasing: bytes[room..<(room + length)])
         .copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[start..<(start + length)]))
     }
     buffer.truncate(to: room + length)
@@ -231,7 +232,7 @@ public struct ClientSocket: ~Copyable {
     into buffer: inout ByteBuffer, using random: inout some RandomNumberGenerator
   ) {
     for pong in pongsToSend {
-      pong.withUnsafeBytes { FrameWriter.write(.pong, $0, mask: .random(using: &random), into: &buffer) }
+      unsafe pong.withUnsafeBytes { unsafe FrameWriter.write(.pong, $0, mask: .random(using: &random), into: &buffer) }
     }
     pongsToSend = []
     guard let code = closeToSend else { return }

@@ -53,10 +53,10 @@ extension FrameHeader {
   /// soon as its bits are there, so a peer that breaks one hears of it without having to send the rest.
   static func parse(_ bytes: UnsafeRawBufferPointer, _ context: FrameContext) throws(FrameError) -> FrameHeader? {
     guard bytes.count > 0 else { return nil }
-    let first = bytes[0]
+    let first = unsafe bytes[0]
     let opcode = try checkFirst(first, context)
     guard bytes.count > 1 else { return nil }
-    let second = bytes[1]
+    let second = unsafe bytes[1]
     let isMasked = second & 0x80 != 0
     switch context.role {  // RFC 6455 §5.1
     case .server: guard isMasked else { throw .unmaskedFrame }
@@ -69,7 +69,7 @@ extension FrameHeader {
     }
     let lengthEnd = short < 126 ? 2 : short == 126 ? 4 : 10
     guard bytes.count >= lengthEnd else { return nil }
-    let length = try payloadLength(bytes, short)
+    let length = try unsafe payloadLength(bytes, short)
     if !opcode.isControl {
       let total = UInt64(context.message?.bytes ?? 0) + length  // below 2^64: both are below 2^63
       guard total <= UInt64(context.limits.messageBytes) else {
@@ -79,7 +79,7 @@ extension FrameHeader {
     let end = isMasked ? lengthEnd + 4 : lengthEnd
     guard bytes.count >= end else { return nil }
     let mask =
-      isMasked
+      unsafe isMasked
       ? MaskKey(UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: lengthEnd, as: UInt32.self))) : nil
     return FrameHeader(
       isFinal: first & 0x80 != 0, isCompressed: first & 0x40 != 0, opcode: opcode, mask: mask,
@@ -113,11 +113,11 @@ extension FrameHeader {
   private static func payloadLength(_ bytes: UnsafeRawBufferPointer, _ short: UInt8) throws(FrameError) -> UInt64 {
     switch short {
     case 126:
-      let length = UInt64(UInt16(bigEndian: bytes.loadUnaligned(fromByteOffset: 2, as: UInt16.self)))
+      let length = unsafe UInt64(UInt16(bigEndian: bytes.loadUnaligned(fromByteOffset: 2, as: UInt16.self)))
       guard length > 125 else { throw .lengthNotMinimal(length) }  // RFC 6455 §5.2
       return length
     case 127:
-      let length = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 2, as: UInt64.self))
+      let length = unsafe UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 2, as: UInt64.self))
       guard length <= UInt64(Int64.max) else { throw .lengthOutOfRange }  // RFC 6455 §5.2
       guard length > UInt64(UInt16.max) else { throw .lengthNotMinimal(length) }  // RFC 6455 §5.2
       return length

@@ -6,8 +6,10 @@
 // idle connection is 16 bytes here.
 //
 // Everything that is given is consumed, so the read buffer can be one for all connections of a loop.
+import HubBytes
 
 /// What came from the peer. Payloads are unmasked, and valid until the next call of `next`.
+@safe
 public enum FrameEvent {
   /// A whole message. Text is valid UTF-8 unless it is compressed: then whoever inflates it checks.
   case message(MessageKind, UnsafeRawBufferPointer, isCompressed: Bool)
@@ -76,14 +78,14 @@ public struct FrameReader: ~Copyable {
           return nil
         case .idle:
           guard offset < buffer.count else { return nil }
-          if let message = try plainMessage(buffer, &offset, limits) { return message }
-          if let event = try readFrame(buffer, &offset, limits, keptIn: nil) { return event }
+          if let message = try unsafe plainMessage(buffer, &offset, limits) { return message }
+          if let event = try unsafe readFrame(buffer, &offset, limits, keptIn: nil) { return event }
         case .cut(let partial):
           if partial.forgetDelivered() {
             state = partial.isFinished ? .finished : .idle
           } else {
             guard offset < buffer.count else { return nil }
-            if let event = try resume(partial, buffer, &offset, limits) { return event }
+            if let event = try unsafe resume(partial, buffer, &offset, limits) { return event }
           }
         }
       }
@@ -102,8 +104,8 @@ public struct FrameReader: ~Copyable {
   ) throws(FrameError) -> FrameEvent? {
     let left = buffer.count &- offset
     guard role == .server, left >= 8, let base = buffer.baseAddress else { return nil }
-    let start = base + offset
-    let header = UInt64(littleEndian: start.loadUnaligned(as: UInt64.self))
+    let start = unsafe base + offset
+    let header = unsafe UInt64(littleEndian: start.loadUnaligned(as: UInt64.self))
     let kind: MessageKind
     switch header & 0x80FF {  // FIN, no RSV, the opcode; MASK
     case 0x8081: kind = .text
@@ -118,26 +120,26 @@ public struct FrameReader: ~Copyable {
     guard isShort || length > 125, length <= left &- headerLength, length <= limits.messageBytes else { return nil }
     let key = MaskKey(UInt32(truncatingIfNeeded: header &>> (isShort ? 16 : 32)))
     offset &+= headerLength &+ length
-    let payload = UnsafeMutableRawBufferPointer(start: start + headerLength, count: length)
-    let isASCII = applyMask(key, to: payload)
-    if kind == .text, !isASCII { try FrameHeader.checkUTF8(UnsafeRawBufferPointer(payload)) }  // RFC 6455 §8.1
-    return .message(kind, UnsafeRawBufferPointer(payload), isCompressed: false)
+    let payload = unsafe UnsafeMutableRawBufferPointer(start: start + headerLength, count: length)
+    let isASCII = unsafe applyMask(key, to: payload)
+    if kind == .text, !isASCII { try unsafe FrameHeader.checkUTF8(UnsafeRawBufferPointer(payload)) }  // RFC 6455 §8.1
+    return unsafe .message(kind, UnsafeRawBufferPointer(payload), isCompressed: false)
   }
 
   /// Reads a frame that begins at `offset`, between frames.
   private mutating func readFrame(
     _ buffer: UnsafeMutableRawBufferPointer, _ offset: inout Int, _ limits: FrameLimits, keptIn partial: PartialInput?
   ) throws(FrameError) -> FrameEvent? {
-    let input = UnsafeRawBufferPointer(rebasing: buffer[offset...])
-    guard let header = try FrameHeader.parse(input, context(partial, limits)) else {
+    let input = unsafe UnsafeRawBufferPointer(rebasing: buffer[offset...])
+    guard let header = try unsafe FrameHeader.parse(input, context(partial, limits)) else {
       let partial = partial ?? PartialInput()
-      partial.keepHeader(input)
+      unsafe partial.keepHeader(input)
       state = .cut(partial)
       offset = buffer.count
       return nil
     }
     offset += header.length
-    return try readPayload(of: header, buffer, &offset, keptIn: partial)
+    return try unsafe readPayload(of: header, buffer, &offset, keptIn: partial)
   }
 
   /// Goes on where the last buffer ended.
@@ -146,13 +148,13 @@ public struct FrameReader: ~Copyable {
   ) throws(FrameError) -> FrameEvent? {
     switch partial.position {
     case .betweenFrames, .delivered:
-      return try readFrame(buffer, &offset, limits, keptIn: partial)
+      return try unsafe readFrame(buffer, &offset, limits, keptIn: partial)
     case .header(let kept):
-      let input = UnsafeRawBufferPointer(rebasing: buffer[offset...])
-      let added = partial.keepHeader(input)
+      let input = unsafe UnsafeRawBufferPointer(rebasing: buffer[offset...])
+      let added = unsafe partial.keepHeader(input)
       guard
-        let header = try partial.withHeaderBytes({ (bytes) throws(FrameError) in
-          try FrameHeader.parse(bytes, context(partial, limits))
+        let header = try unsafe partial.withHeaderBytes({ (bytes) throws(FrameError) in
+          try unsafe FrameHeader.parse(bytes, context(partial, limits))
         })
       else {
         offset += added
@@ -160,9 +162,9 @@ public struct FrameReader: ~Copyable {
       }
       offset += header.length - kept
       partial.position = .betweenFrames
-      return try readPayload(of: header, buffer, &offset, keptIn: partial)
+      return try unsafe readPayload(of: header, buffer, &offset, keptIn: partial)
     case .payload(let header, let received):
-      return try partial.take(header, received, buffer, &offset)
+      return try unsafe partial.take(header, received, buffer, &offset)
     }
   }
 
@@ -177,14 +179,14 @@ public struct FrameReader: ~Copyable {
       let partial = partial ?? PartialInput()
       partial.begin(header)
       state = .cut(partial)
-      return try partial.take(header, 0, buffer, &offset)
+      return try unsafe partial.take(header, 0, buffer, &offset)
     }
     // A message under way stays in its box while a control frame passes; a box that only held a header is given back.
     if let partial, !partial.hasMessage { state = .idle }
-    let payload = UnsafeMutableRawBufferPointer(rebasing: buffer[offset..<(offset + header.payloadLength)])
+    let payload = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[offset..<(offset + header.payloadLength)])
     offset += header.payloadLength
-    let isASCII = header.unmask(payload, from: 0)
-    let event = try header.event(UnsafeRawBufferPointer(payload), isASCII: isASCII)
+    let isASCII = unsafe header.unmask(payload, from: 0)
+    let event = try unsafe header.event(UnsafeRawBufferPointer(payload), isASCII: isASCII)
     if header.opcode == .close { state = .finished }
     return event
   }
@@ -197,20 +199,21 @@ public struct FrameReader: ~Copyable {
 extension FrameHeader {
   /// Unmasks the part of the payload that begins `received` bytes into it. True when it is ASCII.
   func unmask(_ bytes: UnsafeMutableRawBufferPointer, from received: Int) -> Bool {
-    if let mask { return applyMask(mask.advanced(by: received), to: bytes) }
-    return opcode == .text || opcode == .continuation ? HubWebSocket.isASCII(UnsafeRawBufferPointer(bytes)) : false
+    if let mask { return unsafe applyMask(mask.advanced(by: received), to: bytes) }
+    return unsafe opcode == .text || opcode == .continuation
+      ? HubWebSocket.isASCII(UnsafeRawBufferPointer(bytes)) : false
   }
 
   /// The event of an unfragmented message or a control frame that is complete.
   func event(_ payload: UnsafeRawBufferPointer, isASCII: Bool) throws(FrameError) -> FrameEvent {
     switch opcode {
-    case .ping: return .ping(payload)
-    case .pong: return .pong(payload)
-    case .close: return try FrameHeader.closeEvent(payload)
-    case .binary: return .message(.binary, payload, isCompressed: isCompressed)
+    case .ping: return unsafe .ping(payload)
+    case .pong: return unsafe .pong(payload)
+    case .close: return try unsafe FrameHeader.closeEvent(payload)
+    case .binary: return unsafe .message(.binary, payload, isCompressed: isCompressed)
     case .text:
-      if !isASCII, !isCompressed { try FrameHeader.checkUTF8(payload) }  // RFC 6455 §8.1
-      return .message(.text, payload, isCompressed: isCompressed)
+      if !isASCII, !isCompressed { try unsafe FrameHeader.checkUTF8(payload) }  // RFC 6455 §8.1
+      return unsafe .message(.text, payload, isCompressed: isCompressed)
     case .continuation:
       preconditionFailure("continuations are assembled in PartialInput")
     }
@@ -218,17 +221,17 @@ extension FrameHeader {
 
   /// RFC 6455 §5.5.1: nothing, or a code of two bytes and a reason in UTF-8.
   static func closeEvent(_ payload: UnsafeRawBufferPointer) throws(FrameError) -> FrameEvent {
-    guard payload.count > 0 else { return .close(nil, reason: payload) }
+    guard payload.count > 0 else { return unsafe .close(nil, reason: payload) }
     guard payload.count > 1 else { throw .closeFrameOfOneByte }
-    let code = CloseCode(UInt16(bigEndian: payload.loadUnaligned(as: UInt16.self)))
+    let code = unsafe CloseCode(UInt16(bigEndian: payload.loadUnaligned(as: UInt16.self)))
     guard code.isValidOnWire else { throw .invalidCloseCode(code.rawValue) }  // RFC 6455 §7.4
-    let reason = UnsafeRawBufferPointer(rebasing: payload[2...])
-    try checkUTF8(reason)
-    return .close(code, reason: reason)
+    let reason = unsafe UnsafeRawBufferPointer(rebasing: payload[2...])
+    try unsafe checkUTF8(reason)
+    return unsafe .close(code, reason: reason)
   }
 
   static func checkUTF8(_ bytes: UnsafeRawBufferPointer) throws(FrameError) {
     var text = UTF8Validator()
-    guard text.consume(bytes), text.isComplete else { throw .invalidUTF8 }
+    guard unsafe text.consume(bytes), text.isComplete else { throw .invalidUTF8 }
   }
 }

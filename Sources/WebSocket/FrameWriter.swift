@@ -8,7 +8,7 @@
 //     … append the payload …
 //     let start = FrameWriter.finish(.text, payloadAt: payload, in: &buffer)   // the frame is start..<buffer.count
 
-import HubBytes
+public import HubBytes
 
 /// Writes frames; every message is one frame.
 public enum FrameWriter {
@@ -22,8 +22,8 @@ public enum FrameWriter {
   /// Leaves room for a header behind what is in `buffer`; gives where the payload begins.
   @inlinable public static func begin(as role: Role, in buffer: inout ByteBuffer) -> Int {
     let room = role == .server ? maximumServerHeader : maximumClientHeader
-    buffer.append(atMost: room) { bytes in
-      bytes.initializeMemory(as: UInt8.self, repeating: 0)
+    unsafe buffer.append(atMost: room) { bytes in
+      unsafe bytes.initializeMemory(as: UInt8.self, repeating: 0)
       return room
     }
     return buffer.count
@@ -39,10 +39,11 @@ public enum FrameWriter {
     let header = headerLength(payload: length, isMasked: mask != nil)
     precondition(length >= 0 && payload >= header)
     precondition(!opcode.isControl || length <= maximumControlPayload)
-    return buffer.withMutableBytes { bytes in
+    return unsafe buffer.withMutableBytes { bytes in
       let start = payload - header
-      write(opcode, length, isFinal, isCompressed, mask, to: UnsafeMutableRawBufferPointer(rebasing: bytes[start...]))
-      if let mask { _ = applyMask(mask, to: UnsafeMutableRawBufferPointer(rebasing: bytes[payload...])) }
+      unsafe write(
+        opcode, length, isFinal, isCompressed, mask, to: UnsafeMutableRawBufferPointer(rebasing: bytes[start...]))
+      if let mask { _ = unsafe applyMask(mask, to: UnsafeMutableRawBufferPointer(rebasing: bytes[payload...])) }
       return start
     }
   }
@@ -60,11 +61,11 @@ public enum FrameWriter {
   ) {
     let header = headerLength(payload: payload.count, isMasked: mask != nil)
     precondition(!opcode.isControl || payload.count <= maximumControlPayload && isFinal)
-    buffer.append(atMost: header + payload.count) { room in
-      write(opcode, payload.count, isFinal, isCompressed, mask, to: room)
-      let copy = UnsafeMutableRawBufferPointer(rebasing: room[header...])
-      copy.copyMemory(from: payload)
-      if let mask { _ = applyMask(mask, to: copy) }
+    unsafe buffer.append(atMost: header + payload.count) { room in
+      unsafe write(opcode, payload.count, isFinal, isCompressed, mask, to: room)
+      let copy = unsafe UnsafeMutableRawBufferPointer(rebasing: room[header...])
+      unsafe copy.copyMemory(from: payload)
+      if let mask { _ = unsafe applyMask(mask, to: copy) }
       return header + payload.count
     }
   }
@@ -75,7 +76,7 @@ public enum FrameWriter {
     _ code: CloseCode?, reason: String = "", mask: MaskKey? = nil, into buffer: inout ByteBuffer
   ) {
     guard let code else {
-      write(.close, UnsafeRawBufferPointer(start: nil, count: 0), mask: mask, into: &buffer)
+      unsafe write(.close, UnsafeRawBufferPointer(start: nil, count: 0), mask: mask, into: &buffer)
       return
     }
     precondition(code.isValidOnWire)
@@ -83,7 +84,7 @@ public enum FrameWriter {
     var count = min(text.count, maximumControlPayload - 2)
     while count > 0, count < text.count, text[count] & 0xC0 == 0x80 { count -= 1 }
     let payload = [UInt8(code.rawValue >> 8), UInt8(truncatingIfNeeded: code.rawValue)] + text[..<count]
-    payload.withUnsafeBytes { write(.close, $0, mask: mask, into: &buffer) }
+    unsafe payload.withUnsafeBytes { unsafe write(.close, $0, mask: mask, into: &buffer) }
   }
 
   /// RFC 6455 §5.2: the shortest form.
@@ -95,20 +96,20 @@ public enum FrameWriter {
     _ opcode: Opcode, _ length: Int, _ isFinal: Bool, _ isCompressed: Bool, _ mask: MaskKey?,
     to bytes: UnsafeMutableRawBufferPointer
   ) {
-    bytes[0] = opcode.rawValue | (isFinal ? 0x80 : 0) | (isCompressed ? 0x40 : 0)
+    unsafe bytes[0] = opcode.rawValue | (isFinal ? 0x80 : 0) | (isCompressed ? 0x40 : 0)
     let masked: UInt8 = mask == nil ? 0 : 0x80
     var end = 2
     if length < 126 {
-      bytes[1] = masked | UInt8(length)
+      unsafe bytes[1] = masked | UInt8(length)
     } else if length <= Int(UInt16.max) {
-      bytes[1] = masked | 126
-      bytes.storeBytes(of: UInt16(length).bigEndian, toByteOffset: 2, as: UInt16.self)
+      unsafe bytes[1] = masked | 126
+      unsafe bytes.storeBytes(of: UInt16(length).bigEndian, toByteOffset: 2, as: UInt16.self)
       end = 4
     } else {
-      bytes[1] = masked | 127
-      bytes.storeBytes(of: UInt64(length).bigEndian, toByteOffset: 2, as: UInt64.self)
+      unsafe bytes[1] = masked | 127
+      unsafe bytes.storeBytes(of: UInt64(length).bigEndian, toByteOffset: 2, as: UInt64.self)
       end = 10
     }
-    if let mask { bytes.storeBytes(of: mask.word.littleEndian, toByteOffset: end, as: UInt32.self) }
+    if let mask { unsafe bytes.storeBytes(of: mask.word.littleEndian, toByteOffset: end, as: UInt32.self) }
   }
 }

@@ -14,8 +14,8 @@ public struct HandshakeKey: Sendable {
 
   /// A client's key. The 16 bytes are to be drawn at random for each connection (RFC 6455 §4.1).
   public init(nonce: (UInt64, UInt64)) {
-    withUnsafeBytes(of: nonce) { source in
-      withUnsafeMutableBytes(of: &characters) { Base64.encode(source, into: $0) }
+    unsafe withUnsafeBytes(of: nonce) { source in
+      unsafe withUnsafeMutableBytes(of: &characters) { unsafe Base64.encode(source, into: $0) }
     }
   }
 
@@ -37,25 +37,25 @@ public struct HandshakeKey: Sendable {
     let guid: StaticString = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
     var input = InlineArray<60, UInt8>(repeating: 0)
     for index in 0..<HandshakeKey.length { input[index] = characters[index] }
-    for index in 0..<36 { input[HandshakeKey.length + index] = guid.utf8Start[index] }
+    for index in 0..<36 { input[HandshakeKey.length + index] = unsafe guid.utf8Start[index] }
     var digest = InlineArray<20, UInt8>(repeating: 0)
-    withUnsafeBytes(of: input) { source in
-      withUnsafeMutableBytes(of: &digest) { result in
+    unsafe withUnsafeBytes(of: input) { source in
+      unsafe withUnsafeMutableBytes(of: &digest) { result in
         // Both have the sizes that SHA1 wants, 60 as said and 20; without an engine it cannot fail.
-        _ = SHA1(
+        _ = unsafe SHA1(
           source.baseAddress!.assumingMemoryBound(to: UInt8.self), source.count,
           result.baseAddress!.assumingMemoryBound(to: UInt8.self))
       }
     }
     var accept = HandshakeAccept()
-    withUnsafeBytes(of: digest) { source in
-      withUnsafeMutableBytes(of: &accept.characters) { Base64.encode(source, into: $0) }
+    unsafe withUnsafeBytes(of: digest) { source in
+      unsafe withUnsafeMutableBytes(of: &accept.characters) { unsafe Base64.encode(source, into: $0) }
     }
     return accept
   }
 
   func write(into buffer: inout ByteBuffer) {
-    withUnsafeBytes(of: characters) { buffer.append($0) }
+    unsafe withUnsafeBytes(of: characters) { unsafe buffer.append($0) }
   }
 }
 
@@ -65,11 +65,11 @@ public struct HandshakeAccept: Sendable {
 
   /// Whether a header has exactly this value (RFC 6455 §4.1 response item 4).
   public func matches(_ value: ArraySlice<UInt8>) -> Bool {
-    withUnsafeBytes(of: characters) { value.elementsEqual($0) }
+    unsafe withUnsafeBytes(of: characters) { unsafe value.elementsEqual($0) }
   }
 
   func write(into buffer: inout ByteBuffer) {
-    withUnsafeBytes(of: characters) { buffer.append($0) }
+    unsafe withUnsafeBytes(of: characters) { unsafe buffer.append($0) }
   }
 }
 
@@ -90,9 +90,9 @@ enum Base64 {
     while position < bytes.count {
       let left = min(3, bytes.count - position)
       var group: UInt32 = 0
-      for index in 0..<3 { group = group << 8 | (index < left ? UInt32(bytes[position + index]) : 0) }
+      for index in 0..<3 { group = unsafe group << 8 | (index < left ? UInt32(bytes[position + index]) : 0) }
       for index in 0..<4 {
-        text[end + index] = index <= left ? character(UInt8(group >> UInt32(18 - 6 * index) & 0x3F)) : 0x3D
+        unsafe text[end + index] = index <= left ? character(UInt8(group >> UInt32(18 - 6 * index) & 0x3F)) : 0x3D
       }
       position += 3
       end += 4

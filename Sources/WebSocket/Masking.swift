@@ -30,35 +30,35 @@ public struct MaskKey: Sendable, Hashable {
 
 /// Applies `key` in place. True when all resulting bytes are ASCII. 0.1 ns a byte.
 func applyMask(_ key: MaskKey, to bytes: UnsafeMutableRawBufferPointer) -> Bool {
-  guard let start = bytes.baseAddress, bytes.count >= 8 else { return applyMask(key, toFew: bytes) }
+  guard let start = bytes.baseAddress, bytes.count >= 8 else { return unsafe applyMask(key, toFew: bytes) }
   // The last eight bytes are read before the others are written: they may overlap with those.
   let tail = bytes.count &- 8
-  let last = start.loadUnaligned(fromByteOffset: tail, as: UInt64.self) ^ key.advanced(by: tail).wide
+  let last = unsafe start.loadUnaligned(fromByteOffset: tail, as: UInt64.self) ^ key.advanced(by: tail).wide
   let wide = SIMD4(repeating: key.wide)
   var seen = SIMD4<UInt64>(repeating: 0)
   var i = 0
   while i &+ 32 <= bytes.count {
-    let block = start.loadUnaligned(fromByteOffset: i, as: SIMD4<UInt64>.self) ^ wide
-    start.storeBytes(of: block, toByteOffset: i, as: SIMD4<UInt64>.self)
+    let block = unsafe start.loadUnaligned(fromByteOffset: i, as: SIMD4<UInt64>.self) ^ wide
+    unsafe start.storeBytes(of: block, toByteOffset: i, as: SIMD4<UInt64>.self)
     seen |= block
     i &+= 32
   }
   var rest = last
   while i < tail {
-    let word = start.loadUnaligned(fromByteOffset: i, as: UInt64.self) ^ key.wide
-    start.storeBytes(of: word, toByteOffset: i, as: UInt64.self)
+    let word = unsafe start.loadUnaligned(fromByteOffset: i, as: UInt64.self) ^ key.wide
+    unsafe start.storeBytes(of: word, toByteOffset: i, as: UInt64.self)
     rest |= word
     i &+= 8
   }
-  start.storeBytes(of: last, toByteOffset: tail, as: UInt64.self)
+  unsafe start.storeBytes(of: last, toByteOffset: tail, as: UInt64.self)
   return (seen.x | seen.y | seen.z | seen.w | rest) & 0x8080_8080_8080_8080 == 0
 }
 
 private func applyMask(_ key: MaskKey, toFew bytes: UnsafeMutableRawBufferPointer) -> Bool {
   var seen: UInt8 = 0
   for i in 0..<bytes.count {
-    bytes[i] ^= UInt8(truncatingIfNeeded: key.advanced(by: i).word)
-    seen |= bytes[i]
+    unsafe bytes[i] ^= UInt8(truncatingIfNeeded: key.advanced(by: i).word)
+    unsafe seen |= bytes[i]
   }
   return seen < 0x80
 }
@@ -66,15 +66,15 @@ private func applyMask(_ key: MaskKey, toFew bytes: UnsafeMutableRawBufferPointe
 /// Whether all bytes are ASCII: the same test for frames that come unmasked.
 func isASCII(_ bytes: UnsafeRawBufferPointer) -> Bool {
   guard var position = bytes.baseAddress else { return true }
-  let end = position + bytes.count
+  let end = unsafe position + bytes.count
   var seen: UInt64 = 0
-  while end - position >= 8 {
-    seen |= position.loadUnaligned(as: UInt64.self)
-    position += 8
+  while unsafe end - position >= 8 {
+    unsafe seen |= position.loadUnaligned(as: UInt64.self)
+    unsafe position += 8
   }
-  while position < end {
-    seen |= UInt64(position.load(as: UInt8.self))
-    position += 1
+  while unsafe position < end {
+    unsafe seen |= UInt64(position.load(as: UInt8.self))
+    unsafe position += 1
   }
   return seen & 0x8080_8080_8080_8080 == 0
 }

@@ -54,15 +54,15 @@ final class PartialInput {
     var kept = 0
     if case .header(let before) = position { kept = before }
     let added = min(FrameHeader.maximumLength - kept, input.count)
-    for index in 0..<added { headerBytes[kept + index] = input[index] }
+    for index in 0..<added { headerBytes[kept + index] = unsafe input[index] }
     position = .header(kept: kept + added)
     return added
   }
 
   func withHeaderBytes<R>(_ body: (UnsafeRawBufferPointer) throws(FrameError) -> R) throws(FrameError) -> R {
     guard case .header(let kept) = position else { preconditionFailure("no header is being read") }
-    return try withUnsafeBytes(of: headerBytes) { (all: UnsafeRawBufferPointer) throws(FrameError) -> R in
-      try body(UnsafeRawBufferPointer(rebasing: all[..<kept]))
+    return try unsafe withUnsafeBytes(of: headerBytes) { (all: UnsafeRawBufferPointer) throws(FrameError) -> R in
+      try unsafe body(UnsafeRawBufferPointer(rebasing: all[..<kept]))
     }
   }
 
@@ -83,10 +83,10 @@ final class PartialInput {
     _ header: FrameHeader, _ received: Int, _ buffer: UnsafeMutableRawBufferPointer, _ offset: inout Int
   ) throws(FrameError) -> FrameEvent? {
     let count = min(header.payloadLength - received, buffer.count - offset)
-    let piece = UnsafeMutableRawBufferPointer(rebasing: buffer[offset..<(offset + count)])
-    let isASCII = header.unmask(piece, from: received)
-    if !header.opcode.isControl { try checkText(UnsafeRawBufferPointer(piece), isASCII) }
-    assembly.append(UnsafeRawBufferPointer(piece))
+    let piece = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[offset..<(offset + count)])
+    let isASCII = unsafe header.unmask(piece, from: received)
+    if !header.opcode.isControl { try unsafe checkText(UnsafeRawBufferPointer(piece), isASCII) }
+    unsafe assembly.append(UnsafeRawBufferPointer(piece))
     offset += count
     guard received + count == header.payloadLength else {
       position = .payload(header, received: received + count)
@@ -100,7 +100,7 @@ final class PartialInput {
     guard let message, message.kind == .text, !message.isCompressed else { return }
     if isASCII, message.text.isComplete { return }
     var text = message.text
-    guard text.consume(piece) else { throw .invalidUTF8 }
+    guard unsafe text.consume(piece) else { throw .invalidUTF8 }
     self.message?.text = text
   }
 
@@ -108,7 +108,7 @@ final class PartialInput {
     let start = assembly.count - header.payloadLength
     position = .delivered(keeping: start)
     isFinished = header.opcode == .close
-    return try header.event(bytes(from: start), isASCII: false)
+    return try unsafe header.event(bytes(from: start), isASCII: false)
   }
 
   private func finishDataFrame(_ header: FrameHeader) throws(FrameError) -> FrameEvent? {
@@ -119,12 +119,12 @@ final class PartialInput {
     guard message.text.isComplete else { throw .invalidUTF8 }  // the text ends inside a character
     self.message = nil
     position = .delivered(keeping: 0)
-    return .message(message.kind, bytes(from: 0), isCompressed: message.isCompressed)
+    return unsafe .message(message.kind, bytes(from: 0), isCompressed: message.isCompressed)
   }
 
   /// A view of the assembled bytes that outlives the call. It stays right because the buffer's memory is on the heap
   /// and is neither moved nor freed before `forgetDelivered`, which only the next call of `FrameReader.next` comes to.
   private func bytes(from start: Int) -> UnsafeRawBufferPointer {
-    assembly.withBytes { UnsafeRawBufferPointer(rebasing: $0[start...]) }
+    unsafe assembly.withBytes { unsafe UnsafeRawBufferPointer(rebasing: $0[start...]) }
   }
 }

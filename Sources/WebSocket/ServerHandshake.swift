@@ -2,8 +2,8 @@
 //
 // Whether the path exists and the credential is good is decided by whoever asks; this is about the protocol only.
 
-import HubBytes
-import HubHTTP
+public import HubBytes
+public import HubHTTP
 
 /// Why a request cannot become a WebSocket.
 public enum UpgradeRefusal: Error, Equatable, Sendable {
@@ -113,7 +113,7 @@ public struct ServerHandshake: Sendable {
   private static func choose(from offered: [ArraySlice<UInt8>], _ supported: [StaticString]) -> Int? {
     for name in offered {
       let found = supported.firstIndex { known in
-        name.elementsEqual(UnsafeBufferPointer(start: known.utf8Start, count: known.utf8CodeUnitCount))
+        unsafe name.elementsEqual(UnsafeBufferPointer(start: known.utf8Start, count: known.utf8CodeUnitCount))
       }
       if let found { return found }
     }

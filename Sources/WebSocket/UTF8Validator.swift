@@ -23,24 +23,24 @@ public struct UTF8Validator: Sendable, Equatable {
     var position = 0
     // What the last piece left open.
     while due > 0, position < bytes.count {
-      guard step(bytes[position]) else { return false }
+      guard unsafe step(bytes[position]) else { return false }
       position += 1
     }
     while position < bytes.count {
-      guard bytes[position] >= 0x80 else {
-        position = UTF8Validator.skipASCII(bytes, from: position)
+      guard unsafe bytes[position] >= 0x80 else {
+        position = unsafe UTF8Validator.skipASCII(bytes, from: position)
         continue
       }
       if bytes.count - position >= 4 {
-        let word = UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: position, as: UInt32.self))
+        let word = unsafe UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: position, as: UInt32.self))
         let length = UTF8Validator.sequenceLength(word)
         guard length > 0 else { return false }
         position += length
       } else {
-        guard step(bytes[position]) else { return false }
+        guard unsafe step(bytes[position]) else { return false }
         position += 1
         while due > 0, position < bytes.count {
-          guard step(bytes[position]) else { return false }
+          guard unsafe step(bytes[position]) else { return false }
           position += 1
         }
       }
@@ -99,11 +99,12 @@ public struct UTF8Validator: Sendable, Equatable {
   private static func skipASCII(_ bytes: UnsafeRawBufferPointer, from start: Int) -> Int {
     var position = start
     while bytes.count - position >= 8 {
-      let high = bytes.loadUnaligned(fromByteOffset: position, as: UInt64.self).littleEndian & 0x8080_8080_8080_8080
+      let high =
+        unsafe bytes.loadUnaligned(fromByteOffset: position, as: UInt64.self).littleEndian & 0x8080_8080_8080_8080
       if high != 0 { return position + high.trailingZeroBitCount >> 3 }
       position += 8
     }
-    while position < bytes.count, bytes[position] < 0x80 { position += 1 }
+    while position < bytes.count, unsafe bytes[position] < 0x80 { position += 1 }
     return position
   }
 }

@@ -90,7 +90,7 @@ extension EndToEnd.MainPath {
       }
     }
     for pair in pairs { #expect(try pair.rider.settle().isEmpty) }
-    try hub.metrics { $0["turns_visited_total"] > 0 }
+    try hub.metrics { $0["turns_assisted_total"] > 0 }
   }
 
   @Test("the driver's own channel and the fleet's have the same positions", arguments: loopCounts)

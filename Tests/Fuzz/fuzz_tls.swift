@@ -6,8 +6,8 @@
 // says; bit 1: the client goes to TLS 1.2 at most), then changes of four bytes: which of the client's flights, what is
 // done to it (bits flipped, cut short, bytes put in, delivered in two pieces, repeated), where, and with what. OpenSSL
 // draws random numbers, so an input is not the same handshake twice; what must hold holds for all. Checked beyond not
-// crashing: an unchanged client gets in and is understood, nothing is left in the room, a failed stream stays failed,
-// and what is taken for plaintext of a client is what it said.
+// crashing: an unchanged client gets in and is understood, nothing is left in the buffers, a failed stream stays
+// failed, and what is taken for plaintext of a client is what it said.
 
 import CHubOpenSSL
 import HubBytes
@@ -39,13 +39,13 @@ private let inputBytes = 32 * 1024
 
 /// One end of a connection in memory.
 private struct End: ~Copyable {
-  let room: UnsafeMutablePointer<TLSRoom>
+  let buffers: UnsafeMutablePointer<TLSBuffers>
   var stream: TLSStream
   var heard: [UInt8] = []
   var isOver = false
 
-  init(_ room: UnsafeMutablePointer<TLSRoom>, _ stream: consuming TLSStream) {
-    self.room = room
+  init(_ buffers: UnsafeMutablePointer<TLSBuffers>, _ stream: consuming TLSStream) {
+    self.buffers = buffers
     self.stream = stream
   }
 
@@ -56,18 +56,18 @@ private struct End: ~Copyable {
     while !rest.isEmpty {
       let piece = rest.prefix(inputBytes)
       rest = rest.dropFirst(piece.count)
-      let room = room
-      for (place, byte) in piece.enumerated() { room.pointee.input[place] = byte }
-      room.pointee.offer(piece.count)
+      let buffers = buffers
+      for (place, byte) in piece.enumerated() { buffers.pointee.input[place] = byte }
+      buffers.pointee.offer(piece.count)
       // No larger than it must be, so that the address sanitizer sees a write beyond it.
       let buffer = UnsafeMutableRawBufferPointer.allocate(
-        byteCount: piece.count + TLSRoom.recordBytes, alignment: 1)
+        byteCount: piece.count + TLSBuffers.recordBytes, alignment: 1)
       defer { buffer.deallocate() }
       let (count, end) = stream.open(into: buffer)
-      precondition(room.pointee.isInputEmpty, "what one connection left is nobody else's")
+      precondition(buffers.pointee.isInputEmpty, "what one connection left is nobody else's")
       heard += buffer[..<count]
-      answer += room.pointee.output.array()
-      room.pointee.output.removeAll()
+      answer += buffers.pointee.output.array()
+      buffers.pointee.output.removeAll()
       if end != .none { isOver = true }
       if case .failed = end { precondition(stream.open(into: buffer).end == .failed(.internal)) }
       if isOver { break }
@@ -79,21 +79,21 @@ private struct End: ~Copyable {
     guard stream.isSecured, !isOver, !bytes.isEmpty else { return [] }
     let (count, failure) = bytes.withUnsafeBytes { stream.seal($0) }
     precondition(count == bytes.count && failure == nil)
-    let room = room
-    defer { room.pointee.output.removeAll() }
-    return room.pointee.output.array()
+    let buffers = buffers
+    defer { buffers.pointee.output.removeAll() }
+    return buffers.pointee.output.array()
   }
 }
 
-private func makeRoom() -> UnsafeMutablePointer<TLSRoom> {
-  let room = UnsafeMutablePointer<TLSRoom>.allocate(capacity: 1)
-  room.initialize(to: TLSRoom(inputBytes: inputBytes, keyUpdateLimit: 4))
-  return room
+private func makeBuffers() -> UnsafeMutablePointer<TLSBuffers> {
+  let buffers = UnsafeMutablePointer<TLSBuffers>.allocate(capacity: 1)
+  buffers.initialize(to: TLSBuffers(inputBytes: inputBytes, keyUpdateLimit: 4))
+  return buffers
 }
 
 // libFuzzer calls from one thread.
-nonisolated(unsafe) private let serverRoom = makeRoom()
-nonisolated(unsafe) private let clientRoom = makeRoom()
+nonisolated(unsafe) private let serverRoom = makeBuffers()
+nonisolated(unsafe) private let clientRoom = makeBuffers()
 
 private func change(_ flight: [UInt8], _ changes: ArraySlice<UInt8>, number: Int) -> [ArraySlice<UInt8>] {
   var bytes = flight
@@ -132,11 +132,11 @@ private func fuzzRaw(_ length: Int, _ data: ArraySlice<UInt8>) {
 private func fuzzHandshake(_ changes: ArraySlice<UInt8>, old: Bool) {
   var atServer = End(serverRoom, TLSStream(server, serverRoom))
   var atClient = End(clientRoom, TLSStream(TLSPeer(old ? oldClient : client, name: "localhost"), clientRoom))
-  let room = clientRoom
+  let buffers = clientRoom
   let failure = atClient.stream.start()
   precondition(failure == nil)
-  var flight = room.pointee.output.array()
-  room.pointee.output.removeAll()
+  var flight = buffers.pointee.output.array()
+  buffers.pointee.output.removeAll()
   let words = Array("GET /v1/ws HTTP/1.1\r\n\r\n".utf8)
   var said: [UInt8] = []
   for number in 0..<8 where !atServer.isOver {

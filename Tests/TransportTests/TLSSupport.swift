@@ -58,15 +58,15 @@ extension Pair {
 /// A client's TLS in memory.
 final class HeldClient {
   private var table = TLSTable()
-  private let room: UnsafeMutablePointer<TLSRoom>
+  private let buffers: UnsafeMutablePointer<TLSBuffers>
   private let stream: UnsafeMutablePointer<TLSStream>
   private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 * 1024, alignment: 16)
   private(set) var plaintext: [UInt8] = []
   private(set) var end = TLSStream.End.none
 
   init(_ peer: TLSPeer) {
-    room = table.room(EventLoopLimits())
-    table.insert(TLSStream(peer, room), at: 0)
+    buffers = table.buffers(EventLoopLimits())
+    table.insert(TLSStream(peer, buffers), at: 0)
     stream = table.pointer(0)
   }
 
@@ -85,10 +85,10 @@ final class HeldClient {
   func take(_ bytes: [UInt8]) -> [UInt8] {
     var rest = bytes[...]
     while !rest.isEmpty, end == .none {
-      let piece = rest.prefix(room.pointee.input.count)
+      let piece = rest.prefix(buffers.pointee.input.count)
       rest = rest.dropFirst(piece.count)
-      room.pointee.input.copyBytes(from: piece)
-      room.pointee.offer(piece.count)
+      buffers.pointee.input.copyBytes(from: piece)
+      buffers.pointee.offer(piece.count)
       let (count, end) = stream.pointee.open(into: buffer)
       plaintext += buffer[..<count]
       self.end = end
@@ -117,8 +117,8 @@ final class HeldClient {
   }
 
   private func takeOutput() -> [UInt8] {
-    defer { room.pointee.output.removeAll() }
-    return room.pointee.output.array()
+    defer { buffers.pointee.output.removeAll() }
+    return buffers.pointee.output.array()
   }
 }
 

@@ -104,7 +104,7 @@ import Testing
       pair.atServer.send([UInt8](repeating: 1, count: 10_000), to: server)
       return pair.atServer.overflowed == [server]
     })
-    #expect(pair.server.counters.outboxBytes <= 64 * 1024 + 2 * TLSRoom.recordBytes)
+    #expect(pair.server.counters.outboxBytes <= 64 * 1024 + 2 * TLSBuffers.recordBytes)
     pair.server.dropPending(server)
     pair.atServer.send(Array("last".utf8), to: server)
     pair.client.resumeReading(client)

@@ -61,7 +61,7 @@ extension Metric {
     Metric("turns_total", loops: \.transport.turns, "Turns of event loops."),
     Metric("loop_stalls_total", loops: \.stalls, "How often a loop did not turn for more than a second."),
     Metric(
-      "turns_visited_total", loops: \.transport.visits, "Turns of a loop that slept, run by the thread of another."),
+      "turns_assisted_total", loops: \.transport.assists, "Turns of a loop that slept, run by the thread of another."),
     Metric(
       "turns_cut_total", loops: \.transport.turnsCut, "Turns that left sockets to the next one, having read enough."),
   ]

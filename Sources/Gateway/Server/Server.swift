@@ -273,8 +273,8 @@ public final class Server: Sendable {
 extension Outlet {
   /// A loop's outlet, of which `capacity` elements may wait. Once for each loop, before it runs.
   convenience init(to loop: EventLoop, capacity: Int) {
-    let visitor = loop.allowVisits()
-    self.init(capacity: capacity, waker: loop.waker) { visitor.visit() }
+    let assistant = loop.allowAssists()
+    self.init(capacity: capacity, waker: loop.waker) { assistant.assist() }
   }
 }
 

@@ -11,10 +11,10 @@ public final class TLSClient: Sendable {
 
   private init() {
     do throws(TLSError) {
-      context = try TLSContext(TLS_client_method()) { (context) throws(TLSError) in
-        TLSClient.setUp(context)
+      context = try unsafe TLSContext(TLS_client_method()) { (context) throws(TLSError) in
+        unsafe TLSClient.setUp(context)
         // A system without a store trusts nobody, and each certificate is refused with that reason.
-        SSL_CTX_set_default_verify_paths(context)
+        unsafe SSL_CTX_set_default_verify_paths(context)
       }
     } catch {
       preconditionFailure("nothing in it throws")
@@ -23,29 +23,30 @@ public final class TLSClient: Sendable {
 
   /// Trusts the certificates of a PEM text, and no others: roots, or the hub's own where it signed itself.
   public init(trusting text: [UInt8]) throws(TLSError) {
-    context = try TLSContext(TLS_client_method()) { (context) throws(TLSError) in
-      TLSClient.setUp(context)
-      let store = SSL_CTX_get_cert_store(context)
-      let count = try forEachCertificate(in: text) { (certificate) throws(TLSError) in
-        defer { X509_free(certificate) }
-        guard X509_STORE_add_cert(store, certificate) == 1 else { throw .badCertificate(takeErrorText()) }
+    context = try unsafe TLSContext(TLS_client_method()) { (context) throws(TLSError) in
+      unsafe TLSClient.setUp(context)
+      let store = unsafe SSL_CTX_get_cert_store(context)
+      let count = try unsafe forEachCertificate(in: text) { (certificate) throws(TLSError) in
+        defer { unsafe X509_free(certificate) }
+        guard unsafe X509_STORE_add_cert(store, certificate) == 1 else { throw .badCertificate(takeErrorText()) }
       }
       guard count > 0 else { throw .noCertificate }
     }
   }
 
   private static func setUp(_ context: OpaquePointer) {
-    SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
+    unsafe SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
     // 0 is success, other than elsewhere (SSL_CTX_set_alpn_protos(3)).
-    let isRefused = SSL_CTX_set_alpn_protos(context, TLSContext.protocols, UInt32(TLSContext.protocols.count))
+    let isRefused = unsafe SSL_CTX_set_alpn_protos(context, TLSContext.protocols, UInt32(TLSContext.protocols.count))
     precondition(isRefused == 0, "OpenSSL has no memory")
     // What may be resumed is kept by TLSPeer.
-    SSL_CTX_ctrl(context, SSL_CTRL_SET_SESS_CACHE_MODE, Int(SSL_SESS_CACHE_OFF), nil)
+    unsafe SSL_CTX_ctrl(context, SSL_CTRL_SET_SESS_CACHE_MODE, Int(SSL_SESS_CACHE_OFF), nil)
   }
 }
 
 /// One server as one client sees it: the name that its certificate must be for, and the last session's ticket, which
 /// saves the next handshake its signature. It belongs to the thread of the client's loop.
+@safe
 public final class TLSPeer {
   let client: TLSClient
   /// A DNS name, or a numeric address without brackets.
@@ -60,35 +61,37 @@ public final class TLSPeer {
     self.name = name
   }
 
-  deinit { if let session { SSL_SESSION_free(session) } }
+  deinit { if let session = unsafe session { unsafe SSL_SESSION_free(session) } }
 
   /// Whether there is something to resume.
-  public var hasSession: Bool { session != nil }
+  public var hasSession: Bool { unsafe session != nil }
 
   /// Sets up a connection's SSL: the name, and the session, each of which is used once (RFC 8446 §C.4).
   func prepare(_ ssl: OpaquePointer) -> Bool {
-    if let session {
-      SSL_set_session(ssl, session)
-      SSL_SESSION_free(session)
-      self.session = nil
+    if let session = unsafe session {
+      unsafe SSL_set_session(ssl, session)
+      unsafe SSL_SESSION_free(session)
+      unsafe self.session = nil
     }
-    let parameters = SSL_get0_param(ssl)
-    guard SocketAddress(numeric: name) == nil else { return X509_VERIFY_PARAM_set1_ip_asc(parameters, name) == 1 }
+    let parameters = unsafe SSL_get0_param(ssl)
+    guard SocketAddress(numeric: name) == nil else {
+      return unsafe X509_VERIFY_PARAM_set1_ip_asc(parameters, name) == 1
+    }
     // "f*.example" is no wildcard that anybody should use (RFC 9525 §6.3).
-    X509_VERIFY_PARAM_set_hostflags(parameters, UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS))
-    guard X509_VERIFY_PARAM_set1_host(parameters, name, 0) == 1 else { return false }
+    unsafe X509_VERIFY_PARAM_set_hostflags(parameters, UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS))
+    guard unsafe X509_VERIFY_PARAM_set1_host(parameters, name, 0) == 1 else { return false }
     // SNI, for names only (RFC 6066 §3).
-    return name.withCString {
-      SSL_ctrl(
+    return unsafe name.withCString {
+      unsafe SSL_ctrl(
         ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, Int(TLSEXT_NAMETYPE_host_name), UnsafeMutableRawPointer(mutating: $0)) == 1
     }
   }
 
   /// Keeps what a connection that ends leaves to be resumed. In TLS 1.3 that came some time after the handshake.
   func keep(_ ssl: OpaquePointer) {
-    guard let newest = SSL_get1_session(ssl) else { return }
-    guard SSL_SESSION_is_resumable(newest) == 1 else { return SSL_SESSION_free(newest) }
-    if let session { SSL_SESSION_free(session) }
-    session = newest
+    guard let newest = unsafe SSL_get1_session(ssl) else { return }
+    guard unsafe SSL_SESSION_is_resumable(newest) == 1 else { return unsafe SSL_SESSION_free(newest) }
+    if let session = unsafe session { unsafe SSL_SESSION_free(session) }
+    unsafe session = newest
   }
 }

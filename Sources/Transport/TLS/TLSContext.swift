@@ -5,6 +5,7 @@ import CHubOpenSSL
 
 /// An SSL_CTX that is set up and not changed any more.
 ///
+@safe
 final class TLSContext: Sendable {
   // After init nothing changes what it points to, but for OpenSSL's own counts, which it locks: SSL_new may be called
   // on several threads at once (openssl-threads(7)). It is freed once, here; connections that still use it hold it
@@ -19,28 +20,28 @@ final class TLSContext: Sendable {
   /// - Precondition: `method` is TLS_server_method() or TLS_client_method().
   init(_ method: OpaquePointer, _ configure: (OpaquePointer) throws(TLSError) -> Void) throws(TLSError) {
     ERR_clear_error()
-    guard let context = SSL_CTX_new(method) else { preconditionFailure("OpenSSL has no memory for a context") }
-    raw = context
-    SSL_CTX_ctrl(context, SSL_CTRL_SET_MIN_PROTO_VERSION, Int(TLS1_2_VERSION), nil)
+    guard let context = unsafe SSL_CTX_new(method) else { preconditionFailure("OpenSSL has no memory for a context") }
+    unsafe raw = context
+    unsafe SSL_CTX_ctrl(context, SSL_CTRL_SET_MIN_PROTO_VERSION, Int(TLS1_2_VERSION), nil)
     // RSA and DH from 2,048 bits, no SHA-1, no RC4 (SSL_CTX_set_security_level(3)); older systems' default is 1.
-    SSL_CTX_set_security_level(context, 2)
-    SSL_CTX_set_options(context, hub_ssl_options)
+    unsafe SSL_CTX_set_security_level(context, 2)
+    unsafe SSL_CTX_set_options(context, hub_ssl_options)
     // Forward secrecy and authenticated encryption only, for TLS 1.2 (RFC 9325 §4.2); all of TLS 1.3's are like that.
-    let isKnown = SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20")
+    let isKnown = unsafe SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20")
     precondition(isKnown == 1, "OpenSSL without AES-GCM")
     // The same for TLS 1.3, the cheapest first; where the client has no AES of its own it gets ChaCha20 (the options).
     let suites = "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
-    let areKnown = SSL_CTX_set_ciphersuites(context, suites)
+    let areKnown = unsafe SSL_CTX_set_ciphersuites(context, suites)
     precondition(areKnown == 1, "OpenSSL without the suites of TLS 1.3")
     // An idle connection keeps no record buffers, which are 34 KiB.
     let mode = SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER
-    SSL_CTX_ctrl(context, SSL_CTRL_MODE, Int(mode), nil)
-    SSL_CTX_set_msg_callback(context, countKeyUpdates)
+    unsafe SSL_CTX_ctrl(context, SSL_CTRL_MODE, Int(mode), nil)
+    unsafe SSL_CTX_set_msg_callback(context, countKeyUpdates)
     defer { ERR_clear_error() }
-    try configure(context)
+    try unsafe configure(context)
   }
 
-  deinit { SSL_CTX_free(raw) }
+  deinit { unsafe SSL_CTX_free(raw) }
 }
 
 /// Reads a PEM text. What `body` finds is copied by OpenSSL: the BIO has only a pointer into the array, for this call.
@@ -49,12 +50,12 @@ func withPEM<R>(_ text: [UInt8], _ body: (OpaquePointer) throws(TLSError) -> R) 
   defer { ERR_clear_error() }
   // OpenSSL takes an empty memory for a mistake; a line end is as empty.
   let text = text.isEmpty ? [10] : text
-  return try text.withUnsafeBufferPointer { (bytes) throws(TLSError) -> R in
-    guard let source = BIO_new_mem_buf(bytes.baseAddress, Int32(clamping: bytes.count)) else {
+  return try unsafe text.withUnsafeBufferPointer { (bytes) throws(TLSError) -> R in
+    guard let source = unsafe BIO_new_mem_buf(bytes.baseAddress, Int32(clamping: bytes.count)) else {
       preconditionFailure("OpenSSL has no memory for a BIO")
     }
-    defer { BIO_free(source) }
-    return try body(source)
+    defer { unsafe BIO_free(source) }
+    return try unsafe body(source)
   }
 }
 
@@ -62,11 +63,11 @@ func withPEM<R>(_ text: [UInt8], _ body: (OpaquePointer) throws(TLSError) -> R) 
 func forEachCertificate(
   in text: [UInt8], _ body: (OpaquePointer) throws(TLSError) -> Void
 ) throws(TLSError) -> Int {
-  try withPEM(text) { (source) throws(TLSError) -> Int in
+  try unsafe withPEM(text) { (source) throws(TLSError) -> Int in
     var count = 0
-    while let certificate = PEM_read_bio_X509(source, nil, nil, nil) {
+    while let certificate = unsafe PEM_read_bio_X509(source, nil, nil, nil) {
       count += 1
-      try body(certificate)
+      try unsafe body(certificate)
     }
     let error = ERR_peek_last_error()
     // The end of the text is told as an error: no further start line.

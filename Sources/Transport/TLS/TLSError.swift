@@ -76,9 +76,10 @@ public struct TLSFailure: Hashable, Sendable, CustomStringConvertible {
     case .unreadAnswers: "answers of TLS are not read"
     case .internal: "TLS failed inside OpenSSL"
     case let failure where failure.isCertificate:
-      "certificate refused: "
+      unsafe "certificate refused: "
         + String(cString: X509_verify_cert_error_string(Int(failure.code - TLSFailure.firstCertificateCode)))
-    case let failure: "TLS: " + (hub_ssl_reason(failure.code).map { String(cString: $0) } ?? "error \(failure.code)")
+    case let failure:
+      unsafe "TLS: " + (hub_ssl_reason(failure.code).map { unsafe String(cString: $0) } ?? "error \(failure.code)")
     }
   }
 }
@@ -87,5 +88,5 @@ public struct TLSFailure: Hashable, Sendable, CustomStringConvertible {
 func takeErrorText() -> String {
   let error = ERR_get_error()
   defer { ERR_clear_error() }
-  return ERR_reason_error_string(error).map { String(cString: $0) } ?? "unknown error"
+  return unsafe ERR_reason_error_string(error).map { unsafe String(cString: $0) } ?? "unknown error"
 }

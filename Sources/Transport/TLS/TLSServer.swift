@@ -33,29 +33,29 @@ public final class TLSServer: Sendable {
   private static func makeContext(
     _ certificate: [UInt8], _ key: [UInt8], _ ticketKeys: TicketKeys
   ) throws(TLSError) -> TLSContext {
-    try TLSContext(TLS_server_method()) { (context) throws(TLSError) in
-      try useChain(certificate, context)
-      try useKey(key, context)
-      guard SSL_CTX_check_private_key(context) == 1 else { throw .keyDoesNotFit }
-      SSL_CTX_ctrl(context, SSL_CTRL_SET_SESS_CACHE_MODE, Int(SSL_SESS_CACHE_OFF), nil)
-      ticketKeys.serve(context)
+    try unsafe TLSContext(TLS_server_method()) { (context) throws(TLSError) in
+      try unsafe useChain(certificate, context)
+      try unsafe useKey(key, context)
+      guard unsafe SSL_CTX_check_private_key(context) == 1 else { throw .keyDoesNotFit }
+      unsafe SSL_CTX_ctrl(context, SSL_CTRL_SET_SESS_CACHE_MODE, Int(SSL_SESS_CACHE_OFF), nil)
+      unsafe ticketKeys.serve(context)
       // One is enough: a client has one connection. The default is two.
-      SSL_CTX_set_num_tickets(context, 1)
-      SSL_CTX_set_alpn_select_cb(context, chooseProtocol, nil)
+      unsafe SSL_CTX_set_num_tickets(context, 1)
+      unsafe SSL_CTX_set_alpn_select_cb(context, chooseProtocol, nil)
     }
   }
 
   /// The first certificate is the server's own, the others lead from it to a root (RFC 8446 §4.4.2).
   private static func useChain(_ text: [UInt8], _ context: OpaquePointer) throws(TLSError) {
     var isFirst = true
-    let count = try forEachCertificate(in: text) { (certificate) throws(TLSError) in
+    let count = try unsafe forEachCertificate(in: text) { (certificate) throws(TLSError) in
       if isFirst {
         isFirst = false
-        defer { X509_free(certificate) }
-        try checkDates(certificate)
-        guard SSL_CTX_use_certificate(context, certificate) == 1 else { throw .badCertificate(takeErrorText()) }
-      } else if SSL_CTX_ctrl(context, SSL_CTRL_CHAIN_CERT, 0, UnsafeMutableRawPointer(certificate)) != 1 {
-        X509_free(certificate)
+        defer { unsafe X509_free(certificate) }
+        try unsafe checkDates(certificate)
+        guard unsafe SSL_CTX_use_certificate(context, certificate) == 1 else { throw .badCertificate(takeErrorText()) }
+      } else if unsafe SSL_CTX_ctrl(context, SSL_CTRL_CHAIN_CERT, 0, UnsafeMutableRawPointer(certificate)) != 1 {
+        unsafe X509_free(certificate)
         throw .badCertificate("its chain: \(takeErrorText())")
       }
     }
@@ -64,42 +64,44 @@ public final class TLSServer: Sendable {
 
   /// A certificate that no client would take is a mistake to be told at once.
   private static func checkDates(_ certificate: OpaquePointer) throws(TLSError) {
-    if let end = X509_get0_notAfter(certificate), X509_cmp_current_time(end) < 0 { throw .expired(text(of: end)) }
-    if let start = X509_get0_notBefore(certificate), X509_cmp_current_time(start) > 0 {
-      throw .notYetValid(text(of: start))
+    if let end = unsafe X509_get0_notAfter(certificate), unsafe X509_cmp_current_time(end) < 0 {
+      throw unsafe .expired(text(of: end))
+    }
+    if let start = unsafe X509_get0_notBefore(certificate), unsafe X509_cmp_current_time(start) > 0 {
+      throw unsafe .notYetValid(text(of: start))
     }
   }
 
   private static func text(of time: UnsafePointer<ASN1_TIME>) -> String {
-    guard let target = BIO_new(BIO_s_mem()) else { return "an unreadable date" }
-    defer { BIO_free(target) }
-    guard ASN1_TIME_print(target, time) == 1 else { return "an unreadable date" }
-    return withUnsafeTemporaryAllocation(byteCount: 64, alignment: 1) { buffer in
-      let count = BIO_read(target, buffer.baseAddress, Int32(buffer.count))
-      return String(decoding: buffer.prefix(Int(max(0, count))), as: UTF8.self)
+    guard let target = unsafe BIO_new(BIO_s_mem()) else { return "an unreadable date" }
+    defer { unsafe BIO_free(target) }
+    guard unsafe ASN1_TIME_print(target, time) == 1 else { return "an unreadable date" }
+    return unsafe withUnsafeTemporaryAllocation(byteCount: 64, alignment: 1) { buffer in
+      let count = unsafe BIO_read(target, buffer.baseAddress, Int32(buffer.count))
+      return unsafe String(decoding: buffer.prefix(Int(max(0, count))), as: UTF8.self)
     }
   }
 
   private static func useKey(_ text: [UInt8], _ context: OpaquePointer) throws(TLSError) {
-    try withPEM(text) { (source) throws(TLSError) in
+    try unsafe withPEM(text) { (source) throws(TLSError) in
       // Without a callback of our own OpenSSL would ask the terminal for a password.
       var wasAsked = false
-      let key = withUnsafeMutablePointer(to: &wasAsked) {
-        PEM_read_bio_PrivateKey(
+      let key = unsafe withUnsafeMutablePointer(to: &wasAsked) {
+        unsafe PEM_read_bio_PrivateKey(
           source, nil,
           { _, _, _, wasAsked in
-            wasAsked?.assumingMemoryBound(to: Bool.self).pointee = true
+            unsafe wasAsked?.assumingMemoryBound(to: Bool.self).pointee = true
             return -1
-          }, $0)
+          }, unsafe $0)
       }
-      guard let key else {
+      guard let key = unsafe key else {
         if wasAsked { throw .encryptedKey }
         // OpenSSL's word for a text without a key is "unsupported", and the same for a kind of key that it does not
         // know.
         throw hasPrivateKey(text) ? .badKey(takeErrorText()) : .noKey
       }
-      defer { EVP_PKEY_free(key) }
-      guard SSL_CTX_use_PrivateKey(context, key) == 1 else {
+      defer { unsafe EVP_PKEY_free(key) }
+      guard unsafe SSL_CTX_use_PrivateKey(context, key) == 1 else {
         let error = ERR_peek_error()
         let fits = hub_err_library(error) != ERR_LIB_X509
         throw fits ? .badKey(takeErrorText()) : .keyDoesNotFit
@@ -117,16 +119,18 @@ private func hasPrivateKey(_ text: [UInt8]) -> Bool {
 /// ALPN (RFC 7301 §3.2): http/1.1 where it is offered, and a fatal no_application_protocol where only others are. A
 /// client without ALPN is served.
 private let chooseProtocol: SSL_CTX_alpn_select_cb_func = { _, chosen, chosenLength, offered, offeredLength, _ in
-  guard let chosen, let chosenLength, let offered else { return SSL_TLSEXT_ERR_ALERT_FATAL }
+  guard let chosen = unsafe chosen, let chosenLength = unsafe chosenLength, let offered = unsafe offered else {
+    return SSL_TLSEXT_ERR_ALERT_FATAL
+  }
   let wanted = TLSContext.protocols
   var at = 0
   // OpenSSL has checked that the lengths in the list add up.
   while at < Int(offeredLength) {
-    let length = Int(offered[at])
-    if length + 1 == wanted.count, (0...length).allSatisfy({ offered[at + $0] == wanted[$0] }) {
+    let length = unsafe Int(offered[at])
+    if length + 1 == wanted.count, (0...length).allSatisfy({ unsafe offered[at + $0] == wanted[$0] }) {
       // It points into the client's list, which outlives the handshake's need of it.
-      chosen.pointee = offered + at + 1
-      chosenLength.pointee = UInt8(length)
+      unsafe chosen.pointee = offered + at + 1
+      unsafe chosenLength.pointee = UInt8(length)
       return SSL_TLSEXT_ERR_OK
     }
     at += 1 + length

@@ -1,5 +1,5 @@
 // One connection's TLS: ciphertext to plaintext and back, in memory, without a socket. What it takes comes from the
-// loop's room, what it gives is put there; EventLoop+TLS.swift stands between it and the socket.
+// loop's buffers, what it gives is put there; EventLoop+TLS.swift stands between it and the socket.
 //
 // The state of OpenSSL is made when the first bytes come (or a client's TCP stands): a connection that is silent costs
 // no more than one without TLS.
@@ -8,7 +8,8 @@ import CHubOpenSSL
 import Glibc
 import HubBytes
 
-/// One connection's TLS. Belongs to the loop whose `room` it was made for.
+/// One connection's TLS. Belongs to the loop whose `buffers` it was made for.
+@safe
 struct TLSStream: ~Copyable {
   enum End: Equatable {
     /// More may come.
@@ -25,7 +26,7 @@ struct TLSStream: ~Copyable {
 
   private let origin: Origin
   /// Copied to a local name before it is written to: else the compiler (6.3.1) breaks off under the thread sanitizer.
-  private let room: UnsafeMutablePointer<TLSRoom>
+  private let buffers: UnsafeMutablePointer<TLSBuffers>
   /// SSL; owned.
   private(set) var ssl: OpaquePointer?
   /// Records that the kernel would not take: they leave before anything else.
@@ -38,27 +39,27 @@ struct TLSStream: ~Copyable {
   private var isBroken = false
   private var hasSaidGoodbye = false
 
-  init(_ server: TLSServer, _ room: UnsafeMutablePointer<TLSRoom>) {
+  init(_ server: TLSServer, _ buffers: UnsafeMutablePointer<TLSBuffers>) {
     origin = .server(server)
-    self.room = room
+    unsafe self.buffers = buffers
   }
 
-  init(_ peer: TLSPeer, _ room: UnsafeMutablePointer<TLSRoom>) {
+  init(_ peer: TLSPeer, _ buffers: UnsafeMutablePointer<TLSBuffers>) {
     origin = .client(peer)
-    self.room = room
+    unsafe self.buffers = buffers
   }
 
   deinit {
-    guard let ssl else { return }
+    guard let ssl = unsafe ssl else { return }
     // OpenSSL marks a session as not to be resumed when its connection was cut off. That is when clients come back.
-    SSL_set_shutdown(ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN)
-    if case .client(let peer) = origin, isSecured, !isBroken { peer.keep(ssl) }
-    SSL_free(ssl)
+    unsafe SSL_set_shutdown(ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN)
+    if case .client(let peer) = origin, isSecured, !isBroken { unsafe peer.keep(ssl) }
+    unsafe SSL_free(ssl)
   }
 
   /// Whether a handshake was begun and has not come to its end.
-  var isHandshaking: Bool { ssl != nil && !isSecured }
-  var hasBegun: Bool { ssl != nil }
+  var isHandshaking: Bool { unsafe ssl != nil && !isSecured }
+  var hasBegun: Bool { unsafe ssl != nil }
   var isClient: Bool { if case .client = origin { true } else { false } }
 
   // MARK: Handshake
@@ -69,28 +70,28 @@ struct TLSStream: ~Copyable {
     case .server(let server): context = server.current
     case .client(let peer): context = peer.client.context
     }
-    guard let new = SSL_new(context.raw) else { return false }
-    ssl = new
-    guard let bio = TLSRoom.makeBIO(room) else { return false }
+    guard let new = unsafe SSL_new(context.raw) else { return false }
+    unsafe ssl = new
+    guard let bio = unsafe TLSBuffers.makeBIO(buffers) else { return false }
     // One BIO for both ways; SSL_set_bio takes over one reference for both (SSL_set_bio(3)).
-    SSL_set_bio(new, bio, bio)
-    SSL_ctrl(new, SSL_CTRL_SET_MSG_CALLBACK_ARG, 0, room)
+    unsafe SSL_set_bio(new, bio, bio)
+    unsafe SSL_ctrl(new, SSL_CTRL_SET_MSG_CALLBACK_ARG, 0, buffers)
     switch origin {
-    case .server: SSL_set_accept_state(new)
+    case .server: unsafe SSL_set_accept_state(new)
     case .client(let peer):
-      SSL_set_connect_state(new)
-      return peer.prepare(new)
+      unsafe SSL_set_connect_state(new)
+      return unsafe peer.prepare(new)
     }
     return true
   }
 
-  /// A client's first words, into the room's output.
+  /// A client's first words, into the buffers' output.
   mutating func start() -> TLSFailure? {
-    let room = room
+    let buffers = unsafe buffers
     guard begin() else { return fail(.takingError()) }
-    let outcome = SSL_do_handshake(ssl)
-    guard outcome <= 0, SSL_get_error(ssl, outcome) != SSL_ERROR_WANT_READ else { return nil }
-    room.pointee.output.removeAll()
+    let outcome = unsafe SSL_do_handshake(ssl)
+    guard outcome <= 0, unsafe SSL_get_error(ssl, outcome) != SSL_ERROR_WANT_READ else { return nil }
+    unsafe buffers.pointee.output.removeAll()
     return fail(failure())
   }
 
@@ -103,72 +104,73 @@ struct TLSStream: ~Copyable {
   /// What OpenSSL has just failed for.
   private func failure() -> TLSFailure {
     // A certificate that was refused has two reasons; this one says why.
-    let result = SSL_get_verify_result(ssl)
+    let result = unsafe SSL_get_verify_result(ssl)
     if isClient, !isSecured, result != X509_V_OK { return .certificate(result) }
     return .takingError()
   }
 
   // MARK: Opening
 
-  /// Opens what is in the room's input, all of it, into `buffer`, and gives how much that was. Bytes may have come even
-  /// where the end is not `none`; an alert or an answer may be in the room's output, and is to be sent or thrown away
-  /// before another stream uses the room.
+  /// Opens what is in the buffers' input, all of it, into `buffer`, and gives how much that was. Bytes may have come
+  /// even where the end is not `none`; an alert or an answer may be in the buffers' output, and is to be sent or thrown
+  /// away before another stream uses the buffers.
   ///
   /// `buffer` must have a record's room more than the input has bytes: what came may complete a record that began
   /// before.
   mutating func open(into buffer: UnsafeMutableRawBufferPointer) -> (count: Int, end: End) {
     guard !isBroken else { return (0, .failed(.internal)) }
-    if ssl == nil, !begin() { return (0, .failed(fail(.takingError()))) }
-    let room = room
-    room.pointee.keyUpdates = keyUpdates
+    if unsafe ssl == nil, !begin() { return (0, .failed(fail(.takingError()))) }
+    let buffers = unsafe buffers
+    unsafe buffers.pointee.keyUpdates = keyUpdates
     // What a connection that failed left unread is nobody else's.
-    defer { room.pointee.offer(0) }
+    defer { unsafe buffers.pointee.offer(0) }
     var filled = 0
     var end = End.none
     repeat {
       var count = 0
-      let outcome = SSL_read_ex(ssl, buffer.baseAddress! + filled, buffer.count - filled, &count)
+      let outcome = unsafe SSL_read_ex(ssl, buffer.baseAddress! + filled, buffer.count - filled, &count)
       if outcome == 1 {
         filled += count
-        room.pointee.keyUpdates = 0
+        unsafe buffers.pointee.keyUpdates = 0
         precondition(filled < buffer.count, "a record has become larger by being opened")
         continue
       }
-      switch SSL_get_error(ssl, outcome) {
-      case SSL_ERROR_WANT_READ where room.pointee.hasTooManyKeyUpdates: end = .failed(fail(.tooManyKeyUpdates))
+      switch unsafe SSL_get_error(ssl, outcome) {
+      case SSL_ERROR_WANT_READ where unsafe buffers.pointee.hasTooManyKeyUpdates:
+        end = .failed(fail(.tooManyKeyUpdates))
       case SSL_ERROR_WANT_READ:
-        room.pointee.offer(0)
+        unsafe buffers.pointee.offer(0)
         continue
       case SSL_ERROR_ZERO_RETURN: end = .closed
       case _: end = .failed(fail(failure()))
       }
-    } while end == .none && (!room.pointee.isInputEmpty || SSL_pending(ssl) > 0)
-    keyUpdates = room.pointee.keyUpdates
+    } while unsafe end == .none && (!buffers.pointee.isInputEmpty || SSL_pending(ssl) > 0)
+    keyUpdates = unsafe buffers.pointee.keyUpdates
     noteSecured()
     return (filled, end)
   }
 
   private mutating func noteSecured() {
-    guard !isSecured, !isBroken, SSL_is_init_finished(ssl) == 1 else { return }
+    guard !isSecured, !isBroken, unsafe SSL_is_init_finished(ssl) == 1 else { return }
     isSecured = true
-    isResumed = SSL_session_reused(ssl) == 1
+    isResumed = unsafe SSL_session_reused(ssl) == 1
   }
 
   // MARK: Sealing
 
-  /// Seals bytes, as many as one record takes at most, into the room's output: all of them, or none and the reason.
+  /// Seals bytes, as many as one record takes at most, into the buffers' output: all of them, or none and the reason.
   ///
   /// RFC 8446 §5.5 asks for a new key before 2^24.5 full records of AES-GCM, 360 GiB. OpenSSL counts no use of a key
   /// and never changes one by itself (openssl/openssl#23566), and nor does this: a session with a record each second
   /// would have nine months to go, and be ended long before by its token.
   mutating func seal(_ bytes: UnsafeRawBufferPointer) -> (count: Int, failure: TLSFailure?) {
-    precondition(isSecured && bytes.count > 0 && bytes.count <= TLSRoom.recordBytes)
+    precondition(isSecured && bytes.count > 0 && bytes.count <= TLSBuffers.recordBytes)
     guard !isBroken else { return (0, .internal) }
     var count = 0
-    let outcome = SSL_write_ex(ssl, bytes.baseAddress!, bytes.count, &count)
+    let outcome = unsafe SSL_write_ex(ssl, bytes.baseAddress!, bytes.count, &count)
     if outcome == 1, count == bytes.count { return (count, nil) }
-    let room = room
-    room.pointee.output.removeAll()
+    let buffers = unsafe buffers
+    unsafe buffers.pointee.output.removeAll()
     return (0, fail(failure()))
   }
 
@@ -177,7 +179,7 @@ struct TLSStream: ~Copyable {
     guard isSecured, !isBroken, !hasSaidGoodbye else { return false }
     hasSaidGoodbye = true
     // Gives 0 when said and 1 when the peer has said it, too; its own failure is an end as well.
-    _ = SSL_shutdown(ssl)
+    _ = unsafe SSL_shutdown(ssl)
     ERR_clear_error()
     return true
   }

@@ -1,10 +1,11 @@
 // The TLS of a loop's connections, by slot, beside the slab: a connection without TLS does not pay for it.
 
-/// All streams of one loop, and their room.
+/// All streams of one loop, and their buffers.
+@safe
 struct TLSTable: ~Copyable {
   // Each stream has memory of its own, so pointers to it are good until `remove`.
-  private var streams: [UnsafeMutablePointer<TLSStream>?] = []
-  private var storedRoom: UnsafeMutablePointer<TLSRoom>?
+  private var streams: [UnsafeMutablePointer<TLSStream>?] = unsafe []
+  private var storedBuffers: UnsafeMutablePointer<TLSBuffers>?
   /// Streams that began a handshake in the turn of this number.
   var handshakeTurn: UInt64 = 0
   var handshakesInTurn = 0
@@ -12,38 +13,38 @@ struct TLSTable: ~Copyable {
   init() {}
 
   deinit {
-    for stream in streams { stream?.deinitialize(count: 1).deallocate() }
-    storedRoom?.deinitialize(count: 1).deallocate()
+    for index in unsafe streams.indices { unsafe streams[index]?.deinitialize(count: 1).deallocate() }
+    unsafe storedBuffers?.deinitialize(count: 1).deallocate()
   }
 
   /// The loop's buffers for TLS, made when they are needed first.
-  mutating func room(_ limits: EventLoopLimits) -> UnsafeMutablePointer<TLSRoom> {
-    if let storedRoom { return storedRoom }
-    let inputBytes = limits.readBufferBytes - TLSRoom.recordBytes
-    precondition(inputBytes >= TLSRoom.recordBytes, "TLS needs a read buffer of 32 KiB or more")
-    let room = UnsafeMutablePointer<TLSRoom>.allocate(capacity: 1)
-    room.initialize(to: TLSRoom(inputBytes: inputBytes, keyUpdateLimit: limits.tlsKeyUpdates))
-    storedRoom = room
-    return room
+  mutating func buffers(_ limits: EventLoopLimits) -> UnsafeMutablePointer<TLSBuffers> {
+    if let storedBuffers = unsafe storedBuffers { return unsafe storedBuffers }
+    let inputBytes = limits.readBufferBytes - TLSBuffers.recordBytes
+    precondition(inputBytes >= TLSBuffers.recordBytes, "TLS needs a read buffer of 32 KiB or more")
+    let buffers = UnsafeMutablePointer<TLSBuffers>.allocate(capacity: 1)
+    unsafe buffers.initialize(to: TLSBuffers(inputBytes: inputBytes, keyUpdateLimit: limits.tlsKeyUpdates))
+    unsafe storedBuffers = buffers
+    return unsafe buffers
   }
 
   /// The stream of a connection whose flags say that it has one.
   @inline(__always)
   func pointer(_ slot: UInt32) -> UnsafeMutablePointer<TLSStream> {
-    guard let stream = streams[Int(slot)] else { preconditionFailure("a connection without a stream has isTLS") }
-    return stream
+    guard let stream = unsafe streams[Int(slot)] else { preconditionFailure("a connection without a stream has isTLS") }
+    return unsafe stream
   }
 
   mutating func insert(_ stream: consuming TLSStream, at slot: UInt32) {
-    while streams.count <= Int(slot) { streams.append(nil) }
-    precondition(streams[Int(slot)] == nil)
+    while unsafe streams.count <= Int(slot) { unsafe streams.append(nil) }
+    unsafe precondition(streams[Int(slot)] == nil)
     let pointer = UnsafeMutablePointer<TLSStream>.allocate(capacity: 1)
-    pointer.initialize(to: stream)
-    streams[Int(slot)] = pointer
+    unsafe pointer.initialize(to: stream)
+    unsafe streams[Int(slot)] = unsafe pointer
   }
 
   mutating func remove(_ slot: UInt32) {
-    pointer(slot).deinitialize(count: 1).deallocate()
-    streams[Int(slot)] = nil
+    unsafe pointer(slot).deinitialize(count: 1).deallocate()
+    unsafe streams[Int(slot)] = nil
   }
 }

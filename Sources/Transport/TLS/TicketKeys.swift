@@ -24,7 +24,7 @@ final class TicketKeys: Sendable {
 
     init() {
       var bytes = [UInt8](repeating: 0, count: 80)
-      let outcome = RAND_bytes(&bytes, Int32(bytes.count))
+      let outcome = unsafe RAND_bytes(&bytes, Int32(bytes.count))
       precondition(outcome == 1, "OpenSSL has no randomness")
       self.bytes = bytes
     }
@@ -45,9 +45,9 @@ final class TicketKeys: Sendable {
 
   /// Sets up a context to use these keys. They must live as long as any connection of the context.
   func serve(_ context: OpaquePointer) {
-    let isSet = SSL_CTX_set_ex_data(context, 0, Unmanaged.passUnretained(self).toOpaque())
+    let isSet = unsafe SSL_CTX_set_ex_data(context, 0, Unmanaged.passUnretained(self).toOpaque())
     precondition(isSet == 1, "OpenSSL has no memory for a pointer")
-    SSL_CTX_set_tlsext_ticket_key_evp_cb(context, useTicketKey)
+    unsafe SSL_CTX_set_tlsext_ticket_key_evp_cb(context, useTicketKey)
   }
 
   /// Has the next connection find new keys.
@@ -86,11 +86,11 @@ final class TicketKeys: Sendable {
     _ name: UnsafeMutablePointer<UInt8>, _ iv: UnsafeMutablePointer<UInt8>, _ cipher: OpaquePointer,
     _ mac: OpaquePointer
   ) -> Int32 {
-    ring.withLock { $0.newest }.bytes.withUnsafeBufferPointer { key in
-      name.update(from: key.baseAddress!, count: 16)
-      guard RAND_bytes(iv, 16) == 1,
-        EVP_EncryptInit_ex(cipher, EVP_aes_256_cbc(), nil, key.baseAddress! + 16, iv) == 1,
-        hub_ticket_mac(mac, key.baseAddress! + 48) == 1
+    unsafe ring.withLock { $0.newest }.bytes.withUnsafeBufferPointer { key in
+      unsafe name.update(from: key.baseAddress!, count: 16)
+      guard unsafe RAND_bytes(iv, 16) == 1,
+        unsafe EVP_EncryptInit_ex(cipher, EVP_aes_256_cbc(), nil, key.baseAddress! + 16, iv) == 1,
+        unsafe hub_ticket_mac(mac, key.baseAddress! + 48) == 1
       else { return -1 }
       return 1
     }
@@ -102,15 +102,15 @@ final class TicketKeys: Sendable {
     _ name: UnsafeMutablePointer<UInt8>, _ iv: UnsafeMutablePointer<UInt8>, _ cipher: OpaquePointer,
     _ mac: OpaquePointer, isUsedOnce: Bool
   ) -> Int32 {
-    let name = UnsafeBufferPointer(start: name, count: 16)
+    let name = unsafe UnsafeBufferPointer(start: name, count: 16)
     let (key, isNewest) = ring.withLock { ring -> (Key?, Bool) in
-      if ring.newest.bytes.starts(with: name) { return (ring.newest, true) }
-      return (ring.retired.first { $0.key.bytes.starts(with: name) }?.key, false)
+      if unsafe ring.newest.bytes.starts(with: name) { return (ring.newest, true) }
+      return (ring.retired.first { unsafe $0.key.bytes.starts(with: name) }?.key, false)
     }
     guard let key else { return 0 }
-    return key.bytes.withUnsafeBufferPointer { key in
-      guard EVP_DecryptInit_ex(cipher, EVP_aes_256_cbc(), nil, key.baseAddress! + 16, iv) == 1,
-        hub_ticket_mac(mac, key.baseAddress! + 48) == 1
+    return unsafe key.bytes.withUnsafeBufferPointer { key in
+      guard unsafe EVP_DecryptInit_ex(cipher, EVP_aes_256_cbc(), nil, key.baseAddress! + 16, iv) == 1,
+        unsafe hub_ticket_mac(mac, key.baseAddress! + 48) == 1
       else { return -1 }
       return isUsedOnce || !isNewest ? 2 : 1
     }
@@ -123,12 +123,13 @@ private let useTicketKey:
   @convention(c) (
     OpaquePointer?, UnsafeMutablePointer<UInt8>?, UnsafeMutablePointer<UInt8>?, OpaquePointer?, OpaquePointer?, Int32
   ) -> Int32 = { ssl, name, iv, cipher, mac, isSealing in
-    guard let ssl, let name, let iv, let cipher, let mac, let context = SSL_get_SSL_CTX(ssl),
-      let pointer = SSL_CTX_get_ex_data(context, 0)
+    guard let ssl = unsafe ssl, let name = unsafe name, let iv = unsafe iv, let cipher = unsafe cipher,
+      let mac = unsafe mac, let context = unsafe SSL_get_SSL_CTX(ssl),
+      let pointer = unsafe SSL_CTX_get_ex_data(context, 0)
     else { return -1 }
     // Each stream holds its TLSServer, which holds the keys.
-    let keys = Unmanaged<TicketKeys>.fromOpaque(pointer).takeUnretainedValue()
-    if isSealing == 1 { return keys.seal(name, iv, cipher, mac) }
+    let keys = unsafe Unmanaged<TicketKeys>.fromOpaque(pointer).takeUnretainedValue()
+    if isSealing == 1 { return unsafe keys.seal(name, iv, cipher, mac) }
     // With TLS 1.3 a ticket should be used once (RFC 8446 §C.4), so whoever comes with one gets another.
-    return keys.open(name, iv, cipher, mac, isUsedOnce: SSL_version(ssl) == TLS1_3_VERSION)
+    return unsafe keys.open(name, iv, cipher, mac, isUsedOnce: SSL_version(ssl) == TLS1_3_VERSION)
   }

@@ -4,10 +4,11 @@
 // lies on the heap and never moves. It is allocated here, used by one owner, and freed here.
 
 import CHubZlib
-import HubBytes
+public import HubBytes
 
 /// One end's compressor. Without context takeover one of them serves any number of connections, and what it makes of a
 /// message is the same bytes for all of them.
+@safe
 public struct Deflater: ~Copyable {
   /// The smallest window that zlib can compress raw deflate with; RFC 7692 §7.1.2.1 knows 8 too.
   public static let smallestWindowBits = 9
@@ -20,19 +21,19 @@ public struct Deflater: ~Copyable {
   public init(windowBits: Int, level: Int, memoryLevel: Int, takesContextOver: Bool) {
     precondition((Deflater.smallestWindowBits...15).contains(windowBits))
     self.takesContextOver = takesContextOver
-    stream = .allocate(capacity: 1)
-    stream.initialize(to: z_stream())
+    unsafe stream = .allocate(capacity: 1)
+    unsafe stream.initialize(to: z_stream())
     // Negative: raw deflate, without zlib's header and checksum (RFC 7692 §7.2.1).
-    let status = deflateInit2_(
+    let status = unsafe deflateInit2_(
       stream, CInt(level), Z_DEFLATED, CInt(-windowBits), CInt(memoryLevel), Z_DEFAULT_STRATEGY, ZLIB_VERSION,
       CInt(MemoryLayout<z_stream>.size))
     precondition(status == Z_OK, "deflateInit2: \(status)")  // no memory, or arguments that we got wrong
   }
 
   deinit {
-    deflateEnd(stream)
-    stream.deinitialize(count: 1)
-    stream.deallocate()
+    unsafe deflateEnd(stream)
+    unsafe stream.deinitialize(count: 1)
+    unsafe stream.deallocate()
   }
 
   /// Appends the payload of a compressed message. At level 1 a message of 300 bytes costs 7 µs, or
@@ -40,28 +41,28 @@ public struct Deflater: ~Copyable {
   public mutating func compress(_ message: UnsafeRawBufferPointer, into output: inout ByteBuffer) {
     // RFC 7692 §7.2.3.6. zlib would write nothing at all: a second flush without data between is dropped.
     guard message.count > 0 else { return output.append(0x00) }
-    if !takesContextOver { deflateReset(stream) }
-    stream.pointee.next_in = UnsafeMutablePointer(mutating: message.bindMemory(to: UInt8.self).baseAddress)
-    stream.pointee.avail_in = UInt32(message.count)
+    if !takesContextOver { unsafe deflateReset(stream) }
+    unsafe stream.pointee.next_in = UnsafeMutablePointer(mutating: message.bindMemory(to: UInt8.self).baseAddress)
+    unsafe stream.pointee.avail_in = UInt32(message.count)
     var room = message.count / 2 + 64
     // All is written when zlib has left room behind it (zlib.h, deflate(): "avail_out is not zero").
     repeat {
-      output.append(atMost: room) { Deflater.step(stream, into: $0) }
+      unsafe output.append(atMost: room) { unsafe Deflater.step(stream, into: $0) }
       room = 4096
-    } while stream.pointee.avail_out == 0
-    stream.pointee.next_in = nil
-    stream.pointee.next_out = nil
-    output.withBytes { precondition($0.suffix(4).elementsEqual([0x00, 0x00, 0xFF, 0xFF])) }
+    } while unsafe stream.pointee.avail_out == 0
+    unsafe stream.pointee.next_in = nil
+    unsafe stream.pointee.next_out = nil
+    unsafe output.withBytes { unsafe precondition($0.suffix(4).elementsEqual([0x00, 0x00, 0xFF, 0xFF])) }
     output.truncate(to: output.count - 4)  // RFC 7692 §7.2.1 item 3
   }
 
   /// Z_SYNC_FLUSH ends with an empty block of no compression, as RFC 7692 §7.2.1 item 2 wants.
   private static func step(_ stream: UnsafeMutablePointer<z_stream>, into room: UnsafeMutableRawBufferPointer) -> Int {
-    stream.pointee.next_out = room.bindMemory(to: UInt8.self).baseAddress
-    stream.pointee.avail_out = UInt32(room.count)
-    let status = deflate(stream, Z_SYNC_FLUSH)
+    unsafe stream.pointee.next_out = room.bindMemory(to: UInt8.self).baseAddress
+    unsafe stream.pointee.avail_out = UInt32(room.count)
+    let status = unsafe deflate(stream, Z_SYNC_FLUSH)
     // Z_BUF_ERROR: the room of the last step was filled to the byte, and there is no more.
     precondition(status == Z_OK || status == Z_BUF_ERROR, "deflate: \(status)")
-    return room.count - Int(stream.pointee.avail_out)
+    return unsafe room.count - Int(stream.pointee.avail_out)
   }
 }

@@ -30,6 +30,7 @@ public struct InflateLimits: Sendable, Equatable {
 }
 
 /// One end's decompressor. Without context takeover one of them serves any number of connections.
+@safe
 public struct Inflater: ~Copyable {
   /// Output is asked for in pieces of this size, so that a bomb costs no more than one of them beyond its limit.
   private static let pieceBytes = 16 * 1024
@@ -45,16 +46,17 @@ public struct Inflater: ~Copyable {
   public init(takesContextOver: Bool, keptBytes: Int = MessageCompression.keptBytes) {
     self.takesContextOver = takesContextOver
     self.keptBytes = keptBytes
-    stream = .allocate(capacity: 1)
-    stream.initialize(to: z_stream())
-    let status = inflateInit2_(stream, -15, ZLIB_VERSION, CInt(MemoryLayout<z_stream>.size))  // negative: raw deflate
+    unsafe stream = .allocate(capacity: 1)
+    unsafe stream.initialize(to: z_stream())
+    // Negative: raw deflate.
+    let status = unsafe inflateInit2_(stream, -15, ZLIB_VERSION, CInt(MemoryLayout<z_stream>.size))
     precondition(status == Z_OK, "inflateInit2: \(status)")  // no memory, or arguments that we got wrong
   }
 
   deinit {
-    inflateEnd(stream)
-    stream.deinitialize(count: 1)
-    stream.deallocate()
+    unsafe inflateEnd(stream)
+    unsafe stream.deinitialize(count: 1)
+    unsafe stream.deallocate()
   }
 
   /// The message of a compressed payload, valid until the next call; text is checked to be UTF-8 (RFC 6455 §8.1).
@@ -67,12 +69,12 @@ public struct Inflater: ~Copyable {
   ) throws(FrameError) -> UnsafeRawBufferPointer {
     guard !isBroken else { throw .invalidDeflate }
     output.removeAll(keepingAtMost: keptBytes)
-    if !takesContextOver { inflateReset(stream) }
+    if !takesContextOver { unsafe inflateReset(stream) }
     // A peer whose zlib drops a flush with nothing before it sends an empty message as no bytes at all, not as the 0x00
     // of RFC 7692 §7.2.3.6. Read on with the tail it would be an error; there is only one thing that it can mean.
     if payload.count > 0 {
       do throws(FrameError) {
-        try inflateAll(payload, limits)
+        try unsafe inflateAll(payload, limits)
       } catch {
         isBroken = takesContextOver
         output.removeAll(keepingAtMost: keptBytes)
@@ -80,21 +82,23 @@ public struct Inflater: ~Copyable {
       }
     }
     // The view outlives the call: the buffer's memory is neither moved nor freed before the next one.
-    let message = output.withBytes { $0 }
+    let message = unsafe output.withBytes { unsafe $0 }
     if kind == .text {
       var text = UTF8Validator()
-      guard text.consume(message), text.isComplete else { throw .invalidUTF8 }
+      guard unsafe text.consume(message), text.isComplete else { throw .invalidUTF8 }
     }
-    return message
+    return unsafe message
   }
 
   private mutating func inflateAll(_ payload: UnsafeRawBufferPointer, _ limits: InflateLimits) throws(FrameError) {
     let limit = limits.bytes(compressed: payload.count)
-    _ = try feed(payload, limit, limits)
+    _ = try unsafe feed(payload, limit, limits)
     let inflated = output.count
     // RFC 7692 §7.2.2 item 1: what the sender took off the end.
     var tail: (UInt8, UInt8, UInt8, UInt8) = (0x00, 0x00, 0xFF, 0xFF)
-    let isWhole = try withUnsafeBytes(of: &tail) { (bytes) throws(FrameError) in try feed(bytes, limit, limits) }
+    let isWhole = try unsafe withUnsafeBytes(of: &tail) { (bytes) throws(FrameError) in
+      try unsafe feed(bytes, limit, limits)
+    }
     // An empty block adds nothing: if something was added, the tail was taken for data of a block that was cut off.
     guard isWhole, output.count == inflated else { throw .invalidDeflate }
   }
@@ -103,26 +107,27 @@ public struct Inflater: ~Copyable {
   private mutating func feed(
     _ input: UnsafeRawBufferPointer, _ limit: Int, _ limits: InflateLimits
   ) throws(FrameError) -> Bool {
-    stream.pointee.next_in = UnsafeMutablePointer(mutating: input.bindMemory(to: UInt8.self).baseAddress)
-    stream.pointee.avail_in = UInt32(input.count)
+    unsafe stream.pointee.next_in = UnsafeMutablePointer(mutating: input.bindMemory(to: UInt8.self).baseAddress)
+    unsafe stream.pointee.avail_in = UInt32(input.count)
     defer {
-      stream.pointee.next_in = nil
-      stream.pointee.next_out = nil
+      unsafe stream.pointee.next_in = nil
+      unsafe stream.pointee.next_out = nil
     }
     while true {
       // One byte beyond the limit, so that what fits exactly is told from what goes on.
       let room = min(Inflater.pieceBytes, limit + 1 - output.count)
-      let stream = stream
+      let stream = unsafe stream
       var status = Z_OK
-      output.append(atMost: room) { Inflater.step(stream, into: $0, &status) }
+      unsafe output.append(atMost: room) { unsafe Inflater.step(stream, into: $0, &status) }
       guard output.count <= limit else { throw limits.error(exceeding: limit) }
       switch status {
       case Z_OK, Z_BUF_ERROR:
-        if stream.pointee.avail_out > 0 { return stream.pointee.data_type & 128 != 0 }  // zlib.h, inflate()
+        // zlib.h, inflate()
+        if unsafe stream.pointee.avail_out > 0 { return unsafe stream.pointee.data_type & 128 != 0 }
       case Z_STREAM_END:
         // RFC 7692 §7.2.3.4: a block with BFINAL may be followed by others. The window stays as it is.
-        inflateResetKeep(stream)
-        if stream.pointee.avail_in == 0 { return true }
+        unsafe inflateResetKeep(stream)
+        if unsafe stream.pointee.avail_in == 0 { return true }
       default: throw .invalidDeflate  // Z_DATA_ERROR; without a header nothing asks for a dictionary
       }
     }
@@ -131,10 +136,10 @@ public struct Inflater: ~Copyable {
   private static func step(
     _ stream: UnsafeMutablePointer<z_stream>, into room: UnsafeMutableRawBufferPointer, _ status: inout CInt
   ) -> Int {
-    stream.pointee.next_out = room.bindMemory(to: UInt8.self).baseAddress
-    stream.pointee.avail_out = UInt32(room.count)
-    status = CHubZlib.inflate(stream, Z_SYNC_FLUSH)
-    return room.count - Int(stream.pointee.avail_out)
+    unsafe stream.pointee.next_out = room.bindMemory(to: UInt8.self).baseAddress
+    unsafe stream.pointee.avail_out = UInt32(room.count)
+    status = unsafe CHubZlib.inflate(stream, Z_SYNC_FLUSH)
+    return unsafe room.count - Int(stream.pointee.avail_out)
   }
 }
 

@@ -3,7 +3,7 @@
 // Where no contexts are kept one of these serves any number of connections of a thread: no message depends on another.
 // Where they are kept it belongs to its connection, and costs it some 80 KiB.
 
-import HubBytes
+public import HubBytes
 
 /// A compressor and a decompressor. Not thread-safe.
 public final class MessageCompression {
@@ -58,7 +58,7 @@ public final class MessageCompression {
   public func inflate(
     _ message: UnsafeRawBufferPointer, _ kind: MessageKind, limits: InflateLimits
   ) throws(FrameError) -> UnsafeRawBufferPointer {
-    try inflater.inflate(message, kind, limits: limits)
+    try unsafe inflater.inflate(message, kind, limits: limits)
   }
 
   /// Compresses a message, for `withCompressed`. False where it is to be sent as it is: too small to gain by it, or not
@@ -66,25 +66,25 @@ public final class MessageCompression {
   public func compress(_ message: UnsafeRawBufferPointer, minimumBytes: Int) -> Bool {
     payload.removeAll(keepingAtMost: MessageCompression.keptBytes)
     guard deflater != nil, keepsContext || message.count >= minimumBytes else { return false }
-    deflater!.compress(message, into: &payload)
+    unsafe deflater!.compress(message, into: &payload)
     // A context has the message now, so it must reach the peer's too.
     return keepsContext || payload.count < message.count
   }
 
   /// What the last message was compressed to.
-  public func withCompressed(_ body: (UnsafeRawBufferPointer) -> Void) { payload.withBytes(body) }
+  public func withCompressed(_ body: (UnsafeRawBufferPointer) -> Void) { unsafe payload.withBytes(body) }
 
   /// Its bytes; 0 where it was not tried.
   public var compressedBytes: Int { payload.count }
 
   /// Compresses what stands in `buffer` behind `start`, in its place; see `compress(_:minimumBytes:)`.
   func compress(payloadAt start: Int, minimumBytes: Int, in buffer: inout ByteBuffer) -> Bool {
-    let isCompressed = buffer.withBytes {
-      compress(UnsafeRawBufferPointer(rebasing: $0[start...]), minimumBytes: minimumBytes)
+    let isCompressed = unsafe buffer.withBytes {
+      unsafe compress(UnsafeRawBufferPointer(rebasing: $0[start...]), minimumBytes: minimumBytes)
     }
     guard isCompressed else { return false }
     buffer.truncate(to: start)
-    payload.withBytes { buffer.append($0) }
+    unsafe payload.withBytes { unsafe buffer.append($0) }
     return true
   }
 
@@ -96,9 +96,11 @@ public final class MessageCompression {
   public func compress(partAt start: Int, isLast: Bool, in buffer: inout ByteBuffer) {
     precondition(deflater != nil && !keepsContext)
     payload.removeAll(keepingAtMost: MessageCompression.keptBytes)
-    buffer.withBytes { deflater!.compress(UnsafeRawBufferPointer(rebasing: $0[start...]), into: &payload) }
+    unsafe buffer.withBytes {
+      unsafe deflater!.compress(UnsafeRawBufferPointer(rebasing: $0[start...]), into: &payload)
+    }
     buffer.truncate(to: start)
-    payload.withBytes { buffer.append($0) }
+    unsafe payload.withBytes { unsafe buffer.append($0) }
     if !isLast { buffer.append([0x00, 0x00, 0xFF, 0xFF]) }
   }
 }

@@ -6,8 +6,8 @@ import Testing
 
 @testable import HubTransport
 
-/// A loop that a thread of its own runs, and others visit.
-private final class VisitedLoop {
+/// A loop that a thread of its own runs, and others assist.
+private final class AssistedLoop {
   /// What the loop's delegate sees and is told, from any thread.
   struct Notes {
     /// For the end of any turn.
@@ -16,16 +16,16 @@ private final class VisitedLoop {
     /// For `woken` alone.
     var called: [Int] = []
     var heard: [Int] = []
-    var visited = 0
+    var assisted = 0
     var timers = 0
-    /// The visit that comes next is to set the loop's timer.
+    /// The assist that comes next is to set the loop's timer.
     var setsTimer = false
-    /// The visit that comes next is to stop the loop.
+    /// The assist that comes next is to stop the loop.
     var stops = false
   }
 
   let notes: Locked<Notes>
-  let visitor: LoopVisitor
+  let assistant: LoopAssistant
   private let thread: Handle
 
   /// `@unchecked Sendable`: the test's thread lets go of the loop before the other begins.
@@ -36,10 +36,10 @@ private final class VisitedLoop {
   init() throws(SystemError) {
     let loop = try EventLoop()
     let notes = Locked(Notes())
-    visitor = loop.allowVisits()
+    assistant = loop.allowAssists()
     self.notes = notes
     let box = Box(loop: loop)
-    thread = Handle(try startThread(name: "visited") { VisitedLoop.run(box.loop, notes) })
+    thread = Handle(try startThread(name: "assisted") { AssistedLoop.run(box.loop, notes) })
   }
 
   private static func run(_ loop: EventLoop, _ notes: Locked<Notes>) {
@@ -51,13 +51,13 @@ private final class VisitedLoop {
       }
     }
     recorder.onTurnEnding = { [unowned recorder] in
-      let isVisited = loop.isVisited
+      let isAssisted = loop.isAssisted
       let (setsTimer, stops) = notes.withLock { notes in
         notes.seen += notes.posted
         notes.posted = []
         notes.timers = recorder.loopTimers
-        guard isVisited else { return (false, false) }
-        notes.visited += 1
+        guard isAssisted else { return (false, false) }
+        notes.assisted += 1
         defer { (notes.setsTimer, notes.stops) = (false, false) }
         return (notes.setsTimer, notes.stops)
       }
@@ -77,39 +77,39 @@ private final class VisitedLoop {
     }
   }
 
-  /// Visits until `isDone`: the loop may not sleep yet, and then it looks for itself.
-  func visit(until isDone: (Notes) -> Bool) throws { try wait(calling: { visitor.visit() }, until: isDone) }
+  /// Assists until `isDone`: the loop may not sleep yet, and then it looks for itself.
+  func assist(until isDone: (Notes) -> Bool) throws { try wait(calling: { assistant.assist() }, until: isDone) }
 
   func stop() throws {
     notes.withLock { $0.stops = true }
-    try visit { !$0.stops }
+    try assist { !$0.stops }
     thread.join()
   }
 }
 
-@Suite struct `Visits to a loop that sleeps` {
-  @Test func `what two visitors bring is seen once and in order, some of it without waking the thread`() throws {
-    let loop = try VisitedLoop()
-    let (each, notes, visitor) = (20_000, loop.notes, loop.visitor)
+@Suite struct `Assists to a loop that sleeps` {
+  @Test func `what two assistants bring is seen once and in order, some of it without waking the thread`() throws {
+    let loop = try AssistedLoop()
+    let (each, notes, assistant) = (20_000, loop.notes, loop.assistant)
     @Sendable func bring(_ base: Int) {
       for number in base..<base + each {
         notes.withLock { $0.posted.append(number) }
-        visitor.visit()
+        assistant.assist()
       }
     }
-    let other = try startThread(name: "visitor") { @Sendable in bring(1_000_000) }
+    let other = try startThread(name: "assistant") { @Sendable in bring(1_000_000) }
     bring(0)
     other.join()
-    try loop.visit { $0.seen.count == 2 * each && $0.visited > 0 }
+    try loop.assist { $0.seen.count == 2 * each && $0.assisted > 0 }
     try loop.stop()
     let seen = notes.withLock { $0.seen }
     #expect(seen.filter { $0 < 1_000_000 } == Array(0..<each))
     #expect(seen.filter { $0 >= 1_000_000 } == Array(1_000_000..<1_000_000 + each))
   }
 
-  @Test func `no call by the waker is lost among visits: it is for the loop's own thread`() throws {
-    let loop = try VisitedLoop()
-    let (each, notes, visitor, waker) = (20_000, loop.notes, loop.visitor, loop.visitor.waker)
+  @Test func `no call by the waker is lost among assists: it is for the loop's own thread`() throws {
+    let loop = try AssistedLoop()
+    let (each, notes, assistant, waker) = (20_000, loop.notes, loop.assistant, loop.assistant.waker)
     let other = try startThread(name: "waker") { @Sendable in
       for number in 0..<each {
         notes.withLock { $0.called.append(number) }
@@ -118,7 +118,7 @@ private final class VisitedLoop {
     }
     for number in 0..<each {
       notes.withLock { $0.posted.append(number) }
-      visitor.visit()
+      assistant.assist()
     }
     other.join()
     // Nobody calls any more: the last calls must have been enough.
@@ -128,21 +128,21 @@ private final class VisitedLoop {
     #expect(notes.withLock { $0.heard } == Array(0..<each))
   }
 
-  @Test func `a timer that a visit sets earlier than the loop's sleep ends, ends that sleep`() throws {
-    let loop = try VisitedLoop()
+  @Test func `a timer that an assist sets earlier than the loop's sleep ends, ends that sleep`() throws {
+    let loop = try AssistedLoop()
     loop.notes.withLock { $0.setsTimer = true }
-    try loop.visit { !$0.setsTimer }
-    // The loop slept without end, and is not visited any more.
+    try loop.assist { !$0.setsTimer }
+    // The loop slept without end, and is not assisted any more.
     try loop.wait { $0.timers > 0 }
     try loop.stop()
     #expect(loop.notes.withLock { $0.timers } == 1)
   }
 
-  @Test func `a visit can stop the loop, and comes to nothing afterwards`() throws {
-    let loop = try VisitedLoop()
+  @Test func `a assist can stop the loop, and comes to nothing afterwards`() throws {
+    let loop = try AssistedLoop()
     try loop.stop()
-    let visited = loop.notes.withLock { $0.visited }
-    for _ in 0..<10 { loop.visitor.visit() }
-    #expect(visited > 0 && loop.notes.withLock { $0.visited } == visited)
+    let assisted = loop.notes.withLock { $0.assisted }
+    for _ in 0..<10 { loop.assistant.assist() }
+    #expect(assisted > 0 && loop.notes.withLock { $0.assisted } == assisted)
   }
 }
