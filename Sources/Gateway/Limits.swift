@@ -146,6 +146,9 @@ public struct Limits: Sendable {
   /// ones, in order. Sessions over their rate take up one message at a time, and hundreds of them in the same tick of
   /// the timers.
   public var resumedPerTurn = 8
+  /// What an answer of the hub sets free may ask the hub again: a pipelined request, the frames behind an upgrade, a
+  /// session that ended. It goes round at once so often; then with the next turn.
+  static let exchangesPerTurn = 16
   /// Inputs of one loop that may wait while another has the hub, and outputs of the hub that may wait for one loop. At
   /// the first the loop stops reading until the hub has caught up; at the second the one that has the hub waits for the
   /// loop.

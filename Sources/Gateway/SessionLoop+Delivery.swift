@@ -1,8 +1,8 @@
 // What comes out of the hub: publications and what it says about subscriptions go to fan-out, answers to the session or
 // the request that asked.
 import HubCore
+import HubHTTP
 import HubMessages
-import HubWebSocket
 
 extension SessionLoop {
   mutating func deliverOutputs() {
@@ -20,48 +20,50 @@ extension SessionLoop {
   }
 
   private mutating func deliver(_ output: HubOutput) {
-    let time = now.timestamp
     switch output {
     case .delivery(let delivery): fanOut.publish(delivery)
     case .areaUpdate(let channel, let publication): fanOut.add(areaUpdate: publication, of: channel)
-    case .areaTickEnded: for snapshot in fanOut.endAreaTick() { deliver(snapshot) }
-    case .areaSnapshot(let session, let channel, let publication): deliver((session, channel, publication))
+    case .areaTickEnded: fanOut.endAreaTick(in: sessions)
+    case .areaSnapshot(let session, let channel, let publication):
+      fanOut.deliver((session, channel, publication), in: sessions)
     case .subscribed(let session, let channel, let answer, let missed, let isParty):
-      subscribed(session, channel, answer, missed, isParty: isParty)
-    case .watching(let session, let answer, let cells): watching(session, answer, cells)
-    case .viewEnded(let session, let messageID, let view): viewEnded(session, messageID, view)
+      guard let slot = answeredSlot(of: session) else { return fanOut.release(channel, &inputs) }
+      let before = loop.arena.count
+      let refusal = fanOut.subscribed(
+        &sessions[slot], to: channel, answer, missed: missed, isParty: isParty, telling: &inputs)
+      if refusal == nil { chargeAnswer(slot, bytes: loop.arena.count - before) }
+      refuse(slot, refusal)
+    case .watching(let session, let answer, let cells):
+      guard let slot = answeredSlot(of: session) else { return fanOut.release(cells, &inputs) }
+      refuse(slot, fanOut.watching(&sessions[slot], answer, cells, telling: &inputs))
+    case .viewEnded(let session, let messageID, let view):
+      guard let slot = sessions.openSlot(of: session) else { return }
+      refuse(slot, fanOut.viewEnded(&sessions[slot], messageID, view, telling: &inputs))
     case .subscriptionRefused(let session, let error):
-      guard let slot = openSlot(of: session) else { return }
-      subscriptionAnswered(slot)
+      guard let slot = answeredSlot(of: session) else { return }
       send(.error(error), to: slot)
     case .unsubscribed(let session, let messageID, let channel, let name):
-      guard let slot = openSlot(of: session) else { return }
+      guard let slot = sessions.openSlot(of: session) else { return }
       let answer = Unsubscribed(replyTo: messageID, channel: name, reason: .asked)
-      fanOut.unsubscribed(&sessions[slot], from: channel, answer, now: time, telling: &inputs)
+      fanOut.unsubscribed(&sessions[slot], from: channel, answer, telling: &inputs)
     case .named(let session, let channel, let name, let isParty):
-      guard let slot = openSlot(of: session), !sessions[slot].open.rights.mayKeep(name, isParty: isParty) else {
-        return
-      }
-      fanOut.end(&sessions[slot], channel, name, .grantEnded, now: time, telling: &inputs)
+      guard let slot = sessions.openSlot(of: session) else { return }
+      fanOut.named(&sessions[slot], channel, name, isParty: isParty, telling: &inputs)
     case .channelEnded(let channel, let name, let reason):
-      fanOut.end(channel, name, reason, in: &sessions, now: time, telling: &inputs)
+      fanOut.end(channel, name, reason, in: &sessions, telling: &inputs)
     case .channelClaimed(let channel, let name, let driver):
-      // A trip has a driver now. Other drivers that followed it by development's word alone are let go; what a token
-      // names stays open.
-      fanOut.end(
-        channel, name, .revoked, in: &sessions,
-        where: { $0.id != driver && $0.credential.grant(for: name) == .whileUnclaimed }, now: time, telling: &inputs)
+      fanOut.claimed(channel, name, by: driver, in: &sessions, telling: &inputs)
     case .reply(let session, let reply): deliver(reply, to: session)
     case .admitted(let session, let sampling):
-      if let slot = slot(of: session) { admit(slot, sampling) }
+      if let slot = sessions.slot(of: session) { admit(slot, sampling) }
     case .conflict(let session, let retryAfter):
       refuseDriver(session, .conflict, "this driver's sessions replace each other too often", retryAfter)
     case .full(let session):
       refuseDriver(session, .serviceUnavailable, "this hub's driver table is full", 60)
     case .replaced(let session, let isRepeated):
-      guard let slot = slot(of: session) else { return }
+      guard let slot = sessions.slot(of: session) else { return }
       // A client that came again after it was told so gets 1000: it connects again on every other code.
-      close(slot, isRepeated ? .normal : CloseCode(CloseReason.replaced.rawValue), "\(CloseReason.replaced.text)")
+      close(slot, isRepeated ? .normal : .replaced, "\(CloseReason.replaced.text)")
     case .trips(let session, let answer, let replyTo): reply(.trips(answer), to: session, replyTo: replyTo)
     case .notified(let session, let answer): reply(.notification(answer), to: session)
     case .fences(let session, let answer): reply(.fences(answer), to: session)
@@ -69,47 +71,72 @@ extension SessionLoop {
     }
   }
 
-  private mutating func subscribed(
-    _ session: SessionRef, _ channel: ChannelHandle, _ answer: Subscribed, _ missed: [Publication], isParty: Bool
-  ) {
-    guard let slot = openSlot(of: session) else { return fanOut.release(channel, &inputs) }
-    subscriptionAnswered(slot)
+  /// The session whose subscription was answered, unless it is over.
+  private mutating func answeredSlot(of session: SessionRef) -> Int? {
+    guard let slot = sessions.openSlot(of: session) else { return nil }
+    budget.answered(&sessions[slot])
+    return slot
+  }
+
+  // MARK: Questions and answers
+
+  /// Puts a question to the hub; throws where the asker may not, or not now.
+  mutating func ask(_ question: QueryRequest, for asker: Asker) throws(ErrorReply) {
+    let input = try asker.input(for: question, maximumLimit: limits.hub.queryHits)
+    if case .drivers = question { try pending.admitQuery(asker, &counters) }
+    inputs.append(input)
+  }
+
+  /// The hub's answer, to the message of a session or to the request that asked.
+  mutating func reply(_ answer: HubAnswer, to session: SessionRef, replyTo: MessageID? = nil) {
+    guard let slot = sessions.slot(of: session) else { return }
+    var answer = answer
+    if case .query(.drivers(var list)?) = answer {
+      guard let (asker, form, isCompressed) = sessions[slot].asker(session, replyTo: replyTo) else { return }
+      guard pending.mayWriteAtOnce(list, isCompressed: isCompressed, in: loop.turn) else {
+        return pending.append(DriverListReply(list, to: asker, form, isCompressed: isCompressed))
+      }
+      list.sort()
+      answer = .query(.drivers(list))
+    }
+    guard let replyTo else { return answerRequest(of: session, answer) }
+    guard let reply = answer.reply(to: replyTo) else { return }
     let before = loop.arena.count
-    do throws(MessageRefusal) {
-      try fanOut.subscribed(
-        &sessions[slot], to: channel, answer, missed: missed, isParty: isParty, now: now.timestamp, telling: &inputs)
-      chargeAnswer(slot, bytes: loop.arena.count - before)
-    } catch {
-      refuse(slot, error)
+    send(reply, to: slot)
+    if case .trips(.trip) = answer { chargeAnswer(slot, bytes: loop.arena.count - before) }
+  }
+
+  /// A reply of the hub: to the session, or to the request that stands for it.
+  private mutating func deliver(_ reply: Reply, to session: SessionRef) {
+    if let slot = sessions.openSlot(of: session) {
+      send(reply, to: slot)
+    } else if let answer = HubAnswer(reply) {
+      answerRequest(of: session, answer)
     }
   }
 
-  private mutating func watching(_ session: SessionRef, _ answer: Subscribed, _ cells: [ChannelHandle]) {
-    guard let slot = openSlot(of: session) else { return fanOut.release(cells, &inputs) }
-    subscriptionAnswered(slot)
-    do throws(MessageRefusal) {
-      try fanOut.watching(
-        &sessions[slot], answer, cells, limits, shared.admissions, now: now.timestamp, telling: &inputs)
-    } catch {
-      refuse(slot, error)
+  /// Brings to those who asked what the journal's reader has found, and the counters that all loops have published.
+  mutating func deliverAnswers() {
+    for (session, answer) in pending.takeAnswers(http.settings, &counters, now: now.uptime) {
+      answerRequest(of: session, answer)
+      fanOut.flushIfLarge()
     }
   }
 
-  private mutating func viewEnded(_ session: SessionRef, _ messageID: MessageID, _ view: Unsubscribe) {
-    guard let slot = openSlot(of: session) else { return }
-    do throws(MessageRefusal) {
-      try fanOut.viewEnded(
-        &sessions[slot], messageID, view, shared.admissions, now: now.timestamp, telling: &inputs)
-    } catch {
-      refuse(slot, error)
+  /// Goes on with lists of many drivers, until the turn's share of them is gone.
+  mutating func writeLists() {
+    while let (reply, share) = pending.next(in: loop.turn) {
+      let (session, replyTo) = (reply.asker.session, reply.asker.replyTo)
+      guard let slot = sessions.slot(of: session),
+        replyTo == nil ? sessions[slot].exchange?.waiting != nil : sessions[slot].phase == .open
+      else { continue }
+      guard pending.write(reply, share: share, loop, &fanOut, &counters) else { continue }
+      if replyTo == nil {
+        answerRequest(of: session, .made(reply.response(largest: limits.largestAnswer)))
+      } else if let replyTo, !fanOut.send(reply, replyTo, to: sessions[slot].recipient) {
+        refuse(slot, MessageRefusal(.tooLarge, HubAnswer.tooLarge, replyTo: replyTo))
+      }
+      fanOut.flushIfLarge()
     }
-  }
-
-  /// A whole cell, for a session that has asked for it; within a tick it waits for the end of that.
-  private mutating func deliver(_ snapshot: AreaDeliveries.Snapshot) {
-    guard !fanOut.putOff(snapshot), let slot = openSlot(of: snapshot.session) else { return }
-    fanOut.send(
-      whole: snapshot.publication, of: snapshot.channel, to: sessions[slot].recipient,
-      sessions[slot].open.subscriptions)
   }
 }

@@ -9,7 +9,7 @@ extension SessionLoop {
   mutating func received(_ slot: Int, _ kind: MessageKind, _ payload: UnsafeRawBufferPointer) {
     counters.messagesIn += 1
     budget.spend(bytes: payload.count)
-    charge(slot, Double(WorkUnits.of(bytes: payload.count)))
+    budget.charge(&sessions[slot], Double(WorkUnits.of(bytes: payload.count)))
     let form = sessions[slot].open.form
     if kind == .text, case .json(let time) = form {
       // Read where it is to lie: nobody else touches the list meanwhile.
@@ -26,8 +26,10 @@ extension SessionLoop {
         handle(slot, try namedTrips.read(slot, payload), bytes: payload.count)
       }
     } catch {
-      charge(slot, more: WorkUnits.of(bytes: payload.count, positions: error.checkedPositions), than: payload.count)
-      refuse(slot, error.messageID, error.code, error.text)
+      budget.charge(
+        &sessions[slot], more: WorkUnits.of(bytes: payload.count, positions: error.checkedPositions),
+        than: payload.count)
+      refuse(slot, MessageRefusal(error.code, error.text, replyTo: error.messageID))
     }
   }
 
@@ -45,7 +47,7 @@ extension SessionLoop {
 
   /// Handles a message of so many bytes, for which the session was charged already.
   private mutating func handle(_ slot: Int, _ envelope: ClientEnvelope, bytes: Int) {
-    charge(slot, more: WorkUnits.of(envelope.message, bytes: bytes), than: bytes)
+    budget.charge(&sessions[slot], more: WorkUnits.of(envelope.message, bytes: bytes), than: bytes)
     if case .locationUpdate(let update) = envelope.message {
       let place = inputs.nextCommonPlace(FixInput())
       place.pointee.message = UpdateEnvelope(
@@ -62,7 +64,10 @@ extension SessionLoop {
       sessions[slot].open.subscriptions.ask()
       inputs.append(input)
     case .reply(let reply): send(reply, to: slot)
-    case .query(let request): query(slot, envelope.messageID, request)
+    case .query(let request):
+      let asker = Asker(
+        session: rules.session, credential: rules.rights.credential, replyTo: envelope.messageID)
+      do throws(ErrorReply) { try ask(request, for: asker) } catch { send(.error(error), to: slot) }
     case .refresh(let request): refresh(slot, envelope.messageID, request)
     case .refuse(let refusal): refuse(slot, refusal)
     }
@@ -70,36 +75,20 @@ extension SessionLoop {
 
   // MARK: Charging
 
-  /// Charges a session for work.
-  @inline(__always)
-  mutating func charge(_ slot: Int, _ cost: Double) { sessions[slot].charge(cost, usualRate, now: now.uptime) }
-
-  /// Charges a session for what a message held beyond what its size, in bytes, was charged for.
-  private mutating func charge(_ slot: Int, more units: Int, than bytes: Int) {
-    let more = units - WorkUnits.of(bytes: bytes)
-    guard more > 0 else { return }
-    budget.spend(units: more)
-    charge(slot, Double(more))
-  }
-
   /// Counts an answer that took so many bytes of the arena: its text, and once more as far as it was compressed. A
   /// rider is charged for it (`WorkUnits.ofAnswer`), a full bucket at most.
   mutating func chargeAnswer(_ slot: Int, bytes: Int) {
     budget.spend(bytes: bytes)
     let units = WorkUnits.ofAnswer(bytes: bytes)
     guard units > 0, sessions[slot].phase == .open, sessions[slot].open.rights.role == .rider else { return }
-    charge(slot, min(Double(units), sessions[slot].open.rights.rate(usualRate).burst))
+    budget.charge(&sessions[slot], min(Double(units), sessions[slot].open.rights.rate(budget.usualRate).burst))
   }
 
   // MARK: What the session is told
 
-  mutating func refuse(
-    _ slot: Int, _ messageID: MessageID?, _ code: ErrorCode, _ message: String, retryAfter: Double? = nil
-  ) {
-    refuse(slot, MessageRefusal(code, message, replyTo: messageID, retryAfter: retryAfter))
-  }
-
-  mutating func refuse(_ slot: Int, _ refusal: MessageRefusal) {
+  /// Nothing where there is none.
+  mutating func refuse(_ slot: Int, _ refusal: MessageRefusal?) {
+    guard let refusal else { return }
     if let limit = refusal.limit { counters.count(limit) }
     send(.error(refusal.error), to: slot)
   }
@@ -110,9 +99,9 @@ extension SessionLoop {
     guard sessions[slot].phase == .open else { return }
     let before = loop.arena.count
     defer { budget.spend(bytes: loop.arena.count - before) }
-    guard fanOut.send(reply, to: sessions[slot].recipient, now: now.timestamp) else {
+    guard fanOut.send(reply, to: sessions[slot].recipient) else {
       guard case .result(let result) = reply else { return }
-      return refuse(slot, result.replyTo, .tooLarge, HubAnswer.tooLarge)
+      return refuse(slot, MessageRefusal(.tooLarge, HubAnswer.tooLarge, replyTo: result.replyTo))
     }
     guard case .error(let error) = reply else { return }
     counters.errors[Int(error.code.rawValue)] += 1
@@ -127,45 +116,28 @@ extension SessionLoop {
 
   /// Swaps the token in place. What the new one no longer opens is given up, with `unsubscribed`, `grant_ended`.
   mutating func refresh(_ slot: Int, _ messageID: MessageID, _ request: Refresh) {
-    guard let access, sessions[slot].open.rights.hasToken else {
-      return refuse(slot, messageID, .forbidden, "this session has no token to refresh")
+    guard let access = access.value, sessions[slot].open.rights.hasToken else {
+      return refuse(slot, MessageRefusal(.forbidden, "this session has no token to refresh", replyTo: messageID))
     }
     budget.spend(units: access.unitsOfCheck)
     do throws(CredentialError) {
       let new = try TokenRefresh(request, of: sessions[slot].open.rights, access, now: now.timestamp)
       sessions[slot].open.rights = new.rights
-      tellVehicle(new.credential)
-      armSessionTimer(slot)
+      if let vehicle = new.credential.vehicleInput { inputs.append(vehicle) }
+      control.arm(&sessions[slot], now: now)
       send(.ack(Ack(replyTo: messageID)), to: slot)
-      guard new.isReviewNeeded else { return }
-      // Loops know channels by number: the hub says their names, and then it is looked whether they are still granted.
-      let session = reference(sessions[slot].connection)
-      fanOut.forEachChannel(of: sessions[slot].open.subscriptions) {
-        inputs.append(.name(session, new.credential.actor, $0))
-      }
+      if new.isReviewNeeded { fanOut.review(&sessions[slot], asking: &inputs) }
     } catch {
-      refuse(slot, messageID, error.code, error.text)
+      refuse(slot, MessageRefusal(error.code, error.text, replyTo: messageID))
     }
   }
 
-  /// Tells the hub what a driver's token says of its vehicle.
-  mutating func tellVehicle(_ credential: Credential) {
-    guard credential.role == .driver, let vehicle = credential.vehicle else { return }
-    inputs.append(.vehicle(credential.id, vehicle))
+  /// Ends the sessions whose tokens are on the newest list.
+  mutating func endRevoked() {
+    for slot in 0..<sessions.endIndex where sessions[slot].phase == .open { endIfRevoked(slot) }
   }
 
-  /// Takes the newest keys and list, if there are new ones, and ends the sessions whose tokens are on the list.
-  mutating func pickUpAccess() {
-    let newest = shared.access.generation
-    guard newest != accessGeneration else { return }
-    accessGeneration = newest
-    access = shared.access.current
-    for slot in 0..<sessions.endIndex where sessions[slot].phase == .open {
-      if sessions[slot].open.rights.credential.isRevoked(by: access) { closeRevoked(slot) }
-    }
-  }
-
-  mutating func closeRevoked(_ slot: Int) {
-    close(slot, CloseCode(CloseReason.tokenExpired.rawValue), "token revoked")
+  mutating func endIfRevoked(_ slot: Int) {
+    if sessions[slot].open.rights.credential.isRevoked(by: access.value) { close(slot, .tokenExpired, "token revoked") }
   }
 }

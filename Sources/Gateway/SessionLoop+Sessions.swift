@@ -1,11 +1,68 @@
-// A WebSocket session: its bytes become messages, it keeps its pace, and it ends.
+// A WebSocket session: it opens (for drivers the hub answers first), its bytes become messages, it keeps its pace, and
+// it ends.
 import HubBytes
 import HubCore
+import HubHTTP
 import HubMessages
 import HubTransport
 import HubWebSocket
 
 extension SessionLoop {
+  // MARK: From an upgrade to a session
+
+  mutating func beginUpgrade(_ upgrade: Upgrade, of request: HTTPRequest, _ exchange: Exchange) throws(Refusal) {
+    try admission.beginSession(exchange.slot, from: exchange.peer, request, upgrade.credential, now: now.uptime)
+    guard upgrade.credential.role == .driver else { return open(upgrade, exchange) }
+    // A driver has one session: the hub decides before the upgrade is answered.
+    exchange.state = .admitting(request, upgrade)
+    inputs.append(.driverConnecting(reference(exchange.connection), upgrade.credential.id, client: upgrade.client))
+  }
+
+  /// The hub admits the driver, and says how often it should send.
+  mutating func admit(_ slot: Int, _ sampling: Connected.Sampling) {
+    guard let exchange = sessions[slot].exchange, let upgrade = exchange.upgrade else { return }
+    open(upgrade, exchange, sampling)
+    reconcileInput(slot)
+  }
+
+  /// The hub does not: too many sessions of this driver, or of all drivers.
+  mutating func refuseDriver(_ session: SessionRef, _ status: Status, _ message: String, _ retryAfter: Double) {
+    guard let slot = sessions.slot(of: session), let exchange = sessions[slot].exchange,
+      case .admitting(let request, let upgrade) = exchange.state
+    else { return }
+    admission.dismissSession(slot, from: exchange.peer, upgrade.credential, now: now.uptime)
+    let refusal = Refusal(.rateLimited, message, status: status, retryAfter: Int(retryAfter.rounded(.up))) {
+      $0.handshakesRefused += 1
+    }
+    finish(.failure(refusal), to: request, exchange)
+  }
+
+  /// Answers with 101 and `connected`, in one write, and handles what came right behind the request.
+  private mutating func open(_ upgrade: Upgrade, _ exchange: Exchange, _ sampling: Connected.Sampling? = nil) {
+    let (slot, credential, agreed) = (exchange.slot, upgrade.credential, upgrade.handshake.compression)
+    loop.send(to: exchange.connection) {
+      upgrade.handshake.write(into: &$0, subprotocols: UpgradeEndpoint.subprotocols)
+    }
+    counters.count(status: 101)
+    let rights = SessionRights(credential, expires: credential.sessionEnd(by: access.value, now: now.timestamp))
+    let rate = rights.rate(budget.usualRate)
+    exchange.state = .over
+    sessions[slot].beginSession(
+      OpenSession(
+        rights: rights, form: upgrade.form, encoding: fanOut.open(slot, upgrade.form, agreed),
+        pacing: Pacing(rate, now: now.uptime)),
+      allowsCompression: agreed != nil)
+    counters.sessionOpened(credential.role, upgrade.form, isCompressed: agreed != nil)
+    let id = reference(exchange.connection).name
+    send(.connected(upgrade.connected(id, rate: rate.units, sampling, configuration, now: now.timestamp)), to: slot)
+    if let vehicle = credential.vehicleInput { inputs.append(vehicle) }
+    log.opened(id, credential)
+    control.arm(&sessions[slot], now: now)
+    endIfRevoked(slot)  // while the hub was asked
+    guard sessions[slot].phase == .open, !exchange.input.isEmpty else { return }
+    exchange.input.withMutableBytes { receivedFrames(slot, $0) }
+  }
+
   // MARK: From bytes to messages
 
   /// Takes every frame out of what was read. The bytes are the loop's own buffer, or the end of those of `waiting`:
@@ -24,8 +81,10 @@ extension SessionLoop {
           if sessions[slot].keepsInput { incomplete.completed(slot, now: now.uptime) }
           received(slot, kind, isCompressed ? try fanOut.inflate(slot, payload, kind) : payload)
         case .ping(let payload):
-          if sessions[slot].phase == .open { answerPing(slot, payload) }
-        case .pong: charge(slot, 1)
+          guard sessions[slot].phase == .open else { continue }
+          budget.charge(&sessions[slot], 1)
+          control.pong(sessions[slot].connection, payload)
+        case .pong: budget.charge(&sessions[slot], 1)
         case .close(let code, reason: _): return receivedClose(slot, code)
         }
         guard sessions[slot].phase == .open else { continue }
@@ -41,24 +100,13 @@ extension SessionLoop {
     }
   }
 
-  private mutating func answerPing(_ slot: Int, _ payload: UnsafeRawBufferPointer) {
-    charge(slot, 1)
-    sendControl(slot) { FrameWriter.write(.pong, payload, into: &$0) }
-  }
-
-  private func sendControl(_ slot: Int, _ write: (inout ByteBuffer) -> Void) {
-    let start = loop.arena.count
-    write(&loop.arena)
-    loop.send(start..<loop.arena.count, to: sessions[slot].connection)
-  }
-
   // MARK: The end of a session
 
-  /// RFC 6455 §5.5.1: a Close frame is answered with one, and then the server closes TCP (§7.1.1).
+  /// The server closes TCP then (RFC 6455 §7.1.1).
   private mutating func receivedClose(_ slot: Int, _ code: CloseCode?) {
     if sessions[slot].phase == .open {
       endSession(slot)
-      sendControl(slot) { FrameWriter.writeClose(code, into: &$0) }
+      control.answerClose(sessions[slot].connection, code)
     }
     counters.closesReceived += 1
     loop.close(sessions[slot].connection)
@@ -77,23 +125,17 @@ extension SessionLoop {
     loop.close(sessions[slot].connection)
   }
 
-  mutating func close(_ slot: Int, _ reason: CloseReason) { close(slot, CloseCode(reason.rawValue), "\(reason.text)") }
+  mutating func close(_ slot: Int, _ reason: CloseReason, _ text: String? = nil) {
+    close(slot, CloseCode(reason.rawValue), text ?? "\(reason.text)")
+  }
 
-  /// Ends the session and sends a Close frame; the peer has a few seconds to answer it.
   mutating func close(_ slot: Int, _ code: CloseCode, _ text: String) {
     guard sessions[slot].phase == .open else { return }
+    let connection = sessions[slot].connection
     endSession(slot)
     counters.count(close: code.rawValue)
-    let connection = sessions[slot].connection
-    if shared.log.level == .debug {
-      shared.log(
-        .debug, "session_closed",
-        ["session": "\(reference(connection).name)", "code": "\(code.rawValue)", "reason": text])
-    }
-    if code.rawValue == CloseReason.slowConsumer.rawValue { loop.dropPending(connection) }
-    loop.resumeReading(connection)
-    sendControl(slot) { FrameWriter.writeClose(code, reason: text, into: &$0) }
-    loop.setTimer(connection, at: now.uptime + nanoseconds(limits.closingSeconds))
+    log.closed(reference(connection).name, code, text)
+    control.close(connection, code, text)
   }
 
   /// The session is over for the hub and for fan-out, whatever still happens on the socket.
@@ -102,11 +144,8 @@ extension SessionLoop {
     if credential.role == .driver { inputs.append(.driverDisconnected(reference(sessions[slot].connection))) }
     admission.endSession(of: credential, cells: fanOut.cellCount(slot))
     if sessions[slot].phase == .open {
-      counters.sessions[Int(credential.role.rawValue)] -= 1
-      if sessions[slot].open.form == .binary {
-        counters.binarySessions -= 1
-        namedTrips.forget(slot)
-      }
+      counters.sessionEnded(credential.role, sessions[slot].open.form)
+      namedTrips.forget(slot)
       fanOut.close(slot, &sessions[slot].open.subscriptions, telling: &inputs)
     }
     sessions[slot].beginClosing()
@@ -126,84 +165,43 @@ extension SessionLoop {
   }
 
   private mutating func sessionTimerFired(_ slot: Int) {
-    let isOverdue = sessions[slot].keepsInput && stallTime == 0 && incomplete.isOverdue(slot, now: now.uptime)
-    switch sessions[slot].timerFired(heartbeat: heartbeat, isOverdue: isOverdue, limits, now: now) {
+    let isOverdue = stallTime == 0 && incomplete.isOverdue(sessions[slot], now: now.uptime)
+    switch control.timerFired(&sessions[slot], isOverdue: isOverdue, now: now) {
     case .nothing: break
-    case .ping: sendControl(slot) { FrameWriter.write(.ping, UnsafeRawBufferPointer(start: nil, count: 0), into: &$0) }
-    case .resume: resume(slot)
-    case .overdue:
-      counters.count(.messageTime)
-      return close(slot, .silentTooLong)
-    case .warn:
-      refuse(
-        slot, nil, .rateLimited, "more than \(sessions[slot].open.rights.rate(usualRate).units) units of work a second",
-        retryAfter: 1)
-      return sessionTimerFired(slot)
-    case .close(let reason): return close(slot, reason)
+    case .resume: budget.resume(&sessions[slot])
+    case .warn(let rate):
+      let text = "more than \(rate.units) units of work a second"
+      refuse(slot, MessageRefusal(.rateLimited, text, replyTo: nil, retryAfter: 1))
+      sessionTimerFired(slot)
+    case .close(let reason, let limit):
+      if let limit { counters.count(limit) }
+      close(slot, reason)
     }
-    armSessionTimer(slot)
   }
-
-  mutating func armSessionTimer(_ slot: Int) {
-    let next = sessions[slot].nextTimer(heartbeat: heartbeat, limits, now: now)
-    loop.setTimer(sessions[slot].connection, at: next)
-  }
-
-  private var heartbeat: Int64 { nanoseconds(configuration.heartbeatInterval) }
 
   // MARK: Input that waits
 
-  /// Whether what was read from `offset` on has to wait. It is kept then, and the socket not read further: 64 KiB may
-  /// hold 7,000 pings, which others would wait for.
+  /// Whether what was read from `offset` on has to wait: it is kept then.
   @inline(__always)
   private mutating func mustWait(
     _ slot: Int, _ bytes: UnsafeMutableRawBufferPointer, from offset: Int, of waiting: HeldInput?
   ) -> Bool {
-    let wait = sessions[slot].mustWait(
-      isBehindMessage: offset > 0, hasUnits: budget.hasUnits, usualRate,
-      maximumUnanswered: limits.unansweredSubscriptions, now: now.uptime)
-    guard let wait else { return false }
-    let rest = UnsafeRawBufferPointer(rebasing: bytes[offset...])
-    if !rest.isEmpty { hold(slot, rest, taken: offset, of: waiting, for: wait) }
+    switch budget.wait(&sessions[slot], bytes, from: offset, of: waiting, &counters) {
+    case nil: return false
+    case .rate: control.arm(&sessions[slot], now: now)
+    case .turn, .answers: break
+    }
     return true
-  }
-
-  private mutating func hold(
-    _ slot: Int, _ rest: UnsafeRawBufferPointer, taken: Int, of waiting: HeldInput?, for wait: Session.Wait
-  ) {
-    sessions[slot].hold(rest, taken: taken, of: waiting, for: wait, now: now.uptime)
-    loop.pauseReading(sessions[slot].connection)
-    switch wait {
-    case .rate:
-      counters.ratePauses += 1
-      armSessionTimer(slot)
-    case .turn:
-      counters.turnWaits += 1
-      budget.wait(sessions[slot].connection)
-    case .answers: break
-    }
-  }
-
-  /// A subscription was answered: the session goes on once all of them are and its reader has kept up.
-  mutating func subscriptionAnswered(_ slot: Int) {
-    sessions[slot].open.subscriptions.answered()
-    if sessions[slot].open.pacing.isHolding, sessions[slot].open.subscriptions.unanswered == 0 {
-      budget.wait(sessions[slot].connection)
-    }
   }
 
   /// The peer has read everything: what waited for that goes on with the next turn.
   mutating func drained(_ id: ConnectionID) {
     guard sessions.isCurrent(id) else { return }
     let slot = Int(id.slot)
-    if sessions[slot].phase == .open,
-      fanOut.catchUp(id, sessions[slot].open.subscriptions, asking: &inputs)
-    {
+    if sessions[slot].phase == .open, fanOut.catchUp(id, sessions[slot].open.subscriptions, asking: &inputs) {
       armLoopTimer()
     }
-    guard sessions[slot].exchange?.isStalled == true || sessions[slot].isHolding else { return }
-    budget.wait(id)
-    armLoopTimer()
+    if sessions[slot].isWaiting { budget.wait(id) }
   }
 
   /// A turn later: goes on with what waited, but for peers that have not read the answers so far. Those go on when they
@@ -214,8 +212,8 @@ extension SessionLoop {
     let connections = budget.takeWaiting()
     budget.renew()
     var resumed = 0
-    for (place, id) in connections.enumerated() where sessions.isCurrent(id) && !loop.isBlocked(id) {
-      guard budget.mayResume(after: resumed) else { return budget.putBack(connections[place...]) }
+    for (index, id) in connections.enumerated() where sessions.isCurrent(id) && !loop.isBlocked(id) {
+      guard budget.mayResume(after: resumed) else { return budget.putBack(connections[index...]) }
       let slot = Int(id.slot)
       resumed += 1
       if let exchange = sessions[slot].exchange, exchange.isStalled {
@@ -224,47 +222,29 @@ extension SessionLoop {
         held.bytes.withMutableBytes {
           receivedFrames(slot, UnsafeMutableRawBufferPointer(rebasing: $0[held.done...]), of: held)
         }
-        readAgain(slot)
+        budget.readAgain(sessions[slot])
       }
       reconcileInput(slot)
       fanOut.flushIfLarge()
     }
   }
 
-  /// The session is level with its rate again: what waits goes on with the next turn, else its socket is read.
-  private mutating func resume(_ slot: Int) {
-    guard sessions[slot].isHolding else { return readAgain(slot) }
-    budget.wait(sessions[slot].connection)
-    armLoopTimer()
-  }
-
-  /// Reads from a session's socket again, unless something else keeps it from that: most of those who flood have more.
-  private func readAgain(_ slot: Int) {
-    if sessions[slot].mayRead { loop.resumeReading(sessions[slot].connection) }
-  }
-
-  // MARK: Input that is not complete
-
-  /// Brings the count of a connection's bytes up to date, and ends it if there is no room for them. Called when
-  /// something was read; the common case is three comparisons.
+  /// Something was read: ends the connection if there is no room for what it has begun to send.
   @inline(__always)
   mutating func reconcileInput(_ slot: Int) {
-    let bytes = sessions[slot].keptBytes
-    if incomplete.concerns(bytes, sessions[slot].keepsInput) { recount(slot, bytes) }
+    if !incomplete.reconcile(&sessions[slot], now: now.uptime) { refuseInput(slot) }
   }
 
-  private mutating func recount(_ slot: Int, _ bytes: Int) {
-    if incomplete.reconcile(slot, bytes: bytes, &sessions[slot].keepsInput, now: now.uptime) { return }
+  private mutating func refuseInput(_ slot: Int) {
     counters.count(.incompleteBytes)
-    switch sessions[slot].phase {
-    case .free: break
-    case .open, .closing:
+    if let exchange = sessions[slot].exchange {
+      refuseInput(exchange)
+    } else {
       close(slot, .tryAgainLater)
       // Mid-message there is nothing to be understood any more: the transport throws away what comes.
       sessions[slot].frames = FrameReader(role: .server)
       loop.close(sessions[slot].connection)
-    case .http, .admitting: if let exchange = sessions[slot].exchange { refuseInput(exchange) }
     }
-    incomplete.forget(slot, &sessions[slot].keepsInput)
+    incomplete.forget(&sessions[slot])
   }
 }

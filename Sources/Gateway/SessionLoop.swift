@@ -2,7 +2,7 @@
 // what comes out of it to the sockets. Everything here runs on the loop's thread; nothing is shared but the hub's
 // mailboxes and the metrics board.
 //
-// The order of a turn: read (SessionLoop+Sessions, +HTTP) → hub → deliver (SessionLoop+Delivery) → flush (Transport).
+// The order of a turn: read (SessionLoop+Sessions, +Messages, +HTTP) → hub → deliver (+Delivery) → flush (Transport).
 //
 // A struct behind one object (SessionLoopDelegate): within its methods the compiler checks exclusive access itself,
 // where a class would check each property at run time: that was a sixth of all instructions of a message.
@@ -22,10 +22,8 @@ struct SessionLoop: ~Copyable {
   let configuration: ServerConfiguration
   let limits: Limits
   let frameLimits: FrameLimits
-  /// Of `limits`, which would be copied whole for each message.
-  let usualRate: Pacing.Rate
-  let http: HTTPSettings
-  let responder: Responder
+  let http: HTTPService
+  let control: ControlFrames
   var sessions = SessionTable()
   let reader: MessageReader
   var namedTrips = NamedTrips()
@@ -39,15 +37,13 @@ struct SessionLoop: ~Copyable {
   var counters = LoopCounters()
   /// The newest question for this loop's counters that was answered.
   private var answeredQuestion: UInt64 = 0
-  /// The keys that tokens are checked with; nil where none are taken.
-  var access: TokenAccess?
-  var accessGeneration: UInt64
+  var access: CurrentAccess
   /// The listener of the admin port, as `EventLoop.acceptedOn` tells it; nil where this loop has none.
   let adminListener: Int?
   var admission: Admission
   private var clock: LoopClock
   private var drain: Drain
-  private var shortages: ShortageLog
+  var log: LoopLog
 
   init(
     index: Int, loop: EventLoop, hub: consuming HubPort, shared: SharedState, configuration: ServerConfiguration,
@@ -59,45 +55,30 @@ struct SessionLoop: ~Copyable {
     self.shared = shared
     self.configuration = configuration
     self.adminListener = adminListener
-    accessGeneration = shared.access.generation  // before the value: at worst it is picked up twice
-    access = shared.access.current
+    access = CurrentAccess(shared.access)
     let limits = configuration.limits
     reader = MessageReader()
-    http = HTTPSettings(
-      configuration, shared, reader, connectionsPerLoop: loop.limits.maximumConnections)
-    responder = Responder(loop, http)
+    http = HTTPService(
+      loop, HTTPSettings(configuration, shared, reader, connectionsPerLoop: loop.limits.maximumConnections))
     pending = PendingReplies(limits, waking: loop.waker)
     frameLimits = FrameLimits(messageBytes: limits.messageBytes, fragments: limits.fragments)
     self.limits = limits
-    usualRate = Pacing.Rate(limits)
+    control = ControlFrames(loop, configuration)
     fanOut = FanOut(
-      loop, number: self.index, limits, flushIntervalMilliseconds: configuration.flushIntervalMilliseconds)
+      loop, number: self.index, limits, shared.admissions,
+      flushIntervalMilliseconds: configuration.flushIntervalMilliseconds)
     admission = Admission(configuration, shared.admissions)
-    budget = TurnBudget(limits)
+    budget = TurnBudget(loop, limits)
     incomplete = IncompleteInputs(limits, shared.admissions)
     clock = LoopClock(loop.now)
     drain = Drain(seconds: configuration.drainSeconds)
-    shortages = ShortageLog(shared.log, loop: self.index)
+    log = LoopLog(shared.log, loop: self.index)
     loop.setLoopTimer(at: clock.nextTick)
   }
 
-  var now: Moment {
-    let reading = loop.now
-    return Moment(
-      uptime: reading.uptimeNanoseconds, timestamp: Timestamp(milliseconds: reading.unixMilliseconds))
-  }
+  var now: Moment { Moment(loop.now) }
 
   // MARK: Connections
-
-  /// The slot of the connection that the hub's answer is for, unless it has gone.
-  func slot(of session: SessionRef) -> Int? {
-    sessions.isCurrent(ConnectionID(slot: session.slot, generation: session.generation)) ? Int(session.slot) : nil
-  }
-
-  /// Likewise, unless its session is over: one that is closing gave its subscriptions back already.
-  func openSlot(of session: SessionRef) -> Int? {
-    slot(of: session).flatMap { sessions[$0].phase == .open ? $0 : nil }
-  }
 
   func reference(_ id: ConnectionID) -> SessionRef {
     SessionRef(outlet: index, slot: id.slot, generation: id.generation)
@@ -143,18 +124,14 @@ struct SessionLoop: ~Copyable {
     guard sessions.isCurrent(id) else { return }
     let slot = Int(id.slot)
     counters.connections -= 1
-    if case .tlsFailed(let failure) = cause { shared.log(.debug, "tls_failed", ["reason": "\(failure)"]) }
+    if case .tlsFailed(let failure) = cause { log.tlsFailed(failure) }
     endSession(slot)
     admission.leave(slot, now: now.uptime)
-    incomplete.forget(slot, &sessions[slot].keepsInput)
+    incomplete.forget(&sessions[slot])
     sessions[slot] = Session()
   }
 
   // MARK: The turn
-
-  /// What an answer of the hub sets free may ask the hub again: a pipelined request, the frames behind an upgrade, a
-  /// session that ended. It goes round at once rather than with the next event, but not for ever.
-  private static let exchangesPerTurn = 16
 
   /// All sockets were read: the hub, and what comes out of it.
   mutating func turnEnding() {
@@ -165,7 +142,7 @@ struct SessionLoop: ~Copyable {
       return armLoopTimer()
     }
     if stallTime > 0 { excuseStall() }
-    deliverHistory()
+    deliverAnswers()
     var rounds = 0
     repeat {
       while !hub.exchange(&inputs, into: &outputs, now: now) {
@@ -174,7 +151,7 @@ struct SessionLoop: ~Copyable {
       }
       deliverOutputs()
       rounds += 1
-    } while !inputs.isEmpty && rounds < Self.exchangesPerTurn
+    } while !inputs.isEmpty && rounds < Limits.exchangesPerTurn
     fanOut.releaseHeld(by: drain.isDraining ? .max : now.uptime)
     if now.uptime >= clock.nextTick { tick() }
     armLoopTimer()
@@ -190,14 +167,13 @@ struct SessionLoop: ~Copyable {
   /// Another loop has put something into this loop's mailbox, or something is stored: both are looked at when the turn
   /// ends; or somebody asks for counters; or the server is shutting down, which cannot wait for the next second.
   mutating func woken() {
-    pickUpAccess()
+    if access.pickUp() { endRevoked() }
     if shared.metrics.hub.question != answeredQuestion { publishCounters() }
     if shared.lifecycle.isShuttingDown { clock.tick(by: now.uptime) }
   }
 
   mutating func loopTimerFired() {
     resumeWaiting()
-    if now.uptime >= pending.nextMetricsLook { answerMetrics() }
     if !pending.isEmpty { writeLists() }
   }
 
@@ -213,12 +189,10 @@ struct SessionLoop: ~Copyable {
   /// Metrics for the other loops, what the operator should know, and the wishes of the server.
   private mutating func tick() {
     clock.ticked(now: now.uptime)
-    shortages.write(
-      loop.counters, loop.limits,
-      addressHits: counters.hits(.connectionsPerAddress) + counters.hits(.requestRate))
+    log.shortages(loop.counters, loop.limits, counters)
     // Sessions' timers follow the uptime; their tokens end by the wall clock.
     if clock.wallClockWasSet(loop.now) {
-      for slot in 0..<sessions.endIndex where sessions[slot].phase == .open { armSessionTimer(slot) }
+      for slot in 0..<sessions.endIndex where sessions[slot].phase == .open { control.arm(&sessions[slot], now: now) }
     }
     publishCounters()
     checkDrain()
@@ -229,7 +203,7 @@ struct SessionLoop: ~Copyable {
 
   /// The time of a stall does not count against those who could not be heard meanwhile.
   private mutating func excuseStall() {
-    shared.log(.warning, "loop_stalled", ["seconds": "\(Double(stallTime / 1_000_000) / 1000)", "loop": "\(index)"])
+    log.stalled(stallTime)
     counters.stalls += 1
     inputs.append(.loopStalled)
     incomplete.excuse(stallTime, now: now.uptime)
@@ -270,8 +244,7 @@ struct SessionLoop: ~Copyable {
     switch sessions[slot].phase {
     case .free, .closing: break
     case .open: close(slot, .goingAway)
-    case .http:
-      if sessions[slot].exchange?.isAnswering != true { loop.close(sessions[slot].connection) }
+    case .http: if sessions[slot].exchange?.isAnswering != true { loop.close(sessions[slot].connection) }
     case .admitting: loop.abort(sessions[slot].connection)
     }
   }

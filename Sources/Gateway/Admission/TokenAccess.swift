@@ -29,6 +29,29 @@ public struct TokenAccess: Sendable {
   }
 }
 
+/// The keys that a loop checks tokens with, and the list of those that are revoked.
+struct CurrentAccess {
+  private let board: AccessBoard
+  private(set) var generation: UInt64
+  /// Nil where no tokens are taken.
+  private(set) var value: TokenAccess?
+
+  init(_ board: AccessBoard) {
+    self.board = board
+    generation = board.generation  // before the value: at worst it is picked up twice
+    value = board.current
+  }
+
+  /// Takes the newest value; false where there is no new one.
+  mutating func pickUp() -> Bool {
+    let newest = board.generation
+    guard newest != generation else { return false }
+    generation = newest
+    value = board.current
+    return true
+  }
+}
+
 /// Where loops look for the newest value.
 final class AccessBoard: Sendable {
   private let access: Locked<TokenAccess?>

@@ -6,31 +6,30 @@ import HubMessages
 import HubTransport
 import HubWebSocket
 
-/// Why a session may not watch an area.
-enum WatchRefusal: Error {
-  case subscriptions, cells
-}
-
 /// The subscriptions of one loop, and all that is sent to its sessions.
 struct FanOut: ~Copyable {
-  private let loop: EventLoop
-  private let number: UInt32
-  private let limits: Limits
+  let loop: EventLoop
+  let number: UInt32
+  let limits: Limits
+  let admissions: Admissions
   /// For how long positions may be held back (ns); 0 for not at all.
   private let flushInterval: Int64
-  private var subscriptions = SubscriptionTable()
+  var subscriptions = SubscriptionTable()
   private var encoder: MessageEncoder
   private var held = HeldPositions()
-  private var areas = AreaDeliveries()
+  var areas = AreaDeliveries()
   /// When each delivery of this turn came in as a fix (uptime, ns): its latency is known once the turn is flushed.
   private var turnReceived = TurnList<Int64>()
-  private var counted = FanOutCounters()
+  var counted = FanOutCounters()
 
   /// `number`: the loop's, by which the hub knows it.
-  init(_ loop: EventLoop, number: UInt32, _ limits: Limits, flushIntervalMilliseconds: Int) {
+  init(
+    _ loop: EventLoop, number: UInt32, _ limits: Limits, _ admissions: Admissions, flushIntervalMilliseconds: Int
+  ) {
     self.loop = loop
     self.number = number
     self.limits = limits
+    self.admissions = admissions
     flushInterval = Int64(flushIntervalMilliseconds) * 1_000_000
     encoder = MessageEncoder(loop, limits)
   }
@@ -92,7 +91,7 @@ struct FanOut: ~Copyable {
   }
 
   /// The first subscriber of a form: encodes for it. Before a position, new names are said to all binary subscribers.
-  private mutating func encode(
+  mutating func encode(
     _ publication: borrowing Publication, on channel: ChannelHandle, _ encoding: Encoding,
     _ encoded: inout EncodedFrames
   ) -> Range<Int> {
@@ -135,7 +134,7 @@ struct FanOut: ~Copyable {
 
   /// Sends the frame that lies at a range of the arena, compressed with the session's own context where it has one.
   @inline(__always)
-  private mutating func send(_ frame: Range<Int>, to connection: ConnectionID, conflationKey: UInt64 = 0) {
+  mutating func send(_ frame: Range<Int>, to connection: ConnectionID, conflationKey: UInt64 = 0) {
     guard let own = encoder.compression[Int(connection.slot)] else {
       return loop.send(frame, to: connection, conflationKey: conflationKey)
     }
@@ -146,35 +145,27 @@ struct FanOut: ~Copyable {
     }
   }
 
-  /// False, and nothing is sent, where it is a result that is too large.
-  mutating func send(_ reply: Reply, to recipient: Recipient, now: Timestamp) -> Bool {
-    send(reply, to: recipient, naming: nil, now: now)
-  }
-
-  /// `channel`: with `subscribed`, whose messages follow.
-  private mutating func send(
-    _ reply: Reply, to recipient: Recipient, naming channel: ChannelHandle?, now: Timestamp
-  ) -> Bool {
-    guard let frame = encoder.encode(reply, recipient.encoding, naming: channel, now: now) else { return false }
+  /// False, and nothing is sent, where it is a result that is too large. `channel`: with `subscribed`, whose messages
+  /// follow.
+  @discardableResult
+  mutating func send(_ reply: Reply, to recipient: Recipient, naming channel: ChannelHandle? = nil) -> Bool {
+    guard let frame = encoder.encode(reply, recipient.encoding, naming: channel) else { return false }
     send(frame, to: recipient.connection)
     counted.repliesOut += 1
     return true
   }
 
-  // MARK: Replies that are written over several turns
-
-  mutating func nextReplyNumber() -> UInt64 { encoder.nextReplyNumber() }
+  /// Sends a list that was written over several turns, as one that is written at once; false, and nothing is sent,
+  /// where it is too large.
+  mutating func send(_ reply: DriverListReply, _ replyTo: MessageID, to recipient: Recipient) -> Bool {
+    guard let frame = encoder.encode(reply, replyTo, recipient.encoding) else { return false }
+    send(frame, to: recipient.connection)
+    counted.repliesOut += 1
+    return true
+  }
 
   /// Compresses what stands behind `start` in the arena, in place, as a part of a message that is made in several.
   mutating func compress(partAt start: Int, isLast: Bool) { encoder.compress(partAt: start, isLast: isLast) }
-
-  /// Sends the reply that begins at `payload` and ends with the arena; `plainBytes` is its length before compression,
-  /// nil where it was not compressed.
-  mutating func send(replyAt payload: Int, to recipient: Recipient, compressedFrom plainBytes: Int?) {
-    let frame = encoder.finish(recipient.encoding, payloadAt: payload, compressedFrom: plainBytes)
-    send(frame, to: recipient.connection)
-    counted.repliesOut += 1
-  }
 
   // MARK: Sessions
 
@@ -209,29 +200,36 @@ struct FanOut: ~Copyable {
 
   // MARK: Subscriptions
 
-  func subscribers(of channel: ChannelHandle) -> [Subscriber] { subscriptions.subscribers(of: channel) }
-
-  func forEachChannel(of session: SessionSubscriptions, _ body: (ChannelHandle) -> Void) {
-    subscriptions.forEach(of: session, body)
+  /// The session's rights have changed. Loops know channels by number: the hub says their names, and then it is looked
+  /// whether they are still granted (`named`).
+  func review(_ session: inout Session, asking inputs: inout HubInputs) {
+    let (reference, actor) = (reference(session.connection), session.open.rights.credential.actor)
+    subscriptions.forEach(of: session.open.subscriptions) { inputs.append(.name(reference, actor, $0)) }
   }
 
-  /// Sends what is held of a channel: it is older than what a new subscriber is told first. It is for those who are
-  /// there already: where nobody is, the handle may have been another channel's when it was published.
-  mutating func releaseHeld(of channel: ChannelHandle) {
+  /// From here on the session gets what is published on the channel; first how things stand, and what it missed. Gives
+  /// why not, where it may not.
+  mutating func subscribed(
+    _ session: inout Session, to channel: ChannelHandle, _ answer: Subscribed, missed: [Publication], isParty: Bool,
+    telling inputs: inout HubInputs
+  ) -> MessageRefusal? {
+    // What is held of the channel is older than what a new subscriber gets first. It is for those who are there
+    // already: where nobody is, the handle may have been another channel's when it was published.
     for delivery in held.take(of: channel) { fanOut(delivery) }
-  }
-
-  /// From here on the session gets what is published; first how things stand, and what it missed.
-  mutating func subscribe(
-    _ recipient: Recipient, _ session: inout SessionSubscriptions, to channel: ChannelHandle, _ answer: Subscribed,
-    missed: [Publication], now: Timestamp, telling inputs: inout HubInputs
-  ) {
-    let isNew = subscriptions.add(recipient.connection, encoding: recipient.encoding, to: channel, of: &session)
+    // The token may have been swapped while the hub was asked.
+    guard session.open.rights.mayKeep(answer.channel, isParty: isParty) else {
+      release(channel, &inputs)
+      return MessageRefusal(
+        .forbidden, "the session's token does not open this channel any more", replyTo: answer.replyTo)
+    }
+    let recipient = session.recipient
+    let isNew = subscriptions.add(
+      recipient.connection, encoding: recipient.encoding, to: channel, of: &session.open.subscriptions)
     // It had subscribed before and now asks what it missed: one subscription, counted once.
     if !isNew { inputs.append(.released(outlet: number, channel)) }
     encoder.opened(channel, answer.channel, recipient.encoding)
     let before = loop.arena.count
-    _ = send(.subscribed(answer), to: recipient, naming: channel, now: now)
+    send(.subscribed(answer), to: recipient, naming: channel)
     for publication in missed {
       // Beyond what is free it goes out uncompressed: compressing takes ten times as long as writing, and nobody else
       // is served meanwhile.
@@ -242,25 +240,64 @@ struct FanOut: ~Copyable {
       counted.publicationsOut += 1
       counted.recovered += 1
     }
+    return nil
+  }
+
+  /// The session leaves a channel, as it has asked for.
+  mutating func unsubscribed(
+    _ session: inout Session, from channel: ChannelHandle, _ answer: Unsubscribed, telling inputs: inout HubInputs
+  ) {
+    _ = remove(channel, &session.open.subscriptions, &inputs)
+    send(.unsubscribed(answer), to: session.recipient)
+  }
+
+  /// Takes a session's subscription away and says why; nothing where it has none.
+  mutating func end(
+    _ session: inout Session, _ channel: ChannelHandle, _ name: Channel, _ reason: Unsubscribed.Reason,
+    telling inputs: inout HubInputs
+  ) {
+    guard remove(channel, &session.open.subscriptions, &inputs) else { return }
+    counted.subscriptionsEnded[Int(reason.rawValue)] += 1
+    send(.unsubscribed(Unsubscribed(replyTo: nil, channel: name, reason: reason)), to: session.recipient)
+  }
+
+  /// The hub has said a channel's name: the session's subscription ends if its rights do not have it any more.
+  mutating func named(
+    _ session: inout Session, _ channel: ChannelHandle, _ name: Channel, isParty: Bool, telling inputs: inout HubInputs
+  ) {
+    if session.open.rights.mayKeep(name, isParty: isParty) { return }
+    end(&session, channel, name, .grantEnded, telling: &inputs)
+  }
+
+  /// A trip has a driver now. Other drivers that followed it by development's word alone are let go; what a token names
+  /// stays open.
+  mutating func claimed(
+    _ channel: ChannelHandle, _ name: Channel, by driver: Identifier, in sessions: inout SessionTable,
+    telling inputs: inout HubInputs
+  ) {
+    end(
+      channel, name, .revoked, in: &sessions,
+      where: { $0.id != driver && $0.credential.grant(for: name) == .whileUnclaimed }, telling: &inputs)
+  }
+
+  /// The channel is over for those of its subscribers of whom `isConcerned` holds.
+  mutating func end(
+    _ channel: ChannelHandle, _ name: Channel, _ reason: Unsubscribed.Reason, in sessions: inout SessionTable,
+    where isConcerned: (SessionRights) -> Bool = { _ in true }, telling inputs: inout HubInputs
+  ) {
+    for subscriber in subscriptions.subscribers(of: channel) {
+      let slot = Int(subscriber.connection.slot)
+      if isConcerned(sessions[slot].open.rights) { end(&sessions[slot], channel, name, reason, telling: &inputs) }
+    }
   }
 
   /// Takes a session's subscription away; false when it has none.
-  mutating func unsubscribe(
-    _ session: inout SessionSubscriptions, from channel: ChannelHandle, telling inputs: inout HubInputs
+  mutating func remove(
+    _ channel: ChannelHandle, _ session: inout SessionSubscriptions, _ inputs: inout HubInputs
   ) -> Bool {
     guard subscriptions.remove(channel, of: &session) else { return false }
     release(channel, &inputs)
     return true
-  }
-
-  /// Takes a session's subscription away and tells it why; nothing where it has none.
-  mutating func end(
-    _ recipient: Recipient, _ session: inout SessionSubscriptions, _ channel: ChannelHandle,
-    _ notice: Unsubscribed, now: Timestamp, telling inputs: inout HubInputs
-  ) {
-    guard unsubscribe(&session, from: channel, telling: &inputs) else { return }
-    counted.subscriptionsEnded[Int(notice.reason.rawValue)] += 1
-    _ = send(.unsubscribed(notice), to: recipient, now: now)
   }
 
   /// A subscription has ended, or could not begin. The hub counts subscriptions; a channel's binary names end with its
@@ -270,118 +307,7 @@ struct FanOut: ~Copyable {
     if subscriptions.subscribers(of: channel).isEmpty { encoder.released(channel) }
   }
 
-  // MARK: Areas
-
-  /// What changed in a cell; it goes out when the tick is all there.
-  mutating func add(areaUpdate publication: Publication, of channel: ChannelHandle) { areas.add(channel, publication) }
-
-  /// Cells of all views of a session, counted for each.
-  func cellCount(_ slot: Int) -> Int { areas.cellCount(slot) }
-
-  /// The session watches these cells, instead of those that the view had before. The hub has counted all of them as
-  /// subscribed to. `mayWatch`: whether so many cells more (or fewer) are within what its identity may.
-  mutating func watch(
-    _ cells: [ChannelHandle], _ answer: Subscribed, _ recipient: Recipient, _ session: inout SessionSubscriptions,
-    mayWatch: (Int) -> Bool, now: Timestamp, telling inputs: inout HubInputs
-  ) throws(WatchRefusal) {
-    let view = AreaDeliveries.View(id: answer.viewID, channel: answer.channel, cells: cells)
-    let before = areas.cells(recipient.slot, ofViewBefore: view)
-    let left = areas.cellsLeft(recipient.slot, by: view)
-    let new = cells.filter { subscriptions.subscriber(of: $0, session) == nil }
-    guard session.count - left.count + new.count <= limits.subscriptionsPerSession else { throw .subscriptions }
-    guard mayWatch(cells.count - before.count) else { throw .cells }
-    areas.set(recipient.slot, view)
-    for cell in left { _ = unsubscribe(&session, from: cell, telling: &inputs) }
-    for cell in cells
-    where !subscriptions.add(
-      recipient.connection, encoding: recipient.encoding, to: cell, isBehind: true, of: &session)
-    {
-      inputs.append(.released(outlet: number, cell))
-    }
-    _ = send(.subscribed(answer), to: recipient, now: now)
-    if !new.isEmpty { inputs.append(.areaSnapshots(reference(recipient.connection), new)) }
-  }
-
-  /// A session ends a view of its own; nil where it has none of that name.
-  mutating func endView(
-    _ name: Unsubscribe, _ slot: Int, _ session: inout SessionSubscriptions, telling inputs: inout HubInputs
-  ) -> AreaDeliveries.View? {
-    guard let view = areas.remove(slot, name) else { return nil }
-    for cell in view.cells where !areas.isWatching(slot, cell) {
-      _ = unsubscribe(&session, from: cell, telling: &inputs)
-    }
-    return view
-  }
-
-  /// A tick is all there: each session gets what changed in its cells, with one write. Gives the whole cells that have
-  /// waited for it.
-  mutating func endAreaTick() -> [AreaDeliveries.Snapshot] {
-    var behind: [UInt32] = []
-    for (channel, publication) in areas.takeTick() {
-      var encoded = EncodedFrames()
-      for subscriber in subscriptions.subscribers(of: channel) where !subscriber.isBehind {
-        // What it has not read yet is enough: the newest state follows when it has.
-        guard !loop.isBlocked(subscriber.connection) else {
-          behind.append(subscriber.node)
-          continue
-        }
-        let frame = encoded[subscriber.encoding] ?? encode(publication, on: channel, subscriber.encoding, &encoded)
-        send(frame, to: subscriber.connection)
-        counted.publicationsOut += 1
-        counted.areaUpdatesOut += 1
-      }
-      for node in behind { subscriptions.setBehind(node, true) }
-      counted.areaUpdatesSkipped += UInt64(behind.count)
-      behind.removeAll(keepingCapacity: true)
-      flushIfLarge()
-    }
-    return areas.endTick()
-  }
-
-  /// True where a whole cell has to wait for the end of the tick.
-  mutating func putOff(_ snapshot: AreaDeliveries.Snapshot) -> Bool { areas.putOff(snapshot) }
-
-  /// A cell as it is, for a session that has asked for it: unless it has to read what waits first, and asks again then.
-  mutating func send(
-    whole publication: Publication, of channel: ChannelHandle, to recipient: Recipient, _ session: SessionSubscriptions
-  ) {
-    guard let subscriber = subscriptions.subscriber(of: channel, session), subscriber.isBehind,
-      !loop.isBlocked(recipient.connection)
-    else { return }
-    send(snapshotFrame(publication, on: channel, subscriber.encoding), to: recipient.connection)
-    subscriptions.setBehind(subscriber.node, false)
-    counted.publicationsOut += 1
-    counted.areaSnapshotsOut += 1
-  }
-
-  private mutating func snapshotFrame(
-    _ publication: borrowing Publication, on channel: ChannelHandle, _ encoding: Encoding
-  ) -> Range<Int> {
-    if let known = areas.frame(publication.number, encoding) {
-      let start = loop.arena.count
-      loop.arena.append(known)
-      return start..<loop.arena.count
-    }
-    var encoded = EncodedFrames()
-    let frame = encode(publication, on: channel, encoding, &encoded)
-    areas.keep(
-      loop.arena.withBytes { Array($0[frame]) }, publication.number, encoding, limit: limits.areaCacheBytes)
-    return frame
-  }
-
-  /// The session has read everything: asks for the cells whose changes it missed. False where there are none.
-  func catchUp(_ connection: ConnectionID, _ session: SessionSubscriptions, asking inputs: inout HubInputs) -> Bool {
-    guard areas.hasViews(Int(connection.slot)) else { return false }
-    var missed: [ChannelHandle] = []
-    subscriptions.forEach(of: session) { channel in
-      if subscriptions.subscriber(of: channel, session)?.isBehind == true { missed.append(channel) }
-    }
-    if missed.isEmpty { return false }
-    inputs.append(.areaSnapshots(reference(connection), missed))
-    return true
-  }
-
-  private func reference(_ connection: ConnectionID) -> SessionRef {
+  func reference(_ connection: ConnectionID) -> SessionRef {
     SessionRef(outlet: number, slot: connection.slot, generation: connection.generation)
   }
 }

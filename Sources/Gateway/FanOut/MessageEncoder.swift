@@ -100,15 +100,15 @@ struct MessageEncoder {
 
   // MARK: Replies
 
-  mutating func nextReplyNumber() -> UInt64 {
+  private mutating func nextReplyNumber() -> UInt64 {
     replyNumber += 1
     return replyNumber
   }
 
+  private var now: Timestamp { Timestamp(milliseconds: loop.now.unixMilliseconds) }
+
   /// A reply; nil where it is a result that is too large. `channel`: with `subscribed`, whose messages follow.
-  mutating func encode(
-    _ reply: Reply, _ encoding: Encoding, naming channel: ChannelHandle?, now: Timestamp
-  ) -> Range<Int>? {
+  mutating func encode(_ reply: Reply, _ encoding: Encoding, naming channel: ChannelHandle?) -> Range<Int>? {
     let row = rows[Int(encoding.index)]
     let number = nextReplyNumber()
     let payload = row.carrier.begin(in: &loop.arena)
@@ -123,6 +123,33 @@ struct MessageEncoder {
     if case .result = reply, plain.count > largestAnswer { return nil }
     guard row.isCompressed else { return plain }
     return compression.deflate(payload..<plain.upperBound, row.carrier, in: &loop.arena) ?? plain
+  }
+
+  /// A list of drivers that was written over several turns, as one message; nil where it is too large.
+  mutating func encode(_ reply: DriverListReply, _ replyTo: MessageID, _ encoding: Encoding) -> Range<Int>? {
+    guard reply.plainBytes <= largestAnswer else { return nil }
+    let (number, carrier) = (nextReplyNumber(), rows[Int(encoding.index)].carrier)
+    let payload = carrier.begin(in: &loop.arena)
+    switch reply.form {
+    case .json: JSONWriter.writeResultHead(replyTo: replyTo, into: &loop.arena)
+    case .binary: BinaryWriter.writeResultHead(replyTo: replyTo, timestamp: now, messageID: number, into: &loop.arena)
+    }
+    var plainBytes = reply.plainBytes + loop.arena.count - payload
+    if reply.isCompressed { compress(partAt: payload, isLast: false) }
+    loop.arena.append(reply.body)
+    let end = loop.arena.count
+    if case .json(let time) = reply.form {
+      JSONWriter.writeEnd(timestamp: now, messageID: number, time: time, into: &loop.arena)
+    }
+    plainBytes += loop.arena.count - end
+    guard plainBytes + FrameWriter.headerLength(payload: plainBytes, isMasked: false) <= largestAnswer else {
+      return nil
+    }
+    if reply.isCompressed {
+      compress(partAt: end, isLast: true)
+      compression.count(bytesIn: plainBytes, bytesOut: loop.arena.count - payload)
+    }
+    return carrier.finish(reply.form, payloadAt: payload, isCompressed: reply.isCompressed, in: &loop.arena)
   }
 
   // MARK: Compression
@@ -150,12 +177,5 @@ struct MessageEncoder {
   /// Compresses what stands behind `start`, in place, as a part of a message that is made in several.
   mutating func compress(partAt start: Int, isLast: Bool) {
     compression.compress(partAt: start, isLast: isLast, in: &loop.arena)
-  }
-
-  /// Completes a message that was made in parts; `plainBytes` is its length before compression, nil without it.
-  mutating func finish(_ encoding: Encoding, payloadAt payload: Int, compressedFrom plainBytes: Int?) -> Range<Int> {
-    let row = rows[Int(encoding.index)]
-    if let plainBytes { compression.count(bytesIn: plainBytes, bytesOut: loop.arena.count - payload) }
-    return row.carrier.finish(row.form, payloadAt: payload, isCompressed: plainBytes != nil, in: &loop.arena)
   }
 }

@@ -32,12 +32,10 @@ struct Credential: Sendable, Equatable {
     }
   }
 
-  /// What a token says of a driver's vehicle.
-  var vehicle: VehicleClaims? {
-    switch authority {
-    case .development: nil
-    case .token(let grants): grants?.vehicle
-    }
+  /// What a driver's token says of its vehicle, for the hub; nil where it says nothing.
+  var vehicleInput: HubInput? {
+    guard role == .driver, case .token(let grants) = authority, let vehicle = grants?.vehicle else { return nil }
+    return .vehicle(id, vehicle)
   }
 
   /// Whether it opens a trip's channel, or one beside those of its role.

@@ -16,7 +16,7 @@ enum DriverEndpoints {
     let input = BatchInput(
       session: call.context.session, driverID: caller.id, messageID: messageID, sent: now.timestamp, received: now,
       batch: batch, tripIsGranted: batch.tripID.map(caller.names(trip:)) ?? false)
-    return .ask([.batch(input)] + (caller.vehicle.map { [.vehicle(caller.id, $0)] } ?? []))
+    return .ask([.batch(input)] + (caller.vehicleInput.map { [$0] } ?? []))
   }
 
   /// The outcome of each fix.

@@ -137,6 +137,11 @@ extension Refusal {
       counting: counting)
   }
 
+  /// There is no room for what a request has sent so far.
+  static func tooManyIncomplete(_ limits: Limits) -> Refusal {
+    Refusal(.rateLimited, "this hub has too many incomplete requests", retryAfter: Int(limits.retryAfterSeconds))
+  }
+
   /// An answer that was waited for did not come: most likely for what the disk takes too long over.
   static func notStoredInTime(_ limits: Limits) -> Refusal {
     Refusal(

@@ -71,6 +71,11 @@ final class HTTPRequest {
   /// Who has made the request; nil before its credential was looked at.
   var caller: Credential? { if case .success(let credential) = checked?.credential { credential } else { nil } }
 
+  /// Who gets what the hub says, on the request's connection.
+  ///
+  /// - Precondition: a handler has asked who makes the request.
+  func asker(_ connection: SessionRef) -> Asker { Asker(session: connection, credential: caller!, replyTo: nil) }
+
   /// The address that the request counts for.
   func clientAddress(trusted: [AddressBlock]) -> SocketAddress {
     peer.isProxy ? ClientAddress(of: head.fields, peer: peer.address, trusted: trusted).address : peer.address

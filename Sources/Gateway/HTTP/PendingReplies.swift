@@ -11,6 +11,7 @@ import HubHTTP
 import HubMessages
 import HubRuntime
 import HubSystem
+import HubTransport
 
 /// A list of drivers that is being written, as the answer to a request, or to a message, which goes out whole when it
 /// is done, and what else the session is told meanwhile before it.
@@ -38,7 +39,7 @@ final class DriverListReply {
   }
 
   /// All is written, or more than may be.
-  func isDone(limit: Int) -> Bool { writer.isDone || plainBytes > limit }
+  fileprivate func isDone(limit: Int) -> Bool { writer.isDone || plainBytes > limit }
 
   fileprivate var left: Int { writer.left }
 
@@ -60,7 +61,7 @@ final class DriverListReply {
   }
 
   /// Moves what lies in the arena from `start` to the answer.
-  func keepPart(from start: Int, in arena: inout ByteBuffer, largest: Int) {
+  fileprivate func keepPart(from start: Int, in arena: inout ByteBuffer, largest: Int) {
     if body.isEmpty {
       // All will most likely be as long as these: else what is there is copied again and again as it grows.
       body.reserveCapacity(min(Int(Double(arena.count - start) * parts) + 1024, largest + 1024))
@@ -171,15 +172,20 @@ struct PendingReplies {
     return (reply, lists.isEmpty ? room : min(room, max(1, limits.reportsPerTurn / 4)))
   }
 
-  /// Writes a part of a list at the arena's end.
+  /// Writes a part of a list; false where it has to have its turn again.
   mutating func write(
-    _ reply: DriverListReply, share: Int, in turn: UInt64, into arena: inout ByteBuffer,
-    _ counters: inout LoopCounters
-  ) {
+    _ reply: DriverListReply, share: Int, _ loop: EventLoop, _ fanOut: inout FanOut, _ counters: inout LoopCounters
+  ) -> Bool {
     let weight = PendingReplies.weight(isCompressed: reply.isCompressed)
     if reply.plainBytes == 0, reply.left > share / weight { counters.answersContinued += 1 }
-    let drivers = reply.writePart(atMost: max(1, share / weight), into: &arena)
-    spend(max(1, drivers) * weight, in: turn)
+    let start = loop.arena.count
+    let drivers = reply.writePart(atMost: max(1, share / weight), into: &loop.arena)
+    spend(max(1, drivers) * weight, in: loop.turn)
+    if reply.isCompressed { fanOut.compress(partAt: start, isLast: false) }
+    reply.keepPart(from: start, in: &loop.arena, largest: limits.largestAnswer)
+    if reply.isDone(limit: limits.largestAnswer) { return true }
+    append(reply)
+    return false
   }
 
   // MARK: Metrics
@@ -191,13 +197,16 @@ struct PendingReplies {
     nextMetricsLook = now + PendingReplies.metricsPause
   }
 
-  /// Takes those for whom everybody has told its counters, or whose time is over.
-  mutating func takeCounted(now: Int64, isAnswered: (UInt64) -> Bool) -> [(session: SessionRef, isWhole: Bool)] {
-    var done: [(session: SessionRef, isWhole: Bool)] = []
+  /// The pages of those for whom everybody has published its counters, or whose time is over.
+  private mutating func takePages(
+    _ settings: HTTPSettings, _ counters: inout LoopCounters, now: Int64
+  ) -> [(session: SessionRef, answer: HubAnswer)] {
+    var done: [(session: SessionRef, answer: HubAnswer)] = []
     pages.removeAll { page in
-      let isWhole = isAnswered(page.question)
+      let isWhole = settings.shared.metrics.isAnswered(page.question)
       guard isWhole || now >= page.deadline else { return false }
-      done.append((page.session, isWhole))
+      if !isWhole { counters.count(.metricsTime) }
+      done.append((page.session, .made(.success(settings.metricsPage()))))
       return true
     }
     nextMetricsLook = pages.isEmpty ? .max : now + PendingReplies.metricsPause
@@ -206,7 +215,7 @@ struct PendingReplies {
 
   // MARK: The journal
 
-  /// Puts a question to the reader. Its answer comes by `takeFound`.
+  /// Puts a question to the reader. Its answer comes by `takeAnswers`.
   mutating func consult(
     _ question: HistoryQuestion, for asker: Asker, _ shared: SharedState, _ counters: inout LoopCounters
   ) throws(Refusal) {
@@ -240,12 +249,19 @@ struct PendingReplies {
     historyQuestions += 1
   }
 
-  /// Takes what the reader has found.
-  mutating func takeFound(_ admissions: Admissions) -> [HistoryAnswer] {
-    var answers: [HistoryAnswer] = []
-    found.drain(into: &answers)
-    historyQuestions -= answers.count
-    for answer in answers { admissions.answered(answer.identity) }
+  /// Takes what the reader has found, and the pages of metrics that are due.
+  mutating func takeAnswers(
+    _ settings: HTTPSettings, _ counters: inout LoopCounters, now: Int64
+  ) -> [(session: SessionRef, answer: HubAnswer)] {
+    var answers = now >= nextMetricsLook ? takePages(settings, &counters, now: now) : []
+    guard historyQuestions > 0 else { return answers }
+    var found: [HistoryAnswer] = []
+    self.found.drain(into: &found)
+    historyQuestions -= found.count
+    for answer in found {
+      settings.shared.admissions.answered(answer.identity)
+      answers.append((answer.session, .made(answer.result, room: answer.room)))
+    }
     return answers
   }
 }

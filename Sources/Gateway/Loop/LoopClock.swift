@@ -1,4 +1,5 @@
 // The seconds of one loop: when it looks after itself next, whether it stalled, and whether somebody has set the clock.
+import HubMessages
 import HubSystem
 
 /// Seconds as nanoseconds.
@@ -38,6 +39,12 @@ struct LoopClock {
     guard abs(offset - wallClockOffset) > 100 else { return false }
     wallClockOffset = offset
     return true
+  }
+}
+
+extension Moment {
+  init(_ reading: ClockReading) {
+    self.init(uptime: reading.uptimeNanoseconds, timestamp: Timestamp(milliseconds: reading.unixMilliseconds))
   }
 }
 

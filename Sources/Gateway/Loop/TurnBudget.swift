@@ -8,15 +8,22 @@ import HubTransport
 /// Work towards `Limits.unitsPerPoll` and requests towards `Limits.requestsPerPoll`, done and not yet made up for; and
 /// the connections that have to wait because of it, or had to for their peer to read.
 struct TurnBudget {
+  private let loop: EventLoop
   /// In bytes: a unit is as much work as `WorkUnits.bytes` of a message.
   private var work = 0
   private var requests = 0
   private let workPerPoll: Int
   private let requestsPerPoll: Int
   private let resumedPerTurn: Int
+  private let unansweredSubscriptions: Int
+  /// Of sessions whose token says nothing of it.
+  let usualRate: Pacing.Rate
   private var waiting: [ConnectionID] = []
 
-  init(_ limits: Limits) {
+  init(_ loop: EventLoop, _ limits: Limits) {
+    self.loop = loop
+    unansweredSubscriptions = limits.unansweredSubscriptions
+    usualRate = Pacing.Rate(limits)
     workPerPoll = limits.unitsPerPoll * WorkUnits.bytes
     requestsPerPoll = limits.requestsPerPoll
     resumedPerTurn = limits.resumedPerTurn
@@ -43,12 +50,36 @@ struct TurnBudget {
   @inline(__always) var hasUnits: Bool { work < workPerPoll }
   var hasRoomForRequest: Bool { requests < requestsPerPoll && hasUnits }
 
+  /// Charges a session for work.
+  @inline(__always)
+  func charge(_ session: inout Session, _ cost: Double) {
+    session.charge(cost, usualRate, now: loop.now.uptimeNanoseconds)
+  }
+
+  /// Charges a session for what a message held beyond what its size, in bytes, was charged for.
+  mutating func charge(_ session: inout Session, more units: Int, than bytes: Int) {
+    let more = units - WorkUnits.of(bytes: bytes)
+    guard more > 0 else { return }
+    spend(units: more)
+    charge(&session, Double(more))
+  }
+
   // MARK: Who waits
 
   var isAnyoneWaiting: Bool { !waiting.isEmpty }
 
-  /// The connection goes on with the next turn.
-  mutating func wait(_ connection: ConnectionID) { waiting.append(connection) }
+  /// The connection goes on with the next turn, which follows at once.
+  mutating func wait(_ connection: ConnectionID) {
+    waiting.append(connection)
+    loop.setLoopTimer(at: loop.now.uptimeNanoseconds)
+  }
+
+  /// Enough was answered in this turn. A long answer waits for its next piece by itself.
+  mutating func stall(_ exchange: Exchange) {
+    exchange.stall()
+    loop.pauseReading(exchange.connection)
+    wait(exchange.connection)
+  }
 
   /// All that wait, in order, for a turn of their own.
   mutating func takeWaiting() -> [ConnectionID] {
@@ -61,4 +92,47 @@ struct TurnBudget {
 
   /// Those whose turn did not come: first in the next turn, before those that had theirs in this one.
   mutating func putBack(_ connections: ArraySlice<ConnectionID>) { waiting.insert(contentsOf: connections, at: 0) }
+
+  // MARK: Sessions whose input waits
+
+  /// Why what was read from `offset` on has to wait; nil where it has not. It is kept then, and the socket not read
+  /// further: 64 KiB may hold 7,000 pings, which others would wait for.
+  @inline(__always)
+  mutating func wait(
+    _ session: inout Session, _ bytes: UnsafeMutableRawBufferPointer, from offset: Int, of held: HeldInput?,
+    _ counters: inout LoopCounters
+  ) -> Session.Wait? {
+    let now = loop.now.uptimeNanoseconds
+    let wait = session.mustWait(
+      isBehindMessage: offset > 0, hasUnits: hasUnits, usualRate, maximumUnanswered: unansweredSubscriptions, now: now)
+    guard let wait else { return nil }
+    if offset < bytes.count {
+      session.hold(UnsafeRawBufferPointer(rebasing: bytes[offset...]), taken: offset, of: held, for: wait, now: now)
+      loop.pauseReading(session.connection)
+      switch wait {
+      case .rate: counters.ratePauses += 1
+      case .turn:
+        counters.turnWaits += 1
+        self.wait(session.connection)
+      case .answers: break
+      }
+    }
+    return wait
+  }
+
+  /// A subscription was answered: the session goes on once all of them are and its reader has kept up.
+  mutating func answered(_ session: inout Session) {
+    session.open.subscriptions.answered()
+    if session.isHolding, session.open.subscriptions.unanswered == 0 { wait(session.connection) }
+  }
+
+  /// The session is level with its rate again: what waits goes on with the next turn, else its socket is read.
+  mutating func resume(_ session: inout Session) {
+    if session.isHolding { wait(session.connection) } else { readAgain(session) }
+  }
+
+  /// Reads from a session's socket again, unless something else keeps it from that: most of those who flood have more.
+  func readAgain(_ session: borrowing Session) {
+    if session.mayRead { loop.resumeReading(session.connection) }
+  }
 }

@@ -59,6 +59,11 @@ struct LoopCounters: Sendable {
     if isCompressed { compressedSessionsOpened += 1 }
   }
 
+  mutating func sessionEnded(_ role: Role, _ form: MessageForm) {
+    sessions[Int(role.rawValue)] -= 1
+    if form == .binary { binarySessions -= 1 }
+  }
+
   mutating func count(_ limit: LimitHit) { limitHits[Int(limit.rawValue)] += 1 }
   func hits(_ limit: LimitHit) -> UInt64 { limitHits[Int(limit.rawValue)] }
   mutating func count(close code: UInt16) { closesSent[code, default: 0] += 1 }

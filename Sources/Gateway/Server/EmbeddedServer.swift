@@ -45,7 +45,7 @@ package final class EmbeddedServer {
       let sharedHub = SharedHub(
         hub, outlets: loops.map { Outlet(to: $0, capacity: capacity) }, inboxCapacity: capacity,
         journal: shared.journal, history: history, lifecycle: shared.lifecycle, metrics: shared.metrics.hub,
-        now: Moment(uptime: now.uptimeNanoseconds, timestamp: Timestamp(milliseconds: now.unixMilliseconds)))
+        now: Moment(now))
       sessions = loops.indices.map { makeSessions($0, HubPort(sharedHub, loop: $0)) }
     }
     self.shared = shared

@@ -21,6 +21,6 @@ struct Incarnation: Sendable {
     Hub(
       limits: configuration.limits.hub, timings: configuration.timings, sampling: configuration.sampling, epoch: epoch,
       seed: seed, pseudonymKey: configuration.pseudonymKey, drawnKey: pseudonymKey, outlets: configuration.loops,
-      now: Moment(uptime: now.uptimeNanoseconds, timestamp: Timestamp(milliseconds: now.unixMilliseconds)))
+      now: Moment(now))
   }
 }

@@ -25,24 +25,27 @@ struct IncompleteInputs {
     self.admissions = admissions
   }
 
-  /// Whether a connection that keeps so many bytes has to be counted. The common case is two comparisons.
+  /// Brings the count of a connection's bytes up to date, when something was read; false where there is no room for
+  /// them. The common case is three comparisons.
   @inline(__always)
-  func concerns(_ bytes: Int, _ wasCounted: Bool) -> Bool { bytes > freeBytes || wasCounted }
+  mutating func reconcile(_ session: inout Session, now: Int64) -> Bool {
+    let bytes = session.keptBytes
+    return bytes > freeBytes || session.keepsInput ? recount(&session, bytes, now) : true
+  }
 
-  /// Brings the count of a connection's bytes up to date; `isCounted` becomes whether it has any. False where there is
-  /// no room for them.
-  mutating func reconcile(_ slot: Int, bytes kept: Int, _ isCounted: inout Bool, now: Int64) -> Bool {
+  private mutating func recount(_ session: inout Session, _ kept: Int, _ now: Int64) -> Bool {
+    let slot = Int(session.connection.slot)
     let bytes = max(0, kept - freeBytes)
     let before = entries[slot]
-    isCounted = bytes > 0
-    entries[slot] = isCounted ? Entry(bytes: bytes, since: before?.since ?? now) : nil
+    session.keepsInput = bytes > 0
+    entries[slot] = bytes > 0 ? Entry(bytes: bytes, since: before?.since ?? now) : nil
     return admissions.keeps(bytes - (before?.bytes ?? 0))
   }
 
   /// The connection is gone, or what it kept is.
-  mutating func forget(_ slot: Int, _ isCounted: inout Bool) {
-    guard isCounted, let before = entries.removeValue(forKey: slot) else { return }
-    isCounted = false
+  mutating func forget(_ session: inout Session) {
+    guard session.keepsInput, let before = entries.removeValue(forKey: Int(session.connection.slot)) else { return }
+    session.keepsInput = false
     _ = admissions.keeps(-before.bytes)
   }
 
@@ -55,8 +58,8 @@ struct IncompleteInputs {
   }
 
   /// Whether a connection's message has been under way for too long.
-  func isOverdue(_ slot: Int, now: Int64) -> Bool {
-    guard let since = entries[slot]?.since else { return false }
+  func isOverdue(_ session: borrowing Session, now: Int64) -> Bool {
+    guard session.keepsInput, let since = entries[Int(session.connection.slot)]?.since else { return false }
     return now - since >= timeLimit
   }
 }

@@ -15,3 +15,22 @@ struct MessageRefusal: Error {
     self.limit = limit
   }
 }
+
+extension MessageRefusal {
+  /// A session has all the subscriptions that it may.
+  static func tooManyCells(_ limits: borrowing Limits, replyTo messageID: MessageID?) -> MessageRefusal {
+    MessageRefusal(
+      .rateLimited,
+      "a session has at most \(limits.subscriptionsPerSession) subscriptions; each cell of an area is one",
+      replyTo: messageID, retryAfter: 1, at: .subscriptions)
+  }
+
+  /// An identity watches all the cells that it may.
+  static func tooManyCells(of role: Role, _ limits: borrowing Limits, replyTo messageID: MessageID?) -> MessageRefusal {
+    MessageRefusal(
+      .rateLimited,
+      "one \(role.name) watches at most \(limits.areasPerIdentity[role]) cells of areas, over all its sessions "
+        + "(max-areas-per-\(role.name))",
+      replyTo: messageID, retryAfter: 1, at: .areasPerIdentity)
+  }
+}

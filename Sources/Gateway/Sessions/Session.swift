@@ -6,6 +6,7 @@
 //
 // An enum with the open session in one of its cases would say the same, but Swift has no access in place to a case's
 // data: each use would move the session out and back in. An optional has it.
+import HubCore
 import HubMessages
 import HubTransport
 import HubWebSocket
@@ -34,12 +35,12 @@ struct Session: ~Copyable {
   // In this order they take the fewest bytes.
   private(set) var connection = ConnectionID.none
   /// When the last bytes came from the peer (uptime, ns).
-  private(set) var lastHeard: Int64 = 0
+  var lastHeard: Int64 = 0
   private var other = Other.free
   /// What cuts the bytes of an open or a closing session into frames.
   var frames = FrameReader(role: .server)
   /// A ping was sent since the peer was last heard.
-  private(set) var wasPinged = false
+  var wasPinged = false
   /// Its unfinished input is counted: see IncompleteInputs.
   var keepsInput = false
   private var socket: OpenSession?
@@ -84,8 +85,23 @@ struct Session: ~Copyable {
 
   var isHolding: Bool { socket != nil && open.pacing.isHolding }
 
+  /// Its input waits for a turn of its own.
+  var isWaiting: Bool { isHolding || exchange?.isStalled == true }
+
   /// Of a session that is open or being admitted.
   var credential: Credential? { socket != nil ? open.rights.credential : exchange?.upgrade?.credential }
+
+  /// Who has asked, and in which form the answer goes: the session for a message, else the request that waits. Nil
+  /// where nobody waits any more.
+  func asker(_ session: SessionRef, replyTo: MessageID?) -> (asker: Asker, form: MessageForm, isCompressed: Bool)? {
+    if let replyTo {
+      guard phase == .open else { return nil }
+      let asker = Asker(session: session, credential: open.rights.credential, replyTo: replyTo)
+      return (asker, open.form, open.encoding.isCompressed)
+    }
+    guard let request = exchange?.waiting, request.caller != nil else { return nil }
+    return (request.asker(session), .json(request.time), false)
+  }
 
   /// Of an open session.
   @inline(__always)
@@ -104,6 +120,9 @@ struct Session: ~Copyable {
     socket = nil
     other = .closing
   }
+
+  /// An answer was handed over, or a piece of it: HTTP is over where it was the last.
+  mutating func answered() { if case .over = exchange?.state { beginClosing() } }
 
   // MARK: Heartbeat
 
@@ -126,61 +145,6 @@ struct Session: ~Copyable {
     }
     if socket != nil { bytes += open.pacing.heldBytes }
     return bytes
-  }
-}
-
-extension Session {
-  /// What is to be done when the session's timer fires.
-  enum TimerOutcome {
-    case nothing
-    case ping
-    /// It is within its rate again: what waits goes on.
-    case resume
-    /// A message of it has been under way for too long.
-    case overdue
-    case warn
-    case close(CloseReason)
-  }
-
-  /// The timer of an open session: its token's end, its rate, its heartbeat.
-  ///
-  /// One silent interval (ns): a WebSocket ping. One and a half without an answer: the session is over. Where the hub
-  /// itself stalled (a machine that is suspended, or moved to another host) all its sessions have been silent; none of
-  /// them is closed that was not asked.
-  mutating func timerFired(
-    heartbeat interval: Int64, isOverdue: Bool, _ limits: borrowing Limits, now: Moment
-  ) -> TimerOutcome {
-    if open.rights.isExpired(now.timestamp) { return .close(.tokenExpired) }
-    if isOverdue { return .overdue }
-    if open.pacing.isPaused {
-      let rate = open.rights.rate(Pacing.Rate(limits))
-      switch open.pacing.check(rate, limits, now: now.uptime) {
-      case .pause: return .nothing
-      case .warn: return .warn
-      case .close(let reason): return .close(reason)
-      case .proceed:
-        lastHeard = now.uptime  // it could not be heard meanwhile
-        return .resume
-      }
-    }
-    let silence = now.uptime - lastHeard
-    if wasPinged { return silence >= interval * 5 / 2 ? .close(.silentTooLong) : .nothing }
-    guard silence >= interval else { return .nothing }
-    wasPinged = true
-    lastHeard = now.uptime - interval  // however late the ping is, its answer has its time
-    return .ping
-  }
-
-  /// When the timer of an open session is to fire next (uptime, ns).
-  mutating func nextTimer(heartbeat interval: Int64, _ limits: borrowing Limits, now: Moment) -> Int64 {
-    let rate = open.rights.rate(Pacing.Rate(limits))
-    let next =
-      if open.pacing.isPaused {
-        open.pacing.nextCheck(rate, limits, now: now.uptime)
-      } else {
-        lastHeard + (wasPinged ? interval * 5 / 2 : interval)
-      }
-    return max(min(next, open.rights.expiry(now)), now.uptime + 10_000_000)
   }
 }
 

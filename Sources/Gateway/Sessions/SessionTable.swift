@@ -1,5 +1,6 @@
 // The sessions of one loop, by connection slot.
 import HubBytes
+import HubCore
 import HubTransport
 
 /// The sessions of one loop, by connection slot: in chunks that never move, so that a table of 100,000 grows without
@@ -15,6 +16,14 @@ struct SessionTable: ~Copyable {
   }
 
   func isCurrent(_ id: ConnectionID) -> Bool { Int(id.slot) < endIndex && self[Int(id.slot)].connection == id }
+
+  /// The slot of the connection that the hub's answer is for, unless it has gone.
+  func slot(of session: SessionRef) -> Int? {
+    isCurrent(ConnectionID(slot: session.slot, generation: session.generation)) ? Int(session.slot) : nil
+  }
+
+  /// Likewise, unless its session is over: one that is closing gave its subscriptions back already.
+  func openSlot(of session: SessionRef) -> Int? { slot(of: session).flatMap { self[$0].phase == .open ? $0 : nil } }
 
   /// One more than the largest slot that may be asked for.
   var endIndex: Int { table.capacity }

@@ -1,0 +1,143 @@
+// Areas: which cells sessions watch, what changed in them, and whole cells for those who begin or have fallen behind.
+import HubBytes
+import HubCore
+import HubMessages
+import HubTransport
+
+extension FanOut {
+  /// What changed in a cell; it goes out when the tick is all there.
+  mutating func add(areaUpdate publication: Publication, of channel: ChannelHandle) { areas.add(channel, publication) }
+
+  /// Cells of all views of a session, counted for each.
+  func cellCount(_ slot: Int) -> Int { areas.cellCount(slot) }
+
+  /// The session watches these cells, instead of those that the view had before. The hub has counted all of them as
+  /// subscribed to. Gives why not, where it may not.
+  mutating func watching(
+    _ session: inout Session, _ answer: Subscribed, _ cells: [ChannelHandle], telling inputs: inout HubInputs
+  ) -> MessageRefusal? {
+    let (rights, recipient) = (session.open.rights, session.recipient)
+    let view = AreaDeliveries.View(id: answer.viewID, channel: answer.channel, cells: cells)
+    let before = areas.cells(recipient.slot, ofViewBefore: view)
+    let left = areas.cellsLeft(recipient.slot, by: view)
+    let new = cells.filter { subscriptions.subscriber(of: $0, session.open.subscriptions) == nil }
+    let count = session.open.subscriptions.count - left.count + new.count
+    var refusal: MessageRefusal?
+    if count > limits.subscriptionsPerSession || !rights.mayKeep(answer.channel, isParty: false) {
+      refusal = .tooManyCells(limits, replyTo: answer.replyTo)
+    } else if !admissions.watches(rights.role, IdentityKey(rights.credential), more: cells.count - before.count) {
+      refusal = .tooManyCells(of: rights.role, limits, replyTo: answer.replyTo)
+    }
+    guard refusal == nil else {
+      release(cells, &inputs)
+      return refusal
+    }
+    areas.set(recipient.slot, view)
+    for cell in left { _ = remove(cell, &session.open.subscriptions, &inputs) }
+    for cell in cells
+    where !subscriptions.add(
+      recipient.connection, encoding: recipient.encoding, to: cell, isBehind: true, of: &session.open.subscriptions)
+    {
+      inputs.append(.released(outlet: number, cell))
+    }
+    send(.subscribed(answer), to: recipient)
+    if !new.isEmpty { inputs.append(.areaSnapshots(reference(recipient.connection), new)) }
+    return nil
+  }
+
+  /// Cells that the hub has counted and nobody watches.
+  mutating func release(_ cells: [ChannelHandle], _ inputs: inout HubInputs) {
+    for cell in cells { release(cell, &inputs) }
+  }
+
+  /// The session ends a view, as it has asked for.
+  mutating func viewEnded(
+    _ session: inout Session, _ messageID: MessageID, _ name: Unsubscribe, telling inputs: inout HubInputs
+  ) -> MessageRefusal? {
+    let slot = session.recipient.slot
+    let channel: Channel
+    switch (areas.remove(slot, name), name) {
+    case (let view?, _):
+      for cell in view.cells where !areas.isWatching(slot, cell) {
+        _ = remove(cell, &session.open.subscriptions, &inputs)
+      }
+      let rights = session.open.rights
+      _ = admissions.watches(rights.role, IdentityKey(rights.credential), more: -view.cells.count)
+      channel = view.channel
+    case (nil, .channel(let named)): channel = named
+    case (nil, .view): return MessageRefusal(.unknownChannel, "there is no view of that name", replyTo: messageID)
+    }
+    send(.unsubscribed(Unsubscribed(replyTo: messageID, channel: channel, reason: .asked)), to: session.recipient)
+    return nil
+  }
+
+  /// A tick is all there: each session gets what changed in its cells, with one write, and the whole cells that have
+  /// waited for it.
+  mutating func endAreaTick(in sessions: borrowing SessionTable) {
+    var behind: [UInt32] = []
+    for (channel, publication) in areas.takeTick() {
+      var encoded = EncodedFrames()
+      for subscriber in subscriptions.subscribers(of: channel) where !subscriber.isBehind {
+        // What it has not read yet is enough: the newest state follows when it has.
+        guard !loop.isBlocked(subscriber.connection) else {
+          behind.append(subscriber.node)
+          continue
+        }
+        let frame = encoded[subscriber.encoding] ?? encode(publication, on: channel, subscriber.encoding, &encoded)
+        send(frame, to: subscriber.connection)
+        counted.publicationsOut += 1
+        counted.areaUpdatesOut += 1
+      }
+      for node in behind { subscriptions.setBehind(node, true) }
+      counted.areaUpdatesSkipped += UInt64(behind.count)
+      behind.removeAll(keepingCapacity: true)
+      flushIfLarge()
+    }
+    for snapshot in areas.endTick() { send(snapshot, in: sessions) }
+  }
+
+  /// A whole cell, for a session that has asked for it; within a tick it waits for the end of that.
+  mutating func deliver(_ snapshot: AreaDeliveries.Snapshot, in sessions: borrowing SessionTable) {
+    if !areas.putOff(snapshot) { send(snapshot, in: sessions) }
+  }
+
+  /// Not to a session that has to read what waits first: it asks again then.
+  private mutating func send(_ snapshot: AreaDeliveries.Snapshot, in sessions: borrowing SessionTable) {
+    guard let slot = sessions.openSlot(of: snapshot.session),
+      let subscriber = subscriptions.subscriber(of: snapshot.channel, sessions[slot].open.subscriptions),
+      subscriber.isBehind, !loop.isBlocked(subscriber.connection)
+    else { return }
+    send(
+      snapshotFrame(snapshot.publication, on: snapshot.channel, subscriber.encoding), to: subscriber.connection)
+    subscriptions.setBehind(subscriber.node, false)
+    counted.publicationsOut += 1
+    counted.areaSnapshotsOut += 1
+  }
+
+  private mutating func snapshotFrame(
+    _ publication: borrowing Publication, on channel: ChannelHandle, _ encoding: Encoding
+  ) -> Range<Int> {
+    if let known = areas.frame(publication.number, encoding) {
+      let start = loop.arena.count
+      loop.arena.append(known)
+      return start..<loop.arena.count
+    }
+    var encoded = EncodedFrames()
+    let frame = encode(publication, on: channel, encoding, &encoded)
+    areas.keep(
+      loop.arena.withBytes { Array($0[frame]) }, publication.number, encoding, limit: limits.areaCacheBytes)
+    return frame
+  }
+
+  /// The session has read everything: asks for the cells whose changes it missed. False where there are none.
+  func catchUp(_ connection: ConnectionID, _ session: SessionSubscriptions, asking inputs: inout HubInputs) -> Bool {
+    guard areas.hasViews(Int(connection.slot)) else { return false }
+    var missed: [ChannelHandle] = []
+    subscriptions.forEach(of: session) { channel in
+      if subscriptions.subscriber(of: channel, session)?.isBehind == true { missed.append(channel) }
+    }
+    if missed.isEmpty { return false }
+    inputs.append(.areaSnapshots(reference(connection), missed))
+    return true
+  }
+}

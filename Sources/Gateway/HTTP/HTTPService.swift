@@ -1,0 +1,200 @@
+// One loop's HTTP, from bytes to what a request comes to, and from a response to the socket: how far each connection
+// may go in a turn, what it is charged, and the time that it has. What a request comes to, SessionLoop+HTTP carries
+// out.
+import HubBytes
+import HubCore
+import HubHTTP
+import HubMessages
+import HubRuntime
+import HubTransport
+import HubWebSocket
+
+struct HTTPService {
+  private let loop: EventLoop
+  let settings: HTTPSettings
+
+  /// What reading came to.
+  enum Step {
+    /// Bytes are missing, an answer has to be waited for, or others have to have their turn.
+    case wait
+    case handled(HTTPRequest, Result<Outcome, Refusal>)
+    /// The bytes are no request.
+    case failed(Refusal)
+  }
+
+  init(_ loop: EventLoop, _ settings: HTTPSettings) {
+    self.loop = loop
+    self.settings = settings
+  }
+
+  private var limits: Limits { settings.configuration.limits }
+  private var now: Int64 { loop.now.uptimeNanoseconds }
+
+  // MARK: Requests
+
+  /// What handlers may look at.
+  func context(
+    _ session: SessionRef, _ access: CurrentAccess, _ compression: @autoclosure () -> DeflatePolicy, now: Moment
+  ) -> HTTPContext {
+    let configuration = settings.configuration
+    return HTTPContext(
+      settings: settings, now: now, session: session, phase: settings.shared.lifecycle.phase(at: now.uptime),
+      credentials: CredentialCheck(access.value, access.generation, configuration, now: now.timestamp),
+      compression: configuration.compression ? compression() : nil)
+  }
+
+  /// Takes in what was read; false, and it ends, where it can't: only a peer that sends while an answer is due can get
+  /// there.
+  func take(_ bytes: UnsafeRawBufferPointer, _ exchange: Exchange) -> Bool {
+    let room = limits.requestHeadBytes + limits.readBufferBytes + limits.requestBodyBytes
+    guard exchange.input.count + bytes.count <= room else {
+      loop.abort(exchange.connection)
+      return false
+    }
+    exchange.input.append(bytes)
+    return true
+  }
+
+  /// Handles the next request that is complete.
+  func next(
+    _ exchange: Exchange, _ context: HTTPContext, _ budget: inout TurnBudget, _ counters: inout LoopCounters
+  ) -> Step {
+    do throws(HTTPError) {
+      while case .reading = exchange.state, !exchange.isIdle {
+        guard exchange.mayAdvance(in: loop.turn, limits), budget.hasRoomForRequest, !loop.isBlocked(exchange.connection)
+        else {
+          budget.stall(exchange)
+          break
+        }
+        switch try Routes.read(exchange, context) {
+        case .incomplete: return .wait
+        case .head(let request, let limits, let isHeldBack):
+          charge(request, &budget, &counters)
+          try exchange.beginBody(of: request, limits: limits)
+          if isHeldBack { loop.send(to: exchange.connection) { Response.writeContinue(into: &$0) } }
+        case .complete(let request):
+          exchange.handled += 1
+          return .handled(request, handle(request, exchange, context, &budget, &counters))
+        }
+      }
+      return .wait
+    } catch {
+      counters.badRequests += 1
+      return .failed(Refusal(error))
+    }
+  }
+
+  private func handle(
+    _ request: HTTPRequest, _ exchange: Exchange, _ context: HTTPContext, _ budget: inout TurnBudget,
+    _ counters: inout LoopCounters
+  ) -> Result<Outcome, Refusal> {
+    budget.spendRequest()
+    budget.spend(bytes: request.body.count)
+    counters.requests += 1
+    let outcome = Result { () throws(Refusal) in
+      try context.admit(request, isOverAddressLimit: exchange.isOverAddressLimit)
+      return try Routes.outcome(of: request, context)
+    }
+    charge(request, &budget, &counters)
+    request.body.removeAll(keepingAtMost: 0)  // who waits for an answer keeps no body
+    return outcome
+  }
+
+  /// Counts what looking at a request has cost.
+  private func charge(_ request: HTTPRequest, _ budget: inout TurnBudget, _ counters: inout LoopCounters) {
+    let work = request.takeWork()
+    counters.credentialChecks += work.credentialChecks
+    budget.spend(units: work.units + work.checkUnits)
+    guard request.rateKey != 0, work.units > 0 else { return }
+    settings.shared.admissions.chargeMore(request.rateKey, work.units, now: now)
+  }
+
+  // MARK: Responses
+
+  /// `request`: nil where it could not be read.
+  func refuse(
+    _ refusal: Refusal, to request: HTTPRequest?, _ exchange: Exchange, _ budget: inout TurnBudget,
+    _ counters: inout LoopCounters
+  ) {
+    if refusal.endsConnection { request?.keepsConnection = false }
+    counters.count(refusal)
+    respond(refusal.response, to: request, exchange, &budget, &counters)
+  }
+
+  /// `request`: nil where it could not be read. `room`: what the journal's reader has taken for the answer.
+  func respond(
+    _ response: Response, to request: HTTPRequest?, _ exchange: Exchange, room: MemoryReservation? = nil,
+    _ budget: inout TurnBudget, _ counters: inout LoopCounters
+  ) {
+    counters.count(status: response.status.code)
+    // From the signal on, so that a client finds another hub before this one closes the connection (RFC 9112 §9.6).
+    let isServing = settings.shared.lifecycle.phase(at: now) == .serving
+    var response = response
+    response.fields += settings.corsFields(request?.origin ?? .noOrigin)
+    exchange.enter(turn: loop.turn)  // the hub's answer may come in another one than the request
+    send(exchange, &budget) {
+      exchange.write(
+        response, to: request, keepsConnection: request?.keepsConnection == true && isServing, room: room,
+        pieceBytes: limits.answerPieceBytes, into: &$0)
+    }
+  }
+
+  /// Goes on, a turn later, with the next piece of a long answer, or with reading.
+  func resume(_ exchange: Exchange, _ budget: inout TurnBudget) {
+    exchange.resume()
+    guard case .sending = exchange.state else { return }
+    budget.spendRequest()  // as much work as another one
+    send(exchange, &budget) { exchange.writePiece(atMost: limits.answerPieceBytes, into: &$0) }
+  }
+
+  private func send(_ exchange: Exchange, _ budget: inout TurnBudget, _ write: (inout ByteBuffer) -> Void) {
+    exchange.answeredBytes += loop.send(to: exchange.connection, write)
+    switch exchange.state {
+    case .reading, .stalled, .waiting, .sending, .admitting: extend(exchange)
+    case .over:
+      loop.close(exchange.connection)
+      loop.setTimer(exchange.connection, at: now + nanoseconds(limits.closingSeconds))
+    }
+    if case .sending = exchange.state { budget.stall(exchange) }
+  }
+
+  // MARK: Time
+
+  /// Gives the connection the time that it has for the next request, or the next piece.
+  private func extend(_ exchange: Exchange) {
+    exchange.deadline = now + nanoseconds(limits.keepAliveSeconds)
+    loop.setTimer(exchange.connection, at: exchange.deadline)
+  }
+
+  /// The connection's timer has fired. Gives the request that has waited for its answer for too long; who has kept
+  /// the hub waiting is cut off.
+  func timerFired(_ exchange: Exchange, _ counters: inout LoopCounters) -> HTTPRequest? {
+    let id = exchange.connection
+    guard now >= exchange.deadline else {
+      loop.setTimer(id, at: exchange.deadline)
+      return nil
+    }
+    switch exchange.state {
+    // After a stall of the loop these have not waited too long: they wait for nobody but the loops.
+    case .waiting(_, for: .metrics),
+      .stalled where !loop.isBlocked(id), .sending where !loop.isBlocked(id):
+      extend(exchange)
+      return nil
+    case .waiting: break
+    case .reading, .stalled, .sending, .admitting, .over: loop.abort(id)
+    }
+    counters.requestTimeouts += 1
+    return exchange.waiting
+  }
+}
+
+extension EventLoop {
+  /// Sends what is written at the arena's end; gives how many bytes it is.
+  @discardableResult
+  func send(to connection: ConnectionID, _ write: (inout ByteBuffer) -> Void) -> Int {
+    let start = arena.count
+    write(&arena)
+    send(start..<arena.count, to: connection)
+    return arena.count - start
+  }
+}
