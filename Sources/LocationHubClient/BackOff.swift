@@ -11,17 +11,21 @@ struct BackOff: Equatable {
     if seconds >= limits.stableSeconds { failures = 0 }
   }
 
-  /// Seconds until the next attempt after one more failure.
-  mutating func delay(_ rule: ReconnectRule, limits: ClientLimits, unit: Double) -> Double? {
+  /// Seconds from the last failure to the next attempt.
+  private(set) var delay = 0.0
+
+  /// One more failure: draws the delay after it.
+  mutating func failed(_ rule: ReconnectRule, limits: ClientLimits, unit: Double) {
     let isFirst = failures == 0
     // Beyond 2^30 the delay has long been the longest one.
     failures = min(failures + 1, 31)
-    let growing = min(limits.firstDelay * Double(UInt64(1) << UInt64(failures - 1)), limits.longestDelay)
-    switch rule {
-    case .never: return nil
-    case .backOff: return growing * (1 + limits.jitter * unit)
-    case .spread: return isFirst ? limits.spreadSeconds * unit : growing * (1 + limits.jitter * unit)
-    case .notBefore(let seconds): return max(seconds, growing) * (1 + limits.jitter * unit)
-    }
+    let growing = limits.delay(before: failures)
+    delay =
+      switch rule {
+      case .never: .infinity
+      case .spread where isFirst: limits.spreadSeconds * unit
+      case .backOff, .spread: growing * (1 + limits.jitter * unit)
+      case .notBefore(let seconds): max(seconds, growing) * (1 + limits.jitter * unit)
+      }
   }
 }

@@ -81,6 +81,9 @@ public struct ClientLimits: Sendable, Equatable {
 
   public init() {}
 
+  /// Seconds before attempt n of something that failed (1 or more), without jitter.
+  func delay(before attempt: Int) -> Double { min(firstDelay * Double(UInt64(1) << UInt64(attempt - 1)), longestDelay) }
+
   var socket: ClientSocketLimits {
     ClientSocketLimits(
       headBytes: handshakeBytes, frames: FrameLimits(messageBytes: messageBytes),

@@ -33,7 +33,7 @@ extension ClientLoop: EventLoopDelegate {
         delegate?.received(client, envelope)
       }
     }
-    if session.needsFlush || session.state != .open { mark(index) }
+    if session.needsFlush || !session.phase.isOpen { mark(index) }
   }
 
   public func drained(_ id: ConnectionID) {

@@ -7,13 +7,12 @@ import HubWebSocket
 extension ClientSession {
   /// TCP stands.
   public func transportConnected(_ now: Moment) {
-    guard state == .connecting else { return }
-    state = .handshaking
+    guard case .connecting(let until) = phase else { return }
     let handshake = ClientHandshake(
       nonce: (random.next(), random.next()), subprotocols: subprotocols.map { "\($0.name)" },
       compression: configuration.compression)
-    socket = ClientSocket(handshake, sharing: sharedCompression)
-    lastHeard = now.uptime
+    let socket = ClientSocket(handshake, sharing: sharedCompression)
+    phase = .handshaking(ClientConnection(socket, now: now.uptime), until: until)
   }
 
   /// What is asked for, the wanted one first (RFC 6455 §4.1 item 10).
@@ -26,18 +25,19 @@ extension ClientSession {
 
   /// The upgrade is granted: `chosen` is the place in the list of what was asked for.
   func upgraded(_ chosen: Int?) {
-    state = .greeting
+    guard case .handshaking(let connection, let until) = phase else { return }
+    phase = .greeting(connection, until: until)
     let isBinary = chosen.map { subprotocols[$0] == .binary } ?? false
     form = isBinary ? .binary : .json(configuration.url.time)
-    binary = isBinary ? BinaryConnection() : nil
+    connection.binary = isBinary ? BinaryConnection() : nil
   }
 
   /// Appends the request.
-  func writeRequest(into buffer: inout ByteBuffer) {
+  func writeRequest(_ connection: ClientConnection, into buffer: inout ByteBuffer) {
     var fields: [OutgoingField] = []
     renewal?.inUpgrade = token
     if let token { fields.append(OutgoingField("Authorization", "Bearer \(token)")) }
-    socket?.writeRequest(
+    connection.socket.writeRequest(
       host: configuration.url.host, target: configuration.url.target, fields: fields, into: &buffer)
   }
 
@@ -64,26 +64,19 @@ extension ClientSession {
 
   /// `connected` came: this client is in.
   func open(_ greeting: Connected, _ now: Moment) {
-    state = .open
+    guard case .greeting(let connection, _) = phase else { return }
+    phase = .open(connection)
     connected = greeting
     sampling = greeting.sampling
-    openedAt = now.uptime
-    patienceEnds = .max
-    queueNotBefore = .min
     counters.opened += 1
-    budget.begin(
+    connection.openedAt = now.uptime
+    connection.budget.begin(
       rate: greeting.limits.rate, burst: greeting.limits.rate * limits.burstSeconds, now: now.uptime)
-    missed = nil
-    subscriptions.beginConnection()
-    unsubscribes.removeAll()
-    wantsPing = false
-    beginRenewal(greeting, now)
-    pingsSent.removeAll()
-    answeredPing = nil
-    queue.beginConnection(maximumBatch: maximumBatch(greeting))
     // The first ping at a random time, so that clients which came together do not ping together.
-    let interval = nanoseconds(heartbeatInterval * limits.pingPart)
-    nextPing = now.uptime + Int64(Double(interval) * (0.5 + 0.5 * random.unit()))
+    connection.nextPing = now.uptime + Int64(Double(pingInterval) * (0.5 + 0.5 * random.unit()))
+    subscriptions.beginConnection()
+    beginRenewal(greeting, now)
+    queue.beginConnection(maximumBatch: maximumBatch(greeting))
   }
 
   /// A fix with all its members is below 300 bytes of JSON, an envelope below 300 too.

@@ -12,17 +12,18 @@ extension ClientSession {
     _ bytes: UnsafeMutableRawBufferPointer, now: Moment, reader: MessageReader,
     raw: (UnsafeRawBufferPointer) -> Bool = { _ in false }, deliver: (borrowing ServerEnvelope) -> Void
   ) {
-    lastHeard = now.uptime
+    guard let connection = phase.connection else { return }
+    connection.lastHeard = now.uptime
     var offset = 0
     let socketLimits = limits.socket
     do throws(ClientSocketError) {
-      while let event = try socket?.next(in: bytes, at: &offset, limits: socketLimits) {
+      while let event = try connection.socket.next(in: bytes, at: &offset, limits: socketLimits) {
         switch event {
         case .opened(let subprotocol): upgraded(subprotocol)
         case .message(let kind, let payload):
           counters.messagesIn += 1
-          if state == .open, raw(payload) { continue }
-          read(payload, kind, now, reader, deliver)
+          if phase.isOpen, raw(payload) { continue }
+          read(payload, kind, connection, now, reader, deliver)
         case .close(let code): return receivedClose(code, now)
         }
       }
@@ -38,18 +39,18 @@ extension ClientSession {
   /// A message that can't be read is counted and passed over: the hub does not send such, and a client has nobody to
   /// tell.
   private func read(
-    _ payload: UnsafeRawBufferPointer, _ kind: MessageKind, _ now: Moment, _ reader: MessageReader,
-    _ deliver: (borrowing ServerEnvelope) -> Void
+    _ payload: UnsafeRawBufferPointer, _ kind: MessageKind, _ connection: ClientConnection, _ now: Moment,
+    _ reader: MessageReader, _ deliver: (borrowing ServerEnvelope) -> Void
   ) {
     do throws(MessageError) {
       switch form {
       case .json(let time):
         let envelope = try reader.readServer(payload, time: time, isValidUTF8: kind == .text)
-        if note(envelope, bytes: payload.count, now) { deliver(envelope) }
+        if note(envelope, bytes: payload.count, connection, now) { deliver(envelope) }
       case .binary:
         // Nil where it is for the reader only.
-        guard let envelope = try binary?.reader.read(payload) else { break }
-        if note(envelope, bytes: payload.count, now) { deliver(envelope) }
+        guard let envelope = try connection.binary?.reader.read(payload) else { break }
+        if note(envelope, bytes: payload.count, connection, now) { deliver(envelope) }
       }
     } catch {
       counters.unreadable += 1
@@ -57,17 +58,21 @@ extension ClientSession {
   }
 
   /// Does what a message of so many bytes asks of the session; false where the application should not see it.
-  private func note(_ envelope: borrowing ServerEnvelope, bytes: Int, _ now: Moment) -> Bool {
+  private func note(
+    _ envelope: borrowing ServerEnvelope, bytes: Int, _ connection: ClientConnection, _ now: Moment
+  ) -> Bool {
     switch envelope.message {
-    case .publication(let publication): return note(publication, bytes: bytes, now)
+    case .publication(let publication): return note(publication, bytes: bytes, connection, now)
     case .reply(let reply):
-      chargeAnswer(reply, bytes: bytes, now)
-      return note(reply, now)
+      chargeAnswer(reply, bytes: bytes, connection, now)
+      return note(reply, connection, now)
     case .unknown: return true
     }
   }
 
-  private func note(_ publication: borrowing Publication, bytes: Int, _ now: Moment) -> Bool {
+  private func note(
+    _ publication: borrowing Publication, bytes: Int, _ connection: ClientConnection, _ now: Moment
+  ) -> Bool {
     let sequence: UInt64
     switch publication.body {
     case .driverLocation(let location):
@@ -80,7 +85,9 @@ extension ClientSession {
     case .tripUpdate(let update): sequence = update.sequence
     case .notification(let notification): sequence = notification.sequence
     }
-    if let missed, missed.channel == publication.channel, sequence <= missed.through { chargeMissed(bytes: bytes, now) }
+    if let missed = connection.missed, missed.channel == publication.channel, sequence <= missed.through {
+      chargeMissed(bytes: bytes, connection, now)
+    }
     switch subscriptions.event(publication.channel, sequence: sequence, now: now.uptime, limits: limits) {
     case .deliver: return true
     case .drop:
@@ -93,53 +100,47 @@ extension ClientSession {
 
   /// Charges a rider what the hub charges it for a long answer. Of one that costs more than a full bucket the hub takes
   /// only that much, but how much it is, only the hub knows: here all of it is charged.
-  private func chargeAnswer(_ reply: borrowing Reply, bytes: Int, _ now: Moment) {
+  private func chargeAnswer(_ reply: borrowing Reply, bytes: Int, _ connection: ClientConnection, _ now: Moment) {
     guard connected?.role == .rider else { return }
     switch reply {
     case .result(let answer):
       guard case .trip = answer.result else { return }
-      budget.charge(Double(WorkUnits.ofAnswer(bytes: bytesInHub(bytes))), now: now.uptime)
+      connection.budget.charge(Double(WorkUnits.ofAnswer(bytes: connection.bytesInHub(bytes))), now: now.uptime)
     case .subscribed(let answer):
-      missed = MissedEvents(channel: answer.channel, through: answer.sequence)
-      chargeMissed(bytes: bytes, now)
+      connection.missed = MissedEvents(channel: answer.channel, through: answer.sequence)
+      chargeMissed(bytes: bytes, connection, now)
     case .connected, .unsubscribed, .ack, .pong, .sampling, .error: return
     }
   }
 
   /// The answer to a subscription, or one of the missed events that follow it: all of them together are one answer.
-  private func chargeMissed(bytes: Int, _ now: Moment) {
-    guard var missed else { return }
+  private func chargeMissed(bytes: Int, _ connection: ClientConnection, _ now: Moment) {
+    guard var missed = connection.missed else { return }
     let before = WorkUnits.ofAnswer(bytes: missed.bytes)
-    missed.bytes += bytesInHub(bytes)
-    budget.charge(Double(WorkUnits.ofAnswer(bytes: missed.bytes) - before), now: now.uptime)
-    self.missed = missed
-  }
-
-  /// What the hub counts for the message that was read last.
-  private func bytesInHub(_ bytes: Int) -> Int {
-    let compressed = socket?.compressedBytes ?? 0
-    return bytes + compressed + FrameWriter.maximumServerHeader * (compressed > 0 ? 2 : 1)
+    missed.bytes += connection.bytesInHub(bytes)
+    connection.budget.charge(Double(WorkUnits.ofAnswer(bytes: missed.bytes) - before), now: now.uptime)
+    connection.missed = missed
   }
 
   // MARK: Replies
 
-  private func note(_ reply: borrowing Reply, _ now: Moment) -> Bool {
+  private func note(_ reply: borrowing Reply, _ connection: ClientConnection, _ now: Moment) -> Bool {
     switch reply {
-    case .connected(let greeting): if state == .greeting { open(greeting, now) }
+    case .connected(let greeting): open(greeting, now)
     case .subscribed(let answer): subscriptions.answered(answer, now: now.uptime)
     case .unsubscribed(let answer): _ = subscriptions.remove(answer.channel)
     case .ack(let ack):
       guard let number = numbering.number(of: ack.replyTo) else { break }
       if noteRefresh(number, isTaken: true, now) { return false }
       _ = queue.confirm(number)
-    case .pong(let pong): note(pong, now)
+    case .pong(let pong): note(pong, connection, now)
     case .sampling(let advice):
       sampling = Connected.Sampling(interval: advice.interval, minDistance: advice.minDistance)
     case .result(let answer): if let number = numbering.number(of: answer.replyTo) { _ = queue.confirm(number) }
     case .error(let error):
       guard let id = error.replyTo, let number = number(of: id) else { break }
       if noteRefresh(number, isTaken: false, now) { return false }
-      note(error, number, now)
+      note(error, number, connection, now)
     }
     return true
   }
@@ -149,31 +150,27 @@ extension ClientSession {
     numbering.number(of: id) ?? (form == .binary ? id.number : nil)
   }
 
-  private func note(_ pong: Pong, _ now: Moment) {
+  private func note(_ pong: Pong, _ connection: ClientConnection, _ now: Moment) {
     guard let number = numbering.number(of: pong.replyTo),
-      let place = pingsSent.firstIndex(where: { $0.number == number })
+      let index = connection.pingsSent.firstIndex(where: { $0.number == number })
     else { return }
-    let ping = pingsSent[place]
-    pingsSent.removeFirst(place + 1)  // pongs come in order
+    let ping = connection.pingsSent[index]
+    connection.pingsSent.removeFirst(index + 1)  // pongs come in order
     if let through = pong.storedThrough {
       storedThrough = max(through, storedThrough ?? through)
       queue.confirmFixes(through: through, sentThrough: ping.sentThrough)
     }
-    resendUnstored(behind: ping, now)
-  }
-
-  /// What had been sent before a ping that was answered long ago is stored by now, or the hub could not store it when
-  /// it came, as on a full disk: then nothing but sending it again helps.
-  private func resendUnstored(behind ping: SentPing, _ now: Moment) {
-    if let before = answeredPing {
+    // What had been sent before a ping that was answered long ago is stored by now, or the hub could not store it when
+    // it came, as on a full disk: then nothing but sending it again helps.
+    if let before = connection.answeredPing {
       guard now.uptime - before.uptime >= nanoseconds(limits.storedSeconds), let connected else { return }
       queue.resendFixes(through: before.sentThrough, maximumBatch: maximumBatch(connected))
     }
-    answeredPing = (ping.sentThrough, now.uptime)
+    connection.answeredPing = (ping.sentThrough, now.uptime)
   }
 
   /// An error answers a message of ours.
-  private func note(_ error: ErrorReply, _ number: UInt64, _ now: Moment) {
+  private func note(_ error: ErrorReply, _ number: UInt64, _ connection: ClientConnection, _ now: Moment) {
     let retryAt: Int64?
     let times: UInt8
     switch error.code.facts.retry {
@@ -190,9 +187,17 @@ extension ClientSession {
     if subscriptions.refused(number, retryAt: retryAt) != nil { return }
     if let retryAt, queue.retry(number, atMost: times) {
       // All wait, so that the order is kept as far as it still can be.
-      queueNotBefore = max(queueNotBefore, retryAt)
+      connection.queueNotBefore = max(connection.queueNotBefore, retryAt)
     } else {
       _ = queue.confirm(number)
     }
+  }
+}
+
+extension ClientConnection {
+  /// What the hub counts for the message that was read last.
+  fileprivate func bytesInHub(_ bytes: Int) -> Int {
+    let compressed = socket.compressedBytes
+    return bytes + compressed + FrameWriter.maximumServerHeader * (compressed > 0 ? 2 : 1)
   }
 }

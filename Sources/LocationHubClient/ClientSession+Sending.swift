@@ -10,7 +10,7 @@ extension ClientSession {
   /// advice on sampling makes it unnecessary (`followsSampling`). Some 50 ns, no allocation.
   @discardableResult
   public func send(_ fix: Fix, trip: Identifier? = nil) -> Bool {
-    guard configuration.keepsFixes || state == .open else {
+    guard configuration.keepsFixes || phase.isOpen else {
       counters.fixesDropped += 1
       return false
     }
@@ -72,7 +72,7 @@ extension ClientSession {
   @discardableResult
   public func unsubscribe(_ channel: Channel) -> Bool {
     guard subscriptions.remove(channel) else { return false }
-    if state == .open { unsubscribes.append(.channel(channel)) }
+    if case .open(let connection) = phase { connection.unsubscribes.append(.channel(channel)) }
     return true
   }
 
@@ -87,12 +87,12 @@ extension ClientSession {
   @discardableResult
   public func hide(_ viewID: InlineText) -> Bool {
     guard subscriptions.removeView(viewID) != nil else { return false }
-    if state == .open { unsubscribes.append(.view(viewID)) }
+    if case .open(let connection) = phase { connection.unsubscribes.append(.view(viewID)) }
     return true
   }
 
   /// Asks for a pong now, which for a driver tells what is stored. Nothing while not open, or while one is to be sent.
-  public func ping() { if state == .open { wantsPing = true } }
+  public func ping() { if case .open(let connection) = phase { connection.wantsPing = true } }
 
   /// Messages and fixes that are not confirmed, unsent ones included.
   public var unconfirmed: Int { queue.count }
@@ -108,24 +108,28 @@ extension ClientSession {
   /// Appends to `buffer` what is to be sent now, and says what to do with the transport after that. Call it after every
   /// event and command. While the transport can't take more (`mayWrite` false), messages stay in the queue.
   public func flush(_ now: Moment, mayWrite: Bool = true, into buffer: inout ByteBuffer) -> Step {
-    if socket?.wantsRequest == true { writeRequest(into: &buffer) }
-    // Pongs first: RFC 6455 §5.5.2 wants them "as soon as is practical". Behind a Close nothing is open any more.
-    socket?.writeControlFrames(into: &buffer, using: &random)
-    if state == .open, mayWrite { writeMessages(now, &buffer) }
+    if let connection = phase.connection {
+      if connection.socket.wantsRequest { writeRequest(connection, into: &buffer) }
+      // Pongs first: RFC 6455 §5.5.2 wants them "as soon as is practical". Behind a Close nothing is open any more.
+      connection.socket.writeControlFrames(into: &buffer, using: &random)
+    }
+    if case .open(let connection) = phase, mayWrite { writeMessages(connection, now, &buffer) }
     renewal?.isDueNew = false
     defer { step = .none }
     return step
   }
 
-  private func writeMessages(_ now: Moment, _ buffer: inout ByteBuffer) {
+  private func writeMessages(_ connection: ClientConnection, _ now: Moment, _ buffer: inout ByteBuffer) {
     let end = buffer.count + limits.flushBytes
-    writePing(now, &buffer)
-    writeRefresh(now, &buffer)
-    while let name = unsubscribes.first, budget.allows(1, now: now.uptime), buffer.count < end {
-      unsubscribes.removeFirst()
-      write(.unsubscribe(name), number: numbering.take(), now, &buffer)
+    writePing(connection, now, &buffer)
+    writeRefresh(connection, now, &buffer)
+    while let name = connection.unsubscribes.first, connection.budget.allows(1, now: now.uptime), buffer.count < end {
+      connection.unsubscribes.removeFirst()
+      write(.unsubscribe(name), number: numbering.take(), connection, now, &buffer)
     }
-    while buffer.count < end, let index = subscriptions.nextDue(now: now.uptime), budget.allows(1, now: now.uptime) {
+    while buffer.count < end, let index = subscriptions.nextDue(now: now.uptime),
+      connection.budget.allows(1, now: now.uptime)
+    {
       let subscription = subscriptions.list[index]
       let number = numbering.take()
       subscriptions.asked(index, number: number)
@@ -133,45 +137,47 @@ extension ClientSession {
         .subscribe(
           Subscribe(
             channel: subscription.channel, resume: subscription.viewID == nil ? subscription.resume : nil,
-            viewID: subscription.viewID)), number: number, now, &buffer)
+            viewID: subscription.viewID)), number: number, connection, now, &buffer)
     }
-    guard now.uptime >= queueNotBefore else { return }
-    while buffer.count < end, let index = queue.next(), writeEntry(index, now, &buffer) {}
+    guard now.uptime >= connection.queueNotBefore else { return }
+    while buffer.count < end, let index = queue.next(), writeEntry(index, connection, now, &buffer) {}
   }
 
   /// A ping goes over the rate, if need be, by one: a connection that may not send must still be known to live.
-  private func writePing(_ now: Moment, _ buffer: inout ByteBuffer) {
-    let isTooMuchUnconfirmed = pingsSent.isEmpty && queue.unconfirmedFixes >= limits.unconfirmedFixes
-    guard wantsPing || isTooMuchUnconfirmed || now.uptime >= nextPing else { return }
-    wantsPing = false
+  private func writePing(_ connection: ClientConnection, _ now: Moment, _ buffer: inout ByteBuffer) {
+    let isTooMuchUnconfirmed = connection.pingsSent.isEmpty && queue.unconfirmedFixes >= limits.unconfirmedFixes
+    guard connection.wantsPing || isTooMuchUnconfirmed || now.uptime >= connection.nextPing else { return }
+    connection.wantsPing = false
     let number = numbering.take()
-    if pingsSent.count == limits.pingsOnTheWay { pingsSent.removeFirst() }
-    pingsSent.append(SentPing(number: number, sentThrough: queue.sentThrough))
-    write(.ping(Ping()), number: number, now, &buffer)
-    nextPing = now.uptime + nanoseconds(heartbeatInterval * limits.pingPart)
+    if connection.pingsSent.count == limits.pingsOnTheWay { connection.pingsSent.removeFirst() }
+    connection.pingsSent.append(SentPing(number: number, sentThrough: queue.sentThrough))
+    write(.ping(Ping()), number: number, connection, now, &buffer)
+    connection.nextPing = now.uptime + pingInterval
   }
 
   /// A new token goes over the rate, too: without it the session ends.
-  private func writeRefresh(_ now: Moment, _ buffer: inout ByteBuffer) {
+  private func writeRefresh(_ connection: ClientConnection, _ now: Moment, _ buffer: inout ByteBuffer) {
     guard wantsRefresh, let token else { return }
     let number = numbering.take()
     renewal?.asked = (number, token)
-    write(.refresh(Refresh(token: token)), number: number, now, &buffer)
+    write(.refresh(Refresh(token: token)), number: number, connection, now, &buffer)
   }
 
   /// Writes one entry of the queue; false when the rate does not allow it now.
-  private func writeEntry(_ index: Int, _ now: Moment, _ buffer: inout ByteBuffer) -> Bool {
+  private func writeEntry(
+    _ index: Int, _ connection: ClientConnection, _ now: Moment, _ buffer: inout ByteBuffer
+  ) -> Bool {
     let entry = queue.entries[index]
     switch entry.payload {
     case .done: preconditionFailure("the queue gives only what is to be sent")
     case .fix(let fix, let trip):
-      guard budget.allows(1, now: now.uptime) else { return false }
+      guard connection.budget.allows(1, now: now.uptime) else { return false }
       counters.fixesOut += 1
-      write(.locationUpdate(LocationUpdate(tripID: trip?.id, fix: fix)), number: entry.number, now, &buffer)
+      write(.locationUpdate(LocationUpdate(tripID: trip?.id, fix: fix)), number: entry.number, connection, now, &buffer)
       queue.sent(index, keeping: configuration.keepsFixes)
     case .message(let queued), .resentFixes(let queued):
-      guard budget.allows(queued.cost, now: now.uptime) else { return false }
-      if let cost = write(queued.message, number: entry.number, withinRate: true, now, &buffer) {
+      guard connection.budget.allows(queued.cost, now: now.uptime) else { return false }
+      if let cost = write(queued.message, number: entry.number, withinRate: true, connection, now, &buffer) {
         queued.cost = cost
         return false
       }
@@ -188,7 +194,8 @@ extension ClientSession {
   /// one that costs more than may be spent now is taken back; then gives what it costs, and nil otherwise.
   @discardableResult
   private func write(
-    _ message: ClientMessage, number: UInt64, withinRate: Bool = false, _ now: Moment, _ buffer: inout ByteBuffer
+    _ message: ClientMessage, number: UInt64, withinRate: Bool = false, _ connection: ClientConnection, _ now: Moment,
+    _ buffer: inout ByteBuffer
   ) -> Double? {
     let start = buffer.count
     let payload = FrameWriter.begin(as: .client, in: &buffer)
@@ -200,21 +207,24 @@ extension ClientSession {
         message, messageID: numbering.id(number), timestamp: now.timestamp, time: time, into: &buffer)
     case .binary:
       kind = .binary
-      writeBinary(message, number: number, now, &buffer)
+      writeBinary(message, number: number, connection, now, &buffer)
     }
     let cost = Double(WorkUnits.of(message, bytes: buffer.count - payload))
-    if withinRate, !budget.allows(cost, now: now.uptime) {
+    if withinRate, !connection.budget.allows(cost, now: now.uptime) {
       buffer.truncate(to: start)
       return cost
     }
-    budget.charge(cost, now: now.uptime)
+    connection.budget.charge(cost, now: now.uptime)
     counters.messagesOut += 1
-    socket?.finish(
+    connection.socket.finish(
       kind, payloadAt: payload, compressedBytes: limits.compressedBytes, mask: .random(using: &random), in: &buffer)
     return nil
   }
 
-  private func writeBinary(_ message: ClientMessage, number: UInt64, _ now: Moment, _ buffer: inout ByteBuffer) {
+  private func writeBinary(
+    _ message: ClientMessage, number: UInt64, _ connection: ClientConnection, _ now: Moment,
+    _ buffer: inout ByteBuffer
+  ) {
     var id = numbering.id(number)
     var trip: Identifier?
     if case .locationUpdate(let update) = message {
@@ -223,33 +233,36 @@ extension ClientSession {
       trip = update.tripID
     }
     BinaryWriter.write(
-      message, messageID: id, timestamp: now.timestamp, tripBefore: binary?.tripBefore, into: &buffer)
-    if let trip { binary?.tripBefore = trip }
+      message, messageID: id, timestamp: now.timestamp, tripBefore: connection.binary?.tripBefore, into: &buffer)
+    if let trip { connection.binary?.tripBefore = trip }
   }
 
-  var hasSomethingToSend: Bool {
-    wantsPing || wantsRefresh || !unsubscribes.isEmpty || subscriptions.nextTime != nil || queue.hasUnsent
+  func hasSomethingToSend(_ connection: ClientConnection) -> Bool {
+    connection.wantsPing || wantsRefresh || !connection.unsubscribes.isEmpty || subscriptions.nextTime != nil
+      || queue.hasUnsent
   }
 
   /// When something that waits for the rate, or for the hub's patience, may go out.
-  var sendingDeadline: Int64? {
+  func sendingDeadline(_ connection: ClientConnection) -> Int64? {
+    let budget = connection.budget
     var time = Int64.max
     if let next = subscriptions.nextTime { time = max(next, budget.time(for: 1)) }
-    if !unsubscribes.isEmpty { time = min(time, budget.time(for: 1)) }
-    if queue.hasUnsent { time = min(time, max(queueNotBefore, budget.time(for: queue.costOfNext))) }
+    if !connection.unsubscribes.isEmpty { time = min(time, budget.time(for: 1)) }
+    if queue.hasUnsent { time = min(time, max(connection.queueNotBefore, budget.time(for: queue.costOfNext))) }
     return time == .max ? nil : time
   }
 
   // MARK: Heartbeat
 
-  var heartbeatInterval: Double { max(connected?.heartbeatInterval ?? 30, 0.05) }
+  /// Seconds.
+  private var heartbeatInterval: Double { max(connected?.heartbeatInterval ?? 30, 0.05) }
 
-  var heartbeatDeadline: Int64 { min(nextPing, silenceEnds) }
+  /// Nanoseconds.
+  var pingInterval: Int64 { nanoseconds(heartbeatInterval * limits.pingPart) }
 
-  private var silenceEnds: Int64 { lastHeard + nanoseconds(heartbeatInterval * limits.silentIntervals) }
+  func heartbeatDeadline(_ connection: ClientConnection) -> Int64 { min(connection.nextPing, silenceEnds(connection)) }
 
-  func checkHeartbeat(_ now: Moment) {
-    if now.uptime >= silenceEnds { return giveUp(.silent) }
-    if now.uptime >= nextPing { wantsPing = true }
+  func silenceEnds(_ connection: ClientConnection) -> Int64 {
+    connection.lastHeard + nanoseconds(heartbeatInterval * limits.silentIntervals)
   }
 }

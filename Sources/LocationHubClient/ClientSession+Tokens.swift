@@ -56,9 +56,9 @@ extension ClientSession {
     guard let renewal else { return }
     token = new
     renewal.isAwaited = false
-    if state == .awaitingToken { beginConnecting(now) }
+    if case .awaitingToken = phase { beginConnecting(now) }
     // The same one again: it can't help, so it is asked for once more.
-    if state == .open, new == renewal.taken { renewal.due = nextAsking(now) }
+    if phase.isOpen, new == renewal.taken { renewal.due = nextAsking(now) }
   }
 
   /// Before an attempt: whether there is no token to make it with yet.

@@ -45,7 +45,9 @@ public final class ClientSession {
   }
 
   public let configuration: ClientConfiguration
-  public internal(set) var state = State.idle
+  var phase = Phase.idle
+  /// What is to be done with the transport, said by the next `flush`.
+  var step = Step.none
   /// What the hub said when it let this client in; of the last connection.
   public internal(set) var connected: Connected?
   /// Up to which timestamp the hub has this driver's fixes, as far as it said.
@@ -56,46 +58,20 @@ public final class ClientSession {
   /// How messages are written, as the hub agreed to; of the last connection.
   public internal(set) var form: MessageForm
 
+  /// What compresses for all clients of a loop that keep no contexts.
+  let sharedCompression: MessageCompression?
   var limits: ClientLimits { configuration.limits }
   var token: String?
   let renewal: TokenRenewal?
   var random: ClientRandom
   var numbering: MessageNumbering
   var backOff = BackOff()
-  var budget = SendBudget()
   var queue = SendQueue()
   var subscriptions = SubscriptionList()
   /// The trip of the last fix, shared by its entries.
   var lastTrip: TripName?
   /// Where the configuration says so: which fixes go out.
   var gate = SamplingGate()
-  /// Requests of the application that live only as long as the connection.
-  var unsubscribes: [Unsubscribe] = []
-  var wantsPing = false
-
-  // Of the present connection.
-  var step = Step.none
-  /// Nil where TCP does not stand.
-  var socket: ClientSocket?
-  /// What both ends of a binary connection remember; nil on one that speaks JSON.
-  var binary: BinaryConnection?
-  /// What compresses for all clients of a loop that keep no contexts.
-  let sharedCompression: MessageCompression?
-  /// What ended the connection, once it is known.
-  var cause: DisconnectCause?
-  /// When the handshake or the closing has taken too long.
-  var patienceEnds = Int64.max
-  var openedAt: Int64?
-  var lastHeard: Int64 = 0
-  var nextPing: Int64 = .max
-  /// What the last answer to a subscription has cost so far.
-  var missed: MissedEvents?
-  /// Pings that were not answered yet, in order.
-  var pingsSent: [SentPing] = []
-  /// A ping that was answered: what had been sent before it, and when its pong came (uptime, ns).
-  var answeredPing: (sentThrough: UInt64, uptime: Int64)?
-  /// Nothing is taken from the queue before this uptime: the hub asked for patience.
-  var queueNotBefore = Int64.min
 
   /// `sharing`: what compresses where no contexts are kept, for many clients of one thread; without it each has its
   /// own.
@@ -113,7 +89,7 @@ public final class ClientSession {
 
   /// Begins to connect, at `uptime` (ns) or at once; with a new token after it was needed. Nothing while it runs.
   public func start(token: String? = nil, at uptime: Int64 = .min, now: Moment) {
-    switch state {
+    switch phase {
     case .idle, .ended: break
     case .waiting, .awaitingToken, .connecting, .handshaking, .greeting, .open, .closing: return
     }
@@ -122,20 +98,16 @@ public final class ClientSession {
       renewal?.isAwaited = false
     }
     backOff = BackOff()
-    if uptime > now.uptime { state = .waiting(until: uptime) } else { beginConnecting(now) }
+    if uptime > now.uptime { phase = .waiting(until: uptime) } else { beginConnecting(now) }
   }
 
   func beginConnecting(_ now: Moment) {
     guard !mustAwaitToken() else {
-      state = .awaitingToken
+      phase = .awaitingToken
       return
     }
-    state = .connecting
+    phase = .connecting(until: now.uptime + nanoseconds(limits.handshakeSeconds))
     step = .connect
-    socket = nil
-    cause = nil
-    openedAt = nil
-    patienceEnds = now.uptime + nanoseconds(limits.handshakeSeconds)
     counters.attempts += 1
   }
 
@@ -143,54 +115,36 @@ public final class ClientSession {
 
   /// When `timeReached` should be called next (uptime, ns); nil for never. Ask after `flush`.
   public var deadline: Int64? {
-    switch state {
+    switch phase {
     case .idle, .awaitingToken, .ended: return nil
-    case .waiting(let until): return until
-    case .connecting, .handshaking, .greeting, .closing: return patienceEnds
-    case .open: return min(heartbeatDeadline, sendingDeadline ?? .max, renewalDeadline)
+    case .waiting(let until), .connecting(let until), .handshaking(_, let until), .greeting(_, let until): return until
+    case .closing(let closing): return closing.until
+    case .open(let connection):
+      return min(heartbeatDeadline(connection), sendingDeadline(connection) ?? .max, renewalDeadline)
     }
   }
 
   /// Time has passed.
   public func timeReached(_ now: Moment) {
-    switch state {
+    switch phase {
     case .idle, .awaitingToken, .ended: break
     case .waiting(let until): if now.uptime >= until { beginConnecting(now) }
-    case .connecting, .handshaking, .greeting: if now.uptime >= patienceEnds { giveUp(.timedOut) }
-    case .closing: if now.uptime >= patienceEnds { step = .abort }
-    case .open:
-      checkHeartbeat(now)
-      if state == .open { checkRenewal(now) }
+    case .connecting(let until), .handshaking(_, let until), .greeting(_, let until):
+      if now.uptime >= until { giveUp(.timedOut) }
+    case .closing(let closing): if now.uptime >= closing.until { step = .abort }
+    case .open(let connection):
+      if now.uptime >= silenceEnds(connection) { return giveUp(.silent) }
+      if now.uptime >= connection.nextPing { connection.wantsPing = true }
+      checkRenewal(now)
     }
   }
 
   /// Whether `flush` has something to do, as far as it is known without the time.
   public var needsFlush: Bool {
-    if step != .none || socket?.hasControlFrames == true || renewal?.isDueNew == true { return true }
-    return state == .open && hasSomethingToSend
+    if step != .none || renewal?.isDueNew == true { return true }
+    guard let connection = phase.connection else { return false }
+    return connection.socket.hasControlFrames || phase.isOpen && hasSomethingToSend(connection)
   }
-}
-
-/// What a client remembers of one connection that speaks binary.
-struct BinaryConnection {
-  var reader = BinaryServerReader()
-  /// The trip that was named last in a live fix.
-  var tripBefore: Identifier?
-}
-
-/// A ping on its way, and up to which number the queue had been sent when it left.
-struct SentPing {
-  var number: UInt64
-  var sentThrough: UInt64
-}
-
-/// The answer to a subscription, with the missed events that follow it.
-struct MissedEvents {
-  var channel: Channel
-  /// The number of the last of them.
-  var through: UInt64
-  /// Bytes that have come so far, as the hub counts them.
-  var bytes = 0
 }
 
 /// What a client counts.

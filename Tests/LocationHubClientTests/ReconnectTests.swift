@@ -40,6 +40,16 @@ import Testing
     }
   }
 
+  @Test("A delay is drawn once for each failure, however often it is read")
+  func delayIsDrawnOnce() {
+    var backOff = BackOff()
+    let limits = ClientLimits()
+    backOff.failed(.backOff, limits: limits, unit: 0.5)
+    #expect(backOff.delay == 1.15 && backOff.delay == 1.15 && backOff.failures == 1)
+    backOff.failed(.notBefore(60), limits: limits, unit: 0)
+    #expect(backOff.delay == 60 && backOff.failures == 2)
+  }
+
   @Test("The delays of many clients differ")
   func jitter() throws {
     var delays: Set<Double> = []

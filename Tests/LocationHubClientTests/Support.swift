@@ -50,7 +50,7 @@ final class Stage {
   @discardableResult
   func flush(mayWrite: Bool = true) throws -> ClientSession.Step {
     var buffer = ByteBuffer()
-    let wasUpgrading = session.socket?.wantsRequest == true
+    let wasUpgrading = session.phase.connection?.socket.wantsRequest == true
     let step = session.flush(now, mayWrite: mayWrite, into: &buffer)
     if wasUpgrading {
       request = String(decoding: buffer.array(), as: UTF8.self)
