@@ -17,8 +17,7 @@ struct BackOff: Equatable {
   /// One more failure: draws the delay after it.
   mutating func failed(_ rule: ReconnectRule, limits: ClientLimits, unit: Double) {
     let isFirst = failures == 0
-    // Beyond 2^30 the delay has long been the longest one.
-    failures = min(failures + 1, 31)
+    failures += 1
     let growing = limits.delay(before: failures)
     delay =
       switch rule {

@@ -81,8 +81,11 @@ public struct ClientLimits: Sendable, Equatable {
 
   public init() {}
 
-  /// Seconds before attempt n of something that failed (1 or more), without jitter.
-  func delay(before attempt: Int) -> Double { min(firstDelay * Double(UInt64(1) << UInt64(attempt - 1)), longestDelay) }
+  /// Seconds before attempt n (1 or more) at something that failed, without jitter.
+  func delay(before attempt: Int) -> Double {
+    // Beyond 2^30 the delay has long been the longest one.
+    min(firstDelay * Double(UInt64(1) << UInt64(min(attempt, 31) - 1)), longestDelay)
+  }
 
   var socket: ClientSocketLimits {
     ClientSocketLimits(

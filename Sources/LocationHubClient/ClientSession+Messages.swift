@@ -66,14 +66,15 @@ extension ClientSession {
     case .reply(let reply):
       chargeAnswer(reply, bytes: bytes, connection, now)
       return note(reply, connection, now)
-    case .unknown: return true
+    case .unknown:
+      guard let event = envelope.unknownEvent else { return true }
+      return noteEvent(event.channel, event.sequence, bytes: bytes, connection, now)
     }
   }
 
   private func note(
     _ publication: borrowing Publication, bytes: Int, _ connection: ClientConnection, _ now: Moment
   ) -> Bool {
-    let sequence: UInt64
     switch publication.body {
     case .driverLocation(let location):
       subscriptions.state(publication.channel, after: location.after, now: now.uptime, limits: limits)
@@ -82,13 +83,20 @@ extension ClientSession {
     case .etaUpdate(let update):
       subscriptions.state(publication.channel, after: update.after, now: now.uptime, limits: limits)
       return true
-    case .tripUpdate(let update): sequence = update.sequence
-    case .notification(let notification): sequence = notification.sequence
+    case .tripUpdate(let update):
+      return noteEvent(publication.channel, update.sequence, bytes: bytes, connection, now)
+    case .notification(let notification):
+      return noteEvent(publication.channel, notification.sequence, bytes: bytes, connection, now)
     }
-    if let missed = connection.missed, missed.channel == publication.channel, sequence <= missed.through {
+  }
+
+  private func noteEvent(
+    _ channel: Channel, _ sequence: UInt64, bytes: Int, _ connection: ClientConnection, _ now: Moment
+  ) -> Bool {
+    if let missed = connection.missed, missed.channel == channel, sequence <= missed.through {
       chargeMissed(bytes: bytes, connection, now)
     }
-    switch subscriptions.event(publication.channel, sequence: sequence, now: now.uptime, limits: limits) {
+    switch subscriptions.event(channel, sequence: sequence, now: now.uptime, limits: limits) {
     case .deliver: return true
     case .drop:
       counters.eventsDropped += 1
@@ -178,13 +186,14 @@ extension ClientSession {
       retryAt = error.retryAfter.map { now.uptime + nanoseconds(min(max($0, 0), limits.longestRetryAfter)) }
       times = .max
     case .once:
-      retryAt = now.uptime + nanoseconds(limits.firstDelay)
+      // A subscription is asked for until it is had, but the more rarely the more often the hub failed at it.
+      retryAt = now.uptime + nanoseconds(limits.delay(before: subscriptions.failures(of: number) + 1))
       times = 1
     case .never, .changed, .withNewToken:
       retryAt = nil
       times = 0
     }
-    if subscriptions.refused(number, retryAt: retryAt) != nil { return }
+    if subscriptions.refused(number, retryAt: retryAt) { return }
     if let retryAt, queue.retry(number, atMost: times) {
       // All wait, so that the order is kept as far as it still can be.
       connection.queueNotBefore = max(connection.queueNotBefore, retryAt)

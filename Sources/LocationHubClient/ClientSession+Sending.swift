@@ -86,7 +86,7 @@ extension ClientSession {
   /// Ends a view; false where there is none.
   @discardableResult
   public func hide(_ viewID: InlineText) -> Bool {
-    guard subscriptions.removeView(viewID) != nil else { return false }
+    guard subscriptions.removeView(viewID) else { return false }
     if case .open(let connection) = phase { connection.unsubscribes.append(.view(viewID)) }
     return true
   }

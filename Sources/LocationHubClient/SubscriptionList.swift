@@ -12,6 +12,8 @@ struct SubscriptionList {
     /// Where the next request resumes: the last event seen, and the life it belongs to.
     var resume: ResumePoint?
     var request = Request.due(notBefore: .min)
+    /// How often in a row it was refused, to be asked for again.
+    var failures = 0
   }
 
   enum Request: Equatable {
@@ -58,10 +60,11 @@ struct SubscriptionList {
     return true
   }
 
-  /// Gives the channel of a view that is there no more; nil where there is none.
-  mutating func removeView(_ viewID: InlineText) -> Channel? {
-    guard let index = list.firstIndex(where: { $0.viewID == viewID }) else { return nil }
-    return list.remove(at: index).channel
+  /// Ends a view; false where there is none.
+  mutating func removeView(_ viewID: InlineText) -> Bool {
+    guard let index = list.firstIndex(where: { $0.viewID == viewID }) else { return false }
+    list.remove(at: index)
+    return true
   }
 
   /// True where it was there.
@@ -76,7 +79,7 @@ struct SubscriptionList {
     for index in list.indices { list[index].request = .due(notBefore: .min) }
   }
 
-  /// The next request that is due, by its place.
+  /// The next request that is due, by its index.
   func nextDue(now: Int64) -> Int? {
     list.firstIndex {
       if case .due(let time) = $0.request { time <= now } else { false }
@@ -99,17 +102,21 @@ struct SubscriptionList {
       list[index].channel == answer.channel  // it may have moved on
     else { return }
     list[index].request = .standing(since: now)
+    list[index].failures = 0
     if answer.recovered, let resume = list[index].resume, resume.epoch == answer.epoch { return }
     // Nothing follows from before: what was missed is in the snapshot.
     list[index].resume = ResumePoint(since: answer.sequence, epoch: answer.epoch)
   }
 
-  /// The request with this number was refused: asked again at `retryAt`, or given up. Nil where there is none.
-  mutating func refused(_ number: UInt64, retryAt: Int64?) -> Channel? {
-    guard let index = list.firstIndex(where: { $0.request == .asked(number: number) }) else { return nil }
-    let channel = list[index].channel
+  /// How often in a row the subscription was refused that was asked for with this number; 0 where there is none.
+  func failures(of number: UInt64) -> Int { list.first { $0.request == .asked(number: number) }?.failures ?? 0 }
+
+  /// The request with this number was refused: asked again at `retryAt`, or given up. False where there is none.
+  mutating func refused(_ number: UInt64, retryAt: Int64?) -> Bool {
+    guard let index = list.firstIndex(where: { $0.request == .asked(number: number) }) else { return false }
+    list[index].failures += 1
     if let retryAt { list[index].request = .due(notBefore: retryAt) } else { list.remove(at: index) }
-    return channel
+    return true
   }
 
   /// A numbered event: the next one is delivered; an old one is not; one too far ahead asks for those between.

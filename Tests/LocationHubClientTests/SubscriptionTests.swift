@@ -115,6 +115,52 @@ import Testing
     #expect(stage.subscribes.isEmpty)
   }
 
+  @Test("An event that this version does not know counts: what follows it asks for nothing")
+  func unknownEvent() throws {
+    for (type, more) in [("trip_reroute", ""), ("trip_update", #","tripId":"T1","status":"teleported","timestamp":5"#)]
+    {
+      let stage = try subscribed(sequence: 3)
+      stage.advance(seconds: 5)
+      stage.frame(
+        .text,
+        Array(
+          """
+          {"type":"\(type)","version":1,"messageId":"p1","timestamp":5,\
+          "payload":{"channel":"trip:T1","sequence":4\(more)}}
+          """.utf8))
+      #expect(stage.delivered.last == .unknown(type: type))
+      stage.say(Stage.position(after: 4))
+      stage.say(Stage.event(5))
+      #expect(stage.sequences == [5])
+      try stage.flush()
+      #expect(stage.subscribes.count == 1, "\(type)")
+    }
+  }
+
+  @Test("A subscription that the hub fails at is asked for ever more rarely, until it is answered")
+  func failures() throws {
+    let stage = try Stage()
+    stage.session.subscribe(trip)
+    try stage.open()
+    for (count, seconds) in [(1, 1.0), (2, 2), (3, 4), (4, 8), (5, 16), (6, 30), (7, 30)] {
+      #expect(stage.subscribes.count == count)
+      let id = try #require(stage.ids.last)
+      stage.say(.error(ErrorReply(code: .internalError, message: "", replyTo: id)))
+      stage.advance(seconds: seconds - 0.1)
+      try stage.flush()
+      #expect(stage.subscribes.count == count)
+      stage.advance(seconds: 0.2)
+      stage.messages.removeAll { if case .ping = $0.message { true } else { false } }
+      try stage.flush()
+      stage.messages.removeAll { if case .ping = $0.message { true } else { false } }
+    }
+    try stage.answerSubscribe(sequence: 3)
+    stage.advance(seconds: 5)
+    stage.say(Stage.position(after: 9))
+    try stage.flush()
+    #expect(stage.subscribes.count == 9)
+  }
+
   @Test("A channel that ended, and one that was left, are not asked for again")
   func leaving() throws {
     let stage = try subscribed(sequence: 0)

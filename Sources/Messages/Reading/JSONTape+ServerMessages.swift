@@ -25,7 +25,22 @@ extension JSONTape {
       guard error.isUnknownWord else { throw error }
       message = .unknown(type: text(type, bytes))
     }
-    return ServerEnvelope(messageID: head.messageID, timestamp: head.timestamp, message: message)
+    var read = ServerEnvelope(messageID: head.messageID, timestamp: head.timestamp, message: message)
+    if case .unknown = message { read.unknownEvent = unknownEvent(envelope, bytes) }
+    return read
+  }
+
+  /// A payload that answers nothing, and has a channel and a number, is an event.
+  private func unknownEvent(_ envelope: JSONMembers, _ bytes: Span<UInt8>) -> UnknownEvent? {
+    do throws(ValidationError) {
+      let payload = try payload(envelope)
+      guard present(payload, .replyTo) == nil, let channel = try channel(payload, bytes),
+        let sequence = try count(payload, .sequence, bytes)
+      else { return nil }
+      return UnknownEvent(channel: channel, sequence: sequence)
+    } catch {
+      return nil  // what a newer hub means by these members is another thing
+    }
   }
 
   private func text(_ index: Int, _ bytes: Span<UInt8>) -> String {
