@@ -1,5 +1,5 @@
-// What a client is doing, with all that belongs to it: a state has its connection, so that nothing of one is left for the
-// next.
+// What a client is doing, with all that belongs to it: a state has its connection, so that nothing of one is left for
+// the next.
 import HubMessages
 import HubWebSocket
 
