@@ -150,16 +150,11 @@ extension BinaryWriter {
       room.append(report.tripID)
       room.append(report.status.rawValue)
       room.append(report.timestamp)
-      var flags: UInt8 = report.location == nil ? 0 : 0x01
-      if report.expectedStatus != nil { flags |= 0x02 }
-      if isRequest {
-        if report.pickup != nil { flags |= 0x04 }
-        if report.dropoff != nil { flags |= 0x08 }
-        if report.driverID != nil { flags |= 0x10 }
-        if report.riderID != nil { flags |= 0x20 }
-        if report.route != nil { flags |= 0x40 }
-      }
-      room.append(flags)
+      room.append(
+        flagByte(
+          report.location != nil, report.expectedStatus != nil, isRequest && report.pickup != nil,
+          isRequest && report.dropoff != nil, isRequest && report.driverID != nil, isRequest && report.riderID != nil,
+          isRequest && report.route != nil))
       if let location = report.location { room.append(location) }
       if let expected = report.expectedStatus { room.append(expected.rawValue) }
     })
@@ -176,10 +171,7 @@ extension BinaryWriter {
   private static func write(_ change: TripChange, _ buffer: inout ByteBuffer) {
     buffer.append(values: { room in
       room.append(change.tripID)
-      var flags: UInt8 = change.pickup == nil ? 0 : 0x01
-      if change.dropoff != nil { flags |= 0x02 }
-      if change.route != nil { flags |= 0x04 }
-      room.append(flags)
+      room.append(flagByte(change.pickup != nil, change.dropoff != nil, change.route != nil))
       if let pickup = change.pickup { room.append(pickup) }
       if let dropoff = change.dropoff { room.append(dropoff) }
     })
@@ -220,13 +212,9 @@ extension BinaryWriter {
 
   /// All but the lowest bit, which says something of the area.
   private static func flags(_ search: DriverSearch) -> UInt8 {
-    var flags: UInt8 = search.limit == nil ? 0 : 0x02
-    if search.filter.status != nil { flags |= 0x04 }
-    if search.filter.vehicleType != nil { flags |= 0x08 }
-    if !search.filter.tags.isEmpty { flags |= 0x10 }
-    if search.filter.maxAge != nil { flags |= 0x20 }
-    if search.filter.includesStale { flags |= 0x40 }
-    return flags
+    flagByte(
+      false, search.limit != nil, search.filter.status != nil, search.filter.vehicleType != nil,
+      !search.filter.tags.isEmpty, search.filter.maxAge != nil, search.filter.includesStale)
   }
 
   private static func write(_ area: DriverSearch.Area, _ flags: UInt8, _ buffer: inout ByteBuffer) {

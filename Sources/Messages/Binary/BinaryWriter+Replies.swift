@@ -93,15 +93,10 @@ extension BinaryWriter {
     buffer.append(values: { $0.append(subscribed.replyTo) })
     buffer.append(binary: subscribed.channel)
     let snapshot = subscribed.snapshot
-    var flags: UInt8 = subscribed.recovered ? 0x01 : 0
-    if naming != nil { flags |= 0x02 }
-    if subscribed.viewID != nil { flags |= 0x04 }
-    if subscribed.cells != nil { flags |= 0x08 }
-    if snapshot != nil { flags |= 0x10 }
-    if snapshot?.trip != nil { flags |= 0x20 }
-    if snapshot?.position != nil { flags |= 0x40 }
-    if snapshot?.eta != nil { flags |= 0x80 }
-    buffer.append(flags)
+    buffer.append(
+      flagByte(
+        subscribed.recovered, naming != nil, subscribed.viewID != nil, subscribed.cells != nil, snapshot != nil,
+        snapshot?.trip != nil, snapshot?.position != nil, snapshot?.eta != nil))
     buffer.append(values: { room in
       room.append(varint: subscribed.sequence)
       room.append(lengthAnd: subscribed.epoch)
@@ -194,10 +189,7 @@ extension BinaryWriter {
     buffer.append(error.code.rawValue)
     buffer.append(lengthAnd: error.message)
     buffer.append(values: { room in
-      var flags: UInt8 = error.replyTo == nil ? 0 : 0x01
-      if error.retryAfter != nil { flags |= 0x02 }
-      if error.status != nil { flags |= 0x04 }
-      room.append(flags)
+      room.append(flagByte(error.replyTo != nil, error.retryAfter != nil, error.status != nil))
       if let replyTo = error.replyTo { room.append(replyTo) }
       if let retryAfter = error.retryAfter { room.append(exactly: retryAfter) }
       if let status = error.status { room.append(status.rawValue) }

@@ -72,14 +72,10 @@ extension BinaryWriter {
 
   private static func write(_ report: TripReport, _ buffer: inout ByteBuffer) {
     buffer.append(values: { room in
-      var flags: UInt8 = report.ended == nil ? 0 : 0x01
-      if report.driverID != nil { flags |= 0x02 }
-      if report.riderID != nil { flags |= 0x04 }
-      if report.pickup != nil { flags |= 0x08 }
-      if report.dropoff != nil { flags |= 0x10 }
-      if report.route != nil { flags |= 0x20 }
-      if report.summary != nil { flags |= 0x40 }
-      room.append(flags)
+      room.append(
+        flagByte(
+          report.ended != nil, report.driverID != nil, report.riderID != nil, report.pickup != nil,
+          report.dropoff != nil, report.route != nil, report.summary != nil))
       room.append(report.tripID)
       room.append(report.status.rawValue)
       room.append(report.timestamp)

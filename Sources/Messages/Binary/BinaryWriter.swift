@@ -115,15 +115,10 @@ public enum BinaryWriter {
   private static func write(_ update: TripUpdate, on channel: Channel, _ buffer: inout ByteBuffer) {
     let saysTrip = channel != .trip(update.tripID)
     buffer.append(values: { room in
-      var flags: UInt8 = update.previousStatus == nil ? 0 : 0x01
-      if update.driverID != nil { flags |= 0x02 }
-      if update.location != nil { flags |= 0x04 }
-      if update.summary != nil { flags |= 0x08 }
-      if saysTrip { flags |= 0x10 }
-      if update.pickup != nil { flags |= 0x20 }
-      if update.dropoff != nil { flags |= 0x40 }
-      if update.route != nil { flags |= 0x80 }
-      room.append(flags)
+      room.append(
+        flagByte(
+          update.previousStatus != nil, update.driverID != nil, update.location != nil, update.summary != nil, saysTrip,
+          update.pickup != nil, update.dropoff != nil, update.route != nil))
       if saysTrip { room.append(update.tripID) }
       room.append(update.status.rawValue)
       if let previous = update.previousStatus { room.append(previous.rawValue) }
@@ -149,8 +144,8 @@ public enum BinaryWriter {
 
   private static func write(_ notification: Notification, _ buffer: inout ByteBuffer) {
     buffer.append(
-      (notification.driverID == nil ? 0 : 0x01) | (notification.leg == nil ? 0 : 0x02)
-        | (notification.fence == nil ? 0 : 0x04) | (notification.content == nil ? 0 : 0x08))
+      flagByte(
+        notification.driverID != nil, notification.leg != nil, notification.fence != nil, notification.content != nil))
     buffer.append(notification.kind.rawValue)
     buffer.append(lengthAnd: notification.title)
     buffer.append(lengthAnd: notification.body)
@@ -168,16 +163,11 @@ public enum BinaryWriter {
   }
 
   private static func write(_ notice: FenceNotice, _ room: inout ByteRoom) {
-    var flags: UInt8 = 0
-    if notice.otherID != nil { flags |= 0x01 }
-    if notice.distance != nil { flags |= 0x02 }
-    if notice.location != nil { flags |= 0x04 }
-    if notice.duration != nil { flags |= 0x08 }
-    if notice.speed != nil { flags |= 0x10 }
-    if notice.speedLimit != nil { flags |= 0x20 }
-    if notice.reason != nil { flags |= 0x40 }
     room.append(notice.fenceID)
-    room.append(flags)
+    room.append(
+      flagByte(
+        notice.otherID != nil, notice.distance != nil, notice.location != nil, notice.duration != nil,
+        notice.speed != nil, notice.speedLimit != nil, notice.reason != nil))
     room.append(notice.timestamp)
     if let other = notice.otherID { room.append(other) }
     if let distance = notice.distance { room.append(centi: distance) }

@@ -68,6 +68,14 @@ extension ByteRoom {
   mutating func append(exactly value: Double) { append(littleEndian: value.bitPattern) }
 }
 
+/// A byte of flags: the lowest bit is the first of these, and so on. They say which optional members follow.
+@inline(__always)
+func flagByte(_ bits: Bool...) -> UInt8 {
+  var byte: UInt8 = 0
+  for (index, isSet) in bits.enumerated() where isSet { byte |= 1 &<< UInt8(index) }
+  return byte
+}
+
 extension Coordinate {
   /// In steps of 1e-7°.
   @inline(__always)

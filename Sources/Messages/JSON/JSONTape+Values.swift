@@ -332,6 +332,29 @@ extension JSONTape {
     return try coordinate(object)
   }
 
+  /// Each element of an array; none where it is absent.
+  func forEach(
+    _ members: JSONMembers, _ key: JSONKey, _ body: (Int) throws(ValidationError) -> Void
+  ) throws(ValidationError) {
+    guard let list = present(members, key) else { return }
+    guard self[list].kind == .array else { throw ValidationError(key, "expected an array") }
+    var index = list + 1
+    for _ in 0..<Int(self[list].count) {
+      try body(index)
+      index = Int(self[index].next)
+    }
+  }
+
+  /// The members of each element of an array of objects; none where it is absent.
+  func forEachObject(
+    _ members: JSONMembers, _ key: JSONKey, _ body: (JSONMembers) throws(ValidationError) -> Void
+  ) throws(ValidationError) {
+    try forEach(members, key) { (index) throws(ValidationError) in
+      guard self[index].kind == .object else { throw ValidationError(key, "expected objects") }
+      try body(self.members(of: index))
+    }
+  }
+
   @inline(__always)
   func required<T>(_ value: T?, _ key: JSONKey) throws(ValidationError) -> T {
     guard let value else { throw ValidationError(key, "is missing") }

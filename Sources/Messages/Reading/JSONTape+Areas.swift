@@ -10,9 +10,8 @@ extension JSONTape {
       cell: try required(cell(at: present(payload, .cell), .cell, bytes), .cell),
       tick: try required(count(payload, .tick, bytes), .tick),
       isFull: try required(bool(payload, .full), .full), drivers: [])
-    try forEach(payload, .drivers) { (index) throws(ValidationError) in
-      guard self[index].kind == .object else { throw ValidationError(.drivers, "expected objects") }
-      update.drivers.append(try areaDriver(members(of: index), bytes, time))
+    try forEachObject(payload, .drivers) { (driver) throws(ValidationError) in
+      update.drivers.append(try areaDriver(driver, bytes, time))
     }
     try forEach(payload, .left) { (index) throws(ValidationError) in
       guard isText(index), let id = withText(index, bytes, { Identifier($0) }) else {
@@ -53,18 +52,5 @@ extension JSONTape {
       throw ValidationError(key, "expected a geohash of 1–12 characters")
     }
     return cell
-  }
-
-  /// Each element of an array; none where it is absent.
-  private func forEach(
-    _ members: JSONMembers, _ key: JSONKey, _ body: (Int) throws(ValidationError) -> Void
-  ) throws(ValidationError) {
-    guard let list = present(members, key) else { return }
-    guard self[list].kind == .array else { throw ValidationError(key, "expected an array") }
-    var index = list + 1
-    for _ in 0..<Int(self[list].count) {
-      try body(index)
-      index = Int(self[index].next)
-    }
   }
 }

@@ -188,13 +188,11 @@ extension JSONTape {
       throw ValidationError(.tags, "expected an array of up to 8 strings")
     }
     var tags: [InlineText] = []
-    var i = list + 1
-    for _ in 0..<Int(self[list].count) {
-      guard isText(i), let tag = withText(i, bytes, { InlineText($0) }), !tag.isEmpty else {
+    try forEach(payload, .tags) { (index) throws(ValidationError) in
+      guard isText(index), let tag = withText(index, bytes, { InlineText($0) }), !tag.isEmpty else {
         throw ValidationError(.tags, "expected strings of 1–64 bytes")
       }
       tags.append(tag)
-      i = Int(self[i].next)
     }
     return tags
   }

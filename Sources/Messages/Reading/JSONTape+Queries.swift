@@ -92,17 +92,12 @@ extension JSONTape {
     if present(payload, .tripId) != nil {
       return ResultReply(replyTo: replyTo, result: .trip(try tripReport(payload, bytes, time)))
     }
-    guard let list = present(payload, .drivers) else {
+    guard present(payload, .drivers) != nil else {
       return ResultReply(replyTo: replyTo, result: .driver(try driverReport(payload, bytes, time)))
     }
-    guard self[list].kind == .array else { throw ValidationError(.drivers, "expected an array") }
     var drivers: [DriverReport] = []
-    drivers.reserveCapacity(Int(self[list].count))
-    var i = list + 1
-    for _ in 0..<Int(self[list].count) {
-      guard self[i].kind == .object else { throw ValidationError(.drivers, "expected objects") }
-      drivers.append(try driverReport(members(of: i), bytes, time))
-      i = Int(self[i].next)
+    try forEachObject(payload, .drivers) { (driver) throws(ValidationError) in
+      drivers.append(try driverReport(driver, bytes, time))
     }
     let more = try smallCount(payload, .more, bytes) ?? 0
     return ResultReply(replyTo: replyTo, result: .drivers(DriverList(drivers: drivers, more: more)))

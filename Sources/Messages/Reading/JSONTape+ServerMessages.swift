@@ -243,16 +243,9 @@ extension JSONTape {
     guard let accepted = try smallCount(payload, .accepted, bytes) else { return nil }
     var batch = Ack.Batch(
       accepted: accepted, duplicates: try smallCount(payload, .duplicates, bytes) ?? 0, rejected: [])
-    if let list = present(payload, .rejected) {
-      guard self[list].kind == .array else { throw ValidationError(.rejected, "expected an array") }
-      var i = list + 1
-      for _ in 0..<Int(self[list].count) {
-        guard self[i].kind == .object else { throw ValidationError(.rejected, "expected objects") }
-        let one = members(of: i)
-        let index = try required(smallCount(one, .index, bytes), .index)
-        batch.rejected.append(Ack.Batch.Rejection(index: index, code: try code(one, bytes)))
-        i = Int(self[i].next)
-      }
+    try forEachObject(payload, .rejected) { (fix) throws(ValidationError) in
+      let index = try required(smallCount(fix, .index, bytes), .index)
+      batch.rejected.append(Ack.Batch.Rejection(index: index, code: try code(fix, bytes)))
     }
     return batch
   }

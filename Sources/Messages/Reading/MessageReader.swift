@@ -104,14 +104,7 @@ public final class MessageReader {
   /// - Throws: as `read`. A fix that can't be read is an error where it is the only one, and keeps its place in a
   ///   batch.
   public func readLocations(_ bytes: UnsafeRawBufferPointer, time: TimeFormat) throws(MessageError) -> LocationBatch {
-    let span = bytes.assumingMemoryBound(to: UInt8.self).span
-    try parse(&tape.pointee, span, isValidUTF8: false)
-    do throws(ValidationError) {
-      try tape.pointee.checkDuplicates()
-      return try tape.pointee.locations(span, time)
-    } catch {
-      throw MessageError(error, messageID: nil)
-    }
+    try readBody(bytes) { (tape, span) throws(ValidationError) in try tape.locations(span, time) }
   }
 
   /// Reads the body of `POST /v1/trips`: a trip that is requested.
@@ -121,70 +114,35 @@ public final class MessageReader {
   public func readTripRequest(
     _ bytes: UnsafeRawBufferPointer, time: TimeFormat, id: Identifier, now: Timestamp
   ) throws(MessageError) -> TripStatusReport {
-    let span = bytes.assumingMemoryBound(to: UInt8.self).span
-    try parse(&tape.pointee, span, isValidUTF8: false)
-    do throws(ValidationError) {
-      try tape.pointee.checkDuplicates()
-      return try tape.pointee.tripRequest(span, time, id: id, now: now)
-    } catch {
-      throw MessageError(error, messageID: nil)
-    }
+    try readBody(bytes) { (tape, span) throws(ValidationError) in try tape.tripRequest(span, time, id: id, now: now) }
   }
 
   /// Reads the body of `PATCH /v1/trips/{id}`: what is to be another on the trip.
   ///
   /// - Throws: as `read`.
   public func readTripChange(_ bytes: UnsafeRawBufferPointer, id: Identifier) throws(MessageError) -> TripChange {
-    let span = bytes.assumingMemoryBound(to: UInt8.self).span
-    try parse(&tape.pointee, span, isValidUTF8: false)
-    do throws(ValidationError) {
-      try tape.pointee.checkDuplicates()
-      return try tape.pointee.tripChange(span, id: id)
-    } catch {
-      throw MessageError(error, messageID: nil)
-    }
+    try readBody(bytes) { (tape, span) throws(ValidationError) in try tape.tripChange(span, id: id) }
   }
 
   /// Reads the body of `POST /v1/notifications`.
   ///
   /// - Throws: as `read`; `unknown_channel` for a channel that has no notifications.
   public func readNotification(_ bytes: UnsafeRawBufferPointer) throws(MessageError) -> NotificationPost {
-    let span = bytes.assumingMemoryBound(to: UInt8.self).span
-    try parse(&tape.pointee, span, isValidUTF8: false)
-    do throws(ValidationError) {
-      try tape.pointee.checkDuplicates()
-      return try tape.pointee.notificationPost(span)
-    } catch {
-      throw MessageError(error, messageID: nil)
-    }
+    try readBody(bytes) { (tape, span) throws(ValidationError) in try tape.notificationPost(span) }
   }
 
   /// Reads polygons as GeoJSON: the body of `POST /v1/drivers/within`.
   ///
   /// - Throws: as `read`; what is wrong with a polygon is named with its ring and edges.
   public func readPolygons(_ bytes: UnsafeRawBufferPointer) throws(MessageError) -> MultiPolygon {
-    let span = bytes.assumingMemoryBound(to: UInt8.self).span
-    try parse(&tape.pointee, span, isValidUTF8: false)
-    do throws(ValidationError) {
-      try tape.pointee.checkDuplicates()
-      return try tape.pointee.polygons(at: 0, .unknown, span)
-    } catch {
-      throw MessageError(error, messageID: nil)
-    }
+    try readBody(bytes) { (tape, span) throws(ValidationError) in try tape.polygons(at: 0, .unknown, span) }
   }
 
   /// Reads a fence: the body of `PUT /v1/fences/{id}`.
   ///
   /// - Throws: as `read`; what is wrong with a polygon is named with its ring and edges.
   public func readFence(_ bytes: UnsafeRawBufferPointer, id: Identifier) throws(MessageError) -> Fence {
-    let span = bytes.assumingMemoryBound(to: UInt8.self).span
-    try parse(&tape.pointee, span, isValidUTF8: false)
-    do throws(ValidationError) {
-      try tape.pointee.checkDuplicates()
-      return try tape.pointee.fence(span, id: id)
-    } catch {
-      throw MessageError(error, messageID: nil)
-    }
+    try readBody(bytes) { (tape, span) throws(ValidationError) in try tape.fence(span, id: id) }
   }
 
   /// Reads one message of the hub to a client. Members that this version does not know are passed over, and a message
@@ -203,6 +161,20 @@ public final class MessageReader {
       return try serverTape.pointee.serverEnvelope(envelope, span, time)
     } catch {
       throw MessageError(error, messageID: messageID)
+    }
+  }
+
+  /// Reads the body of a request, which is no message and has no id.
+  private func readBody<Body>(
+    _ bytes: UnsafeRawBufferPointer, _ body: (borrowing JSONTape, Span<UInt8>) throws(ValidationError) -> Body
+  ) throws(MessageError) -> Body {
+    let span = bytes.assumingMemoryBound(to: UInt8.self).span
+    try parse(&tape.pointee, span, isValidUTF8: false)
+    do throws(ValidationError) {
+      try tape.pointee.checkDuplicates()
+      return try body(tape.pointee, span)
+    } catch {
+      throw MessageError(error, messageID: nil)
     }
   }
 

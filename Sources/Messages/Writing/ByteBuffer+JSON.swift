@@ -47,67 +47,120 @@ extension ByteBuffer {
     }
   }
 
-  /// Appends `"…"` for text that needs no escape: the words and ids of the protocol.
-  @inline(__always)
-  mutating func append(quoted word: StaticString) {
-    append(UInt8(ascii: "\""))
-    append(word)
-    append(UInt8(ascii: "\""))
-  }
-
-  /// Appends `"…"`: no character of an id needs an escape.
-  @inline(__always)
-  mutating func append(quoted id: Identifier) {
-    append(UInt8(ascii: "\""))
-    append(id.text)
-    append(UInt8(ascii: "\""))
-  }
-
-  /// Appends `"…"`: no character of a channel's name needs an escape.
-  @inline(__always)
-  mutating func append(quoted channel: Channel) {
-    append(UInt8(ascii: "\""))
-    append(channel)
-    append(UInt8(ascii: "\""))
-  }
-
   /// Appends `"latitude":…,"longitude":…`.
   @inline(__always)
-  mutating func append(members coordinate: Coordinate) {
+  package mutating func append(members coordinate: Coordinate) {
     append("\"latitude\":")
     append(fixed: coordinate.latitude, decimals: 7)
     append(",\"longitude\":")
     append(fixed: coordinate.longitude, decimals: 7)
   }
 
-  /// Appends a member with its comma and key where there is a value. `key` is `,"name":`.
+  /// Appends a member where there is a value. `key` is all that stands before that: mostly `,"name":`.
   @inline(__always)
-  mutating func append(_ key: StaticString, ifPresent value: Double?) {
+  package mutating func append(_ key: StaticString, _ value: (some JSONWritable)?) {
     guard let value else { return }
     append(key)
-    append(double: value)
+    value.writeJSON(into: &self)
   }
 
   @inline(__always)
-  mutating func append(_ key: StaticString, ifPresent id: Identifier?) {
-    guard let id else { return }
+  package mutating func append(_ key: StaticString, _ timestamp: Timestamp?, as format: TimeFormat) {
+    guard let timestamp else { return }
     append(key)
-    append(quoted: id)
+    append(timestamp, as: format)
   }
+}
 
+/// What has one form in JSON, whatever the connection is.
+package protocol JSONWritable {
+  func writeJSON(into buffer: inout ByteBuffer)
+}
+
+extension Double: JSONWritable {
+  package func writeJSON(into buffer: inout ByteBuffer) { buffer.append(double: self) }
+}
+
+extension UInt64: JSONWritable {
+  package func writeJSON(into buffer: inout ByteBuffer) { buffer.append(integer: self) }
+}
+
+extension Int: JSONWritable {
+  package func writeJSON(into buffer: inout ByteBuffer) { buffer.append(integer: Int64(self)) }
+}
+
+extension Bool: JSONWritable {
+  package func writeJSON(into buffer: inout ByteBuffer) { buffer.append(self ? "true" : "false") }
+}
+
+extension String: JSONWritable {
+  package func writeJSON(into buffer: inout ByteBuffer) { buffer.append(json: self) }
+}
+
+extension InlineText: JSONWritable {
+  package func writeJSON(into buffer: inout ByteBuffer) { buffer.append(json: self) }
+}
+
+/// The words of the protocol: they need no escape.
+extension StaticString: JSONWritable {
   @inline(__always)
-  mutating func append(_ key: StaticString, ifPresent word: StaticString?) {
-    guard let word else { return }
-    append(key)
-    append(quoted: word)
+  package func writeJSON(into buffer: inout ByteBuffer) {
+    buffer.append(UInt8(ascii: "\""))
+    buffer.append(self)
+    buffer.append(UInt8(ascii: "\""))
   }
+}
 
+/// No character of an id needs an escape, nor one of a geohash or of a channel's name.
+extension Identifier: JSONWritable {
   @inline(__always)
-  mutating func append(_ key: StaticString, ifPresent place: Coordinate?) {
-    guard let place else { return }
-    append(key)
-    append("{")
-    append(members: place)
-    append("}")
+  package func writeJSON(into buffer: inout ByteBuffer) {
+    buffer.append(UInt8(ascii: "\""))
+    buffer.append(text)
+    buffer.append(UInt8(ascii: "\""))
+  }
+}
+
+extension GeohashCell: JSONWritable {
+  package func writeJSON(into buffer: inout ByteBuffer) {
+    buffer.withRoom(for: 14) {
+      $0.append(UInt8(ascii: "\""))
+      $0.append(self)
+      $0.append(UInt8(ascii: "\""))
+    }
+  }
+}
+
+extension Channel: JSONWritable {
+  package func writeJSON(into buffer: inout ByteBuffer) {
+    buffer.append(UInt8(ascii: "\""))
+    buffer.append(self)
+    buffer.append(UInt8(ascii: "\""))
+  }
+}
+
+extension Coordinate: JSONWritable {
+  package func writeJSON(into buffer: inout ByteBuffer) {
+    buffer.append("{")
+    buffer.append(members: self)
+    buffer.append("}")
+  }
+}
+
+extension Array: JSONWritable where Element: JSONWritable {
+  package func writeJSON(into buffer: inout ByteBuffer) {
+    buffer.append(list: self) { $1.writeJSON(into: &$0) }
+  }
+}
+
+extension ByteBuffer {
+  /// Appends `[…]`, with a comma between what `write` writes of each element.
+  mutating func append<Element>(list elements: [Element], _ write: (inout ByteBuffer, Element) -> Void) {
+    append("[")
+    for (index, element) in elements.enumerated() {
+      if index > 0 { append(UInt8(ascii: ",")) }
+      write(&self, element)
+    }
+    append("]")
   }
 }

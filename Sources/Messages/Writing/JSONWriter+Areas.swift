@@ -7,26 +7,16 @@ extension JSONWriter {
   static func writeHead(
     _ update: AreaUpdate, on channel: Channel, _ time: TimeFormat, _ buffer: inout ByteBuffer
   ) {
-    buffer.append("{\"type\":\"area_update\",\"payload\":{\"channel\":")
-    buffer.append(quoted: channel)
-    buffer.append(",\"cell\":")
-    buffer.append(quoted: update.cell)
-    buffer.append(",\"tick\":")
-    buffer.append(integer: update.tick)
-    buffer.append(update.isFull ? ",\"full\":true,\"drivers\":[" : ",\"full\":false,\"drivers\":[")
-    for (index, driver) in update.drivers.enumerated() {
-      if index > 0 { buffer.append(UInt8(ascii: ",")) }
+    buffer.append("{\"type\":\"area_update\",\"payload\":{\"channel\":", channel)
+    buffer.append(",\"cell\":", update.cell)
+    buffer.append(",\"tick\":", update.tick)
+    buffer.append(",\"full\":", update.isFull)
+    buffer.append(",\"drivers\":")
+    buffer.append(list: update.drivers) { buffer, driver in
       buffer.withRoom(for: MessageLimits.areaDriverBytes) { write(driver, time, &$0) }
     }
-    buffer.append("],\"left\":[")
-    for (index, id) in update.left.enumerated() {
-      if index > 0 { buffer.append(UInt8(ascii: ",")) }
-      buffer.append(quoted: id)
-    }
-    buffer.append("]")
-    guard let more = update.more else { return }
-    buffer.append(",\"more\":")
-    buffer.append(integer: Int64(more))
+    buffer.append(",\"left\":", update.left)
+    buffer.append(",\"more\":", update.more)
   }
 
   private static func write(_ driver: AreaUpdate.Driver, _ time: TimeFormat, _ room: inout ByteRoom) {
@@ -54,17 +44,6 @@ extension JSONWriter {
     switch driver.timeSource {
     case .fix: room.append("}")
     case .hub: room.append(",\"timeSource\":\"hub\"}")
-    }
-  }
-}
-
-extension ByteBuffer {
-  /// Appends `"…"`: a geohash.
-  mutating func append(quoted cell: GeohashCell) {
-    withRoom(for: 14) {
-      $0.append(UInt8(ascii: "\""))
-      $0.append(cell)
-      $0.append(UInt8(ascii: "\""))
     }
   }
 }

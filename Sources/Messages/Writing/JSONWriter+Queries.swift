@@ -7,17 +7,12 @@ extension JSONWriter {
   static func write(_ query: QueryRequest, _ buffer: inout ByteBuffer) {
     switch query {
     case .driver(let id):
-      buffer.append("{\"kind\":\"driver\",\"driverId\":")
-      buffer.append(quoted: id)
+      buffer.append("{\"kind\":\"driver\",\"driverId\":", id)
     case .trip(let id):
-      buffer.append("{\"kind\":\"trip\",\"tripId\":")
-      buffer.append(quoted: id)
+      buffer.append("{\"kind\":\"trip\",\"tripId\":", id)
     case .drivers(let search):
       write(search.area, &buffer)
-      if let limit = search.limit {
-        buffer.append(",\"limit\":")
-        buffer.append(integer: Int64(limit))
-      }
+      buffer.append(",\"limit\":", search.limit)
       write(search.filter, &buffer)
     }
     buffer.append("}")
@@ -26,19 +21,11 @@ extension JSONWriter {
   private static func write(_ area: DriverSearch.Area, _ buffer: inout ByteBuffer) {
     switch area {
     case .nearby(let center, let radius):
-      buffer.append("{\"kind\":\"nearby\",\"latitude\":")
-      buffer.append(double: center.latitude)
-      buffer.append(",\"longitude\":")
-      buffer.append(double: center.longitude)
-      buffer.append(",\"radius\":", ifPresent: radius)
+      buffer.append("{\"kind\":\"nearby\",\"latitude\":", center.latitude)
+      buffer.append(",\"longitude\":", center.longitude)
+      buffer.append(",\"radius\":", radius)
     case .box(let box):
-      buffer.append("{\"kind\":\"within\",\"bbox\":[")
-      buffer.append(double: box.west)
-      for value in [box.south, box.east, box.north] {
-        buffer.append(",")
-        buffer.append(double: value)
-      }
-      buffer.append("]")
+      buffer.append("{\"kind\":\"within\",\"bbox\":", [box.west, box.south, box.east, box.north])
     case .polygons(let polygons):
       buffer.append("{\"kind\":\"within\",\"polygon\":")
       write(polygons, into: &buffer)
@@ -46,42 +33,33 @@ extension JSONWriter {
   }
 
   private static func write(_ filter: DriverFilter, _ buffer: inout ByteBuffer) {
-    buffer.append(",\"status\":", ifPresent: filter.status?.name)
-    if let vehicleType = filter.vehicleType {
-      buffer.append(",\"vehicleType\":")
-      buffer.append(json: vehicleType)
-    }
-    writeTags(filter.tags, &buffer)
-    buffer.append(",\"maxAge\":", ifPresent: filter.maxAge)
+    buffer.append(",\"status\":", filter.status?.name)
+    buffer.append(",\"vehicleType\":", filter.vehicleType)
+    buffer.append(",\"tags\":", filter.tags.isEmpty ? nil : filter.tags)
+    buffer.append(",\"maxAge\":", filter.maxAge)
     if filter.includesStale { buffer.append(",\"stale\":true") }
   }
 
   /// Appends polygons as a GeoJSON geometry: a Polygon where there is one.
   public static func write(_ polygons: MultiPolygon, into buffer: inout ByteBuffer) {
-    let isOne = polygons.positions.count == 1
-    buffer.append(isOne ? "{\"type\":\"Polygon\",\"coordinates\":" : "{\"type\":\"MultiPolygon\",\"coordinates\":[")
-    for (number, rings) in polygons.positions.enumerated() {
-      if number > 0 { buffer.append(",") }
-      buffer.append("[")
-      for (index, ring) in rings.enumerated() {
-        if index > 0 { buffer.append(",") }
-        writeRing(ring, &buffer)
+    func writeRings(_ buffer: inout ByteBuffer, _ rings: [[Coordinate]]) {
+      buffer.append(list: rings) { buffer, ring in
+        buffer.append(list: ring) { buffer, position in
+          buffer.append("[", position.longitude)
+          buffer.append(",", position.latitude)
+          buffer.append("]")
+        }
       }
-      buffer.append("]")
     }
-    buffer.append(isOne ? "}" : "]}")
-  }
-
-  private static func writeRing(_ ring: [Coordinate], _ buffer: inout ByteBuffer) {
-    var separator: StaticString = "[["
-    for position in ring {
-      buffer.append(separator)
-      buffer.append(double: position.longitude)
-      buffer.append(",")
-      buffer.append(double: position.latitude)
-      separator = "],["
+    let isOne = polygons.positions.count == 1
+    buffer.append("{\"type\":", isOne ? "Polygon" : "MultiPolygon")
+    buffer.append(",\"coordinates\":")
+    if isOne {
+      writeRings(&buffer, polygons.positions[0])
+    } else {
+      buffer.append(list: polygons.positions, writeRings)
     }
-    buffer.append("]]")
+    buffer.append("}")
   }
 
   // MARK: Answers
@@ -117,51 +95,31 @@ extension JSONWriter {
 
   static func endDrivers(more: Int, _ buffer: inout ByteBuffer) {
     buffer.append("]")
-    if more > 0 {
-      buffer.append(",\"more\":")
-      buffer.append(integer: Int64(more))
-    }
+    buffer.append(",\"more\":", more > 0 ? more : nil)
   }
 
   private static func writeMembers(_ report: DriverReport, _ time: TimeFormat, _ buffer: inout ByteBuffer) {
-    buffer.append("\"driverId\":")
-    buffer.append(quoted: report.driverID)
-    buffer.append(",\"status\":")
-    buffer.append(quoted: report.status.name)
-    if let vehicleType = report.vehicleType {
-      buffer.append(",\"vehicleType\":")
-      buffer.append(json: vehicleType)
-    }
-    writeTags(report.tags, &buffer)
+    buffer.append("\"driverId\":", report.driverID)
+    buffer.append(",\"status\":", report.status.name)
+    buffer.append(",\"vehicleType\":", report.vehicleType)
+    buffer.append(",\"tags\":", report.tags.isEmpty ? nil : report.tags)
     if let position = report.position {
       buffer.append(",")
       buffer.append(members: position.coordinate)
-      buffer.append(",\"heading\":", ifPresent: position.heading)
-      buffer.append(",\"speed\":", ifPresent: position.speed)
-      buffer.append(",\"accuracy\":", ifPresent: position.accuracy)
-      buffer.append(",\"age\":")
-      buffer.append(double: position.age)
+      buffer.append(",\"heading\":", position.heading)
+      buffer.append(",\"speed\":", position.speed)
+      buffer.append(",\"accuracy\":", position.accuracy)
+      buffer.append(",\"age\":", position.age)
       if let timestamp = position.timestamp {
-        buffer.append(",\"timestamp\":")
-        buffer.append(timestamp, as: time)
+        buffer.append(",\"timestamp\":", timestamp, as: time)
         switch position.timeSource {
         case .fix: break
         case .hub: buffer.append(",\"timeSource\":\"hub\"")
         }
       }
     }
-    buffer.append(",\"predicted\":", ifPresent: report.predicted)
-    buffer.append(",\"distance\":", ifPresent: report.distance)
-    if let isOnline = report.isOnline { buffer.append(isOnline ? ",\"online\":true" : ",\"online\":false") }
-  }
-
-  private static func writeTags(_ tags: [InlineText], _ buffer: inout ByteBuffer) {
-    var separator: StaticString = ",\"tags\":["
-    for tag in tags {
-      buffer.append(separator)
-      buffer.append(json: tag)
-      separator = ","
-    }
-    if !tags.isEmpty { buffer.append("]") }
+    buffer.append(",\"predicted\":", report.predicted)
+    buffer.append(",\"distance\":", report.distance)
+    buffer.append(",\"online\":", report.isOnline)
   }
 }

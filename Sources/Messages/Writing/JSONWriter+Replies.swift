@@ -28,8 +28,7 @@ extension JSONWriter {
   /// Appends what stands before the members of the answer to a query, where these are written in pieces. What stands
   /// behind them: `writeEnd`.
   public static func writeResultHead(replyTo: MessageID, into buffer: inout ByteBuffer) {
-    buffer.append("{\"type\":\"result\",\"payload\":{\"replyTo\":")
-    buffer.append(json: replyTo.text)
+    buffer.append("{\"type\":\"result\",\"payload\":{\"replyTo\":", replyTo.text)
     buffer.append(",")
   }
 
@@ -37,8 +36,7 @@ extension JSONWriter {
   public static func writeEnd(
     timestamp: Timestamp, messageID: UInt64, time: TimeFormat, into buffer: inout ByteBuffer
   ) {
-    buffer.append("},\"timestamp\":")
-    buffer.append(timestamp, as: time)
+    buffer.append("},\"timestamp\":", timestamp, as: time)
     buffer.append(",\"messageId\":\"r")
     buffer.append(integer: messageID)
     buffer.append("\"}")
@@ -49,55 +47,31 @@ extension JSONWriter {
   private static func writeHead(
     _ connected: Connected, _ time: TimeFormat, _ buffer: inout ByteBuffer
   ) {
-    buffer.append("{\"type\":\"connected\",\"payload\":{\"sessionId\":")
-    buffer.append(json: connected.sessionID)
-    buffer.append(",\"role\":")
-    buffer.append(quoted: connected.role.name)
-    buffer.append(",\"id\":")
-    buffer.append(quoted: connected.id)
-    buffer.append(",\"heartbeatInterval\":")
-    buffer.append(double: connected.heartbeatInterval)
-    buffer.append(",\"serverTime\":")
-    buffer.append(connected.serverTime, as: time)
-    buffer.append(",\"limits\":{\"maxMessageBytes\":")
-    buffer.append(integer: Int64(connected.limits.maxMessageBytes))
-    buffer.append(",\"maxBatch\":")
-    buffer.append(integer: Int64(connected.limits.maxBatch))
-    buffer.append(",\"rate\":")
-    buffer.append(double: connected.limits.rate)
+    buffer.append("{\"type\":\"connected\",\"payload\":{\"sessionId\":", connected.sessionID)
+    buffer.append(",\"role\":", connected.role.name)
+    buffer.append(",\"id\":", connected.id)
+    buffer.append(",\"heartbeatInterval\":", connected.heartbeatInterval)
+    buffer.append(",\"serverTime\":", connected.serverTime, as: time)
+    buffer.append(",\"limits\":{\"maxMessageBytes\":", connected.limits.maxMessageBytes)
+    buffer.append(",\"maxBatch\":", connected.limits.maxBatch)
+    buffer.append(",\"rate\":", connected.limits.rate)
     buffer.append("}")
     guard let sampling = connected.sampling else { return }
-    buffer.append(",\"sampling\":{\"interval\":")
-    buffer.append(double: sampling.interval)
-    buffer.append(",\"minDistance\":")
-    buffer.append(double: sampling.minDistance)
+    buffer.append(",\"sampling\":{\"interval\":", sampling.interval)
+    buffer.append(",\"minDistance\":", sampling.minDistance)
     buffer.append("}")
   }
 
   private static func writeHead(
     _ subscribed: Subscribed, _ time: TimeFormat, _ buffer: inout ByteBuffer
   ) {
-    buffer.append("{\"type\":\"subscribed\",\"payload\":{\"replyTo\":")
-    buffer.append(json: subscribed.replyTo.text)
-    buffer.append(",\"channel\":")
-    buffer.append(quoted: subscribed.channel)
-    if let viewID = subscribed.viewID {
-      buffer.append(",\"viewId\":")
-      buffer.append(json: viewID)
-    }
-    if let cells = subscribed.cells {
-      buffer.append(",\"cells\":[")
-      for (index, cell) in cells.enumerated() {
-        if index > 0 { buffer.append(UInt8(ascii: ",")) }
-        buffer.append(quoted: cell)
-      }
-      buffer.append("]")
-    }
-    buffer.append(",\"sequence\":")
-    buffer.append(integer: subscribed.sequence)
-    buffer.append(",\"epoch\":")
-    buffer.append(json: subscribed.epoch)
-    buffer.append(subscribed.recovered ? ",\"recovered\":true" : ",\"recovered\":false")
+    buffer.append("{\"type\":\"subscribed\",\"payload\":{\"replyTo\":", subscribed.replyTo.text)
+    buffer.append(",\"channel\":", subscribed.channel)
+    buffer.append(",\"viewId\":", subscribed.viewID)
+    buffer.append(",\"cells\":", subscribed.cells)
+    buffer.append(",\"sequence\":", subscribed.sequence)
+    buffer.append(",\"epoch\":", subscribed.epoch)
+    buffer.append(",\"recovered\":", subscribed.recovered)
     guard let snapshot = subscribed.snapshot else { return }
     buffer.append(",\"snapshot\":{")
     if let trip = snapshot.trip { writeMember(trip, time, &buffer) }
@@ -116,32 +90,22 @@ extension JSONWriter {
 
   /// Appends `"trip":{…}`.
   private static func writeMember(_ trip: TripState, _ time: TimeFormat, _ buffer: inout ByteBuffer) {
-    buffer.append("\"trip\":{\"tripId\":")
-    buffer.append(quoted: trip.tripID)
-    buffer.append(",\"status\":")
-    buffer.append(quoted: trip.status.name)
-    buffer.append(",\"driverId\":", ifPresent: trip.driverID)
-    buffer.append(",\"timestamp\":")
-    buffer.append(trip.timestamp, as: time)
+    buffer.append("\"trip\":{\"tripId\":", trip.tripID)
+    buffer.append(",\"status\":", trip.status.name)
+    buffer.append(",\"driverId\":", trip.driverID)
+    buffer.append(",\"timestamp\":", trip.timestamp, as: time)
     buffer.append("}")
   }
 
   private static func writeHead(_ unsubscribed: Unsubscribed, _ buffer: inout ByteBuffer) {
     buffer.append("{\"type\":\"unsubscribed\",\"payload\":{")
-    if let replyTo = unsubscribed.replyTo {
-      buffer.append("\"replyTo\":")
-      buffer.append(json: replyTo.text)
-      buffer.append(",")
-    }
-    buffer.append("\"channel\":")
-    buffer.append(quoted: unsubscribed.channel)
-    buffer.append(",\"reason\":")
-    buffer.append(quoted: unsubscribed.reason.name)
+    buffer.append("\"replyTo\":", unsubscribed.replyTo?.text)
+    buffer.append(unsubscribed.replyTo == nil ? "\"channel\":" : ",\"channel\":", unsubscribed.channel)
+    buffer.append(",\"reason\":", unsubscribed.reason.name)
   }
 
   private static func writeHead(_ ack: Ack, _ time: TimeFormat, _ buffer: inout ByteBuffer) {
-    buffer.append("{\"type\":\"ack\",\"payload\":{\"replyTo\":")
-    buffer.append(json: ack.replyTo.text)
+    buffer.append("{\"type\":\"ack\",\"payload\":{\"replyTo\":", ack.replyTo.text)
     if let batch = ack.batch { writeMembers(batch, &buffer) }
     guard let trip = ack.trip else { return }
     buffer.append(",")
@@ -149,21 +113,14 @@ extension JSONWriter {
   }
 
   private static func writeMembers(_ batch: Ack.Batch, _ buffer: inout ByteBuffer) {
-    buffer.append(",\"accepted\":")
-    buffer.append(integer: Int64(batch.accepted))
-    buffer.append(",\"duplicates\":")
-    buffer.append(integer: Int64(batch.duplicates))
-    buffer.append(",\"rejected\":[")
-    var separator: StaticString = "{\"index\":"
-    for rejection in batch.rejected {
-      buffer.append(separator)
-      buffer.append(integer: Int64(rejection.index))
-      buffer.append(",\"code\":")
-      buffer.append(quoted: rejection.code.name)
+    buffer.append(",\"accepted\":", batch.accepted)
+    buffer.append(",\"duplicates\":", batch.duplicates)
+    buffer.append(",\"rejected\":")
+    buffer.append(list: batch.rejected) { buffer, rejection in
+      buffer.append("{\"index\":", rejection.index)
+      buffer.append(",\"code\":", rejection.code.name)
       buffer.append("}")
-      separator = ",{\"index\":"
     }
-    buffer.append("]")
   }
 
   private static func writeHead(_ pong: Pong, _ time: TimeFormat, _ buffer: inout ByteBuffer) {
@@ -172,13 +129,9 @@ extension JSONWriter {
       buffer.append(members)
       buffer.append(",")
     }
-    buffer.append("\"replyTo\":")
-    buffer.append(json: pong.replyTo.text)
-    buffer.append(",\"serverTime\":")
-    buffer.append(pong.serverTime, as: time)
-    guard let storedThrough = pong.storedThrough else { return }
-    buffer.append(",\"storedThrough\":")
-    buffer.append(storedThrough, as: time)
+    buffer.append("\"replyTo\":", pong.replyTo.text)
+    buffer.append(",\"serverTime\":", pong.serverTime, as: time)
+    buffer.append(",\"storedThrough\":", pong.storedThrough, as: time)
   }
 
   private static func writeHead(_ reply: ResultReply, _ time: TimeFormat, _ buffer: inout ByteBuffer) {
@@ -187,27 +140,18 @@ extension JSONWriter {
   }
 
   private static func writeHead(_ advice: SamplingAdvice, _ buffer: inout ByteBuffer) {
-    buffer.append("{\"type\":\"sampling\",\"payload\":{\"interval\":")
-    buffer.append(double: advice.interval)
-    buffer.append(",\"minDistance\":")
-    buffer.append(double: advice.minDistance)
-    buffer.append(",\"reason\":")
-    buffer.append(quoted: advice.reason.name)
+    buffer.append("{\"type\":\"sampling\",\"payload\":{\"interval\":", advice.interval)
+    buffer.append(",\"minDistance\":", advice.minDistance)
+    buffer.append(",\"reason\":", advice.reason.name)
   }
 
   private static func writeHead(_ error: ErrorReply, _ buffer: inout ByteBuffer) {
-    buffer.append("{\"type\":\"error\",\"payload\":{\"code\":")
-    buffer.append(quoted: error.code.name)
-    buffer.append(",\"message\":")
-    buffer.append(json: error.message)
-    if let replyTo = error.replyTo {
-      buffer.append(",\"replyTo\":")
-      buffer.append(json: replyTo.text)
-    }
-    buffer.append(",\"retryAfter\":", ifPresent: error.retryAfter)
+    buffer.append("{\"type\":\"error\",\"payload\":{\"code\":", error.code.name)
+    buffer.append(",\"message\":", error.message)
+    buffer.append(",\"replyTo\":", error.replyTo?.text)
+    buffer.append(",\"retryAfter\":", error.retryAfter)
     guard let status = error.status else { return }
-    buffer.append(",\"details\":{\"status\":")
-    buffer.append(quoted: status.name)
+    buffer.append(",\"details\":{\"status\":", status.name)
     buffer.append("}")
   }
 }

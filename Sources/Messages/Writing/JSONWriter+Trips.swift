@@ -14,43 +14,25 @@ extension JSONWriter {
   public static func write(
     _ reports: [TripReport], next: String?, time: TimeFormat, into buffer: inout ByteBuffer
   ) {
-    buffer.append("{\"trips\":[")
-    for (index, report) in reports.enumerated() {
-      if index > 0 { buffer.append(",") }
-      write(report, time: time, into: &buffer)
-    }
-    buffer.append("]")
-    if let next {
-      buffer.append(",\"next\":")
-      buffer.append(json: next)
-    }
+    buffer.append("{\"trips\":")
+    buffer.append(list: reports) { write($1, time: time, into: &$0) }
+    buffer.append(",\"next\":", next)
     buffer.append("}")
   }
 
   /// The members of a trip, without its braces.
   static func writeMembers(_ report: TripReport, _ time: TimeFormat, _ buffer: inout ByteBuffer) {
-    buffer.append("\"tripId\":")
-    buffer.append(quoted: report.tripID)
-    buffer.append(",\"status\":")
-    buffer.append(quoted: report.status.name)
-    buffer.append(",\"timestamp\":")
-    buffer.append(report.timestamp, as: time)
-    buffer.append(",\"created\":")
-    buffer.append(report.created, as: time)
-    buffer.append(",\"updated\":")
-    buffer.append(report.updated, as: time)
-    if let ended = report.ended {
-      buffer.append(",\"ended\":")
-      buffer.append(ended, as: time)
-    }
-    buffer.append(",\"driverId\":", ifPresent: report.driverID)
-    buffer.append(",\"riderId\":", ifPresent: report.riderID)
-    buffer.append(",\"pickup\":", ifPresent: report.pickup)
-    buffer.append(",\"dropoff\":", ifPresent: report.dropoff)
-    if let route = report.route {
-      buffer.append(",\"route\":")
-      buffer.append(json: route)
-    }
-    if let summary = report.summary { writeMember(summary, into: &buffer) }
+    buffer.append("\"tripId\":", report.tripID)
+    buffer.append(",\"status\":", report.status.name)
+    buffer.append(",\"timestamp\":", report.timestamp, as: time)
+    buffer.append(",\"created\":", report.created, as: time)
+    buffer.append(",\"updated\":", report.updated, as: time)
+    buffer.append(",\"ended\":", report.ended, as: time)
+    buffer.append(",\"driverId\":", report.driverID)
+    buffer.append(",\"riderId\":", report.riderID)
+    buffer.append(",\"pickup\":", report.pickup)
+    buffer.append(",\"dropoff\":", report.dropoff)
+    buffer.append(",\"route\":", report.route)
+    buffer.append(",\"summary\":", report.summary)
   }
 }

@@ -23,74 +23,39 @@ public enum JSONWriter {
       buffer.withRoom(for: MessageLimits.etaBytes) { write(update, of: publication, time, &$0) }
       return
     case .tripUpdate(let update):
-      buffer.append("{\"type\":\"trip_update\",\"payload\":{\"channel\":")
-      buffer.append(quoted: publication.channel)
+      buffer.append("{\"type\":\"trip_update\",\"payload\":{\"channel\":", publication.channel)
       writeMembers(update, time, &buffer)
     case .notification(let notification):
-      buffer.append("{\"type\":\"notification\",\"payload\":{\"channel\":")
-      buffer.append(quoted: publication.channel)
+      buffer.append("{\"type\":\"notification\",\"payload\":{\"channel\":", publication.channel)
       writeMembers(notification, time, &buffer)
     case .areaUpdate(let update): writeHead(update, on: publication.channel, time, &buffer)
     }
-    buffer.append("},\"timestamp\":")
-    buffer.append(publication.timestamp, as: time)
+    buffer.append("},\"timestamp\":", publication.timestamp, as: time)
     buffer.append(",\"messageId\":\"p")
     buffer.append(integer: publication.number)
     buffer.append("\"}")
   }
 
   private static func writeMembers(_ update: TripUpdate, _ time: TimeFormat, _ buffer: inout ByteBuffer) {
-    buffer.append(",\"tripId\":")
-    buffer.append(quoted: update.tripID)
-    buffer.append(",\"status\":")
-    buffer.append(quoted: update.status.name)
-    buffer.append(",\"previousStatus\":", ifPresent: update.previousStatus?.name)
-    buffer.append(",\"driverId\":", ifPresent: update.driverID)
-    buffer.append(",\"timestamp\":")
-    buffer.append(update.timestamp, as: time)
-    buffer.append(",\"location\":", ifPresent: update.location)
-    buffer.append(",\"pickup\":", ifPresent: update.pickup)
-    buffer.append(",\"dropoff\":", ifPresent: update.dropoff)
-    if let route = update.route {
-      buffer.append(",\"route\":")
-      buffer.append(json: route)
-    }
-    if let summary = update.summary { writeMember(summary, into: &buffer) }
-    buffer.append(",\"sequence\":")
-    buffer.append(integer: update.sequence)
-  }
-
-  /// Appends `,"summary":{…}`.
-  static func writeMember(_ summary: TripSummary, into buffer: inout ByteBuffer) {
-    buffer.append(",\"summary\":{\"distance\":")
-    buffer.append(double: summary.distance)
-    buffer.append(",\"approach\":")
-    buffer.append(double: summary.approach)
-    buffer.append(",\"track\":")
-    buffer.append(double: summary.track)
-    buffer.append(",\"duration\":")
-    buffer.append(double: summary.duration)
-    buffer.append(",\"waiting\":")
-    buffer.append(double: summary.waiting)
-    buffer.append(",\"fixes\":")
-    buffer.append(integer: summary.fixes)
-    buffer.append(",\"gaps\":")
-    buffer.append(integer: summary.gaps)
-    buffer.append(",\"gapDuration\":")
-    buffer.append(double: summary.gapDuration)
-    buffer.append("}")
+    buffer.append(",\"tripId\":", update.tripID)
+    buffer.append(",\"status\":", update.status.name)
+    buffer.append(",\"previousStatus\":", update.previousStatus?.name)
+    buffer.append(",\"driverId\":", update.driverID)
+    buffer.append(",\"timestamp\":", update.timestamp, as: time)
+    buffer.append(",\"location\":", update.location)
+    buffer.append(",\"pickup\":", update.pickup)
+    buffer.append(",\"dropoff\":", update.dropoff)
+    buffer.append(",\"route\":", update.route)
+    buffer.append(",\"summary\":", update.summary)
+    buffer.append(",\"sequence\":", update.sequence)
   }
 
   private static func writeMembers(_ notification: Notification, _ time: TimeFormat, _ buffer: inout ByteBuffer) {
-    buffer.append(",\"kind\":")
-    buffer.append(quoted: notification.kind.name)
-    buffer.append(",\"title\":")
-    buffer.append(json: notification.title)
-    buffer.append(",\"body\":")
-    buffer.append(json: notification.body)
+    buffer.append(",\"kind\":", notification.kind.name)
+    buffer.append(",\"title\":", notification.title)
+    buffer.append(",\"body\":", notification.body)
     writeData(notification, time, &buffer)
-    buffer.append(",\"sequence\":")
-    buffer.append(integer: notification.sequence)
+    buffer.append(",\"sequence\":", notification.sequence)
   }
 
   private static func writeData(_ notification: Notification, _ time: TimeFormat, _ buffer: inout ByteBuffer) {
@@ -98,17 +63,11 @@ public enum JSONWriter {
       return
     }
     buffer.append(",\"data\":{")
-    if let driverID = notification.driverID {
-      buffer.append("\"driverId\":")
-      buffer.append(quoted: driverID)
-    }
+    buffer.append("\"driverId\":", notification.driverID)
     if let leg = notification.leg {
-      buffer.append(notification.driverID == nil ? "\"target\":" : ",\"target\":")
-      buffer.append(quoted: leg.target.name)
-      buffer.append(",\"distance\":")
-      buffer.append(double: leg.distance)
-      buffer.append(",\"eta\":")
-      buffer.append(double: leg.eta)
+      buffer.append(notification.driverID == nil ? "\"target\":" : ",\"target\":", leg.target.name)
+      buffer.append(",\"distance\":", leg.distance)
+      buffer.append(",\"eta\":", leg.eta)
     }
     if let fence = notification.fence {
       if notification.driverID != nil { buffer.append(",") }
@@ -123,19 +82,29 @@ public enum JSONWriter {
 
   /// Appends the body of the answer to `POST /v1/notifications`.
   public static func writeNotified(_ channel: Channel, sequence: UInt64, into buffer: inout ByteBuffer) {
-    buffer.append("{\"channel\":")
-    buffer.append(quoted: channel)
-    buffer.append(",\"sequence\":")
-    buffer.append(integer: sequence)
+    buffer.append("{\"channel\":", channel)
+    buffer.append(",\"sequence\":", sequence)
     buffer.append("}")
   }
 
   /// Appends the body of an HTTP error: `{"error":{"code":…,"message":…}}`.
   public static func writeError(_ code: ErrorCode, message: String, into buffer: inout ByteBuffer) {
-    buffer.append("{\"error\":{\"code\":")
-    buffer.append(quoted: code.name)
-    buffer.append(",\"message\":")
-    buffer.append(json: message)
+    buffer.append("{\"error\":{\"code\":", code.name)
+    buffer.append(",\"message\":", message)
     buffer.append("}}")
+  }
+}
+
+extension TripSummary: JSONWritable {
+  package func writeJSON(into buffer: inout ByteBuffer) {
+    buffer.append("{\"distance\":", distance)
+    buffer.append(",\"approach\":", approach)
+    buffer.append(",\"track\":", track)
+    buffer.append(",\"duration\":", duration)
+    buffer.append(",\"waiting\":", waiting)
+    buffer.append(",\"fixes\":", fixes)
+    buffer.append(",\"gaps\":", gaps)
+    buffer.append(",\"gapDuration\":", gapDuration)
+    buffer.append("}")
   }
 }
