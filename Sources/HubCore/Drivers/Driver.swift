@@ -257,8 +257,8 @@ struct Driver {
   func durable(_ profile: DriverProfile, trip: Identifier?, isPositionOnTrip: Bool) -> DurableDriver {
     DurableDriver(
       id: id, status: reported, profile: profile, newest: durable.newest, published: tracker.publishedApart,
-      heard: durable.heard, isOffline: durable.isOffline, lastTripEnded: lastTripEnded, position: position,
-      tripID: trip, isPositionOnTrip: isPositionOnTrip, tracking: tracking)
+      heard: durable.heard, isOffline: durable.isOffline, lastTripEnded: lastTripEnded,
+      tripID: trip, isPositionOnTrip: isPositionOnTrip, position: position, tracking: tracking)
   }
 
   mutating func load(_ fixes: DurableFixes, trip: Handle?) {

@@ -61,9 +61,8 @@ public enum DurableKeys {
     case .trip, .tripForgotten: text(record, at: 1).map { key(Owner.trip, $0) }
     case .tripUpdate, .tripChange: tripOfUpdate(record).map { key(Owner.trip, $0) }
     case .epoch, .notification, .channel, .channelForgotten, .highestSequence, .driver, .driverOffline,
-      .driverForgotten,
-      .highestTripNumber, .eta, .fence, .fenceDeleted, .stay, .stayEnded, .pair, .pairEnded, .fenceNotification,
-      .postedNotification, nil:
+      .driverForgotten, .highestTripNumber, .eta, .fence, .fenceDeleted, .stay, .stayEnded, .pair, .pairEnded,
+      .fenceNotification, .postedNotification, nil:
       nil
     }
   }
@@ -86,8 +85,4 @@ public enum DurableKeys {
     guard count <= record.count - offset - 2 else { return nil }
     return UnsafeRawBufferPointer(rebasing: record[offset + 2..<offset + 2 + count])
   }
-}
-
-extension UInt8 {
-  fileprivate init(ascii letter: Unicode.Scalar) { self = UInt8(truncatingIfNeeded: letter.value) }
 }

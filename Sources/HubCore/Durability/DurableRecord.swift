@@ -92,9 +92,9 @@ struct DurableDriver: Equatable {
   var isOffline = false
   /// When its last trip ended, ms since 1970 by the hub's wall clock; 0 for none.
   var lastTripEnded: Int64 = 0
-  /// Its newest published position, and the trip that this, or else the last fix with a trip, named.
-  var position: Position?
+  /// The trip that its newest published position, or else the last fix with a trip, named; and that position.
   var tripID: Identifier?
   var isPositionOnTrip = false
+  var position: Position?
   var tracking = StoredTracking()
 }

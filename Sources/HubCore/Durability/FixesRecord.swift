@@ -23,7 +23,7 @@ public struct FixesRecord {
   let published: Timestamp?
   private let fixes: UnsafeRawBufferPointer
 
-  /// Reads the record at the start of `bytes`, which begin with its length, as `DurableKeys.forEach` gives the place.
+  /// Reads the record at the start of `bytes`, which begin with its length, as `DurableKeys.forEach` gives the offset.
   /// Throws where it is damaged or another kind of record.
   public init(_ bytes: UnsafeRawBufferPointer) throws(RecordError) {
     var reader = RecordReader(bytes)
@@ -48,13 +48,13 @@ public struct FixesRecord {
   public var count: Int { fixes.count / StoredFix.size }
 
   /// In the order in which the hub took them in: by time, for those of a batch.
-  public subscript(place: Int) -> StoredFix {
-    guard let fix = StoredFix(self.bytes(of: place)) else { preconditionFailure("it was read once") }
+  public subscript(index: Int) -> StoredFix {
+    guard let fix = StoredFix(self.bytes(of: index)) else { preconditionFailure("it was read once") }
     return fix
   }
 
   /// The time of a fix alone, in ms since 1970.
-  func milliseconds(of place: Int) -> Int64 { StoredFix.milliseconds(of: bytes(of: place)) }
+  func milliseconds(of index: Int) -> Int64 { StoredFix.milliseconds(of: bytes(of: index)) }
 
   /// The newest fix that was published; nil where none was.
   var newestPublished: StoredFix? {
@@ -102,8 +102,8 @@ extension FixesRecord {
     let record: FixesRecord
     do throws(RecordError) { record = try FixesRecord(bytes) } catch { return false }
     guard record.driverID == driver else { return true }  // two ids may have one key
-    for place in 0..<record.count {
-      let time = record.milliseconds(of: place)
+    for index in 0..<record.count {
+      let time = record.milliseconds(of: index)
       if times.containsAscending(time), !found.contains(time) { found.append(time) }
     }
     return true

@@ -30,8 +30,7 @@ public enum RecordJSON {
     var offset = 0
     while let (record, next) = DurableKeys.record(in: records, at: offset) {
       let whole = UnsafeRawBufferPointer(rebasing: records[offset..<next])
-      buffer.append("{\"group\":")
-      buffer.append(integer: group)
+      buffer.append("{\"group\":", group)
       if record[0] == RecordKind.fixes.rawValue {
         write(try FixesRecord(whole), &buffer)
       } else {
@@ -50,8 +49,7 @@ public enum RecordJSON {
     switch record {
     case .epoch(let epoch, _, _):
       buffer.begin("epoch")
-      buffer.append(",\"epoch\":")
-      buffer.append(json: epoch)
+      buffer.append(",\"epoch\":", epoch)
     case .trip(let trip): write(trip, &buffer)
     case .tripForgotten(let id):
       buffer.begin("trip_forgotten")
@@ -66,18 +64,14 @@ public enum RecordJSON {
       JSONWriter.write(publication, time: .unixMilliseconds, into: &buffer)
     case .channel(let channel, let sequence):
       buffer.begin("channel")
-      buffer.append(",\"channel\":")
-      buffer.append(json: "\(channel)")
-      buffer.append(",\"sequence\":")
-      buffer.append(integer: sequence)
+      buffer.append(",\"channel\":", channel)
+      buffer.append(",\"sequence\":", sequence)
     case .channelForgotten(let channel):
       buffer.begin("channel_forgotten")
-      buffer.append(",\"channel\":")
-      buffer.append(json: "\(channel)")
+      buffer.append(",\"channel\":", channel)
     case .highestSequence(let number):
       buffer.begin("highest_sequence")
-      buffer.append(",\"sequence\":")
-      buffer.append(integer: number)
+      buffer.append(",\"sequence\":", number)
     case .fixes: preconditionFailure("they are read as FixesRecord")
     case .driver(let driver): write(driver, &buffer)
     case .driverOffline(let id, let time):
@@ -89,14 +83,12 @@ public enum RecordJSON {
       buffer.append(",\"driverId\":", id)
     case .highestTripNumber(let number):
       buffer.begin("highest_trip_number")
-      buffer.append(",\"number\":")
-      buffer.append(integer: number)
+      buffer.append(",\"number\":", number)
     case .fence(let fence):
       buffer.begin("fence")
       buffer.append(",")
       JSONWriter.writeMembers(fence.fence, isWhole: true, &buffer)
-      buffer.append(",\"number\":")
-      buffer.append(integer: fence.number)
+      buffer.append(",\"number\":", fence.number)
       buffer.append(",\"updated\":", fence.updated)
     case .fenceDeleted(let id):
       buffer.begin("fence_deleted")
@@ -113,23 +105,26 @@ public enum RecordJSON {
       buffer.append(",\"fenceId\":", fence)
     case .pair(let pair):
       buffer.begin("pair")
-      buffer.append(",\"fenceId\":", pair.fenceID)
-      buffer.append(",\"driverId\":", pair.driverID)
-      buffer.append(",\"otherId\":", pair.otherID)
+      write(pair.fenceID, pair.driverID, pair.otherID, &buffer)
       buffer.append(",\"entered\":", pair.entered)
     case .pairEnded(let fence, let driver, let other):
       buffer.begin("pair_ended")
-      buffer.append(",\"fenceId\":", fence)
-      buffer.append(",\"driverId\":", driver)
-      buffer.append(",\"otherId\":", other)
+      write(fence, driver, other, &buffer)
     }
+  }
+
+  private static func write(
+    _ fence: Identifier, _ driver: Identifier, _ other: Identifier, _ buffer: inout ByteBuffer
+  ) {
+    buffer.append(",\"fenceId\":", fence)
+    buffer.append(",\"driverId\":", driver)
+    buffer.append(",\"otherId\":", other)
   }
 
   private static func write(_ trip: DurableTrip, _ buffer: inout ByteBuffer) {
     buffer.begin("trip")
     buffer.append(",\"tripId\":", trip.id)
-    buffer.append(",\"number\":")
-    buffer.append(integer: trip.number)
+    buffer.append(",\"number\":", trip.number)
     buffer.append(",\"status\":", trip.status.name)
     buffer.append(",\"timestamp\":", trip.changed)
     buffer.append(",\"created\":", trip.created)
@@ -139,16 +134,12 @@ public enum RecordJSON {
     buffer.append(",\"riderId\":", trip.riderID)
     buffer.append(",\"pickup\":", trip.pickup)
     buffer.append(",\"dropoff\":", trip.dropoff)
-    if let route = trip.route {
-      buffer.append(",\"route\":")
-      buffer.append(json: route.polyline)
-    }
+    buffer.append(",\"route\":", trip.route?.polyline)
     buffer.append(",\"distance\":", trip.progress.odometer.meters)
     buffer.append(",\"approach\":", trip.progress.approachMeters)
     buffer.append(",\"ended\":", trip.ended)
     if let eta = trip.eta {
-      buffer.append(",\"eta\":{\"tripId\":")
-      buffer.append(json: trip.id.text)
+      buffer.append(",\"eta\":{\"tripId\":", trip.id)
       write(eta, &buffer)
       buffer.append("}")
     }
@@ -165,21 +156,12 @@ public enum RecordJSON {
     buffer.begin("driver")
     buffer.append(",\"driverId\":", driver.id)
     buffer.append(",\"status\":", driver.status.name)
-    if let type = driver.profile.vehicleType {
-      buffer.append(",\"vehicleType\":")
-      buffer.append(json: type)
-    }
-    buffer.append(",\"tags\":[")
-    for (index, tag) in driver.profile.tags.enumerated() {
-      if index > 0 { buffer.append(",") }
-      buffer.append(json: tag)
-    }
-    buffer.append("]")
+    buffer.append(",\"vehicleType\":", driver.profile.vehicleType)
+    buffer.append(",\"tags\":", driver.profile.tags)
     buffer.append(",\"newestFix\":", driver.newest)
     buffer.append(",\"publishedAs\":", driver.published)
     buffer.append(",\"heard\":", driver.heard)
-    buffer.append(",\"online\":")
-    buffer.append(driver.isOffline ? "false" : "true")
+    buffer.append(",\"online\":", !driver.isOffline)
     buffer.append(",\"tripId\":", driver.isPositionOnTrip ? driver.tripID : nil)
     if let position = driver.position {
       buffer.append(",\"timestamp\":", position.timestamp)
@@ -195,11 +177,9 @@ public enum RecordJSON {
     buffer.append(",\"publishedAs\":", record.published)
     buffer.append(",\"fixes\":[")
     for index in 0..<record.count {
-      if index > 0 { buffer.append(",") }
       let fix = record[index]
-      buffer.append("{\"disposition\":\"")
-      buffer.append(fix.disposition.name)
-      buffer.append("\",\"measured\":")
+      buffer.append(index > 0 ? ",{\"disposition\":" : "{\"disposition\":", fix.disposition.name)
+      buffer.append(",\"measured\":")
       JSONWriter.write(LocationUpdate(tripID: nil, fix: fix.measured), time: .unixMilliseconds, into: &buffer)
       if let position = fix.position { write(Position(position, at: fix.measured.timestamp), &buffer) }
       buffer.append("}")
@@ -229,47 +209,10 @@ extension StoredFix.Disposition {
   }
 }
 
-/// Members with their key, where there is a value.
 extension ByteBuffer {
   fileprivate mutating func begin(_ record: StaticString) { append(",\"record\":", record) }
 
-  fileprivate mutating func append(_ key: StaticString, _ word: StaticString) {
-    append(key)
-    append("\"")
-    append(word)
-    append("\"")
-  }
-
-  fileprivate mutating func append(_ key: StaticString, _ id: Identifier?) {
-    guard let id else { return }
-    append(key)
-    append(json: id.text)
-  }
-
   fileprivate mutating func append(_ key: StaticString, _ time: Timestamp?) {
-    guard let time else { return }
-    append(key)
-    append(integer: time.milliseconds)
-  }
-
-  fileprivate mutating func append(_ key: StaticString, _ value: Double?) {
-    guard let value else { return }
-    append(key)
-    append(double: value)
-  }
-
-  fileprivate mutating func append(_ key: StaticString, _ place: Coordinate?) {
-    guard let place else { return }
-    append(key)
-    append("{")
-    append(members: place)
-    append("}")
-  }
-
-  fileprivate mutating func append(members place: Coordinate) {
-    append("\"latitude\":")
-    append(fixed: place.latitude, decimals: 7)
-    append(",\"longitude\":")
-    append(fixed: place.longitude, decimals: 7)
+    append(key, time, as: .unixMilliseconds)
   }
 }

@@ -1,0 +1,241 @@
+// The values that records are made of: each as bytes, and how it is read again. What is read is checked, so that what
+// does not fit is refused and never guessed.
+import HubBytes
+import HubGeo
+import HubMessages
+
+/// A value that has one form in records.
+protocol Recorded {
+  func write(into bytes: inout ByteBuffer)
+  init(from reader: inout RecordReader) throws(RecordError)
+}
+
+extension ByteBuffer {
+  /// Appends values, one behind the other.
+  mutating func record<each Value: Recorded>(_ values: repeat each Value) {
+    repeat (each values).write(into: &self)
+  }
+}
+
+extension RecordReader {
+  /// The next value. Its type is what it is assigned to: where that is an optional and the record has the value itself,
+  /// without the byte that says whether it is there, name the type (`try read() as FenceNotice`).
+  mutating func read<Value: Recorded>() throws(RecordError) -> Value { try Value(from: &self) }
+
+  /// A number that something was counted with: it never comes near to overflowing.
+  mutating func count() throws(RecordError) -> UInt64 {
+    let count: UInt64 = try read()
+    guard count < 1 << 62 else { throw failure(.number) }
+    return count
+  }
+
+  /// Metres.
+  mutating func distance() throws(RecordError) -> Double {
+    let meters: Double = try read()
+    guard meters >= 0, meters < 1e9 else { throw failure(.distance) }
+    return meters
+  }
+
+  mutating func finite(in range: ClosedRange<Double>) throws(RecordError) -> Double {
+    let value: Double = try read()
+    guard range.contains(value) else { throw failure(.number) }
+    return value
+  }
+}
+
+// MARK: Numbers
+
+extension Recorded where Self: FixedWidthInteger & BitwiseCopyable {
+  @inline(__always)
+  func write(into bytes: inout ByteBuffer) { withUnsafeBytes(of: littleEndian) { bytes.append($0) } }
+
+  init(from reader: inout RecordReader) throws(RecordError) {
+    self.init(littleEndian: try reader.take(MemoryLayout<Self>.size).loadUnaligned(as: Self.self))
+  }
+}
+
+extension UInt8: Recorded {}
+extension UInt16: Recorded {}
+extension UInt32: Recorded {}
+extension UInt64: Recorded {}
+extension Int64: Recorded {}
+
+extension Bool: Recorded {
+  @inline(__always)
+  func write(into bytes: inout ByteBuffer) { bytes.append(UInt8(self ? 1 : 0)) }
+
+  init(from reader: inout RecordReader) throws(RecordError) {
+    switch try reader.read() as UInt8 {
+    case 0: self = false
+    case 1: self = true
+    case _: throw reader.failure(.optional)
+    }
+  }
+}
+
+/// To the bit; whoever reads checks the range.
+extension Double: Recorded {
+  @inline(__always)
+  func write(into bytes: inout ByteBuffer) { bitPattern.write(into: &bytes) }
+
+  init(from reader: inout RecordReader) throws(RecordError) { self.init(bitPattern: try reader.read()) }
+}
+
+// MARK: Words
+
+extension Recorded where Self: RawRepresentable, RawValue == UInt8 {
+  func write(into bytes: inout ByteBuffer) { bytes.append(rawValue) }
+
+  init(from reader: inout RecordReader) throws(RecordError) {
+    guard let word = Self(rawValue: try reader.read()) else { throw reader.failure(.status) }
+    self = word
+  }
+}
+
+extension RecordKind: Recorded {}
+extension Role: Recorded {}
+extension TripStatus: Recorded {}
+extension TripTarget: Recorded {}
+extension ETABasis: Recorded {}
+extension DriverStatus: Recorded {}
+extension Notification.Kind: Recorded {}
+extension Fence.Kind: Recorded {}
+extension FenceNotice.Reason: Recorded {}
+
+// MARK: Texts
+
+extension InlineText: Recorded {
+  @inline(__always)
+  func write(into bytes: inout ByteBuffer) {
+    UInt16(count).write(into: &bytes)
+    withBytes { bytes.append($0) }
+  }
+
+  init(from reader: inout RecordReader) throws(RecordError) {
+    guard let text = InlineText(try reader.takeText()) else { throw reader.failure(.text) }
+    self = text
+  }
+}
+
+extension Identifier: Recorded {
+  @inline(__always)
+  func write(into bytes: inout ByteBuffer) { text.write(into: &bytes) }
+
+  init(from reader: inout RecordReader) throws(RecordError) {
+    guard let identifier = Identifier(try reader.takeText()) else { throw reader.failure(.identifier) }
+    self = identifier
+  }
+}
+
+extension MessageID: Recorded {
+  func write(into bytes: inout ByteBuffer) { text.write(into: &bytes) }
+
+  init(from reader: inout RecordReader) throws(RecordError) {
+    guard let id = MessageID(try reader.takeText()) else { throw reader.failure(.text) }
+    self = id
+  }
+}
+
+/// Of any length.
+extension String: Recorded {
+  func write(into bytes: inout ByteBuffer) {
+    UInt32(utf8.count).write(into: &bytes)
+    bytes.append(utf8: self)
+  }
+
+  init(from reader: inout RecordReader) throws(RecordError) {
+    guard let text = String(validating: try reader.take(Int(try reader.read() as UInt32)), as: UTF8.self) else {
+      throw reader.failure(.text)
+    }
+    self = text
+  }
+}
+
+// MARK: Times and places
+
+extension Timestamp: Recorded {
+  @inline(__always)
+  func write(into bytes: inout ByteBuffer) { milliseconds.write(into: &bytes) }
+
+  init(from reader: inout RecordReader) throws(RecordError) {
+    self.init(milliseconds: try reader.read())
+    guard Timestamp.accepted.contains(self) else { throw reader.failure(.timestamp) }
+  }
+}
+
+extension Coordinate: Recorded {
+  @inline(__always)
+  func write(into bytes: inout ByteBuffer) {
+    latitude.write(into: &bytes)
+    longitude.write(into: &bytes)
+  }
+
+  init(from reader: inout RecordReader) throws(RecordError) {
+    guard let coordinate = Coordinate(latitude: try reader.read(), longitude: try reader.read()) else {
+      throw reader.failure(.coordinate)
+    }
+    self = coordinate
+  }
+}
+
+extension Route: Recorded {
+  func write(into bytes: inout ByteBuffer) { polyline.write(into: &bytes) }
+
+  init(from reader: inout RecordReader) throws(RecordError) {
+    let polyline: String = try reader.read()
+    do throws(Route.Fault) {
+      try self.init(polyline: polyline)
+    } catch {
+      throw reader.failure(.text)
+    }
+  }
+}
+
+/// Those with events: a letter and an id.
+extension Channel: Recorded {
+  func write(into bytes: inout ByteBuffer) {
+    switch self {
+    case .trip(let id): bytes.record(UInt8(ascii: "t"), id)
+    case .driver(let id): bytes.record(UInt8(ascii: "d"), id)
+    case .fence(let id): bytes.record(UInt8(ascii: "f"), id)
+    case .area, .nearby, .fleet: preconditionFailure("channels of state have no events")
+    }
+  }
+
+  init(from reader: inout RecordReader) throws(RecordError) {
+    switch Unicode.Scalar(try reader.read() as UInt8) {
+    case "t": self = .trip(try reader.read())
+    case "d": self = .driver(try reader.read())
+    case "f": self = .fence(try reader.read())
+    case _: throw reader.failure(.channel)
+    }
+  }
+}
+
+// MARK: Several and none
+
+/// 0, or 1 and the value.
+extension Optional: Recorded where Wrapped: Recorded {
+  @inline(__always)
+  func write(into bytes: inout ByteBuffer) {
+    (self != nil).write(into: &bytes)
+    if let self { self.write(into: &bytes) }
+  }
+
+  init(from reader: inout RecordReader) throws(RecordError) {
+    self = try reader.read() ? .some(try reader.read()) : nil
+  }
+}
+
+/// A count of one byte, and the values.
+extension Array: Recorded where Element: Recorded {
+  func write(into bytes: inout ByteBuffer) {
+    UInt8(count).write(into: &bytes)
+    for element in self { element.write(into: &bytes) }
+  }
+
+  init(from reader: inout RecordReader) throws(RecordError) {
+    self = []
+    for _ in 0..<(try reader.read() as UInt8) { append(try reader.read()) }
+  }
+}
