@@ -25,7 +25,7 @@ public struct JournalConfiguration: Sendable {
 /// The queue to the journal's thread, from the hub's side.
 package final class JournalQueue: Sendable {
   package let commit: GroupCommit
-  package let keeping = Locked(KeepingCounters())
+  package let maintenance = Locked(MaintenanceCounters())
   private let limits: JournalLimits
   private let log: Log
   private let watch = Locked(FullDiskWatch())
@@ -65,7 +65,7 @@ package final class JournalQueue: Sendable {
       return line
     }
     switch line {
-    case .full(let seconds, let losses): tellFull(seconds, losses)
+    case .full(let seconds, let losses): logFull(seconds, losses)
     case .writable(let seconds, let losses):
       log(
         .info, "journal_writable",
@@ -74,7 +74,7 @@ package final class JournalQueue: Sendable {
     }
   }
 
-  private func tellFull(_ seconds: Int64, _ losses: FullDiskWatch.Losses) {
+  private func logFull(_ seconds: Int64, _ losses: FullDiskWatch.Losses) {
     let error = commit.counters.lastFull
     var hint = "moves and batches get storage_full, positions go on; it is tried again twice a second"
     if case .gone = error {

@@ -11,7 +11,7 @@ package final class JournalThreads: Sendable {
   /// Starts all three. `waker` wakes a thread that takes a turn of the hub then: something is stored. Where one cannot
   /// be started the others end, and the journal takes nothing.
   package init(
-    _ journal: JournalQueue, _ writer: WriterBox, keeper: JournalKeeper, history: HistoryReader,
+    _ journal: JournalQueue, _ writer: WriterBox, maintenance: JournalMaintenance, history: HistoryReader,
     _ configuration: JournalConfiguration, waking waker: Waker, _ log: Log
   ) throws(SystemError) {
     self.journal = journal
@@ -19,7 +19,7 @@ package final class JournalThreads: Sendable {
     do throws(SystemError) {
       let writing = Joinable(try startThread(name: "journal") { write(journal, writer, waking: waker, log) })
       reader = Joinable(try startThread(name: "history") { history.run(configuration) })
-      writers = [writing, Joinable(try startThread(name: "keeper") { keeper.run(after: writer.report) })]
+      writers = [writing, Joinable(try startThread(name: "maintenance") { maintenance.run(after: writer.report) })]
     } catch {
       journal.commit.close()
       history.close()

@@ -97,7 +97,7 @@ extension GroupCommit {
       noteFull(error)
       return .full(error)
     }
-    // First what is stored, then the keeper, who is woken by what was counted.
+    // First what is stored, then maintenance, which is woken by what was counted.
     durable.store(groups.batch.ends[last].ticket, ordering: .releasing)
     note(.good, storing: last - groups.first + 1, bytes: end - groups.written)
     groups.written = end
@@ -131,7 +131,7 @@ extension GroupCommit {
       writer.sealSegment()
       state.wantsSeal = false
       state.sealedThrough = writer.next - 1
-      pthread_cond_signal(keeperCondition)
+      pthread_cond_signal(maintenanceCondition)
     }
   }
 
@@ -159,11 +159,11 @@ extension GroupCommit {
       $0.counters.groups += 1
       $0.counters.submissions += UInt64(submissions)
       $0.counters.bytes += UInt64(bytes)
-      if $0.counters.bytes >= $0.keeperBytes { pthread_cond_signal(keeperCondition) }
+      if $0.counters.bytes >= $0.maintenanceBytes { pthread_cond_signal(maintenanceCondition) }
     }
   }
 
-  /// Waits for what is worth writing, for the keeper to ask, or until it is time to look at the directory.
+  /// Waits for what is worth writing, for maintenance to ask, or until it is time to look at the directory.
   private func waitForWork() -> Wake {
     pthread_mutex_lock(mutex)
     defer { pthread_mutex_unlock(mutex) }

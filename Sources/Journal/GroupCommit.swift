@@ -2,7 +2,7 @@
 // group is being written goes into the next one, so that a busy disk makes larger groups and not longer queues (group
 // commit: DeWitt et al., 1984).
 //
-// The files: +Writing (the journal's thread), +Keeping (the keeper's).
+// The files: +Writing (the journal's thread), +Maintenance (the thread that maintains it).
 import Glibc
 import HubSystem
 import Synchronization
@@ -25,12 +25,12 @@ public final class GroupCommit: @unchecked Sendable {
     var deadline: Int64 = .max
     var isClosing = false
     var counters = JournalCounters()
-    /// The keeper wants the newest segment to be full.
+    /// Maintenance wants the newest segment to be full.
     var wantsSeal = false
     /// The last group of the segments that are full, once that was asked for.
     var sealedThrough: UInt64?
-    /// Bytes of records at which the keeper wants to be woken.
-    var keeperBytes = UInt64.max
+    /// Bytes of records at which maintenance wants to be woken.
+    var maintenanceBytes = UInt64.max
   }
 
   let limits: JournalLimits
@@ -42,8 +42,8 @@ public final class GroupCommit: @unchecked Sendable {
   let placeInterval: Int64
   let mutex: UnsafeMutablePointer<pthread_mutex_t>
   let condition: UnsafeMutablePointer<pthread_cond_t>
-  /// What the keeper waits on.
-  let keeperCondition: UnsafeMutablePointer<pthread_cond_t>
+  /// What maintenance waits on.
+  let maintenanceCondition: UnsafeMutablePointer<pthread_cond_t>
   let state: UnsafeMutablePointer<State>
   let durable = Atomic<UInt64>(0)
   let health = Atomic<JournalCondition>(.good)
@@ -60,8 +60,8 @@ public final class GroupCommit: @unchecked Sendable {
     mutex.initialize(to: pthread_mutex_t())
     condition = .allocate(capacity: 1)
     condition.initialize(to: pthread_cond_t())
-    keeperCondition = .allocate(capacity: 1)
-    keeperCondition.initialize(to: pthread_cond_t())
+    maintenanceCondition = .allocate(capacity: 1)
+    maintenanceCondition.initialize(to: pthread_cond_t())
     state = .allocate(capacity: 1)
     state.initialize(to: State())
     pthread_mutex_init(mutex, nil)
@@ -69,18 +69,18 @@ public final class GroupCommit: @unchecked Sendable {
     pthread_condattr_init(&attributes)
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)  // a wall clock that is set must not stop commits
     pthread_cond_init(condition, &attributes)
-    pthread_cond_init(keeperCondition, &attributes)
+    pthread_cond_init(maintenanceCondition, &attributes)
     pthread_condattr_destroy(&attributes)
   }
 
   deinit {
     pthread_cond_destroy(condition)
-    pthread_cond_destroy(keeperCondition)
+    pthread_cond_destroy(maintenanceCondition)
     pthread_mutex_destroy(mutex)
     state.deinitialize(count: 1)
     state.deallocate()
     condition.deallocate()
-    keeperCondition.deallocate()
+    maintenanceCondition.deallocate()
     mutex.deallocate()
   }
 
@@ -130,7 +130,7 @@ public final class GroupCommit: @unchecked Sendable {
     locked {
       $0.isClosing = true
       pthread_cond_signal(condition)
-      pthread_cond_signal(keeperCondition)
+      pthread_cond_signal(maintenanceCondition)
     }
   }
 

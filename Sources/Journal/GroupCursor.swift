@@ -4,9 +4,6 @@ import HubSystem
 
 /// A place in a segment, and the groups from there on.
 struct GroupCursor: ~Copyable {
-  /// Fewer calls of the kernel for many small groups.
-  private static let readAhead = 256 * 1024
-
   let file: any ReadableJournalFile
   private let maximum: Int
   private let crc = CRC32C()
@@ -25,7 +22,7 @@ struct GroupCursor: ~Copyable {
     self.file = file
     number = first
     maximum = limits.groupBytes
-    buffer = .allocate(byteCount: Self.readAhead, alignment: 16)
+    buffer = .allocate(byteCount: JournalLimits.readAhead, alignment: 16)
   }
 
   deinit { buffer.deallocate() }

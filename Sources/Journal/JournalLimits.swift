@@ -20,7 +20,7 @@ public struct JournalLimits: Sendable, Equatable {
   /// since.
   public var snapshots = 2
   /// Seconds between two looks at what is too old, and before something is tried again that failed.
-  public var keepingSeconds = 60.0
+  public var maintenanceSeconds = 60.0
 
   /// Bytes of the largest segment that these limits allow: full, or with a single group that is larger. A larger file
   /// is no segment, and is not read.
@@ -31,7 +31,17 @@ public struct JournalLimits: Sendable, Equatable {
   func validate() {
     precondition(groupBytes <= Int(UInt32.max) && segmentBytes > FileHeader.size)
     precondition(groupBytes <= pendingBytes)
-    precondition(snapshots >= 1 && snapshotBytes >= 1 && snapshotSyncBytes >= 1 && keepingSeconds > 0)
+    precondition(snapshots >= 1 && snapshotBytes >= 1 && snapshotSyncBytes >= 1 && maintenanceSeconds > 0)
     precondition(max(segmentBytes, groupBytes) + 1024 <= Int(UInt32.max), "places in a segment are 32 bits in indexes")
   }
+}
+
+// What is read at once.
+extension JournalLimits {
+  /// Bytes of a segment that is read group by group: fewer calls of the kernel for many small groups.
+  static let readAhead = 256 * 1024
+  /// Up to so many bytes between two records are read with them: a page comes from the disk as a whole.
+  static let gapBetweenRecords = 4096
+  /// Bytes of one read of several records.
+  static let recordsTogether = 256 * 1024
 }

@@ -4,11 +4,6 @@
 import HubSystem
 
 struct RecordCursor: ~Copyable {
-  /// Up to so many bytes between two records are read with them: a page comes from the disk as a whole.
-  private static let mostBetween = 4096
-  /// Bytes of one read of several records.
-  private static let mostTogether = 256 * 1024
-
   private let file: any ReadableJournalFile
   private let crc = CRC32C()
   /// Written in `read` only; nobody outside keeps a pointer into it beyond the next call.
@@ -20,7 +15,7 @@ struct RecordCursor: ~Copyable {
 
   deinit { buffer.deallocate() }
 
-  /// The record at `entries[place]`, from its length on, valid until the next call; nil where the file has other bytes
+  /// The record at `entries[index]`, from its length on, valid until the next call; nil where the file has other bytes
   /// there. `entries` ascend, and are asked for in order.
   mutating func record(_ index: Int, of entries: [IndexEntry]) throws(SystemError) -> UnsafeRawBufferPointer? {
     let range = entries[index].range
@@ -33,12 +28,14 @@ struct RecordCursor: ~Copyable {
     return crc(record) == entries[index].sum ? record : nil
   }
 
-  /// Where the last record ends that is to be read with the one at `place`.
+  /// Where the last record ends that is to be read with the one at `index`.
   private static func end(ofRunFrom index: Int, of entries: [IndexEntry]) -> Int {
     let start = entries[index].range.lowerBound
     var end = entries[index].range.upperBound
     for entry in entries[(index + 1)...] {
-      guard entry.range.lowerBound - end <= mostBetween, entry.range.upperBound - start <= mostTogether else { break }
+      guard entry.range.lowerBound - end <= JournalLimits.gapBetweenRecords,
+        entry.range.upperBound - start <= JournalLimits.recordsTogether
+      else { break }
       end = max(end, entry.range.upperBound)
     }
     return end

@@ -1,6 +1,6 @@
 // One life of the hub: the real server over a simulated network, and the real journal over the simulated disk. What
-// threads do in a running hub (a loop's turns, the journal's groups, its keeper, its reader) is done here call by call,
-// when the world says so.
+// threads do in a running hub (a loop's turns, the journal's groups, its maintenance, its reader) is done here call by
+// call, when the world says so.
 import HubBytes
 import HubCore
 import HubGateway
@@ -173,7 +173,7 @@ final class HubLife {
       && !networks.indices.contains { server.hasUnhandledInput($0) }
   }
 
-  /// What the keeper does: a snapshot of all that is stored, made from the one before it and the groups since, and the
+  /// What maintenance does: a snapshot of all that is stored, made from the one before it and the groups since, and the
   /// end of what is older than the rule says. `fix` is called with each fix in these groups. Gives the last group of
   /// the snapshot that it was made from (0 without one); nil where there was nothing to do.
   func keep(

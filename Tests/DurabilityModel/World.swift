@@ -231,7 +231,7 @@ struct World: ~Copyable {
 
   typealias ReadFix = (group: UInt64, driver: Identifier, fix: StoredFix)
 
-  /// The keeper makes a snapshot, or the hub ends in the attempt.
+  /// Maintenance makes a snapshot, or the hub ends in the attempt.
   mutating func keep() {
     guard let life else { return }
     var rule = RetentionRule()

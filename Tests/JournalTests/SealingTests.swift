@@ -6,7 +6,7 @@ import Testing
 @testable import HubJournal
 
 @Suite struct SealingTests {
-  @Test("The keeper is woken when enough is stored, and gets a full segment though nothing more comes")
+  @Test("Maintenance is woken when enough is stored, and gets a full segment though nothing more comes")
   func sealing() throws {
     let path = "/tmp/journal-seal-\(getpid())-\(UInt64.random(in: 0 ... .max))"
     let limits = JournalLimits()

@@ -98,7 +98,7 @@ struct BenchJournal {
     do throws(RecordError) { try hub.load(records) } catch { throw InvalidPayload("\(error)") }
   }
 
-  /// What the keeper does; the snapshot's bytes.
+  /// What maintenance does; the snapshot's bytes.
   @discardableResult
   func writeSnapshot(through last: UInt64) throws -> Int {
     let files = try DiskFiles(beside: path)

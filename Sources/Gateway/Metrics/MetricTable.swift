@@ -229,13 +229,13 @@ extension Metric {
     Metric("journal_condition", "0 good, 1 full or its directory gone, 2 stopped after a failed write.") {
       $0.journal?.commit.currentCondition.rawValue
     },
-    keeping("journal_snapshots_total", \.snapshots, "Snapshots written while the hub ran."),
-    keeping(
+    maintenance("journal_snapshots_total", \.snapshots, "Snapshots written while the hub ran."),
+    maintenance(
       "journal_snapshot_seconds_total", \.snapshotNanoseconds, "Time that they took, on a thread of low priority."),
-    keeping("journal_keeping_failures_total", \.failures, "Failed snapshots, indexes and deletions."),
-    keeping("journal_segments_deleted_total", \.segmentsDeleted, "Segments deleted by age or size."),
-    keeping("journal_segments", \.segments, "Segments on the disk."),
-    keeping("journal_disk_bytes", \.bytes, "Bytes of segments, indexes and snapshots on the disk."),
+    maintenance("journal_maintenance_failures_total", \.failures, "Failed snapshots, indexes and deletions."),
+    maintenance("journal_segments_deleted_total", \.segmentsDeleted, "Segments deleted by age or size."),
+    maintenance("journal_segments", \.segments, "Segments on the disk."),
+    maintenance("journal_disk_bytes", \.bytes, "Bytes of segments, indexes and snapshots on the disk."),
     Metric("journal_held_outputs", hub: \.heldForStorage, stored: true, "Answers and events that wait for the disk."),
     Metric(
       "journal_refused_total", hub: \.refusedForStorage, stored: true,
@@ -251,10 +251,10 @@ extension Metric {
       "Presence events not made for want of storage."),
   ]
 
-  private static func keeping<Number: BinaryInteger & SendableMetatype>(
-    _ name: String, _ path: KeyPath<KeepingCounters, Number> & Sendable, _ help: String
+  private static func maintenance<Number: BinaryInteger & SendableMetatype>(
+    _ name: String, _ path: KeyPath<MaintenanceCounters, Number> & Sendable, _ help: String
   ) -> Metric {
-    Metric(name, help) { reading in reading.journal.map { $0.keeping.withLock { $0[keyPath: path] } } }
+    Metric(name, help) { reading in reading.journal.map { $0.maintenance.withLock { $0[keyPath: path] } } }
   }
 
   private static let history: [Metric] = [

@@ -25,11 +25,11 @@ extension Server {
   }
 
   /// Nil without a journal.
-  static func makeKeeper(
+  static func makeMaintenance(
     _ configuration: ServerConfiguration, _ shared: SharedState, _ incarnation: Incarnation
-  ) -> JournalKeeper? {
+  ) -> JournalMaintenance? {
     guard let configured = configuration.journal, let journal = shared.journal else { return nil }
-    return JournalKeeper(journal, configured, shared.log) {
+    return JournalMaintenance(journal, configured, shared.log) {
       HubBox(incarnation.makeHub(configuration, now: ClockReading.read()))
     }
   }

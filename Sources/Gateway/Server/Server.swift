@@ -60,8 +60,8 @@ public final class Server: Sendable {
     }
     let box = HubBox(hub)
     do throws(SystemError) {
-      let keeper = makeKeeper(configuration, shared, incarnation)
-      let server = try start(configuration, limits, shared, box, writer, keeper, lock)
+      let maintenance = makeMaintenance(configuration, shared, incarnation)
+      let server = try start(configuration, limits, shared, box, writer, maintenance, lock)
       shared.log(
         .info, "listening",
         [
@@ -119,7 +119,7 @@ public final class Server: Sendable {
 
   private static func start(
     _ configuration: ServerConfiguration, _ loopLimits: EventLoopLimits, _ shared: SharedState,
-    _ hub: sending HubBox, _ writer: WriterBox?, _ keeper: JournalKeeper?, _ lock: consuming PortLock
+    _ hub: sending HubBox, _ writer: WriterBox?, _ maintenance: JournalMaintenance?, _ lock: consuming PortLock
   ) throws(SystemError) -> Server {
     var threads = Threads()
     var adminAddress: SocketAddress?
@@ -130,11 +130,11 @@ public final class Server: Sendable {
       } else {
         adminAddress = try startLoops(on: lock.address, configuration, loopLimits, shared, hub, &threads)
       }
-      if let stored = configuration.journal, let writer, let keeper, let journal = shared.journal,
+      if let stored = configuration.journal, let writer, let maintenance, let journal = shared.journal,
         let history = shared.history
       {
         journalThreads = try JournalThreads(
-          journal, writer, keeper: keeper, history: history, stored, waking: threads.wakers[0], shared.log)
+          journal, writer, maintenance: maintenance, history: history, stored, waking: threads.wakers[0], shared.log)
       }
     } catch {
       shared.lifecycle.requestStop(at: 0)  // lets go what has started

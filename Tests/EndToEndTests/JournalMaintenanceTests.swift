@@ -24,7 +24,7 @@ extension EndToEnd.Journals {
     return try #require(Int(line.split(separator: " ")[1]))
   }
 
-  /// Makes trips until the keeper has written so many snapshots.
+  /// Makes trips until maintenance has written so many snapshots.
   private func run(_ hub: HubProcess, untilSnapshots count: Int, trips: inout Int) throws {
     let deadline = Deadline()
     while try metric("locationhub_journal_snapshots_total", hub) < count {
@@ -42,7 +42,7 @@ extension EndToEnd.Journals {
     var trips = 0
     try run(first, untilSnapshots: 3, trips: &trips)
     #expect(try metric("locationhub_journal_segments", first) >= 2)
-    #expect(try metric("locationhub_journal_keeping_failures_total", first) == 0)
+    #expect(try metric("locationhub_journal_maintenance_failures_total", first) == 0)
     // Beside the running hub.
     let verified = try HubProcess.run(["journal", "verify", directory.path])
     #expect(verified.status == 0 && verified.output.hasSuffix("good\n"), "\(verified.output)\(verified.errors)")
@@ -78,7 +78,7 @@ extension EndToEnd.Journals {
     try segment.close()
     let deadline = Deadline()
     var trips = 2
-    while try metric("locationhub_journal_keeping_failures_total", hub) == 0 {
+    while try metric("locationhub_journal_maintenance_failures_total", hub) == 0 {
       try moves(hub, trips: trips..<trips + 10)
       trips += 10
       guard deadline.millisecondsLeft > 0 else { throw PeerError.timedOut(waitingFor: "a failure") }
@@ -88,7 +88,7 @@ extension EndToEnd.Journals {
     hub.send(signal: SIGTERM)
     let outcome = try hub.outcome()
     #expect(outcome.status == 0)
-    #expect(outcome.errors.matches(of: /event=journal_keeping_failed/).count == 1)
+    #expect(outcome.errors.matches(of: /event=journal_maintenance_failed/).count == 1)
   }
 
   @Test("journal inspect, verify and export tell what is there, and what is damaged; export may lose its reader")

@@ -8,7 +8,7 @@ import Testing
 
 /// The state of these journals is the row of all payloads' bytes; a snapshot is that row.
 extension Bench {
-  /// What the keeper does: a snapshot up to `last`, where a segment ends, indexes, and the end of what is too old.
+  /// What maintenance does: a snapshot up to `last`, where a segment ends, indexes, and the end of what is too old.
   func keep(through last: UInt64, _ rule: RetentionRule, now: Int64 = 0) throws(JournalError) {
     var state: [UInt8] = []
     let report = try Recovery(files: disk, limits: limits).read(through: last) { part in
@@ -38,7 +38,7 @@ extension Bench {
   }
 }
 
-@Suite struct KeepingTests {
+@Suite struct MaintenanceTests {
   @Test("Whatever moment the power goes at while a journal is kept, a start reads the same, and nothing is damaged")
   func powerCuts() throws {
     for seed in 0..<120 {

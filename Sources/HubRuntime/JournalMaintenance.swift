@@ -1,4 +1,4 @@
-// Keeps the journal while the hub runs, on a thread of its own that the hub's never waits for: a new snapshot when
+// Maintains the journal while the hub runs, on a thread of its own that the hub's never waits for: a new snapshot when
 // enough has been written, indexes of the segments that are full, and the end of what is too old.
 //
 // What is durable is a function of the journal. So a snapshot is not taken from the hub, which would have to stand
@@ -8,8 +8,8 @@ import HubCore
 import HubJournal
 import HubSystem
 
-/// What the keeper has done.
-package struct KeepingCounters: Sendable, Equatable {
+/// What the maintenance has done.
+package struct MaintenanceCounters: Sendable, Equatable {
   package var snapshots: UInt64 = 0
   /// Time that they took, without that of a failure.
   package var snapshotNanoseconds: UInt64 = 0
@@ -20,8 +20,8 @@ package struct KeepingCounters: Sendable, Equatable {
   package var bytes = 0
 }
 
-/// What keeps a journal.
-package final class JournalKeeper: Sendable {
+/// What maintains a journal.
+package final class JournalMaintenance: Sendable {
   private let journal: JournalQueue
   private let configuration: JournalConfiguration
   private let makeHub: @Sendable () -> HubBox
@@ -40,7 +40,7 @@ package final class JournalKeeper: Sendable {
 
   private var limits: JournalLimits { configuration.limits }
 
-  /// Keeps it until the journal closes. `report` says what the start found.
+  /// Maintains it until the journal closes. `report` says what the start found.
   package func run(after report: RecoveryReport) {
     lowerThreadPriority()
     // Where the newest snapshot stands, in bytes since the start.
@@ -51,26 +51,26 @@ package final class JournalKeeper: Sendable {
     while !journal.commit.isClosing {
       do throws(JournalError) {
         let files = try DiskFiles(beside: configuration.directory)
-        let inventory = try keep(files, broken, &clock)
+        let inventory = try maintain(files, broken, &clock)
         isFailing = false
         let due = mark + Int64(max(limits.snapshotBytes, inventory.snapshots.last?.bytes ?? 0))
-        journal.commit.waitUntilStored(bytes: UInt64(max(0, due)), seconds: limits.keepingSeconds)
+        journal.commit.waitUntilStored(bytes: UInt64(max(0, due)), seconds: limits.maintenanceSeconds)
         let stored = Int64(journal.commit.counters.bytes)
         if stored >= due, !journal.commit.isClosing, try writeSnapshot(files, &broken) { mark = stored }
       } catch {
         guard !journal.commit.isClosing else { return }
         note(error, isFirst: !isFailing)
         isFailing = true
-        journal.commit.waitUntilStored(bytes: .max, seconds: limits.keepingSeconds)
+        journal.commit.waitUntilStored(bytes: .max, seconds: limits.maintenanceSeconds)
       }
     }
   }
 
   private func note(_ error: JournalError, isFirst: Bool) {
-    journal.keeping.withLock { $0.failures += 1 }
+    journal.maintenance.withLock { $0.failures += 1 }
     guard isFirst else { return }
     log(
-      .error, "journal_keeping_failed",
+      .error, "journal_maintenance_failed",
       ["error": "\(error)", "hint": "the hub goes on; a start reads more until this is mended, and it is tried again"])
   }
 
@@ -79,7 +79,7 @@ package final class JournalKeeper: Sendable {
   /// False where there was nothing to do, or no time.
   private func writeSnapshot(_ files: DiskFiles, _ broken: inout Set<String>) throws(JournalError) -> Bool {
     let began = ClockReading.read()
-    guard let last = journal.commit.sealSegment(seconds: limits.keepingSeconds), last > 0 else { return false }
+    guard let last = journal.commit.sealSegment(seconds: limits.maintenanceSeconds), last > 0 else { return false }
     defer { ProcessFacts.trimMemory() }
     let hub = makeHub()
     let recovery = Recovery(files: files, limits: limits)
@@ -94,7 +94,7 @@ package final class JournalKeeper: Sendable {
     guard report.snapshot != last else { return false }
     let bytes = try write(hub.take(), through: last, files)
     let took = UInt64(ClockReading.read().uptimeNanoseconds - began.uptimeNanoseconds)
-    journal.keeping.withLock {
+    journal.maintenance.withLock {
       $0.snapshots += 1
       $0.snapshotNanoseconds += took
     }
@@ -132,7 +132,7 @@ package final class JournalKeeper: Sendable {
   // MARK: Indexes and retention
 
   /// Indexes what is full, deletes what is too old; what is left.
-  private func keep(
+  private func maintain(
     _ files: DiskFiles, _ broken: Set<String>, _ clock: inout RetentionClock?
   ) throws(JournalError) -> JournalInventory {
     let before = try JournalInventory(files, limits: limits)
@@ -143,7 +143,7 @@ package final class JournalKeeper: Sendable {
     }
     _ = try history.indexFullSegments { !journal.commit.isClosing }
     let after = try JournalInventory(files, limits: limits)
-    journal.keeping.withLock {
+    journal.maintenance.withLock {
       $0.segmentsDeleted += UInt64(deleted)
       $0.segments = after.segments.count
       $0.bytes = after.bytes

@@ -1,0 +1,36 @@
+// What maintenance wants of the journal's thread: to be woken when enough was written, and that a segment ends.
+import Glibc
+
+extension GroupCommit {
+  public var isClosing: Bool { locked { $0.isClosing } }
+
+  /// Waits until `bytes` of records were stored in all, but no longer than so many seconds.
+  public func waitUntilStored(bytes: UInt64, seconds: Double) {
+    locked { $0.maintenanceBytes = bytes }
+    maintenanceWaits(seconds: seconds) { $0.pointee.counters.bytes >= bytes }
+    locked { $0.maintenanceBytes = .max }
+  }
+
+  /// Has the writer begin a new segment with its next group, and waits until it will; the last group before that. Nil
+  /// where the writer does not come to it within so many seconds.
+  public func sealSegment(seconds: Double) -> UInt64? {
+    locked {
+      $0.wantsSeal = true
+      $0.sealedThrough = nil
+      pthread_cond_signal(condition)
+    }
+    maintenanceWaits(seconds: seconds) { $0.pointee.sealedThrough != nil }
+    return locked {
+      $0.wantsSeal = false
+      return $0.sealedThrough
+    }
+  }
+
+  /// Waits until `isDone`, or the end, or so many seconds.
+  private func maintenanceWaits(seconds: Double, _ isDone: (UnsafeMutablePointer<State>) -> Bool) {
+    pthread_mutex_lock(mutex)
+    defer { pthread_mutex_unlock(mutex) }
+    let end = Self.now() + Int64(seconds * 1e9)
+    while !state.pointee.isClosing, !isDone(state), Self.now() < end { wait(on: maintenanceCondition, until: end) }
+  }
+}
