@@ -43,6 +43,11 @@ public enum JournalError: Error, Equatable, CustomStringConvertible {
   }
 }
 
+/// What `body` gives; an error of the kernel is about `file`.
+func inFile<R>(_ file: String, _ body: () throws(SystemError) -> R) throws(JournalError) -> R {
+  do throws(SystemError) { return try body() } catch { throw .system(error, file: file) }
+}
+
 /// A place where a journal is not what was once written.
 public struct Damage: Equatable, Sendable, CustomStringConvertible {
   public enum Kind: Equatable, Sendable {

@@ -43,6 +43,11 @@ public struct JournalFileFacts: Sendable, Equatable {
 }
 
 extension JournalFiles {
+  /// `names`, as the journal's error where they can't be read.
+  func allNames() throws(JournalError) -> [String] {
+    try inFile(path) { () throws(SystemError) in try names() }
+  }
+
   /// Why no hub can have written the file that has this name: it is no file, or larger than `limit` bytes. Nil where
   /// one can have, or nothing has the name.
   func oddity(of name: String, atMost limit: Int = .max) throws(SystemError) -> String? {

@@ -71,9 +71,9 @@ public final class JournalHistory {
     var made = 0
     for segment in try segments().dropLast() where goesOn() {
       guard let file = try open(segment) else { continue }
-      let isThere = try about(segment.name) { () throws(SystemError) in try openIndex(of: segment, file) != nil }
+      let isThere = try inFile(segment.name) { () throws(SystemError) in try openIndex(of: segment, file) != nil }
       guard !isThere, let indexer = try index(segment, file) else { continue }
-      try about(SegmentIndex.name(segment.first)) { () throws(SystemError) in try store(indexer) }
+      try inFile(SegmentIndex.name(segment.first)) { () throws(SystemError) in try store(indexer) }
       made += 1
     }
     return made
@@ -82,9 +82,7 @@ public final class JournalHistory {
   // MARK: Segments
 
   private func segments() throws(JournalError) -> [SegmentName] {
-    let names: [String]
-    do throws(SystemError) { names = try files.names() } catch { throw .system(error, file: files.path) }
-    let segments = SegmentName.all(.segment, in: names)
+    let segments = SegmentName.all(.segment, in: try files.allNames())
     if created.count > 2 * segments.count + 16 {
       let known = Set(segments.map(\.first))
       created = created.filter { known.contains($0.key) }
@@ -95,17 +93,13 @@ public final class JournalHistory {
   /// When a segment began; nil where its header can't be read (any more).
   private func created(_ segment: SegmentName) throws(JournalError) -> Int64? {
     if let known = created[segment.first] { return known }
-    let found = try about(segment.name) { () throws(SystemError) -> Int64? in
+    let found = try inFile(segment.name) { () throws(SystemError) -> Int64? in
       guard let file = try files.openForReading(segment.name) else { return nil }
       var cursor = GroupCursor(file, first: segment.first, limits: limits)
       return try cursor.header()?.created
     }
     created[segment.first] = found
     return found
-  }
-
-  private func about<R>(_ name: String, _ body: () throws(SystemError) -> R) throws(JournalError) -> R {
-    do throws(SystemError) { return try body() } catch { throw .system(error, file: name) }
   }
 
   // MARK: Indexes
@@ -130,7 +124,7 @@ public final class JournalHistory {
 
   /// From the index file; nil where there is none that fits and is whole.
   private func storedEntries(_ key: UInt64, of segment: SegmentName) throws(JournalError) -> Found? {
-    try about(segment.name) { () throws(SystemError) in
+    try inFile(segment.name) { () throws(SystemError) in
       guard let file = try files.openForReading(segment.name), var index = try openIndex(of: segment, file),
         let entries = try index.entries(key)
       else { return nil }
@@ -143,15 +137,15 @@ public final class JournalHistory {
     if newest?.segment.first != segment.first {
       newest = nil
       guard let file = try open(segment) else { return nil }
-      newest = try about(segment.name) { () throws(SystemError) in try SegmentIndexer(file, segment, limits: limits) }
+      newest = try inFile(segment.name) { () throws(SystemError) in try SegmentIndexer(file, segment, limits: limits) }
     }
     guard let newest else { return nil }  // its header is being written
-    try about(segment.name) { () throws(SystemError) in try newest.extend(keys) }
+    try inFile(segment.name) { () throws(SystemError) in try newest.extend(keys) }
     return Found(entries: newest.entries.filter { $0.key == key }, damage: nil)
   }
 
   private func open(_ segment: SegmentName) throws(JournalError) -> (any ReadableJournalFile)? {
-    try about(segment.name) { () throws(SystemError) in try files.openForReading(segment.name) }
+    try inFile(segment.name) { () throws(SystemError) in try files.openForReading(segment.name) }
   }
 
   private func openIndex(
@@ -177,7 +171,7 @@ public final class JournalHistory {
   private func index(
     _ segment: SegmentName, _ file: any ReadableJournalFile
   ) throws(JournalError) -> SegmentIndexer? {
-    try about(segment.name) { () throws(SystemError) in
+    try inFile(segment.name) { () throws(SystemError) in
       let indexer =
         newest?.segment.first == segment.first ? newest : try SegmentIndexer(file, segment, limits: limits)
       try indexer?.extend(keys)
@@ -209,7 +203,7 @@ public final class JournalHistory {
     _ body: (UnsafeRawBufferPointer) -> Bool
   ) throws(JournalError) -> Bool {
     guard !entries.isEmpty else { return true }
-    return try about(segment.name) { () throws(SystemError) in
+    return try inFile(segment.name) { () throws(SystemError) in
       guard let file = try files.openForReading(segment.name) else { return true }
       var cursor = RecordCursor(file)
       for (index, entry) in entries.enumerated() {

@@ -6,8 +6,6 @@ import HubSystem
 enum LossMark {
   static let name = "loss-accepted"
 
-  static func isThere(_ files: any JournalFiles) throws(SystemError) -> Bool { try files.names().contains(name) }
-
   /// Returns when it is on stable storage.
   static func put(_ files: any JournalFiles) throws(SystemError) {
     try files.open(name).synchronize()

@@ -69,7 +69,7 @@ public struct Recovery: ~Copyable {
     damage policy: DamagePolicy, snapshot: (UnsafeRawBufferPointer) throws(InvalidPayload) -> Void,
     group: (UInt64, UnsafeRawBufferPointer) throws(InvalidPayload) -> Void
   ) throws(JournalError) -> Recovered {
-    report.startsAnew = try hasLossMark()
+    report.startsAnew = try files.allNames().contains(LossMark.name)
     var next = try readSnapshot(snapshot) + 1
     let segments = try names(.segment).filter { $0.first >= next }
     var last: SegmentName?
@@ -114,10 +114,8 @@ public struct Recovery: ~Copyable {
   }
 
   private func removeUnfinished() throws(JournalError) {
-    let names: [String]
-    do throws(SystemError) { names = try files.names() } catch { throw .system(error, file: files.path) }
-    for name in names where SnapshotFile.isUnfinished(name) || SegmentIndex.isUnfinished(name) {
-      do throws(SystemError) { try files.remove(name) } catch { throw .system(error, file: name) }
+    for name in try files.allNames() where SnapshotFile.isUnfinished(name) || SegmentIndex.isUnfinished(name) {
+      try inFile(name) { () throws(SystemError) in try files.remove(name) }
     }
   }
 
@@ -157,11 +155,7 @@ public struct Recovery: ~Copyable {
   // MARK: Segments
 
   private func names(_ kind: FileHeader.Kind) throws(JournalError) -> [SegmentName] {
-    do throws(SystemError) {
-      return SegmentName.all(kind, in: try files.names())
-    } catch {
-      throw .system(error, file: files.path)
-    }
+    SegmentName.all(kind, in: try files.allNames())
   }
 
   /// Reads one segment; what is damaged in it, or missing before it.
@@ -176,7 +170,7 @@ public struct Recovery: ~Copyable {
       next = segment.first
       return foreign
     }
-    let bytes = try bytes(of: segment.name)
+    let bytes = try inFile(segment.name) { () throws(SystemError) in try files.read(segment.name) }
     var number = segment.first
     var senseless: Damage?
     var groups = 0
@@ -211,36 +205,24 @@ public struct Recovery: ~Copyable {
     }
   }
 
-  private func bytes(of name: String) throws(JournalError) -> [UInt8] {
-    do throws(SystemError) { return try files.read(name) } catch { throw .system(error, file: name) }
-  }
-
   private func cut(_ name: String, to size: Int) throws(JournalError) {
-    do throws(SystemError) {
+    try inFile(name) { () throws(SystemError) in
       let file = try files.open(name)
       try file.truncate(to: size)
       try file.synchronize()
-    } catch {
-      throw .system(error, file: name)
     }
   }
 
   /// Returns when what was read is on stable storage. A hub that was killed may have left a group that was written and
   /// not synchronised, or a segment whose name was not: people will be told of it now.
   private func synchronize(_ segment: String?) throws(JournalError) {
-    do throws(SystemError) {
+    try inFile(segment ?? files.path) { () throws(SystemError) in
       if let segment { try files.open(segment).synchronize() }
       try files.synchronize()
-    } catch {
-      throw .system(error, file: segment ?? files.path)
     }
   }
 
   // MARK: Loss that was accepted
-
-  private func hasLossMark() throws(JournalError) -> Bool {
-    do throws(SystemError) { return try LossMark.isThere(files) } catch { throw .system(error, file: files.path) }
-  }
 
   /// Keeps a copy of the damaged segment, moves those behind it and broken snapshots, and cuts at the damage. Whatever
   /// moment it is interrupted at, all bytes are still there under one name or the other. False when nothing of the

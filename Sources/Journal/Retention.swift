@@ -42,8 +42,7 @@ public struct JournalInventory: Sendable, Equatable {
   /// Looks at the directory, and reads the headers of what is in it. What goes meanwhile is left out. Throws `damaged`
   /// where something has a segment's or a snapshot's name that no hub can have written.
   public init(_ files: any JournalFiles, limits: JournalLimits) throws(JournalError) {
-    let names: [String]
-    do throws(SystemError) { names = try files.names() } catch { throw .system(error, file: files.path) }
+    let names = try files.allNames()
     for file in SegmentName.all(.segment, in: names) {
       if let foreign = try file.foreign(in: files, atMost: limits.largestSegment) { throw .damaged(foreign) }
       guard let about = try Self.about(file.name, .segment, file.first, files) else { continue }
@@ -71,19 +70,15 @@ public struct JournalInventory: Sendable, Equatable {
 
   /// Whether a directory has a segment or a snapshot: without either no hub ever wrote there, or what it wrote is gone.
   public static func isThere(in files: any JournalFiles) throws(JournalError) -> Bool {
-    do throws(SystemError) {
-      return try files.names().contains { name in
-        [.segment, .snapshot].contains { FileHeader.group(ofName: name, $0) != nil }
-      }
-    } catch {
-      throw .system(error, file: files.path)
+    try files.allNames().contains { name in
+      [.segment, .snapshot].contains { FileHeader.group(ofName: name, $0) != nil }
     }
   }
 
   private static func about(
     _ name: String, _ kind: FileHeader.Kind, _ number: UInt64, _ files: any JournalFiles
   ) throws(JournalError) -> (bytes: Int, created: Int64?)? {
-    do throws(SystemError) {
+    try inFile(name) { () throws(SystemError) -> (bytes: Int, created: Int64?)? in
       guard let file = try files.openForReading(name) else { return nil }
       var bytes: [UInt8] = []
       _ = try file.read(at: 0, count: FileHeader.size, into: &bytes)
@@ -92,8 +87,6 @@ public struct JournalInventory: Sendable, Equatable {
       }
       let created = header.flatMap { $0.kind == kind && $0.group == number ? $0.created : nil }
       return (try file.size(), created)
-    } catch {
-      throw .system(error, file: name)
     }
   }
 

@@ -4,13 +4,10 @@
 //
 //     header    32 bytes: magic, version, CRC-32C, the segment's first group, the segment's "created"
 //     about     40 bytes: bytes of the segment 8, bytes of its whole groups 8, the group behind them 8, where its last
-//     group
-//               begins 4, that group's CRC-32C 4, number of entries 4, CRC-32C of the 36 bytes before 4
+//               group begins 4, that group's CRC-32C 4, number of entries 4, CRC-32C of the 36 bytes before 4
 //     blocks    4096 bytes each: 170 entries (key 8, where the group begins 4, where in its payload the record begins
-//     4,
-//               bytes of the record 4, their CRC-32C 4), sorted; zeros; CRC-32C 4 over the block's number (8 bytes) and
-//               all
-//               before it
+//               4, bytes of the record 4, their CRC-32C 4), sorted; zeros; CRC-32C 4 over the block's number (8 bytes)
+//               and all before it
 //
 // An entry has its record's own sum, taken when the group's was checked: so a record is read and believed without the
 // rest of its group, which is where most bytes of a driver's track would lie.

@@ -15,11 +15,8 @@ struct SegmentName: Equatable, Sendable {
 
   /// What is said of a file that no hub can have written, before a byte of it is read.
   func foreign(in files: any JournalFiles, atMost limit: Int = .max) throws(JournalError) -> Damage? {
-    do throws(SystemError) {
-      guard let oddity = try files.oddity(of: name, atMost: limit) else { return nil }
-      return Damage(kind: .foreign(oddity), file: name, offset: 0, group: first)
-    } catch {
-      throw .system(error, file: name)
+    try inFile(name) { () throws(SystemError) in try files.oddity(of: name, atMost: limit) }.map {
+      Damage(kind: .foreign($0), file: name, offset: 0, group: first)
     }
   }
 

@@ -36,13 +36,11 @@ enum SnapshotFile {
   static func read(
     _ name: SegmentName, in files: any JournalFiles, limits: JournalLimits
   ) throws(JournalError) -> Content {
-    do throws(SystemError) {
+    try inFile(name.name) { () throws(SystemError) -> Content in
       guard try files.oddity(of: name.name) == nil, let file = try files.openForReading(name.name) else {
         return .broken
       }
       return try read(file, group: name.first, limits: limits)
-    } catch {
-      throw .system(error, file: name.name)
     }
   }
 
@@ -116,10 +114,8 @@ public struct SnapshotWriter: ~Copyable {
 
   /// Deletes what was never finished.
   public static func removeUnfinished(_ files: any JournalFiles) throws(JournalError) {
-    do throws(SystemError) {
+    try inFile(files.path) { () throws(SystemError) in
       for name in try files.names() where SnapshotFile.isUnfinished(name) { try files.remove(name) }
-    } catch {
-      throw .system(error, file: files.path)
     }
   }
 

@@ -39,8 +39,7 @@ public struct Verifier {
   public mutating func run(
     _ check: (UnsafeRawBufferPointer) throws(InvalidPayload) -> Void
   ) throws(JournalError) -> Verification {
-    let names: [String]
-    do throws(SystemError) { names = try files.names() } catch { throw .system(error, file: files.path) }
+    let names = try files.allNames()
     let snapshots = SegmentName.all(.snapshot, in: names)
     var wholeSnapshots: [UInt64] = []
     for snapshot in snapshots where try readSnapshot(snapshot, check) { wholeSnapshots.append(snapshot.first) }
@@ -140,20 +139,18 @@ public struct Verifier {
 
   /// The index that a segment should have; nil where its header makes no sense, or it is gone.
   private func index(of segment: SegmentName) throws(JournalError) -> [UInt8]? {
-    do throws(SystemError) {
+    try inFile(segment.name) { () throws(SystemError) -> [UInt8]? in
       guard let file = try files.openForReading(segment.name),
         let indexer = try SegmentIndexer(file, segment, limits: limits)
       else { return nil }
       try indexer.extend(keys)
       return SegmentIndex.encoded(indexer.segment, indexer.entries.sorted(), CRC32C())
-    } catch {
-      throw .system(error, file: segment.name)
     }
   }
 
   /// Nil where it is gone.
   private func about(_ name: String) throws(JournalError) -> JournalFileFacts? {
-    do throws(SystemError) { return try files.about(name) } catch { throw .system(error, file: name) }
+    try inFile(name) { () throws(SystemError) in try files.about(name) }
   }
 
   /// Nil where it is gone.
