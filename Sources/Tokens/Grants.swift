@@ -80,9 +80,6 @@ public struct SessionLimits: Sendable, Equatable {
 
 /// The lists of a token. Immutable and shared.
 public final class Grants: Sendable {
-  /// Entries of `trips` and of `channels`: each is compared with for every fix that names a trip.
-  public static let maximumEntries = 256
-
   /// The trips that a rider may see, and that a driver is entitled to.
   public let trips: [NamePattern]
   /// Channels that may be seen beside those of the role.

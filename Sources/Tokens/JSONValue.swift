@@ -14,9 +14,6 @@ package indirect enum JSONValue: Equatable {
   case array([JSONValue])
   case object([String: JSONValue])
 
-  /// Nested arrays and objects that are read; a token needs three.
-  package static let maximumDepth = 8
-
   /// Reads a whole text. Nil where it is no JSON in UTF-8, is nested too deeply, or has an object with two members of
   /// one name. O(length).
   package init?(parsing bytes: some Collection<UInt8>) {
@@ -44,24 +41,24 @@ package indirect enum JSONValue: Equatable {
   }
 }
 
-/// Recursive descent: each function reads one rule at `place` and leaves `place` behind it; nil where it does not
+/// Recursive descent: each function reads one rule at `offset` and leaves `offset` behind it; nil where it does not
 /// match.
 private struct JSONReader {
   let bytes: [UInt8]
-  var place = 0
+  var offset = 0
 
   init(bytes: [UInt8]) { self.bytes = bytes }
 
   mutating func text() -> JSONValue? {
     guard let value = value(depth: 0) else { return nil }
     skipSpace()
-    return place == bytes.count ? value : nil  // RFC 8259 §2: one value
+    return offset == bytes.count ? value : nil  // RFC 8259 §2: one value
   }
 
   private mutating func value(depth: Int) -> JSONValue? {
     skipSpace()
-    guard place < bytes.count, depth <= JSONValue.maximumDepth else { return nil }
-    switch bytes[place] {
+    guard offset < bytes.count, depth <= JSONValue.maximumDepth else { return nil }
+    switch bytes[offset] {
     case UInt8(ascii: "{"): return object(depth: depth)
     case UInt8(ascii: "["): return array(depth: depth)
     case UInt8(ascii: "\""): return string().map { .string($0) }
@@ -69,8 +66,8 @@ private struct JSONReader {
     case UInt8(ascii: "f"): return word("false", .bool(false))
     case UInt8(ascii: "n"): return word("null", .null)
     default:
-      guard let number = scanNumber(bytes.span, from: place), number.value.isFinite else { return nil }
-      place = number.end
+      guard let number = scanNumber(bytes.span, from: offset), number.value.isFinite else { return nil }
+      offset = number.end
       return .number(number.value)
     }
   }
@@ -78,7 +75,7 @@ private struct JSONReader {
   /// RFC 8259 §4.
   private mutating func object(depth: Int) -> JSONValue? {
     var members: [String: JSONValue] = [:]
-    place += 1
+    offset += 1
     if take(UInt8(ascii: "}")) { return .object(members) }
     repeat {
       skipSpace()
@@ -92,7 +89,7 @@ private struct JSONReader {
   /// RFC 8259 §5.
   private mutating func array(depth: Int) -> JSONValue? {
     var elements: [JSONValue] = []
-    place += 1
+    offset += 1
     if take(UInt8(ascii: "]")) { return .array(elements) }
     repeat {
       guard let value = value(depth: depth + 1) else { return nil }
@@ -103,12 +100,12 @@ private struct JSONReader {
 
   /// RFC 8259 §7. That the bytes are UTF-8 was checked before.
   private mutating func string() -> String? {
-    guard place < bytes.count, bytes[place] == UInt8(ascii: "\"") else { return nil }
-    place += 1
+    guard offset < bytes.count, bytes[offset] == UInt8(ascii: "\"") else { return nil }
+    offset += 1
     var text: [UInt8] = []
-    while place < bytes.count {
-      let byte = bytes[place]
-      place += 1
+    while offset < bytes.count {
+      let byte = bytes[offset]
+      offset += 1
       switch byte {
       case UInt8(ascii: "\""): return String(decoding: text, as: UTF8.self)
       case UInt8(ascii: "\\"):
@@ -123,9 +120,9 @@ private struct JSONReader {
 
   /// What stands behind a backslash. A half of a surrogate pair alone is no text.
   private mutating func escape() -> Unicode.Scalar? {
-    guard place < bytes.count else { return nil }
-    let byte = bytes[place]
-    place += 1
+    guard offset < bytes.count else { return nil }
+    let byte = bytes[offset]
+    offset += 1
     switch byte {
     case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): return Unicode.Scalar(byte)
     case UInt8(ascii: "b"): return "\u{8}"
@@ -136,10 +133,9 @@ private struct JSONReader {
     case UInt8(ascii: "u"):
       guard let unit = codeUnit() else { return nil }
       guard UTF16.isLeadSurrogate(unit) else { return Unicode.Scalar(unit) }
-      guard place + 2 <= bytes.count, bytes[place] == UInt8(ascii: "\\"), bytes[place + 1] == UInt8(ascii: "u") else {
-        return nil
-      }
-      place += 2
+      guard offset + 2 <= bytes.count, bytes[offset] == UInt8(ascii: "\\"), bytes[offset + 1] == UInt8(ascii: "u")
+      else { return nil }
+      offset += 2
       guard let trail = codeUnit(), UTF16.isTrailSurrogate(trail) else { return nil }
       return Unicode.Scalar(0x1_0000 + (UInt32(unit) - 0xD800) << 10 + (UInt32(trail) - 0xDC00))
     default: return nil
@@ -147,9 +143,9 @@ private struct JSONReader {
   }
 
   private mutating func codeUnit() -> UInt16? {
-    guard place + 4 <= bytes.count else { return nil }
+    guard offset + 4 <= bytes.count else { return nil }
     var unit: UInt16 = 0
-    for i in place..<place + 4 {
+    for i in offset..<offset + 4 {
       let digit: UInt8
       switch bytes[i] {
       case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = bytes[i] - UInt8(ascii: "0")
@@ -159,30 +155,30 @@ private struct JSONReader {
       }
       unit = unit << 4 | UInt16(digit)
     }
-    place += 4
+    offset += 4
     return unit
   }
 
   private mutating func word(_ word: StaticString, _ value: JSONValue) -> JSONValue? {
-    let end = place + word.utf8CodeUnitCount
+    let end = offset + word.utf8CodeUnitCount
     guard end <= bytes.count else { return nil }
-    for i in place..<end where bytes[i] != word.utf8Start[i - place] { return nil }
-    place = end
+    for i in offset..<end where bytes[i] != word.utf8Start[i - offset] { return nil }
+    offset = end
     return value
   }
 
   /// Takes a byte, and the white space before it; false where another stands there.
   private mutating func take(_ byte: UInt8) -> Bool {
     skipSpace()
-    guard place < bytes.count, bytes[place] == byte else { return false }
-    place += 1
+    guard offset < bytes.count, bytes[offset] == byte else { return false }
+    offset += 1
     return true
   }
 
   private mutating func skipSpace() {
-    while place < bytes.count {
-      switch bytes[place] {
-      case 0x20, 0x0A, 0x0D, 0x09: place += 1
+    while offset < bytes.count {
+      switch bytes[offset] {
+      case 0x20, 0x0A, 0x0D, 0x09: offset += 1
       default: return
       }
     }

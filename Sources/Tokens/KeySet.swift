@@ -3,9 +3,6 @@
 
 /// Some keys. Immutable; reloading makes a new one.
 public struct KeySet: Sendable {
-  /// Keys of a set: all that fit are tried where a token names none.
-  public static let maximumKeys = 64
-
   public let keys: [SigningKey]
 
   /// The keys that a token may be signed with, by its `kid` and `alg`. The header only chooses: what a key is for

@@ -20,9 +20,6 @@ public struct TokenPolicy: Sendable, Equatable {
 
 /// Checks tokens against keys and a policy.
 public struct TokenVerifier: Sendable {
-  /// The longest token that is looked at: the whole of a request's head has 8 KiB.
-  public static let maximumBytes = 8 * 1024
-
   public let keys: KeySet
   public let policy: TokenPolicy
 
