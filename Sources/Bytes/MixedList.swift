@@ -23,7 +23,7 @@ public struct MixedList<Common: BitwiseCopyable, Rare>: ~Copyable {
   @usableFromInline var commons = TurnList<Common>()
   @usableFromInline var rares: [Rare] = []
   /// For each rare one, how many common ones come before it: ascending.
-  @usableFromInline var places = TurnList<Int>()
+  @usableFromInline var commonsBefore = TurnList<Int>()
 
   @inlinable public init() {}
 
@@ -47,13 +47,13 @@ public struct MixedList<Common: BitwiseCopyable, Rare>: ~Copyable {
   @inlinable
   public mutating func append(_ element: Rare) {
     rares.append(element)
-    places.append(commons.count)
+    commonsBefore.append(commons.count)
   }
 
   /// The next element in the order in which they were appended; nil at the end.
   @inlinable @inline(__always)
   public func next(_ cursor: inout Cursor) -> Step? {
-    if cursor.rare < places.count, places[cursor.rare] == cursor.common {
+    if cursor.rare < commonsBefore.count, commonsBefore[cursor.rare] == cursor.common {
       cursor.rare += 1
       return .rare(cursor.rare - 1)
     }
@@ -69,7 +69,7 @@ public struct MixedList<Common: BitwiseCopyable, Rare>: ~Copyable {
   /// Where one lies, until the list is changed: a large value is loaded whole, member by member, to be looked at in
   /// part.
   @inlinable @inline(__always)
-  public func place(ofCommon index: Int) -> UnsafePointer<Common> { unsafe UnsafePointer(commons.pointer(index)) }
+  public func pointer(ofCommon index: Int) -> UnsafePointer<Common> { unsafe UnsafePointer(commons.pointer(index)) }
 
   @inlinable public subscript(rare index: Int) -> Rare { rares[index] }
 
@@ -79,7 +79,7 @@ public struct MixedList<Common: BitwiseCopyable, Rare>: ~Copyable {
     commons.removeAll()
     if rares.isEmpty { return }
     rares.removeAll(keepingCapacity: true)
-    places.removeAll()
+    commonsBefore.removeAll()
   }
 
   /// Appends the first `count` elements of another list, in order, and takes them out of it.
@@ -87,13 +87,13 @@ public struct MixedList<Common: BitwiseCopyable, Rare>: ~Copyable {
   public mutating func append(first count: Int, of other: inout MixedList) {
     var cursor = Cursor()
     for _ in 0..<count where other.next(&cursor) == nil { preconditionFailure("there are fewer elements") }
-    for index in 0..<cursor.rare { places.append(commons.count + other.places[index]) }
+    for index in 0..<cursor.rare { commonsBefore.append(commons.count + other.commonsBefore[index]) }
     rares.append(contentsOf: other.rares[..<cursor.rare])
     commons.append(other.commons, from: 0, count: cursor.common)
     other.commons.removeFirst(cursor.common)
     other.rares.removeFirst(cursor.rare)
-    other.places.removeFirst(cursor.rare)
-    for index in 0..<other.places.count { other.places[index] -= cursor.common }
+    other.commonsBefore.removeFirst(cursor.rare)
+    for index in 0..<other.commonsBefore.count { other.commonsBefore[index] -= cursor.common }
   }
 }
 

@@ -11,7 +11,7 @@ extension SessionLoop {
     while let step = outputs.next(&cursor) {
       switch step {
       // Looked at where it lies: only the hub appends to the list, and it is not asked before all are delivered.
-      case .common(let place): fanOut.publish(outputs.place(ofCommon: place))
+      case .common(let index): fanOut.publish(outputs.pointer(ofCommon: index))
       case .rare(let place): deliver(outputs[rare: place])
       }
       fanOut.flushIfLarge()

@@ -71,7 +71,7 @@ extension Polygon {
   public func distanceToBorder(from coordinate: Coordinate) -> Double {
     var nearest = NearestOnEdges(to: coordinate)
     for ring in rings {
-      for place in ring.start..<ring.end - 1 { nearest.add(vertices[place], vertices[place + 1]) }
+      for index in ring.start..<ring.end - 1 { nearest.add(vertices[index], vertices[index + 1]) }
     }
     return nearest.meters
   }

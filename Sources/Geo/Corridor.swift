@@ -37,7 +37,7 @@ public struct Path: Sendable, Hashable {
   /// Metres from a place to the nearest point of the path; as exact as `Polygon.distanceToBorder(from:)`.
   public func distance(from coordinate: Coordinate) -> Double {
     var nearest = NearestOnEdges(to: coordinate)
-    for place in 0..<vertices.count - 1 { nearest.add(vertices[place], vertices[place + 1]) }
+    for index in 0..<vertices.count - 1 { nearest.add(vertices[index], vertices[index + 1]) }
     return nearest.meters
   }
 
@@ -51,8 +51,8 @@ public struct Path: Sendable, Hashable {
   /// Whether a place is within some metres of the path. Ends with the first edge that is near enough.
   func isWithin(_ meters: Double, of coordinate: Coordinate) -> Bool {
     var nearest = NearestOnEdges(to: coordinate)
-    for place in 0..<vertices.count - 1 {
-      nearest.add(vertices[place], vertices[place + 1])
+    for index in 0..<vertices.count - 1 {
+      nearest.add(vertices[index], vertices[index + 1])
       // The map's metres are within 0.01 % of the sphere's: only what is nearer than that needs the sphere.
       if nearest.squaredMeters <= meters * meters * 1.01, nearest.meters <= meters { return true }
     }

@@ -21,7 +21,7 @@ struct EdgeSweep {
     var east: PlanePoint
     var ring: Int32
     /// Its first vertex, in the order of the ring.
-    var place: Int32
+    var index: Int32
   }
 
   /// A vertex and the two edges that it is an end of.
@@ -78,15 +78,15 @@ struct EdgeSweep {
     for (number, ring) in polygon.rings.enumerated() {
       let first = Int32(truncatingIfNeeded: edges.count)
       let last = first + Int32(truncatingIfNeeded: ring.end - ring.start - 2)
-      for place in ring.start..<ring.end - 1 {
-        let (a, b) = (polygon.vertices[place], polygon.vertices[place + 1])
+      for index in ring.start..<ring.end - 1 {
+        let (a, b) = (polygon.vertices[index], polygon.vertices[index + 1])
         let edge = Int32(truncatingIfNeeded: edges.count)
         let ring = Int32(truncatingIfNeeded: number)
         corners.append(Corner(point: a, ring: ring, edge: edge, edgeBefore: edge == first ? last : edge - 1))
         let isEastward = a.isSweptBefore(b)
         edges.append(
           Edge(
-            west: isEastward ? a : b, east: isEastward ? b : a, ring: ring, place: Int32(truncatingIfNeeded: place)))
+            west: isEastward ? a : b, east: isEastward ? b : a, ring: ring, index: Int32(truncatingIfNeeded: index)))
       }
     }
     corners.sort { $0.point.isSweptBefore($1.point) }
@@ -108,8 +108,8 @@ struct EdgeSweep {
     ending.removeAll(keepingCapacity: true)
     leaving.removeAll(keepingCapacity: true)
     let (below, above, through) = try edgesMet(at: point)
-    for place in here {
-      let corner = corners[place]
+    for index in here {
+      let corner = corners[index]
       if edges[Int(corner.edge)].west == point { leaving.append(corner.edge) }
       if edges[Int(corner.edgeBefore)].west == point { leaving.append(corner.edgeBefore) }
     }
@@ -185,8 +185,8 @@ struct EdgeSweep {
     let edges = edges
     step(leaving.count * (Int.bitWidth - leaving.count.leadingZeroBitCount))
     leaving.sort { point.turn(by: edges[Int($0)].east, to: edges[Int($1)].east) > 0 }
-    for place in 1..<leaving.count {
-      let (a, b) = (leaving[place - 1], leaving[place])
+    for index in 1..<leaving.count {
+      let (a, b) = (leaving[index - 1], leaving[index])
       if point.turn(by: edges[Int(a)].east, to: edges[Int(b)].east) == 0 { try check(a, b) }
     }
   }
@@ -196,7 +196,7 @@ struct EdgeSweep {
     step(1)
     guard a != SweepStatus.none, b != SweepStatus.none else { return }
     try polygon.checkEdges(
-      (Int(edges[Int(a)].ring), Int(edges[Int(a)].place)), (Int(edges[Int(b)].ring), Int(edges[Int(b)].place)))
+      (Int(edges[Int(a)].ring), Int(edges[Int(a)].index)), (Int(edges[Int(b)].ring), Int(edges[Int(b)].index)))
   }
 
   @inline(__always)

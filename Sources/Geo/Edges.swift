@@ -13,7 +13,7 @@ public struct Edges: Sendable {
     ends.reserveCapacity(polygons.edgeCount)
     for polygon in polygons.polygons {
       for ring in polygon.rings {
-        for place in ring.start..<ring.end - 1 { ends.append((polygon.vertices[place], polygon.vertices[place + 1])) }
+        for index in ring.start..<ring.end - 1 { ends.append((polygon.vertices[index], polygon.vertices[index + 1])) }
       }
     }
     self.ends = ends

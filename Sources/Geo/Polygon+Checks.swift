@@ -70,10 +70,10 @@ extension Polygon {
 
   /// Throws where two edges, each by its ring and its first vertex, have a point in common that they may not.
   func checkEdges(
-    _ a: (ring: Int, place: Int), _ b: (ring: Int, place: Int)
+    _ a: (ring: Int, index: Int), _ b: (ring: Int, index: Int)
   ) throws(PolygonError) {
-    let (a0, a1) = (vertices[a.place], vertices[a.place + 1])
-    let (b0, b1) = (vertices[b.place], vertices[b.place + 1])
+    let (a0, a1) = (vertices[a.index], vertices[a.index + 1])
+    let (b0, b1) = (vertices[b.index], vertices[b.index + 1])
     guard a.ring == b.ring else {
       if EdgeRelation(a0, a1, and: b0, b1) == .crossing {
         throw .ringsCross(min(a.ring, b.ring), max(a.ring, b.ring))
@@ -82,7 +82,7 @@ extension Polygon {
     }
     // Edges that follow each other have an end in common, and nothing else unless the way turns straight back.
     let isFine =
-      if a1 == b0 && follows(b.place, a.place, a.ring) || b1 == a0 && follows(a.place, b.place, a.ring) {
+      if a1 == b0 && follows(b.index, a.index, a.ring) || b1 == a0 && follows(a.index, b.index, a.ring) {
         EdgeRelation(a0, a1, and: b0, b1) == .touching
       } else {
         EdgeRelation(a0, a1, and: b0, b1) == .apart
@@ -90,7 +90,7 @@ extension Polygon {
     guard !isFine else { return }
     let start = rings[a.ring].start
     throw .selfCrossing(
-      ring: a.ring, edge: min(a.place, b.place) - start, and: max(a.place, b.place) - start)
+      ring: a.ring, edge: min(a.index, b.index) - start, and: max(a.index, b.index) - start)
   }
 
   /// Whether an edge comes right behind another of its ring.

@@ -87,8 +87,8 @@ public struct Polygon: Sendable, Hashable {
     }
     var winding = 0
     var a = vertices[ring.start]
-    for place in ring.start + 1..<ring.end {
-      let b = vertices[place]
+    for index in ring.start + 1..<ring.end {
+      let b = vertices[index]
       defer { a = b }
       if a.y == point.y, a.x == point.x || b.y == point.y && point.isBetween(a, b) { return .border }
       if (a.y <= point.y) == (b.y <= point.y) { continue }
@@ -115,8 +115,8 @@ public struct Polygon: Sendable, Hashable {
 
   private func signedArea(_ ring: Ring) -> Double {
     var sum = 0.0
-    for place in ring.start + 1..<ring.end {
-      let (a, b) = (vertices[place - 1], vertices[place])
+    for index in ring.start + 1..<ring.end {
+      let (a, b) = (vertices[index - 1], vertices[index])
       let width = Double(b.x - a.x) / PlanePoint.unitsPerDegree * radiansPerDegree
       let middle = SineCosine(degrees: Double(a.y + b.y) / (2 * PlanePoint.unitsPerDegree))
       let halfDegrees = Double(b.y - a.y) / (2 * PlanePoint.unitsPerDegree)

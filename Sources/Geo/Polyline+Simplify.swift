@@ -37,20 +37,20 @@ extension Polyline {
     return keeps.indices.filter { keeps[$0] }
   }
 
-  /// The place between `first` and `last` that is furthest from the arc.
+  /// Which place between `first` and `last` is furthest from the arc.
   private static func furthest(
     from arc: Arc, _ places: [UnitVector], _ first: Int, _ last: Int
   ) -> (index: Int, squaredChord: Double)? {
-    var index = first
+    var furthest = first
     var most = -1.0
-    for place in (first + 1)..<last {
-      let squared = arc.squaredChord(to: places[place])
+    for index in (first + 1)..<last {
+      let squared = arc.squaredChord(to: places[index])
       if squared > most {
         most = squared
-        index = place
+        furthest = index
       }
     }
-    return index == first ? nil : (index, most)
+    return furthest == first ? nil : (furthest, most)
   }
 }
 

@@ -12,9 +12,9 @@ package struct HubPort: ~Copyable {
 
   /// The port of the only loop. `journal` and `history` are nil where nothing is stored.
   package init(hub: consuming Hub, journal: JournalQueue? = nil, history: Consultation<HistoryLookup>? = nil) {
-    let place = UnsafeMutablePointer<HubTurn>.allocate(capacity: 1)
-    place.initialize(to: HubTurn(hub, journal: journal, history: history))
-    turn = place
+    let pointer = UnsafeMutablePointer<HubTurn>.allocate(capacity: 1)
+    pointer.initialize(to: HubTurn(hub, journal: journal, history: history))
+    turn = pointer
     shared = nil
     loop = 0
   }

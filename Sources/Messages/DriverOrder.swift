@@ -7,30 +7,30 @@
 
 import HubBytes
 
-/// Gives the places of drivers in a list, the nearest first, of equal distances the smaller id.
+/// Gives the indices of drivers in a list, the nearest first, of equal distances the smaller id.
 struct DriverOrder {
   private struct Key {
     var distance: Double
-    var place: Int32
+    var index: Int32
   }
 
-  /// The first is the next; each is before those at twice its place and one and two more.
+  /// The first is the next; each is before those at twice its index and one and two more.
   private var heap: [Key]
 
   init(_ drivers: [DriverReport]) {
-    heap = drivers.indices.map { Key(distance: drivers[$0].distance ?? 0, place: Int32(truncatingIfNeeded: $0)) }
-    for place in stride(from: heap.count / 2 - 1, through: 0, by: -1) { sink(heap[place], from: place, drivers) }
+    heap = drivers.indices.map { Key(distance: drivers[$0].distance ?? 0, index: Int32(truncatingIfNeeded: $0)) }
+    for index in stride(from: heap.count / 2 - 1, through: 0, by: -1) { sink(heap[index], from: index, drivers) }
   }
 
-  /// The place of the next one, which there must be. Pass the same drivers each time.
+  /// The index of the next one, which there must be. Pass the same drivers each time.
   mutating func next(_ drivers: [DriverReport]) -> Int {
     let next = heap[0]
     let last = heap.removeLast()
     if !heap.isEmpty { sink(last, from: 0, drivers) }
-    return Int(next.place)
+    return Int(next.index)
   }
 
-  /// Puts a key at a place, or below it, behind those that are before it.
+  /// Puts a key at an index, or below it, behind those that are before it.
   private mutating func sink(_ key: Key, from index: Int, _ drivers: [DriverReport]) {
     var index = index
     while true {
@@ -47,7 +47,7 @@ struct DriverOrder {
   @inline(__always)
   private func isBefore(_ a: Key, _ b: Key, _ drivers: [DriverReport]) -> Bool {
     if a.distance != b.distance { return a.distance < b.distance }
-    return drivers[Int(a.place)].driverID.isBefore(drivers[Int(b.place)].driverID)
+    return drivers[Int(a.index)].driverID.isBefore(drivers[Int(b.index)].driverID)
   }
 }
 

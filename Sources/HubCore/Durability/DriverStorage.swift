@@ -42,7 +42,7 @@ struct DriverStorage {
   /// A published fix has its record.
   mutating func published(_ time: Timestamp, ticket: UInt64, storedThrough: UInt64) {
     newest = time
-    settle(storedThrough)
+    reconcile(storedThrough)
     if waiting.ticket == 0 || waiting.ticket == ticket {
       waiting = Mark(milliseconds: time.milliseconds, ticket: ticket)
     } else {
@@ -87,14 +87,14 @@ struct DriverStorage {
 
   /// The timestamp through which all fixes that came are stored; nil where none is.
   mutating func storedThrough(_ ticket: UInt64) -> Timestamp? {
-    settle(ticket)
+    reconcile(ticket)
     if gap.ticket <= ticket { gap.milliseconds = .max }
     let first = min(gap.milliseconds, missed.first ?? .max, missedFrom)
     let timestamp = Timestamp(milliseconds: min(stored, first == .max ? .max : first - 1))
     return Timestamp.accepted.contains(timestamp) ? timestamp : nil
   }
 
-  private mutating func settle(_ ticket: UInt64) {
+  private mutating func reconcile(_ ticket: UInt64) {
     if waiting.ticket > 0, waiting.ticket <= ticket {
       stored = waiting.milliseconds
       waiting = behind

@@ -38,6 +38,6 @@ extension PackedFix {
 }
 
 extension FixesRecord {
-  /// The fix at a place, in its bytes.
-  public func packed(_ place: Int) -> PackedFix { PackedFix(copying: bytes(of: place)) }
+  /// The fix at an index, in its bytes.
+  public func packed(_ index: Int) -> PackedFix { PackedFix(copying: bytes(of: index)) }
 }

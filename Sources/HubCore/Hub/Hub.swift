@@ -94,7 +94,7 @@ public struct Hub: ~Copyable {
     var cursor = HubInputs.Cursor()
     while let step = inputs.next(&cursor) {
       switch step {
-      case .common(let index): handle(live: FixInPlace(inputs.place(ofCommon: index)))
+      case .common(let index): handle(live: FixInPlace(inputs.pointer(ofCommon: index)))
       case .rare(let index): handle(inputs[rare: index])
       }
     }
