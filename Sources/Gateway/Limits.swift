@@ -139,6 +139,8 @@ public struct Limits: Sendable {
   /// ready besides comes first in the next turn, and what was read so far goes out before it: the fixes of those who
   /// behave do not wait until a hundred others have been heard who send all that the kernel holds.
   public var readBytesPerTurn = 64 * 1024
+  /// Microseconds for which a loop under load lets its sockets gather before it looks at them again; 0 for never.
+  public var turnPaceMicroseconds = 300
   /// Timers of connections that fire in one turn, a ping each; the rest waits for the next ones. Sessions that came in
   /// the same second are silent in the same second, and who sends a fix then would wait for all their pings.
   public var timersPerTurn = 16
@@ -228,6 +230,7 @@ public struct Limits: Sendable {
     limits.maximumConnections = connectionsPerLoop ?? max(16, (openFiles - Limits.reservedDescriptors) / loops)
     limits.readBufferBytes = readBufferBytes
     limits.readBytesPerTurn = readBytesPerTurn
+    limits.turnPaceMicroseconds = turnPaceMicroseconds
     limits.timersPerTurn = timersPerTurn
     limits.acceptsPerTurn = acceptsPerTurn
     limits.tlsHandshakesPerTurn = tlsHandshakesPerTurn

@@ -1,5 +1,6 @@
 // The owner of one file descriptor. Not copyable, so it is closed exactly once, by the compiler's proof.
 
+import CHubLinux
 import Glibc
 
 /// Owns a file descriptor and closes it when it goes.
@@ -18,6 +19,13 @@ public struct Descriptor: ~Copyable, Sendable {
   deinit {
     // Linux frees the number whatever close returns, so there is nothing to do about an error here.
     _ = close(raw)
+  }
+
+  /// Sleeps until there is something to read, `nanoseconds` passed, or a signal came: whoever needs to know looks.
+  package func sleepUntilReadable(nanoseconds: Int64) {
+    var watched = pollfd(fd: raw, events: Int16(POLLIN), revents: 0)
+    var time = timespec(tv_sec: Int(nanoseconds / 1_000_000_000), tv_nsec: Int(nanoseconds % 1_000_000_000))
+    _ = unsafe ppoll(&watched, 1, &time, nil)
   }
 
   /// Hands the number to another owner, who has to close it.

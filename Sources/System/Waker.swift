@@ -51,6 +51,9 @@ public final class Waker: Sendable {
     _ = unsafe write(event.raw, &one, MemoryLayout<UInt64>.size)
   }
 
+  /// Sleeps for so many nanoseconds, or until somebody calls.
+  package func sleep(nanoseconds: Int64) { event.sleepUntilReadable(nanoseconds: nanoseconds) }
+
   /// Announces the loop's sleep; false when somebody called meanwhile, so that it must not sleep.
   package func mayFallAsleep() -> Bool {
     state.compareExchange(

@@ -91,7 +91,7 @@ public final class EventLoop {
     unsafe state.initialize(
       to: LoopState(
         now: now, latestUptime: now.uptimeNanoseconds, poller: poller,
-        wheel: TimerWheel(startingAt: now.uptimeNanoseconds)))
+        pace: TurnPace(limits, now: now.uptimeNanoseconds), wheel: TimerWheel(startingAt: now.uptimeNanoseconds)))
     unsafe readBuffer = .allocate(byteCount: limits.readBufferBytes, alignment: 64)
     unsafe pieces = .allocate(capacity: 64)
     unsafe pieces.initialize(repeating: iovec())
@@ -138,19 +138,25 @@ public final class EventLoop {
 
   private func takeTurn(timeoutMilliseconds: Int32) {
     // What the turn before left comes first, without another look at the sockets.
-    if !hasUnhandledReports {
+    let looks = !hasUnhandledReports
+    if looks {
       let sleep = timeToSleep(atMost: timeoutMilliseconds)
       reportCount = sleep != 0 && waker.mayFallAsleep() ? fallAsleep(milliseconds: sleep) : poller.wait(milliseconds: 0)
       nextReport = 0
     }
     let isCalled = waker.awaken()
     beginTurn()
+    if looks { unsafe state.pointee.pace.count(reportCount, at: now.uptimeNanoseconds) }
     callBack(delegate, isCalled: isCalled)
   }
 
   private func fallAsleep(milliseconds: Int32) -> Int {
+    let left = unsafe state.pointee.wakesAt &- state.pointee.latestUptime
+    let pause = unsafe state.pointee.pace.pause(before: left)
+    if pause > 0 { counters.pauses += 1 }
     unlockTurns()
-    let count = poller.wait(milliseconds: milliseconds)
+    if pause > 0 { waker.sleep(nanoseconds: pause) }
+    let count = poller.wait(milliseconds: pause == left ? 0 : milliseconds)
     lockTurns()
     return count
   }

@@ -26,6 +26,8 @@ public struct EventLoopCounters: Sendable, Hashable {
 
   /// Those that another thread ran (EventLoop+Assists).
   public var assists: UInt64 = 0
+  /// Times that the loop let its sockets gather before a turn (`EventLoopLimits.turnPaceMicroseconds`).
+  public var pauses: UInt64 = 0
   /// Turns that left sockets which were ready to the next one, because of `readBytesPerTurn`.
   public var turnsCut: UInt64 = 0
 

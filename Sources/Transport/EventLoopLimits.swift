@@ -21,6 +21,16 @@ public struct EventLoopLimits: Sendable, Hashable {
   /// Ready sockets handled in one turn; the others are first in the next one.
   public var eventsPerTurn = 1024
 
+  /// Microseconds for which a loop under load lets its sockets gather before it looks at them again (TurnPace.swift);
+  /// 0 for never. A loop with little to do never waits.
+  public var turnPaceMicroseconds = 0
+
+  /// Sockets that were ready in a second, from which on a loop is under load, and above which it still is; over so many
+  /// nanoseconds, or the sleep that is longer.
+  static let pacedFrom = 4000.0
+  static let pacedAbove = 2000.0
+  static let paceWindow: Int64 = 10_000_000
+
   /// Timers of connections that fire in one turn; the others do in the next ones. Sessions that came together are
   /// silent together: a ping to each of thousands would be a turn of many milliseconds.
   public var timersPerTurn = 16
@@ -83,7 +93,7 @@ public struct EventLoopLimits: Sendable, Hashable {
     precondition(
       readBufferBytes >= 512 && readBytesPerTurn > 0 && eventsPerTurn > 0 && acceptsPerTurn > 0 && timersPerTurn > 0
         && segmentsPerTurn > 0)
-    precondition(acceptsPerSecond >= 0)
+    precondition(acceptsPerSecond >= 0 && turnPaceMicroseconds >= 0)
     precondition(outboxBytesPerConnection > 0 && outboxBytesPerConnection <= 1 << 30)
     precondition(outboxBytesTotal >= outboxBytesPerConnection && arenaKeepBytes >= 0)
     precondition(kernelUnsentBytes >= 0 && kernelSendBufferBytes >= 0)

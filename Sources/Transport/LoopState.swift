@@ -22,6 +22,7 @@ struct LoopState: ~Copyable {
   /// Not retained: see `EventLoop.delegate`.
   unowned var delegate: (any EventLoopDelegate)?
   var poller: Poller
+  var pace: TurnPace
   /// Of a loop that others may assist (EventLoop+Assists): held by who runs its turns, and by nobody while it sleeps.
   var turnLock: UnsafeMutablePointer<pthread_mutex_t>?
   /// `run` has begun and not ended.

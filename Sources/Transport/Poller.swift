@@ -68,12 +68,7 @@ struct Poller: ~Copyable {
 
   /// Sleeps until something is ready or `nanoseconds` passed, and reports nothing: the next `wait` does. epoll_wait(2)
   /// counts in milliseconds; an epoll instance is itself a descriptor that can be polled to the nanosecond.
-  func sleep(nanoseconds: Int64) {
-    var watched = pollfd(fd: epoll.raw, events: Int16(POLLIN), revents: 0)
-    var time = timespec(tv_sec: Int(nanoseconds / 1_000_000_000), tv_nsec: Int(nanoseconds % 1_000_000_000))
-    // A failure is a signal's (EINTR); the caller looks at the clock again anyway.
-    _ = unsafe ppoll(&watched, 1, &time, nil)
-  }
+  func sleep(nanoseconds: Int64) { epoll.sleepUntilReadable(nanoseconds: nanoseconds) }
 
   /// What `wait` reported at `index`.
   func readiness(_ index: Int) -> Readiness {

@@ -102,6 +102,9 @@ struct ServeOptions: Sendable {
       "flush-interval", \.server.flushIntervalMilliseconds, .whole(0...10_000), "MS",
       "hold positions back and send only the newest; 0: never"),
     Setting(
+      "turn-pace", \.server.limits.turnPaceMicroseconds, .whole(0...10_000), "US",
+      "let sockets gather so long before a turn, under load; 0: never"),
+    Setting(
       "heartbeat", \.server.heartbeatInterval, .number(seconds), "SECONDS", "how often a client should be heard",
       past: #"close 4408 after 2.5 times as long (`closes_total{code="4408"}`)"#),
     Setting("compression", \.server.compression, .onOff, "on|off", "compress for clients that offer it"),

@@ -62,6 +62,7 @@ extension Metric {
     Metric("loop_stalls_total", loops: \.stalls, "How often a loop did not turn for more than a second."),
     Metric(
       "turns_assisted_total", loops: \.transport.assists, "Turns of a loop that slept, run by the thread of another."),
+    Metric("turn_pauses_total", loops: \.transport.pauses, "Times a loop under load let its sockets gather."),
     Metric(
       "turns_cut_total", loops: \.transport.turnsCut, "Turns that left sockets to the next one, having read enough."),
   ]
