@@ -101,18 +101,11 @@ public struct HeaderFields: Sendable {
   }
 
   private func index(of lowercaseName: StaticString, from start: Int) -> Int? {
-    var index = start
-    while index < lines.count {
-      let line = lines[index]
-      // The length is compared first, here, so that most lines cost no slice.
-      if Int(line.nameEnd - line.nameStart) == lowercaseName.utf8CodeUnitCount,
-        ASCII.equals(bytes[Int(line.nameStart)..<Int(line.nameEnd)], lowercaseName)
-      {
-        return index
-      }
-      index += 1
+    // The length is compared first, so that most lines cost no slice.
+    lines[start...].firstIndex { line in
+      Int(line.nameEnd - line.nameStart) == lowercaseName.utf8CodeUnitCount
+        && ASCII.equals(bytes[Int(line.nameStart)..<Int(line.nameEnd)], lowercaseName)
     }
-    return nil
   }
 
   private func value(at index: Int) -> ArraySlice<UInt8> {
@@ -149,12 +142,5 @@ public struct HeaderFields: Sendable {
   }
 
   /// Where the CR of the line that begins at `start` is.
-  static func lineEnd(in bytes: [UInt8], from start: Int) -> Int? {
-    var position = start
-    while position < bytes.count {
-      if bytes[position] == 0x0D { return position }
-      position += 1
-    }
-    return nil
-  }
+  static func lineEnd(in bytes: [UInt8], from start: Int) -> Int? { bytes[start...].firstIndex(of: 0x0D) }
 }

@@ -26,32 +26,19 @@ public struct OutgoingField: Sendable {
 
 /// A response to be written.
 public struct Response: Sendable {
-  public enum Body: Sendable {
-    case bytes([UInt8])
-    /// What follows the head is a stream that ends with the connection (RFC 9112 §6.3 rule 8), for Server-Sent Events.
-    case untilClose
-  }
-
   public var status: Status
   public var fields: [OutgoingField]
-  public var body: Body
+  public var body: [UInt8]
 
   public init(_ status: Status, fields: [OutgoingField] = [], body: [UInt8] = []) {
     self.status = status
     self.fields = fields
-    self.body = .bytes(body)
+    self.body = body
   }
 
   /// A response with a body of that type, such as `application/json`.
   public init(_ status: Status, contentType: StaticString, body: [UInt8], fields: [OutgoingField] = []) {
     self.init(status, fields: [OutgoingField("Content-Type", "\(contentType)")] + fields, body: body)
-  }
-
-  /// The head of a stream that has no known end; the caller sends what follows and closes.
-  public static func stream(contentType: StaticString, fields: [OutgoingField] = []) -> Response {
-    var response = Response(.ok, contentType: contentType, body: [], fields: fields)
-    response.body = .untilClose
-    return response
   }
 
   /// The answer to a message that could not be understood: plain text, and the connection must be closed behind it.
@@ -74,19 +61,14 @@ public struct Response: Sendable {
   public func write(into buffer: inout ByteBuffer, keepsAlive: Bool, toHead: Bool = false) {
     Response.writeStatusLine(status, into: &buffer)
     for field in fields { field.write(into: &buffer) }
-    switch body {
-    case .untilClose:
-      buffer.append("Connection: close\r\n\r\n")
-    case .bytes(let bytes):
-      if !status.hasNoBody {  // RFC 9110 §8.6: no Content-Length in 1xx and 204
-        buffer.append("Content-Length: ")
-        buffer.append(utf8: String(bytes.count))
-        buffer.append("\r\n")
-      }
-      // HTTP/1.0 clients that asked for it need to be told, and 1.1 clients do not mind.
-      buffer.append(keepsAlive ? "Connection: keep-alive\r\n\r\n" : "Connection: close\r\n\r\n")
-      if !toHead, !status.hasNoBody { buffer.append(bytes) }
+    if !status.hasNoBody {  // RFC 9110 §8.6: no Content-Length in 1xx and 204
+      buffer.append("Content-Length: ")
+      buffer.append(utf8: String(body.count))
+      buffer.append("\r\n")
     }
+    // HTTP/1.0 clients that asked for it need to be told, and 1.1 clients do not mind.
+    buffer.append(keepsAlive ? "Connection: keep-alive\r\n\r\n" : "Connection: close\r\n\r\n")
+    if !toHead, !status.hasNoBody { buffer.append(body) }
   }
 
   /// `100 Continue`, for a request that waits for it (RFC 9110 §15.2.1).

@@ -40,12 +40,6 @@ import Testing
     #expect(written(Response(.noContent)) == "HTTP/1.1 204 No Content\r\nConnection: keep-alive\r\n\r\n")
   }
 
-  @Test("A stream ends with the connection") func stream() {
-    #expect(
-      written(.stream(contentType: ServerSentEvent.contentType))
-        == "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
-  }
-
   @Test("A value cannot begin a line of its own") func injection() {
     let response = Response(.ok, fields: [OutgoingField("X", "a\r\nEvil: 1\u{0}")])
     #expect(written(response).contains("\r\nX: a  Evil: 1 \r\n"))
@@ -94,28 +88,5 @@ import Testing
       #expect(throws: HTTPError.malformedStartLine, "\(line)") { try read(line + "\r\n\r\n") }
     }
     #expect(throws: HTTPError.versionNotSupported(major: 2)) { try read("HTTP/2.0 200 OK\r\n\r\n") }
-  }
-}
-
-@Suite struct ServerSentEventTests {
-  private func event(_ id: String, _ data: String) -> String {
-    var buffer = ByteBuffer()
-    Array(id.utf8).withUnsafeBytes { id in
-      Array(data.utf8).withUnsafeBytes { ServerSentEvent.write(id: id, data: $0, into: &buffer) }
-    }
-    return String(decoding: buffer.array(), as: UTF8.self)
-  }
-
-  @Test("An event has its id and its data") func simple() {
-    #expect(event("e:7", "{}") == "id: e:7\ndata: {}\n\n")
-    #expect(event("", "x") == "data: x\n\n")
-  }
-
-  @Test("Each line of the data has a field of its own") func lines() {
-    #expect(event("", "a\nb\r\nc\rd\n") == "data: a\ndata: b\ndata: c\ndata: d\ndata: \n\n")
-  }
-
-  @Test("An id cannot begin another field") func idInjection() {
-    #expect(event("a\ndata: x\r", "y") == "id: adata: x\ndata: y\n\n")
   }
 }

@@ -154,12 +154,12 @@ final class Exchange {
     into buffer: inout ByteBuffer
   ) {
     let isHead = request?.head.method == .head
-    guard case .bytes(let bytes) = response.body, bytes.count > pieceBytes, !isHead else {
+    guard response.body.count > pieceBytes, !isHead else {
       response.write(into: &buffer, keepsAlive: keepsConnection, toHead: isHead)
       return conclude(keepsConnection: keepsConnection)
     }
     response.write(into: &buffer, keepsAlive: keepsConnection, toHead: true)
-    state = .sending(LongBody(rest: bytes[...], room: room, keepsConnection: keepsConnection))
+    state = .sending(LongBody(rest: response.body[...], room: room, keepsConnection: keepsConnection))
     writePiece(atMost: pieceBytes, into: &buffer)
   }
 

@@ -40,7 +40,7 @@ enum HubAnswer {
     case .query(nil): throw Refusal(.notFound, HubAnswer.unknownDriver)
     case .query(let result?):
       let response = Response.json { JSONWriter.write(result, time: request.time, into: &$0) }
-      guard response.byteCount <= context.limits.largestAnswer else { throw Refusal(.tooLarge, HubAnswer.tooLarge) }
+      guard response.body.count <= context.limits.largestAnswer else { throw Refusal(.tooLarge, HubAnswer.tooLarge) }
       return .respond(response)
     case .trips(let answer): return try TripEndpoints.answer(answer, request, awaited, context)
     case .fences(let answer): return try FenceEndpoints.answer(answer, time: request.time)
@@ -48,7 +48,7 @@ enum HubAnswer {
     }
   }
 
-  /// What a session is told that asked by this message; nil for what only requests ask.
+  /// The reply to a session that asked by this message; nil for what only requests ask.
   func reply(to messageID: MessageID) -> Reply? {
     switch self {
     case .query(let result?): .result(ResultReply(replyTo: messageID, result: result))
@@ -56,15 +56,6 @@ enum HubAnswer {
     case .query(nil): .error(ErrorReply(code: .notFound, message: HubAnswer.unknownDriver, replyTo: messageID))
     case .trips(.refused(let error)): .error(error)
     case .trips(.list), .fences, .notification, .batch, .refused, .made: nil
-    }
-  }
-}
-
-extension Response {
-  var byteCount: Int {
-    switch body {
-    case .bytes(let bytes): bytes.count
-    case .untilClose: 0
     }
   }
 }

@@ -14,7 +14,7 @@ import HubSystem
 import HubTransport
 
 /// A list of drivers that is being written, as the answer to a request, or to a message, which goes out whole when it
-/// is done, and what else the session is told meanwhile before it.
+/// is done, and what else the session is sent meanwhile before it.
 final class DriverListReply {
   let asker: Asker
   let form: MessageForm
@@ -83,7 +83,7 @@ struct HistoryAnswer: Sendable {
 }
 
 struct PendingReplies {
-  /// A page of metrics that waits for what others tell.
+  /// A page of metrics that waits for the counters of others.
   private struct AwaitedCounters {
     let session: SessionRef
     let question: UInt64
@@ -91,7 +91,7 @@ struct PendingReplies {
     let deadline: Int64
   }
 
-  /// Between two looks whether the others have told their counters (ns).
+  /// Between two looks whether the others have published their counters (ns).
   private static let metricsPause: Int64 = 1_000_000
 
   private let limits: Limits
@@ -234,7 +234,7 @@ struct PendingReplies {
         var answer = HistoryAnswer(
           session: session, identity: identity, result: question.answer(from: access, limits))
         if case .success(let response) = answer.result {
-          answer.room = reader.reserve(response.byteCount)
+          answer.room = reader.reserve(response.body.count)
           if answer.room == nil { answer.result = .failure(.journalIsBusy) }
         }
         // There is room: a loop asks no more than its mailbox holds.
