@@ -12,7 +12,7 @@ extension SessionLoop {
       switch step {
       // Looked at where it lies: only the hub appends to the list, and it is not asked before all are delivered.
       case .common(let index): fanOut.publish(outputs.pointer(ofCommon: index))
-      case .rare(let place): deliver(outputs[rare: place])
+      case .rare(let index): deliver(outputs[rare: index])
       }
       fanOut.flushIfLarge()
     }
@@ -62,7 +62,7 @@ extension SessionLoop {
       refuseDriver(session, .serviceUnavailable, "this hub's driver table is full", 60)
     case .replaced(let session, let isRepeated):
       guard let slot = sessions.slot(of: session) else { return }
-      // A client that came again after it was told so gets 1000: it connects again on every other code.
+      // A client that came again after it was replaced gets 1000: it connects again on every other code.
       close(slot, isRepeated ? .normal : .replaced, "\(CloseReason.replaced.text)")
     case .trips(let session, let answer, let replyTo): reply(.trips(answer), to: session, replyTo: replyTo)
     case .notified(let session, let answer): reply(.notification(answer), to: session)

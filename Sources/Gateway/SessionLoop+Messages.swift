@@ -1,4 +1,4 @@
-// What a session says, and what it is told. What is to be done about a message, MessageRules says; here it is done.
+// What a session says, and what it is answered. What is to be done about a message, MessageRules says; here it is done.
 import HubBytes
 import HubCore
 import HubMessages
@@ -13,8 +13,8 @@ extension SessionLoop {
     let form = sessions[slot].open.form
     if kind == .text, case .json(let time) = form {
       // Read where it is to lie: nobody else touches the list meanwhile.
-      let place = inputs.nextCommonPlace(FixInput())
-      if reader.readUpdate(payload, time: time, into: &place.pointee.message) { return receivedFix(slot, place) }
+      let fix = inputs.nextCommonPlace(FixInput())
+      if reader.readUpdate(payload, time: time, into: &fix.pointee.message) { return receivedFix(slot, fix) }
     }
     do throws(MessageError) {
       switch form {
@@ -33,7 +33,7 @@ extension SessionLoop {
     }
   }
 
-  /// The one that stands in the next place of `inputs`.
+  /// The one that comes next in `inputs`.
   @inline(__always)
   private mutating func receivedFix(_ slot: Int, _ fix: UnsafeMutablePointer<FixInput>) {
     guard sessions[slot].open.rights.role == .driver else {
@@ -49,10 +49,10 @@ extension SessionLoop {
   private mutating func handle(_ slot: Int, _ envelope: ClientEnvelope, bytes: Int) {
     budget.charge(&sessions[slot], more: WorkUnits.of(envelope.message, bytes: bytes), than: bytes)
     if case .locationUpdate(let update) = envelope.message {
-      let place = inputs.nextCommonPlace(FixInput())
-      place.pointee.message = UpdateEnvelope(
+      let fix = inputs.nextCommonPlace(FixInput())
+      fix.pointee.message = UpdateEnvelope(
         messageID: envelope.messageID, timestamp: envelope.timestamp, update: update)
-      return receivedFix(slot, place)
+      return receivedFix(slot, fix)
     }
     let rules = MessageRules(
       session: reference(sessions[slot].connection), rights: sessions[slot].open.rights, envelope: envelope, now: now,
@@ -84,7 +84,7 @@ extension SessionLoop {
     budget.charge(&sessions[slot], min(Double(units), sessions[slot].open.rights.rate(budget.usualRate).burst))
   }
 
-  // MARK: What the session is told
+  // MARK: Answers
 
   /// Nothing where there is none.
   mutating func refuse(_ slot: Int, _ refusal: MessageRefusal?) {

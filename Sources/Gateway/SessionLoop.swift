@@ -232,7 +232,7 @@ struct SessionLoop: ~Copyable {
     case .serve(let end): return clock.tick(by: end ?? .max)
     case .begin:
       loop.stopListening()
-      for slot in 0..<sessions.endIndex { tellToGo(slot) }
+      for slot in 0..<sessions.endIndex { dismiss(slot) }
       return checkDrain()
     case .wait: break
     case .stop: loop.stop()
@@ -240,7 +240,7 @@ struct SessionLoop: ~Copyable {
     clock.tick(by: now.uptime + 20_000_000)
   }
 
-  private mutating func tellToGo(_ slot: Int) {
+  private mutating func dismiss(_ slot: Int) {
     switch sessions[slot].phase {
     case .free, .closing: break
     case .open: close(slot, .goingAway)

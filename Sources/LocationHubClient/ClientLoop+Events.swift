@@ -105,10 +105,10 @@ extension ClientLoop: EventLoopDelegate {
   }
 
   private func flushMarked() {
-    var place = 0
-    while place < marked.count {
-      let index = Int(marked[place])
-      place += 1
+    var next = 0
+    while next < marked.count {
+      let index = Int(marked[next])
+      next += 1
       clients[index].isMarked = false
       flush(index)
     }

@@ -131,65 +131,48 @@ public final class ClientLoop {
   /// The client's state machine, for its counters and state. Commands go by the loop.
   public func session(_ client: ClientID) -> ClientSession { clients[client.index].session }
 
-  /// See `ClientSession`; what is queued leaves at the end of this turn.
+  /// The client's state machine, to be told something; what is queued leaves at the end of this turn.
+  private func marked(_ client: ClientID) -> ClientSession {
+    mark(client.index)
+    return session(client)
+  }
+
+  // Each does what `ClientSession` has under the same name.
+
   @discardableResult
   public func send(_ fix: Fix, trip: Identifier? = nil, from client: ClientID) -> Bool {
-    mark(client.index)
-    return clients[client.index].session.send(fix, trip: trip)
+    marked(client).send(fix, trip: trip)
   }
 
   @discardableResult
-  public func send(_ report: TripStatusReport, from client: ClientID) -> MessageID? {
-    mark(client.index)
-    return clients[client.index].session.send(report)
-  }
+  public func send(_ report: TripStatusReport, from client: ClientID) -> MessageID? { marked(client).send(report) }
 
   @discardableResult
-  public func send(_ report: DriverStatusReport, from client: ClientID) -> MessageID? {
-    mark(client.index)
-    return clients[client.index].session.send(report)
-  }
+  public func send(_ report: DriverStatusReport, from client: ClientID) -> MessageID? { marked(client).send(report) }
 
   @discardableResult
-  public func send(_ batch: LocationBatch, from client: ClientID) -> MessageID? {
-    mark(client.index)
-    return clients[client.index].session.send(batch)
-  }
+  public func send(_ batch: LocationBatch, from client: ClientID) -> MessageID? { marked(client).send(batch) }
 
   @discardableResult
   public func subscribe(_ client: ClientID, to channel: Channel, resume: ResumePoint? = nil) -> Bool {
-    mark(client.index)
-    return clients[client.index].session.subscribe(channel, resume: resume)
+    marked(client).subscribe(channel, resume: resume)
   }
 
   @discardableResult
-  public func unsubscribe(_ client: ClientID, from channel: Channel) -> Bool {
-    mark(client.index)
-    return clients[client.index].session.unsubscribe(channel)
-  }
+  public func unsubscribe(_ client: ClientID, from channel: Channel) -> Bool { marked(client).unsubscribe(channel) }
 
   @discardableResult
   public func show(_ client: ClientID, _ channel: Channel, as viewID: InlineText) -> Bool {
-    mark(client.index)
-    return clients[client.index].session.show(channel, as: viewID)
+    marked(client).show(channel, as: viewID)
   }
 
   @discardableResult
-  public func hide(_ client: ClientID, _ viewID: InlineText) -> Bool {
-    mark(client.index)
-    return clients[client.index].session.hide(viewID)
-  }
+  public func hide(_ client: ClientID, _ viewID: InlineText) -> Bool { marked(client).hide(viewID) }
 
-  public func ping(_ client: ClientID) {
-    mark(client.index)
-    clients[client.index].session.ping()
-  }
+  public func ping(_ client: ClientID) { marked(client).ping() }
 
   /// Ends a client for good. `closed` comes if it had a connection.
-  public func close(_ client: ClientID) {
-    clients[client.index].session.close(now)
-    mark(client.index)
-  }
+  public func close(_ client: ClientID) { marked(client).close(now) }
 
   public func closeAll() {
     for index in clients.indices { close(ClientID(index: index)) }
@@ -199,16 +182,10 @@ public final class ClientLoop {
   public var connections: Int { loop.counters.connections }
 
   /// Lets a client that ended go on, with a new token where one was needed.
-  public func restart(_ client: ClientID, token: String? = nil) {
-    clients[client.index].session.start(token: token, now: now)
-    mark(client.index)
-  }
+  public func restart(_ client: ClientID, token: String? = nil) { marked(client).start(token: token, now: now) }
 
   /// Gives a client the token that it asked for; from another thread by way of the loop's waker and `woken`.
-  public func renew(_ client: ClientID, token: String) {
-    clients[client.index].session.renew(token: token, now: now)
-    mark(client.index)
-  }
+  public func renew(_ client: ClientID, token: String) { marked(client).renew(token: token, now: now) }
 
   // MARK: Time
 

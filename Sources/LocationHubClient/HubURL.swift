@@ -60,7 +60,7 @@ public struct HubURL: Sendable, Hashable {
   /// none.
   public init(_ text: String) throws(HubURLError) {
     guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { throw .badCharacter }
-    guard let separator = HubURL.firstRange(of: "://", in: text) else { throw .noScheme(text) }
+    guard let separator = text.firstRange(of: "://") else { throw .noScheme(text) }
     let scheme = text[..<separator.lowerBound].lowercased()
     guard scheme == "ws" || scheme == "wss" else { throw .unsupportedScheme(scheme) }
     let rest = text[separator.upperBound...]
@@ -133,15 +133,6 @@ public struct HubURL: Sendable, Hashable {
       let parts = item.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       return (parts[0], parts.count > 1 ? parts[1] : "")
     }
-  }
-
-  private static func firstRange(of needle: String, in text: String) -> Range<String.Index>? {
-    var start = text.startIndex
-    while start < text.endIndex {
-      if text[start...].hasPrefix(needle) { return start..<text.index(start, offsetBy: needle.count) }
-      start = text.index(after: start)
-    }
-    return nil
   }
 }
 

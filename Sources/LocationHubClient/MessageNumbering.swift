@@ -49,15 +49,7 @@ struct MessageNumbering {
     id.text.withBytes { bytes in
       let start = prefix.count
       guard bytes.count > start, prefix.withBytes({ bytes[..<start].elementsEqual($0) }) else { return nil }
-      var number: UInt64 = 0
-      for byte in bytes[start...] {
-        guard byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") else { return nil }
-        let (product, overflow) = number.multipliedReportingOverflow(by: 10)
-        let (sum, carry) = product.addingReportingOverflow(UInt64(byte - UInt8(ascii: "0")))
-        guard !overflow, !carry else { return nil }
-        number = sum
-      }
-      return number
+      return parseUnsignedInteger(UnsafeRawBufferPointer(rebasing: bytes[start...]))
     }
   }
 }

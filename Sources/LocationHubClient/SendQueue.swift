@@ -111,7 +111,7 @@ struct SendQueue {
 
   // MARK: Sending
 
-  /// The next entry to send, by its place; it stays the next one until `sent`.
+  /// The next entry to send, by its index; it stays the next one until `sent`.
   mutating func next() -> Int? {
     while cursor < entries.count {
       if case .done = entries[cursor].payload {} else if !entries[cursor].isSent { return cursor }
@@ -143,37 +143,31 @@ struct SendQueue {
 
   /// A new connection: everything that is not confirmed is to be sent, fixes in batches of at most `maximumBatch`.
   mutating func beginConnection(maximumBatch: Int) {
-    var rebuilt: [Entry] = []
-    var run = FixRun(maximum: max(1, maximumBatch))
     for index in head..<entries.count {
+      entries[index].isSent = false
       switch entries[index].payload {
-      case .done: continue
-      case .fix(let fix, let trip):
-        if !run.takes(trip) { run.finish(into: &rebuilt) }
-        run.append(fix, trip, entries[index].number)
-      case .message(let message), .resentFixes(let message):
-        run.finish(into: &rebuilt)
-        message.cost = 1
-        rebuilt.append(entries[index])
-        rebuilt[rebuilt.count - 1].isSent = false
+      case .message(let message), .resentFixes(let message): message.cost = 1
+      case .fix, .done: break
       }
     }
-    run.finish(into: &rebuilt)
-    replaceEntries(rebuilt)
+    batchFixes(atMost: maximumBatch) { _ in true }
     sentThrough = 0
   }
 
   /// Fixes up to this number that were sent and are not confirmed are to be sent again, in batches of at most
   /// `maximumBatch`: there was time to store them.
   mutating func resendFixes(through number: UInt64, maximumBatch: Int) {
+    batchFixes(atMost: maximumBatch) { $0.isSent && $0.number <= number }
+  }
+
+  /// Makes batches of the fixes that are chosen.
+  private mutating func batchFixes(atMost maximum: Int, _ isChosen: (Entry) -> Bool) {
     var rebuilt: [Entry] = []
-    var run = FixRun(maximum: max(1, maximumBatch))
-    var isNeeded = false
+    var run = FixRun(maximum: max(1, maximum))
     for entry in entries[head...] {
       switch entry.payload {
       case .done: continue
-      case .fix(let fix, let trip) where entry.isSent && entry.number <= number:
-        isNeeded = true
+      case .fix(let fix, let trip) where isChosen(entry):
         if !run.takes(trip) { run.finish(into: &rebuilt) }
         run.append(fix, trip, entry.number)
       case .fix, .message, .resentFixes:
@@ -182,7 +176,7 @@ struct SendQueue {
       }
     }
     run.finish(into: &rebuilt)
-    if isNeeded { replaceEntries(rebuilt) }
+    replaceEntries(rebuilt)
   }
 
   private mutating func replaceEntries(_ rebuilt: [Entry]) {
@@ -227,7 +221,7 @@ struct SendQueue {
     compact()
   }
 
-  // MARK: Places
+  // MARK: Entries
 
   private func find(_ number: UInt64) -> Int? {
     var low = head

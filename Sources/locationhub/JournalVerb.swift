@@ -53,6 +53,11 @@ private func time(_ text: String) throws(CommandError) -> Timestamp {
   return time
 }
 
+/// What a payload says; a record in it that can't be read is the payload's fault.
+private func asPayload<Value>(_ read: () throws(RecordError) -> Value) throws(InvalidPayload) -> Value {
+  do throws(RecordError) { return try read() } catch { throw InvalidPayload("\(error)") }
+}
+
 // MARK: - inspect
 
 private func inspect(_ files: DiskFiles) throws(JournalError) -> ExitCode {
@@ -69,18 +74,14 @@ private func inspect(_ files: DiskFiles) throws(JournalError) -> ExitCode {
     try forEachGroup(of: files, limits: JournalLimits()) { (number, payload) throws(InvalidPayload) in
       last = number
       groups += 1
-      do throws(RecordError) {
-        epoch = try RecordJSON.lastEpoch(in: payload) ?? epoch
-      } catch {
-        throw InvalidPayload("\(error)")
-      }
+      epoch = try asPayload { () throws(RecordError) in try RecordJSON.lastEpoch(in: payload) } ?? epoch
       return true
     }
   } catch {
     damage = "\(error)\n"  // what there is besides is shown all the same
   }
-  for (place, segment) in inventory.segments.enumerated() {
-    let next = place + 1 < inventory.segments.count ? inventory.segments[place + 1].first : last + 1
+  for (index, segment) in inventory.segments.enumerated() {
+    let next = index + 1 < inventory.segments.count ? inventory.segments[index + 1].first : last + 1
     let range = next > segment.first ? "groups \(segment.first) to \(next - 1)" : "no group yet"
     text += row(segment.name, range + (segment.indexBytes == nil ? "" : ", indexed"), segment.bytes, segment.created)
   }
@@ -94,11 +95,7 @@ private func inspect(_ files: DiskFiles) throws(JournalError) -> ExitCode {
 private func newestSnapshotEpoch(_ files: DiskFiles) throws(JournalError) -> String? {
   var epoch: String?
   _ = try Recovery(files: files, limits: JournalLimits()).read(through: 0) { (part) throws(InvalidPayload) in
-    do throws(RecordError) {
-      epoch = try RecordJSON.lastEpoch(in: part) ?? epoch
-    } catch {
-      throw InvalidPayload("\(error)")
-    }
+    epoch = try asPayload { () throws(RecordError) in try RecordJSON.lastEpoch(in: part) } ?? epoch
   } group: { _, _ in
   }
   return epoch
@@ -123,7 +120,7 @@ private func verify(_ files: DiskFiles) throws(JournalError) -> ExitCode {
     DurableKeys.forEach(in: payload, note)
   }
   let found = try verifier.run { (records) throws(InvalidPayload) in
-    do throws(RecordError) { try RecordJSON.check(records) } catch { throw InvalidPayload("\(error)") }
+    try asPayload { () throws(RecordError) in try RecordJSON.check(records) }
   }
   var text = ""
   for damage in found.damages { text += "damaged: \(damage)\n" }
@@ -152,11 +149,7 @@ private func export(_ files: DiskFiles, since: Timestamp?) throws(JournalError) 
   do throws(JournalError) {
     try forEachGroup(of: files, limits: JournalLimits(), since: since?.milliseconds ?? .min) {
       (number, records) throws(InvalidPayload) in
-      do throws(RecordError) {
-        try RecordJSON.write(records, group: number, into: &output)
-      } catch {
-        throw InvalidPayload("\(error)")
-      }
+      try asPayload { () throws(RecordError) in try RecordJSON.write(records, group: number, into: &output) }
       flush(over: 1 << 16)
       return hasReader
     }

@@ -23,7 +23,7 @@ struct AreaDeliveries {
   private var pending: [(channel: ChannelHandle, publication: Publication)] = []
   /// Whole cells that came while a tick was not all there: they are newer than what it brings.
   private var waiting: [Snapshot] = []
-  private var encoded = WholeCells()
+  var encoded = WholeCells()
 
   // MARK: Views
 
@@ -44,8 +44,8 @@ struct AreaDeliveries {
   }
 
   mutating func set(_ slot: Int, _ view: View) {
-    if let place = views[slot]?.firstIndex(where: { $0.isReplaced(by: view) }) {
-      views[slot]![place] = view
+    if let index = views[slot]?.firstIndex(where: { $0.isReplaced(by: view) }) {
+      views[slot]![index] = view
     } else {
       views[slot, default: []].append(view)
     }
@@ -53,13 +53,13 @@ struct AreaDeliveries {
 
   /// Takes a view away; nil where the session has none of that name.
   mutating func remove(_ slot: Int, _ name: Unsubscribe) -> View? {
-    let place = views[slot]?.firstIndex { view in
+    let index = views[slot]?.firstIndex { view in
       switch name {
       case .view(let id): view.id == id
       case .channel(let channel): view.channel == channel
       }
     }
-    guard let place, let view = views[slot]?.remove(at: place) else { return nil }
+    guard let index, let view = views[slot]?.remove(at: index) else { return nil }
     if views[slot]!.isEmpty { views[slot] = nil }
     return view
   }
@@ -94,14 +94,6 @@ struct AreaDeliveries {
     defer { waiting = [] }
     return waiting
   }
-
-  // MARK: Whole cells
-
-  func frame(_ number: UInt64, _ encoding: Encoding) -> [UInt8]? { encoded.frame(number, encoding) }
-
-  mutating func keep(_ frame: [UInt8], _ number: UInt64, _ encoding: Encoding, limit: Int) {
-    encoded.keep(frame, number, encoding, limit: limit)
-  }
 }
 
 extension AreaDeliveries.View {
@@ -111,7 +103,7 @@ extension AreaDeliveries.View {
 }
 
 /// Whole cells as they were encoded in this second: a map that opens on ten thousand phones is encoded once.
-private struct WholeCells {
+struct WholeCells {
   private struct Key: Hashable {
     var number: UInt64
     var encoding: Encoding

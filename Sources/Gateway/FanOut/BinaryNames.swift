@@ -2,7 +2,7 @@
 //
 // A position is encoded once for all binary subscribers of its channel on this loop, and any of them may miss it: a
 // newer one takes its place in a full outbox. So what positions leave out (ids, the lag of the driver's clock) is the
-// loop's own agreement on the channel: whoever subscribes is told it with `subscribed`, and all are told when it
+// loop's own agreement on the channel: whoever subscribes gets it with `subscribed`, and all are notified when it
 // changes, by `names`, which nothing takes the place of. An outbox puts a newer position behind all that was there
 // before, so each position is read with the agreement that it was written by.
 import HubCore
@@ -24,7 +24,7 @@ struct BinaryNames {
 
   private static let none = UInt32.max
   /// By channel: where its agreement is.
-  private var places: [UInt32] = []
+  private var entryOfChannel: [UInt32] = []
   private var agreements: [Agreement] = []
   private var free: [UInt32] = []
 
@@ -38,58 +38,59 @@ struct BinaryNames {
     case .fence, .area, .nearby, .fleet: return
     }
     let index = Int(channel.index)
-    if places.count <= index {
-      places.append(contentsOf: repeatElement(Self.none, count: max(index + 1 - places.count, places.count)))
+    if entryOfChannel.count <= index {
+      entryOfChannel.append(
+        contentsOf: repeatElement(Self.none, count: max(index + 1 - entryOfChannel.count, entryOfChannel.count)))
     }
-    guard places[index] == Self.none else { return }
-    if let place = free.popLast() {
-      agreements[Int(place)] = Agreement()
-      places[index] = place
+    guard entryOfChannel[index] == Self.none else { return }
+    if let entry = free.popLast() {
+      agreements[Int(entry)] = Agreement()
+      entryOfChannel[index] = entry
     } else {
-      places[index] = UInt32(agreements.count)
+      entryOfChannel[index] = UInt32(agreements.count)
       agreements.append(Agreement())
     }
   }
 
   /// The last subscriber has gone.
   mutating func forget(_ channel: ChannelHandle) {
-    guard let place = place(of: channel) else { return }
-    places[Int(channel.index)] = Self.none
-    free.append(UInt32(place))
+    guard let entry = entry(of: channel) else { return }
+    entryOfChannel[Int(channel.index)] = Self.none
+    free.append(UInt32(entry))
   }
 
   func names(of channel: ChannelHandle) -> ImpliedNames {
-    place(of: channel).map { agreements[$0].names } ?? ImpliedNames()
+    entry(of: channel).map { agreements[$0].names } ?? ImpliedNames()
   }
 
   /// Looks at a position that is to be written; gives the new names where they are to be said before it.
   mutating func follow(
     _ location: borrowing DriverLocation, publishedAt time: Timestamp, on channel: ChannelHandle
   ) -> ImpliedNames? {
-    guard let place = place(of: channel) else { return nil }
+    guard let entry = entry(of: channel) else { return nil }
     let lag = location.lagMilliseconds(publishedAt: time)
-    if agreements[place].names.isSaid(by: location, lag) {
-      agreements[place].repeats = 0
+    if agreements[entry].names.isSaid(by: location, lag) {
+      agreements[entry].repeats = 0
       return nil
     }
-    if agreements[place].repeats > 0, agreements[place].other.isSaid(by: location, lag) {
-      agreements[place].repeats += 1
+    if agreements[entry].repeats > 0, agreements[entry].other.isSaid(by: location, lag) {
+      agreements[entry].repeats += 1
     } else {
-      agreements[place].other = ImpliedNames(
+      agreements[entry].other = ImpliedNames(
         driverID: location.driverID, tripID: location.tripID, lagMilliseconds: lag)
-      agreements[place].repeats = 1
+      agreements[entry].repeats = 1
     }
-    guard agreements[place].repeats >= Self.repeatsBeforeNaming else { return nil }
-    agreements[place].names = agreements[place].other
-    agreements[place].repeats = 0
-    return agreements[place].names
+    guard agreements[entry].repeats >= Self.repeatsBeforeNaming else { return nil }
+    agreements[entry].names = agreements[entry].other
+    agreements[entry].repeats = 0
+    return agreements[entry].names
   }
 
   @inline(__always)
-  private func place(of channel: ChannelHandle) -> Int? {
+  private func entry(of channel: ChannelHandle) -> Int? {
     let index = Int(channel.index)
-    guard index < places.count, places[index] != Self.none else { return nil }
-    return Int(places[index])
+    guard index < entryOfChannel.count, entryOfChannel[index] != Self.none else { return nil }
+    return Int(entryOfChannel[index])
   }
 }
 

@@ -117,14 +117,14 @@ extension FanOut {
   private mutating func snapshotFrame(
     _ publication: borrowing Publication, on channel: ChannelHandle, _ encoding: Encoding
   ) -> Range<Int> {
-    if let known = areas.frame(publication.number, encoding) {
+    if let known = areas.encoded.frame(publication.number, encoding) {
       let start = loop.arena.count
       loop.arena.append(known)
       return start..<loop.arena.count
     }
     var encoded = EncodedFrames()
     let frame = encode(publication, on: channel, encoding, &encoded)
-    areas.keep(
+    areas.encoded.keep(
       loop.arena.withBytes { Array($0[frame]) }, publication.number, encoding, limit: limits.areaCacheBytes)
     return frame
   }

@@ -121,7 +121,7 @@ struct FanOut: ~Copyable {
   mutating func turnFlushed() {
     if turnReceived.isEmpty { return }
     let flushed = loop.readUptime()
-    for place in 0..<turnReceived.count { counted.latency.record(nanoseconds: flushed - turnReceived[place]) }
+    for index in 0..<turnReceived.count { counted.latency.record(nanoseconds: flushed - turnReceived[index]) }
     turnReceived.removeAll()
   }
 
@@ -181,7 +181,7 @@ struct FanOut: ~Copyable {
   mutating func close(_ slot: Int, _ session: inout SessionSubscriptions, telling inputs: inout HubInputs) {
     areas.removeAll(slot)
     while let channel = subscriptions.removeAny(of: &session) { release(channel, &inputs) }
-    encoder.close(slot)
+    encoder.compression.close(slot)
   }
 
   /// The message of a session's compressed payload, valid until the next one.
@@ -189,7 +189,7 @@ struct FanOut: ~Copyable {
     _ slot: Int, _ payload: UnsafeRawBufferPointer, _ kind: MessageKind
   ) throws(FrameError) -> UnsafeRawBufferPointer {
     do throws(FrameError) {
-      let message = try encoder.inflate(slot, payload, kind)
+      let message = try encoder.compression.inflate(slot, payload, kind)
       loop.spend(bytes: message.count)
       return message
     } catch {

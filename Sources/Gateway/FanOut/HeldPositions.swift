@@ -6,33 +6,33 @@ struct HeldPositions {
   private struct Entry {
     /// Nil once it was taken before the rest.
     var delivery: Delivery?
-    /// The place of the same channel's entry before this one; −1 for none.
+    /// The index of the same channel's entry before this one; −1 for none.
     var previous: Int
   }
 
   /// Uptime in ns; nil while nothing is held.
   var deadline: Int64?
   private var entries: [Entry] = []
-  private var places: [UInt64: Int] = [:]
-  /// The last place of each channel.
+  private var indexes: [UInt64: Int] = [:]
+  /// The last index of each channel.
   private var lastOfChannel: [UInt32: Int] = [:]
 
   /// True when it took the place of an older one.
   mutating func put(_ delivery: Delivery) -> Bool {
-    if let place = places[delivery.conflationKey] {
-      entries[place].delivery = delivery
+    if let index = indexes[delivery.conflationKey] {
+      entries[index].delivery = delivery
       return true
     }
-    let place = entries.count
-    places[delivery.conflationKey] = place
-    let previous = lastOfChannel.updateValue(place, forKey: delivery.channel.index)
+    let index = entries.count
+    indexes[delivery.conflationKey] = index
+    let previous = lastOfChannel.updateValue(index, forKey: delivery.channel.index)
     entries.append(Entry(delivery: delivery, previous: previous ?? -1))
     return false
   }
 
   mutating func takeAll() -> [Delivery] {
     deadline = nil
-    places.removeAll(keepingCapacity: true)
+    indexes.removeAll(keepingCapacity: true)
     lastOfChannel.removeAll(keepingCapacity: true)
     defer { entries = [] }
     return entries.compactMap(\.delivery)
@@ -40,15 +40,15 @@ struct HeldPositions {
 
   /// Takes what is held of one channel, in no particular order. O(1) for each.
   mutating func take(of channel: ChannelHandle) -> [Delivery] {
-    guard var place = lastOfChannel.removeValue(forKey: channel.index) else { return [] }
+    guard var index = lastOfChannel.removeValue(forKey: channel.index) else { return [] }
     var taken: [Delivery] = []
-    while place >= 0 {
-      if let delivery = entries[place].delivery {
-        places[delivery.conflationKey] = nil
+    while index >= 0 {
+      if let delivery = entries[index].delivery {
+        indexes[delivery.conflationKey] = nil
         taken.append(delivery)
       }
-      entries[place].delivery = nil
-      place = entries[place].previous
+      entries[index].delivery = nil
+      index = entries[index].previous
     }
     return taken
   }

@@ -12,7 +12,7 @@ struct MessageEncoder {
   private let rows = Encoding.table
   private let largestAnswer: Int
   private var names = BinaryNames()
-  private(set) var compression: CompressionContexts
+  var compression: CompressionContexts
   /// Publications that were encoded: what all that were sent would cost without sharing.
   private(set) var encodes: UInt64 = 0
   /// What was sent over all subscribers of this loop gets a number for its envelope.
@@ -158,15 +158,6 @@ struct MessageEncoder {
   mutating func open(_ slot: Int, _ form: MessageForm, _ agreed: DeflateParameters?) -> Encoding {
     let isShared = if let agreed { compression.open(slot, agreed) } else { false }
     return Encoding(Encoding.Row(form: form, isCompressed: isShared))
-  }
-
-  mutating func close(_ slot: Int) { compression.close(slot) }
-
-  /// See `CompressionContexts.inflate`.
-  mutating func inflate(
-    _ slot: Int, _ payload: UnsafeRawBufferPointer, _ kind: MessageKind
-  ) throws(FrameError) -> UnsafeRawBufferPointer {
-    try compression.inflate(slot, payload, kind)
   }
 
   /// A plain frame compressed with the session's own context.

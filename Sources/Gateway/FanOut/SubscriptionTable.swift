@@ -1,7 +1,7 @@
 // Which connections of one loop listen to which channel.
 //
 // A channel's subscribers lie in one array, so that fan-out runs through memory in order; each knows its node, and each
-// node its place in that array, so that leaving is O(1) however many there are (the last one moves into the gap).
+// node its index in that array, so that leaving is O(1) however many there are (the last one moves into the gap).
 import HubCore
 import HubMessages
 import HubTransport
@@ -46,7 +46,7 @@ struct SubscriptionTable {
   private struct Node {
     var channel: UInt32
     /// Where the subscriber stands in its channel's array.
-    var place: UInt32
+    var index: UInt32
     /// The session's next node, or the next free one.
     var next: UInt32
   }
@@ -75,7 +75,7 @@ struct SubscriptionTable {
     if channels.count <= index {
       channels.append(contentsOf: repeatElement([], count: max(index + 1 - channels.count, channels.count)))
     }
-    let node = makeNode(Node(channel: channel.index, place: UInt32(channels[index].count), next: session.first))
+    let node = makeNode(Node(channel: channel.index, index: UInt32(channels[index].count), next: session.first))
     session.first = node
     session.open += 1
     channels[index].append(
@@ -112,12 +112,12 @@ struct SubscriptionTable {
   /// A session's subscription to a channel; nil when there is none.
   func subscriber(of channel: ChannelHandle, _ session: SessionSubscriptions) -> Subscriber? {
     guard let node = find(channel, session.first) else { return nil }
-    return channels[Int(channel.index)][Int(nodes[Int(node)].place)]
+    return channels[Int(channel.index)][Int(nodes[Int(node)].index)]
   }
 
   /// A subscription has fallen behind, or has not any more.
   mutating func setBehind(_ node: UInt32, _ isBehind: Bool) {
-    channels[Int(nodes[Int(node)].channel)][Int(nodes[Int(node)].place)].isBehind = isBehind
+    channels[Int(nodes[Int(node)].channel)][Int(nodes[Int(node)].index)].isBehind = isBehind
   }
 
   /// The channels of a session, in no order.
@@ -141,11 +141,11 @@ struct SubscriptionTable {
   /// Takes the node's subscriber out of its channel and frees the node.
   private mutating func detach(_ node: UInt32) {
     let channel = Int(nodes[Int(node)].channel)
-    let place = Int(nodes[Int(node)].place)
+    let index = Int(nodes[Int(node)].index)
     let last = channels[channel].removeLast()
     if last.node != node {
-      channels[channel][place] = last
-      nodes[Int(last.node)].place = UInt32(place)
+      channels[channel][index] = last
+      nodes[Int(last.node)].index = UInt32(index)
     }
     if channels[channel].isEmpty { channels[channel] = [] }  // gives the memory back
     nodes[Int(node)].next = firstFree

@@ -27,8 +27,8 @@ enum DriverEndpoints {
       body.append(",\"duplicates\":")
       body.append(integer: Int64(batch?.duplicates ?? 0))
       body.append(",\"rejected\":[")
-      for (place, rejection) in (batch?.rejected ?? []).enumerated() {
-        body.append(place == 0 ? "{\"index\":" : ",{\"index\":")
+      for (index, rejection) in (batch?.rejected ?? []).enumerated() {
+        body.append(index == 0 ? "{\"index\":" : ",{\"index\":")
         body.append(integer: Int64(rejection.index))
         body.append(",\"code\":\"")
         body.append(rejection.code.name)

@@ -74,7 +74,7 @@ extension SessionLoop {
     finish(Result { () throws(Refusal) in try answer.outcome(for: request, awaited, context) }, to: request, exchange)
   }
 
-  /// Where there are several loops, each is woken to tell its counters, and the request waits for that.
+  /// Where there are several loops, each is woken to publish its counters, and the request waits for that.
   private mutating func beginMetrics(_ request: HTTPRequest, _ exchange: Exchange) {
     let question = hub.isShared ? shared.metrics.hub.ask() : 0
     publishCounters()

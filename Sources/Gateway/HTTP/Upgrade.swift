@@ -13,7 +13,7 @@ struct Upgrade {
   /// (`HubInput.driverConnecting`).
   var client: UInt32
 
-  /// What the session is told first. `rate`: units of work a second.
+  /// What the session gets first. `rate`: units of work a second.
   func connected(
     _ sessionID: InlineText, rate: Double, _ sampling: Connected.Sampling?, _ configuration: ServerConfiguration,
     now: Timestamp

@@ -1,4 +1,4 @@
-// How one loop ends: sessions are told to go, and the loop stops when they have, or when their time is over.
+// How one loop ends: sessions are closed, and the loop stops when they have, or when their time is over.
 import HubRuntime
 
 /// A loop's part of a drain.
@@ -7,7 +7,7 @@ struct Drain {
   enum Step {
     /// To serve; and where an end is known, to look again then (uptime, ns).
     case serve(until: Int64?)
-    /// To tell all to go.
+    /// To close all sessions.
     case begin
     /// To wait for those who have not gone.
     case wait
