@@ -21,14 +21,7 @@ public struct Path: Sendable, Hashable {
     guard !positions.isEmpty else { throw .tooFewPositions }
     let points = PlanePoint.drawn(positions)
     guard points.count >= 2 else { throw .tooFewPositions }
-    var ring = Polygon.Ring(
-      start: 0, end: points.count, west: points[0].x, south: points[0].y, east: points[0].x, north: points[0].y)
-    for point in points {
-      ring.west = min(ring.west, point.x)
-      ring.east = max(ring.east, point.x)
-      ring.south = min(ring.south, point.y)
-      ring.north = max(ring.north, point.y)
-    }
+    let ring = Polygon.Ring(0..<points.count, of: points)
     guard ring.east - ring.west <= PlanePoint.fullTurn else { throw .tooLong }
     vertices = points
     boundingBox = Polygon.box(of: ring)

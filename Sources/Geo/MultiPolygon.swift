@@ -48,9 +48,4 @@ public struct MultiPolygon: Sendable, Hashable {
 public struct MultiPolygonError: Error, Equatable, Sendable {
   public var polygon: Int
   public var error: PolygonError
-
-  public init(polygon: Int, error: PolygonError) {
-    self.polygon = polygon
-    self.error = error
-  }
 }

@@ -17,7 +17,7 @@ extension Polygon {
       let shift = number == 0 ? 0 : Polygon.shift(of: points, into: checked[0])
       let start = vertices.count
       for point in points { vertices.append(PlanePoint(x: point.x + shift, y: point.y)) }
-      checked.append(Polygon.measured(vertices, start..<vertices.count))
+      checked.append(Ring(start..<vertices.count, of: vertices))
     }
     self.init(checkedVertices: vertices, rings: checked)
     try EdgeSweep.check(self)
@@ -51,19 +51,6 @@ extension Polygon {
     for turns in [0, PlanePoint.fullTurn, -PlanePoint.fullTurn]
     where west + turns >= outer.west && east + turns <= outer.east { return turns }
     return 0
-  }
-
-  private static func measured(_ vertices: [PlanePoint], _ run: Range<Int>) -> Ring {
-    let first = vertices[run.lowerBound]
-    var ring = Ring(
-      start: run.lowerBound, end: run.upperBound, west: first.x, south: first.y, east: first.x, north: first.y)
-    for vertex in vertices[run] {
-      ring.west = min(ring.west, vertex.x)
-      ring.east = max(ring.east, vertex.x)
-      ring.south = min(ring.south, vertex.y)
-      ring.north = max(ring.north, vertex.y)
-    }
-    return ring
   }
 
   // MARK: Crossings

@@ -35,6 +35,17 @@ public struct Polygon: Sendable, Hashable {
     var south: Int64
     var east: Int64
     var north: Int64
+
+    /// The ring that is `run` of the vertices, with at least one.
+    init(_ run: Range<Int>, of vertices: [PlanePoint]) {
+      (start, end) = (run.lowerBound, run.upperBound)
+      (west, south) = (vertices[start].x, vertices[start].y)
+      (east, north) = (west, south)
+      for vertex in vertices[run] {
+        (west, east) = (min(west, vertex.x), max(east, vertex.x))
+        (south, north) = (min(south, vertex.y), max(north, vertex.y))
+      }
+    }
   }
 
   /// The vertices of all rings, the outer one's first, without positions that stand twice in a row.
