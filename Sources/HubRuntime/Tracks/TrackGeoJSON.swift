@@ -16,7 +16,7 @@ enum TrackGeoJSON {
     bytes.append(utf8: "\(track.tripID)")  // ids need no escaping
     if let driver = track.driverID { bytes.append(utf8: "\",\"driverId\":\"\(driver)") }
     bytes.append(utf8: "\",\"source\":\"\(track.source.rawValue)\",\"count\":\(track.points.count),\"times\":")
-    writeNested(lines, into: &bytes) { $1.append(Timestamp(milliseconds: $0.milliseconds), as: time) }
+    writeNested(lines, into: &bytes) { $0.append(Timestamp(milliseconds: $1.milliseconds), as: time) }
     bytes.append("}}")
   }
 
@@ -28,11 +28,11 @@ enum TrackGeoJSON {
         ? "{\"type\":\"Point\",\"coordinates\":"
         : lines.count == 1
           ? "{\"type\":\"LineString\",\"coordinates\":" : "{\"type\":\"MultiLineString\",\"coordinates\":")
-    if isPoint { writePosition(first, &bytes) } else { writeNested(lines, into: &bytes, writePosition) }
+    if isPoint { writePosition(&bytes, first) } else { writeNested(lines, into: &bytes, writePosition) }
     bytes.append("}")
   }
 
-  private static func writePosition(_ vertex: Vertex, _ bytes: inout ByteBuffer) {
+  private static func writePosition(_ bytes: inout ByteBuffer, _ vertex: Vertex) {
     bytes.append("[")
     bytes.append(fixed: vertex.longitude, decimals: 7)
     bytes.append(",")
@@ -46,18 +46,10 @@ enum TrackGeoJSON {
 
   /// An array of one line's values, or of arrays where there are several lines.
   private static func writeNested(
-    _ lines: [[Vertex]], into bytes: inout ByteBuffer, _ write: (Vertex, inout ByteBuffer) -> Void
+    _ lines: [[Vertex]], into bytes: inout ByteBuffer, _ write: (inout ByteBuffer, Vertex) -> Void
   ) {
-    if lines.count != 1 { bytes.append("[") }
-    for (index, line) in lines.enumerated() {
-      bytes.append(index == 0 ? "[" : ",[")
-      for (index, vertex) in line.enumerated() {
-        if index > 0 { bytes.append(",") }
-        write(vertex, &bytes)
-      }
-      bytes.append("]")
-    }
-    if lines.count != 1 { bytes.append("]") }
+    if lines.count == 1 { return bytes.append(list: lines[0], write) }
+    bytes.append(list: lines) { $0.append(list: $1, write) }
   }
 
   // MARK: The antimeridian
