@@ -1,15 +1,16 @@
-// When a loop under load looks at its sockets: not at the first byte of each, but after they have had a while to gather.
+// When a loop under load looks at its sockets: not at the first byte of each, but after they have had a while to
+// gather.
 //
 // Of what a message costs a hub, 85 % is the kernel's, and a third of that goes into falling asleep and being woken: at
 // 9,000 messages a second a loop sleeps before nearly each of them. Network cards had the same trouble with interrupts,
 // and moderate them: under load they wait some microseconds, so that one interrupt serves many packets. So does a loop:
 // if its sockets were ready often of late, it pauses before it looks at them again, and its next turn handles what came
-// meanwhile. It is still asleep then, and costs nothing. Figures, with the pace and without, stand in loadtest/NOTES.md.
+// meanwhile. It sleeps in the pause, and costs nothing. Figures, with the pace and without, stand in loadtest/NOTES.md.
 //
 // Who has little to do is woken at once: a pause would only make one message later. What is not a socket does not wait
 // either: a call by the waker (a commit that is done, another loop's messages) ends the pause, a timer that is due
-// shortens it, and a loop with work left does not sleep at all. A loop that paces itself is an empty one to its
-// assistants (EventLoop+Assists).
+// shortens it, and a loop with work left does not sleep at all. To its assistants a loop that pauses is one that sleeps
+// (EventLoop+Assists).
 
 /// Whether a loop is under load, and how long it pauses because of that.
 struct TurnPace {
