@@ -113,7 +113,7 @@ public struct Arguments {
   public mutating func merge(environment prefix: String) throws(CommandError) {
     for option in options where given[option.name] == nil {
       let variable = prefix + "_" + option.name.uppercased().split(separator: "-").joined(separator: "_")
-      guard let text = getenv(variable).map({ String(cString: $0) }) else { continue }
+      guard let text = unsafe getenv(variable).map({ unsafe String(cString: $0) }) else { continue }
       guard option.placeholder != nil || text == "true" || text == "false" else {
         throw .usage("\(variable) must be true or false, not \(text)")
       }

@@ -54,7 +54,8 @@ public struct Setting<Root>: Sendable {
 
   /// `otherwise` says in words what holds where nothing is given, if the default does not.
   public init<Value>(
-    _ name: String, _ path: WritableKeyPath<Root, Value> & Sendable, _ kind: ValueKind<Value>, _ placeholder: String?,
+    _ name: String, _ path: any WritableKeyPath<Root, Value> & Sendable, _ kind: ValueKind<Value>,
+    _ placeholder: String?,
     _ help: String, otherwise: String? = nil, past: String? = nil
   ) {
     self.init(
@@ -65,7 +66,8 @@ public struct Setting<Root>: Sendable {
 
   /// What has no value unless it is given.
   public init<Value>(
-    _ name: String, _ path: WritableKeyPath<Root, Value?> & Sendable, _ kind: ValueKind<Value>, _ placeholder: String,
+    _ name: String, _ path: any WritableKeyPath<Root, Value?> & Sendable, _ kind: ValueKind<Value>,
+    _ placeholder: String,
     _ help: String, otherwise: String? = nil, past: String? = nil
   ) {
     self.init(
@@ -75,14 +77,14 @@ public struct Setting<Root>: Sendable {
   }
 
   /// A switch.
-  public init(_ name: String, _ path: WritableKeyPath<Root, Bool> & Sendable, _ help: String) {
+  public init(_ name: String, _ path: any WritableKeyPath<Root, Bool> & Sendable, _ help: String) {
     self.init(
       name, nil, help, mustBe: ValueKind.flag.words,
       read: { root, text in ValueKind.flag.read(text).map { root[keyPath: path] = $0 } != nil })
   }
 
   /// The same setting of something that a `Root` is a part of.
-  public func part<Whole>(of path: WritableKeyPath<Whole, Root> & Sendable) -> Setting<Whole> {
+  public func part<Whole>(of path: any WritableKeyPath<Whole, Root> & Sendable) -> Setting<Whole> {
     Setting<Whole>(
       name, placeholder, help, mustBe: words, range: range, repeats: repeats, past: past,
       write: { write($0[keyPath: path]) }, read: { read(&$0[keyPath: path], $1) })

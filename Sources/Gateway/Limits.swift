@@ -1,7 +1,7 @@
 // Every limit of a server, in one place: what it bounds, its default, and what happens at it. What is bounded neither
 // here nor in `HubLimits` is not bounded. Those that operators change have a row among the settings of `serve`; the
 // rest is reached by tests through this type.
-import HubCore
+public import HubCore
 import HubMessages
 import HubTransport
 import HubWebSocket

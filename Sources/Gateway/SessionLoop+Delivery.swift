@@ -1,8 +1,10 @@
 // What comes out of the hub: publications and what it says about subscriptions go to fan-out, answers to the session or
 // the request that asked.
+import HubBytes
 import HubCore
 import HubHTTP
 import HubMessages
+import HubTransport
 
 extension SessionLoop {
   mutating func deliverOutputs() {
@@ -11,7 +13,7 @@ extension SessionLoop {
     while let step = outputs.next(&cursor) {
       switch step {
       // Looked at where it lies: only the hub appends to the list, and it is not asked before all are delivered.
-      case .common(let index): fanOut.publish(outputs.pointer(ofCommon: index))
+      case .common(let index): unsafe fanOut.publish(outputs.pointer(ofCommon: index))
       case .rare(let index): deliver(outputs[rare: index])
       }
       fanOut.flushIfLarge()

@@ -2,6 +2,7 @@
 import HubBytes
 import HubCore
 import HubMessages
+import HubTransport
 import HubWebSocket
 
 extension SessionLoop {
@@ -13,17 +14,19 @@ extension SessionLoop {
     let form = sessions[slot].open.form
     if kind == .text, case .json(let time) = form {
       // Read where it is to lie: nobody else touches the list meanwhile.
-      let fix = inputs.nextCommonPlace(FixInput())
-      if reader.readUpdate(payload, time: time, into: &fix.pointee.message) { return receivedFix(slot, fix) }
+      let fix = unsafe inputs.nextCommonPlace(FixInput())
+      if unsafe reader.readUpdate(payload, time: time, into: &fix.pointee.message) {
+        return unsafe receivedFix(slot, fix)
+      }
     }
     do throws(MessageError) {
       switch form {
       case .json(let time):
-        handle(slot, try reader.readAny(payload, time: time, isValidUTF8: kind == .text), bytes: payload.count)
+        unsafe handle(slot, try reader.readAny(payload, time: time, isValidUTF8: kind == .text), bytes: payload.count)
       case .binary:
         // RFC 6455 §7.4.1: a kind of data that this session does not take.
         guard kind == .binary else { return close(slot, .unsupportedData, "text on a binary session") }
-        handle(slot, try namedTrips.read(slot, payload), bytes: payload.count)
+        unsafe handle(slot, try namedTrips.read(slot, payload), bytes: payload.count)
       }
     } catch {
       budget.charge(
@@ -37,11 +40,11 @@ extension SessionLoop {
   @inline(__always)
   private mutating func receivedFix(_ slot: Int, _ fix: UnsafeMutablePointer<FixInput>) {
     guard sessions[slot].open.rights.role == .driver else {
-      return refuse(slot, MessageRules.roleRefusal(of: fix.pointee.message.messageID))
+      return unsafe refuse(slot, MessageRules.roleRefusal(of: fix.pointee.message.messageID))
     }
-    fix.pointee.session = reference(sessions[slot].connection)
-    fix.pointee.received = now
-    fix.pointee.tripIsGranted = sessions[slot].open.rights.names(fix.pointee.message.update.tripID)
+    unsafe fix.pointee.session = reference(sessions[slot].connection)
+    unsafe fix.pointee.received = now
+    unsafe fix.pointee.tripIsGranted = sessions[slot].open.rights.names(fix.pointee.message.update.tripID)
     inputs.appendPlacedCommon()
   }
 
@@ -49,10 +52,10 @@ extension SessionLoop {
   private mutating func handle(_ slot: Int, _ envelope: ClientEnvelope, bytes: Int) {
     budget.charge(&sessions[slot], more: WorkUnits.of(envelope.message, bytes: bytes), than: bytes)
     if case .locationUpdate(let update) = envelope.message {
-      let fix = inputs.nextCommonPlace(FixInput())
-      fix.pointee.message = UpdateEnvelope(
+      let fix = unsafe inputs.nextCommonPlace(FixInput())
+      unsafe fix.pointee.message = UpdateEnvelope(
         messageID: envelope.messageID, timestamp: envelope.timestamp, update: update)
-      return receivedFix(slot, fix)
+      return unsafe receivedFix(slot, fix)
     }
     let rules = MessageRules(
       session: reference(sessions[slot].connection), rights: sessions[slot].open.rights, envelope: envelope, now: now,

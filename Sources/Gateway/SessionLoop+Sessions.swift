@@ -60,7 +60,7 @@ extension SessionLoop {
     control.arm(&sessions[slot], now: now)
     endIfRevoked(slot)  // while the hub was asked
     guard sessions[slot].phase == .open, !exchange.input.isEmpty else { return }
-    exchange.input.withMutableBytes { receivedFrames(slot, $0) }
+    unsafe exchange.input.withMutableBytes { unsafe receivedFrames(slot, $0) }
   }
 
   // MARK: From bytes to messages
@@ -70,20 +70,20 @@ extension SessionLoop {
   mutating func receivedFrames(_ slot: Int, _ bytes: UnsafeMutableRawBufferPointer, of waiting: HeldInput? = nil) {
     var offset = 0
     if sessions[slot].isHolding {
-      return sessions[slot].open.pacing.append(UnsafeRawBufferPointer(bytes))
+      return unsafe sessions[slot].open.pacing.append(UnsafeRawBufferPointer(bytes))
     }
-    if mustWait(slot, bytes, from: 0, of: waiting) { return }
+    if unsafe mustWait(slot, bytes, from: 0, of: waiting) { return }
     do throws(FrameError) {
-      while let event = try sessions[slot].frames.next(in: bytes, at: &offset, limits: frameLimits) {
+      while let event = try unsafe sessions[slot].frames.next(in: bytes, at: &offset, limits: frameLimits) {
         switch event {
         case .message(let kind, let payload, let isCompressed):
           guard sessions[slot].phase == .open else { continue }
           if sessions[slot].keepsInput { incomplete.completed(slot, now: now.uptime) }
-          received(slot, kind, isCompressed ? try fanOut.inflate(slot, payload, kind) : payload)
+          unsafe received(slot, kind, isCompressed ? try fanOut.inflate(slot, payload, kind) : payload)
         case .ping(let payload):
           guard sessions[slot].phase == .open else { continue }
           budget.charge(&sessions[slot], 1)
-          control.pong(sessions[slot].connection, payload)
+          unsafe control.pong(sessions[slot].connection, payload)
         case .pong: budget.charge(&sessions[slot], 1)
         case .close(let code, reason: _): return receivedClose(slot, code)
         }
@@ -93,7 +93,7 @@ extension SessionLoop {
           if sessions[slot].frames.isIdle { return }
           continue  // it lets go of what it has buffered
         }
-        if mustWait(slot, bytes, from: offset, of: waiting) { return }
+        if unsafe mustWait(slot, bytes, from: offset, of: waiting) { return }
       }
     } catch {
       fail(slot, error)
@@ -186,7 +186,7 @@ extension SessionLoop {
   private mutating func mustWait(
     _ slot: Int, _ bytes: UnsafeMutableRawBufferPointer, from offset: Int, of waiting: HeldInput?
   ) -> Bool {
-    switch budget.wait(&sessions[slot], bytes, from: offset, of: waiting, &counters) {
+    switch unsafe budget.wait(&sessions[slot], bytes, from: offset, of: waiting, &counters) {
     case nil: return false
     case .rate: control.arm(&sessions[slot], now: now)
     case .turn, .answers: break
@@ -219,8 +219,8 @@ extension SessionLoop {
       if let exchange = sessions[slot].exchange, exchange.isStalled {
         resume(exchange)
       } else if let held = sessions[slot].takeHeld() {
-        held.bytes.withMutableBytes {
-          receivedFrames(slot, UnsafeMutableRawBufferPointer(rebasing: $0[held.done...]), of: held)
+        unsafe held.bytes.withMutableBytes {
+          unsafe receivedFrames(slot, UnsafeMutableRawBufferPointer(rebasing: $0[held.done...]), of: held)
         }
         budget.readAgain(sessions[slot])
       }

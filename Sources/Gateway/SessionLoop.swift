@@ -107,8 +107,8 @@ struct SessionLoop: ~Copyable {
     let slot = Int(id.slot)
     sessions[slot].hear(now: now.uptime)
     switch sessions[slot].phase {
-    case .open, .closing: receivedFrames(slot, bytes)
-    case .http, .admitting: receivedHTTP(slot, UnsafeRawBufferPointer(bytes))
+    case .open, .closing: unsafe receivedFrames(slot, bytes)
+    case .http, .admitting: unsafe receivedHTTP(slot, UnsafeRawBufferPointer(bytes))
     case .free: break
     }
     reconcileInput(slot)

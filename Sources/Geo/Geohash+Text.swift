@@ -55,8 +55,8 @@ extension GeohashCell {
 extension GeohashCell: CustomStringConvertible {
   /// Its text.
   public var description: String {
-    String(unsafeUninitializedCapacity: precision) { buffer in
-      for index in 0..<precision { buffer[index] = character(at: index) }
+    unsafe String(unsafeUninitializedCapacity: precision) { buffer in
+      for index in 0..<precision { unsafe buffer[index] = character(at: index) }
       return precision
     }
   }

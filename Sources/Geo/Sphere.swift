@@ -10,11 +10,11 @@
 // rewritten so that nothing cancels at short range.
 
 #if canImport(Glibc)
-  import Glibc
+  public import Glibc
 #elseif canImport(Musl)
-  import Musl
+  public import Musl
 #else
-  import Darwin
+  public import Darwin
 #endif
 
 /// A direction from the Earth's centre, of length 1: what a `Coordinate` is turned into once where many distances are

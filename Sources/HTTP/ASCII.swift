@@ -30,10 +30,10 @@ public enum ASCII {
   /// Whether the bytes are those of `lowercase`, letters in either case. `lowercase` must have no capitals.
   public static func equals(_ bytes: ArraySlice<UInt8>, _ lowercase: StaticString) -> Bool {
     guard bytes.count == lowercase.utf8CodeUnitCount else { return false }
-    var expected = lowercase.utf8Start
+    var expected = unsafe lowercase.utf8Start
     for byte in bytes {
-      guard lowercased(byte) == expected.pointee else { return false }
-      expected += 1
+      guard unsafe lowercased(byte) == expected.pointee else { return false }
+      unsafe expected += 1
     }
     return true
   }

@@ -3,7 +3,7 @@
 // Each byte is looked at once. What is kept is bounded: the body by its limit (known before the first byte where there
 // is a Content-Length), chunk extensions by a count over the whole body, trailers by the limit of a head.
 
-import HubBytes
+public import HubBytes
 
 /// How far `BodyReader.read` came.
 public struct BodyProgress: Sendable, Equatable {
@@ -61,16 +61,16 @@ public struct BodyReader: Sendable {
     while position < bytes.count, state != .complete {
       switch state {
       case .length(let remaining):
-        let taken = try take(bytes, from: &position, atMost: remaining, into: &body)
+        let taken = try unsafe take(bytes, from: &position, atMost: remaining, into: &body)
         state = taken == remaining ? .complete : .length(remaining: remaining - taken)
       case .chunkData(let remaining):
-        let taken = try take(bytes, from: &position, atMost: remaining, into: &body)
+        let taken = try unsafe take(bytes, from: &position, atMost: remaining, into: &body)
         state = taken == remaining ? .chunkDataReturn : .chunkData(remaining: remaining - taken)
       case .untilClose:
-        _ = try take(bytes, from: &position, atMost: .max, into: &body)
+        _ = try unsafe take(bytes, from: &position, atMost: .max, into: &body)
       case .chunkSize, .chunkExtension, .chunkSizeLineFeed, .chunkDataReturn, .chunkDataLineFeed, .trailerBegins,
         .trailer, .trailerLineFeed, .lastLineFeed, .complete:
-        state = try next(after: bytes[position])
+        state = try unsafe next(after: bytes[position])
         position += 1
       }
     }
@@ -82,7 +82,7 @@ public struct BodyReader: Sendable {
   ) throws(HTTPError) -> Int {
     let count = min(bytes.count - position, limit)
     guard received + count <= limits.bodyBytes else { throw .bodyTooLarge(limit: limits.bodyBytes) }
-    body.append(UnsafeRawBufferPointer(rebasing: bytes[position..<(position + count)]))
+    unsafe body.append(UnsafeRawBufferPointer(rebasing: bytes[position..<(position + count)]))
     received += count
     position += count
     return count

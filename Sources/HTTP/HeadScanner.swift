@@ -29,7 +29,7 @@ struct HeadScanner: Sendable {
     let end = min(bytes.count, limit)
     var position = Int(scanned)
     while position < end {
-      let byte = bytes[position]
+      let byte = unsafe bytes[position]
       position += 1
       // Nearly all bytes are text inside a line; they cost these two comparisons.
       if byte >= 0x20, byte != 0x7F, line == .inside { continue }

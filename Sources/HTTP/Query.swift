@@ -116,7 +116,7 @@ public enum PercentEncoding {
   static func decodes(_ bytes: ArraySlice<UInt8>, to text: StaticString) -> Bool {
     var index = bytes.startIndex
     for offset in 0..<text.utf8CodeUnitCount {
-      guard index < bytes.endIndex, next(bytes, &index, true) == text.utf8Start[offset] else { return false }
+      guard index < bytes.endIndex, unsafe next(bytes, &index, true) == text.utf8Start[offset] else { return false }
     }
     return index == bytes.endIndex
   }

@@ -19,7 +19,7 @@ public enum Method: UInt8, Sendable, Equatable, CaseIterable {
   /// Methods are case-sensitive (RFC 9110 §9.1).
   init?(_ bytes: ArraySlice<UInt8>) {
     let method = Method.allCases.first {
-      bytes.elementsEqual(UnsafeBufferPointer(start: $0.name.utf8Start, count: $0.name.utf8CodeUnitCount))
+      unsafe bytes.elementsEqual(UnsafeBufferPointer(start: $0.name.utf8Start, count: $0.name.utf8CodeUnitCount))
     }
     guard let method else { return nil }
     self = method

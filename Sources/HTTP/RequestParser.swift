@@ -24,10 +24,11 @@ public struct RequestParser: Sendable {
   public mutating func parse(
     _ bytes: UnsafeRawBufferPointer, limits: HTTPLimits = HTTPLimits()
   ) throws(HTTPError) -> RequestParse {
-    guard let end = try scanner.scan(bytes, limit: limits.headBytes) else { return .incomplete }
+    guard let end = try unsafe scanner.scan(bytes, limit: limits.headBytes) else { return .incomplete }
     let start = Int(scanner.start)
     scanner = HeadScanner()
-    let head = try RequestParser.head([UInt8](UnsafeRawBufferPointer(rebasing: bytes[start..<end])), limits: limits)
+    let head = try unsafe RequestParser.head(
+      [UInt8](UnsafeRawBufferPointer(rebasing: bytes[start..<end])), limits: limits)
     return .request(head, consumed: end)
   }
 

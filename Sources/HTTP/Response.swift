@@ -1,7 +1,7 @@
 // Responses as a value, and their one way into bytes (RFC 9112 §4–§6). The control plane's: an upgrade that is accepted
 // does not come through here.
 
-import HubBytes
+public import HubBytes
 
 /// A header field to be written, of a request or a response. Names are literals, so that only values can carry what a
 /// peer sent.

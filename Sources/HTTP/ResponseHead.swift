@@ -27,10 +27,11 @@ public struct ResponseParser: Sendable {
   public mutating func parse(
     _ bytes: UnsafeRawBufferPointer, limits: HTTPLimits = HTTPLimits()
   ) throws(HTTPError) -> ResponseParse {
-    guard let end = try scanner.scan(bytes, limit: limits.headBytes) else { return .incomplete }
+    guard let end = try unsafe scanner.scan(bytes, limit: limits.headBytes) else { return .incomplete }
     let start = Int(scanner.start)
     scanner = HeadScanner()
-    let head = try ResponseParser.head([UInt8](UnsafeRawBufferPointer(rebasing: bytes[start..<end])), limits: limits)
+    let head = try unsafe ResponseParser.head(
+      [UInt8](UnsafeRawBufferPointer(rebasing: bytes[start..<end])), limits: limits)
     return .response(head, consumed: end)
   }
 

@@ -7,9 +7,9 @@
 //
 // A round is one job of the other thread, so that what others ask of it gets its turn in between, and the mailbox has
 // room for each answer of a round: no answer is ever lost.
-import HubCore
+package import HubCore
 import HubMessages
-import HubSystem
+package import HubSystem
 
 /// The questions of one kind, from the hub's side. It belongs to whoever drives the hub.
 package final class Consultation<Question: Sendable> {

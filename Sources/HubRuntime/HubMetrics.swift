@@ -1,5 +1,5 @@
 // The hub's counters as other threads see them: a copy, made once a second, and when somebody asks for newer ones.
-import HubCore
+package import HubCore
 import HubSystem
 import Synchronization
 

@@ -1,8 +1,10 @@
 // A loop's way to the hub and back: a plain call where there is one loop, whose thread the hub lives on; and where
 // there are several, by way of SharedHub. The loop's code is the same for both.
-import HubCore
-import HubMessages
+import HubBytes
+package import HubCore
+package import HubMessages
 
+@safe
 package struct HubPort: ~Copyable {
   /// Where there is one loop. Behind a pointer: an optional hub was copied whole to be asked for a number.
   private let turn: UnsafeMutablePointer<HubTurn>?
@@ -13,35 +15,35 @@ package struct HubPort: ~Copyable {
   /// The port of the only loop. `journal` and `history` are nil where nothing is stored.
   package init(hub: consuming Hub, journal: JournalQueue? = nil, history: Consultation<HistoryLookup>? = nil) {
     let pointer = UnsafeMutablePointer<HubTurn>.allocate(capacity: 1)
-    pointer.initialize(to: HubTurn(hub, journal: journal, history: history))
-    turn = pointer
+    unsafe pointer.initialize(to: HubTurn(hub, journal: journal, history: history))
+    unsafe turn = pointer
     shared = nil
     loop = 0
   }
 
   /// The port of one of several loops, by its number.
   package init(_ hub: SharedHub, loop: Int) {
-    turn = nil
+    unsafe turn = nil
     shared = hub
     self.loop = loop
   }
 
   deinit {
-    turn?.deinitialize(count: 1)
-    turn?.deallocate()
+    unsafe turn?.deinitialize(count: 1)
+    unsafe turn?.deallocate()
   }
 
   /// The hub's counters, where there is one loop.
-  package var counters: HubCounters? { turn?.pointee.counters }
+  package var counters: HubCounters? { unsafe turn?.pointee.counters }
 
   /// Shows the hub to a test, between two turns.
   package func inspect(_ body: (inout Hub) -> Void) {
-    turn?.pointee.inspect(body)
+    unsafe turn?.pointee.inspect(body)
     shared?.inspect(body)
   }
 
   /// When the hub wants its next turn from this loop (uptime, ns); 0 where it has more to do than one turn allows.
-  package var nextTurn: Int64 { turn?.pointee.nextTurn ?? shared?.nextTurn(of: loop) ?? .max }
+  package var nextTurn: Int64 { unsafe turn?.pointee.nextTurn ?? shared?.nextTurn(of: loop) ?? .max }
 
   /// Whether other loops share the hub.
   package var isShared: Bool { shared != nil }
@@ -62,12 +64,12 @@ package struct HubPort: ~Copyable {
   /// caller delivers what came out, so that the other never waits for this loop in turn, and tries again; meanwhile
   /// this one reads no more.
   package mutating func exchange(_ inputs: inout HubInputs, into outputs: inout HubOutputs, now: Moment) -> Bool {
-    guard let turn else { return shared?.exchange(loop, &inputs, into: &outputs, now: now) ?? true }
-    turn.pointee.begin(now: now)
-    turn.pointee.handle(inputs, now: now)
+    guard let turn = unsafe turn else { return shared?.exchange(loop, &inputs, into: &outputs, now: now) ?? true }
+    unsafe turn.pointee.begin(now: now)
+    unsafe turn.pointee.handle(inputs, now: now)
     inputs.removeAll()
-    turn.pointee.end()
-    turn.pointee.drain(0, into: &outputs)
+    unsafe turn.pointee.end()
+    unsafe turn.pointee.drain(0, into: &outputs)
     return true
   }
 }

@@ -5,7 +5,7 @@
 // still or to copy itself, but made from the one before it and the segments since, by a second hub that is read into as
 // at a start and let go of afterwards.
 import HubCore
-import HubJournal
+package import HubJournal
 import HubSystem
 
 /// What the maintenance has done.
@@ -83,10 +83,10 @@ package final class JournalMaintenance: Sendable {
     defer { ProcessFacts.trimMemory() }
     let hub = makeHub()
     let recovery = Recovery(files: files, limits: limits)
-    let report = try recovery.read(through: last) { (part) throws(InvalidPayload) in
-      try load(part, into: hub)
+    let report = try unsafe recovery.read(through: last) { (part) throws(InvalidPayload) in
+      try unsafe load(part, into: hub)
     } group: { (_, records) throws(InvalidPayload) in
-      try load(records, into: hub)
+      try unsafe load(records, into: hub)
     }
     for name in report.brokenSnapshots where broken.insert(name).inserted {
       log(.warning, "journal_snapshot_broken", ["file": name])
@@ -106,7 +106,7 @@ package final class JournalMaintenance: Sendable {
 
   private func load(_ records: UnsafeRawBufferPointer, into hub: HubBox) throws(InvalidPayload) {
     if journal.commit.isClosing { throw InvalidPayload("the hub stops") }
-    do throws(RecordError) { try hub.load(records) } catch { throw InvalidPayload("\(error)") }
+    do throws(RecordError) { try unsafe hub.load(records) } catch { throw InvalidPayload("\(error)") }
   }
 
   private func write(
@@ -115,9 +115,9 @@ package final class JournalMaintenance: Sendable {
     do throws(JournalError) {
       var snapshot = try SnapshotWriter(
         files: files, limits: limits, through: last, created: ClockReading.read().unixMilliseconds)
-      try hub.writeSnapshot { (part) throws(JournalError) in
+      try unsafe hub.writeSnapshot { (part) throws(JournalError) in
         if journal.commit.isClosing { throw .stopped }
-        try snapshot.write(part)
+        try unsafe snapshot.write(part)
       }
       let bytes = snapshot.bytes
       try snapshot.finish()
@@ -138,8 +138,8 @@ package final class JournalMaintenance: Sendable {
     let before = try JournalInventory(files, limits: limits)
     let deleted = try before.apply(
       configuration.retention, limits: limits, broken: broken, now: look(at: &clock, before), in: files)
-    let history = try JournalHistory(directory: configuration.directory, limits: limits) { payload, note in
-      DurableKeys.forEach(in: payload, note)
+    let history = try unsafe JournalHistory(directory: configuration.directory, limits: limits) { payload, note in
+      unsafe DurableKeys.forEach(in: payload, note)
     }
     _ = try history.indexFullSegments { !journal.commit.isClosing }
     let after = try JournalInventory(files, limits: limits)

@@ -3,11 +3,11 @@
 //     hub's thread   before a turn: what is stored by now leaves, and the log is told of a disk that takes nothing;
 //                    after it: its records go into the queue
 //     its own        writes the queue, group by group, and wakes the hub's thread when a group is stored
-import HubBytes
-import HubCore
-import HubJournal
+package import HubBytes
+package import HubCore
+public import HubJournal
 import HubMessages
-import HubSystem
+package import HubSystem
 import Synchronization
 
 /// Where trips and their events are kept, and what becomes of damage.
@@ -92,7 +92,9 @@ package final class JournalQueue: Sendable {
   /// that follow. Where there is no room they stay with the hub, which then refuses further changes.
   func submit(_ hub: inout Hub) {
     let awaited = hub.awaitedTicket
-    hub.takeRecords { records, ticket in commit.submit(records, ticket: ticket, isUrgent: ticket <= awaited) }
+    unsafe hub.takeRecords { records, ticket in
+      unsafe commit.submit(records, ticket: ticket, isUrgent: ticket <= awaited)
+    }
     if awaited > commit.durableThrough { commit.hurry(through: awaited) }
   }
 }
@@ -103,7 +105,7 @@ package final class HubBox {
 
   package init(_ hub: consuming Hub) { self.hub = consume hub }
 
-  func load(_ records: UnsafeRawBufferPointer) throws(RecordError) { try hub!.load(records) }
+  func load(_ records: UnsafeRawBufferPointer) throws(RecordError) { try unsafe hub!.load(records) }
 
   package func take() -> Hub { hub.take()! }
 }
@@ -130,11 +132,11 @@ extension JournalConfiguration {
   ) throws(JournalError) -> WriterBox {
     let began = ClockReading.read().uptimeNanoseconds
     let files = try DiskFiles(path: directory)
-    let recovered = try Recovery(files: files, limits: limits).run(damage: acceptsLoss ? .moveAside : .refuse) {
+    let recovered = try unsafe Recovery(files: files, limits: limits).run(damage: acceptsLoss ? .moveAside : .refuse) {
       (part) throws(InvalidPayload) in
-      try load(part, into: &hub)
+      try unsafe load(part, into: &hub)
     } group: { (_, records) throws(InvalidPayload) in
-      try load(records, into: &hub)
+      try unsafe load(records, into: &hub)
     }
     let now = ClockReading.read()
     hub.finishLoading(
@@ -148,7 +150,7 @@ extension JournalConfiguration {
   }
 
   private func load(_ records: UnsafeRawBufferPointer, into hub: inout Hub) throws(InvalidPayload) {
-    do throws(RecordError) { try hub.load(records) } catch { throw InvalidPayload("\(error)") }
+    do throws(RecordError) { try unsafe hub.load(records) } catch { throw InvalidPayload("\(error)") }
   }
 
   private func note(_ report: RecoveryReport, _ hub: borrowing Hub, nanoseconds: Int64, _ log: Log) {

@@ -1,6 +1,6 @@
 // The threads beside the loops that have to do with the journal: one writes it, one keeps it small, one reads its past.
 import HubJournal
-import HubSystem
+package import HubSystem
 
 package final class JournalThreads: Sendable {
   private let journal: JournalQueue

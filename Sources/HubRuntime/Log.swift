@@ -52,7 +52,7 @@ public struct Log: Sendable {
       Log.write(value, into: &line)
     }
     line.append("\n")
-    _ = line.withBytes { StandardStream.error.write($0) }
+    _ = unsafe line.withBytes { unsafe StandardStream.error.write($0) }
   }
 
   /// Plain where it is one word, quoted otherwise; control characters cannot forge a line.

@@ -1,7 +1,7 @@
 // Where the hub's output goes. What the hub publishes is addressed to outlets by number; today each is an event loop
 // with its sessions, and the hub does not know more of it than this: a mailbox, and how to have it emptied.
 import HubCore
-import HubSystem
+package import HubSystem
 import Synchronization
 
 /// One receiver of the hub's output.

@@ -10,14 +10,16 @@
 // another one once; and where that is little and the other loop sleeps, it is brought out on this thread, and nobody is
 // woken (EventLoop+Assists). It is still one hub: one thread at a time, one order of all events, and what it does is
 // the same code.
-import HubCore
-import HubMessages
+import HubBytes
+package import HubCore
+package import HubMessages
 import HubSystem
 
 /// The hub that several loops share.
 ///
 /// `@unchecked Sendable`: what is behind `state` is touched only by the thread that holds `lock`, and each of
 /// `nextTurns` and `toAssist` only by its own loop's thread, which the compiler cannot see.
+@safe
 package final class SharedHub: @unchecked Sendable {
   /// Turns for the sake of others before a loop looks at its own sockets again.
   private static let roundsInARow = 2
@@ -55,26 +57,26 @@ package final class SharedHub: @unchecked Sendable {
     self.lifecycle = lifecycle
     inboxes = outlets.map { _ in MixedMailbox(capacity: inboxCapacity) }
     let count = outlets.count * SharedHub.stride
-    nextTurns = .allocate(capacity: count)
-    nextTurns.initialize(repeating: 0, count: count)
-    toAssist = .allocate(capacity: count)
-    toAssist.initialize(repeating: OutletSet(), count: count)
-    state = .allocate(capacity: 1)
-    state.initialize(
+    unsafe nextTurns = .allocate(capacity: count)
+    unsafe nextTurns.initialize(repeating: 0, count: count)
+    unsafe toAssist = .allocate(capacity: count)
+    unsafe toAssist.initialize(repeating: OutletSet(), count: count)
+    unsafe state = .allocate(capacity: 1)
+    unsafe state.initialize(
       to: SharedTurns(HubTurn(hub, journal: journal, history: history), metrics: metrics, now: now))
   }
 
   deinit {
-    state.deinitialize(count: 1)
-    state.deallocate()
-    nextTurns.deallocate()
-    toAssist.deallocate()
+    unsafe state.deinitialize(count: 1)
+    unsafe state.deallocate()
+    unsafe nextTurns.deallocate()
+    unsafe toAssist.deallocate()
   }
 
-  func inspect(_ body: (inout Hub) -> Void) { state.pointee.turn.inspect(body) }
+  func inspect(_ body: (inout Hub) -> Void) { unsafe state.pointee.turn.inspect(body) }
 
   /// When this loop has to come back (uptime, ns); 0 for at once.
-  func nextTurn(of loop: Int) -> Int64 { nextTurns[loop * SharedHub.stride] }
+  func nextTurn(of loop: Int) -> Int64 { unsafe nextTurns[loop * SharedHub.stride] }
 
   /// Hands a loop's inputs over, in order, and puts what has come out for it into the empty `outputs`; see
   /// `HubPort.exchange`.
@@ -111,18 +113,18 @@ package final class SharedHub: @unchecked Sendable {
   /// A loop's turn is over: what it has put out for others that sleep is brought out.
   @inline(__always)
   func assistOthers(from loop: Int) {
-    if !toAssist[loop * SharedHub.stride].isEmpty { assistThem(from: loop) }
+    if unsafe !toAssist[loop * SharedHub.stride].isEmpty { assistThem(from: loop) }
   }
 
   private func assistThem(from loop: Int) {
-    var sleeping = toAssist[loop * SharedHub.stride]
-    toAssist[loop * SharedHub.stride] = OutletSet()
+    var sleeping = unsafe toAssist[loop * SharedHub.stride]
+    unsafe toAssist[loop * SharedHub.stride] = OutletSet()
     while let other = sleeping.popFirst() { outlets[other].assist() }
   }
 
   /// Most turns of a loop that only sends, or reads pongs, have nothing for the hub.
   private func isWanted(by loop: Int, _ inputs: borrowing HubInputs, _ now: Moment) -> Bool {
-    !inputs.isEmpty || loop == SharedHub.host || nextTurns[loop * SharedHub.stride] <= now.uptime
+    unsafe !inputs.isEmpty || loop == SharedHub.host || nextTurns[loop * SharedHub.stride] <= now.uptime
       || lifecycle.isShuttingDown
   }
 
@@ -132,27 +134,27 @@ package final class SharedHub: @unchecked Sendable {
   private func take(_ loop: Int, _ inputs: inout HubInputs, into outputs: inout HubOutputs, now: Moment) {
     // Another loop may have had the hub between the first look into this mailbox and now: that comes before what
     // follows.
-    state.pointee.pickUp(outlets[loop].mailbox, into: &outputs)
+    unsafe state.pointee.pickUp(outlets[loop].mailbox, into: &outputs)
     for _ in 0..<SharedHub.roundsInARow {
       run(loop, &inputs, into: &outputs, now: now)
-      nextTurns[loop * SharedHub.stride] = state.pointee.nextTurn
+      unsafe nextTurns[loop * SharedHub.stride] = state.pointee.nextTurn
       if lock.unlock() { return }
     }
-    nextTurns[loop * SharedHub.stride] = 0
+    unsafe nextTurns[loop * SharedHub.stride] = 0
     lock.unlockAnyway()
   }
 
   private func run(_ loop: Int, _ inputs: inout HubInputs, into outputs: inout HubOutputs, now: Moment) {
-    state.pointee.begin(now)
+    unsafe state.pointee.begin(now)
     var others = posted.takeAll()
-    while let other = others.popFirst() { state.pointee.handle(inboxes[other]) }
-    state.pointee.end(with: &inputs)
+    while let other = others.popFirst() { unsafe state.pointee.handle(inboxes[other]) }
+    unsafe state.pointee.end(with: &inputs)
     var room = SharedHub.manyDeliveries
     for (number, outlet) in outlets.enumerated() {
       if number == loop {
-        state.pointee.giveOut(to: loop, into: &outputs)
-      } else if state.pointee.post(to: outlet, number, unlessWithin: &room) {
-        toAssist[loop * SharedHub.stride].insert(number)
+        unsafe state.pointee.giveOut(to: loop, into: &outputs)
+      } else if unsafe state.pointee.post(to: outlet, number, unlessWithin: &room) {
+        unsafe toAssist[loop * SharedHub.stride].insert(number)
       }
     }
   }

@@ -2,31 +2,32 @@
 // and Berry, 2005): what the journal tells a whole group from a broken one by. It finds every burst of up to 32 bits.
 
 /// The tables, made once for the process; make one and keep it, so that a step need not ask whether they are there.
+@safe
 struct CRC32C: ~Copyable {
   /// The polynomial 0x1EDC6F41, bits reversed.
   private static let polynomial: UInt32 = 0x82F6_3B78
   /// Written before anybody has it, and never again.
-  private nonisolated(unsafe) static let shared = makeTables()
+  private nonisolated(unsafe) static let shared = unsafe makeTables()
 
   // Eight tables of 256, one behind the other. A pointer instead of an array, because a step reads eight entries by
   // bytes that cannot be out of range.
   private let tables: UnsafePointer<UInt32>
 
-  init() { tables = Self.shared }
+  init() { unsafe tables = unsafe Self.shared }
 
   private static func makeTables() -> UnsafePointer<UInt32> {
     let tables = UnsafeMutablePointer<UInt32>.allocate(capacity: 8 * 256)
-    tables.initialize(repeating: 0, count: 8 * 256)
+    unsafe tables.initialize(repeating: 0, count: 8 * 256)
     for byte in 0..<256 {
       var value = UInt32(byte)
       for _ in 0..<8 { value = value & 1 == 1 ? (value >> 1) ^ polynomial : value >> 1 }
-      tables[byte] = value
+      unsafe tables[byte] = value
     }
     for index in 256..<8 * 256 {
-      let before = tables[index - 256]
-      tables[index] = (before >> 8) ^ tables[Int(before & 0xFF)]
+      let before = unsafe tables[index - 256]
+      unsafe tables[index] = (before >> 8) ^ tables[Int(before & 0xFF)]
     }
-    return UnsafePointer(tables)
+    return unsafe UnsafePointer(tables)
   }
 
   /// The sum of `bytes` behind those that `sum` is of. About 0.7 ns a byte.
@@ -34,20 +35,21 @@ struct CRC32C: ~Copyable {
     var value = ~sum
     var index = 0
     while index + 8 <= bytes.count {
-      let word = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)) ^ UInt64(value)
+      let word =
+        unsafe UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)) ^ UInt64(value)
       value =
-        tables[7 * 256 + Int(word & 0xFF)] ^ tables[6 * 256 + Int(word >> 8 & 0xFF)]
+        unsafe tables[7 * 256 + Int(word & 0xFF)] ^ tables[6 * 256 + Int(word >> 8 & 0xFF)]
         ^ tables[5 * 256 + Int(word >> 16 & 0xFF)] ^ tables[4 * 256 + Int(word >> 24 & 0xFF)]
         ^ tables[3 * 256 + Int(word >> 32 & 0xFF)] ^ tables[2 * 256 + Int(word >> 40 & 0xFF)]
         ^ tables[256 + Int(word >> 48 & 0xFF)] ^ tables[Int(word >> 56)]
       index += 8
     }
     while index < bytes.count {
-      value = (value >> 8) ^ tables[Int((value ^ UInt32(bytes[index])) & 0xFF)]
+      value = unsafe (value >> 8) ^ tables[Int((value ^ UInt32(bytes[index])) & 0xFF)]
       index += 1
     }
     return ~value
   }
 
-  func callAsFunction(_ bytes: UnsafeRawBufferPointer) -> UInt32 { extend(0, bytes) }
+  func callAsFunction(_ bytes: UnsafeRawBufferPointer) -> UInt32 { unsafe extend(0, bytes) }
 }

@@ -1,6 +1,6 @@
 // A journal's directory on a real disk.
 import Glibc
-import HubSystem
+public import HubSystem
 
 /// A directory. Who writes a journal's segments has a lock on it that ends with the process; who reads beside, or keeps
 /// the files of the one that has the lock, needs none.
@@ -12,7 +12,7 @@ public final class DiskFiles: JournalFiles {
   public init(beside path: String) throws(JournalError) {
     self.path = path
     do throws(SystemError) {
-      directory = try Descriptor(Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), from: "open")
+      directory = try unsafe Descriptor(Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), from: "open")
     } catch {
       throw .system(error, file: path)
     }
@@ -22,12 +22,12 @@ public final class DiskFiles: JournalFiles {
   public init(path: String) throws(JournalError) {
     self.path = path
     do throws(SystemError) {
-      if mkdir(path, 0o700) != 0, errno != EEXIST { throw SystemError(call: "mkdir", errno: errno) }
-      directory = try Descriptor(Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), from: "open")
+      if unsafe mkdir(path, 0o700) != 0, errno != EEXIST { throw SystemError(call: "mkdir", errno: errno) }
+      directory = try unsafe Descriptor(Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), from: "open")
     } catch {
       throw .system(error, file: path)
     }
-    guard faccessat(directory.raw, ".", W_OK | X_OK, 0) == 0 else {
+    guard unsafe faccessat(directory.raw, ".", W_OK | X_OK, 0) == 0 else {
       throw .system(SystemError(call: "access", errno: errno), file: path)
     }
     guard flock(directory.raw, LOCK_EX | LOCK_NB) == 0 else {
@@ -40,13 +40,13 @@ public final class DiskFiles: JournalFiles {
     // Both looked at now: on some file systems a directory's number changes when it is first written to.
     var there = stat()
     var here = stat()
-    guard stat(path, &there) == 0, fstat(directory.raw, &here) == 0 else { return false }
+    guard unsafe stat(path, &there) == 0, unsafe fstat(directory.raw, &here) == 0 else { return false }
     return there.st_dev == here.st_dev && there.st_ino == here.st_ino
   }
 
   public func about(_ name: String) throws(SystemError) -> JournalFileFacts? {
     var status = stat()
-    guard fstatat(directory.raw, name, &status, 0) == 0 else {
+    guard unsafe fstatat(directory.raw, name, &status, 0) == 0 else {
       if errno == ENOENT { return nil }
       throw SystemError(call: "fstatat", errno: errno)
     }
@@ -66,16 +66,18 @@ public final class DiskFiles: JournalFiles {
 
   public func names() throws(SystemError) -> [String] {
     // A stream of its own: closedir closes the descriptor that it was given.
-    guard let stream = opendir(path) else { throw SystemError(call: "opendir", errno: errno) }
-    defer { closedir(stream) }
+    guard let stream = unsafe opendir(path) else { throw SystemError(call: "opendir", errno: errno) }
+    defer { unsafe closedir(stream) }
     var names: [String] = []
     while true {
       errno = 0
-      guard let entry = readdir(stream) else {
+      guard let entry = unsafe readdir(stream) else {
         guard errno == 0 else { throw SystemError(call: "readdir", errno: errno) }
         return names
       }
-      let name = withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+      let name = unsafe withUnsafeBytes(of: &entry.pointee.d_name) {
+        unsafe String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+      }
       if name != ".", name != ".." { names.append(name) }
     }
   }
@@ -90,7 +92,7 @@ public final class DiskFiles: JournalFiles {
   public func openForReading(_ name: String) throws(SystemError) -> (any ReadableJournalFile)? {
     do throws(SystemError) {
       // O_NONBLOCK, for a FIFO's open waits for a writer; of a file it changes nothing.
-      return try ReadableDiskFile(
+      return try unsafe ReadableDiskFile(
         Descriptor(openat(directory.raw, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC), from: "openat"))
     } catch {
       if error.errno == ENOENT { return nil }
@@ -99,19 +101,19 @@ public final class DiskFiles: JournalFiles {
   }
 
   public func open(_ name: String) throws(SystemError) -> any JournalFile {
-    try DiskFile(
+    try unsafe DiskFile(
       Descriptor(
         openat(directory.raw, name, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC, 0o600), from: "openat"))
   }
 
   public func rename(_ name: String, to newName: String) throws(SystemError) {
-    guard renameat(directory.raw, name, directory.raw, newName) == 0 else {
+    guard unsafe renameat(directory.raw, name, directory.raw, newName) == 0 else {
       throw SystemError(call: "renameat", errno: errno)
     }
   }
 
   public func remove(_ name: String) throws(SystemError) {
-    guard unlinkat(directory.raw, name, 0) == 0 else { throw SystemError(call: "unlinkat", errno: errno) }
+    guard unsafe unlinkat(directory.raw, name, 0) == 0 else { throw SystemError(call: "unlinkat", errno: errno) }
   }
 
   public func synchronize() throws(SystemError) {
@@ -121,7 +123,7 @@ public final class DiskFiles: JournalFiles {
 
 private func status(of descriptor: borrowing Descriptor) throws(SystemError) -> stat {
   var status = stat()
-  guard fstat(descriptor.raw, &status) == 0 else { throw SystemError(call: "fstat", errno: errno) }
+  guard unsafe fstat(descriptor.raw, &status) == 0 else { throw SystemError(call: "fstat", errno: errno) }
   return status
 }
 
@@ -149,15 +151,15 @@ private final class DiskFile: JournalFile {
   }
 
   func append(_ bytes: UnsafeRawBufferPointer) throws(SystemError) {
-    var rest = bytes
+    var rest = unsafe bytes
     while let base = rest.baseAddress, rest.count > 0 {
-      let count = write(descriptor.raw, base, rest.count)
+      let count = unsafe write(descriptor.raw, base, rest.count)
       if count < 0 {
         if errno == EINTR { continue }
         throw SystemError(call: "write", errno: errno)
       }
       size += count
-      rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+      unsafe rest = UnsafeRawBufferPointer(rebasing: rest[count...])
     }
   }
 
@@ -184,7 +186,7 @@ private final class ReadableDiskFile: ReadableJournalFile {
   func read(at offset: Int, into buffer: UnsafeMutableRawBufferPointer) throws(SystemError) -> Int {
     var count = 0
     while count < buffer.count {
-      let got = pread(descriptor.raw, buffer.baseAddress! + count, buffer.count - count, off_t(offset + count))
+      let got = unsafe pread(descriptor.raw, buffer.baseAddress! + count, buffer.count - count, off_t(offset + count))
       if got < 0 {
         if errno == EINTR { continue }
         throw SystemError(call: "pread", errno: errno)

@@ -7,7 +7,7 @@ extension GroupCommit {
   /// Waits until `bytes` of records were stored in all, but no longer than so many seconds.
   public func waitUntilStored(bytes: UInt64, seconds: Double) {
     locked { $0.maintenanceBytes = bytes }
-    maintenanceWaits(seconds: seconds) { $0.pointee.counters.bytes >= bytes }
+    unsafe maintenanceWaits(seconds: seconds) { unsafe $0.pointee.counters.bytes >= bytes }
     locked { $0.maintenanceBytes = .max }
   }
 
@@ -17,9 +17,9 @@ extension GroupCommit {
     locked {
       $0.wantsSeal = true
       $0.sealedThrough = nil
-      pthread_cond_signal(condition)
+      unsafe pthread_cond_signal(condition)
     }
-    maintenanceWaits(seconds: seconds) { $0.pointee.sealedThrough != nil }
+    unsafe maintenanceWaits(seconds: seconds) { unsafe $0.pointee.sealedThrough != nil }
     return locked {
       $0.wantsSeal = false
       return $0.sealedThrough
@@ -28,9 +28,11 @@ extension GroupCommit {
 
   /// Waits until `isDone`, or the end, or so many seconds.
   private func maintenanceWaits(seconds: Double, _ isDone: (UnsafeMutablePointer<State>) -> Bool) {
-    pthread_mutex_lock(mutex)
-    defer { pthread_mutex_unlock(mutex) }
+    unsafe pthread_mutex_lock(mutex)
+    defer { unsafe pthread_mutex_unlock(mutex) }
     let end = Self.now() + Int64(seconds * 1e9)
-    while !state.pointee.isClosing, !isDone(state), Self.now() < end { wait(on: maintenanceCondition, until: end) }
+    while unsafe !state.pointee.isClosing, unsafe !isDone(state), Self.now() < end {
+      unsafe wait(on: maintenanceCondition, until: end)
+    }
   }
 }

@@ -131,7 +131,7 @@ extension GroupCommit {
       writer.sealSegment()
       state.wantsSeal = false
       state.sealedThrough = writer.next - 1
-      pthread_cond_signal(maintenanceCondition)
+      unsafe pthread_cond_signal(maintenanceCondition)
     }
   }
 
@@ -146,8 +146,8 @@ extension GroupCommit {
     _ batch: Batch, _ range: Range<Int>, _ writer: inout JournalWriter, created: Int64
   ) throws(JournalError) {
     let began = Self.now()
-    _ = try batch.bytes.withBytes { (bytes) throws(JournalError) in
-      try writer.append(UnsafeRawBufferPointer(rebasing: bytes[range]), created: created)
+    _ = try unsafe batch.bytes.withBytes { (bytes) throws(JournalError) in
+      try unsafe writer.append(UnsafeRawBufferPointer(rebasing: bytes[range]), created: created)
     }
     let took = UInt64(Self.now() - began)
     locked { $0.counters.busyNanoseconds += took }
@@ -159,24 +159,24 @@ extension GroupCommit {
       $0.counters.groups += 1
       $0.counters.submissions += UInt64(submissions)
       $0.counters.bytes += UInt64(bytes)
-      if $0.counters.bytes >= $0.maintenanceBytes { pthread_cond_signal(maintenanceCondition) }
+      if $0.counters.bytes >= $0.maintenanceBytes { unsafe pthread_cond_signal(maintenanceCondition) }
     }
   }
 
   /// Waits for what is worth writing, for maintenance to ask, or until it is time to look at the directory.
   private func waitForWork() -> Wake {
-    pthread_mutex_lock(mutex)
-    defer { pthread_mutex_unlock(mutex) }
+    unsafe pthread_mutex_lock(mutex)
+    defer { unsafe pthread_mutex_unlock(mutex) }
     let look = Self.now() + (currentCondition == .full ? fullRetry : placeInterval)
     while true {
-      let state = state
-      let hasWork = !state.pointee.pending.ends.isEmpty
-      let isDue = state.pointee.isUrgent || state.pointee.isClosing || Self.now() >= state.pointee.deadline
+      let state = unsafe state
+      let hasWork = unsafe !state.pointee.pending.ends.isEmpty
+      let isDue = unsafe state.pointee.isUrgent || state.pointee.isClosing || Self.now() >= state.pointee.deadline
       if hasWork, isDue { return .work }
-      if state.pointee.isClosing { return .end }
-      if state.pointee.wantsSeal { return .work }
+      if unsafe state.pointee.isClosing { return .end }
+      if unsafe state.pointee.wantsSeal { return .work }
       if Self.now() >= look { return .look }
-      wait(on: condition, until: min(state.pointee.deadline, look))
+      unsafe wait(on: condition, until: min(state.pointee.deadline, look))
     }
   }
 
@@ -190,10 +190,10 @@ extension GroupCommit {
 
   /// The disk is full: waits a while. False when the hub goes down meanwhile.
   private func waitForRoom() -> Bool {
-    pthread_mutex_lock(mutex)
-    defer { pthread_mutex_unlock(mutex) }
+    unsafe pthread_mutex_lock(mutex)
+    defer { unsafe pthread_mutex_unlock(mutex) }
     let end = Self.now() + fullRetry
-    while !state.pointee.isClosing, Self.now() < end { wait(on: condition, until: end) }
-    return !state.pointee.isClosing
+    while unsafe !state.pointee.isClosing, Self.now() < end { unsafe wait(on: condition, until: end) }
+    return unsafe !state.pointee.isClosing
   }
 }

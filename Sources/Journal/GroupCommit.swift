@@ -10,6 +10,7 @@ import Synchronization
 /// The queue to the journal's thread. One thread submits; one runs it.
 ///
 /// `@unchecked Sendable`: `state` is touched only while `mutex` is held, and the pointers live as long as the object.
+@safe
 public final class GroupCommit: @unchecked Sendable {
   /// Whole submissions, one behind the other.
   struct Batch {
@@ -56,32 +57,32 @@ public final class GroupCommit: @unchecked Sendable {
     lazyDelay = Int64(lazyMilliseconds) * 1_000_000
     fullRetry = Int64(fullRetryMilliseconds) * 1_000_000
     placeInterval = Int64(placeMilliseconds) * 1_000_000
-    mutex = .allocate(capacity: 1)
-    mutex.initialize(to: pthread_mutex_t())
-    condition = .allocate(capacity: 1)
-    condition.initialize(to: pthread_cond_t())
-    maintenanceCondition = .allocate(capacity: 1)
-    maintenanceCondition.initialize(to: pthread_cond_t())
-    state = .allocate(capacity: 1)
-    state.initialize(to: State())
-    pthread_mutex_init(mutex, nil)
+    unsafe mutex = .allocate(capacity: 1)
+    unsafe mutex.initialize(to: pthread_mutex_t())
+    unsafe condition = .allocate(capacity: 1)
+    unsafe condition.initialize(to: pthread_cond_t())
+    unsafe maintenanceCondition = .allocate(capacity: 1)
+    unsafe maintenanceCondition.initialize(to: pthread_cond_t())
+    unsafe state = .allocate(capacity: 1)
+    unsafe state.initialize(to: State())
+    unsafe pthread_mutex_init(mutex, nil)
     var attributes = pthread_condattr_t()
-    pthread_condattr_init(&attributes)
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)  // a wall clock that is set must not stop commits
-    pthread_cond_init(condition, &attributes)
-    pthread_cond_init(maintenanceCondition, &attributes)
-    pthread_condattr_destroy(&attributes)
+    unsafe pthread_condattr_init(&attributes)
+    unsafe pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)  // a wall clock that is set must not stop commits
+    unsafe pthread_cond_init(condition, &attributes)
+    unsafe pthread_cond_init(maintenanceCondition, &attributes)
+    unsafe pthread_condattr_destroy(&attributes)
   }
 
   deinit {
-    pthread_cond_destroy(condition)
-    pthread_cond_destroy(maintenanceCondition)
-    pthread_mutex_destroy(mutex)
-    state.deinitialize(count: 1)
-    state.deallocate()
-    condition.deallocate()
-    maintenanceCondition.deallocate()
-    mutex.deallocate()
+    unsafe pthread_cond_destroy(condition)
+    unsafe pthread_cond_destroy(maintenanceCondition)
+    unsafe pthread_mutex_destroy(mutex)
+    unsafe state.deinitialize(count: 1)
+    unsafe state.deallocate()
+    unsafe condition.deallocate()
+    unsafe maintenanceCondition.deallocate()
+    unsafe mutex.deallocate()
   }
 
   // MARK: The hub's side
@@ -105,12 +106,12 @@ public final class GroupCommit: @unchecked Sendable {
     guard currentCondition != .stopped else { return false }
     return locked { state in
       guard state.pending.bytes.count + records.count <= limits.pendingBytes, !state.isClosing else { return false }
-      state.pending.bytes.append(contentsOf: records)
+      unsafe state.pending.bytes.append(contentsOf: records)
       state.pending.ends.append((state.pending.bytes.count, ticket))
       let wakes = isUrgent ? !state.isUrgent : state.deadline == .max
       if isUrgent { state.isUrgent = true }
       if state.deadline == .max { state.deadline = Self.now() + lazyDelay }
-      if wakes { pthread_cond_signal(condition) }
+      if wakes { unsafe pthread_cond_signal(condition) }
       return true
     }
   }
@@ -121,7 +122,7 @@ public final class GroupCommit: @unchecked Sendable {
     locked { state in
       guard !state.isUrgent, let first = state.pending.ends.first, first.ticket <= ticket else { return }
       state.isUrgent = true
-      pthread_cond_signal(condition)
+      unsafe pthread_cond_signal(condition)
     }
   }
 
@@ -129,8 +130,8 @@ public final class GroupCommit: @unchecked Sendable {
   public func close() {
     locked {
       $0.isClosing = true
-      pthread_cond_signal(condition)
-      pthread_cond_signal(maintenanceCondition)
+      unsafe pthread_cond_signal(condition)
+      unsafe pthread_cond_signal(maintenanceCondition)
     }
   }
 
@@ -142,22 +143,22 @@ public final class GroupCommit: @unchecked Sendable {
   /// With the mutex held. Wakes early for anything.
   func wait(on condition: UnsafeMutablePointer<pthread_cond_t>, until deadline: Int64) {
     guard deadline != .max else {
-      pthread_cond_wait(condition, mutex)
+      unsafe pthread_cond_wait(condition, mutex)
       return
     }
     var time = timespec(tv_sec: Int(deadline / 1_000_000_000), tv_nsec: Int(deadline % 1_000_000_000))
-    pthread_cond_timedwait(condition, mutex, &time)
+    unsafe pthread_cond_timedwait(condition, mutex, &time)
   }
 
   func locked<R>(_ body: (inout State) -> R) -> R {
-    pthread_mutex_lock(mutex)
-    defer { pthread_mutex_unlock(mutex) }
-    return body(&state.pointee)
+    unsafe pthread_mutex_lock(mutex)
+    defer { unsafe pthread_mutex_unlock(mutex) }
+    return unsafe body(&state.pointee)
   }
 
   static func now() -> Int64 {
     var time = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &time)
+    unsafe clock_gettime(CLOCK_MONOTONIC, &time)
     return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
   }
 }

@@ -3,6 +3,7 @@
 import HubSystem
 
 /// A place in a segment, and the groups from there on.
+@safe
 struct GroupCursor: ~Copyable {
   let file: any ReadableJournalFile
   private let maximum: Int
@@ -22,60 +23,60 @@ struct GroupCursor: ~Copyable {
     self.file = file
     number = first
     maximum = limits.groupBytes
-    buffer = .allocate(byteCount: JournalLimits.readAhead, alignment: 16)
+    unsafe buffer = .allocate(byteCount: JournalLimits.readAhead, alignment: 16)
   }
 
-  deinit { buffer.deallocate() }
+  deinit { unsafe buffer.deallocate() }
 
   /// The segment's header; nil where there is none that this program understands.
   mutating func header() throws(SystemError) -> FileHeader? {
     var bytes: [UInt8] = []
     let count = try file.read(at: 0, count: FileHeader.size, into: &bytes)
     guard count == FileHeader.size else { return nil }
-    return bytes.withUnsafeBytes { bytes in
-      do throws(FileHeader.Fault) { return try FileHeader(bytes, crc) } catch { return nil }
+    return unsafe bytes.withUnsafeBytes { bytes in
+      do throws(FileHeader.Fault) { return try unsafe FileHeader(bytes, crc) } catch { return nil }
     }
   }
 
   /// The next whole group, whose payload is valid until the next call; nil where there is none, or none yet: then the
   /// cursor stays where it is, and looks at the file anew when it is asked again.
   mutating func next() throws(SystemError) -> (header: GroupHeader, offset: Int, payload: UnsafeRawBufferPointer)? {
-    guard let group = try wholeGroup() else {
+    guard let group = try unsafe wholeGroup() else {
       filled = 0  // what is there may be taken back and written otherwise
       return nil
     }
     let at = offset
-    offset += GroupHeader.size + group.payload.count
-    number = group.header.number + 1
-    return (group.header, at, group.payload)
+    unsafe offset += GroupHeader.size + group.payload.count
+    number = unsafe group.header.number + 1
+    return unsafe (group.header, at, group.payload)
   }
 
   private mutating func wholeGroup() throws(SystemError) -> (header: GroupHeader, payload: UnsafeRawBufferPointer)? {
     guard try fill(GroupHeader.size) else { return nil }
-    let length = GroupHeader(window, at: 0).length
+    let length = unsafe GroupHeader(window, at: 0).length
     guard length <= maximum, try fill(GroupHeader.size + length) else { return nil }
-    guard let group = GroupHeader.payload(in: window, at: 0, maximum: maximum, crc),
-      number == nil || group.header.number == number
+    guard let group = unsafe GroupHeader.payload(in: window, at: 0, maximum: maximum, crc),
+      unsafe number == nil || group.header.number == number
     else { return nil }
-    return group
+    return unsafe group
   }
 
   /// The buffer from `offset` on.
   private var window: UnsafeRawBufferPointer {
-    UnsafeRawBufferPointer(rebasing: buffer[(offset - start)..<filled])
+    unsafe UnsafeRawBufferPointer(rebasing: buffer[(offset - start)..<filled])
   }
 
   /// Has `count` bytes from `offset` on in the buffer; false where the file has fewer.
   private mutating func fill(_ count: Int) throws(SystemError) -> Bool {
     let isInside = offset >= start && offset + count <= start + filled
     if isInside { return true }
-    if count > buffer.count {
-      buffer.deallocate()
-      buffer = .allocate(byteCount: max(count, 2 * buffer.count), alignment: 16)
+    if unsafe count > buffer.count {
+      unsafe buffer.deallocate()
+      unsafe buffer = .allocate(byteCount: max(count, 2 * buffer.count), alignment: 16)
     }
     start = offset
     filled = 0
-    filled = try file.read(at: offset, into: buffer)
+    filled = try unsafe file.read(at: offset, into: buffer)
     return filled >= count
   }
 }
@@ -84,9 +85,9 @@ extension ReadableJournalFile {
   /// Puts up to `count` bytes from `offset` on in the place of what is in `bytes`; how many there were.
   func read(at offset: Int, count: Int, into bytes: inout [UInt8]) throws(SystemError) -> Int {
     var failure: SystemError?
-    bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+    bytes = unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
       do throws(SystemError) {
-        filled = try read(at: offset, into: UnsafeMutableRawBufferPointer(buffer))
+        filled = try unsafe read(at: offset, into: UnsafeMutableRawBufferPointer(buffer))
       } catch {
         failure = error
       }

@@ -1,5 +1,5 @@
 // What a journal says of itself while it is written.
-import Synchronization
+public import Synchronization
 
 /// How the journal is.
 public enum JournalCondition: UInt8, Sendable, AtomicRepresentable {

@@ -1,5 +1,5 @@
 // What can go wrong between the hub and its disk.
-import HubSystem
+public import HubSystem
 
 public enum JournalError: Error, Equatable, CustomStringConvertible {
   /// The kernel refused; `file` is what it was about.

@@ -1,6 +1,6 @@
 // The few calls that a journal makes on a directory, so that tests can put a disk in their place that forgets, tears
 // and fills up.
-import HubSystem
+public import HubSystem
 
 /// A directory with a journal in it. Used by one thread at a time.
 public protocol JournalFiles: AnyObject {

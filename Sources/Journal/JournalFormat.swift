@@ -69,19 +69,19 @@ struct FileHeader: Equatable {
 
   init(_ bytes: UnsafeRawBufferPointer, _ crc: borrowing CRC32C) throws(Fault) {
     guard bytes.count >= Self.size else { throw .short }
-    guard let kind = Kind(rawValue: bytes.number(at: 0, UInt64.self)) else { throw .foreign }
+    guard let kind = unsafe Kind(rawValue: bytes.number(at: 0, UInt64.self)) else { throw .foreign }
     // The version first: what else a newer program's header holds, it alone knows.
-    let version = bytes.number(at: 8, UInt32.self)
+    let version = unsafe bytes.number(at: 8, UInt32.self)
     guard version == Self.version else { throw .version(version) }
-    guard bytes.number(at: 12, UInt32.self) == Self.sum(Array(bytes[..<Self.size]), crc) else { throw .sum }
+    guard unsafe bytes.number(at: 12, UInt32.self) == Self.sum(Array(bytes[..<Self.size]), crc) else { throw .sum }
     self.kind = kind
-    group = bytes.number(at: 16, UInt64.self)
-    created = Int64(bitPattern: bytes.number(at: 24, UInt64.self))
+    group = unsafe bytes.number(at: 16, UInt64.self)
+    created = unsafe Int64(bitPattern: bytes.number(at: 24, UInt64.self))
   }
 
   private static func sum(_ header: [UInt8], _ crc: borrowing CRC32C) -> UInt32 {
-    header.withUnsafeBytes { bytes in
-      crc.extend(
+    unsafe header.withUnsafeBytes { bytes in
+      unsafe crc.extend(
         crc(UnsafeRawBufferPointer(rebasing: bytes[..<12])), UnsafeRawBufferPointer(rebasing: bytes[16..<Self.size]))
     }
   }
@@ -112,9 +112,9 @@ struct GroupHeader {
   var sum: UInt32
 
   init(_ bytes: UnsafeRawBufferPointer, at offset: Int) {
-    number = bytes.number(at: offset, UInt64.self)
-    length = Int(bytes.number(at: offset + 8, UInt32.self))
-    sum = bytes.number(at: offset + 12, UInt32.self)
+    number = unsafe bytes.number(at: offset, UInt64.self)
+    length = unsafe Int(bytes.number(at: offset + 8, UInt32.self))
+    sum = unsafe bytes.number(at: offset + 12, UInt32.self)
   }
 
   /// A whole group.
@@ -124,9 +124,9 @@ struct GroupHeader {
     bytes.append(littleEndian: number)
     bytes.append(littleEndian: UInt32(payload.count))
     let start = bytes.count - 12
-    let sum = bytes.withUnsafeBytes { crc(UnsafeRawBufferPointer(rebasing: $0[start..<start + 12])) }
-    bytes.append(littleEndian: crc.extend(sum, payload))
-    bytes.append(contentsOf: payload)
+    let sum = unsafe bytes.withUnsafeBytes { unsafe crc(UnsafeRawBufferPointer(rebasing: $0[start..<start + 12])) }
+    unsafe bytes.append(littleEndian: crc.extend(sum, payload))
+    unsafe bytes.append(contentsOf: payload)
   }
 
   /// The payload of a whole, unbroken group at `offset`; nil where there is none. `maximum` bounds what is read for a
@@ -135,30 +135,30 @@ struct GroupHeader {
     in bytes: UnsafeRawBufferPointer, at offset: Int, maximum: Int, _ crc: borrowing CRC32C
   ) -> (header: GroupHeader, payload: UnsafeRawBufferPointer)? {
     guard offset + size <= bytes.count else { return nil }
-    let header = GroupHeader(bytes, at: offset)
+    let header = unsafe GroupHeader(bytes, at: offset)
     guard header.length <= maximum, header.length <= bytes.count - offset - size else { return nil }
-    let payload = UnsafeRawBufferPointer(rebasing: bytes[(offset + size)..<(offset + size + header.length)])
-    let front = crc(UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + 12]))
-    guard crc.extend(front, payload) == header.sum else { return nil }
-    return (header, payload)
+    let payload = unsafe UnsafeRawBufferPointer(rebasing: bytes[(offset + size)..<(offset + size + header.length)])
+    let front = unsafe crc(UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + 12]))
+    guard unsafe crc.extend(front, payload) == header.sum else { return nil }
+    return unsafe (header, payload)
   }
 }
 
 extension [UInt8] {
   mutating func append(littleEndian value: some FixedWidthInteger) {
-    Swift.withUnsafeBytes(of: value.littleEndian) { append(contentsOf: $0) }
+    unsafe Swift.withUnsafeBytes(of: value.littleEndian) { unsafe append(contentsOf: $0) }
   }
 
   /// The bytes, valid for the call only. (`withUnsafeBytes` forgets which error its body throws.)
   func withBytes<R, E: Error>(_ body: (UnsafeRawBufferPointer) throws(E) -> R) throws(E) -> R {
-    let bytes = span.bytes
-    return try bytes.withUnsafeBytes(body)
+    let bytes = unsafe span.bytes
+    return try unsafe bytes.withUnsafeBytes(body)
   }
 }
 
 extension UnsafeRawBufferPointer {
   /// The number at `offset`, which the caller has checked to lie within.
   func number<Number: FixedWidthInteger & BitwiseCopyable>(at offset: Int, _: Number.Type) -> Number {
-    Number(littleEndian: loadUnaligned(fromByteOffset: offset, as: Number.self))
+    unsafe Number(littleEndian: loadUnaligned(fromByteOffset: offset, as: Number.self))
   }
 }

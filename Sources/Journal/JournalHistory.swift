@@ -15,6 +15,7 @@ public typealias RecordKeys =
 
 /// A journal's directory, open for reading. Used by one thread at a time; made and used while a hub writes there, by
 /// the hub's own process or another.
+@safe
 public final class JournalHistory {
   private let files: any JournalFiles
   private let limits: JournalLimits
@@ -32,14 +33,14 @@ public final class JournalHistory {
   public convenience init(
     directory: String, limits: JournalLimits, keepsIndexes: Bool = true, keys: @escaping RecordKeys
   ) throws(JournalError) {
-    self.init(files: try DiskFiles(beside: directory), limits: limits, keepsIndexes: keepsIndexes, keys: keys)
+    unsafe self.init(files: try DiskFiles(beside: directory), limits: limits, keepsIndexes: keepsIndexes, keys: keys)
   }
 
   init(files: any JournalFiles, limits: JournalLimits, keepsIndexes: Bool, keys: @escaping RecordKeys) {
     self.files = files
     self.limits = limits
     self.keepsIndexes = keepsIndexes
-    self.keys = keys
+    unsafe self.keys = keys
   }
 
   /// Gives each record with `key` to `body`, oldest first, from its length on and no byte more, until `body` says
@@ -61,7 +62,7 @@ public final class JournalHistory {
       if !isLast, since != .min, let end = try created(segments[index + 1]), end < since { continue }
       guard let found = try entries(key, of: segment, isLast: isLast) else { continue }
       if damage == nil { damage = found.damage }
-      guard try give(found.entries, of: segment, &damage, body) else { return }
+      guard try unsafe give(found.entries, of: segment, &damage, body) else { return }
     }
     if let damage { throw .damaged(damage) }
   }
@@ -140,7 +141,7 @@ public final class JournalHistory {
       newest = try inFile(segment.name) { () throws(SystemError) in try SegmentIndexer(file, segment, limits: limits) }
     }
     guard let newest else { return nil }  // its header is being written
-    try inFile(segment.name) { () throws(SystemError) in try newest.extend(keys) }
+    try inFile(segment.name) { () throws(SystemError) in try unsafe newest.extend(keys) }
     return Found(entries: newest.entries.filter { $0.key == key }, damage: nil)
   }
 
@@ -162,7 +163,7 @@ public final class JournalHistory {
     guard index.segment.lastGroup > 0 else { return index }
     var header: [UInt8] = []
     guard try file.read(at: Int(index.segment.lastGroup), count: GroupHeader.size, into: &header) == GroupHeader.size,
-      header.withUnsafeBytes({ GroupHeader($0, at: 0).sum }) == index.segment.lastSum
+      unsafe header.withUnsafeBytes({ unsafe GroupHeader($0, at: 0).sum }) == index.segment.lastSum
     else { return nil }
     return index
   }
@@ -174,7 +175,7 @@ public final class JournalHistory {
     try inFile(segment.name) { () throws(SystemError) in
       let indexer =
         newest?.segment.first == segment.first ? newest : try SegmentIndexer(file, segment, limits: limits)
-      try indexer?.extend(keys)
+      try unsafe indexer?.extend(keys)
       return indexer
     }
   }
@@ -187,7 +188,7 @@ public final class JournalHistory {
     let file = try files.open(unfinished)
     do throws(SystemError) {
       try file.truncate(to: 0)
-      try bytes.withBytes { (bytes) throws(SystemError) in try file.append(bytes) }
+      try unsafe bytes.withBytes { (bytes) throws(SystemError) in try unsafe file.append(bytes) }
       try files.rename(unfinished, to: name)
     } catch {
       try files.remove(unfinished)
@@ -207,8 +208,8 @@ public final class JournalHistory {
       guard let file = try files.openForReading(segment.name) else { return true }
       var cursor = RecordCursor(file)
       for (index, entry) in entries.enumerated() {
-        if let record = try cursor.record(index, of: entries) {
-          guard body(record) else { return false }
+        if let record = try unsafe cursor.record(index, of: entries) {
+          guard unsafe body(record) else { return false }
         } else if damage == nil {
           damage = Damage(kind: .group, file: segment.name, offset: Int(entry.group), group: segment.first)
         }

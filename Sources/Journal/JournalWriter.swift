@@ -49,7 +49,7 @@ public struct JournalWriter: ~Copyable {
     try checkPlace()
     let file = try fileForGroup(of: payload.count, created: created)
     bytes.removeAll(keepingCapacity: true)
-    GroupHeader.encode(next, payload, crc, into: &bytes)
+    unsafe GroupHeader.encode(next, payload, crc, into: &bytes)
     try store(bytes, in: file)
     if hasLossMark { removeLossMark() }
     let number = next
@@ -103,7 +103,7 @@ public struct JournalWriter: ~Copyable {
   private mutating func store(_ bytes: [UInt8], in file: any JournalFile) throws(JournalError) {
     let size = file.size
     do throws(SystemError) {
-      try bytes.withBytes { (bytes) throws(SystemError) in try file.append(bytes) }
+      try unsafe bytes.withBytes { (bytes) throws(SystemError) in try unsafe file.append(bytes) }
     } catch {
       throw failure(error, takesBack: takeBack(file, to: size))
     }

@@ -3,6 +3,7 @@
 // records that lie close together come with one call of the kernel.
 import HubSystem
 
+@safe
 struct RecordCursor: ~Copyable {
   private let file: any ReadableJournalFile
   private let crc = CRC32C()
@@ -13,7 +14,7 @@ struct RecordCursor: ~Copyable {
 
   init(_ file: any ReadableJournalFile) { self.file = file }
 
-  deinit { buffer.deallocate() }
+  deinit { unsafe buffer.deallocate() }
 
   /// The record at `entries[index]`, from its length on, valid until the next call; nil where the file has other bytes
   /// there. `entries` ascend, and are asked for in order.
@@ -24,8 +25,8 @@ struct RecordCursor: ~Copyable {
       guard range.upperBound <= window.upperBound else { return nil }
     }
     let start = range.lowerBound - window.lowerBound
-    let record = UnsafeRawBufferPointer(rebasing: buffer[start..<start + range.count])
-    return crc(record) == entries[index].sum ? record : nil
+    let record = unsafe UnsafeRawBufferPointer(rebasing: buffer[start..<start + range.count])
+    return unsafe crc(record) == entries[index].sum ? record : nil
   }
 
   /// Where the last record ends that is to be read with the one at `index`.
@@ -42,11 +43,11 @@ struct RecordCursor: ~Copyable {
   }
 
   private mutating func read(from start: Int, through end: Int) throws(SystemError) {
-    if end - start > buffer.count {
-      buffer.deallocate()
-      buffer = .allocate(byteCount: max(end - start, 2 * buffer.count), alignment: 16)
+    if unsafe end - start > buffer.count {
+      unsafe buffer.deallocate()
+      unsafe buffer = .allocate(byteCount: max(end - start, 2 * buffer.count), alignment: 16)
     }
-    let count = try file.read(at: start, into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<(end - start)]))
+    let count = try unsafe file.read(at: start, into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<(end - start)]))
     window = start..<start + count
   }
 }

@@ -70,12 +70,12 @@ public struct Recovery: ~Copyable {
     group: (UInt64, UnsafeRawBufferPointer) throws(InvalidPayload) -> Void
   ) throws(JournalError) -> Recovered {
     report.startsAnew = try files.allNames().contains(LossMark.name)
-    var next = try readSnapshot(snapshot) + 1
+    var next = try unsafe readSnapshot(snapshot) + 1
     let segments = try names(.segment).filter { $0.first >= next }
     var last: SegmentName?
     for (index, segment) in segments.enumerated() {
       let following = segments[(index + 1)...].map(\.name)
-      if let damage = try read(segment, isLast: following.isEmpty, next: &next, group) {
+      if let damage = try unsafe read(segment, isLast: following.isEmpty, next: &next, group) {
         guard case .moveAside = policy else { throw .damaged(damage) }
         let isKept = try moveAside(damage, in: segment.name, following: following)
         if isKept { last = segment }
@@ -102,9 +102,9 @@ public struct Recovery: ~Copyable {
     through last: UInt64, snapshot: (UnsafeRawBufferPointer) throws(InvalidPayload) -> Void,
     group: (UInt64, UnsafeRawBufferPointer) throws(InvalidPayload) -> Void
   ) throws(JournalError) -> RecoveryReport {
-    var next = try readSnapshot(snapshot) + 1
+    var next = try unsafe readSnapshot(snapshot) + 1
     for segment in try names(.segment) where segment.first >= next && segment.first <= last {
-      if let damage = try read(segment, isLast: false, next: &next, group) { throw .damaged(damage) }
+      if let damage = try unsafe read(segment, isLast: false, next: &next, group) { throw .damaged(damage) }
     }
     guard next > last else {
       let name = FileHeader.name(.segment, next)
@@ -131,7 +131,7 @@ public struct Recovery: ~Copyable {
       case .otherVersion(let version): throw .otherVersion(version, file: name.name)
       case .whole(let parts):
         for index in parts.ranges.indices {
-          do throws(InvalidPayload) { try parts.withPart(index, body) } catch {
+          do throws(InvalidPayload) { try unsafe parts.withPart(index, body) } catch {
             throw .damaged(
               Damage(
                 kind: .meaning(error.text), file: name.name, offset: parts.offset(ofPart: index), group: name.first))
@@ -175,11 +175,11 @@ public struct Recovery: ~Copyable {
     var senseless: Damage?
     var groups = 0
     var size = 0
-    let end = bytes.withUnsafeBytes { bytes in
-      scan.read(bytes, file: segment.name, isLast: isLast, next: &number) { number, offset, payload in
+    let end = unsafe bytes.withUnsafeBytes { bytes in
+      unsafe scan.read(bytes, file: segment.name, isLast: isLast, next: &number) { number, offset, payload in
         guard senseless == nil else { return }
         do throws(InvalidPayload) {
-          try body(number, payload)
+          try unsafe body(number, payload)
           groups += 1
           size += payload.count
         } catch {
@@ -246,7 +246,7 @@ public struct Recovery: ~Copyable {
         let copy = try files.open(prefix + name)
         try copy.truncate(to: 0)
         let bytes = try files.read(name)
-        try bytes.withBytes { (bytes) throws(SystemError) in try copy.append(bytes) }
+        try unsafe bytes.withBytes { (bytes) throws(SystemError) in try unsafe copy.append(bytes) }
         try copy.synchronize()
         try files.synchronize()
       }

@@ -82,8 +82,8 @@ public struct JournalInventory: Sendable, Equatable {
       guard let file = try files.openForReading(name) else { return nil }
       var bytes: [UInt8] = []
       _ = try file.read(at: 0, count: FileHeader.size, into: &bytes)
-      let header: FileHeader? = bytes.withUnsafeBytes { bytes in
-        do throws(FileHeader.Fault) { return try FileHeader(bytes, CRC32C()) } catch { return nil }
+      let header: FileHeader? = unsafe bytes.withUnsafeBytes { bytes in
+        do throws(FileHeader.Fault) { return try unsafe FileHeader(bytes, CRC32C()) } catch { return nil }
       }
       let created = header.flatMap { $0.kind == kind && $0.group == number ? $0.created : nil }
       return (try file.size(), created)

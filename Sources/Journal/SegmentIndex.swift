@@ -95,11 +95,11 @@ enum SegmentIndex {
   }
 
   private static func sum(_ bytes: [UInt8], from start: Int, _ sum: UInt32, _ crc: borrowing CRC32C) -> UInt32 {
-    bytes.withUnsafeBytes { crc.extend(sum, UnsafeRawBufferPointer(rebasing: $0[start...])) }
+    unsafe bytes.withUnsafeBytes { unsafe crc.extend(sum, UnsafeRawBufferPointer(rebasing: $0[start...])) }
   }
 
   fileprivate static func blockSum(_ block: Int, _ crc: borrowing CRC32C) -> UInt32 {
-    withUnsafeBytes(of: UInt64(block).littleEndian) { crc($0) }
+    unsafe withUnsafeBytes(of: UInt64(block).littleEndian) { unsafe crc($0) }
   }
 }
 
@@ -124,7 +124,7 @@ struct OpenSegmentIndex: ~Copyable {
     let size = FileHeader.size + SegmentIndex.aboutSize
     var head: [UInt8] = []
     guard try file.read(at: 0, count: size, into: &head) == size,
-      let (segment, count) = head.withUnsafeBytes({ about($0) }), segment.first == first
+      let (segment, count) = unsafe head.withUnsafeBytes({ unsafe about($0) }), segment.first == first
     else { return nil }
     let index = OpenSegmentIndex(file, segment, count: count)
     guard try file.size() == size + index.blocks * SegmentIndex.blockSize else { return nil }
@@ -136,19 +136,19 @@ struct OpenSegmentIndex: ~Copyable {
   ) -> (segment: IndexedSegment, entries: Int)? {
     let crc = CRC32C()
     let header: FileHeader
-    do throws(FileHeader.Fault) { header = try FileHeader(bytes, crc) } catch { return nil }
+    do throws(FileHeader.Fault) { header = try unsafe FileHeader(bytes, crc) } catch { return nil }
     let start = FileHeader.size
     let end = start + SegmentIndex.aboutSize - 4
     guard header.kind == .index,
-      crc(UnsafeRawBufferPointer(rebasing: bytes[start..<end])) == bytes.number(at: end, UInt32.self),
-      let size = Int(exactly: bytes.number(at: start, UInt64.self)),
-      let wholeBytes = Int(exactly: bytes.number(at: start + 8, UInt64.self))
+      unsafe crc(UnsafeRawBufferPointer(rebasing: bytes[start..<end])) == bytes.number(at: end, UInt32.self),
+      let size = unsafe Int(exactly: bytes.number(at: start, UInt64.self)),
+      let wholeBytes = unsafe Int(exactly: bytes.number(at: start + 8, UInt64.self))
     else { return nil }
-    let segment = IndexedSegment(
+    let segment = unsafe IndexedSegment(
       first: header.group, created: header.created, bytes: size, wholeBytes: wholeBytes,
       next: bytes.number(at: start + 16, UInt64.self), lastGroup: bytes.number(at: start + 24, UInt32.self),
       lastSum: bytes.number(at: start + 28, UInt32.self))
-    return (segment, Int(bytes.number(at: start + 32, UInt32.self)))
+    return unsafe (segment, Int(bytes.number(at: start + 32, UInt32.self)))
   }
 
   /// The entries with `key`, in order; nil where a block is broken.
@@ -180,8 +180,8 @@ struct OpenSegmentIndex: ~Copyable {
 
   private func entry(_ index: Int) -> IndexEntry {
     let start = index * IndexEntry.size
-    return block.withUnsafeBytes {
-      IndexEntry(
+    return unsafe block.withUnsafeBytes {
+      unsafe IndexEntry(
         key: $0.number(at: start, UInt64.self), group: $0.number(at: start + 8, UInt32.self),
         record: $0.number(at: start + 12, UInt32.self), length: $0.number(at: start + 16, UInt32.self),
         sum: $0.number(at: start + 20, UInt32.self))
@@ -194,9 +194,9 @@ struct OpenSegmentIndex: ~Copyable {
       return false
     }
     let end = SegmentIndex.blockSize - 4
-    return block.withUnsafeBytes { bytes in
-      let sum = crc.extend(SegmentIndex.blockSum(number, crc), UnsafeRawBufferPointer(rebasing: bytes[..<end]))
-      return sum == bytes.number(at: end, UInt32.self)
+    return unsafe block.withUnsafeBytes { bytes in
+      let sum = unsafe crc.extend(SegmentIndex.blockSum(number, crc), UnsafeRawBufferPointer(rebasing: bytes[..<end]))
+      return unsafe sum == bytes.number(at: end, UInt32.self)
     }
   }
 }

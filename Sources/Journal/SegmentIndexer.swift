@@ -49,13 +49,13 @@ final class SegmentIndexer {
 
   /// Takes in the groups that are there by now.
   func extend(_ keys: RecordKeys) throws(SystemError) {
-    while let (header, offset, payload) = try cursor.next() {
+    while let (header, offset, payload) = try unsafe cursor.next() {
       var last: IndexEntry?  // a record may have several keys
-      keys(payload) { key, record in
+      unsafe keys(payload) { key, record in
         if var entry = last, Int(entry.record) == record {
           entry.key = key
           entries.append(entry)
-        } else if let entry = entry(key, of: payload, at: record, group: offset) {
+        } else if let entry = unsafe entry(key, of: payload, at: record, group: offset) {
           entries.append(entry)
           last = entry
         }
@@ -73,9 +73,9 @@ final class SegmentIndexer {
     _ key: UInt64, of payload: UnsafeRawBufferPointer, at record: Int, group: Int
   ) -> IndexEntry? {
     guard record + 4 <= payload.count else { return nil }
-    let end = record + 4 + Int(payload.number(at: record, UInt32.self))
+    let end = unsafe record + 4 + Int(payload.number(at: record, UInt32.self))
     guard end <= payload.count else { return nil }
-    return IndexEntry(
+    return unsafe IndexEntry(
       key: key, group: UInt32(group), record: UInt32(record), length: UInt32(end - record),
       sum: crc(UnsafeRawBufferPointer(rebasing: payload[record..<end])))
   }

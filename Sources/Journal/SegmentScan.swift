@@ -30,7 +30,7 @@ struct SegmentScan: ~Copyable {
     _ body: (UInt64, _ offset: Int, UnsafeRawBufferPointer) throws(E) -> Void
   ) throws(E) -> SegmentEnd {
     do throws(FileHeader.Fault) {
-      let header = try FileHeader(bytes, crc)
+      let header = try unsafe FileHeader(bytes, crc)
       guard header.kind == .segment, header.group == number else { throw .foreign }
     } catch {
       // A file of a header's size holds nothing, in whatever version: its header was being written when the power
@@ -38,20 +38,20 @@ struct SegmentScan: ~Copyable {
       let isBegun = isLast && bytes.count <= FileHeader.size
       if case .version(let version) = error, !isBegun { return .otherVersion(version) }
       // Groups are only written behind a header that is on stable storage.
-      let isTorn = isLast && findGroup(in: bytes, from: FileHeader.size, after: number &- 1) == nil
+      let isTorn = unsafe isLast && findGroup(in: bytes, from: FileHeader.size, after: number &- 1) == nil
       return isTorn ? .torn(at: 0) : .damaged(Damage(kind: .header, file: file, offset: 0, group: number))
     }
     var offset = FileHeader.size
     while offset < bytes.count {
-      guard let group = GroupHeader.payload(in: bytes, at: offset, maximum: limits.groupBytes, crc),
-        group.header.number == number
+      guard let group = unsafe GroupHeader.payload(in: bytes, at: offset, maximum: limits.groupBytes, crc),
+        unsafe group.header.number == number
       else {
-        let isTorn = isLast && findGroup(in: bytes, from: offset, after: number &- 1) == nil
+        let isTorn = unsafe isLast && findGroup(in: bytes, from: offset, after: number &- 1) == nil
         return isTorn ? .torn(at: offset) : .damaged(Damage(kind: .group, file: file, offset: offset, group: number))
       }
-      try body(number, offset, group.payload)
+      try unsafe body(number, offset, group.payload)
       number += 1
-      offset += GroupHeader.size + group.payload.count
+      unsafe offset += GroupHeader.size + group.payload.count
     }
     return .complete
   }
@@ -63,9 +63,9 @@ struct SegmentScan: ~Copyable {
     // As many groups as the bytes could hold.
     let most = UInt64(bytes.count / GroupHeader.size) + 1
     for offset in start...(bytes.count - GroupHeader.size) {
-      let distance = bytes.number(at: offset, UInt64.self) &- after
+      let distance = unsafe bytes.number(at: offset, UInt64.self) &- after
       guard distance >= 1, distance <= most else { continue }
-      if GroupHeader.payload(in: bytes, at: offset, maximum: limits.groupBytes, crc) != nil { return offset }
+      if unsafe GroupHeader.payload(in: bytes, at: offset, maximum: limits.groupBytes, crc) != nil { return offset }
     }
     return nil
   }

@@ -28,7 +28,9 @@ enum SnapshotFile {
     }
 
     func withPart<E: Error>(_ index: Int, _ body: (UnsafeRawBufferPointer) throws(E) -> Void) throws(E) {
-      try bytes.withBytes { (bytes) throws(E) in try body(UnsafeRawBufferPointer(rebasing: bytes[ranges[index]])) }
+      try unsafe bytes.withBytes { (bytes) throws(E) in
+        try unsafe body(UnsafeRawBufferPointer(rebasing: bytes[ranges[index]]))
+      }
     }
   }
 
@@ -51,13 +53,13 @@ enum SnapshotFile {
   ) throws(SystemError) -> Content {
     var bytes: [UInt8] = []
     _ = try file.read(at: 0, count: FileHeader.size, into: &bytes)
-    if let fault = bytes.withBytes({ headerFault($0, group) }) { return fault }
+    if let fault = unsafe bytes.withBytes({ unsafe headerFault($0, group) }) { return fault }
     var parts = Parts()
     var cursor = GroupCursor(file, first: 1, limits: limits)
-    while let (_, _, payload) = try cursor.next() {
-      if payload.isEmpty { return try cursor.offset == file.size() ? .whole(parts) : .broken }
+    while let (_, _, payload) = try unsafe cursor.next() {
+      if unsafe payload.isEmpty { return try cursor.offset == file.size() ? .whole(parts) : .broken }
       let start = parts.bytes.count
-      parts.bytes.append(contentsOf: payload)
+      unsafe parts.bytes.append(contentsOf: payload)
       parts.ranges.append(start..<parts.bytes.count)
     }
     return .broken
@@ -66,7 +68,7 @@ enum SnapshotFile {
   /// What a header says that is no snapshot's; nil for one that is.
   private static func headerFault(_ bytes: UnsafeRawBufferPointer, _ group: UInt64) -> Content? {
     do throws(FileHeader.Fault) {
-      let header = try FileHeader(bytes, CRC32C())
+      let header = try unsafe FileHeader(bytes, CRC32C())
       return header.kind == .snapshot && header.group == group ? nil : .broken
     } catch {
       if case .version(let version) = error { return .otherVersion(version) }
@@ -101,7 +103,7 @@ public struct SnapshotWriter: ~Copyable {
     do throws(SystemError) {
       file = try files.open(header.name + SnapshotFile.unfinishedSuffix)
       try file.truncate(to: 0)
-      try bytes.withBytes { (bytes) throws(SystemError) in try file.append(bytes) }
+      try unsafe bytes.withBytes { (bytes) throws(SystemError) in try unsafe file.append(bytes) }
     } catch {
       throw .system(error, file: header.name)
     }
@@ -121,13 +123,13 @@ public struct SnapshotWriter: ~Copyable {
 
   /// Adds a part of 1 byte up to `JournalLimits.groupBytes`.
   public mutating func write(_ part: UnsafeRawBufferPointer) throws(JournalError) {
-    precondition(!part.isEmpty && part.count <= limits.groupBytes)
-    try writeGroup(part)
+    unsafe precondition(!part.isEmpty && part.count <= limits.groupBytes)
+    try unsafe writeGroup(part)
   }
 
   /// Makes it count: returns when it is whole, on stable storage, and has its name.
   public consuming func finish() throws(JournalError) {
-    try writeGroup(UnsafeRawBufferPointer(start: nil, count: 0))
+    try unsafe writeGroup(UnsafeRawBufferPointer(start: nil, count: 0))
     do throws(SystemError) {
       try file.synchronize()
       try files.rename(temporaryName, to: header.name)
@@ -140,9 +142,9 @@ public struct SnapshotWriter: ~Copyable {
   private mutating func writeGroup(_ payload: UnsafeRawBufferPointer) throws(JournalError) {
     parts += 1
     var bytes: [UInt8] = []
-    GroupHeader.encode(parts, payload, crc, into: &bytes)
+    unsafe GroupHeader.encode(parts, payload, crc, into: &bytes)
     do throws(SystemError) {
-      try bytes.withBytes { (bytes) throws(SystemError) in try file.append(bytes) }
+      try unsafe bytes.withBytes { (bytes) throws(SystemError) in try unsafe file.append(bytes) }
       unsynchronized += bytes.count
       if unsynchronized >= limits.snapshotSyncBytes {
         try file.synchronize()

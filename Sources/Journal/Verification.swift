@@ -23,6 +23,7 @@ public struct Verification: Sendable, Equatable {
 }
 
 /// Reads a journal from one end to the other.
+@safe
 public struct Verifier {
   private let files: any JournalFiles
   private let limits: JournalLimits
@@ -32,7 +33,7 @@ public struct Verifier {
   public init(files: any JournalFiles, limits: JournalLimits, keys: @escaping RecordKeys) {
     self.files = files
     self.limits = limits
-    self.keys = keys
+    unsafe self.keys = keys
   }
 
   /// `check` says of the payload of each group and each part of a snapshot whether it makes sense.
@@ -42,7 +43,7 @@ public struct Verifier {
     let names = try files.allNames()
     let snapshots = SegmentName.all(.snapshot, in: names)
     var wholeSnapshots: [UInt64] = []
-    for snapshot in snapshots where try readSnapshot(snapshot, check) { wholeSnapshots.append(snapshot.first) }
+    for snapshot in snapshots where try unsafe readSnapshot(snapshot, check) { wholeSnapshots.append(snapshot.first) }
     let segments = SegmentName.all(.segment, in: names)
     // The first group that must be there: behind the newest whole snapshot, or behind the segment before.
     var expected: UInt64? = 1
@@ -53,7 +54,7 @@ public struct Verifier {
         let missing = Damage(kind: .missing(through: segment.first - 1), file: segment.name, offset: 0, group: next)
         found.damages.append(missing)
       }
-      expected = try readSegment(segment, isLast: index + 1 == segments.count, check)
+      expected = try unsafe readSegment(segment, isLast: index + 1 == segments.count, check)
     }
     return found
   }
@@ -76,7 +77,7 @@ public struct Verifier {
       return false
     case .whole(let parts):
       for index in parts.ranges.indices {
-        do throws(InvalidPayload) { try parts.withPart(index, check) } catch {
+        do throws(InvalidPayload) { try unsafe parts.withPart(index, check) } catch {
           found.damages.append(
             Damage(
               kind: .meaning(error.text), file: name.name, offset: parts.offset(ofPart: index), group: name.first))
@@ -102,10 +103,10 @@ public struct Verifier {
     var number = name.first
     var senseless: Damage?
     let scan = SegmentScan(limits: limits)
-    let end = bytes.withBytes { bytes in
-      scan.read(bytes, file: name.name, isLast: isLast, next: &number) { number, offset, payload in
+    let end = unsafe bytes.withBytes { bytes in
+      unsafe scan.read(bytes, file: name.name, isLast: isLast, next: &number) { number, offset, payload in
         do throws(InvalidPayload) {
-          try check(payload)
+          try unsafe check(payload)
         } catch {
           guard senseless == nil else { return }
           senseless = Damage(kind: .meaning(error.text), file: name.name, offset: offset, group: number)
@@ -143,7 +144,7 @@ public struct Verifier {
       guard let file = try files.openForReading(segment.name),
         let indexer = try SegmentIndexer(file, segment, limits: limits)
       else { return nil }
-      try indexer.extend(keys)
+      try unsafe indexer.extend(keys)
       return SegmentIndex.encoded(indexer.segment, indexer.entries.sorted(), CRC32C())
     }
   }
@@ -191,9 +192,9 @@ public func forEachGroup(
         if !isLast { damage = damage ?? name.brokenHeader }
         continue
       }
-      while let (header, offset, payload) = try cursor.next() {
+      while let (header, offset, payload) = try unsafe cursor.next() {
         do throws(InvalidPayload) {
-          guard try body(header.number, payload) else { return }
+          guard try unsafe body(header.number, payload) else { return }
         } catch {
           senseless = Damage(kind: .meaning(error.text), file: segment.name, offset: offset, group: header.number)
           break

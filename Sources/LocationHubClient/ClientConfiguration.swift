@@ -1,7 +1,7 @@
 // What one client is told at its start.
-import HubMessages
-import HubTransport
-import HubWebSocket
+public import HubMessages
+public import HubTransport
+public import HubWebSocket
 
 /// Where to connect, as whom, and within which limits.
 public struct ClientConfiguration: Sendable {

@@ -2,7 +2,7 @@
 import HubBytes
 import HubMessages
 import HubSystem
-import HubTransport
+public import HubTransport
 
 extension ClientLoop: EventLoopDelegate {
   private func owner(_ id: ConnectionID) -> Int? {
@@ -23,8 +23,8 @@ extension ClientLoop: EventLoopDelegate {
     let session = clients[index].session
     // Read once, so that a callback may change it.
     let delegate = self.delegate
-    session.received(bytes, now: now, reader: reader) { text in
-      delegate?.receivedRaw(client, text) ?? false
+    unsafe session.received(bytes, now: now, reader: reader) { text in
+      unsafe delegate?.receivedRaw(client, text) ?? false
     } deliver: { envelope in
       if case .reply(.connected(let greeting)) = envelope.message {
         mark(index)

@@ -2,10 +2,10 @@
 //
 // The session decides, the loop has the sockets and the time. What an application asks of a client marks it; at the end
 // of the turn each marked client is flushed once, into the loop's arena, and written with one call.
-import HubBytes
-import HubMessages
-import HubSystem
-import HubTransport
+public import HubBytes
+public import HubMessages
+public import HubSystem
+public import HubTransport
 import HubWebSocket
 
 /// Names one client of one loop; never reused.

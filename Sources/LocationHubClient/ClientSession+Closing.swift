@@ -1,7 +1,7 @@
 // How a connection ends, and what follows.
-import HubMessages
-import HubTransport
-import HubWebSocket
+public import HubMessages
+public import HubTransport
+public import HubWebSocket
 
 extension ClientSession {
   /// Ends for good: a Close frame where one can be sent, and no attempt after it. What is queued is not waited for.

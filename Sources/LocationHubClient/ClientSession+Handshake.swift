@@ -1,7 +1,7 @@
 // From a TCP connection to one that the hub has greeted.
 import HubBytes
 import HubHTTP
-import HubMessages
+public import HubMessages
 import HubWebSocket
 
 extension ClientSession {

@@ -1,7 +1,7 @@
 // What the hub says: frames into messages, and what each message means for the queue, the subscriptions and the
 // heartbeat before the application sees it.
 import HubBytes
-import HubMessages
+public import HubMessages
 import HubWebSocket
 
 extension ClientSession {
@@ -17,13 +17,13 @@ extension ClientSession {
     var offset = 0
     let socketLimits = limits.socket
     do throws(ClientSocketError) {
-      while let event = try connection.socket.next(in: bytes, at: &offset, limits: socketLimits) {
+      while let event = try unsafe connection.socket.next(in: bytes, at: &offset, limits: socketLimits) {
         switch event {
         case .opened(let subprotocol): upgraded(subprotocol)
         case .message(let kind, let payload):
           counters.messagesIn += 1
-          if phase.isOpen, raw(payload) { continue }
-          read(payload, kind, connection, now, reader, deliver)
+          if phase.isOpen, unsafe raw(payload) { continue }
+          unsafe read(payload, kind, connection, now, reader, deliver)
         case .close(let code): return receivedClose(code, now)
         }
       }
@@ -45,11 +45,11 @@ extension ClientSession {
     do throws(MessageError) {
       switch form {
       case .json(let time):
-        let envelope = try reader.readServer(payload, time: time, isValidUTF8: kind == .text)
+        let envelope = try unsafe reader.readServer(payload, time: time, isValidUTF8: kind == .text)
         if note(envelope, bytes: payload.count, connection, now) { deliver(envelope) }
       case .binary:
         // Nil where it is for the reader only.
-        guard let envelope = try connection.binary?.reader.read(payload) else { break }
+        guard let envelope = try unsafe connection.binary?.reader.read(payload) else { break }
         if note(envelope, bytes: payload.count, connection, now) { deliver(envelope) }
       }
     } catch {

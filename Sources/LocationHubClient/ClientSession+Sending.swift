@@ -1,6 +1,6 @@
 // What goes out: the commands that put something into the queue, and `flush`, the one place that writes.
-import HubBytes
-import HubMessages
+public import HubBytes
+public import HubMessages
 import HubWebSocket
 
 extension ClientSession {

@@ -5,7 +5,7 @@
 // The application says in the configuration where tokens come from. It may answer at once (a file) or later (a request
 // to its back end): nothing here waits. Without such a source a client ends when its token does, with
 // `ClientEnd.needsToken`.
-import HubMessages
+public import HubMessages
 import HubTokens
 
 /// Why a token is asked for.

@@ -9,8 +9,8 @@
 // +Tokens.
 import HubBytes
 import HubHTTP
-import HubMessages
-import HubWebSocket
+public import HubMessages
+public import HubWebSocket
 
 /// A client's connection over all its breaks. Not thread-safe: it belongs to who drives it.
 public final class ClientSession {

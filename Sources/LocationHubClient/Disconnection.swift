@@ -1,10 +1,10 @@
 // How a connection ended and what follows. Whether it is made again after a close code or an HTTP status stands in the
 // table of codes (Messages/Codes.swift).
-import HubHTTP
+public import HubHTTP
 import HubMessages
 import HubSystem
-import HubTransport
-import HubWebSocket
+public import HubTransport
+public import HubWebSocket
 
 /// Why a connection, or the attempt at one, ended.
 public enum DisconnectCause: Sendable, Equatable {

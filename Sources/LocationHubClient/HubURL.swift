@@ -1,7 +1,7 @@
 // Where a hub is: `ws://HOST:PORT/path?query` (RFC 6455 §3), or `wss:` for TLS, as far as this client can go there.
 // Hosts are numeric, or `localhost`: resolving names blocks for seconds, and nothing here may.
-import HubMessages
-import HubTransport
+public import HubMessages
+public import HubTransport
 
 /// What is wrong with a URL, in words for the person who typed it.
 public enum HubURLError: Error, Equatable, CustomStringConvertible {

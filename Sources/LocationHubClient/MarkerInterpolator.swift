@@ -5,8 +5,8 @@
 // position comes, the marker is somewhere else than that position says; the difference is let go over a second, on a
 // curve that begins and ends without a jerk (smoothstep). One thing looks worse than being a few metres off: a car that
 // backs up on a straight. So where the marker is ahead, it takes as long as the car needs to catch up.
-import HubGeo
-import HubMessages
+public import HubGeo
+public import HubMessages
 
 /// The marker of one driver. Positions go in as they come, places come out for whatever moment is drawn.
 public struct MarkerInterpolator: Sendable {

@@ -20,10 +20,10 @@ struct MessageNumbering {
 
   /// No allocation: it is made for every message.
   func id(_ number: UInt64) -> MessageID {
-    withUnsafeTemporaryAllocation(byteCount: 64, alignment: 8) { bytes in
+    unsafe withUnsafeTemporaryAllocation(byteCount: 64, alignment: 8) { bytes in
       var count = 0
-      prefix.withBytes {
-        bytes.copyMemory(from: $0)
+      unsafe prefix.withBytes {
+        unsafe bytes.copyMemory(from: $0)
         count = $0.count
       }
       var digits = 1
@@ -34,10 +34,10 @@ struct MessageNumbering {
       }
       rest = number
       for place in (count..<count + digits).reversed() {
-        bytes[place] = UInt8(ascii: "0") + UInt8(rest % 10)
+        unsafe bytes[place] = UInt8(ascii: "0") + UInt8(rest % 10)
         rest /= 10
       }
-      guard let id = MessageID(UnsafeRawBufferPointer(rebasing: bytes[..<(count + digits)])) else {
+      guard let id = unsafe MessageID(UnsafeRawBufferPointer(rebasing: bytes[..<(count + digits)])) else {
         preconditionFailure("the prefix is short")
       }
       return id
@@ -46,10 +46,12 @@ struct MessageNumbering {
 
   /// The number in an id of this client; nil in any other.
   func number(of id: MessageID) -> UInt64? {
-    id.text.withBytes { bytes in
+    unsafe id.text.withBytes { bytes in
       let start = prefix.count
-      guard bytes.count > start, prefix.withBytes({ bytes[..<start].elementsEqual($0) }) else { return nil }
-      return parseUnsignedInteger(UnsafeRawBufferPointer(rebasing: bytes[start...]))
+      guard bytes.count > start, unsafe prefix.withBytes({ unsafe bytes[..<start].elementsEqual($0) }) else {
+        return nil
+      }
+      return unsafe parseUnsignedInteger(UnsafeRawBufferPointer(rebasing: bytes[start...]))
     }
   }
 }

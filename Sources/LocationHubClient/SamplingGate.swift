@@ -1,7 +1,7 @@
 // Which of a phone's fixes are worth sending, by the hub's advice (protocol/drivers.md, "sampling"). A phone measures
 // once a second whether it sends or not; what costs its battery and its data is the sending.
 import HubGeo
-import HubMessages
+public import HubMessages
 
 /// Chooses among a driver's fixes, in the order in which they were measured.
 public struct SamplingGate: Sendable, Equatable {

@@ -1,5 +1,5 @@
 // What moves in a part of the map: one message a tick for each cell of a geohash grid (protocol/areas.md).
-import HubGeo
+public import HubGeo
 
 /// What happened in one cell since the tick before, or all that is in it. State: latest wins, nothing is numbered.
 public struct AreaUpdate: Sendable, Equatable {

@@ -1,5 +1,5 @@
 // Channel names, read and written (protocol/subscriptions.md, "Channels").
-import HubBytes
+public import HubBytes
 import HubGeo
 
 extension Channel {
@@ -7,27 +7,27 @@ extension Channel {
   /// characters of its alphabet, or a place or radius is out of range. O(length), no allocation for what a client
   /// sends.
   public init?(_ bytes: UnsafeRawBufferPointer) {
-    if bytes.elementsEqual("fleet".utf8) {
+    if unsafe bytes.elementsEqual("fleet".utf8) {
       self = .fleet
       return
     }
-    guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")) else { return nil }
-    let prefix = UnsafeRawBufferPointer(rebasing: bytes[..<colon])
-    let rest = UnsafeRawBufferPointer(rebasing: bytes[(colon + 1)...])
-    if prefix.elementsEqual("trip".utf8) {
-      guard let id = Identifier(rest) else { return nil }
+    guard let colon = unsafe bytes.firstIndex(of: UInt8(ascii: ":")) else { return nil }
+    let prefix = unsafe UnsafeRawBufferPointer(rebasing: bytes[..<colon])
+    let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[(colon + 1)...])
+    if unsafe prefix.elementsEqual("trip".utf8) {
+      guard let id = unsafe Identifier(rest) else { return nil }
       self = .trip(id)
-    } else if prefix.elementsEqual("driver".utf8) {
-      guard let id = Identifier(rest) else { return nil }
+    } else if unsafe prefix.elementsEqual("driver".utf8) {
+      guard let id = unsafe Identifier(rest) else { return nil }
       self = .driver(id)
-    } else if prefix.elementsEqual("fence".utf8) {
-      guard let id = Identifier(rest) else { return nil }
+    } else if unsafe prefix.elementsEqual("fence".utf8) {
+      guard let id = unsafe Identifier(rest) else { return nil }
       self = .fence(id)
-    } else if prefix.elementsEqual("area".utf8) {
-      guard Channel.areaPrecisions.contains(rest.count), let cell = GeohashCell(utf8: rest) else { return nil }
+    } else if unsafe prefix.elementsEqual("area".utf8) {
+      guard Channel.areaPrecisions.contains(rest.count), let cell = unsafe GeohashCell(utf8: rest) else { return nil }
       self = .area(cell)
-    } else if prefix.elementsEqual("nearby".utf8) {
-      guard let nearby = Channel.nearby(rest) else { return nil }
+    } else if unsafe prefix.elementsEqual("nearby".utf8) {
+      guard let nearby = unsafe Channel.nearby(rest) else { return nil }
       self = nearby
     } else {
       return nil
@@ -36,16 +36,16 @@ extension Channel {
 
   /// What would be right instead of a name that is no channel's.
   static func expectation(of bytes: UnsafeRawBufferPointer) -> StaticString {
-    guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")) else { return anyName }
-    let rest = UnsafeRawBufferPointer(rebasing: bytes[(colon + 1)...])
-    switch String(decoding: bytes[..<colon], as: UTF8.self) {
+    guard let colon = unsafe bytes.firstIndex(of: UInt8(ascii: ":")) else { return anyName }
+    let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[(colon + 1)...])
+    switch unsafe String(decoding: bytes[..<colon], as: UTF8.self) {
     case "trip", "driver", "fence":
       return "expected an id of 1–64 of A-Z a-z 0-9 . _ - behind the colon"
     case "area":
       guard areaPrecisions.contains(rest.count) else { return "expected area:<geohash> of 3 to 8 characters" }
       return "expected area:<geohash>, of the characters 0-9 and b-z without i, l and o"
     case "nearby":
-      guard let (latitude, longitude, radius) = nearbyNumbers(rest) else {
+      guard let (latitude, longitude, radius) = unsafe nearbyNumbers(rest) else {
         return "expected nearby:<latitude>,<longitude>,<radius in metres>, three decimal numbers"
       }
       guard abs(latitude) <= 90 else { return "expected a latitude of -90 to 90 degrees, first" }
@@ -61,13 +61,13 @@ extension Channel {
   /// Nil where the text is no channel's name.
   public init?(_ name: String) {
     var name = name
-    guard let made = name.withUTF8({ Channel(UnsafeRawBufferPointer($0)) }) else { return nil }
+    guard let made = name.withUTF8({ unsafe Channel(UnsafeRawBufferPointer($0)) }) else { return nil }
     self = made
   }
 
   /// `<latitude>,<longitude>,<radius m>`.
   private static func nearby(_ bytes: UnsafeRawBufferPointer) -> Channel? {
-    guard let (latitude, longitude, radius) = nearbyNumbers(bytes),
+    guard let (latitude, longitude, radius) = unsafe nearbyNumbers(bytes),
       let place = Coordinate(latitude: latitude, longitude: longitude), radius > 0
     else { return nil }
     return .nearby(place, radiusMeters: radius)
@@ -76,11 +76,11 @@ extension Channel {
   /// Exactly three decimal numbers with commas between them; nil for anything else. No allocation: of a quarter of a
   /// million commas it looks at the first two.
   private static func nearbyNumbers(_ bytes: UnsafeRawBufferPointer) -> (Double, Double, Double)? {
-    guard let first = bytes.firstIndex(of: UInt8(ascii: ",")),
-      let second = bytes[(first + 1)...].firstIndex(of: UInt8(ascii: ",")),
-      let latitude = parseDouble(UnsafeRawBufferPointer(rebasing: bytes[..<first])),
-      let longitude = parseDouble(UnsafeRawBufferPointer(rebasing: bytes[(first + 1)..<second])),
-      let radius = parseDouble(UnsafeRawBufferPointer(rebasing: bytes[(second + 1)...]))
+    guard let first = unsafe bytes.firstIndex(of: UInt8(ascii: ",")),
+      let second = unsafe bytes[(first + 1)...].firstIndex(of: UInt8(ascii: ",")),
+      let latitude = unsafe parseDouble(UnsafeRawBufferPointer(rebasing: bytes[..<first])),
+      let longitude = unsafe parseDouble(UnsafeRawBufferPointer(rebasing: bytes[(first + 1)..<second])),
+      let radius = unsafe parseDouble(UnsafeRawBufferPointer(rebasing: bytes[(second + 1)...]))
     else { return nil }
     return (latitude, longitude, radius)
   }
@@ -91,7 +91,7 @@ extension Channel: CustomStringConvertible {
   public var description: String {
     var buffer = ByteBuffer()
     buffer.append(self)
-    return buffer.withBytes { String(decoding: $0, as: UTF8.self) }
+    return unsafe buffer.withBytes { unsafe String(decoding: $0, as: UTF8.self) }
   }
 }
 

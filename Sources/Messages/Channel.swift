@@ -1,6 +1,6 @@
 // What one can subscribe to.
 import HubBytes
-import HubGeo
+public import HubGeo
 
 /// A channel by its name.
 public enum Channel: Sendable, Hashable, BitwiseCopyable {

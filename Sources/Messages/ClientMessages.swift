@@ -1,6 +1,6 @@
 // What a client says to the hub, after it was read and checked.
-import HubBytes
-import HubGeo
+public import HubBytes
+public import HubGeo
 
 /// A message from a client, with its envelope.
 public struct ClientEnvelope: Sendable, Equatable {

@@ -1,7 +1,7 @@
 // Fences: places on the map, or distances between drivers, of which the hub tells who comes and who goes. What they
 // mean is in protocol/fences.md; a fence that is made has passed all checks that need no look into the hub's tables.
-import HubBytes
-import HubGeo
+public import HubBytes
+public import HubGeo
 
 /// What ops drew, and what is to be told of it.
 public struct Fence: Sendable, Equatable {

@@ -1,5 +1,5 @@
 // What a driver's phone measured.
-import HubGeo
+public import HubGeo
 
 /// Where a fix came from, as the phone says.
 public enum FixSource: UInt8, Sendable, CaseIterable, BitwiseCopyable { case gps, wifi, cellular, fused, cached }

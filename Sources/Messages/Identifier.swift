@@ -1,5 +1,5 @@
 // Ids as the protocol defines them, checked once where they enter and a type of their own after that.
-import HubBytes
+public import HubBytes
 
 /// The id of a driver, rider, trip or fence: 1–64 of `A-Z a-z 0-9 . _ -`.
 public struct Identifier: Sendable, Hashable, BitwiseCopyable {
@@ -7,7 +7,7 @@ public struct Identifier: Sendable, Hashable, BitwiseCopyable {
 
   /// Nil when the length or a character is not allowed. O(length).
   @inlinable public init?(_ bytes: UnsafeRawBufferPointer) {
-    guard let text = InlineText(bytes), Identifier.allows(text) else { return nil }
+    guard let text = unsafe InlineText(bytes), Identifier.allows(text) else { return nil }
     self.text = text
   }
 
@@ -24,7 +24,7 @@ public struct Identifier: Sendable, Hashable, BitwiseCopyable {
   /// Nil when the length or a character is not allowed.
   public init?(_ string: String) {
     var string = string
-    guard let made = string.withUTF8({ Identifier(UnsafeRawBufferPointer($0)) }) else { return nil }
+    guard let made = string.withUTF8({ unsafe Identifier(UnsafeRawBufferPointer($0)) }) else { return nil }
     self = made
   }
 
@@ -74,7 +74,7 @@ public struct MessageID: Sendable, Hashable, BitwiseCopyable {
 
   /// Nil when empty or longer than 64 bytes. The bytes must be UTF-8.
   @inlinable public init?(_ bytes: UnsafeRawBufferPointer) {
-    guard bytes.count >= 1, let text = InlineText(bytes) else { return nil }
+    guard bytes.count >= 1, let text = unsafe InlineText(bytes) else { return nil }
     self.text = text
   }
 

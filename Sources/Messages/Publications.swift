@@ -1,7 +1,7 @@
 // What the hub says to all subscribers of a channel: states (positions, ETAs, areas) and numbered events. What it
 // answers to one session is in Replies.swift.
 import HubBytes
-import HubGeo
+public import HubGeo
 
 /// A message to the subscribers of one channel: a self-contained value that needs no look into the hub's tables.
 public struct Publication: Sendable, Equatable {

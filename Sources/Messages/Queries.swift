@@ -1,6 +1,6 @@
 // Questions about drivers, and their answers: the same over the socket (`query`, `result`) and over HTTP.
-import HubBytes
-import HubGeo
+public import HubBytes
+public import HubGeo
 
 /// What a `query` asks.
 public enum QueryRequest: Sendable, Equatable {

@@ -1,6 +1,6 @@
 // What the hub answers to one session.
-import HubBytes
-import HubGeo
+public import HubBytes
+public import HubGeo
 
 /// What one session is told, as the answer to a message or because of a change that concerns it alone.
 public enum Reply: Sendable, Equatable {

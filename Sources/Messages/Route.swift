@@ -1,5 +1,5 @@
 // The way that a trip is to take from its pickup to its dropoff, checked where it enters.
-import HubGeo
+public import HubGeo
 
 /// Two places or more, in the order in which they are passed.
 ///

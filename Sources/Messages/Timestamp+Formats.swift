@@ -1,5 +1,5 @@
 // The three ways in which a timestamp is written on the wire (`time=` of the URL), read and written.
-import HubBytes
+public import HubBytes
 
 extension Timestamp {
   /// Reads a date and time by RFC 3339 §5.6: any offset, any number of digits of a second, rounded to milliseconds.
@@ -9,7 +9,7 @@ extension Timestamp {
   ///
   /// - Returns: nil where the text is none, where the calendar has no such day, or outside `accepted`. No allocation.
   public init?(rfc3339 bytes: UnsafeRawBufferPointer) {
-    guard let milliseconds = Timestamp.milliseconds(rfc3339: bytes) else { return nil }
+    guard let milliseconds = unsafe Timestamp.milliseconds(rfc3339: bytes) else { return nil }
     let made = Timestamp(milliseconds: milliseconds)
     guard Timestamp.accepted.contains(made) else { return nil }
     self = made
@@ -18,17 +18,19 @@ extension Timestamp {
   /// Milliseconds since 1970 of a date and time by RFC 3339 in any year from 0 on; nil where the text is none.
   static func milliseconds(rfc3339 bytes: UnsafeRawBufferPointer) -> Int64? {
     // full-date "T" partial-time: 2025-11-21T10:15:30
-    guard bytes.count >= 20, bytes[4] == UInt8(ascii: "-"), bytes[7] == UInt8(ascii: "-"),
-      bytes[10] | 0x20 == UInt8(ascii: "t"), bytes[13] == UInt8(ascii: ":"), bytes[16] == UInt8(ascii: ":"),
-      let century = twoDigits(bytes, 0), let yearOfCentury = twoDigits(bytes, 2),
-      let month = twoDigits(bytes, 5), let day = twoDigits(bytes, 8),
+    guard bytes.count >= 20, unsafe bytes[4] == UInt8(ascii: "-"), unsafe bytes[7] == UInt8(ascii: "-"),
+      unsafe bytes[10] | 0x20 == UInt8(ascii: "t"), unsafe bytes[13] == UInt8(ascii: ":"),
+      unsafe bytes[16] == UInt8(ascii: ":"),
+      let century = unsafe twoDigits(bytes, 0), let yearOfCentury = unsafe twoDigits(bytes, 2),
+      let month = unsafe twoDigits(bytes, 5), let day = unsafe twoDigits(bytes, 8),
       let date = CivilDate(year: century * 100 + yearOfCentury, month: month, day: day),
-      let hour = twoDigits(bytes, 11), hour <= 23, let minute = twoDigits(bytes, 14), minute <= 59,
-      let second = twoDigits(bytes, 17), second <= 60
+      let hour = unsafe twoDigits(bytes, 11), hour <= 23, let minute = unsafe twoDigits(bytes, 14), minute <= 59,
+      let second = unsafe twoDigits(bytes, 17), second <= 60
     else { return nil }
 
     var i = 19
-    guard let fraction = Timestamp.fraction(bytes, &i), let offset = Timestamp.offset(bytes, &i), i == bytes.count
+    guard let fraction = unsafe Timestamp.fraction(bytes, &i), let offset = unsafe Timestamp.offset(bytes, &i),
+      i == bytes.count
     else { return nil }
     let seconds = date.daysSince1970 * 86_400 + hour * 3600 + minute * 60 + second - offset * 60
     if second == 60 {
@@ -58,12 +60,12 @@ extension Timestamp {
 
   /// time-secfrac, in milliseconds (1000 where it rounds up to the next second); 0 where there is none.
   private static func fraction(_ bytes: UnsafeRawBufferPointer, _ i: inout Int) -> Int? {
-    guard i < bytes.count, bytes[i] == UInt8(ascii: ".") else { return 0 }
+    guard i < bytes.count, unsafe bytes[i] == UInt8(ascii: ".") else { return 0 }
     let start = i + 1
     i = start
     var milliseconds = 0
     while i < bytes.count {
-      let digit = Int(bytes[i] &- UInt8(ascii: "0"))
+      let digit = unsafe Int(bytes[i] &- UInt8(ascii: "0"))
       guard digit <= 9 else { break }
       switch i - start {
       case 0: milliseconds = digit * 100
@@ -80,14 +82,14 @@ extension Timestamp {
   /// time-offset, in minutes east of UTC.
   private static func offset(_ bytes: UnsafeRawBufferPointer, _ i: inout Int) -> Int? {
     guard i < bytes.count else { return nil }
-    let sign = bytes[i]
+    let sign = unsafe bytes[i]
     if sign | 0x20 == UInt8(ascii: "z") {
       i += 1
       return 0
     }
     guard sign == UInt8(ascii: "+") || sign == UInt8(ascii: "-"), i + 6 <= bytes.count,
-      bytes[i + 3] == UInt8(ascii: ":"), let hours = twoDigits(bytes, i + 1), hours <= 23,
-      let minutes = twoDigits(bytes, i + 4), minutes <= 59
+      unsafe bytes[i + 3] == UInt8(ascii: ":"), let hours = unsafe twoDigits(bytes, i + 1), hours <= 23,
+      let minutes = unsafe twoDigits(bytes, i + 4), minutes <= 59
     else { return nil }
     i += 6
     return (hours * 60 + minutes) * (sign == UInt8(ascii: "-") ? -1 : 1)
@@ -96,8 +98,8 @@ extension Timestamp {
 
 /// The value of the two decimal digits at `i`. The caller has checked that they are there.
 private func twoDigits(_ bytes: UnsafeRawBufferPointer, _ i: Int) -> Int? {
-  let tens = bytes[i] &- UInt8(ascii: "0")
-  let ones = bytes[i + 1] &- UInt8(ascii: "0")
+  let tens = unsafe bytes[i] &- UInt8(ascii: "0")
+  let ones = unsafe bytes[i + 1] &- UInt8(ascii: "0")
   guard tens <= 9, ones <= 9 else { return nil }
   return Int(tens) * 10 + Int(ones)
 }

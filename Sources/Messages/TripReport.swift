@@ -1,5 +1,5 @@
 // A trip as queries show it: the same over the socket (`query` of kind `trip`, `result`) and over HTTP.
-import HubGeo
+public import HubGeo
 
 public struct TripReport: Sendable, Equatable {
   public var tripID: Identifier

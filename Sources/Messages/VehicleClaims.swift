@@ -1,5 +1,5 @@
 // What a driver's credential says of its vehicle.
-import HubBytes
+public import HubBytes
 
 /// A vehicle type and tags that hold whatever the driver says of itself; nil for what is left to the driver.
 public struct VehicleClaims: Sendable, Equatable {

@@ -4,7 +4,7 @@
 // streets closed, traffic lights where it is busy. It is a square inside the given circle. Positions inside are metres
 // east and north of the centre; they become coordinates with the scale of WGS 84 at the centre.
 import Glibc  // sine and cosine of the centre's latitude
-import HubGeo
+public import HubGeo
 
 /// A street network, immutable and shared by all drivers. The same seed gives the same city. About 100 bytes a
 /// crossing.

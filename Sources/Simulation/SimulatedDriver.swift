@@ -2,8 +2,8 @@
 //
 // Time moves in fixed ticks, so that a drive is the same however often it is looked at. The driver's chance and the
 // phone's come from generators of their own, seeded by (seed, index): no driver depends on how many others there are.
-import HubGeo
-import HubMessages
+public import HubGeo
+public import HubMessages
 
 /// One driver. About 350 bytes, and 1 µs for each second of driving.
 public struct SimulatedDriver: Sendable {

@@ -1,6 +1,6 @@
 // One ride from request to end, as a driver lives it. The demo client makes `trip_status` messages of its moves.
-import HubGeo
-import HubMessages
+public import HubGeo
+public import HubMessages
 
 /// A trip that a simulated driver serves.
 public struct SimulatedTrip: Sendable, Equatable {

@@ -4,8 +4,8 @@
 // Other columns (the truth, for judging) are passed over. An empty field is an absent value, and so is a negative
 // speed, bearing or accuracy, as in the protocol. No quotes: every value is a number. Lines end with LF or CR LF.
 // Out: t_ms,lat,lon,speed,bearing and, where asked for, accuracy; one row for each published position.
-import HubGeo
-import HubMessages
+public import HubGeo
+public import HubMessages
 
 /// Reads and writes traces. Works on bytes; who has a file reads it.
 public enum TraceFile {

@@ -1,6 +1,6 @@
 // What a token says, after it was checked (RFC 7519 §4, and the hub's own claims: protocol/tokens.md).
 import HubBytes
-import HubMessages
+public import HubMessages
 
 /// The claims of a token that was accepted.
 public struct Claims: Sendable, Equatable {

@@ -1,6 +1,6 @@
 // What a token grants beyond its role: kept in one object, so that a session whose token lists nothing pays one word.
-import HubBytes
-import HubMessages
+public import HubBytes
+public import HubMessages
 
 /// An id, or all ids with a beginning: `T1`, `zone7-*`, `*`.
 public struct NamePattern: Sendable, Equatable {
@@ -22,8 +22,8 @@ public struct NamePattern: Sendable, Equatable {
   public func matches(_ id: Identifier) -> Bool {
     guard isPrefix else { return id.text == text }
     guard id.text.count >= text.count else { return false }
-    return id.text.withBytes { name in
-      text.withBytes { beginning in name.prefix(beginning.count).elementsEqual(beginning) }
+    return unsafe id.text.withBytes { name in
+      unsafe text.withBytes { beginning in unsafe name.prefix(beginning.count).elementsEqual(beginning) }
     }
   }
 

@@ -162,7 +162,7 @@ private struct JSONReader {
   private mutating func word(_ word: StaticString, _ value: JSONValue) -> JSONValue? {
     let end = offset + word.utf8CodeUnitCount
     guard end <= bytes.count else { return nil }
-    for i in offset..<end where bytes[i] != word.utf8Start[i - offset] { return nil }
+    for i in offset..<end where unsafe bytes[i] != word.utf8Start[i - offset] { return nil }
     offset = end
     return value
   }

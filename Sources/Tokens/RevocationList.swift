@@ -1,6 +1,6 @@
 // Tokens that no longer count although they are signed and not expired.
-import HubBytes
-import HubMessages
+public import HubBytes
+public import HubMessages
 
 /// The `jti` and the `sub` of revoked tokens. A `sub` revokes all its tokens, those to come included.
 public struct RevocationList: Sendable {
@@ -17,7 +17,7 @@ public struct RevocationList: Sendable {
       while let last = content.last, last <= 0x20 { content.removeLast() }
       if content.isEmpty || content.first == UInt8(ascii: "#") { continue }
       guard String(validating: content, as: UTF8.self) != nil,
-        let id = content.withUnsafeBytes({ InlineText($0) })
+        let id = unsafe content.withUnsafeBytes({ unsafe InlineText($0) })
       else { throw .badLine(index + 1) }
       ids.insert(id)
     }

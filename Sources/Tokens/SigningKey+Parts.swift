@@ -10,23 +10,25 @@ extension SigningKey {
   static func secret(_ bytes: [UInt8], keyID: String?, number: Int) throws(KeyError) -> SigningKey {
     guard !isKeyText(bytes) else { throw .secretIsAKey(number) }
     guard bytes.count >= minimumSecretBytes else { throw .tooShort(number) }
-    guard let key = EVP_PKEY_new_raw_private_key(EVP_PKEY_HMAC, nil, bytes, bytes.count) else { throw .badKey(number) }
-    return SigningKey(consuming: key, algorithm: .hs256, keyID: keyID, isPrivate: true)
+    guard let key = unsafe EVP_PKEY_new_raw_private_key(EVP_PKEY_HMAC, nil, bytes, bytes.count) else {
+      throw .badKey(number)
+    }
+    return unsafe SigningKey(consuming: key, algorithm: .hs256, keyID: keyID, isPrivate: true)
   }
 
   /// One PEM block with its lines (RFC 7468), public or private, without a passphrase; `number` names it in errors.
   static func pem(_ block: [UInt8], isPrivate: Bool, number: Int) throws(KeyError) -> SigningKey {
     defer { ERR_clear_error() }
-    let read: OpaquePointer? = block.withUnsafeBytes { bytes in
-      guard let source = BIO_new_mem_buf(bytes.baseAddress, Int32(bytes.count)) else { return nil }
-      defer { BIO_free(source) }
+    let read: OpaquePointer? = unsafe block.withUnsafeBytes { bytes in
+      guard let source = unsafe BIO_new_mem_buf(bytes.baseAddress, Int32(bytes.count)) else { return nil }
+      defer { unsafe BIO_free(source) }
       // Without a callback OpenSSL would ask the terminal for a passphrase.
-      return isPrivate
+      return unsafe isPrivate
         ? PEM_read_bio_PrivateKey(source, nil, { _, _, _, _ in -1 }, nil)
-        : PEM_read_bio_PUBKEY(source, nil, { _, _, _, _ in -1 }, nil)
+        : unsafe PEM_read_bio_PUBKEY(source, nil, { _, _, _, _ in -1 }, nil)
     }
-    guard let read else { throw .badPEM(block: number) }
-    return try adopt(read, keyID: nil, isPrivate: isPrivate, number: number)
+    guard let read = unsafe read else { throw .badPEM(block: number) }
+    return try unsafe adopt(read, keyID: nil, isPrivate: isPrivate, number: number)
   }
 
   /// RSA by its numbers, big-endian (RFC 7518 §6.3). `rest` is d, p, q, dp, dq and qi; with all six of them it can
@@ -40,7 +42,7 @@ extension SigningKey {
       let key = DER.sequence([DER.integer(n), DER.integer(e)])
       der = DER.sequence([DER.sequence([DER.rsaEncryption, DER.null]), DER.bitString(key)])
     }
-    return try adopt(
+    return try unsafe adopt(
       read(der, isPrivate: isPrivate, number: number), keyID: keyID, isPrivate: isPrivate, number: number)
   }
 
@@ -57,29 +59,30 @@ extension SigningKey {
     } else {  // RFC 5480 §2
       der = DER.sequence([DER.sequence([DER.ecPublicKey, DER.prime256v1]), point])
     }
-    return try adopt(read(der, isPrivate: d != nil, number: number), keyID: keyID, isPrivate: d != nil, number: number)
+    return try unsafe adopt(
+      read(der, isPrivate: d != nil, number: number), keyID: keyID, isPrivate: d != nil, number: number)
   }
 
   /// Ed25519: 32 bytes of `x`, and for a private key 32 of `d` (RFC 8037 §2).
   static func ed25519(x: [UInt8], d: [UInt8]?, keyID: String?, number: Int) throws(KeyError) -> SigningKey {
     guard x.count == 32, d.map({ $0.count == 32 }) ?? true else { throw .badKey(number) }
     let made =
-      if let d { EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nil, d, d.count) } else {
-        EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nil, x, x.count)
+      if let d { unsafe EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nil, d, d.count) } else {
+        unsafe EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nil, x, x.count)
       }
-    guard let made else { throw .badKey(number) }
-    return try adopt(made, keyID: keyID, isPrivate: d != nil, number: number)
+    guard let made = unsafe made else { throw .badKey(number) }
+    return try unsafe adopt(made, keyID: keyID, isPrivate: d != nil, number: number)
   }
 
   /// A key from its DER.
   private static func read(_ der: [UInt8], isPrivate: Bool, number: Int) throws(KeyError) -> OpaquePointer {
     defer { ERR_clear_error() }
-    let key = der.withUnsafeBufferPointer { buffer in
+    let key = unsafe der.withUnsafeBufferPointer { buffer in
       var start = buffer.baseAddress
-      return isPrivate ? d2i_AutoPrivateKey(nil, &start, buffer.count) : d2i_PUBKEY(nil, &start, buffer.count)
+      return unsafe isPrivate ? d2i_AutoPrivateKey(nil, &start, buffer.count) : d2i_PUBKEY(nil, &start, buffer.count)
     }
-    guard let key else { throw .badKey(number) }
-    return key
+    guard let key = unsafe key else { throw .badKey(number) }
+    return unsafe key
   }
 
   /// Takes over a key of any kind: which algorithm it is for follows from what it is, and from nothing that a token
@@ -88,27 +91,27 @@ extension SigningKey {
     _ key: OpaquePointer, keyID: String?, isPrivate: Bool, number: Int
   ) throws(KeyError) -> SigningKey {
     let algorithm: Algorithm? =
-      switch EVP_PKEY_get_base_id(key) {
+      switch unsafe EVP_PKEY_get_base_id(key) {
       case EVP_PKEY_RSA: .rs256
-      case EVP_PKEY_EC: isP256(key) ? .es256 : nil
+      case EVP_PKEY_EC: unsafe isP256(key) ? .es256 : nil
       case EVP_PKEY_ED25519: .edDSA
       default: nil
       }
     guard let algorithm else {
-      EVP_PKEY_free(key)
+      unsafe EVP_PKEY_free(key)
       throw .unsupportedKey(number)
     }
-    guard algorithm != .rs256 || EVP_PKEY_get_bits(key) >= minimumRSABits else {
-      EVP_PKEY_free(key)
+    guard unsafe algorithm != .rs256 || EVP_PKEY_get_bits(key) >= minimumRSABits else {
+      unsafe EVP_PKEY_free(key)
       throw .tooShort(number)
     }
-    return SigningKey(consuming: key, algorithm: algorithm, keyID: keyID, isPrivate: isPrivate)
+    return unsafe SigningKey(consuming: key, algorithm: algorithm, keyID: keyID, isPrivate: isPrivate)
   }
 
   private static func isP256(_ key: OpaquePointer) -> Bool {
     var name = [CChar](repeating: 0, count: 32)
     var length = 0
-    guard EVP_PKEY_get_group_name(key, &name, name.count, &length) == 1 else { return false }
+    guard unsafe EVP_PKEY_get_group_name(key, &name, name.count, &length) == 1 else { return false }
     return String(decoding: name.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self) == "prime256v1"
   }
 
@@ -118,15 +121,15 @@ extension SigningKey {
     if bytes.firstRange(of: Array("-----BEGIN".utf8)) != nil { return true }
     if JSONValue(parsing: bytes)?.members?["kty"] != nil { return true }
     defer { ERR_clear_error() }
-    return bytes.withUnsafeBufferPointer { buffer in
+    return unsafe bytes.withUnsafeBufferPointer { buffer in
       var start = buffer.baseAddress
-      if let key = d2i_PUBKEY(nil, &start, buffer.count) {
-        EVP_PKEY_free(key)
+      if let key = unsafe d2i_PUBKEY(nil, &start, buffer.count) {
+        unsafe EVP_PKEY_free(key)
         return true
       }
-      start = buffer.baseAddress
-      guard let key = d2i_AutoPrivateKey(nil, &start, buffer.count) else { return false }
-      EVP_PKEY_free(key)
+      unsafe start = buffer.baseAddress
+      guard let key = unsafe d2i_AutoPrivateKey(nil, &start, buffer.count) else { return false }
+      unsafe EVP_PKEY_free(key)
       return true
     }
   }

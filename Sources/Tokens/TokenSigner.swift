@@ -1,6 +1,6 @@
 // Making a token, for `locationhub token` and for tests.
 import HubBytes
-import HubMessages
+public import HubMessages
 
 /// What a token is to say.
 public struct TokenRequest: Sendable {

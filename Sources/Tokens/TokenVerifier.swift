@@ -1,7 +1,7 @@
 // Whether a token holds: RFC 7515 §5.2 and RFC 7519 §7.2, in their order, each check with its section, and the advice
 // of RFC 8725. Pure: the time is a parameter, and nothing is read but the token and the keys.
 import HubBytes
-import HubMessages
+public import HubMessages
 
 /// What tokens must say beside being signed.
 public struct TokenPolicy: Sendable, Equatable {

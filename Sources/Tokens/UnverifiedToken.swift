@@ -1,5 +1,5 @@
 // What the holder of a token can read of it without the key. It proves nothing, so no server goes by it.
-import HubMessages
+public import HubMessages
 
 /// A token that one was given, as far as its holder needs to look into it.
 public enum UnverifiedToken {

@@ -5,6 +5,7 @@ import HubCommandLine
 import HubMessages
 import HubSystem
 import HubTransport
+import HubWebSocket
 import LocationHubClient
 
 struct ClientOptions {
@@ -59,7 +60,9 @@ struct ClientOptions {
 
   /// For a client of this role and id, the program's `number`th. A token, or a credential that the URL has, wins over
   /// development credentials.
-  func configuration(_ role: Role, _ id: Identifier, number: Int = 0) throws(CommandError) -> ClientConfiguration {
+  func configuration(_ role: HubMessages.Role, _ id: Identifier, number: Int = 0) throws(CommandError)
+    -> ClientConfiguration
+  {
     var configuration = try credentials(role, id, number)
     configuration.tls = tls
     // Without contexts: all clients of the process share one compressor.
@@ -69,7 +72,7 @@ struct ClientOptions {
   }
 
   private func credentials(
-    _ role: Role, _ id: Identifier, _ number: Int
+    _ role: HubMessages.Role, _ id: Identifier, _ number: Int
   ) throws(CommandError) -> ClientConfiguration {
     if let tokenFile {
       var configuration = ClientConfiguration(url: url)

@@ -10,6 +10,7 @@ import HubGeo
 import HubMessages
 import HubRuntime
 import HubSystem
+import HubTransport
 import LocationHubClient
 
 /// Without `--drivers`.

@@ -87,7 +87,7 @@ private struct FilterRows: ~Copyable {
   mutating func flush(over count: Int) -> Bool {
     guard output.count > count else { return true }
     defer { output.removeAll() }
-    return output.withBytes { StandardStream.output.write($0) }
+    return unsafe output.withBytes { unsafe StandardStream.output.write($0) }
   }
 
   /// Where the driver is taken to be each step after the last position, as long as a prediction reaches.

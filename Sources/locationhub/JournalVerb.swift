@@ -46,7 +46,7 @@ private func runJournal(_ arguments: Arguments) throws(CommandError) -> ExitCode
 
 private func time(_ text: String) throws(CommandError) -> Timestamp {
   var text = text
-  let written = text.withUTF8 { Timestamp(rfc3339: UnsafeRawBufferPointer($0)) }
+  let written = text.withUTF8 { unsafe Timestamp(rfc3339: UnsafeRawBufferPointer($0)) }
   guard let time = written ?? Double(text).flatMap({ Timestamp(number: $0, format: .unixMilliseconds) }) else {
     throw .usage("--since must be a time like 2026-11-21T10:00:00Z or milliseconds since 1970, not \(text)")
   }
@@ -71,10 +71,10 @@ private func inspect(_ files: DiskFiles) throws(JournalError) -> ExitCode {
   var epoch = try newestSnapshotEpoch(files)
   var damage = ""
   do throws(JournalError) {
-    try forEachGroup(of: files, limits: JournalLimits()) { (number, payload) throws(InvalidPayload) in
+    try unsafe forEachGroup(of: files, limits: JournalLimits()) { (number, payload) throws(InvalidPayload) in
       last = number
       groups += 1
-      epoch = try asPayload { () throws(RecordError) in try RecordJSON.lastEpoch(in: payload) } ?? epoch
+      epoch = try asPayload { () throws(RecordError) in try unsafe RecordJSON.lastEpoch(in: payload) } ?? epoch
       return true
     }
   } catch {
@@ -94,8 +94,8 @@ private func inspect(_ files: DiskFiles) throws(JournalError) -> ExitCode {
 /// As the newest whole snapshot has it.
 private func newestSnapshotEpoch(_ files: DiskFiles) throws(JournalError) -> String? {
   var epoch: String?
-  _ = try Recovery(files: files, limits: JournalLimits()).read(through: 0) { (part) throws(InvalidPayload) in
-    epoch = try asPayload { () throws(RecordError) in try RecordJSON.lastEpoch(in: part) } ?? epoch
+  _ = try unsafe Recovery(files: files, limits: JournalLimits()).read(through: 0) { (part) throws(InvalidPayload) in
+    epoch = try asPayload { () throws(RecordError) in try unsafe RecordJSON.lastEpoch(in: part) } ?? epoch
   } group: { _, _ in
   }
   return epoch
@@ -116,11 +116,11 @@ private func row(_ name: String, _ what: String, _ bytes: Int, _ created: Int64?
 // MARK: - verify
 
 private func verify(_ files: DiskFiles) throws(JournalError) -> ExitCode {
-  var verifier = Verifier(files: files, limits: JournalLimits()) { payload, note in
-    DurableKeys.forEach(in: payload, note)
+  var verifier = unsafe Verifier(files: files, limits: JournalLimits()) { payload, note in
+    unsafe DurableKeys.forEach(in: payload, note)
   }
-  let found = try verifier.run { (records) throws(InvalidPayload) in
-    try asPayload { () throws(RecordError) in try RecordJSON.check(records) }
+  let found = try unsafe verifier.run { (records) throws(InvalidPayload) in
+    try asPayload { () throws(RecordError) in try unsafe RecordJSON.check(records) }
   }
   var text = ""
   for damage in found.damages { text += "damaged: \(damage)\n" }
@@ -143,13 +143,13 @@ private func export(_ files: DiskFiles, since: Timestamp?) throws(JournalError) 
   func flush(over limit: Int) {
     guard output.count > limit else { return }
     // A reader that has gone, as `head` does, is an end like any other.
-    hasReader = output.withBytes { StandardStream.output.write($0) }
+    hasReader = unsafe output.withBytes { unsafe StandardStream.output.write($0) }
     output.removeAll(keepingAtMost: 1 << 20)
   }
   do throws(JournalError) {
-    try forEachGroup(of: files, limits: JournalLimits(), since: since?.milliseconds ?? .min) {
+    try unsafe forEachGroup(of: files, limits: JournalLimits(), since: since?.milliseconds ?? .min) {
       (number, records) throws(InvalidPayload) in
-      try asPayload { () throws(RecordError) in try RecordJSON.write(records, group: number, into: &output) }
+      try asPayload { () throws(RecordError) in try unsafe RecordJSON.write(records, group: number, into: &output) }
       flush(over: 1 << 16)
       return hasReader
     }

@@ -4,6 +4,7 @@ import HubCommandLine
 import HubMessages
 import HubSimulation
 import HubSystem
+import HubTransport
 import LocationHubClient
 
 let replay = Verb(

@@ -220,7 +220,7 @@ struct ServeOptions: Sendable {
       past: "`rate_limited`; 429" + hits("queries_per_identity"))
 
   private static func perRole(
-    _ what: String, _ path: WritableKeyPath<Limits, RoleLimits> & Sendable, _ roles: [Role], _ help: String,
+    _ what: String, _ path: any WritableKeyPath<Limits, RoleLimits> & Sendable, _ roles: [Role], _ help: String,
     past: String
   ) -> [Setting<Limits>] {
     roles.map { role in

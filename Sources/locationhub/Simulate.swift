@@ -5,6 +5,7 @@ import HubGeo
 import HubMessages
 import HubSimulation
 import HubSystem
+import HubTransport
 import LocationHubClient
 
 /// Without `--drivers`.

@@ -9,12 +9,12 @@ final class TemporaryJournal {
   let path: String
 
   init() throws(CommandError) {
-    let base = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+    let base = unsafe getenv("TMPDIR").map { unsafe String(cString: $0) } ?? "/tmp"
     var template = Array("\(base)/locationhub-XXXXXX".utf8CString)
-    guard let made = mkdtemp(&template) else {
+    guard let made = unsafe mkdtemp(&template) else {
       throw .failed("cannot make a directory in \(base): \(SystemError(call: "mkdtemp", errno: errno))")
     }
-    path = String(cString: made)
+    path = unsafe String(cString: made)
   }
 
   deinit {
@@ -22,7 +22,7 @@ final class TemporaryJournal {
       let files = try DiskFiles(beside: path)
       do throws(SystemError) {
         for name in try files.names() { try files.remove(name) }
-        guard rmdir(path) == 0 else { throw SystemError(call: "rmdir", errno: errno) }
+        guard unsafe rmdir(path) == 0 else { throw SystemError(call: "rmdir", errno: errno) }
       } catch {
         StandardStream.error.write("left behind: \(path): \(error)\n")
       }

@@ -1,6 +1,7 @@
 // The files that `serve` checks tokens with: read at the start, and again on SIGHUP.
 import HubCommandLine
 import HubGateway
+import HubRuntime
 import HubTokens
 import HubTransport
 

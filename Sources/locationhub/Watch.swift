@@ -2,9 +2,11 @@
 import Glibc
 import HubBytes
 import HubCommandLine
+import HubGeo
 import HubMessages
 import HubSimulation
 import HubSystem
+import HubTransport
 import LocationHubClient
 
 let watch = Verb(
@@ -141,7 +143,7 @@ private final class Watcher: ClientLoopDelegate {
   func receivedRaw(_ client: ClientID, _ message: UnsafeRawBufferPointer) -> Bool {
     guard format == .json, clients.session(client).form != .binary else { return false }
     text.removeAll()
-    text.append(message)
+    unsafe text.append(message)
     return false
   }
 
@@ -214,7 +216,7 @@ private final class Watcher: ClientLoopDelegate {
 
   private func printText() {
     text.append(UInt8(ascii: "\n"))
-    if !text.withBytes({ StandardStream.output.write($0) }) { end() }
+    if unsafe !text.withBytes({ unsafe StandardStream.output.write($0) }) { end() }
   }
 
   private func write(_ text: String) {
@@ -222,7 +224,7 @@ private final class Watcher: ClientLoopDelegate {
     line.append(utf8: text)
     line.append(UInt8(ascii: "\n"))
     // A reader that has gone, as `head` does, is an end like any other.
-    if !line.withBytes({ StandardStream.output.write($0) }) { end() }
+    if unsafe !line.withBytes({ unsafe StandardStream.output.write($0) }) { end() }
   }
 
   private func countLine() {
@@ -300,7 +302,7 @@ enum WatchText {
   private static func time(_ timestamp: Timestamp) -> String {
     var buffer = ByteBuffer()
     buffer.append(rfc3339: timestamp)
-    return buffer.withBytes { String(decoding: $0.dropFirst(11), as: UTF8.self) }
+    return unsafe buffer.withBytes { unsafe String(decoding: $0.dropFirst(11), as: UTF8.self) }
   }
 }
 

@@ -3,8 +3,9 @@
 import HubBytes
 import HubCore
 import HubHTTP
-import HubMessages
+public import HubMessages
 import HubTestSupport
+import HubTransport
 import HubTransportSupport
 import HubWebSocket
 

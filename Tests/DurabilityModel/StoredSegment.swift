@@ -1,7 +1,7 @@
 // As much of a segment's form (Journal's JournalFormat.swift) as it takes to find its groups and the fixes in them,
 // written again: what a check reads must not depend on the code that it checks.
-import HubCore
-import HubMessages
+public import HubCore
+public import HubMessages
 
 public enum StoredSegment {
   private static let headerBytes = 32

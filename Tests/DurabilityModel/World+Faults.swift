@@ -5,6 +5,9 @@ import HubCore
 import HubJournal
 import HubJournalSupport
 import HubMessages
+import HubSystem
+import HubTransport
+import HubTransportSupport
 import HubWebSocket
 
 extension World {

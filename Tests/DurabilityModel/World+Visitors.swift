@@ -1,6 +1,7 @@
-// Who comes besides the clients, and how the hub gets rid of them.
 import HubCore
 import HubMessages
+// Who comes besides the clients, and how the hub gets rid of them.
+import HubTransportSupport
 import HubWebSocket
 
 extension World {

@@ -1,5 +1,7 @@
-// Live areas over real sockets: what a rider's map and an operator's map are told.
 import Foundation
+// Live areas over real sockets: what a rider's map and an operator's map are told.
+import HubGateway
+import HubMessages
 import Testing
 
 extension EndToEnd {

@@ -1,4 +1,5 @@
 // The client library and the hub, compressing for each other.
+import HubGateway
 import HubGeo
 import HubMessages
 import HubWebSocket

@@ -1,5 +1,6 @@
-// Fences over HTTP and sockets: put, seen, crossed, deleted; and over the death of the process.
 import Foundation
+// Fences over HTTP and sockets: put, seen, crossed, deleted; and over the death of the process.
+import HubCore
 import HubGateway
 import HubMessages
 import Testing

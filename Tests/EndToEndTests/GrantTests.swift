@@ -1,10 +1,12 @@
-// A grant for a trip over sockets: who follows a trip without its token naming it, and how everybody's end comes.
 import Foundation
+// A grant for a trip over sockets: who follows a trip without its token naming it, and how everybody's end comes.
+import HubCore
 import HubGateway
 import HubMessages
 import HubRuntime
 import HubSystem
 import HubTokens
+import HubWebSocket
 import LocationHubClient
 import Testing
 

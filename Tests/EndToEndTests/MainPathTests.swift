@@ -1,5 +1,6 @@
-// The main path over real sockets: what a driver sends is what its riders get.
 import Foundation
+// The main path over real sockets: what a driver sends is what its riders get.
+import HubCore
 import HubGateway
 import HubMessages
 import Testing

@@ -1,3 +1,4 @@
+import Foundation
 // Limits that newcomers meet: so many connections, sessions, requests. Whoever is inside notices nothing of them.
 //
 //     sessions, connectionsPerAddress, refusalsPerAddress, requestRate, requestBurst,
@@ -7,7 +8,7 @@
 //     messageSeconds                                                               SlowMessageTests of GatewayTests
 //     readBytesPerTurn, timersPerTurn                                              TurnLengthTests of TransportTests
 //     idleAddresses                                                                AddressTableTests
-import Foundation
+import HubCore
 import HubGateway
 import HubMessages
 import HubTransport

@@ -1,4 +1,5 @@
 // Parameters that an endpoint does not know, and those that are given twice.
+import HubMessages
 import Testing
 
 extension EndToEnd {

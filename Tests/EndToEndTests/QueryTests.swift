@@ -1,5 +1,6 @@
-// Questions about drivers over real sockets: the same answers over HTTP and as messages, for ops and for riders.
 import Foundation
+// Questions about drivers over real sockets: the same answers over HTTP and as messages, for ops and for riders.
+import HubGateway
 import Testing
 
 extension EndToEnd {

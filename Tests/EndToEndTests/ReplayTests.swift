@@ -6,6 +6,7 @@ import HubGeo
 import HubMessages
 import HubSimulation
 import HubSystem
+import HubTransport
 import LocationHubClient
 import Testing
 

@@ -1,5 +1,6 @@
-// Sessions: replacement, batches, pings, clocks.
 import Foundation
+// Sessions: replacement, batches, pings, clocks.
+import HubCore
 import HubGateway
 import HubMessages
 import Testing

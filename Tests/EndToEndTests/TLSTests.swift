@@ -1,11 +1,12 @@
-// The hub over TLS: clients on wss, HTTPS by another implementation's hand, certificates that are refused, replaced and
-// broken, and those who come to the wrong port.
 import Foundation
 import HubGateway
 import HubGeo
 import HubMessages
 import HubTestCertificates
 import HubTransport
+// The hub over TLS: clients on wss, HTTPS by another implementation's hand, certificates that are refused, replaced and
+// broken, and those who come to the wrong port.
+import HubWebSocket
 import LocationHubClient
 import Testing
 

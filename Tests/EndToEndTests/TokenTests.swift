@@ -1,5 +1,6 @@
-// Tokens over sockets: who is let in, what it sees, and how that ends.
 import Foundation
+// Tokens over sockets: who is let in, what it sees, and how that ends.
+import HubBytes
 import HubGateway
 import HubMessages
 import HubTokens

@@ -1,3 +1,4 @@
+import HubBytes
 import HubMessages
 import Testing
 

@@ -1,4 +1,5 @@
 // How many bytes of texts the kept events of a hub may hold, as its settings say: of one channel, and of all.
+import HubCore
 import HubMessages
 import Testing
 

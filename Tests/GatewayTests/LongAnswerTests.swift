@@ -1,4 +1,5 @@
 // Answers that list more drivers than a loop writes in one turn, by turns that the test gives by hand.
+import HubCore
 import HubMessages
 import HubTransport
 import Testing

@@ -1,4 +1,6 @@
+import HubSystem
 // The original design's client comes back by itself: after a drain, however long the hub is away, as after a kill -9.
+import HubTransport
 import Testing
 
 @testable import HubGateway

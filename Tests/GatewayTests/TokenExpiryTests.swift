@@ -1,6 +1,8 @@
 import HubMessages
 import HubSystem
 import HubTokens
+import HubTransport
+import HubWebSocket
 // When a token's time is over its session ends: on a real loop with real sockets, and clocks that are moved by hand.
 import LocationHubClient
 import Testing

@@ -2,9 +2,9 @@
 // write that was under way may be its beginning, or its length with other bytes in it. It also does what a kill does:
 // everything that was written is still there, but nothing more of it is on stable storage than before.
 import Glibc
-import HubJournal
-import HubSystem
-import HubTestSupport
+public import HubJournal
+public import HubSystem
+public import HubTestSupport
 
 /// `@unchecked Sendable`: each test uses its disk on one thread.
 public final class SimulatedDisk: JournalFiles, @unchecked Sendable {

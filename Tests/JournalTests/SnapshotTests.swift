@@ -1,3 +1,4 @@
+import HubJournalSupport
 import HubSystem
 // Snapshots: the newest whole one is read, and the journal that it stands for may go.
 import HubTestSupport

@@ -1,5 +1,6 @@
-// What ends a run before its time: a signal to the load test, the end of its hub, and a hub that does not end.
 import Foundation
+// What ends a run before its time: a signal to the load test, the end of its hub, and a hub that does not end.
+import HubCommandLine
 import HubSystem
 import HubTransport
 import Testing

@@ -1,5 +1,6 @@
-// What is read from others: callgrind's files, the hub's metrics, its messages; and what follows from capacity terms.
 import HubBytes
+// What is read from others: callgrind's files, the hub's metrics, its messages; and what follows from capacity terms.
+import HubTransport
 import Testing
 
 @testable import HubLoadTestKit

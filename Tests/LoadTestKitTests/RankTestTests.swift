@@ -1,4 +1,5 @@
 // The rank sum test against counting every way to deal out the values, and the comparison's rule.
+import HubCommandLine
 import HubTestSupport
 import Testing
 

@@ -1,4 +1,5 @@
 // Results as JSON, table and page.
+import HubCommandLine
 import Testing
 
 @testable import HubLoadTestKit

@@ -1,5 +1,8 @@
-// Each scenario once, small and short, against the built hub: everything that is sent comes, in order, once.
 import Foundation
+// Each scenario once, small and short, against the built hub: everything that is sent comes, in order, once.
+import HubCommandLine
+import HubTestCertificates
+import HubTransport
 import Testing
 
 @testable import HubLoadTestKit

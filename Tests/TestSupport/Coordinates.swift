@@ -1,7 +1,7 @@
 // Places for tests: written ones, and ones at random.
 
 import Glibc  // asin
-import HubGeo
+public import HubGeo
 
 /// A coordinate written in a test.
 public func at(_ latitude: Double, _ longitude: Double) -> Coordinate {

@@ -1,4 +1,5 @@
 // What is accepted, and every reason to refuse.
+import HubBytes
 import HubMessages
 import Testing
 

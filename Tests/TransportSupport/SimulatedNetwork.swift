@@ -1,8 +1,8 @@
 // A network without a kernel, for one event loop: what it sends and what it is sent arrives when a test says so, in the
 // pieces that the test chooses, or not at all; and accepting, connecting and watching fail when they are told to.
 import Glibc
-import HubSystem
-import HubTransport
+package import HubSystem
+package import HubTransport
 
 /// The network of one loop. The far ends of its connections are used by hand.
 package final class SimulatedNetwork: Network {

@@ -1,7 +1,7 @@
 // One end of a connection of the simulated network: what is on its way to it, what has arrived, and how the other end
 // has ended. The end that no loop has is used by hand.
 import Glibc
-import HubTransport
+package import HubTransport
 
 /// One end of a connection. Bytes come in order, then the other end's FIN or RST.
 package final class SimulatedSocket {

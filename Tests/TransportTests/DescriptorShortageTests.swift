@@ -3,6 +3,7 @@
 
 import CHubLinux
 import Glibc
+import HubTransport
 import Testing
 
 @testable import HubSystem

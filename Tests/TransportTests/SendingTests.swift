@@ -1,5 +1,6 @@
 // What arrives at readers that are slow: the newest of each key, everything without one, and never half a frame.
 
+import HubBytes
 import HubTestSupport
 import Testing
 

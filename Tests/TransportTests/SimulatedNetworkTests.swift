@@ -1,6 +1,7 @@
+import Glibc
 // What the kernel does seldom and cannot be made to do: a loop over a simulated network, whose far ends are used by
 // hand.
-import Glibc
+import HubBytes
 import HubTransportSupport
 import Testing
 

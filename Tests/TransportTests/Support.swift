@@ -1,5 +1,6 @@
 // Two loops in one thread over the real loopback, driven turn by turn; a clock that is set by hand; seeded randomness.
 
+import HubBytes
 import HubSystem
 import Testing
 

@@ -1,6 +1,7 @@
 // The change of the keys that session tickets are sealed with. The loops' time is moved by hand; a ticket's own two
 // hours go by OpenSSL's clock, in which next to nothing passes meanwhile.
 
+import HubTestCertificates
 import Testing
 
 @testable import HubTransport

@@ -1,4 +1,6 @@
 // How much one turn reads, and in which order the rest follows.
+import HubBytes
+import HubSystem
 import Testing
 
 @testable import HubTransport

@@ -1,5 +1,6 @@
-// When a loop pauses before it looks at its sockets, and what ends a pause.
 import Glibc
+// When a loop pauses before it looks at its sockets, and what ends a pause.
+import HubBytes
 import HubSystem
 import Synchronization
 import Testing

@@ -1,4 +1,5 @@
 // What both parts of `hub-loadtest abuse` have in common: a hub of their own, and 1,000 good sessions under load.
+import HubCommandLine
 import HubLoadTestKit
 import HubSystem
 

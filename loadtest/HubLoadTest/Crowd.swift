@@ -1,7 +1,10 @@
 // A dense place: 2,000 free drivers within some hundred metres of `DearMessage.place`, who send their place over HTTP,
 // so that queries and maps there have much to show; and a trip with a long route.
 import HubBytes
+import HubCommandLine
+import HubGeo
 import HubLoadTestKit
+import HubMessages
 import HubSystem
 import HubTransport
 

@@ -3,6 +3,7 @@
 // all of it: reading, inflating, parsing, the hub's work over however many turns, the answer and its compression, and
 // the system calls.
 import HubBytes
+import HubCommandLine
 import HubLoadTestKit
 import HubSystem
 import HubTransport

@@ -1,5 +1,6 @@
 // hub-loadtest: what does a hub carry, and what does a message cost it? `hub-loadtest --help` says how to ask.
 import Glibc
+import HubCommandLine
 import HubLoadTestKit
 import HubSystem
 

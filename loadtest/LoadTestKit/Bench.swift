@@ -6,6 +6,7 @@
 // count. Each fix waits for the positions of the one before: else a busy machine lets several come at once, of which
 // each costs less.
 import Glibc
+import HubCommandLine
 import HubTokens
 
 /// What is bounded.

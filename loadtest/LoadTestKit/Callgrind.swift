@@ -4,6 +4,7 @@
 // The format: valgrind's manual, "Callgrind Format Specification". Names are written once and numbered: `fn=(12)
 // malloc`, `cfn=(12)`; the line behind a `cfn` is `calls=COUNT POSITION`.
 import Glibc
+import HubCommandLine
 
 package struct CallgrindProfile: Sendable, Equatable {
   package var instructions = 0.0

@@ -1,4 +1,5 @@
 // The terms of the capacity model, each measured by runs of its own.
+import HubCommandLine
 
 package struct CapacityMeasuring {
   package var options: RunOptions

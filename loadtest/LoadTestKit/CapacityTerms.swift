@@ -1,4 +1,5 @@
 // What the capacity model is computed from: what one of each thing costs, measured here, each by a run of its own.
+import HubCommandLine
 import HubTokens
 
 package struct CapacityTerms: Sendable, Equatable {

@@ -1,6 +1,6 @@
 // What hub-loadtest can do beside running a scenario: each verb with its options, which are what it reads and what its
 // help lists.
-import HubCommandLine
+package import HubCommandLine
 
 package struct CommandVerb: Sendable {
   package let name: String

@@ -1,5 +1,5 @@
 // What one thread of the load counted. Those of all threads are merged when the run is over.
-import HubBytes
+package import HubBytes
 
 /// Counts of messages go over the whole run, warm-up included, so that they can be compared with the hub's own;
 /// latencies are of what was due in the measured window.

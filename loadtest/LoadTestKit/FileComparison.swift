@@ -1,5 +1,6 @@
 // hub-loadtest compare: the runs of one file against those of others, scenario by scenario. What cannot be compared is
 // named, for a table that lacks a scenario looks like one in which nothing changed.
+import HubCommandLine
 
 package struct FileComparison: Sendable {
   package private(set) var comparisons: [Comparison] = []

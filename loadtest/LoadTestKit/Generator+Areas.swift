@@ -3,6 +3,7 @@ import Glibc
 import HubBytes
 import HubGeo
 import HubSystem
+import HubTransport
 
 /// The cell, and where a driver is in it.
 struct WatchedCell {

@@ -5,6 +5,7 @@ import HubBytes
 import HubGeo
 import HubMessages
 import HubSimulation
+import HubSystem
 import HubTransport
 
 extension Generator {

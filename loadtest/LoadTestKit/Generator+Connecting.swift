@@ -1,9 +1,11 @@
 // Sessions of the load: from TCP to `connected` and `subscribed`, and their ends.
 import Glibc
 import HubBytes
+import HubCommandLine
+import HubGeo
 import HubMessages
 import HubSystem
-import HubTransport
+package import HubTransport
 import HubWebSocket
 
 extension Generator {

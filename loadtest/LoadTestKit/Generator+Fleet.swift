@@ -1,6 +1,7 @@
 // What only has to be there: drivers who are known by one fix over HTTP and have no session, and trips without news
 // that idle sessions follow.
 import HubBytes
+import HubCommandLine
 import HubTransport
 
 extension Generator {

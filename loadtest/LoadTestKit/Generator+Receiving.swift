@@ -1,7 +1,7 @@
 // What comes from the hub: counted, checked for order, and its latency taken from when it was due.
 import HubBytes
 import HubSystem
-import HubTransport
+package import HubTransport
 import HubWebSocket
 
 extension Generator {

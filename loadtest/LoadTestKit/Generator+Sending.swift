@@ -1,5 +1,6 @@
 // What is due: fixes, batches, steps of simulated drives.
 import HubBytes
+import HubSystem
 import HubTransport
 import HubWebSocket
 

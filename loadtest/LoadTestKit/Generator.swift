@@ -7,8 +7,8 @@
 import HubBytes
 import HubMessages
 import HubSimulation
-import HubSystem
-import HubTransport
+package import HubSystem
+package import HubTransport
 import HubWebSocket
 
 /// Which part of a scenario's sessions a thread has: those with number ≡ index (mod count). A driver's riders are with

@@ -2,9 +2,10 @@
 // that runs already. One that was started here never outlives this program, whatever ends that, and is waited for in
 // bounds.
 import CHubLoadTest
-import Glibc
+package import Glibc
+import HubCommandLine
 import HubSystem
-import HubTransport
+package import HubTransport
 
 package struct HubProcess {
   package let pid: pid_t

@@ -5,6 +5,7 @@
 // Signals are blocked and waited for by a thread of their own (sigwait(3)), for a handler may call next to nothing.
 // Loops that wait or measure look at `signal` in each of their turns.
 import Glibc
+import HubCommandLine
 import HubSystem
 
 package final class Interruption: Sendable {

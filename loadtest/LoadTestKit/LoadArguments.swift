@@ -1,6 +1,6 @@
 // The command line of a scenario: hub-loadtest SCENARIO [options] [-- options of `locationhub serve`].
 import Glibc
-import HubCommandLine
+package import HubCommandLine
 import HubTransport
 
 package struct LoadArguments: Sendable {

@@ -1,5 +1,6 @@
 // What the one who started the threads does meanwhile: waits for them, says once a second how far they are, and sees
 // what cuts a run short.
+import HubCommandLine
 import HubSystem
 
 /// Why a run ends before its time.

@@ -5,6 +5,7 @@
 // with the hub's own to the last one. Latencies, CPU and rates are of the window. How much CPU a message costs is the
 // hub's CPU within the window divided by what the hub says it read and wrote within the same window.
 import Glibc
+import HubCommandLine
 import HubSystem
 import HubTransport
 

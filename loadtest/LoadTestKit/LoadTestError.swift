@@ -1,4 +1,4 @@
 // Why a load test came to nothing: as for each other command.
-import HubCommandLine
+package import HubCommandLine
 
 package typealias LoadTestError = CommandError

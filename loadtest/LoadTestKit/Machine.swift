@@ -1,5 +1,6 @@
 // On what a figure was measured.
 import Glibc
+import HubCommandLine
 import HubSystem
 
 package enum Machine {

@@ -1,7 +1,7 @@
 // What the hub counts itself: its page of metrics, fetched by one request.
 import HubBytes
 import HubSystem
-import HubTransport
+package import HubTransport
 
 package struct MetricsPage: Sendable {
   private let samples: [Substring: Double]

@@ -8,7 +8,7 @@
 // Unsafe island: the rings are the kernel's and this program's together (perf_event_open(2), "MMAP layout"). Each is
 // mapped and open as long as the sampler is there, and read by its owner only.
 import CHubLoadTest
-import Glibc
+package import Glibc
 
 package final class ModeSampler {
   /// Samples for each second that a thread runs. A prime, so as not to beat with what a load does in each second.

@@ -1,6 +1,8 @@
 // A file that results go to. A series takes minutes to hours, so that it can be written is known before, and what there
 // is is written after each run: what fails later loses nothing.
+import CHubLoadTest
 import Glibc
+import HubCommandLine
 import HubSystem
 
 package struct OutputFile: Sendable {

@@ -1,5 +1,6 @@
 // What a process that makes load asks of the kernel.
 import Glibc
+import HubCommandLine
 import HubSystem
 
 package enum ProcessTuning {

@@ -1,4 +1,5 @@
 // Results as JSON, and back.
+import HubCommandLine
 import HubTokens
 
 extension RunResult {

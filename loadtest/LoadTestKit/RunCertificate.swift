@@ -1,5 +1,6 @@
 // A certificate for one run with TLS, in two files of the temporary folder until the hub has read them.
 import Glibc
+import HubCommandLine
 import HubTestCertificates
 import HubTransport
 

@@ -1,7 +1,7 @@
 // What is the same for all loads that a program runs: which hub, on which cores, and when a run is this program's
 // fault.
-import Glibc
-import HubTransport
+package import Glibc
+package import HubTransport
 
 /// How a scenario is run.
 package struct RunOptions: Sendable {

@@ -1,5 +1,5 @@
 // The settings of a scenario: their names, what they may be, and how they are read, for files and options alike.
-import HubCommandLine
+package import HubCommandLine
 
 extension Scenario {
   package static let settings: [Setting<Scenario>] = [

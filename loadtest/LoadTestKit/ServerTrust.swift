@@ -1,5 +1,6 @@
 // The load's side of TLS: whose certificates it trusts, and for which name the hub's must be.
-import HubTransport
+import HubCommandLine
+package import HubTransport
 
 package struct ServerTrust: Sendable {
   package let client: TLSClient

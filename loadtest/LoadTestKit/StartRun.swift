@@ -1,6 +1,7 @@
 // How long a hub takes from its first instruction to the line that says that it listens, and what it holds before
 // anybody has come.
 import Glibc
+import HubCommandLine
 import HubSystem
 
 package struct StartRun {

@@ -1,5 +1,6 @@
 // Where a hub that is measured keeps its journal.
 import Glibc
+import HubCommandLine
 import HubSystem
 
 /// A folder of files that is gone when its owner is.

@@ -1,5 +1,6 @@
 // Numbers and lines for people. No Foundation, so no formats.
 import Glibc
+import HubCommandLine
 import HubSystem
 
 package func show(_ text: String) { StandardStream.output.write(text + "\n") }

@@ -10,6 +10,7 @@ import HubLoadTestKit
 import HubMessages
 import HubSystem
 import HubTestSupport
+import HubTransport
 import LocationHubClient
 
 final class KillRun {

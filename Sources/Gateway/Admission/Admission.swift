@@ -1,5 +1,6 @@
 // Who comes in at one loop: connections by address, and sessions. What all loops count together is in Admissions, what
 // is asked of a request in HTTPContext.
+import HubCore
 import HubHTTP
 import HubMessages
 import HubTransport

@@ -3,6 +3,7 @@
 //
 // It is bounded itself: only who has a session, or waits for an answer, has an entry, and no entry outlives the last
 // one. What identities hold in the hub's own tables (queries, trips) the hub counts, which sees them come and go.
+import HubBytes
 import HubCore
 import HubMessages
 import HubSystem

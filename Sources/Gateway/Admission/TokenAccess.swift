@@ -4,7 +4,7 @@
 // is locked on the way of a message: a loop works with the value that it has.
 import HubMessages
 import HubSystem
-import HubTokens
+public import HubTokens
 import Synchronization
 
 /// What decides whether a token opens the door. Immutable.

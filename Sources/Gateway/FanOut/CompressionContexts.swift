@@ -94,13 +94,13 @@ struct CompressionContexts {
     _ payload: Range<Int>, _ carrier: Carrier, in arena: inout ByteBuffer, with compression: MessageCompression
   ) -> Range<Int>? {
     let minimum = minimumBytes
-    let isSmaller = arena.withBytes {
-      compression.compress(UnsafeRawBufferPointer(rebasing: $0[payload]), minimumBytes: minimum)
+    let isSmaller = unsafe arena.withBytes {
+      unsafe compression.compress(UnsafeRawBufferPointer(rebasing: $0[payload]), minimumBytes: minimum)
     }
     count(bytesIn: payload.count, bytesOut: compression.compressedBytes)
     guard isSmaller else { return nil }
     let start = arena.count
-    compression.withCompressed { _ = carrier.append(compressed: $0, to: &arena) }
+    unsafe compression.withCompressed { _ = unsafe carrier.append(compressed: $0, to: &arena) }
     return start..<arena.count
   }
 
@@ -126,8 +126,8 @@ struct CompressionContexts {
     counters.inflates += 1
     let own = self[slot]
     let inflater = if let own { own } else { shared }
-    let message = try inflater.inflate(payload, kind, limits: inflateLimits)
+    let message = try unsafe inflater.inflate(payload, kind, limits: inflateLimits)
     counters.inflatedBytes += UInt64(message.count)
-    return message
+    return unsafe message
   }
 }

@@ -39,7 +39,7 @@ enum Carrier: UInt8 {
   func append(compressed message: UnsafeRawBufferPointer, to arena: inout ByteBuffer) -> Range<Int> {
     let start = arena.count
     switch self {
-    case .webSocket: FrameWriter.write(.text, message, isCompressed: true, into: &arena)
+    case .webSocket: unsafe FrameWriter.write(.text, message, isCompressed: true, into: &arena)
     }
     return start..<arena.count
   }

@@ -124,8 +124,8 @@ extension FanOut {
     }
     var encoded = EncodedFrames()
     let frame = encode(publication, on: channel, encoding, &encoded)
-    areas.encoded.keep(
-      loop.arena.withBytes { Array($0[frame]) }, publication.number, encoding, limit: limits.areaCacheBytes)
+    unsafe areas.encoded.keep(
+      loop.arena.withBytes { unsafe Array($0[frame]) }, publication.number, encoding, limit: limits.areaCacheBytes)
     return frame
   }
 

@@ -3,6 +3,7 @@
 import HubBytes
 import HubCore
 import HubMessages
+import HubSystem
 import HubTransport
 import HubWebSocket
 
@@ -49,7 +50,7 @@ struct FanOut: ~Copyable {
 
   @inline(__always)
   mutating func publish(_ position: UnsafePointer<PositionDelivery>) {
-    if flushInterval > 0 { hold(position.pointee.delivery) } else { fanOut(position) }
+    if flushInterval > 0 { unsafe hold(position.pointee.delivery) } else { unsafe fanOut(position) }
   }
 
   mutating func publish(_ delivery: Delivery) {
@@ -59,19 +60,19 @@ struct FanOut: ~Copyable {
   /// One position to every subscriber: one encode for each form in use, then a range for each connection.
   @inline(__always)
   private mutating func fanOut(_ delivery: UnsafePointer<PositionDelivery>) {
-    let subscribers = subscriptions.subscribers(of: delivery.pointee.channel)
+    let subscribers = unsafe subscriptions.subscribers(of: delivery.pointee.channel)
     guard !subscribers.isEmpty else { return }
     var encoded = EncodedFrames()
     for subscriber in subscribers {
       let frame =
-        encoded[subscriber.encoding] ?? encoder.encode(delivery, subscriber.encoding, &encoded)
+        unsafe encoded[subscriber.encoding] ?? encoder.encode(delivery, subscriber.encoding, &encoded)
         ?? encode(
           Publication(delivery.pointee.position), on: delivery.pointee.channel, subscriber.encoding, &encoded)
-      send(frame, to: subscriber.connection, conflationKey: delivery.pointee.conflationKey)
+      unsafe send(frame, to: subscriber.connection, conflationKey: delivery.pointee.conflationKey)
     }
     counted.publicationsOut += UInt64(subscribers.count)
     counted.positionsOut += UInt64(subscribers.count)
-    turnReceived.append(delivery.pointee.received)
+    unsafe turnReceived.append(delivery.pointee.received)
   }
 
   /// A publication of any kind to every subscriber.
@@ -189,9 +190,9 @@ struct FanOut: ~Copyable {
     _ slot: Int, _ payload: UnsafeRawBufferPointer, _ kind: MessageKind
   ) throws(FrameError) -> UnsafeRawBufferPointer {
     do throws(FrameError) {
-      let message = try encoder.compression.inflate(slot, payload, kind)
+      let message = try unsafe encoder.compression.inflate(slot, payload, kind)
       loop.spend(bytes: message.count)
-      return message
+      return unsafe message
     } catch {
       loop.spend(bytes: limits.messageBytes)  // a bomb is inflated up to its limit before it is refused
       throw error

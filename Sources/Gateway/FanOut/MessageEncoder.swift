@@ -2,6 +2,7 @@
 import HubBytes
 import HubCore
 import HubMessages
+import HubSystem
 import HubTransport
 import HubWebSocket
 
@@ -32,11 +33,12 @@ struct MessageEncoder {
     _ delivery: UnsafePointer<PositionDelivery>, _ encoding: Encoding, _ encoded: inout EncodedFrames
   ) -> Range<Int>? {
     let row = rows[Int(encoding.index)]
-    guard case .json(let time) = row.form, !row.isCompressed, let position = delivery.pointer(to: \.position) else {
+    guard case .json(let time) = row.form, !row.isCompressed, let position = unsafe delivery.pointer(to: \.position)
+    else {
       return nil
     }
     let payload = row.carrier.begin(in: &loop.arena)
-    JSONWriter.write(at: position, time: time, into: &loop.arena)
+    unsafe JSONWriter.write(at: position, time: time, into: &loop.arena)
     let frame = row.carrier.finish(row.form, payloadAt: payload, in: &loop.arena)
     encodes += 1
     encoded[encoding] = frame

@@ -11,7 +11,9 @@ enum DriverEndpoints {
   /// `POST /v1/locations`: a fix or a batch.
   static func locate(_ call: HTTPCall) throws(Refusal) -> Outcome {
     let (caller, now, time) = (try call.caller(), call.context.now, call.time)
-    let batch = try call.read { (reader, bytes) throws(MessageError) in try reader.readLocations(bytes, time: time) }
+    let batch = try unsafe call.read { (reader, bytes) throws(MessageError) in
+      try unsafe reader.readLocations(bytes, time: time)
+    }
     call.request.charge(fixes: batch.fixes.count)
     let input = BatchInput(
       session: call.context.session, driverID: caller.id, messageID: messageID, sent: now.timestamp, received: now,
@@ -50,7 +52,8 @@ enum DriverEndpoints {
 
   /// The polygons are in the body.
   static func withinPolygons(_ call: HTTPCall) throws(Refusal) -> Outcome {
-    let polygons = try call.read { (reader, bytes) throws(MessageError) in try reader.readPolygons(bytes) }
+    let polygons = try unsafe call.read { (reader, bytes) throws(MessageError) in try unsafe reader.readPolygons(bytes)
+    }
     let search = try DriverSearch(polygons, call.query)
     call.request.charge(positions: search.area.positionCount)
     return .query(.drivers(search))

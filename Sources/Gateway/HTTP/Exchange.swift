@@ -112,7 +112,9 @@ final class Exchange {
   /// The next head; nil while it is not complete, or a body is being read.
   func readHead(limits: HTTPLimits) throws(HTTPError) -> RequestHead? {
     guard case .reading(.head(var parser)) = state else { return nil }
-    let parsed = try input.withBytes { (bytes) throws(HTTPError) in try parser.parse(bytes, limits: limits) }
+    let parsed = try unsafe input.withBytes { (bytes) throws(HTTPError) in
+      try unsafe parser.parse(bytes, limits: limits)
+    }
     state = .reading(.head(parser))
     guard case .request(let head, let consumed) = parsed else { return nil }
     input.removeFirst(consumed)
@@ -127,7 +129,9 @@ final class Exchange {
   /// The request whose body is being read, once all of it is there.
   func readBody() throws(HTTPError) -> HTTPRequest? {
     guard case .reading(.body(let request, var reader)) = state else { return nil }
-    let progress = try input.withBytes { (bytes) throws(HTTPError) in try reader.read(bytes, into: &request.body) }
+    let progress = try unsafe input.withBytes { (bytes) throws(HTTPError) in
+      try unsafe reader.read(bytes, into: &request.body)
+    }
     input.removeFirst(progress.consumed)
     state = .reading(progress.isComplete ? .head(RequestParser()) : .body(request, reader))
     return progress.isComplete ? request : nil
@@ -166,7 +170,7 @@ final class Exchange {
   /// Writes the next piece of a long answer.
   func writePiece(atMost count: Int, into buffer: inout ByteBuffer) {
     guard case .sending(var body) = state else { return }
-    body.rest.prefix(count).withUnsafeBytes { buffer.append($0) }
+    unsafe body.rest.prefix(count).withUnsafeBytes { unsafe buffer.append($0) }
     body.rest = body.rest.dropFirst(count)
     if body.rest.isEmpty { conclude(keepsConnection: body.keepsConnection) } else { state = .sending(body) }
   }

@@ -15,7 +15,9 @@ enum FenceEndpoints {
   /// Answered, like `delete`, when it is on stable storage.
   static func put(_ call: HTTPCall) throws(Refusal) -> Outcome {
     let id = try call.id(of: "fence")
-    let fence = try call.read { (reader, bytes) throws(MessageError) in try reader.readFence(bytes, id: id) }
+    let fence = try unsafe call.read { (reader, bytes) throws(MessageError) in
+      try unsafe reader.readFence(bytes, id: id)
+    }
     call.request.charge(positions: fence.positionCount)
     return ask(.put(fence, FenceCovering(fence)), call)
   }

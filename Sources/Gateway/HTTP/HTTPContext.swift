@@ -1,5 +1,6 @@
 // What handlers may look at beside the request. Nothing in it changes while one request is handled, and nothing of it
 // is the loop's: a handler gives an outcome, which the loop applies.
+import HubBytes
 import HubCore
 import HubHTTP
 import HubMessages

@@ -1,4 +1,5 @@
 // One endpoint of HTTP: its path, and what may be done there. The table of all is Routes.swift.
+import HubBytes
 import HubCore
 import HubHTTP
 import HubMessages
@@ -45,7 +46,9 @@ struct HTTPCall {
     _ body: (MessageReader, UnsafeRawBufferPointer) throws(MessageError) -> Value
   ) throws(Refusal) -> Value {
     do throws(MessageError) {
-      return try request.body.withBytes { (bytes) throws(MessageError) in try body(context.settings.reader, bytes) }
+      return try unsafe request.body.withBytes { (bytes) throws(MessageError) in
+        try unsafe body(context.settings.reader, bytes)
+      }
     } catch {
       request.charge(positions: error.checkedPositions)
       throw Refusal(error)

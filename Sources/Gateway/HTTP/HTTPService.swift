@@ -6,6 +6,7 @@ import HubCore
 import HubHTTP
 import HubMessages
 import HubRuntime
+import HubSystem
 import HubTransport
 import HubWebSocket
 
@@ -51,7 +52,7 @@ struct HTTPService {
       loop.abort(exchange.connection)
       return false
     }
-    exchange.input.append(bytes)
+    unsafe exchange.input.append(bytes)
     return true
   }
 

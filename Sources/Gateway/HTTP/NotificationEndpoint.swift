@@ -6,7 +6,8 @@ import HubMessages
 enum NotificationEndpoint {
   /// Answered when the notification is on stable storage.
   static func post(_ call: HTTPCall) throws(Refusal) -> Outcome {
-    let post = try call.read { (reader, bytes) throws(MessageError) in try reader.readNotification(bytes) }
+    let post = try unsafe call.read { (reader, bytes) throws(MessageError) in try unsafe reader.readNotification(bytes)
+    }
     return .ask([.notify(call.context.session, post)])
   }
 

@@ -67,7 +67,7 @@ final class DriverListReply {
       body.reserveCapacity(min(Int(Double(arena.count - start) * parts) + 1024, largest + 1024))
       if asker.replyTo == nil { body.append(UInt8(ascii: "{")) }
     }
-    arena.withBytes { body.append(contentsOf: $0[start...]) }
+    unsafe arena.withBytes { unsafe body.append(contentsOf: $0[start...]) }
     arena.truncate(to: start)
     if asker.replyTo == nil, writer.isDone { body.append(UInt8(ascii: "}")) }
   }

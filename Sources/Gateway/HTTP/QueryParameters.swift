@@ -46,7 +46,9 @@ extension DriverSearch {
     }
     var values: [Double] = []
     for part in text.split(separator: UInt8(ascii: ","), maxSplits: 4, omittingEmptySubsequences: false) {
-      guard let value = Array(part).withUnsafeBytes({ parseDouble($0) }) else { throw Refusal(.badMessage, help) }
+      guard let value = unsafe Array(part).withUnsafeBytes({ unsafe parseDouble($0) }) else {
+        throw Refusal(.badMessage, help)
+      }
       values.append(value)
     }
     guard values.count == 4 else { throw Refusal(.badMessage, help) }
@@ -112,7 +114,7 @@ extension Query {
 
   fileprivate func number(_ name: StaticString) throws(Refusal) -> Double? {
     guard let text = try value(name) else { return nil }
-    guard let number = text.withUnsafeBytes({ parseDouble($0) }) else {
+    guard let number = unsafe text.withUnsafeBytes({ unsafe parseDouble($0) }) else {
       throw Refusal(.badMessage, "\(name) must be a number")
     }
     return number

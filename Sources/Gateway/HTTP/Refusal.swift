@@ -84,8 +84,8 @@ extension Response {
 
   /// A response in plain text.
   static func text(_ text: StaticString) -> Response {
-    let body = UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
-    return Response(.ok, contentType: "text/plain; charset=utf-8", body: Array(body))
+    let body = unsafe UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
+    return unsafe Response(.ok, contentType: "text/plain; charset=utf-8", body: Array(body))
   }
 }
 

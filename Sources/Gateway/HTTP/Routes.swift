@@ -3,6 +3,7 @@
 //
 // Path matching, `Allow`, the query's parameters, which bodies are read at full size, who may ask and the CORS
 // preflight all follow from the row.
+import HubBytes
 import HubHTTP
 import HubMessages
 import HubRuntime

@@ -16,7 +16,7 @@ extension SessionLoop {
 
   /// Bytes of a connection that speaks HTTP, or of a driver's that waits for its upgrade.
   mutating func receivedHTTP(_ slot: Int, _ bytes: UnsafeRawBufferPointer) {
-    if let exchange = sessions[slot].exchange, http.take(bytes, exchange) { advance(exchange) }
+    if let exchange = sessions[slot].exchange, unsafe http.take(bytes, exchange) { advance(exchange) }
   }
 
   /// Handles what is complete, until an answer has to be waited for, or others have to have their turn.

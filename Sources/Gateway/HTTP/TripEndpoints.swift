@@ -7,8 +7,8 @@ import HubMessages
 enum TripEndpoints {
   /// Answered when the trip is on stable storage.
   static func begin(_ call: HTTPCall) throws(Refusal) -> Outcome {
-    let report = try call.read { (reader, bytes) throws(MessageError) in
-      try reader.readTripRequest(bytes, time: call.time, id: .random(), now: call.context.now.timestamp)
+    let report = try unsafe call.read { (reader, bytes) throws(MessageError) in
+      try unsafe reader.readTripRequest(bytes, time: call.time, id: .random(), now: call.context.now.timestamp)
     }
     call.request.charge(positions: report.route?.count ?? 0)
     return .ask([.trips(call.context.session, .begin(report))])
@@ -17,7 +17,9 @@ enum TripEndpoints {
   /// For who may change it, as with `trip_change`. Answered when the change is on stable storage.
   static func change(_ call: HTTPCall) throws(Refusal) -> Outcome {
     let id = try call.id(of: "trip")
-    let change = try call.read { (reader, bytes) throws(MessageError) in try reader.readTripChange(bytes, id: id) }
+    let change = try unsafe call.read { (reader, bytes) throws(MessageError) in
+      try unsafe reader.readTripChange(bytes, id: id)
+    }
     call.request.charge(positions: change.route?.count ?? 0)
     return .ask([.trips(call.context.session, .change(change, try call.caller().actor))])
   }
@@ -92,6 +94,6 @@ extension Identifier {
     let alphabet = Array("0123456789abcdefghjkmnpqrstvwxyz".utf8)
     let (high, low) = (random.next(), random.next())
     let text = (0..<20).map { alphabet[Int(($0 < 10 ? high : low) >> UInt64($0 % 10 * 5) & 31)] }
-    return text.withUnsafeBytes { Identifier($0)! }  // 20 characters that ids may have
+    return unsafe text.withUnsafeBytes { unsafe Identifier($0)! }  // 20 characters that ids may have
   }
 }

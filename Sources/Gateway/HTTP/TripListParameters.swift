@@ -83,8 +83,8 @@ extension Timestamp {
     var text = text
     let made = text.withUTF8 { bytes -> Timestamp? in
       let bytes = UnsafeRawBufferPointer(bytes)
-      if format == .rfc3339 { return Timestamp(rfc3339: bytes) }
-      return parseDouble(bytes).flatMap { Timestamp(number: $0, format: format) }
+      if format == .rfc3339 { return unsafe Timestamp(rfc3339: bytes) }
+      return unsafe parseDouble(bytes).flatMap { Timestamp(number: $0, format: format) }
     }
     guard let made else { return nil }
     self = made

@@ -2,6 +2,8 @@
 // of it, comes behind that.
 import HubHTTP
 import HubMessages
+import HubRuntime
+import HubTransport
 import HubWebSocket
 
 enum UpgradeEndpoint {

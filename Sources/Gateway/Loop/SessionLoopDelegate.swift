@@ -2,6 +2,7 @@
 import HubCore
 import HubTransport
 
+@safe
 final class SessionLoopDelegate: EventLoopDelegate {
   // Behind a pointer, because every use of a class's stored variable is checked for exclusive access while the program
   // runs. What that would find can't be: the loop makes one call after the other, and none from within what it is asked
@@ -9,27 +10,29 @@ final class SessionLoopDelegate: EventLoopDelegate {
   let sessions: UnsafeMutablePointer<SessionLoop>
 
   /// What the loop has counted so far.
-  var counters: LoopCounters { sessions.pointee.allCounters }
+  var counters: LoopCounters { unsafe sessions.pointee.allCounters }
 
   init(_ sessions: consuming SessionLoop) {
-    self.sessions = .allocate(capacity: 1)
-    self.sessions.initialize(to: sessions)
+    unsafe self.sessions = .allocate(capacity: 1)
+    unsafe self.sessions.initialize(to: sessions)
   }
 
   deinit {
-    sessions.deinitialize(count: 1)
-    sessions.deallocate()
+    unsafe sessions.deinitialize(count: 1)
+    unsafe sessions.deallocate()
   }
 
-  func accepted(_ id: ConnectionID, from peer: SocketAddress) { sessions.pointee.accepted(id, from: peer) }
+  func accepted(_ id: ConnectionID, from peer: SocketAddress) { unsafe sessions.pointee.accepted(id, from: peer) }
   func connected(_ id: ConnectionID) {}  // this loop makes no connections
-  func received(_ id: ConnectionID, _ bytes: UnsafeMutableRawBufferPointer) { sessions.pointee.received(id, bytes) }
-  func drained(_ id: ConnectionID) { sessions.pointee.drained(id) }
-  func overflowed(_ id: ConnectionID) { sessions.pointee.overflowed(id) }
-  func closed(_ id: ConnectionID, _ cause: CloseCause) { sessions.pointee.closed(id, cause) }
-  func timerFired(_ id: ConnectionID) { sessions.pointee.timerFired(id) }
-  func woken() { sessions.pointee.woken() }
-  func loopTimerFired() { sessions.pointee.loopTimerFired() }
-  func turnEnding() { sessions.pointee.turnEnding() }
-  func turnEnded() { sessions.pointee.turnEnded() }
+  func received(_ id: ConnectionID, _ bytes: UnsafeMutableRawBufferPointer) {
+    unsafe sessions.pointee.received(id, bytes)
+  }
+  func drained(_ id: ConnectionID) { unsafe sessions.pointee.drained(id) }
+  func overflowed(_ id: ConnectionID) { unsafe sessions.pointee.overflowed(id) }
+  func closed(_ id: ConnectionID, _ cause: CloseCause) { unsafe sessions.pointee.closed(id, cause) }
+  func timerFired(_ id: ConnectionID) { unsafe sessions.pointee.timerFired(id) }
+  func woken() { unsafe sessions.pointee.woken() }
+  func loopTimerFired() { unsafe sessions.pointee.loopTimerFired() }
+  func turnEnding() { unsafe sessions.pointee.turnEnding() }
+  func turnEnded() { unsafe sessions.pointee.turnEnded() }
 }

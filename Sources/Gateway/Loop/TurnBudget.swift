@@ -3,6 +3,7 @@
 // Without it a peer decides how much this loop holds for it in one turn: hundreds of pipelined requests, or a resume of
 // every trip of the day in one piece, whose answers would pass the outbox's limit and end the session each time anew.
 import HubMessages
+import HubSystem
 import HubTransport
 
 /// Work towards `Limits.unitsPerPoll` and requests towards `Limits.requestsPerPoll`, done and not yet made up for; and
@@ -107,7 +108,8 @@ struct TurnBudget {
       isBehindMessage: offset > 0, hasUnits: hasUnits, usualRate, maximumUnanswered: unansweredSubscriptions, now: now)
     guard let wait else { return nil }
     if offset < bytes.count {
-      session.hold(UnsafeRawBufferPointer(rebasing: bytes[offset...]), taken: offset, of: held, for: wait, now: now)
+      unsafe session.hold(
+        UnsafeRawBufferPointer(rebasing: bytes[offset...]), taken: offset, of: held, for: wait, now: now)
       loop.pauseReading(session.connection)
       switch wait {
       case .rate: counters.ratePauses += 1

@@ -2,8 +2,11 @@
 // (`make docs`).
 import HubBytes
 import HubCore
+import HubJournal
 import HubMessages
 import HubRuntime
+import HubSystem
+import HubTransport
 
 extension Metric {
   static let all =
@@ -253,7 +256,7 @@ extension Metric {
   ]
 
   private static func maintenance<Number: BinaryInteger & SendableMetatype>(
-    _ name: String, _ path: KeyPath<MaintenanceCounters, Number> & Sendable, _ help: String
+    _ name: String, _ path: any KeyPath<MaintenanceCounters, Number> & Sendable, _ help: String
   ) -> Metric {
     Metric(name, help) { reading in reading.journal.map { $0.maintenance.withLock { $0[keyPath: path] } } }
   }

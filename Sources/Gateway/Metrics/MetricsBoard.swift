@@ -1,9 +1,10 @@
 // Where each thread hangs a copy of its counters, for whoever asks: once a second, and when one of them asks for new
 // ones.
-import HubBytes
-import HubCore
+public import HubBytes
+public import HubCore
 import HubRuntime
 import HubSystem
+import HubTransport
 
 final class MetricsBoard: Sendable {
   private struct State {

@@ -86,14 +86,14 @@ extension Metric {
 
   /// What loops count, all together.
   init<Number: BinaryInteger & SendableMetatype>(
-    _ name: String, loops path: KeyPath<LoopCounters, Number> & Sendable, _ help: String
+    _ name: String, loops path: any KeyPath<LoopCounters, Number> & Sendable, _ help: String
   ) {
     self.init(name, help) { reading in reading.sum { $0[keyPath: path] } }
   }
 
   /// What the hub counts; `stored`: only where something is stored.
   init<Number: BinaryInteger & SendableMetatype>(
-    _ name: String, hub path: KeyPath<HubCounters, Number> & Sendable, stored: Bool = false,
+    _ name: String, hub path: any KeyPath<HubCounters, Number> & Sendable, stored: Bool = false,
     _ help: String
   ) {
     self.init(name, help) { stored && $0.journal == nil ? nil : $0.hub[keyPath: path] }

@@ -1,6 +1,7 @@
 // The tables of a server, for operators: how much is in each, how much may be, and how often one was full. What has a
 // limit for one session, address or identity is among the `limit_hits_total` instead: others do not notice it.
 import HubCore
+import HubTransport
 
 /// One table on the metrics page.
 struct TableFigures {

@@ -1,10 +1,10 @@
 // A server without threads, sockets or a clock: whoever has it turns its loops by hand, over networks of its own. So a
 // simulated world runs sessions, admission, fan-out, resume and heartbeat as they are, in thousands of histories.
-import HubCore
+package import HubCore
 import HubMessages
-import HubRuntime
-import HubSystem
-import HubTransport
+package import HubRuntime
+package import HubSystem
+package import HubTransport
 
 /// A hub with its loops, all of them turned on one thread. It logs nothing, and its journal is written by its owner.
 package final class EmbeddedServer {
@@ -65,5 +65,5 @@ package final class EmbeddedServer {
   package func counters(_ loop: Int) -> EventLoopCounters { loops[loop].counters }
 
   /// Shows the hub to its owner, between two turns.
-  package func inspect(_ body: (inout Hub) -> Void) { sessions[0].sessions.pointee.hub.inspect(body) }
+  package func inspect(_ body: (inout Hub) -> Void) { unsafe sessions[0].sessions.pointee.hub.inspect(body) }
 }

@@ -3,9 +3,10 @@ import HubBytes
 import HubCore
 import HubJournal
 import HubMessages
-import HubRuntime
+public import HubRuntime
 import HubSystem
-import HubTransport
+import HubTokens
+public import HubTransport
 
 /// A hub that serves until it is told to drain.
 public final class Server: Sendable {

@@ -1,8 +1,8 @@
 // What an operator decides.
-import HubCore
+public import HubCore
 import HubMessages
-import HubRuntime
-import HubTransport
+public import HubRuntime
+public import HubTransport
 
 public struct ServerConfiguration: Sendable {
   /// Numeric address to listen on.

@@ -1,6 +1,7 @@
 // Pings, pongs and Close frames of a loop's sessions (RFC 6455 §5.5), and the one timer of each: its token's end, its
 // rate, its heartbeat, the time that it has for its part of a close.
 import HubMessages
+import HubSystem
 import HubTransport
 import HubWebSocket
 
@@ -32,7 +33,7 @@ struct ControlFrames {
   // MARK: Frames
 
   func pong(_ connection: ConnectionID, _ payload: UnsafeRawBufferPointer) {
-    loop.send(to: connection) { FrameWriter.write(.pong, payload, into: &$0) }
+    loop.send(to: connection) { unsafe FrameWriter.write(.pong, payload, into: &$0) }
   }
 
   /// RFC 6455 §5.5.1: a Close frame is answered with one.
@@ -75,7 +76,7 @@ struct ControlFrames {
       session.wasPinged = true
       session.lastHeard = now.uptime - interval  // however late the ping is, its answer has its time
       loop.send(to: session.connection) {
-        FrameWriter.write(.ping, UnsafeRawBufferPointer(start: nil, count: 0), into: &$0)
+        unsafe FrameWriter.write(.ping, UnsafeRawBufferPointer(start: nil, count: 0), into: &$0)
       }
     }
     arm(&session, now: now)

@@ -4,6 +4,7 @@
 // The first KiB is free, so that an ordinary message that two reads cut in two costs nothing here and never fails.
 // Bytes beyond count against one limit of the whole process; who would pass it is sent away. And a message must be
 // complete in a time, however diligently its bytes trickle in.
+import HubTransport
 
 /// What the connections of one loop keep beyond what is free.
 struct IncompleteInputs {

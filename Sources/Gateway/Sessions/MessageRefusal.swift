@@ -1,4 +1,5 @@
 // Why what a message asks for is not done.
+import HubCore
 import HubMessages
 
 /// What a session is told in place of what it asked for.

@@ -1,6 +1,7 @@
 // What a client's message asks for: an input of the hub, an answer, or a refusal, by who its session is. Values in,
 // values out.
 import HubCore
+import HubGeo
 import HubMessages
 
 /// What is to be done about a message.

@@ -14,7 +14,7 @@ struct NamedTrips {
   /// Reads a message of a binary session.
   mutating func read(_ slot: Int, _ payload: UnsafeRawBufferPointer) throws(MessageError) -> ClientEnvelope {
     let before = slot < names.count ? names[slot]?.id : nil
-    let envelope = try BinaryReader.read(payload, tripBefore: before)
+    let envelope = try unsafe BinaryReader.read(payload, tripBefore: before)
     if case .locationUpdate(let update) = envelope.message, let trip = update.tripID, trip != before {
       while names.count <= slot { names.append(nil) }
       names[slot] = Name(trip)

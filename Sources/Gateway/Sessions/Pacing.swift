@@ -130,12 +130,12 @@ struct Pacing {
       held = waiting
     } else {
       held = HeldInput()
-      append(rest)
+      unsafe append(rest)
     }
   }
 
   /// More came, behind what waits.
-  mutating func append(_ bytes: UnsafeRawBufferPointer) { held?.bytes.append(bytes) }
+  mutating func append(_ bytes: UnsafeRawBufferPointer) { unsafe held?.bytes.append(bytes) }
 
   /// What waits, to be gone on with.
   mutating func takeHeld() -> HeldInput? {

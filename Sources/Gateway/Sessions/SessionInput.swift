@@ -1,4 +1,5 @@
 // Input of a session that has to wait: for its rate, for the next turn, for the answers to what it asked before.
+import HubMessages
 import HubTransport
 
 extension Session {
@@ -36,7 +37,7 @@ extension Session {
     _ rest: UnsafeRawBufferPointer, taken: Int, of waiting: HeldInput?, for wait: Wait, now: Int64
   ) {
     if case .rate = wait { open.pacing.beginPause(now: now) }
-    open.pacing.hold(rest, taken: taken, of: waiting)
+    unsafe open.pacing.hold(rest, taken: taken, of: waiting)
   }
 
   /// What waits, where nothing keeps it any more.

@@ -12,7 +12,7 @@ struct SessionTable: ~Copyable {
   init() {}
 
   deinit {
-    for slot in 0..<endIndex { table.pointer(slot).deinitialize(count: 1) }
+    for slot in 0..<endIndex { unsafe table.pointer(slot).deinitialize(count: 1) }
   }
 
   func isCurrent(_ id: ConnectionID) -> Bool { Int(id.slot) < endIndex && self[Int(id.slot)].connection == id }
@@ -32,19 +32,19 @@ struct SessionTable: ~Copyable {
     while endIndex <= slot {
       let first = endIndex
       table.grow()
-      for slot in first..<endIndex { table.pointer(slot).initialize(to: Session()) }
+      for slot in first..<endIndex { unsafe table.pointer(slot).initialize(to: Session()) }
     }
   }
 
   /// In-place access. (A coroutine accessor would cost a heap allocation where it is not inlined.)
   subscript(slot: Int) -> Session {
-    @inline(__always) unsafeAddress { UnsafePointer(pointer(slot)) }
-    @inline(__always) unsafeMutableAddress { pointer(slot) }
+    @inline(__always) unsafeAddress { unsafe UnsafePointer(pointer(slot)) }
+    @inline(__always) unsafeMutableAddress { unsafe pointer(slot) }
   }
 
   @inline(__always)
   private func pointer(_ slot: Int) -> UnsafeMutablePointer<Session> {
     precondition(slot >= 0 && slot < endIndex)
-    return table.pointer(slot)
+    return unsafe table.pointer(slot)
   }
 }

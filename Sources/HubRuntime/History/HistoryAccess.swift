@@ -1,7 +1,7 @@
 // The journal as the reader's thread sees it: a trip, and its fixes.
-import HubCore
-import HubJournal
-import HubMessages
+package import HubCore
+package import HubJournal
+package import HubMessages
 
 package enum HistoryError: Error, Equatable {
   case journal(JournalError)
@@ -26,8 +26,8 @@ package final class HistoryAccess {
 
   func journal() throws(JournalError) -> JournalHistory {
     if let opened { return opened }
-    let history = try JournalHistory(directory: configuration.directory, limits: configuration.limits) {
-      DurableKeys.forEach(in: $0, $1)
+    let history = try unsafe JournalHistory(directory: configuration.directory, limits: configuration.limits) {
+      unsafe DurableKeys.forEach(in: $0, $1)
     }
     opened = history
     return history
@@ -39,9 +39,9 @@ package final class HistoryAccess {
   ) throws(HistoryError) {
     var isBrokenOff = false
     do throws(JournalError) {
-      try journal().forEachRecord(key: key, since: since) { record in
+      try unsafe journal().forEachRecord(key: key, since: since) { record in
         isBrokenOff = isStopping()
-        return !isBrokenOff && body(record)
+        return unsafe !isBrokenOff && body(record)
       }
     } catch {
       throw .journal(error)
@@ -52,9 +52,9 @@ package final class HistoryAccess {
   /// The newest trip of this id, as it was moved last; nil where the journal has none.
   package func trip(_ id: Identifier) throws(HistoryError) -> TripReport? {
     var found: TripReport?
-    try forEachRecord(DurableKeys.trip(id), since: .min) { record in
+    try unsafe forEachRecord(DurableKeys.trip(id), since: .min) { record in
       do throws(RecordError) {
-        if let trip = try StoredTrip(record: record), trip.report.tripID == id { found = trip.report }
+        if let trip = try unsafe StoredTrip(record: record), trip.report.tripID == id { found = trip.report }
         return true
       } catch {
         return true  // its sum is right, so a newer program wrote it: nothing in it can be shown
@@ -71,10 +71,10 @@ package final class HistoryAccess {
     // A trip has some records after its end, of which the last counts.
     var found: [UInt64: StoredTrip] = [:]
     var looked = 0
-    try forEachRecord(DurableKeys.endedTrips, since: query.since?.milliseconds ?? .min) { record in
+    try unsafe forEachRecord(DurableKeys.endedTrips, since: query.since?.milliseconds ?? .min) { record in
       looked += 1
       do throws(RecordError) {
-        guard let trip = try StoredTrip(record: record), trip.number < query.below, query.matches(trip.report),
+        guard let trip = try unsafe StoredTrip(record: record), trip.number < query.below, query.matches(trip.report),
           let ended = trip.report.ended, ended <= endedBy
         else { return looked <= limit }
         found[trip.number] = trip
@@ -106,9 +106,9 @@ package final class HistoryAccess {
     guard let driver = trip.driverID else { return track }
     var gathering = TrackGathering(source, limit: limit, rules: rules)
     let since = trip.created.milliseconds - Self.slackMilliseconds
-    try forEachRecord(DurableKeys.fixes(ofDriver: driver), since: since) { bytes in
+    try unsafe forEachRecord(DurableKeys.fixes(ofDriver: driver), since: since) { bytes in
       do throws(RecordError) {
-        let record = try FixesRecord(bytes)
+        let record = try unsafe FixesRecord(bytes)
         guard record.driverID == driver, record.received.milliseconds >= since else { return true }
         if record.tripID == trip.tripID {
           for index in 0..<record.count { gathering.add(record.packed(index)) }
@@ -132,8 +132,8 @@ package final class HistoryAccess {
   func known(_ lookup: HistoryLookup, _ log: Log) -> [Int64] {
     var found: [Int64] = []
     do throws(HistoryError) {
-      try forEachRecord(lookup.key, since: lookup.since) { record in
-        _ = FixesRecord.times(ofDriver: lookup.driverID, in: record, within: lookup.times, into: &found)
+      try unsafe forEachRecord(lookup.key, since: lookup.since) { record in
+        _ = unsafe FixesRecord.times(ofDriver: lookup.driverID, in: record, within: lookup.times, into: &found)
         return found.count < lookup.times.count
       }
     } catch {

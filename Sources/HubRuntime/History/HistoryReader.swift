@@ -3,8 +3,9 @@
 //
 //     a loop   ask: a closure into a bounded queue        its own thread   runs it, and posts what came of it
 //              to the mailbox of who asked, whose loop is woken
+import HubCore
 import HubJournal
-import HubMessages
+package import HubMessages
 import HubSystem
 import Synchronization
 

@@ -1,6 +1,7 @@
 // A track as CSV (RFC 4180): the columns of `watch --format csv` and two more, so that `replay` and `filter` read it.
 // Times are milliseconds since 1970 whatever `time=` says; a field is empty where the value is not known.
 import HubBytes
+import HubGeo
 import HubMessages
 
 enum TrackCSV {

@@ -1,6 +1,6 @@
 // The forms in which a track is given, and which of them a request asks for.
-import HubBytes
-import HubMessages
+package import HubBytes
+package import HubMessages
 
 package enum TrackFormat: String, CaseIterable, Sendable {
   case geoJSON = "geojson"

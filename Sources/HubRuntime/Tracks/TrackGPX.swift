@@ -1,6 +1,7 @@
 // A track as GPX 1.1 (http://www.topografix.com/GPX/1/1): one track of one segment, elements in the schema's order,
 // times in UTC. GPX has no place for speed, heading and accuracy.
 import HubBytes
+import HubGeo
 import HubMessages
 
 enum TrackGPX {

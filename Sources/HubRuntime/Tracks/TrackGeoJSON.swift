@@ -4,6 +4,7 @@
 //
 // `properties.times` has the time of each position, in the arrays' own order and nesting: GeoJSON has no place for it.
 import HubBytes
+import HubGeo
 import HubMessages
 
 enum TrackGeoJSON {

@@ -123,7 +123,7 @@ extension BinaryInput {
   mutating func identifier(_ key: JSONKey) throws(ValidationError) -> Identifier {
     let length = Int(try byte(key))
     guard length > 0 else { return Identifier(pseudonym: try word64(key)) }
-    guard let id = try run(length, key, { Identifier($0) }) else {
+    guard let id = try unsafe run(length, key, { unsafe Identifier($0) }) else {
       throw ValidationError(key, "expected 1–64 of A–Z a–z 0–9 . _ -")
     }
     return id
@@ -132,7 +132,7 @@ extension BinaryInput {
   /// A length of 0–64 and as many bytes.
   mutating func text(_ key: JSONKey, atMost limit: Int = InlineText.capacity) throws(ValidationError) -> InlineText {
     let length = Int(try byte(key))
-    guard length <= limit, let text = try run(length, key, { $0.isUTF8 ? InlineText($0) : nil }) else {
+    guard length <= limit, let text = try unsafe run(length, key, { unsafe $0.isUTF8 ? InlineText($0) : nil }) else {
       throw ValidationError(key, limit == 32 ? "expected up to 32 bytes of UTF-8" : "expected up to 64 bytes of UTF-8")
     }
     return text
@@ -158,7 +158,7 @@ extension BinaryInput {
   /// A length of any size and as many bytes.
   mutating func longText(_ key: JSONKey) throws(ValidationError) -> String {
     let count = try listCount(key)
-    guard let text = try run(count, key, { $0.isUTF8 ? String(decoding: $0, as: UTF8.self) : nil }) else {
+    guard let text = try unsafe run(count, key, { unsafe $0.isUTF8 ? String(decoding: $0, as: UTF8.self) : nil }) else {
       throw ValidationError(key, "expected UTF-8")
     }
     return text
@@ -171,7 +171,7 @@ extension BinaryInput {
     let head = try varint(key)
     if head & 1 == 1 { return MessageID(number: head >> 1) }
     guard head <= UInt64(2 * InlineText.capacity),
-      let id = try run(Int(head >> 1), key, { $0.isUTF8 ? MessageID($0) : nil })
+      let id = try unsafe run(Int(head >> 1), key, { unsafe $0.isUTF8 ? MessageID($0) : nil })
     else { throw ValidationError(key, "expected 1–64 bytes of UTF-8, or a number") }
     return id
   }
@@ -216,7 +216,7 @@ extension UnsafeRawBufferPointer {
   /// Whether these bytes are UTF-8 (RFC 3629). Most texts are ASCII, which a look at each word tells.
   @inline(__always)
   fileprivate var isUTF8: Bool {
-    let span = assumingMemoryBound(to: UInt8.self).span
+    let span = unsafe assumingMemoryBound(to: UInt8.self).span
     var all: UInt64 = 0
     var i = 0
     while i < span.count {

@@ -6,48 +6,51 @@ import HubBytes
 import HubGeo
 
 /// A message's bytes, read from front to back; they must stay valid while it is used.
+@safe
 struct BinaryInput: ~Copyable {
   private let bytes: UnsafeRawBufferPointer
   private var next = 0
 
-  init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
+  init(_ bytes: UnsafeRawBufferPointer) { unsafe self.bytes = unsafe bytes }
 
   /// Bytes that are left.
-  var left: Int { bytes.count &- next }
+  var left: Int { unsafe bytes.count &- next }
 
   @inline(__always)
   private mutating func take(_ count: Int, _ key: JSONKey) throws(ValidationError) -> UnsafeRawPointer {
-    guard count <= left, let base = bytes.baseAddress else { throw ValidationError(key, "the message ends within it") }
+    guard count <= left, let base = unsafe bytes.baseAddress else {
+      throw ValidationError(key, "the message ends within it")
+    }
     defer { next &+= count }
-    return base + next
+    return unsafe base + next
   }
 
   @inline(__always)
   mutating func byte(_ key: JSONKey) throws(ValidationError) -> UInt8 {
-    try take(1, key).loadUnaligned(as: UInt8.self)
+    try unsafe take(1, key).loadUnaligned(as: UInt8.self)
   }
 
   @inline(__always)
   mutating func word16(_ key: JSONKey) throws(ValidationError) -> UInt16 {
-    UInt16(littleEndian: try take(2, key).loadUnaligned(as: UInt16.self))
+    unsafe UInt16(littleEndian: try take(2, key).loadUnaligned(as: UInt16.self))
   }
 
   @inline(__always)
   mutating func word32(_ key: JSONKey) throws(ValidationError) -> UInt32 {
-    UInt32(littleEndian: try take(4, key).loadUnaligned(as: UInt32.self))
+    unsafe UInt32(littleEndian: try take(4, key).loadUnaligned(as: UInt32.self))
   }
 
   @inline(__always)
   mutating func word64(_ key: JSONKey) throws(ValidationError) -> UInt64 {
-    UInt64(littleEndian: try take(8, key).loadUnaligned(as: UInt64.self))
+    unsafe UInt64(littleEndian: try take(8, key).loadUnaligned(as: UInt64.self))
   }
 
   /// The lowest `count` (1…8) bytes of a number.
   mutating func word(bytes count: Int, _ key: JSONKey) throws(ValidationError) -> UInt64 {
-    let start = try take(count, key)
+    let start = try unsafe take(count, key)
     var value: UInt64 = 0
     for index in (0..<count).reversed() {
-      value = value &<< 8 | UInt64((start + index).loadUnaligned(as: UInt8.self))
+      value = unsafe value &<< 8 | UInt64((start + index).loadUnaligned(as: UInt8.self))
     }
     return value
   }
@@ -82,7 +85,7 @@ struct BinaryInput: ~Copyable {
   mutating func run<R>(
     _ count: Int, _ key: JSONKey, _ body: (UnsafeRawBufferPointer) -> R
   ) throws(ValidationError) -> R {
-    let start = try take(count, key)
-    return body(UnsafeRawBufferPointer(start: start, count: count))
+    let start = try unsafe take(count, key)
+    return unsafe body(UnsafeRawBufferPointer(start: start, count: count))
   }
 }

@@ -7,19 +7,19 @@ extension MessageID {
 
   /// A letter and the digits of a number: how the hub names its own messages (`p88123`, `r7`). No allocation.
   init(prefix: UInt8?, number: UInt64) {
-    let made = withUnsafeTemporaryAllocation(byteCount: 24, alignment: 8) { bytes -> MessageID? in
+    let made = unsafe withUnsafeTemporaryAllocation(byteCount: 24, alignment: 8) { bytes -> MessageID? in
       var index = 24
       var rest = number
       repeat {
         index -= 1
-        bytes[index] = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: rest % 10)
+        unsafe bytes[index] = UInt8(ascii: "0") &+ UInt8(truncatingIfNeeded: rest % 10)
         rest /= 10
       } while rest > 0
       if let prefix {
         index -= 1
-        bytes[index] = prefix
+        unsafe bytes[index] = prefix
       }
-      return MessageID(UnsafeRawBufferPointer(rebasing: bytes[index...]))
+      return unsafe MessageID(UnsafeRawBufferPointer(rebasing: bytes[index...]))
     }
     guard let made else { preconditionFailure("1–21 bytes are an id") }
     self = made
@@ -27,10 +27,11 @@ extension MessageID {
 
   /// The number whose digits this is, where it is one without leading zeros and below 2^63.
   public var number: UInt64? {
-    text.withBytes { bytes in
-      guard bytes.count <= 18, bytes[0] != UInt8(ascii: "0") || bytes.count == 1 else { return nil }
+    unsafe text.withBytes { bytes in
+      guard bytes.count <= 18, unsafe bytes[0] != UInt8(ascii: "0") || bytes.count == 1 else { return nil }
       var number: UInt64 = 0
-      for byte in bytes {
+      for index in bytes.indices {
+        let byte = unsafe bytes[index]
         let digit = byte &- UInt8(ascii: "0")
         guard digit <= 9 else { return nil }
         number = number &* 10 &+ UInt64(digit)
@@ -43,13 +44,13 @@ extension MessageID {
 extension Identifier {
   /// The id of a driver as riders see it: `p` and 13 characters of the geohash alphabet, the first one's highest bit 0.
   init(pseudonym: UInt64) {
-    let made = withUnsafeTemporaryAllocation(byteCount: 14, alignment: 8) { bytes -> InlineText? in
-      bytes[0] = UInt8(ascii: "p")
+    let made = unsafe withUnsafeTemporaryAllocation(byteCount: 14, alignment: 8) { bytes -> InlineText? in
+      unsafe bytes[0] = UInt8(ascii: "p")
       for index in 0..<13 {
         let five = UInt8(truncatingIfNeeded: pseudonym &>> UInt64(60 - 5 * index)) & 31
-        bytes[1 + index] = Identifier.character(five)
+        unsafe bytes[1 + index] = Identifier.character(five)
       }
-      return InlineText(UnsafeRawBufferPointer(bytes))
+      return unsafe InlineText(UnsafeRawBufferPointer(bytes))
     }
     guard let made else { preconditionFailure("14 bytes fit") }
     self.init(checked: made)
@@ -65,12 +66,14 @@ extension Identifier {
       let word = index < 8 ? first : text.word(1)
       let character = Int(truncatingIfNeeded: word &>> UInt64(8 * (index & 7)) & 0xFF) - 0x30
       guard character >= 0, character < Identifier.fives.utf8CodeUnitCount else { return nil }
-      let five = Identifier.fives.utf8Start[character]
+      let five = unsafe Identifier.fives.utf8Start[character]
       all &= five
       number = number &<< 5 | UInt64(five & 31)
     }
     // 65 bits: the highest must be 0, or another pseudonym has the same number.
-    guard all & 0x40 != 0, Identifier.fives.utf8Start[Int(first &>> 8 & 0xFF) - 0x30] & 0x10 == 0 else { return nil }
+    guard all & 0x40 != 0, unsafe Identifier.fives.utf8Start[Int(first &>> 8 & 0xFF) - 0x30] & 0x10 == 0 else {
+      return nil
+    }
     return number
   }
 

@@ -94,7 +94,7 @@ extension BinaryInput {
   mutating func ping() throws(ValidationError) -> Ping {
     let count = try listCount(.payload)
     try Ping.check(count)
-    return Ping(members: count == 0 ? nil : try run(count, .payload) { [UInt8]($0) })
+    return unsafe Ping(members: count == 0 ? nil : try run(count, .payload) { unsafe [UInt8]($0) })
   }
 
   private mutating func refresh() throws(ValidationError) -> Refresh {

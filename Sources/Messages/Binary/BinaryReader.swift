@@ -25,7 +25,7 @@ public enum BinaryReader {
       guard bytes.count <= MessageLimits.bytes else {
         throw ValidationError(.tooLarge, .unknown, "the message is longer than 262,144 bytes")
       }
-      var input = BinaryInput(bytes)
+      var input = unsafe BinaryInput(bytes)
       let first = try input.byte(.type)
       if first & binaryFrequentBit != 0 {
         let id = try input.messageID(.messageId)

@@ -33,7 +33,7 @@ public struct BinaryServerReader: Sendable {
       guard bytes.count <= MessageLimits.serverBytes else {
         throw ValidationError(.tooLarge, .unknown, "the message is longer than 524,288 bytes")
       }
-      var input = BinaryInput(bytes)
+      var input = unsafe BinaryInput(bytes)
       let first = try input.byte(.type)
       if first & binaryFrequentBit != 0 {
         type = "driver_location"

@@ -1,5 +1,5 @@
 // What a client sends, in binary.
-import HubBytes
+public import HubBytes
 import HubGeo
 
 extension BinaryWriter {

@@ -1,5 +1,5 @@
 // Replies in binary: what one session is told.
-import HubBytes
+public import HubBytes
 import HubGeo
 
 extension BinaryWriter {

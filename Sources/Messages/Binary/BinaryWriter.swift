@@ -2,7 +2,7 @@
 // ones may be dropped when a newer one is there: so none tells a difference from another, and what all of a channel's
 // have in common (its name, ids, the lag of a clock) was said in `subscribed`, or is said in `names`, which are never
 // dropped.
-import HubBytes
+public import HubBytes
 import HubGeo
 
 /// Writes messages in binary (`locationhub.v1.binary`).

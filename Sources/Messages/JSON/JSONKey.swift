@@ -1,4 +1,5 @@
 // The names of members, looked up once while a message is parsed, so that decoders compare small integers.
+import HubBytes
 
 /// A member name that the protocol knows. The cases are spelled as the names are on the wire.
 enum JSONKey: UInt8, CaseIterable {
@@ -34,6 +35,7 @@ enum JSONKey: UInt8, CaseIterable {
 
 /// Finds the key of a name: open addressing in 1,024 slots, built once for each reader. Before it looks there, it tries
 /// the name that came next last time: an app writes the members of all its messages in one order.
+@safe
 struct JSONKeyTable: ~Copyable {
   private struct Known {
     var name: PackedName
@@ -74,27 +76,27 @@ struct JSONKeyTable: ~Copyable {
     let count = JSONKey.allCases.count
     let slotCount = 1 << JSONKeyTable.bits
     precondition(count < slotCount / 2, "half of the slots or more stay empty, so that every search ends")
-    slots = .allocate(capacity: slotCount)
-    slots.initialize(repeating: 0, count: slotCount)
-    names = .allocate(capacity: count)
-    followers = .allocate(capacity: JSONKeyTable.followerCount)
-    followers.initialize(repeating: names, count: JSONKeyTable.followerCount)
+    unsafe slots = .allocate(capacity: slotCount)
+    unsafe slots.initialize(repeating: 0, count: slotCount)
+    unsafe names = .allocate(capacity: count)
+    unsafe followers = .allocate(capacity: JSONKeyTable.followerCount)
+    unsafe followers.initialize(repeating: names, count: JSONKeyTable.followerCount)
     for key in JSONKey.allCases {
       let known = Known(key)
-      (names + Int(key.rawValue)).initialize(to: known)
-      if key != .unknown { slots[emptySlot(for: known.name)] = key.rawValue }
+      unsafe (names + Int(key.rawValue)).initialize(to: known)
+      if key != .unknown { unsafe slots[emptySlot(for: known.name)] = key.rawValue }
     }
   }
 
   deinit {
-    slots.deallocate()
-    names.deallocate()
-    followers.deallocate()
+    unsafe slots.deallocate()
+    unsafe names.deallocate()
+    unsafe followers.deallocate()
   }
 
   private func emptySlot(for name: PackedName) -> Int {
     var slot = JSONKeyTable.slot(of: name)
-    while slots[slot] != 0 { slot = JSONKeyTable.slot(behind: slot) }
+    while unsafe slots[slot] != 0 { slot = JSONKeyTable.slot(behind: slot) }
     return slot
   }
 
@@ -106,19 +108,23 @@ struct JSONKeyTable: ~Copyable {
   ///   - depth: of the object.
   @inline(__always)
   func key(_ bytes: Span<UInt8>, quotedFrom start: Int, after previous: JSONKey, depth: Int) -> (JSONKey, length: Int) {
-    let place = follower(of: previous, depth: depth)
-    if let known = expected(bytes, at: start &- 1, place) { return (known.pointee.key, known.pointee.name.length) }
-    return search(bytes, quotedFrom: start, place)
+    let place = unsafe follower(of: previous, depth: depth)
+    if let known = unsafe expected(bytes, at: start &- 1, place) {
+      return unsafe (known.pointee.key, known.pointee.name.length)
+    }
+    return unsafe search(bytes, quotedFrom: start, place)
   }
 
   /// The same for the name whose quotation mark is at `start`, with a colon right behind it; gives where the member's
   /// value begins. About 25 instructions where it is the one that came next last time.
   @inline(__always)
   func member(_ bytes: Span<UInt8>, at start: Int, after previous: JSONKey, depth: Int) -> (key: JSONKey, value: Int) {
-    let place = follower(of: previous, depth: depth)
-    if let known = expected(bytes, at: start, place) { return (known.pointee.key, start &+ known.pointee.memberLength) }
+    let place = unsafe follower(of: previous, depth: depth)
+    if let known = unsafe expected(bytes, at: start, place) {
+      return unsafe (known.pointee.key, start &+ known.pointee.memberLength)
+    }
     guard start < bytes.count, bytes[start] == UInt8(ascii: "\"") else { return (.unknown, start) }
-    let (key, length) = search(bytes, quotedFrom: start &+ 1, place)
+    let (key, length) = unsafe search(bytes, quotedFrom: start &+ 1, place)
     guard key != .unknown else { return (.unknown, start) }
     let colon = start &+ length &+ 2
     guard colon < bytes.count, bytes[colon] == UInt8(ascii: ":") else { return (.unknown, start) }
@@ -129,7 +135,7 @@ struct JSONKeyTable: ~Copyable {
   private func follower(
     of previous: JSONKey, depth: Int
   ) -> UnsafeMutablePointer<UnsafeMutablePointer<Known>> {
-    followers + ((depth & 3) << 7 | Int(previous.rawValue & 127))
+    unsafe followers + ((depth & 3) << 7 | Int(previous.rawValue & 127))
   }
 
   /// The name that came there last time, where `"name":` is what stands there again.
@@ -138,10 +144,10 @@ struct JSONKeyTable: ~Copyable {
     _ bytes: Span<UInt8>, at start: Int, _ place: UnsafeMutablePointer<UnsafeMutablePointer<Known>>
   ) -> UnsafeMutablePointer<Known>? {
     guard let (first, second) = bytes.twoWords(at: start) else { return nil }
-    let known = place.pointee
-    let firstDifference = (first ^ known.pointee.first) & known.pointee.firstMask
-    let secondDifference = (second ^ known.pointee.second) & known.pointee.secondMask
-    return firstDifference | secondDifference == 0 && known.pointee.memberLength != 0 ? known : nil
+    let known = unsafe place.pointee
+    let firstDifference = unsafe (first ^ known.pointee.first) & known.pointee.firstMask
+    let secondDifference = unsafe (second ^ known.pointee.second) & known.pointee.secondMask
+    return unsafe firstDifference | secondDifference == 0 && known.pointee.memberLength != 0 ? known : nil
   }
 
   @inline(never)
@@ -150,16 +156,16 @@ struct JSONKeyTable: ~Copyable {
   ) -> (JSONKey, length: Int) {
     let name = PackedName(bytes, quotedFrom: start)
     let key = key(of: name)
-    place.pointee = names + Int(key.rawValue)
+    unsafe place.pointee = names + Int(key.rawValue)
     return (key, name.length)
   }
 
   /// The key of `name`, `.unknown` where the protocol has no such member.
   func key(of name: PackedName) -> JSONKey {
     var slot = JSONKeyTable.slot(of: name)
-    while slots[slot] != 0 {
-      let known = names + Int(slots[slot])
-      if known.pointee.name.isSameName(as: name) { return known.pointee.key }
+    while unsafe slots[slot] != 0 {
+      let known = unsafe names + Int(slots[slot])
+      if unsafe known.pointee.name.isSameName(as: name) { return unsafe known.pointee.key }
       slot = JSONKeyTable.slot(behind: slot)
     }
     return .unknown

@@ -114,7 +114,7 @@ extension JSONTape {
     let end = start + word.utf8CodeUnitCount
     for i in start..<end {
       guard i < bytes.count else { throw JSONError(.truncated, at: i) }
-      guard bytes[i] == word.utf8Start[i - start] else { throw JSONError(.syntax, at: i) }
+      guard unsafe bytes[i] == word.utf8Start[i - start] else { throw JSONError(.syntax, at: i) }
     }
     try appendValue(kind, source: start)
     return end
@@ -141,7 +141,9 @@ extension JSONTape {
     let name = count
     let end = try parseString(bytes, start)
     guard self[name].kind == .unescaped else { return end }
-    let key = withText(name, bytes) { keys.key(of: PackedName($0.assumingMemoryBound(to: UInt8.self).span)) }
+    let key = unsafe withText(name, bytes) {
+      unsafe keys.key(of: PackedName($0.assumingMemoryBound(to: UInt8.self).span))
+    }
     self.name(name, key: key)
     return end
   }
@@ -150,7 +152,7 @@ extension JSONTape {
   @inline(never)
   private mutating func hasEqualNames(_ bytes: Span<UInt8>, _ object: Int) -> Bool {
     // The texts without escapes stay where they are meanwhile: nothing is appended to them.
-    let unescaped = text.withBytes { $0 }.assumingMemoryBound(to: UInt8.self).span
+    let unescaped = unsafe text.withBytes { unsafe $0 }.assumingMemoryBound(to: UInt8.self).span
     names.removeAll()
     let end = Int(self[object].next)
     var i = object + 1

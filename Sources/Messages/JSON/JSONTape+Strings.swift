@@ -20,7 +20,7 @@ extension JSONTape {
     var i = start + 1
     while true {
       let end = bytes.plainEnd(from: i)
-      bytes.extracting(i..<end).withUnsafeBytes { text.append($0) }
+      unsafe bytes.extracting(i..<end).withUnsafeBytes { unsafe text.append($0) }
       step(5 + (end - i) / 8)
       guard end < bytes.count else { throw JSONError(.truncated, at: end) }
       i = end
@@ -112,8 +112,8 @@ extension JSONTape {
     let token = self[index]
     let range = Int(token.start)..<Int(token.start) + Int(token.count)
     if token.kind == .unescaped {
-      return text.withBytes { body(UnsafeRawBufferPointer(rebasing: $0[range])) }
+      return unsafe text.withBytes { unsafe body(UnsafeRawBufferPointer(rebasing: $0[range])) }
     }
-    return bytes.extracting(range).withUnsafeBytes { body($0) }
+    return unsafe bytes.extracting(range).withUnsafeBytes { unsafe body($0) }
   }
 }

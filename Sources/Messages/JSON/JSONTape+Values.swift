@@ -56,7 +56,7 @@ extension WireEnum {
   init?(spelled text: UnsafeRawBufferPointer) {
     var raw: UInt8 = 0
     while let word = Self(rawValue: raw) {
-      if text.isSpelled(word.name) {
+      if unsafe text.isSpelled(word.name) {
         self = word
         return
       }
@@ -70,7 +70,7 @@ extension UnsafeRawBufferPointer {
   /// Whether these bytes are those of `word`.
   @inline(__always)
   func isSpelled(_ word: StaticString) -> Bool {
-    count == word.utf8CodeUnitCount && assumingMemoryBound(to: UInt8.self).span.isSpelled(word, at: 0)
+    unsafe count == word.utf8CodeUnitCount && assumingMemoryBound(to: UInt8.self).span.isSpelled(word, at: 0)
   }
 }
 
@@ -80,7 +80,7 @@ extension Span where Element == UInt8 {
   func isSpelled(_ word: StaticString, at start: Int) -> Bool {
     let length = word.utf8CodeUnitCount
     guard start >= 0, count &- start >= length else { return false }
-    let other = UnsafeBufferPointer(start: word.utf8Start, count: length).span
+    let other = unsafe UnsafeBufferPointer(start: word.utf8Start, count: length).span
     guard length > 8 else {
       // Without what stands behind it.
       return length == 0 || (self.word(at: start) ^ other.word(at: 0)) &<< UInt64(64 &- 8 &* length) == 0
@@ -182,7 +182,7 @@ extension JSONTape {
     guard let value = try anyNumber(members, key) else { return nil }
     let start = Int(self[members[key]].source)
     if let end = scanNumber(bytes, from: start)?.end,
-      let exact = bytes.extracting(start..<end).withUnsafeBytes({ parseUnsignedInteger($0) })
+      let exact = unsafe bytes.extracting(start..<end).withUnsafeBytes({ unsafe parseUnsignedInteger($0) })
     {
       return exact
     }
@@ -200,7 +200,7 @@ extension JSONTape {
     guard let index = present(members, key) else { return nil }
     guard isText(index) else { throw ValidationError(key, "expected a string") }
     let count = Int(self[index].count)
-    guard count >= 1, count <= limit, let text = withText(index, bytes, { InlineText($0) }) else {
+    guard count >= 1, count <= limit, let text = unsafe withText(index, bytes, { unsafe InlineText($0) }) else {
       throw ValidationError(key, limit == 32 ? "expected a string of 1–32 bytes" : "expected a string of 1–64 bytes")
     }
     return text
@@ -209,7 +209,7 @@ extension JSONTape {
   @inline(__always)
   func identifier(_ members: JSONMembers, _ key: JSONKey, _ bytes: Span<UInt8>) throws(ValidationError) -> Identifier? {
     guard let index = present(members, key) else { return nil }
-    guard isText(index), let id = withText(index, bytes, { Identifier($0) }) else {
+    guard isText(index), let id = unsafe withText(index, bytes, { unsafe Identifier($0) }) else {
       throw ValidationError(key, "expected an id: a string of 1–64 of A-Z a-z 0-9 . _ -")
     }
     return id
@@ -218,7 +218,7 @@ extension JSONTape {
   func string(_ members: JSONMembers, _ key: JSONKey, _ bytes: Span<UInt8>) throws(ValidationError) -> String? {
     guard let index = present(members, key) else { return nil }
     guard isText(index) else { throw ValidationError(key, "expected a string") }
-    return withText(index, bytes) { String(decoding: $0, as: UTF8.self) }
+    return unsafe withText(index, bytes) { unsafe String(decoding: $0, as: UTF8.self) }
   }
 
   func bool(_ members: JSONMembers, _ key: JSONKey) throws(ValidationError) -> Bool? {
@@ -237,7 +237,7 @@ extension JSONTape {
   ) throws(ValidationError) -> W? {
     guard let index = present(members, key) else { return nil }
     guard isText(index) else { throw ValidationError(key, "expected a string") }
-    if let word = withText(index, bytes, { W(spelled: $0) }) { return word }
+    if let word = unsafe withText(index, bytes, { unsafe W(spelled: $0) }) { return word }
     var failure = ValidationError(key, expected)
     failure.isUnknownWord = true
     throw failure
@@ -246,7 +246,7 @@ extension JSONTape {
   /// True where the text at `index` is `word`.
   @inline(__always)
   func equals(_ index: Int, _ bytes: Span<UInt8>, _ word: StaticString) -> Bool {
-    withText(index, bytes) { $0.isSpelled(word) }
+    unsafe withText(index, bytes) { unsafe $0.isSpelled(word) }
   }
 
   /// A time that a client names. One before `Timestamp.earliestFromClients` is refused with `early`.
@@ -272,7 +272,7 @@ extension JSONTape {
       return self[index].kind == .number && number < seconds - 0.0005
     case .rfc3339:
       guard isText(index) else { return false }
-      return withText(index, bytes) { Timestamp.milliseconds(rfc3339: $0).map { $0 < earliest } ?? false }
+      return unsafe withText(index, bytes) { unsafe Timestamp.milliseconds(rfc3339: $0).map { $0 < earliest } ?? false }
     }
   }
 
@@ -292,7 +292,7 @@ extension JSONTape {
         throw ValidationError(key, "expected seconds since 2001-01-01T00:00:00Z as a number (time=apple)")
       }
     case .rfc3339:
-      guard isText(index), let timestamp = withText(index, bytes, { Timestamp(rfc3339: $0) }) else {
+      guard isText(index), let timestamp = unsafe withText(index, bytes, { unsafe Timestamp(rfc3339: $0) }) else {
         throw ValidationError(key, "expected an RFC 3339 string, years 1970 to 9999 (time=rfc3339)")
       }
       return timestamp
@@ -306,8 +306,9 @@ extension JSONTape {
   func channel(_ members: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> Channel? {
     guard let index = present(members, .channel) else { return nil }
     guard isText(index) else { throw ValidationError(.channel, "expected a string") }
-    guard let channel = withText(index, bytes, { Channel($0) }) else {
-      throw ValidationError(.unknownChannel, .channel, withText(index, bytes, { Channel.expectation(of: $0) }))
+    guard let channel = unsafe withText(index, bytes, { unsafe Channel($0) }) else {
+      throw unsafe ValidationError(
+        .unknownChannel, .channel, withText(index, bytes, { unsafe Channel.expectation(of: $0) }))
     }
     return channel
   }

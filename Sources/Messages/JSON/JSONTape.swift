@@ -50,6 +50,7 @@ struct JSONError: Error {
 }
 
 /// The tokens of one message.
+@safe
 struct JSONTape: ~Copyable {
   // Unsafe island: `tokens` has room for `capacity` tokens, of which [0, count) are initialised; every access goes
   // through `subscript`, `append` or `setEnd`, which check the index. JSONToken is trivial, so nothing is
@@ -80,15 +81,15 @@ struct JSONTape: ~Copyable {
     self.limits = limits
     names = NameSorter(capacity: limits.members)
     capacity = 128
-    tokens = .allocate(capacity: capacity)
+    unsafe tokens = .allocate(capacity: capacity)
   }
 
-  deinit { tokens.deallocate() }
+  deinit { unsafe tokens.deallocate() }
 
   subscript(index: Int) -> JSONToken {
     @inline(__always) get {
       precondition(index >= 0 && index < count)
-      return tokens[index]
+      return unsafe tokens[index]
     }
   }
 
@@ -103,7 +104,7 @@ struct JSONTape: ~Copyable {
   mutating func append(_ token: JSONToken) throws(JSONError) -> Int {
     step(3)
     if count == capacity { try grow(at: Int(token.source)) }
-    (tokens + count).initialize(to: token)
+    unsafe (tokens + count).initialize(to: token)
     count += 1
     return count - 1
   }
@@ -135,16 +136,16 @@ struct JSONTape: ~Copyable {
   @inline(__always)
   mutating func close(_ index: Int, parts: Int, end: Int) {
     precondition(index >= 0 && index < count)
-    tokens[index].start = UInt32(truncatingIfNeeded: end)
-    tokens[index].count = UInt32(truncatingIfNeeded: parts)
-    tokens[index].next = UInt16(truncatingIfNeeded: count)
+    unsafe tokens[index].start = UInt32(truncatingIfNeeded: end)
+    unsafe tokens[index].count = UInt32(truncatingIfNeeded: parts)
+    unsafe tokens[index].next = UInt16(truncatingIfNeeded: count)
   }
 
   /// Says of a text which member's name it is.
   @inline(__always)
   mutating func name(_ index: Int, key: JSONKey) {
     precondition(index >= 0 && index < count)
-    tokens[index].key = key
+    unsafe tokens[index].key = key
   }
 
   /// Counts work, for tests.
@@ -159,9 +160,9 @@ struct JSONTape: ~Copyable {
     guard capacity < limits.tokens else { throw JSONError(.tokens, at: offset) }
     let larger = min(capacity * 2, limits.tokens)
     let moved = UnsafeMutablePointer<JSONToken>.allocate(capacity: larger)
-    moved.moveInitialize(from: tokens, count: count)
-    tokens.deallocate()
-    tokens = moved
+    unsafe moved.moveInitialize(from: tokens, count: count)
+    unsafe tokens.deallocate()
+    unsafe tokens = moved
     capacity = larger
   }
 }

@@ -8,6 +8,7 @@
 import HubBytes
 
 /// Memory in which the names of one object are sorted, used again for the next one.
+@safe
 struct NameSorter: ~Copyable {
   /// Where a name is: in the message, or, if it was spelled with escapes, among the texts without them.
   private struct Name {
@@ -37,15 +38,15 @@ struct NameSorter: ~Copyable {
   init(capacity: Int) {
     precondition(capacity <= 1 << NameSorter.numberBits)
     self.capacity = capacity
-    names = .allocate(capacity: capacity)
-    keys = .allocate(capacity: capacity)
-    spare = .allocate(capacity: capacity)
+    unsafe names = .allocate(capacity: capacity)
+    unsafe keys = .allocate(capacity: capacity)
+    unsafe spare = .allocate(capacity: capacity)
   }
 
   deinit {
-    names.deallocate()
-    keys.deallocate()
-    spare.deallocate()
+    unsafe names.deallocate()
+    unsafe keys.deallocate()
+    unsafe spare.deallocate()
   }
 
   mutating func removeAll() { count = 0 }
@@ -55,8 +56,8 @@ struct NameSorter: ~Copyable {
   @inline(__always)
   mutating func add(start: UInt32, length: UInt32, isUnescaped: Bool) {
     precondition(count < capacity)
-    (names + count).initialize(to: Name(start: start, length: length, isUnescaped: isUnescaped))
-    (keys + count).initialize(to: Key(count))
+    unsafe (names + count).initialize(to: Name(start: start, length: length, isUnescaped: isUnescaped))
+    unsafe (keys + count).initialize(to: Key(count))
     count += 1
   }
 
@@ -92,8 +93,8 @@ struct NameSorter: ~Copyable {
   ) -> Bool {
     var hasBytes = offset == 0
     for index in range {
-      let number = keys[index] & (1 << NameSorter.numberBits - 1)
-      let name = names[Int(number)]
+      let number = unsafe keys[index] & (1 << NameSorter.numberBits - 1)
+      let name = unsafe names[Int(number)]
       let left = Int(name.length) - offset
       var word: UInt64 = 0
       if left > 0 {
@@ -102,7 +103,7 @@ struct NameSorter: ~Copyable {
         word = name.isUnescaped ? unescaped.word(at: start) : message.word(at: start)
         if left < NameSorter.bytesOfKey { word &= 1 << UInt64(8 * left) - 1 }
       }
-      keys[index] = word << 16 | UInt64(UInt8(truncatingIfNeeded: name.length)) << NameSorter.numberBits | number
+      unsafe keys[index] = word << 16 | UInt64(UInt8(truncatingIfNeeded: name.length)) << NameSorter.numberBits | number
     }
     step(range.count)
     return hasBytes
@@ -110,21 +111,21 @@ struct NameSorter: ~Copyable {
 
   private mutating func hasEqualLengths(_ range: Range<Int>) -> Bool {
     for index in range {
-      let number = keys[index] & (1 << NameSorter.numberBits - 1)
-      keys[index] = UInt64(names[Int(number)].length) << NameSorter.numberBits | number
+      let number = unsafe keys[index] & (1 << NameSorter.numberBits - 1)
+      unsafe keys[index] = UInt64(names[Int(number)].length) << NameSorter.numberBits | number
     }
     sort(range)
     return range.dropFirst().contains {
-      keys[$0] >> NameSorter.numberBits == keys[$0 - 1] >> NameSorter.numberBits
+      unsafe keys[$0] >> NameSorter.numberBits == keys[$0 - 1] >> NameSorter.numberBits
     }
   }
 
   /// The end of the keys from `first` on that are the same but for the number.
   @inline(__always)
   private mutating func endOfRun(from first: Int, in range: Range<Int>) -> Int {
-    let name = keys[first] >> NameSorter.numberBits
+    let name = unsafe keys[first] >> NameSorter.numberBits
     var last = first + 1
-    while last < range.upperBound, keys[last] >> NameSorter.numberBits == name { last += 1 }
+    while last < range.upperBound, unsafe keys[last] >> NameSorter.numberBits == name { last += 1 }
     step(last - first)
     return last
   }
@@ -138,33 +139,35 @@ struct NameSorter: ~Copyable {
       insert(start..<min(start + 4, range.upperBound))
       start += 4
     }
-    var (from, to) = (keys, spare)
+    var (from, to) = unsafe (keys, spare)
     var width = 4
     while width < range.count {
       var start = range.lowerBound
       while start < range.upperBound {
         let middle = min(start + width, range.upperBound)
-        merge(start, middle, min(middle + width, range.upperBound), from, to)
+        unsafe merge(start, middle, min(middle + width, range.upperBound), from, to)
         start += 2 * width
       }
-      (from, to) = (to, from)
+      unsafe (from, to) = unsafe (to, from)
       width *= 2
     }
-    if from != keys { (keys + range.lowerBound).update(from: spare + range.lowerBound, count: range.count) }
+    if unsafe from != keys {
+      unsafe (keys + range.lowerBound).update(from: spare + range.lowerBound, count: range.count)
+    }
   }
 
   @inline(__always)
   private mutating func insert(_ range: Range<Int>) {
     var index = range.lowerBound + 1
     while index < range.upperBound {
-      let key = keys[index]
+      let key = unsafe keys[index]
       var hole = index
-      while hole > range.lowerBound, keys[hole - 1] > key {
-        keys[hole] = keys[hole - 1]
+      while hole > range.lowerBound, unsafe keys[hole - 1] > key {
+        unsafe keys[hole] = keys[hole - 1]
         hole -= 1
         step(1)
       }
-      keys[hole] = key
+      unsafe keys[hole] = key
       index += 1
       step(1)
     }
@@ -177,15 +180,15 @@ struct NameSorter: ~Copyable {
   ) {
     var (left, right, index) = (start, middle, start)
     while left < middle, right < end {
-      let (a, b) = (from[left], from[right])
+      let (a, b) = unsafe (from[left], from[right])
       let isRight = b < a
-      to[index] = isRight ? b : a
+      unsafe to[index] = isRight ? b : a
       right &+= isRight ? 1 : 0
       left &+= isRight ? 0 : 1
       index &+= 1
     }
-    (to + index).update(from: from + left, count: middle - left)
-    (to + index + (middle - left)).update(from: from + right, count: end - right)
+    unsafe (to + index).update(from: from + left, count: middle - left)
+    unsafe (to + index + (middle - left)).update(from: from + right, count: end - right)
     step(end - start)
   }
 

@@ -14,7 +14,7 @@ extension JSONTape {
       update.drivers.append(try areaDriver(driver, bytes, time))
     }
     try forEach(payload, .left) { (index) throws(ValidationError) in
-      guard isText(index), let id = withText(index, bytes, { Identifier($0) }) else {
+      guard isText(index), let id = unsafe withText(index, bytes, { unsafe Identifier($0) }) else {
         throw ValidationError(.left, "expected ids")
       }
       update.left.append(id)
@@ -48,7 +48,7 @@ extension JSONTape {
 
   private func cell(at index: Int?, _ key: JSONKey, _ bytes: Span<UInt8>) throws(ValidationError) -> GeohashCell? {
     guard let index else { return nil }
-    guard isText(index), let cell = withText(index, bytes, { GeohashCell(utf8: $0) }) else {
+    guard isText(index), let cell = unsafe withText(index, bytes, { unsafe GeohashCell(utf8: $0) }) else {
       throw ValidationError(key, "expected a geohash of 1–12 characters")
     }
     return cell

@@ -146,7 +146,7 @@ extension JSONTape {
     let points = isPolyline ? [] : try routePoints(index)
     do throws(Route.Fault) {
       guard isPolyline else { return try Route(points: points) }
-      return try Route(polyline: withText(index, bytes) { String(decoding: $0, as: UTF8.self) })
+      return try unsafe Route(polyline: withText(index, bytes) { unsafe String(decoding: $0, as: UTF8.self) })
     } catch {
       switch error {
       case .tooManyPoints: throw ValidationError(.tooLarge, .route, "expected up to 5,000 places")
@@ -189,7 +189,7 @@ extension JSONTape {
     }
     var tags: [InlineText] = []
     try forEach(payload, .tags) { (index) throws(ValidationError) in
-      guard isText(index), let tag = withText(index, bytes, { InlineText($0) }), !tag.isEmpty else {
+      guard isText(index), let tag = unsafe withText(index, bytes, { unsafe InlineText($0) }), !tag.isEmpty else {
         throw ValidationError(.tags, "expected strings of 1–64 bytes")
       }
       tags.append(tag)

@@ -10,7 +10,7 @@ extension JSONTape {
   /// The message's id, where it has a proper one, so that an error can name it.
   func messageID(_ envelope: JSONMembers, _ bytes: Span<UInt8>) -> MessageID? {
     guard let index = present(envelope, .messageId), isText(index) else { return nil }
-    return withText(index, bytes) { MessageID($0) }
+    return unsafe withText(index, bytes) { unsafe MessageID($0) }
   }
 
   /// RFC 8259 §4: names should be unique. A text with two of one name means different things to different readers.
@@ -62,7 +62,7 @@ extension JSONTape {
         if !kept.isEmpty { kept.append(UInt8(ascii: ",")) }
         let start = Int(self[i].source)
         let text = start..<endOfSource(i + 1, bytes)
-        bytes.extracting(text).withUnsafeBytes { kept.append(contentsOf: $0) }
+        unsafe bytes.extracting(text).withUnsafeBytes { unsafe kept.append(contentsOf: $0) }
       }
       i = next
     }

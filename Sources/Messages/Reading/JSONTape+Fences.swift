@@ -1,6 +1,6 @@
 // A fence as it is put, and what notifications say of fences.
 import HubBytes
-import HubGeo
+public import HubGeo
 
 extension JSONTape {
   /// The body of `PUT /v1/fences/{id}`.

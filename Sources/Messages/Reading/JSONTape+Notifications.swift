@@ -25,7 +25,7 @@ extension JSONTape {
       body: try text(body, .body, bytes, atMost: NotificationPost.maximumBodyBytes))
     try readData(body, bytes, into: &post)
     guard let index = present(body, .messageId) else { return post }
-    guard isText(index), let id = withText(index, bytes, { MessageID($0) }) else {
+    guard isText(index), let id = unsafe withText(index, bytes, { unsafe MessageID($0) }) else {
       throw ValidationError(.messageId, "expected a string of 1–64 bytes")
     }
     post.messageID = id

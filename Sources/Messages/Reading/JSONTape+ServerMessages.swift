@@ -44,7 +44,7 @@ extension JSONTape {
   }
 
   private func text(_ index: Int, _ bytes: Span<UInt8>) -> String {
-    withText(index, bytes) { String(decoding: $0, as: UTF8.self) }
+    unsafe withText(index, bytes) { unsafe String(decoding: $0, as: UTF8.self) }
   }
 
   /// Nil where the type is no publication's.
@@ -289,7 +289,7 @@ extension JSONTape {
 
   func replyTo(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> MessageID? {
     guard let index = present(payload, .replyTo) else { return nil }
-    guard isText(index), let id = withText(index, bytes, { MessageID($0) }) else {
+    guard isText(index), let id = unsafe withText(index, bytes, { unsafe MessageID($0) }) else {
       throw ValidationError(.replyTo, "expected a string of 1–64 bytes")
     }
     return id
@@ -315,9 +315,9 @@ extension JSONTape {
 extension MessageID {
   /// The number in a publication's id (`p123`); 0 where the id has another form.
   var publicationNumber: UInt64 {
-    text.withBytes { bytes in
-      guard bytes.first == UInt8(ascii: "p") else { return 0 }
-      return parseUnsignedInteger(UnsafeRawBufferPointer(rebasing: bytes[1...])) ?? 0
+    unsafe text.withBytes { bytes in
+      guard unsafe bytes.first == UInt8(ascii: "p") else { return 0 }
+      return unsafe parseUnsignedInteger(UnsafeRawBufferPointer(rebasing: bytes[1...])) ?? 0
     }
   }
 }

@@ -1,6 +1,6 @@
 // The one way into the hub for a message: bytes in, a checked value out, or an error that says what would be right.
 import HubBytes
-import HubGeo
+public import HubGeo
 
 /// Why a message was refused, in the words of the `error` that answers it.
 public struct MessageError: Error, Equatable {
@@ -22,6 +22,7 @@ public struct MessageError: Error, Equatable {
 /// Reads messages, one after the other, with scratch memory that it keeps: have one for each loop or connection.
 ///
 /// The scratch holds up to 1.6 MB of tokens and one message's text, whatever is read. Not thread-safe.
+@safe
 public final class MessageReader {
   // Unsafe island: the tapes are behind pointers because every use of a class's stored variable is checked for
   // exclusive access while the program runs, which cost a twentieth of a read. What the checks would find can't be:
@@ -31,20 +32,20 @@ public final class MessageReader {
   private let serverTape = UnsafeMutablePointer<JSONTape>.allocate(capacity: 1)
 
   public init() {
-    tape.initialize(to: JSONTape(limits: .client))
-    serverTape.initialize(to: JSONTape(limits: .server))
+    unsafe tape.initialize(to: JSONTape(limits: .client))
+    unsafe serverTape.initialize(to: JSONTape(limits: .server))
   }
 
   deinit {
-    tape.deinitialize(count: 1)
-    serverTape.deinitialize(count: 1)
-    tape.deallocate()
-    serverTape.deallocate()
+    unsafe tape.deinitialize(count: 1)
+    unsafe serverTape.deinitialize(count: 1)
+    unsafe tape.deallocate()
+    unsafe serverTape.deallocate()
   }
 
   #if DEBUG
     /// What the parsing of clients' messages took so far, in steps: for tests.
-    var steps: Int { tape.pointee.steps + tape.pointee.names.steps }
+    var steps: Int { unsafe tape.pointee.steps + tape.pointee.names.steps }
   #endif
 
   /// Reads a message that is a `location_update`, as nine in ten are, written as encoders write it. False for any
@@ -57,7 +58,7 @@ public final class MessageReader {
   public func readUpdate(
     _ bytes: UnsafeRawBufferPointer, time: TimeFormat, into envelope: inout UpdateEnvelope
   ) -> Bool {
-    PlainUpdate.read(bytes.assumingMemoryBound(to: UInt8.self).span, time, tape.pointee.keys, into: &envelope)
+    unsafe PlainUpdate.read(bytes.assumingMemoryBound(to: UInt8.self).span, time, tape.pointee.keys, into: &envelope)
   }
 
   /// Reads one message of a client to the hub.
@@ -74,12 +75,12 @@ public final class MessageReader {
   ) throws(MessageError) -> ClientEnvelope {
     if isValidUTF8 {
       var known = UpdateEnvelope()
-      if readUpdate(bytes, time: time, into: &known) {
+      if unsafe readUpdate(bytes, time: time, into: &known) {
         return ClientEnvelope(
           messageID: known.messageID, timestamp: known.timestamp, message: .locationUpdate(known.update))
       }
     }
-    return try readAny(bytes, time: time, isValidUTF8: isValidUTF8)
+    return try unsafe readAny(bytes, time: time, isValidUTF8: isValidUTF8)
   }
 
   /// The same for what `readUpdate` has looked at already, and left.
@@ -87,13 +88,13 @@ public final class MessageReader {
   public func readAny(
     _ bytes: UnsafeRawBufferPointer, time: TimeFormat, isValidUTF8: Bool
   ) throws(MessageError) -> ClientEnvelope {
-    let span = bytes.assumingMemoryBound(to: UInt8.self).span
-    try parse(&tape.pointee, span, isValidUTF8: isValidUTF8)
-    let envelope = tape.pointee.envelopeMembers()
-    let messageID = tape.pointee.messageID(envelope, span)
+    let span = unsafe bytes.assumingMemoryBound(to: UInt8.self).span
+    try unsafe parse(&tape.pointee, span, isValidUTF8: isValidUTF8)
+    let envelope = unsafe tape.pointee.envelopeMembers()
+    let messageID = unsafe tape.pointee.messageID(envelope, span)
     do throws(ValidationError) {
-      try tape.pointee.checkDuplicates()
-      return try tape.pointee.clientEnvelope(envelope, span, time)
+      try unsafe tape.pointee.checkDuplicates()
+      return try unsafe tape.pointee.clientEnvelope(envelope, span, time)
     } catch {
       throw MessageError(error, messageID: messageID)
     }
@@ -104,7 +105,7 @@ public final class MessageReader {
   /// - Throws: as `read`. A fix that can't be read is an error where it is the only one, and keeps its place in a
   ///   batch.
   public func readLocations(_ bytes: UnsafeRawBufferPointer, time: TimeFormat) throws(MessageError) -> LocationBatch {
-    try readBody(bytes) { (tape, span) throws(ValidationError) in try tape.locations(span, time) }
+    try unsafe readBody(bytes) { (tape, span) throws(ValidationError) in try tape.locations(span, time) }
   }
 
   /// Reads the body of `POST /v1/trips`: a trip that is requested.
@@ -114,35 +115,37 @@ public final class MessageReader {
   public func readTripRequest(
     _ bytes: UnsafeRawBufferPointer, time: TimeFormat, id: Identifier, now: Timestamp
   ) throws(MessageError) -> TripStatusReport {
-    try readBody(bytes) { (tape, span) throws(ValidationError) in try tape.tripRequest(span, time, id: id, now: now) }
+    try unsafe readBody(bytes) { (tape, span) throws(ValidationError) in
+      try tape.tripRequest(span, time, id: id, now: now)
+    }
   }
 
   /// Reads the body of `PATCH /v1/trips/{id}`: what is to be another on the trip.
   ///
   /// - Throws: as `read`.
   public func readTripChange(_ bytes: UnsafeRawBufferPointer, id: Identifier) throws(MessageError) -> TripChange {
-    try readBody(bytes) { (tape, span) throws(ValidationError) in try tape.tripChange(span, id: id) }
+    try unsafe readBody(bytes) { (tape, span) throws(ValidationError) in try tape.tripChange(span, id: id) }
   }
 
   /// Reads the body of `POST /v1/notifications`.
   ///
   /// - Throws: as `read`; `unknown_channel` for a channel that has no notifications.
   public func readNotification(_ bytes: UnsafeRawBufferPointer) throws(MessageError) -> NotificationPost {
-    try readBody(bytes) { (tape, span) throws(ValidationError) in try tape.notificationPost(span) }
+    try unsafe readBody(bytes) { (tape, span) throws(ValidationError) in try tape.notificationPost(span) }
   }
 
   /// Reads polygons as GeoJSON: the body of `POST /v1/drivers/within`.
   ///
   /// - Throws: as `read`; what is wrong with a polygon is named with its ring and edges.
   public func readPolygons(_ bytes: UnsafeRawBufferPointer) throws(MessageError) -> MultiPolygon {
-    try readBody(bytes) { (tape, span) throws(ValidationError) in try tape.polygons(at: 0, .unknown, span) }
+    try unsafe readBody(bytes) { (tape, span) throws(ValidationError) in try tape.polygons(at: 0, .unknown, span) }
   }
 
   /// Reads a fence: the body of `PUT /v1/fences/{id}`.
   ///
   /// - Throws: as `read`; what is wrong with a polygon is named with its ring and edges.
   public func readFence(_ bytes: UnsafeRawBufferPointer, id: Identifier) throws(MessageError) -> Fence {
-    try readBody(bytes) { (tape, span) throws(ValidationError) in try tape.fence(span, id: id) }
+    try unsafe readBody(bytes) { (tape, span) throws(ValidationError) in try tape.fence(span, id: id) }
   }
 
   /// Reads one message of the hub to a client. Members that this version does not know are passed over, and a message
@@ -152,13 +155,13 @@ public final class MessageReader {
   public func readServer(
     _ bytes: UnsafeRawBufferPointer, time: TimeFormat, isValidUTF8: Bool = true
   ) throws(MessageError) -> ServerEnvelope {
-    let span = bytes.assumingMemoryBound(to: UInt8.self).span
-    try parse(&serverTape.pointee, span, isValidUTF8: isValidUTF8)
-    let envelope = serverTape.pointee.envelopeMembers()
-    let messageID = serverTape.pointee.messageID(envelope, span)
+    let span = unsafe bytes.assumingMemoryBound(to: UInt8.self).span
+    try unsafe parse(&serverTape.pointee, span, isValidUTF8: isValidUTF8)
+    let envelope = unsafe serverTape.pointee.envelopeMembers()
+    let messageID = unsafe serverTape.pointee.messageID(envelope, span)
     do throws(ValidationError) {
-      try serverTape.pointee.checkDuplicates()
-      return try serverTape.pointee.serverEnvelope(envelope, span, time)
+      try unsafe serverTape.pointee.checkDuplicates()
+      return try unsafe serverTape.pointee.serverEnvelope(envelope, span, time)
     } catch {
       throw MessageError(error, messageID: messageID)
     }
@@ -168,11 +171,11 @@ public final class MessageReader {
   private func readBody<Body>(
     _ bytes: UnsafeRawBufferPointer, _ body: (borrowing JSONTape, Span<UInt8>) throws(ValidationError) -> Body
   ) throws(MessageError) -> Body {
-    let span = bytes.assumingMemoryBound(to: UInt8.self).span
-    try parse(&tape.pointee, span, isValidUTF8: false)
+    let span = unsafe bytes.assumingMemoryBound(to: UInt8.self).span
+    try unsafe parse(&tape.pointee, span, isValidUTF8: false)
     do throws(ValidationError) {
-      try tape.pointee.checkDuplicates()
-      return try body(tape.pointee, span)
+      try unsafe tape.pointee.checkDuplicates()
+      return try unsafe body(tape.pointee, span)
     } catch {
       throw MessageError(error, messageID: nil)
     }

@@ -122,7 +122,7 @@ enum PlainUpdate {
       return string.end
     case .source:
       guard let text = bytes.plainText(at: i) else { return nil }
-      update.fix.source = bytes.extracting(text).withUnsafeBytes { FixSource(spelled: $0) }
+      update.fix.source = unsafe bytes.extracting(text).withUnsafeBytes { unsafe FixSource(spelled: $0) }
       return update.fix.source == nil ? nil : text.upperBound + 1
     default: return nil
     }
@@ -182,7 +182,9 @@ enum PlainUpdate {
       (read, end) = (Timestamp(number: number.value, format: time), number.end)
     case .rfc3339:
       guard let text = bytes.plainText(at: i) else { return nil }
-      (read, end) = (bytes.extracting(text).withUnsafeBytes { Timestamp(rfc3339: $0) }, text.upperBound + 1)
+      (read, end) = unsafe (
+        bytes.extracting(text).withUnsafeBytes { unsafe Timestamp(rfc3339: $0) }, text.upperBound + 1
+      )
     }
     guard let read, read >= Timestamp.earliestFromClients else { return nil }
     timestamp = read

@@ -1,18 +1,18 @@
 // The pieces of JSON that the writers share.
-import HubBytes
-import HubGeo
+public import HubBytes
+public import HubGeo
 
 extension ByteBuffer {
   /// Appends a JSON string, quotation marks included, escaped as RFC 8259 §7 demands and no further. Text that is not
   /// UTF-8 can't get here: String and InlineText were checked.
   public mutating func append(json text: String) {
     var text = text
-    text.withUTF8 { append(jsonText: UnsafeRawBufferPointer($0)) }
+    text.withUTF8 { unsafe append(jsonText: UnsafeRawBufferPointer($0)) }
   }
 
   /// Appends a JSON string, quotation marks included.
   public mutating func append(json text: InlineText) {
-    text.withBytes { append(jsonText: $0) }
+    unsafe text.withBytes { unsafe append(jsonText: $0) }
   }
 
   /// Runs without anything to escape are copied as they are.
@@ -20,13 +20,13 @@ extension ByteBuffer {
     append(UInt8(ascii: "\""))
     var start = 0
     for i in 0..<bytes.count {
-      let byte = bytes[i]
+      let byte = unsafe bytes[i]
       guard byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") else { continue }
-      append(UnsafeRawBufferPointer(rebasing: bytes[start..<i]))
+      unsafe append(UnsafeRawBufferPointer(rebasing: bytes[start..<i]))
       append(escaped: byte)
       start = i + 1
     }
-    append(UnsafeRawBufferPointer(rebasing: bytes[start...]))
+    unsafe append(UnsafeRawBufferPointer(rebasing: bytes[start...]))
     append(UInt8(ascii: "\""))
   }
 

@@ -1,6 +1,6 @@
 // The drivers of an answer, put in order and written in pieces: a thousand at once would hold up whoever else is on the
 // thread.
-import HubBytes
+public import HubBytes
 
 /// Writes a list of drivers, nearest first, as much of it at a time as is asked for. The pieces, one behind the other,
 /// are the bytes that the list in order has in a `QueryResult`: in JSON without the braces.

@@ -1,5 +1,5 @@
 // What a client sends, as JSON.
-import HubBytes
+public import HubBytes
 import HubGeo
 
 extension JSONWriter {

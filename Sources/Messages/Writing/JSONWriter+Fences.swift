@@ -1,5 +1,5 @@
 // Fences as JSON: the bodies of the fence endpoints, and what notifications say of fences.
-import HubBytes
+public import HubBytes
 import HubGeo
 
 extension JSONWriter {

@@ -1,12 +1,12 @@
 // Positions as JSON: what the hub writes most. The length of one is bounded, so that all its pieces are written into
 // room that is reserved once.
-import HubBytes
+public import HubBytes
 import HubGeo
 
 extension JSONWriter {
   /// Appends a position with its envelope. Allocates nothing but for the buffer's growth.
   public static func write(_ position: PublishedPosition, time: TimeFormat, into buffer: inout ByteBuffer) {
-    withUnsafePointer(to: position) { write(at: $0, time: time, into: &buffer) }
+    unsafe withUnsafePointer(to: position) { unsafe write(at: $0, time: time, into: &buffer) }
   }
 
   /// The same where it lies: as a value it would be copied to be handed over, which is 300 bytes.
@@ -15,13 +15,13 @@ extension JSONWriter {
   ) {
     buffer.withRoom(for: MessageLimits.positionBytes) { room in
       room.append("{\"type\":\"driver_location\",\"payload\":{\"channel\":\"")
-      room.append(position.pointee.channel)
+      unsafe room.append(position.pointee.channel)
       room.append("\",")
-      writeMembers(position.pointee.location, time, &room)
+      unsafe writeMembers(position.pointee.location, time, &room)
       room.append("},\"timestamp\":")
-      room.append(position.pointee.timestamp, as: time)
+      unsafe room.append(position.pointee.timestamp, as: time)
       room.append(",\"messageId\":\"p")
-      room.append(integer: position.pointee.number)
+      unsafe room.append(integer: position.pointee.number)
       room.append("\"}")
     }
   }

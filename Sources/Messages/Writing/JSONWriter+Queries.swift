@@ -1,6 +1,6 @@
 // Questions about drivers and their answers as JSON; the body of an answer is that of the HTTP endpoint.
-import HubBytes
-import HubGeo
+public import HubBytes
+public import HubGeo
 
 extension JSONWriter {
   /// Appends the payload of a `query`.

@@ -1,5 +1,5 @@
 // Replies as JSON: what one session is told.
-import HubBytes
+public import HubBytes
 import HubGeo
 
 extension JSONWriter {

@@ -1,5 +1,5 @@
 // Trips as JSON: the bodies of the trip endpoints.
-import HubBytes
+public import HubBytes
 import HubGeo
 
 extension JSONWriter {

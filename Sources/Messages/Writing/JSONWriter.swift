@@ -1,6 +1,6 @@
 // Publications as JSON. Keys and punctuation are literals between the values, so that a message is a row of copies; the
 // members stand in the order of the examples in protocol/. Nothing is allocated but for the buffer's growth.
-import HubBytes
+public import HubBytes
 import HubGeo
 
 /// Writes messages as JSON text (`locationhub.v1.json`).

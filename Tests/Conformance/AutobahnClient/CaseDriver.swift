@@ -1,6 +1,7 @@
 // One connection after the other, each an echo of what the suite sends, on the event loop that the client library uses.
 
 import HubBytes
+import HubSystem
 import HubTransport
 import HubWebSocket
 

@@ -1,7 +1,9 @@
-// A hub in this process on a port of its own, which ends with the test that made it; and its metrics.
+import HubCore
 import HubGateway
 import HubMessages
 import HubRuntime
+// A hub in this process on a port of its own, which ends with the test that made it; and its metrics.
+import HubTransport
 import Testing
 
 /// All tests of this target, one after the other: they measure time and load, and the machine is small.

@@ -1,5 +1,6 @@
-// A hub that takes tokens, and the tokens for it.
 import Foundation
+// A hub that takes tokens, and the tokens for it.
+import HubBytes
 import HubGateway
 import HubMessages
 import HubTokens

@@ -1,4 +1,5 @@
 // A request to a hub whose turns a test gives by hand.
+import HubBytes
 import HubTransport
 
 /// A request, and what has come of its response.
