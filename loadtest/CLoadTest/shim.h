@@ -1,5 +1,7 @@
 // What the load test asks of the kernel and Swift cannot say: a child between fork(2) and execvp(3), samples of CPU time.
 #pragma once
+// What the C library declares belongs to Swift's module of it, whichever module is loaded first.
+#pragma clang module import SwiftGlibc
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>

@@ -2,13 +2,13 @@
 // that runs already. One that was started here never outlives this program, whatever ends that, and is waited for in
 // bounds.
 import CHubLoadTest
-package import Glibc
+import Glibc
 import HubCommandLine
 import HubSystem
 package import HubTransport
 
 package struct HubProcess {
-  package let pid: pid_t
+  package let pid: Int32
   package let address: SocketAddress
   /// Where its words come out: open as long as it runs, so that it can say more than one.
   private let output: Int32
@@ -163,9 +163,9 @@ package struct ProcessorTime: Sendable {
 
 /// What the kernel knows of a process of this machine.
 package struct ProcessReadings: Sendable {
-  package let pid: pid_t
+  package let pid: Int32
 
-  package init(pid: pid_t) { self.pid = pid }
+  package init(pid: Int32) { self.pid = pid }
 
   /// What the process has used so far; nil where it is gone. User and system are counted in hundredths of a second, all
   /// threads' time together to the nanosecond, where the kernel keeps it.

@@ -38,7 +38,7 @@ package struct LoadArguments: Sendable {
       "ca", \.authority, .text, "FILE", "of that hub: whose certificates to trust, as PEM",
       otherwise: "whom the system trusts"),
     Setting(
-      "pid", \.run.pid, .whole(1...pid_t.max), "PID", "its process, where it is on this machine: for its CPU and memory"
+      "pid", \.run.pid, .whole(1...Int32.max), "PID", "its process, where it is on this machine: for its CPU and memory"
     ),
     Setting(
       "executable", \.run.executable, .text, "PATH", "the hub to start", otherwise: "locationhub beside this program"),

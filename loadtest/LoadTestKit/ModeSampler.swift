@@ -8,7 +8,7 @@
 // Unsafe island: the rings are the kernel's and this program's together (perf_event_open(2), "MMAP layout"). Each is
 // mapped and open as long as the sampler is there, and read by its owner only.
 import CHubLoadTest
-package import Glibc
+import Glibc
 
 package final class ModeSampler {
   /// Samples for each second that a thread runs. A prime, so as not to beat with what a load does in each second.
@@ -22,7 +22,7 @@ package final class ModeSampler {
     let memory: UnsafeMutableRawPointer
     var tail: UInt64 = 0
 
-    init?(thread: pid_t) {
+    init?(thread: Int32) {
       descriptor = hub_open_cpu_clock(thread, UInt64(ModeSampler.frequency))
       guard descriptor >= 0 else { return nil }
       let bytes = (Ring.pages + 1) * Ring.pageBytes
@@ -47,14 +47,14 @@ package final class ModeSampler {
 
   /// Samples the threads that the process has now. Nil where the process is gone or this one may not: who is not root
   /// needs kernel.perf_event_paranoid at 1 or less.
-  package init?(pid: pid_t) {
+  package init?(pid: Int32) {
     guard let stream = opendir("/proc/\(pid)/task") else { return nil }
     defer { _ = closedir(stream) }
     while let entry = readdir(stream) {
       let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
         String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
       }
-      guard let thread = pid_t(name) else { continue }
+      guard let thread = Int32(name) else { continue }
       guard let ring = Ring(thread: thread) else {
         if errno == ESRCH { continue }  // it has just ended
         for ring in rings { ring.unmap() }

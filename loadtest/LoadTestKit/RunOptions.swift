@@ -1,6 +1,6 @@
 // What is the same for all loads that a program runs: which hub, on which cores, and when a run is this program's
 // fault.
-package import Glibc
+import Glibc
 package import HubTransport
 
 /// How a scenario is run.
@@ -12,7 +12,7 @@ package struct RunOptions: Sendable {
   package var serverCPU: String?
   /// A hub that runs already, and its process where that is on this machine.
   package var address: SocketAddress?
-  package var pid: pid_t?
+  package var pid: Int32?
   /// Where that hub speaks TLS.
   package var tls: ServerTrust?
   /// What the hub is run by: valgrind, for instance.
