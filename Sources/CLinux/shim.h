@@ -1,5 +1,7 @@
 // Kernel interfaces that the Glibc module does not import.
 #pragma once
+// What the C library declares belongs to Swift's module of it, whichever module is loaded first.
+#pragma clang module import SwiftGlibc
 #include <malloc.h>
 #include <poll.h>
 #include <pthread.h>

@@ -1,4 +1,6 @@
 #pragma once
+// What the C library declares belongs to Swift's module of it, whichever module is loaded first.
+#pragma clang module import SwiftGlibc
 #include <openssl/bio.h>
 #include <openssl/bn.h>
 #include <openssl/core_names.h>

@@ -1,2 +1,4 @@
 #pragma once
+// What the C library declares belongs to Swift's module of it, whichever module is loaded first.
+#pragma clang module import SwiftGlibc
 #include <zlib.h>
