@@ -28,9 +28,13 @@ struct Slab<Record>: ~Copyable {
     return table.pointer(index)
   }
 
+  /// Where a record lies, for reading it there; until the slab is changed.
+  @inline(__always)
+  func address(of index: Int) -> UnsafePointer<Record> { UnsafePointer(pointer(index)) }
+
   /// In-place access; the index must have been given by `insert`.
   subscript(index: Int) -> Record {
-    @inline(__always) unsafeAddress { UnsafePointer(pointer(index)) }
+    @inline(__always) unsafeAddress { address(of: index) }
     @inline(__always) unsafeMutableAddress { pointer(index) }
   }
 
@@ -55,12 +59,13 @@ struct Slab<Record>: ~Copyable {
   }
 
   @inline(__always)
-  func generation(of index: Int) -> UInt32 { generations[index] }
+  func handle(of index: Int) -> Handle { Handle(index: UInt32(index), generation: generations[index]) }
 
-  /// True while the record that was there when `generation` was taken is still there.
+  /// The index of a handle's record; nil where it is gone.
   @inline(__always)
-  func isCurrent(_ index: Int, _ generation: UInt32) -> Bool {
-    index < generations.count && generations[index] == generation
+  func current(_ handle: Handle) -> Int? {
+    let index = Int(handle.index)
+    return index < generations.count && generations[index] == handle.generation ? index : nil
   }
 }
 

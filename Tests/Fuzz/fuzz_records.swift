@@ -38,7 +38,7 @@ private func checkReading(_ bytes: UnsafeRawBufferPointer) -> Bool {
   var reader = RecordReader(bytes)
   var written = ByteBuffer()
   do throws(RecordError) {
-    while let record = try reader.next() { RecordWriter.write(record, into: &written) }
+    while let record = try DurableRecord.next(from: &reader) { RecordWriter.write(record, into: &written) }
   } catch {
     precondition(error.offset <= bytes.count)
     precondition(written.array().elementsEqual(bytes[..<written.count]), "what was read is written the same")

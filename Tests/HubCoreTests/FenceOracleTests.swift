@@ -102,7 +102,7 @@ import Testing
     for driver in 0..<count {
       let found = bench.hub.drivers.find(id("D\(driver)"))
       let index = try #require(found)
-      let stays = bench.hub.fences.stayCount(of: index)
+      let stays = bench.hub.fences.stays.count(of: index)
       #expect(stays == oracles[driver].inside.count)
     }
   }

@@ -186,7 +186,7 @@ import Testing
     bench.advance(seconds: 2)
     bench.settle([])
     #expect(bench.hub.areas.cells.count == 0 && bench.hub.channels.count == 0)
-    #expect(bench.hub.drivers[0].area.first == AreaTable.none && bench.hub.nextAreaTick == .max)
+    #expect(bench.hub.drivers[0].area.first == DriverArea.none && bench.hub.nextAreaTick == .max)
   }
 
   @Test("A place and the middle of its field are in the same cell of 8 characters, and some 20 m apart at most")

@@ -85,7 +85,7 @@ final class DurableBench {
     for part in parts {
       try part.withUnsafeBytes { bytes in
         var reader = RecordReader(bytes)
-        while let record = try reader.next() {
+        while let record = try DurableRecord.next(from: &reader) {
           if case .driver(var driver) = record {
             driver.tracking = StoredTracking()
             records.append(.driver(driver))

@@ -166,7 +166,12 @@ import Testing
           let place = Self.center.destination(
             bearingDegrees: .random(in: 0..<360, using: &random), distanceMeters: .random(in: 0..<4_000, using: &random)
           )
-          bench.hub.drivers.index.move(UInt32(bench.hub.drivers.driver(of: sessions[number])!), to: place)
+          let driver = bench.hub.drivers.driver(of: sessions[number])!
+          let position = Position(
+            coordinate: place, speed: nil, heading: nil, accuracy: 5, confidence: .high,
+            timestamp: bench.hub.now.timestamp)
+          bench.hub.drivers.accept(position, of: driver, trip: nil, at: bench.hub.now)
+          bench.hub.drivers.place(driver)
         }
       })
     let found = answer.drivers.map(\.driverID.description)

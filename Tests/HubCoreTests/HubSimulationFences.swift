@@ -41,14 +41,14 @@ extension Simulation {
       guard let driver = hub.drivers.find(id) else { continue }
       var seen: Set<UInt32> = []
       var isTwice = false
-      hub.fences.forEachStay(of: driver) { stay in
+      hub.fences.stays.forEach(of: driver) { stay in
         stays += 1
         guard hub.fences.table.isCurrent(stay.fence) else { return }
         if !seen.insert(stay.fence.index).inserted { isTwice = true }
         inside[Int(stay.fence.index), default: 0] += 1
       }
       if isTwice { throw fail("\(id) is in one fence twice") }
-      hub.fences.forEachPair(of: driver) { pair in
+      hub.fences.pairs.forEach(of: driver) { pair in
         ends += 1
         if hub.fences.table.isCurrent(pair.fence), Int(pair.ends.0.driver) == driver {
           inside[Int(pair.fence.index), default: 0] += 1

@@ -9,17 +9,17 @@ import Testing
   func generations() {
     var slab = Slab<String>()
     let first = slab.insert("a")
-    let old = slab.generation(of: first)
-    let isCurrentBefore = slab.isCurrent(first, old)
+    let old = slab.handle(of: first)
+    let isCurrentBefore = slab.current(old) == first
     #expect(isCurrentBefore)
     slab.remove(first, leaving: "")
-    let isCurrentAfter = slab.isCurrent(first, old)
+    let isCurrentAfter = slab.current(old) == first
     #expect(!isCurrentAfter)
     let second = slab.insert("b")
     #expect(second == first)
-    let isCurrentAgain = slab.isCurrent(first, old)
+    let isCurrentAgain = slab.current(old) == first
     #expect(!isCurrentAgain)
-    let isNewCurrent = slab.isCurrent(first, slab.generation(of: first))
+    let isNewCurrent = slab.current(slab.handle(of: first)) == first
     #expect(isNewCurrent)
     let record = slab[first]
     #expect(record == "b")
@@ -27,7 +27,7 @@ import Testing
 
   @Test("an index that was never in use is not current")
   func unknownIndex() {
-    let isCurrent = Slab<Int>().isCurrent(0, 0)
+    let isCurrent = Slab<Int>().current(Handle(index: 0, generation: 0)) != nil
     #expect(!isCurrent)
   }
 

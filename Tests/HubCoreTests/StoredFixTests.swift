@@ -157,7 +157,7 @@ import Testing
       var records = 0
       var reader = RecordReader(bytes)
       while true {
-        do throws(RecordError) { guard try reader.next() != nil else { break } } catch {
+        do throws(RecordError) { guard try DurableRecord.next(from: &reader) != nil else { break } } catch {
           Issue.record(error)
           break
         }

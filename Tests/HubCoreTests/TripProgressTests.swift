@@ -118,7 +118,7 @@ extension TripProgress {
         RecordWriter.write(.trip(trip), into: &bytes)
         let read = try bytes.withBytes { bytes throws(RecordError) in
           var reader = RecordReader(bytes)
-          return try reader.next()
+          return try DurableRecord.next(from: &reader)
         }
         #expect(read == .trip(trip))
       }

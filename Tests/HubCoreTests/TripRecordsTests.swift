@@ -16,7 +16,7 @@ import Testing
     for part in bench.submitted[before...] {
       try part.withUnsafeBytes { bytes in
         var reader = RecordReader(bytes)
-        while let record = try reader.next() { if case .trip = record { count += 1 } }
+        while let record = try DurableRecord.next(from: &reader) { if case .trip = record { count += 1 } }
       }
     }
     return count

@@ -124,6 +124,33 @@ import Testing
     return isOurs && !patterns.isEmpty && block.contains { file.lines[$0].hasPrefix(margin + "default:") }
   }
 
+  @Test("What a domain of the hub keeps and does not hide is named in its own folder alone")
+  func domains() throws {
+    let files = try SourceTree.files().filter { $0.path.hasPrefix("Sources/HubCore/") }
+    let domains = files.filter { $0.path.hasSuffix("/Hub.swift") }.flatMap(\.lines).compactMap {
+      $0.firstMatch(of: /^  var (\w+)(?:: | = )([A-Z]\w+)/).map { (name: $0.1, type: $0.2) }
+    }
+    #expect(domains.count >= 8)
+    let found = try domains.flatMap { domain in
+      guard let (home, members) = members(of: domain.type, in: files), !members.isEmpty else { return [String]() }
+      let use = try Regex("\\b\(domain.name)\\.(\(members.joined(separator: "|")))\\b")
+      let others = files.filter { !$0.path.hasPrefix(home) }
+      return others.filter { $0.lines.contains { $0.firstMatch(of: use) != nil } }.map { "\($0.path): \(domain.name)" }
+    }
+    expect(found, toBe: [], "give the domain a method that says what is wanted")
+  }
+
+  /// The folder of a struct's file, and the stored members that its other files may change.
+  private func members(of type: Substring, in files: [SourceFile]) -> (home: String, names: [Substring])? {
+    for file in files {
+      let head = file.lines.firstIndex { $0.firstMatch(of: /^(public )?struct (\w+)/)?.2 == type }
+      guard let head, let block = file.block(from: head) else { continue }
+      let names = block.compactMap { file.lines[$0].firstMatch(of: /^  var (\w+)[^{]*$/)?.1 }
+      return (file.path.split(separator: "/").dropLast().joined(separator: "/") + "/", names)
+    }
+    return nil
+  }
+
   @Test("A test drives time by hand: none sleeps")
   func sleeps() throws {
     let call = /(?:^|[^.\w])(?:usleep|nanosleep|sleep|Task\.sleep|Thread\.sleep|pause)\(/

@@ -50,18 +50,15 @@ extension AreaTable {
     if phase == .publishing { publish(drivers, &channels, now, &budget) }
     show(&drivers, &channels, context, &budget)
     letGo(&drivers, &budget)
-    if !isActive, phase == .resting, noted.isEmpty { nextTick = .max }
+    restIfIdle()
     return phase != .resting || isAskedFor || !ending.isEmpty
   }
 
   private mutating func beginTick(at now: Moment) {
     let hour = PublicAudience.hour(of: second)
     second = now.timestamp.wholeSecond
-    beginTick()
+    beginTick(at: now.uptime)
     if PublicAudience.hour(of: second) != hour, precisions(.everybody) != 0 { renamed = 0 }
-    nextTick += Self.tickNanoseconds
-    // A hub that slept does not catch up.
-    if nextTick <= now.uptime { nextTick = now.uptime + Self.tickNanoseconds }
   }
 
   /// A new hour: looks at every driver that riders see, so that all have their new names in the same tick, also those
@@ -71,7 +68,7 @@ extension AreaTable {
       // To see that nobody watches a driver takes a fraction of what it takes to look at one.
       let end = min(first + 8, drivers.endIndex)
       budget -= 1
-      for driver in first..<end where isShown(to: .everybody, first: drivers[driver].area.first) {
+      for driver in first..<end where isShown(to: .everybody, first: drivers[areaOf: driver].first) {
         budget -= look(at: driver, &drivers, context)
       }
       renamed = end < drivers.endIndex ? end : nil
@@ -98,16 +95,16 @@ extension AreaTable {
   /// Which cells a driver is in, after what has changed since it was looked at last. Gives what that costs of the
   /// turn's budget: most are in one cell or two.
   private mutating func look(at driver: Int, _ drivers: inout Drivers, _ context: AreaContext) -> Int {
-    drivers[driver].area.isNoted = false
+    drivers[areaOf: driver].isNoted = false
     let position = drivers[driver].isStale ? nil : drivers[driver].position
     let isAvailable = position != nil && drivers[driver].status == .available
-    var pseudonym = drivers[driver].area.pseudonym
+    var pseudonym = drivers[areaOf: driver].pseudonym
     if isAvailable, precisions(.everybody) != 0 { pseudonym = self.pseudonym(driver, &drivers, context.audience) }
-    let isRenamed = pseudonym != drivers[driver].area.pseudonym
+    let isRenamed = pseudonym != drivers[areaOf: driver].pseudonym
     // A rounded place is in the same cell as the place itself.
     let key = position.map { GridPoint($0.coordinate).mortonCode }
     var count = keepOrLeave(driver, &drivers, key: key, isAvailable: isAvailable && !isRenamed)
-    drivers[driver].area.pseudonym = pseudonym
+    drivers[areaOf: driver].pseudonym = pseudonym
     guard let key else { return 1 + count / 3 }
     count += join(driver, &drivers, key: key, .ops)
     if isAvailable { count += join(driver, &drivers, key: key, .everybody) }
@@ -119,8 +116,8 @@ extension AreaTable {
     _ driver: Int, _ drivers: inout Drivers, key: UInt64?, isAvailable: Bool
   ) -> Int {
     var count = 0
-    var link = drivers[driver].area.first
-    while link != AreaTable.none {
+    var link = drivers[areaOf: driver].first
+    while link != DriverArea.none {
       let cell = Int(node(link).cell)
       link = node(link).next
       count += 1
@@ -135,7 +132,7 @@ extension AreaTable {
         touch(cell)
       } else {
         leave(UInt32(driver), rank: rank, cell, name: drivers[driver].areaName(audience))
-        unlink(cell, first: &drivers[driver].area.first)
+        unlink(cell, first: &drivers[areaOf: driver].first)
       }
     }
     return count
@@ -158,11 +155,11 @@ extension AreaTable {
   }
 
   private mutating func join(_ driver: Int, _ drivers: inout Drivers, _ cell: Int, key: UInt64, tells: Bool) {
-    guard !isMember(of: cell, first: drivers[driver].area.first) else { return }
+    guard !isMember(of: cell, first: drivers[areaOf: driver].first) else { return }
     let audience = cells[cell].audience
     let displaced = join(
       UInt32(driver), rank: drivers[driver].areaRank, field: field(key, audience), cell,
-      first: &drivers[driver].area.first, tells: tells)
+      first: &drivers[areaOf: driver].first, tells: tells)
     guard let displaced else { return }
     let name = drivers[Int(displaced)].areaName(audience)
     cells[cell].noteDeparture(.init(driver: displaced, name: name))
@@ -207,8 +204,8 @@ extension AreaTable {
     if cells[cell].audience == .everybody {
       guard drivers[driver].status == .available else { return }
       // Where riders see it already, they do by the name that it has.
-      if !isShown(to: .everybody, first: drivers[driver].area.first) {
-        drivers[driver].area.pseudonym = pseudonym(driver, &drivers, context.audience)
+      if !isShown(to: .everybody, first: drivers[areaOf: driver].first) {
+        drivers[areaOf: driver].pseudonym = pseudonym(driver, &drivers, context.audience)
       }
     }
     join(driver, &drivers, cell, key: key, tells: false)
@@ -219,7 +216,7 @@ extension AreaTable {
     while budget > 0, let last = ending.last {
       let cell = Int(last)
       while budget > 0, let member = cells[cell].members.popLast() {
-        unlink(cell, first: &drivers[Int(member.driver)].area.first)
+        unlink(cell, first: &drivers[areaOf: Int(member.driver)].first)
         budget -= 1
       }
       guard cells[cell].members.isEmpty else { return }

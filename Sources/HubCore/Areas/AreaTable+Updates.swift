@@ -26,7 +26,7 @@ extension AreaTable {
       guard !cells[area].isOver, cells[area].fillKey == nil else { continue }
       if left.count > AreaCell.publishedDepartures { return whole(area) }
       return AreaUpdateBuilder(
-        handle(of: area), isFull: false, drivers: changed, departures: left,
+        cells.handle(of: area), isFull: false, drivers: changed, departures: left,
         atMost: AreaCell.shownLimit(cells[area].audience))
     }
     endTick()
@@ -46,16 +46,14 @@ extension AreaTable {
   /// Whether cells are still to be filled or to be published as a whole.
   var isAskedFor: Bool { !filling.isEmpty || answered < asked.count }
 
-  private func handle(of cell: Int) -> Handle { Handle(index: UInt32(cell), generation: cells.generation(of: cell)) }
-
   /// Whether the cell that had this record still has it, and watchers.
   private func isWatched(_ cell: Handle) -> Bool {
-    cells.isCurrent(Int(cell.index), cell.generation) && !cells[Int(cell.index)].isOver
+    cells.current(cell).map { !cells[$0].isOver } ?? false
   }
 
   /// A session waits for a cell.
   mutating func ask(_ cell: Int, _ session: SessionRef, _ channel: ChannelHandle) {
-    if cells[cell].fillKey == nil, cells[cell].waiting.isEmpty { asked.append(handle(of: cell)) }
+    if cells[cell].fillKey == nil, cells[cell].waiting.isEmpty { asked.append(cells.handle(of: cell)) }
     cells[cell].waiting.append((session, channel))
   }
 
@@ -63,14 +61,15 @@ extension AreaTable {
   mutating func endFilling(_ cell: Int) {
     filling.removeFirst()
     cells[cell].fillKey = nil
-    if !cells[cell].waiting.isEmpty { asked.append(handle(of: cell)) }
+    if !cells[cell].waiting.isEmpty { asked.append(cells.handle(of: cell)) }
   }
 
   private func whole(_ cell: Int) -> AreaUpdateBuilder {
     var drivers: [UInt32] = []
     drivers.reserveCapacity(cells[cell].shownCount)
     cells[cell].members.forEach(ofFirst: cells[cell].shownCount) { drivers.append($0) }
-    return AreaUpdateBuilder(handle(of: cell), isFull: true, drivers: drivers, departures: [], atMost: drivers.count)
+    return AreaUpdateBuilder(
+      cells.handle(of: cell), isFull: true, drivers: drivers, departures: [], atMost: drivers.count)
   }
 
   /// The next whole cell that sessions wait for, or what was begun of it; nil where nobody waits for one.

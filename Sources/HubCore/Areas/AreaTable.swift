@@ -15,8 +15,6 @@ struct AreaTable: ~Copyable {
     var next: UInt32
   }
 
-  static var none: UInt32 { .max }
-
   private let seed: UInt64
   var cells = Slab<AreaCell>()
   private var indices = IndexTable()
@@ -60,7 +58,7 @@ struct AreaTable: ~Copyable {
   var second = Timestamp(milliseconds: 0)
   /// While a tick gives all drivers new names: how many of the hub's drivers have been gone through for that.
   var renamed: Int?
-  var nextTick = Int64.max
+  private(set) var nextTick = Int64.max
 
   init(seed: UInt64) {
     self.seed = seed
@@ -162,12 +160,18 @@ struct AreaTable: ~Copyable {
     phase = .resting
   }
 
-  mutating func beginTick() {
+  mutating func beginTick(at uptime: Int64) {
     tick += 1
     swap(&noted, &looking)
     lookedAt = 0
     phase = .looking
+    nextTick += Self.tickNanoseconds
+    // A hub that slept does not catch up.
+    if nextTick <= uptime { nextTick = uptime + Self.tickNanoseconds }
   }
+
+  /// Ticks end where nobody watches and nothing is left to be done.
+  mutating func restIfIdle() { if !isActive, phase == .resting, noted.isEmpty { nextTick = .max } }
 
   /// The next driver to be looked at; nil behind the last one, and then the cells are to be published.
   mutating func nextToLookAt() -> UInt32? {
@@ -191,7 +195,7 @@ struct AreaTable: ~Copyable {
 
   func isMember(of cell: Int, first: UInt32) -> Bool {
     var node = first
-    while node != AreaTable.none {
+    while node != DriverArea.none {
       if nodes[Int(node)].cell == UInt32(cell) { return true }
       node = nodes[Int(node)].next
     }
@@ -201,7 +205,7 @@ struct AreaTable: ~Copyable {
   /// Whether a driver is in any cell of an audience.
   func isShown(to audience: Audience, first: UInt32) -> Bool {
     var node = first
-    while node != AreaTable.none {
+    while node != DriverArea.none {
       if cells[Int(nodes[Int(node)].cell)].audience == audience { return true }
       node = nodes[Int(node)].next
     }
@@ -245,13 +249,13 @@ struct AreaTable: ~Copyable {
 
   /// Takes the node of a cell out of a driver's list.
   mutating func unlink(_ cell: Int, first: inout UInt32) {
-    var before = AreaTable.none
+    var before = DriverArea.none
     var node = first
     while nodes[Int(node)].cell != UInt32(cell) {
       before = node
       node = nodes[Int(node)].next
     }
-    if before == AreaTable.none { first = nodes[Int(node)].next } else { setNext(before, nodes[Int(node)].next) }
-    nodes.remove(Int(node), leaving: Node(cell: .max, next: AreaTable.none))
+    if before == DriverArea.none { first = nodes[Int(node)].next } else { setNext(before, nodes[Int(node)].next) }
+    nodes.remove(Int(node), leaving: Node(cell: .max, next: DriverArea.none))
   }
 }

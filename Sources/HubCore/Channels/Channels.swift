@@ -1,14 +1,13 @@
 // The channels of a hub and what leaves it: publications and answers, to one list for each outlet.
 //
-// What is durable writes a record first (Durability/HubStorage.swift), and whatever tells of it waits until the record
-// is on stable storage. Positions wait for nothing. Who asks for a channel whose newest event is not stored yet is
-// answered when it is, so that nobody is shown what a crash could undo.
+// What is durable writes a record first, into the storage (Durability/HubStorage.swift) that the caller passes, and
+// whatever tells of it waits until the record is on stable storage. Positions wait for nothing. Who asks for a channel
+// whose newest event is not stored yet is answered when it is, so that nobody is shown what a crash could undo.
 import HubBytes
 import HubMessages
 
 struct Channels: ~Copyable {
   private var table: ChannelTable
-  var storage = HubStorage()
   private var outputs: OutletOutputs
   /// Counts all publications, of whatever channel.
   private var publicationNumber: UInt64 = 0
@@ -90,20 +89,26 @@ struct Channels: ~Copyable {
 
   // MARK: State
 
-  /// Publishes a driver's position on its trip's, its own and the fleet's channel, where somebody listens. It has no
-  /// number on a channel, nothing of it is kept, and a newer one with the same key makes it worthless.
+  /// Whether there is a channel at all that a driver's position would be published on.
   @inline(__always)
-  mutating func publish(driver: Int, trip: Int?, own: Int?, _ make: () -> PositionDelivery) {
-    if trip == nil, own == nil, fleet == nil { return }
-    // One for all three: what belongs to the channel is filled in for each.
-    var delivery = make()
-    if let trip { publish(&delivery, driver: driver, on: trip) }
-    if let own { publish(&delivery, driver: driver, on: own) }
-    if let fleet { publish(&delivery, driver: driver, on: fleet) }
+  func mayBeHeard(trip: Int?, own: Int?) -> Bool { trip != nil || own != nil || fleet != nil }
+
+  /// Publishes a driver's position on its trip's, its own and the fleet's channel, where somebody listens. It has no
+  /// number on a channel, nothing of it is kept, and a newer one with the same key makes it worthless. What belongs to
+  /// the channel is filled in for each.
+  @inline(__always)
+  mutating func publish(
+    _ delivery: inout PositionDelivery, driver: Int, trip: Int?, own: Int?, storedThrough ticket: UInt64
+  ) {
+    if let trip { publish(&delivery, driver: driver, on: trip, storedThrough: ticket) }
+    if let own { publish(&delivery, driver: driver, on: own, storedThrough: ticket) }
+    if let fleet { publish(&delivery, driver: driver, on: fleet, storedThrough: ticket) }
   }
 
   @inline(__always)
-  private mutating func publish(_ delivery: inout PositionDelivery, driver: Int, on channel: Int) {
+  private mutating func publish(
+    _ delivery: inout PositionDelivery, driver: Int, on channel: Int, storedThrough ticket: UInt64
+  ) {
     var outlets = table.outlets(channel)
     if outlets.isEmpty { return }
     publicationNumber += 1
@@ -111,7 +116,7 @@ struct Channels: ~Copyable {
     delivery.conflationKey = UInt64(channel) << 32 | UInt64(driver + 1)  // never an ETA's: there are fewer drivers
     delivery.position.channel = table.name(channel)
     delivery.position.number = publicationNumber
-    delivery.position.location.after = table.sequence(channel, storedThrough: storage.storedThrough)
+    delivery.position.location.after = table.sequence(channel, storedThrough: ticket)
     while let outlet = outlets.popFirst() {
       outputs[outlet].append(common: delivery)
       deliveries += 1
@@ -119,10 +124,10 @@ struct Channels: ~Copyable {
   }
 
   /// Publishes a trip's ETA: state too, of which a channel has one.
-  mutating func publish(_ eta: ETAUpdate, on channel: Int, at time: Timestamp) {
+  mutating func publish(_ eta: ETAUpdate, on channel: Int, storedThrough ticket: UInt64, at time: Timestamp) {
     if table.outlets(channel).isEmpty { return }
     var eta = eta
-    eta.after = table.sequence(channel, storedThrough: storage.storedThrough)
+    eta.after = table.sequence(channel, storedThrough: ticket)
     let delivery = Delivery(
       channel: ChannelHandle(index: UInt32(channel)), conflationKey: UInt64(channel) << 32 | UInt64(UInt32.max),
       received: 0, publication: publication(.etaUpdate(eta), on: table.name(channel), at: time))
@@ -141,7 +146,7 @@ struct Channels: ~Copyable {
   /// Publishes an event on a channel: numbered, kept for recovery, never dropped, shown when it is stored. `body` gets
   /// its number.
   mutating func publish(
-    eventOn channel: Int, at time: Timestamp, counting counters: inout HubCounters,
+    eventOn channel: Int, at time: Timestamp, _ storage: inout HubStorage, counting counters: inout HubCounters,
     _ body: (UInt64) -> Publication.Body
   ) {
     let sequence = table.nextSequence(
@@ -153,7 +158,7 @@ struct Channels: ~Copyable {
     let delivery = Delivery(
       channel: ChannelHandle(index: UInt32(channel)), conflationKey: 0, received: 0, publication: event)
     deliveries += UInt64(table.outlets(channel).count)
-    emitStored(.delivery(delivery), toSubscribersOf: channel, counting: &counters)
+    emitStored(.delivery(delivery), toSubscribersOf: channel, &storage, counting: &counters)
   }
 
   /// The channel that is `known`, or else the one of this name, kept for its events; nil at the limit of channels.
@@ -167,7 +172,7 @@ struct Channels: ~Copyable {
   }
 
   /// The channel's events are no longer kept.
-  mutating func forgetEvents(of channel: Int) {
+  mutating func forgetEvents(of channel: Int, _ storage: inout HubStorage) {
     if storage.isOn, table.isKept(channel) {
       storage.write(.channelForgotten(table.name(channel)))
       storage.noteForgotten()
@@ -252,9 +257,7 @@ struct Channels: ~Copyable {
 
   // MARK: Storing
 
-  /// From now on changes are stored; `new` begins another history of the numbers.
-  mutating func attachJournal(limit: Int, looksUp: Bool) { storage = HubStorage(limit: limit, looksUp: looksUp) }
-
+  /// Another history of the numbers begins.
   mutating func begin(epoch new: InlineText) { epoch = new }
 
   /// Restores an event with the number that it has; false where there is no room, and for what is no event.
@@ -307,8 +310,10 @@ struct Channels: ~Copyable {
   // MARK: Waiting for storage
 
   /// An output that leaves when everything done so far is stored. Where that cannot be now, an answer is refused.
-  mutating func emitStored(_ output: HubOutput, to outlet: UInt32, counting counters: inout HubCounters) {
-    guard storage.newest > storage.storedThrough else { return emit(output, to: outlet) }
+  mutating func emitStored(
+    _ output: HubOutput, to outlet: UInt32, _ storage: inout HubStorage, counting counters: inout HubCounters
+  ) {
+    guard storage.hasUnstored else { return emit(output, to: outlet) }
     switch storage.condition {
     case .good: storage.hold(output, for: outlet)
     case .unavailable where output.isAnswer: refuse(waiting: output, to: outlet, counting: &counters)
@@ -317,10 +322,11 @@ struct Channels: ~Copyable {
   }
 
   mutating func emitStored(
-    _ output: HubOutput, toSubscribersOf channel: Int, counting counters: inout HubCounters
+    _ output: HubOutput, toSubscribersOf channel: Int, _ storage: inout HubStorage,
+    counting counters: inout HubCounters
   ) {
     var outlets = table.outlets(channel)
-    while let outlet = outlets.popFirst() { emitStored(output, to: UInt32(outlet), counting: &counters) }
+    while let outlet = outlets.popFirst() { emitStored(output, to: UInt32(outlet), &storage, counting: &counters) }
   }
 
   /// Tells whom `output` was for that it cannot be stored now.
@@ -332,38 +338,33 @@ struct Channels: ~Copyable {
 
   /// Puts an input about a channel off until the channel's events are stored; false where they are, and nothing waits
   /// that came before it.
-  mutating func waits(_ input: HubInput, for channel: Channel) -> Bool {
+  func waits(_ input: HubInput, for channel: Channel, _ storage: inout HubStorage) -> Bool {
     guard storage.isOn, storage.condition == .good else { return false }
     // Not before those that came earlier; they are being handled again, in order, while they are released.
     let isBehindOthers = storage.parked > 0 && !storage.isReleasing && table.find(channel) != nil
-    guard isBehindOthers || isUnstored(channel) else { return false }
+    guard isBehindOthers || isUnstored(channel, storage) else { return false }
     storage.park(input)
     return true
   }
 
   /// Whether a channel's newest event is not stored yet. A new channel counts on from the numbers of those that are
   /// gone: that they are must be stored, or a hub that comes back gives these numbers to other events.
-  func isUnstored(_ channel: Channel) -> Bool {
+  func isUnstored(_ channel: Channel, _ storage: borrowing HubStorage) -> Bool {
     guard let index = table.find(channel) else { return storage.forgottenTicket > storage.storedThrough }
     return table.eventTicket(index) > storage.storedThrough
   }
 
   /// Whether who asks for the channel would have to wait for the disk, and the disk takes nothing.
-  func cannotStore(_ channel: Channel) -> Bool {
+  func cannotStore(_ channel: Channel, _ storage: borrowing HubStorage) -> Bool {
     switch storage.condition {
     case .good: false
-    case .unavailable: isUnstored(channel)
+    case .unavailable: isUnstored(channel, storage)
     }
   }
 
-  /// Whether something was changed that is not stored yet.
-  var hasUnstored: Bool { storage.newest > storage.storedThrough }
-
-  /// Emits what waited for the records up to `ticket`, and gives the inputs that did, for which `isReleasing` holds
-  /// until `endRelease`. Events come first: who asked between two of them is shown both as missed, and must not get
-  /// the second live as well.
-  mutating func beginRelease(through ticket: UInt64, _ condition: StorageCondition) -> [HubInput] {
-    storage.stored(through: ticket, condition)
+  /// Emits what may leave now that further records are stored, and gives the inputs that waited for them. Events come
+  /// first: who asked between two of them is shown both as missed, and must not get the second live as well.
+  mutating func release(from storage: inout HubStorage) -> [HubInput] {
     var parked: [HubInput] = []
     while let next = storage.release() {
       switch next {
@@ -371,9 +372,6 @@ struct Channels: ~Copyable {
       case .input(let input): parked.append(input)
       }
     }
-    storage.isReleasing = true
     return parked
   }
-
-  mutating func endRelease() { storage.isReleasing = false }
 }

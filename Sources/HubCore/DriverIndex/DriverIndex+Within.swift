@@ -83,7 +83,10 @@ extension DriverIndex {
     let given = budget
     var stack = SearchStack()
     stack.push(Pending(node: 0, cell: .world, squaredChord: 0))
-    var work = WithinWork(budget: budget, limit: limit)
+    // At least so much that each call gets on: down to a leaf, and one driver.
+    var work = WithinWork(
+      cells: max(budget.cells, 2 * DriverIndex.deepestLevel), candidates: max(budget.candidates, 1),
+      hits: max(limit, 1))
     defer {
       budget.cells = max(0, min(given.cells, work.cells))
       budget.candidates = max(0, min(given.candidates, work.candidates))
@@ -144,11 +147,4 @@ private struct WithinWork {
   var cells: Int
   var candidates: Int
   var hits: Int
-
-  /// At least so much that each call gets on: down to a leaf, and one driver.
-  init(budget: SearchBudget, limit: Int) {
-    cells = max(budget.cells, 2 * DriverIndex.deepestLevel)
-    candidates = max(budget.candidates, 1)
-    hits = max(limit, 1)
-  }
 }

@@ -202,16 +202,21 @@ struct Driver {
   @inline(__always)
   mutating func advise(isWatched: Bool, at uptime: Int64, _ rules: SamplingRules) -> SamplingReason? {
     let speed = position?.speed
-    return sampling.decide(status, speed: speed, isWatched: isWatched, at: uptime, rules: rules)
+    let reason = sampling.decide(status, speed: speed, isWatched: isWatched, at: uptime, rules: rules)
+    guard let reason else { return nil }
+    noteAdvice(reason, at: uptime, rules)
+    return reason
   }
 
   /// What a session that begins now is told.
-  mutating func beginAdvice(isWatched: Bool, _ rules: SamplingRules) -> SamplingReason {
+  mutating func beginAdvice(isWatched: Bool, at uptime: Int64, _ rules: SamplingRules) -> SamplingReason {
     if isStale { sampling = SamplingPolicy() }
-    return sampling.begin(status, isWatched: isWatched, rules: rules)
+    let reason = sampling.begin(status, isWatched: isWatched, rules: rules)
+    noteAdvice(reason, at: uptime, rules)
+    return reason
   }
 
-  mutating func noteAdvice(_ reason: SamplingReason, at uptime: Int64, _ rules: SamplingRules) {
+  private mutating func noteAdvice(_ reason: SamplingReason, at uptime: Int64, _ rules: SamplingRules) {
     samplingInterval = Float(rules.interval(reason))
     samplingAdvised = uptime
   }

@@ -1,31 +1,33 @@
 // All drivers that the hub knows: by id, by session, by place, and by what they are.
 //
-// A driver's record is changed through its own methods (Driver.swift); what concerns more than one table of this
-// folder, through the methods here.
+// Others read a driver's record where it lies, and change it only through the methods here.
 import HubBytes
 import HubGeo
 import HubMessages
 
 struct Drivers: ~Copyable {
-  private let limit: Int
+  let limits: HubLimits
+  let timings: HubTimings
   private var seed: UInt64
-  private var slab = Slab<Driver>()
+  /// Named, like all that is not private here, in this folder alone (TidyTests).
+  var slab = Slab<Driver>()
   private var ids = IndexTable()
   private(set) var profiles: DriverProfileTable
   /// Where drivers are that are online, and where stale ones were last.
-  var index: DriverIndex
+  private(set) var index: DriverIndex
   private(set) var staleIndex: DriverIndex
   private(set) var sessions: DriverSessions
   private(set) var onlineCount = 0
-  private(set) var countWithFixTimes = 0
+  var countWithFixTimes = 0
   /// Of all drivers' `DriverStorage.missed`.
-  private(set) var missedFixes = 0
+  var missedFixes = 0
 
   /// When the hub last took up its work again after a stall (uptime, ns): time in which it stalled is not the drivers'.
   private(set) var lastStall = Int64.min / 2
 
-  init(limits: HubLimits, outlets: Int, seed: UInt64) {
-    limit = limits.drivers
+  init(limits: HubLimits, timings: HubTimings, outlets: Int, seed: UInt64) {
+    self.limits = limits
+    self.timings = timings
     self.seed = seed
     profiles = DriverProfileTable(capacity: limits.profiles, seed: seed)
     index = DriverIndex(capacity: limits.drivers)
@@ -46,18 +48,21 @@ struct Drivers: ~Copyable {
 
   /// A driver's record, in place.
   subscript(driver: Int) -> Driver {
-    @inline(__always) _read { yield slab[driver] }
-    @inline(__always) _modify { yield &slab[driver] }
+    @inline(__always) unsafeAddress { slab.address(of: driver) }
+  }
+
+  /// What areas keep of a driver, in place.
+  subscript(areaOf driver: Int) -> DriverArea {
+    @inline(__always) _read { yield slab[driver].area }
+    @inline(__always) _modify { yield &slab[driver].area }
   }
 
   @inline(__always)
-  func handle(of driver: Int) -> Handle { Handle(index: UInt32(driver), generation: slab.generation(of: driver)) }
+  func handle(of driver: Int) -> Handle { slab.handle(of: driver) }
 
   /// The driver of a handle; nil where it was forgotten.
   @inline(__always)
-  func current(_ handle: Handle) -> Int? {
-    slab.isCurrent(Int(handle.index), handle.generation) ? Int(handle.index) : nil
-  }
+  func current(_ handle: Handle) -> Int? { slab.current(handle) }
 
   func find(_ id: Identifier) -> Int? { ids.find(hash: id.text.hashValue(seed: seed)) { slab[$0].id == id } }
 
@@ -73,15 +78,13 @@ struct Drivers: ~Copyable {
   }
 
   /// A driver that is not known yet, online; nil at the limit.
-  mutating func insert(
-    _ id: Identifier, at uptime: Int64, _ timings: HubTimings, _ deadlines: inout Deadlines
-  ) -> Int? {
-    guard count < limit else { return nil }
+  mutating func insert(_ id: Identifier, at uptime: Int64, _ deadlines: inout Deadlines) -> Int? {
+    guard count < limits.drivers else { return nil }
     let hash = id.text.hashValue(seed: seed)
     let driver = slab.insert(Driver(id: id, hash: hash, uptime: uptime))
     ids.insert(hash: hash, index: driver)
     onlineCount += 1
-    armStaleness(driver, at: uptime, timings, &deadlines)
+    armStaleness(driver, at: uptime, &deadlines)
     return driver
   }
 
@@ -98,6 +101,12 @@ struct Drivers: ~Copyable {
     slab.remove(driver, leaving: Driver(id: slab[driver].id, hash: 0, uptime: 0))
   }
 
+  /// The driver's channel has this index from now on; nil for none.
+  mutating func link(_ driver: Int, to channel: Int?) { slab[driver].channel = channel }
+
+  /// Inputs of the driver begin to wait in the second lane, or wait no longer.
+  mutating func count(waiting step: Int32, of driver: Int) { slab[driver].waiting += step }
+
   /// Changes the seed while there are no drivers.
   mutating func setSeed(_ seed: UInt64) {
     precondition(count == 0)
@@ -107,9 +116,7 @@ struct Drivers: ~Copyable {
   // MARK: Sessions
 
   /// A session of the driver begins, unless it is refused. Says what becomes of an older one.
-  mutating func connect(
-    _ session: SessionRef, driver: Int, client: UInt32, at uptime: Int64, _ timings: HubTimings
-  ) -> SessionTakeover {
+  mutating func connect(_ session: SessionRef, driver: Int, client: UInt32, at uptime: Int64) -> SessionTakeover {
     let takeover = sessions.takeOver(driver, &slab[driver], client: client, at: uptime, timings)
     if case .refused = takeover { return takeover }
     sessions.begin(session, driver: driver, client: client)
@@ -127,9 +134,9 @@ struct Drivers: ~Copyable {
   }
 
   /// The driver's older sessions that are to be told now, and whether each one's client was told before.
-  mutating func takeReplaced(of driver: Int, at uptime: Int64, _ timings: HubTimings)
-    -> [(session: SessionRef, isRepeated: Bool)]
-  { sessions.takeReplaced(of: driver, at: uptime, timings) }
+  mutating func takeReplaced(of driver: Int, at uptime: Int64) -> [(session: SessionRef, isRepeated: Bool)] {
+    sessions.takeReplaced(of: driver, at: uptime, timings)
+  }
 
   // MARK: What and where they are
 
@@ -137,7 +144,7 @@ struct Drivers: ~Copyable {
   func label(of driver: Int) -> DriverLabel { slab[driver].label }
 
   /// What the driver is has changed while it stays where it is.
-  mutating func relabel(_ driver: Int) {
+  private mutating func relabel(_ driver: Int) {
     let label = slab[driver].label
     index.label(UInt32(driver), label)
     staleIndex.label(UInt32(driver), label)
@@ -145,7 +152,7 @@ struct Drivers: ~Copyable {
 
   /// Puts the driver where its newest position is, among those that are online or among those that are stale.
   @inline(__always)
-  mutating func settle(_ driver: Int) {
+  mutating func place(_ driver: Int) {
     guard let coordinate = slab[driver].position?.coordinate else { return }
     let label = slab[driver].label
     if slab[driver].isStale {
@@ -162,14 +169,12 @@ struct Drivers: ~Copyable {
 
   /// The moment may come nearer, with a session's end or a shorter sampling interval; but never nearer than `stale`
   /// after that. So an entry that comes up at least that often is never late, and there need be only one.
-  private func armStaleness(
-    _ driver: Int, at uptime: Int64, _ timings: HubTimings, _ deadlines: inout Deadlines
-  ) {
+  private func armStaleness(_ driver: Int, at uptime: Int64, _ deadlines: inout Deadlines) {
     let look = min(slab[driver].staleAt(lastStall: lastStall, timings), uptime + nanoseconds(timings.stale))
     deadlines.arm(.driverStaleness, handle(of: driver), at: look)
   }
 
-  private mutating func armRetention(_ driver: Int, _ timings: HubTimings, _ deadlines: inout Deadlines) {
+  private mutating func armRetention(_ driver: Int, _ deadlines: inout Deadlines) {
     guard !slab[driver].isRetentionArmed else { return }
     slab[driver].isRetentionArmed = true
     deadlines.arm(.driverRetention, handle(of: driver), at: slab[driver].forgetsAt(timings))
@@ -177,48 +182,44 @@ struct Drivers: ~Copyable {
 
   /// The entry that watches for staleness came up: true where the driver is stale from now on. Else it is looked at
   /// again when it would be.
-  mutating func checkStaleness(
-    _ driver: Int, at uptime: Int64, _ timings: HubTimings, _ deadlines: inout Deadlines
-  ) -> Bool {
+  mutating func checkStaleness(_ driver: Int, at uptime: Int64, _ deadlines: inout Deadlines) -> Bool {
     guard !slab[driver].isStale else { return false }  // it began offline
     guard uptime >= slab[driver].staleAt(lastStall: lastStall, timings) else {
-      armStaleness(driver, at: uptime, timings, &deadlines)
+      armStaleness(driver, at: uptime, &deadlines)
       return false
     }
-    becomeStale(driver, timings, &deadlines)
+    becomeStale(driver, &deadlines)
     return true
   }
 
-  private mutating func becomeStale(_ driver: Int, _ timings: HubTimings, _ deadlines: inout Deadlines) {
+  private mutating func becomeStale(_ driver: Int, _ deadlines: inout Deadlines) {
     slab[driver].setStale(true)
     onlineCount -= 1
     index.remove(UInt32(driver))
-    settle(driver)
-    armRetention(driver, timings, &deadlines)
+    place(driver)
+    armRetention(driver, &deadlines)
   }
 
-  mutating func returnFromStale(
-    _ driver: Int, at uptime: Int64, _ timings: HubTimings, _ deadlines: inout Deadlines
-  ) {
+  mutating func returnFromStale(_ driver: Int, at uptime: Int64, _ deadlines: inout Deadlines) {
     slab[driver].setStale(false)
     onlineCount += 1
     staleIndex.remove(UInt32(driver))
-    armStaleness(driver, at: uptime, timings, &deadlines)
+    armStaleness(driver, at: uptime, &deadlines)
   }
 
   /// A driver that was read back goes on as if the hub had not been away: what is older than its newest fix is
   /// history, and it is forgotten when it would have been. Silence counts from the start of this hub, for nobody could
   /// reach it before. One that is offline already, or of whom nothing is known but events, gets no notification.
-  mutating func resume(_ driver: Int, at now: Moment, _ timings: HubTimings, _ deadlines: inout Deadlines) {
+  mutating func resume(_ driver: Int, at now: Moment, _ deadlines: inout Deadlines) {
     let isKnown = slab[driver].durable.isKnown
     if isKnown { slab[driver].resumeTime(at: now) }
-    if isKnown, !slab[driver].durable.isOffline { settle(driver) } else { becomeStale(driver, timings, &deadlines) }
+    if isKnown, !slab[driver].durable.isOffline { place(driver) } else { becomeStale(driver, &deadlines) }
   }
 
   /// The entry that waits to forget the driver came up: true where it is to be forgotten now. Else it is looked at
   /// again later; a driver that is back is watched for staleness instead.
   mutating func checkRetention(
-    _ driver: Int, at now: Moment, canStore: Bool, _ timings: HubTimings, _ deadlines: inout Deadlines
+    _ driver: Int, at now: Moment, canStore: Bool, _ deadlines: inout Deadlines
   ) -> Bool {
     slab[driver].isRetentionArmed = false
     guard slab[driver].isStale else { return false }
@@ -227,8 +228,29 @@ struct Drivers: ~Copyable {
     let isDue = now.uptime >= slab[driver].forgetsAt(timings)
     if isDue, !isNeeded, canStore { return true }
     if isNeeded || isDue { slab[driver].putOffForgetting(at: now.uptime) }
-    armRetention(driver, timings, &deadlines)
+    armRetention(driver, &deadlines)
     return false
+  }
+
+  /// `driver_offline` is published, and recorded where there is a journal.
+  mutating func goOffline(_ driver: Int, at time: Timestamp, isStored: Bool) {
+    slab[driver].durable.goOffline(at: time, isStored: isStored)
+  }
+
+  /// `driver_online` is published.
+  mutating func goOnline(_ driver: Int) { slab[driver].durable.isOffline = false }
+
+  // MARK: Trips
+
+  /// One trip more binds the driver.
+  mutating func beginTrip(_ driver: Int) {
+    slab[driver].beginTrip()
+    relabel(driver)
+  }
+
+  mutating func endTrip(_ driver: Int, at time: Timestamp) {
+    slab[driver].endTrip(at: time)
+    relabel(driver)
   }
 
   /// A trip that a driver began, if one did, is known, or not any more.
@@ -278,53 +300,22 @@ struct Drivers: ~Copyable {
     return hasRoom ? .taken : .noRoom
   }
 
-  private mutating func setProfile(_ profile: DriverProfile, of driver: Int) -> Bool {
+  mutating func setProfile(_ profile: DriverProfile, of driver: Int) -> Bool {
     guard let index = profiles.replace(slab[driver].profile, with: profile) else { return false }
     slab[driver].profile = index
     return true
   }
 
-  // MARK: Fixes that came, or were not stored
+  // MARK: How often they are to send
 
-  /// From its first batch on, a driver's fix times are remembered, newest first, up to the limits. `isStored`: there is
-  /// a journal, in which the newest may be missing.
-  mutating func rememberFixTimes(
-    of driver: Int, limits: HubLimits, isStored: Bool, counting counters: inout HubCounters
-  ) {
-    guard slab[driver].fixTimes == nil else { return }
-    guard countWithFixTimes < limits.driversWithFixTimes else { return counters.count(full: .fixTimes) }
-    countWithFixTimes += 1
-    let newest = slab[driver].tracker.newest
-    slab[driver].fixTimes = FixTimes(
-      capacity: limits.fixTimesPerDriver, newest: newest,
-      isRecorded: newest.map { !isStored || !slab[driver].durable.hasNoRecord(ofPublished: $0) } ?? true,
-      vouchesFrom: slab[driver].tracker.latest)
-  }
+  /// What the driver is to be told now of how often to send; nil where that is what it was told last.
+  @inline(__always)
+  mutating func advise(
+    _ driver: Int, isWatched: Bool, at uptime: Int64, _ rules: SamplingRules
+  ) -> SamplingReason? { slab[driver].advise(isWatched: isWatched, at: uptime, rules) }
 
-  /// A fix was taken in while nothing could be recorded.
-  mutating func noteMissed(_ time: Timestamp, driver: Int, limits: HubLimits, counting counters: inout HubCounters) {
-    counters.fixesNotStored += 1
-    let isOwnLimit = slab[driver].durable.missed.count >= limits.missedFixesPerDriver
-    let hasRoom = !isOwnLimit && missedFixes < limits.missedFixes
-    if slab[driver].durable.miss(time, hasRoom: hasRoom) {
-      missedFixes += 1
-    } else if isOwnLimit {
-      counters.count(.missedFixesPerDriver)
-    } else if !hasRoom {
-      counters.count(full: .missedFixes)
-    }
-  }
-
-  /// The journal has the fix.
-  mutating func noteFound(_ time: Timestamp, driver: Int) {
-    if slab[driver].durable.find(time) { missedFixes -= 1 }
-  }
-
-  // MARK: Reading back
-
-  /// False where the table of profiles has no room.
-  mutating func load(_ stored: DurableDriver, driver: Int, trip: Handle?) -> Bool {
-    slab[driver].load(stored, trip: trip)
-    return setProfile(stored.profile, of: driver)
-  }
+  /// What a session that begins now is told.
+  mutating func beginAdvice(
+    _ driver: Int, isWatched: Bool, at uptime: Int64, _ rules: SamplingRules
+  ) -> SamplingReason { slab[driver].beginAdvice(isWatched: isWatched, at: uptime, rules) }
 }

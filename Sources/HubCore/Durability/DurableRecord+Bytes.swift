@@ -1,7 +1,44 @@
-// The members of durable records as bytes, in their order, and read again.
+// Durable records read from bytes, and the members of the larger ones, in their order.
 import HubBytes
 import HubGeo
 import HubMessages
+
+extension DurableRecord {
+  /// The next record; nil behind the last one.
+  static func next(from reader: inout RecordReader) throws(RecordError) -> DurableRecord? {
+    if reader.isAtEnd { return nil }
+    return try reader.record { (kind, reader) throws(RecordError) in try DurableRecord(kind, from: &reader) }
+  }
+
+  private init(_ kind: UInt8, from reader: inout RecordReader) throws(RecordError) {
+    guard let kind = RecordKind(rawValue: kind) else { throw reader.failure(.kind(kind)) }
+    switch kind {
+    case .epoch:  // any bits
+      self = .epoch(
+        try reader.read(), seed: try reader.read(), pseudonymKey: SipKey(try reader.read(), try reader.read()))
+    case .trip: self = .trip(try reader.read())
+    case .tripForgotten: self = .tripForgotten(try reader.read())
+    case .eta: self = .eta(try reader.read(), try reader.read())
+    case .tripUpdate, .tripChange, .notification, .fenceNotification, .postedNotification:
+      self = .event(try Publication(kind, from: &reader))
+    case .channel: self = .channel(try reader.read(), sequence: try reader.count())
+    case .channelForgotten: self = .channelForgotten(try reader.read())
+    case .highestSequence: self = .highestSequence(try reader.count())
+    case .fixes: self = .fixes(DurableFixes(try FixesRecord(from: &reader)))
+    case .driver: self = .driver(try reader.read())
+    case .driverOffline: self = .driverOffline(try reader.read(), at: try reader.read())
+    case .driverForgotten: self = .driverForgotten(try reader.read())
+    case .highestTripNumber: self = .highestTripNumber(try reader.count())
+    case .fence: self = .fence(try reader.read())
+    case .fenceDeleted: self = .fenceDeleted(try reader.read())
+    case .stay: self = .stay(try reader.read())
+    case .stayEnded: self = .stayEnded(driver: try reader.read(), fence: try reader.read())
+    case .pair: self = .pair(try reader.read())
+    case .pairEnded:
+      self = .pairEnded(fence: try reader.read(), driver: try reader.read(), other: try reader.read())
+    }
+  }
+}
 
 extension DurableTrip: Recorded {
   func write(into bytes: inout ByteBuffer) {
@@ -53,7 +90,7 @@ extension Position: Recorded {
   func write(into bytes: inout ByteBuffer) {
     bytes.record(timestamp)
     bytes.append(atMost: StoredPosition.size) {
-      StoredFix.write(self, into: $0, at: 0)
+      StoredPosition.write(self, into: $0, at: 0)
       return StoredPosition.size
     }
   }
@@ -61,7 +98,7 @@ extension Position: Recorded {
   init(from reader: inout RecordReader) throws(RecordError) {
     let time: Timestamp = try reader.read()
     guard let position = StoredPosition(try reader.take(StoredPosition.size), at: 0) else { throw reader.failure(.fix) }
-    self.init(position, at: time)
+    self = position.position(at: time)
   }
 }
 
@@ -82,37 +119,46 @@ extension StoredTracking: Recorded {
 
 // MARK: - Events
 
-extension RecordReader {
+extension Publication {
   /// The event of a record of this kind.
-  mutating func event(_ kind: RecordKind) throws(RecordError) -> Publication {
-    let channel: Channel = try read()
-    let (sequence, number) = (try count(), try count())
-    let published: Timestamp = try read()
+  fileprivate init(_ kind: RecordKind, from reader: inout RecordReader) throws(RecordError) {
+    let channel: Channel = try reader.read()
+    let (sequence, number) = (try reader.count(), try reader.count())
+    let published: Timestamp = try reader.read()
     let body: Publication.Body =
       kind == .tripUpdate || kind == .tripChange
-      ? .tripUpdate(try tripUpdate(kind, sequence)) : .notification(try notification(kind, sequence))
-    return Publication(channel: channel, number: number, timestamp: published, body: body)
+      ? .tripUpdate(try TripUpdate(kind, sequence, from: &reader))
+      : .notification(try Notification(kind, sequence, from: &reader))
+    self.init(channel: channel, number: number, timestamp: published, body: body)
   }
+}
 
-  private mutating func tripUpdate(_ kind: RecordKind, _ sequence: UInt64) throws(RecordError) -> TripUpdate {
-    var update = TripUpdate(
-      tripID: try read(), status: try read(), previousStatus: try read(), driverID: try read(),
-      timestamp: try read(), location: try read(), summary: try read(), sequence: sequence)
-    guard kind == .tripChange else { return update }
-    (update.pickup, update.dropoff) = (try read(), try read())
-    update.route = (try read() as Route?)?.polyline
-    guard update.isChange else { throw failure(.optional) }
-    return update
+extension TripUpdate {
+  fileprivate init(
+    _ kind: RecordKind, _ sequence: UInt64, from reader: inout RecordReader
+  ) throws(RecordError) {
+    self.init(
+      tripID: try reader.read(), status: try reader.read(), previousStatus: try reader.read(),
+      driverID: try reader.read(), timestamp: try reader.read(), location: try reader.read(),
+      summary: try reader.read(), sequence: sequence)
+    guard kind == .tripChange else { return }
+    (pickup, dropoff) = (try reader.read(), try reader.read())
+    route = (try reader.read() as Route?)?.polyline
+    guard isChange else { throw reader.failure(.optional) }
   }
+}
 
-  private mutating func notification(_ kind: RecordKind, _ sequence: UInt64) throws(RecordError) -> Notification {
-    var made = Notification(
-      kind: try read(), title: try read(), body: try read(), driverID: try read(), leg: try read(), sequence: sequence)
-    if kind == .fenceNotification { made.fence = try read() as FenceNotice }
-    guard kind == .postedNotification else { return made }
-    (made.content, made.messageID) = (try read(), try read())
-    guard made.content != nil || made.messageID != nil else { throw failure(.optional) }
-    return made
+extension Notification {
+  fileprivate init(
+    _ kind: RecordKind, _ sequence: UInt64, from reader: inout RecordReader
+  ) throws(RecordError) {
+    self.init(
+      kind: try reader.read(), title: try reader.read(), body: try reader.read(), driverID: try reader.read(),
+      leg: try reader.read(), sequence: sequence)
+    if kind == .fenceNotification { fence = try reader.read() as FenceNotice }
+    guard kind == .postedNotification else { return }
+    (content, messageID) = (try reader.read(), try reader.read())
+    guard content != nil || messageID != nil else { throw reader.failure(.optional) }
   }
 }
 

@@ -27,21 +27,20 @@ public struct FixesRecord {
   /// Throws where it is damaged or another kind of record.
   public init(_ bytes: UnsafeRawBufferPointer) throws(RecordError) {
     var reader = RecordReader(bytes)
-    self = try reader.nextFixes()
+    self = try reader.record { (kind, reader) throws(RecordError) in
+      guard kind == RecordKind.fixes.rawValue else { throw reader.failure(.kind(kind)) }
+      return try FixesRecord(from: &reader)
+    }
   }
 
-  /// `fixes` holds whole fixes that were read once.
-  init(
-    driverID: Identifier, tripID: Identifier?, received: Timestamp, tracking: StoredTracking,
-    progress: TripProgress?, published: Timestamp?, fixes: UnsafeRawBufferPointer
-  ) {
-    self.driverID = driverID
-    self.tripID = tripID
-    self.received = received
-    self.tracking = tracking
-    self.progress = progress
-    self.published = published
-    self.fixes = fixes
+  init(from reader: inout RecordReader) throws(RecordError) {
+    (driverID, tripID) = (try reader.read(), try reader.read())
+    (received, tracking) = (try reader.read(), try reader.read())
+    (progress, published) = (try reader.read(), try reader.read())
+    let count = Int(try reader.read() as UInt16)
+    guard count > 0 else { throw reader.failure(.fix) }
+    fixes = try reader.take(count * StoredFix.size)
+    for index in 0..<count where StoredFix(bytes(of: index)) == nil { throw reader.failure(.fix) }
   }
 
   /// At least 1.
@@ -86,9 +85,8 @@ struct DurableFixes: Equatable {
     tracking = record.tracking
     progress = record.progress
     published = record.published
-    if let fix = record.newestPublished, let position = fix.position {
-      newest = Position(position, at: fix.measured.timestamp)
-      if let published { newest?.published = published }
+    if let fix = record.newestPublished {
+      newest = fix.position?.position(at: fix.measured.timestamp, published: published)
     }
   }
 }

@@ -32,7 +32,7 @@ struct HubStorage: ~Copyable {
   /// Inputs among what is held.
   private(set) var parked = 0
   /// What waited is being handled.
-  var isReleasing = false
+  private(set) var isReleasing = false
   /// The number with which a channel was forgotten last.
   private(set) var forgottenTicket: UInt64 = 0
 
@@ -51,6 +51,9 @@ struct HubStorage: ~Copyable {
 
   /// The number of the newest change; 0 where nothing is stored.
   var newest: UInt64 { records.isEmpty ? ticket - 1 : ticket }
+
+  /// Whether something was changed that is not stored yet.
+  var hasUnstored: Bool { newest > storedThrough }
 
   /// Whether another change may be made.
   var hasRoom: Bool { !isOn || condition == .good && records.count < limit }
@@ -121,6 +124,9 @@ struct HubStorage: ~Copyable {
     self.condition = condition
     storedThrough = max(storedThrough, ticket)
   }
+
+  /// What waited begins to be handled, or was.
+  mutating func setReleasing(_ isReleasing: Bool) { self.isReleasing = isReleasing }
 
   /// A channel was forgotten with what is written now.
   mutating func noteForgotten() { forgottenTicket = ticket }

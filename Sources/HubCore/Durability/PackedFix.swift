@@ -25,11 +25,7 @@ public struct PackedFix: Sendable, BitwiseCopyable {
 extension PackedFix {
   /// As a journal would hold it: with its resolutions.
   public init(_ fix: StoredFix) {
-    let position = fix.position.map {
-      Position(
-        coordinate: $0.coordinate, speed: $0.speed, heading: $0.heading, accuracy: $0.accuracy,
-        confidence: $0.confidence, timestamp: fix.measured.timestamp)
-    }
+    let position = fix.position?.position(at: fix.measured.timestamp)
     self = withUnsafeTemporaryAllocation(byteCount: StoredFix.size, alignment: 8) { raw in
       StoredFix.write(fix.measured, fix.disposition, position, into: raw)
       return PackedFix(copying: UnsafeRawBufferPointer(raw))

@@ -9,14 +9,14 @@ public enum RecordJSON {
   /// Throws where `records` are none.
   public static func check(_ records: UnsafeRawBufferPointer) throws(RecordError) {
     var reader = RecordReader(records)
-    while try reader.next() != nil {}
+    while try DurableRecord.next(from: &reader) != nil {}
   }
 
   /// The epoch that the last `life` record in `records` begins; nil without one.
   public static func lastEpoch(in records: UnsafeRawBufferPointer) throws(RecordError) -> String? {
     var reader = RecordReader(records)
     var found: InlineText?
-    while let record = try reader.next() {
+    while let record = try DurableRecord.next(from: &reader) {
       if case .epoch(let epoch, _, _) = record { found = epoch }
     }
     return found.map { "\($0)" }
@@ -35,7 +35,7 @@ public enum RecordJSON {
         write(try FixesRecord(whole), &buffer)
       } else {
         var reader = RecordReader(whole)
-        if let record = try reader.next() { write(record, &buffer) }
+        if let record = try DurableRecord.next(from: &reader) { write(record, &buffer) }
       }
       buffer.append("}\n")
       offset = next
@@ -181,7 +181,7 @@ public enum RecordJSON {
       buffer.append(index > 0 ? ",{\"disposition\":" : "{\"disposition\":", fix.disposition.name)
       buffer.append(",\"measured\":")
       JSONWriter.write(LocationUpdate(tripID: nil, fix: fix.measured), time: .unixMilliseconds, into: &buffer)
-      if let position = fix.position { write(Position(position, at: fix.measured.timestamp), &buffer) }
+      if let position = fix.position { write(position.position(at: fix.measured.timestamp), &buffer) }
       buffer.append("}")
     }
     buffer.append("]")

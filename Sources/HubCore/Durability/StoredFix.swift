@@ -65,12 +65,15 @@ public struct StoredPosition: Sendable, Equatable {
   }
 }
 
-extension Position {
-  /// As it was published. Its turn rate is not stored, nor whether its place was only led to by the motion.
-  init(_ stored: StoredPosition, at timestamp: Timestamp) {
-    self.init(
-      coordinate: stored.coordinate, speed: stored.speed, heading: stored.heading, accuracy: stored.accuracy,
-      confidence: stored.confidence, timestamp: timestamp)
+extension StoredPosition {
+  /// As it was published, by the time `published` where that is not its own. Its turn rate is not stored, nor whether
+  /// its place was only led to by the motion.
+  func position(at timestamp: Timestamp, published: Timestamp? = nil) -> Position {
+    var position = Position(
+      coordinate: coordinate, speed: speed, heading: heading, accuracy: accuracy, confidence: confidence,
+      timestamp: timestamp)
+    if let published { position.published = published }
+    return position
   }
 }
 
@@ -90,37 +93,22 @@ extension StoredFix {
       bytes.storeBytes(of: number.littleEndian, toByteOffset: offset, as: type(of: number))
     }
     store(fix.timestamp.milliseconds, 0)
-    store(degrees(fix.coordinate.latitude), 8)
-    store(degrees(fix.coordinate.longitude), 12)
-    store(scaled(fix.accuracy, by: 1000, UInt32.self), 16)
-    store(scaled(fix.speed, by: 1000, UInt32.self), 20)
-    store(scaled(fix.heading, by: 1e7, UInt32.self), 24)
-    store(altitude(fix.altitude), 28)
-    store(scaled(fix.headingAccuracy, by: 100, UInt16.self), 32)
-    store(scaled(fix.speedAccuracy, by: 100, UInt16.self), 34)
-    store(scaled(fix.batteryLevel, by: 200, UInt8.self), 36)
+    store(StoredNumber.degrees(fix.coordinate.latitude), 8)
+    store(StoredNumber.degrees(fix.coordinate.longitude), 12)
+    store(StoredNumber.scaled(fix.accuracy, by: 1000, UInt32.self), 16)
+    store(StoredNumber.scaled(fix.speed, by: 1000, UInt32.self), 20)
+    store(StoredNumber.scaled(fix.heading, by: 1e7, UInt32.self), 24)
+    store(StoredNumber.altitude(fix.altitude), 28)
+    store(StoredNumber.scaled(fix.headingAccuracy, by: 100, UInt16.self), 32)
+    store(StoredNumber.scaled(fix.speedAccuracy, by: 100, UInt16.self), 34)
+    store(StoredNumber.scaled(fix.batteryLevel, by: 200, UInt8.self), 36)
     store(fix.source?.rawValue ?? UInt8.max, 37)
     store(disposition.rawValue, 38)
     guard let position else {
       for offset in stride(from: 40, to: size, by: 8) { store(UInt64(0), offset) }
       return store(UInt8(0), 39)
     }
-    write(position, into: bytes, at: 39)
-  }
-
-  /// Writes a published position, 17 bytes.
-  @inline(__always)
-  static func write(_ position: Position, into bytes: UnsafeMutableRawBufferPointer, at start: Int) {
-    precondition(start + StoredPosition.size <= bytes.count)
-    func store(_ number: some FixedWidthInteger & BitwiseCopyable, _ offset: Int) {
-      bytes.storeBytes(of: number.littleEndian, toByteOffset: start + offset, as: type(of: number))
-    }
-    store(position.confidence.rawValue, 0)
-    store(degrees(position.coordinate.latitude), 1)
-    store(degrees(position.coordinate.longitude), 5)
-    store(scaled(position.accuracy, by: 100, UInt32.self), 9)
-    store(scaled(position.speed, by: 100, UInt16.self), 13)
-    store(scaled(position.heading, by: 100, UInt16.self), 15)
+    StoredPosition.write(position, into: bytes, at: 39)
   }
 
   /// Reads a fix from the first 56 of `bytes`; nil where they are none.
@@ -131,20 +119,20 @@ extension StoredFix {
     }
     let timestamp = Timestamp(milliseconds: load(Int64.self, 0))
     guard let disposition = Disposition(rawValue: bytes[38]), Timestamp.accepted.contains(timestamp),
-      let coordinate = StoredFix.coordinate(load(Int32.self, 8), load(Int32.self, 12))
+      let coordinate = StoredNumber.coordinate(load(Int32.self, 8), load(Int32.self, 12))
     else { return nil }
     let altitude = load(Int32.self, 28)
     self.disposition = disposition
     measured = Fix(
       coordinate: coordinate, timestamp: timestamp,
-      accuracy: StoredFix.value(load(UInt32.self, 16), per: 1000),
-      heading: StoredFix.value(load(UInt32.self, 24), per: 1e7),
-      speed: StoredFix.value(load(UInt32.self, 20), per: 1000),
+      accuracy: StoredNumber.value(load(UInt32.self, 16), per: 1000),
+      heading: StoredNumber.value(load(UInt32.self, 24), per: 1e7),
+      speed: StoredNumber.value(load(UInt32.self, 20), per: 1000),
       altitude: altitude == .min ? nil : Double(altitude) / 1000,
-      headingAccuracy: StoredFix.value(load(UInt16.self, 32), per: 100),
-      speedAccuracy: StoredFix.value(load(UInt16.self, 34), per: 100),
+      headingAccuracy: StoredNumber.value(load(UInt16.self, 32), per: 100),
+      speedAccuracy: StoredNumber.value(load(UInt16.self, 34), per: 100),
       source: FixSource(rawValue: bytes[37]),
-      batteryLevel: StoredFix.value(bytes[36], per: 200))
+      batteryLevel: StoredNumber.value(bytes[36], per: 200))
     guard disposition == .live || disposition == .confirmed else { return }
     guard let published = StoredPosition(bytes, at: 39) else { return nil }
     position = published
@@ -159,18 +147,54 @@ extension StoredFix {
   static func milliseconds(of bytes: UnsafeRawBufferPointer) -> Int64 {
     Int64(littleEndian: bytes.loadUnaligned(as: Int64.self))
   }
+}
 
-  // MARK: Numbers
+extension StoredPosition {
+  /// Bytes of one: those from 39 on of a fix.
+  static let size = 17
 
+  /// Writes a published position, 17 bytes.
   @inline(__always)
-  private static func degrees(_ value: Double) -> Int32 { Int32(rounded(value * 1e7)) }
+  static func write(_ position: Position, into bytes: UnsafeMutableRawBufferPointer, at start: Int) {
+    precondition(start + StoredPosition.size <= bytes.count)
+    func store(_ number: some FixedWidthInteger & BitwiseCopyable, _ offset: Int) {
+      bytes.storeBytes(of: number.littleEndian, toByteOffset: start + offset, as: type(of: number))
+    }
+    store(position.confidence.rawValue, 0)
+    store(StoredNumber.degrees(position.coordinate.latitude), 1)
+    store(StoredNumber.degrees(position.coordinate.longitude), 5)
+    store(StoredNumber.scaled(position.accuracy, by: 100, UInt32.self), 9)
+    store(StoredNumber.scaled(position.speed, by: 100, UInt16.self), 13)
+    store(StoredNumber.scaled(position.heading, by: 100, UInt16.self), 15)
+  }
 
-  fileprivate static func coordinate(_ latitude: Int32, _ longitude: Int32) -> Coordinate? {
+  /// Reads a position from 17 of `bytes`; nil where they are none.
+  init?(_ bytes: UnsafeRawBufferPointer, at start: Int) {
+    guard start + StoredPosition.size <= bytes.count else { return nil }
+    func load<Number: FixedWidthInteger & BitwiseCopyable>(_: Number.Type, _ offset: Int) -> Number {
+      Number(littleEndian: bytes.loadUnaligned(fromByteOffset: start + offset, as: Number.self))
+    }
+    guard let confidence = Confidence(rawValue: bytes[start]),
+      let place = StoredNumber.coordinate(load(Int32.self, 1), load(Int32.self, 5)),
+      let accuracy = StoredNumber.value(load(UInt32.self, 9), per: 100)
+    else { return nil }
+    self.init(
+      coordinate: place, speed: StoredNumber.value(load(UInt16.self, 13), per: 100),
+      heading: StoredNumber.value(load(UInt16.self, 15), per: 100), accuracy: accuracy, confidence: confidence)
+  }
+}
+
+/// Numbers as they are stored: integers of a unit each.
+private enum StoredNumber {
+  @inline(__always)
+  static func degrees(_ value: Double) -> Int32 { Int32(rounded(value * 1e7)) }
+
+  static func coordinate(_ latitude: Int32, _ longitude: Int32) -> Coordinate? {
     Coordinate(latitude: Double(latitude) / 1e7, longitude: Double(longitude) / 1e7)
   }
 
   @inline(__always)
-  private static func scaled<Number: FixedWidthInteger & UnsignedInteger>(
+  static func scaled<Number: FixedWidthInteger & UnsignedInteger>(
     _ value: Double?, by unit: Double, _: Number.Type
   ) -> Number {
     guard let value else { return .max }
@@ -180,37 +204,17 @@ extension StoredFix {
   }
 
   @inline(__always)
-  private static func altitude(_ value: Double?) -> Int32 {
+  static func altitude(_ value: Double?) -> Int32 {
     guard let value else { return .min }
     return Int32(rounded(min(max(value * 1000, Double(Int32.min + 1)), Double(Int32.max))))
   }
 
   @inline(__always)
-  fileprivate static func value<Number: FixedWidthInteger>(_ number: Number, per unit: Double) -> Double? {
+  static func value<Number: FixedWidthInteger>(_ number: Number, per unit: Double) -> Double? {
     number == .max ? nil : Double(number) / unit
   }
 
   /// As `TrackMath.rounded`, to whole numbers.
   @inline(__always)
   private static func rounded(_ value: Double) -> Double { value + 0x1.8p52 - 0x1.8p52 }
-}
-
-extension StoredPosition {
-  /// Bytes of one: those from 39 on of a fix.
-  static let size = 17
-
-  /// Reads a position from 17 of `bytes`; nil where they are none.
-  init?(_ bytes: UnsafeRawBufferPointer, at start: Int) {
-    guard start + StoredPosition.size <= bytes.count else { return nil }
-    func load<Number: FixedWidthInteger & BitwiseCopyable>(_: Number.Type, _ offset: Int) -> Number {
-      Number(littleEndian: bytes.loadUnaligned(fromByteOffset: start + offset, as: Number.self))
-    }
-    guard let confidence = Confidence(rawValue: bytes[start]),
-      let place = StoredFix.coordinate(load(Int32.self, 1), load(Int32.self, 5)),
-      let accuracy = StoredFix.value(load(UInt32.self, 9), per: 100)
-    else { return nil }
-    self.init(
-      coordinate: place, speed: StoredFix.value(load(UInt16.self, 13), per: 100),
-      heading: StoredFix.value(load(UInt16.self, 15), per: 100), accuracy: accuracy, confidence: confidence)
-  }
 }

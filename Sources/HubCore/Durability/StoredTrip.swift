@@ -10,7 +10,7 @@ public struct StoredTrip: Sendable, Equatable {
   /// damaged.
   public init?(record bytes: UnsafeRawBufferPointer) throws(RecordError) {
     var reader = RecordReader(bytes)
-    guard case .trip(let durable) = try reader.next() else { return nil }
+    guard case .trip(let durable) = try DurableRecord.next(from: &reader) else { return nil }
     number = durable.number
     report = Trip(durable, hash: 0, now: 0).report
   }

@@ -28,14 +28,20 @@ extension TripProgress: Recorded {
       meters: try reader.distance(), anchor: try reader.read(), groundLatitude: try reader.finite(in: -90...90))
     approachMeters = try reader.read() ? try reader.distance() : nil
     (fixes, newest) = (try reader.count(), try reader.read())
-    (gaps, gapMilliseconds) = (try reader.count(), try reader.milliseconds())
-    waitingMilliseconds = try reader.milliseconds()
+    (gaps, gapMilliseconds) = (try reader.count(), try TripProgress.milliseconds(from: &reader))
+    waitingMilliseconds = try TripProgress.milliseconds(from: &reader)
     isStanding = try reader.read()
     (started, arrived) = (try reader.read(), try reader.read())
     let speed = try reader.read() ? try reader.finite(in: 0...1e9) : nil
     pace = Pace(speed: speed, weightSeconds: try reader.finite(in: 0...1e9))
     notices = TripNotices(rawValue: try reader.read())
     guard TripNotices.all.isSuperset(of: notices) else { throw reader.failure(.number) }
+  }
+
+  private static func milliseconds(from reader: inout RecordReader) throws(RecordError) -> Int64 {
+    let value: Int64 = try reader.read()
+    guard (0...TripProgress.longestMilliseconds).contains(value) else { throw reader.failure(.number) }
+    return value
   }
 }
 
@@ -51,13 +57,5 @@ extension TripSummary: Recorded {
     self.init(
       distance: distance, approach: approach, track: track, duration: duration, waiting: waiting,
       fixes: try reader.count(), gaps: try reader.count(), gapDuration: gapDuration)
-  }
-}
-
-extension RecordReader {
-  fileprivate mutating func milliseconds() throws(RecordError) -> Int64 {
-    let value: Int64 = try read()
-    guard (0...TripProgress.longestMilliseconds).contains(value) else { throw failure(.number) }
-    return value
   }
 }

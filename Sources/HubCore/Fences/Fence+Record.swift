@@ -48,13 +48,18 @@ extension DurableFence: Recorded {
       switch kind {
       case .area: .area(try reader.read())
       case .hazard: .hazard(try reader.read())
-      case .roaming: try reader.roaming()
+      case .roaming: try DurableFence.roaming(from: &reader)
       }
     let fence = Fence(
       id: id, title: title, shape: shape, drivers: try reader.read(),
       dwell: try reader.read() ? try reader.finite(in: Fence.dwellSeconds) : nil,
       speedLimit: try reader.read() ? try reader.finite(in: Fence.speedLimits) : nil)
     self.init(number: number, updated: updated, fence: fence)
+  }
+
+  private static func roaming(from reader: inout RecordReader) throws(RecordError) -> Fence.Shape {
+    guard try reader.read() as ShapeKind == .roaming else { throw reader.failure(.status) }
+    return .roaming(meters: try reader.finite(in: 0...Fence.maximumRoamingMeters), others: try reader.read())
   }
 }
 
@@ -111,11 +116,6 @@ extension FenceArea: Recorded {
 }
 
 extension RecordReader {
-  fileprivate mutating func roaming() throws(RecordError) -> Fence.Shape {
-    guard try read() as ShapeKind == .roaming else { throw failure(.status) }
-    return .roaming(meters: try finite(in: 0...Fence.maximumRoamingMeters), others: try read())
-  }
-
   fileprivate mutating func positions() throws(RecordError) -> [[[Coordinate]]] {
     var polygons: [[[Coordinate]]] = []
     for _ in 0..<(try read() as UInt16) {

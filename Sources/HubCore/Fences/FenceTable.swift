@@ -56,10 +56,13 @@ struct FenceTable: ~Copyable {
   func find(_ id: Identifier, hash: UInt64) -> Int? { ids.find(hash: hash) { records[$0].fence.id == id } }
 
   @inline(__always)
-  func isCurrent(_ handle: Handle) -> Bool { records.isCurrent(Int(handle.index), handle.generation) }
+  func isCurrent(_ handle: Handle) -> Bool { records.current(handle) != nil }
 
   @inline(__always)
-  func handle(of fence: Int) -> Handle { Handle(index: UInt32(fence), generation: records.generation(of: fence)) }
+  func handle(of fence: Int) -> Handle { records.handle(of: fence) }
+
+  /// The id of a handle's fence; nil where that was deleted.
+  func id(_ handle: Handle) -> Identifier? { records.current(handle).map { records[$0].fence.id } }
 
   // MARK: Who is in it
 

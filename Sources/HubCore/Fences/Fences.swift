@@ -6,49 +6,21 @@
 import HubGeo
 import HubMessages
 
-/// What fences keep of each driver.
-struct FenceLinks: BitwiseCopyable {
-  /// What is known of the fences near it.
-  var known = FenceLevels()
-  /// Its newest stay and its newest pair; −1 for none.
-  var firstStay: Int32 = -1
-  var firstPair: Int32 = -1
-}
-
-/// The limits of a hub that concern fences (`HubLimits`).
-struct FenceCapacities {
-  let fences, positions, roaming, perCell, perDriver, stays, pairsPerDriver, pairs: Int
-
-  init(_ limits: HubLimits) {
-    (fences, positions, roaming) = (limits.fences, limits.fencePositions, limits.roamingFences)
-    (perCell, perDriver, stays) = (limits.fencesPerCell, limits.fencesPerDriver, limits.fenceStays)
-    (pairsPerDriver, pairs) = (limits.pairsPerDriver, limits.fencePairs)
-  }
-}
-
 struct Fences: ~Copyable {
-  let limits: FenceCapacities
-  let rules: FenceRules
+  private let limits: HubLimits
+  private let rules: FenceRules
   private var seed: UInt64
-  var table: FenceTable
-  var stays = Slab<FenceStay>()
-  var pairs = Slab<FencePair>()
-  /// By driver.
-  var links: PagedSlab<FenceLinks>
-  /// What is being decided.
-  var crossings: [Crossing] = []
-  /// The newest mark of a look: fences that the driver was in have it, and those that it still is in one more.
-  var mark: UInt64 = 0
-  /// For one look: the fences that the driver comes into, and the drivers near it.
-  var entering: [UInt32] = []
-  var hits: [DriverHit] = []
+  private(set) var table: FenceTable
+  private(set) var stays: FenceStays
+  private(set) var pairs: FencePairs
 
   init(limits: HubLimits, rules: FenceRules, seed: UInt64) {
-    self.limits = FenceCapacities(limits)
+    self.limits = limits
     self.rules = rules
     self.seed = seed
     table = FenceTable(rules: rules)
-    links = PagedSlab(limit: limits.drivers, pageShift: 10, filler: FenceLinks())
+    stays = FenceStays(limits: limits, rules: rules)
+    pairs = FencePairs(limits: limits, rules: rules)
   }
 
   var count: Int { table.count }
@@ -70,14 +42,6 @@ struct Fences: ~Copyable {
       kind: crossing.kind, title: text.title, body: text.body, driverID: driver, fence: crossing.notice, sequence: 0)
   }
 
-  @inline(__always)
-  mutating func makeLinks(of driver: Int) { if driver >= links.count { links.grow(to: driver + 1) } }
-
-  private mutating func takeCrossings() -> [Crossing] {
-    defer { crossings = [] }
-    return crossings
-  }
-
   // MARK: Drivers
 
   /// A position of a driver was published. What is guessed, or not known to be here, decides nothing.
@@ -86,36 +50,38 @@ struct Fences: ~Copyable {
     _ position: Position, of driver: Int, among drivers: borrowing Drivers, counting counters: inout HubCounters
   ) -> [Crossing] {
     guard position.absorbed == nil, position.accuracy <= rules.accuracyMeters else { return [] }
-    if !table.roaming.isEmpty { watchPairs(position, of: driver, among: drivers, counting: &counters) }
-    makeLinks(of: driver)
-    table.index.look(position.coordinate, &links[driver].known)
-    if links[driver].known.levels != 0 || links[driver].firstStay >= 0 {
-      let subject = FenceSubject(
-        driver: driver, id: drivers[driver].id, label: drivers.label(of: driver), position: position)
-      watchStays(subject, drivers.profiles, counting: &counters)
+    var crossings: [Crossing] = []
+    if !table.roaming.isEmpty {
+      pairs.update(position, of: driver, among: drivers, at: &table, into: &crossings, counting: &counters)
     }
-    return crossings.isEmpty ? [] : takeCrossings()
+    stays.update(position, of: driver, among: drivers, at: &table, into: &crossings, counting: &counters)
+    return crossings
   }
 
   /// The driver is offline: its pairs end.
   mutating func endPairs(of driver: Int, at time: Timestamp, among drivers: borrowing Drivers) -> [Crossing] {
-    endPairs(of: driver, .offline, at: time, among: drivers)
-    return takeCrossings()
+    var crossings: [Crossing] = []
+    pairs.end(of: driver, .offline, at: time, among: drivers, &table, into: &crossings)
+    return crossings
+  }
+
+  /// The driver's clock was set back (`FenceStays.move`).
+  mutating func moveStays(of driver: Int, _ id: Identifier, back milliseconds: Int64) -> [DurableStay] {
+    stays.move(of: driver, id, back: milliseconds, table)
   }
 
   /// The driver is forgotten: its stays and its pairs end.
   mutating func forget(_ driver: Int, at time: Timestamp, among drivers: borrowing Drivers) -> [Crossing] {
-    endStays(ofForgotten: driver, drivers[driver].id, at: time)
-    endPairs(of: driver, .forgotten, at: time, among: drivers)
-    return takeCrossings()
+    var crossings: [Crossing] = []
+    stays.end(ofForgotten: driver, drivers[driver].id, at: time, &table, into: &crossings)
+    pairs.end(of: driver, .forgotten, at: time, among: drivers, &table, into: &crossings)
+    return crossings
   }
 
   /// The driver's record goes, and all that is known of it, without a crossing.
   mutating func drop(_ driver: Int) {
-    guard driver < links.count else { return }
-    while case let stay = firstStay(of: driver), stay >= 0 { end(stay, behind: -1, of: driver) }
-    while case let pair = firstPair(of: driver), pair >= 0 { unlink(pair) }
-    links[driver] = FenceLinks()
+    stays.drop(driver, &table)
+    pairs.drop(driver, &table)
   }
 
   // MARK: Questions
@@ -157,17 +123,17 @@ struct Fences: ~Copyable {
       counters.count(full: .fences)
       return "this hub has \(limits.fences) fences, as many as it may"
     }
-    if table.positions - old + fence.positionCount > limits.positions {
+    if table.positions - old + fence.positionCount > limits.fencePositions {
       counters.count(full: .fencePositions)
-      return "this hub's fences have \(limits.positions) positions, as many as they may"
+      return "this hub's fences have \(limits.fencePositions) positions, as many as they may"
     }
-    if known == nil, fence.isRoaming, table.roaming.count >= limits.roaming {
+    if known == nil, fence.isRoaming, table.roaming.count >= limits.roamingFences {
       counters.count(full: .roamingFences)
-      return "this hub has \(limits.roaming) roaming fences, as many as it may"
+      return "this hub has \(limits.roamingFences) roaming fences, as many as it may"
     }
-    guard table.index.hasRoom(covering, perCell: limits.perCell) else {
+    guard table.index.hasRoom(covering, perCell: limits.fencesPerCell) else {
       counters.count(.fencesPerCell)
-      return "\(limits.perCell) fences, as many as there may be, are in one place already"
+      return "\(limits.fencesPerCell) fences, as many as there may be, are in one place already"
     }
     return nil
   }
@@ -207,54 +173,29 @@ struct Fences: ~Copyable {
   }
 
   mutating func load(_ durable: DurableStay, driver: Int) {
-    guard let fence = find(durable.fenceID) else { return }
-    let stay = findStay(in: fence, of: driver)?.stay ?? begin(fence, at: durable.entered, of: driver)
-    stays[stay].entered = durable.entered
-    stays[stay].speedingNotified = durable.speedingNotified
-    stays[stay].isSpeeding = durable.isSpeeding
-    stays[stay].isDwellNotified = durable.isDwellNotified
+    if let fence = find(durable.fenceID) { stays.load(durable, driver: driver, fence: fence, &table) }
   }
 
   mutating func loadEnded(driver: Int, fence id: Identifier) {
-    guard let fence = find(id), let (stay, previous) = findStay(in: fence, of: driver) else { return }
-    end(stay, behind: previous, of: driver)
+    if let fence = find(id) { stays.loadEnded(driver: driver, fence: fence, &table) }
   }
 
   mutating func load(_ durable: DurablePair, _ driver: Int, _ other: Int) {
-    guard let fence = find(durable.fenceID), findPair(in: fence, driver, other) == nil else { return }
-    link(fence, driver, other, entered: durable.entered)
+    if let fence = find(durable.fenceID) { pairs.load(durable, driver, other, fence: fence, &table) }
   }
 
   mutating func loadEndedPair(_ driver: Int, _ other: Int, fence id: Identifier) {
-    if let fence = find(id), let pair = findPair(in: fence, driver, other) { unlink(pair) }
+    if let fence = find(id) { pairs.loadEnded(driver, other, fence: fence, &table) }
   }
 
   /// All that is stored of fences, in an order in which it can be read back.
   func forEachRecord<E: Error>(of drivers: borrowing Drivers, _ body: (DurableRecord) throws(E) -> Void) throws(E) {
     for fence in table.order { try body(.fence(table[Int(fence)].durable)) }
     for driver in 0..<drivers.endIndex {
-      var records: [DurableRecord] = []
-      forEachStay(of: driver) { stay in
-        guard table.isCurrent(stay.fence) else { return }
-        let fence = table[Int(stay.fence.index)].fence.id
-        records.append(.stay(stay.durable(driver: drivers[driver].id, fence: fence)))
-      }
-      // The last one is the first that began: read back in this order, the list is the same.
-      for record in records.reversed() { try body(record) }
+      for stay in stays.durable(driver, drivers[driver].id, table) { try body(.stay(stay)) }
     }
     for driver in 0..<drivers.endIndex {
-      var records: [DurableRecord] = []
-      forEachPair(of: driver) { pair in
-        // Each once: with the driver whose fix began it.
-        guard Int(pair.ends.0.driver) == driver, table.isCurrent(pair.fence) else { return }
-        records.append(
-          .pair(
-            DurablePair(
-              fenceID: table[Int(pair.fence.index)].fence.id, driverID: drivers[driver].id,
-              otherID: drivers[Int(pair.ends.1.driver)].id,
-              entered: Timestamp(milliseconds: pair.enteredMilliseconds))))
-      }
-      for record in records { try body(record) }
+      for pair in pairs.durable(driver, among: drivers, table) { try body(.pair(pair)) }
     }
   }
 }

@@ -27,5 +27,5 @@ extension Hub {
 
   /// Something about a driver has changed that those who watch areas see: its place, its status, its presence.
   @inline(__always)
-  mutating func noteArea(_ driver: Int) { areas.note(driver, &drivers[driver].area) }
+  mutating func noteArea(_ driver: Int) { areas.note(driver, &drivers[areaOf: driver]) }
 }

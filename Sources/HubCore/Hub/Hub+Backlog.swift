@@ -41,7 +41,7 @@ extension Hub {
   }
 
   private mutating func wait(_ input: HubInput, driver: Int, cost: Int) {
-    drivers[driver].waiting += 1
+    drivers.count(waiting: 1, of: driver)
     backlog.append(batch: Backlog.Entry(input: input, driver: drivers.handle(of: driver), cost: cost))
   }
 
@@ -86,7 +86,7 @@ extension Hub {
   private mutating func handle(_ entry: Backlog.Entry) {
     // Forgotten only a day after its last word, long after this.
     guard let driver = entry.driver.flatMap({ drivers.current($0) }) else { return dispatch(entry.input) }
-    drivers[driver].waiting -= 1
+    drivers.count(waiting: -1, of: driver)
     if case .fix(let input) = entry.input {
       withUnsafePointer(to: input) { self.handle(FixInPlace($0), driver: driver) }
     } else if case .batch(let input) = entry.input {

@@ -14,7 +14,9 @@ extension Hub {
     counters.fixesReceived += UInt64(input.batch.fixes.count)
     if refusesForNow(input) { return }
     // Over HTTP there is no envelope, so nothing is learnt of the phone's clock.
-    if input.driverID == nil { drivers[driver].clock.observe(sent: input.sent, received: input.received.timestamp) }
+    if input.driverID == nil {
+      drivers.observeClock(of: driver, sent: input.sent, received: input.received.timestamp)
+    }
     let trip: Int?
     do throws(ErrorReply) {
       trip = try tripForFixes(of: driver, input.batch.tripID, isGranted: input.tripIsGranted, at: input.sent)
@@ -22,11 +24,11 @@ extension Hub {
       counters.fixesForbidden += UInt64(input.batch.fixes.count)
       return refuse(input.session, error, replyTo: input.messageID)
     }
-    drivers.rememberFixTimes(of: driver, limits: limits, isStored: channels.storage.isOn, counting: &counters)
+    drivers.rememberFixTimes(of: driver, isStored: storage.isOn, counting: &counters)
     var partial = PartialBatch(
       input: input, driver: drivers.handle(of: driver), driverID: drivers[driver].id,
       trip: trip.map { trips.handle(of: $0) })
-    let unknownBefore = channels.storage.looksUp ? drivers[driver].vouchesFrom : .min
+    let unknownBefore = storage.looksUp ? drivers[driver].vouchesFrom : .min
     for index in input.batch.indicesByTime {
       switch input.batch.fixes[index] {
       case .failure(let code):
@@ -43,18 +45,18 @@ extension Hub {
     recordFixes(driver: driver, trip: trip, received: input.received.timestamp)
     guard !partial.indices.isEmpty else { return finish(partial) }
     counters.lookups += 1
-    lookups.add(partial, storage: channels.storage.awaitNewest())
+    lookups.add(partial, storage: storage.awaitNewest())
   }
 
   /// The journal has answered: the fixes that waited for it are handled.
   mutating func handle(known: [Int64], of ticket: UInt64) {
     guard var partial = lookups.finish(ticket) else { return }
-    defer { lookups.resume(driver: partial.driver.index, storage: channels.storage.newest) }
+    defer { lookups.resume(driver: partial.driver.index, storage: storage.newest) }
     guard let driver = drivers.current(partial.driver) else {  // forgotten meanwhile
       counters.fixesOrphaned += UInt64(partial.indices.count)
       return
     }
-    guard channels.storage.hasRoom else { return refuseUnstored(partial.input, fixes: partial.indices.count) }
+    guard storage.hasRoom else { return refuseUnstored(partial.input, fixes: partial.indices.count) }
     let trip = partial.trip.flatMap { trips.current($0) }
     let indices = partial.indices
     var last: Timestamp?
@@ -77,7 +79,7 @@ extension Hub {
   private mutating func take(_ fix: Fix, at index: Int, of partial: inout PartialBatch, driver: Int, trip: Int?) {
     let received = partial.input.received.uptime
     partial.summary.count(
-      track(fix, sent: nil, driver: driver, trip: trip, received: received, isRecorded: channels.storage.isOn),
+      track(fix, sent: nil, driver: driver, trip: trip, received: received, isRecorded: storage.isOn),
       at: index)
   }
 
@@ -91,11 +93,11 @@ extension Hub {
 
   /// Nothing of a batch is taken where it can't be stored, or where too much waits already.
   private mutating func refusesForNow(_ input: BatchInput) -> Bool {
-    guard channels.storage.hasRoom else {
+    guard storage.hasRoom else {
       refuseUnstored(input, fixes: input.batch.fixes.count)
       return true
     }
-    guard channels.storage.looksUp, lookups.fixes + input.batch.fixes.count > limits.waitingFixes else { return false }
+    guard storage.looksUp, lookups.fixes + input.batch.fixes.count > limits.waitingFixes else { return false }
     refuseOverloaded(input)
     return true
   }

@@ -25,6 +25,6 @@ extension Hub {
     counters.deliveries = channels.deliveries
     counters.driversOnline = drivers.onlineCount
     counters.eventsKept = channels.eventCount
-    counters.answersHeld = channels.storage.held.answers
+    counters.answersHeld = storage.held.answers
   }
 }

@@ -6,11 +6,11 @@ extension Hub {
   /// The driver's index, a new record if it is not known; nil at the limit.
   mutating func findOrInsertDriver(_ id: Identifier) -> Int? {
     if let known = drivers.find(id) { return known }
-    guard let driver = drivers.insert(id, at: now.uptime, timings, &deadlines) else {
+    guard let driver = drivers.insert(id, at: now.uptime, &deadlines) else {
       counters.count(full: .drivers)
       return nil
     }
-    drivers[driver].channel = channels.find(.driver(id))
+    drivers.link(driver, to: channels.find(.driver(id)))
     return driver
   }
 
@@ -19,7 +19,7 @@ extension Hub {
   /// A driver's session begins; an older one of the same driver ends. `client` says whose it is; 0 for unknown.
   mutating func connect(_ session: SessionRef, _ id: Identifier, client: UInt32) {
     guard let driver = findOrInsertDriver(id) else { return emit(.full(session), to: session.outlet) }
-    switch drivers.connect(session, driver: driver, client: client, at: now.uptime, timings) {
+    switch drivers.connect(session, driver: driver, client: client, at: now.uptime) {
     case .none: break
     case .refused(let wait): return emit(.conflict(session, retryAfter: wait), to: session.outlet)
     case .replaces(let old):
@@ -34,7 +34,7 @@ extension Hub {
 
   /// Some of the driver's older sessions may have to be told by now that they were replaced.
   mutating func notifyReplaced(_ driver: Int) {
-    for (session, isRepeated) in drivers.takeReplaced(of: driver, at: now.uptime, timings) {
+    for (session, isRepeated) in drivers.takeReplaced(of: driver, at: now.uptime) {
       emit(.replaced(session, isRepeated: isRepeated), to: session.outlet)
       let windowEnd = now.uptime + nanoseconds(timings.replacementWindow)
       deadlines.arm(.replacedSession, drivers.handle(of: driver), at: windowEnd)
@@ -75,14 +75,13 @@ extension Hub {
     case .noRoom: counters.count(full: .profiles)
     }
     noteArea(driver)
-    if channels.storage.hasRoom { recordDriver(driver) }
+    if storage.hasRoom { recordDriver(driver) }
   }
 
   /// A driver's pong: through which of its fixes everything is stored.
   mutating func answer(_ session: SessionRef, _ messageID: MessageID, _ ping: Ping) {
     let storedThrough = drivers.driver(of: session).flatMap { driver in
-      channels.storage.isOn
-        ? drivers[driver].durable.storedThrough(channels.storage.storedThrough) : drivers[driver].tracker.newest
+      storage.isOn ? drivers.storedThrough(storage.storedThrough, of: driver) : drivers[driver].tracker.newest
     }
     reply(
       .pong(Pong(replyTo: messageID, ping: ping, serverTime: now.timestamp, storedThrough: storedThrough)), to: session)
@@ -97,20 +96,19 @@ extension Hub {
   mutating func adviseSampling(_ driver: Int, trip: Int?) {
     guard let session = drivers[driver].session else { return }
     let isWatched = isWatched(driver, trip: trip)
-    guard let reason = drivers[driver].advise(isWatched: isWatched, at: now.uptime, samplingRules) else { return }
-    reply(.sampling(noteSampling(driver, reason)), to: session)
+    guard let reason = drivers.advise(driver, isWatched: isWatched, at: now.uptime, samplingRules) else { return }
+    reply(.sampling(advice(reason)), to: session)
   }
 
   private mutating func beginSampling(_ driver: Int) -> Connected.Sampling {
     let isWatched = isWatched(driver, trip: lastTrip(of: driver))
-    let advice = noteSampling(driver, drivers[driver].beginAdvice(isWatched: isWatched, samplingRules))
+    let advice = advice(drivers.beginAdvice(driver, isWatched: isWatched, at: now.uptime, samplingRules))
     return Connected.Sampling(interval: advice.interval, minDistance: advice.minDistance)
   }
 
   @inline(never)
-  private mutating func noteSampling(_ driver: Int, _ reason: SamplingReason) -> SamplingAdvice {
+  private mutating func advice(_ reason: SamplingReason) -> SamplingAdvice {
     counters.samplingAdvised[Int(reason.rawValue)] += 1
-    drivers[driver].noteAdvice(reason, at: now.uptime, samplingRules)
     return samplingRules.advice(reason)
   }
 
@@ -143,47 +141,47 @@ extension Hub {
   // MARK: Presence
 
   mutating func checkStaleness(_ driver: Int) {
-    guard drivers.checkStaleness(driver, at: now.uptime, timings, &deadlines) else { return }
+    guard drivers.checkStaleness(driver, at: now.uptime, &deadlines) else { return }
     noteArea(driver)
     // Where that can't be stored, its partners' positions say it later.
-    if channels.storage.hasRoom { publish(fences.endPairs(of: driver, at: now.timestamp, among: drivers)) }
+    if storage.hasRoom { publish(fences.endPairs(of: driver, at: now.timestamp, among: drivers)) }
     publishOffline(driver)
   }
 
   mutating func returnFromStale(_ driver: Int) {
-    drivers.returnFromStale(driver, at: now.uptime, timings, &deadlines)
-    if drivers[driver].durable.isOffline, channels.storage.hasRoom { publishOnline(driver) }
+    drivers.returnFromStale(driver, at: now.uptime, &deadlines)
+    if drivers[driver].durable.isOffline, storage.hasRoom { publishOnline(driver) }
   }
 
   /// A fix came that is not published: a driver that was offline counts as online, where its newest position is. The
   /// record of such a fix says nothing of that, so the driver's own record does: after a restart `driver_online` must
   /// not come again.
   mutating func noteUnpublished(_ driver: Int) {
-    drivers[driver].noteUnpublished(at: now.uptime)
+    drivers.noteUnpublished(driver, at: now.uptime)
     guard drivers[driver].isStale else { return }
     let wasOffline = drivers[driver].durable.isOffline
     returnFromStale(driver)
     if wasOffline, !drivers[driver].durable.isOffline { recordDriver(driver) }
-    drivers.settle(driver)
+    drivers.place(driver)
     noteArea(driver)
   }
 
   /// Publishes `driver_offline`, and stores that it was published: after a restart it must not come again.
   private mutating func publishOffline(_ driver: Int) {
     guard !drivers[driver].durable.isOffline else { return }
-    guard channels.storage.hasRoom else {
+    guard storage.hasRoom else {
       counters.eventsNotStored += 1
       return
     }
-    drivers[driver].durable.goOffline(at: now.timestamp, isStored: channels.storage.isOn)
-    channels.storage.write(.driverOffline(drivers[driver].id, at: now.timestamp))
+    drivers.goOffline(driver, at: now.timestamp, isStored: storage.isOn)
+    storage.write(.driverOffline(drivers[driver].id, at: now.timestamp))
     publishPresence(driver, isOnline: false)
   }
 
   /// Publishes `driver_online` for a driver of which `driver_offline` was published. Where there is a journal, the
   /// record of its fix is written in the same turn.
   mutating func publishOnline(_ driver: Int) {
-    drivers[driver].durable.isOffline = false
+    drivers.goOnline(driver)
     publishPresence(driver, isOnline: true)
   }
 
@@ -195,14 +193,14 @@ extension Hub {
   // MARK: Forgetting
 
   mutating func checkRetention(_ driver: Int) {
-    let canStore = channels.storage.hasRoom
-    if drivers.checkRetention(driver, at: now, canStore: canStore, timings, &deadlines) { forget(driver) }
+    let canStore = storage.hasRoom
+    if drivers.checkRetention(driver, at: now, canStore: canStore, &deadlines) { forget(driver) }
   }
 
   private mutating func forget(_ driver: Int) {
     publish(fences.forget(driver, at: now.timestamp, among: drivers))
-    if let channel = drivers[driver].channel { channels.forgetEvents(of: channel) }
-    if drivers[driver].durable.isKnown { channels.storage.write(.driverForgotten(drivers[driver].id)) }
+    if let channel = drivers[driver].channel { channels.forgetEvents(of: channel, &storage) }
+    if drivers[driver].durable.isKnown { storage.write(.driverForgotten(drivers[driver].id)) }
     removeDriver(driver)
   }
 

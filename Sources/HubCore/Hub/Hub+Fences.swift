@@ -8,7 +8,7 @@ extension Hub {
   /// A position of a driver was published. While nothing can be stored nothing is decided: a later position does.
   @inline(__always)
   mutating func watchFences(_ position: Position, driver: Int) {
-    guard fences.count > 0, channels.storage.hasRoom else { return }
+    guard fences.count > 0, storage.hasRoom else { return }
     let crossings = fences.update(position, of: driver, among: drivers, counting: &counters)
     if !crossings.isEmpty { publish(crossings) }
   }
@@ -17,7 +17,7 @@ extension Hub {
   @inline(never)
   mutating func publish(_ crossings: [Crossing]) {
     for crossing in crossings {
-      if let record = crossing.record { channels.storage.write(record) }
+      if let record = crossing.record { storage.write(record) }
       counters.fenceEvents[Int(crossing.kind.rawValue)] += 1
       let made = fences.notification(of: crossing, driver: drivers[crossing.driver].id)
       func body(_ sequence: UInt64) -> Publication.Body { .notification(made.numbered(sequence)) }
@@ -31,8 +31,8 @@ extension Hub {
   /// The driver's clock was set back. Where there is no room the driver's fixes are not recorded either: a hub that
   /// starts again doubts the clock anew, and moves the stays itself.
   mutating func moveStays(of driver: Int, back milliseconds: Int64) {
-    for stay in fences.moveStays(of: driver, drivers[driver].id, back: milliseconds) where channels.storage.hasRoom {
-      channels.storage.write(.stay(stay))
+    for stay in fences.moveStays(of: driver, drivers[driver].id, back: milliseconds) where storage.hasRoom {
+      storage.write(.stay(stay))
     }
   }
 
@@ -64,7 +64,7 @@ extension Hub {
     if fences.has(fence) { return shown(fence.id, isNew: false) }
     try requireRoom("this hub cannot store fences now; send it again")
     let isNew = fences.find(fence.id) == nil
-    channels.storage.write(.fence(try fences.put(fence, covering, at: now.timestamp, counting: &counters)))
+    storage.write(.fence(try fences.put(fence, covering, at: now.timestamp, counting: &counters)))
     return shown(fence.id, isNew: isNew)
   }
 
@@ -75,9 +75,9 @@ extension Hub {
     if channels.find(.fence(id)) != nil, let channel = eventChannel(ofFence: id) {
       let made = FenceWords.deleted(fence, at: now.timestamp)
       publishEvent(on: channel) { .notification(made.numbered($0)) }
-      channels.forgetEvents(of: channel)
+      channels.forgetEvents(of: channel, &storage)
     }
-    channels.storage.write(.fenceDeleted(id))
+    storage.write(.fenceDeleted(id))
     return .deleted
   }
 }

@@ -8,49 +8,40 @@ import HubMessages
 extension Hub {
   /// Whether the fixes of a message will be recorded.
   @inline(__always)
-  var recordsFixes: Bool { channels.storage.isOn && channels.storage.hasRoom }
+  var recordsFixes: Bool { storage.isOn && storage.hasRoom }
 
   /// A fix was taken in: it goes into its message's record.
   @inline(__always)
   mutating func record(_ fix: Fix, _ disposition: StoredFix.Disposition, _ position: Position?, driver: Int) {
-    channels.storage.add(fix, disposition, position)
-    let (ticket, through) = (channels.storage.ticket, channels.storage.storedThrough)
-    if position != nil {
-      drivers[driver].durable.published(fix.timestamp, ticket: ticket, storedThrough: through)
-      // While nothing could be stored nobody could be told that it is back.
-      if drivers[driver].durable.isOffline { publishOnline(driver) }
-    } else {
-      drivers[driver].durable.unpublished(fix.timestamp, ticket: ticket, storedThrough: through)
-    }
-    // What `confirmed` records is where it was published; what was measured may still be missing.
-    if !drivers[driver].durable.missed.isEmpty, disposition != .confirmed {
-      drivers.noteFound(fix.timestamp, driver: driver)
-    }
+    storage.add(fix, disposition, position)
+    drivers.noteRecord(
+      of: fix.timestamp, disposition, isPublished: position != nil, driver: driver, ticket: storage.ticket,
+      storedThrough: storage.storedThrough)
+    // While nothing could be stored nobody could be told that it is back.
+    if position != nil, drivers[driver].durable.isOffline { publishOnline(driver) }
   }
 
   /// A message's fixes were handled: those that were taken in become a record.
   @inline(__always)
   mutating func recordFixes(driver: Int, trip: Int?, received: Timestamp) {
-    guard channels.storage.hasFixes else { return }
-    if let trip { drivers[driver].lastTrip = trips.handle(of: trip) }
-    drivers[driver].durable.note(heard: received, hasPublished: channels.storage.hasPublishedFixes)
-    drivers[driver].durable.sendingInterval = drivers[driver].storedSendingInterval
-    channels.storage.writeFixes(
+    guard storage.hasFixes else { return }
+    drivers.noteRecord(
+      driver, trip: trip.map { trips.handle(of: $0) }, heard: received, hasPublished: storage.hasPublishedFixes)
+    storage.writeFixes(
       driverID: drivers[driver].id, tripID: trip.map { trips[$0].id }, received: received,
       tracking: drivers[driver].tracking, progress: trip.map { trips[$0].progress },
       published: drivers[driver].tracker.publishedApart)
   }
 
   mutating func recordDriver(_ driver: Int) {
-    guard channels.storage.isOn else { return }
-    drivers[driver].durable.note(heard: now.timestamp, hasPublished: false)
-    channels.storage.write(.driver(durable(driver)))
+    guard storage.isOn else { return }
+    drivers.noteRecord(driver, heard: now.timestamp)
+    storage.write(.driver(durable(driver)))
   }
 
   func durable(_ driver: Int) -> DurableDriver {
     let positionTrip = tripOfPosition(of: driver)
-    return drivers[driver].durable(
-      drivers.profiles.profile(drivers[driver].profile),
-      trip: (positionTrip ?? lastTrip(of: driver)).map { trips[$0].id }, isPositionOnTrip: positionTrip != nil)
+    return drivers.durable(
+      driver, trip: (positionTrip ?? lastTrip(of: driver)).map { trips[$0].id }, isPositionOnTrip: positionTrip != nil)
   }
 }

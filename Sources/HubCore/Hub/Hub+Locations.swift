@@ -20,7 +20,7 @@ extension Hub {
   mutating func handle(_ input: FixInPlace, driver: Int) {
     counters.fixesReceived += 1
     let (sent, received) = (input.sent, input.received)
-    drivers[driver].clock.observe(sent: sent, received: received.timestamp)
+    drivers.observeClock(of: driver, sent: sent, received: received.timestamp)
     let trip: Int?
     do throws(ErrorReply) {
       trip = try tripForFixes(of: driver, input)
@@ -51,14 +51,14 @@ extension Hub {
     _ fix: Fix, sent: Timestamp?, driver: Int, trip: Int?, received: Int64, isRecorded: Bool
   ) -> FixOutcome {
     // One that will be lost is not remembered.
-    let isLost = channels.storage.isOn && !isRecorded
-    if drivers[driver].fixTimes != nil, !drivers[driver].isNew(fix.timestamp, remembering: !isLost) {
+    let isLost = storage.isOn && !isRecorded
+    guard drivers.isNew(fix.timestamp, of: driver, remembering: !isLost) else {
       counters.fixesDuplicate += 1
       return .duplicate
     }
     let outcome = follow(fix, sent: sent, driver: driver, trip: trip, received: received, isRecorded: isRecorded)
     if isLost, outcome.isTaken {
-      drivers.noteMissed(fix.timestamp, driver: driver, limits: limits, counting: &counters)
+      drivers.noteMissed(fix.timestamp, driver: driver, counting: &counters)
     }
     return outcome
   }
@@ -68,9 +68,7 @@ extension Hub {
   ) -> FixOutcome {
     let rules = limits.tracking
     if let speed = fix.speed, speed > rules.maximumSpeed { counters.speedsIgnored += 1 }
-    switch drivers[driver].tracker.update(
-      fix, sent: sent, receivedAt: received, hubClock: now.timestamp, rules: rules)
-    {
+    switch drivers.follow(fix, of: driver, sent: sent, receivedAt: received, hubClock: now.timestamp) {
     case .accepted(let position):
       return accept(fix, position, driver: driver, trip: trip, received: received, isRecorded: isRecorded)
     case .acceptedTwo(let held, let position):
@@ -92,7 +90,7 @@ extension Hub {
       return .clockDoubted(secondsBehind: secondsBehind)
     case .clockBelieved(let position, let back):
       counters.clocksBelieved += 1
-      drivers[driver].believeClock(sent: sent, at: now.timestamp)
+      drivers.believeClock(of: driver, sent: sent, at: now.timestamp)
       moveStays(of: driver, back: back)
       return accept(fix, position, driver: driver, trip: trip, received: received, isRecorded: isRecorded)
     case .duplicate:
@@ -141,10 +139,9 @@ extension Hub {
     counters.fixesAccepted += 1
     if let trip { trips.measure(position, after: drivers[driver].position, trip: trip, at: now.uptime) }
     if let reason = position.absorbed { counters.fixesAbsorbed[Int(reason.rawValue)] += 1 }
-    drivers[driver].accept(
-      position, trip: trip.map { trips.handle(of: $0) }, at: now, lastStall: drivers.lastStall, timings)
+    drivers.accept(position, of: driver, trip: trip.map { trips.handle(of: $0) }, at: now)
     if drivers[driver].isStale { returnFromStale(driver) }
-    drivers.settle(driver)
+    drivers.place(driver)
     noteArea(driver)
     publish(position, driver: driver, trip: trip, received: received)
     if let trip { guide(position, driver: driver, trip: trip) }
@@ -155,12 +152,13 @@ extension Hub {
   /// One position, on the trip's, the driver's and the fleet's channel.
   private mutating func publish(_ position: Position, driver: Int, trip: Int?, received: Int64) {
     counters.positionsPublished += 1
-    channels.publish(driver: driver, trip: trip.flatMap { trips[$0].channel }, own: drivers[driver].channel) {
-      PositionDelivery(
-        channel: ChannelHandle(index: 0), conflationKey: 0, received: received,
-        position: PublishedPosition(
-          channel: .fleet, number: 0, timestamp: now.timestamp,
-          location: drivers[driver].location(position, trip: trip.map { trips[$0].id })))
-    }
+    let (shared, own) = (trip.flatMap { trips[$0].channel }, drivers[driver].channel)
+    guard channels.mayBeHeard(trip: shared, own: own) else { return }
+    var delivery = PositionDelivery(
+      channel: ChannelHandle(index: 0), conflationKey: 0, received: received,
+      position: PublishedPosition(
+        channel: .fleet, number: 0, timestamp: now.timestamp,
+        location: drivers[driver].location(position, trip: trip.map { trips[$0].id })))
+    channels.publish(&delivery, driver: driver, trip: shared, own: own, storedThrough: storage.storedThrough)
   }
 }

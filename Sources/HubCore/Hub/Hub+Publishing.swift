@@ -4,7 +4,7 @@ import HubMessages
 extension Hub {
   /// Publishes an event on a channel: numbered, kept for recovery, shown when it is stored. `body` gets its number.
   mutating func publishEvent(on channel: Int, _ body: (UInt64) -> Publication.Body) {
-    channels.publish(eventOn: channel, at: now.timestamp, counting: &counters, body)
+    channels.publish(eventOn: channel, at: now.timestamp, &storage, counting: &counters, body)
   }
 
   /// Publishes an event on the driver's channel, and on that of the trip that its fixes named last, while that goes on.
@@ -19,15 +19,17 @@ extension Hub {
   /// The driver's channel, made and kept for its events; nil at the limit of channels.
   mutating func eventChannel(ofDriver driver: Int) -> Int? {
     let name = Channel.driver(drivers[driver].id)
-    drivers[driver].channel = channels.forEvents(drivers[driver].channel, name, counting: &counters)
-    return drivers[driver].channel
+    let channel = channels.forEvents(drivers[driver].channel, name, counting: &counters)
+    drivers.link(driver, to: channel)
+    return channel
   }
 
   /// The trip's channel, made and kept for its events; nil at the limit of channels.
   mutating func eventChannel(ofTrip trip: Int) -> Int? {
     let name = Channel.trip(trips[trip].id)
-    trips[trip].channel = channels.forEvents(trips[trip].channel, name, counting: &counters)
-    return trips[trip].channel
+    let channel = channels.forEvents(trips[trip].channel, name, counting: &counters)
+    trips.link(trip, to: channel)
+    return channel
   }
 
   /// The fence's channel, made and kept for its events; nil at the limit of channels.

@@ -14,47 +14,50 @@ extension Hub {
   /// `startsEpoch` begins a new history of the numbers: something that was promised is gone.
   /// `looksUp` promises that what `takeLookups` gives is answered.
   public mutating func attachJournal(limit: Int, startsEpoch: Bool, epoch: InlineText, looksUp: Bool = false) {
-    channels.attachJournal(limit: limit, looksUp: looksUp)
+    storage = HubStorage(limit: limit, looksUp: looksUp)
     if isNamed, !startsEpoch { return }
     channels.begin(epoch: epoch)
     isNamed = true
-    channels.storage.write(.epoch(epoch, seed: seed, pseudonymKey: pseudonymKey))
+    storage.write(.epoch(epoch, seed: seed, pseudonymKey: pseudonymKey))
   }
 
   /// Gives the records since the last time to `body` with their number, for `stored`; it says whether it has taken
   /// them.
   public mutating func takeRecords(_ body: (UnsafeRawBufferPointer, _ ticket: UInt64) -> Bool) {
-    channels.storage.handOver(body)
+    storage.handOver(body)
   }
 
   /// Appends what the journal is to be asked, for which everything before is stored. Each is answered once, by
   /// `HubInput.knownFixes`.
   public mutating func takeLookups(into lookups: inout [HistoryLookup]) {
     if self.lookups.isEmpty { return }
-    self.lookups.take(storedThrough: channels.storage.storedThrough, into: &lookups)
+    self.lookups.take(storedThrough: storage.storedThrough, into: &lookups)
   }
 
   /// All records up to `ticket` are on stable storage: what waited for them leaves.
   public mutating func stored(through ticket: UInt64, condition: StorageCondition) {
-    for input in channels.beginRelease(through: ticket, condition) { dispatch(input) }
-    channels.endRelease()
+    storage.stored(through: ticket, condition)
+    let parked = channels.release(from: &storage)
+    storage.setReleasing(true)
+    for input in parked { dispatch(input) }
+    storage.setReleasing(false)
     switch condition {
     case .good: break
     case .unavailable: refuseWhatWaits()
     }
-    counters.heldForStorage = channels.storage.held.count
+    counters.heldForStorage = storage.held.count
   }
 
   /// Whoever waits for the disk is answered with `storage_full`.
   private mutating func refuseWhatWaits() {
-    for held in channels.storage.takeAnswers() {
+    for held in storage.takeAnswers() {
       switch held {
       case .output(let output, let outlet): channels.refuse(waiting: output, to: outlet, counting: &counters)
       case .input(let input): dispatch(input)  // refused there, or answered where it only waited behind others
       }
     }
     guard lookups.waitsForStorage else { return }
-    for batch in lookups.takeUnstored(storedThrough: channels.storage.storedThrough) {
+    for batch in lookups.takeUnstored(storedThrough: storage.storedThrough) {
       refuseUnstored(batch.input, fixes: batch.indices.count)
     }
   }
@@ -65,7 +68,7 @@ extension Hub {
   /// they were taken, snapshots' first.
   public mutating func load(_ bytes: UnsafeRawBufferPointer) throws(RecordError) {
     var reader = RecordReader(bytes)
-    while let record = try reader.next() {
+    while let record = try DurableRecord.next(from: &reader) {
       guard load(record) else { throw RecordError(fault: .order, offset: reader.position) }
     }
   }
@@ -84,7 +87,7 @@ extension Hub {
       removeTrip(trip)
     case .eta(let id, let eta):
       guard let trip = trips.find(id) else { return false }
-      trips[trip].lastPublishedETA = PublishedETA(eta, publishedAt: now.uptime)
+      trips.load(eta, of: trip, at: now.uptime)
     case .event(let publication): return channels.restore(publication)
     case .channel(let name, let sequence): return channels.restore(name, sequence: sequence)
     case .channelForgotten(let name): return channels.restoreForgotten(name)
@@ -92,7 +95,7 @@ extension Hub {
     case .fixes(let fixes): return isNamed && load(fixes)
     case .driver(let driver): load(driver)
     case .driverOffline(let id, let time):
-      if let driver = findOrInsertDriver(id) { drivers[driver].durable.goOffline(at: time, isStored: true) }
+      if let driver = findOrInsertDriver(id) { drivers.goOffline(driver, at: time, isStored: true) }
     case .driverForgotten(let id): if let driver = drivers.find(id) { removeDriver(driver) }
     case .highestTripNumber(let number): trips.restore(newestNumber: number)
     case .fence(let fence): return isNamed && fences.load(fence)
@@ -116,9 +119,9 @@ extension Hub {
   private mutating func load(_ fixes: DurableFixes) -> Bool {
     let trip = fixes.tripID.flatMap { trips.find($0) }
     guard trip != nil || fixes.tripID == nil else { return false }
-    if let trip, let progress = fixes.progress { trips[trip].progress = progress }
+    if let trip, let progress = fixes.progress { trips.load(progress, of: trip) }
     if let driver = findOrInsertDriver(fixes.driverID) {
-      drivers[driver].load(fixes, trip: trip.map { trips.handle(of: $0) })
+      drivers.load(fixes, driver: driver, trip: trip.map { trips.handle(of: $0) })
     }
     return true
   }
@@ -146,11 +149,9 @@ extension Hub {
     for trip in 0..<trips.endIndex where trips.isInUse(trip) { resumeTrip(trip) }
     for name in channels.keptNames() {
       guard case .driver(let id) = name, let driver = findOrInsertDriver(id) else { continue }
-      drivers[driver].channel = channels.find(name)
+      drivers.link(driver, to: channels.find(name))
     }
-    for driver in 0..<drivers.endIndex where drivers.isInUse(driver) {
-      drivers.resume(driver, at: now, timings, &deadlines)
-    }
+    for driver in 0..<drivers.endIndex where drivers.isInUse(driver) { drivers.resume(driver, at: now, &deadlines) }
     updateSizes()
   }
 

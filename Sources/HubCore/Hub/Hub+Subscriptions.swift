@@ -11,13 +11,13 @@ extension Hub {
     case .area, .nearby: return watchArea(input)
     case .trip, .driver, .fence, .fleet: break
     }
-    if channels.cannotStore(request.channel) {
+    if channels.cannotStore(request.channel, storage) {
       counters.refusedForStorage += 1
       return refuseSubscription(
         input, .storageFull, "this hub cannot store this channel's newest event now; subscribe again",
         retryAfter: ErrorReply.storageRetryAfter)
     }
-    if channels.waits(.subscribe(input), for: request.channel) { return }
+    if channels.waits(.subscribe(input), for: request.channel, &storage) { return }
     let access = access(of: input.actor, by: input.grant, to: request.channel)
     guard access != .forbidden else {
       // The same words whether or not there is such a trip.
@@ -62,7 +62,7 @@ extension Hub {
   }
 
   mutating func unsubscribe(_ session: SessionRef, _ messageID: MessageID, _ channel: Channel) {
-    if channels.waits(.unsubscribe(session, messageID, channel), for: channel) { return }
+    if channels.waits(.unsubscribe(session, messageID, channel), for: channel, &storage) { return }
     channels.unsubscribe(session, messageID, channel)
   }
 
@@ -77,8 +77,8 @@ extension Hub {
   /// The channel's driver or trip is told its index, so that publishing needs no look-up.
   private mutating func link(_ name: Channel, to channel: Int?) {
     switch name {
-    case .trip(let id): if let trip = trips.find(id) { trips[trip].channel = channel }
-    case .driver(let id): if let driver = drivers.find(id) { drivers[driver].channel = channel }
+    case .trip(let id): if let trip = trips.find(id) { trips.link(trip, to: channel) }
+    case .driver(let id): if let driver = drivers.find(id) { drivers.link(driver, to: channel) }
     case .fence, .area, .nearby, .fleet: break
     }
   }

@@ -9,7 +9,7 @@ extension Hub {
       case .show(let query): show(query, to: session, replyTo)
       case .list(let query):
         // It would wait with all that is not stored.
-        if channels.hasUnstored { try requireRoom(ErrorReply.unstoredQuestion) }
+        if storage.hasUnstored { try requireRoom(ErrorReply.unstoredQuestion) }
         try trips.list(query, for: session, replyTo, counting: &counters)
       case .begin(let report): try request(report, for: session, replyTo)
       case .change(let change, let actor): try self.change(change, by: actor, for: session)
@@ -21,8 +21,8 @@ extension Hub {
 
   private mutating func show(_ query: TripQuery, to session: SessionRef, _ replyTo: MessageID?) {
     do throws(ErrorReply) {
-      if channels.isUnstored(.trip(query.id)) { try requireRoom(ErrorReply.unstoredQuestion) }
-      if channels.waits(.trips(session, .show(query), replyTo: replyTo), for: .trip(query.id)) { return }
+      if channels.isUnstored(.trip(query.id), storage) { try requireRoom(ErrorReply.unstoredQuestion) }
+      if channels.waits(.trips(session, .show(query), replyTo: replyTo), for: .trip(query.id), &storage) { return }
       guard access(of: query.actor, by: query.grant, to: .trip(query.id)) != .forbidden else {
         // The same words whether or not there is such a trip.
         throw ErrorReply(

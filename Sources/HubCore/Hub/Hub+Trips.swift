@@ -71,7 +71,7 @@ extension Hub {
   mutating func commit(_ step: TripStep) {
     let trip = step.trip
     if step.isNew {
-      trips[trip].channel = channels.find(.trip(trips[trip].id))
+      trips.link(trip, to: channels.find(.trip(trips[trip].id)))
       drivers.count(begunTrips: 1, of: trips[trip].beginner)
     }
     countActiveTrip(trip)
@@ -82,8 +82,8 @@ extension Hub {
   }
 
   mutating func recordTrip(_ trip: Int) {
-    trips[trip].noteUpdate(at: now.timestamp)
-    if channels.storage.isOn { channels.storage.write(.trip(trips[trip].durable)) }
+    trips.noteUpdate(of: trip, at: now.timestamp)
+    if storage.isOn { storage.write(.trip(trips[trip].durable)) }
   }
 
   /// After a move was answered: what it means for how often the driver sends, and for its way.
@@ -111,17 +111,15 @@ extension Hub {
       guard trips[trip].occupied == nil, let id = trips[trip].driverID, let found = findOrInsertDriver(id)
       else { return }
       driver = found
-      trips[trip].occupied = drivers.handle(of: driver)
-      drivers[driver].beginTrip()
+      trips.occupy(drivers.handle(of: driver), by: trip)
+      drivers.beginTrip(driver)
     } else {
       // A driver with an active trip is not forgotten, so it is still there.
-      guard let handle = trips[trip].occupied else { return }
+      guard let handle = trips.release(trip) else { return }
       driver = Int(handle.index)
-      trips[trip].occupied = nil
-      drivers[driver].endTrip(at: now.timestamp)
+      drivers.endTrip(driver, at: now.timestamp)
       recordDriver(driver)
     }
-    drivers.relabel(driver)
     noteArea(driver)
   }
 
@@ -199,16 +197,16 @@ extension Hub {
     guard trips[trip].status.target != nil, let driver = driver(ofTrip: trip), tripOfPosition(of: driver) == trip,
       let position = drivers[driver].position
     else { return }
-    drivers[driver].refreshAge(at: now.timestamp)
+    drivers.refreshAge(of: driver, at: now.timestamp)
     guide(position, driver: driver, trip: trip)
   }
 
   private mutating func publish(_ eta: PublishedETA, of trip: Int) {
-    if channels.storage.isOn, channels.storage.hasRoom { channels.storage.write(.eta(trips[trip].id, eta.durable)) }
+    if storage.isOn, storage.hasRoom { storage.write(.eta(trips[trip].id, eta.durable)) }
     counters.etaUpdates += 1
     if let channel = trips[trip].channel {
       let update = eta.update(ofTrip: trips[trip].id, at: now.timestamp, after: 0)
-      channels.publish(update, on: channel, at: now.timestamp)
+      channels.publish(update, on: channel, storedThrough: storage.storedThrough, at: now.timestamp)
     }
   }
 
@@ -217,21 +215,25 @@ extension Hub {
   @inline(never)
   private mutating func publish(_ report: LegReport, driver: Int, trip: Int) {
     let notices = report.notices
-    if !notices.isEmpty, !channels.storage.hasRoom { counters.eventsNotStored += UInt64(notices.count) }
-    let channel = notices.isEmpty || !channels.storage.hasRoom ? nil : eventChannel(ofTrip: trip)
-    if channel != nil { trips[trip].progress.notices.formUnion(report.due) }
+    if !notices.isEmpty, !storage.hasRoom { counters.eventsNotStored += UInt64(notices.count) }
+    let channel = notices.isEmpty || !storage.hasRoom ? nil : eventChannel(ofTrip: trip)
+    if channel != nil { trips.noteNotified(report.due, of: trip) }
     if channel != nil || report.isBackOnRoute { recordTrip(trip) }
     guard let channel else { return }
     let id = drivers[driver].id
     for notice in notices {
-      publishEvent(on: channel) { .notification(notice.notification(report, driver: id, sequence: $0)) }
+      publishEvent(on: channel) {
+        .notification(
+          notice.notification(
+            seconds: report.seconds, meters: report.estimate.meters, driver: id, sequence: $0))
+      }
     }
   }
 
   // MARK: Trips that end
 
   mutating func checkSilence(_ trip: Int) {
-    let canStore = channels.storage.hasRoom
+    let canStore = storage.hasRoom
     guard let step = trips.checkSilence(trip, at: now, canStore: canStore, &deadlines) else { return }
     commit(step)
     followUp(step)
@@ -241,10 +243,10 @@ extension Hub {
   /// it.
   mutating func checkEnded(_ trip: Int) {
     if isOver(trip) { close(trip) }  // first, also where no turn came between the two: a machine that slept
-    let canStore = channels.storage.hasRoom
+    let canStore = storage.hasRoom
     guard trips.checkRetention(trip, at: now.uptime, canStore: canStore, &deadlines) else { return }
-    if let channel = trips[trip].channel { channels.forgetEvents(of: channel) }
-    channels.storage.write(.tripForgotten(trips[trip].id))
+    if let channel = trips[trip].channel { channels.forgetEvents(of: channel, &storage) }
+    storage.write(.tripForgotten(trips[trip].id))
     removeTrip(trip)
   }
 
@@ -256,10 +258,10 @@ extension Hub {
   }
 
   private mutating func close(_ trip: Int) {
-    guard trips[trip].close(), let channel = trips[trip].channel else { return }
+    guard trips.close(trip), let channel = trips[trip].channel else { return }
     channels.emitStored(
       .channelEnded(ChannelHandle(index: UInt32(channel)), channels.name(channel), .tripEnded),
-      toSubscribersOf: channel, counting: &counters)
+      toSubscribersOf: channel, &storage, counting: &counters)
   }
 
   mutating func removeTrip(_ trip: Int) {
@@ -276,13 +278,11 @@ extension Hub {
 
   /// A trip that was read back goes on where it was, by the wall clock.
   mutating func resumeTrip(_ trip: Int) {
-    trips[trip].channel = channels.find(.trip(trips[trip].id))
+    trips.link(trip, to: channels.find(.trip(trips[trip].id)))
     countActiveTrip(trip)
-    if trips[trip].begunBy == .driver, let driver = driver(ofTrip: trip) {
-      trips[trip].beginner = drivers.handle(of: driver)
-      drivers.count(begunTrips: 1, of: trips[trip].beginner)
-    }
-    trips.resume(trip, at: now)
+    let driver = trips[trip].begunBy == .driver ? driver(ofTrip: trip) : nil
+    trips.resume(trip, begunBy: driver.map { drivers.handle(of: $0) }, at: now)
+    drivers.count(begunTrips: 1, of: trips[trip].beginner)
     trips.arm(trip, &deadlines)
   }
 }

@@ -19,6 +19,8 @@ public struct Hub: ~Copyable {
   var drivers: Drivers
   var trips: Trips
   var channels: Channels
+  /// What is to be stored, and what waits for that.
+  var storage = HubStorage()
   private(set) var audience: PublicAudience
   /// What pseudonyms are made with where the operator has given no key: stored with the seed.
   private(set) var pseudonymKey: SipKey
@@ -56,7 +58,7 @@ public struct Hub: ~Copyable {
     self.seed = seed
     self.now = now
     samplingRules = sampling
-    drivers = Drivers(limits: limits, outlets: outlets, seed: seed)
+    drivers = Drivers(limits: limits, timings: timings, outlets: outlets, seed: seed)
     trips = Trips(limits: limits, timings: timings, seed: seed)
     fences = Fences(limits: limits, rules: timings.fences, seed: seed)
     channels = Channels(limits: limits, epoch: epoch, seed: seed, outlets: outlets)
@@ -110,7 +112,7 @@ public struct Hub: ~Copyable {
     let context = AreaContext(audience: audience, now: now, budget: limits.areaDriversPerTurn)
     if areas.advance(&drivers, &channels, context) { hasMoreDue = true }
     nextAreaTick = areas.nextTick
-    awaitedTicket = channels.storage.awaited
+    awaitedTicket = storage.awaited
     updateSizes()
   }
 
@@ -220,7 +222,7 @@ public struct Hub: ~Copyable {
 
   /// An output that leaves when everything done so far is stored. Where that cannot be now, an answer is refused.
   mutating func emitStored(_ output: HubOutput, to outlet: UInt32) {
-    channels.emitStored(output, to: outlet, counting: &counters)
+    channels.emitStored(output, to: outlet, &storage, counting: &counters)
   }
 
   mutating func replyStored(_ reply: Reply, to session: SessionRef) {
@@ -238,7 +240,7 @@ public struct Hub: ~Copyable {
 
   /// Throws where nothing can be stored now.
   mutating func requireRoom(_ message: String, retryAfter: Double = 5) throws(ErrorReply) {
-    if channels.storage.hasRoom { return }
+    if storage.hasRoom { return }
     counters.refusedForStorage += 1
     throw ErrorReply(code: .storageFull, message: message, retryAfter: retryAfter)
   }

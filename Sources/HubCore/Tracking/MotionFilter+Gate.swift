@@ -12,7 +12,7 @@ extension MotionFilter {
   /// be judged itself, it is one word against another, and within reach the newer counts.
   mutating func reject(
     _ fix: TrackMeasurement, innovation y: SIMD2<Double>, maximumSpeed: Double
-  ) -> Tracker.Refusal? {
+  ) -> FixRefusal? {
     if rejections > 0, agreesWithCandidate(fix) {
       agreements = agreements == .max ? .max : agreements + 1
     } else {

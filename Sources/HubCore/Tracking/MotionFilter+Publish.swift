@@ -23,7 +23,7 @@ extension MotionFilter {
   /// Accuracy is the filter's own radius of 68 % with the drift that it can't see added in squares. Confidence is high
   /// to 15 m, medium to 50 m, and low beyond; it is at most medium where the place was absorbed, and low where none was
   /// used for `confidentSeconds`.
-  mutating func publish(_ fix: TrackMeasurement, absorbed: Tracker.Refusal? = nil) -> Position {
+  mutating func publish(_ fix: TrackMeasurement, absorbed: FixRefusal? = nil) -> Position {
     let speed = speed
     let speedSigma = covariance.p11.squareRoot()
     if !isStanding, speed > max(MotionFilter.headingSpeed, 2 * speedSigma) {

@@ -5,9 +5,8 @@ extension MotionFilter {
   /// Metres per second: standard deviation of a Doppler velocity on each axis. The bearing is of the same solution, so
   /// its error is that of a velocity that is off sideways, however fast the car is.
   static let velocitySigma = 0.25
-  /// A driver stands from below the first speed on, until above the second; then the velocity is 0 ± `standstillSigma`.
-  /// A bearing counts above `bearingSpeed`. All m/s.
-  static let standstillSpeed = 0.3
+  /// A driver stands from below `Position.standstillSpeed` on, until above this one; then the velocity is 0 ±
+  /// `standstillSigma`. A bearing counts above `bearingSpeed`. All m/s.
   static let departureSpeed = 0.6
   static let standstillSigma = 0.05
   static let bearingSpeed = 0.5
@@ -23,7 +22,7 @@ extension MotionFilter {
   @inline(__always) mutating func stands(_ fix: TrackMeasurement) -> Bool {
     if fix.speed > Float(MotionFilter.departureSpeed) { doubtsStandstill = false }
     return !doubtsStandstill
-      && fix.speed < Float(isStanding ? MotionFilter.departureSpeed : MotionFilter.standstillSpeed)
+      && fix.speed < Float(isStanding ? MotionFilter.departureSpeed : Position.standstillSpeed)
   }
 
   /// It does not stand, whatever the phone says, and nothing is known of how it moves.

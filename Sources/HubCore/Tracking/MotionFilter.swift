@@ -160,11 +160,11 @@ struct MotionFilter: Sendable {
 extension MotionFilter {
   enum Step {
     case used(Position)
-    case refused(Tracker.Refusal)
+    case refused(FixRefusal)
   }
 
   /// Takes in a fix that is newer than all before.
-  mutating func step(_ fix: TrackMeasurement, _ rules: Tracker.Rules) -> Step {
+  mutating func step(_ fix: TrackMeasurement, _ rules: TrackingRules) -> Step {
     let dt = Double(fix.milliseconds &- time) / 1000
     time = fix.milliseconds
     let hasStood = isStanding
@@ -205,7 +205,7 @@ extension MotionFilter {
 
   private mutating func measurePosition(
     _ fix: TrackMeasurement, course: SIMD2<Double>, after dt: Double, maximumSpeed: Double
-  ) -> Tracker.Refusal? {
+  ) -> FixRefusal? {
     let nominal = MotionFilter.variance(of: fix)
     let noise = nominal * noiseScale
     let y = displacement(to: fix.coordinate) - bias

@@ -17,7 +17,7 @@ extension Position {
   /// position itself.
   public func predicted(at time: Timestamp) -> Coordinate {
     let (ahead, overflow) = time.milliseconds.subtractingReportingOverflow(timestamp.milliseconds)
-    guard !overflow, ahead > 0, let speed, let heading, speed >= MotionFilter.standstillSpeed else { return coordinate }
+    guard !overflow, ahead > 0, let speed, let heading, speed >= Position.standstillSpeed else { return coordinate }
     return predicted(seconds: min(Double(ahead) / 1000, Position.longestPrediction), speed: speed, heading: heading)
   }
 

@@ -29,11 +29,12 @@ enum LegNotice {
     }
   }
 
-  func notification(_ report: LegReport, driver: Identifier, sequence: UInt64) -> Notification {
-    let text = text(seconds: report.seconds)
+  /// `seconds` and `meters` are what is left of the way.
+  func notification(seconds: Double, meters: Double, driver: Identifier, sequence: UInt64) -> Notification {
+    let text = text(seconds: seconds)
     let leg = Notification.Leg(
-      target: target, distance: TrackMath.rounded(report.estimate.meters, to: 1),
-      eta: TrackMath.rounded(report.seconds, to: 1))
+      target: target, distance: TrackMath.rounded(meters, to: 1),
+      eta: TrackMath.rounded(seconds, to: 1))
     return Notification(
       kind: kind, title: text.title, body: text.body, driverID: driver, leg: leg, sequence: sequence)
   }

@@ -30,13 +30,13 @@ struct TripListings {
   mutating func append(_ listing: TripListing) { listings.append(listing) }
 
   /// Goes on with the lists, `limit` trips in all. Gives those that are done.
-  mutating func advance(over trips: borrowing Trips, limit: Int) -> [TripListing] {
+  mutating func advance(over trips: borrowing Slab<Trip>, _ order: CreationOrder, limit: Int) -> [TripListing] {
     var budget = limit
     var done: [TripListing] = []
     while budget > 0, !listings.isEmpty {
       var listing = listings.removeFirst()
       // Behind the others: a short one need not wait for a long one.
-      if listing.advance(over: trips, &budget) { done.append(listing) } else { listings.append(listing) }
+      if listing.advance(over: trips, order, &budget) { done.append(listing) } else { listings.append(listing) }
     }
     return done
   }
@@ -44,11 +44,13 @@ struct TripListings {
 
 extension TripListing {
   /// Looks at as many trips as the budget allows; true where the list is done.
-  fileprivate mutating func advance(over trips: borrowing Trips, _ budget: inout Int) -> Bool {
+  fileprivate mutating func advance(
+    over trips: borrowing Slab<Trip>, _ order: CreationOrder, _ budget: inout Int
+  ) -> Bool {
     isAtEnd = true
     var listing = self
     found = []  // or appending would copy it
-    trips.order.visit(below: query.below) { entry in
+    order.visit(below: query.below) { entry in
       guard budget > 0, listing.found.count < listing.query.limit else {
         listing.isAtEnd = false
         return false
@@ -67,30 +69,5 @@ extension TripListing {
     }
     self = listing
     return isAtEnd || found.count >= query.limit
-  }
-}
-
-extension Trips {
-  /// Takes a list on; the answer comes with this turn or a later one.
-  mutating func list(
-    _ query: TripListQuery, for session: SessionRef, _ replyTo: MessageID?, counting counters: inout HubCounters
-  ) throws(ErrorReply) {
-    guard listings.count < limitOfLists else {
-      counters.count(full: .tripLists)
-      throw ErrorReply(
-        code: .rateLimited, message: "this hub puts \(limitOfLists) lists of trips together already", retryAfter: 1)
-    }
-    listings.append(TripListing(query, for: session, replyTo: replyTo))
-  }
-
-  var hasListings: Bool { !listings.isEmpty }
-
-  /// Goes on with the lists that were asked for, as far as one turn does. Gives those that are done.
-  mutating func continueListings() -> [TripListing] {
-    var advanced = TripListings()
-    swap(&advanced, &listings)
-    let done = advanced.advance(over: self, limit: listedPerTurn)
-    listings = advanced
-    return done
   }
 }

@@ -56,6 +56,26 @@ enum TripParty {
   }
 }
 
+extension Trip {
+  /// Ops; the trip's parties within their rights; an entitled driver while the trip has none, to accept it.
+  func mayBeMoved(by input: TripStatusInput) -> Bool {
+    let party = party(of: input.actor)
+    if party == .stranger, input.actor.role == .driver, driverID == nil {
+      return input.tripIsGranted && input.report.status == .accepted
+    }
+    return party.mayMove(from: status, to: input.report.status)
+  }
+
+  /// Whether a `requested` asks for this trip: it goes on, and has the same parties and content. The driver may have
+  /// come since, so a request that names none is the same.
+  func isRepeated(by input: TripStatusInput) -> Bool {
+    let report = input.report
+    let (rider, driver) = input.parties
+    return !status.isFinal && rider == riderID && (driver == nil || driver == driverID) && report.pickup == pickup
+      && report.dropoff == dropoff && report.route == route
+  }
+}
+
 extension TripStatusInput {
   /// A rider for itself, a driver for itself, ops for all.
   var mayRequest: Bool {

@@ -6,7 +6,7 @@ extension Trips {
   /// Has a trip looked at when nobody may have ended it, or when its grace is over.
   func arm(_ trip: Int, _ deadlines: inout Deadlines) {
     if self[trip].ended == nil {
-      deadlines.arm(.tripSilence, handle(of: trip), at: self[trip].lastHeard + retention)
+      deadlines.arm(.tripSilence, handle(of: trip), at: self[trip].lastHeard + nanoseconds(timings.retention))
     } else {
       deadlines.arm(.trip, handle(of: trip), at: self[trip].closes)
     }
@@ -18,12 +18,12 @@ extension Trips {
     _ trip: Int, at now: Moment, canStore: Bool, _ deadlines: inout Deadlines
   ) -> TripStep? {
     guard self[trip].ended == nil else { return nil }
-    guard now.uptime >= self[trip].lastHeard + retention else {
+    guard now.uptime >= self[trip].lastHeard + nanoseconds(timings.retention) else {
       arm(trip, &deadlines)
       return nil
     }
     guard canStore else {
-      deadlines.arm(.tripSilence, handle(of: trip), at: now.uptime + storageRetry)
+      deadlines.arm(.tripSilence, handle(of: trip), at: now.uptime + nanoseconds(timings.storageRetry))
       return nil
     }
     return move(trip, to: .cancelled, at: now.timestamp, nil, now)
@@ -32,9 +32,10 @@ extension Trips {
   /// The entry of an ended trip came up: true where it is to be forgotten now. Else it is looked at again.
   func checkRetention(_ trip: Int, at uptime: Int64, canStore: Bool, _ deadlines: inout Deadlines) -> Bool {
     guard let ended = self[trip].ended else { return false }
-    let forgets = ended + retention
+    let forgets = ended + nanoseconds(timings.retention)
     if uptime >= forgets, canStore { return true }
-    let look = uptime >= forgets ? uptime + storageRetry : self[trip].isClosed ? forgets : self[trip].closes
+    let look =
+      uptime >= forgets ? uptime + nanoseconds(timings.storageRetry) : self[trip].isClosed ? forgets : self[trip].closes
     deadlines.arm(.trip, handle(of: trip), at: look)
     return false
   }

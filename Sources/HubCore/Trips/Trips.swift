@@ -4,64 +4,23 @@ import HubBytes
 import HubGeo
 import HubMessages
 
-/// What a trip has come to: to be recorded, and to be published.
-struct TripStep {
-  let trip: Int
-  /// Its number on a channel is the channel's.
-  let update: TripUpdate
-  /// It was not known before.
-  var isNew = false
-  /// It has a driver that it did not have: others may have followed it because it had none.
-  var isClaimed = false
-}
-
-/// The driver who would begin a trip.
-struct TripBeginner {
-  let id: Identifier
-  let driver: Handle
-  /// Trips that it began before and that are known.
-  let tripsBegun: Int
-}
-
-enum TripOutcome {
-  case step(TripStep)
-  /// The same was said before, or it changes nothing. The state is for who asks once more for the trip.
-  case unchanged(showing: TripState?)
-}
-
 struct Trips: ~Copyable {
-  private let limit: Int
-  private let limitPerRider: Int
-  private let limitPerDriver: Int
-  private let grace: Int64
-  let retention: Int64
-  let storageRetry: Int64
+  private let limits: HubLimits
+  let timings: HubTimings
   private var seed: UInt64
   private var slab = Slab<Trip>()
   private var ids = IndexTable()
-  private(set) var order = CreationOrder()
+  private var order = CreationOrder()
   private var riders = TripsOfRiders()
   /// The number of the trip that began last.
   private(set) var newestNumber: UInt64 = 0
   private(set) var legs: TripLegs
   /// Lists that are being put together.
-  var listings = TripListings()
-  let limitOfLists: Int
-  let listedPerTurn: Int
-  private let rules: TripRules
-  private let maximumSpeed: Double
+  private var listings = TripListings()
 
   init(limits: HubLimits, timings: HubTimings, seed: UInt64) {
-    limit = limits.trips
-    limitPerRider = limits.tripsPerRider
-    limitPerDriver = limits.tripsPerDriver
-    limitOfLists = limits.tripLists
-    listedPerTurn = limits.tripsListedPerTurn
-    grace = nanoseconds(timings.tripGrace)
-    retention = nanoseconds(timings.retention)
-    storageRetry = nanoseconds(timings.storageRetry)
-    rules = timings.trips
-    maximumSpeed = limits.tracking.maximumSpeed
+    self.limits = limits
+    self.timings = timings
     self.seed = seed
     legs = TripLegs(limits: limits, rules: timings.trips)
   }
@@ -78,18 +37,15 @@ struct Trips: ~Copyable {
 
   /// A trip's record, in place.
   subscript(trip: Int) -> Trip {
-    @inline(__always) _read { yield slab[trip] }
-    @inline(__always) _modify { yield &slab[trip] }
+    @inline(__always) unsafeAddress { slab.address(of: trip) }
   }
 
   @inline(__always)
-  func handle(of trip: Int) -> Handle { Handle(index: UInt32(trip), generation: slab.generation(of: trip)) }
+  func handle(of trip: Int) -> Handle { slab.handle(of: trip) }
 
   /// The trip of a handle; nil where it was forgotten.
   @inline(__always)
-  func current(_ handle: Handle) -> Int? {
-    slab.isCurrent(Int(handle.index), handle.generation) ? Int(handle.index) : nil
-  }
+  func current(_ handle: Handle) -> Int? { slab.current(handle) }
 
   func find(_ id: Identifier) -> Int? { ids.find(hash: id.text.hashValue(seed: seed)) { slab[$0].id == id } }
 
@@ -108,7 +64,7 @@ struct Trips: ~Copyable {
     _ id: Identifier, by role: Role, status: TripStatus, at time: Timestamp, _ now: Moment,
     counting counters: inout HubCounters
   ) throws(ErrorReply) -> Int {
-    guard count < role.share(of: limit) else {
+    guard count < role.share(of: limits.trips) else {
       counters.count(full: .trips)
       throw ErrorReply(code: .storageFull, message: "this hub's trip table is full", retryAfter: 60)
     }
@@ -123,11 +79,12 @@ struct Trips: ~Copyable {
 
   /// A driver needs no one's consent to begin a trip: without a limit one could fill the table of all.
   private func checkLimit(of beginner: TripBeginner, counting counters: inout HubCounters) throws(ErrorReply) {
-    if beginner.tripsBegun < limitPerDriver { return }
+    if beginner.tripsBegun < limits.tripsPerDriver { return }
     counters.count(.tripsPerDriver)
     var refusal = ErrorReply(
       code: .rateLimited,
-      message: "a driver begins at most \(limitPerDriver) trips within a day (max-trips-per-driver)", retryAfter: 60)
+      message: "a driver begins at most \(limits.tripsPerDriver) trips within a day (max-trips-per-driver)",
+      retryAfter: 60)
     refusal.isOwnLimit = true
     throw refusal
   }
@@ -190,7 +147,7 @@ struct Trips: ~Copyable {
     }
     if slab[trip].recentMoves.contains(move) { return .unchanged(showing: nil) }
     let status = slab[trip].status
-    guard mayMove(slab[trip], input) else {
+    guard slab[trip].mayBeMoved(by: input) else {
       throw ErrorReply(
         code: .forbidden,
         message: "\(input.actor.role.name) \(input.actor.id) may not set trip \(report.tripID) to \(target.name)")
@@ -198,7 +155,7 @@ struct Trips: ~Copyable {
     if let expected = report.expectedStatus, expected != status {
       throw ErrorReply(invalidIn: status, "the trip is in \(status.name), not in \(expected.name) as expected")
     }
-    if target == .requested, repeats(input, slab[trip]) { return .unchanged(showing: slab[trip].state) }
+    if target == .requested, slab[trip].isRepeated(by: input) { return .unchanged(showing: slab[trip].state) }
     guard status.allows(target) else {
       throw ErrorReply(invalidIn: status, "no move leads from \(status.name) to \(target.name)")
     }
@@ -218,7 +175,7 @@ struct Trips: ~Copyable {
     _ trip: Int, to target: TripStatus, at time: Timestamp, _ location: Coordinate?, _ now: Moment
   ) -> TripStep {
     let previous = slab[trip].status
-    slab[trip].move(to: target, at: time, now: now, grace: grace)
+    slab[trip].move(to: target, at: time, now: now, grace: nanoseconds(timings.tripGrace))
     if slab[trip].status.target == nil { legs.end(&slab[trip]) }
     return TripStep(trip: trip, update: slab[trip].update(from: previous, at: location))
   }
@@ -226,24 +183,6 @@ struct Trips: ~Copyable {
   /// By what a repeated message is known. A rider and a driver may have the same id: the role is part of who sent it.
   private func moveHash(_ messageID: MessageID, of actor: Actor) -> UInt64 {
     messageID.text.hashValue(seed: actor.hashValue(seed: seed))
-  }
-
-  /// Whether a `requested` asks for the trip that is there: it goes on, and has the same parties and content. The
-  /// driver may have come since, so a request that names none is the same.
-  private func repeats(_ input: TripStatusInput, _ trip: Trip) -> Bool {
-    let report = input.report
-    let (rider, driver) = input.parties
-    return !trip.status.isFinal && rider == trip.riderID && (driver == nil || driver == trip.driverID)
-      && report.pickup == trip.pickup && report.dropoff == trip.dropoff && report.route == trip.route
-  }
-
-  /// Ops; the trip's parties within their rights; an entitled driver while the trip has none, to accept it.
-  private func mayMove(_ trip: Trip, _ input: TripStatusInput) -> Bool {
-    let party = trip.party(of: input.actor)
-    if party == .stranger, input.actor.role == .driver, trip.driverID == nil {
-      return input.tripIsGranted && input.report.status == .accepted
-    }
-    return party.mayMove(from: trip.status, to: input.report.status)
   }
 
   /// `requested` for a trip that is not known yet.
@@ -262,11 +201,11 @@ struct Trips: ~Copyable {
         message: "\(actor.role.name) \(actor.id) may not request trip \(report.tripID) for these parties")
     }
     if let beginner { try checkLimit(of: beginner, counting: &counters) }
-    if actor.role == .rider, riders.count(of: riderHash(actor.id)) >= limitPerRider {
+    if actor.role == .rider, riders.count(of: riderHash(actor.id)) >= limits.tripsPerRider {
       counters.count(.tripsPerRider)
       throw ErrorReply(
         code: .rateLimited,
-        message: "a rider has at most \(limitPerRider) trips within a day (max-trips-per-rider)", retryAfter: 60)
+        message: "a rider has at most \(limits.tripsPerRider) trips within a day (max-trips-per-rider)", retryAfter: 60)
     }
     let (rider, driver) = input.parties
     let step = try begin(
@@ -331,7 +270,9 @@ struct Trips: ~Copyable {
     slab[trip].noteHeard(at: uptime)
     let status = slab[trip].status
     guard status < .arrivedDestination else { return }
-    slab[trip].progress.follow(position, after: previous, status: status, maximumSpeed: maximumSpeed, rules: rules)
+    slab[trip].progress.follow(
+      position, after: previous, status: status, maximumSpeed: limits.tracking.maximumSpeed,
+      rules: timings.trips)
   }
 
   /// What a position, which was published `age` seconds after it was measured, means on the way; nil where the driver
@@ -341,6 +282,51 @@ struct Trips: ~Copyable {
     _ position: Position, age: Double, trip: Int, at now: Moment, counting counters: inout HubCounters
   ) -> LegReport? {
     legs.advance(position, age: age, &slab[trip], at: now, counting: &counters)
+  }
+
+  // MARK: Notes
+
+  /// The trip's channel has this index from now on; nil for none.
+  mutating func link(_ trip: Int, to channel: Int?) { slab[trip].channel = channel }
+
+  /// The trip is recorded as it is now.
+  mutating func noteUpdate(of trip: Int, at time: Timestamp) { slab[trip].noteUpdate(at: time) }
+
+  /// The trip's people have got these notices.
+  mutating func noteNotified(_ notices: TripNotices, of trip: Int) { slab[trip].progress.notices.formUnion(notices) }
+
+  /// The driver counts this trip among its active ones.
+  mutating func occupy(_ driver: Handle, by trip: Int) { slab[trip].occupied = driver }
+
+  /// The driver that counted this trip among its active ones, and has to no more; nil where there is none.
+  mutating func release(_ trip: Int) -> Handle? {
+    guard !slab[trip].status.occupiesDriver else { return nil }
+    defer { slab[trip].occupied = nil }
+    return slab[trip].occupied
+  }
+
+  /// Its subscribers are let go. False where they were before.
+  mutating func close(_ trip: Int) -> Bool { slab[trip].close() }
+
+  // MARK: Lists
+
+  /// Takes a list on; the answer comes with this turn or a later one.
+  mutating func list(
+    _ query: TripListQuery, for session: SessionRef, _ replyTo: MessageID?, counting counters: inout HubCounters
+  ) throws(ErrorReply) {
+    guard listings.count < limits.tripLists else {
+      counters.count(full: .tripLists)
+      throw ErrorReply(
+        code: .rateLimited, message: "this hub puts \(limits.tripLists) lists of trips together already", retryAfter: 1)
+    }
+    listings.append(TripListing(query, for: session, replyTo: replyTo))
+  }
+
+  var hasListings: Bool { !listings.isEmpty }
+
+  /// Goes on with the lists that were asked for, as far as one turn does. Gives those that are done.
+  mutating func continueListings() -> [TripListing] {
+    listings.advance(over: slab, order, limit: limits.tripsListedPerTurn)
   }
 
   // MARK: Storing, forgetting and reading back
@@ -382,14 +368,16 @@ struct Trips: ~Copyable {
   /// No trip that is forgotten had a number above this.
   mutating func restore(newestNumber number: UInt64) { newestNumber = max(newestNumber, number) }
 
-  mutating func resume(_ trip: Int, at now: Moment) { slab[trip].resume(at: now, grace: grace) }
-}
+  mutating func load(_ progress: TripProgress, of trip: Int) { slab[trip].progress = progress }
 
-extension TripUpdate {
-  /// A copy with its number on a channel.
-  func numbered(_ sequence: UInt64) -> TripUpdate {
-    var update = self
-    update.sequence = sequence
-    return update
+  mutating func load(_ eta: DurableETA, of trip: Int, at uptime: Int64) {
+    slab[trip].lastPublishedETA = PublishedETA(eta, publishedAt: uptime)
+  }
+
+  /// A trip that was read back goes on where it was, by the wall clock. `beginner` is the driver who began it, if one
+  /// did who is still known.
+  mutating func resume(_ trip: Int, begunBy beginner: Handle?, at now: Moment) {
+    slab[trip].beginner = beginner
+    slab[trip].resume(at: now, grace: nanoseconds(timings.tripGrace))
   }
 }
