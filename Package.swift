@@ -161,7 +161,7 @@ let package = Package(
 
 // What the compiler holds all targets to. Strict memory safety is the product's: tests and load generators call the
 // kernel, OpenSSL and the product's unsafe interfaces at every turn, and nothing of them runs where it could do harm.
-for target in package.targets where target.type != .system && !target.name.hasPrefix("HubCore") {
+for target in package.targets where target.type != .system {
   target.swiftSettings = [
     .enableUpcomingFeature("ExistentialAny"),
     .enableUpcomingFeature("InternalImportsByDefault"),
@@ -169,5 +169,5 @@ for target in package.targets where target.type != .system && !target.name.hasPr
     .treatAllWarnings(as: .error),
   ]
   let isProduct = target.type != .test && !["Tests/", "loadtest/"].contains { target.path?.hasPrefix($0) == true }
-  if isProduct && target.name != "HubCore" { target.swiftSettings?.append(.strictMemorySafety()) }
+  if isProduct { target.swiftSettings?.append(.strictMemorySafety()) }
 }

@@ -5,35 +5,36 @@
 // it is given to.
 import HubMessages
 
+@safe
 struct FixInPlace {
   private let pointer: UnsafePointer<FixInput>
 
   @inline(__always)
-  init(_ pointer: UnsafePointer<FixInput>) { self.pointer = pointer }
+  init(_ pointer: UnsafePointer<FixInput>) { unsafe self.pointer = unsafe pointer }
 
   /// A copy.
-  var input: FixInput { pointer.pointee }
+  var input: FixInput { unsafe pointer.pointee }
   var session: SessionRef {
-    @inline(__always) get { pointer.pointee.session }
+    @inline(__always) get { unsafe pointer.pointee.session }
   }
   var messageID: MessageID {
-    @inline(__always) get { pointer.pointee.message.messageID }
+    @inline(__always) get { unsafe pointer.pointee.message.messageID }
   }
   /// The sender's clock when it sent.
   var sent: Timestamp {
-    @inline(__always) get { pointer.pointee.message.timestamp }
+    @inline(__always) get { unsafe pointer.pointee.message.timestamp }
   }
   var received: Moment {
-    @inline(__always) get { pointer.pointee.received }
+    @inline(__always) get { unsafe pointer.pointee.received }
   }
   var fix: Fix {
-    @inline(__always) get { pointer.pointee.message.update.fix }
+    @inline(__always) get { unsafe pointer.pointee.message.update.fix }
   }
   var tripID: Identifier? {
-    @inline(__always) get { pointer.pointee.message.update.tripID }
+    @inline(__always) get { unsafe pointer.pointee.message.update.tripID }
   }
   /// False when the session's token does not name the trip.
   var tripIsGranted: Bool {
-    @inline(__always) get { pointer.pointee.tripIsGranted }
+    @inline(__always) get { unsafe pointer.pointee.tripIsGranted }
   }
 }

@@ -1,7 +1,7 @@
 // What goes into the hub: values that a loop made from checked messages. The hub touches no socket and no clock.
-import HubBytes
+public import HubBytes
 import HubGeo
-import HubMessages
+public import HubMessages
 
 /// A session as the hub knows it: which outlet, which slot there, and the slot's generation, so that a late input of a
 /// closed session is recognised.

@@ -1,7 +1,7 @@
 // What comes out of the hub: a list for each outlet, drained once a turn, in order.
-import HubBytes
+public import HubBytes
 import HubGeo
-import HubMessages
+public import HubMessages
 
 /// A channel as outlets know it: dense, reused only after every outlet has released it.
 public struct ChannelHandle: Sendable, Hashable, BitwiseCopyable {
@@ -84,6 +84,7 @@ public enum HubOutput: Sendable {
 }
 
 /// What has come out for each outlet.
+@safe
 struct OutletOutputs: ~Copyable {
   // All lists are initialised from `init` to `deinit`, and never move.
   private let lists: UnsafeMutablePointer<HubOutputs>
@@ -91,23 +92,23 @@ struct OutletOutputs: ~Copyable {
 
   init(count: Int) {
     self.count = count
-    lists = .allocate(capacity: count)
-    for outlet in 0..<count { (lists + outlet).initialize(to: HubOutputs()) }
+    unsafe lists = .allocate(capacity: count)
+    for outlet in 0..<count { unsafe (lists + outlet).initialize(to: HubOutputs()) }
   }
 
   deinit {
-    lists.deinitialize(count: count)
-    lists.deallocate()
+    unsafe lists.deinitialize(count: count)
+    unsafe lists.deallocate()
   }
 
   subscript(outlet: Int) -> HubOutputs {
-    @inline(__always) unsafeAddress { UnsafePointer(pointer(outlet)) }
-    @inline(__always) unsafeMutableAddress { pointer(outlet) }
+    @inline(__always) unsafeAddress { unsafe UnsafePointer(pointer(outlet)) }
+    @inline(__always) unsafeMutableAddress { unsafe pointer(outlet) }
   }
 
   @inline(__always)
   private func pointer(_ outlet: Int) -> UnsafeMutablePointer<HubOutputs> {
     precondition(outlet >= 0 && outlet < count)
-    return lists + outlet
+    return unsafe lists + outlet
   }
 }

@@ -1,6 +1,6 @@
 // The hub's tables by name, for operators: how full each is, how much it may hold, and how often it was full. What one
 // party may take of a table is a limit of its own (`ShareLimit`): at it others notice nothing.
-import HubMessages
+public import HubMessages
 
 /// A table of the hub that has a limit as a whole (`HubLimits`).
 public enum HubTable: UInt8, Sendable, CaseIterable {

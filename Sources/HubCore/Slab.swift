@@ -16,7 +16,7 @@ struct Slab<Record>: ~Copyable {
   init() {}
 
   deinit {
-    for index in 0..<endIndex { pointer(index).deinitialize(count: 1) }
+    for index in 0..<endIndex { unsafe pointer(index).deinitialize(count: 1) }
   }
 
   /// Records in use.
@@ -25,17 +25,17 @@ struct Slab<Record>: ~Copyable {
   @inline(__always)
   private func pointer(_ index: Int) -> UnsafeMutablePointer<Record> {
     precondition(index >= 0 && index < endIndex)
-    return table.pointer(index)
+    return unsafe table.pointer(index)
   }
 
   /// Where a record lies, for reading it there; until the slab is changed.
   @inline(__always)
-  func address(of index: Int) -> UnsafePointer<Record> { UnsafePointer(pointer(index)) }
+  func address(of index: Int) -> UnsafePointer<Record> { unsafe UnsafePointer(pointer(index)) }
 
   /// In-place access; the index must have been given by `insert`.
   subscript(index: Int) -> Record {
-    @inline(__always) unsafeAddress { address(of: index) }
-    @inline(__always) unsafeMutableAddress { pointer(index) }
+    @inline(__always) unsafeAddress { unsafe address(of: index) }
+    @inline(__always) unsafeMutableAddress { unsafe pointer(index) }
   }
 
   /// Adds a record and gives its index; reuses the slot freed last.
@@ -46,7 +46,7 @@ struct Slab<Record>: ~Copyable {
     }
     if endIndex == table.capacity { table.grow() }
     endIndex += 1
-    pointer(endIndex - 1).initialize(to: record)
+    unsafe pointer(endIndex - 1).initialize(to: record)
     generations.append(0)
     return endIndex - 1
   }

@@ -1,5 +1,6 @@
 // Hands one input to the simulated hub and judges what came out. Plain comparisons and a thrown failure, not #expect: a
 // run makes hundreds of thousands of them.
+import HubGeo
 import HubMessages
 
 @testable import HubCore

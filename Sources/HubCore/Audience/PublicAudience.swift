@@ -11,6 +11,7 @@
 // - What would tell a driver from others under another name is not shown. Heading and speed go on over a change of
 //   names, so riders get neither; nor do they get the time of a fix, whose milliseconds a phone repeats with every fix.
 //   An age is rounded down to steps that are as long as the time between two fixes of a driver that stands.
+import HubBytes
 import HubGeo
 import HubMessages
 
@@ -60,7 +61,7 @@ public struct PublicAudience: Sendable {
     for shift in stride(from: UInt64(60), through: 0, by: -5) {
       bytes.append(digits[Int(truncatingIfNeeded: pseudonym >> shift) & 31])
     }
-    guard let id = bytes.withUnsafeBytes({ Identifier($0) }) else {
+    guard let id = unsafe bytes.withUnsafeBytes({ unsafe Identifier($0) }) else {
       preconditionFailure("letters and digits are an id")
     }
     return id

@@ -8,7 +8,7 @@
 //     `HubInput.knownFixes` → the older fixes are handled, and the ack   hub's thread
 //
 // Two lookups of one driver are never under way at once: the second asks for what the first one's batch has brought.
-import HubMessages
+public import HubMessages
 
 /// A question for the journal: at which of `times` does the driver have a fix in it? Answered by
 /// `HubInput.knownFixes` with the same ticket.

@@ -81,7 +81,7 @@ struct Channels: ~Copyable {
     guard outputs[outlet].rareCount == 0, outputs[outlet].count < limit else { return limit }
     var count = 0
     for index in 0..<outputs[outlet].count {
-      let channel = Int(outputs[outlet].pointer(ofCommon: index).pointee.channel.index)
+      let channel = unsafe Int(outputs[outlet].pointer(ofCommon: index).pointee.channel.index)
       count += table.subscribers(channel, outlet: outlet)
     }
     return min(count, limit)

@@ -3,7 +3,7 @@
 // Not best-first with a queue of cells: depth first needs a stack of 61 at most, so no memory, and looks at only a
 // few more cells. The hits so far are a heap with the worst on top, in the caller's array.
 
-import HubGeo
+public import HubGeo
 
 /// A driver found by a search.
 public struct DriverHit: Sendable, Hashable {
@@ -23,9 +23,9 @@ public struct DriverHit: Sendable, Hashable {
   /// Puts the hits from `start` on into order, nearest first.
   static func sort(_ hits: inout [DriverHit], from start: Int) {
     // By way of the buffer: `hits[start...].sort` would copy the array.
-    hits.withUnsafeMutableBufferPointer { all in
-      var own = UnsafeMutableBufferPointer(rebasing: all[start...])
-      own.sort(by: isNearer)
+    unsafe hits.withUnsafeMutableBufferPointer { all in
+      var own = unsafe UnsafeMutableBufferPointer(rebasing: all[start...])
+      unsafe own.sort(by: isNearer)
     }
   }
 }
@@ -141,8 +141,8 @@ extension DriverIndex {
     var left = limit
     var length = (Int(leaf.count) - 1) % DriverIndex.leafCapacity + 1
     while block != DriverIndex.none, left > 0 {
-      entries.withRun(from: Int(block) * DriverIndex.leafCapacity, count: min(length, left)) { run in
-        for entry in run { body(entry) }
+      unsafe entries.withRun(from: Int(block) * DriverIndex.leafCapacity, count: min(length, left)) { run in
+        for index in run.indices { unsafe body(run[index]) }
       }
       left -= length
       block = nextBlock[block]

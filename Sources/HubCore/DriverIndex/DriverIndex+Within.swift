@@ -3,7 +3,7 @@
 // A search that reaches its limit or its budget says where it stopped, and a later call goes on from there: this way
 // an answer of any size never holds the hub's thread for long.
 
-import HubGeo
+public import HubGeo
 
 /// Where a within search stopped.
 public struct SearchCursor: Sendable, Hashable {
@@ -131,8 +131,8 @@ extension DriverIndex {
         guard run > 0 else { return UInt32(left) }
         work.candidates -= run
         left -= run
-        entries.withRun(from: base + left - oldestOfBlock, count: run) { run in
-          for index in run.indices.reversed() where visit(run[index]) { work.hits -= 1 }
+        unsafe entries.withRun(from: base + left - oldestOfBlock, count: run) { run in
+          for index in run.indices.reversed() where unsafe visit(run[index]) { work.hits -= 1 }
         }
       }
       block = nextBlock[block]

@@ -14,7 +14,7 @@
 // Represent Quadtrees", CACM 25 (1982) for Morton keys; N. Roussopoulos et al., "Nearest Neighbor Queries", SIGMOD
 // 1995 for the search.
 
-import HubGeo
+public import HubGeo
 import HubMessages
 
 /// The current place of each driver, by handle.

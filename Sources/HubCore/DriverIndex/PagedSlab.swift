@@ -6,6 +6,7 @@
 // owner, and elements are trivial, so there is nothing to destroy.
 
 /// A growing table of trivial elements with stable numbers from 0.
+@safe
 struct PagedSlab<Element: BitwiseCopyable>: ~Copyable {
   private let pages: UnsafeMutablePointer<UnsafeMutablePointer<Element>>
   private let pageShift: Int
@@ -22,15 +23,15 @@ struct PagedSlab<Element: BitwiseCopyable>: ~Copyable {
     precondition(limit > 0 && pageShift > 0)
     self.limit = limit
     self.pageShift = pageShift
-    self.filler = .allocate(capacity: 1)
-    self.filler.initialize(to: filler)
-    pages = .allocate(capacity: (limit - 1) >> pageShift + 1)
+    unsafe self.filler = .allocate(capacity: 1)
+    unsafe self.filler.initialize(to: filler)
+    unsafe pages = .allocate(capacity: (limit - 1) >> pageShift + 1)
   }
 
   deinit {
-    for page in 0..<pageCount { pages[page].deallocate() }
-    pages.deallocate()
-    filler.deallocate()
+    for page in 0..<pageCount { unsafe pages[page].deallocate() }
+    unsafe pages.deallocate()
+    unsafe filler.deallocate()
   }
 
   /// Bytes allocated for elements.
@@ -42,9 +43,9 @@ struct PagedSlab<Element: BitwiseCopyable>: ~Copyable {
     while pageCount << pageShift < newCount {
       // On a border of cache lines, or half of the 32-byte elements would lie across two of them.
       let bytes = MemoryLayout<Element>.stride << pageShift
-      let page = UnsafeMutableRawPointer.allocate(byteCount: bytes, alignment: 64)
+      let page = unsafe UnsafeMutableRawPointer.allocate(byteCount: bytes, alignment: 64)
         .initializeMemory(as: Element.self, repeating: filler.pointee, count: 1 << pageShift)
-      pages[pageCount] = page
+      unsafe pages[pageCount] = unsafe page
       pageCount += 1
     }
     count = max(count, newCount)
@@ -53,25 +54,25 @@ struct PagedSlab<Element: BitwiseCopyable>: ~Copyable {
   @inline(__always)
   private func address(_ index: Int) -> UnsafeMutablePointer<Element> {
     precondition(UInt(bitPattern: index) < UInt(bitPattern: count))
-    return pages[index >> pageShift] + index & (1 << pageShift - 1)
+    return unsafe pages[index >> pageShift] + index & (1 << pageShift - 1)
   }
 
   subscript(index: Int) -> Element {
-    @inline(__always) get { address(index).pointee }
-    @inline(__always) _modify { yield &address(index).pointee }
+    @inline(__always) get { unsafe address(index).pointee }
+    @inline(__always) _modify { yield unsafe &address(index).pointee }
   }
 
   subscript(index: UInt32) -> Element {
-    @inline(__always) get { address(Int(index)).pointee }
-    @inline(__always) _modify { yield &address(Int(index)).pointee }
+    @inline(__always) get { unsafe address(Int(index)).pointee }
+    @inline(__always) _modify { yield unsafe &address(Int(index)).pointee }
   }
 
   /// The elements `first ..< first + count`, which must lie in one page, for the time of the call.
   @inline(__always)
   func withRun<R>(from first: Int, count: Int, _ body: (UnsafeBufferPointer<Element>) -> R) -> R {
-    guard count > 0 else { return body(UnsafeBufferPointer(start: nil, count: 0)) }
+    guard count > 0 else { return unsafe body(UnsafeBufferPointer(start: nil, count: 0)) }
     precondition(first >> pageShift == (first + count - 1) >> pageShift)
-    _ = address(first + count - 1)  // the bounds check of the last
-    return body(UnsafeBufferPointer(start: address(first), count: count))
+    _ = unsafe address(first + count - 1)  // the bounds check of the last
+    return unsafe body(UnsafeBufferPointer(start: address(first), count: count))
   }
 }

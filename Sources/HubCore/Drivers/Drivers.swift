@@ -48,7 +48,7 @@ struct Drivers: ~Copyable {
 
   /// A driver's record, in place.
   subscript(driver: Int) -> Driver {
-    @inline(__always) unsafeAddress { slab.address(of: driver) }
+    @inline(__always) unsafeAddress { unsafe slab.address(of: driver) }
   }
 
   /// What areas keep of a driver, in place.

@@ -7,7 +7,7 @@
 // It must not flap at a border or at each red light. So a band is left downwards only a tenth below the speed at which
 // it was entered, and a longer interval is told only after it has been the right one for `holdSeconds`. A shorter one
 // is told at once, and so is one that follows from what the driver does (trip, no trip, background): that is no noise.
-import HubMessages
+public import HubMessages
 
 /// The intervals of the tree. The same for all drivers, so they are passed in and not stored.
 public struct SamplingRules: Sendable, Equatable {

@@ -5,15 +5,18 @@
 // has no seed: another process, and a later version, must come to the same. Two owners may have the same key, by chance
 // or because somebody chose the ids so; then records of both are found, and who reads compares the ids that stand in
 // them.
-import HubMessages
+import HubBytes
+public import HubMessages
 
 /// The owners of durable records, as keys of an index.
 public enum DurableKeys {
   /// The key of the records of a driver's fixes.
-  public static func fixes(ofDriver id: Identifier) -> UInt64 { id.text.withBytes { key(Owner.driver, $0) } }
+  public static func fixes(ofDriver id: Identifier) -> UInt64 {
+    unsafe id.text.withBytes { unsafe key(Owner.driver, $0) }
+  }
 
   /// The key of a trip's records: its states, and its `trip_update` events on whatever channel.
-  public static func trip(_ id: Identifier) -> UInt64 { id.text.withBytes { key(Owner.trip, $0) } }
+  public static func trip(_ id: Identifier) -> UInt64 { unsafe id.text.withBytes { unsafe key(Owner.trip, $0) } }
 
   /// The key of the records of trips as they ended, of whatever id, besides: for lists of trips that are over.
   public static let endedTrips = UInt64(0x656E_6465_6454_7270)
@@ -22,9 +25,9 @@ public enum DurableKeys {
   /// length). `group` holds whole records, as the hub hands them over; what is none ends the reading.
   public static func forEach(in group: UnsafeRawBufferPointer, _ body: (_ key: UInt64, _ offset: Int) -> Void) {
     var offset = 0
-    while let (record, next) = record(in: group, at: offset) {
-      if let key = key(of: record) { body(key, offset) }
-      if isEndedTrip(record) { body(endedTrips, offset) }
+    while let (record, next) = unsafe record(in: group, at: offset) {
+      if let key = unsafe key(of: record) { body(key, offset) }
+      if unsafe isEndedTrip(record) { body(endedTrips, offset) }
       offset = next
     }
   }
@@ -36,9 +39,9 @@ public enum DurableKeys {
   ) -> (record: UnsafeRawBufferPointer, next: Int)? {
     let start = offset + 4
     guard offset >= 0, start <= group.count else { return nil }
-    let length = Int(UInt32(littleEndian: group.loadUnaligned(fromByteOffset: offset, as: UInt32.self)))
+    let length = unsafe Int(UInt32(littleEndian: group.loadUnaligned(fromByteOffset: offset, as: UInt32.self)))
     guard length > 0, length <= group.count - start else { return nil }
-    return (UnsafeRawBufferPointer(rebasing: group[start..<start + length]), start + length)
+    return unsafe (UnsafeRawBufferPointer(rebasing: group[start..<start + length]), start + length)
   }
 
   // MARK: Keys
@@ -50,16 +53,16 @@ public enum DurableKeys {
 
   private static func key(_ owner: UInt8, _ id: UnsafeRawBufferPointer) -> UInt64 {
     var hash = (0xCBF2_9CE4_8422_2325 ^ UInt64(owner)) &* 0x100_0000_01B3
-    for byte in id { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
+    for index in id.indices { hash = unsafe (hash ^ UInt64(id[index])) &* 0x100_0000_01B3 }
     return hash
   }
 
   /// `record` begins with its kind.
   private static func key(of record: UnsafeRawBufferPointer) -> UInt64? {
-    switch RecordKind(rawValue: record[0]) {
-    case .fixes: text(record, at: 1).map { key(Owner.driver, $0) }
-    case .trip, .tripForgotten: text(record, at: 1).map { key(Owner.trip, $0) }
-    case .tripUpdate, .tripChange: tripOfUpdate(record).map { key(Owner.trip, $0) }
+    switch unsafe RecordKind(rawValue: record[0]) {
+    case .fixes: unsafe text(record, at: 1).map { unsafe key(Owner.driver, $0) }
+    case .trip, .tripForgotten: unsafe text(record, at: 1).map { unsafe key(Owner.trip, $0) }
+    case .tripUpdate, .tripChange: unsafe tripOfUpdate(record).map { unsafe key(Owner.trip, $0) }
     case .epoch, .notification, .channel, .channelForgotten, .highestSequence, .driver, .driverOffline,
       .driverForgotten, .highestTripNumber, .eta, .fence, .fenceDeleted, .stay, .stayEnded, .pair, .pairEnded,
       .fenceNotification, .postedNotification, nil:
@@ -69,20 +72,20 @@ public enum DurableKeys {
 
   /// Behind its id, its number, two times and who began it a trip has its status.
   private static func isEndedTrip(_ record: UnsafeRawBufferPointer) -> Bool {
-    guard RecordKind(rawValue: record[0]) == .trip, let id = text(record, at: 1) else { return false }
+    guard unsafe RecordKind(rawValue: record[0]) == .trip, let id = unsafe text(record, at: 1) else { return false }
     let offset = 1 + 2 + id.count + 25
-    return offset < record.count && TripStatus(rawValue: record[offset])?.isFinal == true
+    return unsafe offset < record.count && TripStatus(rawValue: record[offset])?.isFinal == true
   }
 
   /// Behind its channel (a letter and an id), its sequence, number and time a trip_update has its trip's id.
   private static func tripOfUpdate(_ record: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
-    text(record, at: 2).flatMap { text(record, at: 2 + 2 + $0.count + 24) }
+    unsafe text(record, at: 2).flatMap { unsafe text(record, at: 2 + 2 + $0.count + 24) }
   }
 
   private static func text(_ record: UnsafeRawBufferPointer, at offset: Int) -> UnsafeRawBufferPointer? {
     guard offset + 2 <= record.count else { return nil }
-    let count = Int(UInt16(littleEndian: record.loadUnaligned(fromByteOffset: offset, as: UInt16.self)))
+    let count = unsafe Int(UInt16(littleEndian: record.loadUnaligned(fromByteOffset: offset, as: UInt16.self)))
     guard count <= record.count - offset - 2 else { return nil }
-    return UnsafeRawBufferPointer(rebasing: record[offset + 2..<offset + 2 + count])
+    return unsafe UnsafeRawBufferPointer(rebasing: record[offset + 2..<offset + 2 + count])
   }
 }

@@ -89,15 +89,17 @@ extension DurableDriver: Recorded {
 extension Position: Recorded {
   func write(into bytes: inout ByteBuffer) {
     bytes.record(timestamp)
-    bytes.append(atMost: StoredPosition.size) {
-      StoredPosition.write(self, into: $0, at: 0)
+    unsafe bytes.append(atMost: StoredPosition.size) {
+      unsafe StoredPosition.write(self, into: $0, at: 0)
       return StoredPosition.size
     }
   }
 
   init(from reader: inout RecordReader) throws(RecordError) {
     let time: Timestamp = try reader.read()
-    guard let position = StoredPosition(try reader.take(StoredPosition.size), at: 0) else { throw reader.failure(.fix) }
+    guard let position = unsafe StoredPosition(try reader.take(StoredPosition.size), at: 0) else {
+      throw reader.failure(.fix)
+    }
     self = position.position(at: time)
   }
 }
@@ -105,14 +107,14 @@ extension Position: Recorded {
 extension StoredTracking: Recorded {
   @inline(__always)
   func write(into bytes: inout ByteBuffer) {
-    bytes.append(atMost: StoredTracking.size) {
-      write(into: $0)
+    unsafe bytes.append(atMost: StoredTracking.size) {
+      unsafe write(into: $0)
       return StoredTracking.size
     }
   }
 
   init(from reader: inout RecordReader) throws(RecordError) {
-    guard let tracking = StoredTracking(try reader.take(StoredTracking.size)) else { throw reader.failure(.fix) }
+    guard let tracking = unsafe StoredTracking(try reader.take(StoredTracking.size)) else { throw reader.failure(.fix) }
     self = tracking
   }
 }

@@ -8,9 +8,10 @@
 //     number of fixes 2, fixes (StoredFix.swift)
 import HubBytes
 import HubGeo
-import HubMessages
+public import HubMessages
 
 /// A record of fixes in the bytes of a journal, which must stay valid while it is used.
+@safe
 public struct FixesRecord {
   public let driverID: Identifier
   /// The trip that the message named, while it went on.
@@ -26,7 +27,7 @@ public struct FixesRecord {
   /// Reads the record at the start of `bytes`, which begin with its length, as `DurableKeys.forEach` gives the offset.
   /// Throws where it is damaged or another kind of record.
   public init(_ bytes: UnsafeRawBufferPointer) throws(RecordError) {
-    var reader = RecordReader(bytes)
+    var reader = unsafe RecordReader(bytes)
     self = try reader.record { (kind, reader) throws(RecordError) in
       guard kind == RecordKind.fixes.rawValue else { throw reader.failure(.kind(kind)) }
       return try FixesRecord(from: &reader)
@@ -39,30 +40,30 @@ public struct FixesRecord {
     (progress, published) = (try reader.read(), try reader.read())
     let count = Int(try reader.read() as UInt16)
     guard count > 0 else { throw reader.failure(.fix) }
-    fixes = try reader.take(count * StoredFix.size)
-    for index in 0..<count where StoredFix(bytes(of: index)) == nil { throw reader.failure(.fix) }
+    unsafe fixes = unsafe try reader.take(count * StoredFix.size)
+    for index in 0..<count where unsafe StoredFix(bytes(of: index)) == nil { throw reader.failure(.fix) }
   }
 
   /// At least 1.
-  public var count: Int { fixes.count / StoredFix.size }
+  public var count: Int { unsafe fixes.count / StoredFix.size }
 
   /// In the order in which the hub took them in: by time, for those of a batch.
   public subscript(index: Int) -> StoredFix {
-    guard let fix = StoredFix(self.bytes(of: index)) else { preconditionFailure("it was read once") }
+    guard let fix = unsafe StoredFix(self.bytes(of: index)) else { preconditionFailure("it was read once") }
     return fix
   }
 
   /// The time of a fix alone, in ms since 1970.
-  func milliseconds(of index: Int) -> Int64 { StoredFix.milliseconds(of: bytes(of: index)) }
+  func milliseconds(of index: Int) -> Int64 { unsafe StoredFix.milliseconds(of: bytes(of: index)) }
 
   /// The newest fix that was published; nil where none was.
   var newestPublished: StoredFix? {
-    (0..<count).last { StoredFix.isPublished(bytes(of: $0)) }.map { self[$0] }
+    (0..<count).last { unsafe StoredFix.isPublished(bytes(of: $0)) }.map { self[$0] }
   }
 
   func bytes(of index: Int) -> UnsafeRawBufferPointer {
     precondition(index >= 0 && index < count)
-    return UnsafeRawBufferPointer(rebasing: fixes[index * StoredFix.size..<(index + 1) * StoredFix.size])
+    return unsafe UnsafeRawBufferPointer(rebasing: fixes[index * StoredFix.size..<(index + 1) * StoredFix.size])
   }
 }
 
@@ -98,7 +99,7 @@ extension FixesRecord {
     ofDriver driver: Identifier, in bytes: UnsafeRawBufferPointer, within times: [Int64], into found: inout [Int64]
   ) -> Bool {
     let record: FixesRecord
-    do throws(RecordError) { record = try FixesRecord(bytes) } catch { return false }
+    do throws(RecordError) { record = unsafe try FixesRecord(bytes) } catch { return false }
     guard record.driverID == driver else { return true }  // two ids may have one key
     for index in 0..<record.count {
       let time = record.milliseconds(of: index)

@@ -69,8 +69,8 @@ struct HubStorage: ~Copyable {
   @inline(__always)
   mutating func add(_ fix: Fix, _ disposition: StoredFix.Disposition, _ position: Position?) {
     if position != nil { hasPublishedFixes = true }
-    fixes.append(atMost: StoredFix.size) {
-      StoredFix.write(fix, disposition, position, into: $0)
+    unsafe fixes.append(atMost: StoredFix.size) {
+      unsafe StoredFix.write(fix, disposition, position, into: $0)
       return StoredFix.size
     }
   }
@@ -93,7 +93,7 @@ struct HubStorage: ~Copyable {
   /// Gives the records to `body`, which says whether it has taken them; they are forgotten then.
   mutating func handOver(_ body: (UnsafeRawBufferPointer, UInt64) -> Bool) {
     let ticket = ticket
-    guard !records.isEmpty, records.withBytes({ body($0, ticket) }) else { return }
+    guard !records.isEmpty, unsafe records.withBytes({ unsafe body($0, ticket) }) else { return }
     records.removeAll(keepingAtMost: 1 << 20)
     self.ticket += 1
   }

@@ -1,6 +1,6 @@
 // A stored fix as its bytes, for whoever keeps many of them: a `StoredFix` is four times as large.
 import HubGeo
-import HubMessages
+public import HubMessages
 
 /// A fix as it was stored, in the 56 bytes that it has in a journal.
 public struct PackedFix: Sendable, BitwiseCopyable {
@@ -8,16 +8,18 @@ public struct PackedFix: Sendable, BitwiseCopyable {
 
   /// Copies the first 56 of `source`, which are those of a fix that was read once.
   init(copying source: UnsafeRawBufferPointer) {
-    bytes = InlineArray { source.loadUnaligned(fromByteOffset: $0 * 8, as: UInt64.self) }
+    bytes = InlineArray { unsafe source.loadUnaligned(fromByteOffset: $0 * 8, as: UInt64.self) }
   }
 
   /// Of the fix, by the phone's clock.
   public var timestamp: Timestamp {
-    withUnsafeBytes(of: bytes) { Timestamp(milliseconds: StoredFix.milliseconds(of: $0)) }
+    unsafe withUnsafeBytes(of: bytes) { unsafe Timestamp(milliseconds: StoredFix.milliseconds(of: $0)) }
   }
 
   public var unpacked: StoredFix {
-    guard let fix = withUnsafeBytes(of: bytes, { StoredFix($0) }) else { preconditionFailure("it was read once") }
+    guard let fix = unsafe withUnsafeBytes(of: bytes, { unsafe StoredFix($0) }) else {
+      preconditionFailure("it was read once")
+    }
     return fix
   }
 }
@@ -26,14 +28,14 @@ extension PackedFix {
   /// As a journal would hold it: with its resolutions.
   public init(_ fix: StoredFix) {
     let position = fix.position?.position(at: fix.measured.timestamp)
-    self = withUnsafeTemporaryAllocation(byteCount: StoredFix.size, alignment: 8) { raw in
-      StoredFix.write(fix.measured, fix.disposition, position, into: raw)
-      return PackedFix(copying: UnsafeRawBufferPointer(raw))
+    self = unsafe withUnsafeTemporaryAllocation(byteCount: StoredFix.size, alignment: 8) { raw in
+      unsafe StoredFix.write(fix.measured, fix.disposition, position, into: raw)
+      return unsafe PackedFix(copying: UnsafeRawBufferPointer(raw))
     }
   }
 }
 
 extension FixesRecord {
   /// The fix at an index, in its bytes.
-  public func packed(_ index: Int) -> PackedFix { PackedFix(copying: bytes(of: index)) }
+  public func packed(_ index: Int) -> PackedFix { unsafe PackedFix(copying: bytes(of: index)) }
 }

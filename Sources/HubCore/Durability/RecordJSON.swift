@@ -1,6 +1,6 @@
 // Durable records as JSON, for people and programs that look into a journal: one object a line, with the names of
 // protocol/ where it has one for the same thing. Read only: nothing is ever made from these lines.
-import HubBytes
+public import HubBytes
 import HubGeo
 import HubMessages
 
@@ -8,13 +8,13 @@ import HubMessages
 public enum RecordJSON {
   /// Throws where `records` are none.
   public static func check(_ records: UnsafeRawBufferPointer) throws(RecordError) {
-    var reader = RecordReader(records)
+    var reader = unsafe RecordReader(records)
     while try DurableRecord.next(from: &reader) != nil {}
   }
 
   /// The epoch that the last `life` record in `records` begins; nil without one.
   public static func lastEpoch(in records: UnsafeRawBufferPointer) throws(RecordError) -> String? {
-    var reader = RecordReader(records)
+    var reader = unsafe RecordReader(records)
     var found: InlineText?
     while let record = try DurableRecord.next(from: &reader) {
       if case .epoch(let epoch, _, _) = record { found = epoch }
@@ -28,13 +28,13 @@ public enum RecordJSON {
     _ records: UnsafeRawBufferPointer, group: UInt64, into buffer: inout ByteBuffer
   ) throws(RecordError) {
     var offset = 0
-    while let (record, next) = DurableKeys.record(in: records, at: offset) {
-      let whole = UnsafeRawBufferPointer(rebasing: records[offset..<next])
+    while let (record, next) = unsafe DurableKeys.record(in: records, at: offset) {
+      let whole = unsafe UnsafeRawBufferPointer(rebasing: records[offset..<next])
       buffer.append("{\"group\":", group)
-      if record[0] == RecordKind.fixes.rawValue {
-        write(try FixesRecord(whole), &buffer)
+      if unsafe record[0] == RecordKind.fixes.rawValue {
+        unsafe write(try FixesRecord(whole), &buffer)
       } else {
-        var reader = RecordReader(whole)
+        var reader = unsafe RecordReader(whole)
         if let record = try DurableRecord.next(from: &reader) { write(record, &buffer) }
       }
       buffer.append("}\n")

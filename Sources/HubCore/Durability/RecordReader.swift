@@ -19,6 +19,7 @@ public struct RecordError: Error, Equatable, CustomStringConvertible {
 }
 
 /// Reads one record after the other.
+@safe
 struct RecordReader: ~Copyable {
   private let bytes: UnsafeRawBufferPointer
   private var offset = 0
@@ -28,19 +29,19 @@ struct RecordReader: ~Copyable {
   private var end = 0
 
   /// `bytes` must stay valid while the reader is used.
-  init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
+  init(_ bytes: UnsafeRawBufferPointer) { unsafe self.bytes = unsafe bytes }
 
   /// Whether all records were read.
-  var isAtEnd: Bool { offset >= bytes.count }
+  var isAtEnd: Bool { unsafe offset >= bytes.count }
 
   /// One record: `body` gets the number of its kind, and must read all of its members.
   mutating func record<Record>(
     _ body: (UInt8, inout RecordReader) throws(RecordError) -> Record
   ) throws(RecordError) -> Record {
     position = offset
-    end = bytes.count
+    end = unsafe bytes.count
     let length = Int(try read() as UInt32)
-    guard length <= bytes.count - offset else { throw failure(.short) }
+    guard unsafe length <= bytes.count - offset else { throw failure(.short) }
     end = offset + length
     let record = try body(try read(), &self)
     guard offset == end else { throw failure(.surplus) }
@@ -53,9 +54,9 @@ struct RecordReader: ~Copyable {
   mutating func take(_ count: Int) throws(RecordError) -> UnsafeRawBufferPointer {
     guard count <= end - offset else { throw failure(.short) }
     defer { offset += count }
-    return UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + count])
+    return unsafe UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + count])
   }
 
   /// The bytes of a text that has its length before it.
-  mutating func takeText() throws(RecordError) -> UnsafeRawBufferPointer { try take(Int(try read() as UInt16)) }
+  mutating func takeText() throws(RecordError) -> UnsafeRawBufferPointer { unsafe try take(Int(try read() as UInt16)) }
 }

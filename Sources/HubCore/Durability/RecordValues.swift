@@ -47,10 +47,10 @@ extension RecordReader {
 
 extension Recorded where Self: FixedWidthInteger & BitwiseCopyable {
   @inline(__always)
-  func write(into bytes: inout ByteBuffer) { withUnsafeBytes(of: littleEndian) { bytes.append($0) } }
+  func write(into bytes: inout ByteBuffer) { unsafe withUnsafeBytes(of: littleEndian) { unsafe bytes.append($0) } }
 
   init(from reader: inout RecordReader) throws(RecordError) {
-    self.init(littleEndian: try reader.take(MemoryLayout<Self>.size).loadUnaligned(as: Self.self))
+    unsafe self.init(littleEndian: try reader.take(MemoryLayout<Self>.size).loadUnaligned(as: Self.self))
   }
 }
 
@@ -108,11 +108,11 @@ extension InlineText: Recorded {
   @inline(__always)
   func write(into bytes: inout ByteBuffer) {
     UInt16(count).write(into: &bytes)
-    withBytes { bytes.append($0) }
+    unsafe withBytes { unsafe bytes.append($0) }
   }
 
   init(from reader: inout RecordReader) throws(RecordError) {
-    guard let text = InlineText(try reader.takeText()) else { throw reader.failure(.text) }
+    guard let text = unsafe InlineText(try reader.takeText()) else { throw reader.failure(.text) }
     self = text
   }
 }
@@ -122,7 +122,7 @@ extension Identifier: Recorded {
   func write(into bytes: inout ByteBuffer) { text.write(into: &bytes) }
 
   init(from reader: inout RecordReader) throws(RecordError) {
-    guard let identifier = Identifier(try reader.takeText()) else { throw reader.failure(.identifier) }
+    guard let identifier = unsafe Identifier(try reader.takeText()) else { throw reader.failure(.identifier) }
     self = identifier
   }
 }
@@ -131,7 +131,7 @@ extension MessageID: Recorded {
   func write(into bytes: inout ByteBuffer) { text.write(into: &bytes) }
 
   init(from reader: inout RecordReader) throws(RecordError) {
-    guard let id = MessageID(try reader.takeText()) else { throw reader.failure(.text) }
+    guard let id = unsafe MessageID(try reader.takeText()) else { throw reader.failure(.text) }
     self = id
   }
 }
@@ -144,7 +144,7 @@ extension String: Recorded {
   }
 
   init(from reader: inout RecordReader) throws(RecordError) {
-    guard let text = String(validating: try reader.take(Int(try reader.read() as UInt32)), as: UTF8.self) else {
+    guard let text = unsafe String(validating: try reader.take(Int(try reader.read() as UInt32)), as: UTF8.self) else {
       throw reader.failure(.text)
     }
     self = text

@@ -66,7 +66,9 @@ enum RecordWriter {
   /// The length of the record that begins at `start` and ends here.
   private static func setLength(at start: Int, in bytes: inout ByteBuffer) {
     let length = UInt32(bytes.count - start - 4)
-    bytes.withMutableBytes { $0.storeBytes(of: length.littleEndian, toByteOffset: start, as: UInt32.self) }
+    unsafe bytes.withMutableBytes {
+      unsafe $0.storeBytes(of: length.littleEndian, toByteOffset: start, as: UInt32.self)
+    }
   }
 
   /// A message's fixes, of which `entries` holds `StoredFix.size` bytes each. Allocates nothing.
@@ -85,7 +87,7 @@ enum RecordWriter {
     progress.write(into: &bytes)
     published.write(into: &bytes)
     UInt16(entries.count / StoredFix.size).write(into: &bytes)
-    entries.withBytes { bytes.append($0) }
+    unsafe entries.withBytes { unsafe bytes.append($0) }
     setLength(at: start, in: &bytes)
   }
 

@@ -16,8 +16,8 @@
 //     32  2  heading accuracy, 0.01°                   54  2  published heading, 0.01°
 //     34  2  speed accuracy, cm/s
 //     36  1  battery, 0.5 %
-import HubGeo
-import HubMessages
+public import HubGeo
+public import HubMessages
 
 /// A fix as it was stored.
 public struct StoredFix: Sendable, Equatable {
@@ -90,7 +90,7 @@ extension StoredFix {
   ) {
     precondition(bytes.count >= size)
     func store(_ number: some FixedWidthInteger & BitwiseCopyable, _ offset: Int) {
-      bytes.storeBytes(of: number.littleEndian, toByteOffset: offset, as: type(of: number))
+      unsafe bytes.storeBytes(of: number.littleEndian, toByteOffset: offset, as: type(of: number))
     }
     store(fix.timestamp.milliseconds, 0)
     store(StoredNumber.degrees(fix.coordinate.latitude), 8)
@@ -108,22 +108,22 @@ extension StoredFix {
       for offset in stride(from: 40, to: size, by: 8) { store(UInt64(0), offset) }
       return store(UInt8(0), 39)
     }
-    StoredPosition.write(position, into: bytes, at: 39)
+    unsafe StoredPosition.write(position, into: bytes, at: 39)
   }
 
   /// Reads a fix from the first 56 of `bytes`; nil where they are none.
   init?(_ bytes: UnsafeRawBufferPointer) {
     guard bytes.count >= StoredFix.size else { return nil }
     func load<Number: FixedWidthInteger & BitwiseCopyable>(_: Number.Type, _ offset: Int) -> Number {
-      Number(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: Number.self))
+      unsafe Number(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: Number.self))
     }
     let timestamp = Timestamp(milliseconds: load(Int64.self, 0))
-    guard let disposition = Disposition(rawValue: bytes[38]), Timestamp.accepted.contains(timestamp),
+    guard let disposition = unsafe Disposition(rawValue: bytes[38]), Timestamp.accepted.contains(timestamp),
       let coordinate = StoredNumber.coordinate(load(Int32.self, 8), load(Int32.self, 12))
     else { return nil }
     let altitude = load(Int32.self, 28)
     self.disposition = disposition
-    measured = Fix(
+    measured = unsafe Fix(
       coordinate: coordinate, timestamp: timestamp,
       accuracy: StoredNumber.value(load(UInt32.self, 16), per: 1000),
       heading: StoredNumber.value(load(UInt32.self, 24), per: 1e7),
@@ -134,18 +134,18 @@ extension StoredFix {
       source: FixSource(rawValue: bytes[37]),
       batteryLevel: StoredNumber.value(bytes[36], per: 200))
     guard disposition == .live || disposition == .confirmed else { return }
-    guard let published = StoredPosition(bytes, at: 39) else { return nil }
+    guard let published = unsafe StoredPosition(bytes, at: 39) else { return nil }
     position = published
   }
 
   /// Whether a fix was published, of its 56 bytes.
   static func isPublished(_ bytes: UnsafeRawBufferPointer) -> Bool {
-    bytes[38] == Disposition.live.rawValue || bytes[38] == Disposition.confirmed.rawValue
+    unsafe bytes[38] == Disposition.live.rawValue || bytes[38] == Disposition.confirmed.rawValue
   }
 
   /// The timestamp alone (ms since 1970), of the 56 bytes of a fix.
   static func milliseconds(of bytes: UnsafeRawBufferPointer) -> Int64 {
-    Int64(littleEndian: bytes.loadUnaligned(as: Int64.self))
+    unsafe Int64(littleEndian: bytes.loadUnaligned(as: Int64.self))
   }
 }
 
@@ -158,7 +158,7 @@ extension StoredPosition {
   static func write(_ position: Position, into bytes: UnsafeMutableRawBufferPointer, at start: Int) {
     precondition(start + StoredPosition.size <= bytes.count)
     func store(_ number: some FixedWidthInteger & BitwiseCopyable, _ offset: Int) {
-      bytes.storeBytes(of: number.littleEndian, toByteOffset: start + offset, as: type(of: number))
+      unsafe bytes.storeBytes(of: number.littleEndian, toByteOffset: start + offset, as: type(of: number))
     }
     store(position.confidence.rawValue, 0)
     store(StoredNumber.degrees(position.coordinate.latitude), 1)
@@ -172,9 +172,9 @@ extension StoredPosition {
   init?(_ bytes: UnsafeRawBufferPointer, at start: Int) {
     guard start + StoredPosition.size <= bytes.count else { return nil }
     func load<Number: FixedWidthInteger & BitwiseCopyable>(_: Number.Type, _ offset: Int) -> Number {
-      Number(littleEndian: bytes.loadUnaligned(fromByteOffset: start + offset, as: Number.self))
+      unsafe Number(littleEndian: bytes.loadUnaligned(fromByteOffset: start + offset, as: Number.self))
     }
-    guard let confidence = Confidence(rawValue: bytes[start]),
+    guard let confidence = unsafe Confidence(rawValue: bytes[start]),
       let place = StoredNumber.coordinate(load(Int32.self, 1), load(Int32.self, 5)),
       let accuracy = StoredNumber.value(load(UInt32.self, 9), per: 100)
     else { return nil }

@@ -52,27 +52,27 @@ extension StoredTracking {
   @inline(__always)
   func write(into bytes: UnsafeMutableRawBufferPointer) {
     precondition(bytes.count >= StoredTracking.size)
-    bytes.storeBytes(of: (clockOffset ?? .min).littleEndian, toByteOffset: 0, as: Int64.self)
-    bytes.storeBytes(of: sendingInterval.littleEndian, toByteOffset: 8, as: UInt16.self)
+    unsafe bytes.storeBytes(of: (clockOffset ?? .min).littleEndian, toByteOffset: 0, as: Int64.self)
+    unsafe bytes.storeBytes(of: sendingInterval.littleEndian, toByteOffset: 8, as: UInt16.self)
     guard let motion else {
-      bytes.storeBytes(of: 0, toByteOffset: 10, as: UInt16.self)
-      return bytes.storeBytes(of: 0, toByteOffset: 12, as: UInt64.self)
+      unsafe bytes.storeBytes(of: 0, toByteOffset: 10, as: UInt16.self)
+      return unsafe bytes.storeBytes(of: 0, toByteOffset: 12, as: UInt64.self)
     }
     func store(_ value: Float, _ offset: Int) {
-      bytes.storeBytes(of: UInt16(value.bitPattern >> 16).littleEndian, toByteOffset: offset, as: UInt16.self)
+      unsafe bytes.storeBytes(of: UInt16(value.bitPattern >> 16).littleEndian, toByteOffset: offset, as: UInt16.self)
     }
     store(motion.placeVariance, 10)
     store(motion.velocityVariance, 12)
     store(motion.noiseScale, 14)
     store(motion.latency, 16)
-    bytes.storeBytes(of: UInt16(motion.flags.rawValue).littleEndian, toByteOffset: 18, as: UInt16.self)
+    unsafe bytes.storeBytes(of: UInt16(motion.flags.rawValue).littleEndian, toByteOffset: 18, as: UInt16.self)
   }
 
   /// Reads the first 20 of `bytes`; nil where they are none.
   init?(_ bytes: UnsafeRawBufferPointer) {
     guard bytes.count >= StoredTracking.size else { return nil }
     func number<Number: FixedWidthInteger & BitwiseCopyable>(_: Number.Type, _ offset: Int) -> Number {
-      Number(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: Number.self))
+      unsafe Number(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: Number.self))
     }
     func value(_ offset: Int) -> Float { Float(bitPattern: UInt32(number(UInt16.self, offset)) << 16) }
     let offset = number(Int64.self, 0)

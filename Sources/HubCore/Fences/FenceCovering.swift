@@ -6,7 +6,7 @@
 // those edges only that met the cell it is a quarter of. A cell is called "within" or left out only where that is
 // certain.
 import HubGeo
-import HubMessages
+public import HubMessages
 
 /// The cells of one fence.
 public struct FenceCovering: Sendable, Equatable {

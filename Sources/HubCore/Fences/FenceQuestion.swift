@@ -1,5 +1,5 @@
 // What can be asked about fences, and what is answered.
-import HubMessages
+public import HubMessages
 
 /// What ops ask about fences, over HTTP.
 public enum FenceQuestion: Sendable {

@@ -3,6 +3,7 @@
 //
 // Who is in a fence is recorded with the events that say so, so that after a restart nobody enters twice and an exit
 // that happened meanwhile comes with the first position.
+import HubBytes
 import HubGeo
 import HubMessages
 

@@ -88,7 +88,7 @@ extension Hub {
     guard let driver = entry.driver.flatMap({ drivers.current($0) }) else { return dispatch(entry.input) }
     drivers.count(waiting: -1, of: driver)
     if case .fix(let input) = entry.input {
-      withUnsafePointer(to: input) { self.handle(FixInPlace($0), driver: driver) }
+      unsafe withUnsafePointer(to: input) { unsafe self.handle(FixInPlace($0), driver: driver) }
     } else if case .batch(let input) = entry.input {
       self.handle(input, driver: driver)
     } else {

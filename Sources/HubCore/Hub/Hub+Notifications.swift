@@ -1,6 +1,6 @@
 // Notifications that back ends and ops post to a channel: numbered events like the hub's own, stored before anybody is
 // told.
-import HubMessages
+public import HubMessages
 
 /// The answer to a notification that was posted.
 public enum NotificationAnswer: Sendable {

@@ -4,8 +4,8 @@
 //     handle(input) → change, record, held output          the hub's thread
 //     takeRecords → one write and one fdatasync a group     the journal's thread
 //     stored(through:) → held outputs leave, in order       the hub's thread
-import HubBytes
-import HubMessages
+public import HubBytes
+public import HubMessages
 
 extension Hub {
   // MARK: For whoever drives the hub
@@ -24,7 +24,7 @@ extension Hub {
   /// Gives the records since the last time to `body` with their number, for `stored`; it says whether it has taken
   /// them.
   public mutating func takeRecords(_ body: (UnsafeRawBufferPointer, _ ticket: UInt64) -> Bool) {
-    storage.handOver(body)
+    unsafe storage.handOver(body)
   }
 
   /// Appends what the journal is to be asked, for which everything before is stored. Each is answered once, by
@@ -67,7 +67,7 @@ extension Hub {
   /// Makes the changes that `bytes` tell of, in a hub that has not handled anything yet. They are in the order in which
   /// they were taken, snapshots' first.
   public mutating func load(_ bytes: UnsafeRawBufferPointer) throws(RecordError) {
-    var reader = RecordReader(bytes)
+    var reader = unsafe RecordReader(bytes)
     while let record = try DurableRecord.next(from: &reader) {
       guard load(record) else { throw RecordError(fault: .order, offset: reader.position) }
     }
@@ -163,7 +163,7 @@ extension Hub {
     func add(_ record: DurableRecord) throws(E) {
       RecordWriter.write(record, into: &part)
       guard part.count >= partBytes else { return }
-      try part.withBytes(body)
+      unsafe try part.withBytes(body)
       part.removeAll()
     }
     try add(.epoch(channels.epoch, seed: seed, pseudonymKey: pseudonymKey))
@@ -173,6 +173,6 @@ extension Hub {
     for driver in 0..<drivers.endIndex where drivers[driver].durable.isKnown { try add(.driver(durable(driver))) }
     try fences.forEachRecord(of: drivers) { (record) throws(E) in try add(record) }
     try channels.forEachRecord { (record) throws(E) in try add(record) }
-    if !part.isEmpty { try part.withBytes(body) }
+    if !part.isEmpty { unsafe try part.withBytes(body) }
   }
 }

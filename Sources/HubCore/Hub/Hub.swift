@@ -5,9 +5,9 @@
 // seed are parameters, so that a test can run an hour of traffic in a second and a run can be repeated byte for byte.
 //
 // The way of a location update is `handle(_: FixInPlace)` in Hub+Locations.swift.
-import HubBytes
+public import HubBytes
 import HubGeo
-import HubMessages
+public import HubMessages
 
 public struct Hub: ~Copyable {
   let limits: HubLimits
@@ -96,7 +96,7 @@ public struct Hub: ~Copyable {
     var cursor = HubInputs.Cursor()
     while let step = inputs.next(&cursor) {
       switch step {
-      case .common(let index): handle(live: FixInPlace(inputs.pointer(ofCommon: index)))
+      case .common(let index): unsafe handle(live: FixInPlace(inputs.pointer(ofCommon: index)))
       case .rare(let index): handle(inputs[rare: index])
       }
     }
@@ -162,7 +162,7 @@ public struct Hub: ~Copyable {
   @inline(__always)
   mutating func dispatch(_ input: HubInput) {
     switch input {
-    case .fix(let input): withUnsafePointer(to: input) { handle(FixInPlace($0)) }
+    case .fix(let input): unsafe withUnsafePointer(to: input) { unsafe handle(FixInPlace($0)) }
     case .batch(let input): admit(input)
     case .driverConnecting(let session, let id, let client): connect(session, id, client: client)
     case .driverDisconnected(let session): drivers.disconnect(session, at: now.uptime)

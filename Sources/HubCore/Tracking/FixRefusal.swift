@@ -1,5 +1,5 @@
 // Which fixes are believed: why one is refused, and the limits that an operator may set.
-import HubMessages
+public import HubMessages
 
 /// Why a fix was refused. Raw values are dense, so that counters can be an array.
 public enum FixRefusal: UInt8, Error, CaseIterable {

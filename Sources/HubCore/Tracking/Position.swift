@@ -1,6 +1,6 @@
 // What the tracker makes of fixes: positions that are ready to be published.
-import HubGeo
-import HubMessages
+public import HubGeo
+public import HubMessages
 
 /// A filtered position, rounded where it is made, so that what is written on the wire is exactly what it holds.
 public struct Position: Sendable, Equatable {

@@ -3,8 +3,8 @@
 //
 // Constant speed and constant turn. Both end: a turn at a junction is over after a quarter of a circle, and who has not
 // been heard of for ten seconds may have stopped.
-import HubGeo
-import HubMessages
+public import HubGeo
+public import HubMessages
 
 extension Position {
   /// Seconds after the fix for which the driver is taken to go on; after that it stays where it would be then.

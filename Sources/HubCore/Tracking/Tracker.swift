@@ -3,7 +3,7 @@
 // A value for each driver, held by the hub in a slab. It reads no clock and allocates nothing: the time of receipt is a
 // parameter, and of the fix times only differences are used, for phones are wrong about the time.
 import HubGeo
-import HubMessages
+public import HubMessages
 
 /// One driver's track: takes fixes in, gives positions that are ready to be published. O(1).
 public struct Tracker: Sendable {

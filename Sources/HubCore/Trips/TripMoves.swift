@@ -1,7 +1,7 @@
 // The states of a trip and their moves as one table, and who may make which (protocol/trips.md, "States and moves").
 import HubBytes
 import HubGeo
-import HubMessages
+public import HubMessages
 
 extension TripStatus {
   /// The state that follows in the normal course; nil at the end.

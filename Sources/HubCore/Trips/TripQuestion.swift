@@ -1,6 +1,6 @@
 // What can be asked about trips, and what is answered.
 import HubGeo
-import HubMessages
+public import HubMessages
 
 extension Trip {
   /// What its subscribers and who asks for it again are told of it.

@@ -37,7 +37,7 @@ struct Trips: ~Copyable {
 
   /// A trip's record, in place.
   subscript(trip: Int) -> Trip {
-    @inline(__always) unsafeAddress { slab.address(of: trip) }
+    @inline(__always) unsafeAddress { unsafe slab.address(of: trip) }
   }
 
   @inline(__always)
