@@ -201,7 +201,7 @@ import Testing
     request.abort()
     ops.send([0x88, 0x80, 0, 0, 0, 0])  // a Close frame
     ops.ownTurn()
-    try hub.turn(atMost: 8) { hub.answersUnderWay == 0 }
+    try hub.turn(atMost: 40) { hub.answersUnderWay == 0 }
     ops.turn()
     #expect(ops.messages.isEmpty && ops.closeCode == nil && !ops.isOpen)
     #expect(hub.counters.responses[200] == nil)
