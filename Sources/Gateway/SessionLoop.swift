@@ -142,7 +142,7 @@ struct SessionLoop: ~Copyable {
       return armLoopTimer()
     }
     if stallTime > 0 { excuseStall() }
-    deliverAnswers()
+    if pending.expectsAnswers(now: now.uptime) { deliverAnswers() }
     var rounds = 0
     repeat {
       while !hub.exchange(&inputs, into: &outputs, now: now) {

@@ -6,8 +6,9 @@
 //
 // Polynomials: fdlibm's __kernel_sin and __kernel_cos (Sun Microsystems 1993; error under 2^−58 on ±π/4).
 
-@usableFromInline let radiansPerDegree = Double.pi / 180
-@usableFromInline let degreesPerRadian = 180 / Double.pi
+// Computed, so that they are constants in other modules too: a global is looked up by a call.
+@inlinable @inline(__always) var radiansPerDegree: Double { Double.pi / 180 }
+@inlinable @inline(__always) var degreesPerRadian: Double { 180 / Double.pi }
 
 /// The sine and cosine of an angle, each within 1 ulp for angles up to ±45° and 2 ulp beyond.
 @frozen public struct SineCosine: Sendable, BitwiseCopyable {

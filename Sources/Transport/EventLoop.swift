@@ -140,8 +140,11 @@ public final class EventLoop {
     // What the turn before left comes first, without another look at the sockets.
     let looks = !hasUnhandledReports
     if looks {
-      let sleep = timeToSleep(atMost: timeoutMilliseconds)
-      reportCount = sleep != 0 && waker.mayFallAsleep() ? fallAsleep(milliseconds: sleep) : poller.wait(milliseconds: 0)
+      var timeout = timeToSleep(atMost: timeoutMilliseconds)
+      let sleeps = timeout != 0 && waker.mayFallAsleep()
+      if sleeps { timeout = fallAsleep(milliseconds: timeout) }
+      reportCount = poller.wait(milliseconds: sleeps ? timeout : 0)
+      if sleeps { lockTurns() }
       nextReport = 0
     }
     let isCalled = waker.awaken()
@@ -150,15 +153,19 @@ public final class EventLoop {
     callBack(delegate, isCalled: isCalled)
   }
 
-  private func fallAsleep(milliseconds: Int32) -> Int {
-    let left = unsafe state.pointee.wakesAt &- state.pointee.latestUptime
-    let pause = unsafe state.pointee.pace.pause(before: left)
-    if pause > 0 { counters.pauses += 1 }
+  /// Leaves the turns to the assistants, and pauses if the loop is under load. How long to wait for the sockets then.
+  @inline(__always)
+  private func fallAsleep(milliseconds: Int32) -> Int32 {
+    var (pause, left): (Int64, Int64) = (0, 0)
+    if unsafe state.pointee.pace.isOn {
+      left = unsafe state.pointee.wakesAt &- state.pointee.latestUptime
+      pause = unsafe state.pointee.pace.pause(before: left)
+      if pause > 0 { counters.pauses += 1 }
+    }
     unlockTurns()
-    if pause > 0 { waker.sleep(nanoseconds: pause) }
-    let count = poller.wait(milliseconds: pause == left ? 0 : milliseconds)
-    lockTurns()
-    return count
+    if pause == 0 { return milliseconds }
+    waker.sleep(nanoseconds: pause)
+    return pause == left ? 0 : milliseconds
   }
 
   private func beginTurn() {

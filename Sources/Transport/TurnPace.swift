@@ -16,7 +16,7 @@
 struct TurnPace {
   /// Nanoseconds; 0 for never.
   private let longest: Int64
-  private var isOn = false
+  private(set) var isOn = false
   private var reports = 0
   private var windowBegan: Int64
 

@@ -249,6 +249,9 @@ struct PendingReplies {
     historyQuestions += 1
   }
 
+  /// Whether `takeAnswers` may have something. Asked each turn.
+  func expectsAnswers(now: Int64) -> Bool { historyQuestions > 0 || now >= nextMetricsLook }
+
   /// Takes what the reader has found, and the pages of metrics that are due.
   mutating func takeAnswers(
     _ settings: HTTPSettings, _ counters: inout LoopCounters, now: Int64
