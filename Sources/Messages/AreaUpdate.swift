@@ -1,4 +1,5 @@
 // What moves in a part of the map: one message a tick for each cell of a geohash grid (protocol/areas.md).
+public import HubBytes
 public import HubGeo
 
 /// What happened in one cell since the tick before, or all that is in it. State: latest wins, nothing is numbered.
@@ -33,12 +34,31 @@ public struct AreaUpdate: Sendable, Equatable {
     }
   }
 
+  /// What ops are shown of a driver besides.
+  public struct Details: Sendable, Equatable {
+    /// The trip that its newest position named, while that goes on.
+    public var tripID: Identifier?
+    /// The radius in metres that holds the truth with 68 %.
+    public var accuracy: Double
+    public var confidence: Confidence
+    public var vehicleType: InlineText?
+
+    public init(tripID: Identifier?, accuracy: Double, confidence: Confidence, vehicleType: InlineText?) {
+      self.tripID = tripID
+      self.accuracy = accuracy
+      self.confidence = confidence
+      self.vehicleType = vehicleType
+    }
+  }
+
   public var cell: GeohashCell
   /// Grows by one a second; all cells tick together.
   public var tick: UInt64
   /// True where `drivers` is all that there is; else it is what moved or came.
   public var isFull: Bool
   public var drivers: [Driver]
+  /// As many as `drivers`, in their order, for ops; none for riders.
+  public var details: [Details] = []
   /// Who was in the cell and is not any more. Counts only for those whom the cell showed last.
   public var left: [Identifier]
   /// How many drivers there are besides, where the cell has more than it shows.

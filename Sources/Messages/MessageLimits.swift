@@ -34,11 +34,13 @@ enum MessageLimits {
   static let timestampBytes = 26
   /// Bytes of a channel's name: `nearby:` with three numbers of at most 32 bytes and two commas.
   static let channelNameBytes = 7 + 3 * 32 + 2
-  /// Bytes of a driver_location with its envelope: under 340 of names and punctuation, the channel's name, two ids of
+  /// Bytes of a driver_location with its envelope: under 365 of names and punctuation, the channel's name, two ids of
   /// 64, six numbers of at most 32, two of 20, and two timestamps.
-  static let positionBytes = 340 + channelNameBytes + 2 * 64 + 6 * 32 + 2 * 20 + 2 * timestampBytes
+  static let positionBytes = 365 + channelNameBytes + 2 * 64 + 6 * 32 + 2 * 20 + 2 * timestampBytes
   /// Bytes of one driver in an area_update: under 140 of names and punctuation, an id, four numbers and a timestamp.
   static let areaDriverBytes = 140 + 64 + 4 * 32 + timestampBytes
+  /// Bytes of what ops are shown of it besides, but for its vehicle type: under 60 of names, an id and a number.
+  static let areaDetailBytes = 60 + 64 + 32
   /// Bytes of an eta_update with its envelope: under 250 of names, words and punctuation, the channel's name, an id of
   /// 64, two numbers of at most 32, two of 20, and two timestamps.
   static let etaBytes = 250 + channelNameBytes + 64 + 2 * 32 + 2 * 20 + 2 * timestampBytes
@@ -54,6 +56,8 @@ enum MessageLimits {
   static let binaryETABytes = 1 + 5 + 1 + binaryIDBytes + 4 + 4 * 10
   /// Bytes of one driver in an area_update: flags, an id, a heading and four numbers of at most 10.
   static let binaryAreaDriverBytes = 1 + binaryIDBytes + 2 + 4 * 10
+  /// Bytes of what ops are shown of it besides: flags, a number of at most 10, an id and a vehicle type.
+  static let binaryAreaDetailBytes = 1 + 10 + 2 * binaryIDBytes
   /// Bytes of a location_update: its flags, the message's id, a trip's, a place, a time, and seven numbers of at most
   /// 10.
   static let binaryUpdateBytes = 2 + 2 * (2 + 64) + 8 + 6 + 7 * 10

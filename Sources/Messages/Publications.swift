@@ -72,6 +72,8 @@ public struct DriverLocation: Sendable, Equatable, BitwiseCopyable {
   public var age: Double
   /// The channel's newest event sequence when this was published.
   public var after: UInt64
+  /// What the driver is doing; on `fleet` only.
+  public var status: DriverStatus?
 
   public init(
     driverID: Identifier, tripID: Identifier?, coordinate: Coordinate, heading: Double?, speed: Double?,

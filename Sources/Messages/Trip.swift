@@ -25,7 +25,9 @@ public enum TripStatus: UInt8, Sendable, CaseIterable {
 }
 
 /// What a driver is doing. `onTrip` is derived from the driver's trips and never sent by the driver.
-public enum DriverStatus: UInt8, Sendable, CaseIterable { case available, unavailable, background, onTrip }
+public enum DriverStatus: UInt8, Sendable, CaseIterable, BitwiseCopyable {
+  case available, unavailable, background, onTrip
+}
 
 /// How far a published position is to be trusted.
 public enum Confidence: UInt8, Sendable, CaseIterable, BitwiseCopyable { case high, medium, low }

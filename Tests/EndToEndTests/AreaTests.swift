@@ -56,7 +56,9 @@ extension EndToEnd.Areas {
     #expect(drivers(try ops.receive("area_update")).first?["driverId"] as? String == "d1")
     try fix(driver, 2, trip: "T1")
     #expect(try rider.receive("area_update").payload["left"] as? [String] == [name])
-    #expect(drivers(try ops.receive("area_update")).first?["status"] as? String == "on_trip")
+    let busy = try #require(drivers(try ops.receive("area_update")).first)
+    #expect(busy["status"] as? String == "on_trip" && busy["tripId"] as? String == "T1")
+    #expect(busy["accuracy"] is Double && ["high", "medium", "low"].contains(busy["confidence"] as? String))
     // The same view elsewhere: other cells, and nothing of the first ones.
     try rider.send("subscribe", ["channel": "nearby:48.1371,11.5754,300", "viewId": "map"])
     let elsewhere = try #require(try rider.receive("subscribed").payload["cells"] as? [String])

@@ -66,6 +66,32 @@ import Testing
     #expect(watcher.map.drivers[shown!.driverID] == nil, "after a trip it has another name")
   }
 
+  @Test("Ops are shown a driver's trip while that goes on, accuracy, confidence and vehicle type, riders nothing of it")
+  func details() {
+    let bench = HubBench()
+    let driver = bench.connect("D1")
+    let van = DriverStatusReport(status: .available, vehicleType: InlineText("van"))
+    bench.turn(.driverStatus(driver, message("s"), van), bench.fix(driver))
+    let cell = Channel.area(GeohashCell(at(52.52, 13.405), precision: 5))
+    let (ops, rider) = (AreaWatcher(.ops, slot: 100), AreaWatcher(.rider, slot: 101))
+    bench.settle([ops, rider], [ops.ask(cell), rider.ask(cell)])
+    let shown = bench.hub.drivers[0].position
+    func details(trip: String?) -> AreaUpdate.Details {
+      let position = bench.hub.drivers[0].position!
+      return AreaUpdate.Details(
+        tripID: trip.map { id($0) }, accuracy: position.accuracy, confidence: position.confidence,
+        vehicleType: InlineText("van"))
+    }
+    #expect(shown != nil && ops.updates.last?.details == [details(trip: nil)])
+    bench.advance(seconds: 1)
+    bench.settle([ops, rider], [bench.fix(driver, trip: "T1", milliseconds: bench.clock)])
+    #expect(ops.updates.last?.details == [details(trip: "T1")] && ops.updates.last?.isFull == false)
+    bench.advance(seconds: 1)
+    bench.settle([ops, rider], [bench.move(.ops, "o", "T1", .cancelled)])
+    #expect(ops.updates.last?.details == [details(trip: nil)], "the trip is over")
+    #expect(rider.updates.count == 3 && rider.updates.allSatisfy { $0.details.isEmpty })
+  }
+
   @Test("A name changes with the hour: the old one leaves and the new one comes in the same tick")
   func renaming() {
     let bench = HubBench()

@@ -16,6 +16,10 @@ import Testing
     bench.tick(seconds: 1)
     let turn = bench.turn(bench.fix(session, trip: "t"))
     #expect(turn.deliveries.map(\.publication.channel) == [bench.trip("t"), bench.driver("d"), .fleet])
+    let statuses = turn.deliveries.map { delivery -> DriverStatus? in
+      if case .driverLocation(let location) = delivery.publication.body { location.status } else { nil }
+    }
+    #expect(statuses == [nil, nil, .onTrip], "what it is doing is for ops")
     #expect(Set(turn.deliveries.map(\.conflationKey)).count == 3)
     #expect(turn.positions.map(\.after) == [1, 1, 0], "each channel's own newest event")
     #expect(bench.hub.counters.positionsPublished == 2)

@@ -175,10 +175,12 @@ private struct RandomMessages {
   }
 
   private mutating func location() throws -> DriverLocation {
-    DriverLocation(
+    var location = DriverLocation(
       driverID: try id(), tripID: try maybeID(), coordinate: try place(), heading: maybe(35_999, 100),
       speed: maybe(9000, 100), accuracy: steps(20_000, 100), confidence: try one(Confidence.self), timestamp: time(),
       age: steps(chance() ? 5000 : 1 << 41, 1000), after: UInt64(handle()))
+    if chance() { location.timeSource = .hub }
+    return location
   }
 
   private mutating func eta(_ trip: Identifier) throws -> ETAUpdate {
@@ -198,7 +200,10 @@ private struct RandomMessages {
     var channel = try channel()
     let body: Publication.Body
     switch whole(0...4) {
-    case 0: body = .driverLocation(try location())
+    case 0:
+      var location = try location()
+      location.status = chance() ? try one(DriverStatus.self) : nil
+      body = .driverLocation(location)
     case 1: body = .etaUpdate(try eta(try self.id()))
     case 2:
       let summary = TripSummary(
@@ -245,9 +250,17 @@ private struct RandomMessages {
         driverID: try id(), coordinate: try place(), heading: maybe(35_999, 100), speed: maybe(9000, 100),
         status: try one(DriverStatus.self), timestamp: time())
     }
-    return AreaUpdate(
+    var update = AreaUpdate(
       cell: cell, tick: UInt64(handle()), isFull: chance(), drivers: drivers,
       left: try (0..<whole(0...4)).map { _ in try id() }, more: chance() ? Int(whole(0...5000)) : nil)
+    guard chance() else { return update }
+    for _ in drivers {
+      update.details.append(
+        AreaUpdate.Details(
+          tripID: try maybeID(), accuracy: steps(20_000, 100), confidence: try one(Confidence.self),
+          vehicleType: chance() ? try text() : nil))
+    }
+    return update
   }
 
   private mutating func reply() throws -> Reply {

@@ -18,11 +18,12 @@ extension AreaTable {
 
   /// Tells of the cells that changed, and behind the last one that it was the last.
   mutating func publish(
-    _ drivers: borrowing Drivers, _ channels: inout Channels, _ now: Moment, _ budget: inout Int
+    _ drivers: borrowing Drivers, _ trips: borrowing Trips, _ channels: inout Channels, _ now: Moment,
+    _ budget: inout Int
   ) {
     while budget > 0 {
       guard var builder = takeNextToPublish() else { return endPublishing(&channels) }
-      guard name(&builder, drivers, &budget) else {
+      guard name(&builder, drivers, trips, &budget) else {
         publishing = builder
         return
       }
@@ -53,10 +54,11 @@ extension AreaTable {
 
   /// Puts whole cells together, and tells those who wait for them.
   mutating func publishSnapshots(
-    _ drivers: borrowing Drivers, _ channels: inout Channels, _ now: Moment, _ budget: inout Int
+    _ drivers: borrowing Drivers, _ trips: borrowing Trips, _ channels: inout Channels, _ now: Moment,
+    _ budget: inout Int
   ) {
     while budget > 0, var builder = takeNextAsked() {
-      guard name(&builder, drivers, &budget) else {
+      guard name(&builder, drivers, trips, &budget) else {
         showing = builder
         return
       }
@@ -71,7 +73,9 @@ extension AreaTable {
   // MARK: Names
 
   /// Names drivers of an update, as many as there is budget for; true when all are.
-  private func name(_ builder: inout AreaUpdateBuilder, _ drivers: borrowing Drivers, _ budget: inout Int) -> Bool {
+  private func name(
+    _ builder: inout AreaUpdateBuilder, _ drivers: borrowing Drivers, _ trips: borrowing Trips, _ budget: inout Int
+  ) -> Bool {
     let cell = Int(builder.area.index)
     while budget > 0 {
       guard let step = builder.next() else { return true }
@@ -81,7 +85,7 @@ extension AreaTable {
         if let slot = shownSlot(driver, drivers, cell),
           let shown = shown(drivers[Int(driver)], as: slot, in: cell)
         {
-          builder.add(shown)
+          builder.add(shown, details(Int(driver), drivers, trips, in: cell))
         }
       case .departure(let departure):
         // Who has come back within the tick, under the same name, is among the others.
@@ -127,6 +131,17 @@ extension AreaTable {
     }
   }
 
+  /// What ops are shown of it besides.
+  private func details(
+    _ driver: Int, _ drivers: borrowing Drivers, _ trips: borrowing Trips, in cell: Int
+  ) -> AreaUpdate.Details? {
+    guard cells[cell].audience == .ops, let position = drivers[driver].position else { return nil }
+    let trip = drivers[driver].positionTrip.flatMap { trips.current($0) }
+    return AreaUpdate.Details(
+      tripID: trip.flatMap { trips[$0].status.isFinal ? nil : trips[$0].id }, accuracy: position.accuracy,
+      confidence: position.confidence, vehicleType: drivers.vehicleType(of: driver))
+  }
+
   private func publication(
     _ builder: AreaUpdateBuilder, tick: UInt64, _ channels: inout Channels, _ now: Moment
   ) -> Publication {
@@ -136,6 +151,7 @@ extension AreaTable {
     var update = AreaUpdate(
       cell: cell, tick: tick, isFull: builder.isFull, drivers: builder.named, left: builder.left,
       more: rest > 0 ? rest : nil)
+    update.details = builder.details
     // The order in which a cell keeps its drivers stays the same when they change names.
     if cells[index].audience == .everybody { update.sortByName() }
     return channels.publication(.areaUpdate(update), on: .area(cell), at: now.timestamp)

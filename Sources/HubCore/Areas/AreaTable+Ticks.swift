@@ -35,20 +35,22 @@ extension AreaTable {
   // MARK: Ticks
 
   /// Does the next slice of what is to be done, and publishes what comes of it; true where there is more.
-  mutating func advance(_ drivers: inout Drivers, _ channels: inout Channels, _ context: AreaContext) -> Bool {
+  mutating func advance(
+    _ drivers: inout Drivers, _ trips: borrowing Trips, _ channels: inout Channels, _ context: AreaContext
+  ) -> Bool {
     guard nextTick != .max else { return false }
     let now = context.now
     if phase == .resting, now.uptime >= nextTick { beginTick(at: now) }
     // A part is for those who begin to watch: they are served even where ticks take all the time that there is.
     var share = max(1, context.budget / 4)
     var budget = context.budget - share
-    show(&drivers, &channels, context, &share)
+    show(&drivers, trips, &channels, context, &share)
     budget += share
     if phase == .looking, rename(&drivers, context, &budget) {
       while budget > 0, let driver = nextToLookAt() { budget -= look(at: Int(driver), &drivers, context) }
     }
-    if phase == .publishing { publish(drivers, &channels, now, &budget) }
-    show(&drivers, &channels, context, &budget)
+    if phase == .publishing { publish(drivers, trips, &channels, now, &budget) }
+    show(&drivers, trips, &channels, context, &budget)
     letGo(&drivers, &budget)
     restIfIdle()
     return phase != .resting || isAskedFor || !ending.isEmpty
@@ -170,10 +172,11 @@ extension AreaTable {
   /// Works for those who wait for whole cells: looks up who is in one that nobody watched before, and names all of
   /// them.
   private mutating func show(
-    _ drivers: inout Drivers, _ channels: inout Channels, _ context: AreaContext, _ budget: inout Int
+    _ drivers: inout Drivers, _ trips: borrowing Trips, _ channels: inout Channels, _ context: AreaContext,
+    _ budget: inout Int
   ) {
     fill(&drivers, context, &budget)
-    publishSnapshots(drivers, &channels, context.now, &budget)
+    publishSnapshots(drivers, trips, &channels, context.now, &budget)
   }
 
   /// Looks up who is in a cell that nobody watched before.

@@ -16,6 +16,7 @@ struct AreaUpdateBuilder {
   /// How many of all these were looked at, the drivers first.
   private(set) var position = 0
   private(set) var named: [AreaUpdate.Driver] = []
+  private(set) var details: [AreaUpdate.Details] = []
   private(set) var left: [Identifier] = []
 
   init(_ area: Handle, isFull: Bool, drivers: [UInt32], departures: [AreaCell.Departure], atMost limit: Int) {
@@ -41,7 +42,10 @@ struct AreaUpdateBuilder {
       ? .driver(drivers[position - 1]) : .departure(departures[position - 1 - drivers.count])
   }
 
-  mutating func add(_ driver: AreaUpdate.Driver) { named.append(driver) }
+  mutating func add(_ driver: AreaUpdate.Driver, _ details: AreaUpdate.Details?) {
+    named.append(driver)
+    if let details { self.details.append(details) }
+  }
 
   mutating func add(departed name: Identifier) { left.append(name) }
 }

@@ -98,11 +98,14 @@ struct Channels: ~Copyable {
   /// the channel is filled in for each.
   @inline(__always)
   mutating func publish(
-    _ delivery: inout PositionDelivery, driver: Int, trip: Int?, own: Int?, storedThrough ticket: UInt64
+    _ delivery: inout PositionDelivery, driver: Int, _ status: DriverStatus, trip: Int?, own: Int?,
+    storedThrough ticket: UInt64
   ) {
     if let trip { publish(&delivery, driver: driver, on: trip, storedThrough: ticket) }
     if let own { publish(&delivery, driver: driver, on: own, storedThrough: ticket) }
-    if let fleet { publish(&delivery, driver: driver, on: fleet, storedThrough: ticket) }
+    guard let fleet else { return }
+    delivery.position.location.status = status
+    publish(&delivery, driver: driver, on: fleet, storedThrough: ticket)
   }
 
   @inline(__always)

@@ -39,6 +39,8 @@ struct DriverProfileTable: ~Copyable {
   /// What an index given by `take` stands for; an empty profile for none.
   func profile(_ index: Int32) -> DriverProfile { index < 0 ? DriverProfile() : slab[Int(index)].profile }
 
+  func vehicleType(_ index: Int32) -> InlineText? { index < 0 ? nil : slab[Int(index)].profile.vehicleType }
+
   /// Whether a combination has a vehicle type and all of some tags.
   func matches(_ index: Int32, vehicleType: InlineText?, tags: [InlineText]) -> Bool {
     guard index >= 0 else { return vehicleType == nil && tags.isEmpty }

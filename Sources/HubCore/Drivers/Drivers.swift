@@ -143,6 +143,9 @@ struct Drivers: ~Copyable {
   @inline(__always)
   func label(of driver: Int) -> DriverLabel { slab[driver].label }
 
+  /// What the driver, or its credential, says of its vehicle.
+  func vehicleType(of driver: Int) -> InlineText? { profiles.vehicleType(slab[driver].profile) }
+
   /// What the driver is has changed while it stays where it is.
   private mutating func relabel(_ driver: Int) {
     let label = slab[driver].label

@@ -159,6 +159,7 @@ extension Hub {
       position: PublishedPosition(
         channel: .fleet, number: 0, timestamp: now.timestamp,
         location: drivers[driver].location(position, trip: trip.map { trips[$0].id })))
-    channels.publish(&delivery, driver: driver, trip: shared, own: own, storedThrough: storage.storedThrough)
+    channels.publish(
+      &delivery, driver: driver, drivers[driver].status, trip: shared, own: own, storedThrough: storage.storedThrough)
   }
 }

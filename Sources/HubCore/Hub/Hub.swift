@@ -110,7 +110,7 @@ public struct Hub: ~Copyable {
     if trips.hasListings { continueListings() }
     advanceSearches()
     let context = AreaContext(audience: audience, now: now, budget: limits.areaDriversPerTurn)
-    if areas.advance(&drivers, &channels, context) { hasMoreDue = true }
+    if areas.advance(&drivers, trips, &channels, context) { hasMoreDue = true }
     nextAreaTick = areas.nextTick
     awaitedTicket = storage.awaited
     updateSizes()

@@ -17,7 +17,7 @@ extension BinaryServerReader {
     if flags & PositionFlags.lag != 0 { lag = try input.zigzag(.age) }
     let age = try input.varint(.age)
     let measured = published.milliseconds &- lag &- Int64(truncatingIfNeeded: age)
-    let location = DriverLocation(
+    var location = DriverLocation(
       driverID: driver, tripID: trip, coordinate: try input.coordinate(),
       heading: flags & PositionFlags.heading != 0 ? try input.heading() : nil,
       speed: flags & PositionFlags.speed != 0 ? try input.hundredths(.speed) : nil,
@@ -25,6 +25,9 @@ extension BinaryServerReader {
       timestamp: try input.accepted(measured, .timestamp),
       timeSource: more & PositionFlags.timedByHub == 0 ? .fix : .hub, age: Double(age) / FixedPoint.milliseconds,
       after: try input.varint(.after))
+    if hasMore, more & PositionFlags.status != 0 {
+      location.status = DriverStatus(rawValue: more >> PositionFlags.statusShift & 0x03)
+    }
     return Publication(channel: entry.channel, number: 0, timestamp: published, body: .driverLocation(location))
   }
 
@@ -68,6 +71,7 @@ extension BinaryServerReader {
     var before = FixSteps()
     for _ in 0..<count { update.drivers.append(try input.areaDriver(&before, published)) }
     for _ in 0..<(try input.listCount(.left)) { update.left.append(try input.identifier(.left)) }
+    if flags & 0x08 != 0 { for _ in 0..<count { update.details.append(try input.areaDetails()) } }
     return Publication(channel: channel, number: 0, timestamp: published, body: .areaUpdate(update))
   }
 }
@@ -133,6 +137,14 @@ extension BinaryInput {
     if flags & 0x20 != 0 { notice.speedLimit = try hundredths(.speedLimit) }
     if flags & 0x40 != 0 { notice.reason = try word(.reason) }
     return notice
+  }
+
+  fileprivate mutating func areaDetails() throws(ValidationError) -> AreaUpdate.Details {
+    let flags = try byte(.confidence)
+    let accuracy = try hundredths(.accuracy)
+    return AreaUpdate.Details(
+      tripID: flags & 0x04 != 0 ? try identifier(.tripId) : nil, accuracy: accuracy,
+      confidence: try confidence(flags), vehicleType: flags & 0x08 != 0 ? try text(.vehicleType) : nil)
   }
 
   fileprivate mutating func areaDriver(

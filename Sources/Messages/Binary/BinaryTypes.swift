@@ -80,6 +80,9 @@ enum PositionFlags {
   /// `timedByHub` says that the `timestamp` is by the hub's clock.
   static let moreFollows: UInt8 = 0x03
   static let timedByHub: UInt8 = 0x04
+  /// In that byte: what the driver is doing stands in the two bits above.
+  static let status: UInt8 = 0x08
+  static let statusShift: UInt8 = 4
   /// The same in a snapshot.
   static let snapshotTimedByHub: UInt8 = 0x40
 }

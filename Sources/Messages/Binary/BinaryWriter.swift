@@ -59,15 +59,15 @@ public enum BinaryWriter {
     let age = FixedPoint.count(location.age, FixedPoint.milliseconds)
     let lag = published.milliseconds &- location.timestamp.milliseconds &- Int64(age)
     let saysNames = location.driverID != names.driverID || location.tripID != names.tripID
-    let isTimedByHub = location.timeSource == .hub
-    var flags = binaryFrequentBit | (isTimedByHub ? PositionFlags.moreFollows : location.confidence.rawValue)
+    let hasMore = location.timeSource == .hub || location.status != nil
+    var flags = binaryFrequentBit | (hasMore ? PositionFlags.moreFollows : location.confidence.rawValue)
     if location.heading != nil { flags |= PositionFlags.heading }
     if location.speed != nil { flags |= PositionFlags.speed }
     if saysNames { flags |= PositionFlags.names | (location.tripID == nil ? 0 : PositionFlags.trip) }
     if lag != names.lagMilliseconds { flags |= PositionFlags.lag }
     room.append(flags)
     room.append(varint: UInt64(handle))
-    if isTimedByHub { room.append(PositionFlags.timedByHub | location.confidence.rawValue) }
+    if hasMore { room.append(moreFlags(location)) }
     if saysNames {
       room.append(location.driverID)
       if let trip = location.tripID { room.append(trip) }
@@ -80,6 +80,12 @@ public enum BinaryWriter {
     if let speed = location.speed { room.append(centi: speed) }
     room.append(centi: location.accuracy)
     room.append(varint: location.after)
+  }
+
+  private static func moreFlags(_ location: DriverLocation) -> UInt8 {
+    let clock = location.timeSource == .hub ? PositionFlags.timedByHub : 0
+    let status = location.status.map { PositionFlags.status | $0.rawValue << PositionFlags.statusShift } ?? 0
+    return location.confidence.rawValue | clock | status
   }
 
   private static func write(
@@ -188,7 +194,7 @@ public enum BinaryWriter {
     let saysChannel = channel != .area(update.cell)
     buffer.append(values: { room in
       room.append(BinaryServerType.areaUpdate.rawValue)
-      room.append((update.isFull ? 0x01 : 0) | (update.more == nil ? 0 : 0x02) | (saysChannel ? 0x04 : 0))
+      room.append(flagByte(update.isFull, update.more != nil, saysChannel, !update.details.isEmpty))
       room.append(binary: update.cell)
       room.append(lowestOf: published)
       room.append(varint: update.tick)
@@ -202,6 +208,18 @@ public enum BinaryWriter {
     }
     buffer.append(varint: UInt64(update.left.count))
     for id in update.left { buffer.withRoom(for: MessageLimits.binaryIDBytes) { $0.append(id) } }
+    for details in update.details {
+      buffer.withRoom(for: MessageLimits.binaryAreaDetailBytes) { write(details, &$0) }
+    }
+  }
+
+  /// Behind all that riders are told: who knows nothing of it passes it over.
+  private static func write(_ details: AreaUpdate.Details, _ room: inout ByteRoom) {
+    room.append(
+      details.confidence.rawValue | (details.tripID == nil ? 0 : 0x04) | (details.vehicleType == nil ? 0 : 0x08))
+    room.append(centi: details.accuracy)
+    if let trip = details.tripID { room.append(trip) }
+    if let vehicleType = details.vehicleType { room.append(lengthAnd: vehicleType) }
   }
 
   private static func write(

@@ -12,6 +12,7 @@ extension JSONTape {
       isFull: try required(bool(payload, .full), .full), drivers: [])
     try forEachObject(payload, .drivers) { (driver) throws(ValidationError) in
       update.drivers.append(try areaDriver(driver, bytes, time))
+      if let details = try details(driver, bytes) { update.details.append(details) }
     }
     try forEach(payload, .left) { (index) throws(ValidationError) in
       guard isText(index), let id = unsafe withText(index, bytes, { unsafe Identifier($0) }) else {
@@ -20,7 +21,22 @@ extension JSONTape {
       update.left.append(id)
     }
     update.more = try count(payload, .more, bytes).map { Int(clamping: $0) }
+    guard update.details.isEmpty || update.details.count == update.drivers.count else {
+      throw ValidationError(.accuracy, "expected of all drivers or of none")
+    }
     return update
+  }
+
+  /// What only ops are shown; nil where it is not there.
+  private func details(
+    _ driver: JSONMembers, _ bytes: Span<UInt8>
+  ) throws(ValidationError) -> AreaUpdate.Details? {
+    guard let accuracy = try nonNegative(driver, .accuracy) else { return nil }
+    return AreaUpdate.Details(
+      tripID: try identifier(driver, .tripId, bytes), accuracy: accuracy,
+      confidence: try required(
+        word(driver, .confidence, bytes, "expected high, medium or low"), .confidence),
+      vehicleType: try inlineText(driver, .vehicleType, bytes))
   }
 
   private func areaDriver(

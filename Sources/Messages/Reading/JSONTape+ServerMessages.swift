@@ -92,7 +92,7 @@ extension JSONTape {
   private func driverLocation(
     _ payload: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
   ) throws(ValidationError) -> DriverLocation {
-    DriverLocation(
+    var location = DriverLocation(
       driverID: try required(identifier(payload, .driverId, bytes), .driverId),
       tripID: try identifier(payload, .tripId, bytes),
       coordinate: try coordinate(payload),
@@ -105,6 +105,8 @@ extension JSONTape {
       timeSource: try timeSource(payload, bytes),
       age: try required(number(payload, .age), .age),
       after: try required(count(payload, .after, bytes), .after))
+    location.status = try word(payload, .status, bytes, "expected the status of a driver")
+    return location
   }
 
   private func etaUpdate(

@@ -155,7 +155,8 @@ extension Array: JSONWritable where Element: JSONWritable {
 
 extension ByteBuffer {
   /// Appends `[…]`, with a comma between what `write` writes of each element.
-  package mutating func append<Element>(list elements: [Element], _ write: (inout ByteBuffer, Element) -> Void) {
+  package mutating func append<List: Collection>(list elements: List, _ write: (inout ByteBuffer, List.Element) -> Void)
+  {
     append("[")
     for (index, element) in elements.enumerated() {
       if index > 0 { append(UInt8(ascii: ",")) }

@@ -12,8 +12,10 @@ extension JSONWriter {
     buffer.append(",\"tick\":", update.tick)
     buffer.append(",\"full\":", update.isFull)
     buffer.append(",\"drivers\":")
-    buffer.append(list: update.drivers) { buffer, driver in
-      buffer.withRoom(for: MessageLimits.areaDriverBytes) { write(driver, time, &$0) }
+    buffer.append(list: update.drivers.indices) { buffer, index in
+      buffer.withRoom(for: MessageLimits.areaDriverBytes) { write(update.drivers[index], time, &$0) }
+      if !update.details.isEmpty { write(update.details[index], &buffer) }
+      buffer.append("}")
     }
     buffer.append(",\"left\":", update.left)
     buffer.append(",\"more\":", update.more)
@@ -42,8 +44,24 @@ extension JSONWriter {
     }
     room.append(driver.timestamp, as: time)
     switch driver.timeSource {
-    case .fix: room.append("}")
-    case .hub: room.append(",\"timeSource\":\"hub\"}")
+    case .fix: break
+    case .hub: room.append(",\"timeSource\":\"hub\"")
     }
+  }
+
+  private static func write(_ details: AreaUpdate.Details, _ buffer: inout ByteBuffer) {
+    buffer.withRoom(for: MessageLimits.areaDetailBytes) { room in
+      if let trip = details.tripID {
+        room.append(",\"tripId\":\"")
+        room.append(trip.text)
+        room.append("\"")
+      }
+      room.append(",\"accuracy\":")
+      room.append(double: details.accuracy)
+      room.append(",\"confidence\":\"")
+      room.append(details.confidence.name)
+      room.append("\"")
+    }
+    buffer.append(",\"vehicleType\":", details.vehicleType)
   }
 }

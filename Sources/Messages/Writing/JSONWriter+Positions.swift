@@ -62,5 +62,10 @@ extension JSONWriter {
     room.append(thousandths: location.age)
     room.append(",\"after\":")
     room.append(integer: location.after)
+    if let status = location.status {
+      room.append(",\"status\":\"")
+      room.append(status.name)
+      room.append("\"")
+    }
   }
 }

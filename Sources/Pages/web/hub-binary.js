@@ -55,6 +55,7 @@ const layouts = {
     + 'speedLimit:centi?5 reason:left?6',
   areaDriver: '* status:low driverId:id latitude:zigzag longitude:zigzag heading:heading?2 speed:centi?3 lag:zigzag '
     + 'timeSource:hub?4',
+  areaDetails: '* confidence:sure accuracy:centi tripId:id?2 vehicleType:text?3',
 
   location_batch: '* tripId:id?0 locations:fixes',
   rest: 'accuracy:centi?0 heading:heading?1 speed:centi?2 altitude:level?3',
@@ -158,6 +159,7 @@ class Input {
   bit() { return true; }
   hub() { return 'hub'; }
   low(flags) { return words.status[flags & 3]; }
+  sure(flags) { return words.confidence[flags & 3] ?? 'unknown word'; }
   online(flags) { return (flags & 1024) > 0; }
   answer() {
     const kind = this.u8();
@@ -251,6 +253,7 @@ export class BinaryReader {
       ...(first & 4 && { heading: input.heading() }), ...(first & 8 && { speed: input.centi() }),
       accuracy: input.centi(), confidence: words.confidence[more & 3] ?? 'unknown word',
       timestamp: timestamp - lag - age, ...(more & 4 && { timeSource: 'hub' }), age: age / 1000, after: input.varint(),
+      ...(more & 8 && { status: words.status[more >> 4 & 3] }),
     };
     return { type: 'driver_location', payload, timestamp, messageId: 'p0' };
   }
@@ -281,6 +284,7 @@ export class BinaryReader {
       timestamp: timestamp - lag,
     }));
     const payload = { channel, cell, tick, full: (flags & 1) > 0, drivers, left: input.list('id'), ...more };
+    if (flags & 8) drivers.forEach(driver => Object.assign(driver, input.read('areaDetails')));
     return { type: 'area_update', payload, timestamp, messageId: 'p0' };
   }
 }
