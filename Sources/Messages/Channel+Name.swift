@@ -11,6 +11,10 @@ extension Channel {
       self = .fleet
       return
     }
+    if unsafe bytes.elementsEqual("trips".utf8) {
+      self = .trips
+      return
+    }
     guard let colon = unsafe bytes.firstIndex(of: UInt8(ascii: ":")) else { return nil }
     let prefix = unsafe UnsafeRawBufferPointer(rebasing: bytes[..<colon])
     let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[(colon + 1)...])
@@ -55,8 +59,9 @@ extension Channel {
     }
   }
 
-  private static let anyName: StaticString =
-    "expected trip:<id>, driver:<id>, fence:<id>, area:<geohash>, nearby:<latitude>,<longitude>,<radius> or fleet"
+  private static let anyName: StaticString = """
+    expected trip:<id>, driver:<id>, fence:<id>, area:<geohash>, nearby:<latitude>,<longitude>,<radius>, fleet or trips
+    """
 
   /// Nil where the text is no channel's name.
   public init?(_ name: String) {
@@ -118,8 +123,8 @@ extension ByteRoom {
       append(fixed: place.longitude, decimals: 7)
       append(UInt8(ascii: ","))
       append(double: radius)
-    case .fleet:
-      append("fleet")
+    case .fleet: append("fleet")
+    case .trips: append("trips")
     }
   }
 }

@@ -16,6 +16,8 @@ public enum Channel: Sendable, Hashable, BitwiseCopyable {
   case nearby(Coordinate, radiusMeters: Double)
   /// `fleet`: all drivers, for ops.
   case fleet
+  /// `trips`: the trip_update of all trips, for ops.
+  case trips
 
   /// Characters of an area's geohash: cells from 156 km down to 38 m.
   public static let areaPrecisions = 3...8

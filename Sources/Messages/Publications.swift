@@ -100,10 +100,12 @@ public struct TripUpdate: Sendable, Equatable {
   public var status: TripStatus
   public var previousStatus: TripStatus?
   public var driverID: Identifier?
+  /// On `trips` only.
+  public var riderID: Identifier?
   /// When it happened, by the sender's clock.
   public var timestamp: Timestamp
   public var location: Coordinate?
-  // What has changed, of a change.
+  // What has changed, of a change; on `trips` the places as they are.
   public var pickup: Coordinate?
   public var dropoff: Coordinate?
   /// Encoded polyline, as it came.

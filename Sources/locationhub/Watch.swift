@@ -50,7 +50,7 @@ extension Channel {
   fileprivate var isForRiders: Bool {
     switch self {
     case .trip, .area, .nearby: true
-    case .driver, .fence, .fleet: false
+    case .driver, .fence, .fleet, .trips: false
     }
   }
 }
@@ -61,7 +61,7 @@ private func channels(_ names: [String]) throws(CommandError) -> [Channel] {
   for name in names {
     guard let channel = Channel(name) else {
       throw .usage(
-        "\(name) is no channel: use trip:<id>, driver:<id>, fence:<id>, fleet, area:<geohash> or "
+        "\(name) is no channel: use trip:<id>, driver:<id>, fence:<id>, fleet, trips, area:<geohash> or "
           + "nearby:<latitude>,<longitude>,<metres>"
       )
     }

@@ -123,17 +123,57 @@ final class DurableBench {
   }
 
   func subscribe(_ trip: String, since: UInt64? = nil, epoch: String = "epoch-1", slot: UInt32 = 80) -> HubInput {
+    subscribe(.trip(id(trip)), since: since, epoch: epoch, slot: slot)
+  }
+
+  func subscribe(
+    _ channel: Channel, since: UInt64? = nil, epoch: String = "epoch-1", slot: UInt32 = 80
+  ) -> HubInput {
     .subscribe(
       SubscribeInput(
         session: SessionRef(outlet: 0, slot: slot, generation: 1), actor: Actor(role: .ops, id: id("o")),
         messageID: freshMessage(),
         request: Subscribe(
-          channel: .trip(id(trip)), resume: since.map { ResumePoint(since: $0, epoch: InlineText(epoch)!) }),
+          channel: channel, resume: since.map { ResumePoint(since: $0, epoch: InlineText(epoch)!) }),
         grant: .granted))
   }
 }
 
 @Suite struct HubDurabilityTests {
+  @Test("The channel of all trips counts on over a restart: no event of it is without a number, told or not")
+  func allTrips() throws {
+    let bench = try DurableBench()
+    bench.turn([bench.move(.ops, "o", "before", .requested)])
+    bench.store()
+    #expect(Turn(loops: [bench.turn([bench.subscribe(.trips)])]).subscribed.isEmpty, "that it counts is stored first")
+    let answer = try #require(Turn(loops: [bench.store()]).subscribed.first?.answer)
+    for step in [TripStatus.requested, .accepted] {
+      bench.turn([bench.move(step == .requested ? .rider : .ops, step == .requested ? "R" : "o", "T", step)])
+    }
+    bench.store()
+    let next = try DurableBench(reading: bench.submitted)
+    next.turn([next.move(.ops, "o", "T", .cancelled)])
+    let asked = Turn(loops: [next.turn([next.subscribe(.trips, since: answer.sequence)]) + next.store()])
+    let again = try #require(asked.subscribed.first)
+    #expect(again.answer.recovered && again.answer.sequence == answer.sequence + 3)
+    let moves = again.missed.compactMap(\.move)
+    #expect(moves.map(\.status) == [.requested, .accepted, .cancelled])
+    #expect(moves.map(\.sequence) == (1...3).map { answer.sequence + $0 })
+    #expect(moves.map(\.riderID) == [id("R"), id("R"), id("R")])
+    #expect(try next.state() == DurableBench(reading: next.submitted.isEmpty ? [] : bench.submitted + next.submitted).state())
+  }
+
+  @Test("The channel of all trips does not begin where that cannot be stored")
+  func allTripsUnstored() throws {
+    let bench = try DurableBench()
+    bench.store(condition: .unavailable)
+    let refused = Turn(loops: [bench.turn([bench.subscribe(.trips)])])
+    #expect(refused.refusedSubscriptions.map(\.code) == [.storageFull] && bench.hub.channels.trips == nil)
+    bench.store(condition: .good)
+    let asked = bench.turn([bench.subscribe(.trips)]) + bench.store()
+    #expect(Turn(loops: [asked]).subscribed.count == 1)
+  }
+
   @Test("The ack and the event of a move leave when it is stored, and not before")
   func waiting() throws {
     let bench = try DurableBench()

@@ -93,12 +93,13 @@ private struct RandomMessages {
   }
 
   mutating func channel() throws -> Channel {
-    switch whole(0...5) {
+    switch whole(0...6) {
     case 0: .trip(try id())
     case 1: .driver(try id())
     case 2: .fence(try id())
     case 3: .area(GeohashCell(try place(), precision: Int(whole(3...8))))
     case 4: .nearby(try place(), radiusMeters: steps(100_000, 8) + 0.125)
+    case 5: .trips
     case _: .fleet
     }
   }
@@ -210,12 +211,13 @@ private struct RandomMessages {
         distance: steps(1_000_000, 10), approach: steps(1_000_000, 10), track: steps(1_000_000, 10),
         duration: steps(10_000_000, 1000), waiting: steps(10_000_000, 1000), fixes: number, gaps: 3,
         gapDuration: steps(1000, 1000))
-      body = .tripUpdate(
-        TripUpdate(
-          tripID: try self.id(), status: try one(TripStatus.self),
-          previousStatus: chance() ? try one(TripStatus.self) : nil, driverID: try maybeID(), timestamp: time(),
-          location: try maybePlace(), pickup: try maybePlace(), dropoff: try maybePlace(),
-          route: chance() ? "_p~iF~ps|U_ulLnnqC" : nil, summary: chance() ? summary : nil, sequence: UInt64(handle())))
+      var update = TripUpdate(
+        tripID: try self.id(), status: try one(TripStatus.self),
+        previousStatus: chance() ? try one(TripStatus.self) : nil, driverID: try maybeID(), timestamp: time(),
+        location: try maybePlace(), pickup: try maybePlace(), dropoff: try maybePlace(),
+        route: chance() ? "_p~iF~ps|U_ulLnnqC" : nil, summary: chance() ? summary : nil, sequence: UInt64(handle()))
+      if channel == .trips { update.riderID = try maybeID() }
+      body = .tripUpdate(update)
     case 3:
       let leg = Notification.Leg(target: try one(TripTarget.self), distance: steps(9000, 1), eta: steps(900, 1))
       var fence = FenceNotice(fenceID: try self.id(), timestamp: time(), location: try maybePlace())

@@ -40,7 +40,7 @@ import Testing
     #expect(code([1, 3, 0, 0, 0, 0, 0, 1, 0, 0xF5, 3] + [UInt8](repeating: 0x80, count: 501)) == .tooLarge)
     #expect(code([1, 3, 0, 0, 0, 0, 0, 1, 0, 0xF4, 3] + [UInt8](repeating: 0x80, count: 500)) == nil)
     #expect(code([6, 3, 0, 0, 0, 0, 0, 1, 0xFF, 0xFF, 3]) == .badMessage)  // a ping that says it is longer than it is
-    #expect(code([4, 3, 0, 0, 0, 0, 0, 1, 6, 0]) == .unknownChannel)
+    #expect(code([4, 3, 0, 0, 0, 0, 0, 1, 99, 0]) == .unknownChannel)
     #expect(code([6, 3, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0]) == .badMessage)  // a time after 9999
     #expect(code([UInt8](repeating: 6, count: 256 * 1024 + 1)) == .tooLarge)
   }

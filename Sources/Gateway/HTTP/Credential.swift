@@ -47,12 +47,12 @@ struct Credential: Sendable, Equatable {
   }
 
   /// How far it opens a channel, nil for not at all. A rider: trips that its credential names, and its own. A driver:
-  /// its own channel, and likewise. Ops: all. Areas and places are open to every rider, and the fleet to ops only,
-  /// whatever a token says.
+  /// its own channel, and likewise. Ops: all. Areas and places are open to every rider, and what is about the whole
+  /// fleet to ops only, whatever a token says.
   func grant(for channel: Channel) -> ChannelGrant? {
     switch (role, channel) {
     case (.ops, _), (.rider, .area), (.rider, .nearby): .granted
-    case (_, .fleet): nil
+    case (_, .fleet), (_, .trips): nil
     case (_, .driver(let driver)): role == .driver && driver == id || opens(channel) ? .granted : nil
     case (_, .trip):
       if !opens(channel) {

@@ -209,6 +209,13 @@ struct ChannelTable: ~Copyable {
     return nil
   }
 
+  /// That the channel counts from here is stored with the journal's number `ticket`.
+  mutating func begin(_ index: Int, ticket: UInt64) {
+    slab[index].isKept = true
+    slab[index].eventTicket = ticket
+    slab[index].storedSequence = slab[index].sequence
+  }
+
   func eventTicket(_ index: Int) -> UInt64 { slab[index].eventTicket }
   func isKept(_ index: Int) -> Bool { slab[index].isKept }
 
@@ -279,6 +286,7 @@ struct ChannelTable: ~Copyable {
     case .nearby(let centre, let radius):
       (centre.latitude.bitPattern &* 31 &+ centre.longitude.bitPattern) &* 31 &+ radius.bitPattern ^ seed
     case .fleet: seed ^ 6
+    case .trips: seed ^ 7
     }
   }
 }

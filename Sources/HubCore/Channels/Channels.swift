@@ -13,6 +13,8 @@ struct Channels: ~Copyable {
   private var publicationNumber: UInt64 = 0
   /// The channel of all drivers' positions, while it has subscribers.
   private var fleet: Int?
+  /// The channel of all trips' events, once somebody has subscribed to it.
+  private(set) var trips: Int?
   /// Names the history that sequences belong to.
   private(set) var epoch: InlineText
   /// Events, and publications handed to outlets: one for each channel and outlet with a subscriber.
@@ -174,6 +176,15 @@ struct Channels: ~Copyable {
     return channel
   }
 
+  /// Begins the channel of all trips' events, and records that; false at the limit of channels.
+  mutating func beginTrips(_ storage: inout HubStorage) -> Bool {
+    guard let channel = table.findOrInsert(.trips) else { return false }
+    storage.write(.channel(.trips, sequence: table.sequence(channel)))
+    table.begin(channel, ticket: storage.isOn ? storage.ticket : 0)
+    trips = channel
+    return true
+  }
+
   /// The channel's events are no longer kept.
   mutating func forgetEvents(of channel: Int, _ storage: inout HubStorage) {
     if storage.isOn, table.isKept(channel) {
@@ -291,7 +302,10 @@ struct Channels: ~Copyable {
   func keptNames() -> [Channel] { table.keptNames() }
 
   /// Positions had numbers too, and theirs are not stored: further ones begin far beyond.
-  mutating func finishRestoring() { if publicationNumber > 0 { publicationNumber += 1 << 32 } }
+  mutating func finishRestoring() {
+    if publicationNumber > 0 { publicationNumber += 1 << 32 }
+    trips = table.find(.trips)
+  }
 
   // MARK: Cells that are watched
 

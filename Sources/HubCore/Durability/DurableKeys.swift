@@ -62,7 +62,7 @@ public enum DurableKeys {
     switch unsafe RecordKind(rawValue: record[0]) {
     case .fixes: unsafe text(record, at: 1).map { unsafe key(Owner.driver, $0) }
     case .trip, .tripForgotten: unsafe text(record, at: 1).map { unsafe key(Owner.trip, $0) }
-    case .tripUpdate, .tripChange: unsafe tripOfUpdate(record).map { unsafe key(Owner.trip, $0) }
+    case .tripUpdate, .tripChange, .listedTripUpdate: unsafe tripOfUpdate(record).map { unsafe key(Owner.trip, $0) }
     case .epoch, .notification, .channel, .channelForgotten, .highestSequence, .driver, .driverOffline,
       .driverForgotten, .highestTripNumber, .eta, .fence, .fenceDeleted, .stay, .stayEnded, .pair, .pairEnded,
       .fenceNotification, .postedNotification, nil:
@@ -77,7 +77,7 @@ public enum DurableKeys {
     return unsafe offset < record.count && TripStatus(rawValue: record[offset])?.isFinal == true
   }
 
-  /// Behind its channel (a letter and an id), its sequence, number and time a trip_update has its trip's id.
+  /// Behind its channel (a letter and an id, or none), its sequence, number and time a trip_update has its trip's id.
   private static func tripOfUpdate(_ record: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
     unsafe text(record, at: 2).flatMap { unsafe text(record, at: 2 + 2 + $0.count + 24) }
   }

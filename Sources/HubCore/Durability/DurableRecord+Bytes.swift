@@ -19,7 +19,7 @@ extension DurableRecord {
     case .trip: self = .trip(try reader.read())
     case .tripForgotten: self = .tripForgotten(try reader.read())
     case .eta: self = .eta(try reader.read(), try reader.read())
-    case .tripUpdate, .tripChange, .notification, .fenceNotification, .postedNotification:
+    case .tripUpdate, .tripChange, .listedTripUpdate, .notification, .fenceNotification, .postedNotification:
       self = .event(try Publication(kind, from: &reader))
     case .channel: self = .channel(try reader.read(), sequence: try reader.count())
     case .channelForgotten: self = .channelForgotten(try reader.read())
@@ -128,7 +128,7 @@ extension Publication {
     let (sequence, number) = (try reader.count(), try reader.count())
     let published: Timestamp = try reader.read()
     let body: Publication.Body =
-      kind == .tripUpdate || kind == .tripChange
+      kind == .tripUpdate || kind == .tripChange || kind == .listedTripUpdate
       ? .tripUpdate(try TripUpdate(kind, sequence, from: &reader))
       : .notification(try Notification(kind, sequence, from: &reader))
     self.init(channel: channel, number: number, timestamp: published, body: body)
@@ -143,10 +143,14 @@ extension TripUpdate {
       tripID: try reader.read(), status: try reader.read(), previousStatus: try reader.read(),
       driverID: try reader.read(), timestamp: try reader.read(), location: try reader.read(),
       summary: try reader.read(), sequence: sequence)
-    guard kind == .tripChange else { return }
+    guard kind != .tripUpdate else { return }
     (pickup, dropoff) = (try reader.read(), try reader.read())
     route = (try reader.read() as Route?)?.polyline
-    guard isChange else { throw reader.failure(.optional) }
+    if kind == .listedTripUpdate {
+      riderID = try reader.read()
+    } else if !isChange {
+      throw reader.failure(.optional)
+    }
   }
 }
 

@@ -191,13 +191,14 @@ extension Route: Recorded {
   }
 }
 
-/// Those with events: a letter and an id.
+/// Those with events: a letter and an id, which is empty where the letter says all.
 extension Channel: Recorded {
   func write(into bytes: inout ByteBuffer) {
     switch self {
     case .trip(let id): bytes.record(UInt8(ascii: "t"), id)
     case .driver(let id): bytes.record(UInt8(ascii: "d"), id)
     case .fence(let id): bytes.record(UInt8(ascii: "f"), id)
+    case .trips: bytes.record(UInt8(ascii: "a"), UInt16(0))
     case .area, .nearby, .fleet: preconditionFailure("channels of state have no events")
     }
   }
@@ -207,6 +208,9 @@ extension Channel: Recorded {
     case "t": self = .trip(try reader.read())
     case "d": self = .driver(try reader.read())
     case "f": self = .fence(try reader.read())
+    case "a":
+      guard try reader.read() as UInt16 == 0 else { throw reader.failure(.channel) }
+      self = .trips
     case _: throw reader.failure(.channel)
     }
   }

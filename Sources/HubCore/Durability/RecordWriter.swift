@@ -32,6 +32,7 @@ enum RecordKind: UInt8 {
   case fenceNotification = 26
   case tripChange = 27
   case postedNotification = 28
+  case listedTripUpdate = 29
 }
 
 /// Appends records to a buffer.
@@ -98,11 +99,13 @@ enum RecordWriter {
     switch event.body {
     case .driverLocation, .etaUpdate, .areaUpdate: preconditionFailure("state is not stored as an event")
     case .tripUpdate(let update):
-      begin(update.isChange ? .tripChange : .tripUpdate, update.sequence)
+      let isListed = event.channel == .trips
+      begin(isListed ? .listedTripUpdate : update.isChange ? .tripChange : .tripUpdate, update.sequence)
       bytes.record(
         update.tripID, update.status, update.previousStatus, update.driverID, update.timestamp, update.location,
         update.summary)
-      if update.isChange { bytes.record(update.pickup, update.dropoff, update.route) }
+      if isListed || update.isChange { bytes.record(update.pickup, update.dropoff, update.route) }
+      if isListed { bytes.record(update.riderID) }
     case .notification(let made):
       let isPosted = made.content != nil || made.messageID != nil
       begin(

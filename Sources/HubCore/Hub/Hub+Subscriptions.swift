@@ -9,6 +9,7 @@ extension Hub {
     let (session, request) = (input.session, input.request)
     switch request.channel {
     case .area, .nearby: return watchArea(input)
+    case .trips: guard beginTrips(for: input) else { return }
     case .trip, .driver, .fence, .fleet: break
     }
     if channels.cannotStore(request.channel, storage) {
@@ -38,6 +39,25 @@ extension Hub {
       emit(.channelEnded(ChannelHandle(index: UInt32(channel)), request.channel, .tripEnded), to: session.outlet)
     }
     if !isDriver { adviseSampling(onChannel: request.channel) }
+  }
+
+  /// The channel of all trips begins with its first subscriber and goes on for good, also over a restart: then nobody
+  /// who comes back has missed an event that got no number. False, and refused, where that cannot be.
+  private mutating func beginTrips(for input: SubscribeInput) -> Bool {
+    guard channels.trips == nil else { return true }
+    guard storage.hasRoom else {
+      counters.refusedForStorage += 1
+      refuseSubscription(
+        input, .storageFull, "this hub cannot store that it counts trips' events; subscribe again",
+        retryAfter: ErrorReply.storageRetryAfter)
+      return false
+    }
+    guard channels.beginTrips(&storage) else {
+      counters.count(full: .channels)
+      refuseSubscription(input, .rateLimited, "this hub's channel table is full", retryAfter: 60)
+      return false
+    }
+    return true
   }
 
   func access(of actor: Actor, by grant: ChannelGrant, to channel: Channel) -> ChannelAccess {
@@ -79,7 +99,7 @@ extension Hub {
     switch name {
     case .trip(let id): if let trip = trips.find(id) { trips.link(trip, to: channel) }
     case .driver(let id): if let driver = drivers.find(id) { drivers.link(driver, to: channel) }
-    case .fence, .area, .nearby, .fleet: break
+    case .fence, .area, .nearby, .fleet, .trips: break
     }
   }
 
@@ -96,7 +116,7 @@ extension Hub {
       guard let driver = drivers.find(id), drivers[driver].position != nil else { return nil }
       let trip = tripOfPosition(of: driver).map { trips[$0].id }
       return Subscribed.Snapshot(position: drivers[driver].location(trip: trip, at: now.timestamp, after: after))
-    case .fence, .area, .nearby, .fleet:
+    case .fence, .area, .nearby, .fleet, .trips:
       return nil
     }
   }

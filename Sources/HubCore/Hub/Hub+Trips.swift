@@ -57,7 +57,8 @@ extension Hub {
   ) throws(ErrorReply) {
     try requireRoom("this hub cannot store changes now; send it again")
     let bytes = change.route?.polyline.utf8.count ?? 0
-    let hasRoom = channels.hasRoom(forContent: 2 * bytes, below: actor.role.share(of: limits.eventContentBytes))
+    let copies = channels.trips == nil ? 2 : 3
+    let hasRoom = channels.hasRoom(forContent: copies * bytes, below: actor.role.share(of: limits.eventContentBytes))
     let outcome = try trips.change(
       change, by: actor, messageID: messageID, at: time, hasContentRoom: hasRoom, now, counting: &counters)
     guard case .step(let step) = outcome else { return }
@@ -123,13 +124,17 @@ extension Hub {
     noteArea(driver)
   }
 
-  /// Publishes an event of a trip on its channel, and on its driver's.
+  /// Publishes an event of a trip on its channel, on its driver's, and on that of all trips once somebody has asked for
+  /// that.
   private mutating func publish(_ update: TripUpdate, of trip: Int) {
     func body(_ sequence: UInt64) -> Publication.Body { .tripUpdate(update.numbered(sequence)) }
     if let channel = eventChannel(ofTrip: trip) { publishEvent(on: channel, body) }
     if let driver = driver(ofTrip: trip), let channel = eventChannel(ofDriver: driver) {
       publishEvent(on: channel, body)
     }
+    guard let channel = channels.trips else { return }
+    let listed = trips[trip].listed(update)
+    publishEvent(on: channel) { .tripUpdate(listed.numbered($0)) }
   }
 
   /// The trip has a driver now: others may have followed it because it had none.

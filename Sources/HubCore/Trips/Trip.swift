@@ -153,6 +153,13 @@ struct Trip {
       summary: status.isFinal ? progress.summary : nil, sequence: 0)
   }
 
+  /// The same for who follows all trips: with its places as they are, and its rider.
+  func listed(_ update: TripUpdate) -> TripUpdate {
+    var update = update
+    (update.pickup, update.dropoff, update.riderID) = (pickup, dropoff, riderID)
+    return update
+  }
+
   // MARK: Storing and reading back
 
   var durable: DurableTrip {

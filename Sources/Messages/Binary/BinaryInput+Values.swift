@@ -207,7 +207,9 @@ extension BinaryInput {
       }
       return .nearby(place, radiusMeters: radius)
     case 5: return .fleet
-    case _: throw ValidationError(.unknownChannel, .channel, "expected trip, driver, fence, area, nearby or fleet")
+    case 6: return .trips
+    case _:
+      throw ValidationError(.unknownChannel, .channel, "expected trip, driver, fence, area, nearby, fleet or trips")
     }
   }
 }

@@ -96,7 +96,7 @@ extension BinaryInput {
   fileprivate mutating func tripUpdate(on channel: Channel) throws(ValidationError) -> TripUpdate {
     let flags = try byte(.status)
     let trip = try tripID(of: channel, isInline: flags & 0x10 != 0)
-    return TripUpdate(
+    var update = TripUpdate(
       tripID: trip, status: try word(.status),
       previousStatus: flags & 0x01 != 0 ? try word(.previousStatus) : nil,
       driverID: flags & 0x02 != 0 ? try identifier(.driverId) : nil, timestamp: try timestamp(.timestamp),
@@ -104,6 +104,8 @@ extension BinaryInput {
       dropoff: flags & 0x40 != 0 ? try coordinate() : nil, route: flags & 0x80 != 0 ? try longText(.route) : nil,
       summary: flags & 0x08 != 0 ? try tripSummary() : nil,
       sequence: try varint(.sequence))
+    if channel == .trips, try byte(.riderId) & 0x01 != 0 { update.riderID = try identifier(.riderId) }
+    return update
   }
 
   mutating func tripSummary() throws(ValidationError) -> TripSummary {

@@ -135,6 +135,11 @@ public enum BinaryWriter {
     if let route = update.route { buffer.append(lengthAnd: route) }
     if let summary = update.summary { buffer.append(values: { write(summary, &$0) }) }
     buffer.append(varint: update.sequence)
+    guard channel == .trips else { return }
+    buffer.append(values: { room in
+      room.append(flagByte(update.riderID != nil))
+      if let rider = update.riderID { room.append(rider) }
+    })
   }
 
   static func write(_ summary: TripSummary, _ room: inout ByteRoom) {

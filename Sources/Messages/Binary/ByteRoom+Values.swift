@@ -114,6 +114,7 @@ extension ByteBuffer {
         room.append(place)
         room.append(exactly: radius)
       case .fleet: room.append(UInt8(5))
+      case .trips: room.append(UInt8(6))
       }
     })
   }

@@ -18,7 +18,8 @@ extension JSONTape {
     let channel = try required(channel(body, bytes), .channel)
     switch channel {
     case .trip, .driver, .fence: break
-    case .area, .nearby, .fleet: throw ValidationError(.unknownChannel, .channel, "expected trip:, driver: or fence:")
+    case .area, .nearby, .fleet, .trips:
+      throw ValidationError(.unknownChannel, .channel, "expected trip:, driver: or fence:")
     }
     var post = NotificationPost(
       channel: channel, kind: kind, title: try text(body, .title, bytes, atMost: NotificationPost.maximumTitleBytes),

@@ -126,7 +126,7 @@ extension JSONTape {
     _ payload: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
   ) throws(ValidationError) -> TripUpdate {
     let words: StaticString = "expected the name of a state of a trip"
-    return TripUpdate(
+    var update = TripUpdate(
       tripID: try required(identifier(payload, .tripId, bytes), .tripId),
       status: try required(word(payload, .status, bytes, words), .status),
       previousStatus: try word(payload, .previousStatus, bytes, words),
@@ -139,6 +139,8 @@ extension JSONTape {
       summary: try object(payload, .summary).map { (members) throws(ValidationError) in try tripSummary(members, bytes)
       },
       sequence: try required(count(payload, .sequence, bytes), .sequence))
+    update.riderID = try identifier(payload, .riderId, bytes)
+    return update
   }
 
   func tripSummary(_ summary: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> TripSummary {

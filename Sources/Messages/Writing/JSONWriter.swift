@@ -41,6 +41,7 @@ public enum JSONWriter {
     buffer.append(",\"status\":", update.status.name)
     buffer.append(",\"previousStatus\":", update.previousStatus?.name)
     buffer.append(",\"driverId\":", update.driverID)
+    buffer.append(",\"riderId\":", update.riderID)
     buffer.append(",\"timestamp\":", update.timestamp, as: time)
     buffer.append(",\"location\":", update.location)
     buffer.append(",\"pickup\":", update.pickup)

@@ -48,6 +48,7 @@ const layouts = {
     + 'gapDuration:milli',
   trip_update: '* tripId:id?4 status:move previousStatus:move?0 driverId:id?1 timestamp:time location:place?2 '
     + 'pickup:place?5 dropoff:place?6 route:long?7 summary:summary?3 sequence:varint',
+  ofAll: '* riderId:id?0',
   notification: '* kind:notice title:long body:long data:data sequence:varint',
   data: 'driverId:id?0 .:near?1 .:fence?2 .:members?3',
   near: 'target:target distance:varint eta:varint',
@@ -86,7 +87,7 @@ const replies = ['', 'connected', 'subscribed', 'unsubscribed', 'ack', 'pong', '
 const requests = ['', 'location_batch', 'driver_status', 'trip_status', 'subscribe', 'unsubscribe', 'ping', 'refresh',
   'query', 'trip_change'];
 const base32 = '0123456789bcdefghjkmnpqrstuvwxyz';
-const channelKinds = ['trip', 'driver', 'fence', 'area', 'nearby', 'fleet'];
+const channelKinds = ['trip', 'driver', 'fence', 'area', 'nearby', 'fleet', 'trips'];
 const utf8 = new TextEncoder();
 const utf8Reader = new TextDecoder('utf-8', { fatal: true });
 const word32 = 2 ** 32;
@@ -145,11 +146,14 @@ class Input {
     return this.characters(count, Math.ceil(5 * count / 8));
   }
   channel() {
-    const kind = this.u8();
-    if (kind < 3) return `${channelKinds[kind]}:${this.id()}`;
-    if (kind === 3) return `area:${this.cell()}`;
-    if (kind === 5) return 'fleet';
-    return `nearby:${this.degrees()},${this.degrees()},${this.f64()}`;
+    const kind = channelKinds[this.u8()];
+    switch (kind) {
+      case undefined: throw new RangeError('a kind of channel that nobody knows');
+      case 'area': return `area:${this.cell()}`;
+      case 'nearby': return `nearby:${this.degrees()},${this.degrees()},${this.f64()}`;
+      case 'fleet': case 'trips': return kind;
+      default: return `${kind}:${this.id()}`;
+    }
   }
   list(type, count = this.varint()) { return Array.from({ length: count }, () => this.read(type, 0)); }
   tags() { return this.list('text', this.u8()); }
@@ -236,6 +240,7 @@ export class BinaryReader {
     const messageId = `p${input.varint()}`;
     const timestamp = this.told(input.time());
     const payload = { channel, ...(type === 'trip_update' && { tripId: channel.slice(5) }), ...input.read(type) };
+    if (channel === 'trips') Object.assign(payload, input.read('ofAll'));
     if (payload.data && !Object.keys(payload.data).length) delete payload.data;
     return { type, payload, timestamp, messageId };
   }
@@ -336,9 +341,8 @@ class Output {
   }
   channel(name) {
     const [kind, rest] = name.split(/:(.*)/);
-    const index = channelKinds.indexOf(kind);
-    this.u8(index);
-    if (index < 3) this.id(rest);
+    this.u8(channelKinds.indexOf(kind));
+    if (['trip', 'driver', 'fence'].includes(kind)) this.id(rest);
     if (kind === 'area') {
       this.u8(rest.length);
       this.characters(rest, Math.ceil(5 * rest.length / 8));

@@ -45,6 +45,8 @@ const shapes = {
   trip_update: 'channel:channel sequence:number :trip',
   trip: 'tripId:text status:move timestamp:number',
   notification: 'channel:channel sequence:number kind:notice title:text body:text',
+  counts_update: 'channel:channel cells:list',
+  raw_fix: 'channel:channel :place timestamp:number verdict:text',
   subscribed: 'replyTo:text channel:channel sequence:number epoch:text snapshot:snapshot?',
   snapshot: 'trip:trip? position:position? eta:eta?',
   unsubscribed: 'channel:channel reason:ended',
@@ -60,7 +62,7 @@ const checks = {
   text: value => typeof value === 'string' && value !== '',
   list: Array.isArray,
   place: value => Math.abs(value?.latitude) <= 90 && Math.abs(value.longitude) <= 180,
-  channel: value => value === 'fleet' || /^(trip|driver|fence|area|nearby):./.test(value),
+  channel: value => /^(fleet|trips|stats|(trip|driver|fence|area|nearby|box|counts|raw):.+)$/.test(value),
   drivers: value => Array.isArray(value) && value.every(driver => checks.place(driver) && checks.text(driver.driverId)),
 };
 
