@@ -42,6 +42,8 @@ public struct HubLimits: Sendable, Equatable {
   /// Such bytes of one channel. Past it its oldest events are forgotten, so that a subscriber that resumes is sent no
   /// more at once.
   public var eventContentBytesPerChannel = 256 << 10
+  /// Fixes as they were measured that wait for a subscriber to read. Past it a newer one takes the place of another.
+  public static let unreadRawFixes: UInt64 = 64
   /// Subscriptions with `since` that wait for their turn. Past it one is refused with `rate_limited`.
   public var waitingResumes = 100_000
 

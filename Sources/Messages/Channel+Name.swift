@@ -27,6 +27,9 @@ extension Channel {
     } else if unsafe prefix.elementsEqual("fence".utf8) {
       guard let id = unsafe Identifier(rest) else { return nil }
       self = .fence(id)
+    } else if unsafe prefix.elementsEqual("raw".utf8) {
+      guard let id = unsafe Identifier(rest) else { return nil }
+      self = .raw(id)
     } else if unsafe prefix.elementsEqual("area".utf8) {
       guard Channel.areaPrecisions.contains(rest.count), let cell = unsafe GeohashCell(utf8: rest) else { return nil }
       self = .area(cell)
@@ -43,7 +46,7 @@ extension Channel {
     guard let colon = unsafe bytes.firstIndex(of: UInt8(ascii: ":")) else { return anyName }
     let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[(colon + 1)...])
     switch unsafe String(decoding: bytes[..<colon], as: UTF8.self) {
-    case "trip", "driver", "fence":
+    case "trip", "driver", "fence", "raw":
       return "expected an id of 1–64 of A-Z a-z 0-9 . _ - behind the colon"
     case "area":
       guard areaPrecisions.contains(rest.count) else { return "expected area:<geohash> of 3 to 8 characters" }
@@ -60,7 +63,8 @@ extension Channel {
   }
 
   private static let anyName: StaticString = """
-    expected trip:<id>, driver:<id>, fence:<id>, area:<geohash>, nearby:<latitude>,<longitude>,<radius>, fleet or trips
+    expected trip:<id>, driver:<id>, fence:<id>, area:<geohash>, nearby:<latitude>,<longitude>,<radius>, fleet, trips or \
+    raw:<id>
     """
 
   /// Nil where the text is no channel's name.
@@ -125,6 +129,9 @@ extension ByteRoom {
       append(double: radius)
     case .fleet: append("fleet")
     case .trips: append("trips")
+    case .raw(let id):
+      append("raw:")
+      append(id.text)
     }
   }
 }

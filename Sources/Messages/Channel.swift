@@ -16,6 +16,8 @@ public enum Channel: Sendable, Hashable, BitwiseCopyable {
   case nearby(Coordinate, radiusMeters: Double)
   /// `fleet`: all drivers, for ops.
   case fleet
+  /// `raw:<driverId>`: the driver's fixes as they were measured, for ops.
+  case raw(Identifier)
   /// `trips`: the trip_update of all trips, for ops.
   case trips
 

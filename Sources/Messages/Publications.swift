@@ -18,6 +18,7 @@ public struct Publication: Sendable, Equatable {
     indirect case tripUpdate(TripUpdate)
     indirect case notification(Notification)
     indirect case areaUpdate(AreaUpdate)
+    indirect case rawFix(RawFix)
   }
 
   public init(channel: Channel, number: UInt64, timestamp: Timestamp, body: Body) {

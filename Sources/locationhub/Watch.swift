@@ -50,7 +50,7 @@ extension Channel {
   fileprivate var isForRiders: Bool {
     switch self {
     case .trip, .area, .nearby: true
-    case .driver, .fence, .fleet, .trips: false
+    case .driver, .fence, .fleet, .trips, .raw: false
     }
   }
 }
@@ -61,7 +61,7 @@ private func channels(_ names: [String]) throws(CommandError) -> [Channel] {
   for name in names {
     guard let channel = Channel(name) else {
       throw .usage(
-        "\(name) is no channel: use trip:<id>, driver:<id>, fence:<id>, fleet, trips, area:<geohash> or "
+        "\(name) is no channel: use trip:<id>, driver:<id>, fence:<id>, raw:<id>, fleet, trips, area:<geohash> or "
           + "nearby:<latitude>,<longitude>,<metres>"
       )
     }
@@ -244,6 +244,7 @@ enum WatchText {
     case .tripUpdate(let update): return head + text(update)
     case .notification(let notification): return head + "\(notification.title): \(notification.body)"
     case .areaUpdate(let update): return head + text(update)
+    case .rawFix(let fix): return head + text(fix)
     }
   }
 
@@ -256,6 +257,14 @@ enum WatchText {
     }
     if update.route != nil { text += "; new route" }
     if let summary = update.summary { text += "; " + Self.text(summary) }
+    return text
+  }
+
+  private static func text(_ fix: RawFix) -> String {
+    var text = "\(fix.verdict.name)  \(fixed(fix.coordinate.latitude, 6)), \(fixed(fix.coordinate.longitude, 6))"
+    if let accuracy = fix.accuracy { text += "  ±\(fixed(accuracy, 0)) m" }
+    if let offset = fix.offset { text += "  \(fixed(offset, 1)) m from where it is shown" }
+    if let reason = fix.reason { text += "  \(reason.name)" }
     return text
   }
 

@@ -42,7 +42,24 @@ extension EndToEnd.Faces {
     #expect(try (1...2).map { _ in try late.receive("trip_update").string("status") } == ["requested", "cancelled"])
   }
 
-  @Test("what is for ops is for nobody else", arguments: ["trips"])
+  @Test("ops see a driver's fixes as they were measured, in JSON and in binary", arguments: [false, true])
+  func raw(isBinary: Bool) throws {
+    let hub = try TestHub()
+    let ops = try hub.join(.ops, "o1", isBinary: isBinary)
+    try ops.subscribe("raw:d1")
+    let driver = try hub.driver("d1")
+    try driver.sendFix(0, more: ["source": "gps"])
+    let fix = try ops.receive("raw_fix")
+    #expect(fix.string("channel") == "raw:d1" && fix.string("driverId") == "d1" && fix.string("source") == "gps")
+    #expect(fix.string("verdict") == "accepted" && fix.number("offset") == 0 && fix.number("accuracy") == 5)
+    #expect(fix.integer("timestamp") == Peer.firstFix)
+    try driver.sendFix(1, more: ["accuracy": 900])
+    let refused = try ops.receive("raw_fix")
+    #expect(refused.string("verdict") == "refused" && refused.string("reason") == "implausible_location")
+    #expect(refused.payload["offset"] == nil)
+  }
+
+  @Test("what is for ops is for nobody else", arguments: ["trips", "raw:d1"])
   func forbidden(channel: String) throws {
     let hub = try TestHub()
     for (peer, role) in [(try hub.rider("r1"), "rider"), (try hub.driver("d1"), "driver")] {

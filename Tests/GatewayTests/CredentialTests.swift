@@ -54,7 +54,7 @@ import Testing
       }
       for trip in [Channel.trip(id("T1")), .trip(id("z1"))] { #expect(bare.grant(for: trip) == .onlyForParties) }
       #expect(granted.grant(for: .trip(id("T2"))) == .onlyForParties)
-      for channel in [Channel.fleet, .trips, .driver(id("E1")), .fence(id("D1"))] {
+      for channel in [Channel.fleet, .trips, .raw(id("D1")), .driver(id("E1")), .fence(id("D1"))] {
         #expect(granted.grant(for: channel) == nil && bare.grant(for: channel) == nil, "\(channel)")
       }
       #expect(bare.grant(for: .driver(id("me"))) == (role == .driver ? .granted : nil))
@@ -68,7 +68,8 @@ import Testing
     let other = Identifier("other")!
     let rows: [(Channel, driver: ChannelGrant?, rider: ChannelGrant?)] = [
       (.driver(me), .granted, nil), (.driver(other), nil, nil), (.trip(other), .whileUnclaimed, .granted),
-      (.fence(me), nil, nil), (.fleet, nil, nil), (.trips, nil, nil), (.area(GeohashCell("u33")!), nil, .granted),
+      (.fence(me), nil, nil), (.fleet, nil, nil), (.trips, nil, nil), (.raw(me), nil, nil),
+      (.area(GeohashCell("u33")!), nil, .granted),
     ]
     for (channel, driver, rider) in rows {
       #expect(Credential(role: .driver, id: me).grant(for: channel) == driver, "driver, \(channel)")

@@ -36,7 +36,7 @@ extension ChannelTable {
   func names() {
     var table = ChannelTable()
     let names: [Channel] = [
-      .trip(id("x")), .driver(id("x")), .fence(id("x")), .area(GeohashCell("u33")!), .fleet, .trips,
+      .trip(id("x")), .driver(id("x")), .fence(id("x")), .area(GeohashCell("u33")!), .fleet, .trips, .raw(id("x")),
       .nearby(at(1, 2), radiusMeters: 5), .nearby(at(1, 2), radiusMeters: 6), .nearby(at(2, 1), radiusMeters: 5),
     ]
     let indices = names.map { table.findOrInsert($0)! }

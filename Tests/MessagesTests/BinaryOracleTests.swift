@@ -93,13 +93,14 @@ private struct RandomMessages {
   }
 
   mutating func channel() throws -> Channel {
-    switch whole(0...6) {
+    switch whole(0...7) {
     case 0: .trip(try id())
     case 1: .driver(try id())
     case 2: .fence(try id())
     case 3: .area(GeohashCell(try place(), precision: Int(whole(3...8))))
     case 4: .nearby(try place(), radiusMeters: steps(100_000, 8) + 0.125)
     case 5: .trips
+    case 6: .raw(try id())
     case _: .fleet
     }
   }
@@ -200,7 +201,7 @@ private struct RandomMessages {
     guard let id = MessageID("p\(number)") else { throw Unexpected() }
     var channel = try channel()
     let body: Publication.Body
-    switch whole(0...4) {
+    switch whole(0...5) {
     case 0:
       var location = try location()
       location.status = chance() ? try one(DriverStatus.self) : nil
@@ -236,6 +237,9 @@ private struct RandomMessages {
           driverID: try maybeID(), leg: about == 1 ? leg : nil, fence: about == 2 ? fence : nil,
           content: about == 3 ? #""gate":4,"é":[1,{"x":null}]"# : nil,
           sequence: UInt64(handle())))
+    case 4:
+      if chance() { channel = .raw(try self.id()) }
+      body = .rawFix(try rawFix())
     case _:
       let cell = GeohashCell(try place(), precision: Int(whole(3...8)))
       if chance() { channel = .area(cell) }
@@ -244,6 +248,18 @@ private struct RandomMessages {
     return ServerEnvelope(
       messageID: id, timestamp: timestamp,
       message: .publication(Publication(channel: channel, number: number, timestamp: timestamp, body: body)))
+  }
+
+  private mutating func rawFix() throws -> RawFix {
+    var fix = RawFix(
+      driverID: try id(), coordinate: try place(), timestamp: time(), verdict: try one(RawFix.Verdict.self))
+    fix.accuracy = maybe(20_000, 100)
+    fix.source = chance() ? try one(FixSource.self) : nil
+    fix.heading = maybe(35_999, 100)
+    fix.speed = maybe(9000, 100)
+    fix.reason = chance() ? try one(ErrorCode.self) : nil
+    fix.offset = maybe(1_000_000, 100)
+    return fix
   }
 
   private mutating func area(_ cell: GeohashCell) throws -> AreaUpdate {

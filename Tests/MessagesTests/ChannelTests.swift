@@ -8,7 +8,7 @@ import Testing
     "a channel's name is read and written the same",
     arguments: [
       "trip:t-7", "driver:D.12_x", "fence:f", "area:u28", "area:u281z7kx", "nearby:48.1371,11.5754,500",
-      "nearby:-0.5,-180,1000.5", "fleet", "trips",
+      "nearby:-0.5,-180,1000.5", "fleet", "trips", "raw:d.1",
     ])
   func roundTrip(_ name: String) throws {
     #expect(try #require(Channel(name)).description == name)
@@ -26,7 +26,7 @@ import Testing
       "fence:/", "area:u2", "area:u281z7kxx", "area:u2a", "area:u2i", "area:u2l", "area:u2o", "area:U28", "nearby:",
       "nearby:1,2", "nearby:1,2,3,4", "nearby:91,2,3", "nearby:1,181,3", "nearby:1,2,0", "nearby:1,2,-3",
       "nearby:1,2,1e999",
-      "nearby:1, 2,3", "nearby:01,2,3", "nearby:,,", "fleet:", "fleet ", "FLEET", "trips:",
+      "nearby:1, 2,3", "nearby:01,2,3", "nearby:,,", "fleet:", "fleet ", "FLEET", "trips:", "raw", "raw:", "raw:a b",
     ])
   func refused(_ name: String) {
     #expect(Channel(name) == nil)

@@ -19,7 +19,7 @@ import Testing
     #expect(
       try types(false) == [
         "connected", "driver_location", "trip_update", "notification", "subscribed", "unsubscribed", "ack", "pong",
-        "error", "sampling", "eta_update", "result", "area_update",
+        "error", "sampling", "eta_update", "result", "area_update", "raw_fix",
       ])
   }
 

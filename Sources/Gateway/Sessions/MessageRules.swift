@@ -58,7 +58,7 @@ struct MessageRules {
     case .unsubscribe(.channel(let channel)):
       switch channel {
       case .area, .nearby: .ask(.leaveView(session, messageID, .channel(channel)))
-      case .trip, .driver, .fence, .fleet, .trips: .ask(.unsubscribe(session, messageID, channel))
+      case .trip, .driver, .fence, .fleet, .trips, .raw: .ask(.unsubscribe(session, messageID, channel))
       }
     case .ping(let ping):
       // A driver's pong says what is stored, which the hub knows.
@@ -119,7 +119,7 @@ struct MessageRules {
       if radius <= limit { return nil }
       let who = isOps ? "ops" : "a \(rights.role.name)"
       return (isOps ? .badMessage : .forbidden, "\(who) may watch up to \(Int(limit)) m around a place")
-    case .trip, .driver, .fence, .fleet, .trips: return nil
+    case .trip, .driver, .fence, .fleet, .trips, .raw: return nil
     }
   }
 }

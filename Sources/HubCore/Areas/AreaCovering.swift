@@ -26,7 +26,7 @@ enum AreaCovering {
     switch channel {
     case .area(let cell): return [cell]
     case .nearby(let place, let meters): (center, radius) = (place, meters)
-    case .trip, .driver, .fence, .fleet, .trips: return nil
+    case .trip, .driver, .fence, .fleet, .trips, .raw: return nil
     }
     let precisions = precisions(audience)
     for precision in precisions.reversed() {

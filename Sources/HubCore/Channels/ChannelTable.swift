@@ -243,7 +243,7 @@ struct ChannelTable: ~Copyable {
     switch event.body {
     case .tripUpdate(let update): number = update.sequence
     case .notification(let notification): number = notification.sequence
-    case .driverLocation, .etaUpdate, .areaUpdate: return false
+    case .driverLocation, .etaUpdate, .areaUpdate, .rawFix: return false
     }
     guard number > 0, let index = findOrInsert(event.channel) else { return false }
     slab[index].isKept = true
@@ -287,7 +287,18 @@ struct ChannelTable: ~Copyable {
       (centre.latitude.bitPattern &* 31 &+ centre.longitude.bitPattern) &* 31 &+ radius.bitPattern ^ seed
     case .fleet: seed ^ 6
     case .trips: seed ^ 7
+    case .raw(let id): id.text.hashValue(seed: seed ^ 8)
     }
+  }
+}
+
+extension Channels {
+  /// What went with a channel's last subscriber.
+  enum Release {
+    case nothing
+    case channel(Channel)
+    /// A cell that was watched, by its index in the area table.
+    case area(Int)
   }
 }
 
@@ -297,7 +308,7 @@ extension Publication {
     switch body {
     case .tripUpdate(let update): update.route?.utf8.count ?? 0
     case .notification(let made): made.title.utf8.count + made.body.utf8.count + (made.content?.utf8.count ?? 0)
-    case .driverLocation, .etaUpdate, .areaUpdate: 0
+    case .driverLocation, .etaUpdate, .areaUpdate, .rawFix: 0
     }
   }
 }

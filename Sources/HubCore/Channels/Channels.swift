@@ -133,9 +133,20 @@ struct Channels: ~Copyable {
     if table.outlets(channel).isEmpty { return }
     var eta = eta
     eta.after = table.sequence(channel, storedThrough: ticket)
+    publish(.etaUpdate(eta), on: channel, key: UInt32.max, at: time)
+  }
+
+  /// Publishes a driver's fix as it was measured: of those that a subscriber has not read yet so many are kept.
+  mutating func publish(_ fix: RawFix, on channel: Int, at time: Timestamp) {
+    let key = UInt32(publicationNumber % HubLimits.unreadRawFixes) + 1
+    publish(.rawFix(fix), on: channel, key: key, at: time)
+  }
+
+  /// Publishes state that is no position; a newer one with the same key makes it worthless.
+  private mutating func publish(_ body: Publication.Body, on channel: Int, key: UInt32, at time: Timestamp) {
     let delivery = Delivery(
-      channel: ChannelHandle(index: UInt32(channel)), conflationKey: UInt64(channel) << 32 | UInt64(UInt32.max),
-      received: 0, publication: publication(.etaUpdate(eta), on: table.name(channel), at: time))
+      channel: ChannelHandle(index: UInt32(channel)), conflationKey: UInt64(channel) << 32 | UInt64(key), received: 0,
+      publication: publication(body, on: table.name(channel), at: time))
     deliveries += UInt64(table.outlets(channel).count)
     emit(.delivery(delivery), toSubscribersOf: channel)
   }
@@ -250,14 +261,6 @@ struct Channels: ~Copyable {
     }
     if table.driverListener(index) == session { table.setDriverListener(index, nil) }
     emit(.unsubscribed(session, messageID, ChannelHandle(index: UInt32(index)), channel), to: session.outlet)
-  }
-
-  /// What went with a channel's last subscriber.
-  enum Release {
-    case nothing
-    case channel(Channel)
-    /// A cell that was watched, by its index in the area table.
-    case area(Int)
   }
 
   /// One subscriber less.

@@ -19,6 +19,8 @@ struct Driver {
   private(set) var tripsBegun: UInt32 = 0
   /// Its vehicle type and tags in the table of profiles; −1 for none.
   var profile: Int32 = -1
+  /// Index of the channel of its fixes as they were measured, while somebody listens there; −1 for none.
+  var rawChannel: Int32 = -1
   /// The session that may send for this driver; nil when none is connected.
   private(set) var session: SessionRef?
   private(set) var activeTrips: Int32 = 0

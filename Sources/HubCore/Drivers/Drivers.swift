@@ -104,6 +104,9 @@ struct Drivers: ~Copyable {
   /// The driver's channel has this index from now on; nil for none.
   mutating func link(_ driver: Int, to channel: Int?) { slab[driver].channel = channel }
 
+  /// The channel of the driver's fixes as they were measured; nil for none.
+  mutating func link(_ driver: Int, toRaw channel: Int?) { slab[driver].rawChannel = channel.map { Int32($0) } ?? -1 }
+
   /// Inputs of the driver begin to wait in the second lane, or wait no longer.
   mutating func count(waiting step: Int32, of driver: Int) { slab[driver].waiting += step }
 

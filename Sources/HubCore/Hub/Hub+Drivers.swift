@@ -11,6 +11,7 @@ extension Hub {
       return nil
     }
     drivers.link(driver, to: channels.find(.driver(id)))
+    drivers.link(driver, toRaw: channels.find(.raw(id)))
     return driver
   }
 
@@ -134,7 +135,7 @@ extension Hub {
     case .trip(let id):
       guard let trip = trips.find(id), let driver = driver(ofTrip: trip), lastTrip(of: driver) == trip else { return }
       adviseSampling(driver, trip: trip)
-    case .fence, .area, .nearby, .fleet, .trips: break
+    case .fence, .area, .nearby, .fleet, .trips, .raw: break
     }
   }
 

@@ -50,6 +50,15 @@ extension Hub {
   mutating func track(
     _ fix: Fix, sent: Timestamp?, driver: Int, trip: Int?, received: Int64, isRecorded: Bool
   ) -> FixOutcome {
+    let outcome = judge(fix, sent: sent, driver: driver, trip: trip, received: received, isRecorded: isRecorded)
+    if drivers[driver].rawChannel >= 0 { publish(raw: fix, outcome, driver: driver) }
+    return outcome
+  }
+
+  @inline(__always)
+  private mutating func judge(
+    _ fix: Fix, sent: Timestamp?, driver: Int, trip: Int?, received: Int64, isRecorded: Bool
+  ) -> FixOutcome {
     // One that will be lost is not remembered.
     let isLost = storage.isOn && !isRecorded
     guard drivers.isNew(fix.timestamp, of: driver, remembering: !isLost) else {

@@ -10,7 +10,7 @@ extension Hub {
     switch request.channel {
     case .area, .nearby: return watchArea(input)
     case .trips: guard beginTrips(for: input) else { return }
-    case .trip, .driver, .fence, .fleet: break
+    case .trip, .driver, .fence, .fleet, .raw: break
     }
     if channels.cannotStore(request.channel, storage) {
       counters.refusedForStorage += 1
@@ -99,6 +99,7 @@ extension Hub {
     switch name {
     case .trip(let id): if let trip = trips.find(id) { trips.link(trip, to: channel) }
     case .driver(let id): if let driver = drivers.find(id) { drivers.link(driver, to: channel) }
+    case .raw(let id): if let driver = drivers.find(id) { drivers.link(driver, toRaw: channel) }
     case .fence, .area, .nearby, .fleet, .trips: break
     }
   }
@@ -116,7 +117,7 @@ extension Hub {
       guard let driver = drivers.find(id), drivers[driver].position != nil else { return nil }
       let trip = tripOfPosition(of: driver).map { trips[$0].id }
       return Subscribed.Snapshot(position: drivers[driver].location(trip: trip, at: now.timestamp, after: after))
-    case .fence, .area, .nearby, .fleet, .trips:
+    case .fence, .area, .nearby, .fleet, .trips, .raw:
       return nil
     }
   }

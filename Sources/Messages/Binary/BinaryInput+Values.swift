@@ -208,8 +208,9 @@ extension BinaryInput {
       return .nearby(place, radiusMeters: radius)
     case 5: return .fleet
     case 6: return .trips
+    case 7: return .raw(try identifier(.channel))
     case _:
-      throw ValidationError(.unknownChannel, .channel, "expected trip, driver, fence, area, nearby, fleet or trips")
+      throw ValidationError(.unknownChannel, .channel, "expected a kind of channel: 0 to 7")
     }
   }
 }

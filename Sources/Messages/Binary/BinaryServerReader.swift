@@ -62,6 +62,7 @@ public struct BinaryServerReader: Sendable {
       return nil
     case .etaUpdate: return state(try readETA(&input))
     case .areaUpdate: return state(try readArea(&input))
+    case .rawFix: return state(try readRawFix(&input))
     case .tripUpdate, .notification:
       let publication = try readEvent(type, &input)
       note(publication.timestamp)

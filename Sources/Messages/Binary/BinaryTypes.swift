@@ -13,7 +13,7 @@ enum BinaryServerType: UInt8 {
   case connected = 1
   case subscribed, unsubscribed, ack, pong, sampling, error, result
   case etaUpdate = 16
-  case tripUpdate, notification, areaUpdate, names
+  case tripUpdate, notification, areaUpdate, names, rawFix
 
   /// What JSON calls it.
   var name: String {
@@ -31,6 +31,7 @@ enum BinaryServerType: UInt8 {
     case .notification: "notification"
     case .areaUpdate: "area_update"
     case .names: "names"
+    case .rawFix: "raw_fix"
     }
   }
 }

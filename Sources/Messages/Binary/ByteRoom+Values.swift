@@ -115,6 +115,9 @@ extension ByteBuffer {
         room.append(exactly: radius)
       case .fleet: room.append(UInt8(5))
       case .trips: room.append(UInt8(6))
+      case .raw(let id):
+        room.append(UInt8(7))
+        room.append(id)
       }
     })
   }

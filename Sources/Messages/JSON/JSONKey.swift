@@ -27,6 +27,8 @@ enum JSONKey: UInt8, CaseIterable {
   // Queries.
   case radius, limit, bbox, polygon, maxAge, stale, geometry, coordinates, drivers, more, predicted, online
   case created, updated, ended, timeSource
+  // Control rooms' maps.
+  case verdict, offset
   // Fences.
   case fenceId, otherId, circle, corridor, width, others, dwell, speedLimit
   // Credentials.

@@ -106,6 +106,7 @@ extension Notification.Kind: WireEnum {}
 extension Unsubscribed.Reason: WireEnum {}
 extension SamplingReason: WireEnum {}
 extension TripTarget: WireEnum {}
+extension RawFix.Verdict: WireEnum {}
 extension ETABasis: WireEnum {}
 
 /// What a number means that can't be negative: phones send −1 for one that they don't know.

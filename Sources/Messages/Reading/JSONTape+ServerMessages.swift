@@ -66,6 +66,7 @@ extension JSONTape {
     if equals(type, bytes, "area_update") {
       return .areaUpdate(try areaUpdate(try payload(envelope), bytes, time))
     }
+    if equals(type, bytes, "raw_fix") { return .rawFix(try rawFix(try payload(envelope), bytes, time)) }
     return nil
   }
 

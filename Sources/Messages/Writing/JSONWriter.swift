@@ -29,6 +29,9 @@ public enum JSONWriter {
       buffer.append("{\"type\":\"notification\",\"payload\":{\"channel\":", publication.channel)
       writeMembers(notification, time, &buffer)
     case .areaUpdate(let update): writeHead(update, on: publication.channel, time, &buffer)
+    case .rawFix(let fix):
+      buffer.append("{\"type\":\"raw_fix\",\"payload\":{\"channel\":", publication.channel)
+      writeMembers(fix, time, &buffer)
     }
     buffer.append("},\"timestamp\":", publication.timestamp, as: time)
     buffer.append(",\"messageId\":\"p")

@@ -10,6 +10,7 @@ const words = {
   status: ['available', 'unavailable', 'background', 'on_trip'],
   left: ['filter', 'offline', 'forgotten'],
   source: ['gps', 'wifi', 'cellular', 'fused', 'cached'],
+  verdict: ['accepted', 'absorbed', 'history', 'duplicate', 'held', 'refused'],
 };
 
 /**
@@ -49,6 +50,7 @@ const layouts = {
   trip_update: '* tripId:id?4 status:move previousStatus:move?0 driverId:id?1 timestamp:time location:place?2 '
     + 'pickup:place?5 dropoff:place?6 route:long?7 summary:summary?3 sequence:varint',
   ofAll: '* riderId:id?0',
+  raw_fix: 'timestamp:time accuracy:centi?0 heading:heading?1 speed:centi?2 source:source?3 reason:code?4 offset:centi?5',
   notification: '* kind:notice title:long body:long data:data sequence:varint',
   data: 'driverId:id?0 .:near?1 .:fence?2 .:members?3',
   near: 'target:target distance:varint eta:varint',
@@ -87,7 +89,7 @@ const replies = ['', 'connected', 'subscribed', 'unsubscribed', 'ack', 'pong', '
 const requests = ['', 'location_batch', 'driver_status', 'trip_status', 'subscribe', 'unsubscribe', 'ping', 'refresh',
   'query', 'trip_change'];
 const base32 = '0123456789bcdefghjkmnpqrstuvwxyz';
-const channelKinds = ['trip', 'driver', 'fence', 'area', 'nearby', 'fleet', 'trips'];
+const channelKinds = ['trip', 'driver', 'fence', 'area', 'nearby', 'fleet', 'trips', 'raw'];
 const utf8 = new TextEncoder();
 const utf8Reader = new TextDecoder('utf-8', { fatal: true });
 const word32 = 2 ** 32;
@@ -204,6 +206,7 @@ export class BinaryReader {
       case 17: return this.event(input, 'trip_update');
       case 18: return this.event(input, 'notification');
       case 19: return this.area(input);
+      case 21: return this.raw(input);
       case 20: Object.assign(this.numbered(input), { driverId: undefined, tripId: undefined, ...input.read('names') });
     }
   }
@@ -276,6 +279,16 @@ export class BinaryReader {
     return { type: 'eta_update', payload, timestamp, messageId: 'p0' };
   }
 
+  raw(input) {
+    const channel = this.numbered(input).name;
+    const flags = input.u8();
+    const driverId = flags & 64 ? input.id() : channel.slice(4);
+    const verdict = input.read('verdict');
+    const timestamp = this.published(input);
+    const payload = { channel, driverId, verdict, ...input.place(), ...input.read('raw_fix', flags) };
+    return { type: 'raw_fix', payload, timestamp, messageId: 'p0' };
+  }
+
   area(input) {
     const flags = input.u8();
     const cell = input.cell();
@@ -342,7 +355,7 @@ class Output {
   channel(name) {
     const [kind, rest] = name.split(/:(.*)/);
     this.u8(channelKinds.indexOf(kind));
-    if (['trip', 'driver', 'fence'].includes(kind)) this.id(rest);
+    if (['trip', 'driver', 'fence', 'raw'].includes(kind)) this.id(rest);
     if (kind === 'area') {
       this.u8(rest.length);
       this.characters(rest, Math.ceil(5 * rest.length / 8));

@@ -1,0 +1,30 @@
+// What only control rooms are told, in binary, as a client reads it.
+import HubBytes
+import HubGeo
+
+extension BinaryServerReader {
+  func readRawFix(_ input: inout BinaryInput) throws(ValidationError) -> Publication {
+    let entry = try entry(&input)
+    let flags = try input.byte(.verdict)
+    let driver: Identifier
+    if flags & 0x40 != 0 {
+      driver = try input.identifier(.driverId)
+    } else if case .raw(let id) = entry.channel {
+      driver = id
+    } else {
+      throw ValidationError(.driverId, "neither the message nor its channel names the driver")
+    }
+    let verdict: RawFix.Verdict = try input.word(.verdict)
+    let published = try time(lowest: try input.word32(.timestamp), input)
+    var fix = RawFix(
+      driverID: driver, coordinate: try input.coordinate(), timestamp: try input.timestamp(.timestamp),
+      verdict: verdict)
+    if flags & 0x01 != 0 { fix.accuracy = try input.hundredths(.accuracy) }
+    if flags & 0x02 != 0 { fix.heading = try input.heading() }
+    if flags & 0x04 != 0 { fix.speed = try input.hundredths(.speed) }
+    if flags & 0x08 != 0 { fix.source = try input.word(.source) }
+    if flags & 0x10 != 0 { fix.reason = try input.word(.reason) }
+    if flags & 0x20 != 0 { fix.offset = try input.hundredths(.offset) }
+    return Publication(channel: entry.channel, number: 0, timestamp: published, body: .rawFix(fix))
+  }
+}
