@@ -26,8 +26,7 @@ extension SessionLoop {
     case .delivery(let delivery): fanOut.publish(delivery)
     case .areaUpdate(let channel, let publication): fanOut.add(areaUpdate: publication, of: channel)
     case .areaTickEnded: fanOut.endAreaTick(in: sessions)
-    case .areaSnapshot(let session, let channel, let publication):
-      fanOut.deliver((session, channel, publication), in: sessions)
+    case .areaSnapshot(let session, let channel, let parts): fanOut.deliver((session, channel, parts), in: sessions)
     case .subscribed(let session, let channel, let answer, let missed, let isParty):
       guard let slot = answeredSlot(of: session) else { return fanOut.release(channel, &inputs) }
       let before = loop.arena.count
@@ -37,7 +36,10 @@ extension SessionLoop {
       refuse(slot, refusal)
     case .watching(let session, let answer, let cells):
       guard let slot = answeredSlot(of: session) else { return fanOut.release(cells, &inputs) }
-      refuse(slot, fanOut.watching(&sessions[slot], answer, cells, telling: &inputs))
+      switch fanOut.watching(&sessions[slot], answer, cells, telling: &inputs) {
+      case .refused(let refusal): refuse(slot, refusal)
+      case .watches(let new): chargeCells(slot, new: new)
+      }
     case .viewEnded(let session, let messageID, let view):
       guard let slot = sessions.openSlot(of: session) else { return }
       refuse(slot, fanOut.viewEnded(&sessions[slot], messageID, view, telling: &inputs))

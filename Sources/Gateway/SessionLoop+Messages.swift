@@ -87,6 +87,14 @@ extension SessionLoop {
     budget.charge(&sessions[slot], min(Double(units), sessions[slot].open.rights.rate(budget.usualRate).burst))
   }
 
+  /// Charges a session for cells that its view begins: to each belong a look-up and a whole cell.
+  mutating func chargeCells(_ slot: Int, new count: Int) {
+    let units = WorkUnits.of(newCells: count)
+    guard units > 0 else { return }
+    budget.spend(units: units)
+    budget.charge(&sessions[slot], Double(units))
+  }
+
   // MARK: Answers
 
   /// Nothing where there is none.

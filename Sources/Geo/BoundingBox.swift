@@ -10,7 +10,7 @@
 
 /// All places with south ≤ latitude ≤ north and a longitude reached going east from `west` to `east`; borders belong
 /// to it. Where `west` > `east` it crosses the antimeridian. −180 and 180 are one meridian.
-public struct BoundingBox: Sendable, Hashable {
+public struct BoundingBox: Sendable, Hashable, BitwiseCopyable {
   public let south: Double
   public let west: Double
   public let north: Double
@@ -85,6 +85,12 @@ public struct BoundingBox: Sendable, Hashable {
   @inlinable public func intersects(_ other: BoundingBox) -> Bool {
     guard south <= other.north, other.south <= north else { return false }
     return contains(longitude: other.west) || contains(longitude: other.east) || other.contains(longitude: west)
+  }
+
+  /// Its area on the sphere, in square metres.
+  public var squareMeters: Double {
+    let height = sin(north * radiansPerDegree) - sin(south * radiansPerDegree)
+    return earthRadiusMeters * earthRadiusMeters * height * widthDegrees * radiansPerDegree
   }
 
   /// Whether every point of the other is in this one.

@@ -69,6 +69,8 @@ public struct HubLimits: Sendable, Equatable {
 
   /// Cells watched at once, counted for each audience. At it `subscribe` is refused with `rate_limited`.
   public var areas = 65_536
+  /// Drivers that a cell shows ops. Of more, `more` says how many there are besides.
+  public static let opsDriversPerCell = 5000
   /// Drivers that one turn looks at, names or lets go for areas: some 100 µs where all of them are far from each other
   /// in memory. What is left of a tick goes on in the next turn.
   public var areaDriversPerTurn = 128

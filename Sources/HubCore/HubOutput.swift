@@ -48,8 +48,8 @@ public enum HubOutput: Sendable {
   indirect case subscribed(SessionRef, ChannelHandle, Subscribed, missed: [Publication], isParty: Bool)
   /// The session watches these cells from now on: one subscriber of each more, also where it has it already.
   indirect case watching(SessionRef, Subscribed, [ChannelHandle])
-  /// A cell as it stands, for one session that asked; what changes from now on follows.
-  indirect case areaSnapshot(SessionRef, ChannelHandle, Publication)
+  /// A cell as it stands, for one session that asked, in parts; what changes from now on follows.
+  indirect case areaSnapshot(SessionRef, ChannelHandle, [Publication])
   /// What changed in a cell. To be sent when `areaTickEnded` says that the tick's last cell has come.
   indirect case areaUpdate(ChannelHandle, Publication)
   case areaTickEnded

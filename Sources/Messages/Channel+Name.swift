@@ -36,6 +36,9 @@ extension Channel {
     } else if unsafe prefix.elementsEqual("nearby".utf8) {
       guard let nearby = unsafe Channel.nearby(rest) else { return nil }
       self = nearby
+    } else if unsafe prefix.elementsEqual("box".utf8) {
+      guard let box = unsafe Channel.box(rest) else { return nil }
+      self = .box(box)
     } else {
       return nil
     }
@@ -58,13 +61,17 @@ extension Channel {
       guard abs(latitude) <= 90 else { return "expected a latitude of -90 to 90 degrees, first" }
       guard abs(longitude) <= 180 else { return "expected a longitude of -180 to 180 degrees, second" }
       return radius > 0 ? anyName : "expected a radius of more than 0 metres, third"
+    case "box":
+      return """
+        expected box:<west>,<south>,<east>,<north>: degrees, west and east -180 to 180, south up to north within -90 to 90
+        """
     default: return anyName
     }
   }
 
   private static let anyName: StaticString = """
-    expected trip:<id>, driver:<id>, fence:<id>, area:<geohash>, nearby:<latitude>,<longitude>,<radius>, fleet, trips or \
-    raw:<id>
+    expected trip:<id>, driver:<id>, fence:<id>, area:<geohash>, nearby:<latitude>,<longitude>,<radius>, \
+    box:<west>,<south>,<east>,<north>, fleet, trips or raw:<id>
     """
 
   /// Nil where the text is no channel's name.
@@ -92,6 +99,23 @@ extension Channel {
       let radius = unsafe parseDouble(UnsafeRawBufferPointer(rebasing: bytes[(second + 1)...]))
     else { return nil }
     return (latitude, longitude, radius)
+  }
+}
+
+extension Channel {
+  /// `<west>,<south>,<east>,<north>`: exactly four decimal numbers. No allocation.
+  private static func box(_ bytes: UnsafeRawBufferPointer) -> BoundingBox? {
+    var sides = InlineArray<4, Double>(repeating: 0)
+    var start = bytes.startIndex
+    for index in 0..<4 {
+      let comma = unsafe bytes[start...].firstIndex(of: UInt8(ascii: ","))
+      guard let end = index < 3 ? comma : bytes.endIndex,
+        let side = unsafe parseDouble(UnsafeRawBufferPointer(rebasing: bytes[start..<end]))
+      else { return nil }
+      sides[index] = side
+      start = end + 1
+    }
+    return BoundingBox(south: sides[1], west: sides[0], north: sides[3], east: sides[2])
   }
 }
 
@@ -127,6 +151,9 @@ extension ByteRoom {
       append(fixed: place.longitude, decimals: 7)
       append(UInt8(ascii: ","))
       append(double: radius)
+    case .box(let box):
+      append("box:")
+      append(box)
     case .fleet: append("fleet")
     case .trips: append("trips")
     case .raw(let id):
@@ -137,6 +164,16 @@ extension ByteRoom {
 }
 
 extension ByteRoom {
+  private mutating func append(sides box: BoundingBox) {
+    append(fixed: box.west, decimals: 7)
+    append(UInt8(ascii: ","))
+    append(fixed: box.south, decimals: 7)
+    append(UInt8(ascii: ","))
+    append(fixed: box.east, decimals: 7)
+    append(UInt8(ascii: ","))
+    append(fixed: box.north, decimals: 7)
+  }
+
   /// Appends a geohash.
   mutating func append(_ cell: GeohashCell) {
     for index in 0..<cell.precision { append(cell.character(at: index)) }

@@ -14,6 +14,8 @@ public enum Channel: Sendable, Hashable, BitwiseCopyable {
   case area(GeohashCell)
   /// `nearby:<latitude>,<longitude>,<radius in metres>`.
   case nearby(Coordinate, radiusMeters: Double)
+  /// `box:<west>,<south>,<east>,<north>`, in degrees, for ops.
+  case box(BoundingBox)
   /// `fleet`: all drivers, for ops.
   case fleet
   /// `raw:<driverId>`: the driver's fixes as they were measured, for ops.
@@ -21,6 +23,6 @@ public enum Channel: Sendable, Hashable, BitwiseCopyable {
   /// `trips`: the trip_update of all trips, for ops.
   case trips
 
-  /// Characters of an area's geohash: cells from 156 km down to 38 m.
+  /// Characters of an area's geohash, and of a view's cells: cells from 156 km down to 38 m.
   public static let areaPrecisions = 3...8
 }

@@ -156,11 +156,26 @@ public struct Subscribe: Sendable, Equatable {
   public var resume: ResumePoint?
   /// Names the part of the map that a client shows: subscribing again with the same one moves it. 1–64 bytes.
   public var viewID: InlineText?
+  /// Characters of the geohashes of a view's cells, within `Channel.areaPrecisions`; nil leaves it to the hub.
+  public var precision: Int?
 
-  public init(channel: Channel, resume: ResumePoint? = nil, viewID: InlineText? = nil) {
+  public init(
+    channel: Channel, resume: ResumePoint? = nil, viewID: InlineText? = nil, precision: Int? = nil
+  ) {
     self.channel = channel
     self.resume = resume
     self.viewID = viewID
+    self.precision = precision
+  }
+}
+
+extension Subscribe {
+  /// Throws where cells have no such size.
+  static func precision(_ characters: Int) throws(ValidationError) -> Int {
+    guard Channel.areaPrecisions.contains(characters) else {
+      throw ValidationError(.precision, "expected a whole number from 3 to 8")
+    }
+    return characters
   }
 }
 

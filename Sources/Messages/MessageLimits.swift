@@ -32,8 +32,8 @@ enum MessageLimits {
 
   /// Bytes of a timestamp in its longest format, with quotation marks.
   static let timestampBytes = 26
-  /// Bytes of a channel's name: `nearby:` with three numbers of at most 32 bytes and two commas.
-  static let channelNameBytes = 7 + 3 * 32 + 2
+  /// Bytes of a channel's name: a word of at most 7, four numbers of at most 32 bytes and three commas.
+  static let channelNameBytes = 7 + 4 * 32 + 3
   /// Bytes of a driver_location with its envelope: under 365 of names and punctuation, the channel's name, two ids of
   /// 64, six numbers of at most 32, two of 20, and two timestamps.
   static let positionBytes = 365 + channelNameBytes + 2 * 64 + 6 * 32 + 2 * 20 + 2 * timestampBytes
@@ -122,6 +122,9 @@ extension NotificationPost {
 }
 
 extension AreaUpdate {
-  /// How many drivers one update may list, full or not; a cell shows no more.
+  /// How many drivers one update may list, full or not. Of more there are several updates, so that each fits what waits
+  /// for a reader.
   public static let maximumDrivers = 1000
+  /// Bytes of a driver with all that ops are shown, in JSON: more than most have.
+  public static let usualDriverBytes = 256
 }

@@ -24,6 +24,12 @@ public enum WorkUnits {
   /// header for each, and once more what they were compressed to.
   @inlinable public static func ofAnswer(bytes: Int) -> Int { max(0, bytes &- freeAnswerBytes) / WorkUnits.bytes }
 
+  /// Cells of a view that are one unit more than it costs to ask for it; each whole number beyond the first.
+  public static let cells = 16
+
+  /// What so many cells cost that a view has and that its session did not watch before: 0 and more.
+  @inlinable public static func of(newCells count: Int) -> Int { max(0, count &- 1) / WorkUnits.cells }
+
   /// Of a client's message of so many bytes. O(the polygons it has).
   public static func of(_ message: ClientMessage, bytes: Int) -> Int {
     switch message {

@@ -50,7 +50,7 @@ extension Channel {
   fileprivate var isForRiders: Bool {
     switch self {
     case .trip, .area, .nearby: true
-    case .driver, .fence, .fleet, .trips, .raw: false
+    case .driver, .fence, .box, .fleet, .trips, .raw: false
     }
   }
 }
@@ -61,8 +61,8 @@ private func channels(_ names: [String]) throws(CommandError) -> [Channel] {
   for name in names {
     guard let channel = Channel(name) else {
       throw .usage(
-        "\(name) is no channel: use trip:<id>, driver:<id>, fence:<id>, raw:<id>, fleet, trips, area:<geohash> or "
-          + "nearby:<latitude>,<longitude>,<metres>"
+        "\(name) is no channel: use trip:<id>, driver:<id>, fence:<id>, raw:<id>, fleet, trips, area:<geohash>, "
+          + "nearby:<latitude>,<longitude>,<metres> or box:<west>,<south>,<east>,<north>"
       )
     }
     channels.append(channel)

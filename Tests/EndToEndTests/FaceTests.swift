@@ -59,13 +59,43 @@ extension EndToEnd.Faces {
     #expect(refused.payload["offset"] == nil)
   }
 
-  @Test("what is for ops is for nobody else", arguments: ["trips", "raw:d1"])
+  @Test("ops watch a box, in cells of the size that they ask for, and move it", arguments: loopCounts)
+  func boxes(loops: Int) throws {
+    let hub = try TestHub(loops: loops)
+    let driver = try hub.driver("d1")
+    try driver.sendFix(0)
+    _ = try driver.settle()
+    let ops = try hub.ops()
+    try ops.send("subscribe", ["channel": "box:-122.1,36.95,-121.95,37.05", "viewId": "map", "precision": 5])
+    let cells = try #require(try ops.receive("subscribed").payload["cells"] as? [String])
+    #expect(cells.count > 4 && cells.allSatisfy { $0.count == 5 })
+    var shown: [String] = []
+    for _ in cells {
+      let update = try ops.receive("area_update")
+      #expect(update.payload["full"] as? Bool == true && cells.contains(update.string("cell") ?? ""))
+      shown += (update.payload["drivers"] as? [[String: Any]] ?? []).compactMap { $0["driverId"] as? String }
+    }
+    #expect(shown == ["d1"])
+    try ops.send("subscribe", ["channel": "box:-122.1,36.95,-121.95,37.05", "viewId": "map"])
+    let own = try #require(try ops.receive("subscribed").payload["cells"] as? [String])
+    #expect(own.count <= 16 && Set(own).isDisjoint(with: cells) == (own[0].count != 5))
+    try ops.send("subscribe", ["channel": "box:-122,36,-121,38", "viewId": "map", "precision": 6])
+    let error = try ops.skip(to: "error")
+    #expect(error.code == "bad_message" && error.string("message")?.contains("256") == true)
+    let rider = try hub.rider("r1")
+    try rider.send("subscribe", ["channel": "nearby:37,-122,300", "precision": 6])
+    #expect(try rider.receive("error").code == "forbidden")
+  }
+
+  @Test("what is for ops is for nobody else", arguments: ["trips", "raw:d1", "box:13,52,14,53"])
   func forbidden(channel: String) throws {
     let hub = try TestHub()
     for (peer, role) in [(try hub.rider("r1"), "rider"), (try hub.driver("d1"), "driver")] {
       try peer.send("subscribe", ["channel": channel])
       #expect(try peer.skip(to: "error").code == "forbidden", "\(role), \(channel)")
     }
-    #expect(try hub.ops().subscribe(channel).string("channel") == channel)
+    let ops = try hub.ops()
+    try ops.send("subscribe", ["channel": channel])
+    #expect(try ops.skip(to: "subscribed").string("channel") == channel)
   }
 }

@@ -245,7 +245,8 @@ private struct FuzzedHub: ~Copyable {
     case .areaUpdate(let channel, let publication):
       precondition(held[loop][channel.index] != nil, "nobody watches here")
       check(publication, isFull: false)
-    case .areaSnapshot(_, _, let publication): check(publication, isFull: true)
+    case .areaSnapshot(_, _, let parts):
+      for (index, part) in parts.enumerated() { check(part, isFull: index == 0) }
     case .subscriptionRefused, .unsubscribed, .channelEnded, .channelClaimed, .named, .notified, .reply, .admitted,
       .conflict,
       .full, .replaced, .queryResult, .trips, .fences, .areaTickEnded, .viewEnded:

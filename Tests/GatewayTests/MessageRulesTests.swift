@@ -1,5 +1,6 @@
 // What becomes of messages by who sends them, without a loop.
 import HubCore
+import HubGeo
 import HubMessages
 import Testing
 
@@ -51,6 +52,27 @@ import Testing
     #expect(full.error.code == .rateLimited && full.limit == .subscriptions)
     let fleet = try refusal(outcome(of: subscribe(.fleet), by: .rider, subscriptions: 4))
     #expect(fleet.error.code == .forbidden && fleet.limit == nil)
+  }
+
+  @Test("the size of a view's cells is for ops to choose, and goes with a view")
+  func precision() throws {
+    let place = try #require(Coordinate(latitude: 48, longitude: 11))
+    let box = try #require(BoundingBox(south: 48, west: 11, north: 48.1, east: 11.1))
+    func subscribe(_ channel: Channel) -> ClientMessage { .subscribe(Subscribe(channel: channel, precision: 6)) }
+    for channel in [Channel.nearby(place, radiusMeters: 500), .box(box)] {
+      guard case .subscribe = try outcome(of: subscribe(channel), by: .ops) else {
+        Issue.record("ops may: \(channel)")
+        continue
+      }
+      for role in [Role.rider, .driver] {
+        #expect(try refusal(outcome(of: subscribe(channel), by: role)).error.code == .forbidden)
+      }
+    }
+    #expect(try refusal(outcome(of: subscribe(.fleet), by: .ops)).error.code == .badMessage)
+    for role in [Role.rider, .driver] {
+      let bare = ClientMessage.subscribe(Subscribe(channel: .box(box)))
+      #expect(try refusal(outcome(of: bare, by: role)).error.code == .forbidden, "a box is for ops")
+    }
   }
 
   @Test("a driver's ping goes to the hub, which knows what is stored; others' are answered at once")

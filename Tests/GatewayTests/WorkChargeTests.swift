@@ -57,6 +57,33 @@ import Testing
     }
   }
 
+  @Test("A view is charged for the cells that it begins, so that one of 256 is not moved as fast as messages come")
+  func byCells() throws {
+    func view(_ west: Double) -> String {  // 16 by 16 cells of 1.2 by 0.6 km
+      let sides = [west, 52.000_1, west + 0.164, 52.085].map { "\($0)" }.joined(separator: ",")
+      return message("subscribe", #""channel":"box:\#(sides)","viewId":"v","precision":6"#)
+    }
+    let (_, hub, peer) = try stage(role: "ops")
+    peer.send(HandDrivenPeer.frame(view(13.007)))
+    peer.turn()
+    try hub.turn { peer.messages.contains { $0.contains("\"subscribed\"") } }
+    let answer = try #require(peer.messages.first { $0.contains("\"subscribed\"") })
+    let cells = answer.matches(of: /"u[0-9a-z]{5}"/).count
+    #expect((200...256).contains(cells))
+    let units = 1 + WorkUnits.of(newCells: cells)
+    #expect(units >= 13 && unitsLeft(hub, peer) == 50 - units)
+    // Moved at full rate: each time all of them are others.
+    let (_, busy, mover) = try stage(role: "ops")
+    for step in 0..<10 {
+      mover.send(HandDrivenPeer.frame(view(14 + Double(step))))
+      for _ in 0..<20 { mover.turn() }
+    }
+    #expect(busy.counters.ratePauses >= 1, "it waits")
+    #expect(mover.messages.count { $0.contains("\"subscribed\"") } < 6)
+    // Where it stands, or moves by a cell, it costs what it asks for.
+    #expect(WorkUnits.of(newCells: 16) == 0 && WorkUnits.of(newCells: 17) == 1)
+  }
+
   @Test("A compressed message is charged for what it inflates to")
   func byInflatedText() throws {
     let (_, hub, peer) = try stage(isCompressed: true)

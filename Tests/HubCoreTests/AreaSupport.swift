@@ -34,18 +34,19 @@ final class AreaWatcher {
   /// Cells that it gets the changes of.
   private var current: Set<ChannelHandle> = []
   private var pending: [(channel: ChannelHandle, update: AreaUpdate)] = []
-  private var waiting: [(channel: ChannelHandle, update: AreaUpdate)] = []
+  private var waiting: [(channel: ChannelHandle, updates: [AreaUpdate])] = []
 
   init(_ role: Role, slot: UInt32) {
     self.role = role
     session = SessionRef(outlet: 0, slot: slot, generation: 1)
   }
 
-  func ask(_ channel: Channel, view: String? = nil) -> HubInput {
+  func ask(_ channel: Channel, view: String? = nil, precision: Int? = nil) -> HubInput {
     .subscribe(
       SubscribeInput(
         session: session, actor: Actor(role: role, id: id("w")), messageID: message("ask"),
-        request: Subscribe(channel: channel, viewID: view.map { InlineText($0)! }), grant: .granted))
+        request: Subscribe(channel: channel, viewID: view.map { InlineText($0)! }, precision: precision),
+        grant: .granted))
   }
 
   /// It has not read what was sent: some cells are asked for anew.
@@ -60,12 +61,14 @@ final class AreaWatcher {
     for output in turn.all {
       switch output {
       case .watching(session, let answer, let cells): inputs += watch(cells, answer.cells!)
-      case .areaSnapshot(session, let handle, let publication):
-        guard case .areaUpdate(let update) = publication.body else { continue }
-        if pending.isEmpty { take(whole: update, handle) } else { waiting.append((handle, update)) }
+      case .areaSnapshot(session, let handle, let parts):
+        let updates = parts.compactMap { if case .areaUpdate(let update) = $0.body { update } else { nil } }
+        if pending.isEmpty { take(whole: updates, handle) } else { waiting.append((handle, updates)) }
       case .areaUpdate(let handle, let publication):
         guard case .areaUpdate(let update) = publication.body else { continue }
-        #expect(!pending.contains { $0.channel == handle }, "a tick tells once of a cell")
+        #expect(
+          !pending.contains { $0.channel == handle && $0.update.drivers.count < AreaUpdate.maximumDrivers },
+          "a tick tells once of a cell, unless it is large")
         #expect(Set(update.drivers.map(\.driverID)).count == update.drivers.count, "and once of a driver")
         pending.append((handle, update))
       case .areaTickEnded: endTick()
@@ -92,10 +95,12 @@ final class AreaWatcher {
     return inputs
   }
 
-  private func take(whole update: AreaUpdate, _ handle: ChannelHandle) {
-    guard handles[handle] == update.cell, current.insert(handle).inserted else { return }
-    updates.append(update)
-    map.apply(update)
+  private func take(whole parts: [AreaUpdate], _ handle: ChannelHandle) {
+    guard handles[handle] == parts.first?.cell, current.insert(handle).inserted else { return }
+    for update in parts {
+      updates.append(update)
+      map.apply(update)
+    }
   }
 
   private func endTick() {
@@ -107,7 +112,7 @@ final class AreaWatcher {
     pending = []
     let held = waiting
     waiting = []
-    for (handle, update) in held { take(whole: update, handle) }
+    for (handle, updates) in held { take(whole: updates, handle) }
   }
 }
 

@@ -92,6 +92,27 @@ import Testing
     #expect(rider.updates.count == 3 && rider.updates.allSatisfy { $0.details.isEmpty })
   }
 
+  @Test("A cell shows ops 5,000 drivers, in messages of 1,000, and says how many there are besides")
+  func crowded() {
+    var limits = HubLimits.roomy
+    limits.drivers = 5_100
+    limits.channels = 20_000
+    let bench = HubBench(limits: limits)
+    let sessions = (0..<5_050).map { bench.connect("D\($0)", slot: UInt32($0)) }
+    let cell = Channel.area(GeohashCell(at(52.52, 13.405), precision: 3))
+    bench.turn(sessions.map { bench.fix($0) })
+    let watcher = bench.map(.ops, cell, slot: 6_000)
+    #expect(
+      watcher.updates.map(\.drivers.count) == [1000, 1000, 1000, 1000, 1000] && watcher.map.drivers.count == 5000)
+    #expect(watcher.updates.map(\.isFull) == [true, false, false, false, false])
+    #expect(watcher.updates.allSatisfy { $0.more == 50 && $0.details.count == 1000 })
+    bench.advance(seconds: 1)
+    bench.settle([watcher], sessions.map { bench.fix($0, milliseconds: bench.clock) })
+    bench.settle([watcher])
+    #expect(watcher.updates.dropFirst(5).map(\.drivers.count) == [1000, 1000, 1000, 1000, 1000], "all moved")
+    #expect(watcher.updates.dropFirst(5).allSatisfy { !$0.isFull } && watcher.map.drivers.count == 5000)
+  }
+
   @Test("A name changes with the hour: the old one leaves and the new one comes in the same tick")
   func renaming() {
     let bench = HubBench()

@@ -85,6 +85,15 @@ private struct RandomMessages {
     return place
   }
 
+  mutating func box() throws -> BoundingBox {
+    let (a, b) = (try place(), try place())
+    let (south, north) = (min(a.latitude, b.latitude), max(a.latitude, b.latitude))
+    guard let box = BoundingBox(south: south, west: a.longitude, north: north, east: b.longitude) else {
+      throw Unexpected()
+    }
+    return box
+  }
+
   mutating func maybePlace() throws -> Coordinate? { chance() ? try place() : nil }
 
   mutating func text() throws -> InlineText {
@@ -93,7 +102,7 @@ private struct RandomMessages {
   }
 
   mutating func channel() throws -> Channel {
-    switch whole(0...7) {
+    switch whole(0...8) {
     case 0: .trip(try id())
     case 1: .driver(try id())
     case 2: .fence(try id())
@@ -101,6 +110,7 @@ private struct RandomMessages {
     case 4: .nearby(try place(), radiusMeters: steps(100_000, 8) + 0.125)
     case 5: .trips
     case 6: .raw(try id())
+    case 7: .box(try box())
     case _: .fleet
     }
   }
@@ -134,7 +144,10 @@ private struct RandomMessages {
     case 6:
       guard let epoch = InlineText("k3v9q2") else { throw Unexpected() }
       let resume = chance() ? ResumePoint(since: UInt64(handle()), epoch: epoch) : nil
-      message = .subscribe(Subscribe(channel: try channel(), resume: resume, viewID: chance() ? try text() : nil))
+      message = .subscribe(
+        Subscribe(
+          channel: try channel(), resume: resume, viewID: chance() ? try text() : nil,
+          precision: chance() ? Int(whole(3...8)) : nil))
     case 7: message = .unsubscribe(chance() ? .channel(try channel()) : .view(try text()))
     case _:
       var search = DriverSearch(area: .nearby(try place(), radiusMeters: maybe(1000, 8).map { $0 + 1 }), limit: 7)

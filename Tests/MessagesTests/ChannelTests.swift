@@ -8,7 +8,8 @@ import Testing
     "a channel's name is read and written the same",
     arguments: [
       "trip:t-7", "driver:D.12_x", "fence:f", "area:u28", "area:u281z7kx", "nearby:48.1371,11.5754,500",
-      "nearby:-0.5,-180,1000.5", "fleet", "trips", "raw:d.1",
+      "nearby:-0.5,-180,1000.5", "fleet", "trips", "raw:d.1", "box:11.5,48.1,11.6,48.2",
+      "box:179.5,-90,-179.5,90",
     ])
   func roundTrip(_ name: String) throws {
     #expect(try #require(Channel(name)).description == name)
@@ -27,6 +28,8 @@ import Testing
       "nearby:1,2", "nearby:1,2,3,4", "nearby:91,2,3", "nearby:1,181,3", "nearby:1,2,0", "nearby:1,2,-3",
       "nearby:1,2,1e999",
       "nearby:1, 2,3", "nearby:01,2,3", "nearby:,,", "fleet:", "fleet ", "FLEET", "trips:", "raw", "raw:", "raw:a b",
+      "box:", "box:1,2,3",
+      "box:1,2,3,4,5", "box:1,4,3,2", "box:1,2,181,4", "box:1,-91,3,4", "box:1,2,3,x", "boxes:1,2,3,4",
     ])
   func refused(_ name: String) {
     #expect(Channel(name) == nil)

@@ -5,6 +5,16 @@ import HubMessages
 import Testing
 
 @Suite struct ClientMessages {
+  @Test("a view's cells have 3 to 8 characters", arguments: ["2", "9", "4.5", "-3", "\"5\""])
+  func precisions(_ wrong: String) throws {
+    func subscribe(_ precision: String) -> String {
+      envelope("subscribe", "{\"channel\":\"box:1,2,3,4\",\"precision\":\(precision)}")
+    }
+    #expect(errorCode(subscribe(wrong)) == .badMessage)
+    guard case .subscribe(let read) = try readClient(subscribe("5")).message else { throw Unexpected() }
+    #expect(read.precision == 5)
+  }
+
   private func fix(_ members: String) throws -> Fix {
     guard case .locationUpdate(let update) = try readClient(fixPayload(members)).message else {
       throw Unexpected()

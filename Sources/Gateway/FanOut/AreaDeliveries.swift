@@ -15,7 +15,7 @@ struct AreaDeliveries {
   }
 
   /// A whole cell on its way to a session.
-  typealias Snapshot = (session: SessionRef, channel: ChannelHandle, publication: Publication)
+  typealias Snapshot = (session: SessionRef, channel: ChannelHandle, parts: [Publication])
 
   /// By slot.
   private var views: [Int: [View]] = [:]
@@ -24,6 +24,8 @@ struct AreaDeliveries {
   /// Whole cells that came while a tick was not all there: they are newer than what it brings.
   private var waiting: [Snapshot] = []
   var encoded = WholeCells()
+  /// About how much was sent since all was written last.
+  var unwrittenBytes = 0
 
   // MARK: Views
 

@@ -11,11 +11,17 @@ extension FanOut {
   /// Cells of all views of a session, counted for each.
   func cellCount(_ slot: Int) -> Int { areas.cellCount(slot) }
 
+  enum Watching {
+    case refused(MessageRefusal)
+    /// So many cells that it did not watch before.
+    case watches(new: Int)
+  }
+
   /// The session watches these cells, instead of those that the view had before. The hub has counted all of them as
-  /// subscribed to. Gives why not, where it may not.
+  /// subscribed to.
   mutating func watching(
     _ session: inout Session, _ answer: Subscribed, _ cells: [ChannelHandle], telling inputs: inout HubInputs
-  ) -> MessageRefusal? {
+  ) -> Watching {
     let (rights, recipient) = (session.open.rights, session.recipient)
     let view = AreaDeliveries.View(id: answer.viewID, channel: answer.channel, cells: cells)
     let before = areas.cells(recipient.slot, ofViewBefore: view)
@@ -28,9 +34,9 @@ extension FanOut {
     } else if !admissions.watches(rights.role, IdentityKey(rights.credential), more: cells.count - before.count) {
       refusal = .tooManyCells(of: rights.role, limits, replyTo: answer.replyTo)
     }
-    guard refusal == nil else {
+    if let refusal {
       release(cells, &inputs)
-      return refusal
+      return .refused(refusal)
     }
     areas.set(recipient.slot, view)
     for cell in left { _ = remove(cell, &session.open.subscriptions, &inputs) }
@@ -42,7 +48,7 @@ extension FanOut {
     }
     send(.subscribed(answer), to: recipient)
     if !new.isEmpty { inputs.append(.areaSnapshots(reference(recipient.connection), new)) }
-    return nil
+    return .watches(new: new.count)
   }
 
   /// Cells that the hub has counted and nobody watches.
@@ -76,6 +82,7 @@ extension FanOut {
   mutating func endAreaTick(in sessions: borrowing SessionTable) {
     var behind: [UInt32] = []
     for (channel, publication) in areas.takeTick() {
+      makeRoom(for: publication)
       var encoded = EncodedFrames()
       for subscriber in subscriptions.subscribers(of: channel) where !subscriber.isBehind {
         // What it has not read yet is enough: the newest state follows when it has.
@@ -105,13 +112,30 @@ extension FanOut {
   private mutating func send(_ snapshot: AreaDeliveries.Snapshot, in sessions: borrowing SessionTable) {
     guard let slot = sessions.openSlot(of: snapshot.session),
       let subscriber = subscriptions.subscriber(of: snapshot.channel, sessions[slot].open.subscriptions),
-      subscriber.isBehind, !loop.isBlocked(subscriber.connection)
+      subscriber.isBehind
     else { return }
-    send(
-      snapshotFrame(snapshot.publication, on: snapshot.channel, subscriber.encoding), to: subscriber.connection)
+    for part in snapshot.parts {
+      makeRoom(for: part)
+      // What is missing follows with the whole cell.
+      guard !loop.isBlocked(subscriber.connection) else { return }
+      send(snapshotFrame(part, on: snapshot.channel, subscriber.encoding), to: subscriber.connection)
+      counted.publicationsOut += 1
+    }
     subscriptions.setBehind(subscriber.node, false)
-    counted.publicationsOut += 1
     counted.areaSnapshotsOut += 1
+  }
+
+  /// Before an update for ops is encoded: writes what was sent so far, if that and this might be more than an outbox
+  /// takes of who does not read. So who is too slow for a large map is seen to be blocked, and misses updates, before
+  /// it has to be let go. All that one rider is shown is less.
+  private mutating func makeRoom(for publication: borrowing Publication) {
+    guard case .areaUpdate(let update) = publication.body, !update.details.isEmpty else { return }
+    let bytes = update.drivers.count * AreaUpdate.usualDriverBytes
+    if areas.unwrittenBytes > 0, areas.unwrittenBytes + bytes > limits.outboxBytesPerSession * 3 / 4 {
+      loop.flushEarly()
+      areas.unwrittenBytes = 0
+    }
+    areas.unwrittenBytes += bytes
   }
 
   private mutating func snapshotFrame(

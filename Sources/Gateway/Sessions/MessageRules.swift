@@ -57,7 +57,7 @@ struct MessageRules {
     case .unsubscribe(.view(let id)): .ask(.leaveView(session, messageID, .view(id)))
     case .unsubscribe(.channel(let channel)):
       switch channel {
-      case .area, .nearby: .ask(.leaveView(session, messageID, .channel(channel)))
+      case .area, .nearby, .box: .ask(.leaveView(session, messageID, .channel(channel)))
       case .trip, .driver, .fence, .fleet, .trips, .raw: .ask(.unsubscribe(session, messageID, channel))
       }
     case .ping(let ping):
@@ -92,7 +92,7 @@ struct MessageRules {
   // MARK: Subscribing
 
   private func outcome(of request: Subscribe) -> MessageOutcome {
-    if let fault = areaFault(request.channel) { return refuse(fault.code, fault.text) }
+    if let fault = areaFault(request.channel) ?? precisionFault(request) { return refuse(fault.code, fault.text) }
     let credential = rights.credential
     guard let grant = credential.grant(for: request.channel) else {
       return refuse(.forbidden, "a \(rights.role.name) may not subscribe to this channel")
@@ -107,6 +107,17 @@ struct MessageRules {
     )
   }
 
+  /// Why the size of cells may not be asked for; nil where it may, or is not.
+  private func precisionFault(_ request: Subscribe) -> (code: ErrorCode, text: String)? {
+    if request.precision == nil { return nil }
+    if rights.role != .ops { return (.forbidden, "a \(rights.role.name) may not choose the size of cells") }
+    switch request.channel {
+    case .nearby, .box: return nil
+    case .area, .trip, .driver, .fence, .fleet, .trips, .raw:
+      return (.badMessage, "precision goes with nearby: and box:")
+    }
+  }
+
   /// Why a role may not watch such an area; nil where it may. What only ops may is forbidden to others, as in queries.
   private func areaFault(_ channel: Channel) -> (code: ErrorCode, text: String)? {
     let isOps = rights.role == .ops
@@ -119,7 +130,7 @@ struct MessageRules {
       if radius <= limit { return nil }
       let who = isOps ? "ops" : "a \(rights.role.name)"
       return (isOps ? .badMessage : .forbidden, "\(who) may watch up to \(Int(limit)) m around a place")
-    case .trip, .driver, .fence, .fleet, .trips, .raw: return nil
+    case .box, .trip, .driver, .fence, .fleet, .trips, .raw: return nil
     }
   }
 }

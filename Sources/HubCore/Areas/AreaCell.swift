@@ -28,8 +28,8 @@ struct AreaCell {
   var fillKey: UInt64?
   /// Sessions that wait for the whole cell, and their channel.
   var waiting: [(session: SessionRef, channel: ChannelHandle)] = []
-  /// The whole cell, made when it was asked for first, until a tick changes it.
-  var full: Publication?
+  /// The whole cell, made when it was asked for first, until a tick changes it. In parts, as it is sent.
+  var full: [Publication]?
   /// Nobody watches any more: its members are still being let go.
   var isOver = false
 
@@ -50,7 +50,7 @@ struct AreaCell {
   static func shownLimit(_ audience: Audience) -> Int {
     switch audience {
     case .everybody: 100
-    case .ops: AreaUpdate.maximumDrivers
+    case .ops: HubLimits.opsDriversPerCell
     }
   }
 

@@ -1,4 +1,4 @@
-// Which cells an area channel stands for: one, or those round a place, in the size that fits the radius.
+// Which cells an area channel stands for: one, or those of a circle or box, in the size that fits it or is asked for.
 import HubGeo
 import HubMessages
 
@@ -17,26 +17,80 @@ enum AreaCovering {
     }
   }
 
-  /// The cells; nil where there are too many, or the channel is no area.
+  /// What a view shows.
+  private enum View {
+    case circle(Coordinate, radiusMeters: Double)
+    case box(BoundingBox)
+
+    /// Nil where there are more than so many.
+    func cells(_ precision: Int, atMost limit: Int) -> [GeohashCell]? {
+      do throws(CoveringError) {
+        switch self {
+        case .circle(let center, let radius):
+          return try GeohashCell.covering(center: center, radiusMeters: radius, precision: precision, limit: limit)
+        case .box(let box): return try GeohashCell.covering(box, precision: precision, limit: limit)
+        }
+      } catch {
+        return nil
+      }
+    }
+
+    var squareMeters: Double {
+      switch self {
+      case .circle(_, let radius): .pi * radius * radius
+      case .box(let box): box.squareMeters
+      }
+    }
+  }
+
+  /// What who asked is told where there are too many.
+  static func refusal(of request: Subscribe) -> String {
+    if let precision = request.precision {
+      return "that is more than \(mostCells) cells of \(precision) characters: take a smaller view, or fewer characters"
+    }
+    if case .box = request.channel {
+      return
+        "it takes more than \(mostCells) cells that are no larger than four times the box: take another box, or say "
+        + "which precision"
+    }
+    return "so near to a pole the circle touches more than \(mostCells) cells: take a smaller radius"
+  }
+
+  /// The cells; nil where there are too many, or the channel is no area. `precision`: of all cells, where that is asked
+  /// for.
   ///
   /// A circle gets the smallest cells of which 16 or fewer touch it: of 1 km some 11 of 1.2 by 0.6 km, of 5 km some 9
-  /// of 5 by 5 km. That keeps what is sent beyond the circle within some two and a half times its area.
-  static func cells(of channel: Channel, _ audience: Audience) -> [GeohashCell]? {
-    let (center, radius): (Coordinate, Double)
+  /// of 5 by 5 km. That keeps what is sent beyond the circle within some two and a half times its area. A box gets the
+  /// same; and what ops watch, however long and narrow, gets no cells larger than four times its own area.
+  static func cells(of channel: Channel, precision: Int? = nil, _ audience: Audience) -> [GeohashCell]? {
+    let view: View
     switch channel {
     case .area(let cell): return [cell]
-    case .nearby(let place, let meters): (center, radius) = (place, meters)
+    case .nearby(let place, let meters): view = .circle(place, radiusMeters: meters)
+    case .box(let box): view = .box(box)
     case .trip, .driver, .fence, .fleet, .trips, .raw: return nil
     }
+    if let precision { return view.cells(precision, atMost: mostCells) }
     let precisions = precisions(audience)
     for precision in precisions.reversed() {
       let limit = precision == precisions.lowerBound ? mostCells : usualCells
-      do throws(CoveringError) {
-        return try GeohashCell.covering(center: center, radiusMeters: radius, precision: precision, limit: limit)
-      } catch {
-        continue
-      }
+      guard let cells = view.cells(precision, atMost: limit) else { continue }
+      return audience == .ops ? narrowed(cells, precision, view, precisions) : cells
     }
     return nil
+  }
+
+  /// Smaller cells, where these are too large for what is watched.
+  private static func narrowed(
+    _ chosen: [GeohashCell], _ precision: Int, _ view: View, _ precisions: ClosedRange<Int>
+  ) -> [GeohashCell]? {
+    var (cells, precision) = (chosen, precision)
+    let largest = 4 * view.squareMeters
+    while precision < precisions.upperBound, cells.contains(where: { $0.box.squareMeters > largest }) {
+      precision += 1
+      guard let smaller = view.cells(precision, atMost: mostCells) else { return nil }
+      cells = smaller
+    }
+    return cells
   }
 }

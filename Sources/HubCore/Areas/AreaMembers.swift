@@ -22,7 +22,7 @@ struct AreaMembers {
   }
 
   /// A piece that becomes longer than this is halved; two neighbours that are together not longer than half of it
-  /// become one. So 1,000 members are in nine pieces at most.
+  /// become one. So 5,000 members are in some 40 pieces at most.
   static let pieceLimit = 512
 
   /// No piece is empty.

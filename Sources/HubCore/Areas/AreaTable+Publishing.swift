@@ -30,8 +30,9 @@ extension AreaTable {
       budget -= 1
       guard builder.isFull || !builder.named.isEmpty || !builder.left.isEmpty else { continue }
       let channel = ChannelHandle(index: UInt32(cells[Int(builder.area.index)].channel))
-      let update = publication(builder, tick: tick, &channels, now)
-      publishedTo.formUnion(channels.publish(areaUpdate: update, on: channel))
+      for update in publications(builder, tick: tick, &channels, now) {
+        publishedTo.formUnion(channels.publish(areaUpdate: update, on: channel))
+      }
     }
   }
 
@@ -62,7 +63,7 @@ extension AreaTable {
         showing = builder
         return
       }
-      let full = publication(builder, tick: publishedTick, &channels, now)
+      let full = publications(builder, tick: publishedTick, &channels, now)
       for (session, channel) in answer(Int(builder.area.index), full) {
         channels.emit(.areaSnapshot(session, channel, full), to: session.outlet)
         budget -= 1
@@ -142,9 +143,10 @@ extension AreaTable {
       confidence: position.confidence, vehicleType: drivers.vehicleType(of: driver))
   }
 
-  private func publication(
+  /// What was put together, in updates of as many drivers as one may list. All that follow the first add to it.
+  private func publications(
     _ builder: AreaUpdateBuilder, tick: UInt64, _ channels: inout Channels, _ now: Moment
-  ) -> Publication {
+  ) -> [Publication] {
     let index = Int(builder.area.index)
     let cell = cells[index].cell
     let rest = cells[index].members.count - cells[index].shownCount
@@ -154,6 +156,21 @@ extension AreaTable {
     update.details = builder.details
     // The order in which a cell keeps its drivers stays the same when they change names.
     if cells[index].audience == .everybody { update.sortByName() }
-    return channels.publication(.areaUpdate(update), on: .area(cell), at: now.timestamp)
+    return update.parts.map { channels.publication(.areaUpdate($0), on: .area(cell), at: now.timestamp) }
+  }
+}
+
+extension AreaUpdate {
+  /// Itself, or updates of as many drivers as one may list: the first says whether it is all and who left.
+  fileprivate var parts: [AreaUpdate] {
+    guard drivers.count > AreaUpdate.maximumDrivers else { return [self] }
+    return stride(from: 0, to: drivers.count, by: AreaUpdate.maximumDrivers).map { start in
+      let range = start..<min(start + AreaUpdate.maximumDrivers, drivers.count)
+      var part = self
+      part.drivers = Array(drivers[range])
+      if !details.isEmpty { part.details = Array(details[range]) }
+      if start > 0 { (part.isFull, part.left) = (false, []) }
+      return part
+    }
   }
 }

@@ -90,7 +90,7 @@ extension AreaTable {
   }
 
   /// The cell that was taken last is put together: who waits for it. It is kept for others until a tick changes it.
-  mutating func answer(_ cell: Int, _ full: Publication) -> [(session: SessionRef, channel: ChannelHandle)] {
+  mutating func answer(_ cell: Int, _ full: [Publication]) -> [(session: SessionRef, channel: ChannelHandle)] {
     answered += 1
     if !cells[cell].isTouched { cells[cell].full = full }
     let waiting = cells[cell].waiting

@@ -285,6 +285,9 @@ struct ChannelTable: ~Copyable {
     case .area(let cell): (cell.bits << 4 | UInt64(cell.precision)) &* Mix64.golden ^ seed
     case .nearby(let centre, let radius):
       (centre.latitude.bitPattern &* 31 &+ centre.longitude.bitPattern) &* 31 &+ radius.bitPattern ^ seed
+    case .box(let box):
+      ((box.west.bitPattern &* 31 &+ box.south.bitPattern) &* 31 &+ box.east.bitPattern) &* 31
+        &+ box.north.bitPattern ^ seed
     case .fleet: seed ^ 6
     case .trips: seed ^ 7
     case .raw(let id): id.text.hashValue(seed: seed ^ 8)

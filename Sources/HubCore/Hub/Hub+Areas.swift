@@ -6,10 +6,9 @@ extension Hub {
   /// A session wants to watch an area, or the cells near a place.
   mutating func watchArea(_ input: SubscribeInput) {
     let audience: Audience = input.actor.role == .ops ? .ops : .everybody
-    guard let cells = AreaCovering.cells(of: input.request.channel, audience) else {
-      return refuseSubscription(
-        input, .badMessage,
-        "so near to a pole the circle touches more than \(AreaCovering.mostCells) cells: take a smaller radius")
+    let request = input.request
+    guard let cells = AreaCovering.cells(of: request.channel, precision: request.precision, audience) else {
+      return refuseSubscription(input, .badMessage, AreaCovering.refusal(of: request))
     }
     let handles = areas.watch(
       cells, audience, input.actor.role, limit: limits.areas, outlet: input.session.outlet, &channels, at: now)

@@ -108,6 +108,16 @@ extension BinaryInput {
       : ValidationError(.invalidLocation, .longitude, "expected −180…180 degrees")
   }
 
+  mutating func box(_ key: JSONKey) throws(ValidationError) -> BoundingBox {
+    var sides = InlineArray<4, Double>(repeating: 0)  // west, south, east, north
+    for index in 0..<4 { sides[index] = Double(Int32(bitPattern: try word32(key))) / FixedPoint.degrees }
+    guard let box = BoundingBox(south: sides[1], west: sides[0], north: sides[3], east: sides[2]) else {
+      throw ValidationError(
+        .invalidLocation, key, "expected west and east −180…180, south and north −90…90 in that order")
+    }
+    return box
+  }
+
   mutating func cell(_ key: JSONKey) throws(ValidationError) -> GeohashCell {
     let precision = Int(try byte(key))
     guard GeohashCell.precisions.contains(precision),
@@ -209,8 +219,9 @@ extension BinaryInput {
     case 5: return .fleet
     case 6: return .trips
     case 7: return .raw(try identifier(.channel))
+    case 8: return .box(try box(.channel))
     case _:
-      throw ValidationError(.unknownChannel, .channel, "expected a kind of channel: 0 to 7")
+      throw ValidationError(.unknownChannel, .channel, "expected a kind of channel: 0 to 8")
     }
   }
 }

@@ -80,6 +80,7 @@ extension BinaryInput {
       subscribe.resume = ResumePoint(since: since, epoch: try filledText(.epoch, atMost: MessageLimits.epochBytes))
     }
     if flags & 0x02 != 0 { subscribe.viewID = try filledText(.viewId) }
+    if flags & 0x04 != 0 { subscribe.precision = try Subscribe.precision(Int(try byte(.precision))) }
     return subscribe
   }
 
@@ -126,7 +127,7 @@ extension BinaryInput {
       return .drivers(search)
     case .within:
       let flags = try byte(.kind)
-      let area: DriverSearch.Area = flags & 0x01 != 0 ? .polygons(try polygons()) : .box(try box())
+      let area: DriverSearch.Area = flags & 0x01 != 0 ? .polygons(try polygons()) : .box(try box(.bbox))
       return .drivers(try search(area, flags))
     }
   }
@@ -146,16 +147,6 @@ extension BinaryInput {
     if flags & 0x20 != 0 { search.filter.maxAge = try nonNegative(.maxAge) }
     search.filter.includesStale = flags & 0x40 != 0
     return search
-  }
-
-  private mutating func box() throws(ValidationError) -> BoundingBox {
-    var sides = InlineArray<4, Double>(repeating: 0)  // west, south, east, north
-    for index in 0..<4 { sides[index] = Double(Int32(bitPattern: try word32(.bbox))) / FixedPoint.degrees }
-    guard let box = BoundingBox(south: sides[1], west: sides[0], north: sides[3], east: sides[2]) else {
-      throw ValidationError(
-        .invalidLocation, .bbox, "expected west and east −180…180, south and north −90…90 in that order")
-    }
-    return box
   }
 
   private mutating func polygons() throws(ValidationError) -> MultiPolygon {

@@ -181,12 +181,13 @@ extension BinaryWriter {
   private static func write(_ subscribe: Subscribe, _ buffer: inout ByteBuffer) {
     buffer.append(binary: subscribe.channel)
     buffer.append(values: { room in
-      room.append((subscribe.resume == nil ? 0 : 0x01) | (subscribe.viewID == nil ? 0 : 0x02))
+      room.append(flagByte(subscribe.resume != nil, subscribe.viewID != nil, subscribe.precision != nil))
       if let resume = subscribe.resume {
         room.append(varint: resume.since)
         room.append(lengthAnd: resume.epoch)
       }
       if let viewID = subscribe.viewID { room.append(lengthAnd: viewID) }
+      if let precision = subscribe.precision { room.append(UInt8(clamping: precision)) }
     })
   }
 
@@ -230,9 +231,7 @@ extension BinaryWriter {
       buffer.append(values: { room in
         room.append(QueryKind.within.rawValue)
         room.append(flags)
-        for side in [box.west, box.south, box.east, box.north] {
-          room.append(littleEndian: UInt32(truncatingIfNeeded: FixedPoint.signed(side, FixedPoint.degrees)))
-        }
+        room.append(box)
       })
     case .polygons(let polygons):
       buffer.append(QueryKind.within.rawValue)

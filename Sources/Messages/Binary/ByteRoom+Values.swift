@@ -59,6 +59,12 @@ extension ByteRoom {
     }
   }
 
+  mutating func append(_ box: BoundingBox) {
+    for side in [box.west, box.south, box.east, box.north] {
+      append(littleEndian: UInt32(truncatingIfNeeded: FixedPoint.signed(side, FixedPoint.degrees)))
+    }
+  }
+
   mutating func append(binary cell: GeohashCell) {
     append(UInt8(truncatingIfNeeded: cell.precision))
     append(lowest: (5 * cell.precision + 7) / 8, of: cell.bits)
@@ -118,6 +124,9 @@ extension ByteBuffer {
       case .raw(let id):
         room.append(UInt8(7))
         room.append(id)
+      case .box(let box):
+        room.append(UInt8(8))
+        room.append(box)
       }
     })
   }

@@ -28,7 +28,7 @@ enum JSONKey: UInt8, CaseIterable {
   case radius, limit, bbox, polygon, maxAge, stale, geometry, coordinates, drivers, more, predicted, online
   case created, updated, ended, timeSource
   // Control rooms' maps.
-  case verdict, offset
+  case verdict, offset, precision
   // Fences.
   case fenceId, otherId, circle, corridor, width, others, dwell, speedLimit
   // Credentials.

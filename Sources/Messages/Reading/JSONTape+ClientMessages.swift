@@ -208,6 +208,9 @@ extension JSONTape {
   private func subscribe(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> Subscribe {
     let channel = try required(channel(payload, bytes), .channel)
     var subscribe = Subscribe(channel: channel, viewID: try viewID(payload, bytes))
+    if let precision = try count(payload, .precision, bytes) {
+      subscribe.precision = try Subscribe.precision(Int(clamping: precision))
+    }
     guard let since = try count(payload, .since, bytes) else { return subscribe }
     // A number says nothing without the life that it belongs to.
     let epoch = try required(inlineText(payload, .epoch, bytes, atMost: MessageLimits.epochBytes), .epoch)

@@ -34,6 +34,7 @@ extension JSONWriter {
         buffer.append(",\"epoch\":", resume.epoch)
       }
       buffer.append(",\"viewId\":", subscribe.viewID)
+      buffer.append(",\"precision\":", subscribe.precision)
       buffer.append("}")
     case .unsubscribe(.channel(let channel)):
       buffer.append("{\"type\":\"unsubscribe\",\"payload\":{\"channel\":", channel)

@@ -66,7 +66,7 @@ const layouts = {
   driver_status: 'status:status * vehicleType:text?0 tags:tags?1',
   trip_status: 'tripId:id status:move timestamp:time * location:place?0 expectedStatus:move?1 pickup:place?2 '
     + 'dropoff:place?3 driverId:id?4 riderId:id?5 route:long?6',
-  subscribe: 'channel:channel * since:varint?0 epoch:text?0 viewId:text?1',
+  subscribe: 'channel:channel * since:varint?0 epoch:text?0 viewId:text?1 precision:u8?2',
   unsubscribe: '* channel:channel viewId:text?0',
   ping: '.:members',
   refresh: 'token:long',
@@ -89,7 +89,7 @@ const replies = ['', 'connected', 'subscribed', 'unsubscribed', 'ack', 'pong', '
 const requests = ['', 'location_batch', 'driver_status', 'trip_status', 'subscribe', 'unsubscribe', 'ping', 'refresh',
   'query', 'trip_change'];
 const base32 = '0123456789bcdefghjkmnpqrstuvwxyz';
-const channelKinds = ['trip', 'driver', 'fence', 'area', 'nearby', 'fleet', 'trips', 'raw'];
+const channelKinds = ['trip', 'driver', 'fence', 'area', 'nearby', 'fleet', 'trips', 'raw', 'box'];
 const utf8 = new TextEncoder();
 const utf8Reader = new TextDecoder('utf-8', { fatal: true });
 const word32 = 2 ** 32;
@@ -152,6 +152,7 @@ class Input {
     switch (kind) {
       case undefined: throw new RangeError('a kind of channel that nobody knows');
       case 'area': return `area:${this.cell()}`;
+      case 'box': return `box:${[0, 0, 0, 0].map(() => this.degrees())}`;
       case 'nearby': return `nearby:${this.degrees()},${this.degrees()},${this.f64()}`;
       case 'fleet': case 'trips': return kind;
       default: return `${kind}:${this.id()}`;
@@ -360,6 +361,7 @@ class Output {
       this.u8(rest.length);
       this.characters(rest, Math.ceil(5 * rest.length / 8));
     }
+    if (kind === 'box') this.box(rest.split(',').map(Number));
     if (kind === 'nearby') {
       const [latitude, longitude, radius] = rest.split(',').map(Number);
       this.place({ latitude, longitude });
