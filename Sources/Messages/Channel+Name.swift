@@ -39,6 +39,9 @@ extension Channel {
     } else if unsafe prefix.elementsEqual("box".utf8) {
       guard let box = unsafe Channel.box(rest) else { return nil }
       self = .box(box)
+    } else if unsafe prefix.elementsEqual("counts".utf8) {
+      guard let counts = unsafe Channel.counts(rest) else { return nil }
+      self = counts
     } else {
       return nil
     }
@@ -61,6 +64,10 @@ extension Channel {
       guard abs(latitude) <= 90 else { return "expected a latitude of -90 to 90 degrees, first" }
       guard abs(longitude) <= 180 else { return "expected a longitude of -180 to 180 degrees, second" }
       return radius > 0 ? anyName : "expected a radius of more than 0 metres, third"
+    case "counts":
+      return """
+        expected counts:<west>,<south>,<east>,<north>: degrees, or counts:<geohash>/<precision>, two more than its characters
+        """
     case "box":
       return """
         expected box:<west>,<south>,<east>,<north>: degrees, west and east -180 to 180, south up to north within -90 to 90
@@ -71,7 +78,7 @@ extension Channel {
 
   private static let anyName: StaticString = """
     expected trip:<id>, driver:<id>, fence:<id>, area:<geohash>, nearby:<latitude>,<longitude>,<radius>, \
-    box:<west>,<south>,<east>,<north>, fleet, trips or raw:<id>
+    box: or counts:<west>,<south>,<east>,<north>, fleet, trips or raw:<id>
     """
 
   /// Nil where the text is no channel's name.
@@ -119,6 +126,21 @@ extension Channel {
   }
 }
 
+extension Channel {
+  /// A box, or `<geohash>/<precision>`.
+  private static func counts(_ bytes: UnsafeRawBufferPointer) -> Channel? {
+    guard let slash = unsafe bytes.firstIndex(of: UInt8(ascii: "/")) else {
+      return unsafe box(bytes).map { .counts($0) }
+    }
+    let precision = unsafe parseUnsignedInteger(UnsafeRawBufferPointer(rebasing: bytes[(slash + 1)...]))
+    guard let cell = unsafe GeohashCell(utf8: UnsafeRawBufferPointer(rebasing: bytes[..<slash])),
+      let precision, precision == UInt64(cell.precision + CountsUpdate.depth),
+      areaPrecisions.contains(cell.precision + CountsUpdate.depth)
+    else { return nil }
+    return .countsBlock(cell)
+  }
+}
+
 extension Channel: CustomStringConvertible {
   /// The name on the wire.
   public var description: String {
@@ -153,7 +175,15 @@ extension ByteRoom {
       append(double: radius)
     case .box(let box):
       append("box:")
-      append(box)
+      append(sides: box)
+    case .counts(let box):
+      append("counts:")
+      append(sides: box)
+    case .countsBlock(let block):
+      append("counts:")
+      append(block)
+      append(UInt8(ascii: "/"))
+      append(integer: UInt64(block.precision + CountsUpdate.depth))
     case .fleet: append("fleet")
     case .trips: append("trips")
     case .raw(let id):

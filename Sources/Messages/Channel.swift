@@ -16,6 +16,10 @@ public enum Channel: Sendable, Hashable, BitwiseCopyable {
   case nearby(Coordinate, radiusMeters: Double)
   /// `box:<west>,<south>,<east>,<north>`, in degrees, for ops.
   case box(BoundingBox)
+  /// `counts:<west>,<south>,<east>,<north>`: how many drivers are in the cells of a box, for ops.
+  case counts(BoundingBox)
+  /// `counts:<geohash>/<precision>`: the same of one block, whose cells have two characters more.
+  case countsBlock(GeohashCell)
   /// `fleet`: all drivers, for ops.
   case fleet
   /// `raw:<driverId>`: the driver's fixes as they were measured, for ops.
@@ -25,4 +29,12 @@ public enum Channel: Sendable, Hashable, BitwiseCopyable {
 
   /// Characters of an area's geohash, and of a view's cells: cells from 156 km down to 38 m.
   public static let areaPrecisions = 3...8
+
+  /// What is told of are blocks of counted cells.
+  public var isOfCounts: Bool {
+    switch self {
+    case .counts, .countsBlock: true
+    case .trip, .driver, .fence, .area, .nearby, .box, .fleet, .trips, .raw: false
+    }
+  }
 }

@@ -128,3 +128,8 @@ extension AreaUpdate {
   /// Bytes of a driver with all that ops are shown, in JSON: more than most have.
   public static let usualDriverBytes = 256
 }
+
+extension CountsUpdate {
+  /// Bytes of a cell in JSON: more than most have.
+  public static let usualCellBytes = 96
+}

@@ -19,6 +19,7 @@ public struct Publication: Sendable, Equatable {
     indirect case notification(Notification)
     indirect case areaUpdate(AreaUpdate)
     indirect case rawFix(RawFix)
+    indirect case countsUpdate(CountsUpdate)
   }
 
   public init(channel: Channel, number: UInt64, timestamp: Timestamp, body: Body) {

@@ -50,7 +50,7 @@ extension Channel {
   fileprivate var isForRiders: Bool {
     switch self {
     case .trip, .area, .nearby: true
-    case .driver, .fence, .box, .fleet, .trips, .raw: false
+    case .driver, .fence, .box, .counts, .countsBlock, .fleet, .trips, .raw: false
     }
   }
 }
@@ -62,7 +62,7 @@ private func channels(_ names: [String]) throws(CommandError) -> [Channel] {
     guard let channel = Channel(name) else {
       throw .usage(
         "\(name) is no channel: use trip:<id>, driver:<id>, fence:<id>, raw:<id>, fleet, trips, area:<geohash>, "
-          + "nearby:<latitude>,<longitude>,<metres> or box:<west>,<south>,<east>,<north>"
+          + "nearby:<latitude>,<longitude>,<metres> box: or counts:<west>,<south>,<east>,<north>"
       )
     }
     channels.append(channel)
@@ -245,6 +245,7 @@ enum WatchText {
     case .notification(let notification): return head + "\(notification.title): \(notification.body)"
     case .areaUpdate(let update): return head + text(update)
     case .rawFix(let fix): return head + text(fix)
+    case .countsUpdate(let update): return head + text(update)
     }
   }
 
@@ -266,6 +267,14 @@ enum WatchText {
     if let offset = fix.offset { text += "  \(fixed(offset, 1)) m from where it is shown" }
     if let reason = fix.reason { text += "  \(reason.name)" }
     return text
+  }
+
+  private static func text(_ update: CountsUpdate) -> String {
+    "tick \(update.tick)\(update.isFull ? ", all" : ""): "
+      + update.cells.map {
+        "\($0.cell) \($0.available) available, \($0.onTrip) on trip, \($0.unavailable) unavailable, "
+          + "\($0.background) in the background, \($0.offline) offline"
+      }.joined(separator: "; ")
   }
 
   private static func text(_ update: AreaUpdate) -> String {

@@ -87,7 +87,34 @@ extension EndToEnd.Faces {
     #expect(try rider.receive("error").code == "forbidden")
   }
 
-  @Test("what is for ops is for nobody else", arguments: ["trips", "raw:d1", "box:13,52,14,53"])
+  @Test("ops watch how many drivers are where, in JSON and in binary", arguments: [false, true])
+  func counts(isBinary: Bool) throws {
+    let hub = try TestHub()
+    let driver = try hub.driver("d1")
+    try driver.sendFix(0)
+    _ = try driver.settle()
+    let ops = try hub.join(.ops, "o1", isBinary: isBinary)
+    try ops.send("subscribe", ["channel": "counts:-122.1,36.9,-121.9,37.1", "viewId": "heat", "precision": 5])
+    let answer = try ops.receive("subscribed")
+    let blocks = try #require(answer.payload["blocks"] as? [String])
+    #expect(answer.payload["cells"] == nil && blocks.allSatisfy { $0.count == 3 })
+    var counted: [[String: Any]] = []
+    for _ in blocks {
+      let update = try ops.receive("counts_update")
+      #expect(update.payload["full"] as? Bool == true && update.string("channel")?.hasSuffix("/5") == true)
+      counted += update.payload["cells"] as? [[String: Any]] ?? []
+    }
+    #expect(counted.count == 1 && counted[0]["available"] as? Int == 1 && counted[0]["on_trip"] as? Int == 0)
+    try driver.send("driver_status", ["status": "background"])
+    let changed = try #require((try ops.receive("counts_update").payload["cells"] as? [[String: Any]])?.first)
+    #expect(changed["cell"] as? String == counted[0]["cell"] as? String && changed["background"] as? Int == 1)
+    try ops.send("unsubscribe", ["viewId": "heat"])
+    #expect(try ops.skip(to: "unsubscribed").string("channel") == "counts:-122.1,36.9,-121.9,37.1")
+  }
+
+  @Test(
+    "what is for ops is for nobody else",
+    arguments: ["trips", "raw:d1", "box:13,52,14,53", "counts:13,52,14,53", "counts:u33/5"])
   func forbidden(channel: String) throws {
     let hub = try TestHub()
     for (peer, role) in [(try hub.rider("r1"), "rider"), (try hub.driver("d1"), "driver")] {

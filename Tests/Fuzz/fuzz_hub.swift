@@ -237,7 +237,7 @@ private struct FuzzedHub: ~Copyable {
       case .tripUpdate(let update): advance(loop, delivery.channel, state, update.sequence)
       case .notification(let notification): advance(loop, delivery.channel, state, notification.sequence)
       case .rawFix: precondition(delivery.conflationKey != 0)
-      case .areaUpdate: preconditionFailure("an area update has an output of its own")
+      case .areaUpdate, .countsUpdate: preconditionFailure("an area update has an output of its own")
       }
     case .watching(let session, _, let cells):
       for cell in cells { held[loop][cell.index, default: Held()].count += 1 }

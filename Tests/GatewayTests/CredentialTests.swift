@@ -69,7 +69,8 @@ import Testing
     let rows: [(Channel, driver: ChannelGrant?, rider: ChannelGrant?)] = [
       (.driver(me), .granted, nil), (.driver(other), nil, nil), (.trip(other), .whileUnclaimed, .granted),
       (.fence(me), nil, nil), (.fleet, nil, nil), (.trips, nil, nil), (.raw(me), nil, nil),
-      (.box(BoundingBox.world), nil, nil),
+      (.box(BoundingBox.world), nil, nil), (.counts(BoundingBox.world), nil, nil),
+      (.countsBlock(GeohashCell("u33")!), nil, nil),
       (.area(GeohashCell("u33")!), nil, .granted),
     ]
     for (channel, driver, rider) in rows {

@@ -37,7 +37,9 @@ extension ChannelTable {
     var table = ChannelTable()
     let names: [Channel] = [
       .trip(id("x")), .driver(id("x")), .fence(id("x")), .area(GeohashCell("u33")!), .fleet, .trips, .raw(id("x")),
-      .box(BoundingBox(south: 1, west: 2, north: 3, east: 4)!), .box(BoundingBox(south: 1, west: 2, north: 3, east: 5)!),
+      .box(BoundingBox(south: 1, west: 2, north: 3, east: 4)!),
+      .box(BoundingBox(south: 1, west: 2, north: 3, east: 5)!),
+      .countsBlock(GeohashCell("u33")!),
       .nearby(at(1, 2), radiusMeters: 5), .nearby(at(1, 2), radiusMeters: 6), .nearby(at(2, 1), radiusMeters: 5),
     ]
     let indices = names.map { table.findOrInsert($0)! }

@@ -99,4 +99,143 @@ import Testing
     bench.advance(seconds: 1)
     #expect(bench.turn(bench.fix(driver, milliseconds: bench.clock)).deliveries.isEmpty)
   }
+
+  // MARK: Counts
+
+  /// What comes of a subscription to counts, kept by cell as a client keeps it.
+  private struct Counter {
+    var cells: [GeohashCell: CountsUpdate.Cell] = [:]
+    var updates: [CountsUpdate] = []
+
+    mutating func take(_ turn: Turn) {
+      for output in turn.all {
+        switch output {
+        case .areaSnapshot(_, _, let parts): for part in parts { take(part) }
+        case .areaUpdate(_, let publication): take(publication)
+        default: break
+        }
+      }
+    }
+
+    private mutating func take(_ publication: Publication) {
+      guard case .countsUpdate(let update) = publication.body else { return }
+      updates.append(update)
+      if update.isFull { cells = cells.filter { $0.key.ancestor(precision: update.block.precision) != update.block } }
+      for cell in update.cells { cells[cell.cell] = cell }
+    }
+  }
+
+  private func watch(_ bench: HubBench, _ channel: Channel, slot: UInt32 = 500) -> (Counter, [ChannelHandle]) {
+    var counter = Counter()
+    let asked = bench.turn(bench.subscribe(channel, slot: slot))
+    let session = SessionRef(outlet: 0, slot: slot, generation: 1)
+    for output in asked.all {
+      guard case .watching(_, _, let handles) = output else { continue }
+      var turn = bench.turn(.areaSnapshots(session, handles))
+      counter.take(turn)
+      while bench.hub.hasMoreDue {
+        turn = bench.turn([])
+        counter.take(turn)
+      }
+      return (counter, handles)
+    }
+    Issue.record("no view: \(asked.refusedSubscriptions)")
+    return (counter, [])
+  }
+
+  private func tick(_ bench: HubBench, _ counter: inout Counter, _ inputs: [HubInput] = []) {
+    bench.advance(seconds: 1)
+    counter.take(bench.turn(inputs))
+    while bench.hub.hasMoreDue { counter.take(bench.turn([])) }
+  }
+
+  @Test("Drivers are counted by status in each cell; a tick has the cells that changed, and an empty one once")
+  func counts() {
+    let bench = HubBench()
+    let drivers = (0..<3).map { bench.connect("D\($0)", slot: UInt32($0)) }
+    let (here, there) = (at(52.52, 13.405), at(52.53, 13.43))
+    for driver in drivers { bench.turn(bench.fix(driver, at: here, accuracy: 3)) }
+    let box = BoundingBox(south: 52.5, west: 13.38, north: 52.55, east: 13.46)!
+    var (counter, handles) = watch(bench, .counts(box))
+    let cell = counter.cells.keys.first!
+    #expect(cell.contains(here) && counter.cells.count == 1 && counter.cells[cell]?.available == 3)
+    #expect(counter.updates.allSatisfy(\.isFull) && counter.updates.count == handles.count)
+    let before = counter.updates.count
+    tick(bench, &counter)
+    #expect(counter.updates.count == before, "nothing changed")
+    tick(
+      bench, &counter,
+      [
+        .driverStatus(drivers[0], message("s"), DriverStatusReport(status: .unavailable, vehicleType: nil)),
+        bench.fix(drivers[1], trip: "T", at: here, accuracy: 3, milliseconds: bench.clock + 1000),
+      ])
+    var expected = CountsUpdate.Cell(cell)
+    (expected.available, expected.onTrip, expected.unavailable) = (1, 1, 1)
+    #expect(counter.cells == [cell: expected] && counter.updates.last?.isFull == false)
+    // All drive away: the cell is empty, which is told once.
+    for _ in 0..<40 {
+      bench.advance(seconds: 60)
+      tick(bench, &counter, drivers.map { bench.fix($0, at: there, accuracy: 3, milliseconds: bench.clock + 1000) })
+    }
+    #expect(counter.cells[cell] == CountsUpdate.Cell(cell), "zeros")
+    #expect(counter.cells.values.reduce(0) { $0 + $1.available + $1.onTrip + $1.unavailable } == 3)
+    let told = counter.updates.filter { $0.cells.contains { $0.cell == cell } }.count
+    #expect(told <= 5)
+  }
+
+  @Test("Counts agree with a count of all drivers, whoever watches, and are made once for all who do")
+  func countsOracle() {
+    let bench = HubBench()
+    var random = SplitMix64(seed: 11)
+    let drivers = (0..<40).map { bench.connect("D\($0)", slot: UInt32($0)) }
+    func somewhere() -> Coordinate { at(52.4 + random.fraction() * 0.2, 13.2 + random.fraction() * 0.4) }
+    for driver in drivers { bench.turn(bench.fix(driver, at: somewhere(), accuracy: 3)) }
+    let box = BoundingBox(south: 52.3, west: 13.1, north: 52.7, east: 13.7)!
+    var (counter, _) = watch(bench, .counts(box))
+    let precision = counter.cells.keys.first!.precision
+    let (second, _) = watch(bench, .counts(box), slot: 501)
+    #expect(second.cells == counter.cells)
+    for step in 0..<30 {
+      let published = bench.hub.channels.deliveries
+      var inputs: [HubInput] = []
+      for (index, driver) in drivers.enumerated() where random.next() % 2 == 0 {
+        bench.advance(seconds: 0)
+        inputs.append(bench.fix(driver, at: somewhere(), accuracy: 3, milliseconds: bench.clock + 1000))
+        if random.next() % 8 == 0 {
+          let status: DriverStatus = [.available, .unavailable, .background][Int(random.next() % 3)]
+          inputs.append(
+            .driverStatus(driver, message("s\(index)"), DriverStatusReport(status: status, vehicleType: nil)))
+        }
+      }
+      tick(bench, &counter, inputs)
+      tick(bench, &counter)
+      var truth: [GeohashCell: Int] = [:]
+      for index in 0..<bench.hub.drivers.endIndex {
+        guard let place = bench.hub.drivers[index].position?.coordinate else { continue }
+        truth[GeohashCell(place, precision: precision), default: 0] += 1
+      }
+      let seen = counter.cells.mapValues { $0.available + $0.onTrip + $0.unavailable + $0.background + $0.offline }
+      #expect(seen.filter { $0.value > 0 } == truth, "step \(step)")
+      #expect(bench.hub.channels.deliveries - published <= 8, "one for each block, for two who watch")
+    }
+  }
+
+  @Test("A view of counts has at most 64 blocks; without a size the hub chooses one that fits the box")
+  func countsLimits() {
+    func blocks(_ box: BoundingBox, _ precision: Int? = nil) -> [GeohashCell]? {
+      AreaCovering.blocks(of: .counts(box), precision: precision)
+    }
+    let city = BoundingBox(south: 52.3, west: 13, north: 52.7, east: 13.8)!
+    #expect(blocks(city)?.first?.precision == 3 && blocks(city, 8) == nil && blocks(city, 3)?.count == 1)
+    #expect(blocks(.world)?.count == 32 && blocks(.world, 4) == nil)
+    #expect(AreaCovering.blocks(of: .countsBlock(GeohashCell("u33")!), precision: nil) == [GeohashCell("u33")!])
+    let bench = HubBench()
+    #expect(
+      bench.turn(
+        .subscribe(
+          SubscribeInput(
+            session: SessionRef(outlet: 0, slot: 1, generation: 1), actor: Actor(role: .ops, id: id("o")),
+            messageID: message("m"), request: Subscribe(channel: .counts(city), precision: 8), grant: .granted))
+      ).refusedSubscriptions.map(\.code) == [.badMessage])
+  }
 }

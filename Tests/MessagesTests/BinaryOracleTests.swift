@@ -102,7 +102,7 @@ private struct RandomMessages {
   }
 
   mutating func channel() throws -> Channel {
-    switch whole(0...8) {
+    switch whole(0...10) {
     case 0: .trip(try id())
     case 1: .driver(try id())
     case 2: .fence(try id())
@@ -111,6 +111,8 @@ private struct RandomMessages {
     case 5: .trips
     case 6: .raw(try id())
     case 7: .box(try box())
+    case 8: .counts(try box())
+    case 9: .countsBlock(GeohashCell(try place(), precision: Int(whole(1...6))))
     case _: .fleet
     }
   }
@@ -214,45 +216,21 @@ private struct RandomMessages {
     guard let id = MessageID("p\(number)") else { throw Unexpected() }
     var channel = try channel()
     let body: Publication.Body
-    switch whole(0...5) {
+    switch whole(0...6) {
     case 0:
       var location = try location()
       location.status = chance() ? try one(DriverStatus.self) : nil
       body = .driverLocation(location)
     case 1: body = .etaUpdate(try eta(try self.id()))
-    case 2:
-      let summary = TripSummary(
-        distance: steps(1_000_000, 10), approach: steps(1_000_000, 10), track: steps(1_000_000, 10),
-        duration: steps(10_000_000, 1000), waiting: steps(10_000_000, 1000), fixes: number, gaps: 3,
-        gapDuration: steps(1000, 1000))
-      var update = TripUpdate(
-        tripID: try self.id(), status: try one(TripStatus.self),
-        previousStatus: chance() ? try one(TripStatus.self) : nil, driverID: try maybeID(), timestamp: time(),
-        location: try maybePlace(), pickup: try maybePlace(), dropoff: try maybePlace(),
-        route: chance() ? "_p~iF~ps|U_ulLnnqC" : nil, summary: chance() ? summary : nil, sequence: UInt64(handle()))
-      if channel == .trips { update.riderID = try maybeID() }
-      body = .tripUpdate(update)
-    case 3:
-      let leg = Notification.Leg(target: try one(TripTarget.self), distance: steps(9000, 1), eta: steps(900, 1))
-      var fence = FenceNotice(fenceID: try self.id(), timestamp: time(), location: try maybePlace())
-      fence.otherID = try maybeID()
-      fence.distance = maybe(100_000, 100)
-      fence.duration = maybe(10_000_000, 1000)
-      fence.speed = maybe(9000, 100)
-      fence.speedLimit = maybe(9000, 100)
-      fence.reason = chance() ? try one(FenceNotice.Reason.self) : nil
-      // About a driver on its way, about a fence, or neither: in JSON both have a distance.
-      let about = whole(0...3)
-      body = .notification(
-        Notification(
-          kind: try one(Notification.Kind.self), title: "Tür \"3\"",
-          body: String(repeating: "x", count: Int(whole(0...300))),
-          driverID: try maybeID(), leg: about == 1 ? leg : nil, fence: about == 2 ? fence : nil,
-          content: about == 3 ? #""gate":4,"é":[1,{"x":null}]"# : nil,
-          sequence: UInt64(handle())))
+    case 2: body = .tripUpdate(try tripUpdate(on: channel))
+    case 3: body = .notification(try notification())
     case 4:
       if chance() { channel = .raw(try self.id()) }
       body = .rawFix(try rawFix())
+    case 5:
+      let update = try counts()
+      channel = .countsBlock(update.block)
+      body = .countsUpdate(update)
     case _:
       let cell = GeohashCell(try place(), precision: Int(whole(3...8)))
       if chance() { channel = .area(cell) }
@@ -261,6 +239,55 @@ private struct RandomMessages {
     return ServerEnvelope(
       messageID: id, timestamp: timestamp,
       message: .publication(Publication(channel: channel, number: number, timestamp: timestamp, body: body)))
+  }
+
+  private mutating func tripUpdate(on channel: Channel) throws -> TripUpdate {
+    let summary = TripSummary(
+      distance: steps(1_000_000, 10), approach: steps(1_000_000, 10), track: steps(1_000_000, 10),
+      duration: steps(10_000_000, 1000), waiting: steps(10_000_000, 1000), fixes: UInt64(handle()), gaps: 3,
+      gapDuration: steps(1000, 1000))
+    var update = TripUpdate(
+      tripID: try self.id(), status: try one(TripStatus.self),
+      previousStatus: chance() ? try one(TripStatus.self) : nil, driverID: try maybeID(), timestamp: time(),
+      location: try maybePlace(), pickup: try maybePlace(), dropoff: try maybePlace(),
+      route: chance() ? "_p~iF~ps|U_ulLnnqC" : nil, summary: chance() ? summary : nil, sequence: UInt64(handle()))
+    if channel == .trips { update.riderID = try maybeID() }
+    return update
+  }
+
+  private mutating func notification() throws -> HubMessages.Notification {
+    let leg = Notification.Leg(target: try one(TripTarget.self), distance: steps(9000, 1), eta: steps(900, 1))
+    var fence = FenceNotice(fenceID: try self.id(), timestamp: time(), location: try maybePlace())
+    fence.otherID = try maybeID()
+    fence.distance = maybe(100_000, 100)
+    fence.duration = maybe(10_000_000, 1000)
+    fence.speed = maybe(9000, 100)
+    fence.speedLimit = maybe(9000, 100)
+    fence.reason = chance() ? try one(FenceNotice.Reason.self) : nil
+    // About a driver on its way, about a fence, or neither: in JSON both have a distance.
+    let about = whole(0...3)
+    return HubMessages.Notification(
+      kind: try one(Notification.Kind.self), title: "Tür \"3\"",
+      body: String(repeating: "x", count: Int(whole(0...300))),
+      driverID: try maybeID(), leg: about == 1 ? leg : nil, fence: about == 2 ? fence : nil,
+      content: about == 3 ? #""gate":4,"é":[1,{"x":null}]"# : nil,
+      sequence: UInt64(handle()))
+  }
+
+  private mutating func counts() throws -> CountsUpdate {
+    let block = GeohashCell(try place(), precision: Int(whole(1...6)))
+    let cells = try (0..<whole(0...12)).map { _ in
+      let bits = block.bits << 10 | UInt64(whole(0...1023))
+      guard let cell = GeohashCell(bits: bits, precision: block.precision + 2) else { throw Unexpected() }
+      var counts = CountsUpdate.Cell(cell)
+      counts.available = Int(whole(0...5000))
+      counts.onTrip = Int(whole(0...9))
+      counts.unavailable = Int(whole(0...9))
+      counts.background = Int(whole(0...9))
+      counts.offline = Int(whole(0...200))
+      return counts
+    }
+    return CountsUpdate(block: block, tick: UInt64(handle()), isFull: chance(), cells: cells)
   }
 
   private mutating func rawFix() throws -> RawFix {

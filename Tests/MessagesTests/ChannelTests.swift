@@ -10,6 +10,7 @@ import Testing
       "trip:t-7", "driver:D.12_x", "fence:f", "area:u28", "area:u281z7kx", "nearby:48.1371,11.5754,500",
       "nearby:-0.5,-180,1000.5", "fleet", "trips", "raw:d.1", "box:11.5,48.1,11.6,48.2",
       "box:179.5,-90,-179.5,90",
+      "counts:11.5,48.1,11.6,48.2", "counts:u28/5", "counts:u/3",
     ])
   func roundTrip(_ name: String) throws {
     #expect(try #require(Channel(name)).description == name)
@@ -30,6 +31,8 @@ import Testing
       "nearby:1, 2,3", "nearby:01,2,3", "nearby:,,", "fleet:", "fleet ", "FLEET", "trips:", "raw", "raw:", "raw:a b",
       "box:", "box:1,2,3",
       "box:1,2,3,4,5", "box:1,4,3,2", "box:1,2,181,4", "box:1,-91,3,4", "box:1,2,3,x", "boxes:1,2,3,4",
+      "counts:", "counts:u28", "counts:u28/4", "counts:u281z7k/9", "counts:a/3", "counts:/2", "counts:u28/",
+      "counts:u28/5x",
     ])
   func refused(_ name: String) {
     #expect(Channel(name) == nil)

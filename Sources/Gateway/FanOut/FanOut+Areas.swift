@@ -48,7 +48,8 @@ extension FanOut {
     }
     send(.subscribed(answer), to: recipient)
     if !new.isEmpty { inputs.append(.areaSnapshots(reference(recipient.connection), new)) }
-    return .watches(new: new.count)
+    // A block of counts has as many cells of its own.
+    return .watches(new: answer.channel.isOfCounts ? new.count * WorkUnits.cells : new.count)
   }
 
   /// Cells that the hub has counted and nobody watches.
@@ -129,8 +130,8 @@ extension FanOut {
   /// takes of who does not read. So who is too slow for a large map is seen to be blocked, and misses updates, before
   /// it has to be let go. All that one rider is shown is less.
   private mutating func makeRoom(for publication: borrowing Publication) {
-    guard case .areaUpdate(let update) = publication.body, !update.details.isEmpty else { return }
-    let bytes = update.drivers.count * AreaUpdate.usualDriverBytes
+    let bytes = publication.usualBytesForOps
+    if bytes == 0 { return }
     if areas.unwrittenBytes > 0, areas.unwrittenBytes + bytes > limits.outboxBytesPerSession * 3 / 4 {
       loop.flushEarly()
       areas.unwrittenBytes = 0
@@ -163,5 +164,16 @@ extension FanOut {
     if missed.isEmpty { return false }
     inputs.append(.areaSnapshots(reference(connection), missed))
     return true
+  }
+}
+
+extension Publication {
+  /// About how many bytes it has in JSON, where it is only for ops; else 0.
+  fileprivate var usualBytesForOps: Int {
+    switch body {
+    case .areaUpdate(let update): update.details.count * AreaUpdate.usualDriverBytes
+    case .countsUpdate(let update): update.cells.count * CountsUpdate.usualCellBytes
+    case .driverLocation, .etaUpdate, .tripUpdate, .notification, .rawFix: 0
+    }
   }
 }

@@ -57,7 +57,7 @@ struct MessageRules {
     case .unsubscribe(.view(let id)): .ask(.leaveView(session, messageID, .view(id)))
     case .unsubscribe(.channel(let channel)):
       switch channel {
-      case .area, .nearby, .box: .ask(.leaveView(session, messageID, .channel(channel)))
+      case .area, .nearby, .box, .counts, .countsBlock: .ask(.leaveView(session, messageID, .channel(channel)))
       case .trip, .driver, .fence, .fleet, .trips, .raw: .ask(.unsubscribe(session, messageID, channel))
       }
     case .ping(let ping):
@@ -112,9 +112,9 @@ struct MessageRules {
     if request.precision == nil { return nil }
     if rights.role != .ops { return (.forbidden, "a \(rights.role.name) may not choose the size of cells") }
     switch request.channel {
-    case .nearby, .box: return nil
-    case .area, .trip, .driver, .fence, .fleet, .trips, .raw:
-      return (.badMessage, "precision goes with nearby: and box:")
+    case .nearby, .box, .counts: return nil
+    case .area, .countsBlock, .trip, .driver, .fence, .fleet, .trips, .raw:
+      return (.badMessage, "precision goes with nearby:, box: and counts: of a box")
     }
   }
 
@@ -130,7 +130,7 @@ struct MessageRules {
       if radius <= limit { return nil }
       let who = isOps ? "ops" : "a \(rights.role.name)"
       return (isOps ? .badMessage : .forbidden, "\(who) may watch up to \(Int(limit)) m around a place")
-    case .box, .trip, .driver, .fence, .fleet, .trips, .raw: return nil
+    case .box, .counts, .countsBlock, .trip, .driver, .fence, .fleet, .trips, .raw: return nil
     }
   }
 }

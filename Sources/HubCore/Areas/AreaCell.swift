@@ -5,6 +5,16 @@
 import HubGeo
 import HubMessages
 
+/// Whom a cell is for, and so what is told of it.
+enum AreaAudience: UInt8, CaseIterable {
+  /// All drivers, as they are.
+  case ops
+  /// Riders: what `PublicAudience` shows.
+  case everybody
+  /// For ops, how many drivers are in each of the cells in it.
+  case counts
+}
+
 /// One cell that is watched by an audience.
 struct AreaCell {
   struct Departure {
@@ -14,7 +24,7 @@ struct AreaCell {
   }
 
   var cell: GeohashCell
-  var audience: Audience
+  var audience: AreaAudience
   /// Its channel in the channel table.
   var channel: Int
   /// By rank, then by driver.
@@ -22,6 +32,7 @@ struct AreaCell {
   /// What the next tick tells.
   var changed: [UInt32] = []
   var left: [Departure] = []
+  var counts = BlockCounts()
   var isTouched = false
   /// While the drivers that were there before anybody watched are still being looked up: the next key of the index, or
   /// `allFound`.
@@ -33,7 +44,7 @@ struct AreaCell {
   /// Nobody watches any more: its members are still being let go.
   var isOver = false
 
-  init(cell: GeohashCell, audience: Audience, channel: Int) {
+  init(cell: GeohashCell, audience: AreaAudience, channel: Int) {
     self.cell = cell
     self.audience = audience
     self.channel = channel
@@ -47,10 +58,11 @@ struct AreaCell {
   static let publishedDepartures = AreaUpdate.maximumDrivers
 
   /// How many drivers it shows at most.
-  static func shownLimit(_ audience: Audience) -> Int {
+  static func shownLimit(_ audience: AreaAudience) -> Int {
     switch audience {
     case .everybody: 100
     case .ops: HubLimits.opsDriversPerCell
+    case .counts: 0
     }
   }
 
@@ -61,6 +73,12 @@ struct AreaCell {
   }
 
   var shownCount: Int { min(members.count, AreaCell.shownLimit(audience)) }
+
+  /// A driver that is counted has moved, or counts as something else.
+  mutating func recount(from before: UInt32, to field: UInt32) {
+    counts.remove(before)
+    counts.add(field, tells: true)
+  }
 
   /// One that was shown is not any more. One too many says that there were others.
   mutating func noteDeparture(_ departure: Departure) {
@@ -81,4 +99,14 @@ extension GeohashCell {
   var lastKey: UInt64 { firstKey | ((1 << UInt64(60 - 5 * precision)) - 1) }
 
   func contains(key: UInt64) -> Bool { key >> UInt64(60 - 5 * precision) == bits }
+}
+
+extension AreaAudience {
+  /// The channel of a cell.
+  func channel(of cell: GeohashCell) -> Channel {
+    switch self {
+    case .ops, .everybody: .area(cell)
+    case .counts: .countsBlock(cell)
+    }
+  }
 }

@@ -45,6 +45,9 @@ enum AreaCovering {
 
   /// What who asked is told where there are too many.
   static func refusal(of request: Subscribe) -> String {
+    if case .counts = request.channel {
+      return "that is more than \(mostBlocks) blocks, or a box too narrow for its cells: take another box or precision"
+    }
     if let precision = request.precision {
       return "that is more than \(mostCells) cells of \(precision) characters: take a smaller view, or fewer characters"
     }
@@ -68,7 +71,7 @@ enum AreaCovering {
     case .area(let cell): return [cell]
     case .nearby(let place, let meters): view = .circle(place, radiusMeters: meters)
     case .box(let box): view = .box(box)
-    case .trip, .driver, .fence, .fleet, .trips, .raw: return nil
+    case .trip, .driver, .fence, .counts, .countsBlock, .fleet, .trips, .raw: return nil
     }
     if let precision { return view.cells(precision, atMost: mostCells) }
     let precisions = precisions(audience)
@@ -78,6 +81,28 @@ enum AreaCovering {
       return audience == .ops ? narrowed(cells, precision, view, precisions) : cells
     }
     return nil
+  }
+
+  // MARK: Counts
+
+  /// Blocks of a view of counts at most.
+  static let mostBlocks = 64
+
+  /// The blocks whose cells are counted for a view; nil where there are too many. Without a `precision` the cells are
+  /// the smallest of which 256 or fewer touch the box, and of three characters where no smaller ones are so few.
+  static func blocks(of channel: Channel, precision: Int?) -> [GeohashCell]? {
+    if case .countsBlock(let block) = channel { return [block] }
+    guard case .counts(let box) = channel else { return nil }
+    let view = View.box(box)
+    func blocks(_ precision: Int) -> [GeohashCell]? {
+      view.cells(precision - CountsUpdate.depth, atMost: mostBlocks)
+    }
+    if let precision { return blocks(precision) }
+    let precisions = precisions(.ops)
+    guard let cells = precisions.reversed().lazy.compactMap({ view.cells($0, atMost: mostCells) }).first else {
+      return blocks(precisions.lowerBound)
+    }
+    return narrowed(cells, cells[0].precision, view, precisions).flatMap { blocks($0[0].precision) }
   }
 
   /// Smaller cells, where these are too large for what is watched.

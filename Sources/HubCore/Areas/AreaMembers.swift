@@ -11,7 +11,8 @@ struct AreaMembers {
     /// The tick that it was last told to have changed in, its low 32 bits.
     var changed: UInt32
     /// In a riders' cell: the low 32 bits of the number of the field (`PublicGrid`) that it is shown in. A riders' cell
-    /// has the bits above them. In an operators' cell: 0.
+    /// has the bits above them. In an operators' cell: 0. Where drivers are counted: as what, and in which cell
+    /// (`BlockCounts.field`).
     var field: UInt32
   }
 

@@ -27,8 +27,10 @@ extension AreaTable {
         publishing = builder
         return
       }
-      budget -= 1
-      guard builder.isFull || !builder.named.isEmpty || !builder.left.isEmpty else { continue }
+      budget -= 1 + builder.counts.count / 16
+      guard builder.isFull || !builder.named.isEmpty || !builder.left.isEmpty || !builder.counts.isEmpty else {
+        continue
+      }
       let channel = ChannelHandle(index: UInt32(cells[Int(builder.area.index)].channel))
       for update in publications(builder, tick: tick, &channels, now) {
         publishedTo.formUnion(channels.publish(areaUpdate: update, on: channel))
@@ -120,6 +122,7 @@ extension AreaTable {
     let status = driver.status
     let name = driver.areaName(cells[cell].audience)
     switch cells[cell].audience {
+    case .counts: return nil
     case .ops:
       return AreaUpdate.Driver(
         driverID: name, coordinate: position.coordinate, heading: position.heading, speed: position.speed,
@@ -149,6 +152,10 @@ extension AreaTable {
   ) -> [Publication] {
     let index = Int(builder.area.index)
     let cell = cells[index].cell
+    if cells[index].audience == .counts {
+      let update = CountsUpdate(block: cell, tick: tick, isFull: builder.isFull, cells: builder.counts)
+      return [channels.publication(.countsUpdate(update), on: .countsBlock(cell), at: now.timestamp)]
+    }
     let rest = cells[index].members.count - cells[index].shownCount
     var update = AreaUpdate(
       cell: cell, tick: tick, isFull: builder.isFull, drivers: builder.named, left: builder.left,

@@ -85,12 +85,15 @@ extension AreaTable {
     audience.pseudonym(of: drivers[driver].id, lastTripEnded: drivers[driver].lastTripEnded, at: second)
   }
 
-  /// The field that riders see a driver in, as the members of a cell know it.
+  /// What the members of a cell know of a driver there: the field that riders see it in, or as what it is counted.
   @inline(__always)
-  private func field(_ key: UInt64, _ audience: Audience) -> UInt32 {
-    switch audience {
+  private func field(_ key: UInt64, _ driver: borrowing Driver, in cell: Int) -> UInt32 {
+    switch cells[cell].audience {
     case .everybody: UInt32(truncatingIfNeeded: PublicGrid.field(key: key))
     case .ops: 0
+    case .counts:
+      BlockCounts.field(
+        key, precision: cells[cell].cell.precision, .init(driver.status, isOnline: !driver.isStale))
     }
   }
 
@@ -109,6 +112,7 @@ extension AreaTable {
     drivers[areaOf: driver].pseudonym = pseudonym
     guard let key else { return 1 + count / 3 }
     count += join(driver, &drivers, key: key, .ops)
+    count += join(driver, &drivers, key: key, .counts)
     if isAvailable { count += join(driver, &drivers, key: key, .everybody) }
     return 1 + count / 3
   }
@@ -125,11 +129,13 @@ extension AreaTable {
       count += 1
       let audience = cells[cell].audience
       let rank = drivers[driver].areaRank
-      if let key, audience == .ops || isAvailable, cells[cell].cell.contains(key: key) {
+      if let key, audience != .everybody || isAvailable, cells[cell].cell.contains(key: key) {
         let slot = cells[cell].members.find(rank: rank, driver: UInt32(driver)).slot
         // Riders are not told of a fix that shows them nothing new: when it came would tell one driver from another.
-        let isMoved = cells[cell].members.move(slot, to: field(key, audience))
+        let (before, field) = (cells[cell].members[slot].field, field(key, drivers[driver], in: cell))
+        let isMoved = cells[cell].members.move(slot, to: field)
         guard isMoved || audience == .ops else { continue }
+        if audience == .counts { cells[cell].recount(from: before, to: field) }
         cells[cell].noteChange(at: slot, tick: UInt32(truncatingIfNeeded: tick))
         touch(cell)
       } else {
@@ -141,7 +147,7 @@ extension AreaTable {
   }
 
   /// Puts the driver into the watched cells at a key that it is not in yet; gives how many are watched there.
-  private mutating func join(_ driver: Int, _ drivers: inout Drivers, key: UInt64, _ audience: Audience) -> Int {
+  private mutating func join(_ driver: Int, _ drivers: inout Drivers, key: UInt64, _ audience: AreaAudience) -> Int {
     var count = 0
     var rest = precisions(audience)
     while rest != 0 {
@@ -160,7 +166,7 @@ extension AreaTable {
     guard !isMember(of: cell, first: drivers[areaOf: driver].first) else { return }
     let audience = cells[cell].audience
     let displaced = join(
-      UInt32(driver), rank: drivers[driver].areaRank, field: field(key, audience), cell,
+      UInt32(driver), rank: drivers[driver].areaRank, field: field(key, drivers[driver], in: cell), cell,
       first: &drivers[areaOf: driver].first, tells: tells)
     guard let displaced else { return }
     let name = drivers[Int(displaced)].areaName(audience)
@@ -237,10 +243,10 @@ extension Driver {
 
   /// The name that an audience knows the driver by.
   @inline(__always)
-  func areaName(_ audience: Audience) -> Identifier {
+  func areaName(_ audience: AreaAudience) -> Identifier {
     switch audience {
     case .everybody: PublicAudience.name(area.pseudonym)
-    case .ops: id
+    case .ops, .counts: id
     }
   }
 }

@@ -24,6 +24,7 @@ extension AreaTable {
       cells[area].left = []
       // Nobody has seen anything of a cell that is still being filled.
       guard !cells[area].isOver, cells[area].fillKey == nil else { continue }
+      if cells[area].audience == .counts { return counts(area, isFull: false) }
       if left.count > AreaCell.publishedDepartures { return whole(area) }
       return AreaUpdateBuilder(
         cells.handle(of: area), isFull: false, drivers: changed, departures: left,
@@ -64,7 +65,17 @@ extension AreaTable {
     if !cells[cell].waiting.isEmpty { asked.append(cells.handle(of: cell)) }
   }
 
-  private func whole(_ cell: Int) -> AreaUpdateBuilder {
+  /// The cells of a block that changed, or all.
+  private mutating func counts(_ area: Int, isFull: Bool) -> AreaUpdateBuilder {
+    let block = cells[area].cell
+    var builder = AreaUpdateBuilder(
+      cells.handle(of: area), isFull: isFull, drivers: [], departures: [], atMost: 0)
+    builder.counts = isFull ? cells[area].counts.all(of: block) : cells[area].counts.takeChanged(of: block)
+    return builder
+  }
+
+  private mutating func whole(_ cell: Int) -> AreaUpdateBuilder {
+    if cells[cell].audience == .counts { return counts(cell, isFull: true) }
     var drivers: [UInt32] = []
     drivers.reserveCapacity(cells[cell].shownCount)
     cells[cell].members.forEach(ofFirst: cells[cell].shownCount) { drivers.append($0) }

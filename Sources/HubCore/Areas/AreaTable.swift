@@ -20,9 +20,9 @@ struct AreaTable: ~Copyable {
   private var indices = IndexTable()
   private var nodes = Slab<Node>()
   /// How many cells of each precision an audience watches: `[audience][precision]`.
-  private var counts = [[Int]](repeating: [Int](repeating: 0, count: 13), count: Audience.allCases.count)
+  private var counts = [[Int]](repeating: [Int](repeating: 0, count: 13), count: AreaAudience.allCases.count)
   /// Bit p: cells of precision p are watched.
-  private var precisions = [UInt16](repeating: 0, count: Audience.allCases.count)
+  private var precisions = [UInt16](repeating: 0, count: AreaAudience.allCases.count)
 
   /// What is being done for the present tick.
   enum Phase {
@@ -68,20 +68,22 @@ struct AreaTable: ~Copyable {
   var isActive: Bool { cells.count > 0 }
   var count: Int { cells.count }
   var watchedCount: Int { cells.count - ending.count }
-  var hasWatchers: Bool { precisions[0] | precisions[1] != 0 }
+  /// Asked for each fix.
+  private(set) var hasWatchers = false
 
-  func precisions(_ audience: Audience) -> UInt16 { precisions[Int(audience.rawValue)] }
+  func precisions(_ audience: AreaAudience) -> UInt16 { precisions[Int(audience.rawValue)] }
 
   // MARK: Cells
 
-  func find(_ cell: GeohashCell, _ audience: Audience) -> Int? {
+  func find(_ cell: GeohashCell, _ audience: AreaAudience) -> Int? {
     indices.find(hash: hash(cell, audience)) { cells[$0].cell == cell && cells[$0].audience == audience }
   }
 
   /// Subscribes an outlet to some cells for an audience, and gives their channels. Nil at the limit of areas, `limit`,
   /// or of channels: then all is as it was.
   mutating func watch(
-    _ wanted: [GeohashCell], _ audience: Audience, _ role: Role, limit: Int, outlet: UInt32, _ channels: inout Channels,
+    _ wanted: [GeohashCell], _ audience: AreaAudience, _ role: Role, limit: Int, outlet: UInt32,
+    _ channels: inout Channels,
     at now: Moment
   ) -> [ChannelHandle]? {
     var handles: [ChannelHandle] = []
@@ -97,16 +99,17 @@ struct AreaTable: ~Copyable {
   }
 
   private mutating func channel(
-    of cell: GeohashCell, _ audience: Audience, _ role: Role, limit: Int, _ channels: inout Channels, at now: Moment
+    of cell: GeohashCell, _ audience: AreaAudience, _ role: Role, limit: Int, _ channels: inout Channels, at now: Moment
   ) -> Int? {
     if let known = find(cell, audience) { return cells[known].channel }
-    guard count < role.share(of: limit), let channel = channels.insert(area: .area(cell), for: role) else { return nil }
+    guard count < role.share(of: limit), let channel = channels.insert(area: audience.channel(of: cell), for: role)
+    else { return nil }
     channels.setArea(channel, insert(cell, audience, channel: channel, at: now))
     return channel
   }
 
   /// A cell that was not watched is, from now on.
-  private mutating func insert(_ cell: GeohashCell, _ audience: Audience, channel: Int, at now: Moment) -> Int {
+  private mutating func insert(_ cell: GeohashCell, _ audience: AreaAudience, channel: Int, at now: Moment) -> Int {
     if nextTick == .max {
       nextTick = now.uptime + Self.tickNanoseconds
       second = now.timestamp.wholeSecond
@@ -140,16 +143,17 @@ struct AreaTable: ~Copyable {
     cells.remove(index, leaving: tombstone)
   }
 
-  private mutating func count(_ cell: GeohashCell, _ audience: Audience, by step: Int) {
+  private mutating func count(_ cell: GeohashCell, _ audience: AreaAudience, by step: Int) {
     let row = Int(audience.rawValue)
     counts[row][cell.precision] += step
     let bit = UInt16(1) << UInt16(cell.precision)
     if counts[row][cell.precision] > 0 { precisions[row] |= bit } else { precisions[row] &= ~bit }
+    hasWatchers = precisions.contains { $0 != 0 }
   }
 
-  private func hash(_ cell: GeohashCell, _ audience: Audience) -> UInt64 {
+  private func hash(_ cell: GeohashCell, _ audience: AreaAudience) -> UInt64 {
     // The seed keeps peers from choosing cells that collide.
-    Mix64.mix(cell.bits &* 16 &+ UInt64(cell.precision) &* 2 &+ UInt64(audience.rawValue) ^ seed)
+    Mix64.mix(cell.bits &* 16 &+ UInt64(cell.precision) &* 4 &+ UInt64(audience.rawValue) ^ seed)
   }
 
   // MARK: Ticks
@@ -203,7 +207,7 @@ struct AreaTable: ~Copyable {
   }
 
   /// Whether a driver is in any cell of an audience.
-  func isShown(to audience: Audience, first: UInt32) -> Bool {
+  func isShown(to audience: AreaAudience, first: UInt32) -> Bool {
     var node = first
     while node != DriverArea.none {
       if cells[Int(nodes[Int(node)].cell)].audience == audience { return true }
@@ -222,6 +226,7 @@ struct AreaTable: ~Copyable {
     let slot = cells[cell].members.find(rank: rank, driver: driver).slot
     cells[cell].members.insert(.init(rank: rank, driver: driver, changed: stamp &- 1, field: field), at: slot)
     first = UInt32(nodes.insert(Node(cell: UInt32(cell), next: first)))
+    if cells[cell].audience == .counts { cells[cell].counts.add(field, tells: tells) }
     guard tells else { return nil }
     touch(cell)
     // Inserting may have cut the piece that it is in.
@@ -238,6 +243,7 @@ struct AreaTable: ~Copyable {
     precondition(isThere, "a node names a cell that the driver is not in")
     let limit = AreaCell.shownLimit(cells[cell].audience)
     let isShown = cells[cell].members.isAmongFirst(limit, slot)
+    if cells[cell].audience == .counts { cells[cell].counts.remove(cells[cell].members[slot].field) }
     cells[cell].members.remove(at: slot)
     touch(cell)
     guard isShown else { return }

@@ -18,6 +18,8 @@ struct AreaUpdateBuilder {
   private(set) var named: [AreaUpdate.Driver] = []
   private(set) var details: [AreaUpdate.Details] = []
   private(set) var left: [Identifier] = []
+  /// Of a block: its cells.
+  var counts: [CountsUpdate.Cell] = []
 
   init(_ area: Handle, isFull: Bool, drivers: [UInt32], departures: [AreaCell.Departure], atMost limit: Int) {
     self.area = area

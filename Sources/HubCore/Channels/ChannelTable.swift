@@ -243,7 +243,7 @@ struct ChannelTable: ~Copyable {
     switch event.body {
     case .tripUpdate(let update): number = update.sequence
     case .notification(let notification): number = notification.sequence
-    case .driverLocation, .etaUpdate, .areaUpdate, .rawFix: return false
+    case .driverLocation, .etaUpdate, .areaUpdate, .rawFix, .countsUpdate: return false
     }
     guard number > 0, let index = findOrInsert(event.channel) else { return false }
     slab[index].isKept = true
@@ -285,7 +285,8 @@ struct ChannelTable: ~Copyable {
     case .area(let cell): (cell.bits << 4 | UInt64(cell.precision)) &* Mix64.golden ^ seed
     case .nearby(let centre, let radius):
       (centre.latitude.bitPattern &* 31 &+ centre.longitude.bitPattern) &* 31 &+ radius.bitPattern ^ seed
-    case .box(let box):
+    case .countsBlock(let cell): (cell.bits << 4 | UInt64(cell.precision)) &* Mix64.golden ^ seed ^ 9
+    case .box(let box), .counts(let box):
       ((box.west.bitPattern &* 31 &+ box.south.bitPattern) &* 31 &+ box.east.bitPattern) &* 31
         &+ box.north.bitPattern ^ seed
     case .fleet: seed ^ 6
@@ -311,7 +312,7 @@ extension Publication {
     switch body {
     case .tripUpdate(let update): update.route?.utf8.count ?? 0
     case .notification(let made): made.title.utf8.count + made.body.utf8.count + (made.content?.utf8.count ?? 0)
-    case .driverLocation, .etaUpdate, .areaUpdate, .rawFix: 0
+    case .driverLocation, .etaUpdate, .areaUpdate, .rawFix, .countsUpdate: 0
     }
   }
 }

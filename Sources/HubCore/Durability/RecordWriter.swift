@@ -97,7 +97,8 @@ enum RecordWriter {
       bytes.record(kind, event.channel, sequence, event.number, event.timestamp)
     }
     switch event.body {
-    case .driverLocation, .etaUpdate, .areaUpdate, .rawFix: preconditionFailure("state is not stored as an event")
+    case .driverLocation, .etaUpdate, .areaUpdate, .rawFix, .countsUpdate:
+      preconditionFailure("state is not stored as an event")
     case .tripUpdate(let update):
       let isListed = event.channel == .trips
       begin(isListed ? .listedTripUpdate : update.isChange ? .tripChange : .tripUpdate, update.sequence)

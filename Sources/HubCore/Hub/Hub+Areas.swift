@@ -1,13 +1,22 @@
 // Live areas: what moves on a part of the map, published once a second for each cell to all who watch it. The table of
 // areas does the work (AreaTable+Ticks.swift).
+import HubGeo
 import HubMessages
 
 extension Hub {
   /// A session wants to watch an area, or the cells near a place.
   mutating func watchArea(_ input: SubscribeInput) {
-    let audience: Audience = input.actor.role == .ops ? .ops : .everybody
     let request = input.request
-    guard let cells = AreaCovering.cells(of: request.channel, precision: request.precision, audience) else {
+    let audience: AreaAudience
+    let covering: [GeohashCell]?
+    if request.channel.isOfCounts {
+      (audience, covering) = (.counts, AreaCovering.blocks(of: request.channel, precision: request.precision))
+    } else if input.actor.role == .ops {
+      (audience, covering) = (.ops, AreaCovering.cells(of: request.channel, precision: request.precision, .ops))
+    } else {
+      (audience, covering) = (.everybody, AreaCovering.cells(of: request.channel, .everybody))
+    }
+    guard let cells = covering else {
       return refuseSubscription(input, .badMessage, AreaCovering.refusal(of: request))
     }
     let handles = areas.watch(

@@ -64,7 +64,8 @@ extension Hub {
     case .fence(let id):
       if fences.find(id) == nil { throw .unknownChannel("this hub has no fence \(id)") }
       channel = eventChannel(ofFence: id)
-    case .area, .nearby, .box, .fleet, .trips, .raw: throw .unknownChannel("this channel has no notifications")
+    case .area, .nearby, .box, .counts, .countsBlock, .fleet, .trips, .raw:
+      throw .unknownChannel("this channel has no notifications")
     }
     if let channel { return channel }
     throw ErrorReply(code: .storageFull, message: "this hub's channel table is full", retryAfter: 60)

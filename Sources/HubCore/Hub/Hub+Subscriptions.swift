@@ -8,7 +8,7 @@ extension Hub {
   mutating func subscribe(_ input: SubscribeInput) {
     let (session, request) = (input.session, input.request)
     switch request.channel {
-    case .area, .nearby, .box: return watchArea(input)
+    case .area, .nearby, .box, .counts, .countsBlock: return watchArea(input)
     case .trips: guard beginTrips(for: input) else { return }
     case .trip, .driver, .fence, .fleet, .raw: break
     }
@@ -100,7 +100,7 @@ extension Hub {
     case .trip(let id): if let trip = trips.find(id) { trips.link(trip, to: channel) }
     case .driver(let id): if let driver = drivers.find(id) { drivers.link(driver, to: channel) }
     case .raw(let id): if let driver = drivers.find(id) { drivers.link(driver, toRaw: channel) }
-    case .fence, .area, .nearby, .box, .fleet, .trips: break
+    case .fence, .area, .nearby, .box, .counts, .countsBlock, .fleet, .trips: break
     }
   }
 
@@ -117,7 +117,7 @@ extension Hub {
       guard let driver = drivers.find(id), drivers[driver].position != nil else { return nil }
       let trip = tripOfPosition(of: driver).map { trips[$0].id }
       return Subscribed.Snapshot(position: drivers[driver].location(trip: trip, at: now.timestamp, after: after))
-    case .fence, .area, .nearby, .box, .fleet, .trips, .raw:
+    case .fence, .area, .nearby, .box, .counts, .countsBlock, .fleet, .trips, .raw:
       return nil
     }
   }

@@ -126,6 +126,15 @@ extension BinaryInput {
     return cell
   }
 
+  /// A cell whose cells are counted.
+  mutating func block(_ key: JSONKey) throws(ValidationError) -> GeohashCell {
+    let block = try cell(key)
+    guard Channel.areaPrecisions.contains(block.precision + CountsUpdate.depth) else {
+      throw ValidationError(.unknownChannel, key, "expected a block of 1 to 6 characters")
+    }
+    return block
+  }
+
   // MARK: Texts
 
   /// A length of 1–64 and as many characters, or 0 and a pseudonym's eight bytes.
@@ -220,8 +229,10 @@ extension BinaryInput {
     case 6: return .trips
     case 7: return .raw(try identifier(.channel))
     case 8: return .box(try box(.channel))
+    case 9: return .counts(try box(.channel))
+    case 10: return .countsBlock(try block(.channel))
     case _:
-      throw ValidationError(.unknownChannel, .channel, "expected a kind of channel: 0 to 8")
+      throw ValidationError(.unknownChannel, .channel, "expected a kind of channel: 0 to 10")
     }
   }
 }

@@ -20,7 +20,7 @@ extension BinaryServerReader {
           reason: try input.word(.reason)))
     case .error: return .error(try input.errorReply())
     case .result: return .result(try input.resultReply())
-    case .etaUpdate, .tripUpdate, .notification, .areaUpdate, .names, .rawFix:
+    case .etaUpdate, .tripUpdate, .notification, .areaUpdate, .names, .rawFix, .countsUpdate:
       preconditionFailure("publications are read elsewhere")
     }
   }

@@ -63,6 +63,7 @@ public struct BinaryServerReader: Sendable {
     case .etaUpdate: return state(try readETA(&input))
     case .areaUpdate: return state(try readArea(&input))
     case .rawFix: return state(try readRawFix(&input))
+    case .countsUpdate: return state(try readCounts(&input))
     case .tripUpdate, .notification:
       let publication = try readEvent(type, &input)
       note(publication.timestamp)

@@ -13,7 +13,7 @@ enum BinaryServerType: UInt8 {
   case connected = 1
   case subscribed, unsubscribed, ack, pong, sampling, error, result
   case etaUpdate = 16
-  case tripUpdate, notification, areaUpdate, names, rawFix
+  case tripUpdate, notification, areaUpdate, names, rawFix, countsUpdate
 
   /// What JSON calls it.
   var name: String {
@@ -32,6 +32,7 @@ enum BinaryServerType: UInt8 {
     case .areaUpdate: "area_update"
     case .names: "names"
     case .rawFix: "raw_fix"
+    case .countsUpdate: "counts_update"
     }
   }
 }

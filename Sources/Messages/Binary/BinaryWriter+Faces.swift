@@ -26,4 +26,24 @@ extension BinaryWriter {
     if let reason = fix.reason { room.append(reason.rawValue) }
     if let offset = fix.offset { room.append(centi: offset) }
   }
+
+  /// Needs no number: its block is its name. Of a cell only its number within the block is said.
+  static func write(_ update: CountsUpdate, at published: Timestamp, _ buffer: inout ByteBuffer) {
+    buffer.append(values: { room in
+      room.append(BinaryServerType.countsUpdate.rawValue)
+      room.append(update.isFull ? 0x01 : 0)
+      room.append(binary: update.block)
+      room.append(lowestOf: published)
+      room.append(varint: update.tick)
+      room.append(varint: UInt64(update.cells.count))
+    })
+    for cell in update.cells {
+      buffer.append(values: { room in
+        room.append(varint: cell.cell.bits & (1 << UInt64(5 * CountsUpdate.depth) - 1))
+        for count in [cell.available, cell.onTrip, cell.unavailable, cell.background, cell.offline] {
+          room.append(varint: UInt64(clamping: count))
+        }
+      })
+    }
+  }
 }

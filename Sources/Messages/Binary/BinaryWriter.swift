@@ -32,6 +32,7 @@ public enum BinaryWriter {
       writeHead(.notification, publication, handle, &buffer)
       write(notification, &buffer)
     case .areaUpdate(let update): write(update, of: publication, &buffer)
+    case .countsUpdate(let update): write(update, at: publication.timestamp, &buffer)
     case .rawFix(let fix): buffer.append(values: { write(fix, of: publication, handle, &$0) })
     }
   }

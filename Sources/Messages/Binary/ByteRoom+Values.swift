@@ -127,6 +127,12 @@ extension ByteBuffer {
       case .box(let box):
         room.append(UInt8(8))
         room.append(box)
+      case .counts(let box):
+        room.append(UInt8(9))
+        room.append(box)
+      case .countsBlock(let block):
+        room.append(UInt8(10))
+        room.append(binary: block)
       }
     })
   }

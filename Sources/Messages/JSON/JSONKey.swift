@@ -1,7 +1,7 @@
 // The names of members, looked up once while a message is parsed, so that decoders compare small integers.
 import HubBytes
 
-/// A member name that the protocol knows. The cases are spelled as the names are on the wire.
+/// A member name that the protocol knows. The cases are spelled as the names are on the wire, but for one.
 enum JSONKey: UInt8, CaseIterable {
   /// Any other name: its member is checked and passed over.
   case unknown
@@ -28,11 +28,15 @@ enum JSONKey: UInt8, CaseIterable {
   case radius, limit, bbox, polygon, maxAge, stale, geometry, coordinates, drivers, more, predicted, online
   case created, updated, ended, timeSource
   // Control rooms' maps.
-  case verdict, offset, precision
+  case verdict, offset, precision, blocks
+  case available, onTrip, unavailable, background, offline
   // Fences.
   case fenceId, otherId, circle, corridor, width, others, dwell, speedLimit
   // Credentials.
   case token
+
+  /// As it is on the wire.
+  fileprivate var name: String { self == .onTrip ? "on_trip" : "\(self)" }
 }
 
 /// Finds the key of a name: open addressing in 1,024 slots, built once for each reader. Before it looks there, it tries
@@ -50,11 +54,11 @@ struct JSONKeyTable: ~Copyable {
     var memberLength = 0
 
     init(_ key: JSONKey) {
-      let text = Array("\(key)".utf8)
+      let text = Array(key.name.utf8)
       precondition(text.count <= PackedName.capacity)
       name = PackedName(text.span)
       self.key = key
-      let member = Array("\"\(key)\":".utf8)
+      let member = Array("\"\(key.name)\":".utf8)
       guard key != .unknown, member.count <= 16 else { return }
       memberLength = member.count
       first = member.span.word(at: 0)
@@ -77,6 +81,7 @@ struct JSONKeyTable: ~Copyable {
   init() {
     let count = JSONKey.allCases.count
     let slotCount = 1 << JSONKeyTable.bits
+    precondition(count <= JSONMembers.capacity, "each key has its place")
     precondition(count < slotCount / 2, "half of the slots or more stay empty, so that every search ends")
     unsafe slots = .allocate(capacity: slotCount)
     unsafe slots.initialize(repeating: 0, count: slotCount)

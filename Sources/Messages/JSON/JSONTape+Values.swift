@@ -38,7 +38,10 @@ struct ValidationError: Error {
 
 /// Where the known members of one object are on the tape. Token 0 is the message itself, so 0 means "not there".
 struct JSONMembers {
-  fileprivate var indices = InlineArray<120, UInt16>(repeating: 0)
+  /// As many as there may be keys (`JSONKeyTable` checks it).
+  static let capacity = 128
+
+  fileprivate var indices = InlineArray<128, UInt16>(repeating: 0)
 
   /// The index of the value, also where it is null; 0 where there is no such member.
   @inline(__always)

@@ -53,16 +53,18 @@ extension JSONTape {
   }
 
   /// The cells of a view; nil where there are none.
-  func cells(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> [GeohashCell]? {
-    guard present(payload, .cells) != nil else { return nil }
+  func cells(
+    _ payload: JSONMembers, _ key: JSONKey, _ bytes: Span<UInt8>
+  ) throws(ValidationError) -> [GeohashCell]? {
+    guard present(payload, key) != nil else { return nil }
     var cells: [GeohashCell] = []
-    try forEach(payload, .cells) { (index) throws(ValidationError) in
-      cells.append(try required(cell(at: index, .cells, bytes), .cells))
+    try forEach(payload, key) { (index) throws(ValidationError) in
+      cells.append(try required(cell(at: index, key, bytes), key))
     }
     return cells
   }
 
-  private func cell(at index: Int?, _ key: JSONKey, _ bytes: Span<UInt8>) throws(ValidationError) -> GeohashCell? {
+  func cell(at index: Int?, _ key: JSONKey, _ bytes: Span<UInt8>) throws(ValidationError) -> GeohashCell? {
     guard let index else { return nil }
     guard isText(index), let cell = unsafe withText(index, bytes, { unsafe GeohashCell(utf8: $0) }) else {
       throw ValidationError(key, "expected a geohash of 1–12 characters")

@@ -16,4 +16,26 @@ extension JSONTape {
     fix.offset = try nonNegative(payload, .offset)
     return fix
   }
+
+  func countsUpdate(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> CountsUpdate {
+    guard case .countsBlock(let block)? = try channel(payload, bytes) else {
+      throw ValidationError(.channel, "expected counts:<geohash>/<precision>")
+    }
+    var update = CountsUpdate(
+      block: block, tick: try required(count(payload, .tick, bytes), .tick),
+      isFull: try required(bool(payload, .full), .full), cells: [])
+    try forEachObject(payload, .cells) { (members) throws(ValidationError) in
+      let cell = try required(cell(at: present(members, .cell), .cell, bytes), .cell)
+      guard cell.precision == block.precision + CountsUpdate.depth, cell.ancestor(precision: block.precision) == block
+      else { throw ValidationError(.cell, "expected a cell of the block") }
+      var counts = CountsUpdate.Cell(cell)
+      counts.available = try required(smallCount(members, .available, bytes), .available)
+      counts.onTrip = try required(smallCount(members, .onTrip, bytes), .onTrip)
+      counts.unavailable = try required(smallCount(members, .unavailable, bytes), .unavailable)
+      counts.background = try required(smallCount(members, .background, bytes), .background)
+      counts.offline = try required(smallCount(members, .offline, bytes), .offline)
+      update.cells.append(counts)
+    }
+    return update
+  }
 }

@@ -66,6 +66,7 @@ extension JSONTape {
     if equals(type, bytes, "area_update") {
       return .areaUpdate(try areaUpdate(try payload(envelope), bytes, time))
     }
+    if equals(type, bytes, "counts_update") { return .countsUpdate(try countsUpdate(try payload(envelope), bytes)) }
     if equals(type, bytes, "raw_fix") { return .rawFix(try rawFix(try payload(envelope), bytes, time)) }
     return nil
   }
@@ -192,7 +193,7 @@ extension JSONTape {
       recovered: try required(bool(payload, .recovered), .recovered),
       snapshot: nil)
     made.viewID = try inlineText(payload, .viewId, bytes)
-    made.cells = try cells(payload, bytes)
+    made.cells = try cells(payload, made.channel.isOfCounts ? .blocks : .cells, bytes)
     guard let snapshot = try object(payload, .snapshot) else { return made }
     made.snapshot = Subscribed.Snapshot()
     if let trip = try object(snapshot, .trip) { made.snapshot?.trip = try tripState(trip, bytes, time) }

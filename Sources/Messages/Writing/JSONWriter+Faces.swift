@@ -16,4 +16,19 @@ extension JSONWriter {
     buffer.append(",\"reason\":", fix.reason?.name)
     buffer.append(",\"offset\":", fix.offset)
   }
+
+  static func writeMembers(_ update: CountsUpdate, _ buffer: inout ByteBuffer) {
+    buffer.append(",\"tick\":", update.tick)
+    buffer.append(",\"full\":", update.isFull)
+    buffer.append(",\"cells\":")
+    buffer.append(list: update.cells) { buffer, cell in
+      buffer.append("{\"cell\":", cell.cell)
+      buffer.append(",\"available\":", cell.available)
+      buffer.append(",\"on_trip\":", cell.onTrip)
+      buffer.append(",\"unavailable\":", cell.unavailable)
+      buffer.append(",\"background\":", cell.background)
+      buffer.append(",\"offline\":", cell.offline)
+      buffer.append("}")
+    }
+  }
 }

@@ -68,7 +68,7 @@ extension JSONWriter {
     buffer.append("{\"type\":\"subscribed\",\"payload\":{\"replyTo\":", subscribed.replyTo.text)
     buffer.append(",\"channel\":", subscribed.channel)
     buffer.append(",\"viewId\":", subscribed.viewID)
-    buffer.append(",\"cells\":", subscribed.cells)
+    buffer.append(subscribed.channel.isOfCounts ? ",\"blocks\":" : ",\"cells\":", subscribed.cells)
     buffer.append(",\"sequence\":", subscribed.sequence)
     buffer.append(",\"epoch\":", subscribed.epoch)
     buffer.append(",\"recovered\":", subscribed.recovered)

@@ -32,6 +32,9 @@ public enum JSONWriter {
     case .rawFix(let fix):
       buffer.append("{\"type\":\"raw_fix\",\"payload\":{\"channel\":", publication.channel)
       writeMembers(fix, time, &buffer)
+    case .countsUpdate(let update):
+      buffer.append("{\"type\":\"counts_update\",\"payload\":{\"channel\":", publication.channel)
+      writeMembers(update, &buffer)
     }
     buffer.append("},\"timestamp\":", publication.timestamp, as: time)
     buffer.append(",\"messageId\":\"p")

@@ -50,7 +50,9 @@ const layouts = {
   trip_update: '* tripId:id?4 status:move previousStatus:move?0 driverId:id?1 timestamp:time location:place?2 '
     + 'pickup:place?5 dropoff:place?6 route:long?7 summary:summary?3 sequence:varint',
   ofAll: '* riderId:id?0',
-  raw_fix: 'timestamp:time accuracy:centi?0 heading:heading?1 speed:centi?2 source:source?3 reason:code?4 offset:centi?5',
+  counted: 'index:varint available:varint on_trip:varint unavailable:varint background:varint offline:varint',
+  raw_fix: 'timestamp:time accuracy:centi?0 heading:heading?1 speed:centi?2 source:source?3 reason:code?4 '
+    + 'offset:centi?5',
   notification: '* kind:notice title:long body:long data:data sequence:varint',
   data: 'driverId:id?0 .:near?1 .:fence?2 .:members?3',
   near: 'target:target distance:varint eta:varint',
@@ -89,7 +91,7 @@ const replies = ['', 'connected', 'subscribed', 'unsubscribed', 'ack', 'pong', '
 const requests = ['', 'location_batch', 'driver_status', 'trip_status', 'subscribe', 'unsubscribe', 'ping', 'refresh',
   'query', 'trip_change'];
 const base32 = '0123456789bcdefghjkmnpqrstuvwxyz';
-const channelKinds = ['trip', 'driver', 'fence', 'area', 'nearby', 'fleet', 'trips', 'raw', 'box'];
+const channelKinds = ['trip', 'driver', 'fence', 'area', 'nearby', 'fleet', 'trips', 'raw', 'box', 'counts', 'block'];
 const utf8 = new TextEncoder();
 const utf8Reader = new TextDecoder('utf-8', { fatal: true });
 const word32 = 2 ** 32;
@@ -147,12 +149,17 @@ class Input {
     const count = this.u8();
     return this.characters(count, Math.ceil(5 * count / 8));
   }
+  block() {
+    const cell = this.cell();
+    return `counts:${cell}/${cell.length + 2}`;
+  }
   channel() {
     const kind = channelKinds[this.u8()];
     switch (kind) {
       case undefined: throw new RangeError('a kind of channel that nobody knows');
       case 'area': return `area:${this.cell()}`;
-      case 'box': return `box:${[0, 0, 0, 0].map(() => this.degrees())}`;
+      case 'block': return this.block();
+      case 'box': case 'counts': return `${kind}:${[0, 0, 0, 0].map(() => this.degrees())}`;
       case 'nearby': return `nearby:${this.degrees()},${this.degrees()},${this.f64()}`;
       case 'fleet': case 'trips': return kind;
       default: return `${kind}:${this.id()}`;
@@ -208,6 +215,7 @@ export class BinaryReader {
       case 18: return this.event(input, 'notification');
       case 19: return this.area(input);
       case 21: return this.raw(input);
+      case 22: return this.counts(input);
       case 20: Object.assign(this.numbered(input), { driverId: undefined, tripId: undefined, ...input.read('names') });
     }
   }
@@ -231,6 +239,10 @@ export class BinaryReader {
     const { names, channel } = payload;
     if (type === 'subscribed') {
       payload.recovered ??= false;
+      if (payload.cells && channel.startsWith('counts')) {
+        payload.blocks = payload.cells;
+        delete payload.cells;
+      }
       if (names) this.channels.set(names.number, { ...names, name: channel });
       delete payload.names;
     } else if (type === 'unsubscribed') {
@@ -288,6 +300,17 @@ export class BinaryReader {
     const timestamp = this.published(input);
     const payload = { channel, driverId, verdict, ...input.place(), ...input.read('raw_fix', flags) };
     return { type: 'raw_fix', payload, timestamp, messageId: 'p0' };
+  }
+
+  counts(input) {
+    const full = (input.u8() & 1) > 0;
+    const channel = input.block();
+    const block = channel.slice(7).split('/')[0];
+    const timestamp = this.published(input);
+    const tick = input.varint();
+    const cells = input.list('counted').map(({ index, ...counts }) =>
+      ({ cell: block + base32[index >> 5] + base32[index & 31], ...counts }));
+    return { type: 'counts_update', payload: { channel, tick, full, cells }, timestamp, messageId: 'p0' };
   }
 
   area(input) {
@@ -354,14 +377,16 @@ class Output {
     this.characters(value.slice(1), 8);
   }
   channel(name) {
-    const [kind, rest] = name.split(/:(.*)/);
+    const [type, rest] = name.split(/:(.*)/);
+    const kind = /\//.test(rest) ? 'block' : type;
     this.u8(channelKinds.indexOf(kind));
     if (['trip', 'driver', 'fence', 'raw'].includes(kind)) this.id(rest);
-    if (kind === 'area') {
-      this.u8(rest.length);
-      this.characters(rest, Math.ceil(5 * rest.length / 8));
+    if (kind === 'area' || kind === 'block') {
+      const cell = rest.split('/')[0];
+      this.u8(cell.length);
+      this.characters(cell, Math.ceil(5 * cell.length / 8));
     }
-    if (kind === 'box') this.box(rest.split(',').map(Number));
+    if (kind === 'box' || kind === 'counts') this.box(rest.split(',').map(Number));
     if (kind === 'nearby') {
       const [latitude, longitude, radius] = rest.split(',').map(Number);
       this.place({ latitude, longitude });
