@@ -5,6 +5,8 @@ struct Deadlines {
   enum Kind: UInt8 {
     /// A driver may have become stale.
     case driverStaleness
+    /// A driver that is offline may have been shown for long enough.
+    case driverAbsence
     /// A driver may be forgotten.
     case driverRetention
     /// An older session of a driver may have to be told that it was replaced.

@@ -153,6 +153,8 @@ public struct HubTimings: Sendable, Equatable {
   /// The latter count for up to `longestSendingSilence`.
   public var staleSamplingIntervals = 2.5
   public var longestSendingSilence = 900.0
+  /// Ops' areas go on showing a driver that is offline for so long after its last fix.
+  public var offlineShown = 3600.0
   /// Live positions of an ended trip go on for this long.
   public var tripGrace = 60.0
   /// An ended trip's events may be recovered for this long; a driver that is gone is forgotten after it. A trip without

@@ -42,6 +42,8 @@ public struct AreaUpdate: Sendable, Equatable {
     public var accuracy: Double
     public var confidence: Confidence
     public var vehicleType: InlineText?
+    /// False for a driver that is offline and was where it is shown when it was heard of last.
+    public var isOnline = true
 
     public init(tripID: Identifier?, accuracy: Double, confidence: Confidence, vehicleType: InlineText?) {
       self.tripID = tripID

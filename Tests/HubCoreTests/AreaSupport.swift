@@ -145,11 +145,12 @@ extension HubBench {
   private func truth(_ watcher: AreaWatcher) -> [Identifier: Coordinate] {
     var shown: [Identifier: Coordinate] = [:]
     for driver in 0..<hub.drivers.endIndex {
-      guard hub.drivers.find(hub.drivers[driver].id) == driver, !hub.drivers[driver].isStale,
-        let place = hub.drivers[driver].position?.coordinate
+      guard hub.drivers.find(hub.drivers[driver].id) == driver, let place = hub.drivers[driver].position?.coordinate
       else { continue }
       let isOps = watcher.role == .ops
-      guard isOps || hub.drivers[driver].status == .available else { continue }
+      let isOnline = !hub.drivers[driver].isStale
+      guard isOps || isOnline && hub.drivers[driver].status == .available else { continue }
+      guard isOnline || uptime < hub.drivers[driver].lastFix + 3_600_000_000_000 else { continue }
       let seen = isOps ? place : PublicGrid.snapped(place)
       guard watcher.map.cells.contains(where: { $0.contains(seen) }) else { continue }
       let name = isOps ? hub.drivers[driver].id : PublicAudience.name(hub.drivers[driver].area.pseudonym)

@@ -92,6 +92,43 @@ import Testing
     #expect(rider.updates.count == 3 && rider.updates.allSatisfy { $0.details.isEmpty })
   }
 
+  @Test("Ops go on seeing a driver that is offline until an hour after its last fix, riders do not")
+  func offline() {
+    let bench = HubBench()
+    let driver = bench.connect("D1")
+    bench.turn(bench.fix(driver))
+    let cell = Channel.area(GeohashCell(at(52.52, 13.405), precision: 5))
+    let (ops, rider) = (AreaWatcher(.ops, slot: 100), AreaWatcher(.rider, slot: 101))
+    bench.settle([ops, rider], [ops.ask(cell), rider.ask(cell)])
+    func pass(_ seconds: Int) {
+      for _ in 0..<seconds {
+        bench.advance(seconds: 1)
+        bench.settle([ops, rider])
+      }
+      bench.check([ops, rider], "after \(seconds) s more")
+    }
+    pass(90)
+    #expect(ops.updates.last?.details.map(\.isOnline) == [false] && ops.updates.last?.drivers.count == 1)
+    #expect(rider.map.drivers.isEmpty && rider.updates.last?.left.count == 1)
+    let late = bench.map(.ops, .area(GeohashCell(at(52.52, 13.405), precision: 4)), slot: 102)
+    #expect(late.updates.last?.details.map(\.isOnline) == [false], "whoever begins to watch sees it, too")
+    let told = ops.updates.count
+    pass(3500)
+    #expect(ops.updates.count == told && ops.map.drivers.count == 1)
+    pass(15)
+    #expect(ops.updates.last?.left == [id("D1")] && ops.map.drivers.isEmpty)
+    // Back, and gone again: an hour from its last fix.
+    bench.settle([ops, rider], [bench.fix(driver, milliseconds: bench.clock)])
+    pass(2)
+    #expect(ops.updates.last?.details.map(\.isOnline) == [true] && rider.map.drivers.count == 1)
+    pass(3000)
+    bench.settle([ops, rider], [bench.fix(driver, milliseconds: bench.clock)])
+    pass(3500)
+    #expect(ops.map.drivers.count == 1)
+    pass(110)
+    #expect(ops.map.drivers.isEmpty)
+  }
+
   @Test("A cell shows ops 5,000 drivers, in messages of 1,000, and says how many there are besides")
   func crowded() {
     var limits = HubLimits.roomy

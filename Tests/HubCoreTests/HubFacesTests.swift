@@ -220,6 +220,21 @@ import Testing
     }
   }
 
+  @Test("A driver that goes offline is counted as that, and not at all an hour after its last fix")
+  func countsOffline() {
+    let bench = HubBench()
+    bench.turn(bench.fix(bench.connect("D")))
+    let box = BoundingBox(south: 52.5, west: 13.38, north: 52.55, east: 13.46)!
+    var (counter, _) = watch(bench, .counts(box))
+    let cell = counter.cells.keys.first!
+    for _ in 0..<90 { tick(bench, &counter) }
+    #expect(counter.cells[cell]?.offline == 1 && counter.cells[cell]?.available == 0)
+    let (late, _) = watch(bench, .counts(box), slot: 501)
+    #expect(late.cells[cell]?.offline == 1)
+    for _ in 0..<3600 { tick(bench, &counter) }
+    #expect(counter.cells[cell] == CountsUpdate.Cell(cell))
+  }
+
   @Test("A view of counts has at most 64 blocks; without a size the hub chooses one that fits the box")
   func countsLimits() {
     func blocks(_ box: BoundingBox, _ precision: Int? = nil) -> [GeohashCell]? {

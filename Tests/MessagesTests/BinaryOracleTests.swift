@@ -313,10 +313,11 @@ private struct RandomMessages {
       left: try (0..<whole(0...4)).map { _ in try id() }, more: chance() ? Int(whole(0...5000)) : nil)
     guard chance() else { return update }
     for _ in drivers {
-      update.details.append(
-        AreaUpdate.Details(
-          tripID: try maybeID(), accuracy: steps(20_000, 100), confidence: try one(Confidence.self),
-          vehicleType: chance() ? try text() : nil))
+      var details = AreaUpdate.Details(
+        tripID: try maybeID(), accuracy: steps(20_000, 100), confidence: try one(Confidence.self),
+        vehicleType: chance() ? try text() : nil)
+      details.isOnline = chance()
+      update.details.append(details)
     }
     return update
   }

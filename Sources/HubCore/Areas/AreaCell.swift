@@ -37,6 +37,8 @@ struct AreaCell {
   /// While the drivers that were there before anybody watched are still being looked up: the next key of the index, or
   /// `allFound`.
   var fillKey: UInt64?
+  /// Those that are online have been looked up, and those that are not are now.
+  var isFillingOffline = false
   /// Sessions that wait for the whole cell, and their channel.
   var waiting: [(session: SessionRef, channel: ChannelHandle)] = []
   /// The whole cell, made when it was asked for first, until a tick changes it. In parts, as it is sent.

@@ -141,9 +141,11 @@ extension AreaTable {
   ) -> AreaUpdate.Details? {
     guard cells[cell].audience == .ops, let position = drivers[driver].position else { return nil }
     let trip = drivers[driver].positionTrip.flatMap { trips.current($0) }
-    return AreaUpdate.Details(
+    var details = AreaUpdate.Details(
       tripID: trip.flatMap { trips[$0].status.isFinal ? nil : trips[$0].id }, accuracy: position.accuracy,
       confidence: position.confidence, vehicleType: drivers.vehicleType(of: driver))
+    details.isOnline = !drivers[driver].isStale
+    return details
   }
 
   /// What was put together, in updates of as many drivers as one may list. All that follow the first add to it.

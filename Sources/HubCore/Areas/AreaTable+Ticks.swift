@@ -101,8 +101,8 @@ extension AreaTable {
   /// turn's budget: most are in one cell or two.
   private mutating func look(at driver: Int, _ drivers: inout Drivers, _ context: AreaContext) -> Int {
     drivers[areaOf: driver].isNoted = false
-    let position = drivers[driver].isStale ? nil : drivers[driver].position
-    let isAvailable = position != nil && drivers[driver].status == .available
+    let position = drivers.isPresent(driver, at: context.now.uptime) ? drivers[driver].position : nil
+    let isAvailable = position != nil && !drivers[driver].isStale && drivers[driver].status == .available
     var pseudonym = drivers[areaOf: driver].pseudonym
     if isAvailable, precisions(.everybody) != 0 { pseudonym = self.pseudonym(driver, &drivers, context.audience) }
     let isRenamed = pseudonym != drivers[areaOf: driver].pseudonym
@@ -199,19 +199,30 @@ extension AreaTable {
         endFilling(cell)
         continue
       }
-      let next = drivers.index.drivers(from: key, through: cells[cell].cell.lastKey, limit: budget, into: &found)
-      cells[cell].fillKey = next ?? AreaCell.allFound
+      let (through, isOffline) = (cells[cell].cell.lastKey, cells[cell].isFillingOffline)
+      let next =
+        isOffline
+        ? drivers.staleIndex.drivers(from: key, through: through, limit: budget, into: &found)
+        : drivers.index.drivers(from: key, through: through, limit: budget, into: &found)
+      if next == nil, !isOffline, cells[cell].audience != .everybody {
+        cells[cell].isFillingOffline = true
+        cells[cell].fillKey = cells[cell].cell.firstKey
+      } else {
+        cells[cell].fillKey = next ?? AreaCell.allFound
+      }
       budget -= 4 + found.count / 4
     }
   }
 
   /// One that was found there a turn ago may have gone, or joined with a tick.
   private mutating func fill(_ cell: Int, with driver: Int, _ drivers: inout Drivers, _ context: AreaContext) {
-    guard !drivers[driver].isStale, let place = drivers[driver].position?.coordinate else { return }
+    guard drivers.isPresent(driver, at: context.now.uptime), let place = drivers[driver].position?.coordinate else {
+      return
+    }
     let key = GridPoint(place).mortonCode
     guard cells[cell].cell.contains(key: key) else { return }
     if cells[cell].audience == .everybody {
-      guard drivers[driver].status == .available else { return }
+      guard !drivers[driver].isStale, drivers[driver].status == .available else { return }
       // Where riders see it already, they do by the name that it has.
       if !isShown(to: .everybody, first: drivers[areaOf: driver].first) {
         drivers[areaOf: driver].pseudonym = pseudonym(driver, &drivers, context.audience)

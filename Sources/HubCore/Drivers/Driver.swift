@@ -13,6 +13,8 @@ struct Driver {
   /// An entry of the deadlines waits to forget the driver. It stays when the driver comes back, so that one that comes
   /// and goes all day has two entries, not one for each time.
   var isRetentionArmed = false
+  /// One waits for the end of the time for which ops are shown it offline.
+  var isAbsenceArmed = false
   let hash: UInt64
   var tracker = Tracker()
   /// Trips that it began and that are still known.

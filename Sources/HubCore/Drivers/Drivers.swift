@@ -186,6 +186,27 @@ struct Drivers: ~Copyable {
     deadlines.arm(.driverRetention, handle(of: driver), at: slab[driver].forgetsAt(timings))
   }
 
+  /// Whether ops' areas show the driver: online, or offline for not so long.
+  @inline(__always)
+  func isPresent(_ driver: Int, at uptime: Int64) -> Bool { !slab[driver].isStale || uptime < absentAt(driver) }
+
+  private func absentAt(_ driver: Int) -> Int64 { slab[driver].lastFix + nanoseconds(timings.offlineShown) }
+
+  private mutating func armAbsence(_ driver: Int, at uptime: Int64, _ deadlines: inout Deadlines) {
+    guard !slab[driver].isAbsenceArmed, absentAt(driver) > uptime else { return }
+    slab[driver].isAbsenceArmed = true
+    deadlines.arm(.driverAbsence, handle(of: driver), at: absentAt(driver))
+  }
+
+  /// The entry that waits for a driver's absence came up: true where it is absent from now on. Else it is looked at
+  /// again when it would be.
+  mutating func checkAbsence(_ driver: Int, at uptime: Int64, _ deadlines: inout Deadlines) -> Bool {
+    slab[driver].isAbsenceArmed = false
+    guard slab[driver].isStale else { return false }
+    armAbsence(driver, at: uptime, &deadlines)
+    return !isPresent(driver, at: uptime)
+  }
+
   /// The entry that watches for staleness came up: true where the driver is stale from now on. Else it is looked at
   /// again when it would be.
   mutating func checkStaleness(_ driver: Int, at uptime: Int64, _ deadlines: inout Deadlines) -> Bool {
@@ -194,16 +215,17 @@ struct Drivers: ~Copyable {
       armStaleness(driver, at: uptime, &deadlines)
       return false
     }
-    becomeStale(driver, &deadlines)
+    becomeStale(driver, at: uptime, &deadlines)
     return true
   }
 
-  private mutating func becomeStale(_ driver: Int, _ deadlines: inout Deadlines) {
+  private mutating func becomeStale(_ driver: Int, at uptime: Int64, _ deadlines: inout Deadlines) {
     slab[driver].setStale(true)
     onlineCount -= 1
     index.remove(UInt32(driver))
     place(driver)
     armRetention(driver, &deadlines)
+    armAbsence(driver, at: uptime, &deadlines)
   }
 
   mutating func returnFromStale(_ driver: Int, at uptime: Int64, _ deadlines: inout Deadlines) {
@@ -219,7 +241,11 @@ struct Drivers: ~Copyable {
   mutating func resume(_ driver: Int, at now: Moment, _ deadlines: inout Deadlines) {
     let isKnown = slab[driver].durable.isKnown
     if isKnown { slab[driver].resumeTime(at: now) }
-    if isKnown, !slab[driver].durable.isOffline { place(driver) } else { becomeStale(driver, &deadlines) }
+    if isKnown, !slab[driver].durable.isOffline {
+      place(driver)
+    } else {
+      becomeStale(driver, at: now.uptime, &deadlines)
+    }
   }
 
   /// The entry that waits to forget the driver came up: true where it is to be forgotten now. Else it is looked at

@@ -149,6 +149,11 @@ extension Hub {
     publishOffline(driver)
   }
 
+  /// Ops' areas may have shown a driver that is offline for long enough.
+  mutating func checkAbsence(_ driver: Int) {
+    if drivers.checkAbsence(driver, at: now.uptime, &deadlines) { noteArea(driver) }
+  }
+
   mutating func returnFromStale(_ driver: Int) {
     drivers.returnFromStale(driver, at: now.uptime, &deadlines)
     if drivers[driver].durable.isOffline, storage.hasRoom { publishOnline(driver) }

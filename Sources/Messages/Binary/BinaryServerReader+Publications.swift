@@ -144,9 +144,11 @@ extension BinaryInput {
   fileprivate mutating func areaDetails() throws(ValidationError) -> AreaUpdate.Details {
     let flags = try byte(.confidence)
     let accuracy = try hundredths(.accuracy)
-    return AreaUpdate.Details(
+    var details = AreaUpdate.Details(
       tripID: flags & 0x04 != 0 ? try identifier(.tripId) : nil, accuracy: accuracy,
       confidence: try confidence(flags), vehicleType: flags & 0x08 != 0 ? try text(.vehicleType) : nil)
+    details.isOnline = flags & 0x10 == 0
+    return details
   }
 
   fileprivate mutating func areaDriver(

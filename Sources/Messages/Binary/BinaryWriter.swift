@@ -223,7 +223,8 @@ public enum BinaryWriter {
   /// Behind all that riders are told: who knows nothing of it passes it over.
   private static func write(_ details: AreaUpdate.Details, _ room: inout ByteRoom) {
     room.append(
-      details.confidence.rawValue | (details.tripID == nil ? 0 : 0x04) | (details.vehicleType == nil ? 0 : 0x08))
+      details.confidence.rawValue | (details.tripID == nil ? 0 : 0x04) | (details.vehicleType == nil ? 0 : 0x08)
+        | (details.isOnline ? 0 : 0x10))
     room.append(centi: details.accuracy)
     if let trip = details.tripID { room.append(trip) }
     if let vehicleType = details.vehicleType { room.append(lengthAnd: vehicleType) }

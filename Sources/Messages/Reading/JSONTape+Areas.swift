@@ -32,11 +32,13 @@ extension JSONTape {
     _ driver: JSONMembers, _ bytes: Span<UInt8>
   ) throws(ValidationError) -> AreaUpdate.Details? {
     guard let accuracy = try nonNegative(driver, .accuracy) else { return nil }
-    return AreaUpdate.Details(
+    var details = AreaUpdate.Details(
       tripID: try identifier(driver, .tripId, bytes), accuracy: accuracy,
       confidence: try required(
         word(driver, .confidence, bytes, "expected high, medium or low"), .confidence),
       vehicleType: try inlineText(driver, .vehicleType, bytes))
+    details.isOnline = try bool(driver, .online) ?? true
+    return details
   }
 
   private func areaDriver(

@@ -63,5 +63,6 @@ extension JSONWriter {
       room.append("\"")
     }
     buffer.append(",\"vehicleType\":", details.vehicleType)
+    if !details.isOnline { buffer.append(",\"online\":false") }
   }
 }

@@ -60,7 +60,7 @@ const layouts = {
     + 'speedLimit:centi?5 reason:left?6',
   areaDriver: '* status:low driverId:id latitude:zigzag longitude:zigzag heading:heading?2 speed:centi?3 lag:zigzag '
     + 'timeSource:hub?4',
-  areaDetails: '* confidence:sure accuracy:centi tripId:id?2 vehicleType:text?3',
+  areaDetails: '* confidence:sure accuracy:centi tripId:id?2 vehicleType:text?3 online:absent?4',
 
   location_batch: '* tripId:id?0 locations:fixes',
   rest: 'accuracy:centi?0 heading:heading?1 speed:centi?2 altitude:level?3',
@@ -173,6 +173,7 @@ class Input {
   bit() { return true; }
   hub() { return 'hub'; }
   low(flags) { return words.status[flags & 3]; }
+  absent() { return false; }
   sure(flags) { return words.confidence[flags & 3] ?? 'unknown word'; }
   online(flags) { return (flags & 1024) > 0; }
   answer() {
