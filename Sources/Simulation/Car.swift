@@ -23,6 +23,8 @@ struct Car: Sendable {
   private var next: City.Crossing
   private var cornerSpeed = 0.0
   private var target: City.Crossing
+  /// The way that it was told to take: first where it goes next. Empty where it finds its way.
+  private var path: ArraySlice<City.Crossing> = []
   private var crossingsPassed = 0
   /// The part of the limit that this driver keeps to.
   private let style: Double
@@ -127,7 +129,8 @@ extension Car {
 
   /// Chooses the street after this one and the speed for the turn into it.
   private mutating func decide(in city: City, _ random: inout SplitMix64) {
-    next = chooseNext(in: city, &random)
+    if path.first == to { path.removeFirst() }
+    next = path.first ?? chooseNext(in: city, &random)
     let way = city.places[Int(next)] - city.places[Int(to)]
     let turn = (way * direction).sum() / (way * way).sum().squareRoot()  // the cosine of the angle
     let bend = turn > 0.95 ? City.highestLimit : turn > 0.5 ? 9 : turn > -0.3 ? 5.5 : 2.5
@@ -139,8 +142,13 @@ extension Car {
 
 extension Car {
   /// Aims at another crossing; the way changes from the next crossing on.
-  mutating func aim(at crossing: City.Crossing, in city: City, _ random: inout SplitMix64) {
+  ///
+  /// - Parameter path: the way that it takes from `to` on, both ends among it; empty to find it.
+  mutating func aim(
+    at crossing: City.Crossing, along path: [City.Crossing] = [], in city: City, _ random: inout SplitMix64
+  ) {
     target = crossing
+    self.path = path[...]
     isAtTarget = false
     crossingsPassed = 0
     decide(in: city, &random)

@@ -32,6 +32,11 @@ public struct SimulatedDriver: Sendable {
   /// The trip being served.
   public private(set) var trip: SimulatedTrip?
 
+  /// It takes the shortest way to a pickup and a dropoff, which a trip then names.
+  public var takesRoutes = false
+  /// A trip may come in.
+  public var takesTrips = true
+
   let city: City
   var random: SplitMix64
   var car: Car
@@ -105,7 +110,7 @@ extension SimulatedDriver {
     }
     switch duty {
     case .cruising(let until):
-      if seconds >= until {
+      if seconds >= until, takesTrips {
         request(&moves)
       } else {
         wander()
@@ -117,7 +122,7 @@ extension SimulatedDriver {
     case .startingOut(let until):
       guard seconds >= until else { return wander() }
       move(to: .driverEnRoute, &moves)
-      car.aim(at: pickup, in: city, &random)
+      drive(to: pickup)
       duty = .toPickup
     case .toPickup:
       if random.chance(SimulatedDriver.cancelledPart / 300) { return end(.cancelled, &moves) }
@@ -128,7 +133,7 @@ extension SimulatedDriver {
     case .boarding(let until):
       guard seconds >= until else { return }
       move(to: .tripStarted, &moves)
-      car.aim(at: dropoff, in: city, &random)
+      drive(to: dropoff)
       duty = .toDropoff
     case .toDropoff:
       if car.isAtTarget {
@@ -139,6 +144,12 @@ extension SimulatedDriver {
       if seconds >= until { end(.completed, &moves) }
     }
   }
+
+  private mutating func drive(to crossing: City.Crossing) {
+    let path = takesRoutes ? city.route(from: car.to, to: crossing) : []
+    car.aim(at: crossing, along: path, in: city, &random)
+  }
+
   /// Drives about without an end.
   private mutating func wander() {
     if car.isAtTarget { car.aim(at: car.target(within: 300...2000, in: city, &random), in: city, &random) }
@@ -148,9 +159,11 @@ extension SimulatedDriver {
     pickup = car.target(within: 300...2000, in: city, &random)
     dropoff = car.target(within: 800...6000, in: city, &random)
     if dropoff == pickup { dropoff = car.target(within: 100...6000, in: city, &random) }
+    let route = takesRoutes ? city.route(from: pickup, to: dropoff) : []
     trip = SimulatedTrip(
       number: nextTripNumber, pickup: city.coordinate(city.places[Int(pickup)]),
-      dropoff: city.coordinate(city.places[Int(dropoff)]), status: .requested)
+      dropoff: city.coordinate(city.places[Int(dropoff)]), route: route.map { city.coordinate(city.places[Int($0)]) },
+      status: .requested)
     nextTripNumber += 1
     move(to: .requested, &moves)
     duty = .deciding(until: seconds + random.uniform(2, 10))

@@ -8,6 +8,8 @@ public struct SimulatedTrip: Sendable, Equatable {
   public let number: Int
   public let pickup: Coordinate
   public let dropoff: Coordinate
+  /// The way from the pickup to the dropoff; empty where the driver finds its way as it goes.
+  public let route: [Coordinate]
   public internal(set) var status: TripStatus
 }
 

@@ -288,3 +288,102 @@ struct SplitMix64Tests {
     #expect(abs(sum / 100_000) < 0.02 && abs(squares / 100_000 - 1) < 0.02)
   }
 }
+
+@Suite("Routes and shifts")
+struct RouteTests {
+  let city = City(seed: 7, center: center, radiusMeters: 2000)
+
+  @Test("A route is a row of streets, and the shortest there is")
+  func shortest() throws {
+    var random = SplitMix64(seed: 3)
+    for _ in 0..<20 {
+      let start = City.Crossing(random.below(city.places.count))
+      let goal = City.Crossing(random.below(city.places.count))
+      let route = city.route(from: start, to: goal)
+      let lengths = lengths(from: start)
+      guard let best = lengths[goal] else {
+        #expect(route.isEmpty)
+        continue
+      }
+      #expect(route.first == start && route.last == goal)
+      var length = 0.0
+      for (from, to) in zip(route, route.dropFirst()) {
+        #expect(city.limit(from: from, to: to) != nil)
+        length += distance(from, to)
+      }
+      #expect(abs(length - best) < 1e-6)
+    }
+  }
+
+  private func distance(_ first: City.Crossing, _ second: City.Crossing) -> Double {
+    let way = city.places[Int(second)] - city.places[Int(first)]
+    return (way * way).sum().squareRoot()
+  }
+
+  /// The oracle: all lengths from a crossing, each improved until none can be.
+  private func lengths(from start: City.Crossing) -> [City.Crossing: Double] {
+    var lengths = [start: 0.0]
+    var changed: Set = [start]
+    while let crossing = changed.popFirst() {
+      for slot in City.slots(of: crossing) where city.neighbours[slot] >= 0 {
+        let length = lengths[crossing]! + distance(crossing, city.neighbours[slot])
+        if length < lengths[city.neighbours[slot]] ?? .infinity {
+          lengths[city.neighbours[slot]] = length
+          changed.insert(city.neighbours[slot])
+        }
+      }
+    }
+    return lengths
+  }
+
+  @Test("A driver with routes keeps to them from pickup to dropoff")
+  func follows() throws {
+    var trips = 0
+    for index in 0..<10 {
+      var driver = SimulatedDriver(index: index, city: city, seed: 5, start: start)
+      driver.takesRoutes = true
+      var second = 0.0
+      while second < 3000 {
+        second += 1
+        let step = driver.step(to: second)
+        for move in step.moves where move.trip.status == .requested {
+          #expect(move.trip.route.first == move.trip.pickup && move.trip.route.last == move.trip.dropoff)
+          trips += 1
+        }
+        guard let trip = driver.trip, trip.status == .tripStarted else { continue }
+        let nearest = zip(trip.route, trip.route.dropFirst()).map { start, end in
+          let (from, to, here) = (city.place(start), city.place(end), city.place(step.truth.coordinate))
+          let part = min(max(((here - from) * (to - from)).sum() / ((to - from) * (to - from)).sum(), 0), 1)
+          let off = here - from - (to - from) * part
+          return (off * off).sum().squareRoot()
+        }.min()
+        #expect(try #require(nearest) < 3, "driver \(index) at \(second)")
+      }
+    }
+    #expect(trips > 10)
+  }
+
+  @Test("No trip comes in while a driver takes none")
+  func rests() {
+    var driver = SimulatedDriver(index: 0, city: city, seed: 5, start: start)
+    driver.takesTrips = false
+    #expect(driver.step(to: 2000).moves.isEmpty)
+    driver.takesTrips = true
+    #expect(driver.step(to: 2010).moves.first?.trip.status == .requested)
+  }
+
+  @Test("A shift has all its parts, none begins during a trip, and the same seed gives the same one")
+  func shift() {
+    var seen: [Shift.Part: Int] = [:]
+    for index in 0..<50 {
+      var (shift, same) = (Shift(seed: 1, index: index), Shift(seed: 1, index: index))
+      #expect(shift.step(to: 700, isOnTrip: true) == nil && same.step(to: 700, isOnTrip: true) == nil)
+      for second in stride(from: 700.0, to: 7200, by: 1) {
+        let part = shift.step(to: second, isOnTrip: false)
+        #expect(same.step(to: second, isOnTrip: false) == part)
+        if let part { seen[part, default: 0] += 1 }
+      }
+    }
+    #expect(Set(seen.keys) == Set(Shift.Part.allCases) && seen.values.allSatisfy { $0 > 50 })
+  }
+}
