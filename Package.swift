@@ -46,6 +46,15 @@ let package = Package(
 
     hub("CommandLine"),
 
+    // The pages, whose files a plugin puts into the executable.
+    .target(
+      name: "HubPages", dependencies: ["HubWebSocket", "HubMessages", "HubGeo", "HubBytes", "CHubOpenSSL"],
+      path: "Sources/Pages", exclude: ["package.json"], plugins: ["EmbedPages"]),
+    .plugin(
+      name: "EmbedPages", capability: .buildTool(), dependencies: ["hub-embed-pages"],
+      path: "Sources/EmbedPages/Plugin"),
+    .executableTarget(name: "hub-embed-pages", path: "Sources/EmbedPages/Tool"),
+
     // I/O.
     hub("System", ["HubBytes", "CHubLinux"]),
     hub("Transport", ["HubBytes", "HubSystem", "CHubLinux", "CHubOpenSSL"]),
@@ -57,8 +66,8 @@ let package = Package(
     hub(
       "Gateway",
       [
-        "HubRuntime", "HubCore", "HubJournal", "HubTokens", "HubTransport", "HubSystem", "HubWebSocket", "HubHTTP",
-        "HubMessages", "HubGeo", "HubBytes",
+        "HubPages", "HubRuntime", "HubCore", "HubJournal", "HubTokens", "HubTransport", "HubSystem", "HubWebSocket",
+        "HubHTTP", "HubMessages", "HubGeo", "HubBytes",
       ]),
     .target(
       name: "LocationHubClient",
@@ -69,7 +78,8 @@ let package = Package(
     .executableTarget(
       name: "locationhub",
       dependencies: [
-        "HubCommandLine", "HubGateway", "HubRuntime", "HubCore", "HubJournal", "LocationHubClient", "HubSimulation",
+        "HubCommandLine", "HubGateway", "HubPages", "HubRuntime", "HubCore", "HubJournal", "LocationHubClient",
+        "HubSimulation",
         "HubTokens", "HubTransport", "HubSystem", "HubMessages", "HubGeo", "HubBytes", "CHubLinux",
       ]),
 
@@ -111,7 +121,7 @@ let package = Package(
       path: "Tests/Conformance/AutobahnClient"),
 
     // What tests of several targets share.
-    support("TestSupport", in: "Tests", ["HubGeo"]),
+    support("TestSupport", in: "Tests", ["HubGeo", "CHubZlib"]),
     support("JournalSupport", in: "Tests", ["HubJournal", "HubSystem", "HubTestSupport"]),
     support("TransportSupport", in: "Tests", ["HubTransport", "HubSystem"]),
     support(
@@ -136,12 +146,13 @@ let package = Package(
       "Gateway",
       [
         "HubRuntime", "HubCore", "LocationHubClient", "HubTokens", "HubMessages", "HubGeo", "HubBytes", "HubHTTP",
-        "HubTransport", "HubSystem",
+        "HubTransport", "HubSystem", "HubPages",
       ]),
     tests(
       "LocationHubClient", of: "LocationHubClient",
       ["HubTokens", "HubMessages", "HubWebSocket", "HubBytes", "HubTransport", "HubSystem"]),
     tests("Simulation", ["HubGeo", "HubMessages"]),
+    tests("Pages", ["HubGeo", "HubBytes", "HubWebSocket"]),
     tests("CommandLine"),
     .testTarget(name: "DocumentTests", dependencies: ["HubCommandLine", "HubGateway", "HubMessages", "locationhub"]),
     .testTarget(name: "TidyTests"),
@@ -150,7 +161,8 @@ let package = Package(
     .testTarget(
       name: "EndToEndTests",
       dependencies: [
-        "HubGateway", "HubRuntime", "LocationHubClient", "HubSimulation", "HubTokens", "HubCore", "HubMessages",
+        "HubGateway", "HubPages", "HubRuntime", "LocationHubClient", "HubSimulation", "HubTokens", "HubCore",
+        "HubMessages",
         "HubGeo", "HubBytes", "HubTransport", "HubSystem", "HubWebSocket", "HubTestSupport", "HubTestCertificates",
         "CHubOpenSSL",
         "locationhub", "hub-autobahn-server",  // built, so that tests can run them as processes
@@ -161,7 +173,7 @@ let package = Package(
 
 // What the compiler holds all targets to. Strict memory safety is the product's: tests and load generators call the
 // kernel, OpenSSL and the product's unsafe interfaces at every turn, and nothing of them runs where it could do harm.
-for target in package.targets where target.type != .system {
+for target in package.targets where target.type != .system && target.type != .plugin {
   target.swiftSettings = [
     .enableUpcomingFeature("ExistentialAny"),
     .enableUpcomingFeature("InternalImportsByDefault"),

@@ -34,6 +34,10 @@ public struct Limits: Sendable {
   public var requestsPerPoll = 16
   public var unitsPerPoll = 8
   static let freeBytesPerMessage = 1024
+  /// Bytes of an answer over HTTP up to which it is not compressed: below it fits a packet as it is. And bytes of one
+  /// that are compressed in one turn, which takes some 0.05 ms; the rest goes on in the next ones.
+  public var gzipFreeBytes = 1024
+  public var gzipPieceBytes = 16 * 1024
   /// Seconds for which a page of metrics waits for a loop that is held up. Past it: it has that loop's counters of up
   /// to a second before, which is counted.
   public var metricsSeconds = 0.5
@@ -199,6 +203,7 @@ public struct Limits: Sendable {
     precondition((sessions ?? 1) >= 1 && connectionsPerAddress >= 0 && refusalsPerAddress >= 0 && idleAddresses >= 0)
     precondition(sessionsPerIdentity.isValid && areasPerIdentity.isValid)
     precondition(requestRate >= 0 && requestBurst >= 1 && acceptsPerSecond >= 0 && answerBytesPerTurn >= 1)
+    precondition(gzipPieceBytes >= 1 && gzipPieceBytes <= answerPieceBytes)
     precondition(requestsPerPoll >= requestsPerTurn && unitsPerPoll >= 1)
     precondition(incompleteFreeBytes >= 0 && incompleteBytes >= messageBytes, "one message must fit")
     precondition(historyQuestions >= 1 && trackFixes >= 1 && historyTrips >= 1 && historyAnswerBytes >= 0)

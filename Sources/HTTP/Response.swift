@@ -58,17 +58,34 @@ public struct Response: Sendable {
   ///
   /// `keepsAlive`: the request's `keepsAlive`, or false to end the connection; the caller then closes when all is sent.
   /// `toHead`: for a response to HEAD, which has the head of the response to GET and no body (RFC 9110 §9.3.2).
-  public func write(into buffer: inout ByteBuffer, keepsAlive: Bool, toHead: Bool = false) {
+  /// `isChunked`: no body is written, and `Transfer-Encoding` takes the place of its length: the caller sends chunks
+  /// (`writeChunk`).
+  public func write(
+    into buffer: inout ByteBuffer, keepsAlive: Bool, toHead: Bool = false, isChunked: Bool = false
+  ) {
     Response.writeStatusLine(status, into: &buffer)
     for field in fields { field.write(into: &buffer) }
-    if !status.hasNoBody {  // RFC 9110 §8.6: no Content-Length in 1xx and 204
+    if isChunked {
+      buffer.append("Transfer-Encoding: chunked\r\n")
+    } else if !status.hasNoBody {  // RFC 9110 §8.6: no Content-Length in 1xx and 204
       buffer.append("Content-Length: ")
       buffer.append(utf8: String(body.count))
       buffer.append("\r\n")
     }
     // HTTP/1.0 clients that asked for it need to be told, and 1.1 clients do not mind.
     buffer.append(keepsAlive ? "Connection: keep-alive\r\n\r\n" : "Connection: close\r\n\r\n")
-    if !toHead, !status.hasNoBody { buffer.append(body) }
+    if !toHead, !isChunked, !status.hasNoBody { buffer.append(body) }
+  }
+
+  /// Writes one chunk of a body (RFC 9112 §7.1), and behind the last one the end of the body.
+  public static func writeChunk(_ bytes: UnsafeRawBufferPointer, isLast: Bool, into buffer: inout ByteBuffer) {
+    if bytes.count > 0 {  // a chunk of no bytes would be the end
+      buffer.append(utf8: String(bytes.count, radix: 16))
+      buffer.append("\r\n")
+      unsafe buffer.append(bytes)
+      buffer.append("\r\n")
+    }
+    if isLast { buffer.append("0\r\n\r\n") }
   }
 
   /// `100 Continue`, for a request that waits for it (RFC 9110 §15.2.1).

@@ -20,6 +20,7 @@ public struct Status: Sendable, Hashable {
   public static let ok = Status(200)
   public static let created = Status(201)
   public static let noContent = Status(204)
+  public static let notModified = Status(304)
   public static let badRequest = Status(400)
   public static let unauthorized = Status(401)
   public static let forbidden = Status(403)
@@ -47,6 +48,7 @@ public struct Status: Sendable, Hashable {
     case 200: return "OK"
     case 201: return "Created"
     case 204: return "No Content"
+    case 304: return "Not Modified"
     case 400: return "Bad Request"
     case 401: return "Unauthorized"
     case 403: return "Forbidden"

@@ -6,6 +6,7 @@ import HubCore
 import HubGateway
 import HubJournal
 import HubMessages
+import HubPages
 import HubRuntime
 import HubSystem
 import HubTransport
@@ -24,9 +25,11 @@ struct ServeOptions: Sendable {
   var journal = JournalConfiguration(directory: "./data")
   var hasNoJournal = false
   var adminHost: String?
+  var hasNoPages = false
+  var map = MapOptions()
 
   static let settings: [Setting<ServeOptions>] =
-    listening + tokens + storage + access + pace
+    listening + tokens + storage + access + pages + pace
     + (newcomers + limits + identities).map { $0.part(of: \.server.limits) }
 
   private static let counts = 1...(1 << 24)
@@ -95,6 +98,25 @@ struct ServeOptions: Sendable {
     Setting(
       "admin-host", \.adminHost, .text, "ADDRESS", "numeric address of that port",
       otherwise: ServerConfiguration().adminHost),
+  ]
+
+  private static let pages: [Setting<ServeOptions>] = [
+    Setting("no-pages", \.hasNoPages, "serve no pages, no hub.js and no /v1/about"),
+    Setting(
+      "public-url", "URL", "where clients reach the hub; its pages have that origin",
+      mustBe: "https://host or https://host:port (or http)"
+    ) { $0.server.setPublicURL($1) },
+    Setting(
+      "streets", \.map.streets, .text, "FILE", "draw these streets: NAME_edges.csv (from,to,class), with NAME_nodes.csv"
+    ),
+    Setting(
+      "tiles", "URL", "draw these images below them: https://tiles.example/{z}/{x}/{y}.png",
+      mustBe: "an https URL with {z}, {x} and {y}"
+    ) { options, text in
+      options.map.tiles = MapTiles(url: text)
+      return options.map.tiles != nil
+    },
+    Setting("attribution", \.map.attribution, .text, "TEXT", "whose streets and tiles they are, shown on the map"),
   ]
 
   private static let pace: [Setting<ServeOptions>] = [
@@ -272,6 +294,11 @@ extension ServeOptions {
       throw .usage("--\(name.name) is about the journal that --no-journal does without: give one of them")
     }
     server.journal = hasNoJournal ? nil : journal
+    if hasNoPages, let name = ["streets", "tiles", "attribution"].first(where: { given.isGiven($0) }) {
+      throw .usage("--\(name) is about the pages that --no-pages does without: give one of them")
+    }
+    server.pages?.map = try map.read()
+    if hasNoPages { server.pages = nil }
     // A limit by address that is given holds for loopback addresses too.
     server.limits.countsLoopbackConnections = given.isGiven("max-per-address")
     server.limits.countsLoopbackRequests = given.isGiven("request-rate")

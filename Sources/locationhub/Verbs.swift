@@ -1,10 +1,11 @@
 // The verbs, in the order of the overview.
 import HubCommandLine
+import HubPages
 import HubSystem
 
 enum Verbs {
   /// The release that this becomes; CHANGELOG.md says what is in it.
-  static let version = "0.1.0-dev"
+  static let version = Release.name
 
   static let all = [serve, demo, replay, watch, filter, simulate, makeToken, journal]
 

@@ -6,6 +6,7 @@ import HubHTTP
 import HubMessages
 import HubRuntime
 import HubTransport
+import HubWebSocket
 
 /// A trip that the hub is asked for.
 struct PendingTrip {
@@ -55,6 +56,8 @@ final class Exchange {
     /// The room that it takes, where it is the journal's.
     let room: MemoryReservation?
     let keepsConnection: Bool
+    /// Where its pieces are compressed, and sent as chunks.
+    var compression: Gzip.Progress?
   }
 
   var state = State.reading(.head(RequestParser()))
@@ -155,23 +158,38 @@ final class Exchange {
   /// - Parameter request: nil where it could not be read.
   func write(
     _ response: Response, to request: HTTPRequest?, keepsConnection: Bool, room: MemoryReservation?, pieceBytes: Int,
-    into buffer: inout ByteBuffer
+    _ gzip: Gzip?, into buffer: inout ByteBuffer
   ) {
     let isHead = request?.head.method == .head
     guard response.body.count > pieceBytes, !isHead else {
       response.write(into: &buffer, keepsAlive: keepsConnection, toHead: isHead)
       return conclude(keepsConnection: keepsConnection)
     }
-    response.write(into: &buffer, keepsAlive: keepsConnection, toHead: true)
-    state = .sending(LongBody(rest: response.body[...], room: room, keepsConnection: keepsConnection))
-    writePiece(atMost: pieceBytes, into: &buffer)
+    response.write(into: &buffer, keepsAlive: keepsConnection, toHead: true, isChunked: gzip != nil)
+    state = .sending(
+      LongBody(
+        rest: response.body[...], room: room, keepsConnection: keepsConnection,
+        compression: gzip.map { _ in Gzip.Progress() }))
+    writePiece(atMost: pieceBytes, gzip, into: &buffer)
   }
 
-  /// Writes the next piece of a long answer.
-  func writePiece(atMost count: Int, into buffer: inout ByteBuffer) {
+  /// Whether a long answer is being compressed.
+  var isCompressing: Bool { if case .sending(let body) = state { body.compression != nil } else { false } }
+
+  /// Writes the next piece of a long answer. `gzip`: for one that is compressed.
+  func writePiece(atMost count: Int, _ gzip: Gzip?, into buffer: inout ByteBuffer) {
     guard case .sending(var body) = state else { return }
-    unsafe body.rest.prefix(count).withUnsafeBytes { unsafe buffer.append($0) }
+    let piece = body.rest.prefix(count)
     body.rest = body.rest.dropFirst(count)
+    if let gzip, var progress = body.compression {
+      var chunk = ByteBuffer(capacity: count / 2)
+      let isLast = body.rest.isEmpty
+      unsafe piece.withUnsafeBytes { unsafe gzip.compress($0, of: &progress, isLast: isLast, into: &chunk) }
+      unsafe chunk.withBytes { unsafe Response.writeChunk($0, isLast: isLast, into: &buffer) }
+      body.compression = progress
+    } else {
+      unsafe piece.withUnsafeBytes { unsafe buffer.append($0) }
+    }
     if body.rest.isEmpty { conclude(keepsConnection: body.keepsConnection) } else { state = .sending(body) }
   }
 

@@ -17,6 +17,8 @@ final class HTTPSettings {
   let headLimits: HTTPLimits
   /// For a request whose body is not wanted: a small one is read and dropped, to keep the connection.
   let unwantedBodyLimits: HTTPLimits
+  /// What each page is sent with.
+  let pageFields: [OutgoingField]
 
   init(
     _ configuration: ServerConfiguration, _ shared: SharedState, _ reader: MessageReader, connectionsPerLoop: Int = 0
@@ -29,6 +31,7 @@ final class HTTPSettings {
     headLimits = HTTPLimits(headBytes: limits.requestHeadBytes, bodyBytes: limits.requestBodyBytes)
     unwantedBodyLimits = HTTPLimits(
       headBytes: limits.requestHeadBytes, bodyBytes: min(limits.requestBodyBytes, limits.unwantedBodyBytes))
+    pageFields = PageEndpoints.fields(configuration.pages)
   }
 
   /// Trips and fixes are stored, so what the hub has forgotten can be asked for.
@@ -47,12 +50,14 @@ final class HTTPSettings {
     return Response(.ok, contentType: "text/plain; version=0.0.4; charset=utf-8", body: reading.text())
   }
 
-  /// What a browser must be told before its page may read an answer.
-  func corsFields(_ origin: AllowedOrigins.Verdict) -> [OutgoingField] {
+  /// What a browser must be told before its page may read an answer, unless the answer says so itself.
+  func corsFields(_ origin: AllowedOrigins.Verdict, for response: Response) -> [OutgoingField] {
     // Also where no origin was sent: a cache may not give that answer to a page (Fetch standard, "CORS protocol and
     // HTTP caches").
     let vary = configuration.origins.isEmpty ? [] : [OutgoingField("Vary", "Origin")]
-    guard case .allowed(let origin) = origin else { return vary }
+    guard case .allowed(let origin) = origin,
+      !response.fields.contains(where: { "\($0.name)" == PageEndpoints.forAllOrigins.name.description })
+    else { return vary }
     return [
       OutgoingField("Access-Control-Allow-Origin", origin),
       OutgoingField("Access-Control-Expose-Headers", "Retry-After"), OutgoingField("Vary", "Origin"),
@@ -84,7 +89,7 @@ struct HTTPContext {
   func admit(_ request: HTTPRequest, isOverAddressLimit: Bool) throws(Refusal) {
     if isOverAddressLimit { throw Refusal.tooManyConnections(limits, endsConnection: true) }
     try chargeAddress(of: request)
-    guard request.origin != .refused else {
+    guard request.origin != .refused || Routes.isForAllOrigins(request) else {
       throw Refusal(
         .forbidden, "pages of this origin may not use this hub; its operator can allow them with --allow-origin",
         counting: { $0.originsRefused += 1 })

@@ -100,6 +100,8 @@ struct HTTPRoute: Sendable {
   private let path: [String]
   /// The admin port has it.
   let isForOperators: Bool
+  /// Pages of all origins may read it.
+  let isForAllOrigins: Bool
   /// The handler looks at the method itself.
   private let takesAnyMethod: Bool
   private let actions: [Action]
@@ -107,9 +109,11 @@ struct HTTPRoute: Sendable {
   let allowedMethods: String
 
   init(
-    _ path: String, isForOperators: Bool = false, takesAnyMethod: Bool = false, _ actions: Action...
+    _ path: String, isForOperators: Bool = false, isForAllOrigins: Bool = false, takesAnyMethod: Bool = false,
+    _ actions: Action...
   ) {
-    self.path = path.split(separator: "/").map(String.init)
+    self.path = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst().map(String.init)
+    self.isForAllOrigins = isForAllOrigins
     self.isForOperators = isForOperators
     self.takesAnyMethod = takesAnyMethod
     self.actions = actions

@@ -13,6 +13,8 @@ import HubWebSocket
 struct HTTPService {
   private let loop: EventLoop
   let settings: HTTPSettings
+  /// Level 1: of the bytes that level 6 takes off our JSON it takes off nine tenths, in a third of the time.
+  private let gzip = Gzip(level: 1)
 
   /// What reading came to.
   enum Step {
@@ -131,13 +133,42 @@ struct HTTPService {
     // From the signal on, so that a client finds another hub before this one closes the connection (RFC 9112 §9.6).
     let isServing = settings.shared.lifecycle.phase(at: now) == .serving
     var response = response
-    response.fields += settings.corsFields(request?.origin ?? .noOrigin)
+    response.fields += settings.corsFields(request?.origin ?? .noOrigin, for: response)
+    let compression = compression(of: &response, to: request, &budget)
     exchange.enter(turn: loop.turn)  // the hub's answer may come in another one than the request
     send(exchange, &budget) {
       exchange.write(
         response, to: request, keepsConnection: request?.keepsConnection == true && isServing, room: room,
-        pieceBytes: limits.answerPieceBytes, into: &$0)
+        pieceBytes: compression == nil ? limits.answerPieceBytes : limits.gzipPieceBytes, compression, into: &$0)
     }
+  }
+
+  /// Compresses a response for who takes that; nil where it is not compressed, or short enough to be compressed at
+  /// once. A long one goes out in pieces, each in a turn of its own: all of 287 KB took 1.1 ms, in which nobody else's
+  /// positions would leave, a piece of 16 KiB 0.04 ms.
+  private func compression(
+    of response: inout Response, to request: HTTPRequest?, _ budget: inout TurnBudget
+  ) -> Gzip? {
+    guard let request, response.body.count > limits.gzipFreeBytes, !response.isCoded else { return nil }
+    response.fields.append(OutgoingField("Vary", "Accept-Encoding"))
+    // Pieces are chunks, which HTTP/1.0 has not (RFC 9112 §6.1).
+    let isShort = response.body.count <= limits.gzipPieceBytes
+    guard request.head.fields.acceptGzip, request.head.method != .head, isShort || request.head.version == .http11
+    else { return nil }
+    if request.rateKey != 0 {
+      settings.shared.admissions.chargeMore(request.rateKey, WorkUnits.of(bytes: response.body.count) - 1, now: now)
+    }
+    let coding = OutgoingField("Content-Encoding", "gzip")
+    guard isShort else {
+      response.fields.append(coding)
+      return gzip
+    }
+    budget.spend(bytes: 2 * response.body.count)
+    let compressed = gzip.compress(response.body)
+    guard compressed.count < response.body.count else { return nil }
+    response.fields.append(coding)
+    response.body = compressed
+    return nil
   }
 
   /// Goes on, a turn later, with the next piece of a long answer, or with reading.
@@ -145,7 +176,15 @@ struct HTTPService {
     exchange.resume()
     guard case .sending = exchange.state else { return }
     budget.spendRequest()  // as much work as another one
-    send(exchange, &budget) { exchange.writePiece(atMost: limits.answerPieceBytes, into: &$0) }
+    let pieceBytes = pieceBytes(of: exchange, &budget)
+    send(exchange, &budget) { exchange.writePiece(atMost: pieceBytes, gzip, into: &$0) }
+  }
+
+  /// To compress a piece is twice the work of reading as many bytes.
+  private func pieceBytes(of exchange: Exchange, _ budget: inout TurnBudget) -> Int {
+    guard exchange.isCompressing else { return limits.answerPieceBytes }
+    budget.spend(bytes: 2 * limits.gzipPieceBytes)
+    return limits.gzipPieceBytes
   }
 
   private func send(_ exchange: Exchange, _ budget: inout TurnBudget, _ write: (inout ByteBuffer) -> Void) {
@@ -198,4 +237,9 @@ extension EventLoop {
     send(start..<arena.count, to: connection)
     return arena.count - start
   }
+}
+
+extension Response {
+  /// Whether its body was compressed beforehand, if that is of use: then it has a tag for each form.
+  fileprivate var isCoded: Bool { fields.contains { "\($0.name)" == "ETag" } }
 }

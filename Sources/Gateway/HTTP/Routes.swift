@@ -44,7 +44,7 @@ enum Routes {
       HTTPRoute(
         "/v1/notifications",
         .on(.post, for: .only(.ops, otherwise: "only ops may post notifications"), NotificationEndpoint.post)),
-    ] + ([nil] + TrackFormat.allCases).map(track)
+    ] + ([nil] + TrackFormat.allCases).map(track) + PageEndpoints.routes
 
   private static let fenceAccess = HTTPRoute.Access.only(.ops, otherwise: "only ops may see and change fences")
 
@@ -137,6 +137,12 @@ enum Routes {
     call.request.time = time
     if let fault = call.query.fault(knowing: action.parameters) { throw Refusal(.badMessage, "\(fault)") }
     return caller
+  }
+
+  /// Whether pages of all origins may read what is asked for.
+  static func isForAllOrigins(_ request: HTTPRequest) -> Bool {
+    guard case .success(let path) = request.path else { return false }
+    return find(path)?.route.isForAllOrigins == true
   }
 
   private static func find(_ path: [String]) -> (route: HTTPRoute, parameters: [String])? {

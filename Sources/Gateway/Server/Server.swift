@@ -59,6 +59,11 @@ public final class Server: Sendable {
     } catch {
       throw .journal("\(error)\(hint(error))")
     }
+    do throws(ErrorReply) {
+      for fence in configuration.fences { try hub.begin(with: fence) }
+    } catch {
+      throw .journal("cannot put a fence: \(error.message)")
+    }
     let box = HubBox(hub)
     do throws(SystemError) {
       let maintenance = makeMaintenance(configuration, shared, incarnation)

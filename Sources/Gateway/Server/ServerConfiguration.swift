@@ -1,6 +1,7 @@
 // What an operator decides.
 public import HubCore
-import HubMessages
+public import HubMessages
+public import HubPages
 public import HubRuntime
 public import HubTransport
 
@@ -16,6 +17,11 @@ public struct ServerConfiguration: Sendable {
   public var adminHost = "127.0.0.1"
   /// Web pages that may use the hub, beside its own.
   public var origins = AllowedOrigins()
+  /// Where clients reach it, such as `https://hub.example`, without a slash at the end; nil where nobody has said so.
+  /// Its pages have that origin.
+  public private(set) var publicURL: String?
+  /// What its pages show; nil for no pages.
+  public var pages: PageConfiguration? = PageConfiguration()
   /// Names under which the hub takes development credentials and shows metrics without a credential, beside loopback.
   public var hosts = AllowedHosts()
   /// Proxies whose X-Forwarded-For is believed.
@@ -44,11 +50,21 @@ public struct ServerConfiguration: Sendable {
   public var sampling = SamplingRules()
   /// What drivers' pseudonyms for riders are made with; nil for a new key with each start.
   public var pseudonymKey: SipKey?
+  /// Fences that are put at the start, before anybody is connected.
+  public var fences: [Fence] = []
   public var limits = Limits()
   public var timings = HubTimings()
   public var logLevel = LogLevel.info
 
   public init() {}
+
+  /// Sets `publicURL`, whose origin may use the hub from then on. False for what is not `http` or `https` and a host.
+  public mutating func setPublicURL(_ text: String) -> Bool {
+    let url = text.hasSuffix("/") ? String(text.dropLast()) : text
+    guard url.hasPrefix("https://") || url.hasPrefix("http://"), origins.allow(url) else { return false }
+    publicURL = url
+    return true
+  }
 }
 
 /// Why a server did not start.

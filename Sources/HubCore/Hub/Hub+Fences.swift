@@ -1,6 +1,6 @@
 // Fences: what ops ask about them over HTTP, and what is published of drivers at them. The fences decide
 // (Fences.swift); what they answer is stored before it is shown.
-import HubMessages
+public import HubMessages
 
 extension Hub {
   // MARK: Drivers at fences
@@ -35,6 +35,9 @@ extension Hub {
       storage.write(.stay(stay))
     }
   }
+
+  /// Puts a fence before anybody is connected; one that is there as it is stays. Throws where there is no room for it.
+  public mutating func begin(with fence: Fence) throws(ErrorReply) { _ = try put(fence, FenceCovering(fence)) }
 
   // MARK: Questions
 

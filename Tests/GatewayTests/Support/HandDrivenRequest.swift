@@ -4,19 +4,25 @@ import HubTransport
 
 /// A request, and what has come of its response.
 final class HandDrivenRequest: EventLoopDelegate {
-  private(set) var text = ""
+  private(set) var bytes: [UInt8] = []
   private(set) var isClosed = false
   private let loop: EventLoop
   private var id = ConnectionID.none
 
-  init(_ hub: HandDrivenHub, _ target: String, method: String = "GET", body: String = "") throws {
+  private let isHead: Bool
+
+  init(
+    _ hub: HandDrivenHub, _ target: String, method: String = "GET", body: String = "", fields: String = "",
+    version: String = "1.1"
+  ) throws {
+    isHead = method == "HEAD"
     let clock = hub.clock
     loop = try EventLoop(clock: { clock.reading })
     loop.delegate = self
     id = try loop.connect(hub.address)
     let start = loop.arena.count
-    let length = method == "GET" ? "" : "Content-Length: \(body.utf8.count)\r\n"
-    loop.arena.append(utf8: "\(method) \(target) HTTP/1.1\r\nHost: localhost\r\n\(length)\r\n\(body)")
+    let length = method == "GET" || isHead ? "" : "Content-Length: \(body.utf8.count)\r\n"
+    loop.arena.append(utf8: "\(method) \(target) HTTP/\(version)\r\nHost: localhost\r\n\(fields)\(length)\r\n\(body)")
     loop.send(start..<loop.arena.count, to: id)
     ownTurn()
     ownTurn()
@@ -27,6 +33,33 @@ final class HandDrivenRequest: EventLoopDelegate {
   func abort() {
     loop.abort(id)
     ownTurn()
+  }
+
+  var text: String { String(decoding: bytes, as: UTF8.self) }
+
+  /// What came behind the head.
+  var rawBody: [UInt8] {
+    bytes.firstRange(of: Array("\r\n\r\n".utf8)).map { Array(bytes[$0.upperBound...]) } ?? []
+  }
+
+  /// What the chunks of the body hold (RFC 9112 §7.1).
+  var dechunked: [UInt8] {
+    var (rest, body) = (rawBody[...], [UInt8]())
+    while let end = rest.firstRange(of: Array("\r\n".utf8)),
+      let size = Int(String(decoding: rest[..<end.lowerBound], as: UTF8.self), radix: 16), size > 0
+    {
+      body += rest[end.upperBound...].prefix(size)
+      rest = rest[end.upperBound...].dropFirst(size + 2)
+    }
+    return body
+  }
+
+  /// Whether all of the answer is there.
+  var isComplete: Bool {
+    guard text.contains("\r\n\r\n") else { return false }
+    if isHead { return true }
+    if text.contains("Transfer-Encoding: chunked\r\n") { return bytes.suffix(5) == Array("0\r\n\r\n".utf8)[...] }
+    return text.firstMatch(of: /Content-Length: (\d+)/).flatMap { Int($0.1) } == rawBody.count
   }
 
   var status: String { String(text.prefix(12).suffix(3)) }
@@ -41,7 +74,7 @@ final class HandDrivenRequest: EventLoopDelegate {
   }
 
   func received(_ id: ConnectionID, _ bytes: UnsafeMutableRawBufferPointer) {
-    text += String(decoding: bytes, as: UTF8.self)
+    self.bytes += bytes
   }
   func connected(_ id: ConnectionID) {}
   func overflowed(_ id: ConnectionID) {}

@@ -1,0 +1,135 @@
+// What a person sees of a hub: the pages, the client in JavaScript, what the pages are told before they have a
+// credential, and the streets that they draw. None of it needs a credential, for none of it says where anybody is; all
+// that does comes by the socket and the endpoints beside it, which ask for one.
+import HubBytes
+import HubGeo
+import HubHTTP
+import HubMessages
+import HubPages
+
+enum PageEndpoints {
+  static let routes: [HTTPRoute] =
+    [
+      HTTPRoute("/", page("index.html")), HTTPRoute("/track/{id}", page("track.html")),
+      HTTPRoute("/v1/about", .on(.get, for: .open, about)),
+      HTTPRoute("/streets", .on(.get, for: .open) { (call) throws(Refusal) in try streets(call, tile: nil) }),
+      HTTPRoute("/streets/14/{id}/{id}", .on(.get, for: .open, streetTile)),
+    ]
+    + Pages.files.keys.sorted().map { name in
+      HTTPRoute("/\(name)", isForAllOrigins: clientFiles.contains(name), page(name))
+    }
+
+  /// The client's: a page of any origin may have it from a hub, which says nothing of what that page may ask the hub.
+  private static let clientFiles: Set<String> = ["hub.js", "hub-binary.js", "hub-store.js", "hub.d.ts"]
+  static let forAllOrigins = OutgoingField("Access-Control-Allow-Origin", "*")
+
+  /// What the pages are sent with: they may run the hub's own scripts and styles, talk to the hub, and have images of
+  /// the hub and of who has the map's tiles. `require-trusted-types-for`: no text becomes markup.
+  static func fields(_ pages: PageConfiguration?) -> [OutgoingField] {
+    let tiles = pages?.map.tiles?.origin.map { " \($0)" } ?? ""
+    return [
+      OutgoingField(
+        "Content-Security-Policy",
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:\(tiles); connect-src 'self'; "
+          + "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"),
+      OutgoingField("X-Content-Type-Options", "nosniff"), OutgoingField("Referrer-Policy", "no-referrer"),
+    ]
+  }
+
+  // MARK: Files
+
+  private static func page(_ name: String) -> HTTPRoute.Action {
+    .on(.get, for: .open) { (call) throws(Refusal) in
+      _ = try pages(call)
+      guard let file = Pages.files[name] else {
+        throw Refusal(.notFound, "this hub was built without \(name)")
+      }
+      let origins = clientFiles.contains(name) ? [forAllOrigins] : []
+      return .respond(response(file, to: call, call.context.settings.pageFields + origins))
+    }
+  }
+
+  /// What is said of the pages; throws where there are none.
+  private static func pages(_ call: HTTPCall) throws(Refusal) -> PageConfiguration {
+    guard let pages = call.context.configuration.pages else { throw Refusal(.notFound, "there is no such endpoint") }
+    return pages
+  }
+
+  /// The file, compressed for who takes that, or 304 for who has it (RFC 9110 §13.1.2). The two forms have a tag each
+  /// (§8.8.3.3). `no-cache`: a browser asks each time whether it is still the same, so that no page meets a hub of
+  /// another release.
+  private static func response(_ file: PageFile, to call: HTTPCall, _ fields: [OutgoingField]) -> Response {
+    let plain = "\"\(file.tag)\""
+    let gzip = "\"\(file.tag)-gz\""
+    let asked = call.request.head.fields
+    let compressed = asked.acceptGzip ? file.compressed : nil
+    let common =
+      fields + [
+        OutgoingField("Cache-Control", "no-cache"), OutgoingField("Vary", "Accept-Encoding"),
+        OutgoingField("ETag", compressed == nil ? plain : gzip),
+      ]
+    if asked.haveTag(among: [plain, gzip]) { return Response(.notModified, fields: common) }
+    let coding = compressed == nil ? [] : [OutgoingField("Content-Encoding", "gzip")]
+    return Response(.ok, contentType: file.type, body: compressed ?? file.bytes, fields: common + coding)
+  }
+
+  // MARK: Streets
+
+  private static func streetTile(_ call: HTTPCall) throws(Refusal) -> Outcome {
+    guard let x = Int(call.parameters[0]), let y = Int(call.parameters[1]) else {
+      throw Refusal(.notFound, "a tile is /streets/14/<x>/<y>")
+    }
+    return try streets(call, tile: StreetTile(x: x, y: y))
+  }
+
+  /// A tile in which there are no streets is an empty one, not an error: a page asks for all that it shows.
+  private static func streets(_ call: HTTPCall, tile: StreetTile?) throws(Refusal) -> Outcome {
+    guard let streets = try pages(call).map.streets else { throw Refusal(.notFound, "this hub has no streets") }
+    guard let file = streets.file(tile) else {
+      throw Refusal(.notFound, "this hub has its streets at \(streets.path)")
+    }
+    return .respond(response(file, to: call, []))
+  }
+
+  // MARK: About
+
+  private static func about(_ call: HTTPCall) throws(Refusal) -> Outcome {
+    let map = try pages(call).map
+    let configuration = call.context.configuration
+    let takesDevelopment =
+      configuration.allowsDevelopmentCredentials && configuration.hosts.allows(call.request.head.fields)
+    let fields = [OutgoingField("Cache-Control", "no-store")]
+    return .respond(
+      .json(fields: fields) { body in
+        body.append("{\"release\":", Release.name)
+        body.append(",\"devAuth\":", takesDevelopment)
+        body.append(",\"time\":", call.context.now.timestamp, as: .unixMilliseconds)
+        body.append(",\"map\":{")
+        write(map, into: &body)
+        body.append("}}")
+      })
+  }
+
+  private static func write(_ map: BaseMap, into body: inout ByteBuffer) {
+    var comma: StaticString = ""
+    func next(_ key: StaticString) {
+      body.append(comma)
+      body.append(key)
+      comma = ","
+    }
+    if let box = map.box {
+      next("\"center\":")
+      box.center.writeJSON(into: &body)
+      next("\"box\":")
+      [box.west, box.south, box.east, box.north].writeJSON(into: &body)
+    }
+    for (key, value) in [
+      ("\"streets\":" as StaticString, map.streets?.path), ("\"tiles\":", map.tiles?.path),
+      ("\"attribution\":", map.attribution),
+    ] {
+      guard let value else { continue }
+      next(key)
+      value.writeJSON(into: &body)
+    }
+  }
+}

@@ -1,0 +1,63 @@
+// What the pages draw below the drivers: streets of a file, tiles, or the streets of a simulated city.
+import HubCommandLine
+import HubGateway
+import HubGeo
+import HubMessages
+import HubPages
+import HubSimulation
+
+/// What `serve` and `demo` are told of the map.
+struct MapOptions: Sendable {
+  var streets: String?
+  var tiles: MapTiles?
+  var attribution: String?
+
+  /// The map of these options, with its streets read and made ready.
+  func read() throws(CommandError) -> BaseMap {
+    var map = BaseMap()
+    map.tiles = tiles
+    map.attribution = attribution
+    guard let streets else { return map }
+    let suffix = "_edges.csv"
+    guard streets.hasSuffix(suffix) else {
+      throw .usage("--streets must be a file NAME\(suffix), with its crossings in NAME_nodes.csv beside it")
+    }
+    let crossings = streets.dropLast(suffix.count) + "_nodes.csv"
+    let graph = try parse("\(crossings)") { (bytes) throws(RoadGraphError) in try RoadGraph.readCrossings(bytes) }
+    let ways = try parse(streets) { (bytes) throws(RoadGraphError) in
+      try RoadGraph.readStreets(bytes, between: graph)
+    }
+    map.streets = try make(ways, streets)
+    map.box = map.streets?.box
+    return map
+  }
+
+  private func parse<Value>(
+    _ file: String, _ read: ([UInt8]) throws(RoadGraphError) -> Value
+  ) throws(CommandError) -> Value {
+    let bytes = try readBytes(file)
+    do throws(RoadGraphError) { return try read(bytes) } catch { throw .failed("cannot use \(file): \(error)") }
+  }
+
+  private func make(_ streets: [Street], _ file: String) throws(CommandError) -> Streets {
+    do throws(StreetError) {
+      return try Streets(streets, attribution: attribution)
+    } catch {
+      throw .failed("cannot use \(file): \(error)")
+    }
+  }
+}
+
+extension BaseMap {
+  /// The map of a simulated city: nobody's streets, which nobody has to be named for.
+  init(of city: City) throws(CommandError) {
+    self.init()
+    let streets = city.ways.map { Street(Street.Kind(rawValue: $0.rank) ?? .residential, $0.ends) }
+    do throws(StreetError) {
+      self.streets = try Streets(streets, attribution: nil)
+    } catch {
+      throw .failed("the city is too large: \(error)")
+    }
+    box = self.streets?.box
+  }
+}

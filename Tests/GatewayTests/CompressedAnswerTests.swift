@@ -1,0 +1,84 @@
+// Answers over HTTP in gzip, by turns that the test gives by hand.
+import HubMessages
+import HubTestSupport
+import HubTransport
+import Testing
+
+@testable import HubGateway
+
+@Suite struct CompressedAnswerTests {
+  private static let target = "/v1/drivers/nearby?role=ops&id=o1&latitude=52.5&longitude=13.4&limit=1000"
+
+  private func hub(_ change: (inout Limits) -> Void = { _ in }) throws -> HandDrivenHub {
+    let hub = try HandDrivenHub(clock: HandClock()) {
+      $0.allowsDevelopmentCredentials = true
+      $0.limits.reportsPerTurn = 10_000
+      change(&$0.limits)
+    }
+    try hub.addDrivers(600, tags: [])
+    return hub
+  }
+
+  private func fetch(
+    _ hub: HandDrivenHub, _ target: String, _ fields: String = "", method: String = "GET",
+    version: String = "1.1"
+  ) throws -> HandDrivenRequest {
+    let request = try HandDrivenRequest(hub, target, method: method, fields: fields, version: version)
+    try hub.turn(atMost: 200) {
+      request.ownTurn()
+      return request.isComplete
+    }
+    return request
+  }
+
+  @Test("a long answer is chunks of one gzip file, and what it says is the same")
+  func long() throws {
+    let hub = try hub()
+    let plain = try fetch(hub, Self.target)
+    let compressed = try fetch(hub, Self.target, "Accept-Encoding: gzip\r\n")
+    #expect(compressed.text.contains("Content-Encoding: gzip\r\n") && compressed.text.contains("chunked\r\n"))
+    #expect(!compressed.text.contains("Content-Length"))
+    #expect(gunzip(compressed.dechunked) == Array(try #require(plain.body).utf8))
+    #expect(compressed.dechunked.count * 3 < plain.body!.utf8.count)
+    #expect(plain.text.contains("Vary: Accept-Encoding\r\n") && compressed.text.contains("Vary: Accept-Encoding\r\n"))
+  }
+
+  @Test("a turn compresses one piece of it, so that others wait for no more")
+  func pieces() throws {
+    let hub = try hub { $0.gzipPieceBytes = 4096 }
+    let plain = try #require(try fetch(hub, Self.target).body).utf8.count
+    let request = try HandDrivenRequest(hub, Self.target, fields: "Accept-Encoding: gzip\r\n")
+    var turns = 0
+    var sizes: [Int] = []
+    try hub.turn(atMost: 200) {
+      turns += 1
+      request.ownTurn()
+      if sizes.last != request.bytes.count { sizes.append(request.bytes.count) }
+      return request.isComplete
+    }
+    #expect(turns >= plain / 4096 && sizes.count > plain / 4096 / 2)
+    #expect(gunzip(request.dechunked)?.count == plain)
+  }
+
+  @Test("a short answer has its length, and a shorter one is left as it is")
+  func short() throws {
+    let hub = try hub()
+    let target = Self.target.replacing("limit=1000", with: "limit=20")
+    let short = try fetch(hub, target, "Accept-Encoding: gzip\r\n")
+    #expect(short.text.contains("Content-Encoding: gzip\r\n") && short.text.contains("Content-Length: "))
+    #expect(gunzip(short.rawBody) == Array(try #require(try fetch(hub, target).body).utf8))
+    let shorter = try fetch(hub, "/healthz", "Accept-Encoding: gzip\r\n")
+    #expect(shorter.body == "ok\n" && !shorter.text.contains("Vary"))
+  }
+
+  @Test(
+    "who does not take it, HEAD, and HTTP/1.0 for a long one have the plain bytes",
+    arguments: [
+      ("GET", "", "1.1"), ("GET", "Accept-Encoding: br\r\n", "1.1"), ("GET", "Accept-Encoding: gzip;q=0\r\n", "1.1"),
+      ("HEAD", "Accept-Encoding: gzip\r\n", "1.1"), ("GET", "Accept-Encoding: gzip\r\n", "1.0"),
+    ])
+  func plain(method: String, fields: String, version: String) throws {
+    let answer = try fetch(try hub(), Self.target, fields, method: method, version: version)
+    #expect(!answer.text.contains("Content-Encoding") && answer.text.contains("Content-Length: "))
+  }
+}
