@@ -8,6 +8,7 @@ import HubCommandLine
 import HubGateway
 import HubGeo
 import HubMessages
+import HubPages
 import HubRuntime
 import HubSystem
 import HubTransport
@@ -41,7 +42,7 @@ private func runDemo(_ arguments: Arguments) throws(CommandError) -> ExitCode {
   // Two clients for each driver here, and the hub's ends of them.
   try raiseOpenFileLimit(for: fleetOptions.drivers * 4)
   let ownJournal = arguments.string("url") == nil && arguments.string("data") == nil ? try TemporaryJournal() : nil
-  let server = try startHub(arguments, journal: arguments.string("data") ?? ownJournal?.path)
+  let server = try startHub(arguments, fleetOptions, journal: arguments.string("data") ?? ownJournal?.path)
   defer {
     server?.drain()
     server?.wait()
@@ -60,7 +61,9 @@ private func runDemo(_ arguments: Arguments) throws(CommandError) -> ExitCode {
 }
 
 /// The hub of the demo; nil where there is another one to use.
-private func startHub(_ arguments: Arguments, journal directory: String?) throws(CommandError) -> Server? {
+private func startHub(
+  _ arguments: Arguments, _ fleet: FleetOptions, journal directory: String?
+) throws(CommandError) -> Server? {
   guard arguments.string("url") == nil else {
     guard arguments.string("data") == nil else { throw .usage("--data is for a hub of the demo's own, not for --url") }
     return nil
@@ -70,6 +73,8 @@ private func startHub(_ arguments: Arguments, journal directory: String?) throws
   configuration.loops = try arguments.value("loops", .whole(1...64)) ?? 1
   configuration.allowsDevelopmentCredentials = true
   configuration.logLevel = .warning
+  configuration.pages?.map = try BaseMap(of: fleet.city)
+  configuration.fences = Demo.station(at: fleet.center).map { [$0] } ?? []
   configuration.journal = directory.map { JournalConfiguration(directory: $0) }
   do throws(ServerError) {
     return try Server.start(configuration)
@@ -82,6 +87,14 @@ private func startHub(_ arguments: Arguments, journal directory: String?) throws
 private final class Demo: ClientLoopDelegate {
   /// Long enough that most drivers are on a trip when the demo begins.
   static let headSeconds = 240.0
+
+  /// A place that drivers come to and leave.
+  static func station(at center: Coordinate) -> Fence? {
+    guard let id = Identifier("central-station"), let title = InlineText("Central station"),
+      let circle = Circle(center: center, radiusMeters: 250)
+    else { return nil }
+    return Fence(id: id, title: title, shape: .area(.circle(circle)))
+  }
 
   private let plan: FleetPlan
   private let options: ClientOptions
@@ -112,6 +125,7 @@ private final class Demo: ClientLoopDelegate {
     try system { () throws(SystemError) in
       try clients.loop.watchSignals([SIGINT, SIGTERM]) { [unowned clients = self.clients] _ in clients.stop() }
     }
+    if let server { StandardStream.output.write("http://\(server.address)/ shows it on a map\n") }
     StandardStream.output.write(
       "\(server == nil ? "using the hub" : "hub") at \(options.url); look into it with\n"
         + "  locationhub watch fleet --url \(options.url)\n")

@@ -71,6 +71,11 @@ struct FleetOptions {
   }
 }
 
+extension FleetOptions {
+  /// The city of these options, made anew: the same each time.
+  var city: City { City(seed: seed, center: center, radiusMeters: radius) }
+}
+
 /// A fleet before it drives: checked, and free to go to another thread.
 struct FleetPlan: Sendable {
   let options: FleetOptions
@@ -106,11 +111,14 @@ final class Fleet: ClientLoopDelegate {
     var simulated: SimulatedDriver
     /// When its simulation began (uptime, ns).
     let start: Int64
+    var shift: Shift
     var trip: Identifier?
     var isOpen = false
     /// It was connected once: from then on fixes are kept over a break.
     var wasOpen = false
     var hasEnded = false
+    /// It went offline by itself, and comes back.
+    var isAway = false
   }
 
   weak var observer: (any FleetObserver)?
@@ -140,17 +148,20 @@ final class Fleet: ClientLoopDelegate {
     // The simulation's phones measure on its ticks.
     let ticks = max(1, (1 / options.rate / SimulatedDriver.tickSeconds).rounded())
     let interval = ticks * SimulatedDriver.tickSeconds
-    let city = City(seed: options.seed, center: options.center, radiusMeters: options.radius)
+    let city = options.city
     let now = clients.now
     for (index, driver) in plan.drivers.enumerated() {
       let offset = Int64((interval * Double(index) / Double(options.drivers) - plan.head) * 1000)
-      let simulated = SimulatedDriver(
+      var simulated = SimulatedDriver(
         index: index, city: city, seed: options.seed,
         start: Timestamp(milliseconds: now.timestamp.milliseconds + offset), fixInterval: interval)
+      simulated.takesRoutes = plan.hasTrips
       let client = clients.add(driver.configuration, after: Double(index) / 1000)
       precondition(client.index == index, "the loop has no other clients")
       members.append(
-        Member(client: client, id: driver.id, simulated: simulated, start: now.uptime + offset * 1_000_000))
+        Member(
+          client: client, id: driver.id, simulated: simulated, start: now.uptime + offset * 1_000_000,
+          shift: Shift(seed: options.seed, index: index)))
       if plan.head > 0 { catchUp(index) }
       clients.schedule(client, at: nextDue(index, after: now.uptime))
     }
@@ -179,18 +190,39 @@ final class Fleet: ClientLoopDelegate {
     if isOver { return }
     let index = client.index
     let now = clients.now.uptime
-    let step = members[index].simulated.step(to: Double(now - members[index].start) / 1e9)
-    if plan.hasTrips { for move in step.moves { send(move, index) } }
+    let seconds = Double(now - members[index].start) / 1e9
+    let step = members[index].simulated.step(to: seconds)
+    if plan.hasTrips {
+      for move in step.moves { send(move, index) }
+      if let part = members[index].shift.step(to: seconds, isOnTrip: members[index].simulated.trip != nil) {
+        begin(part, index)
+      }
+    }
     if let fix = step.fix { send(fix, index) }
     if !members[index].hasEnded { clients.schedule(client, at: nextDue(index, after: now)) }
   }
 
   private func send(_ fix: Fix, _ index: Int) {
-    guard members[index].wasOpen else { return }
+    guard members[index].wasOpen, members[index].shift.part != .offline else { return }
     // It leaves at the end of this turn.
     guard clients.send(fix, trip: members[index].trip, from: members[index].client) else { return }
     fixesSent += 1
     observer?.sent(index, fix)
+  }
+
+  /// The driver rests, goes out of reach, or works again.
+  private func begin(_ part: Shift.Part, _ index: Int) {
+    let client = members[index].client
+    members[index].simulated.takesTrips = part == .working
+    switch part {
+    case .offline: clients.close(client)
+    case .unavailable: clients.send(DriverStatusReport(status: .unavailable), from: client)
+    case .background: clients.send(DriverStatusReport(status: .background), from: client)
+    case .working:
+      if members[index].isAway { clients.restart(client) }
+      clients.send(DriverStatusReport(status: .available), from: client)
+    }
+    members[index].isAway = part == .offline
   }
 
   private func send(_ move: SimulatedDriver.TripMove, _ index: Int) {
@@ -201,7 +233,8 @@ final class Fleet: ClientLoopDelegate {
         tripID: trip, status: move.trip.status, timestamp: move.timestamp, location: move.location,
         pickup: isRequest ? move.trip.pickup : nil, dropoff: isRequest ? move.trip.dropoff : nil,
         driverID: isRequest ? members[index].id : nil,
-        riderID: isRequest && index < plan.riders.count ? plan.riders[index] : nil),
+        riderID: isRequest && index < plan.riders.count ? plan.riders[index] : nil,
+        route: isRequest ? route(of: move.trip) : nil),
       from: members[index].client)
     if isRequest { activeTrips += 1 }
     if move.trip.status.isFinal {
@@ -210,6 +243,11 @@ final class Fleet: ClientLoopDelegate {
     }
     members[index].trip = move.trip.status.isFinal ? nil : trip
     observer?.moved(index, trip, move.trip.status)
+  }
+
+  /// Nil for a way that has no length.
+  private func route(of trip: SimulatedTrip) -> Route? {
+    do throws(Route.Fault) { return try Route(points: trip.route) } catch { return nil }
   }
 
   // MARK: Connections
@@ -231,7 +269,7 @@ final class Fleet: ClientLoopDelegate {
       openCount -= 1
       lostConnections += disconnection.cause == .closedByUs ? 0 : 1
     }
-    if case .ended = disconnection.next {
+    if case .ended = disconnection.next, !members[client.index].isAway {
       members[client.index].hasEnded = true
       endedCount += 1
     }

@@ -18,7 +18,7 @@ let simulate = Verb(
     The same seed gives the same drives; timestamps are the real clock's. Ends by --duration, SIGINT or SIGTERM.
     """,
   options: ClientOptions.options + FleetOptions.options(drivers: simulatedDrivers) + [
-    Option("trips", nil, "drivers serve trips: trip_status, and fixes that name the trip")
+    Option("trips", nil, "drivers serve trips with routes, rest, and go offline for a while")
   ],
   run: runSimulate)
 
