@@ -250,3 +250,41 @@ extension EndToEnd.TokensAndGrants {
     #expect(try HubProcess.run(["serve", "--revoked", list]).status == 2)
   }
 }
+
+extension EndToEnd.TokensAndGrants {
+  private func upgrade(_ hub: TokenHub, _ protocols: String?, query: String = "", _ more: String = "") throws
+    -> HTTPResponse
+  {
+    var request = UpgradeRequest("/v1/ws\(query)")
+    if let protocols { request = request.with("Sec-WebSocket-Protocol", protocols) }
+    let connection = try hub.hub.connect()
+    try connection.send(request.text.dropLast() + more + "\r\n")
+    return try connection.readResponse()
+  }
+
+  @Test("a token may be offered as a subprotocol, and is never answered with")
+  func subprotocol() throws {
+    let hub = try TokenHub()
+    let token = try hub.token(.rider, "r1")
+    for offer in ["locationhub.v1.json, access_token.\(token)", "access_token.\(token),locationhub.v1.json"] {
+      let answer = try upgrade(hub, offer)
+      #expect(answer.status == 101 && answer.fields["sec-websocket-protocol"] == "locationhub.v1.json")
+    }
+    let alone = try upgrade(hub, "access_token.\(token)")
+    #expect(alone.status == 101 && alone.fields["sec-websocket-protocol"] == nil)
+    let refused = try upgrade(hub, "locationhub.v1.json, access_token.\(token)x")
+    #expect(refused.status == 401 && !refused.text.contains(token) && !"\(refused.fields)".contains(token))
+  }
+
+  @Test("a token that comes twice, or in two ways, is refused")
+  func twoWays() throws {
+    let hub = try TokenHub()
+    let token = try hub.token(.rider, "r1")
+    let offer = "locationhub.v1.json, access_token.\(token)"
+    #expect(try upgrade(hub, "\(offer), access_token.\(token)").status == 401)
+    #expect(try upgrade(hub, offer, query: "?access_token=\(token)").status == 401)
+    #expect(try upgrade(hub, offer, "Authorization: Bearer \(token)\r\n").status == 401)
+    #expect(try upgrade(hub, nil, query: "?access_token=\(token)", "Authorization: Bearer \(token)\r\n").status == 401)
+    #expect(try upgrade(hub, offer).status == 101)
+  }
+}

@@ -1,5 +1,5 @@
-// Who a peer is and what it may see: by a token (`Authorization: Bearer`, `access_token=`), or with `--dev-auth` by
-// what its query says.
+// Who a peer is and what it may see: by a token (`Authorization: Bearer`, `access_token=`, or a subprotocol that is
+// offered), or with `--dev-auth` by what its query says.
 import HubCore
 import HubHTTP
 import HubMessages
@@ -158,13 +158,13 @@ extension Credential {
     if case .repeated = request.query.fault(knowing: ["access_token"], passingOthers: true) {
       throw CredentialError(text: "give access_token once")
     }
+    let offered = try offeredToken(of: request)
+    guard offered == nil || inQuery == nil else { throw CredentialError(text: once) }
     switch request.fields.single("authorization") {
-    case .absent: return inQuery
+    case .absent: return offered ?? inQuery
     case .repeated: throw CredentialError(text: "send Authorization once")  // RFC 9110 §5.3: it is no list
     case .value(let value):
-      guard inQuery == nil else {
-        throw CredentialError(text: "give the token in Authorization or in the query, not both")
-      }
+      guard inQuery == nil, offered == nil else { throw CredentialError(text: once) }
       // RFC 9110 §11.1: the scheme is written in any case.
       let scheme = value.prefix { $0 != 0x20 }
       guard String(decoding: scheme, as: UTF8.self).lowercased() == "bearer" else {
@@ -172,6 +172,18 @@ extension Credential {
       }
       return Array(value.dropFirst(scheme.count).drop { $0 == 0x20 })
     }
+  }
+
+  private static let once = "give the token in Authorization, in the query or as a subprotocol, in one of them only"
+  private static let tokenProtocol = "access_token."
+
+  /// The token that a browser offers as a subprotocol: it can set no header of an upgrade, and an address stands in
+  /// proxies' logs. A token's characters are those of a subprotocol (RFC 7515 §7.1, RFC 6455 §4.1). The hub never
+  /// chooses it, for it chooses among its own.
+  private static func offeredToken(of request: RequestHead) throws(CredentialError) -> [UInt8]? {
+    let offered = request.fields.elements("sec-websocket-protocol").filter { $0.starts(with: tokenProtocol.utf8) }
+    guard offered.count <= 1 else { throw CredentialError(text: "offer access_token.<token> once") }
+    return offered.first.map { Array($0.dropFirst(tokenProtocol.utf8.count)) }
   }
 
   /// Development's credential: only for programs of this machine and for pages that it serves. A proxy makes everybody
