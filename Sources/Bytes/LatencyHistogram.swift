@@ -51,6 +51,15 @@ public struct LatencyHistogram: Sendable {
     maximum = max(maximum, other.maximum)
   }
 
+  /// What was counted since a copy was made of this histogram. Its maximum is that of all times.
+  public func since(_ before: LatencyHistogram) -> LatencyHistogram {
+    var passed = self
+    for index in counts.indices { passed.counts[index] &-= before.counts[index] }
+    passed.count &-= before.count
+    passed.sum &-= before.sum
+    return passed
+  }
+
   public mutating func reset() { self = LatencyHistogram() }
 
   /// The buckets that hold anything, from the lowest: the highest value that falls into each, and how many did.

@@ -25,7 +25,7 @@ extension SessionLoop {
     switch output {
     case .delivery(let delivery): fanOut.publish(delivery)
     case .areaUpdate(let channel, let publication): fanOut.add(areaUpdate: publication, of: channel)
-    case .areaTickEnded: fanOut.endAreaTick(in: sessions)
+    case .areaTickEnded(let due): fanOut.endAreaTick(in: sessions, due: due)
     case .areaSnapshot(let session, let channel, let parts): fanOut.deliver((session, channel, parts), in: sessions)
     case .subscribed(let session, let channel, let answer, let missed, let isParty):
       guard let slot = answeredSlot(of: session) else { return fanOut.release(channel, &inputs) }

@@ -41,6 +41,8 @@ struct SessionLoop: ~Copyable {
   /// The listener of the admin port, as `EventLoop.acceptedOn` tells it; nil where this loop has none.
   let adminListener: Int?
   var admission: Admission
+  /// Of the first loop, for all.
+  private var meter = FiguresMeter()
   private var clock: LoopClock
   private var drain: Drain
   var log: LoopLog
@@ -195,6 +197,9 @@ struct SessionLoop: ~Copyable {
       for slot in 0..<sessions.endIndex where sessions[slot].phase == .open { control.arm(&sessions[slot], now: now) }
     }
     publishCounters()
+    if index == 0 {
+      inputs.append(.figures(meter.figures(http.settings.metrics(), uptime: now.uptime, at: now.timestamp)))
+    }
     checkDrain()
   }
 

@@ -203,6 +203,8 @@ public enum HubInput: Sendable {
   indirect case query(SessionRef, HubQuery, replyTo: MessageID? = nil)
   /// A driver's ping: its pong says what is stored, so it takes its turn behind the fixes that came before it.
   indirect case ping(SessionRef, MessageID, Ping)
+  /// What the hub's process has counted in the last second: state of the channel `stats`.
+  indirect case figures(HubFigures)
   /// The answer to a `HistoryLookup`: those of its times that were found.
   indirect case knownFixes(ticket: UInt64, [Int64])
 }

@@ -107,6 +107,9 @@ public struct HubLimits: Sendable, Equatable {
   public var missedFixesPerDriver = 4096
   public var missedFixes = 1 << 20
 
+  /// Seconds of the hub's own figures that are kept, some 500 bytes each. Past it the oldest are forgotten.
+  public var figures = 600
+
   public init() {}
 
   /// The hub of a test or a measurement: tables of these sizes.

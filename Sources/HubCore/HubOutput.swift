@@ -52,7 +52,8 @@ public enum HubOutput: Sendable {
   indirect case areaSnapshot(SessionRef, ChannelHandle, [Publication])
   /// What changed in a cell. To be sent when `areaTickEnded` says that the tick's last cell has come.
   indirect case areaUpdate(ChannelHandle, Publication)
-  case areaTickEnded
+  /// `due`: when the tick was to begin (uptime, ns).
+  case areaTickEnded(due: Int64)
   /// The answer to `HubInput.leaveView`.
   indirect case viewEnded(SessionRef, MessageID, Unsubscribe)
   indirect case subscriptionRefused(SessionRef, ErrorReply)

@@ -92,6 +92,10 @@ public final class GroupCommit: @unchecked Sendable {
 
   public var currentCondition: JournalCondition { health.load(ordering: .acquiring) }
 
+  /// By how many ns the oldest records that wait are over the time by which they are to be written, at an uptime (ns);
+  /// 0 while the disk keeps up.
+  public func lag(at uptime: Int64) -> Int64 { locked { max(0, uptime - min(uptime, $0.deadline)) } }
+
   public var counters: JournalCounters { locked { $0.counters } }
 
   /// Whether `bytes` more may be submitted.

@@ -79,7 +79,7 @@ extension ClientSession {
     case .driverLocation(let location):
       subscriptions.state(publication.channel, after: location.after, now: now.uptime, limits: limits)
       return true
-    case .areaUpdate, .rawFix, .countsUpdate: return true
+    case .areaUpdate, .rawFix, .countsUpdate, .stats: return true
     case .etaUpdate(let update):
       subscriptions.state(publication.channel, after: update.after, now: now.uptime, limits: limits)
       return true

@@ -15,6 +15,10 @@ extension Channel {
       self = .trips
       return
     }
+    if unsafe bytes.elementsEqual("stats".utf8) {
+      self = .stats
+      return
+    }
     guard let colon = unsafe bytes.firstIndex(of: UInt8(ascii: ":")) else { return nil }
     let prefix = unsafe UnsafeRawBufferPointer(rebasing: bytes[..<colon])
     let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[(colon + 1)...])
@@ -78,7 +82,7 @@ extension Channel {
 
   private static let anyName: StaticString = """
     expected trip:<id>, driver:<id>, fence:<id>, area:<geohash>, nearby:<latitude>,<longitude>,<radius>, \
-    box: or counts:<west>,<south>,<east>,<north>, fleet, trips or raw:<id>
+    box: or counts:<west>,<south>,<east>,<north>, fleet, trips, stats or raw:<id>
     """
 
   /// Nil where the text is no channel's name.
@@ -185,6 +189,7 @@ extension ByteRoom {
       append(UInt8(ascii: "/"))
       append(integer: UInt64(block.precision + CountsUpdate.depth))
     case .fleet: append("fleet")
+    case .stats: append("stats")
     case .trips: append("trips")
     case .raw(let id):
       append("raw:")

@@ -26,6 +26,8 @@ public enum Channel: Sendable, Hashable, BitwiseCopyable {
   case raw(Identifier)
   /// `trips`: the trip_update of all trips, for ops.
   case trips
+  /// `stats`: the hub's own figures, for ops.
+  case stats
 
   /// Characters of an area's geohash, and of a view's cells: cells from 156 km down to 38 m.
   public static let areaPrecisions = 3...8

@@ -20,6 +20,7 @@ public struct Publication: Sendable, Equatable {
     indirect case areaUpdate(AreaUpdate)
     indirect case rawFix(RawFix)
     indirect case countsUpdate(CountsUpdate)
+    indirect case stats(HubFigures)
   }
 
   public init(channel: Channel, number: UInt64, timestamp: Timestamp, body: Body) {

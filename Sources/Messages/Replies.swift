@@ -103,6 +103,8 @@ public struct Subscribed: Sendable, Equatable {
   /// True when a resume point was given and everything since then follows.
   public var recovered: Bool
   public var snapshot: Snapshot?
+  /// Of `stats`: the seconds before, the oldest first.
+  public var history: [HubFigures]?
 
   public init(
     replyTo: MessageID, channel: Channel, sequence: UInt64, epoch: InlineText, recovered: Bool, snapshot: Snapshot?

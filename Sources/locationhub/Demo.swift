@@ -174,7 +174,7 @@ private final class Demo: ClientLoopDelegate {
       // The ride is over; the rider puts the phone away.
       if update.status.isFinal { clients.unsubscribe(client, from: publication.channel) }
     case .notification: figures.events += 1
-    case .areaUpdate, .rawFix, .countsUpdate: break
+    case .areaUpdate, .rawFix, .countsUpdate, .stats: break
     }
   }
 

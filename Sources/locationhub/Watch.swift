@@ -50,7 +50,7 @@ extension Channel {
   fileprivate var isForRiders: Bool {
     switch self {
     case .trip, .area, .nearby: true
-    case .driver, .fence, .box, .counts, .countsBlock, .fleet, .trips, .raw: false
+    case .driver, .fence, .box, .counts, .countsBlock, .fleet, .trips, .raw, .stats: false
     }
   }
 }
@@ -246,6 +246,7 @@ enum WatchText {
     case .areaUpdate(let update): return head + text(update)
     case .rawFix(let fix): return head + text(fix)
     case .countsUpdate(let update): return head + text(update)
+    case .stats(let figures): return head + figures.members
     }
   }
 

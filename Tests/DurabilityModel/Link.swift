@@ -186,7 +186,7 @@ extension Publication {
   /// Nil for state.
   public var sequence: UInt64? {
     switch body {
-    case .driverLocation, .etaUpdate, .areaUpdate, .rawFix, .countsUpdate: nil
+    case .driverLocation, .etaUpdate, .areaUpdate, .rawFix, .countsUpdate, .stats: nil
     case .tripUpdate(let update): update.sequence
     case .notification(let notification): notification.sequence
     }

@@ -48,7 +48,7 @@ extension World {
     case .driverLocation(let location):
       reach[.positions] += 1
       return try clients[number].locate(location, topic)
-    case .etaUpdate, .areaUpdate, .rawFix, .countsUpdate: return
+    case .etaUpdate, .areaUpdate, .rawFix, .countsUpdate, .stats: return
     case .tripUpdate(let update):
       sequence = update.sequence
       if let trip = Names.trips.firstIndex(of: update.tripID) { clients[number].known[trip] = update.status }

@@ -238,6 +238,7 @@ private struct FuzzedHub: ~Copyable {
       case .notification(let notification): advance(loop, delivery.channel, state, notification.sequence)
       case .rawFix: precondition(delivery.conflationKey != 0)
       case .areaUpdate, .countsUpdate: preconditionFailure("an area update has an output of its own")
+      case .stats: break
       }
     case .watching(let session, _, let cells):
       for cell in cells { held[loop][cell.index, default: Held()].count += 1 }

@@ -91,7 +91,7 @@ extension Publication {
   /// The number of an event; nil for state.
   var sequence: UInt64? {
     switch body {
-    case .driverLocation, .etaUpdate, .areaUpdate, .rawFix, .countsUpdate: nil
+    case .driverLocation, .etaUpdate, .areaUpdate, .rawFix, .countsUpdate, .stats: nil
     case .tripUpdate(let update): update.sequence
     case .notification(let notification): notification.sequence
     }

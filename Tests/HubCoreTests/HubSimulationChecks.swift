@@ -153,7 +153,7 @@ extension Simulation {
       tally.positions[topic][loop] += 1
       try checkOrder(of: location, topic: topic)
       tally.newest = location.timestamp.milliseconds
-    case .areaUpdate, .rawFix, .countsUpdate: throw fail("nobody asked for that")
+    case .areaUpdate, .rawFix, .countsUpdate, .stats: throw fail("nobody asked for that")
     case .etaUpdate(let update):
       guard update.after == newest, delivery.conflationKey != 0, update.eta >= 0, update.distance >= 0 else {
         throw fail("an ETA after \(update.after), events up to \(newest)")

@@ -109,7 +109,7 @@ func withoutNumberOfState(_ envelope: ServerEnvelope) throws -> ServerEnvelope {
   guard case .publication(var publication) = envelope.message else { return envelope }
   switch publication.body {
   case .tripUpdate, .notification: return envelope
-  case .driverLocation, .etaUpdate, .areaUpdate, .rawFix, .countsUpdate: break
+  case .driverLocation, .etaUpdate, .areaUpdate, .rawFix, .countsUpdate, .stats: break
   }
   guard let id = MessageID("p0") else { throw Unexpected() }
   publication.number = 0

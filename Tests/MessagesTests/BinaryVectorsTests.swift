@@ -36,7 +36,7 @@ import Testing
       #expect(try peer.readServer(vector.bytes) == meant, "\(vector.hex)")
       #expect(hex(peer.write(meant)) == vector.hex)
     }
-    #expect(types == Set(1...8).union(16...22).union([0x80]), "one of each type")
+    #expect(types == Set(1...8).union(16...23).union([0x80]), "one of each type")
   }
 
   private func checkNames(_ vector: Vector, _ peer: inout BinaryPeer) throws {

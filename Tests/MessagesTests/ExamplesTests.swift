@@ -20,7 +20,7 @@ import Testing
       try types(false) == [
         "connected", "driver_location", "trip_update", "notification", "subscribed", "unsubscribed", "ack", "pong",
         "error", "sampling", "eta_update", "result", "area_update", "raw_fix",
-        "counts_update",
+        "counts_update", "stats",
       ])
   }
 

@@ -35,7 +35,7 @@ struct BinaryNames {
   mutating func open(_ channel: ChannelHandle, _ name: Channel) {
     switch name {
     case .trip, .driver: break
-    case .fence, .area, .nearby, .box, .counts, .countsBlock, .fleet, .trips, .raw: return
+    case .fence, .area, .nearby, .box, .counts, .countsBlock, .fleet, .trips, .raw, .stats: return
     }
     let index = Int(channel.index)
     if entryOfChannel.count <= index {

@@ -79,8 +79,8 @@ extension FanOut {
   }
 
   /// A tick is all there: each session gets what changed in its cells, with one write, and the whole cells that have
-  /// waited for it.
-  mutating func endAreaTick(in sessions: borrowing SessionTable) {
+  /// waited for it. What it brought is late by how long after `due` (uptime, ns) it is written.
+  mutating func endAreaTick(in sessions: borrowing SessionTable, due: Int64) {
     var behind: [UInt32] = []
     for (channel, publication) in areas.takeTick() {
       makeRoom(for: publication)
@@ -96,6 +96,7 @@ extension FanOut {
         counted.publicationsOut += 1
         counted.areaUpdatesOut += 1
       }
+      noteReceived(at: due)
       for node in behind { subscriptions.setBehind(node, true) }
       counted.areaUpdatesSkipped += UInt64(behind.count)
       behind.removeAll(keepingCapacity: true)

@@ -117,6 +117,9 @@ struct FanOut: ~Copyable {
     for delivery in held.takeAll() { fanOut(delivery) }
   }
 
+  /// Something that came, or was due, at a time (uptime, ns) is among the turn's output.
+  mutating func noteReceived(at time: Int64) { turnReceived.append(time) }
+
   /// The turn's output was written: the latency of what it brought out is known.
   @inline(__always)
   mutating func turnFlushed() {

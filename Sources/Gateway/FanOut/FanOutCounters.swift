@@ -23,7 +23,7 @@ struct FanOutCounters: Sendable {
   var recovered: UInt64 = 0
   /// Subscriptions that ended unasked, by `Unsubscribed.Reason.rawValue`.
   var subscriptionsEnded = [UInt64](repeating: 0, count: Unsubscribed.Reason.allCases.count)
-  /// From reading a fix to having written what came of it to the kernel.
+  /// From reading a fix, or the end of an area's second, to having written what came of it to the kernel.
   var latency = LatencyHistogram()
   var compression = CompressionCounters()
 }

@@ -123,6 +123,8 @@ struct MessageEncoder {
     }
     let plain = row.carrier.finish(row.form, payloadAt: payload, in: &loop.arena)
     if case .result = reply, plain.count > largestAnswer { return nil }
+    // Ten minutes of figures: to compress them takes as long as the work of a turn.
+    if case .subscribed = reply, plain.count > WorkUnits.freeAnswerBytes { return plain }
     guard row.isCompressed else { return plain }
     return compression.deflate(payload..<plain.upperBound, row.carrier, in: &loop.arena) ?? plain
   }

@@ -52,7 +52,7 @@ struct Credential: Sendable, Equatable {
   func grant(for channel: Channel) -> ChannelGrant? {
     switch (role, channel) {
     case (.ops, _), (.rider, .area), (.rider, .nearby): .granted
-    case (_, .fleet), (_, .trips), (_, .raw), (_, .box), (_, .counts), (_, .countsBlock): nil
+    case (_, .fleet), (_, .trips), (_, .raw), (_, .stats), (_, .box), (_, .counts), (_, .countsBlock): nil
     case (_, .driver(let driver)): role == .driver && driver == id || opens(channel) ? .granted : nil
     case (_, .trip):
       if !opens(channel) {

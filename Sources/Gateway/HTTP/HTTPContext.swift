@@ -39,15 +39,20 @@ final class HTTPSettings {
 
   /// The counters of all loops and the hub, as they are now.
   func metricsPage() -> Response {
+    Response(.ok, contentType: "text/plain; version=0.0.4; charset=utf-8", body: metrics().text())
+  }
+
+  /// What the page, and the channel `stats`, are made from.
+  func metrics() -> MetricsReading {
     let (limits, admissions) = (configuration.limits, shared.admissions)
-    let reading = MetricsReading(
+    return MetricsReading(
       loops: shared.metrics.loops, hub: shared.metrics.hub.counters, journal: shared.journal, history: shared.history,
       tables: TableBounds(
         limits: limits, loops: configuration.loops, sessions: admissions.sessionLimit,
         connectionsPerLoop: connectionsPerLoop, addresses: admissions.addressCount,
         identities: admissions.identityCount),
-      residentBytes: ProcessFacts.residentBytes() ?? 0, incompleteBytes: admissions.incomplete)
-    return Response(.ok, contentType: "text/plain; version=0.0.4; charset=utf-8", body: reading.text())
+      residentBytes: ProcessFacts.residentBytes() ?? 0, cpuNanoseconds: ProcessFacts.cpuTimeNanoseconds(),
+      incompleteBytes: admissions.incomplete)
   }
 
   /// What a browser must be told before its page may read an answer, unless the answer says so itself.

@@ -15,11 +15,7 @@ extension Metric {
 
   private static let sessions: [Metric] = [
     Metric("connections", loops: \.connections, "Open TCP connections."),
-    Metric("sessions", by: "role", "Open WebSocket sessions by role.") { reading in
-      Role.allCases.map { role in
-        ("\(role.name)", UInt64(reading.sum { $0.sessions[Int(role.rawValue)] }))
-      }
-    },
+    Metric("sessions", by: "role", "Open WebSocket sessions by role.", read: \.sessions),
     Metric("subscriptions", loops: \.fanOut.subscriptions, "Subscriptions of open sessions."),
     Metric("subscriptions_ended_total", by: "reason", "Subscriptions that the hub ended, by reason.") { reading in
       Unsubscribed.Reason.allCases.filter { $0 != .asked }.map { reason in
@@ -88,16 +84,8 @@ extension Metric {
   ]
 
   private static let problems: [Metric] = [
-    Metric("dropped_total", by: "reason", "What was not delivered, by reason.") { reading in
-      [
-        ("conflated_slow", reading.sum(\.transport.conflated)),
-        ("conflated_interval", reading.sum(\.fanOut.conflatedByInterval)),
-        ("overflow", reading.sum(\.transport.dropped)),
-      ]
-    },
-    Metric("errors_total", by: "code", "Errors told to clients, by code.") { reading in
-      ErrorCode.allCases.map { code in ("\(code.name)", reading.sum { $0.errors[Int(code.rawValue)] }) }
-    },
+    Metric("dropped_total", by: "reason", "What was not delivered, by reason.", read: \.dropped),
+    Metric("errors_total", by: "code", "Errors told to clients, by code.", read: \.errors),
     Metric("closes_total", by: "code", "Sessions closed by the hub, by close code.") { $0.merged(\.closesSent) },
     Metric("http_responses_total", by: "status", "HTTP responses by status.") { $0.merged(\.responses) },
     Metric("protocol_errors_total", loops: \.protocolErrors, "Broken WebSocket frames."),
@@ -277,12 +265,10 @@ extension Metric {
 
   private static let process: [Metric] = [
     Metric("resident_bytes", "Resident memory of the process.") { $0.residentBytes },
+    Metric("process_cpu_seconds_total", "CPU time of the process, user and system.") { $0.cpuNanoseconds },
     Metric(
-      "delivery_seconds", bounds: latencyBounds, "From reading a fix to having written what came of it."
-    ) { reading in
-      var latency = LatencyHistogram()
-      for loop in reading.loops { latency.merge(loop.fanOut.latency) }
-      return latency
-    },
+      "delivery_seconds", bounds: latencyBounds,
+      "From reading a fix, or the end of an area's second, to having written what came of it.",
+      read: \.latency),
   ]
 }

@@ -2,7 +2,9 @@
 // (MetricTable.swift).
 import HubBytes
 import HubCore
+import HubMessages
 import HubRuntime
+import HubTransport
 
 /// What a page of metrics is made from.
 struct MetricsReading {
@@ -13,6 +15,8 @@ struct MetricsReading {
   var history: HistoryReader?
   var tables: TableBounds
   var residentBytes: Int
+  /// CPU time of the process.
+  var cpuNanoseconds: Int64 = 0
   /// Input that is not complete, beyond what each peer has free.
   var incompleteBytes = 0
 
@@ -26,6 +30,31 @@ struct MetricsReading {
     var all: [UInt16: UInt64] = [:]
     for loop in loops { all.merge(counts(loop), uniquingKeysWith: +) }
     return all.sorted { $0.key < $1.key }.map { (String($0.key), $0.value) }
+  }
+
+  /// By role.
+  var sessions: [(String, UInt64)] {
+    Role.allCases.map { role in ("\(role.name)", UInt64(sum { $0.sessions[Int(role.rawValue)] })) }
+  }
+
+  /// By reason.
+  var dropped: [(String, UInt64)] {
+    [
+      ("conflated_slow", sum(\.transport.conflated)), ("conflated_interval", sum(\.fanOut.conflatedByInterval)),
+      ("overflow", sum(\.transport.dropped)),
+    ]
+  }
+
+  /// By code.
+  var errors: [(String, UInt64)] {
+    ErrorCode.allCases.map { code in ("\(code.name)", sum { $0.errors[Int(code.rawValue)] }) }
+  }
+
+  /// From receipt to write.
+  var latency: LatencyHistogram {
+    var latency = LatencyHistogram()
+    for loop in loops { latency.merge(loop.fanOut.latency) }
+    return latency
   }
 
   /// The whole page.

@@ -58,7 +58,7 @@ struct MessageRules {
     case .unsubscribe(.channel(let channel)):
       switch channel {
       case .area, .nearby, .box, .counts, .countsBlock: .ask(.leaveView(session, messageID, .channel(channel)))
-      case .trip, .driver, .fence, .fleet, .trips, .raw: .ask(.unsubscribe(session, messageID, channel))
+      case .trip, .driver, .fence, .fleet, .trips, .raw, .stats: .ask(.unsubscribe(session, messageID, channel))
       }
     case .ping(let ping):
       // A driver's pong says what is stored, which the hub knows.
@@ -130,7 +130,7 @@ struct MessageRules {
       if radius <= limit { return nil }
       let who = isOps ? "ops" : "a \(rights.role.name)"
       return (isOps ? .badMessage : .forbidden, "\(who) may watch up to \(Int(limit)) m around a place")
-    case .box, .counts, .countsBlock, .trip, .driver, .fence, .fleet, .trips, .raw: return nil
+    case .box, .counts, .countsBlock, .trip, .driver, .fence, .fleet, .trips, .raw, .stats: return nil
     }
   }
 }

@@ -71,7 +71,7 @@ enum AreaCovering {
     case .area(let cell): return [cell]
     case .nearby(let place, let meters): view = .circle(place, radiusMeters: meters)
     case .box(let box): view = .box(box)
-    case .trip, .driver, .fence, .counts, .countsBlock, .fleet, .trips, .raw: return nil
+    case .trip, .driver, .fence, .counts, .countsBlock, .fleet, .trips, .raw, .stats: return nil
     }
     if let precision { return view.cells(precision, atMost: mostCells) }
     let precisions = precisions(audience)

@@ -40,7 +40,7 @@ extension AreaTable {
 
   /// The tick's last update is published: the outlets that got one may send.
   private mutating func endPublishing(_ channels: inout Channels) {
-    while let outlet = publishedTo.popFirst() { channels.emit(.areaTickEnded, to: UInt32(outlet)) }
+    while let outlet = publishedTo.popFirst() { channels.emit(.areaTickEnded(due: tickDue), to: UInt32(outlet)) }
   }
 
   // MARK: Whole cells

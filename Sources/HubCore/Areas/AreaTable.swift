@@ -59,6 +59,8 @@ struct AreaTable: ~Copyable {
   /// While a tick gives all drivers new names: how many of the hub's drivers have been gone through for that.
   var renamed: Int?
   private(set) var nextTick = Int64.max
+  /// When the tick that is under way was to begin (uptime, ns).
+  private(set) var tickDue: Int64 = 0
 
   init(seed: UInt64) {
     self.seed = seed
@@ -169,6 +171,7 @@ struct AreaTable: ~Copyable {
     swap(&noted, &looking)
     lookedAt = 0
     phase = .looking
+    tickDue = nextTick
     nextTick += Self.tickNanoseconds
     // A hub that slept does not catch up.
     if nextTick <= uptime { nextTick = uptime + Self.tickNanoseconds }

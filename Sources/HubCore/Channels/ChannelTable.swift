@@ -243,7 +243,7 @@ struct ChannelTable: ~Copyable {
     switch event.body {
     case .tripUpdate(let update): number = update.sequence
     case .notification(let notification): number = notification.sequence
-    case .driverLocation, .etaUpdate, .areaUpdate, .rawFix, .countsUpdate: return false
+    case .driverLocation, .etaUpdate, .areaUpdate, .rawFix, .countsUpdate, .stats: return false
     }
     guard number > 0, let index = findOrInsert(event.channel) else { return false }
     slab[index].isKept = true
@@ -292,6 +292,7 @@ struct ChannelTable: ~Copyable {
     case .fleet: seed ^ 6
     case .trips: seed ^ 7
     case .raw(let id): id.text.hashValue(seed: seed ^ 8)
+    case .stats: seed ^ 10
     }
   }
 }
@@ -312,7 +313,7 @@ extension Publication {
     switch body {
     case .tripUpdate(let update): update.route?.utf8.count ?? 0
     case .notification(let made): made.title.utf8.count + made.body.utf8.count + (made.content?.utf8.count ?? 0)
-    case .driverLocation, .etaUpdate, .areaUpdate, .rawFix, .countsUpdate: 0
+    case .driverLocation, .etaUpdate, .areaUpdate, .rawFix, .countsUpdate, .stats: 0
     }
   }
 }

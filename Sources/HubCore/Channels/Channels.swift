@@ -151,6 +151,15 @@ struct Channels: ~Copyable {
     emit(.delivery(delivery), toSubscribersOf: channel)
   }
 
+  /// Publishes the hub's own figures: state, of which a channel has one.
+  mutating func publish(_ figures: HubFigures, on channel: Int, at time: Timestamp) {
+    let delivery = Delivery(
+      channel: ChannelHandle(index: UInt32(channel)), conflationKey: UInt64(channel) << 32 | UInt64(UInt32.max),
+      received: 0, publication: publication(.stats(figures), on: .stats, at: time))
+    deliveries += UInt64(table.outlets(channel).count)
+    emit(.delivery(delivery), toSubscribersOf: channel)
+  }
+
   /// A publication with the next number.
   mutating func publication(_ body: Publication.Body, on channel: Channel, at time: Timestamp) -> Publication {
     publicationNumber += 1
@@ -232,7 +241,7 @@ struct Channels: ~Copyable {
   /// nothing twice and misses nothing between the two. Gives how much was missed.
   mutating func answer(
     _ input: SubscribeInput, _ channel: Int, _ known: Subscribed.Snapshot?, missed events: [Publication]?,
-    isParty: Bool, at time: Timestamp
+    history: [HubFigures]?, isParty: Bool, at time: Timestamp
   ) -> Int {
     var (snapshot, missed) = (known, events)
     let name = input.request.channel
@@ -244,9 +253,10 @@ struct Channels: ~Copyable {
       snapshot?.position = nil
       snapshot?.eta = nil
     }
-    let answer = Subscribed(
+    var answer = Subscribed(
       replyTo: input.messageID, channel: name, sequence: table.sequence(channel), epoch: epoch,
       recovered: missed != nil, snapshot: snapshot)
+    answer.history = history
     let handle = ChannelHandle(index: UInt32(channel))
     emit(
       .subscribed(input.session, handle, answer, missed: missed ?? [], isParty: isParty), to: input.session.outlet)

@@ -199,7 +199,7 @@ extension Channel: Recorded {
     case .driver(let id): bytes.record(UInt8(ascii: "d"), id)
     case .fence(let id): bytes.record(UInt8(ascii: "f"), id)
     case .trips: bytes.record(UInt8(ascii: "a"), UInt16(0))
-    case .area, .nearby, .box, .counts, .countsBlock, .fleet, .raw:
+    case .area, .nearby, .box, .counts, .countsBlock, .fleet, .raw, .stats:
       preconditionFailure("channels of state have no events")
     }
   }

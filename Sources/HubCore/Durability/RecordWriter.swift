@@ -97,7 +97,7 @@ enum RecordWriter {
       bytes.record(kind, event.channel, sequence, event.number, event.timestamp)
     }
     switch event.body {
-    case .driverLocation, .etaUpdate, .areaUpdate, .rawFix, .countsUpdate:
+    case .driverLocation, .etaUpdate, .areaUpdate, .rawFix, .countsUpdate, .stats:
       preconditionFailure("state is not stored as an event")
     case .tripUpdate(let update):
       let isListed = event.channel == .trips

@@ -135,7 +135,7 @@ extension Hub {
     case .trip(let id):
       guard let trip = trips.find(id), let driver = driver(ofTrip: trip), lastTrip(of: driver) == trip else { return }
       adviseSampling(driver, trip: trip)
-    case .fence, .area, .nearby, .box, .counts, .countsBlock, .fleet, .trips, .raw: break
+    case .fence, .area, .nearby, .box, .counts, .countsBlock, .fleet, .trips, .raw, .stats: break
     }
   }
 

@@ -64,7 +64,7 @@ extension Hub {
     case .fence(let id):
       if fences.find(id) == nil { throw .unknownChannel("this hub has no fence \(id)") }
       channel = eventChannel(ofFence: id)
-    case .area, .nearby, .box, .counts, .countsBlock, .fleet, .trips, .raw:
+    case .area, .nearby, .box, .counts, .countsBlock, .fleet, .trips, .raw, .stats:
       throw .unknownChannel("this channel has no notifications")
     }
     if let channel { return channel }

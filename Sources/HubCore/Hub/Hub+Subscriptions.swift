@@ -10,7 +10,7 @@ extension Hub {
     switch request.channel {
     case .area, .nearby, .box, .counts, .countsBlock: return watchArea(input)
     case .trips: guard beginTrips(for: input) else { return }
-    case .trip, .driver, .fence, .fleet, .raw: break
+    case .trip, .driver, .fence, .fleet, .raw, .stats: break
     }
     if channels.cannotStore(request.channel, storage) {
       counters.refusedForStorage += 1
@@ -34,7 +34,9 @@ extension Hub {
     let missed = channels.subscribe(session, to: channel, isDriver: isDriver, resume: request.resume)
     let snapshot = snapshot(of: request.channel, after: channels.sequence(channel))
     backlog.spend(
-      channels.answer(input, channel, snapshot, missed: missed, isParty: access == .party, at: now.timestamp))
+      channels.answer(
+        input, channel, snapshot, missed: missed, history: request.channel == .stats ? figures.seconds : nil,
+        isParty: access == .party, at: now.timestamp))
     if isOver {
       emit(.channelEnded(ChannelHandle(index: UInt32(channel)), request.channel, .tripEnded), to: session.outlet)
     }
@@ -100,7 +102,7 @@ extension Hub {
     case .trip(let id): if let trip = trips.find(id) { trips.link(trip, to: channel) }
     case .driver(let id): if let driver = drivers.find(id) { drivers.link(driver, to: channel) }
     case .raw(let id): if let driver = drivers.find(id) { drivers.link(driver, toRaw: channel) }
-    case .fence, .area, .nearby, .box, .counts, .countsBlock, .fleet, .trips: break
+    case .fence, .area, .nearby, .box, .counts, .countsBlock, .fleet, .trips, .stats: break
     }
   }
 
@@ -117,7 +119,7 @@ extension Hub {
       guard let driver = drivers.find(id), drivers[driver].position != nil else { return nil }
       let trip = tripOfPosition(of: driver).map { trips[$0].id }
       return Subscribed.Snapshot(position: drivers[driver].location(trip: trip, at: now.timestamp, after: after))
-    case .fence, .area, .nearby, .box, .counts, .countsBlock, .fleet, .trips, .raw:
+    case .fence, .area, .nearby, .box, .counts, .countsBlock, .fleet, .trips, .raw, .stats:
       return nil
     }
   }

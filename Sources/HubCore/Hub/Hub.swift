@@ -31,6 +31,7 @@ public struct Hub: ~Copyable {
   var deadlines: Deadlines
   var backlog = Backlog()
   var lookups = HistoryLookups()
+  var figures = Figures()
   /// The journal knows this hub's epoch and seed.
   var isNamed = false
 
@@ -183,6 +184,7 @@ public struct Hub: ~Copyable {
     case .name(let session, let actor, let channel): name(channel, to: session, actor)
     case .query(let session, let query, let replyTo): answer(session, query, replyTo)
     case .ping(let session, let messageID, let ping): answer(session, messageID, ping)
+    case .figures(let figures): publish(figures)
     case .knownFixes(let ticket, let known): handle(known: known, of: ticket)
     }
   }

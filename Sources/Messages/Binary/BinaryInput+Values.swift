@@ -231,8 +231,9 @@ extension BinaryInput {
     case 8: return .box(try box(.channel))
     case 9: return .counts(try box(.channel))
     case 10: return .countsBlock(try block(.channel))
+    case 11: return .stats
     case _:
-      throw ValidationError(.unknownChannel, .channel, "expected a kind of channel: 0 to 10")
+      throw ValidationError(.unknownChannel, .channel, "expected a kind of channel: 0 to 11")
     }
   }
 }

@@ -77,6 +77,10 @@ extension BinaryServerReader {
 }
 
 extension BinaryInput {
+  mutating func figures() throws(ValidationError) -> HubFigures {
+    HubFigures(timestamp: try timestamp(.timestamp), members: try longText(.history))
+  }
+
   fileprivate func confidence(_ flags: UInt8) throws(ValidationError) -> Confidence {
     guard let confidence = Confidence(rawValue: flags & PositionFlags.confidence) else {
       var failure = ValidationError(.confidence, "no word has this number")

@@ -20,7 +20,7 @@ extension BinaryServerReader {
           reason: try input.word(.reason)))
     case .error: return .error(try input.errorReply())
     case .result: return .result(try input.resultReply())
-    case .etaUpdate, .tripUpdate, .notification, .areaUpdate, .names, .rawFix, .countsUpdate:
+    case .etaUpdate, .tripUpdate, .notification, .areaUpdate, .names, .rawFix, .countsUpdate, .stats:
       preconditionFailure("publications are read elsewhere")
     }
   }
@@ -41,6 +41,11 @@ extension BinaryServerReader {
       var cells: [GeohashCell] = []
       for _ in 0..<(try input.listCount(.cells)) { cells.append(try input.cell(.cells)) }
       made.cells = cells
+    }
+    if channel == .stats {
+      var history: [HubFigures] = []
+      for _ in 0..<(try input.listCount(.history)) { history.append(try input.figures()) }
+      made.history = history
     }
     guard flags & 0x10 != 0 else { return made }
     var snapshot = Subscribed.Snapshot()

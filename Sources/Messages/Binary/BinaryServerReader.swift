@@ -64,6 +64,10 @@ public struct BinaryServerReader: Sendable {
     case .areaUpdate: return state(try readArea(&input))
     case .rawFix: return state(try readRawFix(&input))
     case .countsUpdate: return state(try readCounts(&input))
+    case .stats:
+      let published = try time(lowest: try input.word32(.timestamp), input)
+      let figures = try input.figures()
+      return state(Publication(channel: .stats, number: 0, timestamp: published, body: .stats(figures)))
     case .tripUpdate, .notification:
       let publication = try readEvent(type, &input)
       note(publication.timestamp)

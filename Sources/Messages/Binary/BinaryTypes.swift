@@ -13,7 +13,7 @@ enum BinaryServerType: UInt8 {
   case connected = 1
   case subscribed, unsubscribed, ack, pong, sampling, error, result
   case etaUpdate = 16
-  case tripUpdate, notification, areaUpdate, names, rawFix, countsUpdate
+  case tripUpdate, notification, areaUpdate, names, rawFix, countsUpdate, stats
 
   /// What JSON calls it.
   var name: String {
@@ -33,6 +33,7 @@ enum BinaryServerType: UInt8 {
     case .names: "names"
     case .rawFix: "raw_fix"
     case .countsUpdate: "counts_update"
+    case .stats: "stats"
     }
   }
 }

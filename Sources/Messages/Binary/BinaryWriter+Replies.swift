@@ -112,6 +112,12 @@ extension BinaryWriter {
       buffer.append(varint: UInt64(cells.count))
       for cell in cells { buffer.append(values: { $0.append(binary: cell) }) }
     }
+    // There is no bit left to say that it is there: of this channel it always is.
+    if subscribed.channel == .stats {
+      let history = subscribed.history ?? []
+      buffer.append(varint: UInt64(history.count))
+      for figures in history { write(figures, &buffer) }
+    }
     if let trip = snapshot?.trip { buffer.append(values: { write(trip, &$0) }) }
     if let position = snapshot?.position { buffer.append(values: { write(position, &$0) }) }
     if let eta = snapshot?.eta { buffer.append(values: { write(eta, &$0) }) }

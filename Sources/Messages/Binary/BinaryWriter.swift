@@ -34,7 +34,19 @@ public enum BinaryWriter {
     case .areaUpdate(let update): write(update, of: publication, &buffer)
     case .countsUpdate(let update): write(update, at: publication.timestamp, &buffer)
     case .rawFix(let fix): buffer.append(values: { write(fix, of: publication, handle, &$0) })
+    case .stats(let figures):
+      buffer.append(values: { room in
+        room.append(BinaryServerType.stats.rawValue)
+        room.append(lowestOf: publication.timestamp)
+      })
+      write(figures, &buffer)
     }
+  }
+
+  /// The hub's own figures, in the text that they are.
+  static func write(_ figures: HubFigures, _ buffer: inout ByteBuffer) {
+    buffer.append(values: { $0.append(figures.timestamp) })
+    buffer.append(lengthAnd: figures.members)
   }
 
   /// Appends `names`: from here on, what the positions of a channel say if they don't say otherwise.

@@ -133,6 +133,7 @@ extension ByteBuffer {
       case .countsBlock(let block):
         room.append(UInt8(10))
         room.append(binary: block)
+      case .stats: room.append(UInt8(11))
       }
     })
   }

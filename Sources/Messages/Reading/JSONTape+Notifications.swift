@@ -18,7 +18,7 @@ extension JSONTape {
     let channel = try required(channel(body, bytes), .channel)
     switch channel {
     case .trip, .driver, .fence: break
-    case .area, .nearby, .box, .counts, .countsBlock, .fleet, .trips, .raw:
+    case .area, .nearby, .box, .counts, .countsBlock, .fleet, .trips, .raw, .stats:
       throw ValidationError(.unknownChannel, .channel, "expected trip:, driver: or fence:")
     }
     var post = NotificationPost(

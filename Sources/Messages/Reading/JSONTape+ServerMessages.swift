@@ -68,6 +68,9 @@ extension JSONTape {
     }
     if equals(type, bytes, "counts_update") { return .countsUpdate(try countsUpdate(try payload(envelope), bytes)) }
     if equals(type, bytes, "raw_fix") { return .rawFix(try rawFix(try payload(envelope), bytes, time)) }
+    if equals(type, bytes, "stats"), let payload = present(envelope, .payload), self[payload].kind == .object {
+      return .stats(try figures(payload, bytes, time))
+    }
     return nil
   }
 
@@ -194,6 +197,7 @@ extension JSONTape {
       snapshot: nil)
     made.viewID = try inlineText(payload, .viewId, bytes)
     made.cells = try cells(payload, made.channel.isOfCounts ? .blocks : .cells, bytes)
+    made.history = try history(payload, bytes, time)
     guard let snapshot = try object(payload, .snapshot) else { return made }
     made.snapshot = Subscribed.Snapshot()
     if let trip = try object(snapshot, .trip) { made.snapshot?.trip = try tripState(trip, bytes, time) }

@@ -72,6 +72,7 @@ extension JSONWriter {
     buffer.append(",\"sequence\":", subscribed.sequence)
     buffer.append(",\"epoch\":", subscribed.epoch)
     buffer.append(",\"recovered\":", subscribed.recovered)
+    if let history = subscribed.history { writeHistory(history, time, &buffer) }
     guard let snapshot = subscribed.snapshot else { return }
     buffer.append(",\"snapshot\":{")
     if let trip = snapshot.trip { writeMember(trip, time, &buffer) }

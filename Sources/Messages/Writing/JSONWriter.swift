@@ -35,6 +35,9 @@ public enum JSONWriter {
     case .countsUpdate(let update):
       buffer.append("{\"type\":\"counts_update\",\"payload\":{\"channel\":", publication.channel)
       writeMembers(update, &buffer)
+    case .stats(let figures):
+      buffer.append("{\"type\":\"stats\",\"payload\":{")
+      writeMembers(figures, time, &buffer)
     }
     buffer.append("},\"timestamp\":", publication.timestamp, as: time)
     buffer.append(",\"messageId\":\"p")

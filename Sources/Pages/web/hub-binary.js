@@ -91,7 +91,7 @@ const replies = ['', 'connected', 'subscribed', 'unsubscribed', 'ack', 'pong', '
 const requests = ['', 'location_batch', 'driver_status', 'trip_status', 'subscribe', 'unsubscribe', 'ping', 'refresh',
   'query', 'trip_change'];
 const base32 = '0123456789bcdefghjkmnpqrstuvwxyz';
-const channelKinds = ['trip', 'driver', 'fence', 'area', 'nearby', 'fleet', 'trips', 'raw', 'box', 'counts', 'block'];
+const channelKinds = ['trip', 'driver', 'fence', 'area', 'nearby', 'fleet', 'trips', 'raw', 'box', 'counts', 'block', 'stats'];
 const utf8 = new TextEncoder();
 const utf8Reader = new TextDecoder('utf-8', { fatal: true });
 const word32 = 2 ** 32;
@@ -161,7 +161,7 @@ class Input {
       case 'block': return this.block();
       case 'box': case 'counts': return `${kind}:${[0, 0, 0, 0].map(() => this.degrees())}`;
       case 'nearby': return `nearby:${this.degrees()},${this.degrees()},${this.f64()}`;
-      case 'fleet': case 'trips': return kind;
+      case 'fleet': case 'trips': case 'stats': return kind;
       default: return `${kind}:${this.id()}`;
     }
   }
@@ -217,6 +217,7 @@ export class BinaryReader {
       case 19: return this.area(input);
       case 21: return this.raw(input);
       case 22: return this.counts(input);
+      case 23: return this.stats(input);
       case 20: Object.assign(this.numbered(input), { driverId: undefined, tripId: undefined, ...input.read('names') });
     }
   }
@@ -244,12 +245,18 @@ export class BinaryReader {
         payload.blocks = payload.cells;
         delete payload.cells;
       }
+      if (channel === 'stats') payload.history = Array.from({ length: input.varint() }, () => figures(input));
       if (names) this.channels.set(names.number, { ...names, name: channel });
       delete payload.names;
     } else if (type === 'unsubscribed') {
       for (const [number, { name }] of this.channels) if (name === channel) this.channels.delete(number);
     }
     return { type, payload, timestamp, messageId };
+  }
+
+  stats(input) {
+    const timestamp = this.published(input);
+    return { type: 'stats', payload: figures(input), timestamp, messageId: 'p0' };
   }
 
   event(input, type) {
@@ -331,6 +338,9 @@ export class BinaryReader {
     return { type: 'area_update', payload, timestamp, messageId: 'p0' };
   }
 }
+
+/** The hub's own figures of a second. */
+const figures = input => ({ channel: 'stats', timestamp: input.time(), ...input.members() });
 
 /** A message's bytes as they are written; a method for each type of a client's layouts. */
 class Output {
