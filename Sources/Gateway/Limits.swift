@@ -190,6 +190,8 @@ public struct Limits: Sendable {
   public var historyTrips = 500_000
   /// Bytes of answers out of the journal that were not sent yet. Past it: 503 with `Retry-After`.
   public var historyAnswerBytes = 64 * 1024 * 1024
+  /// Drivers of one page of `GET /v1/drivers`. Past it: 400.
+  public var driversPerPage = 1000
   /// Fences of one page of `GET /v1/fences`. Past it: 400.
   public var fencesPerPage = 500
 
@@ -207,7 +209,7 @@ public struct Limits: Sendable {
     precondition(requestsPerPoll >= requestsPerTurn && unitsPerPoll >= 1)
     precondition(incompleteFreeBytes >= 0 && incompleteBytes >= messageBytes, "one message must fit")
     precondition(historyQuestions >= 1 && trackFixes >= 1 && historyTrips >= 1 && historyAnswerBytes >= 0)
-    precondition(fencesPerPage >= 1 && tripsPerPage >= 1)
+    precondition(fencesPerPage >= 1 && tripsPerPage >= 1 && driversPerPage >= 1)
     precondition(requestHeadBytes <= readBufferBytes && readBytesPerTurn >= 1)
     precondition(timersPerTurn >= 1 && resumedPerTurn >= 1)
     precondition(rateWarningSeconds < rateCloseSeconds)

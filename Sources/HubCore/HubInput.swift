@@ -155,6 +155,8 @@ public enum HubQuery: Sendable {
   case driver(Identifier)
   /// `by`: whose share of the queries under way it is.
   case drivers(DriverSearch, Audience, by: Actor)
+  /// A page of all drivers, for ops.
+  case list(DriverListQuery)
 }
 
 /// For whom an answer is.

@@ -65,6 +65,10 @@ public struct HubLimits: Sendable, Equatable {
   /// Trips that all of them together look at in one turn, 100 µs; they go on in the next.
   public var tripsListedPerTurn = 2_000
 
+  /// The same of pages of drivers, and drivers that all of them together look at in one turn.
+  public var driverLists = 64
+  public var driversListedPerTurn = 2_000
+
   // MARK: Areas and fences
 
   /// Cells watched at once, counted for each audience. At it `subscribe` is refused with `rate_limited`.
@@ -137,6 +141,7 @@ public struct HubLimits: Sendable, Equatable {
     precondition(drivers > 0 && trips > 0 && channels > 0 && eventsPerChannel > 0 && events >= eventsPerChannel)
     precondition(profiles >= 0 && tracking.maximumAccuracyMeters > 0)
     precondition(tripsPerDriver >= 1 && tripsPerRider >= 1 && tripLists >= 1 && tripsListedPerTurn >= 1)
+    precondition(driverLists >= 1 && driversListedPerTurn >= 1)
     precondition(deadlinesPerTurn >= 1)
     precondition((1...DriverSearch.maximumLimit).contains(queryHits) && queryBudget.candidates >= queryHits)
     precondition(queries >= 1 && queriesPerSession >= 1 && queriesPerIdentity.isValid)

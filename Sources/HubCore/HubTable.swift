@@ -4,7 +4,7 @@ public import HubMessages
 
 /// A table of the hub that has a limit as a whole (`HubLimits`).
 public enum HubTable: UInt8, Sendable, CaseIterable {
-  case drivers, trips, channels, events, eventContents, profiles, areas, queries, tripLists, routePoints
+  case drivers, trips, channels, events, eventContents, profiles, areas, queries, tripLists, driverLists, routePoints
   case fences, fencePositions, roamingFences, fenceStays, fencePairs
   case fixTimes, missedFixes, waitingFixes, waitingResumes
 
@@ -20,6 +20,7 @@ public enum HubTable: UInt8, Sendable, CaseIterable {
     case .areas: "areas"
     case .queries: "queries"
     case .tripLists: "trip_lists"
+    case .driverLists: "driver_lists"
     case .routePoints: "route_points"
     case .fences: "fences"
     case .fencePositions: "fence_positions"
@@ -111,6 +112,7 @@ extension HubLimits {
     case .areas: areas
     case .queries: queries
     case .tripLists: tripLists
+    case .driverLists: driverLists
     case .routePoints: routePoints
     case .fences: fences
     case .fencePositions: fencePositions

@@ -72,10 +72,13 @@ public struct DriverList: Sendable, Equatable {
   public var drivers: [DriverReport]
   /// How many others are there; only for `within`, and only where there are.
   public var more: Int
+  /// Of a page: where the next one begins; nil where there is none.
+  public var cursor: String?
 
-  public init(drivers: [DriverReport], more: Int = 0) {
+  public init(drivers: [DriverReport], more: Int = 0, cursor: String? = nil) {
     self.drivers = drivers
     self.more = more
+    self.cursor = cursor
   }
 }
 
@@ -93,8 +96,11 @@ public struct DriverReport: Sendable, Equatable {
   public var predicted: Coordinate?
   /// Metres from the point asked for, or from the middle of the area, measured to the position.
   public var distance: Double?
-  /// Nil in a list.
+  /// Nil in a list, but for a page of all drivers, which says of each how far its position is to be trusted and its
+  /// trip, too.
   public var isOnline: Bool?
+  public var confidence: Confidence?
+  public var tripID: Identifier?
 
   public struct Place: Sendable, Equatable {
     public var coordinate: Coordinate

@@ -71,6 +71,10 @@ extension EndToEnd.Fences {
       cursor = (page.json["next"] as? String).map { "&cursor=\($0)" } ?? ""
     } while !cursor.isEmpty
     #expect(ids == ["road", "F4", "F3", "F2", "F1", "F0"])
+    let whole = try #require(
+      try hub.get("/v1/fences?\(ops)&limit=2&shape=full").json["fences"] as? [[String: Any]])
+    #expect((whole[0]["corridor"] as? [String: Any])?["route"] is String && whole[0]["bbox"] == nil)
+    #expect(try hub.get("/v1/fences?\(ops)&shape=half").status == 400)
     #expect(try hub.get("/v1/fences/road?\(ops)").json["corridor"] is [String: Any])
   }
 

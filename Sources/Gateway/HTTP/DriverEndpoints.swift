@@ -42,6 +42,12 @@ enum DriverEndpoints {
 
   static func show(_ call: HTTPCall) throws(Refusal) -> Outcome { .query(.driver(try call.id(of: "driver"))) }
 
+  /// A page of all drivers that the hub knows.
+  static func list(_ call: HTTPCall) throws(Refusal) -> Outcome {
+    let query = try DriverListQuery(call.query, maximumLimit: call.context.limits.driversPerPage)
+    return .ask([.query(call.context.session, .list(query))])
+  }
+
   static func nearby(_ call: HTTPCall) throws(Refusal) -> Outcome {
     .query(.drivers(try DriverSearch(nearby: call.query)))
   }
@@ -57,5 +63,36 @@ enum DriverEndpoints {
     let search = try DriverSearch(polygons, call.query)
     call.request.charge(positions: search.area.positionCount)
     return .query(.drivers(search))
+  }
+}
+
+extension DriverListQuery {
+  static let defaultLimit = 100
+
+  /// `search` (how ids begin), `status` (one or several with commas), `limit`, `cursor`.
+  init(_ query: Query, maximumLimit: Int) throws(Refusal) {
+    self.init(limit: try query.pageLimit(maximumLimit) ?? min(DriverListQuery.defaultLimit, maximumLimit))
+    if let text = try query.parameter("search"), !text.isEmpty {
+      guard let id = Identifier(text) else {
+        throw Refusal(.badMessage, "search must be how ids begin: 1-64 of A-Z a-z 0-9 . _ -")
+      }
+      prefix = id.text
+    }
+    if let text = try query.parameter("status") {
+      states = []
+      for word in text.split(separator: ",", omittingEmptySubsequences: false) {
+        guard let state = State.allCases.first(where: { "\($0.name)" == word }) else {
+          throw Refusal(
+            .badMessage, "status must be of available, on_trip, unavailable, background, offline, with commas between")
+        }
+        states.insert(state)
+      }
+    }
+    if let text = try query.parameter("cursor") {
+      guard let number = UInt32(text.dropFirst(), radix: 36), "d" + String(number, radix: 36) == text else {
+        throw Refusal(.badMessage, "cursor must be what it was in an answer")
+      }
+      from = Int(number)
+    }
   }
 }

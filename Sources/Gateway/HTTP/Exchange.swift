@@ -23,6 +23,8 @@ enum Awaited {
   case hub
   /// A trip of the hub, to be shown, or its track; one that the hub has forgotten may be in the journal.
   case trip(PendingTrip)
+  /// A page of fences, each with the whole of its shape.
+  case wholeFences
   /// Trips of the hub, and what is missing to a whole page out of the journal where a query is given.
   case trips(inJournal: TripListQuery?)
   /// The reader of the journal.

@@ -7,7 +7,8 @@ enum FenceEndpoints {
   /// The newest first, with `limit` and `cursor`.
   static func list(_ call: HTTPCall) throws(Refusal) -> Outcome {
     let page = try FenceListParameters(call.query, maximumLimit: call.context.limits.fencesPerPage)
-    return ask(.list(below: page.below, limit: page.limit), call)
+    return .ask(
+      [.fences(call.context.session, .list(below: page.below, limit: page.limit))], page.isWhole ? .wholeFences : .hub)
   }
 
   static func show(_ call: HTTPCall) throws(Refusal) -> Outcome { ask(.show(try call.id(of: "fence")), call) }
@@ -28,7 +29,9 @@ enum FenceEndpoints {
     .ask([.fences(call.context.session, question)])
   }
 
-  static func answer(_ answer: FenceAnswer, time: TimeFormat) throws(Refusal) -> Outcome {
+  static func answer(
+    _ answer: FenceAnswer, _ awaited: Awaited, time: TimeFormat, largest: Int
+  ) throws(Refusal) -> Outcome {
     switch answer {
     case .fence(let report, let isNew):
       let location = OutgoingField("Location", "/v1/fences/\(report.fence.id)")
@@ -38,8 +41,14 @@ enum FenceEndpoints {
         })
     case .list(let reports, let next):
       let cursor = next.map { FenceListParameters.cursor($0) }
-      return .respond(
-        .json(capacity: 64 + reports.count * 256) { JSONWriter.write(reports, next: cursor, time: time, into: &$0) })
+      let isWhole = if case .wholeFences = awaited { true } else { false }
+      let response = Response.json(capacity: 64 + reports.count * 256) {
+        JSONWriter.write(reports, isWhole: isWhole, next: cursor, time: time, into: &$0)
+      }
+      guard response.body.count <= largest else {
+        throw Refusal(.tooLarge, "the answer would be too large: ask for fewer fences with limit")
+      }
+      return .respond(response)
     case .deleted: return .respond(Response(.noContent))
     case .unknown: throw Refusal(.notFound, "this hub has no such fence")
     case .refused(let error): throw Refusal(error)
@@ -53,10 +62,16 @@ struct FenceListParameters: Equatable {
 
   var below = UInt64.max
   var limit: Int
+  /// With polygons and corridors, not only the boxes around them.
+  var isWhole = false
 
-  /// `limit` and `cursor`.
+  /// `limit`, `cursor` and `shape`.
   init(_ query: Query, maximumLimit: Int) throws(Refusal) {
     limit = try query.pageLimit(maximumLimit) ?? min(FenceListParameters.defaultLimit, maximumLimit)
+    if let shape = try query.parameter("shape") {
+      guard shape == "full" || shape == "box" else { throw Refusal(.badMessage, "shape must be box or full") }
+      isWhole = shape == "full"
+    }
     guard let text = try query.parameter("cursor") else { return }
     guard let number = UInt64(text.dropFirst(), radix: 36), FenceListParameters.cursor(number) == text else {
       throw Refusal(.badMessage, "cursor must be what next was in an answer")

@@ -43,7 +43,8 @@ enum HubAnswer {
       guard response.body.count <= context.limits.largestAnswer else { throw Refusal(.tooLarge, HubAnswer.tooLarge) }
       return .respond(response)
     case .trips(let answer): return try TripEndpoints.answer(answer, request, awaited, context)
-    case .fences(let answer): return try FenceEndpoints.answer(answer, time: request.time)
+    case .fences(let answer):
+      return try FenceEndpoints.answer(answer, awaited, time: request.time, largest: context.limits.largestAnswer)
     case .notification(let answer): return try NotificationEndpoint.answer(answer)
     }
   }

@@ -27,6 +27,11 @@ enum Routes {
       HTTPRoute(
         "/v1/drivers/within", .on(.get, parameters: ["bbox"] + filter, DriverEndpoints.withinBox),
         .on(.post, parameters: filter, DriverEndpoints.withinPolygons)),
+      HTTPRoute(
+        "/v1/drivers",
+        .on(
+          .get, for: .only(.ops, otherwise: "only ops may list drivers"),
+          parameters: ["search", "status", "limit", "cursor"], DriverEndpoints.list)),
       HTTPRoute("/v1/drivers/{id}", .on(.get, DriverEndpoints.show)),
       HTTPRoute(
         "/v1/trips",
@@ -36,7 +41,8 @@ enum Routes {
         .on(
           .post, for: .only(.ops, otherwise: "only ops may do this; others send trip_status"), TripEndpoints.begin)),
       HTTPRoute("/v1/trips/{id}", .on(.get, TripEndpoints.show), .on(.patch, TripEndpoints.change)),
-      HTTPRoute("/v1/fences", .on(.get, for: fenceAccess, parameters: ["limit", "cursor"], FenceEndpoints.list)),
+      HTTPRoute(
+        "/v1/fences", .on(.get, for: fenceAccess, parameters: ["limit", "cursor", "shape"], FenceEndpoints.list)),
       HTTPRoute(
         "/v1/fences/{id}", .on(.get, for: fenceAccess, FenceEndpoints.show),
         .on(.put, for: fenceAccess, FenceEndpoints.put),

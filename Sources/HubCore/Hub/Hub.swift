@@ -32,6 +32,7 @@ public struct Hub: ~Copyable {
   var backlog = Backlog()
   var lookups = HistoryLookups()
   var figures = Figures()
+  var driverListings = DriverListings()
   /// The journal knows this hub's epoch and seed.
   var isNamed = false
 
@@ -109,6 +110,7 @@ public struct Hub: ~Copyable {
     handleBacklog()
     if !backlog.isEmpty { hasMoreDue = true }
     if trips.hasListings { continueListings() }
+    if !driverListings.isEmpty { continueDriverListings() }
     advanceSearches()
     let context = AreaContext(audience: audience, now: now, budget: limits.areaDriversPerTurn)
     if areas.advance(&drivers, trips, &channels, context) { hasMoreDue = true }

@@ -8,11 +8,13 @@ extension JSONWriter {
     write(report, isWhole: true, time, &buffer)
   }
 
-  /// Appends the body of `GET /v1/fences`: polygons and corridors by the boxes around them. `next` is the cursor of the
-  /// next page.
-  public static func write(_ reports: [FenceReport], next: String?, time: TimeFormat, into buffer: inout ByteBuffer) {
+  /// Appends the body of `GET /v1/fences`: polygons and corridors by the boxes around them, unless they are to be
+  /// `isWhole`. `next` is the cursor of the next page.
+  public static func write(
+    _ reports: [FenceReport], isWhole: Bool = false, next: String?, time: TimeFormat, into buffer: inout ByteBuffer
+  ) {
     buffer.append("{\"fences\":")
-    buffer.append(list: reports) { write($1, isWhole: false, time, &$0) }
+    buffer.append(list: reports) { write($1, isWhole: isWhole, time, &$0) }
     buffer.append(",\"next\":", next)
     buffer.append("}")
   }

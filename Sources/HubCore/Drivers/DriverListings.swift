@@ -1,0 +1,104 @@
+// Pages of all drivers that the hub knows, for ops: found by how their ids begin, and by what they are doing. They are
+// put together over as many turns as it takes, a bounded number of drivers each (as TripListings does for trips): who
+// looks for a rare name among a million waits some hundred turns, and nobody else waits for him.
+//
+// The order is that of the drivers' records, which stays the same while the hub runs: each driver comes once, but for
+// one that is forgotten, or is new, between two pages.
+public import HubBytes
+import HubMessages
+
+/// What is asked of all drivers.
+public struct DriverListQuery: Sendable, Equatable {
+  /// What a driver does, or that it is offline.
+  public enum State: UInt8, Sendable, CaseIterable {
+    case available, onTrip, unavailable, background, offline
+
+    public var name: StaticString {
+      switch self {
+      case .available: "available"
+      case .onTrip: "on_trip"
+      case .unavailable: "unavailable"
+      case .background: "background"
+      case .offline: "offline"
+      }
+    }
+
+    init(_ status: DriverStatus) {
+      switch status {
+      case .available: self = .available
+      case .onTrip: self = .onTrip
+      case .unavailable: self = .unavailable
+      case .background: self = .background
+      }
+    }
+  }
+
+  /// Only ids that begin so, in the same case.
+  public var prefix: InlineText
+  public var states: Set<State>
+  public var limit: Int
+  /// Where it goes on.
+  public var from: Int
+
+  public init(prefix: InlineText = InlineText(), states: Set<State> = Set(State.allCases), limit: Int, from: Int = 0) {
+    self.prefix = prefix
+    self.states = states
+    self.limit = limit
+    self.from = from
+  }
+
+  fileprivate func matches(_ driver: borrowing Driver) -> Bool {
+    let isFound = unsafe driver.id.text.withBytes { id in
+      unsafe prefix.withBytes { unsafe id.starts(with: $0) }
+    }
+    guard isFound else { return false }
+    return states.contains(driver.isStale ? .offline : State(driver.status))
+  }
+}
+
+/// A page that is being put together.
+struct DriverListing {
+  let session: SessionRef
+  fileprivate(set) var query: DriverListQuery
+  fileprivate(set) var found: [Int] = []
+  fileprivate var isAtEnd = false
+
+  init(_ query: DriverListQuery, for session: SessionRef) { (self.query, self.session) = (query, session) }
+
+  /// Where the next page begins; nil where there is none.
+  var next: Int? { isAtEnd ? nil : query.from }
+}
+
+struct DriverListings {
+  private var listings: [DriverListing] = []
+
+  var count: Int { listings.count }
+  var isEmpty: Bool { listings.isEmpty }
+
+  mutating func append(_ listing: DriverListing) { listings.append(listing) }
+
+  /// Goes on with the pages, `limit` drivers in all. Gives those that are done.
+  mutating func advance(over drivers: borrowing Drivers, limit: Int) -> [DriverListing] {
+    var budget = limit
+    var done: [DriverListing] = []
+    while budget > 0, !listings.isEmpty {
+      var listing = listings.removeFirst()
+      // Behind the others: a short one need not wait for a long one.
+      if listing.advance(over: drivers, &budget) { done.append(listing) } else { listings.append(listing) }
+    }
+    return done
+  }
+}
+
+extension DriverListing {
+  /// True where the page is done.
+  fileprivate mutating func advance(over drivers: borrowing Drivers, _ budget: inout Int) -> Bool {
+    while budget > 0, query.from < drivers.endIndex, found.count < query.limit {
+      budget -= 1
+      if query.matches(drivers[query.from]), drivers.isInUse(query.from) { found.append(query.from) }
+      query.from += 1
+    }
+    isAtEnd = query.from >= drivers.endIndex
+    return isAtEnd || found.count >= query.limit
+  }
+}
