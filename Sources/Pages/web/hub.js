@@ -47,6 +47,7 @@ const shapes = {
   notification: 'channel:channel sequence:number kind:notice title:text body:text',
   counts_update: 'channel:channel cells:list',
   raw_fix: 'channel:channel :place timestamp:number verdict:text',
+  stats: 'channel:channel timestamp:number fixes:number',
   subscribed: 'replyTo:text channel:channel sequence:number epoch:text snapshot:snapshot?',
   snapshot: 'trip:trip? position:position? eta:eta?',
   unsubscribed: 'channel:channel reason:ended',
@@ -384,6 +385,13 @@ async function* iterate(feed) {
   }
 }
 
+/** A box (degrees), a circle (metres), or a geohash. */
+function channelOf(kind, place) {
+  const { latitude, longitude, radius, west, south, east, north } = place, isBox = west !== undefined;
+  const numbers = isBox ? [west, south, east, north] : [latitude, longitude];
+  return place.at ? `area:${place}` : `${isBox ? kind : 'nearby'}:${numbers.map(x => x.toFixed(7))}${isBox ? '' : `,${radius}`}`;
+}
+
 // MARK: The hub
 
 export class Hub {
@@ -645,6 +653,9 @@ export class Hub {
       case 'driver_location': return this.#stated(channel, 'position', this.#dated(payload, timestamp));
       case 'eta_update': return this.#stated(channel, 'eta', payload);
       case 'area_update': return this.#area(payload, timestamp);
+      case 'counts_update': return this.#counted(payload);
+      case 'stats':
+      case 'raw_fix': return channel && this.#tell(channel, list(type.replace('_', ' '))[0], payload);
       case 'subscribed': return this.#subscribed(c, payload, timestamp, bytes);
       case 'unsubscribed': return payload.reason !== 'asked' && this.#end(channel, payload.reason);
       case 'pong': return this.#pong(c, payload);
@@ -742,10 +753,10 @@ export class Hub {
       this.#unsubscribes.shift();
     }
     for (const target of this.#channels.values()) {
-      const { channel, viewId, since, epoch, due } = target;
+      const { channel, viewId, precision, since, epoch, due } = target;
       next = Math.min(next, due);
       if (due > now) continue;
-      const resume = { ...(epoch && { since, epoch }), ...(viewId && { viewId }) };
+      const resume = { ...(epoch && { since, epoch }), ...(viewId && { viewId, precision }) };
       const message = this.#message('subscribe', { channel, ...resume });
       if ((wait = this.#post(c, message))) return wait;
       Object.assign(target, { due: Infinity, asked: message.messageId });
@@ -900,13 +911,14 @@ export class Hub {
   #feed(channel, viewId) {
     const key = viewId ?? channel;
     const target = this.#channels.get(key)
-      ?? { key, channel, viewId, due: 0, feeds: new Map(), shown: {}, drivers: new Map(), more: new Map() };
+      ?? { key, channel, viewId, due: 0, feeds: new Map(), shown: {}, drivers: new Map(), more: new Map(), counts: new Map() };
     const { on, emit } = listeners();
     const feed = {
       state: { is: target.isLive ? 'live' : 'waiting' },
       get position() { return target.shown.position; },
       get more() { return [...target.more.values()].reduce((sum, more) => sum + more, 0); },
       drivers: target.drivers,
+      cells: target.counts,
       on,
       close: () => this.#leave(target, feed),
       [Symbol.asyncIterator]: () => iterate(feed),
@@ -949,7 +961,7 @@ export class Hub {
   }
 
   #subscribed(c, answer, timestamp, bytes) {
-    const { replyTo, viewId, channel, cells, epoch, sequence, recovered, snapshot = {} } = answer;
+    const { replyTo, viewId, channel, cells, blocks, history, epoch, sequence, recovered, snapshot = {} } = answer;
     const target = this.#channels.get(viewId ?? channel);
     this.#charge(c, bytes);
     if (!target) return;
@@ -957,6 +969,8 @@ export class Hub {
     const standing = this.#alarms.now();
     if (target.asked === replyTo) Object.assign(target, { asked: undefined, isRepeated: false, standing });
     if (cells) this.#watches(target, new Set(cells));
+    if (blocks) this.#counts(target, blocks);
+    if (history) snapshot.history = history;
     if (recovered && target.epoch === epoch) return target.isLive = true;
     if (target.epoch && !viewId) this.#tell(target, 'lost');
     if (snapshot.position) this.#dated(snapshot.position, timestamp);
@@ -1017,14 +1031,38 @@ export class Hub {
     }
   }
 
+  /** Counts come by blocks of cells, whose names begin with the block's. */
+  #counts(view, blocks) {
+    view.blocks = blocks;
+    for (const id of view.counts.keys()) if (!blocks.some(block => id.startsWith(block))) view.counts.delete(id);
+  }
+
+  #counted({ channel, full, cells }) {
+    const [block] = channel.slice(7).split('/');
+    for (const view of this.#channels.values()) {
+      if (!view.blocks?.includes(block)) continue;
+      for (const id of view.counts.keys()) if (full && id.startsWith(block)) view.counts.delete(id);
+      for (const cell of cells) view.counts.set(cell.cell, cell);
+      this.#tell(view, 'update', cells);
+    }
+  }
+
   trip(id) { return this.#feed(`trip:${id}`).feed; }
-  driver(id) { return this.#feed(`driver:${id}`).feed; }
   fence(id) { return this.#feed(`fence:${id}`).feed; }
   fleet() { return this.#feed('fleet').feed; }
+  trips() { return this.#feed('trips').feed; }
+  stats() { return this.#feed('stats').feed; }
 
-  view(place) {
-    const circle = ({ latitude, longitude, radius }) => [latitude.toFixed(7), longitude.toFixed(7), radius];
-    const show = place => ({ channel: place.radius ? `nearby:${circle(place)}` : `area:${place}`, due: 0 });
+  driver(id, { raw } = {}) {
+    const { feed, target } = this.#feed(`driver:${id}`), emit = target.feeds.get(feed), { close } = feed;
+    const fixes = raw && this.#feed(`raw:${id}`).feed;
+    fixes?.on('raw', fix => emit('raw', fix));
+    feed.close = () => [close(), fixes?.close()];
+    return feed;
+  }
+
+  #moving(kind, place, { precision } = {}) {
+    const show = place => ({ channel: channelOf(kind, place), precision, due: 0 });
     const { feed, target } = this.#feed(show(place).channel, `view-${++this.#number}`);
     feed.move = place => {
       Object.assign(target, show(place));
@@ -1032,6 +1070,8 @@ export class Hub {
     };
     return feed;
   }
+  view(place, options) { return this.#moving('box', place, options); }
+  counts(box, options) { return this.#moving('counts', box, options); }
 
   async #query(kind, question) {
     const { replyTo, ...result } = await this.#request('query', { kind, ...question });
@@ -1046,6 +1086,11 @@ export class Hub {
   track(id, question) { return this.#get(`/v1/trips/${encodeURIComponent(id)}/track.geojson`, question); }
   fences(question) { return this.#get('/v1/fences', question); }
   getFence(id) { return this.#get(`/v1/fences/${encodeURIComponent(id)}`); }
+  find(question) { return this.#get('/v1/drivers', question); }
+  share(trip, { expires } = {}) {
+    const body = expires ? { expires: +expires } : {};
+    return this.#get(`/v1/trips/${encodeURIComponent(trip)}/shares`, {}, 'POST', body);
+  }
 
   #http(path) {
     const url = new URL(this.#url);
@@ -1054,21 +1099,10 @@ export class Hub {
     return url;
   }
 
-  async #get(path, question = {}) {
-    while (!this.#token && !this.#options.dev) {
-      if (this.#state.is === 'closed') throw new HubError('closed', 'the hub is closed');
-      await new Promise(resolve => { const off = this.on('state', () => resolve(off())); });
-    }
-    const url = new URL(this.#options.dev ? this.#address(this.#http(path)) : this.#http(path));
-    for (const name in question) url.searchParams.set(name, question[name]);
-    const headers = { Authorization: `Bearer ${this.#token}` };
-    const response = await fetch(url, this.#token && { headers }).catch(error => {
-      throw new HubError('unreachable', error.message);
-    });
-    const { error = {}, ...body } = await response.json().catch(() => ({}));
-    if (response.ok) return body;
-    const { code = 'internal', message = `HTTP ${response.status}` } = error;
-    throw new HubError(code, message, +response.headers.get('Retry-After') || undefined);
+  async #get(path, question, method, body) {
+    const { request } = await import('./hub-http.js');
+    const { dev } = this.#options;
+    return request(this, { url: this.#http(path), dev, token: () => this.#token }, question, method, body);
   }
 
   send(fix, { trip } = {}) {
