@@ -64,7 +64,6 @@ const map = new LiveMap($('still'), $('moving'), {
 
 let scaleShown;
 function showScale() {
-  if (!map) return;
   const [width, text] = map.scaleBar();
   if (scaleShown === text + Math.round(width)) return;
   scaleShown = text + Math.round(width);

@@ -339,9 +339,9 @@ export class Fleet {
     }
     page.setLineDash([1, 6]);
     page.lineCap = 'round';
-    page.lineWidth = 1.4;
+    page.lineWidth = 1.2;
     page.strokeStyle = map.colors.on_trip;
-    page.globalAlpha = 0.35;
+    page.globalAlpha = 0.25;
     page.stroke();
     page.globalAlpha = 1;
     page.setLineDash([]);

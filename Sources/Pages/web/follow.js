@@ -4,8 +4,8 @@
 import { Marker } from './hub.js';
 import { Arrows, decode, xOf, yOf } from './map.js';
 import { kindOf } from './fleet.js';
-import { $, ago, clock, drawLine, element, far, figure, isOver, minutes, moves, reducedMotion, say, setText, showSteps,
-  statuses, targetOf } from './ui.js';
+import { $, ago, clock, drawLine, element, figure, isOver, moves, reducedMotion, say, setText, showEta, showSteps, statuses,
+  targetOf } from './ui.js';
 
 const paceSeconds = 90, keptPlaces = 20_000, keptFixes = 1_000, meanOf = 60, closeZoom = 16, flightMs = 450;
 const winds = ['N', 'NE', 'E', 'SE', 'S', 'SW', 'W', 'NW'];
@@ -140,6 +140,11 @@ export class Follow {
     const last = filtered.at(-1)?.[2] ?? 0;
     this.#track = [...filtered, ...this.#track.filter(([, , time]) => time > last)];
     for (const [latitude, longitude, time] of filtered) this.#shown(time, latitude, longitude);
+    // The speed before it was followed is that of its track.
+    const paced = filtered.slice(1).map(([latitude, longitude, time], index) =>
+      [time, metersBetween(filtered[index], [latitude, longitude]) / (time - filtered[index][2]) * 1000]);
+    const first = this.#pace[0]?.[0] ?? Infinity;
+    this.#pace = [...paced.filter(([time]) => time < first).slice(-paceSeconds), ...this.#pace];
     const known = new Set(this.#raw.map(({ timestamp }) => timestamp));
     const older = raw.filter(([, , time]) => !known.has(time)).map(([latitude, longitude, timestamp]) =>
       ({ latitude, longitude, timestamp, verdict: this.#shownAt.has(timestamp) ? 'accepted' : 'absorbed' }));
@@ -215,8 +220,7 @@ export class Follow {
   }
   #offset({ timestamp, latitude, longitude }) {
     const shown = this.#shownAt.get(timestamp);
-    if (!shown) return NaN;
-    return Math.hypot(shown[0] - latitude, (shown[1] - longitude) * Math.cos(latitude * Math.PI / 180)) * 111_195;
+    return shown ? metersBetween(shown, [latitude, longitude]) : NaN;
   }
 
   // MARK: The map
@@ -244,7 +248,8 @@ export class Follow {
     const map = this.#map, { colors } = map, layers = this.#layers, position = this.#position;
     if (!place) return;
     const here = [place.latitude, place.longitude], trip = this.#trip;
-    this.#drawWay(page, here, targetOf(trip));
+    const isByRoad = this.#eta?.basis === 'route' && trip?.status === 'trip_started';
+    map.way(here, isByRoad && this.#route, targetOf(trip));
     if (layers.track) {
       const past = this.#track.filter(([, , time]) => time <= position.timestamp);
       const places = [...past.slice(0, -1), here];
@@ -263,34 +268,12 @@ export class Follow {
       page.globalAlpha = 0.6;
       map.circle(px, py, Math.max(4, position.accuracy * map.pixels(place.latitude)), '', color);
     }
-    if (!isGone && !reducedMotion.matches) {
-      const beat = (performance.now() % 2000) / 2000;
-      page.globalAlpha = 0.5 * (1 - beat);
-      map.circle(px, py, size + 4 + beat * 20, '', color, 2.5);
-    }
     page.globalAlpha = 1;
+    if (!isGone && !reducedMotion.matches) map.pulse(px, py, size, color);
     this.#arrows.clear();
     this.#arrows.add(kind, isGone || place.age > 60 ? 2 : place.age > 12 ? 1 : 0, px, py, place.heading ?? NaN);
     this.#arrows.draw(page, colors, size, [1, 0.6, 1]);
     map.text(this.id, px, py + size + 16, colors.onAccent, '700 12px', colors.accent);
-  }
-
-  /** The rest of the route, or a dotted line to where it goes. */
-  #drawWay(page, here, target) {
-    const map = this.#map, { colors } = map;
-    if (this.#route && this.#eta?.basis === 'route' && this.#trip?.status === 'trip_started') {
-      let nearest = 0, least = Infinity;
-      this.#route.forEach(([latitude, longitude], index) => {
-        const distance = Math.hypot(latitude - here[0], (longitude - here[1]) * Math.cos(latitude * Math.PI / 180));
-        if (distance < least) [nearest, least] = [index, distance];
-      });
-      page.globalAlpha = 0.45;
-      map.line([here, ...this.#route.slice(nearest + 1)], colors.track, 4, [2, 8]);
-    } else if (target) {
-      page.globalAlpha = 0.7;
-      map.line([here, [target.latitude, target.longitude]], colors.muted, 3, [0.1, 7]);
-    }
-    page.globalAlpha = 1;
   }
 
   /** As dots, each with a whisker to where it was shown; what was refused is hollow, with why. */
@@ -326,6 +309,10 @@ export class Follow {
   }
 }
 
+/** Good for a street's length. */
+const metersBetween = ([latitude, longitude], [toLatitude, toLongitude]) => 111_195 * Math.hypot(latitude - toLatitude,
+  (longitude - toLongitude) * Math.cos(latitude * Math.PI / 180));
+
 /** [latitude, longitude, time] of a track of the hub's. */
 function placesOf({ geometry, properties }) {
   if (!geometry) return [];
@@ -333,10 +320,4 @@ function placesOf({ geometry, properties }) {
   const places = isOne ? [geometry.coordinates] : isMany ? geometry.coordinates.flat() : geometry.coordinates;
   const times = isMany ? properties.times.flat() : [properties.times].flat();
   return places.map(([longitude, latitude], index) => [latitude, longitude, times[index]]);
-}
-
-export function showEta(eta, now) {
-  setText($('eta-time'), minutes(eta.arrivalTime, now));
-  setText($('eta-target'), `to ${eta.target} at ${clock(eta.arrivalTime)}`);
-  setText($('eta-basis'), `${far(eta.distance)} · ${eta.basis === 'route' ? 'by road' : 'direct'}`);
 }

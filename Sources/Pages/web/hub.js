@@ -1055,7 +1055,7 @@ export class Hub {
 
   driver(id, { raw } = {}) {
     const { feed, target } = this.#feed(`driver:${id}`), emit = target.feeds.get(feed), { close } = feed;
-    const fixes = raw && this.#feed(`raw:${id}`).feed;
+    const fixes = raw ? this.#feed(`raw:${id}`).feed : undefined;
     fixes?.on('raw', fix => emit('raw', fix));
     feed.close = () => [close(), fixes?.close()];
     return feed;

@@ -94,12 +94,15 @@ export class LiveMap {
   constructor(still, moving, on) {
     [this.#still, this.#moving, this.#on] = [still, moving, on];
     this.#page = moving.getContext('2d');
-    new ResizeObserver(() => this.resize()).observe(moving);
-    this.resize();
+    this.#measure();
+    new ResizeObserver(() => {
+      this.#measure();
+      this.#on.moved(false);
+    }).observe(moving);
     this.#listen();
   }
 
-  resize() {
+  #measure() {
     const { clientWidth, clientHeight } = this.#moving, ratio = Math.min(devicePixelRatio || 1, 2);
     Object.assign(this, { width: clientWidth, height: clientHeight });
     this.#ratio = ratio;
@@ -109,8 +112,7 @@ export class LiveMap {
     };
     set(this.#moving, 0);
     set(this.#still, 2 * margin);
-    this.#drawn.scale = 0;
-    this.#on.moved(false);
+    this.redraw();
   }
 
   // MARK: The view
@@ -298,7 +300,7 @@ export class LiveMap {
       }
     };
     const { colors } = this, kinds = this.zoom < 11 ? [2] : this.zoom < 12 ? [1, 2] : [0, 1, 2];
-    if (colors.casing !== 'none' && this.zoom > 13) for (const kind of kinds) stroke(kind, colors.casing, 1.6);
+    if (colors.casing !== 'none' && this.zoom > 14.2) for (const kind of kinds) stroke(kind, colors.casing, 1.6);
     for (const kind of kinds) stroke(kind, colors[`street${kind}`], 0);
   }
 
@@ -396,6 +398,29 @@ export class LiveMap {
     page.strokeStyle = this.colors.edge;
     page.stroke();
     this.text(letter, px, py - 20, this.colors.onAccent, 'bold 12px');
+  }
+
+  /** The rest of a route, or a dotted line to a target. */
+  way([latitude, longitude], route, target) {
+    if (route) {
+      const across = Math.cos(latitude * Math.PI / 180);
+      const from = route.map(([north, east]) => Math.hypot(north - latitude, (east - longitude) * across));
+      const nearest = from.indexOf(Math.min(...from));
+      this.#page.globalAlpha = 0.5;
+      this.line([[latitude, longitude], ...route.slice(nearest + 1)], this.colors.track, 4, [0.1, 8]);
+    } else if (target) {
+      this.#page.globalAlpha = 0.7;
+      this.line([[latitude, longitude], [target.latitude, target.longitude]], this.colors.muted, 3, [0.1, 7]);
+    }
+    this.#page.globalAlpha = 1;
+  }
+
+  /** A growing ring round the followed one. */
+  pulse(px, py, size, color) {
+    const beat = (performance.now() % 2000) / 2000;
+    this.#page.globalAlpha = 0.5 * (1 - beat);
+    this.circle(px, py, size + 4 + beat * 20, '', color, 2.5);
+    this.#page.globalAlpha = 1;
   }
 
   /** Text with a plate below it, or without. */

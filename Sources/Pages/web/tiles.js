@@ -2,7 +2,7 @@
 
 import { $, count, drawLine, element, figure, setText } from './ui.js';
 
-const room = 600;
+const room = 600, together = 6;     // seconds
 const sum = counts => Object.values(counts ?? {}).reduce((total, value) => total + value, 0);
 const ms = seconds => Number.isFinite(seconds) ? seconds * 1000 : NaN;
 
@@ -18,6 +18,16 @@ const kinds = [
       : ''],
   ['Drops and errors', '/s', 'raw', s => sum(s.drops) + sum(s.errors)],
 ];
+
+/** In a tile a second is a third of a pixel: some are one point together. */
+function means(values) {
+  const groups = [];
+  for (let end = values.length; end > 0; end -= together) {
+    const known = values.slice(Math.max(0, end - together), end).filter(Number.isFinite);
+    groups.unshift(known.length ? known.reduce((total, value) => total + value, 0) / known.length : NaN);
+  }
+  return groups;
+}
 
 export class Tiles {
   #history = []; #nodes; #open = -1; #map;
@@ -68,7 +78,7 @@ export class Tiles {
       setText(value, text);
       if (last && besideOf) setText(beside, besideOf(last, before));
       const values = history.map(valueOf), ink = this.#map.colors[color];
-      drawLine(line, values, room, ink, { top: 10 });
+      drawLine(line, means(values), room / together, ink, { top: 10 });
       if (index !== this.#open) return;
       const [low, high] = drawLine($('chart-line'), values, room, ink);
       setText($('chart-value'), `${text} ${unit}`);

@@ -31,7 +31,7 @@ export function say(text, seconds = 6) {
 
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 export const figure = value => value === undefined || value === null || Number.isNaN(value) ? '–'
-  : value >= 100 || value === 0 ? whole.format(value) : value >= 10 ? value.toFixed(1) : value.toFixed(2);
+  : value >= 100 || Number.isInteger(value) ? whole.format(value) : value >= 10 ? value.toFixed(1) : value.toFixed(2);
 export const count = value => whole.format(value);
 export const clock = time => new Date(time).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' });
 export function ago(seconds) {
@@ -66,6 +66,12 @@ export function showSteps(list, status) {
     item.className = index <= at ? 'done' : index === at + 1 && at >= 0 ? 'now' : '';
     if (index === at) item.setAttribute('aria-current', 'step'); else item.removeAttribute('aria-current');
   });
+}
+
+export function showEta(eta, now) {
+  setText($('eta-time'), minutes(eta.arrivalTime, now));
+  setText($('eta-target'), `to ${eta.target} at ${clock(eta.arrivalTime)}`);
+  setText($('eta-basis'), `${far(eta.distance)} · ${eta.basis === 'route' ? 'by road' : 'direct'}`);
 }
 
 // MARK: Dark and light

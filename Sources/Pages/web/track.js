@@ -1,0 +1,145 @@
+// The rider's page, /track/<trip>#token=…: the car, the way it goes, when it arrives. It knows the one trip that its
+// token is for; after that it shows nothing. The token is kept for this trip alone, so that a bookmark works until then.
+
+import { Hub, Marker } from './hub.js';
+import { Arrows, LiveMap, colorsOf, decode } from './map.js';
+import { $, ago, clock, hubURL, isOver, isPhone, moves, reducedMotion, setText, showEta, showSteps, takeToken,
+  targetOf, theme } from './ui.js';
+
+const tripId = decodeURIComponent(location.pathname.split('/').filter(Boolean).at(-1)), tokenKey = `trip ${tripId}`;
+const token = takeToken(localStorage, tokenKey), marker = new Marker(), arrows = new Arrows();
+let trip, eta, route, position, isByHand = false, isDirty = true;
+
+const map = new LiveMap($('still'), $('moving'), {
+  moved(byHand) {
+    isByHand ||= byHand;
+    isDirty = true;
+  },
+});
+const swapTheme = theme($('theme'), () => {
+  map.colors = colorsOf(document.documentElement);
+  map.redraw();
+  isDirty = true;
+});
+
+/** Car, pickup and dropoff, whatever of them is ahead. */
+function showAll() {
+  map.cover = { left: 0, right: isPhone() ? 0 : 50, top: 30, bottom: $('ride').offsetHeight + 20 };
+  const places = [position, targetOf(trip) ?? trip?.dropoff].filter(Boolean);
+  if (!places.length) return;
+  const of = name => places.map(place => place[name]), [west, east] = [Math.min, Math.max].map(f => f(...of('longitude')));
+  map.fit([west, Math.min(...of('latitude')), east, Math.max(...of('latitude'))]);
+  isByHand = false;
+}
+
+function over(title, why) {
+  $('ride').hidden = true;
+  $('tools').hidden = true;
+  $('over').hidden = false;
+  setText($('over-title'), title);
+  setText($('over-why'), why);
+  localStorage.removeItem(tokenKey);
+  trip = eta = route = position = undefined;
+  isDirty = true;
+  hub.close();
+}
+const hasExpired = () => {
+  try {
+    return JSON.parse(atob(token.split('.')[1].replaceAll('-', '+').replaceAll('_', '/'))).exp * 1000 < Date.now();
+  } catch {
+    return false;
+  }
+};
+const refused = () => hasExpired() ? over('This link has expired', 'Ask for a new one.')
+  : over('This link does not work any more', 'It was revoked, or the trip has ended.');
+
+function took(change) {
+  trip = { ...trip, ...change };
+  if (change.route) route = decode(change.route);
+  if (isOver(trip)) return over('This trip has ended', trip.status === 'cancelled' ? 'It was cancelled.' : 'Thank you for riding.');
+  showSteps($('steps'), trip.status);
+  setText($('step'), words[trip.status] ?? trip.status);
+  setText($('since'), `since ${clock(trip.timestamp)}`);
+  if (!isByHand) showAll();
+}
+const words = { ...moves, requested: 'Looking for a driver', accepted: 'Your driver is on the way',
+  driver_en_route: 'Your driver is on the way', arrived_pickup: 'Your driver is there', trip_started: 'On the way',
+  arrived_destination: 'You have arrived' };
+
+const hub = new Hub(hubURL(), { token });
+hub.on('state', ({ is, reason }) => {
+  if (is === 'closed' && reason.cause !== 'us') refused();
+});
+const feed = hub.trip(tripId);
+feed.on('snapshot', snapshot => {
+  if (snapshot.position) located(snapshot.position);
+  if (snapshot.eta) eta = snapshot.eta;
+  if (snapshot.trip) took(snapshot.trip);
+});
+feed.on('position', located);
+feed.on('eta', next => { eta = next; });
+feed.on('update', took);
+feed.on('ended', reason => {
+  if (reason === 'asked') return;
+  if (reason === 'trip_ended' || reason === 'unknown_trip') over('This trip has ended', 'The map is empty now.');
+  else if (reason === 'forbidden' || reason === 'unknown_channel') over('This link is for another trip', '');
+  else refused();
+});
+function located(next) {
+  const isFirst = !position;
+  position = next;
+  marker.push(next);
+  isDirty = true;
+  if (isFirst) showAll();
+}
+
+function tick() {
+  const now = hub.now(), { is, retryAt } = hub.state;
+  setText($('state'), is === 'live' ? 'live'
+    : is === 'waiting' ? `reconnecting in ${Math.max(0, Math.ceil((retryAt - Date.now()) / 1000))} s` : 'connecting');
+  setText($('age'), position ? `Position ${ago((now - position.timestamp) / 1000)}` : '');
+  $('eta').hidden = !eta || isOver(trip);
+  if (eta) showEta(eta, now);
+  isDirty = true;
+}
+
+function draw() {
+  requestAnimationFrame(draw);
+  if (!isDirty && reducedMotion.matches) return;
+  isDirty = false;
+  const page = map.begin(), isGone = hub.state.is !== 'live', { colors } = map;
+  marker.snap = reducedMotion.matches;
+  const place = marker.at(hub.now());
+  if (!trip && !position) return;
+  const here = [place.latitude, place.longitude], isSeen = position && here[0] === here[0];
+  if (isSeen) map.way(here, trip?.status === 'trip_started' && eta?.basis === 'route' && route, targetOf(trip));
+  if (trip?.pickup) map.pin(trip.pickup, 'A', colors.available);
+  if (trip?.dropoff) map.pin(trip.dropoff, 'B', colors.on_trip);
+  if (!isSeen) return;
+  map.project(...here);
+  if (!isGone && !reducedMotion.matches) map.pulse(map.px, map.py, 18, colors.on_trip);
+  arrows.clear();
+  arrows.add('on_trip', isGone || place.age > 60 ? 2 : place.age > 12 ? 1 : 0, map.px, map.py, place.heading ?? NaN);
+  arrows.draw(page, colors, 18, [1, 0.6, 1]);
+}
+
+addEventListener('keydown', ({ key, ctrlKey, metaKey, altKey }) => {
+  if (ctrlKey || metaKey || altKey) return;
+  ({ ArrowLeft: () => map.pan(-120, 0), ArrowRight: () => map.pan(120, 0), ArrowUp: () => map.pan(0, -120),
+    ArrowDown: () => map.pan(0, 120), '+': () => map.zoomBy(0.5), '-': () => map.zoomBy(-0.5), 0: showAll,
+    d: swapTheme })[key]?.();
+});
+$('in').addEventListener('click', () => map.zoomBy(1));
+$('out').addEventListener('click', () => map.zoomBy(-1));
+$('all').addEventListener('click', showAll);
+addEventListener('resize', () => isByHand || showAll());
+
+if (!token) over('This link does not work', 'It has no token: open the link as you got it.');
+else hub.connect();
+setInterval(tick, 1000);
+draw();
+const about = await fetch('/v1/about').then(answer => answer.json()).catch(() => ({}));
+setText($('attribution'), about.map?.attribution ?? '');
+$('attribution').hidden = !about.map?.attribution;
+if (about.map?.box && !position && !trip) map.fit(about.map.box);
+map.load(about.map);
