@@ -215,9 +215,12 @@ const cell = (name, drivers, { left = [], full = false, more } = {}) => ({
   channel: `area:${name}`, cell: name, tick: 1, full, left, ...(more && { more }),
   drivers: drivers.map(driverId => ({ driverId, latitude: 48, longitude: 11, status: 'available', timestamp: 1 })),
 });
+/** The part of the client for maps is there: from then on it takes no time. */
+const loaded = () => import('../../Sources/Pages/web/hub-areas.js').then(settled);
 async function watching() {
   const world = byHand();
   const view = world.hub.view({ latitude: 48.1371, longitude: 11.5754, radius: 500 });
+  await loaded();
   const socket = await world.live();
   const { viewId, channel } = socket.last('subscribe').payload;
   assert.equal(channel, 'nearby:48.1371000,11.5754000,500');
@@ -275,8 +278,66 @@ test('a second view of the same cells shows what the first one knows: the hub te
   const { socket, hub, has } = await watching();
   await socket.say('area_update', cell('a1', ['A'], { full: true }));
   const second = hub.view('a1');
+  await loaded();
   await socket.subscribed(socket.last('subscribe'), { cells: ['a1'] });
   assert.deepEqual([...second.drivers.keys()], ['A']);
   await socket.say('area_update', cell('a1', ['B'], { left: ['A'] }));
   assert.deepEqual([[...second.drivers.keys()], has()], [['B'], 'B']);
+});
+
+test('boxes and counts: what is asked for, and what a page keeps of what comes', async () => {
+  const world = byHand({ dev: { role: 'ops', id: 'o' } });
+  const box = { west: 11.5, south: 48.1, east: 11.6, north: 48.2 };
+  const view = world.hub.view(box, { precision: 6 }), counts = world.hub.counts(box);
+  await loaded();
+  const socket = await world.live({ role: 'ops' });
+  const [first, second] = socket.of('subscribe');
+  const name = '11.5000000,48.1000000,11.6000000,48.2000000';
+  assert.deepEqual([first, second].map(({ payload }) => [payload.channel, payload.precision]),
+    [[`box:${name}`, 6], [`counts:${name}`, undefined]]);
+  await socket.subscribed(first, { cells: ['u281z7'] });
+  await socket.say('area_update', cell('u281z7', ['A'], { full: true }));
+  assert.equal(view.drivers.size, 1);
+
+  await socket.subscribed(second, { blocks: ['u281', 'u283'] });
+  const say = (block, full, ...cells) => socket.say('counts_update', {
+    channel: `counts:${block}/6`, tick: 1, full, cells: cells.map(([cell, available]) => ({ cell, available })),
+  });
+  await say('u281', true, ['u281z7', 3], ['u281zd', 1]);
+  await say('u283', true, ['u283aa', 9]);
+  await say('u2aa', true, ['u2aaaa', 5]);
+  await say('u281', false, ['u281z7', 0], ['u281zz', 2]);
+  const sum = () => [...counts.cells.values()].reduce((all, { available }) => all + available, 0);
+  assert.deepEqual([sum(), counts.cells.size], [12, 4]);
+  await say('u281', true, ['u281zd', 2]);
+  assert.deepEqual([sum(), counts.cells.size], [11, 2], 'what a whole block does not name is empty');
+  counts.move({ ...box, west: 11.55 });
+  await world.clock.pass(0);
+  await socket.subscribed(socket.last('subscribe'), { blocks: ['u283'] });
+  assert.deepEqual([...counts.cells.keys()], ['u283aa']);
+});
+
+test('a driver with its raw fixes, all trips, and the figures of the hub', async () => {
+  const world = byHand({ dev: { role: 'ops', id: 'o' } });
+  const driver = world.hub.driver('D1', { raw: true }), trips = world.hub.trips(), stats = world.hub.stats(), seen = [];
+  driver.on('position', ({ driverId }) => seen.push(['position', driverId]));
+  driver.on('raw', ({ verdict }) => seen.push(['raw', verdict]));
+  trips.on('update', ({ status }) => seen.push(['trip', status]));
+  stats.on('snapshot', ({ history }) => seen.push(['history', history.length]));
+  stats.on('stats', ({ fixes }) => seen.push(['stats', fixes]));
+  const socket = await world.live({ role: 'ops' });
+  assert.deepEqual(socket.of('subscribe').map(({ payload }) => payload.channel),
+    ['driver:D1', 'raw:D1', 'trips', 'stats']);
+  const second = { channel: 'stats', timestamp: 1, fixes: 7, deliveries: 2 };
+  for (const message of socket.of('subscribe')) {
+    await socket.subscribed(message, message.payload.channel === 'stats' ? { history: [second, second] } : {});
+  }
+  await socket.say('driver_location', position(0, { channel: 'driver:D1' }));
+  await socket.say('raw_fix', { channel: 'raw:D1', driverId: 'D1', latitude: 48, longitude: 11, timestamp: 1,
+    verdict: 'refused', reason: 'implausible_location' });
+  await socket.say('trip_update', { ...update(1), channel: 'trips' });
+  await socket.say('stats', second);
+  assert.deepEqual(seen, [['history', 2], ['position', 'D1'], ['raw', 'refused'], ['trip', 'accepted'], ['stats', 7]]);
+  driver.close();
+  assert.deepEqual(socket.of('unsubscribe').map(({ payload }) => payload.channel), ['driver:D1', 'raw:D1']);
 });

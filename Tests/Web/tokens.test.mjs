@@ -24,7 +24,11 @@ const give = async (question, token) => {
   question.give(token);
   await settled();
 };
-const tokenOf = socket => socket.url.searchParams.get('access_token');
+const tokenOf = socket => {
+  const [, offered] = socket.protocols;
+  assert.equal(socket.url.search, '', 'a proxy logs what is in the address');
+  return offered.replace('access_token.', '');
+};
 
 test('a token goes along with each attempt; one that is given once is not renewed', async () => {
   const world = byHand({ token: tokenUntil(0), dev: undefined });
@@ -181,8 +185,8 @@ test('`close` forgets the token, and drops one that comes later', async () => {
 
 test('where a browser does not say why a socket did not open, HTTP does', async () => {
   const answers = [];
-  globalThis.fetch = async url => {
-    answers.push(String(url));
+  globalThis.fetch = async (url, { headers }) => {
+    answers.push(String(url), headers.Authorization);
     return { status: 401, headers: new Headers() };
   };
   const once = byHand({ token: 'a.e30.x', dev: undefined });
@@ -190,7 +194,7 @@ test('where a browser does not say why a socket did not open, HTTP does', async 
   await settled();
   await once.socket.end(1006);
   assert.deepEqual([once.hub.state.is, once.hub.state.reason.code], ['closed', 401]);
-  assert.deepEqual(answers, ['https://hub.example/v1/trips/-?access_token=a.e30.x']);
+  assert.deepEqual(answers, ['https://hub.example/v1/trips/-', 'Bearer a.e30.x']);
 
   const { asked, world } = withFunction();
   world.hub.connect();

@@ -73,8 +73,8 @@ function showScale() {
 
 /** What the cards cover. */
 function cover() {
-  map.cover = isPhone() ? { left: 0, right: 0, top: 70, bottom: ($('follow').hidden ? $('fleet') : $('follow')).offsetHeight }
-    : { left: 310, right: $('follow').hidden ? 50 : 336, top: 0, bottom: 112 };
+  const card = $('follow').hidden ? $('fleet') : $('follow');
+  map.cover = isPhone() ? { left: 0, right: 0, top: 70, bottom: card.offsetHeight } : { left: 310, right: $('follow').hidden ? 50 : 336, top: 0, bottom: 112 };
   isDirty = true;
 }
 const swapTheme = theme($('theme'), () => {
@@ -144,15 +144,17 @@ async function loadFences() {
 /** Rings of [latitude, longitude]. */
 function outlined(fence) {
   const geometry = fence.polygon?.geometry ?? fence.polygon ?? {}, { corridor } = fence;
-  const polygons = geometry.type === 'MultiPolygon' ? geometry.coordinates : geometry.type ? [geometry.coordinates] : [];
+  const polygons = geometry.type === 'MultiPolygon' ? geometry.coordinates
+    : geometry.type ? [geometry.coordinates] : [];
   const rings = polygons.flat().map(ring => ring.map(([longitude, latitude]) => [latitude, longitude]));
   const route = !corridor ? [] : typeof corridor.route === 'string' ? decode(corridor.route)
     : corridor.route.map(place => [place.latitude, place.longitude]);
   return { ...fence, rings, route };
 }
 
+/** Gives what has to be written above all else. */
 function drawFences(page) {
-  const { colors } = map;
+  const { colors } = map, names = [];
   for (const { circle, corridor, rings, route, title, fenceId, inside } of shownFences) {
     let top;
     const lift = () => { if (!top || map.py < top[1]) top = [map.px, map.py]; };
@@ -192,8 +194,9 @@ function drawFences(page) {
     }
     page.globalAlpha = 1;
     page.setLineDash([]);
-    if (top) map.text(`${title ?? fenceId}  ${inside ?? ''}`, top[0], top[1] - 13, colors.fence, '700 11px', colors.plate);
+    if (top) names.push([`${title ?? fenceId}  ${inside ?? ''}`, top[0], top[1] - 13]);
   }
+  return names;
 }
 
 // MARK: The connection
@@ -231,8 +234,9 @@ function draw() {
   if (!isDirty && reducedMotion.matches) return;
   isDirty = false;
   const now = hub.now(), place = follow.aim(now), page = map.begin();
-  if (layers.fences) drawFences(page);
+  const names = layers.fences ? drawFences(page) : [];
   fleet.draw(page, now, place && follow.id, isGone);
+  for (const [name, px, py] of names) map.text(name, px, py, map.colors.fence, '700 11px', map.colors.plate);
   follow.draw(page, place, now, isGone);
 }
 
@@ -279,7 +283,9 @@ $('dev').hidden = !isDev;
 const id = `map-${crypto.getRandomValues(new Uint32Array(1))[0].toString(36)}`;
 const hub = new Hub(hubURL(), isDev ? { dev: { role: 'ops', id } } : { token: tokenFor });
 hub.on('state', stateChanged);
-hub.on('error', ({ code, message }) => say(code === 'forbidden' ? 'This token is not one of a control room.' : message));
+hub.on('error', ({ code, message }) => {
+  say(code === 'forbidden' ? 'This token is not one of a control room.' : message);
+});
 
 fleet = new Fleet(hub, map, layers, pick, about.map?.box);
 follow = new Follow(hub, map, fleet, layers, isPlace => {

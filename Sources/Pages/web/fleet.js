@@ -76,7 +76,7 @@ export class Fleet {
   }
 
   #look() {
-    const { map } = { map: this.#map }, box = map.box(), shown = this.#shown;
+    const map = this.#map, box = map.box(), shown = this.#shown;
     const inside = shown && map.zoom < shown.zoom + 1.5 && box.west >= shown.box.west && box.east <= shown.box.east
       && box.south >= shown.box.south && box.north <= shown.box.north;
     if (inside || !map.width) return;
@@ -214,7 +214,8 @@ export class Fleet {
     const fits = driver => (!chosen.size || chosen.has(kindOf(driver)))
       && (!text || driver.driverId.toLowerCase().includes(text) || driver.tripId?.toLowerCase().includes(text));
     const all = this.#order.map(id => drivers.get(id));
-    const others = this.#found.filter(({ driverId, tripId }) => !drivers.has(driverId) || tripId?.toLowerCase() === text);
+    const others = this.#found.filter(({ driverId, tripId }) =>
+      !drivers.has(driverId) || tripId?.toLowerCase() === text);
     this.#ids = [...others, ...all.filter(driver => fits(driver) && !others.some(o => o.driverId === driver.driverId))];
     const more = this.#view?.more ?? 0, inView = drivers.size + more;
     const words = this.#isCrowded ? `${count(sumOf(this.#cells.cells).all)} in view, counted by cell: zoom in`
@@ -292,7 +293,9 @@ export class Fleet {
     this.#visible = visible;
     arrows.draw(page, map.colors, size, strengths, followed === undefined ? 1 : 0.6);
     if (this.#layers.labels && map.zoom >= labelsFrom && visible <= labelled) {
-      for (let at = 0; at < names.length; at += 3) this.#label(page, names[at], names[at + 1], names[at + 2] + size + 12);
+      for (let at = 0; at < names.length; at += 3) {
+        this.#label(page, names[at], names[at + 1], names[at + 2] + size + 12);
+      }
     }
   }
 
@@ -366,7 +369,8 @@ export class Fleet {
   }
 
   #drawCounts(page) {
-    const { colors, width, height } = this.#map, kindsShown = kinds.filter(kind => !this.chosen.size || this.chosen.has(kind));
+    const { colors, width, height } = this.#map;
+    const kindsShown = kinds.filter(kind => !this.chosen.size || this.chosen.has(kind));
     const all = [...this.#cells.cells.values()].map(cell =>
       ({ cell, sum: kindsShown.reduce((sum, kind) => sum + (cell[kind] ?? 0), 0) })).filter(({ sum }) => sum);
     const most = Math.max(...all.map(({ sum }) => sum), 1);
@@ -405,10 +409,12 @@ export class Fleet {
 
   /** A box around all there are: [west, south, east, north]. */
   async bounds() {
-    const cells = [...this.#whole.cells.values()].filter(cell => kinds.some(kind => cell[kind])).map(c => boxOf(c.cell));
+    const cells = [...this.#whole.cells.values()].filter(cell => kinds.some(kind => cell[kind]))
+      .map(({ cell }) => boxOf(cell));
     const places = cells.length ? [] : (await this.#hub.find({ limit: 1000 })).drivers;
     const all = [...cells, ...places.map(({ latitude, longitude }) => [longitude, latitude, longitude, latitude])];
     if (!all.length) return undefined;
-    return [0, 1, 2, 3].map(side => all.reduce((edge, box) => Math[side < 2 ? 'min' : 'max'](edge, box[side]), side < 2 ? 180 : -180));
+    const edge = (side, pick) => all.reduce((found, box) => pick(found, box[side]), all[0][side]);
+    return [edge(0, Math.min), edge(1, Math.min), edge(2, Math.max), edge(3, Math.max)];
   }
 }

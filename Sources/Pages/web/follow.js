@@ -4,8 +4,8 @@
 import { Marker } from './hub.js';
 import { Arrows, decode, xOf, yOf } from './map.js';
 import { kindOf } from './fleet.js';
-import { $, ago, clock, drawLine, element, figure, isOver, moves, reducedMotion, say, setText, showEta, showSteps, statuses,
-  targetOf } from './ui.js';
+import { $, ago, clock, drawLine, element, figure, isOver, moves, reducedMotion, say, setText, showEta, showSteps,
+  statuses, targetOf } from './ui.js';
 
 const paceSeconds = 90, keptPlaces = 20_000, keptFixes = 1_000, meanOf = 60, closeZoom = 16, flightMs = 450;
 const winds = ['N', 'NE', 'E', 'SE', 'S', 'SW', 'W', 'NW'];
@@ -260,7 +260,8 @@ export class Follow {
     if (trip?.pickup && !isOver(trip)) map.pin(trip.pickup, 'A', colors.available);
     if (trip?.dropoff && !isOver(trip)) map.pin(trip.dropoff, 'B', colors.on_trip);
     map.project(...here);
-    const { px, py } = map, size = Math.max(15, Math.min(20, this.#fleet.size() * 1.4)), driver = this.#fleet.driver(this.id);
+    const { px, py } = map, size = Math.max(15, Math.min(20, this.#fleet.size() * 1.4));
+    const driver = this.#fleet.driver(this.id);
     const kind = kindOf(driver ?? position) ?? 'offline', color = isGone ? colors.offline : colors[kind];
     if (layers.accuracy && position.accuracy) {
       page.globalAlpha = 0.2;

@@ -157,6 +157,68 @@ export interface Snapshot { trip?: Trip; position?: Position; eta?: Eta }
 /** `asked`: it was closed. `trip_ended`, `grant_ended`, `revoked`: the hub ended it. An error's code: it refused. */
 export type EndReason = 'asked' | 'trip_ended' | 'grant_ended' | 'revoked' | ErrorCode;
 
+/** A fix as the phone measured it, and what became of it (protocol/faces.md, "raw"). */
+export interface RawFix extends Place {
+  channel: string;
+  driverId: string;
+  accuracy?: number;
+  heading?: number;
+  speed?: number;
+  source?: string;
+  timestamp: number;
+  verdict: 'accepted' | 'absorbed' | 'history' | 'duplicate' | 'held' | 'refused';
+  reason?: ErrorCode;
+  /** Metres from here to the place that was published. */
+  offset?: number;
+}
+
+export interface DriverEvents extends FeedEvents {
+  /** With `{raw: true}`; for ops. */
+  raw: RawFix;
+}
+
+/** What the hub counted in one second (protocol/faces.md, "The hub's own figures"). */
+export interface Stats {
+  timestamp: number;
+  fixes: number;
+  deliveries: number;
+  /** Seconds from receipt to write; missing where nothing was delivered. */
+  p50?: number;
+  p90?: number;
+  p99?: number;
+  outboxBytes: number;
+  sessions: Record<Role, number>;
+  cpuSeconds: number;
+  residentBytes: number;
+  drops: Record<string, number>;
+  errors: Record<string, number>;
+  journalLag?: number;
+}
+
+export interface StatsEvents {
+  /** `history`: up to 600 seconds, the oldest first. */
+  snapshot: { history?: Stats[] };
+  stats: Stats;
+  ended: EndReason;
+}
+
+export interface Counts {
+  /** A geohash. */
+  cell: string;
+  available: number;
+  on_trip: number;
+  unavailable: number;
+  background: number;
+  offline: number;
+}
+
+export interface CountsEvents {
+  snapshot: Snapshot;
+  /** `cells` of the feed has been brought up to date. */
+  update: { channel: string; tick: number; full: boolean; cells: Counts[] };
+  ended: EndReason;
+}
+
 export interface FeedEvents {
   snapshot: Snapshot;
   position: Position;
@@ -180,7 +242,7 @@ export interface Feed<E = FeedEvents> extends AsyncIterable<{ [K in keyof E]: { 
 }
 
 export type TripFeed = Feed;
-export type DriverFeed = Feed;
+export type DriverFeed = Feed<DriverEvents>;
 
 /** A driver on a map. Riders see a pseudonym, a rounded place, and neither heading nor speed. */
 export interface AreaDriver extends Place {
@@ -190,6 +252,12 @@ export interface AreaDriver extends Place {
   status: DriverStatus;
   timestamp: number;
   timeSource?: 'hub';
+  /** For ops, from here on; `online` is there where it is false. */
+  tripId?: string;
+  accuracy?: number;
+  confidence?: 'high' | 'medium' | 'low';
+  vehicleType?: string;
+  online?: false;
   cell: string;
   published: number;
   received: number;
@@ -212,8 +280,11 @@ export interface AreaEvents {
   ended: EndReason;
 }
 
-/** What a view shows: a circle (metres), or a geohash. */
-export type Area = (Place & { radius: number }) | string;
+/** Degrees; where west is greater than east it crosses the antimeridian. */
+export interface Box { west: number; south: number; east: number; north: number }
+
+/** What a view shows: a circle (metres), a geohash, or, for ops, a box. */
+export type Area = (Place & { radius: number }) | string | Box;
 
 export interface AreaFeed extends Feed<AreaEvents> {
   readonly drivers: ReadonlyMap<string, AreaDriver>;
@@ -221,6 +292,14 @@ export interface AreaFeed extends Feed<AreaEvents> {
   readonly more: number;
   move(area: Area): void;
 }
+
+export interface CountsFeed extends Feed<CountsEvents> {
+  /** By geohash, a little beyond the box, too. */
+  readonly cells: ReadonlyMap<string, Counts>;
+  move(box: Box): void;
+}
+
+export interface Share { shareId: string; url: string; token: string; expires?: number }
 
 export interface Fix extends Place {
   /** When it was measured, ms since 1970 or a Date; now without it. */
@@ -284,10 +363,16 @@ export class Hub {
   now(): number;
 
   trip(id: string): TripFeed;
-  driver(id: string): DriverFeed;
+  /** `raw`: with the fixes as they were measured; for ops. */
+  driver(id: string, o?: { raw?: boolean }): DriverFeed;
   fence(id: string): Feed;
   fleet(): Feed;
-  view(area: Area): AreaFeed;
+  /** `precision`: the characters of its cells' geohashes, 3 to 8, for ops; the hub chooses without it. */
+  view(area: Area, o?: { precision?: number }): AreaFeed;
+  /** These three are for ops: each event of each trip, drivers by status and cell, the hub's figures each second. */
+  trips(): Feed;
+  counts(box: Box, o?: { precision?: number }): CountsFeed;
+  stats(): Feed<StatsEvents>;
 
   /** Over the socket: they wait for a connection, and are asked again after a break. */
   nearby(q: Place & { radius?: number } & DriverFilter): Promise<Driver[]>;
@@ -299,7 +384,12 @@ export class Hub {
   getTrips(q?: { status?: string; driver?: string; since?: number; limit?: number; cursor?: string }):
     Promise<{ trips: Trip[]; next?: string }>;
   track(id: string, q?: { source?: 'filtered' | 'raw'; tolerance?: number }): Promise<GeoJSON>;
-  fences(q?: { limit?: number; cursor?: string }): Promise<{ fences: Record<string, any>[]; next?: string }>;
+  /** Drivers by how their id begins; for ops. */
+  find(q?: { search?: string; status?: DriverStatus | 'offline'; limit?: number; cursor?: string }):
+    Promise<{ drivers: Driver[]; next?: string; total?: number }>;
+  /** A link to the rider's page of a trip, for its rider and ops. */
+  share(trip: string, o?: { expires?: Date | number }): Promise<Share>;
+  fences(q?: { limit?: number; cursor?: string; shape?: 'full' }): Promise<{ fences: Record<string, any>[]; next?: string }>;
   getFence(id: string): Promise<Record<string, any>>;
 
   /** `leftOut`: the hub's advice makes it unnecessary. `full`: there is no room. Throws a HubError if it is no fix. */

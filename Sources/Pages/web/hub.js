@@ -385,13 +385,6 @@ async function* iterate(feed) {
   }
 }
 
-/** A box (degrees), a circle (metres), or a geohash. */
-function channelOf(kind, place) {
-  const { latitude, longitude, radius, west, south, east, north } = place, isBox = west !== undefined;
-  const numbers = isBox ? [west, south, east, north] : [latitude, longitude];
-  return place.at ? `area:${place}` : `${isBox ? kind : 'nearby'}:${numbers.map(x => x.toFixed(7))}${isBox ? '' : `,${radius}`}`;
-}
-
 // MARK: The hub
 
 export class Hub {
@@ -417,6 +410,7 @@ export class Hub {
   #gate = samplingGate();
   #sampling;
   #store;
+  #areas;
   #clock;
   #page;
   on = this.#events.on;
@@ -501,7 +495,8 @@ export class Hub {
   #open(c, binary) {
     const names = ['locationhub.v1.json'];
     if (binary) names.unshift('locationhub.v1.binary');
-    const socket = c.socket = new this.#options.WebSocket(this.#address(this.#url), names);
+    if (this.#token) names.push(`access_token.${this.#token}`);
+    const socket = c.socket = new this.#options.WebSocket(this.#address(this.#url).href, names);
     const reader = binary && new binary.BinaryReader();
     socket.binaryType = 'arraybuffer';
     c.isBinary = () => socket.protocol === names[0] && binary;
@@ -523,10 +518,9 @@ export class Hub {
   }
 
   #address(url) {
-    const address = new URL(url);
-    const credential = this.#options.dev ?? { access_token: this.#token };
-    for (const name in credential) if (credential[name]) address.searchParams.set(name, credential[name]);
-    return address.href;
+    const address = new URL(url), { dev } = this.#options;
+    for (const name in dev) address.searchParams.set(name, dev[name]);
+    return address;
   }
 
   #giveUp(cause, message) {
@@ -564,7 +558,7 @@ export class Hub {
   /** A question with the same credential shows why a socket did not open. */
   async #askWhy() {
     const waiting = this.#state;
-    const { status, headers } = await fetch(this.#address(this.#http('/v1/trips/-'))).catch(() => ({}));
+    const { status, headers } = await fetch(...this.#asked('/v1/trips/-')).catch(() => ({}));
     if (waiting !== this.#state) return;
     if (status === 401) {
       this.#need = 'refused';
@@ -652,8 +646,11 @@ export class Hub {
       case 'notification': return this.#event(c, channel, type, payload, unknown, bytes);
       case 'driver_location': return this.#stated(channel, 'position', this.#dated(payload, timestamp));
       case 'eta_update': return this.#stated(channel, 'eta', payload);
-      case 'area_update': return this.#area(payload, timestamp);
-      case 'counts_update': return this.#counted(payload);
+      case 'area_update':
+        for (const driver of payload.drivers) this.#dated(driver, timestamp);
+        // falls through
+      case 'counts_update': return this.#areas?.updated(type, payload, this.#channels, view =>
+        this.#tell(view, 'update', payload));
       case 'stats':
       case 'raw_fix': return channel && this.#tell(channel, list(type.replace('_', ' '))[0], payload);
       case 'subscribed': return this.#subscribed(c, payload, timestamp, bytes);
@@ -754,6 +751,7 @@ export class Hub {
     }
     for (const target of this.#channels.values()) {
       const { channel, viewId, precision, since, epoch, due } = target;
+      if (!channel) continue;
       next = Math.min(next, due);
       if (due > now) continue;
       const resume = { ...(epoch && { since, epoch }), ...(viewId && { viewId, precision }) };
@@ -911,7 +909,8 @@ export class Hub {
   #feed(channel, viewId) {
     const key = viewId ?? channel;
     const target = this.#channels.get(key)
-      ?? { key, channel, viewId, due: 0, feeds: new Map(), shown: {}, drivers: new Map(), more: new Map(), counts: new Map() };
+      ?? { key, channel, viewId, due: 0, feeds: new Map(), shown: {}, drivers: new Map(), more: new Map(),
+        counts: new Map() };
     const { on, emit } = listeners();
     const feed = {
       state: { is: target.isLive ? 'live' : 'waiting' },
@@ -961,15 +960,14 @@ export class Hub {
   }
 
   #subscribed(c, answer, timestamp, bytes) {
-    const { replyTo, viewId, channel, cells, blocks, history, epoch, sequence, recovered, snapshot = {} } = answer;
+    const { replyTo, viewId, channel, history, epoch, sequence, recovered, snapshot = {} } = answer;
     const target = this.#channels.get(viewId ?? channel);
     this.#charge(c, bytes);
     if (!target) return;
     c.missed = channel;
     const standing = this.#alarms.now();
     if (target.asked === replyTo) Object.assign(target, { asked: undefined, isRepeated: false, standing });
-    if (cells) this.#watches(target, new Set(cells));
-    if (blocks) this.#counts(target, blocks);
+    this.#areas?.subscribed(target, answer, this.#channels);
     if (history) snapshot.history = history;
     if (recovered && target.epoch === epoch) return target.isLive = true;
     if (target.epoch && !viewId) this.#tell(target, 'lost');
@@ -1003,50 +1001,6 @@ export class Hub {
     target.due = Math.max(this.#alarms.now(), target.standing + resubscribeMs);
   }
 
-  // MARK: Areas (protocol/areas.md, "Rules for a client")
-
-  /** Of a cell that another view had already the hub tells only what changes. */
-  #watches(view, cells) {
-    const others = [...this.#channels.values()].filter(other => other !== view);
-    const known = others.flatMap(({ drivers }) => [...drivers.values()]).filter(({ cell }) => cells.has(cell));
-    for (const driver of known) if (!view.drivers.has(driver.driverId)) view.drivers.set(driver.driverId, driver);
-    for (const [id, { cell }] of view.drivers) if (!cells.has(cell)) view.drivers.delete(id);
-    for (const cell of view.more.keys()) if (!cells.has(cell)) view.more.delete(cell);
-    view.cells = cells;
-  }
-
-  /** What a cell says of a driver counts until another cell shows it. */
-  #area(update, timestamp) {
-    const { cell, full, left, more = 0 } = update;
-    const named = new Set(full ? update.drivers.map(({ driverId }) => driverId) : left);
-    for (const driver of update.drivers) this.#dated(driver, timestamp).cell = cell;
-    for (const view of this.#channels.values()) {
-      if (!view.cells?.has(cell)) continue;
-      for (const [id, driver] of view.drivers) {
-        if (driver.cell === cell && named.has(id) !== !!full) view.drivers.delete(id);
-      }
-      for (const driver of update.drivers) view.drivers.set(driver.driverId, driver);
-      view.more.set(cell, more);
-      this.#tell(view, 'update', update);
-    }
-  }
-
-  /** Counts come by blocks of cells, whose names begin with the block's. */
-  #counts(view, blocks) {
-    view.blocks = blocks;
-    for (const id of view.counts.keys()) if (!blocks.some(block => id.startsWith(block))) view.counts.delete(id);
-  }
-
-  #counted({ channel, full, cells }) {
-    const [block] = channel.slice(7).split('/');
-    for (const view of this.#channels.values()) {
-      if (!view.blocks?.includes(block)) continue;
-      for (const id of view.counts.keys()) if (full && id.startsWith(block)) view.counts.delete(id);
-      for (const cell of cells) view.counts.set(cell.cell, cell);
-      this.#tell(view, 'update', cells);
-    }
-  }
-
   trip(id) { return this.#feed(`trip:${id}`).feed; }
   fence(id) { return this.#feed(`fence:${id}`).feed; }
   fleet() { return this.#feed('fleet').feed; }
@@ -1061,17 +1015,19 @@ export class Hub {
     return feed;
   }
 
-  #moving(kind, place, { precision } = {}) {
-    const show = place => ({ channel: channelOf(kind, place), precision, due: 0 });
-    const { feed, target } = this.#feed(show(place).channel, `view-${++this.#number}`);
-    feed.move = place => {
-      Object.assign(target, show(place));
+  /** What only maps need is loaded with the first of them. */
+  #shows(kind, place, { precision } = {}) {
+    const { feed, target } = this.#feed('', `view-${++this.#number}`);
+    feed.move = async place => {
+      this.#areas = await import('./hub-areas.js');
+      Object.assign(target, { channel: this.#areas.channelOf(kind, place), precision, due: 0 });
       this.#flush();
     };
+    feed.move(place);
     return feed;
   }
-  view(place, options) { return this.#moving('box', place, options); }
-  counts(box, options) { return this.#moving('counts', box, options); }
+  view(place, options) { return this.#shows('box', place, options); }
+  counts(box, options) { return this.#shows('counts', box, options); }
 
   async #query(kind, question) {
     const { replyTo, ...result } = await this.#request('query', { kind, ...question });
@@ -1089,7 +1045,7 @@ export class Hub {
   find(question) { return this.#get('/v1/drivers', question); }
   share(trip, { expires } = {}) {
     const body = expires ? { expires: +expires } : {};
-    return this.#get(`/v1/trips/${encodeURIComponent(trip)}/shares`, {}, 'POST', body);
+    return this.#get(`/v1/trips/${encodeURIComponent(trip)}/shares`, {}, body);
   }
 
   #http(path) {
@@ -1099,10 +1055,14 @@ export class Hub {
     return url;
   }
 
-  async #get(path, question, method, body) {
+  /** A question over HTTP, as fetch takes it. */
+  #asked(path) {
+    return [this.#address(this.#http(path)), this.#token && { headers: { Authorization: `Bearer ${this.#token}` } }];
+  }
+
+  async #get(path, question, body) {
     const { request } = await import('./hub-http.js');
-    const { dev } = this.#options;
-    return request(this, { url: this.#http(path), dev, token: () => this.#token }, question, method, body);
+    return request(this, () => (this.#token || this.#options.dev) && this.#asked(path), question, body);
   }
 
   send(fix, { trip } = {}) {

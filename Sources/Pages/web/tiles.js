@@ -4,6 +4,7 @@ import { $, count, drawLine, element, figure, setText } from './ui.js';
 
 const room = 600, together = 6;     // seconds
 const sum = counts => Object.values(counts ?? {}).reduce((total, value) => total + value, 0);
+const percent = (s, before) => (s.cpuSeconds - before.cpuSeconds) / (s.timestamp - before.timestamp) * 1e5;
 const ms = seconds => Number.isFinite(seconds) ? seconds * 1000 : NaN;
 
 /** Name, unit, colour, the value of a second (and of the one before), and what stands beside it. */
@@ -14,8 +15,7 @@ const kinds = [
   ['Latency p99', 'ms', 'unavailable', s => ms(s.p99)],
   ['Sessions', '', 'background', s => sum(s.sessions)],
   ['Memory', 'MB', 'background', s => s.residentBytes / 1e6,
-    (s, before) => before ? `CPU ${figure((s.cpuSeconds - before.cpuSeconds) / (s.timestamp - before.timestamp) * 1e5)} %`
-      : ''],
+    (s, before) => before ? `CPU ${figure(percent(s, before))} %` : ''],
   ['Drops and errors', '/s', 'raw', s => sum(s.drops) + sum(s.errors)],
 ];
 

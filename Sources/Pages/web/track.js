@@ -1,5 +1,5 @@
 // The rider's page, /track/<trip>#token=…: the car, the way it goes, when it arrives. It knows the one trip that its
-// token is for; after that it shows nothing. The token is kept for this trip alone, so that a bookmark works until then.
+// token is for; after that it shows nothing. The token is kept for this trip, so that a bookmark works until then.
 
 import { Hub, Marker } from './hub.js';
 import { Arrows, LiveMap, colorsOf, decode } from './map.js';
@@ -27,8 +27,8 @@ function showAll() {
   map.cover = { left: 0, right: isPhone() ? 0 : 50, top: 30, bottom: $('ride').offsetHeight + 20 };
   const places = [position, targetOf(trip) ?? trip?.dropoff].filter(Boolean);
   if (!places.length) return;
-  const of = name => places.map(place => place[name]), [west, east] = [Math.min, Math.max].map(f => f(...of('longitude')));
-  map.fit([west, Math.min(...of('latitude')), east, Math.max(...of('latitude'))]);
+  const east = places.map(({ longitude }) => longitude), north = places.map(({ latitude }) => latitude);
+  map.fit([Math.min(...east), Math.min(...north), Math.max(...east), Math.max(...north)]);
   isByHand = false;
 }
 
@@ -56,7 +56,8 @@ const refused = () => hasExpired() ? over('This link has expired', 'Ask for a ne
 function took(change) {
   trip = { ...trip, ...change };
   if (change.route) route = decode(change.route);
-  if (isOver(trip)) return over('This trip has ended', trip.status === 'cancelled' ? 'It was cancelled.' : 'Thank you for riding.');
+  if (trip.status === 'cancelled') return over('This trip was cancelled', '');
+  if (isOver(trip)) return over('This trip has ended', 'Thank you for riding.');
   showSteps($('steps'), trip.status);
   setText($('step'), words[trip.status] ?? trip.status);
   setText($('since'), `since ${clock(trip.timestamp)}`);

@@ -64,7 +64,7 @@ export async function openBrowser() {
       return page;
     },
     async close() {
-      child.kill();
+      child.kill('SIGKILL');
       await ended;
       rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
     },
@@ -83,7 +83,9 @@ class Page {
 
   async begin(url, { width = 1440, height = 900, scale = 1, touch = false, dark = true, still = false }) {
     this.touch = touch;
-    for (const domain of ['Page', 'Runtime', 'Network', 'Log', 'Performance', 'Audits']) await this.#send(`${domain}.enable`);
+    for (const domain of ['Page', 'Runtime', 'Network', 'Log', 'Performance', 'Audits']) {
+      await this.#send(`${domain}.enable`);
+    }
     await this.#send('Emulation.setDeviceMetricsOverride', { width, height, deviceScaleFactor: scale, mobile: touch });
     await this.#send('Emulation.setTouchEmulationEnabled', { enabled: touch });
     await this.prefer({ dark, still });
@@ -136,7 +138,8 @@ class Page {
 
   async key(key, { text = key.length === 1 ? key : key === 'Enter' ? '\r' : undefined, shift = false } = {}) {
     const codes = { Enter: 13, Escape: 27, Tab: 9, ArrowLeft: 37, ArrowUp: 38, ArrowRight: 39, ArrowDown: 40 };
-    const event = { key, text, modifiers: shift ? 8 : 0, windowsVirtualKeyCode: codes[key] ?? key.toUpperCase().charCodeAt(0) };
+    const windowsVirtualKeyCode = codes[key] ?? key.toUpperCase().charCodeAt(0);
+    const event = { key, text, modifiers: shift ? 8 : 0, windowsVirtualKeyCode };
     await this.#send('Input.dispatchKeyEvent', { type: text ? 'keyDown' : 'rawKeyDown', ...event });
     await this.#send('Input.dispatchKeyEvent', { type: 'keyUp', ...event });
   }
@@ -166,7 +169,8 @@ class Page {
     await this.press(x, y);
   }
   async drag([x, y], [toX, toY], steps = 6) {
-    const button = { button: 'left', buttons: 1 }, at = step => [x + (toX - x) * step / steps, y + (toY - y) * step / steps];
+    const button = { button: 'left', buttons: 1, clickCount: 1 };
+    const at = step => [x + (toX - x) * step / steps, y + (toY - y) * step / steps];
     if (this.touch) await this.fingers('touchStart', [x, y]); else await this.mouse('mousePressed', x, y, button);
     for (let step = 1; step <= steps; step++) {
       if (this.touch) await this.fingers('touchMove', at(step)); else await this.mouse('mouseMoved', ...at(step), button);

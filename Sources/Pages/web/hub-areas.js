@@ -1,0 +1,55 @@
+// Live maps (protocol/areas.md, "Rules for a client"; counts by cell): hub.js loads this with the first view.
+
+/** `place` is a box (degrees), a circle (metres), or a geohash. */
+export function channelOf(kind, place) {
+  if (typeof place === 'string') return `area:${place}`;
+  const { latitude, longitude, radius, west, south, east, north } = place;
+  if (radius) return `nearby:${latitude.toFixed(7)},${longitude.toFixed(7)},${radius}`;
+  return `${kind}:${[west, south, east, north].map(degrees => degrees.toFixed(7))}`;
+}
+
+/** What a view shows has changed. Of a cell that another view had already the hub tells only what changes. */
+export function subscribed(view, { cells, blocks }, channels) {
+  if (blocks) {
+    view.blocks = blocks;
+    for (const id of view.counts.keys()) if (!blocks.some(block => id.startsWith(block))) view.counts.delete(id);
+  }
+  if (!cells) return;
+  const others = [...channels.values()].filter(other => other !== view);
+  view.cells = new Set(cells);
+  for (const { drivers } of others) {
+    for (const [id, driver] of drivers) {
+      if (view.cells.has(driver.cell) && !view.drivers.has(id)) view.drivers.set(id, driver);
+    }
+  }
+  for (const [id, { cell }] of view.drivers) if (!view.cells.has(cell)) view.drivers.delete(id);
+  for (const cell of view.more.keys()) if (!view.cells.has(cell)) view.more.delete(cell);
+}
+
+/** Brings all views that show a cell, or a block of counts, up to date, and tells each. */
+export function updated(type, update, channels, tell) {
+  for (const view of channels.values()) {
+    if ((type === 'area_update' ? moved : counted)(view, update)) tell(view);
+  }
+}
+
+/** What a cell says of a driver counts until another cell shows it. */
+function moved(view, { cell, full, drivers, left, more = 0 }) {
+  if (!view.cells?.has(cell)) return false;
+  const named = new Set(full ? drivers.map(({ driverId }) => driverId) : left);
+  for (const [id, driver] of view.drivers) {
+    if (driver.cell === cell && named.has(id) !== !!full) view.drivers.delete(id);
+  }
+  for (const driver of drivers) view.drivers.set(driver.driverId, Object.assign(driver, { cell }));
+  view.more.set(cell, more);
+  return true;
+}
+
+/** Counts come by blocks of cells, whose names begin with the block's. */
+function counted({ blocks, counts }, { channel, full, cells }) {
+  const [, block] = /:(.*)\//.exec(channel);
+  if (!blocks?.includes(block)) return false;
+  for (const id of counts.keys()) if (full && id.startsWith(block)) counts.delete(id);
+  for (const cell of cells) counts.set(cell.cell, cell);
+  return true;
+}
