@@ -74,7 +74,8 @@ function showScale() {
 /** What the cards cover. */
 function cover() {
   const card = $('follow').hidden ? $('fleet') : $('follow');
-  map.cover = isPhone() ? { left: 0, right: 0, top: 70, bottom: card.offsetHeight } : { left: 310, right: $('follow').hidden ? 50 : 336, top: 0, bottom: 112 };
+  map.cover = isPhone() ? { left: 0, right: 0, top: 70, bottom: card.offsetHeight }
+    : { left: 310, right: $('follow').hidden ? 50 : 336, top: 0, bottom: 112 };
   isDirty = true;
 }
 const swapTheme = theme($('theme'), () => {

@@ -412,7 +412,8 @@ export class Fleet {
     const cells = [...this.#whole.cells.values()].filter(cell => kinds.some(kind => cell[kind]))
       .map(({ cell }) => boxOf(cell));
     const places = cells.length ? [] : (await this.#hub.find({ limit: 1000 })).drivers;
-    const all = [...cells, ...places.map(({ latitude, longitude }) => [longitude, latitude, longitude, latitude])];
+    const known = places.filter(({ latitude }) => latitude !== undefined);
+    const all = [...cells, ...known.map(({ latitude, longitude }) => [longitude, latitude, longitude, latitude])];
     if (!all.length) return undefined;
     const edge = (side, pick) => all.reduce((found, box) => pick(found, box[side]), all[0][side]);
     return [edge(0, Math.min), edge(1, Math.min), edge(2, Math.max), edge(3, Math.max)];

@@ -333,6 +333,8 @@ export interface Driver extends Partial<Place> {
   predicted?: Place;
   distance?: number;
   online?: boolean;
+  confidence?: 'high' | 'medium' | 'low';
+  tripId?: string;
 }
 
 export interface DriverFilter {
@@ -386,7 +388,7 @@ export class Hub {
   track(id: string, q?: { source?: 'filtered' | 'raw'; tolerance?: number }): Promise<GeoJSON>;
   /** Drivers by how their id begins; for ops. */
   find(q?: { search?: string; status?: DriverStatus | 'offline'; limit?: number; cursor?: string }):
-    Promise<{ drivers: Driver[]; next?: string; total?: number }>;
+    Promise<{ drivers: Driver[]; cursor?: string }>;
   /** A link to the rider's page of a trip, for its rider and ops. */
   share(trip: string, o?: { expires?: Date | number }): Promise<Share>;
   fences(q?: { limit?: number; cursor?: string; shape?: 'full' }): Promise<{ fences: Record<string, any>[]; next?: string }>;

@@ -14,6 +14,21 @@ export const chromium = [process.env.CHROMIUM, ...names.map(name => `/usr/bin/${
 const works = chromium && spawnSync(chromium, ['--version']).status === 0;
 export const skip = works ? false : 'there is no Chromium: install it, or set CHROMIUM';
 
+/** Runs on each page before its own scripts: notes where texts are written on canvases, and counts frames. */
+const notes = `{
+  const { fillText } = CanvasRenderingContext2D.prototype, { requestAnimationFrame } = window;
+  window.written = new Map();
+  window.frameCount = 0;
+  CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+    if (!written.has(text)) written.set(text, []);
+    const places = written.get(text);
+    places.push([performance.now(), x, y]);
+    if (places.length > 500) places.shift();
+    return fillText.call(this, text, x, y);
+  };
+  window.requestAnimationFrame = f => requestAnimationFrame(time => { window.frameCount++; f(time); });
+}`;
+
 /** Where screenshots go: SCREENSHOTS, else nowhere. */
 const pictures = process.env.SCREENSHOTS;
 
@@ -88,6 +103,7 @@ class Page {
     }
     await this.#send('Emulation.setDeviceMetricsOverride', { width, height, deviceScaleFactor: scale, mobile: touch });
     await this.#send('Emulation.setTouchEmulationEnabled', { enabled: touch });
+    await this.#send('Page.addScriptToEvaluateOnNewDocument', { source: notes });
     await this.prefer({ dark, still });
     await this.go(url);
   }

@@ -1,0 +1,416 @@
+// The pages in a real browser, with a real hub and drivers: what is seen, by what is done. Each page must leave no
+// message on the console, ask nobody but its hub, and keep its content security policy.
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { gzipSync } from 'node:zlib';
+import { Hub } from '../../Sources/Pages/web/hub.js';
+import { openBrowser, skip as noBrowser } from './support/browser.mjs';
+import { binary, run, startHub, until } from './support/hub-process.mjs';
+import { WebSocketByNet } from './support/websocket.mjs';
+
+const skip = noBrowser || (binary ? false : 'there is no locationhub: set HUB_BINARY, or build it (make release)');
+const options = { skip, timeout: 60_000 };
+const home = { latitude: 48.137, longitude: 11.575 }, speed = 12;
+const north = meters => meters / 111_195, east = meters => meters / 111_195 / Math.cos(home.latitude * Math.PI / 180);
+
+test('what the pages load is at most 45 KB, compressed', () => {
+  const folder = new URL('../../Sources/Pages/web/', import.meta.url);
+  const later = /^hub-(binary|store)\.js$|\.d\.ts$/;     // no page loads these
+  const sizes = readdirSync(folder).filter(name => !later.test(name))
+    .map(name => [name, gzipSync(readFileSync(new URL(name, folder)), { level: 9 }).length]);
+  const sum = sizes.reduce((total, [, size]) => total + size, 0);
+  assert.ok(sum <= 45 * 1024, `${sum} bytes: ${sizes.join(' ')}`);
+});
+
+// MARK: A world of drivers
+
+/** Drives north, a fix each second, until it is told otherwise. */
+class Driver {
+  #timer; #meters = 0;
+  constructor(hub, id, { at = [0, 0], status = 'available', trip, credential } = {}) {
+    Object.assign(this, { id, at, trip, isMoving: true });
+    this.hub = new Hub(hub.url, { ...credential ?? { dev: { role: 'driver', id } }, WebSocket: WebSocketByNet }).connect();
+    if (status !== 'on_trip') this.hub.status(status).catch(() => {});
+    this.#timer = setInterval(() => this.drive(), 1000);
+    this.drive();
+  }
+  get place() {
+    return { latitude: home.latitude + north(this.at[1] + this.#meters), longitude: home.longitude + east(this.at[0]) };
+  }
+  drive(aside = 0) {
+    if (this.isMoving) this.#meters += speed;
+    const { latitude, longitude } = this.place;
+    this.hub.send({ latitude, longitude: longitude + east(aside), accuracy: 5, heading: 0,
+      speed: this.isMoving ? speed : 0 }, { trip: this.trip });
+  }
+  async stop() {
+    clearInterval(this.#timer);
+    await this.hub.close();
+  }
+}
+
+let browser, hub, ops, drivers = {};
+const pages = [];
+async function open(path, look) {
+  const page = await browser.open(hub.http + path, look);
+  pages.push(page);
+  return page;
+}
+/** Closes a page, on which nothing may have gone wrong but what is named. */
+async function close(page, allowed = /^$/) {
+  const faults = page.faults.filter(fault => !allowed.test(fault));
+  await page.close();
+  assert.deepEqual(faults, []);
+}
+const hostile = '<img src=x onerror=alert(1)>';
+
+before(async () => {
+  if (skip) return;
+  [browser, hub] = await Promise.all([openBrowser(), startHub('--dev-auth', '--sampling', '1', '--grant-grace', '0')]);
+  ops = new Hub(hub.url, { dev: { role: 'ops', id: 'tests' }, WebSocket: WebSocketByNet }).connect();
+  await ops.move('T1', 'requested', { driverId: 'taxi-2', riderId: 'R1', pickup: home,
+    dropoff: { latitude: home.latitude + north(9000), longitude: home.longitude } });
+  const add = (id, more) => { drivers[id] = new Driver(hub, id, more); };
+  add('taxi-1', { at: [-300, 0] });
+  add('taxi-2', { status: 'on_trip', trip: 'T1' });
+  add('taxi-3', { at: [300, 0], status: 'unavailable' });
+  add('van-4', { at: [600, 0], status: 'background' });
+  add('van-5', { at: [900, 0] });
+  drivers['van-5'].isMoving = false;
+  for (const status of ['accepted', 'driver_en_route', 'arrived_pickup', 'trip_started']) {
+    await drivers['taxi-2'].hub.move('T1', status);
+  }
+  const put = await fetch(`${hub.http}/v1/fences/f?role=ops&id=tests`, { method: 'PUT',
+    body: JSON.stringify({ title: hostile, circle: { ...home, radius: 400 } }) });
+  assert.ok(put.ok);
+});
+after(async () => {
+  if (skip) return;
+  await Promise.all([ops.close(), ...Object.values(drivers).map(driver => driver.stop())]);
+  await browser.close();
+  await hub.remove();
+});
+
+/** Texts of the rows that can be seen. */
+const rows = page => page.value(`[...document.querySelectorAll('.row')].filter(row => row.checkVisibility())
+  .map(row => row.innerText.replaceAll('\\n', ' '))`);
+const row = async (page, id) => (await rows(page)).find(text => text.startsWith(`${id} `)) ?? '';
+const chips = page => page.value(`[...document.querySelectorAll('#chips button')].map(chip => chip.innerText)`)
+  .then(texts => texts.map(text => Number(text.match(/\d+$/)?.[0])));
+const follows = (page, id) => until(`the card of ${id}`, async () =>
+  await page.shown('follow') && await page.text('name') === id);
+const live = page => until('a live page', async () => await page.text('state') === 'live');
+/** Pixels of a metre, by the scale. */
+const scale = page => page.value(`(() => {
+  const [, figure, unit] = document.getElementById('scale').innerText.match(/(\\d+) (k?m)/);
+  return document.getElementById('scale').offsetWidth / (figure * (unit === 'km' ? 1000 : 1));
+})()`);
+/** Where a text was written last on the map, and when (ms). */
+const written = (page, text) => page.value(`written.get(${JSON.stringify(text)})?.at(-1)`);
+const since = (page, text, time) => page.value(`written.get(${JSON.stringify(text)}).filter(([at]) => at > ${time})`);
+
+test('the fleet: list, counts, figures, states; drivers of each status', options, async () => {
+  const page = await open('/');
+  const first = await until('drivers', async () => (await rows(page)).length === 5 && Date.now() - page.began);
+  assert.ok(first < 4000, `${first} ms`);
+  await live(page);
+  await until('counts', async () => `${await chips(page)}` === '2,1,1,1,0');
+  assert.match(await row(page, 'taxi-1'), /^taxi-1 Available \d+ km\/h now$/);
+  await until('trips', async () => /^taxi-2 To dropoff/.test(await row(page, 'taxi-2')));
+  assert.match(await row(page, 'van-5'), /stopped/);
+  assert.equal(await page.text('shown'), '5 in view');
+  const figures = await until('figures', async () => {
+    const texts = await page.value(`[...document.querySelectorAll('.tile')].map(tile => tile.innerText)`);
+    return texts.length === 7 && !/–/.test(texts[0]) && texts;
+  });
+  assert.match(figures[0], /Fixes in\n[4-6]\/s/);
+  await until('the fence', () => written(page, `${hostile}  1`));
+  assert.equal(await page.value('document.querySelectorAll("img").length'), 0);
+  await page.click('.tile:nth-child(4)');
+  assert.match(await page.text('chart'), /Latency p99/);
+  await page.key('Escape');
+  assert.equal(await page.shown('chart'), false);
+  assert.equal(await page.shown('dev'), true, 'anybody may come in, and the page says so');
+  await page.screenshot('fleet');
+  await close(page);
+});
+
+test('following: the camera goes along until a pan, and comes back', options, async () => {
+  const page = await open('/');
+  await until('drivers', async () => (await rows(page)).length === 5);
+  await page.click('.row:nth-child(2)');
+  await follows(page, 'taxi-2');
+  await until('an ETA', () => page.shown('eta'));
+  assert.match(await page.text('eta'), /^\d+ min\s+to dropoff at .*\s+.* · direct/);
+  assert.match(await page.text('trip'), /To dropoff/);
+  assert.equal(await page.value(`document.querySelectorAll('#steps .done').length`), 5);
+  assert.match(await page.text('facts'), /Speed\n\d+ km\/h\nHeading\n0° N\nPosition\nnow\nAccuracy\n±[\d.]+ m/);
+  await until('the camera', async () => {
+    const now = await page.value('performance.now()');
+    await page.until(`written.get('taxi-2').at(-1)[0] > ${now + 700}`);
+    const seen = await since(page, 'taxi-2', now + 200);
+    return seen.length > 5 && Math.max(...seen.map(([, , y]) => y)) - Math.min(...seen.map(([, , y]) => y)) < 2;
+  });
+  assert.equal(await page.shown('recentre'), false);
+
+  await page.drag([700, 300], [640, 440]);
+  assert.equal(await page.shown('recentre'), true);
+  assert.equal(await page.shown('follow'), true, 'it is still selected');
+  const began = await page.value('performance.now()');
+  await page.until(`performance.now() > ${began + 2500}`);
+  const seen = await since(page, 'taxi-2', began), pixels = await scale(page);
+  assert.ok(seen.length > 25, `${seen.length} frames`);
+  const moved = (seen[0][2] - seen.at(-1)[2]) / pixels / (seen.at(-1)[0] - seen[0][0]) * 1000;
+  assert.ok(Math.abs(moved - speed) < speed / 3, `${moved} m/s on the page`);
+  for (let at = 1; at < seen.length; at++) {
+    const meters = Math.hypot(seen[at][1] - seen[at - 1][1], seen[at][2] - seen[at - 1][2]) / pixels;
+    const most = 2.5 * speed * (seen[at][0] - seen[at - 1][0]) / 1000 + 2 / pixels;
+    assert.ok(meters <= most, `${meters} m within ${seen[at][0] - seen[at - 1][0]} ms`);
+  }
+  await page.click('#recentre');
+  assert.equal(await page.shown('recentre'), false);
+  await page.key('ArrowLeft');
+  assert.equal(await page.shown('recentre'), true, 'keys pan, too');
+  await page.screenshot('follow');
+  await page.key('Escape');
+  assert.equal(await page.shown('follow'), false);
+  await close(page);
+});
+
+test('search by driver and by trip, and the chips as a filter', options, async () => {
+  const page = await open('/');
+  await until('drivers', async () => (await rows(page)).length === 5);
+  await page.key('/');
+  await page.type('van');
+  await until('vans', async () => (await rows(page)).map(text => text.slice(0, 5)).join() === 'van-4,van-5');
+  await page.key('Escape');
+  await page.key('/');
+  await page.type('T1');
+  await until('its driver', async () => (await rows(page))[0]?.startsWith('taxi-2 '));
+  await page.key('Enter');
+  await follows(page, 'taxi-2');
+  await page.key('Escape');
+  await page.key('Escape');
+  await page.click('#chips .unavailable');
+  await until('one', async () => (await rows(page)).map(text => text.slice(0, 6)).join() === 'taxi-3');
+  assert.equal(await page.text('shown'), '1 of 5');
+  await page.click('#chips .unavailable');
+  await until('all', async () => (await rows(page)).length === 5);
+  await close(page);
+});
+
+test('raw fixes: where they were measured, and why one was refused', options, async () => {
+  const page = await open('/');
+  await until('drivers', async () => (await rows(page)).length === 5);
+  await page.click('.row:nth-child(2)');
+  await follows(page, 'taxi-2');
+  await page.click('[data-layer=raw]');
+  await until('the mean distance', async () => /Raw − shown\n[\d.]+ m/.test(await page.text('facts')));
+  await until('a reason', async () => {
+    drivers['taxi-2'].drive(400);
+    return written(page, 'implausible location');
+  });
+  await page.screenshot('raw');
+  await close(page);
+});
+
+test('by keys alone; dark and light is remembered; less motion sets markers down', options, async () => {
+  const page = await open('/', { still: true });
+  await until('drivers', async () => (await rows(page)).length === 5);
+  for (let n = 0; n < 12 && await page.value('document.activeElement.id') !== 'list'; n++) await page.key('Tab');
+  await page.key('ArrowDown');
+  await page.key('ArrowDown');
+  assert.match(await page.value(`document.getElementById(
+    document.getElementById('list').getAttribute('aria-activedescendant')).innerText`), /^taxi-2/);
+  await page.key('Enter');
+  await follows(page, 'taxi-2');
+  await page.key('ArrowRight');   // within the list it does nothing
+  await page.value('document.activeElement.blur()');
+  await page.key('ArrowRight');
+  assert.equal(await page.shown('recentre'), true);
+  const before = await scale(page);
+  await page.key('+');
+  assert.ok(await scale(page) > 1.2 * before);
+  const began = await page.value('performance.now()');
+  await page.until(`performance.now() > ${began + 3000}`);
+  const places = new Set((await since(page, 'taxi-2', began)).map(([, , y]) => Math.round(y)));
+  assert.ok(places.size >= 2 && places.size <= 5, `${places.size} places in 3 s`);
+  const isDark = () => page.value(`document.documentElement.classList.contains('dark')`);
+  assert.equal(await isDark(), true);
+  await page.key('d');
+  assert.equal(await isDark(), false);
+  await page.screenshot('light');
+  await page.go(`${hub.http}/`);
+  assert.equal(await isDark(), false);
+  await page.key('l');
+  assert.equal(await page.shown('layers'), true);
+  await close(page);
+});
+
+test('a phone: four figures, a sheet, fingers', options, async () => {
+  const page = await open('/', { width: 390, height: 844, scale: 2, touch: true, dark: false });
+  await until('drivers', async () => (await rows(page)).length >= 3);
+  assert.equal(await page.value(`[...document.querySelectorAll('.tile')].filter(tile => tile.checkVisibility()).length`), 4);
+  const wide = await page.value('document.documentElement.scrollWidth');
+  assert.equal(wide, 390, 'nothing sticks out');
+  const before = await scale(page);
+  const two = apart => [[195 - apart, 250], [195 + apart, 250]];
+  await page.fingers('touchStart', ...two(30));
+  for (const apart of [40, 50, 60, 70, 80]) await page.fingers('touchMove', ...two(apart));
+  await page.fingers('touchEnd');
+  await until('a larger scale', async () => await scale(page) > 1.8 * before);
+  const height = () => page.value(`document.getElementById('fleet').offsetHeight`);
+  const low = await height();
+  await page.drag([195, 844 - low + 10], [195, 150]);
+  await until('a higher sheet', async () => await height() > low + 100);
+  await page.drag([195, 844 - await height() + 10], [195, 800]);
+  await until('a low one', async () => await height() < 200);
+  await page.click('#grip');
+  await until('the list', async () => await height() > 200 && (await rows(page)).length);
+  await page.click('#all');
+  await until('taxi-2', () => row(page, 'taxi-2'));
+  await page.click('.row:nth-child(2)');
+  await until('a card', () => page.shown('follow'));
+  await page.screenshot('phone');
+  await page.drag([195, 160], [120, 220]);
+  assert.equal(await page.shown('recentre'), true);
+  await close(page);
+});
+
+test('kill -9 and back; a driver that is gone stays, as offline', { skip, timeout: 90_000 }, async () => {
+  const page = await open('/');
+  await until('drivers', async () => (await rows(page)).length === 5);
+  await live(page);
+  await hub.kill();
+  await until('its words', async () => /^reconnecting in \d+ s$/.test(await page.text('state')));
+  await page.screenshot('gone');
+  await drivers['van-5'].stop();
+  await hub.start();
+  const back = Date.now();
+  await until('live again', async () => await page.text('state') === 'live', 30);
+  assert.ok(Date.now() - back < 12_000, 'back-off and 2 s');
+  await until('all of them', async () => {
+    const seen = (await rows(page)).map(text => text.split(' ')[0]);
+    return seen.length === new Set(seen).size && ['taxi-1', 'taxi-2', 'taxi-3', 'van-4'].every(id => seen.includes(id));
+  }, 30);
+  await until('it is told of', async () => /Offline/.test(await row(page, 'van-5')), 70);
+  await until('counts', async () => (await chips(page)).at(-1) === 1);
+  await page.screenshot('offline');
+  // What Chromium itself says of a socket that broke.
+  await close(page, /WebSocket connection|net::ERR_CONNECTION|Failed to load resource/);
+});
+
+// MARK: Tokens and the rider's page
+
+test('a token: asked for, refused, taken; never in the address', options, async t => {
+  const folder = mkdtempSync(join(tmpdir(), 'keys-')), key = join(folder, 'secret');
+  writeFileSync(key, randomBytes(32).toString('hex'), { mode: 0o600 });
+  const closed = await startHub('--token-keys', key);
+  t.after(async () => {
+    await closed.remove();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const make = (...more) => run('token', '--key', key, '--role', 'ops', '--sub', 'O1', ...more);
+  const page = await browser.open(`${closed.http}/`);
+  await until('the field', () => page.shown('token'));
+  assert.equal(await page.shown('dev'), false);
+  await page.value(`document.getElementById('token-text').value = 'no.to.ken'`);
+  await page.key('Enter');
+  await until('a refusal', async () => /did not take/.test(await page.text('token')), 20);
+  await page.screenshot('token');
+  const short = await make('--expires', '6s');
+  await page.value(`document.getElementById('token-text').value = '${short}'`);
+  await page.click('#token button');
+  await until('live', async () => await page.text('state') === 'live', 20);
+  await until('the end of the token', async () => /ends soon/.test(await page.text('token')), 20);
+  await page.value(`document.getElementById('token-text').value = '${await make()}'`);
+  await page.click('#token button');
+  const began = Date.now();
+  await until('the old one has ended', () => Date.now() - began > 7000);
+  assert.equal(await page.text('state'), 'live', 'it was renewed in place');
+  await close(page, /WebSocket connection|Failed to load resource/);
+
+  const second = await browser.open(`${closed.http}/#token=${await make()}`);
+  await until('live', async () => await second.text('state') === 'live');
+  assert.equal(await second.value('location.href'), `${closed.http}/`);
+  assert.equal(await second.value('history.length'), 2, 'about:blank and the page');
+  await close(second);
+});
+
+test('the rider\'s page: to the end of the trip; revoked; another trip; expired', { skip, timeout: 60_000 }, async t => {
+  const folder = mkdtempSync(join(tmpdir(), 'keys-')), key = join(folder, 'secret');
+  writeFileSync(key, randomBytes(32).toString('hex'), { mode: 0o600 });
+  const own = await startHub('--token-keys', key, '--token-sign-key', key, '--sampling', '1', '--grant-grace', '0');
+  const make = (role, sub, ...more) => run('token', '--key', key, '--role', role, '--sub', sub, ...more);
+  const control = new Hub(own.url, { token: await make('ops', 'O1'), WebSocket: WebSocketByNet }).connect();
+  await control.move('R1', 'requested', { driverId: 'D1', riderId: 'P1', pickup: home,
+    dropoff: { latitude: home.latitude + north(5000), longitude: home.longitude } });
+  const credential = { token: await make('driver', 'D1', '--trip', 'R1') };
+  const driver = new Driver(own, 'D1', { status: 'on_trip', trip: 'R1', credential });
+  t.after(async () => {
+    await Promise.all([control.close(), driver.stop()]);
+    await own.remove();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  for (const status of ['accepted', 'driver_en_route', 'arrived_pickup', 'trip_started']) {
+    await driver.hub.move('R1', status);
+  }
+  const phone = { width: 390, height: 844, scale: 2, touch: true, dark: false };
+  const [kept, revoked] = [await control.share('R1'), await control.share('R1')];
+  const address = share => share.url.replace(/^https?:\/\/[^/]*/, own.http);
+  const page = await browser.open(address(kept), phone), second = await browser.open(address(revoked), phone);
+  await until('an ETA', async () => /to dropoff/.test(await page.text('eta')));
+  assert.match(await page.text('trip'), /On the way/);
+  assert.match(await page.text('ride'), /Position (now|\d+ s ago)/);
+  assert.equal(await page.value(`location.href`), `${own.http}/track/R1`);
+  assert.ok(!(await page.value('document.body.innerText')).includes('D1'), 'no driver\'s id');
+  await page.screenshot('rider');
+
+  await until('the second', async () => /to dropoff/.test(await second.text('eta')));
+  const header = { Authorization: `Bearer ${await make('ops', 'O1')}` };
+  await fetch(`${own.http}/v1/trips/R1/shares/${revoked.shareId}`, { method: 'DELETE', headers: header });
+  await until('its end', async () => /does not work any more/.test(await second.text('over')));
+  assert.equal(await second.shown('ride'), false);
+  await close(second, /WebSocket connection|Failed to load resource/);
+
+  const foreign = await browser.open(address(kept).replace('/track/R1', '/track/R2'), phone);
+  await until('a word', async () => /another trip/.test(await foreign.text('over')));
+  await close(foreign);
+  const late = await make('rider', 'P1', '--trip', 'R1', '--expires', '1s');
+  await new Promise(resolve => { setTimeout(resolve, 1100); });
+  const expired = await browser.open(`${own.http}/track/R1#token=${late}`, phone);
+  await until('a word', async () => /has expired/.test(await expired.text('over')));
+  await close(expired, /WebSocket connection|Failed to load resource/);
+
+  for (const status of ['arrived_destination', 'completed']) await driver.hub.move('R1', status);
+  await until('the end', async () => /This trip has ended/.test(await page.text('over')));
+  await page.screenshot('ended');
+  assert.equal(await page.value('localStorage.length'), 0, 'the token is forgotten');
+  await close(page, /WebSocket connection|Failed to load resource/);
+});
+
+test('300 drivers: first arrows, frames, scripts, heap, elements', { skip, timeout: 60_000 }, async () => {
+  const { spawn } = await import('node:child_process');
+  const fleet = spawn(binary, ['simulate', '--url', hub.url, '--drivers', '300', '--trips', '--center', '47,9',
+    '--radius', '4000'], { stdio: 'ignore' });
+  try {
+    await until('all drivers', async () => (await ops.find({ search: 'sim-', limit: 1000 })).drivers.length === 300, 30);
+    const page = await open('/');
+    await until('live', async () => await page.text('state') === 'live');
+    const end = Date.now() + 5000, begin = await page.measures(), frames = await page.value('frameCount');
+    await until('5 s', () => Date.now() > end);
+    const { script, heap, nodes } = await page.measures(), drawn = await page.value('frameCount') - frames;
+    const each = (script - begin.script) / drawn * 1000;
+    console.log(`# ${drawn / 5} frames/s, ${each.toFixed(1)} ms of scripts each, ${(heap / 1e6).toFixed(1)} MB, ${nodes} nodes`);
+    assert.ok(each <= 8, `${each} ms of scripts a frame`);
+    assert.ok(heap <= 40e6 && nodes <= 3000, `${heap} bytes, ${nodes} nodes`);
+    await page.screenshot('many');
+    await close(page);
+  } finally {
+    fleet.kill();
+  }
+});
