@@ -141,19 +141,19 @@ export function drawLine(canvas, values, room, color, { least = 0, top = 4 } = {
 
 /** A card's grip: dragged, or pressed, between three heights (parts of the window). */
 export function sheet(card, grip, heights, changed) {
-  let from = NaN, moved = 0;
+  let from = NaN, start = 0, moved = 0;
   const set = part => {
     card.style.setProperty('--sheet', `${Math.round(part * innerHeight)}px`);
     changed();
   };
   grip.addEventListener('pointerdown', event => {
     grip.setPointerCapture(event.pointerId);
-    [from, moved] = [event.clientY + card.offsetHeight, 0];
+    [from, start, moved] = [event.clientY + card.offsetHeight, event.clientY, 0];
     card.classList.add('dragging');
   });
   grip.addEventListener('pointermove', event => {
     if (from !== from) return;
-    moved += Math.abs(event.movementY);
+    moved = Math.max(moved, Math.abs(event.clientY - start));
     set(Math.max(heights[0], Math.min(heights.at(-1), (from - event.clientY) / innerHeight)));
   });
   const nearest = part => heights.reduce((best, height) =>
