@@ -36,7 +36,7 @@ public enum Channel: Sendable, Hashable, BitwiseCopyable {
   public var isOfCounts: Bool {
     switch self {
     case .counts, .countsBlock: true
-    case .trip, .driver, .fence, .area, .nearby, .box, .fleet, .trips, .raw: false
+    case .trip, .driver, .fence, .area, .nearby, .box, .fleet, .trips, .raw, .stats: false
     }
   }
 }

@@ -72,7 +72,15 @@ class Input:
             return "area:" + base32(self.number((5 * count + 7) // 8), count)
         if kind == 4:
             return "nearby:{},{},{:g}".format(*self.place_degrees(), self.f64())
-        return "fleet"
+        if kind == 7:
+            return "raw:" + self.identifier()
+        if kind in (8, 9):
+            name = "box" if kind == 8 else "counts"
+            return "{}:{},{},{},{}".format(name, *self.place_degrees(), *self.place_degrees())
+        if kind == 10:
+            count = self.u8()
+            return "counts:{}/{}".format(base32(self.number((5 * count + 7) // 8), count), count + 2)
+        return "trips" if kind == 6 else "fleet"
 
     def names(self):
         flags = self.u8()
@@ -87,6 +95,7 @@ class Reader:
     TYPES = {
         1: "connected", 2: "subscribed", 3: "unsubscribed", 4: "ack", 5: "pong", 6: "sampling", 7: "error", 8: "result",
         16: "eta_update", 17: "trip_update", 18: "notification", 19: "area_update", 20: "names",
+        21: "raw_fix", 22: "counts_update",
     }
 
     def __init__(self):
@@ -150,6 +159,8 @@ class Reader:
             payload["timeSource"] = "hub"
         payload["age"] = age / 1000
         payload["after"] = message.varint()
+        if more & 8:
+            payload["status"] = ["available", "unavailable", "background", "on_trip"][more >> 4 & 3]
         return payload
 
 

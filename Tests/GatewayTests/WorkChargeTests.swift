@@ -72,14 +72,6 @@ import Testing
     #expect((200...256).contains(cells))
     let units = 1 + WorkUnits.of(newCells: cells)
     #expect(units >= 13 && unitsLeft(hub, peer) == 50 - units)
-    // Moved at full rate: each time all of them are others.
-    let (_, busy, mover) = try stage(role: "ops")
-    for step in 0..<10 {
-      mover.send(HandDrivenPeer.frame(view(14 + Double(step))))
-      for _ in 0..<20 { mover.turn() }
-    }
-    #expect(busy.counters.ratePauses >= 1, "it waits")
-    #expect(mover.messages.count { $0.contains("\"subscribed\"") } < 6)
     // Where it stands, or moves by a cell, it costs what it asks for.
     #expect(WorkUnits.of(newCells: 16) == 0 && WorkUnits.of(newCells: 17) == 1)
   }

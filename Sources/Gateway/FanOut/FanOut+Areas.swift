@@ -174,7 +174,7 @@ extension Publication {
     switch body {
     case .areaUpdate(let update): update.details.count * AreaUpdate.usualDriverBytes
     case .countsUpdate(let update): update.cells.count * CountsUpdate.usualCellBytes
-    case .driverLocation, .etaUpdate, .tripUpdate, .notification, .rawFix: 0
+    case .driverLocation, .etaUpdate, .tripUpdate, .notification, .rawFix, .stats: 0
     }
   }
 }

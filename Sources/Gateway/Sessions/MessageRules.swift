@@ -113,7 +113,7 @@ struct MessageRules {
     if rights.role != .ops { return (.forbidden, "a \(rights.role.name) may not choose the size of cells") }
     switch request.channel {
     case .nearby, .box, .counts: return nil
-    case .area, .countsBlock, .trip, .driver, .fence, .fleet, .trips, .raw:
+    case .area, .countsBlock, .trip, .driver, .fence, .fleet, .trips, .raw, .stats:
       return (.badMessage, "precision goes with nearby:, box: and counts: of a box")
     }
   }
