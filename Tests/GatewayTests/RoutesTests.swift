@@ -78,7 +78,7 @@ import Testing
   @Test(
     "there is nothing at other paths",
     arguments: [
-      "/v1", "/v1/drivers", "/v1/drivers/a/b", "/v1/trips/t/track.pdf", "/v1/trips//x", "/v2/ws", "/nothing.js", "//",
+      "/v1", "/v1/driver", "/v1/drivers/a/b", "/v1/trips/t/track.pdf", "/v1/trips//x", "/v2/ws", "/nothing.js", "//",
     ])
   func unknown(path: String) throws {
     #expect(try refusal("GET \(path)")?.status == .notFound)
