@@ -55,6 +55,8 @@ extension SessionLoop {
       fanOut.named(&sessions[slot], channel, name, isParty: isParty, telling: &inputs)
     case .channelEnded(let channel, let name, let reason):
       fanOut.end(channel, name, reason, in: &sessions, telling: &inputs)
+    case .shareEnded(let channel, let name, let holder):
+      fanOut.end(channel, name, .revoked, in: &sessions, where: { $0.id == holder }, telling: &inputs)
     case .channelClaimed(let channel, let name, let driver):
       fanOut.claimed(channel, name, by: driver, in: &sessions, telling: &inputs)
     case .reply(let session, let reply): deliver(reply, to: session)
@@ -104,6 +106,7 @@ extension SessionLoop {
       answer = .query(.drivers(list))
     }
     guard let replyTo else { return answerRequest(of: session, answer) }
+    if sessions[slot].phase == .open, sessions[slot].open.rights.isShare { answer = answer.withoutIDs }
     guard let reply = answer.reply(to: replyTo) else { return }
     let before = loop.arena.count
     send(reply, to: slot)

@@ -49,7 +49,8 @@ extension SessionLoop {
     exchange.state = .over
     sessions[slot].beginSession(
       OpenSession(
-        rights: rights, form: upgrade.form, encoding: fanOut.open(slot, upgrade.form, agreed),
+        rights: rights, form: upgrade.form,
+        encoding: rights.isShare ? .ofShares : fanOut.open(slot, upgrade.form, agreed),
         pacing: Pacing(rate, now: now.uptime)),
       allowsCompression: agreed != nil)
     counters.sessionOpened(credential.role, upgrade.form, isCompressed: agreed != nil)

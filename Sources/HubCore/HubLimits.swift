@@ -69,6 +69,10 @@ public struct HubLimits: Sendable, Equatable {
   public var driverLists = 64
   public var driversListedPerTurn = 2_000
 
+  /// Shares of one trip, which are stored with it; a rider, who begins `tripsPerRider` trips a day, has at most so many
+  /// times as many. Past it: 429.
+  public static let sharesPerTrip = 16
+
   // MARK: Areas and fences
 
   /// Cells watched at once, counted for each audience. At it `subscribe` is refused with `rate_limited`.

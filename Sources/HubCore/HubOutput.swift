@@ -50,6 +50,8 @@ public enum HubOutput: Sendable {
   indirect case watching(SessionRef, Subscribed, [ChannelHandle])
   /// A cell as it stands, for one session that asked, in parts; what changes from now on follows.
   indirect case areaSnapshot(SessionRef, ChannelHandle, [Publication])
+  /// A trip is shared no more with the one who has this id: a subscription of that one ends.
+  indirect case shareEnded(ChannelHandle, Channel, of: Identifier)
   /// What changed in a cell. To be sent when `areaTickEnded` says that the tick's last cell has come.
   indirect case areaUpdate(ChannelHandle, Publication)
   /// `due`: when the tick was to begin (uptime, ns).

@@ -5,6 +5,8 @@
 public struct KeySet: Sendable {
   public let keys: [SigningKey]
 
+  public init(keys: [SigningKey]) { self.keys = keys }
+
   /// The keys that a token may be signed with, by its `kid` and `alg`. The header only chooses: what a key is for
   /// follows from the key (RFC 8725 §3.1).
   ///

@@ -11,6 +11,7 @@ import HubMessages
 import HubPages
 import HubRuntime
 import HubSystem
+import HubTokens
 import HubTransport
 import LocationHubClient
 
@@ -73,6 +74,7 @@ private func startHub(
   configuration.loops = try arguments.value("loops", .whole(1...64)) ?? 1
   configuration.allowsDevelopmentCredentials = true
   configuration.logLevel = .warning
+  try signShares(&configuration)
   configuration.pages?.map = try BaseMap(of: fleet.city)
   configuration.fences = Demo.station(at: fleet.center).map { [$0] } ?? []
   configuration.journal = directory.map { JournalConfiguration(directory: $0) }
@@ -80,6 +82,19 @@ private func startHub(
     return try Server.start(configuration)
   } catch {
     throw .failed("\(error). Give --port 0, or --url for a hub that runs already")
+  }
+}
+
+/// Trips of the demo may be shared: with a key that nobody else has, and that ends with it.
+private func signShares(_ configuration: inout ServerConfiguration) throws(CommandError) {
+  var random = SystemRandomNumberGenerator()
+  let secret = (0..<4).map { _ in String(random.next() | 1 << 63, radix: 16) }.joined()
+  do throws(KeyError) {
+    let keys = try KeySet(parsing: Array(secret.utf8))
+    configuration.tokens = TokenAccess(verifier: TokenVerifier(keys: keys))
+    configuration.tokenSigner = keys.keys[0]
+  } catch {
+    throw .failed("cannot make a key: \(error)")
   }
 }
 

@@ -18,6 +18,7 @@ struct ServeOptions: Sendable {
   var tlsCertificate: String?
   var tlsKey: String?
   var tokenKeys: String?
+  var tokenSignKey: String?
   var tokenIssuer: String?
   var tokenAudience: String?
   var revoked: String?
@@ -51,6 +52,9 @@ struct ServeOptions: Sendable {
     Setting(
       "token-keys", \.tokenKeys, .text, "FILE", "take tokens that these keys sign: PEM, a JSON Web Key Set, or a secret"
     ),
+    Setting(
+      "token-sign-key", \.tokenSignKey, .text, "FILE",
+      "sign the tokens of shared trips with this key, and take them: PEM, a JSON Web Key, or a secret"),
     Setting("token-issuer", \.tokenIssuer, .text, "TEXT", "take only tokens with this iss"),
     Setting("token-audience", \.tokenAudience, .text, "TEXT", "take only tokens whose aud is this, or names it"),
     Setting("revoked", \.revoked, .text, "FILE", "refuse tokens whose jti or sub is a line of this file"),
@@ -278,6 +282,7 @@ extension ServeOptions {
     try given.apply(ServeOptions.settings, to: &self)
     try complete(given)
     try checkRelations()
+    server.tokenSigner = try tokenSigner()
     server.tokens = try tokenAccess()
     server.pseudonymKey = try readPseudonymKey()
   }

@@ -8,7 +8,8 @@ import HubTransport
 extension ServeOptions {
   /// What `--token-keys` and the options beside it say; nil where no tokens are taken.
   func tokenAccess() throws(CommandError) -> TokenAccess? {
-    guard let tokenKeys else {
+    let signer = server.tokenSigner.map { [$0] } ?? []
+    guard tokenKeys != nil || !signer.isEmpty else {
       for (name, value) in [("token-issuer", tokenIssuer), ("token-audience", tokenAudience), ("revoked", revoked)]
       where value != nil {
         throw .usage("--\(name) is about tokens: give --token-keys too")
@@ -16,7 +17,10 @@ extension ServeOptions {
       return nil
     }
     let policy = TokenPolicy(issuer: tokenIssuer, audience: tokenAudience)
-    let verifier = TokenVerifier(keys: try readKeys(tokenKeys), policy: policy)
+    let verifier = TokenVerifier(
+      keys: KeySet(
+        keys: try tokenKeys.map { (file) throws(CommandError) in try readKeys(file).keys } ?? []
+          + signer), policy: policy)
     guard let revoked else { return TokenAccess(verifier: verifier) }
     let bytes = try readBytes(revoked)
     do throws(KeyError) {
@@ -24,6 +28,16 @@ extension ServeOptions {
     } catch {
       throw .failed("cannot use \(revoked): \(error)")
     }
+  }
+
+  /// The private key of `--token-sign-key`; nil where none is given.
+  func tokenSigner() throws(CommandError) -> SigningKey? {
+    guard let file = tokenSignKey else { return nil }
+    let keys = try readKeys(file).keys.filter(\.isPrivate)
+    guard keys.count == 1, let key = keys.first else {
+      throw .failed("cannot use \(file): expected one private key, or a secret")
+    }
+    return key
   }
 
   /// Reads the files again. One that can't be used changes nothing: the hub goes on with what it has, and says so.

@@ -117,6 +117,7 @@ extension Simulation {
       .full,
       .replaced:
       tally.others.append(output)
+    case .shareEnded: throw fail("nobody shares a trip")
     case .watching, .areaSnapshot, .areaUpdate, .areaTickEnded, .viewEnded: throw fail("nobody watches an area")
     case .queryResult(_, .drivers(let list), _): for report in list.drivers { mix(report.distance?.bitPattern ?? 0) }
     case .queryResult, .trips(_, .refused, _), .fences: break

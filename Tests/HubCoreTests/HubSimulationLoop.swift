@@ -170,7 +170,7 @@ struct SimulatedLoop {
     case .conflict(let session, _), .full(let session), .replaced(let session, _):
       if let slot = slot(of: session) { close(slot) }
     case .reply, .notified, .subscriptionRefused, .queryResult, .trips, .fences, .watching, .areaSnapshot, .areaUpdate,
-      .areaTickEnded,
+      .areaTickEnded, .shareEnded,
       .viewEnded:
       break
     }

@@ -139,7 +139,7 @@ extension Simulation {
       case .admitted, .conflict, .full, .delivery, .subscribed, .subscriptionRefused, .unsubscribed, .channelEnded,
         .channelClaimed, .named, .notified, .reply, .queryResult, .trips, .fences, .watching, .areaSnapshot,
         .areaUpdate,
-        .areaTickEnded,
+        .areaTickEnded, .shareEnded,
         .viewEnded:
         throw fail("unexpected answer to a driver: \(output)")
       }

@@ -62,12 +62,17 @@ struct Encoding: Hashable, BitwiseCopyable {
     var form: MessageForm
     /// Compressed with what all sessions share, out of what the row without it has.
     var isCompressed = false
+    /// For the holders of shares: without anybody's id.
+    var hidesIDs = false
   }
 
   /// All encodings. A further one is a row here, and what writes its form or carrier where that is new.
   static let table: [Row] =
     TimeFormat.allCases.map { Row(form: .json($0)) } + [Row(form: .binary)]
     + TimeFormat.allCases.map { Row(form: .json($0), isCompressed: true) }
+    + [Row(form: .json(.unixMilliseconds), hidesIDs: true)]
+
+  static let ofShares = Encoding(Row(form: .json(.unixMilliseconds), hidesIDs: true))
 
   let index: UInt8
 

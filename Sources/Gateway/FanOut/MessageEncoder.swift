@@ -33,7 +33,8 @@ struct MessageEncoder {
     _ delivery: UnsafePointer<PositionDelivery>, _ encoding: Encoding, _ encoded: inout EncodedFrames
   ) -> Range<Int>? {
     let row = rows[Int(encoding.index)]
-    guard case .json(let time) = row.form, !row.isCompressed, let position = unsafe delivery.pointer(to: \.position)
+    guard case .json(let time) = row.form, !row.isCompressed, !row.hidesIDs,
+      let position = unsafe delivery.pointer(to: \.position)
     else {
       return nil
     }
@@ -69,6 +70,8 @@ struct MessageEncoder {
     encodes += 1
     let payload = row.carrier.begin(in: &loop.arena)
     switch row.form {
+    case .json(let time) where row.hidesIDs:
+      JSONWriter.write(publication.withoutIDs, time: time, into: &loop.arena)
     case .json(let time): JSONWriter.write(publication, time: time, into: &loop.arena)
     case .binary:
       BinaryWriter.write(publication, handle: channel.index, names: names.names(of: channel), into: &loop.arena)
@@ -116,6 +119,8 @@ struct MessageEncoder {
     let payload = row.carrier.begin(in: &loop.arena)
     switch row.form {
     case .json(let time):
+      var reply = reply
+      if row.hidesIDs, case .subscribed(let answer) = reply { reply = .subscribed(answer.withoutIDs) }
       JSONWriter.write(reply, timestamp: now, messageID: number, time: time, into: &loop.arena)
     case .binary:
       let naming = channel.map { (handle: $0.index, names: names.names(of: $0)) }

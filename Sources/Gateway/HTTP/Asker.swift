@@ -12,6 +12,7 @@ struct Asker {
 
   /// The question as the hub takes it; throws where the asker may not put it.
   func input(for question: QueryRequest, maximumLimit: Int) throws(ErrorReply) -> HubInput {
+    if credential.isShare, case .drivers = question { throw refusal("a share opens its trip, and nothing else") }
     switch question {
     case .driver(let id):
       guard credential.role == .ops || credential.role == .driver && credential.id == id else {

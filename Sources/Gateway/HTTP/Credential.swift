@@ -38,6 +38,9 @@ struct Credential: Sendable, Equatable {
     return .vehicle(id, vehicle)
   }
 
+  /// Whether it is that of whoever has a link to a trip, and may see that and nothing else.
+  var isShare: Bool { role == .rider && TripShare.isHolder(id) }
+
   /// Whether it opens a trip's channel, or one beside those of its role.
   private func opens(_ channel: Channel) -> Bool {
     switch authority {
@@ -50,7 +53,8 @@ struct Credential: Sendable, Equatable {
   /// its own channel, and likewise. Ops: all. Areas and places are open to every rider, and what is about the whole
   /// fleet to ops only, whatever a token says.
   func grant(for channel: Channel) -> ChannelGrant? {
-    switch (role, channel) {
+    if isShare { if case .trip = channel, opens(channel) { return .granted } else { return nil } }
+    return switch (role, channel) {
     case (.ops, _), (.rider, .area), (.rider, .nearby): .granted
     case (_, .fleet), (_, .trips), (_, .raw), (_, .stats), (_, .box), (_, .counts), (_, .countsBlock): nil
     case (_, .driver(let driver)): role == .driver && driver == id || opens(channel) ? .granted : nil

@@ -42,11 +42,19 @@ enum HubAnswer {
       let response = Response.json { JSONWriter.write(result, time: request.time, into: &$0) }
       guard response.body.count <= context.limits.largestAnswer else { throw Refusal(.tooLarge, HubAnswer.tooLarge) }
       return .respond(response)
+    case .trips(.trip(let report, let isNew)) where request.caller?.isShare == true:
+      return try TripEndpoints.answer(.trip(report.withoutIDs, isNew: isNew), request, awaited, context)
     case .trips(let answer): return try TripEndpoints.answer(answer, request, awaited, context)
     case .fences(let answer):
       return try FenceEndpoints.answer(answer, awaited, time: request.time, largest: context.limits.largestAnswer)
     case .notification(let answer): return try NotificationEndpoint.answer(answer)
     }
+  }
+
+  /// As the holder of a share may see it.
+  var withoutIDs: HubAnswer {
+    if case .trips(.trip(let report, let isNew)) = self { return .trips(.trip(report.withoutIDs, isNew: isNew)) }
+    return self
   }
 
   /// The reply to a session that asked by this message; nil for what only requests ask.
@@ -56,7 +64,9 @@ enum HubAnswer {
     case .trips(.trip(let report, _)): .result(ResultReply(replyTo: messageID, result: .trip(report)))
     case .query(nil): .error(ErrorReply(code: .notFound, message: HubAnswer.unknownDriver, replyTo: messageID))
     case .trips(.refused(let error)): .error(error)
-    case .trips(.list), .fences, .notification, .batch, .refused, .made: nil
+    case .trips(.list), .trips(.shares), .trips(.shared), .trips(.unshared), .fences, .notification, .batch, .refused,
+      .made:
+      nil
     }
   }
 }

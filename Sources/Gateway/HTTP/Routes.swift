@@ -40,6 +40,9 @@ enum Routes {
           parameters: ["status", "driver", "since", "limit", "cursor"], TripEndpoints.list),
         .on(
           .post, for: .only(.ops, otherwise: "only ops may do this; others send trip_status"), TripEndpoints.begin)),
+      HTTPRoute(
+        "/v1/trips/{id}/shares", .on(.get, ShareEndpoints.list), .on(.post, ShareEndpoints.begin)),
+      HTTPRoute("/v1/trips/{id}/shares/{id}", .on(.delete, ShareEndpoints.end)),
       HTTPRoute("/v1/trips/{id}", .on(.get, TripEndpoints.show), .on(.patch, TripEndpoints.change)),
       HTTPRoute(
         "/v1/fences", .on(.get, for: fenceAccess, parameters: ["limit", "cursor", "shape"], FenceEndpoints.list)),

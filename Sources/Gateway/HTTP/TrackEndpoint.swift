@@ -7,6 +7,9 @@ import HubRuntime
 enum TrackEndpoint {
   /// For who may subscribe to the trip. `suffix`: what the path says.
   static func show(_ call: HTTPCall, _ suffix: TrackFormat?) throws(Refusal) -> Outcome {
+    guard try !call.caller().isShare else {
+      throw Refusal(.forbidden, "a share opens its trip, not the track before it")
+    }
     guard call.context.settings.hasHistory else {
       throw Refusal(.notFound, "this hub stores nothing, so it has no tracks (--no-journal)")
     }

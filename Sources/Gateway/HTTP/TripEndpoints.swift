@@ -58,6 +58,10 @@ enum TripEndpoints {
     case (.refused(let error), .trip(let pending)) where pending.showsForgotten && error.code == .unknownTrip:
       return .consult(.forgotten(pending.id, pending.track, request.time))
     case (.refused(let error), _): throw Refusal(error)
+    case (.shares(let shares), _): return .respond(ShareEndpoints.answer(shares, time: request.time))
+    case (.shared(let share, let trip), _):
+      return .respond(try ShareEndpoints.answer(share, of: trip, request, context))
+    case (.unshared, _): return .respond(Response(.noContent))
     case (.list(let reports, let next), .trips(inJournal: var query?)) where next == nil:
       query.limit -= reports.count
       query.below = .max
@@ -89,7 +93,7 @@ extension Response {
 
 extension Identifier {
   /// 100 bits of the system's randomness, as 20 of 0-9 a-z but for i l o u.
-  fileprivate static func random() -> Identifier {
+  static func random() -> Identifier {
     var random = SystemRandomNumberGenerator()
     let alphabet = Array("0123456789abcdefghjkmnpqrstvwxyz".utf8)
     let (high, low) = (random.next(), random.next())

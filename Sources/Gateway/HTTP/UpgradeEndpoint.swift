@@ -32,8 +32,16 @@ enum UpgradeEndpoint {
     let isBinary = handshake.subprotocol == Int(Subprotocol.binary.rawValue)
     // Its messages are short, and have little in them that repeats.
     if isBinary { handshake.declineCompression() }
+    let caller = try call.caller()
+    if caller.isShare {
+      // What is hidden from it is hidden in one form.
+      guard !isBinary, time == .unixMilliseconds else {
+        throw Refusal(.badMessage, "a share's session is in JSON, with time=unix_ms")
+      }
+      handshake.declineCompression()
+    }
     let upgrade = Upgrade(
-      handshake: handshake, credential: try call.caller(), form: isBinary ? .binary : .json(time),
+      handshake: handshake, credential: caller, form: isBinary ? .binary : .json(time),
       client: try client(call))
     if let fault = call.query.fault(knowing: HTTPRoute.commonParameters) { throw Refusal(.badMessage, "\(fault)") }
     return upgrade

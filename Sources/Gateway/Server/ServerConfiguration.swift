@@ -3,6 +3,7 @@ public import HubCore
 public import HubMessages
 public import HubPages
 public import HubRuntime
+public import HubTokens
 public import HubTransport
 
 public struct ServerConfiguration: Sendable {
@@ -34,6 +35,8 @@ public struct ServerConfiguration: Sendable {
   public var allowsDevelopmentCredentials = false
   /// Takes tokens that hold by these keys; nil for none.
   public var tokens: TokenAccess?
+  /// Signs the tokens of shares, which `tokens` take; nil for no shares.
+  public var tokenSigner: SigningKey?
   /// Milliseconds for which positions may be held back so that only each driver's newest is sent; 0 for none.
   public var flushIntervalMilliseconds = 0
   /// Seconds in which a client should be heard at least once.

@@ -34,6 +34,8 @@ struct SessionRights {
   }
 
   var id: Identifier { compactID.identifier }
+  /// See `Credential.isShare`.
+  var isShare: Bool { role == .rider && TripShare.isHolder(id) }
   var hasToken: Bool { token != nil }
   /// What the token lists; nil where there is none, or it lists nothing.
   var grants: Grants? { token?.grants }

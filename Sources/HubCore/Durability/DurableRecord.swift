@@ -66,6 +66,7 @@ struct DurableTrip: Equatable {
   var recentMoves: [UInt64]
   /// The newest one that its people know, for the target that it has now.
   var eta: DurableETA?
+  var shares: [TripShare] = []
 }
 
 /// What is stored of an ETA.

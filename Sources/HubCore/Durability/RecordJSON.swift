@@ -143,6 +143,14 @@ public enum RecordJSON {
       write(eta, &buffer)
       buffer.append("}")
     }
+    if !trip.shares.isEmpty {
+      buffer.append(",\"shares\":")
+      buffer.append(list: trip.shares) { buffer, share in
+        buffer.append("{")
+        JSONWriter.writeMembers(share, time: .unixMilliseconds, into: &buffer)
+        buffer.append("}")
+      }
+    }
   }
 
   private static func write(_ eta: DurableETA, _ buffer: inout ByteBuffer) {

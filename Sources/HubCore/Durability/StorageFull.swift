@@ -15,7 +15,7 @@ extension HubOutput {
     switch self {
     case .reply(_, let reply): reply.storedMessageID != nil
     case .trips, .fences, .notified: true
-    case .delivery, .subscribed, .watching, .areaSnapshot, .areaUpdate, .areaTickEnded, .viewEnded,
+    case .delivery, .subscribed, .watching, .areaSnapshot, .areaUpdate, .areaTickEnded, .shareEnded, .viewEnded,
       .subscriptionRefused,
       .unsubscribed, .channelEnded, .channelClaimed, .named, .admitted, .conflict, .full, .replaced, .queryResult:
       false
@@ -34,7 +34,7 @@ extension HubOutput {
       return .fences(session, .refused(.notStored("send the same again, which changes nothing then")))
     case .notified(let session, let answer):
       return .notified(session, .refused(.notStored(answer.howToRepeat)))
-    case .delivery, .subscribed, .watching, .areaSnapshot, .areaUpdate, .areaTickEnded, .viewEnded,
+    case .delivery, .subscribed, .watching, .areaSnapshot, .areaUpdate, .areaTickEnded, .shareEnded, .viewEnded,
       .subscriptionRefused,
       .unsubscribed, .channelEnded, .channelClaimed, .named, .admitted, .conflict, .full, .replaced, .queryResult:
       return nil
@@ -70,7 +70,7 @@ extension TripAnswer {
   fileprivate var howToRepeat: String {
     switch self {
     case .trip(let report, isNew: true): "send it again for trip \(report.tripID) (tripId), which changes nothing then"
-    case .trip, .list, .refused: "ask again"
+    case .trip, .list, .refused, .shares, .shared, .unshared: "ask again"
     }
   }
 }

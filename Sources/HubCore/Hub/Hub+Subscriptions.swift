@@ -31,7 +31,9 @@ extension Hub {
     let isOver = closeIfOver(request.channel)
     link(request.channel, to: channel)
     let isDriver = drivers.driver(of: session) != nil
-    let missed = channels.subscribe(session, to: channel, isDriver: isDriver, resume: request.resume)
+    // The holder of a share sees nothing from before it came.
+    let resume = TripShare.isHolder(input.actor.id) ? nil : request.resume
+    let missed = channels.subscribe(session, to: channel, isDriver: isDriver, resume: resume)
     let snapshot = snapshot(of: request.channel, after: channels.sequence(channel))
     backlog.spend(
       channels.answer(
@@ -64,9 +66,9 @@ extension Hub {
 
   func access(of actor: Actor, by grant: ChannelGrant, to channel: Channel) -> ChannelAccess {
     guard case .trip(let id) = channel, let trip = trips.find(id) else {
-      return grant == .onlyForParties ? .forbidden : .granted
+      return grant == .onlyForParties || TripShare.isHolder(actor.id) ? .forbidden : .granted
     }
-    return trips[trip].access(of: actor, by: grant, at: now.uptime)
+    return trips[trip].access(of: actor, by: grant, at: now)
   }
 
   /// A session's grants have changed: which channel is it, and does the session have part in it?

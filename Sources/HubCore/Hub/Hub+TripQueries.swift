@@ -13,6 +13,9 @@ extension Hub {
         try trips.list(query, for: session, replyTo, counting: &counters)
       case .begin(let report): try request(report, for: session, replyTo)
       case .change(let change, let actor): try self.change(change, by: actor, for: session)
+      case .shares(let id, let question, let actor):
+        let answer = try answer(question, of: id, by: actor)
+        emitStored(.trips(session, answer, replyTo: replyTo), to: session.outlet)
       }
     } catch {
       refuseTrip(error.replying(to: replyTo), to: session) { .trips(session, .refused($0), replyTo: replyTo) }

@@ -18,6 +18,8 @@ struct Trip {
   private(set) var pickup: Coordinate?
   private(set) var dropoff: Coordinate?
   private(set) var route: Route?
+  /// Who follows it by a link, the oldest first.
+  var shares: [TripShare] = []
   /// Index of the trip's channel, where it has one.
   var channel: Int?
   /// The driver that counts this trip among its active ones.
@@ -166,7 +168,8 @@ struct Trip {
     DurableTrip(
       id: id, number: number, created: created, updated: updated, begunBy: begunBy, status: status,
       changed: changed, driverID: driverID, riderID: riderID, pickup: pickup, dropoff: dropoff, route: route,
-      progress: progress, ended: endedAt, recentMoves: recentMoves.oldestFirst, eta: currentETA?.durable)
+      progress: progress, ended: endedAt, recentMoves: recentMoves.oldestFirst, eta: currentETA?.durable,
+      shares: shares)
   }
 
   /// `uptime`: when it is read.
@@ -192,6 +195,7 @@ struct Trip {
     progress = durable.progress
     endedAt = durable.ended
     recentMoves = RecentMoves(durable.recentMoves)
+    shares = durable.shares
     lastPublishedETA = durable.eta.map { PublishedETA($0, publishedAt: uptime) }
   }
 

@@ -15,9 +15,10 @@ enum ChannelAccess {
 }
 
 extension Trip {
-  func access(of actor: Actor, by grant: ChannelGrant, at uptime: Int64) -> ChannelAccess {
+  func access(of actor: Actor, by grant: ChannelGrant, at now: Moment) -> ChannelAccess {
+    if TripShare.isHolder(actor.id), !isShared(with: actor, at: now.timestamp) { return .forbidden }
     if party(of: actor) != .stranger { return .party }
-    if isOver(at: uptime) { return .forbidden }
+    if isOver(at: now.uptime) { return .forbidden }
     return switch grant {
     case .granted: .granted
     case .whileUnclaimed: driverID == nil ? .granted : .forbidden

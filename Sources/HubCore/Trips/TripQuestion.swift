@@ -89,6 +89,15 @@ public enum TripQuestion: Sendable {
   case begin(TripStatusReport)
   /// Another pickup, dropoff or route.
   case change(TripChange, Actor)
+  /// Something about a trip's shares.
+  case shares(Identifier, TripShareQuestion, Actor)
+}
+
+/// What is asked about the shares of a trip.
+public enum TripShareQuestion: Sendable {
+  case list
+  case begin(TripShare)
+  case end(Identifier)
 }
 
 /// The answer to a `TripQuestion`.
@@ -98,4 +107,8 @@ public enum TripAnswer: Sendable {
   /// Without their routes. `next` is the number to go on below; nil where there are no more.
   case list([TripReport], next: UInt64?)
   case refused(ErrorReply)
+  case shares([TripShare])
+  case shared(TripShare, of: Identifier)
+  /// The share that was meant is no more.
+  case unshared
 }

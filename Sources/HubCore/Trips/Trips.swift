@@ -308,6 +308,10 @@ struct Trips: ~Copyable {
   /// Its subscribers are let go. False where they were before.
   mutating func close(_ trip: Int) -> Bool { slab[trip].close() }
 
+  /// See `Trip.share` and `Trip.endShare`.
+  mutating func share(_ trip: Int, _ share: TripShare) throws(ErrorReply) { try slab[trip].share(share) }
+  mutating func endShare(_ id: Identifier, of trip: Int) -> TripShare? { slab[trip].endShare(id) }
+
   // MARK: Lists
 
   /// Takes a list on; the answer comes with this turn or a later one.

@@ -33,7 +33,7 @@ enum JSONKey: UInt8, CaseIterable {
   // Fences.
   case fenceId, otherId, circle, corridor, width, others, dwell, speedLimit
   // Credentials.
-  case token
+  case token, expires
 
   /// As it is on the wire.
   fileprivate var name: String { self == .onTrip ? "on_trip" : "\(self)" }

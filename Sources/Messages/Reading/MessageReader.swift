@@ -127,6 +127,11 @@ public final class MessageReader {
     try unsafe readBody(bytes) { (tape, span) throws(ValidationError) in try tape.tripChange(span, id: id) }
   }
 
+  /// Reads when a share is to end: the body of `POST /v1/trips/{id}/shares`; nil for with its trip.
+  public func readShareExpiry(_ bytes: UnsafeRawBufferPointer, time: TimeFormat) throws(MessageError) -> Timestamp? {
+    try unsafe readBody(bytes) { (tape, span) throws(ValidationError) in try tape.shareExpiry(span, time) }
+  }
+
   /// Reads the body of `POST /v1/notifications`.
   ///
   /// - Throws: as `read`; `unknown_channel` for a channel that has no notifications.
