@@ -42,6 +42,7 @@ const shapes = {
   eta_update: 'channel:channel :eta',
   eta: 'tripId:text target:target eta:number distance:number arrivalTime:number basis:basis after:number',
   area_update: 'channel:channel cell:text tick:number drivers:drivers left:list',
+  stats: 'channel:channel timestamp:number',
   trip_update: 'channel:channel sequence:number :trip',
   trip: 'tripId:text status:move timestamp:number',
   notification: 'channel:channel sequence:number kind:notice title:text body:text',
