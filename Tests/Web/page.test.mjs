@@ -271,7 +271,7 @@ test('a phone: four figures, a sheet, fingers', options, async () => {
   await page.drag([195, 844 - low + 10], [195, 150]);
   await until('a higher sheet', async () => await height() > low + 100);
   await page.drag([195, 844 - await height() + 10], [195, 800]);
-  await until('a low one', async () => await height() < 200);
+  await until('a low one, at rest', async () => await height() < 125);
   await page.click('#grip');
   await until('the list', async () => await height() > 200 && (await rows(page)).length);
   await page.click('#all');

@@ -124,6 +124,8 @@ export class Follow {
       if (trip) take(trip);
       if (eta) this.#eta = eta;
       this.#load();
+      // Where it begins and ends, and by which way, is said of a trip that is asked for.
+      this.#hub.getTrip(tripId).then(whole => feed === this.#tripFeed && take(whole), () => {});
     });
     feed.on('update', take);
     feed.on('eta', eta => { this.#eta = eta; });

@@ -391,7 +391,8 @@ export class Hub {
     Promise<{ drivers: Driver[]; cursor?: string }>;
   /** A link to the rider's page of a trip, for its rider and ops. */
   share(trip: string, o?: { expires?: Date | number }): Promise<Share>;
-  fences(q?: { limit?: number; cursor?: string; shape?: 'full' }): Promise<{ fences: Record<string, any>[]; next?: string }>;
+  fences(q?: { limit?: number; cursor?: string; shape?: 'full' }):
+    Promise<{ fences: Record<string, any>[]; next?: string }>;
   getFence(id: string): Promise<Record<string, any>>;
 
   /** `leftOut`: the hub's advice makes it unnecessary. `full`: there is no room. Throws a HubError if it is no fix. */

@@ -76,6 +76,8 @@ feed.on('snapshot', snapshot => {
   if (snapshot.position) located(snapshot.position);
   if (snapshot.eta) eta = snapshot.eta;
   if (snapshot.trip) took(snapshot.trip);
+  // Where it begins and ends, and by which way, is said of a trip that is asked for.
+  hub.getTrip(tripId).then(took, () => {});
 });
 feed.on('position', located);
 feed.on('eta', next => { eta = next; });
