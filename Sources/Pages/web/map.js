@@ -543,8 +543,8 @@ export class Arrows {
 /** The map's colours, as the style sheet has them. */
 export function colorsOf(element) {
   const style = getComputedStyle(element);
-  const names = 'ground land street0 street1 street2 casing edge text plate accent on-accent track track-edge raw fence '
-    + 'dim muted available on-trip unavailable background offline';
+  const names = 'ground land street0 street1 street2 casing edge text plate accent on-accent track track-edge raw '
+    + 'fence dim muted available on-trip unavailable background offline';
   const colors = names.split(' ').map(name => [name, style.getPropertyValue(`--${name}`).trim()]);
   const { 'on-accent': onAccent, 'track-edge': trackEdge, 'on-trip': on_trip, ...others } = Object.fromEntries(colors);
   return { ...others, onAccent, trackEdge, on_trip };

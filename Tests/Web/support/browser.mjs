@@ -189,7 +189,8 @@ class Page {
     const at = step => [x + (toX - x) * step / steps, y + (toY - y) * step / steps];
     if (this.touch) await this.fingers('touchStart', [x, y]); else await this.mouse('mousePressed', x, y, button);
     for (let step = 1; step <= steps; step++) {
-      if (this.touch) await this.fingers('touchMove', at(step)); else await this.mouse('mouseMoved', ...at(step), button);
+      if (this.touch) await this.fingers('touchMove', at(step));
+      else await this.mouse('mouseMoved', ...at(step), button);
     }
     if (this.touch) await this.fingers('touchEnd'); else await this.mouse('mouseReleased', toX, toY, button);
   }
