@@ -214,9 +214,10 @@ export class Fleet {
     const fits = driver => (!chosen.size || chosen.has(kindOf(driver)))
       && (!text || driver.driverId.toLowerCase().includes(text) || driver.tripId?.toLowerCase().includes(text));
     const all = this.#order.map(id => drivers.get(id));
-    const others = this.#found.filter(({ driverId, tripId }) =>
-      !drivers.has(driverId) || tripId?.toLowerCase() === text);
-    this.#ids = [...others, ...all.filter(driver => fits(driver) && !others.some(o => o.driverId === driver.driverId))];
+    const byTrip = this.#found.filter(({ tripId }) => text && tripId?.toLowerCase() === text);
+    const isFound = id => byTrip.some(({ driverId }) => driverId === id);
+    const elsewhere = this.#found.filter(({ driverId }) => !drivers.has(driverId) && !isFound(driverId));
+    this.#ids = [...byTrip, ...all.filter(driver => fits(driver) && !isFound(driver.driverId)), ...elsewhere];
     const more = this.#view?.more ?? 0, inView = drivers.size + more;
     const words = this.#isCrowded ? `${count(sumOf(this.#cells.cells).all)} in view, counted by cell: zoom in`
       : text || chosen.size ? `${count(this.#ids.length)} of ${count(inView)}`
