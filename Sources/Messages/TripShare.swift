@@ -46,7 +46,7 @@ extension Publication {
       if made.driverID != nil { made.driverID = anyDriver }
       made.content = nil
       hidden.body = .notification(made)
-    case .etaUpdate, .areaUpdate, .stats: break
+    case .etaUpdate, .areaUpdate, .rawFix, .countsUpdate, .stats: break
     }
     return hidden
   }

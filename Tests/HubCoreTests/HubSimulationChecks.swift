@@ -120,7 +120,9 @@ extension Simulation {
     case .shareEnded: throw fail("nobody shares a trip")
     case .watching, .areaSnapshot, .areaUpdate, .areaTickEnded, .viewEnded: throw fail("nobody watches an area")
     case .queryResult(_, .drivers(let list), _): for report in list.drivers { mix(report.distance?.bitPattern ?? 0) }
-    case .queryResult, .trips(_, .refused, _), .fences: break
+    case .queryResult, .trips(_, .refused, _), .trips(_, .shares, _), .trips(_, .shared, _), .trips(_, .unshared, _),
+      .fences:
+      break
     case .trips(_, .trip(let report, _), _): mix(report.created.milliseconds.magnitude)
     case .trips(_, .list(let reports, let next), _):
       for report in reports { mix(report.created.milliseconds.magnitude) }
