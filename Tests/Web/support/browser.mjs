@@ -79,9 +79,9 @@ export async function openBrowser() {
       return page;
     },
     async close() {
-      child.kill('SIGKILL');
+      send('Browser.close').catch(() => {});
       await ended;
-      rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+      rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
     },
   };
 }
