@@ -158,18 +158,19 @@ export function sheet(card, grip, heights, changed) {
   });
   const nearest = part => heights.reduce((best, height) =>
     Math.abs(height - part) < Math.abs(best - part) ? height : best);
-  const end = () => {
-    if (from === from && moved > 4) set(nearest(card.offsetHeight / innerHeight));
-    from = NaN;
+  const next = () => {
+    const at = heights.indexOf(nearest(card.offsetHeight / innerHeight));
+    set(heights[(at + 1) % heights.length]);
+  };
+  const end = ({ type }) => {
     card.classList.remove('dragging');
+    if (from === from && moved > 4) set(nearest(card.offsetHeight / innerHeight));
+    else if (from === from && type === 'pointerup') next();
+    from = NaN;
   };
   grip.addEventListener('pointerup', end);
   grip.addEventListener('pointercancel', end);
-  grip.addEventListener('click', () => {
-    if (moved > 4) return;
-    const at = heights.indexOf(nearest(card.offsetHeight / innerHeight));
-    set(heights[(at + 1) % heights.length]);
-  });
+  grip.addEventListener('click', ({ detail }) => detail || next());   // by a key
 }
 
 /** The token of `#token=…`, which is taken out of the address at once; kept in the given storage. */
