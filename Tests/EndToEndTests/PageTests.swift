@@ -48,7 +48,7 @@ extension EndToEnd.PagesOverHTTP {
   func origins() throws {
     let hub = try TestHub()
     let foreign = "Origin: https://elsewhere.example\r\n"
-    for name in ["hub.js", "hub-binary.js", "hub-store.js", "hub.d.ts"] {
+    for name in ["hub.js", "hub-areas.js", "hub-binary.js", "hub-http.js", "hub-store.js", "hub.d.ts"] {
       let client = try get(hub, "/\(name)", foreign)
       #expect(client.status == 200 && client.fields["access-control-allow-origin"] == "*")
     }

@@ -20,7 +20,9 @@ enum PageEndpoints {
     }
 
   /// The client's: a page of any origin may have it from a hub, which says nothing of what that page may ask the hub.
-  private static let clientFiles: Set<String> = ["hub.js", "hub-binary.js", "hub-store.js", "hub.d.ts"]
+  private static let clientFiles: Set<String> = [
+    "hub.js", "hub-areas.js", "hub-binary.js", "hub-http.js", "hub-store.js", "hub.d.ts",
+  ]
   static let forAllOrigins = OutgoingField("Access-Control-Allow-Origin", "*")
 
   /// What the pages are sent with: they may run the hub's own scripts and styles, talk to the hub, and have images of
