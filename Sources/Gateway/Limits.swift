@@ -205,7 +205,7 @@ public struct Limits: Sendable {
     precondition((sessions ?? 1) >= 1 && connectionsPerAddress >= 0 && refusalsPerAddress >= 0 && idleAddresses >= 0)
     precondition(sessionsPerIdentity.isValid && areasPerIdentity.isValid)
     precondition(requestRate >= 0 && requestBurst >= 1 && acceptsPerSecond >= 0 && answerBytesPerTurn >= 1)
-    precondition(gzipPieceBytes >= 1 && gzipPieceBytes <= answerPieceBytes)
+    precondition(gzipPieceBytes >= 1)
     precondition(requestsPerPoll >= requestsPerTurn && unitsPerPoll >= 1)
     precondition(incompleteFreeBytes >= 0 && incompleteBytes >= messageBytes, "one message must fit")
     precondition(historyQuestions >= 1 && trackFixes >= 1 && historyTrips >= 1 && historyAnswerBytes >= 0)
@@ -224,6 +224,8 @@ public struct Limits: Sendable {
 
   /// Bytes of a long answer that go out at once: a piece must fit an outbox.
   var answerPieceBytes: Int { min(answerBytesPerTurn, outboxBytesPerSession / 2) }
+  /// The same of one that is compressed on the way.
+  var compressedPieceBytes: Int { min(gzipPieceBytes, answerPieceBytes) }
 
   /// Descriptors that are not connections: files, listeners, epoll instances.
   private static let reservedDescriptors = 64

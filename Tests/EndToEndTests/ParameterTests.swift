@@ -59,7 +59,7 @@ extension EndToEnd.Parameters {
   @Test("what does not exist is 404 with not_found, and over the socket the same")
   func notFound() throws {
     let hub = try TestHub()
-    for target in ["/v1/nothing", "/", "/v1/drivers/nobody?role=ops&id=o1", "/v1/fences/none?role=ops&id=o1"] {
+    for target in ["/v1/nothing", "/none", "/v1/drivers/nobody?role=ops&id=o1", "/v1/fences/none?role=ops&id=o1"] {
       let answer = try hub.get(target)
       #expect(answer.status == 404 && answer.errorCode == "not_found", "\(target)")
     }

@@ -31,7 +31,7 @@ enum Scan {
   /// The timestamp of a position's fix. It is the first of two in a message: the envelope's comes behind it, and the
   /// search begins shortly before both.
   static func fixTimestamp(_ payload: UnsafeRawBufferPointer) -> Int? {
-    integer(",\"timestamp\":", in: payload, from: max(0, payload.count - 110))
+    integer(",\"timestamp\":", in: payload, from: max(0, payload.count - 140))
   }
 
   /// The timestamp of the envelope, which is the last in a message.

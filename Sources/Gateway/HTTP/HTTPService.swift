@@ -139,7 +139,7 @@ struct HTTPService {
     send(exchange, &budget) {
       exchange.write(
         response, to: request, keepsConnection: request?.keepsConnection == true && isServing, room: room,
-        pieceBytes: compression == nil ? limits.answerPieceBytes : limits.gzipPieceBytes, compression, into: &$0)
+        pieceBytes: compression == nil ? limits.answerPieceBytes : limits.compressedPieceBytes, compression, into: &$0)
     }
   }
 
@@ -152,7 +152,7 @@ struct HTTPService {
     guard let request, response.body.count > limits.gzipFreeBytes, !response.isCoded else { return nil }
     response.fields.append(OutgoingField("Vary", "Accept-Encoding"))
     // Pieces are chunks, which HTTP/1.0 has not (RFC 9112 §6.1).
-    let isShort = response.body.count <= limits.gzipPieceBytes
+    let isShort = response.body.count <= limits.compressedPieceBytes
     guard request.head.fields.acceptGzip, request.head.method != .head, isShort || request.head.version == .http11
     else { return nil }
     if request.rateKey != 0 {
@@ -183,8 +183,8 @@ struct HTTPService {
   /// To compress a piece is twice the work of reading as many bytes.
   private func pieceBytes(of exchange: Exchange, _ budget: inout TurnBudget) -> Int {
     guard exchange.isCompressing else { return limits.answerPieceBytes }
-    budget.spend(bytes: 2 * limits.gzipPieceBytes)
-    return limits.gzipPieceBytes
+    budget.spend(bytes: 2 * limits.compressedPieceBytes)
+    return limits.compressedPieceBytes
   }
 
   private func send(_ exchange: Exchange, _ budget: inout TurnBudget, _ write: (inout ByteBuffer) -> Void) {

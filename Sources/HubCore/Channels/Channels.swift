@@ -49,7 +49,7 @@ struct Channels: ~Copyable {
   /// The index in the area table of a cell that is watched; nil for what is no area's channel, or not any more.
   func area(_ channel: Int) -> Int? { table.area(channel) }
 
-  /// Whether anybody but this session is subscribed. A session that is gone but for its release still counts.
+  /// Whether anybody but this session is subscribed, or one that is gone but for its release.
   @inline(__always)
   func hasListener(_ channel: Int, besides session: SessionRef?) -> Bool {
     table.hasListener(channel, besides: session)
@@ -96,8 +96,7 @@ struct Channels: ~Copyable {
   func mayBeHeard(trip: Int?, own: Int?) -> Bool { trip != nil || own != nil || fleet != nil }
 
   /// Publishes a driver's position on its trip's, its own and the fleet's channel, where somebody listens. It has no
-  /// number on a channel, nothing of it is kept, and a newer one with the same key makes it worthless. What belongs to
-  /// the channel is filled in for each.
+  /// number, is not kept, and a newer one with the same key makes it worthless. What is the channel's is filled in.
   @inline(__always)
   mutating func publish(
     _ delivery: inout PositionDelivery, driver: Int, _ status: DriverStatus, trip: Int?, own: Int?,
@@ -138,8 +137,7 @@ struct Channels: ~Copyable {
 
   /// Publishes a driver's fix as it was measured: of those that a subscriber has not read yet so many are kept.
   mutating func publish(_ fix: RawFix, on channel: Int, at time: Timestamp) {
-    let key = UInt32(publicationNumber % HubLimits.unreadRawFixes) + 1
-    publish(.rawFix(fix), on: channel, key: key, at: time)
+    publish(.rawFix(fix), on: channel, key: UInt32(publicationNumber % HubLimits.unreadRawFixes) + 1, at: time)
   }
 
   /// Publishes state that is no position; a newer one with the same key makes it worthless.
@@ -153,11 +151,7 @@ struct Channels: ~Copyable {
 
   /// Publishes the hub's own figures: state, of which a channel has one.
   mutating func publish(_ figures: HubFigures, on channel: Int, at time: Timestamp) {
-    let delivery = Delivery(
-      channel: ChannelHandle(index: UInt32(channel)), conflationKey: UInt64(channel) << 32 | UInt64(UInt32.max),
-      received: 0, publication: publication(.stats(figures), on: .stats, at: time))
-    deliveries += UInt64(table.outlets(channel).count)
-    emit(.delivery(delivery), toSubscribersOf: channel)
+    publish(.stats(figures), on: channel, key: UInt32.max, at: time)
   }
 
   /// A publication with the next number.
@@ -311,7 +305,6 @@ struct Channels: ~Copyable {
 
   var highestSequence: UInt64 { table.highestSequence }
 
-  /// The channels whose events are kept.
   func keptNames() -> [Channel] { table.keptNames() }
 
   /// Positions had numbers too, and theirs are not stored: further ones begin far beyond.
