@@ -80,7 +80,7 @@ class Input:
         if kind == 10:
             count = self.u8()
             return "counts:{}/{}".format(base32(self.number((5 * count + 7) // 8), count), count + 2)
-        return "trips" if kind == 6 else "fleet"
+        return {6: "trips", 11: "stats"}.get(kind, "fleet")
 
     def names(self):
         flags = self.u8()
@@ -95,7 +95,7 @@ class Reader:
     TYPES = {
         1: "connected", 2: "subscribed", 3: "unsubscribed", 4: "ack", 5: "pong", 6: "sampling", 7: "error", 8: "result",
         16: "eta_update", 17: "trip_update", 18: "notification", 19: "area_update", 20: "names",
-        21: "raw_fix", 22: "counts_update",
+        21: "raw_fix", 22: "counts_update", 23: "stats",
     }
 
     def __init__(self):

@@ -91,7 +91,8 @@ const replies = ['', 'connected', 'subscribed', 'unsubscribed', 'ack', 'pong', '
 const requests = ['', 'location_batch', 'driver_status', 'trip_status', 'subscribe', 'unsubscribe', 'ping', 'refresh',
   'query', 'trip_change'];
 const base32 = '0123456789bcdefghjkmnpqrstuvwxyz';
-const channelKinds = ['trip', 'driver', 'fence', 'area', 'nearby', 'fleet', 'trips', 'raw', 'box', 'counts', 'block', 'stats'];
+const channelKinds = ['trip', 'driver', 'fence', 'area', 'nearby', 'fleet', 'trips', 'raw', 'box', 'counts', 'block',
+  'stats'];
 const utf8 = new TextEncoder();
 const utf8Reader = new TextDecoder('utf-8', { fatal: true });
 const word32 = 2 ** 32;
