@@ -35,7 +35,8 @@ struct PredictionTests {
   }
 
   @Test(
-    "A turn that dies away is driven about as short steps would drive it, to the right and to the left", arguments: [1.0, 8, -8, 30, -30])
+    "A turn that dies away is driven about as short steps would drive it, to the right and to the left",
+    arguments: [1.0, 8, -8, 30, -30])
   func turns(rate: Double) {
     var (place, heading) = (munich, 80.0)
     for step in 0..<1000 {
