@@ -81,7 +81,8 @@ let package = Package(
         "HubCommandLine", "HubGateway", "HubPages", "HubRuntime", "HubCore", "HubJournal", "LocationHubClient",
         "HubSimulation",
         "HubTokens", "HubTransport", "HubSystem", "HubMessages", "HubGeo", "HubBytes", "CHubLinux",
-      ]),
+      ], plugins: ["EmbedBuild"]),
+    .plugin(name: "EmbedBuild", capability: .buildTool(), path: "Sources/EmbedBuild"),
 
     support("HostileMessages", in: "loadtest"),
     support("TestCertificates", in: "Tests", ["CHubOpenSSL"]),

@@ -2,10 +2,13 @@
 import HubCommandLine
 import HubPages
 import HubSystem
+import HubTransport
 
 enum Verbs {
   /// The release that this becomes; CHANGELOG.md says what is in it.
-  static let version = Release.name
+  static var version: String {
+    "\(Release.name) (commit \(Build.commit), Swift \(Build.compiler), \(TLSLibrary.version))"
+  }
 
   static let all = [serve, demo, replay, watch, filter, simulate, makeToken, journal]
 
