@@ -5,7 +5,7 @@ import Glibc
 public struct Arguments {
   /// What was given, and how errors name where.
   struct Value {
-    var place: String
+    var origin: String
     var text: String
   }
 
@@ -44,15 +44,15 @@ public struct Arguments {
   private mutating func read(
     _ option: Option, _ attached: String?, _ words: inout ArraySlice<String>
   ) throws(CommandError) {
-    let place = "--\(option.name)"
-    guard given[option.name] == nil || option.repeats else { throw .usage("\(place) is given twice") }
+    let origin = "--\(option.name)"
+    guard given[option.name] == nil || option.repeats else { throw .usage("\(origin) is given twice") }
     guard let placeholder = option.placeholder else {
-      guard attached == nil else { throw .usage("\(place) takes no value") }
-      given[option.name] = [Value(place: place, text: "true")]
+      guard attached == nil else { throw .usage("\(origin) takes no value") }
+      given[option.name] = [Value(origin: origin, text: "true")]
       return
     }
-    guard let text = attached ?? words.popFirst() else { throw .usage("\(place) needs a value: \(placeholder)") }
-    given[option.name, default: []].append(Value(place: place, text: text))
+    guard let text = attached ?? words.popFirst() else { throw .usage("\(origin) needs a value: \(placeholder)") }
+    given[option.name, default: []].append(Value(origin: origin, text: text))
   }
 
   private func known(_ name: String, hint: () -> String) throws(CommandError) -> Option {
@@ -81,7 +81,7 @@ public struct Arguments {
   public func value<Value>(_ name: String, _ kind: ValueKind<Value>) throws(CommandError) -> Value? {
     guard let given = given[name]?.last else { return nil }
     guard let value = kind.read(given.text) else {
-      throw .usage("\(given.place) must be \(kind.words), not \(given.text)")
+      throw .usage("\(given.origin) must be \(kind.words), not \(given.text)")
     }
     return value
   }
@@ -95,16 +95,16 @@ public struct Arguments {
     let before = given
     for line in try SettingLine.lines(of: text, file: file) {
       guard !except.contains(line.name), let option = options.first(where: { $0.name == line.name }) else {
-        throw .usage("\(line.place): there is no setting \(line.name)")
+        throw .usage("\(line.origin): there is no setting \(line.name)")
       }
       if before[line.name] != nil { continue }
       guard given[line.name] == nil || option.repeats else {
-        throw .usage("\(line.place): \(line.name) is set twice")
+        throw .usage("\(line.origin): \(line.name) is set twice")
       }
       guard option.placeholder != nil || line.value == "true" || line.value == "false" else {
-        throw .usage("\(line.place): \(line.name) must be true or false")
+        throw .usage("\(line.origin): \(line.name) must be true or false")
       }
-      given[line.name, default: []].append(Value(place: "\(line.place): \(line.name)", text: line.value))
+      given[line.name, default: []].append(Value(origin: "\(line.origin): \(line.name)", text: line.value))
     }
   }
 
@@ -118,7 +118,7 @@ public struct Arguments {
         throw .usage("\(variable) must be true or false, not \(text)")
       }
       let texts = option.repeats ? text.split(separator: " ").map(String.init) : [text]
-      if !texts.isEmpty { given[option.name] = texts.map { Value(place: variable, text: $0) } }
+      if !texts.isEmpty { given[option.name] = texts.map { Value(origin: variable, text: $0) } }
     }
   }
 }
@@ -126,7 +126,7 @@ public struct Arguments {
 /// A line of a file of settings.
 public struct SettingLine {
   /// `FILE:LINE`, for errors.
-  public var place: String
+  public var origin: String
   public var name: String
   public var value: String
 
@@ -139,7 +139,7 @@ public struct SettingLine {
       let parts = content.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       guard parts.count == 2 else { throw .usage("\(file):\(index + 1): expected name = value") }
       lines.append(
-        SettingLine(place: "\(file):\(index + 1)", name: String(parts[0].trimmed), value: String(parts[1].trimmed)))
+        SettingLine(origin: "\(file):\(index + 1)", name: String(parts[0].trimmed), value: String(parts[1].trimmed)))
     }
     return lines
   }

@@ -83,7 +83,7 @@ public struct Setting<Root>: Sendable {
       read: { root, text in ValueKind.flag.read(text).map { root[keyPath: path] = $0 } != nil })
   }
 
-  /// The same setting of something that a `Root` is a part of.
+  /// This setting as one of something that a `Root` is a part of.
   public func part<Whole>(of path: any WritableKeyPath<Whole, Root> & Sendable) -> Setting<Whole> {
     Setting<Whole>(
       name, placeholder, help, mustBe: words, range: range, repeats: repeats, past: past,
@@ -101,7 +101,7 @@ extension Arguments {
   public func apply<Root>(_ settings: [Setting<Root>], to root: inout Root) throws(CommandError) {
     for setting in settings {
       for value in values(setting.name) where !setting.read(&root, value.text) {
-        throw .usage("\(value.place) must be \(setting.words), not \(value.text)")
+        throw .usage("\(value.origin) must be \(setting.words), not \(value.text)")
       }
     }
   }
