@@ -16,7 +16,7 @@ struct Drivers: ~Copyable {
   /// Where drivers are that are online, and where stale ones were last.
   private(set) var index: DriverIndex
   private(set) var staleIndex: DriverIndex
-  private var sessions: DriverSessions
+  private(set) var sessions: DriverSessions
   private(set) var onlineCount = 0
   var countWithFixTimes = 0
   /// Of all drivers' `DriverStorage.missed`.
