@@ -5,7 +5,7 @@ public struct Arguments: Sendable {
   /// A value that was given.
   public struct Value: Sendable {
     /// Where it was given, as errors name it: `--port`, `hub.conf:3: port`, `LHUB_PORT`.
-    public let place: String
+    public let origin: String
     public let text: String
   }
 
@@ -58,17 +58,17 @@ public struct Arguments: Sendable {
   }
 
   private mutating func read(_ option: Option, _ attached: String?, _ words: inout ArraySlice<String>) {
-    let place = "--\(option.name)"
-    guard given[option.name] == nil || option.repeats else { return faults.add(.usage("\(place) is given twice")) }
+    let origin = "--\(option.name)"
+    guard given[option.name] == nil || option.repeats else { return faults.add(.usage("\(origin) is given twice")) }
     guard let placeholder = option.placeholder else {
-      guard attached == nil else { return faults.add(.usage("\(place) takes no value")) }
-      given[option.name] = [Value(place: place, text: "true")]
+      guard attached == nil else { return faults.add(.usage("\(origin) takes no value")) }
+      given[option.name] = [Value(origin: origin, text: "true")]
       return
     }
     guard let text = attached ?? words.popFirst() else {
-      return faults.add(.usage("\(place) needs a value: \(placeholder)"))
+      return faults.add(.usage("\(origin) needs a value: \(placeholder)"))
     }
-    given[option.name, default: []].append(Value(place: place, text: text))
+    given[option.name, default: []].append(Value(origin: origin, text: text))
   }
 
   // MARK: Values
@@ -92,7 +92,7 @@ public struct Arguments: Sendable {
   public func value<Value>(_ name: String, _ kind: ValueKind<Value>) throws(CommandError) -> Value? {
     guard let given = given[name]?.last else { return nil }
     guard let value = kind.read(given.text) else {
-      throw .usage("\(given.place) must be \(kind.words), not \(given.text)")
+      throw .usage("\(given.origin) must be \(kind.words), not \(given.text)")
     }
     return value
   }
@@ -106,15 +106,15 @@ public struct Arguments: Sendable {
       guard !except.contains(line.name), let option = options.first(where: { $0.name == line.name }) else {
         let near = nearest(to: line.name, among: options.map(\.name).filter { !except.contains($0) })
         faults.add(
-          .usage("\(line.place): there is no setting \(line.name)" + (near.map { "; did you mean \($0)?" } ?? "")))
+          .usage("\(line.origin): there is no setting \(line.name)" + (near.map { "; did you mean \($0)?" } ?? "")))
         continue
       }
       if before[line.name] != nil { continue }
       guard given[line.name] == nil || option.repeats else {
-        faults.add(.usage("\(line.place): \(line.name) is set twice"))
+        faults.add(.usage("\(line.origin): \(line.name) is set twice"))
         continue
       }
-      add(option, line.value, from: "\(line.place): \(line.name)")
+      add(option, line.value, from: "\(line.origin): \(line.name)")
     }
   }
 
@@ -137,11 +137,11 @@ public struct Arguments: Sendable {
     }
   }
 
-  private mutating func add(_ option: Option, _ text: String, from place: String) {
+  private mutating func add(_ option: Option, _ text: String, from origin: String) {
     guard option.placeholder != nil || text == "true" || text == "false" else {
-      return faults.add(.usage("\(place) must be true or false, not \(text)"))
+      return faults.add(.usage("\(origin) must be true or false, not \(text)"))
     }
-    given[option.name, default: []].append(Value(place: place, text: text))
+    given[option.name, default: []].append(Value(origin: origin, text: text))
   }
 }
 
@@ -173,7 +173,7 @@ private func distance(_ from: [UInt8], _ to: [UInt8]) -> Int {
 /// A line of a file of settings.
 public struct SettingLine {
   /// `FILE:LINE`, for errors.
-  public var place: String
+  public var origin: String
   public var name: String
   public var value: String
 
@@ -196,7 +196,7 @@ public struct SettingLine {
         continue
       }
       lines.append(
-        SettingLine(place: "\(file):\(index + 1)", name: String(parts[0].trimmed), value: String(parts[1].trimmed)))
+        SettingLine(origin: "\(file):\(index + 1)", name: String(parts[0].trimmed), value: String(parts[1].trimmed)))
     }
     return lines
   }

@@ -112,7 +112,7 @@ extension Arguments {
   private func apply<Root>(_ settings: [Setting<Root>], to root: inout Root, _ faults: inout Faults) {
     for setting in settings {
       for value in values(setting.name) where !setting.read(&root, value.text) {
-        faults.add(.usage("\(value.place) must be \(setting.words), not \(value.text)"))
+        faults.add(.usage("\(value.origin) must be \(setting.words), not \(value.text)"))
       }
     }
   }

@@ -8,14 +8,14 @@ import HubWebSocket
 
 /// The limits of one hub process. At each of them the peer is told, and a counter goes up.
 public struct Limits: Sendable {
-  // MARK: The door
+  // MARK: Admission
 
   /// Bytes of an HTTP request head. Past it: 431.
   public var requestHeadBytes = 8 * 1024
   /// Bytes of an HTTP request body. Past it: 413.
   public var requestBodyBytes = 256 * 1024
-  /// The same where no body is wanted, or from someone without a credential: 20,000 strangers may not make the hub keep
-  /// 256 KiB of each. Past it: 413.
+  /// Bytes of an HTTP request body where none is wanted, or from someone without a credential: 20,000 strangers may not
+  /// make the hub keep 256 KiB of each. Past it: 413.
   public var unwantedBodyBytes = 4 * 1024
   /// Seconds for a connection to send a whole request. Past it: closed.
   public var handshakeSeconds = 10.0
@@ -224,7 +224,7 @@ public struct Limits: Sendable {
 
   /// Bytes of a long answer that go out at once: a piece must fit an outbox.
   var answerPieceBytes: Int { min(answerBytesPerTurn, outboxBytesPerSession / 2) }
-  /// The same of one that is compressed on the way.
+  /// Bytes of a long answer that go out at once where it is compressed on the way.
   var compressedPieceBytes: Int { min(gzipPieceBytes, answerPieceBytes) }
 
   /// Descriptors that are not connections: files, listeners, epoll instances.

@@ -14,7 +14,7 @@ extension SessionLoop {
     let form = sessions[slot].open.form
     if kind == .text, case .json(let time) = form {
       // Read where it is to lie: nobody else touches the list meanwhile.
-      let fix = unsafe inputs.nextCommonPlace(FixInput())
+      let fix = unsafe inputs.nextCommonSlot(FixInput())
       if unsafe reader.readUpdate(payload, time: time, into: &fix.pointee.message) {
         return unsafe receivedFix(slot, fix)
       }
@@ -52,7 +52,7 @@ extension SessionLoop {
   private mutating func handle(_ slot: Int, _ envelope: ClientEnvelope, bytes: Int) {
     budget.charge(&sessions[slot], more: WorkUnits.of(envelope.message, bytes: bytes), than: bytes)
     if case .locationUpdate(let update) = envelope.message {
-      let fix = unsafe inputs.nextCommonPlace(FixInput())
+      let fix = unsafe inputs.nextCommonSlot(FixInput())
       unsafe fix.pointee.message = UpdateEnvelope(
         messageID: envelope.messageID, timestamp: envelope.timestamp, update: update)
       return unsafe receivedFix(slot, fix)

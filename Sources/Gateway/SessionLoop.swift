@@ -41,7 +41,7 @@ struct SessionLoop: ~Copyable {
   /// The listener of the admin port, as `EventLoop.acceptedOn` tells it; nil where this loop has none.
   let adminListener: Int?
   var admission: Admission
-  /// Of the first loop, for all.
+  /// What the hub's figures are made from; the first loop has it for all.
   private var meter = FiguresMeter()
   private var clock: LoopClock
   private var drain: Drain
@@ -220,7 +220,7 @@ struct SessionLoop: ~Copyable {
     var all = counters
     all.transport = loop.counters
     all.fanOut = fanOut.counters
-    all.answersUnderWay = pending.count
+    all.pendingReplies = pending.count
     all.historyQuestions = pending.historyQuestions
     return all
   }

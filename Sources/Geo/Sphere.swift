@@ -74,7 +74,7 @@ extension Coordinate {
     self.longitude = Coordinate.wrappedLongitude(longitude)
   }
 
-  /// The same meridian in −180…180; values already in that range come back unchanged. Finite values only.
+  /// A longitude's meridian in −180…180°; values already in that range come back unchanged. Finite values only.
   @inlinable public static func wrappedLongitude(_ degrees: Double) -> Double {
     if degrees >= -180, degrees <= 180 { return degrees }
     return degrees.remainder(dividingBy: 360)

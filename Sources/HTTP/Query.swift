@@ -62,13 +62,13 @@ public struct Query: Sendable {
       let (name, _) = Query.halves(rest[rest.startIndex..<end])
       rest = end == rest.endIndex ? rest[end...] : rest[(end + 1)...]
       if name.isEmpty { continue }  // `a=1&&b=2`, and `&` at the end
-      guard let place = names.firstIndex(where: { PercentEncoding.decodes(name, to: $0) }) else {
+      guard let index = names.firstIndex(where: { PercentEncoding.decodes(name, to: $0) }) else {
         if passingOthers { continue }
         let known = names.map { "\($0)" }.joined(separator: ", ")
         return .unknown(String(decoding: name.prefix(64), as: UTF8.self), known: known)
       }
-      if seen >> UInt64(place) & 1 != 0 { return .repeated("\(names[place])") }
-      seen |= 1 << UInt64(place)
+      if seen >> UInt64(index) & 1 != 0 { return .repeated("\(names[index])") }
+      seen |= 1 << UInt64(index)
     }
     return nil
   }

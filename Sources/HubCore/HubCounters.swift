@@ -3,11 +3,11 @@
 import HubMessages
 
 public struct HubCounters: Sendable, Equatable {
-  // Fixes, by what became of them.
+  // Fixes, by their outcome.
   public var fixesReceived: UInt64 = 0
   public var fixesAccepted: UInt64 = 0
   public var fixesHistory: UInt64 = 0
-  /// Those of them that were not published because their driver's clock had been ahead and was set right.
+  /// Fixes of `fixesHistory` that were not published because their driver's clock had been ahead and was set right.
   public var fixesBehindClock: UInt64 = 0
   /// How often such a clock was believed.
   public var clocksBelieved: UInt64 = 0

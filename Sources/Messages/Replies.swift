@@ -145,7 +145,7 @@ public struct Unsubscribed: Sendable, Equatable {
 }
 
 public struct Ack: Sendable, Equatable {
-  /// What became of a batch.
+  /// The outcome of a batch, fix by fix.
   public struct Batch: Sendable, Equatable {
     public struct Rejection: Sendable, Equatable {
       public var index: Int

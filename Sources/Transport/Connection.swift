@@ -34,7 +34,7 @@ struct Connection {
   }
 
   var descriptor: Int32 = -1
-  /// Grows with each life of the slot; never 0.
+  /// Grows with each connection that has the slot; never 0.
   var generation: UInt32 = 1
   /// Unsent bytes; nil unless the connection is blocked.
   var outbox: Outbox?

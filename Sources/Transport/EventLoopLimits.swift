@@ -50,7 +50,8 @@ public struct EventLoopLimits: Sendable, Hashable {
   /// `overflowed` is called once, and sends are dropped until `dropPending`.
   public var outboxBytesPerConnection = 1024 * 1024
 
-  /// The same for all connections of this loop together; the connection that would pass it overflows.
+  /// Unsent bytes that the loop keeps for all its blocked connections together, counted likewise; the connection that
+  /// would pass it overflows.
   public var outboxBytesTotal = 256 * 1024 * 1024
 
   /// Sends queued until they are written without waiting for the end of the turn: 24 bytes each.

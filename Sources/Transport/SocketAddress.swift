@@ -32,7 +32,7 @@ public struct SocketAddress: Sendable, Hashable {
     self.init(numeric: host, port: port)
   }
 
-  /// The same without the word.
+  /// An address from its numeric form alone; nil for anything else, `localhost` included.
   init?(numeric host: String, port: UInt16 = 0) {
     var four = in_addr()
     if unsafe inet_pton(AF_INET, host, &four) == 1 {
@@ -69,7 +69,7 @@ public struct SocketAddress: Sendable, Hashable {
     SocketAddress(high: 0, low: 0, isIPv6: true, port: port)
   }
 
-  /// The same host with another port.
+  /// An address of this host with another port.
   public func with(port: UInt16) -> SocketAddress {
     SocketAddress(high: high, low: low, isIPv6: isIPv6, port: port)
   }

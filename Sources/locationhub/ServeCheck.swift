@@ -19,7 +19,7 @@ extension ServeOptions {
     let rows = ServeOptions.settings.flatMap { setting -> [(String, String, String)] in
       let values = given?.values(setting.name) ?? []
       if values.isEmpty { return [(setting.name, setting.write(plain) ?? "–", "default")] }
-      return values.map { value in (setting.name, value.text, value.place) }
+      return values.map { value in (setting.name, value.text, value.origin) }
     }
     return rows.map { name, value, source in
       name + spaces(28 - name.count) + value + spaces(32 - value.count) + source + "\n"

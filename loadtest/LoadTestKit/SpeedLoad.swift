@@ -25,7 +25,7 @@ package struct SpeedLoad: Sendable {
     set(&scenario)
     scenario.name = name
     scenario.about = about
-    // Who comes is not what is measured, where it is not: nobody waits at the door.
+    // Who comes is not what is measured, where it is not: nobody waits for admission.
     scenario.inFlight = 1000
     scenario.serve += ["--accept-rate", "0"]
   }

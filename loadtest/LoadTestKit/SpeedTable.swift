@@ -8,7 +8,7 @@ package struct SpeedTable {
 
   package var markdown: String {
     var parts = [
-      "# What a message costs, held against its bars", "Written by `make figures`; none of it is typed by hand.",
+      "# What a message costs, held against its thresholds", "Written by `make figures`; none of it is typed by hand.",
       "    \(results.machine)",
     ]
     if rounds > 0 { parts.append(about) }
@@ -29,13 +29,13 @@ package struct SpeedTable {
     faster fan-out, 500 ms in the reconnect storm). Where 10,000 read the same message (wide fan-out and the cells) the last of \
     them waits for the writes to all others, and where memory is measured nothing is timed: p99 has no bound there. Fixes \
     come 0.3 % more slowly than said, or each tick of the kernel's clock, by which it tells user time from its own, would \
-    meet the same place of a message's way. The bars against uWebSockets need it beside the hub in the same minutes and \
+    meet the same place of a message's way. The thresholds against uWebSockets need it beside the hub in the same minutes and \
     are not judged here; what it took elsewhere is in brackets. Memory of a connection is what one more takes, of 10,000 \
     instead of 2,000: what the hub takes once for its first ones is not in it, as it is where all is divided by all of them.
     """
   }
 
-  /// How many bars are missed: what is not judged is none of them.
+  /// How many thresholds are missed: what is not judged is none of them.
   package var missed: Int { rows.count { $0.verdict == "**missed**" } }
 
   // MARK: What is judged

@@ -18,7 +18,7 @@ struct HTTPPeer {
 final class HTTPRequest {
   let head: RequestHead
   let peer: HTTPPeer
-  /// Of the web page that asks.
+  /// Whether the web page that asks may: by its origin.
   let origin: AllowedOrigins.Verdict
   /// Its path, decoded.
   let path: Result<[String], HTTPError>

@@ -95,7 +95,8 @@ struct HTTPService {
     budget.spend(bytes: request.body.count)
     counters.requests += 1
     let outcome = Result { () throws(Refusal) in
-      try context.admit(request, isOverAddressLimit: exchange.isOverAddressLimit)
+      try context.admit(
+        request, isOverAddressLimit: exchange.isOverAddressLimit, isForAllOrigins: Routes.isForAllOrigins(request))
       return try Routes.outcome(of: request, context)
     }
     charge(request, &budget, &counters)
@@ -120,7 +121,7 @@ struct HTTPService {
     _ counters: inout LoopCounters
   ) {
     if refusal.endsConnection { request?.keepsConnection = false }
-    counters.count(refusal)
+    refusal.count(in: &counters)
     respond(refusal.response, to: request, exchange, &budget, &counters)
   }
 

@@ -32,6 +32,12 @@ struct Refusal: Error {
     self.counting = counting
   }
 
+  /// Counts it by its code, and what it is counted as beside that.
+  func count(in counters: inout LoopCounters) {
+    counters.errors[Int(code.rawValue)] += 1
+    counting(&counters)
+  }
+
   var response: Response {
     let response = Response.json(status, fields: fields) { JSONWriter.writeError(code, message: message, into: &$0) }
     return retryAfter.map(response.retryAfter(seconds:)) ?? response
@@ -39,7 +45,7 @@ struct Refusal: Error {
 }
 
 extension Refusal {
-  /// Of the hub, or of a question that the asker may not put.
+  /// What the hub refuses, or a question that the asker may not put.
   init(_ error: ErrorReply) {
     self.init(
       error.code, error.message, status: error.isOwnLimit ? .tooManyRequests : nil,
@@ -57,13 +63,6 @@ extension Refusal {
 
   init(_ refusal: UpgradeRefusal) {
     self.init(.badMessage, refusal.explanation, status: refusal.status, fields: refusal.response.fields)
-  }
-}
-
-extension LoopCounters {
-  mutating func count(_ refusal: Refusal) {
-    errors[Int(refusal.code.rawValue)] += 1
-    refusal.counting(&self)
   }
 }
 

@@ -10,7 +10,7 @@ struct LoopCounters: Sendable {
   /// Open sessions by `Role.rawValue`.
   var sessions = [Int](repeating: 0, count: Role.allCases.count)
   /// Answers that are being written, and questions to the journal's past.
-  var answersUnderWay = 0
+  var pendingReplies = 0
   var historyQuestions = 0
 
   // Since the start.
@@ -21,7 +21,7 @@ struct LoopCounters: Sendable {
   var requestTimeouts: UInt64 = 0
   /// Requests that the journal's reader had no room for.
   var historyRefused: UInt64 = 0
-  /// Those of them for which there was no room at all, and queries for whose answers there was none.
+  /// Requests for which the journal's reader had no room at all, and queries for whose answers there was none.
   var historyFull: UInt64 = 0
   var answersFull: UInt64 = 0
   /// Credentials of requests that were looked at.

@@ -10,8 +10,8 @@ import HubTransport
 
 extension Metric {
   static let all =
-    sessions + tls + traffic + compression + problems + door + fixes + events + tables + queries + storage + history
-    + process
+    sessions + tls + traffic + compression + problems + admission + fixes + events + tables + queries + storage
+    + history + process
 
   private static let sessions: [Metric] = [
     Metric("connections", loops: \.connections, "Open TCP connections."),
@@ -100,7 +100,7 @@ extension Metric {
     Metric("outbox_bytes", loops: \.transport.outboxBytes, "Unsent bytes of slow sessions."),
   ]
 
-  private static let door: [Metric] = [
+  private static let admission: [Metric] = [
     Metric("origins_refused_total", loops: \.originsRefused, "Requests of web pages that may not."),
     Metric("credential_checks_total", loops: \.credentialChecks, "Credentials of requests checked."),
     Metric("accept_waits_total", loops: \.transport.acceptWaits, "Times accepting waited for its rate."),

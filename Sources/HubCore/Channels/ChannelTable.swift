@@ -52,7 +52,8 @@ struct ChannelTable: ~Copyable {
   /// The channel of each kept event, oldest first, to find the oldest of all.
   private var eventOrder = EventOrder()
   /// No channel that is gone had a number above this. New channels count on from here: within an epoch no channel gives
-  /// out a number twice, or a client that comes back to a channel's next life would be told that it missed nothing.
+  /// out a number twice, or a client that comes back to a channel that was made anew would be told that it missed
+  /// nothing.
   private(set) var highestSequence: UInt64 = 0
 
   init(limits: HubLimits, seed: UInt64, outletCount: Int) {

@@ -186,7 +186,7 @@ public struct Hub: ~Copyable {
     case .name(let session, let actor, let channel): name(channel, to: session, actor)
     case .query(let session, let query, let replyTo): answer(session, query, replyTo)
     case .ping(let session, let messageID, let ping): answer(session, messageID, ping)
-    case .figures(let figures): publish(figures)
+    case .figures(let second): figures.publish(second, &channels, atMost: limits.figures, at: now.timestamp)
     case .knownFixes(let ticket, let known): handle(known: known, of: ticket)
     }
   }
@@ -244,10 +244,16 @@ public struct Hub: ~Copyable {
   }
 
   /// Throws where nothing can be stored now.
-  mutating func requireRoom(_ message: String, retryAfter: Double = 5) throws(ErrorReply) {
-    if storage.hasRoom { return }
+  mutating func requireRoom(
+    _ message: String, retryAfter: Double = ErrorReply.storageRetryAfter
+  ) throws(ErrorReply) {
+    if !storage.hasRoom { throw unstored(message, retryAfter: retryAfter) }
+  }
+
+  /// The refusal of what cannot be stored now; it is counted.
+  mutating func unstored(_ message: String, retryAfter: Double = ErrorReply.storageRetryAfter) -> ErrorReply {
     counters.refusedForStorage += 1
-    throw ErrorReply(code: .storageFull, message: message, retryAfter: retryAfter)
+    return ErrorReply(code: .storageFull, message: message, retryAfter: retryAfter)
   }
 
   mutating func refuse(_ session: SessionRef, _ refusal: ErrorReply, replyTo messageID: MessageID) {

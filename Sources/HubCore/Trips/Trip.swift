@@ -155,7 +155,7 @@ struct Trip {
       summary: status.isFinal ? progress.summary : nil, sequence: 0)
   }
 
-  /// The same for who follows all trips: with its places as they are, and its rider.
+  /// An update for who follows all trips: with the trip's places as they are, and its rider.
   func listed(_ update: TripUpdate) -> TripUpdate {
     var update = update
     (update.pickup, update.dropoff, update.riderID) = (pickup, dropoff, riderID)

@@ -310,7 +310,9 @@ struct Trips: ~Copyable {
 
   /// See `Trip.share` and `Trip.endShare`.
   mutating func share(_ trip: Int, _ share: TripShare) throws(ErrorReply) { try slab[trip].share(share) }
-  mutating func endShare(_ id: Identifier, of trip: Int) -> TripShare? { slab[trip].endShare(id) }
+  mutating func endShare(_ id: Identifier, of trip: Int) throws(ErrorReply) -> TripShare {
+    try slab[trip].endShare(id)
+  }
 
   // MARK: Lists
 

@@ -83,7 +83,7 @@ public final class MessageReader {
     return try unsafe readAny(bytes, time: time, isValidUTF8: isValidUTF8)
   }
 
-  /// The same for what `readUpdate` has looked at already, and left.
+  /// Reads a message of any type that `readUpdate` has looked at already, and left. Throws what `read` throws.
   @inline(never)
   public func readAny(
     _ bytes: UnsafeRawBufferPointer, time: TimeFormat, isValidUTF8: Bool

@@ -1,22 +1,20 @@
-// Fixes as they were measured, with the hub's verdict, for ops that ask for a driver's. Nothing of it is done for a
-// driver whom nobody has asked for.
+// Fixes as they were measured, with the hub's verdict, for ops that ask for a driver's.
 import HubGeo
 import HubMessages
 
-extension Hub {
-  /// One fix, after it was judged and, where that was the verdict, published.
-  @inline(never)
-  mutating func publish(raw fix: Fix, _ outcome: FixOutcome, driver: Int) {
+extension Drivers {
+  /// One fix of a driver after it was judged and, where that was the verdict, published: distances in whole
+  /// centimetres, headings and speeds in hundredths, whatever the phone sent.
+  func rawFix(_ fix: Fix, _ outcome: FixOutcome, of driver: Int) -> RawFix {
     var raw = RawFix(
-      driverID: drivers[driver].id, coordinate: fix.coordinate.published, timestamp: fix.timestamp,
-      verdict: .accepted)
+      driverID: self[driver].id, coordinate: fix.coordinate.published, timestamp: fix.timestamp, verdict: .accepted)
     raw.accuracy = fix.accuracy.map { TrackMath.rounded($0, to: 100) }
     raw.heading = fix.heading.map { TrackMath.rounded($0, to: 100) }.map { $0 < 360 ? $0 : 0 }
     raw.speed = fix.speed.map { TrackMath.rounded($0, to: 100) }
     raw.source = fix.source
     switch outcome {
     case .accepted:
-      guard let position = drivers[driver].position else { preconditionFailure("the fix was published") }
+      guard let position = self[driver].position else { preconditionFailure("the fix was published") }
       raw.verdict = position.absorbed == nil ? .accepted : .absorbed
       raw.offset = TrackMath.rounded(fix.coordinate.distance(to: position.coordinate), to: 100)
     case .history: raw.verdict = .history
@@ -25,6 +23,6 @@ extension Hub {
     case .clockDoubted: (raw.verdict, raw.reason) = (.refused, .implausibleLocation)
     case .refused(let refusal): (raw.verdict, raw.reason) = (.refused, refusal.code)
     }
-    channels.publish(raw, on: Int(drivers[driver].rawChannel), at: now.timestamp)
+    return raw
   }
 }
