@@ -583,7 +583,7 @@ export function say(text, seconds = 6) {
 
 const wholeNumber = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 export const figure = value => value === undefined || value === null || Number.isNaN(value) ? '–'
-  : value >= 100 || Number.isInteger(value) ? wholeNumber.format(value) : value >= 10 ? value.toFixed(1) : value.toFixed(2);
+  : value >= 100 || Number.isInteger(value) ? wholeNumber.format(value) : value.toFixed(value >= 10 ? 1 : 2);
 export const count = value => wholeNumber.format(value);
 export const clock = time => new Date(time).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' });
 export function ago(seconds) {

@@ -234,6 +234,10 @@ class Page {
     const of = name => metrics.find(metric => metric.name === name).value;
     return { script: of('ScriptDuration'), heap: of('JSHeapUsedSize'), nodes: of('Nodes') };
   }
+  async network({ latency, bytesPerSecond }) {
+    await this.#send('Network.emulateNetworkConditions', { offline: false, latency,
+      downloadThroughput: bytesPerSecond, uploadThroughput: bytesPerSecond });
+  }
   async freeze(isFrozen) {
     await this.#send('Page.setWebLifecycleState', { state: isFrozen ? 'frozen' : 'active' });
   }
