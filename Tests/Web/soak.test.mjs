@@ -1,4 +1,5 @@
-// A page that is open over 300 drivers for two minutes, or for SOAK seconds, and beside it one that is hidden meanwhile.
+// A page that is open over 300 drivers for two minutes, or for SOAK seconds, and beside it one that is hidden
+// meanwhile.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { test } from 'node:test';

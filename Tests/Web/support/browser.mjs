@@ -143,7 +143,8 @@ class Page {
     const { body, base64Encoded } = await this.#send('Fetch.getResponseBody', { requestId });
     const { pathname: path } = new URL(request.url);
     const text = Buffer.from(body, base64Encoded ? 'base64' : 'utf8').toString();
-    const changed = Buffer.from(this.#changes.get(/^\/track\//.test(path) ? '/track/*' : path)(text)).toString('base64');
+    const change = this.#changes.get(/^\/track\//.test(path) ? '/track/*' : path);
+    const changed = Buffer.from(change(text)).toString('base64');
     await this.#send('Fetch.fulfillRequest', { requestId, responseCode, body: changed,
       responseHeaders: responseHeaders.filter(({ name }) => !/^content-(length|encoding)$/i.test(name)) });
   }
