@@ -145,7 +145,12 @@ extension EndToEnd.Shares {
     defer { try? FileManager.default.removeItem(at: folder) }
     let key = folder.appending(path: "key")
     try "a secret of the hub's own, long enough\n".write(to: key, atomically: true, encoding: .utf8)
-    let options = ["--data", folder.appending(path: "data").path, "--token-sign-key", key.path]
+    // The clients' tokens have a key of their own.
+    let issuer = folder.appending(path: "issuer")
+    try "the secret of whoever signs the clients' tokens\n".write(to: issuer, atomically: true, encoding: .utf8)
+    let options = [
+      "--data", folder.appending(path: "data").path, "--token-sign-key", key.path, "--token-keys", issuer.path,
+    ]
     func send(_ port: UInt16, _ method: String, _ target: String, _ token: String, _ body: String = "") throws
       -> HTTPResponse
     {
@@ -155,7 +160,7 @@ extension EndToEnd.Shares {
           + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)")
       return try connection.readResponse()
     }
-    let signer = try KeySet(parsing: Array(try Data(contentsOf: key))).keys[0]
+    let signer = try KeySet(parsing: Array(try Data(contentsOf: issuer))).keys[0]
     let claims = Claims(subject: Identifier("o1")!, role: .ops)
     let ops = String(decoding: try signer.token(TokenRequest(claims: claims)), as: UTF8.self)
     let hub = try HubProcess.serve(options)
