@@ -134,8 +134,30 @@ extension EndToEnd.Shares {
     let rider = try hub.token(.rider, "r1")
     for _ in 0..<16 { _ = try share(hub) }
     #expect(try send(hub, "POST", "/v1/trips/T1/shares", rider).status == 429)
+    // Ended shares make room, but each was written to the journal with the whole trip.
+    for _ in 0..<48 {
+      let list = try send(hub, "GET", "/v1/trips/T1/shares", rider).json["shares"] as? [[String: Any]]
+      let oldest = try #require(list?.first?["shareId"] as? String)
+      #expect(try send(hub, "DELETE", "/v1/trips/T1/shares/\(oldest)", rider).status == 204)
+      _ = try share(hub)
+    }
+    let list = try send(hub, "GET", "/v1/trips/T1/shares", rider).json["shares"] as? [[String: Any]]
+    let oldest = try #require(list?.first?["shareId"] as? String)
+    #expect(try send(hub, "DELETE", "/v1/trips/T1/shares/\(oldest)", rider).status == 204)
+    let refused = try send(hub, "POST", "/v1/trips/T1/shares", rider)
+    #expect(refused.status == 429 && refused.text.contains("64 times"))
     let without = try TokenHub()
     #expect(try send(without, "POST", "/v1/trips/T1/shares", try without.token(.ops, "o1")).status == 404)
+  }
+
+  @Test("sharing a trip is no move of it")
+  func updated() throws {
+    let (hub, _) = try hub()
+    let rider = try hub.token(.rider, "r1")
+    let before = try send(hub, "GET", "/v1/trips/T1", rider).json["updated"] as? Int
+    let (id, _) = try share(hub)
+    #expect(try send(hub, "DELETE", "/v1/trips/T1/shares/\(id)", rider).status == 204)
+    #expect(try send(hub, "GET", "/v1/trips/T1", rider).json["updated"] as? Int == before)
   }
 
   @Test("a share, and that another was ended, are there after a kill -9")
