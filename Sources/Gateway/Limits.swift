@@ -66,6 +66,9 @@ public struct Limits: Sendable {
   /// Sessions of one identity (`sub` and role), those being admitted included, on all loops. Past it an upgrade gets
   /// 429 with `Retry-After`. A driver has one at a time; the others are such that it has just replaced.
   public var sessionsPerIdentity = RoleLimits(driver: 4, rider: 16, ops: 256)
+  /// Sessions of the holders of all shares that one rider has made; of those that ops make, of one trip's. Past it an
+  /// upgrade gets 429.
+  public var sessionsPerSharer = 64
   /// What `Retry-After` says at these limits.
   public var retryAfterSeconds = 10.0
   /// Connections accepted in a second by one loop; 0 for any number. More than a core can serve the handshakes of. Past
@@ -203,7 +206,7 @@ public struct Limits: Sendable {
     precondition(outboxBytesPerSession <= outboxBytes)
     hub.validate()
     precondition((sessions ?? 1) >= 1 && connectionsPerAddress >= 0 && refusalsPerAddress >= 0 && idleAddresses >= 0)
-    precondition(sessionsPerIdentity.isValid && areasPerIdentity.isValid)
+    precondition(sessionsPerIdentity.isValid && areasPerIdentity.isValid && sessionsPerSharer >= 1)
     precondition(requestRate >= 0 && requestBurst >= 1 && acceptsPerSecond >= 0 && answerBytesPerTurn >= 1)
     precondition(gzipPieceBytes >= 1)
     precondition(requestsPerPoll >= requestsPerTurn && unitsPerPoll >= 1)

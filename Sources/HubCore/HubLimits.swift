@@ -78,6 +78,9 @@ public struct HubLimits: Sendable, Equatable {
   /// Shares of one trip, which are stored with it; a rider, who begins `tripsPerRider` trips a day, has at most so many
   /// times as many. Past it: 429.
   public static let sharesPerTrip = 16
+  /// How often a trip is shared, ended shares included: each writes the trip to the journal, its route of up to 15 KB
+  /// with it. Past it: 429.
+  public static let sharesMadePerTrip = 64
 
   // MARK: Areas and fences
 

@@ -17,10 +17,8 @@ extension ServeOptions {
       return nil
     }
     let policy = TokenPolicy(issuer: tokenIssuer, audience: tokenAudience)
-    let verifier = TokenVerifier(
-      keys: KeySet(
-        keys: try tokenKeys.map { (file) throws(CommandError) in try readKeys(file).keys } ?? []
-          + signer), policy: policy)
+    let issuers = try tokenKeys.map { (file) throws(CommandError) in try readKeys(file).keys } ?? []
+    let verifier = TokenVerifier(keys: KeySet(keys: issuers + signer), policy: policy)
     guard let revoked else { return TokenAccess(verifier: verifier) }
     let bytes = try readBytes(revoked)
     do throws(KeyError) {

@@ -71,7 +71,7 @@ extension Hub {
     case .list: return .shares(trips[trip].shares)
     case .begin(let share):
       try requireRoom("this hub cannot store shares now; send it again")
-      try trips.share(trip, share)
+      try trips.share(trip, share, at: now.timestamp)
       recordTrip(trip)
       return .shared(share, of: id)
     case .end(let share):

@@ -82,8 +82,8 @@ extension Hub {
     if step.isNew || trips[trip].ended != nil { trips.arm(trip, &deadlines) }
   }
 
-  mutating func recordTrip(_ trip: Int) {
-    trips.noteUpdate(of: trip, at: now.timestamp)
+  mutating func recordTrip(_ trip: Int, isUpdate: Bool = true) {
+    if isUpdate { trips.noteUpdate(of: trip, at: now.timestamp) }
     if storage.isOn { storage.write(.trip(trips[trip].durable)) }
   }
 

@@ -20,6 +20,8 @@ struct Trip {
   private(set) var route: Route?
   /// Who follows it by a link, the oldest first.
   var shares: [TripShare] = []
+  /// How often it was shared, ended shares included, since the hub started.
+  var sharesMade: UInt8 = 0
   /// Index of the trip's channel, where it has one.
   var channel: Int?
   /// The driver that counts this trip among its active ones.

@@ -16,18 +16,26 @@ extension Trip {
 }
 
 extension Trip {
-  /// A further share. Throws where the trip has enough of them, or is over.
-  mutating func share(_ share: TripShare) throws(ErrorReply) {
+  /// A further share, in the place of those that have expired. Throws where the trip has enough of them, or is over.
+  mutating func share(_ share: TripShare, at time: Timestamp) throws(ErrorReply) {
     guard !status.isFinal else {
       throw ErrorReply(code: .invalidTransition, message: "the trip is over", status: status)
     }
+    shares.removeAll { $0.expires.map { $0 <= time } ?? false }
     guard shares.count < HubLimits.sharesPerTrip else {
-      var refusal = ErrorReply(
-        code: .rateLimited, message: "a trip has at most \(HubLimits.sharesPerTrip) shares: end one of them")
-      refusal.isOwnLimit = true
-      throw refusal
+      throw Trip.enough("a trip has at most \(HubLimits.sharesPerTrip) shares: end one of them")
     }
+    guard sharesMade < HubLimits.sharesMadePerTrip else {
+      throw Trip.enough("a trip is shared at most \(HubLimits.sharesMadePerTrip) times")
+    }
+    sharesMade += 1
     shares.append(share)
+  }
+
+  private static func enough(_ message: String) -> ErrorReply {
+    var refusal = ErrorReply(code: .rateLimited, message: message)
+    refusal.isOwnLimit = true
+    return refusal
   }
 
   /// Ends a share; gives it. Throws where there is none.

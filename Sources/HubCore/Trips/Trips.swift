@@ -309,7 +309,9 @@ struct Trips: ~Copyable {
   mutating func close(_ trip: Int) -> Bool { slab[trip].close() }
 
   /// See `Trip.share` and `Trip.endShare`.
-  mutating func share(_ trip: Int, _ share: TripShare) throws(ErrorReply) { try slab[trip].share(share) }
+  mutating func share(_ trip: Int, _ share: TripShare, at time: Timestamp) throws(ErrorReply) {
+    try slab[trip].share(share, at: time)
+  }
   mutating func endShare(_ id: Identifier, of trip: Int) throws(ErrorReply) -> TripShare {
     try slab[trip].endShare(id)
   }
