@@ -19,7 +19,9 @@ enum SHA1 {
       for pair in 0..<8 {
         let start = block * 64 + pair * 8
         var bytes = start <= message.count ? message.word(at: start).byteSwapped : 0
-        if start <= message.count, message.count < start + 8 { bytes |= 0x80 << UInt64(8 * (start + 7 - message.count)) }
+        if start <= message.count, message.count < start + 8 {
+          bytes |= 0x80 << UInt64(8 * (start + 7 - message.count))
+        }
         if block == blocks - 1, pair == 7 { bytes = UInt64(message.count) * 8 }
         words[pair * 2] = UInt32(truncatingIfNeeded: bytes >> 32)
         words[pair * 2 + 1] = UInt32(truncatingIfNeeded: bytes)

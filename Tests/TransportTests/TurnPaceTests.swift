@@ -45,7 +45,8 @@ import Testing
     let later = Int64(begun) * 1_000_000
     #expect(milliseconds(of: &pace, ready: 3, from: later) { $0.pause(before: Self.second, after: 0) == 0 } == nil)
     let ended = try #require(
-      milliseconds(of: &pace, ready: 1, from: later + Self.second / 10) { $0.pause(before: Self.second, after: 0) == 0 })
+      milliseconds(of: &pace, ready: 1, from: later + Self.second / 10) { $0.pause(before: Self.second, after: 0) == 0 }
+    )
     #expect(begun <= 50 && ended <= 50)
   }
 
