@@ -2,10 +2,10 @@
 import HubGeo
 import HubMessages
 
-/// 752 bytes. A million of these are most of what a hub holds, so members stand in an order in which the small ones
+/// 800 bytes. A million of these are most of what a hub holds, so members stand in an order in which the small ones
 /// fill the gaps that alignment leaves: behind the id, the tracker and optionals.
 struct Driver {
-  let compactID: CompactIdentifier
+  let id: Identifier
   /// What the driver said of itself; `on_trip` is derived from `activeTrips`.
   private(set) var reported = DriverStatus.available
   /// Exactly while this is false an entry of the deadlines watches for staleness.
@@ -58,14 +58,10 @@ struct Driver {
   var durable = DriverStorage()
 
   init(id: Identifier, hash: UInt64, uptime: Int64) {
-    compactID = CompactIdentifier(id)
+    self.id = id
     self.hash = hash
     lastFix = uptime
     disconnected = uptime
-  }
-
-  var id: Identifier {
-    @inline(__always) get { compactID.identifier }
   }
 
   var status: DriverStatus {

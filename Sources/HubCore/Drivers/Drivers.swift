@@ -64,9 +64,7 @@ struct Drivers: ~Copyable {
   @inline(__always)
   func current(_ handle: Handle) -> Int? { slab.current(handle) }
 
-  func find(_ id: Identifier) -> Int? {
-    ids.find(hash: id.text.hashValue(seed: seed)) { slab[$0].compactID.matches(id) }
-  }
+  func find(_ id: Identifier) -> Int? { ids.find(hash: id.text.hashValue(seed: seed)) { slab[$0].id == id } }
 
   /// Whether an index is in use.
   func isInUse(_ driver: Int) -> Bool { find(slab[driver].id) == driver }

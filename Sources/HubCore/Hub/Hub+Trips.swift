@@ -156,7 +156,7 @@ extension Hub {
     guard let named = input.tripID else { return nil }
     // Where both ids lie: they are compared, not copied.
     if let last = lastTrip(of: driver), trips[last].compactID.matches(named),
-      let owner = trips[last].compactDriverID, owner.matches(drivers[driver].compactID)
+      let owner = trips[last].compactDriverID, owner.matches(drivers[driver].id)
     {
       return isOver(last) ? nil : last
     }
