@@ -40,7 +40,7 @@ let package = Package(
     hub("Geo"),
     hub("Messages", ["HubBytes", "HubGeo"]),
     hub("HTTP", ["HubBytes"]),
-    hub("WebSocket", ["HubBytes", "HubHTTP", "CHubOpenSSL", "CHubZlib"]),
+    hub("WebSocket", ["HubBytes", "HubHTTP", "CHubZlib"]),
     .target(name: "HubCore", dependencies: ["HubMessages", "HubGeo", "HubBytes"]),
     hub("Tokens", ["HubBytes", "HubMessages", "CHubOpenSSL"]),
 

@@ -30,8 +30,7 @@ public struct UnitVector: Sendable, Hashable, BitwiseCopyable {
   /// The direction of a place: the same for both names of the antimeridian and all names of a pole (but for the sign
   /// of a zero). About 22 ns.
   @inlinable public init(_ coordinate: Coordinate) {
-    let phi = SineCosine(degrees: coordinate.latitude)
-    let lambda = SineCosine(degrees: coordinate.longitude)
+    let (phi, lambda) = SineCosine.pair(coordinate.latitude, coordinate.longitude)
     x = phi.cosine * lambda.cosine
     y = phi.cosine * lambda.sine
     z = phi.sine

@@ -15,7 +15,7 @@ enum PageEndpoints {
       HTTPRoute("/streets", .on(.get, for: .open) { (call) throws(Refusal) in try streets(call, tile: nil) }),
       HTTPRoute("/streets/14/{id}/{id}", .on(.get, for: .open, streetTile)),
     ]
-    + Pages.files.keys.sorted().map { name in
+    + Pages.names.map { name in
       HTTPRoute("/\(name)", isForAllOrigins: clientFiles.contains(name), page(name))
     }
 

@@ -142,15 +142,15 @@ extension Hub {
   /// The trip that a driver's fix belongs to. The first fix of an entitled driver that names an unknown trip begins it.
   @inline(__always)
   mutating func tripForFixes(of driver: Int, _ input: FixInPlace) throws(ErrorReply) -> Int? {
-    guard input.tripID != nil else { return nil }
+    guard let named = input.tripID else { return nil }
     // Where both ids lie: they are compared, not copied.
-    if let last = lastTrip(of: driver), trips[last].id == input.tripID,
-      trips[last].driverID == drivers[driver].id
+    if let last = lastTrip(of: driver), trips[last].compactID.matches(named),
+      let owner = trips[last].compactDriverID, owner.matches(drivers[driver].id)
     {
       return isOver(last) ? nil : last
     }
     return try tripForFixes(
-      of: driver, input.tripID, isGranted: input.tripIsGranted,
+      of: driver, named, isGranted: input.tripIsGranted,
       at: input.fix.timestamp)
   }
 

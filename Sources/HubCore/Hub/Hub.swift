@@ -106,17 +106,23 @@ public struct Hub: ~Copyable {
 
   /// After all inputs of a turn: handles what has become due, and what waited as far as this turn has room for it.
   public mutating func endTurn() {
-    hasMoreDue = handleDeadlines()
+    hasMoreDue = deadlines.mayBeDue(at: now.uptime) && handleDeadlines()
     handleBacklog()
     if !backlog.isEmpty { hasMoreDue = true }
     if trips.hasListings { continueListings() }
     if !driverListings.isEmpty { continueDriverListings() }
     advanceSearches()
-    let context = AreaContext(audience: audience, now: now, budget: limits.areaDriversPerTurn)
-    if areas.advance(&drivers, trips, &channels, context) { hasMoreDue = true }
+    // Asked before: the call copies all that it is lent (loadtest/NOTES.md), and most hubs have no map open.
+    if areas.nextTick != .max, advanceAreas() { hasMoreDue = true }
     nextAreaTick = areas.nextTick
     awaitedTicket = storage.awaited
     updateSizes()
+  }
+
+  @inline(never)
+  private mutating func advanceAreas() -> Bool {
+    let context = AreaContext(audience: audience, now: now, budget: limits.areaDriversPerTurn)
+    return areas.advance(&drivers, trips, &channels, context)
   }
 
   /// Hands over what has come out for an outlet and takes the emptied list of the turn before, so that its memory is

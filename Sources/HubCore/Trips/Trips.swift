@@ -47,7 +47,9 @@ struct Trips: ~Copyable {
   @inline(__always)
   func current(_ handle: Handle) -> Int? { slab.current(handle) }
 
-  func find(_ id: Identifier) -> Int? { ids.find(hash: id.text.hashValue(seed: seed)) { slab[$0].id == id } }
+  func find(_ id: Identifier) -> Int? {
+    ids.find(hash: id.text.hashValue(seed: seed)) { slab[$0].compactID.matches(id) }
+  }
 
   /// Throws where there is no such trip.
   func findKnown(_ id: Identifier) throws(ErrorReply) -> Int {
