@@ -13,7 +13,7 @@ import HubRuntime
 import HubSystem
 import HubTokens
 import HubTransport
-import LocationHubClient
+import HubClientLoop
 
 /// Without `--drivers`.
 private let demoDrivers = 200

@@ -7,7 +7,7 @@ import HubGeo
 import HubMessages
 import HubSimulation
 import HubTransport
-import LocationHubClient
+import HubClientLoop
 
 /// What a fleet tells who runs it; on the loop's thread.
 protocol FleetObserver: AnyObject {

@@ -2,7 +2,7 @@
 import Foundation
 import HubGeo
 import HubMessages
-import LocationHubClient
+import HubClientLoop
 import Testing
 
 extension EndToEnd {

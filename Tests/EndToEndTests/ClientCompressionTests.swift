@@ -3,7 +3,7 @@ import HubGateway
 import HubGeo
 import HubMessages
 import HubWebSocket
-import LocationHubClient
+import HubClientLoop
 import Testing
 
 extension EndToEnd.Compression {

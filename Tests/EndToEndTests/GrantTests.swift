@@ -7,7 +7,7 @@ import HubRuntime
 import HubSystem
 import HubTokens
 import HubWebSocket
-import LocationHubClient
+import HubClientLoop
 import Testing
 
 extension EndToEnd {

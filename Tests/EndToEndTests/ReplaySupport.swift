@@ -5,7 +5,7 @@ import HubMessages
 import HubRuntime
 import HubSimulation
 import HubSystem
-import LocationHubClient
+import HubClientLoop
 import Testing
 
 /// Clients of one hub, run by the test itself until what it waits for has happened.

@@ -7,7 +7,7 @@ import HubMessages
 import HubSimulation
 import HubSystem
 import HubTransport
-import LocationHubClient
+import HubClientLoop
 import Testing
 
 @Suite struct ReplayTests {

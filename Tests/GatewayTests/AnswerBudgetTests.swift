@@ -5,7 +5,7 @@ import HubMessages
 // never has to let it wait. Clocks are moved by hand.
 import HubTransport
 import HubWebSocket
-import LocationHubClient
+import HubClientLoop
 import Testing
 
 @testable import HubGateway

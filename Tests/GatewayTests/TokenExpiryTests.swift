@@ -4,7 +4,7 @@ import HubTokens
 import HubTransport
 import HubWebSocket
 // When a token's time is over its session ends: on a real loop with real sockets, and clocks that are moved by hand.
-import LocationHubClient
+import HubClientLoop
 import Testing
 
 @testable import HubGateway

@@ -1,4 +1,5 @@
 // The forms that tokens are made of: base64url, JSON, patterns.
+import HubBytes
 import Foundation
 import HubMessages
 import HubTestSupport

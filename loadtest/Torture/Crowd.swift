@@ -6,7 +6,7 @@ import HubGeo
 import HubMessages
 import HubSystem
 import HubTransport
-import LocationHubClient
+import HubClientLoop
 
 final class Crowd: ClientLoopDelegate {
   private struct Pair {

@@ -11,7 +11,7 @@ import HubMessages
 import HubSystem
 import HubTestSupport
 import HubTransport
-import LocationHubClient
+import HubClientLoop
 
 final class KillRun {
   static let pairs = 20

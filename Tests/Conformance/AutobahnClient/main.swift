@@ -7,12 +7,12 @@
 
 import Glibc
 import HubSystem
-import LocationHubClient
+import HubClientLoop
 
 let given = CommandLine.arguments.dropFirst().first ?? getenv("AUTOBAHN_URL").map { String(cString: $0) }
 do {
-  guard let given else { throw SuiteError.noURL }
-  let driver = try CaseDriver(HubURL(given).address)
+  guard let given, let address = try HubURL(given).address else { throw SuiteError.noURL }
+  let driver = try CaseDriver(address)
   try driver.runAll(agent: "locationhub")
 } catch {
   StandardStream.error.write("autobahn-client: \(error)\n")
