@@ -49,7 +49,7 @@ public struct SocketAddress: Sendable, Hashable {
   /// What getaddrinfo(3) has found; nil for a family that is not IP.
   public init?(_ info: addrinfo, port: UInt16) {
     guard let name = unsafe info.ai_addr else { return nil }
-    switch info.ai_family {
+    switch unsafe info.ai_family {
     case AF_INET:
       let four = unsafe UnsafeRawPointer(name).loadUnaligned(as: sockaddr_in.self)
       self.init(high: 0, low: UInt64(UInt32(bigEndian: four.sin_addr.s_addr)), isIPv6: false, port: port)

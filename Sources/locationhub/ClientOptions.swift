@@ -1,12 +1,12 @@
 // What the verbs that are clients of a hub have in common: where it is, who asks, and what happens while it can't be
 // reached.
 import Glibc
+import HubClientLoop
 import HubCommandLine
 import HubMessages
 import HubSystem
 import HubTransport
 import HubWebSocket
-import HubClientLoop
 
 struct ClientOptions {
   static let options = [

@@ -1,11 +1,11 @@
 // `replay`: recorded drives, sent as live.
 import Glibc
+import HubClientLoop
 import HubCommandLine
 import HubMessages
 import HubSimulation
 import HubSystem
 import HubTransport
-import HubClientLoop
 
 let replay = Verb(
   name: "replay", operands: "TRACE.csv [more…]",

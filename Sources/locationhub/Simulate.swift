@@ -1,12 +1,12 @@
 // `simulate`: drivers of a simulated city, over real connections.
 import Glibc
+import HubClientLoop
 import HubCommandLine
 import HubGeo
 import HubMessages
 import HubSimulation
 import HubSystem
 import HubTransport
-import HubClientLoop
 
 /// Without `--drivers`.
 private let simulatedDrivers = 100

@@ -1,13 +1,13 @@
 // `watch`: what is published on channels, as it comes.
 import Glibc
 import HubBytes
+import HubClientLoop
 import HubCommandLine
 import HubGeo
 import HubMessages
 import HubSimulation
 import HubSystem
 import HubTransport
-import HubClientLoop
 
 let watch = Verb(
   name: "watch", operands: "CHANNEL [more…]",

@@ -1,4 +1,5 @@
 import Foundation
+import HubClientLoop
 import HubGateway
 import HubGeo
 import HubMessages
@@ -7,7 +8,6 @@ import HubTransport
 // The hub over TLS: clients on wss, HTTPS by another implementation's hand, certificates that are refused, replaced and
 // broken, and those who come to the wrong port.
 import HubWebSocket
-import HubClientLoop
 import Testing
 
 private let authority = TestAuthority()

@@ -1,6 +1,6 @@
+import Foundation
 // The forms that tokens are made of: base64url, JSON, patterns.
 import HubBytes
-import Foundation
 import HubMessages
 import HubTestSupport
 import Testing

@@ -6,8 +6,8 @@
 // Exit code 0 when all cases were run, whatever came of them; 1 when the suite's own connections fail.
 
 import Glibc
-import HubSystem
 import HubClientLoop
+import HubSystem
 
 let given = CommandLine.arguments.dropFirst().first ?? getenv("AUTOBAHN_URL").map { String(cString: $0) }
 do {
