@@ -152,7 +152,8 @@ let package = Package(
     .testTarget(
       name: "DurabilityModelTests",
       dependencies: [
-        "HubDurabilityModel", "LocationHubClient", "HubClientCore", "HubGateway", "HubCore", "HubJournalSupport",
+        "HubDurabilityModel", "LocationHubClient", "HubClientCore", "HubGateway", "HubRuntime", "HubCore", "HubJournal",
+        "HubJournalSupport",
         "HubTransportSupport", "HubTransport", "HubMessages", "HubGeo", "HubBytes", "HubTestSupport",
       ]),
     tests("HubRuntime", of: "HubRuntime", ["HubCore", "HubJournal", "HubMessages", "HubGeo", "HubBytes", "HubSystem"]),

@@ -12,11 +12,11 @@ public final class AreaFeed: AsyncSequence, Sendable {
   public typealias Element = AreaMap
   public typealias Failure = Never
 
-  private let runner: any HubRunner
+  private let runner: ClientLife
   private let view: InlineText
   private let channel: Mutex<Channel>
 
-  init(_ runner: any HubRunner, number: UInt64, around center: Coordinate, radius: Double) {
+  init(_ runner: ClientLife, number: UInt64, around center: Coordinate, radius: Double) {
     self.runner = runner
     guard let view = InlineText("a\(number)") else { preconditionFailure("21 bytes at most") }
     self.view = view
@@ -38,8 +38,8 @@ public final class AreaFeed: AsyncSequence, Sendable {
     let (view, channel) = (view, channel.withLock { $0 })
     runner.submit { engine, _ in engine.feeds.add(reader, to: view, showing: channel) }
     return Iterator(
-      lease: FeedLease(reader) { [weak runner] in
-        runner?.submit { engine, _ in engine.feeds.remove(key, from: view, engine.session) }
+      lease: FeedLease(reader) { [runner] in
+        runner.submit { engine, _ in engine.feeds.remove(key, from: view, engine.session) }
       })
   }
 

@@ -15,7 +15,7 @@ public import HubMessages
 /// try await hub.move(ride.id, to: .arrivedPickup)
 /// ```
 public final class DriverHub: Sendable {
-  private let runner: any HubRunner
+  private let runner: ClientLife
   private let sampling = SamplingDesk()
   private let connectionSource = LatestSource<ConnectionState>(.idle)
   private let adviceSource: LatestSource<LocationWish>
@@ -44,8 +44,6 @@ public final class DriverHub: Sendable {
     let driver = DriverPart(queue, policy: power, advice: advice, backlog: backlog, sampling: sampling)
     runner = try makeRunner(configuration, options, tokens, connectionSource, driver: driver)
   }
-
-  deinit { runner.end() }
 
   /// Connects, now and after every break. Nothing where it has started.
   public func start() { runner.submit { engine, now in engine.start(now) } }

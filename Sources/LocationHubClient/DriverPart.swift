@@ -148,7 +148,10 @@ final class DriverPart {
       let isDue = queue.unsent >= UInt64(batch) || queue.hasUnsentMoves || batchDue.map { $0 <= now.uptime } ?? true
       guard isDue else { return }
       let entries = queue.take(min(largest, DriverPart.maximumBatch))
-      guard !entries.isEmpty else { break }
+      guard !entries.isEmpty else {
+        queue.skipRest()
+        break
+      }
       send(entries, session)
     }
     if queue.unsent == 0 { batchDue = nil }
@@ -199,7 +202,8 @@ final class DriverPart {
 
   /// When `settle` has something to do (uptime, ns); nil for never.
   func deadline(isOpen: Bool) -> Int64? {
-    [isOpen ? batchDue : nil, syncDue].compactMap(\.self).min()
+    let mayFeed = isOpen && entriesOnTheirWay < DriverPart.maximumInFlight
+    return [mayFeed ? batchDue : nil, syncDue].compactMap(\.self).min()
   }
 
   private func publish() {

@@ -34,6 +34,9 @@ extension FixQueue {
   /// The next entry to be sent is the oldest that has not arrived.
   func rewind() { cursor = Cursor(number: arrived + 1, segment: 0, offset: 0) }
 
+  /// What is numbered and cannot be read any more is not waited for.
+  func skipRest() { cursor.number = Swift.max(cursor.number, arrived + 1) + unsent }
+
   /// Up to `limit` entries from the cursor on, in order, and puts the cursor behind them.
   func take(_ limit: Int) -> [(number: UInt64, record: FixRecord)] {
     var taken: [(number: UInt64, record: FixRecord)] = []

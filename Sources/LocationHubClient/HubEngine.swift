@@ -168,10 +168,10 @@ final class HubEngine {
         let token = try await source.fetch(need)
         post { engine, now in engine.token(token, now) }
       } catch let error as HubError {
-        post { engine, now in engine.noToken(error, need, now) }
+        post { engine, now in engine.noToken(error, now) }
       } catch {
         let failure = HubError(.token, "no token: \(error)", retry: .later(after: nil))
-        post { engine, now in engine.noToken(failure, need, now) }
+        post { engine, now in engine.noToken(failure, now) }
       }
     }
   }
@@ -181,15 +181,16 @@ final class HubEngine {
     if end == nil { session.renew(token: token, now: now) }
   }
 
-  private func noToken(_ error: HubError, _ need: TokenNeed, _ now: Moment) {
+  private func noToken(_ error: HubError, _ now: Moment) {
     lastError = error
-    guard error.retry != .never || need == .expiring else {
+    // A session that stands goes on with the token that it has.
+    guard error.retry != .never || tokens.need == .expiring else {
       tokens.came()
       end = error
       session.close(now)
       return failRequests(error)
     }
-    tokens.failed(need, limits: session.configuration.limits, now)
+    tokens.failed(limits: session.configuration.limits, now)
   }
 
   // MARK: The connection's state

@@ -28,6 +28,9 @@ public struct HubOptions: Sendable {
       var configuration = ClientConfiguration(url: url)
       configuration.codec = codec
       configuration.limits = limits
+      // All that may be on its way must fit.
+      configuration.limits.queuedMessages = max(limits.queuedMessages, ClientLimits().queuedMessages)
+      configuration.limits.queuedBytes = max(limits.queuedBytes, ClientLimits().queuedBytes)
       configuration.seed = seed
       if compresses { configuration.compression = .withoutContexts }
       return configuration

@@ -29,19 +29,34 @@ extension HubRunner {
   }
 }
 
+/// A client's life: it goes on for as long as a hub, a feed or a loop that reads one holds this.
+final class ClientLife: Sendable {
+  private let runner: any HubRunner
+
+  init(_ runner: any HubRunner) { self.runner = runner }
+
+  deinit { runner.end() }
+
+  @discardableResult
+  func submit(_ work: @Sendable @escaping (HubEngine, Moment) -> Void) -> Bool { runner.submit(work) }
+
+  func stop() async { await runner.stop() }
+}
+
 /// A runner for the system that this is.
 ///
 /// `driver` goes over to the runner's thread: nobody else may keep it.
 func makeRunner(
   _ configuration: ClientConfiguration, _ options: HubOptions, _ tokens: TokenSource,
   _ connection: LatestSource<ConnectionState>, driver: sending DriverPart?
-) throws(HubError) -> any HubRunner {
+) throws(HubError) -> ClientLife {
   var configuration = configuration
   let desk = TokenDesk(tokens)
   if tokens.development == nil { configuration.tokens = { desk.ask($0) } }
   #if canImport(Darwin)
-    return URLSessionRunner(configuration, desk, connection, driver: driver)
+    return ClientLife(URLSessionRunner(configuration, desk, connection, driver: driver))
   #else
-    return try LoopRunner(configuration, trusting: options.trustedCertificates, desk, connection, driver: driver)
+    return ClientLife(
+      try LoopRunner(configuration, trusting: options.trustedCertificates, desk, connection, driver: driver))
   #endif
 }

@@ -15,7 +15,7 @@ import Synchronization
 /// }
 /// ```
 public final class RiderHub: Sendable {
-  private let runner: any HubRunner
+  private let runner: ClientLife
   private let connectionSource = LatestSource<ConnectionState>(.idle)
   private let views = Atomic<UInt64>(0)
 
@@ -24,8 +24,6 @@ public final class RiderHub: Sendable {
     let configuration = try options.configuration(url, tokens)
     runner = try makeRunner(configuration, options, tokens, connectionSource, driver: nil)
   }
-
-  deinit { runner.end() }
 
   /// Connects, now and after every break. Nothing where it has started.
   public func start() { runner.submit { engine, now in engine.start(now) } }

@@ -7,12 +7,13 @@ import Synchronization
 /// to be Sendable.
 final class TokenDesk: Sendable {
   private struct State {
-    /// What the session asked and nobody has gone for yet.
+    /// What the session asked last and has no answer to.
     var need: TokenNeed?
+    var isNew = false
     var isUnderWay = false
     var failures = 0
-    /// When the app is asked again after it had none (uptime, ns), and for what.
-    var retry: (at: Int64, need: TokenNeed)?
+    /// When the app is asked again after it had none (uptime, ns).
+    var retryAt: Int64?
   }
 
   let source: TokenSource
@@ -22,16 +23,19 @@ final class TokenDesk: Sendable {
 
   /// The session's question. The answer comes by `ClientSession.renew`.
   func ask(_ need: TokenNeed) -> TokenAnswer {
-    state.withLock { $0.need = need }
+    state.withLock { state in
+      state.need = need
+      state.isNew = true
+    }
     return .later
   }
 
   /// What the app is to be asked now: nothing while it is at work on the last question, whose answer is as good.
   func takeNeed() -> TokenNeed? {
     state.withLock { state in
-      guard let need = state.need else { return nil }
-      state.need = nil
-      guard !state.isUnderWay, state.retry == nil else { return nil }
+      guard let need = state.need, state.isNew else { return nil }
+      state.isNew = false
+      guard !state.isUnderWay, state.retryAt == nil else { return nil }
       state.isUnderWay = true
       return need
     }
@@ -41,23 +45,26 @@ final class TokenDesk: Sendable {
     state.withLock { $0 = State() }
   }
 
-  func failed(_ need: TokenNeed, limits: ClientLimits, _ now: Moment) {
+  /// What the session needs a token for by now.
+  var need: TokenNeed? { state.withLock { $0.need } }
+
+  func failed(limits: ClientLimits, _ now: Moment) {
     state.withLock { state in
       state.isUnderWay = false
       state.failures += 1
-      state.retry = (now.uptime + nanoseconds(limits.delay(before: state.failures)), need)
+      state.retryAt = now.uptime + nanoseconds(limits.delay(before: state.failures))
     }
   }
 
-  var retryAt: Int64? { state.withLock { $0.retry?.at } }
+  var retryAt: Int64? { state.withLock { $0.retryAt } }
 
   /// What is to be asked again, if its time has come.
   func retry(_ now: Moment) -> TokenNeed? {
     state.withLock { state in
-      guard let retry = state.retry, retry.at <= now.uptime else { return nil }
-      state.retry = nil
+      guard let due = state.retryAt, due <= now.uptime, let need = state.need else { return nil }
+      state.retryAt = nil
       state.isUnderWay = true
-      return retry.need
+      return need
     }
   }
 }

@@ -55,7 +55,7 @@ public struct TripFeed: AsyncSequence, Sendable {
   public typealias Failure = Never
 
   let id: TripID
-  let runner: any HubRunner
+  let runner: ClientLife
 
   public func makeAsyncIterator() -> Iterator {
     let reader = FeedReader<TripEvent>()
@@ -63,8 +63,8 @@ public struct TripFeed: AsyncSequence, Sendable {
     let channel = Channel.trip(id)
     runner.submit { engine, _ in engine.feeds.add(reader, to: channel) }
     return Iterator(
-      lease: FeedLease(reader) { [weak runner] in
-        runner?.submit { engine, _ in engine.feeds.remove(key, from: channel, engine.session) }
+      lease: FeedLease(reader) { [runner] in
+        runner.submit { engine, _ in engine.feeds.remove(key, from: channel, engine.session) }
       })
   }
 

@@ -44,7 +44,8 @@ import Testing
     // Nobody listens at either.
     let client = loop.add(ClientConfiguration(url: try HubURL("ws://hub.example:1")), after: nil)
     loop.clients[client.index].lookup = 1
-    loop.clients[client.index].addresses = ["127.0.0.1", "127.0.0.2", "::1"].map { SocketAddress(host: $0, port: 1)! }
+    let hosts = ["127.0.0.1", "127.0.0.2", "127.0.0.3"]
+    loop.clients[client.index].addresses = hosts.map { SocketAddress(host: $0, port: 1)! }
     loop.session(client).start(now: loop.now)
     var unused = ByteBuffer()
     #expect(loop.session(client).flush(loop.now, into: &unused) == .connect)

@@ -7,8 +7,10 @@ import HubBytes
 import HubCore
 import HubGateway
 import HubGeo
+import HubJournal
 import HubJournalSupport
 import HubMessages
+import HubRuntime
 import HubTestSupport
 import HubTransport
 import HubTransportSupport
@@ -117,7 +119,7 @@ private final class PhoneDay {
     // Its battery goes up and down: so batches have all sizes.
     part.report(DeviceState(batteryLevel: Double.random(in: 0...1, using: &random), isCharging: oneIn(3)))
     let engine = HubEngine(
-      session, tokens: TokenDesk(tokens), connection: LatestSource(.idle), driver: part, post: { _ in true })
+      session, tokens: TokenDesk(tokens), connection: LatestSource(.idle), driver: part, post: { _ in })
     engine.start(phoneNow)
     self.engine = engine
   }

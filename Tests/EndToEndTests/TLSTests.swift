@@ -29,6 +29,7 @@ extension EndToEnd.TLS {
   ) throws -> ClientConfiguration {
     var configuration = ClientConfiguration(url: try HubURL("wss://\(host):\(port)/v1/ws?role=\(role)&id=\(id)"))
     configuration.limits.firstDelay = 0.05
+    configuration.limits.spreadSeconds = 0.05
     return configuration
   }
 
