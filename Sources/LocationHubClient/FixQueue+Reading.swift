@@ -5,6 +5,7 @@ extension FixQueue {
   struct Content {
     var entries: [(UInt64, FixRecord)] = []
     var mark: UInt64 = 0
+    var dropped: UInt64 = 0
     /// Bytes that are no record, and where the last whole record ends.
     var unreadable = 0
     var wholeThrough = 0
@@ -23,7 +24,9 @@ extension FixQueue {
       }
       switch record {
       case .entry(let number, let entry): content.entries.append((number, entry))
-      case .mark(let number): content.mark = max(content.mark, number)
+      case .mark(let number, let dropped):
+        content.mark = max(content.mark, number)
+        content.dropped = max(content.dropped, dropped)
       }
       offset = end
       content.wholeThrough = end

@@ -139,7 +139,7 @@ final class FixQueue {
     save()
     do throws(FileFailure) {
       if marked < arrived, let last = segments.last, last.bytes < FixQueue.segmentBytes + StoredRecord.headBytes {
-        try write(StoredRecord.mark(arrived).bytes())
+        try write(StoredRecord.mark(arrived, dropped: dropped).bytes())
         marked = arrived
       }
       for index in segments.indices where !segments[index].isSynced {
@@ -208,6 +208,10 @@ final class FixQueue {
     segments[index].bytes = kept.count
     if kept.count <= FixQueue.headBytes { segments.remove(at: index) }
     if cursor.segment == segment.first { cursor.offset = 0 }
+    // The count outlives the app, if the disk takes it.
+    do throws(FileFailure) { try write(StoredRecord.mark(arrived, dropped: dropped).bytes()) } catch {
+      failure = error
+    }
   }
 
   private func dropOldestUnsaved() {
@@ -242,6 +246,7 @@ final class FixQueue {
         dropped = max(dropped, bytes[8..<16].reversed().reduce(0) { $0 << 8 | UInt64($1) })
       }
       arrived = max(arrived, content.mark)
+      dropped = max(dropped, content.dropped)
       let entries = content.entries
       guard let first = UInt64(name.dropLast(6), radix: 16), let last = entries.map(\.0).max() else {
         if size > FixQueue.headBytes, content.mark == 0 { reports.append("\(name): nothing in it is whole") }

@@ -19,8 +19,8 @@ enum FixRecord: Sendable, Equatable {
 /// What lies in a segment.
 enum StoredRecord: Equatable {
   case entry(UInt64, FixRecord)
-  /// All entries up to this number have arrived.
-  case mark(UInt64)
+  /// All entries up to this number have arrived, and so many fixes gave way since the queue was made.
+  case mark(UInt64, dropped: UInt64)
 }
 
 extension StoredRecord {
@@ -47,9 +47,10 @@ extension StoredRecord {
         BinaryWriter.write(
           .tripStatus(report), messageID: id, timestamp: report.timestamp, tripBefore: nil, into: &body)
       }
-    case .mark(let number):
+    case .mark(let number, let dropped):
       body.append(littleEndian: number)
       body.append(Kind.mark.rawValue)
+      body.append(littleEndian: dropped)
     }
     let content = body.array()
     var all = ByteBuffer(capacity: content.count + StoredRecord.headBytes)
@@ -69,7 +70,9 @@ extension StoredRecord {
     guard UInt64(Checksum.of(content)) == littleEndian(bytes, offset + 4, 4) else { return nil }
     let number = littleEndian(bytes, start, 8)
     switch Kind(rawValue: bytes[start + 8]) {
-    case .mark: return (.mark(number), start + length)
+    case .mark:
+      guard length == 17 else { return nil }
+      return (.mark(number, dropped: littleEndian(bytes, start + 9, 8)), start + length)
     case .entry: return entry(number, content.dropFirst(9)).map { ($0, start + length) }
     case nil: return nil
     }

@@ -17,10 +17,12 @@ import Testing
 
   /// Runs the loop until its one client has been closed so often.
   private func close(_ loop: ClientLoop, _ listener: Listener, times: Int) -> [Disconnection] {
-    loop.delegate = listener
-    let end = loop.now.uptime + 30_000_000_000
-    while listener.closures.count < times, loop.now.uptime < end { loop.runTurn(timeoutMilliseconds: 50) }
-    return listener.closures
+    withExtendedLifetime(listener) {
+      loop.delegate = listener
+      let end = loop.now.uptime + 30_000_000_000
+      while listener.closures.count < times, loop.now.uptime < end { loop.runTurn(timeoutMilliseconds: 50) }
+      return listener.closures
+    }
   }
 
   @Test("a name that nobody has (RFC 6761: .invalid) is said to have no address, and is looked up again")
@@ -29,7 +31,8 @@ import Testing
     var configuration = ClientConfiguration(url: try HubURL("ws://no-such-hub.invalid:1"))
     configuration.limits.firstDelay = 0.01
     loop.add(configuration)
-    for closure in close(loop, Listener(), times: 2) {
+    let listener = Listener()
+    for closure in close(loop, listener, times: 2) {
       guard case .hostNotFound(let text) = closure.cause, case .retry = closure.next else {
         Issue.record("\(closure)")
         return
@@ -51,7 +54,8 @@ import Testing
     #expect(loop.session(client).flush(loop.now, into: &unused) == .connect)
     loop.clients[client.index].untried = 3
     loop.connectNext(client.index)
-    let closures = close(loop, Listener(), times: 1)
+    let listener = Listener()
+    let closures = close(loop, listener, times: 1)
     #expect(closures.map(\.cause) == [.connectFailed(errno: 111)] && loop.loop.counters.connects == 3)
     // The next attempt begins with the first again.
     #expect(loop.clients[client.index].addresses.first == SocketAddress(host: "127.0.0.1", port: 1))
@@ -62,7 +66,6 @@ import Testing
     let loop = try ClientLoop()
     let client = loop.add(ClientConfiguration(url: try HubURL("ws://no-such-hub.invalid:1")))
     let listener = Listener()
-    loop.delegate = listener
     loop.runTurn(timeoutMilliseconds: 0)
     loop.close(client)
     #expect(close(loop, listener, times: 1).map(\.next) == [.ended(.closedByUs)])
