@@ -15,8 +15,3 @@ extension KeySet {
   /// Keys of a set: all that fit are tried where a token names none.
   public static let maximumKeys = 64
 }
-
-extension JSONValue {
-  /// Nested arrays and objects that are read; a token needs three.
-  package static let maximumDepth = 8
-}

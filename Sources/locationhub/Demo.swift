@@ -4,6 +4,7 @@
 // figures. A position's latency is measured from the driver's send to the rider's receipt, by one clock.
 import Glibc
 import HubBytes
+import HubClientLoop
 import HubCommandLine
 import HubGateway
 import HubGeo
@@ -13,7 +14,6 @@ import HubRuntime
 import HubSystem
 import HubTokens
 import HubTransport
-import LocationHubClient
 
 /// Without `--drivers`.
 private let demoDrivers = 200

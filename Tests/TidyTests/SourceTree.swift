@@ -36,10 +36,11 @@ enum SourceTree {
   static func files() throws -> [SourceFile] {
     try ["Sources", "Tests", "loadtest"].flatMap { folder in
       let found = FileManager.default.enumerator(atPath: top.appending(path: folder).path)
-      return try (found?.compactMap { $0 as? String } ?? []).filter { $0.hasSuffix(".swift") }.sorted().map { name in
-        let path = "\(folder)/\(name)"
-        return SourceFile(path: path, lines: try text(path).components(separatedBy: "\n"))
-      }
+      return try (found?.compactMap { $0 as? String } ?? []).filter { $0.hasSuffix(".swift") && !$0.contains(".docc/") }
+        .sorted().map { name in
+          let path = "\(folder)/\(name)"
+          return SourceFile(path: path, lines: try text(path).components(separatedBy: "\n"))
+        }
     }
   }
 }

@@ -1,3 +1,4 @@
+import HubClientLoop
 // The clients: pairs of a driver and a rider. The driver begins trips, takes them through all their states, and sends
 // where it is, half of the drivers in batches of ten, the others live. Its rider follows each trip from before it
 // begins.
@@ -6,7 +7,6 @@ import HubGeo
 import HubMessages
 import HubSystem
 import HubTransport
-import LocationHubClient
 
 final class Crowd: ClientLoopDelegate {
   private struct Pair {
