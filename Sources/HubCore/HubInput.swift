@@ -181,7 +181,8 @@ public enum HubInput: Sendable {
   indirect case vehicle(Identifier, VehicleClaims)
   /// An outlet has come back that heard nobody for a while: what its drivers sent meanwhile is still to be read.
   case loopStalled
-  indirect case driverStatus(SessionRef, MessageID, DriverStatusReport)
+  /// `of`: whose it is where no session of that driver says it.
+  indirect case driverStatus(SessionRef, MessageID, DriverStatusReport, of: Identifier? = nil)
   indirect case tripStatus(TripStatusInput)
   indirect case tripChange(TripChangeInput)
   /// `replyTo` is the message's id; over HTTP there is none.
@@ -204,7 +205,8 @@ public enum HubInput: Sendable {
   /// `replyTo` is the message's id; over HTTP there is none.
   indirect case query(SessionRef, HubQuery, replyTo: MessageID? = nil)
   /// A driver's ping: its pong says what is stored, so it takes its turn behind the fixes that came before it.
-  indirect case ping(SessionRef, MessageID, Ping)
+  /// `of`: as with `driverStatus`.
+  indirect case ping(SessionRef, MessageID, Ping, of: Identifier? = nil)
   /// What the hub's process has counted in the last second: state of the channel `stats`.
   indirect case figures(HubFigures)
   /// The answer to a `HistoryLookup`: those of its times that were found.

@@ -31,6 +31,10 @@ enum Awaited {
   case history
   /// The counters of all loops.
   case metrics
+  /// The hub's word on each channel of a stream.
+  case channels(EventStream)
+  /// The reply to a message that was posted.
+  case message(MessageID)
 }
 
 final class Exchange {

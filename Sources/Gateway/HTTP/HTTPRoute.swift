@@ -75,13 +75,18 @@ struct HTTPRoute: Sendable {
     let access: Access
     /// The parameters that a query may have.
     let parameters: [StaticString]
+    /// From this one on they may come several times.
+    let firstRepeatable: Int
     let handler: Handler
 
     static func on(
-      _ method: Method, for access: Access = .known, parameters: [StaticString] = [], _ handler: @escaping Handler
+      _ method: Method, for access: Access = .known, parameters: [StaticString] = [], repeatable: [StaticString] = [],
+      _ handler: @escaping Handler
     ) -> Action {
-      Action(
-        method: method, access: access, parameters: parameters + HTTPRoute.commonParameters, handler: handler)
+      let single = parameters + HTTPRoute.commonParameters
+      return Action(
+        method: method, access: access, parameters: single + repeatable, firstRepeatable: single.count,
+        handler: handler)
     }
 
     /// Whether a body is read at its full size.

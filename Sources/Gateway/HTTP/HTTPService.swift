@@ -121,7 +121,9 @@ struct HTTPService {
   ) {
     if refusal.endsConnection { request?.keepsConnection = false }
     counters.count(refusal)
-    respond(refusal.response, to: request, exchange, &budget, &counters)
+    let posted = request?.postedMessage
+    let response = posted.map { MessageEndpoint.response(refusal, to: $0) } ?? refusal.response
+    respond(response, to: request, exchange, &budget, &counters)
   }
 
   /// `request`: nil where it could not be read. `room`: what the journal's reader has taken for the answer.

@@ -22,6 +22,10 @@ enum Routes {
         "/v1/locations",
         .on(.post, for: .only(.driver, otherwise: "only a driver sends locations"), DriverEndpoints.locate)),
       HTTPRoute(
+        "/v1/events",
+        .on(.get, parameters: ["lastEventId"], repeatable: ["channel"], EventStreamEndpoint.open)),
+      HTTPRoute("/v1/messages", .on(.post, MessageEndpoint.post)),
+      HTTPRoute(
         "/v1/drivers/nearby",
         .on(.get, parameters: ["latitude", "longitude", "radius"] + filter, DriverEndpoints.nearby)),
       HTTPRoute(
@@ -144,7 +148,9 @@ enum Routes {
       throw Refusal(.badMessage, TimeFormat.queryHelp)
     }
     call.request.time = time
-    if let fault = call.query.fault(knowing: action.parameters) { throw Refusal(.badMessage, "\(fault)") }
+    if let fault = call.query.fault(knowing: action.parameters, repeatableFrom: action.firstRepeatable) {
+      throw Refusal(.badMessage, "\(fault)")
+    }
     return caller
   }
 
