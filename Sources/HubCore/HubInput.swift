@@ -70,6 +70,10 @@ public struct BatchInput: Sendable {
   public var received: Moment
   public var batch: LocationBatch
   public var tripIsGranted: Bool
+  /// Where the batch names no trip, its fixes are of the one that the driver is on, if it is on one alone.
+  public var takesCurrentTrip = false
+  /// Of which app it is, where it is in that app's own format.
+  public var phone: PhoneFormat?
 
   public init(
     session: SessionRef, driverID: Identifier?, messageID: MessageID, sent: Timestamp, received: Moment,

@@ -7,7 +7,7 @@ enum Verbs {
   /// The release that this becomes; CHANGELOG.md says what is in it.
   static let version = Release.name
 
-  static let all = [serve, demo, replay, watch, filter, simulate, makeToken, journal]
+  static let all = [serve, demo, replay, watch, filter, simulate, makeToken, device, journal]
 
   static var overview: String {
     var text = "usage: locationhub VERB [options]\n\nverbs:\n"

@@ -33,6 +33,8 @@ enum Awaited {
   case metrics
   /// The hub's word on each channel of a stream.
   case channels(EventStream)
+  /// What a phone app is to be told.
+  case phone(PhoneFormat)
   /// The reply to a message that was posted.
   case message(MessageID)
 }

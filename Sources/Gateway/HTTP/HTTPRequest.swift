@@ -28,6 +28,8 @@ final class HTTPRequest {
   var keepsConnection: Bool
   /// How the body, and the answer's, write timestamps.
   var time = TimeFormat.unixMilliseconds
+  /// Its endpoint is one of phone apps.
+  var isOfPhone = false
   /// Set where the body is one message: whatever is said to it is a reply, with the message's id where that was read.
   var postedMessage: PostedMessage?
   /// By what the request's address is charged; 0 where it is not.
@@ -61,7 +63,9 @@ final class HTTPRequest {
     if let checked, checked.generation == check.generation { return try checked.credential.get() }
     work.credentialChecks += 1
     work.checkUnits += check.access?.unitsOfCheck ?? 0
-    let result = Result { () throws(CredentialError) intry check.credential(of: head) }
+    let result = Result { () throws(CredentialError) in
+      try isOfPhone ? check.phoneCredential(of: head) : check.credential(of: head)
+    }
     checked = (result, check.generation)
     return try result.get()
   }

@@ -37,7 +37,9 @@ enum HubAnswer {
     if case .message(let id) = awaited { return try MessageEndpoint.answer(self, to: id, request, context) }
     switch self {
     case .made(let result, let room): return .respond(try result.get(), room: room)
-    case .ack(let ack): return .respond(DriverEndpoints.answer(ack.batch))
+    case .ack(let ack):
+      if case .phone(let format) = awaited { return .respond(PhoneEndpoints.success(format)) }
+      return .respond(DriverEndpoints.answer(ack.batch))
     case .pong: throw Refusal(.internalError, "an answer to what was not asked")
     case .refused(let error): throw Refusal(error)
     case .query(nil): throw Refusal(.notFound, HubAnswer.unknownDriver)

@@ -147,6 +147,15 @@ extension Metric {
     Metric("fixes_absorbed_total", by: "reason", "Accepted fixes whose place was not used.") { reading in
       Tracker.Refusal.allCases.map { ("\($0.name)", reading.hub.fixesAbsorbed[Int($0.rawValue)]) }
     },
+    Metric(
+      "phone_fixes_total", by: "app", and: "outcome", "Fixes in the formats of phone apps; `ignored` are requests."
+    ) { reading in
+      PhoneFormat.allCases.flatMap { app in
+        PhoneOutcome.allCases.map { outcome in
+          ("\(app.name)", "\(outcome.name)", reading.hub.phoneFixes[Int(app.rawValue)][Int(outcome.rawValue)])
+        }
+      }
+    },
     Metric("fixes_received_total", hub: \.fixesReceived, "Fixes that came."),
     Metric(
       "fix_speeds_ignored_total", hub: \.speedsIgnored,

@@ -19,7 +19,10 @@ extension Hub {
     }
     let trip: Int?
     do throws(ErrorReply) {
-      trip = try tripForFixes(of: driver, input.batch.tripID, isGranted: input.tripIsGranted, at: input.sent)
+      trip =
+        input.takesCurrentTrip && input.batch.tripID == nil
+        ? trips.onlyActive(of: drivers.handle(of: driver))
+        : try tripForFixes(of: driver, input.batch.tripID, isGranted: input.tripIsGranted, at: input.sent)
     } catch {
       counters.fixesForbidden += UInt64(input.batch.fixes.count)
       return refuse(input.session, error, replyTo: input.messageID)
@@ -42,6 +45,7 @@ extension Hub {
         }
       }
     }
+    if input.phone != nil { drivers.noteDevice(driver) }
     recordFixes(driver: driver, trip: trip, received: input.received.timestamp)
     guard !partial.indices.isEmpty else { return finish(partial) }
     counters.lookups += 1
@@ -86,6 +90,7 @@ extension Hub {
   private mutating func finish(_ partial: PartialBatch) {
     var summary = partial.summary
     summary.rejected.sort { $0.index < $1.index }
+    if let phone = partial.input.phone { counters.count(phone, summary) }
     replyStored(.ack(Ack(replyTo: partial.input.messageID, batch: summary)), to: partial.input.session)
   }
 
