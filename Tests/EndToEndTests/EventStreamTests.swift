@@ -1,5 +1,6 @@
 // Streams of events (GET /v1/events), and messages that are posted: a rider and a driver without a WebSocket.
 import Foundation
+import HubCore
 import HubGateway
 import HubMessages
 import Testing

@@ -31,8 +31,9 @@ extension EndToEnd.Phones {
         + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)")
   }
 
-  private let location =
+  private var location: String {
     #"{"_type":"location","lat":48.1371,"lon":11.5754,"tst":1763680000,"acc":5,"vel":30,"batt":81}"#
+  }
 
   @Test("each app gets the answer that it takes for success, for whatever it sends", arguments: loopCounts)
   func answers(loops: Int) throws {

@@ -16,8 +16,8 @@ extension EndToEnd.PostedMessages {
       #"{"type":"\#(type)","payload":\#(payload),"timestamp":1763680000000,"messageId":"\#(id)"}"#)
   }
 
-  private let driver = "role=driver&id=d1"
-  private let fix = #"{"latitude":37,"longitude":-122,"accuracy":5,"timestamp":1763680000000}"#
+  private var driver: String { "role=driver&id=d1" }
+  private var fix: String { #"{"latitude":37,"longitude":-122,"accuracy":5,"timestamp":1763680000000}"# }
 
   @Test("a driver without a socket sends fixes, its status and its trip's moves", arguments: loopCounts)
   func driver(loops: Int) throws {

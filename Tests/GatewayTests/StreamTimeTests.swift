@@ -1,4 +1,5 @@
 // Streams of events on a loop whose clock a test moves: comments, slow readers, the end of a token's time.
+import HubBytes
 import HubCore
 import HubGeo
 import HubMessages
@@ -63,13 +64,14 @@ import Testing
   private func post(_ hub: HandDrivenHub, drivers: Int) throws {
     let moment = hub.sessions.sessions.pointee.now
     for number in 0..<drivers {
+      let id: Identifier = try #require(Identifier("driver-\(number)"))
       let place = Coordinate(clampingLatitude: 52.5 + Double(number) * 1e-5, wrappingLongitude: 13.4)
       let fix = Fix(coordinate: place, timestamp: moment.timestamp, accuracy: 5)
       hub.sessions.sessions.pointee.inputs.append(
         .batch(
           BatchInput(
             session: SessionRef(outlet: 0, slot: UInt32(1 << 20), generation: 1),
-            driverID: try #require(Identifier("driver-\(number)")), messageID: try #require(MessageID("m")),
+            driverID: id, messageID: try #require(MessageID("m")),
             sent: moment.timestamp, received: moment, batch: LocationBatch(fixes: [.success(fix)]), tripIsGranted: false
           )))
     }

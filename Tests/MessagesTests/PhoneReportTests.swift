@@ -1,5 +1,6 @@
 // What phone apps send, read into fixes: bodies in the apps' own formats, as their documents and sources have them.
 import HubBytes
+import HubGeo
 import HubMessages
 import HubTestSupport
 import Testing
@@ -88,8 +89,8 @@ import Testing
          "battery":{"level":0.81,"is_charging":false},"activity":{"type":"in_vehicle"},"extras":{},"_":"&id=d1"}
         """))
     let fix = try fix(report)
-    #expect(report.deviceIDs == ["d1"] && report.isOf(try #require(Identifier("d1"))))
-    #expect(!report.isOf(try #require(Identifier("d2"))))
+    let (own, other) = (try #require(Identifier("d1")), try #require(Identifier("d2")))
+    #expect(report.deviceIDs == ["d1"] && report.isOf(own) && !report.isOf(other))
     #expect(fix.timestamp.milliseconds == 1_763_680_000_500 && fix.accuracy == 4.7 && fix.speed == 8.3)
     #expect(fix.heading == 270.5 && fix.altitude == 519.4 && fix.batteryLevel == 0.81)
   }
@@ -116,7 +117,8 @@ import Testing
     let one = #"{"timestamp":"2025-11-20T23:06:4#Z","coords":{"latitude":1,"longitude":2}}"#
     let list = (0..<3).map { one.replacing("#", with: "\($0)") }.joined(separator: ",")
     let report = try read(.traccar, traccar("[\(list)]"))
-    #expect(try report.fixes.map { try $0.get().timestamp.milliseconds % 10_000 } == [0, 1000, 2000])
+    let times = try report.fixes.map { try $0.get().timestamp.milliseconds % 10_000 }
+    #expect(times == [0, 1000, 2000])
   }
 
   // MARK: OsmAnd
@@ -131,12 +133,14 @@ import Testing
     #expect(fix.accuracy == nil && isNear(fix.batteryLevel, 0.55))
   }
 
+  private static let metersPerKnot: Double = 1852.0 / 3600
+
   @Test(
     "OsmAnd: speed as the URL says",
-    arguments: [("kn", 10 * 1852.0 / 3600), ("ms", 10), ("kmh", 10 / 3.6), ("other", 10 * 1852.0 / 3600)])
-  func speeds(unit: String, expected: Double) throws {
+    arguments: zip(["kn", "ms", "kmh", "other"], [metersPerKnot, 1, 1 / 3.6, metersPerKnot] as [Double]))
+  func speeds(unit: String, metersPerSecond: Double) throws {
     let fix = try fix(osmAnd("lat=1&lon=2&timestamp=1763680000&speed=10&speed_unit=\(unit)"))
-    #expect(isNear(fix.speed, expected))
+    #expect(isNear(fix.speed, 10 * metersPerSecond))
   }
 
   @Test(
@@ -147,7 +151,7 @@ import Testing
       ("2025-11-20T23:06:40Z", 1_763_680_000_000), ("2025-11-21T00:06:40+01:00", 1_763_680_000_000),
       ("2025-11-20T16:06:40-0700", 1_763_680_000_000), ("2025-11-20 23:06:40", 1_763_680_000_000),
       ("2025-11-20T23:06:40", 1_763_680_000_000), ("2025-11-20T23:06:40.250", 1_763_680_000_250),
-    ])
+    ] as [(String, Int64)])
   func times(text: String, milliseconds: Int64) throws {
     #expect(try fix(osmAnd("lat=1&lon=2&timestamp=\(text)")).timestamp.milliseconds == milliseconds)
   }
