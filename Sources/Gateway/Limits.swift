@@ -125,6 +125,13 @@ public struct Limits: Sendable {
   /// Subscriptions of one session that are under way at once: each may bring `eventsPerChannel` missed events. Past it
   /// the session's further messages wait until these are answered and read.
   public var unansweredSubscriptions = 2
+  /// Channels of one stream of events. Past it: 400.
+  public var channelsPerStream = 16
+  /// Seconds between two comments on a stream of events, by which proxies and clients see that it is there: one each
+  /// 15 s is promised (protocol/events.md).
+  static let streamCommentSeconds = 12.0
+  /// Seconds after which a client is told to open its stream again: at random between these.
+  static let streamRetrySeconds = 1.0..<5.0
   /// Seconds for the peer to answer a close frame, and for the last bytes to leave. Past it: aborted.
   public var closingSeconds = 3.0
 

@@ -65,7 +65,7 @@ extension SessionLoop {
     case .ask(let input): inputs.append(input)
     case .subscribe(let input):
       sessions[slot].open.subscriptions.ask()
-      inputs.append(input)
+      inputs.append(.subscribe(input))
     case .reply(let reply): send(reply, to: slot)
     case .query(let request):
       let asker = Asker(
@@ -84,6 +84,10 @@ extension SessionLoop {
     budget.spend(bytes: bytes)
     let units = WorkUnits.ofAnswer(bytes: bytes)
     guard units > 0, sessions[slot].phase == .open, sessions[slot].open.rights.role == .rider else { return }
+    if let stream = sessions[slot].stream {  // it has no rate of its own, and may come again at once
+      if stream.rateKey != 0 { shared.admissions.chargeMore(stream.rateKey, units, now: now.uptime) }
+      return
+    }
     budget.charge(&sessions[slot], min(Double(units), sessions[slot].open.rights.rate(budget.usualRate).burst))
   }
 

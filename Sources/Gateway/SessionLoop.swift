@@ -109,6 +109,7 @@ struct SessionLoop: ~Copyable {
     let slot = Int(id.slot)
     sessions[slot].hear(now: now.uptime)
     switch sessions[slot].phase {
+    case .open where sessions[slot].stream != nil: break  // a stream's client has nothing to say
     case .open, .closing: unsafe receivedFrames(slot, bytes)
     case .http, .admitting: unsafe receivedHTTP(slot, UnsafeRawBufferPointer(bytes))
     case .free: break

@@ -184,6 +184,10 @@ public struct HubTimings: Sendable, Equatable {
   /// The latter count for up to `longestSendingSilence`.
   public var staleSamplingIntervals = 2.5
   public var longestSendingSilence = 900.0
+  /// How often a phone app sends that posts in its own format, as long as it has not sent more seldom.
+  public var deviceInterval = 300.0
+  /// The longer of `longestSendingSilence` and what a phone app may take.
+  var longestSilenceOfSenders: Double { max(longestSendingSilence, staleSamplingIntervals * deviceInterval) }
   /// Ops' areas go on showing a driver that is offline for so long after its last fix.
   public var offlineShown = 3600.0
   /// Live positions of an ended trip go on for this long.

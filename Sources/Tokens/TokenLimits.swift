@@ -15,3 +15,10 @@ extension KeySet {
   /// Keys of a set: all that fit are tried where a token names none.
   public static let maximumKeys = 64
 }
+
+extension DeviceKeys {
+  /// Keys of phones; each is some 150 bytes of memory.
+  public static let maximumKeys = 200_000
+  /// Bytes of a secret that are looked at.
+  public static let maximumSecretBytes = 256
+}

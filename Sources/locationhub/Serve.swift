@@ -13,7 +13,8 @@ let serve = Verb(
     Runs the hub until SIGTERM or SIGINT, then tells sessions to go and ends.
     That takes up to 5 s after --drain-delay.
     Prints "listening on http://HOST:PORT …" (https with --tls-cert) on standard output when it is ready.
-    On SIGHUP it reads --tls-cert, --tls-key, --token-keys and --revoked again; sessions go on, but for revoked ones.
+    On SIGHUP it reads --tls-cert, --tls-key, --token-keys, --revoked and --device-keys again; sessions go on, but for
+    revoked ones.
     What is not given is taken from the environment, as LHUB_MAX_DRIVERS for --max-drivers, then from the file of --config.
     SIGUSR1 and SIGUSR2 are logged and ignored; a limit on the size of files (ulimit -f) is to it a full disk.
     """,
@@ -80,9 +81,9 @@ private func announce(_ server: Server, _ configuration: ServerConfiguration) {
 /// SIGHUP: reads the files again that may change while it runs.
 private func reload(_ server: Server, _ options: ServeOptions) {
   if let files = options.tlsFiles, let tls = options.server.tls { files.reload(tls, server.log) }
-  if options.tokenKeys != nil { options.reloadTokens(server) }
-  if options.tlsFiles == nil, options.tokenKeys == nil {
-    server.log(.info, "nothing_to_reload", ["hint": "started without --tls-cert and --token-keys"])
+  if options.tokenKeys != nil || options.deviceKeys != nil { options.reloadTokens(server) }
+  if options.tlsFiles == nil, options.tokenKeys == nil, options.deviceKeys == nil {
+    server.log(.info, "nothing_to_reload", ["hint": "started without --tls-cert, --token-keys and --device-keys"])
   }
 }
 

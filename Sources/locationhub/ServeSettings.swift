@@ -20,6 +20,7 @@ struct ServeOptions: Sendable {
   var tlsCertificate: String?
   var tlsKey: String?
   var tokenKeys: String?
+  var deviceKeys: String?
   var tokenSignKey: String?
   var tokenIssuer: String?
   var tokenAudience: String?
@@ -61,10 +62,16 @@ struct ServeOptions: Sendable {
       "sign the tokens of shared trips with this key, and take them: PEM, a JSON Web Key, or a secret"),
     Setting("token-issuer", \.tokenIssuer, .text, "TEXT", "take only tokens with this iss"),
     Setting("token-audience", \.tokenAudience, .text, "TEXT", "take only tokens whose aud is this, or names it"),
+    Setting(
+      "device-keys", \.deviceKeys, .text, "FILE",
+      "take phones' keys: lines of a driver's id and a key's SHA-256, as `locationhub device add` prints them"),
     Setting("revoked", \.revoked, .text, "FILE", "refuse tokens whose jti or sub is a line of this file"),
     Setting(
       "grant-grace", \.server.timings.tripGrace, .number(0...3600), "SECONDS",
       "an ended trip's positions go on so long, then nobody else sees it"),
+    Setting(
+      "device-interval", \.server.timings.deviceInterval, .number(1...86_400), "SECONDS",
+      "how seldom phone apps may send that post in their own formats, before their driver is offline"),
     Setting(
       "pseudonym-key", \.pseudonymKey, .text, "FILE", "32 hex digits that riders' names for drivers are made with",
       otherwise: "the journal's"),
@@ -312,11 +319,11 @@ extension ServeOptions {
 
   /// Who is let in, and where.
   private func checkAccess(_ faults: inout Faults) {
-    if tokenKeys == nil, tokenSignKey == nil, !server.allowsDevelopmentCredentials {
+    if tokenKeys == nil, tokenSignKey == nil, deviceKeys == nil, !server.allowsDevelopmentCredentials {
       faults.add(
         .usage(
-          "serve needs to know whom to let in: give --token-keys FILE, or, to try things out on this machine, --dev-auth"
-        ))
+          "serve needs to know whom to let in: give --token-keys FILE or --device-keys FILE, or, to try things out on "
+            + "this machine, --dev-auth"))
     }
     do throws(ServerError) { _ = try server.listeningAddress() } catch { faults.add(.usage("\(error)")) }
   }

@@ -14,6 +14,8 @@ public struct TokenAccess: Sendable {
   /// 150 µs.
   let unitsOfCheck: Int
   public var revoked: RevocationList
+  /// Keys of phones (protocol/phones.md).
+  public var devices = DeviceKeys()
 
   public init(verifier: TokenVerifier, revoked: RevocationList = RevocationList()) {
     self.verifier = verifier

@@ -122,7 +122,9 @@ struct HTTPService {
   ) {
     if refusal.endsConnection { request?.keepsConnection = false }
     refusal.count(in: &counters)
-    respond(refusal.response, to: request, exchange, &budget, &counters)
+    let posted = request?.postedMessage
+    let response = posted.map { MessageEndpoint.response(refusal, to: $0) } ?? refusal.response
+    respond(response, to: request, exchange, &budget, &counters)
   }
 
   /// `request`: nil where it could not be read. `room`: what the journal's reader has taken for the answer.

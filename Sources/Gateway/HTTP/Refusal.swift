@@ -15,6 +15,8 @@ struct Refusal: Error {
   var fields: [OutgoingField]
   /// The connection ends behind the answer.
   var endsConnection: Bool
+  /// The state that a trip is in, with `invalid_transition`.
+  var tripStatus: TripStatus?
   /// Counts what is counted beside the code.
   var counting: @Sendable (inout LoopCounters) -> Void
 
@@ -50,6 +52,7 @@ extension Refusal {
     self.init(
       error.code, error.message, status: error.isOwnLimit ? .tooManyRequests : nil,
       retryAfter: error.retryAfter.map { Int($0.rounded(.up)) })
+    tripStatus = error.status
   }
 
   init(_ error: MessageError) { self.init(error.code, error.text) }

@@ -9,6 +9,8 @@ struct LoopCounters: Sendable {
   var connections = 0
   /// Open sessions by `Role.rawValue`.
   var sessions = [Int](repeating: 0, count: Role.allCases.count)
+  /// The same by `Carrier.rawValue`.
+  var sessionsByCarrier = [Int](repeating: 0, count: Carrier.allCases.count)
   /// Answers that are being written, and questions to the journal's past.
   var pendingReplies = 0
   var historyQuestions = 0
@@ -52,15 +54,17 @@ struct LoopCounters: Sendable {
   var fanOut = FanOutCounters()
   var transport = EventLoopCounters()
 
-  mutating func sessionOpened(_ role: Role, _ form: MessageForm, isCompressed: Bool) {
+  mutating func sessionOpened(_ role: Role, _ carrier: Carrier, _ form: MessageForm, isCompressed: Bool) {
     sessions[Int(role.rawValue)] += 1
+    sessionsByCarrier[Int(carrier.rawValue)] += 1
     sessionsOpened += 1
     if form == .binary { binarySessions += 1 }
     if isCompressed { compressedSessionsOpened += 1 }
   }
 
-  mutating func sessionEnded(_ role: Role, _ form: MessageForm) {
+  mutating func sessionEnded(_ role: Role, _ carrier: Carrier, _ form: MessageForm) {
     sessions[Int(role.rawValue)] -= 1
+    sessionsByCarrier[Int(carrier.rawValue)] -= 1
     if form == .binary { binarySessions -= 1 }
   }
 

@@ -15,14 +15,19 @@ extension Metric {
 
   private static let sessions: [Metric] = [
     Metric("connections", loops: \.connections, "Open TCP connections."),
-    Metric("sessions", by: "role", "Open WebSocket sessions by role.", read: \.sessions),
+    Metric("sessions", by: "role", "Open sessions by role, WebSockets and event streams.", read: \.sessions),
+    Metric("sessions_by_transport", by: "transport", "The same by what they come over.") { reading in
+      Carrier.allCases.map { carrier in
+        ("\(carrier.name)", UInt64(reading.sum { $0.sessionsByCarrier[Int(carrier.rawValue)] }))
+      }
+    },
     Metric("subscriptions", loops: \.fanOut.subscriptions, "Subscriptions of open sessions."),
     Metric("subscriptions_ended_total", by: "reason", "Subscriptions that the hub ended, by reason.") { reading in
       Unsubscribed.Reason.allCases.filter { $0 != .asked }.map { reason in
         ("\(reason.name)", reading.sum { $0.fanOut.subscriptionsEnded[Int(reason.rawValue)] })
       }
     },
-    Metric("sessions_opened_total", loops: \.sessionsOpened, "WebSocket sessions opened."),
+    Metric("sessions_opened_total", loops: \.sessionsOpened, "Sessions opened."),
     Metric("handshakes_refused_total", loops: \.handshakesRefused, "Upgrades refused."),
     Metric("accepted_total", loops: \.transport.accepted, "TCP connections accepted."),
   ]
@@ -141,6 +146,15 @@ extension Metric {
       "clocks_believed_total", hub: \.clocksBelieved, "Clocks of drivers that were set back and are believed."),
     Metric("fixes_absorbed_total", by: "reason", "Accepted fixes whose place was not used.") { reading in
       Tracker.Refusal.allCases.map { ("\($0.name)", reading.hub.fixesAbsorbed[Int($0.rawValue)]) }
+    },
+    Metric(
+      "phone_fixes_total", by: "app", and: "outcome", "Fixes in the formats of phone apps; `ignored` are requests."
+    ) { reading in
+      PhoneFormat.allCases.flatMap { app in
+        PhoneOutcome.allCases.map { outcome in
+          ("\(app.name)", "\(outcome.name)", reading.hub.phoneFixes[Int(app.rawValue)][Int(outcome.rawValue)])
+        }
+      }
     },
     Metric("fixes_received_total", hub: \.fixesReceived, "Fixes that came."),
     Metric(

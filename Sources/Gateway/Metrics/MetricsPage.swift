@@ -136,6 +136,16 @@ extension Metric {
     self.init(name: name, label: label, help: help) { read($0).map { ("", $0.0, .count($0.1)) } }
   }
 
+  /// Several numbers that two labels tell apart.
+  init(
+    _ name: String, by first: String, and second: String, _ help: String,
+    read: @escaping @Sendable (MetricsReading) -> [(String, String, UInt64)]
+  ) {
+    self.init(name: name, label: first, help: help) {
+      read($0).map { ("", "\($0.0)\",\(second)=\"\($0.1)", .count($0.2)) }
+    }
+  }
+
   /// Times in microseconds, shown in seconds.
   init(
     _ name: String, bounds: [UInt64], _ help: String,

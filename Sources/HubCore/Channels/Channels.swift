@@ -262,7 +262,7 @@ struct Channels: ~Copyable {
   /// nothing twice and misses nothing between the two. Gives how much was missed.
   mutating func answer(
     _ input: SubscribeInput, _ channel: Int, _ known: Subscribed.Snapshot?, missed events: [Publication]?,
-    history: [HubFigures]?, isParty: Bool, at time: Timestamp
+    history: [HubFigures]?, isParty: Bool, isOver: Bool, at time: Timestamp
   ) -> Int {
     var (snapshot, missed) = (known, events)
     let name = input.request.channel
@@ -278,9 +278,9 @@ struct Channels: ~Copyable {
       replyTo: input.messageID, channel: name, sequence: table.sequence(channel), epoch: epoch,
       recovered: missed != nil, snapshot: snapshot)
     answer.history = history
-    let handle = ChannelHandle(index: UInt32(channel))
-    emit(
-      .subscribed(input.session, handle, answer, missed: missed ?? [], isParty: isParty), to: input.session.outlet)
+    answer.isOver = isOver
+    let (handle, session) = (ChannelHandle(index: UInt32(channel)), input.session)
+    emit(.subscribed(session, handle, answer, missed: missed ?? [], isParty: isParty), to: session.outlet)
     return missed?.count ?? 0
   }
 

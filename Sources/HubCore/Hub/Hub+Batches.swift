@@ -22,7 +22,10 @@ extension Hub {
     }
     let trip: Int?
     do throws(ErrorReply) {
-      trip = try tripForFixes(of: driver, input.batch.tripID, isGranted: input.tripIsGranted, at: input.sent)
+      trip =
+        input.takesCurrentTrip && input.batch.tripID == nil
+        ? trips.onlyActive(of: drivers.handle(of: driver))
+        : try tripForFixes(of: driver, input.batch.tripID, isGranted: input.tripIsGranted, at: input.sent)
     } catch {
       counters.fixesForbidden += UInt64(count)
       return refuse(input.session, error, replyTo: input.messageID)
@@ -45,6 +48,7 @@ extension Hub {
         }
       }
     }
+    if input.phone != nil { drivers.noteDevice(driver) }
     recordFixes(driver: driver, trip: trip, received: input.received.timestamp)
     guard !partial.indices.isEmpty else { return finish(partial) }
     counters.lookups += 1
@@ -89,6 +93,7 @@ extension Hub {
   private mutating func finish(_ partial: PartialBatch) {
     var summary = partial.summary
     summary.rejected.sort { $0.index < $1.index }
+    if let phone = partial.input.phone { counters.count(phone, summary) }
     replyStored(.ack(Ack(replyTo: partial.input.messageID, batch: summary)), to: partial.input.session)
   }
 

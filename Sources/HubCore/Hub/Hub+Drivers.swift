@@ -51,8 +51,14 @@ extension Hub {
 
   // MARK: What they say of themselves
 
-  mutating func handle(_ session: SessionRef, _ messageID: MessageID, _ report: DriverStatusReport) {
-    guard let driver = drivers.driver(of: session) else { return refuseReplaced(session, messageID) }
+  /// `id`: whose status it is where no session of that driver says it.
+  mutating func handle(
+    _ session: SessionRef, _ messageID: MessageID, _ report: DriverStatusReport, of id: Identifier?
+  ) {
+    guard let driver = id.map({ findOrInsertDriver($0) }) ?? drivers.driver(of: session) else {
+      if id == nil { return refuseReplaced(session, messageID) }
+      return refuse(session, messageID, .rateLimited, "this hub's driver table is full", retryAfter: 60)
+    }
     do throws(ErrorReply) {
       try requireRoom("this hub cannot store a status now; send it again")
       try drivers.take(report, of: driver, counting: &counters)
@@ -78,8 +84,8 @@ extension Hub {
   }
 
   /// A driver's pong: through which of its fixes everything is stored.
-  mutating func answer(_ session: SessionRef, _ messageID: MessageID, _ ping: Ping) {
-    let storedThrough = drivers.driver(of: session).flatMap { driver in
+  mutating func answer(_ session: SessionRef, _ messageID: MessageID, _ ping: Ping, of id: Identifier?) {
+    let storedThrough = (id.map { drivers.find($0) } ?? drivers.driver(of: session)).flatMap { driver in
       storage.isOn ? drivers.storedThrough(storage.storedThrough, of: driver) : drivers[driver].tracker.newest
     }
     reply(

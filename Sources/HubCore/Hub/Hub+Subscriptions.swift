@@ -42,7 +42,7 @@ extension Hub {
     backlog.spend(
       channels.answer(
         input, channel, snapshot, missed: missed, history: request.channel == .stats ? figures.seconds : nil,
-        isParty: access == .party, at: now.timestamp))
+        isParty: access == .party, isOver: isOver, at: now.timestamp))
     if isOver {
       emit(.channelEnded(ChannelHandle(index: UInt32(channel)), request.channel, .tripEnded), to: session.outlet)
     }

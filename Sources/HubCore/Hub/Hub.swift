@@ -177,7 +177,7 @@ public struct Hub: ~Copyable {
     case .driverDisconnected(let session): drivers.disconnect(session, at: now.uptime)
     case .vehicle(let id, let claims): take(claims, of: id)
     case .loopStalled: drivers.noteStall(at: now.uptime)
-    case .driverStatus(let session, let messageID, let report): handle(session, messageID, report)
+    case .driverStatus(let session, let messageID, let report, let id): handle(session, messageID, report, of: id)
     case .tripStatus(let input): handle(input)
     case .tripChange(let input): handle(input)
     case .trips(let session, let question, let replyTo): answer(session, question, replyTo)
@@ -191,7 +191,7 @@ public struct Hub: ~Copyable {
       emit(.viewEnded(session, messageID, view), to: session.outlet)
     case .name(let session, let actor, let channel): name(channel, to: session, actor)
     case .query(let session, let query, let replyTo): answer(session, query, replyTo)
-    case .ping(let session, let messageID, let ping): answer(session, messageID, ping)
+    case .ping(let session, let messageID, let ping, let id): answer(session, messageID, ping, of: id)
     case .figures(let second): figures.publish(second, &channels, atMost: limits.figures, at: now.timestamp)
     case .knownFixes(let ticket, let known): handle(known: known, of: ticket)
     }

@@ -12,6 +12,8 @@ struct Trips: ~Copyable {
   private var ids = IndexTable()
   private var order = CreationOrder()
   private var riders = TripsOfRiders()
+  /// By driver: the trips that it is on.
+  private var active: [UInt32: [Int]] = [:]
   /// The number of the trip that began last.
   private(set) var newestNumber: UInt64 = 0
   private(set) var legs: TripLegs
@@ -298,13 +300,24 @@ struct Trips: ~Copyable {
   mutating func noteNotified(_ notices: TripNotices, of trip: Int) { slab[trip].progress.notices.formUnion(notices) }
 
   /// The driver counts this trip among its active ones.
-  mutating func occupy(_ driver: Handle, by trip: Int) { slab[trip].occupied = driver }
+  mutating func occupy(_ driver: Handle, by trip: Int) {
+    slab[trip].occupied = driver
+    active[driver.index, default: []].append(trip)
+  }
+
+  /// The trip that the driver is on; nil where there is none, or several.
+  func onlyActive(of driver: Handle) -> Int? {
+    guard let trips = active[driver.index], trips.count == 1 else { return nil }
+    return trips[0]
+  }
 
   /// The driver that counted this trip among its active ones, and has to no more; nil where there is none.
   mutating func release(_ trip: Int) -> Handle? {
-    guard !slab[trip].status.occupiesDriver else { return nil }
-    defer { slab[trip].occupied = nil }
-    return slab[trip].occupied
+    guard !slab[trip].status.occupiesDriver, let driver = slab[trip].occupied else { return nil }
+    slab[trip].occupied = nil
+    active[driver.index]?.removeAll { $0 == trip }
+    if active[driver.index]?.isEmpty == true { active[driver.index] = nil }
+    return driver
   }
 
   /// Its subscribers are let go. False where they were before.

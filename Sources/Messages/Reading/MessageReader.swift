@@ -153,6 +153,26 @@ public final class MessageReader {
     try unsafe readBody(bytes) { (tape, span) throws(ValidationError) in try tape.fence(span, id: id) }
   }
 
+  /// Reads what a phone app has sent as JSON. An empty body is a report without a fix: some apps send such.
+  ///
+  /// - Throws: `bad_json`, and `too_large` beyond a limit.
+  /// - Precondition: the format is one in JSON, not `osmAnd`.
+  public func readPhone(_ bytes: UnsafeRawBufferPointer, _ format: PhoneFormat) throws(MessageError) -> PhoneReport {
+    guard bytes.count > 0 else { return PhoneReport(format) }
+    let report = try unsafe readBody(bytes) { (tape, span) in
+      switch format {
+      case .ownTracks: tape.ownTracks(span)
+      case .traccar: tape.traccar(span)
+      case .overland: tape.overland(span)
+      case .osmAnd: preconditionFailure("OsmAnd sends parameters")
+      }
+    }
+    guard report.fixes.count <= LocationBatch.maximumCount else {
+      throw MessageError(code: .tooLarge, text: "expected at most \(LocationBatch.maximumCount) points")
+    }
+    return report
+  }
+
   /// Reads one message of the hub to a client. Members that this version does not know are passed over, and a message
   /// whose type, or one of whose words, it does not know is `.unknown`: a newer hub may send such.
   ///
