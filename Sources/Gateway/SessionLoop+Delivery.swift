@@ -33,12 +33,7 @@ extension SessionLoop {
         fanOut.release(channel, &inputs)
         return looked(session, .subscribed(answer))
       }
-      let before = loop.arena.count
-      let refusal = fanOut.subscribed(
-        &sessions[slot], to: channel, answer, missed: missed, isParty: isParty, telling: &inputs)
-      if refusal == nil { chargeAnswer(slot, bytes: loop.arena.count - before) }
-      refuse(slot, refusal)
-      if sessions[slot].stream != nil { followed(slot, wasMuch: !missed.isEmpty, refusal) }
+      subscribed(slot, to: channel, answer, missed, isParty: isParty)
     case .watching(let session, let answer, let cells):
       guard let slot = answeredSlot(of: session) else {
         fanOut.release(cells, &inputs)
@@ -88,6 +83,18 @@ extension SessionLoop {
     case .fences(let session, let answer): reply(.fences(answer), to: session)
     case .queryResult(let session, let result, let replyTo): reply(.query(result), to: session, replyTo: replyTo)
     }
+  }
+
+  /// Sends the answer to a subscription and the missed events behind it.
+  private mutating func subscribed(
+    _ slot: Int, to channel: ChannelHandle, _ answer: Subscribed, _ missed: [Publication], isParty: Bool
+  ) {
+    let before = loop.arena.count
+    let refusal = fanOut.subscribed(
+      &sessions[slot], to: channel, answer, missed: missed, isParty: isParty, telling: &inputs)
+    if refusal == nil { chargeAnswer(slot, bytes: loop.arena.count - before) }
+    refuse(slot, refusal)
+    if sessions[slot].stream != nil { followed(slot, wasMuch: !missed.isEmpty, refusal) }
   }
 
   /// The session whose subscription was answered, unless it is over.

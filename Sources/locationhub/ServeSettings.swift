@@ -310,7 +310,7 @@ extension ServeOptions {
     faults.collect { () throws(CommandError) in server.tokens = try tokenAccess() }
     faults.collect { () throws(CommandError) in server.pseudonymKey = try readPseudonymKey() }
     faults.collect { () throws(CommandError) in
-      tlsFiles = try TLSFiles(self)
+      tlsFiles = try TLSFiles(certificate: tlsCertificate, key: tlsKey)
       server.tls = try tlsFiles?.makeServer()
     }
     checkAccess(&faults)

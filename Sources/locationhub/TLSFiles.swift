@@ -10,8 +10,8 @@ struct TLSFiles {
   private let keyFile: String
 
   /// Nil where the hub is to speak plain HTTP.
-  init?(_ options: ServeOptions) throws(CommandError) {
-    switch (options.tlsCertificate, options.tlsKey) {
+  init?(certificate: String?, key: String?) throws(CommandError) {
+    switch (certificate, key) {
     case (nil, nil): return nil
     case (_?, nil): throw .usage("--tls-cert needs its key: give --tls-key too")
     case (nil, _?): throw .usage("--tls-key needs its certificate: give --tls-cert too")

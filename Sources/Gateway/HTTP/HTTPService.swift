@@ -123,7 +123,7 @@ struct HTTPService {
     if refusal.endsConnection { request?.keepsConnection = false }
     refusal.count(in: &counters)
     let posted = request?.postedMessage
-    let response = posted.map { MessageEndpoint.response(refusal, to: $0) } ?? refusal.response
+    let response = posted.map { $0.response(refusal) } ?? refusal.response
     respond(response, to: request, exchange, &budget, &counters)
   }
 

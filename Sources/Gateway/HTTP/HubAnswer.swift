@@ -34,7 +34,7 @@ enum HubAnswer {
   func outcome(
     for request: HTTPRequest, _ awaited: Awaited, _ context: HTTPContext
   ) throws(Refusal) -> Outcome {
-    if case .message(let id) = awaited { return try MessageEndpoint.answer(self, to: id, request, context) }
+    if case .message(let id) = awaited { return try reply(to: id, request, context) }
     switch self {
     case .made(let result, let room): return .respond(try result.get(), room: room)
     case .ack(let ack):
@@ -54,6 +54,30 @@ enum HubAnswer {
       return try FenceEndpoints.answer(answer, awaited, time: request.time, largest: context.limits.largestAnswer)
     case .notification(let answer): return try NotificationEndpoint.answer(answer)
     }
+  }
+
+  /// The reply to a message that was posted.
+  private func reply(
+    to id: MessageID, _ request: HTTPRequest, _ context: HTTPContext
+  ) throws(Refusal) -> Outcome {
+    let message = PostedMessage(id: id, time: request.time, now: context.now.timestamp)
+    if case .made(let result, let room) = self {
+      // A list of drivers that was written over several turns: `{` its members `}`.
+      let list = try result.get()
+      return .respond(
+        .json(capacity: list.body.count + 256) { body in
+          JSONWriter.writeResultHead(replyTo: id, into: &body)
+          body.append(Array(list.body.dropFirst().dropLast()))
+          JSONWriter.writeEnd(
+            timestamp: message.now, messageID: PostedMessage.replyNumber, time: message.time, into: &body)
+        }, room: room)
+    }
+    let shown = request.caller?.isShare == true ? withoutIDs : self
+    guard let reply = shown.reply(to: id) else { throw Refusal(.internalError, "an answer to what was not asked") }
+    if case .error(let error) = reply { throw Refusal(error) }
+    let response = message.response(reply)
+    guard response.body.count <= context.limits.largestAnswer else { throw Refusal(.tooLarge, HubAnswer.tooLarge) }
+    return .respond(response)
   }
 
   /// As the holder of a share may see it.

@@ -18,14 +18,20 @@ extension Hub {
   }
 
   /// What is known without a look into a table.
-  mutating func updateSizes() {
-    counters.drivers = drivers.count
-    counters.trips = trips.count
-    counters.channels = channels.count
-    counters.eventsPublished = channels.eventsPublished
-    counters.deliveries = channels.deliveries
-    counters.driversOnline = drivers.onlineCount
-    counters.eventsKept = channels.eventCount
-    counters.answersHeld = storage.held.answers
+  mutating func updateSizes() { counters.updateSizes(drivers, trips, channels, answersHeld: storage.held.answers) }
+}
+
+extension HubCounters {
+  fileprivate mutating func updateSizes(
+    _ drivers: borrowing Drivers, _ trips: borrowing Trips, _ channels: borrowing Channels, answersHeld: Int
+  ) {
+    self.drivers = drivers.count
+    self.trips = trips.count
+    self.channels = channels.count
+    eventsPublished = channels.eventsPublished
+    deliveries = channels.deliveries
+    driversOnline = drivers.onlineCount
+    eventsKept = channels.eventCount
+    self.answersHeld = answersHeld
   }
 }

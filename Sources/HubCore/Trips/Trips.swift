@@ -306,10 +306,7 @@ struct Trips: ~Copyable {
   }
 
   /// The trip that the driver is on; nil where there is none, or several.
-  func onlyActive(of driver: Handle) -> Int? {
-    guard let trips = active[driver.index], trips.count == 1 else { return nil }
-    return trips[0]
-  }
+  func onlyActive(of driver: Handle) -> Int? { active[driver.index].flatMap { $0.count == 1 ? $0[0] : nil } }
 
   /// The driver that counted this trip among its active ones, and has to no more; nil where there is none.
   mutating func release(_ trip: Int) -> Handle? {
@@ -324,12 +321,10 @@ struct Trips: ~Copyable {
   mutating func close(_ trip: Int) -> Bool { slab[trip].close() }
 
   /// See `Trip.share` and `Trip.endShare`.
-  mutating func share(_ trip: Int, _ share: TripShare, at time: Timestamp) throws(ErrorReply) {
-    try slab[trip].share(share, at: time)
+  mutating func share(_ trip: Int, _ new: TripShare, at now: Timestamp) throws(ErrorReply) {
+    try slab[trip].share(new, at: now)
   }
-  mutating func endShare(_ id: Identifier, of trip: Int) throws(ErrorReply) -> TripShare {
-    try slab[trip].endShare(id)
-  }
+  mutating func endShare(_ id: Identifier, of trip: Int) throws(ErrorReply) -> TripShare { try slab[trip].endShare(id) }
 
   // MARK: Lists
 
@@ -365,11 +360,9 @@ struct Trips: ~Copyable {
     if let rider = slab[trip].riderID, slab[trip].begunBy == .rider { riders.remove(riderHash(rider)) }
     ids.remove(hash: slab[trip].hash, index: trip)
     order.remove(slab[trip].number)
-    let now = Moment(uptime: 0, timestamp: slab[trip].changed)
-    slab.remove(
-      trip,
-      leaving: Trip(
-        id: slab[trip].id, hash: 0, number: 0, status: .cancelled, at: slab[trip].changed, by: .ops, now: now))
+    let (id, changed) = (slab[trip].id, slab[trip].changed)
+    let now = Moment(uptime: 0, timestamp: changed)
+    slab.remove(trip, leaving: Trip(id: id, hash: 0, number: 0, status: .cancelled, at: changed, by: .ops, now: now))
   }
 
   /// False where another trip has the id.
