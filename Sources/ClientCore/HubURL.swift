@@ -1,5 +1,5 @@
-// Where a hub is: `ws://HOST:PORT/path?query` (RFC 6455 §3), or `wss:` for TLS. The host stays a name here: whose address
-// it is, and how to get there, is the transport's business.
+// Where a hub is: `ws://HOST:PORT/path?query` (RFC 6455 §3), or `wss:` for TLS. The host stays a name here: whose
+// address it is, and how to get there, is the transport's business.
 public import HubMessages
 
 #if canImport(Darwin)

@@ -123,8 +123,8 @@ public final class ClientLoop {
 
   public var count: Int { clients.count }
 
-  /// Adds a client and lets it connect, after so many seconds; with nil only when `restart` is called. `local` is the source address; one serves some 28,000
-  /// connections to one hub (ip_local_port_range).
+  /// Adds a client and lets it connect, after so many seconds; with nil only when `restart` is called. `local` is the
+  /// source address; one serves some 28,000 connections to one hub (ip_local_port_range).
   @discardableResult
   public func add(
     _ configuration: ClientConfiguration, from local: SocketAddress? = nil, after seconds: Double? = 0

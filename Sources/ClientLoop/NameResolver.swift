@@ -1,5 +1,5 @@
-// Host names to addresses: getaddrinfo(3) blocks for as long as it likes, so it is called on a thread of its own, and the
-// answer comes back by the loop's waker.
+// Host names to addresses: getaddrinfo(3) blocks for as long as it likes, so it is called on a thread of its own, and
+// the answer comes back by the loop's waker.
 import CHubLinux
 import Glibc
 import HubBytes

@@ -39,14 +39,7 @@ extension SessionLoop {
         fanOut.release(cells, &inputs)
         return looked(session, .subscribed(answer))
       }
-      switch fanOut.watching(&sessions[slot], answer, cells, telling: &inputs) {
-      case .refused(let refusal):
-        refuse(slot, refusal)
-        if sessions[slot].stream != nil { followed(slot, wasMuch: false, refusal) }
-      case .watches(let new):
-        chargeCells(slot, new: new)
-        if sessions[slot].stream != nil { followed(slot, wasMuch: false, nil) }
-      }
+      watching(slot, answer, cells)
     case .viewEnded(let session, let messageID, let view):
       guard let slot = sessions.openSlot(of: session) else { return }
       refuse(slot, fanOut.viewEnded(&sessions[slot], messageID, view, telling: &inputs))
@@ -95,6 +88,18 @@ extension SessionLoop {
     if refusal == nil { chargeAnswer(slot, bytes: loop.arena.count - before) }
     refuse(slot, refusal)
     if sessions[slot].stream != nil { followed(slot, wasMuch: !missed.isEmpty, refusal) }
+  }
+
+  /// Sends the answer to a subscription to cells.
+  private mutating func watching(_ slot: Int, _ answer: Subscribed, _ cells: [ChannelHandle]) {
+    switch fanOut.watching(&sessions[slot], answer, cells, telling: &inputs) {
+    case .refused(let refusal):
+      refuse(slot, refusal)
+      if sessions[slot].stream != nil { followed(slot, wasMuch: false, refusal) }
+    case .watches(let new):
+      chargeCells(slot, new: new)
+      if sessions[slot].stream != nil { followed(slot, wasMuch: false, nil) }
+    }
   }
 
   /// The session whose subscription was answered, unless it is over.

@@ -1,6 +1,6 @@
-// Log lines for machines and people alike, on standard error: `time=… level=… event=… key=value …` (logfmt), or an object
-// of JSON for collectors that want it. What is logged never contains a credential: targets are logged without their
-// query.
+// Log lines for machines and people alike, on standard error: `time=… level=… event=… key=value …` (logfmt), or an
+// object of JSON for collectors that want it. What is logged never contains a credential: targets are logged without
+// their query.
 import HubBytes
 import HubMessages
 import HubSystem

@@ -64,7 +64,8 @@ public final class DriverHub: Sendable {
       }
     }
     do throws(HubError) { try await done.value() } catch {
-      // The files that could not be deleted are empty of what the hub has; the next client of this store sends the rest.
+      // The files that could not be deleted are empty of what the hub has; the next client of this store sends the
+      // rest.
     }
   }
 
@@ -80,8 +81,8 @@ public final class DriverHub: Sendable {
     case full
   }
 
-  /// Hands over a fix; it never waits. Call it with every fix that the phone measures: what the hub does not want is left
-  /// out. Some microseconds.
+  /// Hands over a fix; it never waits. Call it with every fix that the phone measures: what the hub does not want is
+  /// left out. Some microseconds.
   @discardableResult
   public func send(_ fix: Fix, trip: TripID? = nil) -> Sent {
     guard sampling.takes(fix, trip: trip) else { return .leftOut }

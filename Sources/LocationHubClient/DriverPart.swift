@@ -1,7 +1,7 @@
 // The driver's side of a client: what is kept, when it goes out, and how often the phone should measure.
 //
-// The session's own queue holds only what is on its way: this part feeds it from the files while a connection stands, and
-// takes all of it back when the connection ends. So there is one place that knows what the hub does not have yet.
+// The session's own queue holds only what is on its way: this part feeds it from the files while a connection stands,
+// and takes all of it back when the connection ends. So there is one place that knows what the hub does not have yet.
 import HubClientCore
 import HubMessages
 

@@ -1,7 +1,7 @@
 // Between the engine's thread, which brings events, and one `for await` loop, which takes them when it likes.
 //
-// States (positions, ETAs, maps) keep their place by the newest of their kind only; events wait in order, up to a limit.
-// What is taken first came first, so that a loop that keeps up sees everything as it happened.
+// States (positions, ETAs, maps) keep their place by the newest of their kind only; events wait in order, up to a
+// limit. What is taken first came first, so that a loop that keeps up sees everything as it happened.
 import Synchronization
 
 /// One reader's events. `slot` names the kind of a state; nil is an event that must not be missed.

@@ -1,9 +1,9 @@
 // The driver's queue: every fix and move from when the app hands it over until the hub has it, over the app's death.
 //
 // Segments of 64 KiB to which records are appended, each with a checksum; nothing is ever changed in place. An entry is
-// written when it comes, so that the app's death loses nothing, and synced in batches, so that the power's loss costs one
-// batch at most. What has arrived is a prefix: a mark says up to where, and a segment that lies before it is deleted.
-// Entries are sent from the files: what the hub is told is what was kept.
+// written when it comes, so that the app's death loses nothing, and synced in batches, so that the power's loss costs
+// one batch at most. What has arrived is a prefix: a mark says up to where, and a segment that lies before it is
+// deleted. Entries are sent from the files: what the hub is told is what was kept.
 //
 // When the disk takes nothing (it is full), entries wait in memory, go out from there where the hub can be reached, and
 // are written as soon as the disk takes them again.

@@ -2,8 +2,8 @@
 //
 //     length u32 · CRC-32 u32 · number u64 · kind u8 · content        (little-endian; the sum is of all behind it)
 //
-// The content of a fix or a move is the message as the binary subprotocol has it (protocol/binary.md), ids included: one
-// codec, tested by the protocol's own vectors. Its numbers are on the steps of that page (1e-7 degrees, 0.01 m/s).
+// The content of a fix or a move is the message as the binary subprotocol has it (protocol/binary.md), ids included:
+// one codec, tested by the protocol's own vectors. Its numbers are on the steps of that page (1e-7 degrees, 0.01 m/s).
 import HubBytes
 import HubMessages
 

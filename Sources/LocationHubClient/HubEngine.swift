@@ -1,5 +1,6 @@
-// One client of a hub between its session, which speaks the protocol, and the app, which asks and listens: no thread, no
-// socket, no clock. What drives it (HubRunner.swift, or a test) tells it what happened and calls `settle` after that.
+// One client of a hub between its session, which speaks the protocol, and the app, which asks and listens: no thread,
+// no socket, no clock. What drives it (HubRunner.swift, or a test) tells it what happened and calls `settle` after
+// that.
 import HubClientCore
 import HubMessages
 

@@ -1,6 +1,6 @@
 // What carries a client: a thread (or a queue) of its own, its clock, and a transport: connect, send, close, and what
-// comes back. There are two: this project's own sockets and TLS on Linux (LoopRunner.swift), URLSession on Apple systems
-// (URLSessionRunner.swift). Both carry bytes for a `ClientSession`, which speaks the protocol.
+// comes back. There are two: this project's own sockets and TLS on Linux (LoopRunner.swift), URLSession on Apple
+// systems (URLSessionRunner.swift). Both carry bytes for a `ClientSession`, which speaks the protocol.
 import HubClientCore
 import HubMessages
 

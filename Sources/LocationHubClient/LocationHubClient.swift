@@ -1,11 +1,10 @@
-public import HubMessages
-
 // The client of a location hub: `DriverHub` for a driver's phone, `RiderHub` for whoever follows drivers.
 //
 // One import is enough. The types that the API names (`Fix`, `Coordinate`, `TripStatus`, `MarkerInterpolator`, …) are
 // the hub's own, of modules that come with this one: what a client says and what a hub reads is one and the same code.
 // They are exported one by one, for the others have names that an app has, too (`Notification`, `Channel`).
 // On Linux it runs on this project's own sockets and TLS, on Apple systems on URLSession (HubRunner.swift).
+public import HubMessages
 @_exported public import struct HubClientCore.ClientLimits
 @_exported public import struct HubClientCore.MarkerInterpolator
 @_exported public import enum HubClientCore.TokenNeed

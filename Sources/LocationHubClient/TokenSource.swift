@@ -4,10 +4,11 @@ public import HubMessages
 
 /// Gives the client its tokens.
 ///
-/// It is asked before the first connection (`.first`), some time before a token ends (`.expiring`: 60 s, or a fifth of its
-/// life where that is less), and when the hub has refused one (`.refused`). It is asked once at a time. While it works,
-/// a session that stands goes on. When it throws, it is asked again after a delay that grows from 1 s to 30 s; when it
-/// throws a `HubError` whose `retry` is `.never`, the client stops (`ConnectionState.stopped`): nobody is signed in.
+/// It is asked before the first connection (`.first`), some time before a token ends (`.expiring`: 60 s, or a fifth of
+/// its life where that is less), and when the hub has refused one (`.refused`). It is asked once at a time. While it
+/// works, a session that stands goes on. When it throws, it is asked again after a delay that grows from 1 s to 30 s;
+/// when it throws a `HubError` whose `retry` is `.never`, the client stops (`ConnectionState.stopped`): nobody is
+/// signed in.
 public struct TokenSource: Sendable {
   let fetch: @Sendable (TokenNeed) async throws -> String
   /// Development credentials in place of tokens.

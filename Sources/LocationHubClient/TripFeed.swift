@@ -48,8 +48,8 @@ public enum TripEvent: Sendable, Equatable {
 
 /// What happens on a trip, over all breaks of the connection, until the trip ends.
 ///
-/// The hub is asked for the trip while somebody reads: leaving the loop, or cancelling its task, ends that. Any number of
-/// loops may read one trip; each gets everything.
+/// The hub is asked for the trip while somebody reads: leaving the loop, or cancelling its task, ends that. Any number
+/// of loops may read one trip; each gets everything.
 public struct TripFeed: AsyncSequence, Sendable {
   public typealias Element = TripEvent
   public typealias Failure = Never

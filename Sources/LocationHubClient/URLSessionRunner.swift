@@ -1,9 +1,9 @@
-// A client on Apple systems: a serial queue, and URLSession's WebSocket, which knows the phone's proxies, its certificates
-// and the way from Wi-Fi to the mobile network.
+// A client on Apple systems: a serial queue, and URLSession's WebSocket, which knows the phone's proxies, its
+// certificates and the way from Wi-Fi to the mobile network.
 //
 // UNTESTED THERE: this project is built and tested on Linux. AppleTransportTests type-checks this file against
-// swift-corelibs-foundation, whose URLSession has the same interface and no WebSockets. What it is made of (the session,
-// the bridge, the engine, the queue on disk) is tested.
+// swift-corelibs-foundation, whose URLSession has the same interface and no WebSockets. What it is made of (the
+// session, the bridge, the engine, the queue on disk) is tested.
 #if canImport(Darwin) || CHECKS_APPLE_TRANSPORT
   import Dispatch
   import Foundation

@@ -8,8 +8,9 @@
 // meanwhile. It sleeps in the pause, and costs nothing. Figures, with the pace and without, stand in loadtest/NOTES.md.
 //
 // Who has little to do is woken at once: a pause would only make one message later. After a turn that took longer than
-// two pauses there is a backlog, and sockets have gathered enough meanwhile. What is not a socket does not wait either: a call by the waker (a commit that is done, another loop's messages) ends the pause, a timer that is due
-// shortens it, and a loop with work left does not sleep at all. To its assistants a loop that pauses is one that sleeps
+// two pauses there is a backlog, and sockets have gathered enough meanwhile. What is not a socket does not wait either:
+// a call by the waker (a commit that is done, another loop's messages) ends the pause, a timer that is due shortens it,
+// and a loop with work left does not sleep at all. To its assistants a loop that pauses is one that sleeps
 // (EventLoop+Assists).
 
 /// Whether a loop is under load, and how long it pauses because of that.

@@ -1,5 +1,5 @@
-import HubClientLoop
 // `--token-file`: tokens that an operator, or a job, replaces while the program runs.
+import HubClientLoop
 import HubCommandLine
 
 /// A file with a token a line, for each client of the program one, in their order.

@@ -1,8 +1,8 @@
-import HubClientLoop
 // Simulated drivers as clients of a hub: each drives by itself, on one loop.
 //
 // Each driver's clock begins at its own moment, spread over one interval, so that fixes leave evenly and not all on the
 // same tick. A fix has the timestamp of the moment when it was due: what the loop is late by counts as latency.
+import HubClientLoop
 import HubCommandLine
 import HubGeo
 import HubMessages

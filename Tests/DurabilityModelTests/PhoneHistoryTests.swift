@@ -1,5 +1,6 @@
-// A driver's phone through simulated days: the client's engine and its queue on one side, a whole hub with its journal on
-// the other, and between them whatever happens to phones. At the end each fix is in the hub's history once, or counted.
+// A driver's phone through simulated days: the client's engine and its queue on one side, a whole hub with its journal
+// on the other, and between them whatever happens to phones. At the end each fix is in the hub's history once, or
+// counted.
 //
 // Nothing runs on a thread or reads a clock. One seed makes one day.
 import Foundation

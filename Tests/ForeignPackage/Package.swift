@@ -1,6 +1,6 @@
 // swift-tools-version: 6.2
-// A package of somebody else's, which depends on this one, has a target `Geo` of its own, and holds itself to the compiler's
-// strictest rules about imports: one import must be enough. run.sh fills in where this one lies.
+// A package of somebody else's, which depends on this one, has a target `Geo` of its own, and holds itself to the
+// compiler's strictest rules about imports: one import must be enough. run.sh fills in where this one lies.
 import PackageDescription
 
 let strict: [SwiftSetting] = [

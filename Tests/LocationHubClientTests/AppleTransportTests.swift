@@ -1,5 +1,5 @@
-// The transport for Apple systems cannot run here. At least it is type-checked: against swift-corelibs-foundation, whose
-// URLSession has Apple's interface.
+// The transport for Apple systems cannot run here. At least it is type-checked: against swift-corelibs-foundation,
+// whose URLSession has Apple's interface.
 import Foundation
 import Testing
 

@@ -1,7 +1,7 @@
-import HubClientLoop
 // The clients: pairs of a driver and a rider. The driver begins trips, takes them through all their states, and sends
 // where it is, half of the drivers in batches of ten, the others live. Its rider follows each trip from before it
 // begins.
+import HubClientLoop
 import HubDurabilityModel
 import HubGeo
 import HubMessages

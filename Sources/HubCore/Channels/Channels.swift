@@ -7,7 +7,7 @@ import HubBytes
 import HubMessages
 
 struct Channels: ~Copyable {
-  private var table: ChannelTable
+  var table: ChannelTable
   private var outputs: OutletOutputs
   /// Counts all publications, of whatever channel.
   private var publicationNumber: UInt64 = 0
@@ -228,16 +228,6 @@ struct Channels: ~Copyable {
     _ = table.setKept(channel, false)
   }
 
-  /// Whether kept events have room for so many bytes more of routes and texts.
-  func hasRoom(forContent bytes: Int, below limit: Int) -> Bool { bytes == 0 || table.contentBytes + bytes <= limit }
-
-  /// Whether kept events have room for the route of a change: on the trip's channel, the driver's, and that of all
-  /// trips.
-  func hasRoom(forRouteOf change: TripChange, below limit: Int) -> Bool {
-    let bytes = change.route?.polyline.utf8.count ?? 0
-    return hasRoom(forContent: (trips == nil ? 2 : 3) * bytes, below: limit)
-  }
-
   // MARK: Subscribers
 
   /// The channel of a name, made if it isn't there; nil at the limit of the role.
@@ -313,26 +303,6 @@ struct Channels: ~Copyable {
     publicationNumber = max(publicationNumber, event.number)
     return table.restore(event)
   }
-
-  mutating func restore(_ name: Channel, sequence: UInt64) -> Bool { table.restore(name, sequence: sequence) }
-
-  mutating func restore(highestSequence number: UInt64) { table.restore(highestSequence: number) }
-
-  mutating func restoreForgotten(_ name: Channel) -> Bool {
-    guard let channel = table.find(name) else { return false }
-    _ = table.setKept(channel, false)
-    return true
-  }
-
-  /// What is stored of channels, in an order in which it can be restored: their names, then the events of all.
-  func forEachRecord<E: Error>(_ body: (DurableRecord) throws(E) -> Void) throws(E) {
-    try table.forEachKept { (name, sequence) throws(E) in try body(.channel(name, sequence: sequence)) }
-    try table.forEachEvent { (event) throws(E) in try body(.event(event)) }
-  }
-
-  var highestSequence: UInt64 { table.highestSequence }
-
-  func keptNames() -> [Channel] { table.keptNames() }
 
   /// Positions had numbers too, and theirs are not stored: further ones begin far beyond.
   mutating func finishRestoring() {

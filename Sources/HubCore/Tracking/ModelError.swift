@@ -1,11 +1,11 @@
 // Which part of the innovations is the model's fault.
 //
-// The innovations of a filter whose model is right are independent of each other; in a long bend, or where a car brakes,
-// a filter without Doppler is left behind on the same side fix after fix. Taken for noise, this makes the filter trust
-// the fixes less and leave the road for good. So the part that two innovations one after the other have in common is
-// taken off what counts as noise, and put on the process noise: what makes successive innovations orthogonal (Zhou,
-// Frank, Strong tracking filtering of nonlinear time-varying stochastic systems, Int. J. Control 65 (1996)). Where
-// Doppler tells of the bend, innovations that go together are reflections, and stay noise.
+// The innovations of a filter whose model is right are independent of each other; in a long bend, or where a car
+// brakes, a filter without Doppler is left behind on the same side fix after fix. Taken for noise, this makes the
+// filter trust the fixes less and leave the road for good. So the part that two innovations one after the other have in
+// common is taken off what counts as noise, and put on the process noise: what makes successive innovations orthogonal
+// (Zhou, Frank, Strong tracking filtering of nonlinear time-varying stochastic systems, Int. J. Control 65 (1996)).
+// Where Doppler tells of the bend, innovations that go together are reflections, and stay noise.
 
 /// The common part of successive innovations. 16 bytes.
 struct ModelError: Sendable {

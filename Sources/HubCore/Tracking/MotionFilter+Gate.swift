@@ -30,8 +30,8 @@ extension MotionFilter {
   /// Whether the fix has the very place of the one before though the driver moves: receivers that lose their signals
   /// repeat the last place, and a phone sends the last one once more where the new one is late.
   ///
-  /// By Doppler it moves above walking speed. By the track alone, where it can't have stopped since. When this has begun
-  /// it goes on: who was in motion at a place does not stand there afterwards.
+  /// By Doppler it moves above walking speed. By the track alone, where it can't have stopped since. When this has
+  /// begun it goes on: who was in motion at a place does not stand there afterwards.
   func repeats(_ fix: TrackMeasurement, after dt: Double) -> Bool {
     guard lastPlace == PackedCoordinate(fix.coordinate), !isStanding else { return false }
     return isStale

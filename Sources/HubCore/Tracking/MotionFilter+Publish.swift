@@ -24,10 +24,9 @@ extension MotionFilter {
 
   /// The position after a fix was used, or, where its place was not, `absorbed` for that reason.
   ///
-  /// Accuracy is the filter's own radius of 68 % with the drift that it can't see added in squares, and no less than 0.8
-  /// of what the phone states. Confidence is high
-  /// to 15 m, medium to 50 m, and low beyond; it is at most medium where the place was absorbed, and low where none was
-  /// used for `confidentSeconds`.
+  /// Accuracy is the filter's own radius of 68 % with the drift that it can't see added in squares, and no less than
+  /// 0.8 of what the phone states. Confidence is high to 15 m, medium to 50 m, and low beyond; it is at most medium
+  /// where the place was absorbed, and low where none was used for `confidentSeconds`.
   mutating func publish(_ fix: TrackMeasurement, absorbed: FixRefusal? = nil) -> Position {
     let speed = speed
     let speedSigma = covariance.p11.squareRoot()

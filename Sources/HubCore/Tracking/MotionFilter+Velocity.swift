@@ -38,8 +38,8 @@ extension MotionFilter {
   /// or one that its places contradict.
   var dopplerShare: Double { isStanding ? 1 : hasVelocity ? Double(trust.share) : 0 }
 
-  /// Takes in the velocity of a fix. Returns its direction, or zero where none was measured. `isComparable` says whether
-  /// the places of this fix and the last one are two.
+  /// Takes in the velocity of a fix. Returns its direction, or zero where none was measured. `isComparable` says
+  /// whether the places of this fix and the last one are two.
   mutating func measureVelocity(_ fix: TrackMeasurement, after dt: Double, isComparable: Bool) -> SIMD2<Double> {
     let sigmaSquared = MotionFilter.velocitySigma * MotionFilter.velocitySigma
     hasVelocity = isStanding
@@ -77,8 +77,8 @@ extension MotionFilter {
     trust.skip()
   }
 
-  /// Learns how good the phone's velocities are, from this one, by how much it changed since the last, and the places of
-  /// both.
+  /// Learns how good the phone's velocities are, from this one, by how much it changed since the last, and the places
+  /// of both.
   private mutating func checkVelocity(
     _ corrected: SIMD2<Double>, change: SIMD2<Float>, at fix: TrackMeasurement, after dt: Double, isComparable: Bool
   ) {

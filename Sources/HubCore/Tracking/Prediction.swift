@@ -1,8 +1,8 @@
 // Where a driver is now, from what was published of it last: for answers that are about the present (who is near, when
 // will it arrive) while the newest position is seconds old.
 //
-// Constant speed, and a turn that dies away. Both end: a turn at a junction is over after a quarter of a circle, and who
-// has not been heard of for ten seconds may have stopped. How a car turns is a first-order Markov process of some
+// Constant speed, and a turn that dies away. Both end: a turn at a junction is over after a quarter of a circle, and
+// who has not been heard of for ten seconds may have stopped. How a car turns is a first-order Markov process of some
 // seconds (Singer, Estimating optimal tracking filter performance for manned maneuvering targets, IEEE Trans. AES 6
 // (1970)), so what is expected of it decays exponentially.
 public import HubGeo

@@ -2,11 +2,11 @@
 //
 // Receivers smooth the speed and the bearing that they report, and phones more than others: of the drives with known
 // truth one phone's speed is 0.25 s behind its positions, another's 0.6 s, a bare receiver's not at all; bearings are
-// late by 0.15 to 0.6 s. While the velocity changes, a late one is wrong by acceleration × latency: metres by the end of
-// a braking or of a bend. No noise model is right about that, for it repeats itself. But it shows: each step then leaves
-// the position behind by acceleration × latency × step. So a latency is a regression of the innovation on the change of
-// velocity (recursive least squares, e.g. Bar-Shalom et al. (2001), §3.5), along the track for the speed, and across it
-// for the bearing: phones filter the two apart.
+// late by 0.15 to 0.6 s. While the velocity changes, a late one is wrong by acceleration × latency: metres by the end
+// of a braking or of a bend. No noise model is right about that, for it repeats itself. But it shows: each step then
+// leaves the position behind by acceleration × latency × step. So a latency is a regression of the innovation on the
+// change of velocity (recursive least squares, e.g. Bar-Shalom et al. (2001), §3.5), along the track for the speed, and
+// across it for the bearing: phones filter the two apart.
 
 /// One driver's latencies of speed and bearing. 44 bytes.
 struct VelocityLatency: Sendable {

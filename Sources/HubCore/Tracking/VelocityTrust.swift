@@ -11,7 +11,8 @@
 //   is of a velocity that is off to the same side all the time. (A variance-ratio test: Lo, MacKinlay, Stock market
 //   prices do not follow random walks, Rev. Financ. Stud. 1 (1988).) A single outlier has a ratio of 1, whatever its
 //   size.
-// - White noise. A car's acceleration lasts, so the product of two changes of velocity one after the other is positive or
+// - White noise. A car's acceleration lasts, so the product of two changes of velocity one after the other is positive
+// or
 //   about 0; noise of variance σ² makes it −σ² on each axis (as in the Allan variance).
 
 /// What is known of the errors of one driver's velocities beyond Doppler's. 32 bytes.

@@ -1,5 +1,5 @@
-// A driver and a rider in one program: names do not collide, all that the API gives can be used with one import, and the
-// two see each other.
+// A driver and a rider in one program: names do not collide, all that the API gives can be used with one import, and
+// the two see each other.
 import Foundation
 import Geo
 import LocationHubClient
