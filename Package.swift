@@ -59,6 +59,7 @@ let package = Package(
     hub("System", ["HubBytes", "CHubLinux"]),
     hub("Transport", ["HubBytes", "HubSystem", "CHubLinux", "CHubOpenSSL"]),
     hub("Journal", ["HubSystem"]),
+    hub("Backplane", ["HubBytes", "HubSystem", "HubTransport"]),
 
     // What drives a hub: its turns, its journal, its outlets.
     .target(
@@ -140,6 +141,8 @@ let package = Package(
     tests("System", ["CHubLinux"]),
     tests("Transport", ["HubBytes", "HubSystem", "CHubOpenSSL", "HubTestCertificates", "HubTransportSupport"]),
     tests("Journal", ["HubSystem", "HubJournalSupport"]),
+    support("BackplaneSupport", in: "Tests", ["HubBackplane", "HubBytes"]),
+    tests("Backplane", ["HubBackplaneSupport", "HubBytes", "HubSystem", "HubTransport"]),
     .testTarget(name: "DurabilityModelTests", dependencies: ["HubDurabilityModel"]),
     tests("HubRuntime", of: "HubRuntime", ["HubCore", "HubJournal", "HubMessages", "HubGeo", "HubBytes", "HubSystem"]),
     tests(
