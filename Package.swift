@@ -60,6 +60,11 @@ let package = Package(
     hub("Transport", ["HubBytes", "HubSystem", "CHubLinux", "CHubOpenSSL"]),
     hub("Journal", ["HubSystem"]),
     hub("Backplane", ["HubBytes", "HubSystem", "HubTransport"]),
+    hub(
+      "Cluster",
+      [
+        "HubBackplane", "HubRuntime", "HubCore", "HubTransport", "HubSystem", "HubMessages", "HubBytes", "CHubOpenSSL",
+      ]),
 
     // What drives a hub: its turns, its journal, its outlets.
     .target(
@@ -68,7 +73,7 @@ let package = Package(
       "Gateway",
       [
         "HubPages", "HubRuntime", "HubCore", "HubJournal", "HubTokens", "HubTransport", "HubSystem", "HubWebSocket",
-        "HubHTTP", "HubMessages", "HubGeo", "HubBytes",
+        "HubHTTP", "HubMessages", "HubGeo", "HubBytes", "HubCluster",
       ]),
     .target(
       name: "LocationHubClient",
@@ -79,7 +84,7 @@ let package = Package(
     .executableTarget(
       name: "locationhub",
       dependencies: [
-        "HubCommandLine", "HubGateway", "HubPages", "HubRuntime", "HubCore", "HubJournal", "LocationHubClient",
+        "HubBackplane", "HubCluster", "HubCommandLine", "HubGateway", "HubPages", "HubRuntime", "HubCore", "HubJournal", "LocationHubClient",
         "HubSimulation",
         "HubTokens", "HubTransport", "HubSystem", "HubMessages", "HubGeo", "HubBytes", "CHubLinux",
       ]),
@@ -142,6 +147,9 @@ let package = Package(
     tests("Transport", ["HubBytes", "HubSystem", "CHubOpenSSL", "HubTestCertificates", "HubTransportSupport"]),
     tests("Journal", ["HubSystem", "HubJournalSupport"]),
     support("BackplaneSupport", in: "Tests", ["HubBackplane", "HubBytes"]),
+    tests(
+      "Cluster",
+      ["HubBackplaneSupport", "HubBackplane", "HubCore", "HubMessages", "HubGeo", "HubBytes"]),
     tests("Backplane", ["HubBackplaneSupport", "HubBytes", "HubSystem", "HubTransport"]),
     .testTarget(name: "DurabilityModelTests", dependencies: ["HubDurabilityModel"]),
     tests("HubRuntime", of: "HubRuntime", ["HubCore", "HubJournal", "HubMessages", "HubGeo", "HubBytes", "HubSystem"]),

@@ -28,6 +28,7 @@ struct ServeOptions: Sendable {
   var adminHost: String?
   var hasNoPages = false
   var map = MapOptions()
+  var cluster: String?
 
   static let settings: [Setting<ServeOptions>] =
     listening + tokens + storage + access + pages + pace
@@ -42,6 +43,7 @@ struct ServeOptions: Sendable {
     Setting("host", \.server.host, .text, "ADDRESS", "numeric address to listen on"),
     Setting("port", \.server.port, .whole(0...65535), "PORT", "TCP port; 0 picks a free one"),
     Setting("loops", \.loops, .whole(1...64), "N", "event loops", otherwise: "one for each core"),
+    Setting("cluster", \.cluster, .text, "FILE", "be one of several hubs, as this file says: protocol/cluster.md"),
     Setting(
       "dev-auth", \.server.allowsDevelopmentCredentials, "take ?role=…&id=… for a credential; only on loopback"),
     Setting("tls-cert", \.tlsCertificate, .text, "FILE", "speak TLS with this certificate (PEM), its chain behind it"),
@@ -285,6 +287,7 @@ extension ServeOptions {
     server.tokenSigner = try tokenSigner()
     server.tokens = try tokenAccess()
     server.pseudonymKey = try readPseudonymKey()
+    if let cluster { server.cluster = try ClusterFile.read(cluster) }
   }
 
   /// What follows from what was given, and from what was not.

@@ -29,6 +29,8 @@ struct ChannelRecord {
   var area: Int32 = -1
   /// Events may still come or be asked for: the record outlives its subscribers.
   var isKept = false
+  /// Its publications come from another hub.
+  var isFollowed = false
   var isInUse = true
 }
 
@@ -122,6 +124,9 @@ struct ChannelTable: ~Copyable {
   }
 
   func driverListener(_ index: Int) -> SessionRef? { slab[index].driverListener }
+
+  mutating func setFollowed(_ index: Int, _ isFollowed: Bool) { slab[index].isFollowed = isFollowed }
+  func isFollowed(_ index: Int) -> Bool { slab[index].isFollowed }
 
   /// One subscriber less; true when the channel went with it.
   mutating func removeSubscriber(_ index: Int, outlet: Int) -> Bool {
@@ -301,7 +306,9 @@ extension Channels {
   /// What went with a channel's last subscriber.
   enum Release {
     case nothing
-    case channel(Channel)
+    case channel(Channel, wasFollowed: Bool)
+    /// A channel of another hub that is kept, because it was this hub's before.
+    case followed(Channel)
     /// A cell that was watched, by its index in the area table.
     case area(Int)
   }

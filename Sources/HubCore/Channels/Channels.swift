@@ -7,7 +7,7 @@ import HubBytes
 import HubMessages
 
 struct Channels: ~Copyable {
-  private var table: ChannelTable
+  var table: ChannelTable
   private var outputs: OutletOutputs
   /// Counts all publications, of whatever channel.
   private var publicationNumber: UInt64 = 0
@@ -270,10 +270,15 @@ struct Channels: ~Copyable {
   /// One subscriber less.
   mutating func release(_ handle: ChannelHandle, of outlet: UInt32) -> Release {
     let index = Int(handle.index)
-    let (name, area) = (table.name(index), table.area(index))
-    guard table.removeSubscriber(index, outlet: Int(outlet)) else { return .nothing }
-    if name == .fleet { fleet = nil }
-    return area.map { .area($0) } ?? .channel(name)
+    let (name, area, wasFollowed) = (table.name(index), table.area(index), table.isFollowed(index))
+    if table.removeSubscriber(index, outlet: Int(outlet)) {
+      if name == .fleet { fleet = nil }
+      return area.map { .area($0) } ?? .channel(name, wasFollowed: wasFollowed)
+    }
+    // Its own events may be kept beyond that, and nobody is here any more who follows it elsewhere.
+    guard wasFollowed, table.outlets(index).isEmpty else { return .nothing }
+    table.setFollowed(index, false)
+    return .followed(name)
   }
 
   // MARK: Storing
@@ -313,22 +318,7 @@ struct Channels: ~Copyable {
     trips = table.find(.trips)
   }
 
-  // MARK: Cells that are watched
-
-  /// A new channel for a cell; nil at the limit of channels.
-  mutating func insert(area cell: Channel, for role: Role) -> Int? { table.insert(area: cell, for: role) }
-
-  mutating func setArea(_ channel: Int, _ area: Int) { table.setArea(channel, area) }
-
-  mutating func addSubscriber(_ channel: Int, outlet: Int) { table.addSubscriber(channel, outlet: outlet) }
-
-  /// A cell's update for the outlets that watch it. Gives these.
-  mutating func publish(areaUpdate update: Publication, on channel: ChannelHandle) -> OutletSet {
-    let outlets = table.outlets(Int(channel.index))
-    deliveries += UInt64(outlets.count)
-    emit(.areaUpdate(channel, update), toSubscribersOf: Int(channel.index))
-    return outlets
-  }
+  mutating func count(deliveries count: Int) { deliveries += UInt64(count) }
 
   // MARK: Waiting for storage
 

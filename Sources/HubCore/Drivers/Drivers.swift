@@ -219,6 +219,12 @@ struct Drivers: ~Copyable {
     return true
   }
 
+  /// A session of the driver has begun at another hub, or here again. What is elsewhere is offline here.
+  mutating func setElsewhere(_ driver: Int, _ isElsewhere: Bool, at uptime: Int64, _ deadlines: inout Deadlines) {
+    slab[driver].isElsewhere = isElsewhere
+    if isElsewhere, !slab[driver].isStale { becomeStale(driver, at: uptime, &deadlines) }
+  }
+
   private mutating func becomeStale(_ driver: Int, at uptime: Int64, _ deadlines: inout Deadlines) {
     slab[driver].setStale(true)
     onlineCount -= 1

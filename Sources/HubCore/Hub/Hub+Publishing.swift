@@ -16,8 +16,9 @@ extension Hub {
     publishEvent(on: channel, body)
   }
 
-  /// The driver's channel, made and kept for its events; nil at the limit of channels.
+  /// The driver's channel, made and kept for its events; nil at the limit of channels, and where it is not here.
   mutating func eventChannel(ofDriver driver: Int) -> Int? {
+    if drivers[driver].isElsewhere { return nil }  // another hub numbers its events
     let name = Channel.driver(drivers[driver].id)
     let channel = channels.forEvents(drivers[driver].channel, name, counting: &counters)
     drivers.link(driver, to: channel)

@@ -4,9 +4,10 @@ import HubGeo
 import HubMessages
 
 extension Hub {
-  /// Counts the subscriber and answers with the channel as it stands.
-  mutating func subscribe(_ input: SubscribeInput) {
+  /// Counts the subscriber and answers with the channel as it stands. `isHere`: no other hub has it.
+  mutating func subscribe(_ input: SubscribeInput, isHere: Bool = false) {
     let (session, request) = (input.session, input.request)
+    if !isHere, clusterOutlet != nil, asksElsewhere(input) { return }
     switch request.channel {
     case .area, .nearby, .box, .counts, .countsBlock: return watchArea(input)
     case .trips: guard beginTrips(for: input) else { return }
@@ -93,7 +94,11 @@ extension Hub {
   mutating func release(_ outlet: UInt32, _ handle: ChannelHandle) {
     switch channels.release(handle, of: outlet) {
     case .nothing: break
-    case .channel(let name): link(name, to: nil)
+    case .channel(let name, let wasFollowed):
+      link(name, to: nil)
+      if wasFollowed, let outlet = clusterOutlet { emit(.cluster(.unfollowed(name)), to: outlet) }
+    case .followed(let name):
+      if let outlet = clusterOutlet { emit(.cluster(.unfollowed(name)), to: outlet) }
     case .area(let area): areas.end(area)
     }
   }
@@ -109,7 +114,7 @@ extension Hub {
   }
 
   /// A trip with its driver's newest position and ETA, or a driver's position; nil where nothing is known.
-  private func snapshot(of channel: Channel, after: UInt64) -> Subscribed.Snapshot? {
+  func snapshot(of channel: Channel, after: UInt64) -> Subscribed.Snapshot? {
     switch channel {
     case .trip(let id):
       guard let trip = trips.find(id) else { return nil }

@@ -35,6 +35,8 @@ public struct Hub: ~Copyable {
   var driverListings = DriverListings()
   /// The journal knows this hub's epoch and seed.
   var isNamed = false
+  /// Stands for the other hubs; nil where there are none.
+  var clusterOutlet: UInt32?
 
   public internal(set) var counters = HubCounters()
   /// More waits than one turn looks at: call `process` again soon.
@@ -188,6 +190,7 @@ public struct Hub: ~Copyable {
     case .ping(let session, let messageID, let ping): answer(session, messageID, ping)
     case .figures(let figures): publish(figures)
     case .knownFixes(let ticket, let known): handle(known: known, of: ticket)
+    case .cluster(let input): handle(input)
     }
   }
 
