@@ -84,7 +84,8 @@ let package = Package(
     .executableTarget(
       name: "locationhub",
       dependencies: [
-        "HubBackplane", "HubCluster", "HubCommandLine", "HubGateway", "HubPages", "HubRuntime", "HubCore", "HubJournal", "LocationHubClient",
+        "HubBackplane", "HubCluster", "HubCommandLine", "HubGateway", "HubPages", "HubRuntime", "HubCore", "HubJournal",
+        "LocationHubClient",
         "HubSimulation",
         "HubTokens", "HubTransport", "HubSystem", "HubMessages", "HubGeo", "HubBytes", "CHubLinux",
       ]),

@@ -46,6 +46,10 @@ extension ClusterNode {
     case .gap(let missed): noteGap(index, lane, missed)
     }
     peers[index].heard = now.uptime
+    if !peers[index].isMember {  // it knows this hub before this one has read of it
+      peers[index].isMember = true
+      notices.append(.peerJoined(head.from, incarnation: head.fromIncarnation))
+    }
     while !reader.isAtEnd { try take(try reader.record(), from: index) }
   }
 
